@@ -51,6 +51,7 @@ mod metrics;
 mod options;
 mod order;
 mod pauses;
+mod perfetto;
 #[cfg(feature = "live")]
 mod pressure;
 #[cfg(feature = "probe")]

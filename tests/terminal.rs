@@ -181,3 +181,13 @@ fn json_gives_names_back_as_they_are() {
     let seen = crate::command::document(folder.path(), [HOSTILE]);
     assert_eq!(seen["run"]["inputs"][0]["input"], HOSTILE);
 }
+
+#[test]
+fn a_binary_trace_is_not_written_to_a_terminal() {
+    let capture = Capture::named("rnr");
+    let (code, text) = on_a_terminal(&crate::captures::root(), &[&capture.path, "--format", "perfetto"]);
+    assert_eq!(code, Some(2), "{text}");
+    let text = without_style(&text);
+    assert!(text.contains("standard output is a terminal"), "{text}");
+    assert!(text.contains("hint: add `> trace.pftrace`"), "{text}");
+}

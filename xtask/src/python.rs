@@ -1,4 +1,5 @@
-//! Python with the packages that read datasets independently of polars, each set in an environment below the target folder.
+//! Python with the packages that read datasets independently of polars, and traces by Perfetto's schema, each set in an environment below
+//! the target folder.
 
 use std::fs;
 use std::path::PathBuf;
@@ -15,18 +16,33 @@ const REQUIREMENTS: &str = "tests/independent/requirements.txt";
 /// Reader of datasets that is independent of polars.
 const READER: &str = "duckdb>=1.3,<3";
 
+/// Perfetto's schema, and the reader of messages by it.
+const PERFETTO: [&str; 2] = ["perfetto==0.59.1", "protobuf==7.36.2"];
+
 /// A python that has the reader, in an environment of its own.
 pub(crate) fn reader(workspace: &Workspace) -> Result<PathBuf> {
-    let environment = workspace.target.join("python");
-    let python = environment.join("bin").join("python3");
     let module = READER.split(['>', '<', '=']).next().unwrap_or(READER);
+    environment(workspace, "python", module, &[READER])
+}
+
+/// A python that has Perfetto's schema, in an environment of its own.
+pub(crate) fn perfetto(workspace: &Workspace) -> Result<PathBuf> {
+    let module = "perfetto.protos.perfetto.trace.perfetto_trace_pb2";
+    environment(workspace, "perfetto", module, &PERFETTO)
+}
+
+/// A python that can import `module` from `packages`, in the environment `name` below the target folder.
+fn environment(workspace: &Workspace, name: &str, module: &str, packages: &[&str]) -> Result<PathBuf> {
+    let environment = workspace.target.join(name);
+    let python = environment.join("bin").join("python3");
     let import = format!("import {module}");
     if succeeds(Command::new(&python).args(["-c", &import])) {
         return Ok(python);
     }
     need::ensure(&[PYTHON])?;
     println!(
-        "installing {module} into {} (once)",
+        "installing {} into {} (once)",
+        packages.join(" "),
         workspace.shown(&environment)
     );
     execute(
@@ -35,15 +51,9 @@ pub(crate) fn reader(workspace: &Workspace) -> Result<PathBuf> {
             .args(["-m", "venv", "--clear"])
             .arg(&environment),
     )?;
-    let pip = [
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--disable-pip-version-check",
-        READER,
-    ];
-    execute(workspace.command(&python).args(pip)).context("no independent reader")?;
+    let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
+    execute(workspace.command(&python).args(pip).args(packages))
+        .with_context(|| format!("{} cannot be installed", packages.join(" ")))?;
     Ok(python)
 }
 

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, anyhow, bail};
 
 use crate::browser::Browser;
 use crate::need::{self, C_COMPILER, LIBPCAP, TIME, TMUX};
-use crate::python::{engines, reader};
+use crate::python::{engines, perfetto, reader};
 use crate::workspace::{self, Profile, Workspace, execute, line, succeeds};
 use crate::{attack, deny, ebpf, prometheus, schema, vm};
 
@@ -115,7 +115,18 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     if let (true, Err(reason)) = (run.has(&TESTS), need::ensure(&[TMUX])) {
         run.skip("the live screen in a terminal", &reason);
     }
-    run.step(&TESTS, || Ok(()), |()| tests(workspace, &mut counts));
+    let perfetto = if run.has(&TESTS) {
+        perfetto(workspace)
+            .map_err(|reason| run.skip("traces, by Perfetto's schema", &reason))
+            .ok()
+    } else {
+        None
+    };
+    run.step(
+        &TESTS,
+        || Ok(()),
+        |()| tests(workspace, perfetto.as_deref(), &mut counts),
+    );
     run.step(&ATTACK, || need::ensure(&[TIME]), |()| attack::quick(workspace));
     run.step(
         &PROMETHEUS,
@@ -346,8 +357,12 @@ impl Counts {
 }
 
 /// Unit, integration and documentation tests; examples are built.
-fn tests(workspace: &Workspace, counts: &mut Counts) -> Result<()> {
+fn tests(workspace: &Workspace, perfetto: Option<&Path>, counts: &mut Counts) -> Result<()> {
     let mut cargo = workspace.cargo(["test", "--quiet", "--workspace", "--locked", "--no-fail-fast"]);
+    if let Some(python) = perfetto {
+        // Read by `tests/perfetto.rs`.
+        cargo.env("PERFETTO_PYTHON", python);
+    }
     let mut child = cargo
         .stdout(Stdio::piped())
         .spawn()

@@ -11,3 +11,4 @@ pub(crate) mod progress;
 pub(crate) mod screen;
 pub(crate) mod style;
 pub(crate) mod table;
+pub(crate) mod trace;

@@ -13,6 +13,9 @@ pub enum Error {
     /// The page could not be written.
     #[error("cannot write the HTML page")]
     Html(#[source] std::io::Error),
+    /// The trace could not be written.
+    #[error("cannot write the trace")]
+    Trace(#[source] std::io::Error),
     /// The input is no JSON document of a run.
     #[error("not the JSON document of a run")]
     NoDocument(#[source] serde_json::Error),

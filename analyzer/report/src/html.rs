@@ -1,6 +1,6 @@
 //! The page: one HTML file with the verdicts, the timeline, and every table, which opens from disk in any browser.
 //!
-//! While rows come, `gather` collects the series by slots, and `moments` thins events where they are too
+//! While rows come, `gather` collects the series by slots, and `crate::moments` thins events where they are too
 //! many. The rest is the JSON document itself, and the rows of flows as columns (`pack`). The page, its
 //! style and its scripts are files beside this one's modules, put together in `page`. The page says what
 //! was merged or left out.
@@ -9,7 +9,6 @@ mod axis;
 mod counters;
 mod gather;
 mod leb128;
-mod moments;
 mod pack;
 mod page;
 mod series;
@@ -24,11 +23,11 @@ use roce_model::{
 use serde::Serialize;
 
 use crate::kept::KeptFlows;
+use crate::moments::{Moments, event};
 use crate::schema::TABLES;
 use crate::{Error, json};
 use counters::GatheredCounters;
 use gather::GatheredSeries;
-use moments::{Moments, event};
 use pack::{Packed, Place};
 use page::Block;
 use series::{METRICS, Rule};

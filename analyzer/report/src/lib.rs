@@ -1,7 +1,7 @@
-//! The results for people and programs: the terminal's one screen, the JSON document, the HTML page, two runs compared, and the
-//! page that describes every table.
+//! The results for people and programs: the terminal's one screen, the JSON document, the HTML page, traces for trace viewers, two
+//! runs compared, and the page that describes every table.
 //!
-//! [`TerminalReport`], [`JsonReport`] and [`HtmlReport`] are sinks: they keep what they need while rows
+//! [`TerminalReport`], [`JsonReport`], [`HtmlReport`] and [`TraceReport`] are sinks: they keep what they need while rows
 //! come, and write to their destination at the end. `roce-flow` and `roce-verdict` compute the numbers;
 //! the descriptions in `roce-model` name the columns.
 
@@ -13,6 +13,8 @@ mod fixture;
 mod html;
 pub mod json;
 mod kept;
+mod moments;
+mod perfetto;
 pub mod samples;
 pub mod schema;
 pub mod terminal;
@@ -20,6 +22,7 @@ pub mod terminal;
 pub use error::Error;
 pub use html::HtmlReport;
 pub use json::{JsonFlows, JsonReport};
+pub use perfetto::{TraceForm, TraceReport};
 pub use terminal::{
     About, Command, Counted, Key, LiveReport, Page, Screen, Standing, Style, TerminalReport, Tone,
 };

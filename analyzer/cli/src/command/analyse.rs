@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::bail;
 use roce_model::{Nanos, Recorded, RunKey, RunSummary, Sink};
 use roce_pipeline::{Analysed, Captures, KnownClock, Moved, RunStart, StoredSamples, as_live};
-use roce_report::{HtmlReport, JsonReport};
+use roce_report::{HtmlReport, JsonReport, TraceForm};
 
 use crate::command::joined::joined;
 use crate::command::player::Player;
@@ -19,6 +19,7 @@ use crate::output::exit_code::exit_code;
 use crate::output::messages::{self, sink_error};
 use crate::output::progress::Progress;
 use crate::output::style::terminal;
+use crate::output::trace::trace;
 
 /// Analyses captures.
 pub(crate) fn run(arguments: &Analyse) -> anyhow::Result<ExitCode> {
@@ -277,6 +278,8 @@ fn sinks(
             settings.json_flows,
         ))),
         Format::Html => sinks.push(Box::new(HtmlReport::new(BufWriter::new(std::io::stdout())))),
+        Format::Perfetto => sinks.push(trace(TraceForm::Perfetto)?),
+        Format::Chrome => sinks.push(trace(TraceForm::Chrome)?),
         Format::None => {}
     }
     Ok(sinks)

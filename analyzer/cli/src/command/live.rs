@@ -25,7 +25,7 @@ use roce_files::{Access, Directory, Place};
 use roce_model::{Nanos, Recorded, RunKey, RunSummary, Sink};
 use roce_pipeline::packet_files::{About, PacketFiles, Rotate};
 use roce_pipeline::{LiveFeed, RunStart, Tick, run_live, time_of_day};
-use roce_report::{Command, Counted, HtmlReport, JsonReport, LiveReport, Screen, Standing};
+use roce_report::{Command, Counted, HtmlReport, JsonReport, LiveReport, Screen, Standing, TraceForm};
 
 use crate::command::confinement::Confinement;
 use crate::command::watch::{Looks, Signals, WAITING_TICKS, Watch};
@@ -41,6 +41,7 @@ use crate::output::exit_code::exit_code;
 use crate::output::messages::{self, sink_error};
 use crate::output::screen::{self, Stage};
 use crate::output::style::{style, terminal};
+use crate::output::trace::trace;
 use crate::sandbox::{self, Outputs};
 use bounds::Bounds;
 use host::{Host, HostArguments, Threads};
@@ -505,6 +506,8 @@ impl Prepared {
                 settings.json_flows,
             ))),
             (Format::Html, _) => sinks.push(Box::new(HtmlReport::new(BufWriter::new(std::io::stdout())))),
+            (Format::Perfetto, _) => sinks.push(trace(TraceForm::Perfetto)?),
+            (Format::Chrome, _) => sinks.push(trace(TraceForm::Chrome)?),
             (Format::None, _) => {}
         }
         for sink in &mut sinks {

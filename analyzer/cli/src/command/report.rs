@@ -1,4 +1,4 @@
-//! `report`: the HTML page of results that earlier runs wrote with `-o`, of one folder or of several hosts' together.
+//! `report`: the HTML page, or the trace, of results that earlier runs wrote with `-o`, of one folder or of several hosts' together.
 
 mod joined;
 
@@ -8,15 +8,46 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::bail;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use roce_files::{Access, Directory, Place};
 use roce_model::text::clean;
 use roce_model::{RunSummary, Sink, SinkError};
 use roce_pipeline::folder::{DOCUMENT, PAGE};
 use roce_pipeline::stored;
-use roce_report::HtmlReport;
+use roce_report::{HtmlReport, TraceForm, TraceReport};
 
 use crate::output::messages::{self, sink_error};
+
+/// The form of the file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Form {
+    /// One HTML page, with everything in it
+    Html,
+    /// A trace for ui.perfetto.dev, in Perfetto's binary form
+    Perfetto,
+    /// A trace as JSON in Chrome's Trace Event Format
+    Chrome,
+}
+
+impl Form {
+    /// The name of the file in the folder of the results.
+    const fn file(self) -> &'static str {
+        match self {
+            Self::Html => PAGE,
+            Self::Perfetto => "trace.pftrace",
+            Self::Chrome => "trace.json",
+        }
+    }
+
+    /// The sink that writes the file.
+    fn sink<'a>(self, out: &'a mut (dyn Write + 'a)) -> Box<dyn Sink + 'a> {
+        match self {
+            Self::Html => Box::new(HtmlReport::new(out)),
+            Self::Perfetto => Box::new(TraceReport::new(out, TraceForm::Perfetto)),
+            Self::Chrome => Box::new(TraceReport::new(out, TraceForm::Chrome)),
+        }
+    }
+}
 
 /// Arguments of `report`.
 #[derive(Args, Debug)]
@@ -29,9 +60,13 @@ pub(crate) struct Report {
     #[arg(value_name = "DIR", required = true)]
     dirs: Vec<PathBuf>,
 
-    /// Write the page to FILE [default: DIR/report.html]
+    /// Write the page to FILE [default: DIR/report.html, or DIR/trace.pftrace, DIR/trace.json]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+
+    /// Format of the file
+    #[arg(long, value_enum, default_value = "html")]
+    format: Form,
 }
 
 /// Writes the page.
@@ -48,21 +83,27 @@ pub(crate) fn report(arguments: &Report) -> anyhow::Result<ExitCode> {
         }
     }
     let place = match (&arguments.output, arguments.dirs.as_slice()) {
-        (None, [dir, ..]) => Place::below(&Directory::named(dir, Access::Umask)?, PAGE),
-        (path, _) => Place::named(path.as_deref().unwrap_or_else(|| Path::new(PAGE)))?,
+        (None, [dir, ..]) => {
+            let folder = Directory::named(dir, Access::Umask)?;
+            Place::below(&folder, arguments.format.file())
+        }
+        (path, _) => {
+            let path = path.as_deref();
+            Place::named(path.unwrap_or_else(|| Path::new(arguments.format.file())))?
+        }
     };
     let mut out = place.begin(access(&arguments.dirs))?;
-    let mut page = HtmlReport::new(&mut out);
+    let mut page = arguments.format.sink(&mut out);
     let mut is_whole = true;
     if let [dir] = arguments.dirs.as_slice() {
-        stored::replay(dir, &mut page).map_err(sink_error)?;
+        stored::replay(dir, &mut *page).map_err(sink_error)?;
     } else {
         let readable = readable(named(&arguments.dirs));
         if readable.is_empty() {
             bail!("no folder could be read");
         }
         is_whole = readable.len() == arguments.dirs.len();
-        joined::replay(&readable, &mut page)?;
+        joined::replay(&readable, &mut *page)?;
     }
     drop(page);
     out.finish()?;

@@ -26,6 +26,10 @@ pub(crate) enum Format {
     Json,
     /// One HTML page, with everything in it
     Html,
+    /// A trace for ui.perfetto.dev, in Perfetto's binary form
+    Perfetto,
+    /// A trace as JSON in Chrome's Trace Event Format
+    Chrome,
     /// Nothing: to measure the analysis alone
     #[value(hide = true)]
     None,

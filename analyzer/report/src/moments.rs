@@ -1,4 +1,4 @@
-//! The events that go into the page: all of them while they are few, of flows with very many every second, fourth, ... one.
+//! The events that a page or a trace shows: all of them while they are few, of flows with very many every second, fourth, ... one.
 //! Evictions are those of the table of flows, not of one flow.
 
 use std::collections::HashMap;
@@ -13,7 +13,7 @@ const MAX_EVENTS: usize = 1 << 17;
 
 /// Events, thinned out evenly where there are too many.
 #[derive(Debug)]
-pub(super) struct Moments {
+pub(crate) struct Moments {
     groups: HashMap<Group, Thinned, RandomState>,
     most_of_one: usize,
     kept: usize,
@@ -52,7 +52,7 @@ impl Thinned {
 }
 
 impl Moments {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             groups: HashMap::default(),
             most_of_one: MAX_EVENTS_OF_FLOW,
@@ -62,7 +62,7 @@ impl Moments {
     }
 
     /// Takes an event.
-    pub(super) fn add(&mut self, event: &EventRow) {
+    pub(crate) fn add(&mut self, event: &EventRow) {
         self.seen += 1;
         if self.kept >= MAX_EVENTS {
             // Each group has one.
@@ -95,12 +95,17 @@ impl Moments {
     }
 
     /// Number of events, the thinned ones included.
-    pub(super) fn seen(&self) -> u64 {
+    pub(crate) fn seen(&self) -> u64 {
         self.seen
     }
 
+    /// Number of those that were thinned out.
+    pub(crate) fn thinned(&self) -> u64 {
+        self.seen - self.kept as u64
+    }
+
     /// Those that were kept, in the order of time.
-    pub(super) fn columns(&self) -> EventColumns {
+    pub(crate) fn columns(&self) -> EventColumns {
         let mut rows: Vec<&EventRow> = self.groups.values().flat_map(|group| &group.rows).collect();
         rows.sort_by(|a, b| {
             let of = |row: &EventRow| (row.time, row.tap, row.flow_id, row.psn, row.kind.name());
@@ -117,7 +122,7 @@ impl Moments {
 }
 
 /// One row of the columns, as a row.
-pub(super) fn event(rows: &EventColumns, row: usize) -> EventRow {
+pub(crate) fn event(rows: &EventColumns, row: usize) -> EventRow {
     let kind = rows
         .kind
         .at(row)
