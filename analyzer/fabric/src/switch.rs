@@ -4,7 +4,6 @@ mod answer;
 mod cumulus;
 mod eos;
 pub mod interface;
-mod kind;
 mod nexus;
 mod port;
 #[cfg(test)]
