@@ -7,7 +7,7 @@ use anyhow::bail;
 use roce_fabric::inventory::{HostTarget, Inventory};
 use roce_remote::Machine;
 
-use crate::options::inventory::InventoryFile;
+use crate::options::fabric::HostsFile;
 
 /// A host, and how commands are run there.
 #[derive(Clone, Debug)]
@@ -26,8 +26,8 @@ impl Target {
 ///
 /// # Errors
 /// If the inventory cannot be read, or there is no host.
-pub(super) fn targets(file: &InventoryFile, names: &[String]) -> anyhow::Result<Vec<Target>> {
-    targets_of(&file.read()?.unwrap_or_default(), names)
+pub(super) fn targets(file: &HostsFile, names: &[String]) -> anyhow::Result<Vec<Target>> {
+    targets_of(&file.found()?.unwrap_or_default(), names)
 }
 
 /// As [`targets`], of an inventory.
