@@ -13,7 +13,7 @@ use anyhow::{anyhow, bail};
 use clap::{Args, ValueEnum};
 use roce_files::Directory;
 use roce_model::Nanos;
-use roce_remote::fleet::clock::now_ns;
+use roce_remote::clock::now_ns;
 use roce_remote::fleet::manifest::{CommandRow, HostState, Manifest, RunState, SCHEMA_VERSION};
 use roce_remote::fleet::preflight::By;
 use roce_remote::fleet::script::{self, Place, ROCE_FILTER};

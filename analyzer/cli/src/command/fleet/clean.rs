@@ -4,11 +4,12 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
+use roce_remote::each;
 use roce_remote::fleet::manifest::Manifest;
 
 use super::collect::reached;
 use super::gather::clear;
-use super::targets::{each, exit_code};
+use super::targets::exit_code;
 use crate::options::fabric::HostsFile;
 use crate::output::messages;
 

@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use roce_model::Nanos;
 use roce_model::text::clean;
-use roce_remote::{Line, RemoteError, quoted};
+use roce_remote::{Line, RemoteError, each, quoted};
 
 use super::interrupt::Interrupts;
-use super::targets::{Target, each, exit_code, targets};
+use super::targets::{Target, exit_code, targets};
 use crate::options::duration::parse_duration;
 use crate::options::fabric::HostsFile;
 use crate::output::messages;
