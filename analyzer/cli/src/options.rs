@@ -7,8 +7,6 @@ pub(crate) mod dscp;
 pub(crate) mod duration;
 pub(crate) mod fabric;
 pub(crate) mod fail_on;
-#[cfg(feature = "probe")]
-pub(crate) mod inventory;
 pub(crate) mod named;
 pub(crate) mod names;
 pub(crate) mod nearest;

@@ -4,7 +4,6 @@ mod answer;
 mod cumulus;
 mod eos;
 pub mod interface;
-mod kind;
 mod nexus;
 mod port;
 #[cfg(test)]
@@ -12,7 +11,7 @@ mod recorded;
 mod sonic;
 mod text;
 
-pub use nexus::{Bodies, nxapi_bodies, nxapi_request};
+pub use nexus::{Bodies, NXAPI_NO_JSON, NxapiForm, nxapi_bodies, nxapi_request};
 
 use roce_model::{Nanos, SampleSource};
 

@@ -4,7 +4,6 @@
 //! follows its standard input: it ends when that is closed or silent, so no capture outlives its controller or a broken link. Which hosts
 //! take part, when they start and what a person sees is left to the command.
 
-pub mod clock;
 pub mod fields;
 pub mod manifest;
 pub mod preflight;

@@ -4,15 +4,18 @@
 //! The crates russh (0.65), openssh (0.11) and ssh2 were looked at: the first two bring many crates, the last one a C library, and none
 //! of them reads all of ssh_config.
 
+pub mod clock;
 pub mod fleet;
 mod machine;
 #[cfg(feature = "nxapi")]
 mod nxapi;
+mod parallel;
 pub mod program;
 mod reader;
 mod session;
 pub mod traffic;
 
 pub use machine::{Machine, RemoteError, Said, quoted};
+pub use parallel::each;
 pub use reader::{Count, DeviceReader, ReaderError, Recorder};
 pub use session::{Line, Session};

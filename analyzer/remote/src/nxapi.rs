@@ -12,9 +12,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use roce_fabric::device::{Form, Question, Reason};
+use roce_fabric::device::{Form, Problem, Question, Reason};
 use roce_fabric::inventory::{SshSettings, SwitchTarget};
-use serde_json::{Value, json};
+use roce_fabric::switch::{NXAPI_NO_JSON, NxapiForm, nxapi_bodies, nxapi_request};
 use ureq::Agent;
 use ureq::unversioned::resolver::DefaultResolver;
 use ureq::unversioned::transport::{Connector as _, TcpConnector};
@@ -42,24 +42,6 @@ pub(crate) struct Client {
     timeout: Duration,
     /// Commands for which this switch has no JSON.
     texts: BTreeSet<String>,
-}
-
-/// Form of the answers in one request.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Kind {
-    /// JSON documents.
-    Json,
-    /// Texts, as a terminal shows them.
-    Text,
-}
-
-impl Kind {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Json => "cli_show",
-            Self::Text => "cli_show_ascii",
-        }
-    }
 }
 
 impl Client {
@@ -96,30 +78,22 @@ impl Client {
     }
 
     /// Form of a command's answer, and the command as NX-API takes it.
-    fn form<'a>(&self, command: &'a str) -> (Kind, &'a str) {
+    fn form<'a>(&self, command: &'a str) -> (NxapiForm, &'a str) {
         match command.trim_end().strip_suffix(JSON) {
-            Some(bare) if !self.texts.contains(command) => (Kind::Json, bare.trim_end()),
-            Some(bare) => (Kind::Text, bare.trim_end()),
-            None => (Kind::Text, command),
+            Some(bare) if !self.texts.contains(command) => (NxapiForm::Json, bare.trim_end()),
+            Some(bare) => (NxapiForm::Text, bare.trim_end()),
+            None => (NxapiForm::Text, command),
         }
     }
 
-    /// The outcomes of some commands of one kind, from one request; `Err`: the request has none for any of them.
-    fn request(&self, kind: Kind, commands: &[&str]) -> Result<Vec<Outcome>, Unanswered> {
-        let body = json!({"ins_api": {
-            "version": "1.0",
-            "type": kind.name(),
-            "chunk": "0",
-            "sid": "1",
-            "input": commands.join(" ;"),
-            "output_format": "json",
-        }});
+    /// The outcomes of some commands in one form, from one request; `Err`: the request has none for any of them.
+    fn request(&self, form: NxapiForm, commands: &[&str]) -> Result<Vec<Outcome>, Unanswered> {
         let sent = self
             .agent
             .post(&self.url)
             .header("authorization", self.authorization.shown_to_device())
             .header("content-type", "application/json")
-            .send(body.to_string());
+            .send(nxapi_request(commands, form));
         let mut answer = sent.map_err(|error| self.failed(&error))?;
         let status = answer.status().as_u16();
         let bytes = answer
@@ -159,9 +133,9 @@ impl Client {
         }
     }
 
-    /// Asks some commands of one kind: together, and one by one where the request with all of them fails in the switch.
-    fn ask_some(&self, kind: Kind, commands: &[&str], timeouts: &mut usize) -> Vec<Outcome> {
-        let whole = match self.request(kind, commands) {
+    /// Asks some commands in one form: together, and one by one where the request with all of them fails in the switch.
+    fn ask_some(&self, form: NxapiForm, commands: &[&str], timeouts: &mut usize) -> Vec<Outcome> {
+        let whole = match self.request(form, commands) {
             Ok(outcomes) => return outcomes,
             Err(unanswered) => unanswered,
         };
@@ -171,7 +145,7 @@ impl Client {
         }
         let mut outcomes = Vec::new();
         for command in commands {
-            let outcome = match self.request(kind, &[command]) {
+            let outcome = match self.request(form, &[command]) {
                 Ok(mut one) => one
                     .pop()
                     .unwrap_or_else(|| Err(Unanswered::new(Reason::Parse, "no output"))),
@@ -203,10 +177,10 @@ impl Transport for Client {
         let mut timeouts = 0;
         let mut is_at_end = false;
         // Commands for which the switch has no JSON are asked again as text.
-        for kind in [Kind::Json, Kind::Text] {
+        for form in [NxapiForm::Json, NxapiForm::Text] {
             let open: Vec<usize> = (0..questions.len())
                 .filter(|place| all[*place].is_none() && questions[*place].form == Form::Whole)
-                .filter(|place| self.form(&questions[*place].command).0 == kind)
+                .filter(|place| self.form(&questions[*place].command).0 == form)
                 .collect();
             for places in open.chunks(MAX_COMMANDS) {
                 if is_at_end {
@@ -216,11 +190,11 @@ impl Transport for Client {
                     .iter()
                     .map(|place| self.form(&questions[*place].command).1)
                     .collect();
-                let outcomes = self.ask_some(kind, &commands, &mut timeouts);
+                let outcomes = self.ask_some(form, &commands, &mut timeouts);
                 is_at_end = outcomes.len() < places.len() || timeouts >= MAX_TIMEOUTS;
                 for (place, outcome) in places.iter().zip(outcomes) {
-                    let is_text = matches!(&outcome, Err(unanswered) if unanswered.text == NO_JSON);
-                    if kind == Kind::Json && is_text {
+                    let is_text = matches!(&outcome, Err(unanswered) if unanswered.text == NXAPI_NO_JSON);
+                    if form == NxapiForm::Json && is_text {
                         self.texts.insert(questions[*place].command.clone());
                     } else {
                         all[*place] = Some(outcome.map_err(|unanswered| self.clean(unanswered)));
@@ -251,9 +225,6 @@ impl Transport for Client {
         questions.iter().zip(all).map(outcome).collect()
     }
 }
-
-/// Words of the error of a command that has no JSON (NX-API's code 501).
-const NO_JSON: &str = "it has no JSON for this command";
 
 /// An answer of HTTP that is not 200.
 fn refused(status: u16) -> Unanswered {
@@ -286,55 +257,18 @@ fn refused(status: u16) -> Unanswered {
 
 /// The outcomes in an answer to `count` commands.
 fn outcomes(bytes: &[u8], count: usize) -> Result<Vec<Outcome>, Unanswered> {
-    let wrong = |text: String| Unanswered::new(Reason::Parse, text);
-    if bytes.trim_ascii_start().starts_with(b"<") {
-        return Err(wrong(
-            "HTML instead of JSON: url does not lead to NX-API".to_owned(),
-        ));
+    let bodies = nxapi_bodies(&String::from_utf8_lossy(bytes))
+        .map_err(|problem| Unanswered::new(problem.reason, problem.text))?;
+    if bodies.len() != count {
+        let text = format!("{} outputs for {count} commands", bodies.len());
+        return Err(Unanswered::new(Reason::Parse, text));
     }
-    let document: Value = serde_json::from_slice(bytes)
-        .map_err(|error| wrong(format!("no JSON document, or one that is cut short: {error}")))?;
-    let outputs = document
-        .pointer("/ins_api/outputs/output")
-        .ok_or_else(|| wrong("a document without ins_api.outputs.output".to_owned()))?;
-    // One command gives an object, several give a list.
-    let outputs: Vec<&Value> = match outputs {
-        Value::Array(outputs) => outputs.iter().collect(),
-        output => vec![output],
+    let outcome = |body: Result<String, Problem>| match body {
+        Ok(body) => refusal(&body).map_or(Ok(body), Err),
+        Err(problem) => {
+            let refused = refusal(&problem.text);
+            Err(refused.unwrap_or_else(|| Unanswered::new(problem.reason, problem.text)))
+        }
     };
-    if outputs.len() != count {
-        return Err(wrong(format!("{} outputs for {count} commands", outputs.len())));
-    }
-    Ok(outputs.into_iter().map(outcome).collect())
-}
-
-/// The outcome of one command.
-fn outcome(output: &Value) -> Outcome {
-    let code = match &output["code"] {
-        Value::String(code) => code.trim().to_owned(),
-        code => code.to_string(),
-    };
-    if code == "200" {
-        return match &output["body"] {
-            Value::Null => Ok(String::new()),
-            Value::String(text) => refusal(text).map_or_else(|| Ok(text.clone()), Err),
-            body => Ok(body.to_string()),
-        };
-    }
-    let words = ["clierror", "msg"]
-        .into_iter()
-        .find_map(|key| output[key].as_str());
-    let words = words.unwrap_or_default().trim();
-    let reason = match code.as_str() {
-        "501" => return Err(Unanswered::new(Reason::Unsupported, NO_JSON)),
-        "400" => Reason::Unsupported,
-        "401" | "403" => Reason::Permission,
-        _ => Reason::Parse,
-    };
-    let line = words
-        .lines()
-        .map(str::trim)
-        .find(|line| !line.is_empty() && *line != "^");
-    let refused = Unanswered::new(reason, format!("{code}: {}", line.unwrap_or("no reason")));
-    Err(refusal(words).map_or(refused, |refused| refused))
+    Ok(bodies.into_iter().map(|(_, body)| outcome(body)).collect())
 }

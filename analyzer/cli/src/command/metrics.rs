@@ -66,7 +66,7 @@ struct Once {
     host: HostArguments,
 
     /// Read the switches and hypervisors of this inventory, too
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", alias = "hosts")]
     fabric: Option<PathBuf>,
 
     /// Text format

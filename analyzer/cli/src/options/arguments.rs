@@ -104,7 +104,7 @@ pub(crate) struct Analyse {
     /// Cables between hosts, switches and hypervisors, and their addresses, from an inventory
     ///
     /// With them, samples of switches and hypervisors are related to the captured flows: origins of pauses, drops, uneven links.
-    #[arg(long, value_name = "FILE", help_heading = NETWORK)]
+    #[arg(long, value_name = "FILE", alias = "hosts", help_heading = NETWORK)]
     pub(crate) fabric: Option<PathBuf>,
 
     /// Join the samples of another run: a folder that `live -o`, `host counters -o` or `fabric switch -o` wrote, or a file of JSON lines

@@ -26,8 +26,18 @@ const MAX_BYTES: u64 = 4 << 20;
 pub(crate) struct FabricFile {
     /// The inventory of switches, hypervisors and hosts
     /// [default: fabric.toml in the current folder, else in ~/.config/roce-analyze]
-    #[arg(long, value_name = "FILE")]
-    pub(crate) fabric: Option<PathBuf>,
+    #[arg(long, value_name = "FILE", alias = "hosts")]
+    fabric: Option<PathBuf>,
+}
+
+// The same inventory, for commands about its hosts. (As above.)
+#[cfg(feature = "probe")]
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct HostsFile {
+    /// The inventory of hosts and how they are reached
+    /// [default: fabric.toml in the current folder, else in ~/.config/roce-analyze]
+    #[arg(long, value_name = "FILE", alias = "fabric")]
+    hosts: Option<PathBuf>,
 }
 
 #[cfg(feature = "probe")]
@@ -37,11 +47,7 @@ impl FabricFile {
     /// # Errors
     /// If it cannot be read, or has a mistake: then its file and line are named.
     pub(crate) fn found(&self) -> anyhow::Result<Option<Inventory>> {
-        let path = self.fabric.clone().or_else(|| {
-            let places = [Some(PathBuf::from(HERE)), of_user()];
-            places.into_iter().flatten().find(|path| path.exists())
-        });
-        path.as_deref().map(read).transpose()
+        found(self.fabric.as_deref())
     }
 
     /// The inventory that is named or found.
@@ -56,6 +62,31 @@ impl FabricFile {
             ),
         }
     }
+}
+
+#[cfg(feature = "probe")]
+impl HostsFile {
+    /// The inventory that is named or found; `None`: there is none.
+    ///
+    /// # Errors
+    /// If it cannot be read, or has a mistake: then its file and line are named.
+    pub(crate) fn found(&self) -> anyhow::Result<Option<Inventory>> {
+        found(self.hosts.as_deref())
+    }
+}
+
+/// The inventory that is named, else that of the current folder, else the user's own; `None`: there is none.
+///
+/// # Errors
+/// If it cannot be read, or has a mistake.
+#[cfg(feature = "probe")]
+pub(crate) fn found(named: Option<&Path>) -> anyhow::Result<Option<Inventory>> {
+    if let Some(path) = named {
+        return read(path).map(Some);
+    }
+    let places = [Some(PathBuf::from(HERE)), of_user()];
+    let path = places.into_iter().flatten().find(|path| path.exists());
+    path.as_deref().map(read).transpose()
 }
 
 /// The place of a user's own inventory, by the XDG Base Directory Specification.
@@ -133,6 +164,36 @@ mod tests {
                 .unwrap_err()
                 .to_string()
                 .contains("cannot be read")
+        );
+    }
+
+    #[derive(clap::Parser)]
+    struct Devices {
+        #[command(flatten)]
+        inventory: FabricFile,
+    }
+
+    #[derive(clap::Parser)]
+    struct Hosts {
+        #[command(flatten)]
+        inventory: HostsFile,
+    }
+
+    #[test]
+    fn each_option_is_also_known_by_the_name_of_the_other() {
+        use clap::Parser as _;
+        let path = Some(PathBuf::from("a.toml"));
+        for option in ["--fabric", "--hosts"] {
+            let words = ["roce-analyze", option, "a.toml"];
+            assert_eq!(Devices::parse_from(words).inventory.fabric, path, "{option}");
+            assert_eq!(Hosts::parse_from(words).inventory.hosts, path, "{option}");
+        }
+        let missing = HostsFile {
+            hosts: Some(PathBuf::from("/nonexistent/fabric.toml")),
+        };
+        assert!(
+            missing.found().is_err(),
+            "a named file is not looked for elsewhere"
         );
     }
 }

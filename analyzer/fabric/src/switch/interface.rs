@@ -20,6 +20,17 @@ const PREFIXES: [(&str, &str); 13] = [
     ("ii", "ii"),
 ];
 
+/// Beginnings of counted names of SONiC, EOS and Cumulus Linux, which a digit follows.
+const NUMBERED: [&str; 7] = [
+    "Ethernet",
+    "Et",
+    "PortChannel",
+    "Port-Channel",
+    "port-channel",
+    "Po",
+    "swp",
+];
+
 /// Kind of an interface.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum InterfaceKind {
@@ -116,6 +127,20 @@ pub fn canonical(name: &str) -> String {
     Interface::parse(name).map_or_else(|| name.trim().to_owned(), |interface| interface.name)
 }
 
+/// The interface of a name in the tables and documents of SONiC, EOS and Cumulus Linux, if its numbers are part of a reading; `None`
+/// also of words that these systems give to no interface: their tables have such words in the same column.
+pub(super) fn counted(name: &str) -> Option<Interface> {
+    let name = name.trim();
+    let is_numbered = |prefix: &&str| {
+        let rest = name.strip_prefix(*prefix);
+        rest.is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_digit()))
+    };
+    // `Ethernet-BP0` of a SONiC chassis connects its chips.
+    let is_known =
+        NUMBERED.iter().any(is_numbered) || name.starts_with("Ethernet-") || name.starts_with("bond");
+    Interface::parse(name).filter(|interface| is_known && interface.kind.is_counted())
+}
+
 /// True of the number of an interface: `1/1/1`, `0/1.100`, `7`, `1/1:2`.
 fn is_location(rest: &str) -> bool {
     rest.bytes()
@@ -135,14 +160,17 @@ fn kind_of(prefix: &str) -> InterfaceKind {
 /// Kind of an interface whose name is kept as it is.
 fn other_kind(lower: &str) -> InterfaceKind {
     let starts = |prefixes: &[&str]| prefixes.iter().any(|prefix| lower.starts_with(prefix));
-    if starts(&["ethernet-", "fabric", "recirc", "sup-", "cpu"]) {
+    if lower.contains('.') {
+        // A part of a port or of a group.
+        InterfaceKind::Virtual
+    } else if starts(&["ethernet-", "fabric", "recirc", "sup-", "cpu"]) {
         // SONiC on a chassis: Ethernet-BP0, Ethernet-IB0, Ethernet-Rec0.
         InterfaceKind::Internal
     } else if starts(&["bond", "lag"]) {
         InterfaceKind::Aggregate
     } else if starts(&["eth", "usb"]) {
         InterfaceKind::Management
-    } else if lower.contains('.') || starts(&["nve", "vxlan", "tunnel", "br", "vni", "bdi", "peerlink"]) {
+    } else if starts(&["nve", "vxlan", "tunnel", "br", "vni", "bdi", "peerlink"]) {
         InterfaceKind::Virtual
     } else {
         InterfaceKind::Port
@@ -222,5 +250,53 @@ mod tests {
         assert_eq!(Interface::parse(&format!("Ethernet{}", "1".repeat(100))), None);
         assert_eq!(canonical(" nothing "), "nothing");
         assert_eq!(canonical("Eth1/2"), "Ethernet1/2");
+    }
+
+    #[track_caller]
+    fn check_counted(name: &str, expected: Option<(&str, &str)>) {
+        let found = counted(name);
+        let found = found
+            .as_ref()
+            .map(|interface| (interface.name.as_str(), interface.kind.label()));
+        assert_eq!(found, expected, "{name}");
+    }
+
+    // Names of sonic-utilities' tests, Arista's tables and Cumulus Linux' documentation.
+    #[test]
+    fn ports_and_aggregates_are_counted() {
+        check_counted("Ethernet0", Some(("Ethernet0", "port")));
+        check_counted("Ethernet1/1", Some(("Ethernet1/1", "port")));
+        check_counted("Et1/1", Some(("Ethernet1/1", "port")));
+        check_counted("swp1s0", Some(("swp1s0", "port")));
+        check_counted("Ethernet-BP4", Some(("Ethernet-BP4", "internal")));
+        check_counted("PortChannel0002", Some(("port-channel0002", "aggregate")));
+        check_counted("Port-Channel7", Some(("port-channel7", "aggregate")));
+        check_counted("Po7", Some(("port-channel7", "aggregate")));
+        check_counted("bond1", Some(("bond1", "aggregate")));
+    }
+
+    #[test]
+    fn management_and_virtual_interfaces_are_not() {
+        for name in [
+            "eth0",
+            "Management1",
+            "Ma1",
+            "Vlan10",
+            "Loopback0",
+            "lo",
+            "",
+            "Port",
+            "---------",
+            "swp",
+            "x=1",
+            "swp1.100",
+            "bond1.100",
+            "Ethernet1/1.5",
+            "Ethernet 0",
+            "\u{e9}1",
+        ] {
+            check_counted(name, None);
+        }
+        check_counted(&format!("Ethernet{}", "1".repeat(70)), None);
     }
 }

@@ -2,8 +2,8 @@
 
 use roce_model::Counter;
 
-use super::kind;
 use crate::device::Reading;
+use crate::switch::interface::{Interface, counted};
 
 /// Place of a number inside an interface.
 #[derive(Clone, Copy, Default)]
@@ -60,8 +60,12 @@ pub(super) struct Port<'r> {
 impl<'r> Port<'r> {
     /// The interface of this name in the device's spelling; `None` if its numbers are not part of a reading.
     pub(super) fn new(reading: &'r mut Reading, name: &str) -> Option<Self> {
-        let (name, kind) = kind::counted(name)?;
-        Some(Self { reading, name, kind })
+        let Interface { name, kind } = counted(name)?;
+        Some(Self {
+            reading,
+            name,
+            kind: kind.label(),
+        })
     }
 
     /// Adds a number, if it is known.

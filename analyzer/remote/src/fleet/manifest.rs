@@ -10,10 +10,10 @@ use roce_files::{Access, Directory, Place as FilePlace};
 use roce_model::text::escape_json;
 use serde::{Deserialize, Serialize};
 
-use super::clock::Offset;
 use super::fields::is_plain_path;
 use super::report::{RemoteFile, is_file_name};
 use super::script::Place;
+use crate::clock::Offset;
 
 /// Name of the manifest.
 pub const FILE: &str = "fleet.json";

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::clock::{self, Offset};
 use super::fields::{field, is_plain, is_plain_path, text};
 use super::shell::{COMMON, head};
+use crate::clock::{self, Offset};
 use crate::machine::{Machine, RemoteError};
 use crate::session::Line;
 

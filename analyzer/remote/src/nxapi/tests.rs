@@ -8,6 +8,7 @@ use std::sync::mpsc::{Receiver, channel};
 use roce_fabric::inventory::Inventory;
 use rustls::pki_types::PrivatePkcs8KeyDer;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
+use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use super::*;

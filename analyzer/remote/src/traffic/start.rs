@@ -1,7 +1,7 @@
 //! The start of a run: hosts are looked at, servers are started, and when they listen, all clients at one time.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use roce_fabric::inventory::{HostTarget, SshSettings};
 use roce_fabric::traffic::{Concern, Facts, Gravity, Role, Speeds, Stream, TrafficPlan, streams, words};
@@ -90,8 +90,7 @@ pub struct Started {
 
 /// Nanoseconds since 1970 by this machine's clock.
 pub(super) fn now_ns() -> i128 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| i128::try_from(since.as_nanos()).unwrap_or(0))
+    crate::clock::now_ns().into()
 }
 
 fn named_hosts(streams: &[Stream]) -> Vec<String> {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{anyhow, bail};
 use roce_fabric::doctor::Host;
 use roce_fabric::inventory::SshSettings;
-use roce_remote::{Machine, RemoteError, quoted};
+use roce_remote::{Machine, RemoteError, each, quoted};
 
 use super::archive;
 use crate::sandbox;
@@ -38,23 +38,10 @@ pub(super) fn named(names: &[String]) -> anyhow::Result<Vec<Machine>> {
 /// Reads hosts, some at once, in their order. What they sent is decoded when all have answered: behind it nothing is
 /// started any more, and a hostile recording finds no right to start anything.
 pub(super) fn read_all(machines: &[Machine], seconds: Option<u64>) -> Vec<(String, anyhow::Result<Host>)> {
-    let mut all = Vec::new();
-    for chunk in machines.chunks(MAX_AT_ONCE) {
-        let read = std::thread::scope(|scope| {
-            let threads: Vec<_> = chunk
-                .iter()
-                .map(|machine| scope.spawn(move || read(machine, seconds)))
-                .collect();
-            let results = threads.into_iter().map(|thread| {
-                let result = thread.join();
-                result.unwrap_or_else(|_| Err(anyhow!("it could not be read")))
-            });
-            results.collect::<Vec<_>>()
-        });
-        all.extend(chunk.iter().map(|machine| machine.name().to_owned()).zip(read));
-    }
+    let read = each(machines, MAX_AT_ONCE, |_, machine| read(machine, seconds));
     sandbox::offline();
-    let decoded = all.into_iter().map(|(name, bytes)| {
+    let decoded = machines.iter().zip(read).map(|(machine, bytes)| {
+        let name = machine.name().to_owned();
         let host = bytes.and_then(|bytes: Vec<u8>| archive::read(bytes.as_slice(), &name));
         (name, host)
     });

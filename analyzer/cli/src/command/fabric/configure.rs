@@ -7,19 +7,18 @@ use std::process::ExitCode;
 use anyhow::{Context, anyhow, bail};
 use clap::{Args, Subcommand, ValueEnum};
 use roce_fabric::configure::{self, Change, HostTool, NexusGeneration, Persistence, Settings, Step};
-use roce_fabric::inventory::{Cluster, Inventory, SwitchKind};
+use roce_fabric::inventory::{Cluster, SwitchKind};
 use roce_model::text::{clean, escape_json};
 use roce_probe::{SnapshotOptions, recorded_snapshot, running_snapshot};
 use serde_json::{Value, json};
 
 use crate::options::arguments::DocumentFormat;
+use crate::options::fabric;
 use crate::output::messages;
 use crate::sandbox;
 
 /// The longest configuration, or recording of a command, that is read.
 const MAX_CONFIGURATION_BYTES: u64 = 16 << 20;
-/// The longest inventory that is read.
-const MAX_INVENTORY_BYTES: u64 = 4 << 20;
 /// Version of the JSON document's form.
 const SCHEMA_VERSION: u32 = 1;
 
@@ -54,7 +53,7 @@ enum Target {
 #[derive(Args, Debug)]
 struct Common {
     /// Inventory, of which [cluster] is taken: priority and DSCPs
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", alias = "hosts")]
     fabric: Option<PathBuf>,
 
     /// Set a value: ecn_min, ecn_max (150k, 3m), ecn_probability, mtu, bandwidth, dev, port
@@ -275,11 +274,7 @@ pub(crate) fn configure(arguments: &Configure) -> anyhow::Result<ExitCode> {
 fn inputs(common: &Common) -> anyhow::Result<(Cluster, Settings)> {
     let cluster = match &common.fabric {
         None => Cluster::default(),
-        Some(path) => {
-            let text = roce_files::read_text(path, MAX_INVENTORY_BYTES)?;
-            let inventory = Inventory::parse(&text).map_err(|error| anyhow!("{}:{error}", path.display()))?;
-            inventory.cluster
-        }
+        Some(path) => fabric::read(path)?.cluster,
     };
     let pairs = common.set.iter().map(String::as_str);
     let settings = Settings::from_pairs(pairs).map_err(|error| {

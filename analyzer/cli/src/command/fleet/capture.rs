@@ -13,7 +13,7 @@ use anyhow::{anyhow, bail};
 use clap::{Args, ValueEnum};
 use roce_files::Directory;
 use roce_model::Nanos;
-use roce_remote::fleet::clock::now_ns;
+use roce_remote::clock::now_ns;
 use roce_remote::fleet::manifest::{CommandRow, HostState, Manifest, RunState, SCHEMA_VERSION};
 use roce_remote::fleet::preflight::By;
 use roce_remote::fleet::script::{self, Place, ROCE_FILTER};
@@ -27,7 +27,7 @@ use super::targets::{Target, exit_code, targets};
 use job::{Control, Job};
 
 use crate::options::duration::{Moment, parse_duration};
-use crate::options::inventory::InventoryFile;
+use crate::options::fabric::HostsFile;
 use crate::options::size::parse_size;
 use crate::output::messages;
 
@@ -54,7 +54,7 @@ pub(super) struct Capture {
     names: Vec<String>,
 
     #[command(flatten)]
-    inventory: InventoryFile,
+    inventory: HostsFile,
 
     /// Folder of the results, which must not exist
     #[arg(short, long, value_name = "DIR")]

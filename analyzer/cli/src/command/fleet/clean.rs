@@ -4,12 +4,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
+use roce_remote::each;
 use roce_remote::fleet::manifest::Manifest;
 
 use super::collect::reached;
 use super::gather::clear;
-use super::targets::{each, exit_code};
-use crate::options::inventory::InventoryFile;
+use super::targets::exit_code;
+use crate::options::fabric::HostsFile;
 use crate::output::messages;
 
 /// Hosts that are cleaned at once.
@@ -29,7 +30,7 @@ pub(super) struct Clean {
     names: Vec<String>,
 
     #[command(flatten)]
-    inventory: InventoryFile,
+    inventory: HostsFile,
 }
 
 pub(super) fn clean(arguments: &Clean) -> anyhow::Result<ExitCode> {

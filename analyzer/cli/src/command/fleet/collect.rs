@@ -13,7 +13,7 @@ use super::gather::gather;
 use super::interrupt::Interrupts;
 use super::table;
 use super::targets::{Target, exit_code, targets_of};
-use crate::options::inventory::InventoryFile;
+use crate::options::fabric::HostsFile;
 use crate::output::messages;
 
 /// Fetch what an interrupted `fleet capture` left on the hosts
@@ -30,17 +30,17 @@ pub(super) struct Collect {
     names: Vec<String>,
 
     #[command(flatten)]
-    inventory: InventoryFile,
+    inventory: HostsFile,
 }
 
 /// The manifest's hosts as the inventory reaches them, or by their names if those are given; `None`: neither knows the host. A manifest
 /// alone starts nothing.
 pub(super) fn reached(
     manifest: &Manifest,
-    inventory: &InventoryFile,
+    inventory: &HostsFile,
     names: &[String],
 ) -> anyhow::Result<Vec<Option<Target>>> {
-    let inventory = inventory.read()?;
+    let inventory = inventory.found()?;
     if inventory.is_none() && names.is_empty() {
         bail!(
             "there is no inventory\nhint: --hosts FILE says how the hosts are reached; the manifest does not"

@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::targets::targets_of;
 use crate::command::doctor::{FleetOptions, doctor_of_machines};
-use crate::options::inventory::InventoryFile;
+use crate::options::fabric::HostsFile;
 
 /// Check all hosts of the inventory: their RDMA setup, and what differs between them
 ///
@@ -18,14 +18,14 @@ pub(super) struct FleetDoctor {
     names: Vec<String>,
 
     #[command(flatten)]
-    inventory: InventoryFile,
+    inventory: HostsFile,
 
     #[command(flatten)]
     options: FleetOptions,
 }
 
 pub(super) fn doctor(arguments: &FleetDoctor) -> anyhow::Result<ExitCode> {
-    let inventory = arguments.inventory.read()?.unwrap_or_default();
+    let inventory = arguments.inventory.found()?.unwrap_or_default();
     let targets = targets_of(&inventory, &arguments.names)?;
     let machines: Vec<_> = targets.into_iter().map(|target| target.machine).collect();
     doctor_of_machines(&arguments.options, &machines, &inventory.cluster)

@@ -9,13 +9,13 @@ use roce_remote::fleet::preflight::RdmaPort;
 use roce_remote::fleet::report::{Report, ending};
 use roce_remote::fleet::script::{Place, SILENCE, look, remove};
 use roce_remote::fleet::transfer::collect;
-use roce_remote::{Machine, RemoteError};
+use roce_remote::{Machine, RemoteError, each};
 
 use super::book::Book;
 use super::counted::{Counted, count};
 use super::interrupt::Interrupts;
 use super::prepare::taken;
-use super::targets::{Target, each};
+use super::targets::Target;
 use crate::output::progress::bar;
 
 /// Hosts that files are fetched from at once.

@@ -5,11 +5,12 @@ use std::hash::{DefaultHasher, Hasher as _};
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use roce_remote::fleet::clock::Offset;
+use roce_remote::clock::Offset;
+use roce_remote::each;
 use roce_remote::fleet::manifest::{HostRow, HostState};
 use roce_remote::fleet::preflight::{By, Facts, How, Pushed, Question, Unable, ask, push};
 
-use super::targets::{Target, each};
+use super::targets::Target;
 use crate::output::messages;
 
 /// Hosts that are asked at once.

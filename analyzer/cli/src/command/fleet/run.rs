@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use roce_model::Nanos;
 use roce_model::text::clean;
-use roce_remote::{Line, RemoteError, quoted};
+use roce_remote::{Line, RemoteError, each, quoted};
 
 use super::interrupt::Interrupts;
-use super::targets::{Target, each, exit_code, targets};
+use super::targets::{Target, exit_code, targets};
 use crate::options::duration::parse_duration;
-use crate::options::inventory::InventoryFile;
+use crate::options::fabric::HostsFile;
 use crate::output::messages;
 
 /// Hosts at once.
@@ -47,7 +47,7 @@ pub(super) struct Run {
     names: Vec<String>,
 
     #[command(flatten)]
-    inventory: InventoryFile,
+    inventory: HostsFile,
 
     /// Give a host up after this time
     #[arg(long, value_name = "TIME", default_value = "10min", value_parser = parse_duration)]

@@ -7,7 +7,7 @@ use anyhow::bail;
 use roce_fabric::inventory::{HostTarget, Inventory};
 use roce_remote::Machine;
 
-use crate::options::inventory::InventoryFile;
+use crate::options::fabric::HostsFile;
 
 /// A host, and how commands are run there.
 #[derive(Clone, Debug)]
@@ -26,8 +26,8 @@ impl Target {
 ///
 /// # Errors
 /// If the inventory cannot be read, or there is no host.
-pub(super) fn targets(file: &InventoryFile, names: &[String]) -> anyhow::Result<Vec<Target>> {
-    targets_of(&file.read()?.unwrap_or_default(), names)
+pub(super) fn targets(file: &HostsFile, names: &[String]) -> anyhow::Result<Vec<Target>> {
+    targets_of(&file.found()?.unwrap_or_default(), names)
 }
 
 /// As [`targets`], of an inventory.
@@ -71,35 +71,6 @@ pub(super) fn exit_code(good: usize, all: usize) -> ExitCode {
     })
 }
 
-/// Does something with all, with a limit of how many at once; results are in their order.
-pub(super) fn each<T: Sync, R: Send>(
-    all: &[T],
-    at_once: usize,
-    work: impl Fn(usize, &T) -> R + Sync,
-) -> Vec<R> {
-    let next = std::sync::atomic::AtomicUsize::new(0);
-    let results = std::sync::Mutex::new(Vec::with_capacity(all.len()));
-    let take = || {
-        loop {
-            let at = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-            let Some(item) = all.get(at) else { return };
-            let result = work(at, item);
-            let mut results = results.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            results.push((at, result));
-        }
-    };
-    std::thread::scope(|scope| {
-        for _ in 0..at_once.min(all.len()) {
-            scope.spawn(take);
-        }
-    });
-    let mut results = results
-        .into_inner()
-        .unwrap_or_else(std::sync::PoisonError::into_inner);
-    results.sort_by_key(|(at, _)| *at);
-    results.into_iter().map(|(_, result)| result).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -126,18 +97,5 @@ mod tests {
             assert!(names(wrong).is_err(), "{wrong:?}");
         }
         assert!(targets_of(&Inventory::default(), &[]).is_err());
-    }
-
-    #[test]
-    fn work_is_done_in_parallel_and_results_keep_their_order() {
-        let all: Vec<u32> = (0..50).collect();
-        let squares = each(&all, 4, |at, number| (at, number * number));
-        assert!(
-            squares
-                .iter()
-                .enumerate()
-                .all(|(at, found)| found.0 == at && found.1 as usize == at * at)
-        );
-        assert_eq!(squares.len(), 50);
     }
 }

@@ -36,7 +36,7 @@ pub(super) struct Collect {
     doctor_every: Nanos,
 
     /// The inventory of switches and hypervisors
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", alias = "hosts")]
     fabric: Option<PathBuf>,
 }
 

@@ -15,7 +15,7 @@ use roce_model::{Counter, SampleSource, value_of};
 use roce_pipeline::time_of_day;
 use roce_remote::DeviceReader;
 
-use crate::options::fabric::FabricFile;
+use crate::options::fabric;
 
 /// A switch or hypervisor, as those know it who do not read it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -46,13 +46,7 @@ pub(super) struct Target {
 
 /// The inventory of `--fabric`; none without the option.
 pub(super) fn inventory(path: Option<&PathBuf>) -> anyhow::Result<Inventory> {
-    let Some(path) = path else {
-        return Ok(Inventory::default());
-    };
-    FabricFile {
-        fabric: Some(path.clone()),
-    }
-    .required()
+    path.map_or_else(|| Ok(Inventory::default()), |path| fabric::read(path))
 }
 
 /// The switches and hypervisors of an inventory.

@@ -60,7 +60,7 @@ pub(super) struct Serve {
     doctor_every: Nanos,
 
     /// Read the switches and hypervisors of this inventory, too, each in its own interval
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", alias = "hosts")]
     fabric: Option<PathBuf>,
 
     /// Run no checks of doctor, and read no GPUs: no other process is started

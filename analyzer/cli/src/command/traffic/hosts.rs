@@ -7,17 +7,17 @@ use clap::Args;
 use roce_fabric::inventory::{HostTarget, Inventory};
 use roce_fabric::traffic::{Concern, Endpoint, Gravity, TrafficPlan};
 
+use crate::options::fabric;
 use crate::output::messages;
 
-/// The inventory that is read where none is named.
-const INVENTORY: &str = "fabric.toml";
-/// Bytes of an inventory, and of a plan.
+/// Bytes of a plan.
 const MAX_BYTES: u64 = 4 << 20;
 
 /// Which hosts a plan may name.
 #[derive(Args, Debug)]
 pub(super) struct HostArguments {
-    /// The inventory that has the hosts [default: fabric.toml, if it is there]
+    /// The inventory that has the hosts
+    /// [default: fabric.toml in the current folder, else in ~/.config/roce-analyze]
     #[arg(long, value_name = "FILE")]
     fabric: Option<PathBuf>,
 
@@ -29,13 +29,7 @@ pub(super) struct HostArguments {
 impl HostArguments {
     /// The inventory, without hosts where there is none.
     pub(super) fn inventory(&self) -> anyhow::Result<Inventory> {
-        let path = match &self.fabric {
-            Some(path) => path.as_path(),
-            None if Path::new(INVENTORY).is_file() => Path::new(INVENTORY),
-            None => return Ok(Inventory::default()),
-        };
-        let text = roce_files::read_text(path, MAX_BYTES)?;
-        Inventory::parse(&text).map_err(|error| anyhow!("{}:{error}", path.display()))
+        Ok(fabric::found(self.fabric.as_deref())?.unwrap_or_default())
     }
 
     /// The ends that `--hosts` names, `host` or `host:device`.

@@ -4,9 +4,9 @@ use roce_model::{Counter, value_of};
 use serde_json::{Map, Value};
 
 use super::super::answer::{count, json_text};
-use super::super::kind;
 use super::super::port::{Place, Port};
 use crate::device::{Neighbor, Reading};
+use crate::switch::interface::{Interface, counted};
 
 /// Neighbours of one switch.
 const MAX_NEIGHBORS: usize = 4_096;
@@ -63,7 +63,7 @@ pub(super) fn neighbors(document: &Map<String, Value>, reading: &mut Reading) {
         other => vec![other],
     };
     for (name, entry) in objects.into_iter().filter_map(Value::as_object).flatten() {
-        let Some((interface, _)) = kind::counted(name) else {
+        let Some(Interface { name: interface, .. }) = counted(name) else {
             continue;
         };
         let chassis = entry.get("chassis").and_then(Value::as_object);

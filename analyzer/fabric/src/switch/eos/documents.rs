@@ -6,9 +6,9 @@ use roce_model::{Counter, value_of};
 use serde_json::{Map, Value};
 
 use super::super::answer::{json_count, json_text, json_value};
-use super::super::kind;
 use super::super::port::{Place, Port};
 use crate::device::{Neighbor, Reading};
+use crate::switch::interface::{Interface, counted};
 
 /// Neighbours of one switch.
 const MAX_NEIGHBORS: usize = 4_096;
@@ -83,7 +83,7 @@ pub(super) fn version(document: &Map<String, Value>, reading: &mut Reading) {
 /// `show lldp neighbors`: a list of ports, or with `detail` an object by interface.
 pub(super) fn neighbors(document: &Map<String, Value>, reading: &mut Reading) {
     let mut add = |interface: &str, node: String, port: String| {
-        if let Some((interface, _)) = kind::counted(interface)
+        if let Some(Interface { name: interface, .. }) = counted(interface)
             && !node.is_empty()
             && reading.neighbors.len() < MAX_NEIGHBORS
         {
@@ -338,7 +338,7 @@ fn each(
     // One interface has one entry, whichever spelling of its name.
     let mut by_name = BTreeMap::new();
     for (name, entry) in interfaces.into_iter().flatten() {
-        if let Some((canonical, _)) = kind::counted(name) {
+        if let Some(Interface { name: canonical, .. }) = counted(name) {
             by_name.insert(canonical, (name, entry));
         }
     }

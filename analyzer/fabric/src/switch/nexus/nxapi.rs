@@ -11,15 +11,37 @@ const MAX_DOCUMENT_BYTES: usize = 32 << 20;
 /// Commands in one answer.
 const MAX_OUTPUTS: usize = 1000;
 
+/// The text of the problem of a command that has no JSON (NX-API's code 501).
+pub const NXAPI_NO_JSON: &str = "it has no JSON for this command";
+
 /// The body for each command, or why there is none.
 pub type Bodies<T> = Vec<(String, Result<T, Problem>)>;
 
-/// The body of an NX-API request (`ins_api`, `cli_show`) for commands without ` | json`.
-pub fn nxapi_request(commands: &[&str]) -> String {
+/// Form of the answers to one request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NxapiForm {
+    /// JSON documents.
+    Json,
+    /// Texts, as a terminal shows them.
+    Text,
+}
+
+impl NxapiForm {
+    /// The request's `type`.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Json => "cli_show",
+            Self::Text => "cli_show_ascii",
+        }
+    }
+}
+
+/// The body of an NX-API request (`ins_api`) for commands without ` | json`.
+pub fn nxapi_request(commands: &[&str], form: NxapiForm) -> String {
     json!({
         "ins_api": {
             "version": "1.0",
-            "type": "cli_show",
+            "type": form.name(),
             "chunk": "0",
             "sid": "1",
             "input": commands.join(" ;"),
@@ -42,11 +64,14 @@ pub fn nxapi_bodies(document: &str) -> Result<Bodies<String>, Problem> {
     let document = document.trim_start_matches('\u{feff}').trim();
     if document.starts_with('<') {
         return Err(broken(
-            "the answer is a page of HTML or XML, where JSON was expected\nhint: `feature nxapi` has to be on, and the address ends with /ins",
+            "HTML instead of JSON: url does not lead to NX-API (`feature nxapi` has to be on, and url ends in /ins)",
         ));
     }
-    let document: Value =
-        serde_json::from_str(document).map_err(|error| broken(&format!("JSON was expected: {error}")))?;
+    let document: Value = serde_json::from_str(document).map_err(|error| {
+        broken(&format!(
+            "no JSON document, or one that is cut short; JSON was expected: {error}"
+        ))
+    })?;
     let bodies = bodies(&document)?;
     let as_text = |body: Value| match body {
         Value::String(text) => text,
@@ -89,7 +114,9 @@ pub(super) fn bodies(document: &Value) -> Result<Bodies<Value>, Problem> {
         }
     }
     if !is_known {
-        return Err(broken("the JSON has neither ins_api nor a result of JSON-RPC"));
+        return Err(broken(
+            "a document without ins_api: the JSON has neither its outputs nor a result of JSON-RPC",
+        ));
     }
     if found.is_empty() {
         return Err(broken("the answer has no output"));
@@ -141,16 +168,31 @@ fn body_of(output: &Object) -> Value {
 
 /// Why a command was refused. -32602 is JSON-RPC's code for invalid parameters: the command.
 fn refused(command: &str, code: &str, said: &str) -> Problem {
-    let said = said.trim();
+    if code == "501" {
+        return Problem {
+            reason: Reason::Unsupported,
+            command: command.to_owned(),
+            text: NXAPI_NO_JSON.to_owned(),
+        };
+    }
+    // A line above the words points at the place of the mistake.
+    let mut lines = said.lines().map(str::trim);
+    let said = lines
+        .find(|line| !line.is_empty() && *line != "^")
+        .unwrap_or_default();
     let reason = reason_of(said).unwrap_or(match code {
-        "400" | "501" | "-32602" | "-32601" => Reason::Unsupported,
+        "400" | "-32602" | "-32601" => Reason::Unsupported,
         "401" | "403" => Reason::Permission,
         _ => Reason::Parse,
     });
     Problem {
         reason,
         command: command.to_owned(),
-        text: format!("the switch answered with code {code}: {said}"),
+        text: if said.is_empty() {
+            format!("the switch answered with code {code}")
+        } else {
+            format!("{said} (code {code})")
+        },
     }
 }
 
@@ -189,6 +231,11 @@ mod tests {
             ("show foo", Reason::Unsupported)
         );
         assert_eq!(reason(3), Reason::Unsupported);
+        let said = |at: usize| bodies[at].1.as_ref().unwrap_err().text.as_str();
+        assert_eq!(
+            (said(2), said(3)),
+            ("% Invalid command (code 400)", NXAPI_NO_JSON)
+        );
         assert_eq!(reason(4), Reason::Permission);
         assert_eq!(bodies[5].1, Ok("a text\n".to_owned()));
     }
@@ -223,7 +270,8 @@ mod tests {
 
     #[test]
     fn a_request_has_all_commands() {
-        let request: Value = serde_json::from_str(&nxapi_request(&["show version", "show clock"])).unwrap();
+        let request: Value =
+            serde_json::from_str(&nxapi_request(&["show version", "show clock"], NxapiForm::Json)).unwrap();
         assert_eq!(request["ins_api"]["input"], "show version ;show clock");
         assert_eq!(request["ins_api"]["type"], "cli_show");
         assert_eq!(request["ins_api"]["output_format"], "json");

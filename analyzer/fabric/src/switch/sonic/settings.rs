@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use roce_model::{Counter, value_of};
 
-use super::super::kind;
 use super::super::port::{Place, Port};
 use super::database::{Database, Hash};
 use crate::device::{QueueClass, Reading};
+use crate::switch::interface::{Interface, counted};
 
 /// Mbit/s as bytes/s.
 const MEGABIT: f64 = 125_000.0;
@@ -151,7 +151,7 @@ fn class(config: &Database, key: &str, hash: Hash<'_>, reading: &mut Reading) {
         .is_some_and(|ecn| ecn == "ecn_all" || ecn.contains("green"));
     let threshold = |field| wred.filter(|_| has_ecn).and_then(|wred| wred.count(field));
     for name in ports.split(',') {
-        let Some((interface, _)) = kind::counted(name) else {
+        let Some(Interface { name: interface, .. }) = counted(name) else {
             continue;
         };
         for queue in range(queues) {

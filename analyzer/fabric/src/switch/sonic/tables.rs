@@ -9,10 +9,10 @@ use std::collections::BTreeSet;
 use roce_model::{Counter, value_of};
 
 use super::super::answer::count;
-use super::super::kind;
 use super::super::port::{Place, Port};
 use super::counters::{queue_name, storms as put_storms};
 use crate::device::{Neighbor, Reading};
+use crate::switch::interface::{Interface, counted};
 
 /// Neighbours of one switch.
 const MAX_NEIGHBORS: usize = 4_096;
@@ -171,7 +171,7 @@ pub(super) fn neighbors(text: &str, reading: &mut Reading) {
         };
         let node = cell(*second, Some(*third));
         let port = cell(*third, end);
-        let Some((interface, _)) = kind::counted(&cell(*first, Some(*second))) else {
+        let Some(Interface { name: interface, .. }) = counted(&cell(*first, Some(*second))) else {
             continue;
         };
         if !node.is_empty() && reading.neighbors.len() < MAX_NEIGHBORS {

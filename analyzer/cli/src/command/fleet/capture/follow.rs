@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use roce_remote::Line;
-use roce_remote::fleet::clock::now_ns;
+use roce_remote::clock::now_ns;
 use roce_remote::fleet::manifest::HostState;
 use roce_remote::fleet::report::Report;
 use roce_remote::fleet::script::{BEAT, SILENCE};
