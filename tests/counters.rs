@@ -1,6 +1,9 @@
 //! `simulate --counters`: its files, and `--samples` that joins their rows to an analysis.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 use std::fs;
+use std::path::Path;
 
 use serde_json::Value;
 use tempfile::tempdir;
@@ -8,7 +11,12 @@ use tempfile::tempdir;
 use crate::command::{document, run};
 
 /// Simulates the demo `pause-origin` into a folder: its captures, truth and counters, which are read three times.
-fn simulated(folder: &std::path::Path) -> Value {
+fn simulated(folder: &Path) -> Value {
+    simulated_every(folder, "1ms")
+}
+
+/// As above, with another time between two readings.
+fn simulated_every(folder: &Path, every: &str) -> Value {
     let arguments = [
         "simulate",
         "pause-origin",
@@ -19,7 +27,7 @@ fn simulated(folder: &std::path::Path) -> Value {
         "--counters",
         "counters",
         "--counters-every",
-        "1ms",
+        every,
     ];
     let said = run(folder, arguments).good().stdout;
     assert!(said.contains("counters/samples.jsonl\n") && said.contains("counters/neighbors.json\n"));
@@ -112,4 +120,175 @@ fn a_line_that_is_no_row_is_an_error() {
         "{}",
         refused.stderr
     );
+}
+
+/// The inventory of a simulated network: cables as `neighbors.json` has them, addresses as the truth has them.
+fn inventory(folder: &Path, truth: &Value) -> String {
+    let mut addresses: BTreeMap<&str, &str> = BTreeMap::new();
+    for connection in truth["connections"].as_array().unwrap() {
+        for end in [&connection["a"], &connection["b"]] {
+            addresses.insert(end["host"].as_str().unwrap(), end["address"].as_str().unwrap());
+        }
+    }
+    let neighbors = fs::read_to_string(folder.join("counters/neighbors.json")).unwrap();
+    let neighbors: Value = serde_json::from_str(&neighbors).unwrap();
+    // Ports of each host and switch, with the port at the other end of the cable.
+    let mut cables: BTreeMap<(&str, &str), Vec<String>> = BTreeMap::new();
+    for link in neighbors["links"].as_array().unwrap() {
+        let text = |end: &str, key: &str| link[end][key].as_str().unwrap();
+        for (one, other) in [("a", "b"), ("b", "a")] {
+            let of = cables.entry((text(one, "kind"), text(one, "node"))).or_default();
+            // A cable to a host is said where the host is, one between switches at its first end.
+            if text(one, "kind") == "host" || text(other, "kind") == "switch" && one == "a" {
+                let cable = format!(
+                    "\"{}\" = \"{}:{}\"",
+                    text(one, "port"),
+                    text(other, "node"),
+                    text(other, "port")
+                );
+                of.push(cable);
+            }
+        }
+    }
+    let mut toml = String::new();
+    for ((kind, node), ports) in cables {
+        let more = match kind {
+            "host" => format!("addresses = {{ {node} = \"{}\" }}", addresses[node]),
+            _ => "kind = \"sonic\"".to_owned(),
+        };
+        let _ = write!(
+            toml,
+            "[[{kind}]]\nname = \"{node}\"\n{more}\nswitch_ports = {{ {} }}\n",
+            ports.join(", ")
+        );
+    }
+    toml
+}
+
+/// A switch's port as the truth names it: `leaf2->h4`.
+fn place(row: &Value) -> String {
+    row["waits_for_port"].as_str().unwrap().replacen(':', "->", 1)
+}
+
+#[test]
+fn counters_and_an_inventory_name_the_root_of_pauses() {
+    let folder = tempdir().unwrap();
+    // A port that is full for 1.2 ms of a run of 1.5 ms is seen by readings that are much shorter.
+    let truth = simulated_every(folder.path(), "100us");
+    fs::write(
+        folder.path().join("fabric.toml"),
+        inventory(folder.path(), &truth),
+    )
+    .unwrap();
+    for (capture, flows) in [("pause-leaf2-spine1.pcapng", 2), ("pause-leaf2-h4.pcapng", 3)] {
+        let arguments = [
+            capture,
+            "--samples",
+            "counters/samples.jsonl",
+            "--fabric",
+            "fabric.toml",
+        ];
+        let document = document(folder.path(), arguments);
+        let waits = document["waits"].as_array().unwrap();
+        let of_truth = truth["pause_roots"].as_array().unwrap();
+        let contended = waits.iter().filter(|row| row["root_kind"] == "contention");
+        let contended: Vec<&Value> = contended.collect();
+        assert!(contended.len() >= flows, "{waits:?}");
+        for row in &contended {
+            assert_eq!(row["is_root"], true);
+            let is_of_truth = of_truth.iter().any(|of| {
+                of["kind"] == "contention" && of["root"] == place(row) && of["flow_id"] == row["victim_flow"]
+            });
+            assert!(is_of_truth, "{row}");
+        }
+        let roots: BTreeSet<String> = contended.iter().map(|row| place(row)).collect();
+        assert_eq!(roots, BTreeSet::from(["leaf2->h4".to_owned()]));
+        // The victim's way: its host, both leaves and the spine between them.
+        for (node, waits_for) in [
+            ("h3", "leaf1:h3"),
+            ("leaf1", "spine1:leaf1"),
+            ("spine1", "leaf2:spine1"),
+        ] {
+            let mut rows = waits.iter();
+            assert!(
+                rows.any(|row| row["node"] == node && row["waits_for_port"] == waits_for),
+                "{node} waits for {waits_for}"
+            );
+        }
+        let findings = document["findings"].as_array().unwrap();
+        let origin = findings.iter().find(|finding| finding["id"] == "pause.origin");
+        let origin = origin.expect("a finding about the origin");
+        assert_eq!(
+            (&origin["severity"], &origin["confidence"]),
+            (&"warning".into(), &"medium".into())
+        );
+        let said = origin["summary"].as_str().unwrap();
+        assert!(
+            said.contains("leaf2:h4") && said.contains(&format!("{flows} flows compete")),
+            "{said}"
+        );
+    }
+}
+
+/// The last value of each switch's port (named as a recorded SONiC switch names it), counter and priority in `samples.jsonl`.
+#[cfg(feature = "probe")]
+type Values = BTreeMap<(String, String, Option<u64>), f64>;
+
+#[cfg(feature = "probe")]
+#[test]
+fn recorded_switches_have_the_numbers_of_the_rows() {
+    let folder = tempdir().unwrap();
+    simulated(folder.path());
+    let neighbors = fs::read_to_string(folder.path().join("counters/neighbors.json")).unwrap();
+    let neighbors: Value = serde_json::from_str(&neighbors).unwrap();
+    let links = neighbors["links"].as_array().unwrap();
+    let ends = links.iter().flat_map(|link| [&link["a"], &link["b"]]);
+    let ends = ends.filter(|end| end["kind"] == "switch");
+    let sonic: BTreeMap<&str, &str> = ends
+        .map(|end| (end["port"].as_str().unwrap(), end["sonic_port"].as_str().unwrap()))
+        .collect();
+    let lines = fs::read_to_string(folder.path().join("counters/samples.jsonl")).unwrap();
+    let rows: Vec<Value> = lines
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let mut paused = 0.0;
+    for switch in ["leaf1", "leaf2", "spine1"] {
+        let mut expected = [Values::new(), Values::new()];
+        let of_switch = rows.iter().filter(|row| {
+            let counter = row["counter"].as_str().unwrap();
+            row["node"] == switch && counter.contains("pfc_") && counter.ends_with("_frames")
+        });
+        for row in of_switch {
+            let key = (
+                sonic[row["object"].as_str().unwrap()].to_owned(),
+                row["counter"].as_str().unwrap().to_owned(),
+                row["priority"].as_u64(),
+            );
+            let value = row["value"].as_f64().unwrap();
+            expected[0].entry(key.clone()).or_insert(value);
+            expected[1].insert(key, value);
+        }
+        for (moment, expected) in ["before", "after"].iter().zip(expected) {
+            let read = format!("counters/{switch}/{moment}");
+            let arguments = [
+                "fabric", "switch", "--kind", "sonic", "--format", "json", "--read", &read,
+            ];
+            let found = run(folder.path(), arguments);
+            assert_eq!(found.code, Some(0), "{}", found.stderr);
+            let found = found.json();
+            let samples = found["devices"][0]["samples"].as_array().unwrap();
+            for ((object, counter, priority), value) in expected {
+                let same = samples.iter().find(|sample| {
+                    sample["object"] == *object
+                        && sample["counter"] == *counter
+                        && sample["priority"].as_u64() == priority
+                });
+                let same = same.unwrap_or_else(|| panic!("{read}: {object} {counter} {priority:?}"));
+                assert_eq!(same["value"].as_f64(), Some(value), "{read}: {same}");
+                paused += value;
+            }
+        }
+    }
+    assert!(paused > 0.0, "the demo pauses ports");
 }

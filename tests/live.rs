@@ -1,6 +1,8 @@
 //! `live` over veth pairs in network namespaces of their own. Only root can make those: elsewhere these tests say why they are
 //! skipped, past the test harness, so that `cargo xtask test` counts them.
 
+#[cfg(feature = "probe")]
+mod fabric;
 mod net;
 #[cfg(feature = "parquet")]
 mod parts;

@@ -74,7 +74,7 @@ pub use pace::{Pace, Speed};
 pub use paced::Paced;
 pub use processes::Processes;
 pub use run::{Done, Plan, Tick, run, run_live};
-pub use samples::{Moved, StoredSamples};
+pub use samples::{Moved, StoredSamples, sample_row};
 
 use roce_capture::Merge;
 use roce_flow::Options;

@@ -9,6 +9,7 @@ use roce_capture::{Correction, Options, Reader};
 use roce_model::{Columns, Recorded, SampleColumns, SampleRow, Sink, SinkError};
 
 use self::lines::Lines;
+pub use self::lines::sample_row;
 use crate::error::Error;
 
 /// Rows that go to the sinks together.

@@ -35,6 +35,7 @@ use samples::{FewSamples, SampleList};
 
 pub use names::SCHEMA_VERSION;
 pub use read::read;
+pub use samples::sample_lines;
 
 /// The flows that the document has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

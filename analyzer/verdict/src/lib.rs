@@ -17,10 +17,11 @@ mod tap_vantage;
 mod thresholds;
 
 use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 
 use roce_model::{
     EventKind, EventRow, Filter, FlowId, FlowRow, JobSteps, LinkAddresses, Nanos, PauseFrame, RunSummary,
-    SampleColumns, SampleRow, Snapshot, TapId, TapRow,
+    SampleColumns, SampleRow, Snapshot, TapId, TapRow, Wiring,
 };
 
 pub use bin_rows::{BinRows, PairTraffic, Translated};
@@ -115,6 +116,11 @@ impl Verdicts {
             settings,
             lost: BTreeMap::new(),
         }
+    }
+
+    /// Replaces the cables and addresses of the settings: switches may report them while the run goes on.
+    pub fn set_wiring(&mut self, wiring: Arc<Wiring>) {
+        self.settings.wiring = wiring;
     }
 
     /// The rows and events that follow are of the bin that begins at `time`.

@@ -9,6 +9,7 @@ mod host;
 mod hypervisor;
 mod pauses;
 mod print;
+mod samples;
 mod switch;
 mod text;
 mod workers;
@@ -20,6 +21,8 @@ use clap::{Args, Subcommand};
 use configure::Configure;
 use hypervisor::HypervisorArguments;
 use pauses::PausesArguments;
+use samples::SamplesArguments;
+pub(crate) use samples::targets;
 use switch::SwitchArguments;
 
 /// The task, and examples.
@@ -51,6 +54,9 @@ enum FabricCommand {
     Pauses(Box<PausesArguments>),
     // As above.
     Configure(Box<Configure>),
+    // As above.
+    #[command(hide = true)]
+    Samples(SamplesArguments),
 }
 
 /// Runs a command about the fabric.
@@ -60,5 +66,6 @@ pub(crate) fn fabric(arguments: &Fabric) -> anyhow::Result<ExitCode> {
         FabricCommand::Hypervisor(arguments) => hypervisor::hypervisor(arguments),
         FabricCommand::Pauses(arguments) => pauses::pauses(arguments),
         FabricCommand::Configure(arguments) => configure::configure(arguments),
+        FabricCommand::Samples(arguments) => samples::samples(arguments),
     }
 }

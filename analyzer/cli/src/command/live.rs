@@ -4,6 +4,8 @@
 //! carries. The analysis runs on its own thread, as for files; between it and the devices' threads is one bounded queue (`roce_capture::live`).
 
 mod bounds;
+#[cfg_attr(not(feature = "probe"), path = "live/without_fabric.rs")]
+mod fabric;
 #[cfg_attr(not(feature = "probe"), path = "live/without_host.rs")]
 mod host;
 #[cfg_attr(not(feature = "http"), path = "live/without_metrics.rs")]
@@ -44,6 +46,7 @@ use crate::output::style::{style, terminal};
 use crate::output::trace::trace;
 use crate::sandbox::{self, Outputs};
 use bounds::Bounds;
+use fabric::{FabricArguments, FabricStream, FabricThread};
 use host::{Host, HostArguments, Threads};
 use metrics::{Metrics, MetricsArguments};
 
@@ -115,6 +118,9 @@ pub(crate) struct Live {
     host: HostArguments,
 
     #[command(flatten)]
+    pub(crate) fabric: FabricArguments,
+
+    #[command(flatten)]
     metrics: MetricsArguments,
 
     /// User that a run started by root continues as, once the devices are open: a name or number [default: the caller of sudo, else nobody; the owner of
@@ -163,7 +169,7 @@ fn settings(arguments: &Live) -> anyhow::Result<RunSettings> {
         to: None,
         no_align: false,
         max_input: None,
-        fabric: None,
+        fabric: arguments.fabric.fabric.clone(),
         samples: Vec::new(),
         capture: None,
         names: Names::default(),
@@ -187,6 +193,9 @@ pub(crate) fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
     let settings = settings(arguments)?;
     let interval = Duration::from_nanos(arguments.interval.0);
     let gpus = arguments.host.gpus(interval, &arguments.names)?;
+    let fabric = arguments
+        .fabric
+        .start(arguments.user.as_deref(), arguments.no_sandbox)?;
     sandbox::raise()?;
     let host = Host::open(
         &arguments.host,
@@ -225,7 +234,15 @@ pub(crate) fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
     let stop = Stop::default();
     let end = arguments.bounds.followed(host::end_switch(&stop))?;
     let filtered = host.filtered();
-    let (prepared, threads) = Prepared::new(arguments, settings.bin, files, devices, host, &end, &stop)?;
+    let (prepared, threads) = Prepared::new(
+        arguments,
+        settings.bin,
+        files,
+        devices,
+        (host, fabric),
+        &end,
+        &stop,
+    )?;
     let stage = has_screen.then(|| watched(arguments, &settings, &prepared, &end));
     let stage = stage.transpose().inspect_err(|_| stop.stop())?;
     let watch = Watch {
@@ -354,6 +371,8 @@ struct Files {
 /// The running capture, and the receivers of its results.
 struct Prepared {
     feed: LiveFeed,
+    /// Reads switches and hypervisors.
+    fabric: Option<FabricThread>,
     counters: Arc<Counters>,
     input: String,
     key: RunKey,
@@ -446,7 +465,7 @@ impl Prepared {
         bin: Nanos,
         files: Files,
         devices: Vec<Device>,
-        host: Host,
+        (host, fabric): (Host, Option<FabricStream>),
         end: &Stop,
         stop: &Stop,
     ) -> anyhow::Result<(Self, Threads)> {
@@ -461,7 +480,9 @@ impl Prepared {
         let (stream, outlets) = Stream::start(devices, &others, stop)?;
         let every = Duration::from_nanos(arguments.interval.0);
         let threads = host.start(outlets, stream.notes(), every, end, stop)?;
+        let fabric = fabric.map(|fabric| fabric.begin(stream.notes(), end, stop));
         let prepared = Self {
+            fabric: fabric.transpose()?,
             counters: Arc::clone(stream.counters()),
             feed: LiveFeed::new(stream, &input, bin, kept, stop.clone()).until(arguments.bounds.max_size()),
             input,
@@ -521,7 +542,7 @@ impl Prepared {
             .iter_mut()
             .map(|sink| &mut **sink as &mut dyn Sink)
             .collect();
-        let (mut done, verdicts) = run_live(self.feed, &plan, borrowed, ticks).map_err(sink_error)?;
+        let (mut done, mut verdicts) = run_live(self.feed, &plan, borrowed, ticks).map_err(sink_error)?;
         if let Some(bytes) = done.feed.full {
             messages::warn(&self.input, &format!("ended at --max-size: {bytes} bytes"));
         }
@@ -539,6 +560,10 @@ impl Prepared {
             ..done.live_summary(begun, &self.input, errors.first().cloned())
         };
         summary.bin = settings.bin;
+        if let Some(fabric) = self.fabric {
+            verdicts.set_wiring(fabric.wiring());
+            fabric.end();
+        }
         verdicts.conclude(&mut summary);
         for mut sink in sinks {
             sink.finish(&summary).map_err(sink_error)?;

@@ -60,6 +60,12 @@ pub(crate) fn recorded(arguments: &Analyse) -> anyhow::Result<Option<(Analyse, R
     })?;
     let Recorder::Live(live) = command.command;
     let mut shape = without_files(live.shape, &path, &arguments.shape);
+    left_out(
+        "--fabric",
+        live.fabric.fabric.as_deref(),
+        arguments.fabric.as_deref(),
+        &path,
+    );
     shape.recorded_config = config.map(str::to_owned);
     let replayed = Analyse {
         captures: vec![path],
@@ -74,26 +80,31 @@ pub(crate) fn recorded(arguments: &Analyse) -> anyhow::Result<Option<(Analyse, R
 /// which files of this host are read. A warning names the omitted files, unless the command line has its
 /// own.
 fn without_files(recorded: Shape, path: &Path, own: &Shape) -> Shape {
-    let left_out = [
+    let files = [
         ("--config", &recorded.config, &own.config),
         ("--training-log", &recorded.training_log, &own.training_log),
     ];
-    for (option, recorded, own) in left_out {
-        if let (Some(file), None) = (recorded, own) {
-            let file = file.to_string_lossy();
-            let file = clean(&file);
-            messages::warn(
-                &path.display().to_string(),
-                &format!(
-                    "the run had {option} {file}, which a recording cannot choose; hint: give {option} again"
-                ),
-            );
-        }
+    for (option, recorded, own) in files {
+        left_out(option, recorded.as_deref(), own.as_deref(), path);
     }
     Shape {
         config: None,
         training_log: None,
         ..recorded
+    }
+}
+
+/// Warns of a file of a recorded run that is omitted, unless the command line has its own.
+fn left_out(option: &str, recorded: Option<&Path>, own: Option<&Path>, path: &Path) {
+    if let (Some(file), None) = (recorded, own) {
+        let file = file.to_string_lossy();
+        let file = clean(&file);
+        messages::warn(
+            &path.display().to_string(),
+            &format!(
+                "the run had {option} {file}, which a recording cannot choose; hint: give {option} again"
+            ),
+        );
     }
 }
 

@@ -71,13 +71,21 @@ impl Lines {
     fn row(&self, text: &[u8]) -> Result<SampleRow, Error> {
         let fields: Map<String, Value> = serde_json::from_slice(text)
             .map_err(|error| self.wrong(format!("is no JSON object: {error}")))?;
-        let row = SampleColumns::row(|column| cell(column, fields.get(column.name)))
-            .map_err(|column| self.wrong(format!("has no value of the right kind as \"{}\"", column.name)))?;
-        if Counter::from_name(row.counter).is_none() {
-            return Err(self.wrong(format!("has a counter that is not known, \"{}\"", row.counter)));
-        }
-        Ok(row)
+        sample_row(&fields).map_err(|what| self.wrong(what))
     }
+}
+
+/// The row that a JSON object with the table's columns is.
+///
+/// # Errors
+/// In words: a value is missing or of another kind, or the counter is not known.
+pub fn sample_row(fields: &Map<String, Value>) -> Result<SampleRow, String> {
+    let row = SampleColumns::row(|column| cell(column, fields.get(column.name)))
+        .map_err(|column| format!("has no value of the right kind as \"{}\"", column.name))?;
+    if Counter::from_name(row.counter).is_none() {
+        return Err(format!("has a counter that is not known, \"{}\"", row.counter));
+    }
+    Ok(row)
 }
 
 impl Iterator for Lines {

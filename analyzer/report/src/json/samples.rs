@@ -33,6 +33,19 @@ impl FewSamples {
     }
 }
 
+/// Rows as JSON lines: one object for each, whose keys are the table's columns.
+pub fn sample_lines(rows: &SampleColumns) -> String {
+    let mut text = String::new();
+    for row in 0..rows.len() {
+        // Columns are numbers and text: such an object has no error.
+        if let Ok(line) = serde_json::to_string(&SampleObject(rows, row)) {
+            text.push_str(&line);
+            text.push('\n');
+        }
+    }
+    text
+}
+
 /// Rows as a list of objects.
 pub(super) struct SampleList<'a>(&'a SampleColumns);
 

@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use clap::Args;
 use roce_fabric::inventory::{HostTarget, Inventory};
-use roce_fabric::pauses::{PauseCollector, pause_json, pause_text};
+use roce_fabric::pauses::{Kind, Level, PauseCollector, Unseen, pause_json, pause_text};
 use roce_model::text::escape_json;
 use roce_model::{Columns as _, Nanos, Sample, SampleColumns, SampleSeries};
 use roce_pipeline::time_of_day;
 use roce_remote::DeviceReader;
 
-use super::host::HostSource;
+use super::host::{HostReading, HostSource};
 use super::print::print;
 use super::workers::{Read, Source, Ticks, Workers};
 use crate::command::host::series::{About, Destination, Kept, LOOK, begun, code_of};
@@ -81,6 +81,7 @@ pub(super) fn pauses(arguments: &PausesArguments) -> anyhow::Result<ExitCode> {
         None => alone(&arguments.destination.names.node()),
     };
     let (names, sources) = targets(&inventory)?;
+    let count = names.len();
     let interval = Duration::from_nanos(arguments.interval.0).max(MIN_INTERVAL);
     let every = Nanos(u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX));
     let kept = arguments.destination.begin(About {
@@ -94,13 +95,14 @@ pub(super) fn pauses(arguments: &PausesArguments) -> anyhow::Result<ExitCode> {
         PauseCollector::with_command(every)
     };
     let mut run = Run {
+        names,
         workers: Workers::start(sources)?,
         ticks: Ticks::new(interval),
         collector,
         series: SampleSeries::default(),
         kept,
-        has_answered: vec![false; names.len()],
-        failures: vec![None; names.len()],
+        has_answered: vec![false; count],
+        failures: vec![None; count],
     };
     let (runtime, mut signals) = Signals::take(false)?;
     let status = runtime.block_on(run.all(arguments, &mut signals))?;
@@ -112,7 +114,7 @@ pub(super) fn pauses(arguments: &PausesArguments) -> anyhow::Result<ExitCode> {
     };
     print(&text)?;
     let mut is_whole = true;
-    for ((name, has_answered), failure) in names.iter().zip(&run.has_answered).zip(&run.failures) {
+    for ((name, has_answered), failure) in run.names.iter().zip(&run.has_answered).zip(&run.failures) {
         if let Some(text) = failure {
             messages::warn(name, text);
         }
@@ -164,6 +166,8 @@ fn targets(inventory: &Inventory) -> anyhow::Result<(Vec<String>, Vec<Source>)> 
 
 /// A run in progress.
 struct Run {
+    /// The targets, by place.
+    names: Vec<String>,
     workers: Workers,
     ticks: Ticks,
     collector: PauseCollector,
@@ -205,8 +209,9 @@ impl Run {
             let mut child = begun(&arguments.run)?;
             let duration = arguments.duration.map_or(Duration::MAX, time);
             ended = self.read_on(duration, child.as_mut(), signals).await?;
-            self.boundary().await?;
+            // The reading behind the end is of a later time: the interval up to it has a part of the command.
             self.collector.mark_end(time_of_day());
+            self.boundary().await?;
             status = match &mut child {
                 Some(child) => child.try_wait().context("the command cannot be waited for")?,
                 None => None,
@@ -283,8 +288,9 @@ impl Run {
             return Ok(());
         };
         let failure = match &read {
-            Read::Samples(samples) => {
-                self.collector.add_samples(samples);
+            Read::Host(reading) => {
+                self.collector.add_samples(&reading.samples);
+                self.note(place, reading);
                 None
             }
             Read::Reading(reading) => {
@@ -302,9 +308,26 @@ impl Run {
             *last = failure;
         }
         match &read {
-            Read::Samples(samples) => self.keep(samples),
+            Read::Host(reading) => self.keep(&reading.samples),
             Read::Reading(reading) => self.keep(&reading.samples),
             Read::Failed(_) => Ok(()),
+        }
+    }
+
+    /// Notes the addresses of a host, and its devices that show no pauses.
+    fn note(&mut self, place: usize, reading: &HostReading) {
+        let Some(node) = self.names.get(place) else { return };
+        for (interface, mac) in &reading.addresses {
+            self.collector.add_address(node, interface, mac);
+        }
+        for device in reading.virtual_functions() {
+            self.collector.unseen(Unseen {
+                level: Level::Server,
+                node: node.clone(),
+                object: device.to_owned(),
+                kind: Kind::PfcReceived,
+                why: "not visible in a virtual function".to_owned(),
+            });
         }
     }
 

@@ -5,12 +5,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use roce_fabric::device::Reading;
-use roce_model::Sample;
 use roce_pipeline::time_of_day;
 use roce_remote::DeviceReader;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use super::host::HostSource;
+use super::host::{HostReading, HostSource};
 
 /// A target that is read.
 pub(super) enum Source {
@@ -22,8 +21,8 @@ pub(super) enum Source {
 
 /// The result of one reading.
 pub(super) enum Read {
-    /// Samples of a host.
-    Samples(Vec<Sample>),
+    /// A reading of a host.
+    Host(HostReading),
     /// A reading of a switch or a hypervisor.
     Reading(Box<Reading>),
     /// Nothing, and why.
@@ -91,7 +90,7 @@ fn work(place: usize, mut source: Source, wanted: &Receiver<()>, results: &Unbou
     while wanted.recv().is_ok() {
         let read = match &mut source {
             Source::Host(host) => match host.read(time_of_day) {
-                Ok(samples) => Read::Samples(samples),
+                Ok(reading) => Read::Host(reading),
                 Err(error) => Read::Failed(format!("{error:#}")),
             },
             Source::Device(reader) => Read::Reading(Box::new(reader.read(time_of_day))),
