@@ -13,7 +13,7 @@ use tempfile::{TempDir, tempdir};
 use crate::captures::root;
 use crate::command::{Ran, command, ran, run};
 
-/// A password that may stand in no output.
+/// A password that must not be in any output.
 const CANARY: &str = "canary-2b41";
 
 /// The folder of a fixture.

@@ -45,7 +45,7 @@ fn readers(folder: &Path) -> Vec<PathBuf> {
     processes.map(|entry| entry.path()).filter(is_reader).collect()
 }
 
-/// Waits until there are so many readers.
+/// Waits until there is this number of readers.
 #[track_caller]
 fn wait_for_readers(folder: &Path, count: usize) -> Vec<PathBuf> {
     let begun = Instant::now();

@@ -152,18 +152,18 @@ impl Net {
         inside.join().unwrap()
     }
 
-    /// Sends frames out of an interface inside, so many a second at most.
+    /// Sends frames out of an interface inside, limited to a number per second.
     pub(crate) fn send(&self, device: &'static str, frames: Vec<Vec<u8>>, rate: Option<u32>) {
         send_in(&self.name, device, frames, rate);
     }
 }
 
-/// Sends frames out of an interface of a network namespace, so many a second at most.
+/// Sends frames out of an interface of a network namespace, limited to a number per second.
 fn send_in(namespace: &str, device: &'static str, frames: Vec<Vec<u8>>, rate: Option<u32>) {
     send_by(&[namespace], device, frames, rate);
 }
 
-/// Sends frames out of an interface of network namespaces, so many a second at most: those of the first frame's source by the first one,
+/// Sends frames out of an interface of network namespaces, limited to a number per second: those of the first frame's source by the first one,
 /// others by the last one.
 pub(crate) fn send_by(namespaces: &[&str], device: &'static str, frames: Vec<Vec<u8>>, rate: Option<u32>) {
     let open = |name: &&str| fs::File::open(format!("/run/netns/{name}")).unwrap();

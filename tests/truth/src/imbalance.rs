@@ -38,7 +38,7 @@ fn costly(case: &Case) -> Vec<(&UplinkGroup, &Collision)> {
     all.filter(|(_, collision)| costs(case, collision)).collect()
 }
 
-/// True if flows had less than their share because others took the same of several equal-cost links.
+/// True if flows had less than their share because others took the link that they took, of several equal ones.
 pub(crate) fn happened(case: &Case) -> bool {
     !costly(case).is_empty()
 }

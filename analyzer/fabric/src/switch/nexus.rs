@@ -28,7 +28,7 @@ const MAX_POLICY_INTERFACES: usize = 64;
 
 const PFC: &str = "show interface priority-flow-control";
 
-/// Form of the answer that a command is asked for.
+/// Requested form of the answer to a command.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wanted {
     Json,

@@ -1,4 +1,4 @@
-//! Why ports are told to stop: the queue that holds what came in by a port when its pause begins, and whose bytes are in it.
+//! Why ports are paused: the queue that holds what came in by a port when its pause begins, and whose bytes are in it.
 //!
 //! Notes facts only. `truth::judge::waits` follows them from a flow that waits to the root.
 

@@ -37,7 +37,7 @@ pub(super) fn wiring(switches: &[&str], cables: &[(&str, &str)], hosts: u8) -> W
     }
 }
 
-/// Four hosts, two leaves, and so many spines.
+/// Four hosts, two leaves, and `spines` spines.
 pub(super) fn leaf_spine(spines: u8) -> Wiring {
     let mut all = wiring(
         &["leaf1", "leaf2"],
