@@ -241,8 +241,8 @@ fn recorded_switches_have_the_numbers_of_the_rows() {
     simulated(folder.path());
     let neighbors = fs::read_to_string(folder.path().join("counters/neighbors.json")).unwrap();
     let neighbors: Value = serde_json::from_str(&neighbors).unwrap();
-    let links = neighbors["links"].as_array().unwrap();
-    let ends = links.iter().flat_map(|link| [&link["a"], &link["b"]]);
+    let cables = neighbors["links"].as_array().unwrap();
+    let ends = cables.iter().flat_map(|link| [&link["a"], &link["b"]]);
     let ends = ends.filter(|end| end["kind"] == "switch");
     let sonic: BTreeMap<&str, &str> = ends
         .map(|end| (end["port"].as_str().unwrap(), end["sonic_port"].as_str().unwrap()))

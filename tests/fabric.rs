@@ -558,3 +558,75 @@ fn pauses_are_read_around_a_command() {
     assert_eq!(alone.code, Some(0), "{}", alone.stderr);
     assert!(alone.stdout.contains("pattern"), "{}", alone.stdout);
 }
+
+/// A host that answers by a document, and by the address of its interface.
+#[test]
+fn a_host_says_why_it_has_no_pauses_and_is_found_by_its_address() {
+    let folder = tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    // `[ssh] command` gets a line for the host's shell as its last word.
+    let text = format!(
+        "#!/bin/sh\nfor line; do :; done\ncase \"$line\" in\n*counters*) cat {} ;;\n*) echo 'ens1 0c:42:a1:88:0a:1c' ;;\nesac\n",
+        path("host.json")
+    );
+    fs::write(path("ssh"), text).unwrap();
+    fs::set_permissions(path("ssh"), fs::Permissions::from_mode(0o755)).unwrap();
+    // The recorded switch names `gpu server 5` and this address as its neighbour at `Ethernet0`.
+    let text = format!(
+        "[ssh]\ncommand = \"{}\"\n[[host]]\nname = \"gpu5\"\naddress = \"192.0.2.5\"\n\
+[[switch]]\nname = \"leaf1\"\nkind = \"sonic\"\ntransport = \"files\"\nfiles = \"{}\"\n",
+        path("ssh"),
+        fixture("sonic-leaf").display()
+    );
+    fs::write(path("fabric.toml"), text).unwrap();
+    let host = |sent: u64| {
+        serde_json::json!({
+            "schema_version": roce_report::json::SCHEMA_VERSION,
+            "counters": [{"object": "ens1", "counter": "pfc_transmitted_frames", "priority": 3, "after": sent}],
+            "notes": ["mlx5_2 is a virtual function: counters of the physical port, PFC and pauses are not visible here"],
+        })
+        .to_string()
+    };
+    fs::write(path("host.json"), host(5)).unwrap();
+    fs::write(path("later.json"), host(12)).unwrap();
+    // What is counted 600 ms behind the command's end is no part of it: 12 - 5 frames.
+    let arguments = [
+        "pauses",
+        "--format",
+        "json",
+        "--before",
+        "200ms",
+        "--after",
+        "1500ms",
+        "--",
+        "sh",
+        "-c",
+        "(sleep 0.6; mv later.json host.json) > rest.txt 2>&1 &",
+    ];
+    let ran = fabric(folder.path(), &arguments);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let document: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let rows = document["rows"].as_array().unwrap();
+    let row = |object: &str, kind: &str| {
+        let mut rows = rows.iter();
+        let found = rows.find(|row| row["node"] == "gpu5" && row["object"] == object && row["kind"] == kind);
+        found.unwrap_or_else(|| panic!("{object} {kind}: {document}"))
+    };
+    let sent = row("ens1", "PFC sent");
+    assert_eq!(
+        (sent["during"].as_f64(), sent["after"].as_f64()),
+        (Some(0.0), Some(7.0)),
+        "{sent}"
+    );
+    let unseen = row("mlx5_2", "PFC received");
+    assert!(unseen["during"].is_null());
+    assert!(
+        unseen.to_string().contains("not visible in a virtual function"),
+        "{unseen}"
+    );
+    let joined = document["pairs"].to_string();
+    assert!(
+        joined.contains("gpu5 ens1") && joined.contains("leaf1 Ethernet0"),
+        "{joined}"
+    );
+}

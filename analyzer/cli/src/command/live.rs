@@ -10,14 +10,15 @@ mod fabric;
 mod host;
 #[cfg_attr(not(feature = "http"), path = "live/without_metrics.rs")]
 mod metrics;
+mod watched;
 
 use std::ffi::OsString;
 use std::hash::{BuildHasher, RandomState};
 use std::io::BufWriter;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{anyhow, bail};
 use clap::Args;
@@ -26,8 +27,8 @@ use roce_capture::live::{Counters, Device, Options, Stop, Stream};
 use roce_files::{Access, Directory, Place};
 use roce_model::{Nanos, Recorded, RunKey, RunSummary, Sink};
 use roce_pipeline::packet_files::{About, PacketFiles, Rotate};
-use roce_pipeline::{LiveFeed, RunStart, Tick, run_live, time_of_day};
-use roce_report::{Command, Counted, HtmlReport, JsonReport, LiveReport, Screen, Standing, TraceForm};
+use roce_pipeline::{LiveFeed, RunStart, Tick, run_live};
+use roce_report::{HtmlReport, JsonReport, LiveReport, TraceForm};
 
 use crate::command::confinement::Confinement;
 use crate::command::watch::{Looks, Signals, WAITING_TICKS, Watch};
@@ -49,6 +50,7 @@ use bounds::Bounds;
 use fabric::{FabricArguments, FabricStream, FabricThread};
 use host::{Host, HostArguments, Threads};
 use metrics::{Metrics, MetricsArguments};
+use watched::{counted, watched};
 
 /// Parts of a dataset are closed after this time, unless --rotate says another.
 const PART: Duration = Duration::from_mins(1);
@@ -243,7 +245,8 @@ pub(crate) fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
         &end,
         &stop,
     )?;
-    let stage = has_screen.then(|| watched(arguments, &settings, &prepared, &end));
+    let about = || about(arguments, &prepared.input);
+    let stage = has_screen.then(|| watched(about(), settings.top, &prepared.counters, &end));
     let stage = stage.transpose().inspect_err(|_| stop.stop())?;
     let watch = Watch {
         interval: Some(arguments.interval),
@@ -299,63 +302,15 @@ const SNIFFER: &str = "captured by libpcap's RDMA sniffer: the host stamps packe
 mean little; it has 128 receive buffers, whatever --buffer says, and packets that find none free are lost uncounted (acknowledged PSNs \
 that are missing show them)";
 
-/// The screen of a run.
-fn watched(
-    arguments: &Live,
-    settings: &RunSettings,
-    prepared: &Prepared,
-    end: &Stop,
-) -> anyhow::Result<Stage> {
-    let about = roce_report::About {
-        what: prepared.input.clone(),
+/// What the screen says of a run.
+fn about(arguments: &Live, input: &str) -> roce_report::About {
+    roce_report::About {
+        what: input.to_owned(),
         paced: false,
         interval: arguments.interval,
         lead: Nanos(0),
         has_host: arguments.host.has_probe(),
-    };
-    let run = Watched {
-        counters: Arc::clone(&prepared.counters),
-        end: end.clone(),
-        last: Mutex::new((0, Instant::now())),
-    };
-    Stage::open(Screen::new(about, style(settings.top)), Arc::new(run))
-}
-
-/// A live run that is shown.
-struct Watched {
-    counters: Arc<Counters>,
-    end: Stop,
-    /// Number of frames at the last look, and its time.
-    last: Mutex<(u64, Instant)>,
-}
-
-/// After this time without a frame nothing waits to be analysed.
-const SILENCE: Duration = Duration::from_secs(3);
-
-impl screen::Shown for Watched {
-    fn standing(&self, screen: &Screen) -> Standing {
-        let counted = counted(&self.counters);
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        if last.0 != counted.frames {
-            *last = (counted.frames, Instant::now());
-        } else if last.1.elapsed() > SILENCE {
-            screen.quiet_until(Nanos(counted.now.0.saturating_sub(Nanos::SECOND)));
-        }
-        Standing {
-            counted: Some(counted),
-            stopping: self.end.is_requested(),
-            ..Standing::default()
-        }
     }
-
-    fn command(&self, command: Command) {
-        // The capture goes on whatever is looked at.
-        if command == Command::Quit {
-            self.end.stop();
-        }
-    }
-
-    fn linger(&self) {}
 }
 
 /// The open files of a run.
@@ -572,16 +527,6 @@ impl Prepared {
             messages::wrote(&written(dir));
         }
         Ok(exit_code(errors.is_empty(), &summary, &settings.fail_on))
-    }
-}
-
-/// Counts of the capture at this moment.
-fn counted(counters: &Counters) -> Counted {
-    Counted {
-        now: time_of_day(),
-        frames: counters.frames(),
-        overrun: counters.overrun(),
-        kernel: counters.kernel(),
     }
 }
 

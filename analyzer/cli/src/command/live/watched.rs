@@ -1,0 +1,74 @@
+//! The screen of a live run: counts of the capture, and the key that ends it. Leaves what is shown to `Screen`.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use roce_capture::live::{Counters, Stop};
+use roce_model::Nanos;
+use roce_pipeline::time_of_day;
+use roce_report::{About, Command, Counted, Screen, Standing};
+
+use crate::output::screen::{self, Stage};
+use crate::output::style::style;
+
+/// The screen of a run.
+pub(super) fn watched(
+    about: About,
+    top: usize,
+    counters: &Arc<Counters>,
+    end: &Stop,
+) -> anyhow::Result<Stage> {
+    let run = Watched {
+        counters: Arc::clone(counters),
+        end: end.clone(),
+        last: Mutex::new((0, Instant::now())),
+    };
+    Stage::open(Screen::new(about, style(top)), Arc::new(run))
+}
+
+/// A live run that is shown.
+struct Watched {
+    counters: Arc<Counters>,
+    end: Stop,
+    /// Number of frames at the last look, and its time.
+    last: Mutex<(u64, Instant)>,
+}
+
+/// After this time without a frame nothing waits to be analysed.
+const SILENCE: Duration = Duration::from_secs(3);
+
+impl screen::Shown for Watched {
+    fn standing(&self, screen: &Screen) -> Standing {
+        let counted = counted(&self.counters);
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.0 != counted.frames {
+            *last = (counted.frames, Instant::now());
+        } else if last.1.elapsed() > SILENCE {
+            screen.quiet_until(Nanos(counted.now.0.saturating_sub(Nanos::SECOND)));
+        }
+        Standing {
+            counted: Some(counted),
+            stopping: self.end.is_requested(),
+            ..Standing::default()
+        }
+    }
+
+    fn command(&self, command: Command) {
+        // The capture goes on whatever is looked at.
+        if command == Command::Quit {
+            self.end.stop();
+        }
+    }
+
+    fn linger(&self) {}
+}
+
+/// Counts of the capture at this moment.
+pub(super) fn counted(counters: &Counters) -> Counted {
+    Counted {
+        now: time_of_day(),
+        frames: counters.frames(),
+        overrun: counters.overrun(),
+        kernel: counters.kernel(),
+    }
+}
