@@ -24,9 +24,8 @@ pub(super) const IMBALANCE: Rule = Rule {
     thresholds: &["imbalance_busy", "imbalance_most", "least_marks"],
     severity: Severity::Warning,
     otherwise: "info when the confidence is low",
-    confidence: "medium: what the links carry is counted; that they are alternatives for the same flows is concluded from cables or from the \
-                 flows; low when no captured flow is known to use them, \
-                 or the busiest is below 90 % of its rate and not marked",
+    confidence: "medium: what the links carry is captured; that they are alternatives for the same flows is concluded from the flows; low by \
+                 counters alone, which do not show the flows of a link, or when the busiest is below 90 % of its rate and not marked",
 };
 
 /// Taps that are compared.
@@ -421,10 +420,6 @@ fn of_ports(context: &Context<'_>, fabric: &Concluded, group: &[PortNumber]) -> 
     if flows > 0 && flows < group.len() as u64 {
         return None;
     }
-    let mut found = judge(links, (first, last), context.thresholds, Confidence::Low)?;
-    let used = found.links.get(found.most).and_then(|link| link.used);
-    if flows > 0 && used.is_some_and(|used| used >= FULL) {
-        found.confidence = Confidence::Medium;
-    }
-    Some(found)
+    // One flow alone can fill a link: which flows share the busiest was not seen.
+    judge(links, (first, last), context.thresholds, Confidence::Low)
 }
