@@ -12,6 +12,7 @@ use roce_sim::units::Time;
 use roce_sim::{Counters, OutputPlan, Scenario, Truth, simulate, simulate_with_counters};
 
 use crate::families::Family;
+use crate::inventory;
 use crate::plan::RandomScenario;
 use crate::runs::covers;
 use crate::seen::{Event, Seen};
@@ -51,6 +52,10 @@ impl Case {
             counters.write(&place)?;
             arguments.push("--samples".into());
             arguments.push(place.join(Counters::SAMPLES).into());
+            let inventory = place.join("fabric.toml");
+            std::fs::write(&inventory, inventory::text(&truth, &counters)?)?;
+            arguments.push("--fabric".into());
+            arguments.push(inventory.into());
             truth
         } else {
             simulate(&parsed, &plan)?

@@ -7,8 +7,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use roce_model::{Confidence, FindingRow, Severity};
-use roce_sim::truth::{Finding, HoleClass, PacketKind, Tap, TriggerKind};
+use roce_model::{Confidence, Fact, FindingRow, Severity};
+use roce_sim::truth::{Finding, HoleClass, LossReason, PacketKind, Tap, TriggerKind};
 use roce_verdict::Thresholds;
 
 use crate::case::Case;
@@ -45,6 +45,9 @@ const KNOWN: &[&str] = &[
     "icrc.bad",
     "capture.quality",
     "path.spread",
+    "drops.switch",
+    // Simulated switches count what they mark and state no thresholds: each such warning is false.
+    "ecn.threshold",
 ];
 /// The ids that `provenance` and `imbalance` judge.
 const ELSEWHERE: &[&str] = &[provenance::FINDING, imbalance::FINDING];
@@ -142,12 +145,38 @@ fn is_right(case: &Case, happened: &[Finding], finding: &FindingRow) -> bool {
             .truth
             .losses
             .iter()
-            .any(|loss| loss.reason == roce_sim::truth::LossReason::Icrc && !loss.recorded_by.is_empty()),
+            .any(|loss| loss.reason == LossReason::Icrc && !loss.recorded_by.is_empty()),
+        "drops.switch" => drops_fit(case, finding),
         provenance::FINDING => provenance::is_right(case, finding),
         imbalance::FINDING => imbalance::is_right(case, finding),
         "capture.quality" => taps.any(|tap| is_poor(case, tap)),
         _ => false,
     }
+}
+
+/// True if switches dropped packets, at a port that the finding names; of a finding that none did, if they dropped none.
+fn drops_fit(case: &Case, finding: &FindingRow) -> bool {
+    let nodes = provenance::Nodes::new(case);
+    let losses = case.truth.losses.iter();
+    let mut dropped = losses
+        .filter(|loss| matches!(loss.reason, LossReason::TailDrop | LossReason::Headroom))
+        .peekable();
+    let is_none = finding
+        .evidence
+        .0
+        .iter()
+        .any(|(name, fact)| *name == "dropped" && matches!(fact, Fact::Count(0)));
+    if is_none {
+        return dropped.peek().is_none();
+    }
+    dropped.any(|loss| {
+        let back = loss
+            .place
+            .split_once("->")
+            .map(|(own, peer)| format!("{peer}->{own}"));
+        provenance::names(&nodes, finding, &loss.place)
+            || back.is_some_and(|place| provenance::names(&nodes, finding, &place))
+    })
 }
 
 /// True if a tap recorded less than passed it, or changed: other reasons for uncertain results than the

@@ -19,6 +19,7 @@ mod findings;
 mod holes;
 mod hops;
 mod imbalance;
+mod inventory;
 mod many;
 mod pairing;
 mod parts;

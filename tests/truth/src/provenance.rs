@@ -1,15 +1,21 @@
 //! Roots of pauses: the rows `waits` of the analysis, and its finding `pause.origin`.
 //!
+//! Rows are a graph: a flow is in the rows of the cables on which it waits, and rows lead from the port that is waited for to the
+//! next one, up to a root. The analysis says a flow's root where its rows lead to one root alone.
+//!
 //! *Pause roots*: an item is a root and a flow that waited for it, a victim: of contention those flows that are not in the root's
 //! queue, of every other root all. Observable: pauses with that root held it up for [`MIN_SHARE`] of the run and for
 //! [`MIN_PART`] of all its pauses or more, a tap recorded its data, and there are counters of all ports, or a tap with the pauses at each
-//! port of a chain. Found: a row of the flow that is a root, with that kind and port, and overlaps the time.
-//! Said: rows that are roots; right if the truth has that root for the flow and time, alone or beside another one.
+//! port of a chain. Found: the analysis says this root, with that kind and port, and overlaps the time.
+//! Said: a flow and its root; right if the truth has that root for the flow and time, alone or beside another one.
 //!
-//! *Pause chain*: the other rows. Right if the two ports follow each other in a chain of the flow.
+//! *Pause shares*: rows with a share. Right if the truth has that root in that time.
 //!
-//! *Finding pause.origin*: an item is a case with an observable victim. Said: findings of that id; right if their evidence names the
-//! root of a stretch of the truth, whoever waited.
+//! *Pause chain*: the other rows. Right if the port was paused in that time, and if the flow was held up by it or, within a switch, if
+//! both ports follow each other in a chain.
+//!
+//! *Finding pause.origin*: an item is a case with an observable victim. Found: a finding that says a kind. Said: findings at `warning`
+//! or over, in the calibration those below that say a kind; right if the truth has the root and kind of it, whoever waited.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -101,37 +107,146 @@ fn names_port(nodes: &Nodes<'_>, place: &str, text: &str) -> bool {
     own.starts_with('h') && (has(own) || nodes.address(own).is_some_and(has))
 }
 
+/// The name that the analysis has for a kind.
+fn kind_name(kind: PauseRootKind) -> &'static str {
+    match kind {
+        PauseRootKind::Deadlock => "loop",
+        kind => kind.name(),
+    }
+}
+
+/// True if a stretch of the truth is in the time of a row.
+fn meets(case: &Case, begin: u64, end: u64, wait: &Wait) -> bool {
+    let (begin, end) = (case.truth.start_ns + begin, case.truth.start_ns + end);
+    wait.start_time <= end.saturating_add(TOLERANCE) && begin <= wait.end_time.saturating_add(TOLERANCE)
+}
+
 fn overlaps(case: &Case, root: &PauseRoot, wait: &Wait) -> bool {
-    let start = case.truth.start_ns;
-    let (begin, end) = (start + root.begin, start + root.end);
-    wait.from_time <= end.saturating_add(TOLERANCE) && begin <= wait.to_time.saturating_add(TOLERANCE)
+    meets(case, root.begin, root.end, wait)
 }
 
 /// True if a row says this root; `beside`: one of those that held the same pauses up counts as well.
 fn is_root(nodes: &Nodes<'_>, root: &PauseRoot, wait: &Wait, beside: bool) -> bool {
     let port = |place: &str| is_port(nodes, place, &wait.waits_for_node, &wait.waits_for_port);
-    let own = wait.root_kind == root.kind.name()
-        && (port(&root.root) || root.circle.iter().any(|place| port(place)));
+    let waits = |place: &str| is_port(nodes, place, &wait.node, &wait.port);
+    let in_circle = || root.circle.iter().any(|place| port(place) || waits(place));
+    let own = wait.root_kind == kind_name(root.kind) && (port(&root.root) || in_circle());
     let other = || {
         let mut also = root.also.iter();
-        also.any(|other| wait.root_kind == other.kind.name() && port(&other.root))
+        also.any(|other| wait.root_kind == kind_name(other.kind) && port(&other.root))
     };
     own || beside && other()
 }
 
-/// True if two ports follow each other in a chain, or the second is its root or in its circle.
-fn is_edge(nodes: &Nodes<'_>, root: &PauseRoot, wait: &Wait) -> bool {
-    let mut ports: Vec<&str> = root.chain.iter().map(|port| port.place.as_str()).collect();
-    ports.push(&root.root);
-    let paused = |place: &str| is_port(nodes, place, &wait.paused_node, &wait.paused_port);
-    let waits = |place: &str| is_port(nodes, place, &wait.waits_for_node, &wait.waits_for_port);
-    let circle = root.circle.iter();
-    let mut circle = circle.zip(root.circle.iter().cycle().skip(1));
-    let other = || root.also.iter().any(|other| waits(&other.root));
-    ports
-        .windows(2)
-        .any(|pair| paused(pair[0]) && (waits(pair[1]) || other()))
-        || circle.any(|(a, b)| paused(a) && waits(b))
+/// The port at the other end of a cable.
+fn peer(place: &str) -> String {
+    place
+        .split_once("->")
+        .map_or_else(String::new, |(own, peer)| format!("{peer}->{own}"))
+}
+
+/// Ports of a chain, up to its root, or of a circle.
+fn ways(root: &PauseRoot) -> Vec<Vec<&str>> {
+    let mut chain: Vec<&str> = root.chain.iter().map(|port| port.place.as_str()).collect();
+    let mut circle: Vec<&str> = root.circle.iter().map(String::as_str).collect();
+    circle.extend(root.circle.first().map(String::as_str));
+    let own = [root.root.as_str()];
+    let also = root.also.iter().map(|other| other.root.as_str());
+    let last = chain.last().copied();
+    let mut ways: Vec<Vec<&str>> = last
+        .iter()
+        .flat_map(|last| also.clone().map(|other| vec![*last, other]))
+        .collect();
+    chain.extend(own);
+    ways.extend([chain, circle]);
+    ways
+}
+
+/// A flow and its root, as the rows say it.
+struct Claim<'a> {
+    flow: &'a str,
+    /// The row of the flow.
+    first: &'a Wait,
+    /// The root's row.
+    root: &'a Wait,
+    said: Said,
+}
+
+/// True if the port that one row waits for is the one that waits in the other row, in the same time.
+fn leads(one: &Wait, other: &Wait) -> bool {
+    let link = |priority: Option<u32>| priority.is_none_or(|priority| priority > 7);
+    let is_same = one.priority == other.priority || link(one.priority) || link(other.priority);
+    is_same
+        && !one.waits_for_node.is_empty()
+        && (&one.waits_for_node, &one.waits_for_port) == (&other.node, &other.port)
+        && one.start_time <= other.end_time
+        && other.start_time <= one.end_time
+}
+
+/// Rows of one cable or within one switch, without the flow.
+fn edge(wait: &Wait) -> (&str, &str, &str, &str, Option<u32>) {
+    (
+        &wait.node,
+        &wait.port,
+        &wait.waits_for_node,
+        &wait.waits_for_port,
+        wait.priority,
+    )
+}
+
+/// All flows with the only root that their rows lead to.
+fn claims(waits: &[Wait]) -> Vec<Claim<'_>> {
+    let mut edges: BTreeMap<_, &Wait> = BTreeMap::new();
+    for wait in waits {
+        edges.entry((edge(wait), wait.start_time)).or_insert(wait);
+    }
+    let edges: Vec<&Wait> = edges.into_values().collect();
+    let mut claims: BTreeMap<(&str, &str, &str, &str), Claim<'_>> = BTreeMap::new();
+    for first in waits
+        .iter()
+        .filter(|wait| wait.share.is_none() && !wait.victim_flow.is_empty())
+    {
+        let mut seen = vec![false; edges.len()];
+        let mut open = vec![(first, first.said())];
+        let mut roots: BTreeMap<(&str, &str, &str), (&Wait, Said)> = BTreeMap::new();
+        while let Some((wait, said)) = open.pop() {
+            if wait.is_root {
+                let place = match wait.root_kind.as_str() {
+                    "loop" => ("", ""),
+                    _ => (wait.waits_for_node.as_str(), wait.waits_for_port.as_str()),
+                };
+                roots
+                    .entry((place.0, place.1, wait.root_kind.as_str()))
+                    .or_insert((wait, said));
+                continue;
+            }
+            for (next, seen) in edges.iter().zip(&mut seen) {
+                if !*seen && leads(wait, next) {
+                    *seen = true;
+                    open.push((next, said.max(next.said())));
+                }
+            }
+        }
+        let mut roots = roots.into_values();
+        if let (Some((root, said)), None) = (roots.next(), roots.next())
+            && root.root_kind != "unclear"
+        {
+            let key = (
+                first.victim_flow.as_str(),
+                root.waits_for_node.as_str(),
+                root.waits_for_port.as_str(),
+                root.root_kind.as_str(),
+            );
+            let claim = Claim {
+                flow: &first.victim_flow,
+                first,
+                root,
+                said,
+            };
+            claims.entry(key).or_insert(claim);
+        }
+    }
+    claims.into_values().collect()
 }
 
 /// All stretches of a flow with one root, by whatever chain.
@@ -160,6 +275,7 @@ fn is_victim(root: &PauseRoot) -> bool {
 
 pub(crate) fn compare(case: &Case, scores: &mut Scores) {
     let nodes = Nodes::new(case);
+    let claims = claims(&case.seen.waits);
     let mut items: BTreeMap<&str, BTreeMap<(PauseRootKind, &str), Item<'_>>> = BTreeMap::new();
     for root in case.truth.pause_roots.iter().filter(|root| is_victim(root)) {
         let own = items.entry(&root.flow_id).or_default();
@@ -177,22 +293,22 @@ pub(crate) fn compare(case: &Case, scores: &mut Scores) {
                 continue;
             }
             any = true;
-            let mut waits = case.seen.waits.iter();
-            let found = waits.any(|wait| {
-                wait.root
-                    && wait.victim_flow == *flow
-                    && item
-                        .stretches
-                        .iter()
-                        .any(|root| overlaps(case, root, wait) && is_root(&nodes, root, wait, false))
+            let found = claims.iter().any(|claim| {
+                claim.flow == *flow
+                    && item.stretches.iter().any(|root| {
+                        overlaps(case, root, claim.root) && is_root(&nodes, root, claim.root, false)
+                    })
             });
             score.expect(found, || {
                 item.stretches.first().map_or_else(String::new, |root| text(root))
             });
         }
     }
+    for claim in &claims {
+        of_claim(case, &nodes, scores, claim);
+    }
     for wait in &case.seen.waits {
-        one(case, &nodes, scores, wait);
+        of_row(case, &nodes, scores, wait);
     }
     findings(case, scores, any);
 }
@@ -211,30 +327,69 @@ fn text(root: &PauseRoot) -> String {
     )
 }
 
-/// Judges a row of the analysis. A flow without data waits with its ACKs alone, of which the truth says nothing.
-fn one(case: &Case, nodes: &Nodes<'_>, scores: &mut Scores, wait: &Wait) {
-    let flow = case.flow(&wait.victim_flow);
-    if flow.is_some_and(|flow| flow.data_packets == 0) {
+/// True for a flow without data: it waits with its ACKs alone, of which the truth says nothing.
+fn is_silent(case: &Case, flow: &str) -> bool {
+    case.flow(flow).is_some_and(|flow| flow.data_packets == 0)
+}
+
+/// Judges a flow and its root.
+fn of_claim(case: &Case, nodes: &Nodes<'_>, scores: &mut Scores, claim: &Claim<'_>) {
+    if is_silent(case, claim.flow) {
         return;
     }
     let own = case.truth.pause_roots.iter();
-    let mut own = own.filter(|root| root.flow_id == wait.victim_flow && overlaps(case, root, wait));
-    let (class, right) = if wait.root {
-        ("pause roots", own.any(|root| is_root(nodes, root, wait, true)))
-    } else {
-        ("pause chain", own.any(|root| is_edge(nodes, root, wait)))
-    };
-    scores.of_class(class).tell_with(wait.said(), right, || {
-        format!(
-            "{}: {} {} waits for {} {} ({})",
-            wait.victim_flow,
-            wait.paused_node,
-            wait.paused_port,
-            wait.waits_for_node,
-            wait.waits_for_port,
-            wait.root_kind
-        )
+    let mut own = own.filter(|root| root.flow_id == claim.flow && overlaps(case, root, claim.root));
+    let right = own.any(|root| is_root(nodes, root, claim.root, true));
+    scores.of_class("pause roots").tell_with(claim.said, right, || {
+        format!("{} by {}", row_text(claim.root), row_text(claim.first))
     });
+}
+
+fn row_text(wait: &Wait) -> String {
+    format!(
+        "{} {} waits for {} {} ({} {})",
+        wait.node, wait.port, wait.waits_for_node, wait.waits_for_port, wait.root_kind, wait.victim_flow
+    )
+}
+
+/// Judges a row by itself, the roots of hosts and of circles apart.
+fn of_row(case: &Case, nodes: &Nodes<'_>, scores: &mut Scores, wait: &Wait) {
+    let roots = || {
+        let all = case.truth.pause_roots.iter();
+        all.filter(|root| overlaps(case, root, wait))
+    };
+    if wait.share.is_some() {
+        let right = roots().any(|root| is_root(nodes, root, wait, true));
+        scores
+            .of_class("pause shares")
+            .tell_with(wait.said(), right, || row_text(wait));
+        return;
+    }
+    let flow = wait.victim_flow.as_str();
+    if wait.is_root || wait.node.is_empty() || wait.waits_for_node.is_empty() || is_silent(case, flow) {
+        return;
+    }
+    let is_paused = |place: &str| is_port(nodes, place, &wait.node, &wait.port);
+    let is_next = |place: &str| is_port(nodes, place, &wait.waits_for_node, &wait.waits_for_port);
+    let right = if wait.node == wait.waits_for_node {
+        let follows = |way: &Vec<&str>| {
+            way.windows(2)
+                .any(|pair| is_paused(&peer(pair[0])) && is_next(pair[1]))
+        };
+        roots().any(|root| ways(root).iter().any(follows))
+    } else if flow.is_empty() {
+        let mut pauses = case.truth.pauses.iter();
+        pauses.any(|pause| meets(case, pause.begin, pause.end, wait) && is_paused(&pause.place))
+    } else {
+        let mut own = roots().filter(|root| root.flow_id == flow);
+        own.any(|root| {
+            let mut ports = root.chain.iter();
+            ports.any(|port| is_paused(&port.place) && is_next(&peer(&port.place)))
+        })
+    };
+    scores
+        .of_class("pause chain")
+        .tell_with(wait.said(), right, || row_text(wait));
 }
 
 /// True if the evidence of a finding names this port.
@@ -245,13 +400,42 @@ pub(crate) fn names(nodes: &Nodes<'_>, finding: &FindingRow, place: &str) -> boo
     })
 }
 
+/// A text of a finding's evidence; empty without it.
+fn fact<'a>(finding: &'a FindingRow, name: &str) -> &'a str {
+    let mut facts = finding.evidence.0.iter();
+    facts
+        .find_map(|(own, fact)| match fact {
+            Fact::Text(text) if *own == name => Some(text.as_ref()),
+            _ => None,
+        })
+        .unwrap_or_default()
+}
+
+/// True if a text names a root: its port, or the host that a switch's port leads to.
+fn names_root(nodes: &Nodes<'_>, place: &str, text: &str) -> bool {
+    let to = || text.strip_prefix("the port to ");
+    let leads_to = || {
+        let host = place.split_once("->").and_then(|(_, peer)| nodes.address(peer));
+        to().is_some_and(|address| host == Some(address))
+    };
+    if to().is_some() {
+        leads_to()
+    } else {
+        names_port(nodes, place, text)
+    }
+}
+
 /// True if a finding about a root is right.
 pub(crate) fn is_right(case: &Case, finding: &FindingRow) -> bool {
     let nodes = Nodes::new(case);
+    let (kind, text) = (fact(finding, "root_kind"), fact(finding, "root"));
     case.truth.pause_roots.iter().any(|root| {
-        let also = root.also.iter().map(|other| &other.root);
-        let mut ports = [&root.root].into_iter().chain(&root.circle).chain(also);
-        ports.any(|place| names(&nodes, finding, place))
+        let own = [&root.root]
+            .into_iter()
+            .chain(&root.circle)
+            .map(|place| (root.kind, place));
+        let mut all = own.chain(root.also.iter().map(|other| (other.kind, &other.root)));
+        all.any(|(own, place)| kind == kind_name(own) && names_root(&nodes, place, text))
     })
 }
 
@@ -259,6 +443,7 @@ fn findings(case: &Case, scores: &mut Scores, expected: bool) {
     let said = case.seen.summary.findings.iter();
     let said: Vec<&FindingRow> = said
         .filter(|finding| finding.id == FINDING && finding.severity > Severity::Ok)
+        .filter(|finding| fact(finding, "root_kind") != "unclear")
         .collect();
     let class = format!("finding {FINDING}");
     if expected {
@@ -274,7 +459,9 @@ fn findings(case: &Case, scores: &mut Scores, expected: bool) {
             .entry(finding.id)
             .or_default()
             .tell_with(degree, right, note);
-        scores.of_class(&class).tell_with(degree, right, note);
+        if finding.severity >= Severity::Warning {
+            scores.of_class(&class).tell_with(degree, right, note);
+        }
     }
 }
 

@@ -37,6 +37,7 @@ pub const REACH: &[Reach] = &[
     both("finding cnp.ignored", 0.98, 0.90),
     both("finding loss.network", 0.99, 0.97),
     both("finding retransmit.timeout", 0.99, 0.97),
+    both("finding pause.origin", 0.99, 0.70),
     Reach {
         class: "pairing",
         precision: None,

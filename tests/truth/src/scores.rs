@@ -32,6 +32,7 @@ pub const CLASSES: &[&str] = &[
     "clocks",
     "pause roots",
     "pause chain",
+    "pause shares",
     "ECMP collisions",
 ];
 

@@ -24,28 +24,30 @@ pub struct Event {
     pub detail: String,
 }
 
-/// A row of the table `waits`: a port that waits for another one.
+/// A row of the table `waits`: a port that waits for another one. Names are empty where the row has none.
 #[derive(Clone, PartialEq, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Wait {
-    /// The flow that waits because of it.
+    /// The flow that waits because of it; with a share the flow that the root's port carries.
     pub victim_flow: String,
-    /// The paused port.
-    pub paused_node: String,
-    /// Its name.
-    pub paused_port: String,
-    /// The port that it waits for.
+    /// Node of the port that waits.
+    pub node: String,
+    /// The port that waits.
+    pub port: String,
+    /// The paused priority.
+    pub priority: Option<u32>,
+    /// Node of the port that it waits for.
     pub waits_for_node: String,
-    /// Its name.
+    /// The port that it waits for.
     pub waits_for_port: String,
     /// Begin, in nanoseconds since the epoch.
     #[serde(deserialize_with = "time")]
-    pub from_time: u64,
+    pub start_time: u64,
     /// End.
     #[serde(deserialize_with = "time")]
-    pub to_time: u64,
+    pub end_time: u64,
     /// The port that is waited for is the root.
-    pub root: bool,
+    pub is_root: bool,
     /// Kind of the root.
     pub root_kind: String,
     /// The part of the root's queue that belongs to the flow.

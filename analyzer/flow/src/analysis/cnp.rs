@@ -103,7 +103,13 @@ impl Analysis {
             self.totals.icrc_checked += 1;
             self.totals.icrc_bad += u64::from(!good);
         }
-        let (slowed, after_nak) = self.slowed(packet);
+        let (mut slowed, after_nak) = self.slowed(packet);
+        if let Slowed::Perhaps(Some((_, id))) = slowed {
+            self.cnp.mean(packet.tap, id, packet.roce.bth.destination_qpn());
+            if !self.cnp.is_meant_alone(packet.tap, id) {
+                slowed = Slowed::Perhaps(None);
+            }
+        }
         let cnps = Cnps {
             cnp: 1,
             after_nak: u32::from(after_nak),
@@ -313,7 +319,9 @@ impl Analysis {
             if bin.is_some_and(|bin| bin != waiting.bin) {
                 continue;
             }
-            let sole = sole.filter(|(at, id)| self.may_be_meant(*at, *id));
+            let tap = self.cnp.receiver(place).tap;
+            let sole =
+                sole.filter(|(at, id)| self.may_be_meant(*at, *id) && self.cnp.is_meant_alone(tap, *id));
             if let Some((at, id)) = sole {
                 self.charge(at, waiting.bin, waiting.cnps, Attribution::Sole);
                 self.cnp.decide(place, part, CnpAttribution::Charged(id));

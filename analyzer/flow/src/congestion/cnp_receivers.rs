@@ -84,6 +84,8 @@ pub(crate) struct CnpReceivers {
     places: HashMap<Receiver, usize, foldhash::fast::RandomState>,
     states: Vec<State>,
     waiting: usize,
+    /// Flows that alone were marked before notifications, with the queue pair that these named; `None`: they named several.
+    meant: HashMap<(TapId, FlowId), Option<Qpn>, foldhash::fast::RandomState>,
 }
 
 /// Result of a notification.
@@ -104,7 +106,23 @@ impl CnpReceivers {
             places: HashMap::default(),
             states: Vec::new(),
             waiting: 0,
+            meant: HashMap::default(),
         }
+    }
+
+    /// Notes that a notification for the queue pair `qpn` may mean a flow. A flow has one queue pair at its sender: if others were
+    /// named, their data takes another way than this tap, and so may that of this one.
+    pub(crate) fn mean(&mut self, tap: TapId, flow: FlowId, qpn: Qpn) {
+        if self.meant.len() >= MAX_WAITING && !self.meant.contains_key(&(tap, flow)) {
+            return;
+        }
+        let known = self.meant.entry((tap, flow)).or_insert(Some(qpn));
+        *known = known.filter(|known| *known == qpn);
+    }
+
+    /// True if all notifications that may mean a flow named one queue pair.
+    pub(crate) fn is_meant_alone(&self, tap: TapId, flow: FlowId) -> bool {
+        matches!(self.meant.get(&(tap, flow)), Some(Some(_)))
     }
 
     /// Takes a notification.

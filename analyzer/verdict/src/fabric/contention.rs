@@ -249,13 +249,9 @@ pub(super) fn of_host(known: &Known<'_>, hold: &Hold) -> (RootKind, Confidence, 
         return (RootKind::PauseStorm, Confidence::Medium.max_of(hold), reason);
     }
     if rate.is_some() && !is_low {
-        let confidence = if is_captured {
-            Confidence::Medium
-        } else {
-            Confidence::Low
-        };
+        // A storm that comes and goes lets as much through as a slow receiver: nothing that is read decides.
         let reason = "it paused its switch while data came; nothing shows what it lacks";
-        return (RootKind::SlowReceiver, confidence.max_of(hold), reason.to_owned());
+        return (RootKind::SlowReceiver, Confidence::Low, reason.to_owned());
     }
     let reason = "it paused its switch; nothing shows why";
     (RootKind::Unclear, Confidence::Low, reason.to_owned())

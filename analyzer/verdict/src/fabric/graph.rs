@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use roce_model::{Confidence, RootKind};
 
-use super::contention::{Contention, contention, link_rate, lower, mean_rate, of_host};
+use super::contention::{Contention, contention, link_rate, lower, of_host};
 use super::holds::{End, Hold, collect};
 use super::known::Known;
 use super::net::Passes;
@@ -207,14 +207,35 @@ impl Graph {
     /// The root that a circle is: a deadlock if none of its ports sends, else nothing that is known.
     fn circle(&self, known: &Known<'_>, members: &[usize]) -> Root {
         let holds: Vec<&Hold> = members.iter().filter_map(|at| self.holds.get(*at)).collect();
-        let is_still = |hold: &&Hold| {
+        // They may have moved before the circle closed: what counts is the end.
+        let still_from = |hold: &&Hold| {
             let sent = known.readings.get(hold.tail.port?, Quantity::SentBytes)?;
-            let rate = mean_rate(sent, &hold.windows)?;
-            Some(8.0 * rate <= STILL * link_rate(known, hold))
+            let most = STILL * link_rate(known, hold) / 8.0;
+            let moved = sent.windows.iter().rev();
+            let moved = moved
+                .filter(|window| window.from < hold.end())
+                .find(|window| window.by * 1e9 > most * roce_model::value_of(window.length()));
+            Some(moved.map_or(0, |window| window.to))
         };
-        let still: Vec<Option<bool>> = holds.iter().map(is_still).collect();
+        let from: Option<Vec<u64>> = holds.iter().map(still_from).collect();
+        let from = from.and_then(|from| from.into_iter().max());
+        // Each of them was still paused in a whole interval behind that.
+        let is_still = |hold: &Hold, from: u64| {
+            let mut windows = hold.windows.iter().rev();
+            windows.next().is_some_and(|window| {
+                window
+                    .from
+                    .max(from)
+                    .saturating_add(hold.resolution.min(window.length()))
+                    <= window.to
+            })
+        };
+        let still: Vec<Option<bool>> = holds
+            .iter()
+            .map(|hold| from.map(|from| is_still(hold, from)))
+            .collect();
         let (kind, reason) = if still.iter().all(|still| *still == Some(true)) {
-            (RootKind::Loop, "none of them sent anything meanwhile")
+            (RootKind::Loop, "in the end none of them sent anything")
         } else if still.contains(&Some(false)) {
             (RootKind::Unclear, "they wait for one another, but they moved")
         } else {

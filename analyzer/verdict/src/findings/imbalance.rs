@@ -24,8 +24,8 @@ pub(super) const IMBALANCE: Rule = Rule {
     thresholds: &["imbalance_busy", "imbalance_most", "least_marks"],
     severity: Severity::Warning,
     otherwise: "info when the confidence is low",
-    confidence: "medium: what the links carry is counted; that they are alternatives for the same flows is concluded from cables or from the \
-                 flows; low when no captured flow is known to use them",
+    confidence: "medium: what the links carry is captured; that they are alternatives for the same flows is concluded from the flows; low by \
+                 counters alone, which do not show the flows of a link, or when the busiest is below 90 % of its rate and not marked",
 };
 
 /// Taps that are compared.
@@ -34,6 +34,8 @@ const MAX_TAPS: usize = 64;
 const LEAST_PART: u64 = 100;
 /// An idle link sends at most this share of the mean.
 const IDLE: f64 = 0.5;
+/// A link that sends this share of its rate limits its flows: headers between frames take the rest.
+const FULL: f64 = 0.9;
 
 const MEND: &str = "Give flows more source ports (flow labels), more queue pairs for a connection (NCCL_IB_QPS_PER_CONNECTION with \
                     NCCL_IB_SPLIT_DATA_ON_QPS), or let the switches choose by load (adaptive routing); compare the links again.";
@@ -198,6 +200,13 @@ fn judge(
         .used
         .is_some_and(|used| used >= thresholds.imbalance_busy);
     let is_costly = is_full || is_marked;
+    // Below that it may be the hosts' own links that limit the flows.
+    let is_limit = links[busiest].used.is_some_and(|used| used >= FULL);
+    let confidence = if is_limit || is_marked {
+        confidence
+    } else {
+        Confidence::Low
+    };
     (count > 1 && is_uneven && is_possible && is_costly).then_some(Uneven {
         links,
         most: busiest,
@@ -411,9 +420,6 @@ fn of_ports(context: &Context<'_>, fabric: &Concluded, group: &[PortNumber]) -> 
     if flows > 0 && flows < group.len() as u64 {
         return None;
     }
-    let mut found = judge(links, (first, last), context.thresholds, Confidence::Low)?;
-    if flows > 0 {
-        found.confidence = Confidence::Medium;
-    }
-    Some(found)
+    // One flow alone can fill a link: which flows share the busiest was not seen.
+    judge(links, (first, last), context.thresholds, Confidence::Low)
 }

@@ -19,7 +19,7 @@ pub(super) const ORIGIN: Rule = Rule {
              pass both. The last one's root: a host, with RNR NAKs or counters of missing buffers (slow_receiver); or one that paused \
              for pause_share_critical of the time while less than storm_rate of the link's rate came (pause_storm); or a port of \
              the switch that nobody pauses, with overlapping senders, marks, drops or a full link (contention); or a circle none of whose \
-             ports sent anything (loop). Flows are related to cables by --fabric: without it by the link addresses at the tap. Nothing is \
+             ports sent anything in the end (loop). Flows are related to cables by --fabric: without it by the link addresses at the tap. Nothing is \
              said where no captured flow passes a paused cable. Times are known to the resolution of the readings, which the finding states.",
     source: "Hawkeye (SIGCOMM 2025): provenance of PFC pauses as a graph of ports and flows; deadlocks: Hu et al., HotNets 2016; storms: Guo et \
              al., SIGCOMM 2016, section 4.3.",
@@ -28,7 +28,8 @@ pub(super) const ORIGIN: Rule = Rule {
     otherwise: "critical for a loop; info when the root is unclear or the confidence is low",
     confidence: "high when the host's own pause frames were captured on its link, and there RNR NAKs, or that next to nothing came; medium by \
                  counters of switches and hosts whose cables are known, or by frames and captured senders that overlap; low when \
-                 several ports fit, cables are unknown, or the ends of a cable contradict each other",
+                 several ports fit, cables are unknown, the ends of a cable contradict each other, or a host paused while data came and nothing \
+                 shows what it lacked",
 };
 
 /// Flows that a finding names.
