@@ -219,6 +219,8 @@ fn wireshark_reads_comments_and_profile() {
             .args(["-X", &script, "-r"])
             .arg(&output)
             .args(["-Y", filter, "-T", "fields", "-e", field])
+            // The tester's own plugins stay out.
+            .env("HOME", folder.path())
             .output()
             .unwrap();
         let said = String::from_utf8_lossy(&ran.stderr).into_owned();

@@ -53,14 +53,9 @@ const GROUPS: &[Group] = &[
             ),
             (&["devices"], "devices", "what can be captured on this host"),
             (
-                &["doctor"],
-                "doctor",
-                "checks of this host's RDMA setup, and what mends it",
-            ),
-            (
-                &["host", "metrics"],
-                "host, metrics",
-                "counters, devices and GPUs; the same for Prometheus",
+                &["doctor", "host", "metrics"],
+                "doctor, host, metrics",
+                "checks of its RDMA setup; counters, also for Prometheus",
             ),
             (
                 &["fabric", "fleet"],
