@@ -1,4 +1,4 @@
-//! Runs of traffic between hosts: started, watched, stopped and collected over [`Machine`]s.
+//! Runs of traffic between hosts: started, watched, stopped and collected over [`Machine`](crate::Machine)s.
 //!
 //! Each process on a host has a session of its own, writes its pid, log and exit code below a private folder, has the run's id in its
 //! environment, and ends by `timeout` even when this program is gone. Only processes with the id in their environment are ended.
