@@ -7,7 +7,7 @@ use super::super::super::rows::{at_tap, flow_to};
 use super::readings::{RATE, SECOND, leaf_spine, long, reads, run, shows, text};
 use super::*;
 
-/// Two taps on two uplinks from h1 to h3: so many flows on each, `ce` marked packets in each flow of the first.
+/// Two taps on two uplinks from h1 to h3 with the given numbers of flows; `ce` marked packets in each flow of the first.
 fn uplinks(one: u32, other: u32, ce: u64, link_rate: Option<u64>) -> RunSummary {
     let mut run = TestRun::with(Settings {
         link_rate,
