@@ -387,7 +387,78 @@ fn cannot_write(place: &Place, error: io::Error) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use roce_capture::{Batch, Direction, Frame};
+    use roce_wire::LinkType;
+
     use super::*;
+
+    /// 8,000 frames of 400 bytes in one run: `noise` of their bytes is what no encoder makes smaller, the rest is zero.
+    fn frames(noise: usize) -> Run {
+        let mut state = 1_u64;
+        let data: Vec<u8> = (0..8_000 * 400)
+            .map(|at| {
+                // Constants of Knuth's MMIX generator.
+                state = state
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1_442_695_040_888_963_407);
+                if at % 400 < noise { (state >> 56) as u8 } else { 0 }
+            })
+            .collect();
+        let frames = (0..8_000)
+            .map(|number| Frame {
+                time: Nanos(u64::from(number)),
+                offset: number * 400,
+                captured: 400,
+                original: 400,
+                interface: 0,
+                fcs_bytes: 0,
+                direction: Direction::Unknown,
+            })
+            .collect();
+        Run {
+            input: 0,
+            batch: Arc::new(Batch::new(data.into(), frames, Vec::new())),
+            range: 0..8_000,
+        }
+    }
+
+    #[test]
+    fn no_file_exceeds_its_limit_however_many_frames_come_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let interface = Interface {
+            link: LinkType::ETHERNET,
+            name: None,
+            description: None,
+            snaplen: 400,
+            fcs_bytes: 0,
+            quantum_ns: 1,
+            dropped: None,
+        };
+        // A file ends early by less than one packet, which has 400 bytes, and by the room kept for its blocks: BLOCK_BYTES, and END_BYTES twice.
+        let early = 400 + BLOCK_BYTES + 2 * END_BYTES;
+        for name in ["a.pcapng", "a.pcapng.gz", "a.pcapng.zst"] {
+            for (noise, limit) in [(400, 20_000), (400, 900_000), (40, 150_000), (0, 9_000)] {
+                let path = folder.path().join(name);
+                let about = About {
+                    place: Place::named(&path).unwrap(),
+                    overwrite: true,
+                    rotate: None,
+                    comment: String::new(),
+                    recorded: None,
+                };
+                let mut files = PacketFiles::create(about, std::slice::from_ref(&interface)).unwrap();
+                assert!(files.write(&frames(noise), Some(limit)).unwrap());
+                files.finish().unwrap();
+                let bytes = std::fs::metadata(&path).unwrap().len();
+                assert!(
+                    (limit - early..=limit).contains(&bytes),
+                    "{name}, {noise} bytes of noise: {bytes} bytes, and {limit} are the limit"
+                );
+            }
+        }
+    }
 
     #[test]
     fn files_that_follow_each_other_are_numbered_before_their_endings() {
