@@ -56,6 +56,7 @@ mod perfetto;
 mod pressure;
 #[cfg(feature = "probe")]
 mod probe;
+mod query;
 mod real;
 #[cfg(feature = "live")]
 mod replay;

@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::captures::root;
 
 /// Files that take a standard stream, and what keeps text from outside from steering a terminal there.
-const WRITERS: [(&str, &str); 28] = [
+const WRITERS: [(&str, &str); 29] = [
     (
         "analyzer/cli/src/lib.rs",
         "the manual page and completions: our own text",
@@ -27,6 +27,10 @@ const WRITERS: [(&str, &str); 28] = [
     (
         "analyzer/cli/src/command/devices.rs",
         "reports clean, JSON escapes",
+    ),
+    (
+        "analyzer/cli/src/command/query.rs",
+        "tables and CSV clean what they write, JSON is escaped",
     ),
     (
         "analyzer/cli/src/command/metrics.rs",

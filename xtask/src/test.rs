@@ -159,11 +159,20 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
         &ENGINES,
         || engines(workspace),
         |python| {
-            let mut engines = workspace.command(python);
+            let mut engines = workspace.command(&python);
             execute(
                 engines
                     .arg("tests/independent/engines.py")
                     .arg(written(workspace)),
+            )?;
+            let program = workspace.program(Profile::Dev, "roce-analyze");
+            execute(
+                workspace
+                    .command(&python)
+                    .arg("tests/independent/check_programs.py")
+                    .arg(program)
+                    // Left by `datasets`.
+                    .arg(workspace.target.join("answers")),
             )
         },
     );
@@ -421,6 +430,13 @@ fn datasets(workspace: &Workspace, python: &Path) -> Result<()> {
             .command(python)
             .args(["tests/independent/check_dataset.py", "--golden", "tests/golden"])
             .arg(folder),
+    )?;
+    execute(
+        workspace
+            .command(python)
+            .arg("tests/independent/check_answers.py")
+            .arg(program)
+            .arg(workspace.target.join("answers")),
     )
 }
 

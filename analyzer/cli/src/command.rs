@@ -27,6 +27,7 @@ pub(crate) mod live;
 pub(crate) mod metrics;
 #[cfg_attr(not(feature = "live"), path = "command/without_player.rs")]
 mod player;
+pub(crate) mod query;
 #[cfg(feature = "live")]
 mod recorded;
 #[cfg(feature = "live")]

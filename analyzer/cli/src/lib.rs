@@ -37,6 +37,7 @@ use command::joined::is_fleet;
 use command::live::Live;
 #[cfg(feature = "probe")]
 use command::metrics::Metrics;
+use command::query::Query;
 #[cfg(feature = "live")]
 use command::replay::Replay;
 #[cfg(feature = "parquet")]
@@ -121,6 +122,8 @@ enum Command {
     Report(Report),
     // As above.
     Annotate(Box<Annotate>),
+    // Its options have the description.
+    Query(Query),
     // Its options have the description.
     Compare(Box<Compare>),
     /// List interfaces and RDMA devices, and what can be captured there
@@ -211,6 +214,7 @@ pub fn main() -> ExitCode {
         Some(Command::Report(arguments)) => command::report::report(arguments),
         Some(Command::Annotate(arguments)) => command::annotate::annotate(arguments),
         Some(Command::Compare(arguments)) => command::compare::compare(arguments),
+        Some(Command::Query(arguments)) => command::query::query(arguments),
         Some(Command::Devices(arguments)) => command::devices::devices(arguments),
         #[cfg(feature = "probe")]
         Some(Command::Doctor(arguments)) => command::doctor::doctor(arguments),
