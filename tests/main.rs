@@ -31,6 +31,8 @@ mod fabric_ssh;
 #[cfg(feature = "probe")]
 mod fleet;
 #[cfg(feature = "parquet")]
+mod fleet_dataset;
+#[cfg(feature = "parquet")]
 mod folder;
 mod golden;
 #[cfg(feature = "probe")]

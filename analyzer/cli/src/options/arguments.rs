@@ -35,6 +35,16 @@ pub(crate) enum Format {
     None,
 }
 
+/// The layout of a dataset.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
+pub(crate) enum Layout {
+    /// One run: a folder for each table
+    #[default]
+    Run,
+    /// Many runs of many hosts
+    Fleet,
+}
+
 /// The format of standard output of a command that writes no page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum DocumentFormat {
@@ -60,6 +70,14 @@ pub(crate) struct Analyse {
     /// Write the results to DIR, too: a Parquet dataset, run.json and report.html
     #[arg(short, long, value_name = "DIR", help_heading = RESULTS)]
     pub(crate) output: Option<PathBuf>,
+
+    /// Layout of the dataset in DIR
+    ///
+    /// With "fleet" the run becomes a part of a dataset of many runs: `TABLE/date=YYYY-MM-DD/host=NAME/RUN_ID.parquet`, the date that of
+    /// the first frame in UTC. Results of the same run are replaced. Standard output is one line of JSON, the manifest of the run.
+    /// There are no run.json and no page, and a bin is 1ms wide unless --bin gives another width.
+    #[arg(long, value_enum, default_value = "run", requires = "output", help_heading = RESULTS)]
+    pub(crate) layout: Layout,
 
     /// Replace the dataset in DIR
     #[arg(long, requires = "output", help_heading = RESULTS)]
