@@ -50,6 +50,7 @@ mod merge;
 mod metrics;
 mod options;
 mod order;
+mod packages;
 mod pauses;
 mod perfetto;
 #[cfg(feature = "live")]
@@ -74,3 +75,4 @@ mod taps;
 mod terminal;
 mod traffic;
 mod variants;
+mod version;
