@@ -52,6 +52,7 @@ mod merge;
 mod metrics;
 mod options;
 mod order;
+mod packages;
 mod pauses;
 mod perfetto;
 #[cfg(feature = "live")]
@@ -77,3 +78,4 @@ mod taps;
 mod terminal;
 mod traffic;
 mod variants;
+mod version;

@@ -10,7 +10,7 @@ use crate::captures::root;
 const WRITERS: &[(&str, &str)] = &[
     (
         "analyzer/cli/src/lib.rs",
-        "the manual page and completions: our own text",
+        "the manual page, completions and the version: our own text",
     ),
     (
         "analyzer/cli/src/command/analyse.rs",

@@ -37,5 +37,6 @@ pub(crate) mod report;
 #[cfg(feature = "sim")]
 pub(crate) mod simulate;
 pub(crate) mod traffic;
+pub(crate) mod version;
 #[cfg(feature = "live")]
 mod watch;

@@ -200,6 +200,12 @@ pub fn main() -> ExitCode {
     }
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
+        Err(error) if is_long_version(&error) => {
+            let text = command::version::text();
+            // As above.
+            let _ = std::io::stdout().write_all(text.as_bytes());
+            return ExitCode::SUCCESS;
+        }
         Err(error) => return refused(&error),
     };
     if arguments.is_confined() {
@@ -254,6 +260,12 @@ pub fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+/// True where the arguments request the version in its long form: `-V` requests one line.
+fn is_long_version(error: &clap::Error) -> bool {
+    error.kind() == clap::error::ErrorKind::DisplayVersion
+        && std::env::args_os().any(|argument| argument == "--version")
 }
 
 /// Says why the arguments of the process are not understood, or gives the help that they request.
