@@ -48,6 +48,7 @@ mod losses;
 mod merge;
 #[cfg(feature = "probe")]
 mod metrics;
+mod nccl;
 mod options;
 mod order;
 mod pauses;

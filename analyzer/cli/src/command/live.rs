@@ -173,6 +173,8 @@ fn settings(arguments: &Live) -> anyhow::Result<RunSettings> {
         max_input: None,
         fabric: arguments.fabric.fabric.clone(),
         samples: Vec::new(),
+        nccl_log: Vec::new(),
+        explain_error: None,
         capture: None,
         names: Names::default(),
         hash: false,
