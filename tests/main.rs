@@ -50,6 +50,7 @@ mod losses;
 mod merge;
 #[cfg(feature = "probe")]
 mod metrics;
+mod nccl;
 mod options;
 mod order;
 mod packages;

@@ -11,6 +11,7 @@ pub(crate) mod devices;
 #[cfg(feature = "probe")]
 pub(crate) mod doctor;
 pub(crate) mod explain;
+pub(crate) mod explain_error;
 #[cfg(feature = "probe")]
 pub(crate) mod fabric;
 #[cfg(feature = "probe")]

@@ -247,6 +247,8 @@ pub fn main() -> ExitCode {
                 command::explain::print(id, analyse)
             } else if let Some(error) = mistake() {
                 Err(error)
+            } else if let Some(line) = &analyse.explain_error {
+                command::explain_error::explain(analyse, line)
             } else {
                 command::analyse::run(analyse)
             }

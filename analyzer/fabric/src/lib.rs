@@ -12,6 +12,7 @@ pub mod hca;
 mod host;
 pub mod hypervisor;
 pub mod inventory;
+pub mod nccl;
 mod numbers;
 pub mod pauses;
 pub mod results;

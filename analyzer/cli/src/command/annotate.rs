@@ -127,6 +127,8 @@ pub(crate) fn annotate(arguments: &Annotate) -> anyhow::Result<ExitCode> {
         no_align: arguments.no_align,
         max_input: None,
         samples: Vec::new(),
+        nccl_log: Vec::new(),
+        explain_error: None,
         fabric: None,
         layout: Layout::Run,
         capture: None,

@@ -232,6 +232,8 @@ fn analysed(path: &Path, bin: Option<Nanos>, arguments: &Compare) -> anyhow::Res
         names: Names::default(),
         fabric: None,
         samples: Vec::new(),
+        nccl_log: Vec::new(),
+        explain_error: None,
         hash: false,
     };
     let mut side = Collected::default();

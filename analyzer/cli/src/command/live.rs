@@ -174,6 +174,8 @@ fn settings(arguments: &Live) -> anyhow::Result<RunSettings> {
         fabric: arguments.fabric.fabric.clone(),
         samples: Vec::new(),
         layout: Layout::Run,
+        nccl_log: Vec::new(),
+        explain_error: None,
         capture: None,
         names: Names::default(),
         hash: false,

@@ -132,6 +132,18 @@ pub(crate) struct Analyse {
     #[arg(long, value_name = "DIR|FILE", help_heading = NETWORK)]
     pub(crate) samples: Vec<PathBuf>,
 
+    /// Log of NCCL or RCCL of the captured job: flows get the ranks behind their queue pairs (can be repeated)
+    ///
+    /// Set NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=INIT,NET,GRAPH for the job. Findings, tables and the page then speak of ranks, too.
+    #[arg(long, value_name = "FILE", help_heading = TRAINING)]
+    pub(crate) nccl_log: Vec<PathBuf>,
+
+    /// Explain a completion error of NCCL's log: what the packets show of that queue pair's end
+    ///
+    /// LINE has "Got completion", as any version prints it, in quotes. With --nccl-log the queue pair and rank are found where the line lacks them.
+    #[arg(long, value_name = "LINE", conflicts_with_all = ["output", "explain"], help_heading = TRAINING)]
+    pub(crate) explain_error: Option<String>,
+
     /// Key of the capture, for the column `capture` of all tables [default: its path relative to what was given]
     #[arg(long, value_name = "KEY", value_parser = parse_key, help_heading = RESULTS)]
     pub(crate) capture: Option<String>,
