@@ -57,7 +57,7 @@ fn the_program_gets_views_and_may_open_only_the_folder() {
             .find(text)
             .unwrap_or_else(|| panic!("{text} is missing: {asked}"))
     };
-    let flows = "CREATE VIEW flows AS SELECT * FROM read_parquet(['flows/*.parquet'], union_by_name = true, hive_partitioning = false);";
+    let flows = "CREATE VIEW flows AS SELECT * FROM read_parquet('flows/*.parquet', union_by_name = true, hive_partitioning = false);";
     // Views first, then the locks, then the question.
     let order = [
         place("SET TimeZone = 'UTC';"),

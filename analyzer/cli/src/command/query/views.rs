@@ -6,16 +6,17 @@ use anyhow::bail;
 use roce_model::{ColumnType, RunKey, Table};
 use roce_report::schema::TABLES;
 
-/// Forms of a folder: a pattern of the files of a table, with `TABLE` for its name.
-const FORMS: [&str; 4] = [
-    // A dataset (`-o DIR`).
-    "TABLE/*.parquet",
-    // A fleet's dataset: compacted days, and days as runs have written them (`--layout fleet`).
-    "TABLE/date=*/*.parquet",
-    "TABLE/date=*/host=*/*.parquet",
-    // Datasets in one folder.
-    "*/TABLE/*.parquet",
-];
+/// Files of a dataset (`-o DIR`), with `TABLE` for the table's name.
+const DATASET: &str = "TABLE/*.parquet";
+/// Files of datasets in one folder.
+const DATASETS: &str = "*/TABLE/*.parquet";
+/// Compacted days of a fleet's dataset.
+const COMPACTED: &str = "TABLE/date=*/part-*.parquet";
+/// Runs of a fleet's dataset, as they have written them (`--layout fleet`).
+const SINGLE: &str = "TABLE/date=*/host=*/*.parquet";
+
+/// Forms of a folder.
+const FORMS: [&str; 4] = [DATASET, COMPACTED, SINGLE, DATASETS];
 
 /// Limit of the entries of a folder that are looked at to find its form.
 const MAX_ENTRIES: usize = 100_000;
@@ -25,42 +26,70 @@ const MAX_ENTRIES: usize = 100_000;
 /// # Errors
 /// When the folder cannot be read, or no table is in it.
 pub(super) fn views(dir: &Path) -> anyhow::Result<Vec<String>> {
-    let mut views = Vec::new();
-    let mut found = false;
+    let mut forms = Vec::new();
     for table in &TABLES {
-        let patterns = patterns(dir, table.name)?;
-        found |= !patterns.is_empty();
-        views.push(view(table, &patterns));
+        forms.push(patterns(dir, table.name)?);
     }
-    if !found {
+    if forms.iter().all(Vec::is_empty) {
         bail!(
             "{}: holds no results\nhint: `roce-analyze CAPTURE -o DIR` writes them",
             dir.display()
         );
     }
+    let runs = TABLES.iter().position(|table| table.name == "run");
+    let runs = runs
+        .and_then(|place| forms.get(place))
+        .cloned()
+        .unwrap_or_default();
+    let mut views = Vec::new();
+    if runs.contains(&COMPACTED) || runs.contains(&SINGLE) {
+        // docs/fleet-dataset.md: the table `run` is the commit, and compacted runs come first.
+        let committed = |form: &str| {
+            if runs.contains(&form) {
+                format!("SELECT DISTINCT run_id FROM {}", read("run", form))
+            } else {
+                "SELECT NULL::VARCHAR AS run_id WHERE false".to_owned()
+            }
+        };
+        views.push(format!("CREATE VIEW compacted_runs AS {};", committed(COMPACTED)));
+        views.push(format!(
+            "CREATE VIEW single_runs AS {} EXCEPT FROM compacted_runs;",
+            committed(SINGLE)
+        ));
+    }
+    views.extend(TABLES.iter().zip(&forms).map(|(table, forms)| view(table, forms)));
     Ok(views)
 }
 
+/// The files of a table, as a source of rows.
+fn read(table: &str, form: &str) -> String {
+    let pattern = form.replace("TABLE", table);
+    format!("read_parquet('{pattern}', union_by_name = true, hive_partitioning = false)")
+}
+
 /// The statement that makes the view of a table.
-fn view(table: &Table, patterns: &[&str]) -> String {
+fn view(table: &Table, forms: &[&str]) -> String {
     let name = table.name;
-    if patterns.is_empty() {
+    let mut sources: Vec<String> = forms
+        .iter()
+        .map(|form| {
+            let of = match *form {
+                COMPACTED => " WHERE run_id IN (FROM compacted_runs)",
+                SINGLE => " WHERE run_id IN (FROM single_runs)",
+                _ => "",
+            };
+            format!("SELECT * FROM {}{of}", read(name, form))
+        })
+        .collect();
+    if sources.is_empty() {
         // No run had such a row. The question is right all the same, and its answer is empty.
         let columns: Vec<String> = columns(table)
             .into_iter()
             .map(|(name, kind)| format!("NULL::{kind} AS {name}"))
             .collect();
-        return format!("CREATE VIEW {name} AS SELECT {} WHERE false;", columns.join(", "));
+        sources.push(format!("SELECT {} WHERE false", columns.join(", ")));
     }
-    let patterns: Vec<String> = patterns
-        .iter()
-        .map(|pattern| format!("'{}'", pattern.replace("TABLE", name)))
-        .collect();
-    let read = format!(
-        "read_parquet([{}], union_by_name = true, hive_partitioning = false)",
-        patterns.join(", ")
-    );
-    format!("CREATE VIEW {name} AS SELECT * FROM {read};")
+    format!("CREATE VIEW {name} AS {};", sources.join(" UNION ALL BY NAME "))
 }
 
 /// Columns of a table as datasets have them, with DuckDB's types.
@@ -161,7 +190,7 @@ mod tests {
                     "flows/date=2026-01-01/part-0.parquet",
                     "flows/date=2026-01-02/host=h1/0a.parquet",
                 ],
-                &["TABLE/date=*/*.parquet", "TABLE/date=*/host=*/*.parquet"],
+                &["TABLE/date=*/part-*.parquet", "TABLE/date=*/host=*/*.parquet"],
             ),
             // Unfinished files are hidden ones.
             (
@@ -189,6 +218,38 @@ mod tests {
         let time = "NULL::TIMESTAMPTZ AS start_time, NULL::BIGINT AS start_time_ns";
         assert!(sql.contains(time), "{sql}");
         assert!(sql.ends_with(" WHERE false;"), "{sql}");
+    }
+
+    #[test]
+    fn runs_of_a_fleet_count_once_they_are_committed() {
+        let folder = tempfile::tempdir().unwrap();
+        for file in [
+            "flows/date=2026-01-01/part-0.parquet",
+            "run/date=2026-01-01/part-0.parquet",
+            "flows/date=2026-01-02/host=h1/0a.parquet",
+        ] {
+            let path = folder.path().join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "").unwrap();
+        }
+        let views = views(folder.path()).unwrap();
+        // The run 0a has no file in `run`: it is not there.
+        assert!(
+            views[1].starts_with("CREATE VIEW single_runs AS SELECT NULL::VARCHAR AS run_id WHERE false"),
+            "{views:?}"
+        );
+        let flows = views
+            .iter()
+            .find(|view| view.starts_with("CREATE VIEW flows "))
+            .unwrap();
+        let compacted = "read_parquet('flows/date=*/part-*.parquet', union_by_name = true, hive_partitioning = false) WHERE run_id IN (FROM compacted_runs)";
+        let single = "read_parquet('flows/date=*/host=*/*.parquet', union_by_name = true, hive_partitioning = false) WHERE run_id IN (FROM single_runs)";
+        assert_eq!(
+            flows,
+            &format!(
+                "CREATE VIEW flows AS SELECT * FROM {compacted} UNION ALL BY NAME SELECT * FROM {single};"
+            )
+        );
     }
 
     #[test]
