@@ -48,6 +48,8 @@ mod losses;
 mod merge;
 #[cfg(feature = "probe")]
 mod metrics;
+#[cfg(feature = "object-store")]
+mod objects;
 mod options;
 mod order;
 mod pauses;

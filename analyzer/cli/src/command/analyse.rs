@@ -177,7 +177,8 @@ fn analyse(
     if let Some(sink) = beside {
         sink.finish(&summary).map_err(sink_error)?;
     }
-    if let Some(dir) = arguments.output.as_deref().filter(|_| !arguments.shape.quiet) {
+    let is_said = !arguments.shape.quiet && !arguments.is_output_elsewhere;
+    if let Some(dir) = arguments.output.as_deref().filter(|_| is_said) {
         messages::wrote(&written(dir));
     }
     Ok(exit_code(is_whole, &summary, &settings.fail_on))

@@ -176,6 +176,7 @@ fn settings(arguments: &Live) -> anyhow::Result<RunSettings> {
         capture: None,
         names: Names::default(),
         hash: false,
+        is_output_elsewhere: false,
     })
 }
 
