@@ -39,6 +39,7 @@ use command::joined::is_fleet;
 use command::live::Live;
 #[cfg(feature = "probe")]
 use command::metrics::Metrics;
+use command::query::Query;
 #[cfg(feature = "live")]
 use command::replay::Replay;
 #[cfg(feature = "parquet")]
@@ -152,6 +153,8 @@ enum Command {
     // As above.
     Annotate(Box<Annotate>),
     // Its options have the description.
+    Query(Query),
+    // Its options have the description.
     Compare(Box<Compare>),
     #[cfg(feature = "object-store")]
     #[command(hide = true)]
@@ -230,6 +233,12 @@ pub fn main() -> ExitCode {
     }
     let mut arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
+        Err(error) if is_long_version(&error) => {
+            let text = command::version::text();
+            // As above.
+            let _ = std::io::stdout().write_all(text.as_bytes());
+            return ExitCode::SUCCESS;
+        }
         Err(error) => return refused(&error),
     };
     // Another process connects to stores: it has to be there before this one can start none.
@@ -254,6 +263,7 @@ pub fn main() -> ExitCode {
         Some(Command::Compare(arguments)) => command::compare::compare(arguments),
         #[cfg(feature = "object-store")]
         Some(Command::Objects(arguments)) => objects::serve(arguments),
+        Some(Command::Query(arguments)) => command::query::query(arguments),
         Some(Command::Devices(arguments)) => command::devices::devices(arguments),
         #[cfg(feature = "probe")]
         Some(Command::Doctor(arguments)) => command::doctor::doctor(arguments),
@@ -280,6 +290,8 @@ pub fn main() -> ExitCode {
                 command::explain::print(id, analyse)
             } else if let Some(error) = mistake() {
                 Err(error)
+            } else if let Some(line) = &analyse.explain_error {
+                command::explain_error::explain(analyse, line)
             } else {
                 command::analyse::run(analyse)
                     .and_then(|code| objects.finish(analyse.shape.quiet).map(|()| code))
@@ -294,6 +306,12 @@ pub fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+/// True where the arguments request the version in its long form: `-V` requests one line.
+fn is_long_version(error: &clap::Error) -> bool {
+    error.kind() == clap::error::ErrorKind::DisplayVersion
+        && std::env::args_os().any(|argument| argument == "--version")
 }
 
 /// Says why the arguments of the process are not understood, or gives the help that they request.
