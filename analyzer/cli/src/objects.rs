@@ -26,11 +26,14 @@ use rustix::net::{
     socketpair,
 };
 
+pub(crate) use input::local;
 use input::prepare_inputs;
 use output::ObjectFolder;
+pub(crate) use roce_store::Backoff;
 pub(crate) use run::ObjectRun;
 pub(crate) use serve::{ServeArguments, serve};
-use wire::{Cause, Verb};
+pub(crate) use wire::Cause;
+use wire::Verb;
 
 /// Objects that one run reads.
 const MAX_INPUTS: usize = 1_000;
@@ -54,9 +57,13 @@ impl std::error::Error for Failure {}
 
 /// User as whom the process works.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Whose {
+pub(crate) enum Whose<'a> {
     /// That of this process.
     Own,
+    /// That of a live run that root started: this one, or the one that such runs choose.
+    Lower(Option<&'a str>),
+    /// As `--no-sandbox` says.
+    Unconfined,
 }
 
 /// The process that reads and writes objects.
@@ -74,7 +81,7 @@ impl Objects {
     pub(crate) fn start(
         reads: &[Location],
         writes: Option<&Location>,
-        whose: Whose,
+        whose: Whose<'_>,
     ) -> anyhow::Result<Arc<Self>> {
         if reads.len() > MAX_INPUTS {
             bail!(
@@ -99,6 +106,9 @@ impl Objects {
         }
         match whose {
             Whose::Own => drop(command.arg("--own-user")),
+            Whose::Lower(None) => {}
+            Whose::Lower(Some(user)) => drop(command.args(["--user", user])),
+            Whose::Unconfined => drop(command.arg("--no-sandbox")),
         }
         let child = command
             // A signal from the terminal is the run's: this process ends when the run does.
@@ -174,6 +184,53 @@ impl Objects {
             left: 0,
             has_ended: false,
         })
+    }
+}
+
+/// A place in a store under which files become objects.
+#[derive(Clone, Debug)]
+pub(crate) struct Destination {
+    objects: Arc<Objects>,
+    location: Location,
+}
+
+impl Destination {
+    /// Starts the process for the place at `url`.
+    ///
+    /// # Errors
+    /// The URL is wrong, or the system gives no process.
+    pub(crate) fn start(url: &str, whose: Whose<'_>) -> anyhow::Result<Self> {
+        let location = Location::parse(url)?;
+        Ok(Self {
+            objects: Objects::start(&[], Some(&location), whose)?,
+            location,
+        })
+    }
+
+    /// Makes a file the object `path` below the place, whole or not at all, within `patience`.
+    ///
+    /// # Errors
+    /// It cannot be written, or not in this time.
+    pub(crate) fn write(&self, path: &str, file: &File, patience: Duration) -> Result<(), Failure> {
+        self.objects.write(&self.url(path), file, patience)
+    }
+
+    /// Removes the object `path` below the place, if there is one.
+    ///
+    /// # Errors
+    /// As those of [`write`](Self::write).
+    pub(crate) fn remove(&self, path: &str, patience: Duration) -> Result<(), Failure> {
+        self.objects.remove(&self.url(path), patience)
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("{}/{path}", self.location)
+    }
+}
+
+impl std::fmt::Display for Destination {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.location.fmt(f)
     }
 }
 

@@ -135,7 +135,8 @@ fn request(connection: &mut TcpStream) -> Option<Request> {
         .header("content-length")
         .and_then(|text| text.parse().ok())
         .unwrap_or(0);
-    request.body = std::io::copy(&mut reader.take(length), &mut std::io::sink()).ok()? as usize;
+    request.body =
+        usize::try_from(std::io::copy(&mut reader.take(length), &mut std::io::sink()).ok()?).ok()?;
     Some(request)
 }
 
@@ -162,7 +163,9 @@ fn ranged(data: &[u8], request: &Request, etag: &str, most: usize) -> Answer {
 }
 
 fn data(bytes: usize) -> Vec<u8> {
-    (0..bytes).map(|at| (at * 31 % 251) as u8).collect()
+    (0..bytes)
+        .map(|at| u8::try_from(at * 31 % 251).unwrap())
+        .collect()
 }
 
 #[test]
@@ -233,7 +236,7 @@ fn a_store_that_stays_away_is_an_error_after_some_attempts() {
 }
 
 #[test]
-fn missing_and_refused_objects_are_told_apart_at_once() {
+fn missing_and_refused_objects_differ_and_are_final() {
     let server = Server::new(|_, request| match request.line.as_str() {
         "HEAD /b/none" => Answer::of("404 Not Found", "", ""),
         _ => Answer::of("403 Forbidden", "", ""),

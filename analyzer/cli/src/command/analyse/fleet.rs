@@ -44,7 +44,11 @@ pub(super) fn unreadable(
         Some(capture) if arguments.captures.len() == 1 => capture.clone(),
         _ => roce_pipeline::path_key(path),
     };
-    if arguments.captures.iter().any(|path| !roce_capture::is_whole(path)) {
+    if arguments
+        .captures
+        .iter()
+        .any(|path| !roce_capture::is_whole(path))
+    {
         // A file that is not there is no capture of the fleet, and its run has no lasting name.
         let errors: Vec<&str> = captures.errors().collect();
         bail!("none of the captures could be read: {}", errors.join("; "));
