@@ -12,7 +12,7 @@ use crate::captures::root;
 use modules::Modules;
 
 /// Each crate of the workspace, and those of the others that it may import.
-pub(crate) const ARROWS: [(&str, &[&str]); 18] = [
+pub(crate) const ARROWS: [(&str, &[&str]); 19] = [
     ("roce-files", &[]),
     ("roce-wire", &[]),
     ("roce-model", &["roce-wire"]),
@@ -30,6 +30,7 @@ pub(crate) const ARROWS: [(&str, &[&str]); 18] = [
     ),
     ("roce-report", &["roce-model"]),
     ("roce-parquet", &["roce-files", "roce-model"]),
+    ("roce-store", &["roce-model"]),
     (
         "roce-pipeline",
         &[
@@ -59,6 +60,7 @@ pub(crate) const ARROWS: [(&str, &[&str]); 18] = [
             "roce-sim",
             "roce-report",
             "roce-parquet",
+            "roce-store",
             "roce-pipeline",
         ],
     ),
@@ -76,8 +78,9 @@ pub(crate) const ARROWS: [(&str, &[&str]); 18] = [
 ];
 
 /// Crates from outside that only some of ours may know.
-const ONLY: [(&str, &[&str]); 12] = [
+const ONLY: [(&str, &[&str]); 13] = [
     ("polars", &["roce-parquet"]),
+    ("object_store", &["roce-store"]),
     // The records are readable from bytes by a trait of aya's, which the kernel programs do without.
     ("aya", &["roce-probe", "roce-abi"]),
     (
@@ -85,7 +88,7 @@ const ONLY: [(&str, &[&str]); 12] = [
         &["roce-files", "roce-probe", "roce-analyze", "roce-capture"],
     ),
     ("pcap", &["roce-capture"]),
-    ("tokio", &["roce-analyze"]),
+    ("tokio", &["roce-analyze", "roce-store"]),
     ("hyper", &["roce-analyze"]),
     ("rustls", &["roce-analyze", "roce-remote"]),
     ("ureq", &["roce-remote"]),

@@ -51,6 +51,8 @@ mod merge;
 #[cfg(feature = "probe")]
 mod metrics;
 mod nccl;
+#[cfg(feature = "object-store")]
+mod objects;
 mod options;
 mod order;
 mod packages;

@@ -28,6 +28,7 @@ mod prometheus;
 mod python;
 mod reports;
 mod schema;
+mod store;
 mod test;
 mod truth;
 mod vm;

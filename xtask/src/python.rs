@@ -13,6 +13,9 @@ use crate::workspace::{Workspace, execute, succeeds};
 /// Spark, DuckDB and others, pinned.
 const REQUIREMENTS: &str = "tests/independent/requirements.txt";
 
+/// moto, and a check of Kubernetes' manifests, pinned.
+const STORE: &str = "tests/store/requirements.txt";
+
 /// Reader of datasets that is independent of polars.
 const READER: &str = "duckdb>=1.3,<3";
 
@@ -71,16 +74,27 @@ fn environment(workspace: &Workspace, name: &str, module: &str, packages: &[&str
 /// A python that has the engines, in an environment of its own (1.5 GB, once).
 pub(crate) fn engines(workspace: &Workspace) -> Result<PathBuf> {
     need::ensure(&[PYTHON, JAVA])?;
-    let environment = workspace.target.join("engines");
+    pinned(workspace, "engines", REQUIREMENTS)
+}
+
+/// A python that has an S3, in an environment of its own (170 MB, once).
+pub(crate) fn store(workspace: &Workspace) -> Result<PathBuf> {
+    need::ensure(&[PYTHON])?;
+    pinned(workspace, "store", STORE)
+}
+
+/// A python with the packages of a file, which pins them, in the environment `name` below the target folder.
+fn pinned(workspace: &Workspace, name: &str, requirements: &str) -> Result<PathBuf> {
+    let environment = workspace.target.join(name);
     let python = environment.join("bin").join("python3");
-    let pinned = workspace.root.join(REQUIREMENTS);
+    let pinned = workspace.root.join(requirements);
     let pinned = fs::read_to_string(&pinned).with_context(|| format!("cannot read {}", pinned.display()))?;
     let installed = environment.join("installed.txt");
     if fs::read_to_string(&installed).is_ok_and(|installed| installed == pinned) {
         return Ok(python);
     }
     println!(
-        "installing {REQUIREMENTS} into {} (once)",
+        "installing {requirements} into {} (once)",
         workspace.shown(&environment)
     );
     execute(
@@ -96,9 +110,10 @@ pub(crate) fn engines(workspace: &Workspace) -> Result<PathBuf> {
         "--quiet",
         "--disable-pip-version-check",
         "-r",
-        REQUIREMENTS,
+        requirements,
     ];
-    execute(workspace.command(&python).args(pip)).context("the engines cannot be installed")?;
+    execute(workspace.command(&python).args(pip))
+        .with_context(|| format!("{requirements} cannot be installed"))?;
     fs::write(&installed, pinned).with_context(|| format!("cannot write {}", installed.display()))?;
     Ok(python)
 }

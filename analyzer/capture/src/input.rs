@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::Error;
 use crate::gzip::Gzip;
+use crate::objects::object;
 use crate::summary::Compression;
 use crate::zstandard::Zstandard;
 
@@ -45,6 +46,14 @@ pub(crate) fn open(path: &Path) -> io::Result<Opened> {
             stream: Box::new(io::stdin()),
             size: None,
             again: false,
+        });
+    }
+    if let Some((objects, url)) = object(path) {
+        let (stream, size) = objects.open(url)?;
+        return Ok(Opened {
+            stream,
+            size: Some(size),
+            again: true,
         });
     }
     let file = File::open(path)?;

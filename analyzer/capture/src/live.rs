@@ -191,6 +191,15 @@ impl Stream {
         &self.summary
     }
 
+    /// The counts of the summary, and the losses of each device, start from 0 again: what comes next is another part of the stream.
+    pub fn restart_counts(&mut self) {
+        self.times = Times::default();
+        self.summary = Summary::new(self.summary.format);
+        for interface in &mut self.interfaces {
+            interface.dropped = interface.dropped.map(|_| 0);
+        }
+    }
+
     /// Counters of the devices' threads.
     pub fn counters(&self) -> &Arc<Counters> {
         &self.counters

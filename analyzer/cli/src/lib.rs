@@ -5,6 +5,8 @@ mod command;
 mod endpoint;
 #[cfg(fuzzing)]
 pub mod fuzzing;
+#[cfg_attr(not(feature = "object-store"), path = "without_objects.rs")]
+mod objects;
 mod options;
 mod output;
 mod sandbox;
@@ -45,6 +47,7 @@ use command::report::Report;
 #[cfg(feature = "sim")]
 use command::simulate::Simulate;
 use command::traffic::Traffic;
+use objects::ObjectRun;
 use options::arguments::Analyse;
 use options::nearest::near;
 use output::{messages, overview};
@@ -106,6 +109,33 @@ impl Arguments {
     }
 }
 
+impl Arguments {
+    /// Prepares for captures and results of this command line that are objects of stores.
+    fn prepare_objects(&mut self) -> anyhow::Result<ObjectRun> {
+        match &mut self.command {
+            #[cfg(feature = "live")]
+            Some(Command::Replay(replay)) => {
+                ObjectRun::prepare(&mut replay.analyse.captures, &mut None, false)
+            }
+            Some(Command::Annotate(annotate)) => ObjectRun::prepare(&mut annotate.captures, &mut None, false),
+            Some(Command::Compare(compare)) => {
+                let mut sides = [compare.a.clone(), compare.b.clone()];
+                let objects = ObjectRun::prepare(&mut sides, &mut None, false)?;
+                [compare.a, compare.b] = sides;
+                Ok(objects)
+            }
+            None => {
+                let analyse = &mut self.analyse;
+                let objects =
+                    ObjectRun::prepare(&mut analyse.captures, &mut analyse.output, analyse.overwrite)?;
+                analyse.is_output_elsewhere = objects.has_objects();
+                Ok(objects)
+            }
+            Some(_) => Ok(ObjectRun::default()),
+        }
+    }
+}
+
 #[derive(Subcommand, Debug)]
 enum Command {
     /// Run a lesson: simulate a network, analyse its capture, explain what the packets show
@@ -126,6 +156,9 @@ enum Command {
     Query(Query),
     // Its options have the description.
     Compare(Box<Compare>),
+    #[cfg(feature = "object-store")]
+    #[command(hide = true)]
+    Objects(objects::ServeArguments),
     /// List interfaces and RDMA devices, and what can be captured there
     Devices(Devices),
     // Its options have the description.
@@ -198,7 +231,7 @@ pub fn main() -> ExitCode {
         let _ = std::io::stdout().write_all(text.as_bytes());
         return ExitCode::SUCCESS;
     }
-    let arguments = match Arguments::try_parse() {
+    let mut arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) if is_long_version(&error) => {
             let text = command::version::text();
@@ -207,6 +240,14 @@ pub fn main() -> ExitCode {
             return ExitCode::SUCCESS;
         }
         Err(error) => return refused(&error),
+    };
+    // Another process connects to stores: it has to be there before this one can start none.
+    let objects = match arguments.prepare_objects() {
+        Ok(objects) => objects,
+        Err(error) => {
+            messages::report(&error);
+            return ExitCode::from(2);
+        }
     };
     if arguments.is_confined() {
         sandbox::offline();
@@ -220,6 +261,8 @@ pub fn main() -> ExitCode {
         Some(Command::Report(arguments)) => command::report::report(arguments),
         Some(Command::Annotate(arguments)) => command::annotate::annotate(arguments),
         Some(Command::Compare(arguments)) => command::compare::compare(arguments),
+        #[cfg(feature = "object-store")]
+        Some(Command::Objects(arguments)) => objects::serve(arguments),
         Some(Command::Query(arguments)) => command::query::query(arguments),
         Some(Command::Devices(arguments)) => command::devices::devices(arguments),
         #[cfg(feature = "probe")]
@@ -251,6 +294,7 @@ pub fn main() -> ExitCode {
                 command::explain_error::explain(analyse, line)
             } else {
                 command::analyse::run(analyse)
+                    .and_then(|code| objects.finish(analyse.shape.quiet).map(|()| code))
             }
         }
     };

@@ -22,6 +22,37 @@ pub(crate) use syscalls::{Needs, filter};
 #[cfg(feature = "live")]
 pub(crate) use user::{Identity, Outputs};
 
+/// Restricts a process that connects to stores: no programs, no files but those below `read` and those that resolve names, no connections but to
+/// `ports`, and none that others open. A kernel that cannot do this does less, which is said.
+///
+/// # Errors
+/// The kernel has Landlock, and refuses.
+#[cfg(feature = "object-store")]
+pub(crate) fn confine_to_network(read: &[std::path::PathBuf], ports: &[u16]) -> anyhow::Result<()> {
+    use anyhow::Context as _;
+
+    use crate::output::messages;
+
+    const ABOUT: &str = "rights";
+    if !files::confine_to_ports(read, ports).context("connections cannot be confined")? {
+        messages::warn(
+            ABOUT,
+            "this kernel has no Landlock: the process that connects to stores can open every file that its user may",
+        );
+    }
+    let needs = Needs {
+        connect: true,
+        ..Needs::default()
+    };
+    if let Err(error) = filter(needs) {
+        messages::warn(
+            ABOUT,
+            &format!("this kernel has no filter for system calls (seccomp): {error}"),
+        );
+    }
+    Ok(())
+}
+
 /// Restricts a run that only reads files and writes results: no new programs, no sockets, no rights that it does not have already.
 /// It takes about half a millisecond. Where the kernel has no such filters, the run has no more rights than its user.
 pub(crate) fn offline() {

@@ -363,6 +363,17 @@ impl Directory {
         file.map(File::from).map_err(Error::io("made", &path))
     }
 
+    /// Removes the folder `name`, which is empty; it is no error if there is none, or if it has files.
+    ///
+    /// # Errors
+    /// If it cannot be removed for another reason.
+    pub fn remove_folder(&self, name: &str) -> Result<(), Error> {
+        match fs::unlinkat(self.handle(), name, AtFlags::REMOVEDIR) {
+            Ok(()) | Err(Errno::NOENT | Errno::NOTEMPTY) => Ok(()),
+            Err(errno) => Err(Error::io("removed", &self.path_of(name))(errno)),
+        }
+    }
+
     /// Removes a file or a link; it is no error if there is none.
     ///
     /// # Errors

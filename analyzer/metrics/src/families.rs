@@ -112,6 +112,11 @@ own! {
     LIVE_EPISODES, "roce_live_episodes_total", Counter, "Episodes of congestion that began, by kind.";
     LIVE_FINDING, "roce_live_finding", Gauge, "1 for each finding that nothing later takes back.";
     LIVE_BEHIND, "roce_live_behind_seconds", Gauge, "Time by which complete rows lag behind the clock; rises while no packet comes.";
+    LIVE_PARTS, "roce_live_parts_total", Counter, "Parts of a fleet dataset, by what became of them: written, failed (the disk took none), uploaded, dropped (--keep, not uploaded).";
+    LIVE_PART_BYTES, "roce_live_part_bytes_total", Counter, "Bytes of these parts.";
+    LIVE_PARTS_WAITING, "roce_live_parts_waiting", Gauge, "Parts on this host that wait for their upload, or are kept here.";
+    LIVE_PARTS_WAITING_BYTES, "roce_live_parts_waiting_bytes", Gauge, "Bytes of these parts.";
+    LIVE_UPLOAD_FAILURES, "roce_live_upload_failures_total", Counter, "Attempts to upload a part that failed.";
     LIVE_PAIR_WIRE_BYTES, "roce_live_pair_wire_bytes_total", Counter, "Bytes on the wire from one host to another, for the busiest pairs; the pair other/other is the sum of all others.";
     LIVE_PAIR_DATA_PACKETS, "roce_live_pair_data_packets_total", Counter, "Data packets from one host to another.";
     LIVE_PAIR_MARKED_PACKETS, "roce_live_pair_ecn_marked_packets_total", Counter, "Data packets with ECN's mark from one host to another.";

@@ -63,7 +63,7 @@ fn compared(paths: &[&PathBuf], threads: u32, known: &[Option<KnownClock>]) -> A
     }
     let (files, streams): (Vec<usize>, Vec<usize>) = (0..paths.len()).partition(|input| {
         let path: &Path = paths[*input];
-        path != Path::new("-") && path.is_file()
+        path != Path::new("-") && roce_capture::is_whole(path)
     });
     for stream in streams {
         alignment.shared = true;

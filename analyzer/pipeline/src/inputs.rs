@@ -1,8 +1,7 @@
 //! Opens the inputs, and makes their summaries and messages afterwards.
 
 use std::fmt::Write;
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use roce_capture::{Error, Merge, Options, Reader};
@@ -109,7 +108,7 @@ pub(crate) fn summaries(
     }
     if hash {
         for (input, path) in inputs.iter_mut().zip(paths) {
-            if path != Path::new("-") && path.is_file() {
+            if path != Path::new("-") && roce_capture::is_whole(path) {
                 input.sha256 = Some(sha256(path).map_err(crate::error::Error::io(path, "cannot be hashed"))?);
             }
         }
@@ -143,7 +142,7 @@ pub fn as_live(input: &mut InputSummary, name: &str) {
 }
 
 fn sha256(path: &Path) -> io::Result<String> {
-    let mut file = File::open(path)?;
+    let mut file = roce_capture::bytes(path)?;
     let mut hash = Sha256::new();
     let mut block = vec![0; 1 << 20];
     loop {

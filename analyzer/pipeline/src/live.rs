@@ -5,7 +5,7 @@
 //! events of the host, does so by [`Stream::notes`]: they are brought into the order of time, recorded and analysed with the frames.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use roce_capture::live::{Next as Captured, Notes, Stop, Stream};
 use roce_capture::{Interface, Run};
@@ -48,6 +48,9 @@ pub struct LiveFeed {
     max_bytes: Option<u64>,
     /// The size that a file had when it ended the run.
     pub full: Option<u64>,
+    /// Time at which the current part of the stream ends.
+    part_end: Option<Instant>,
+    has_ended: bool,
     /// Errors; the run ends at the first one.
     pub errors: Vec<Error>,
 }
@@ -67,8 +70,22 @@ impl LiveFeed {
             stop,
             max_bytes: None,
             full: None,
+            part_end: None,
+            has_ended: false,
             errors: Vec::new(),
         }
+    }
+
+    /// Begins a part of the stream, a run of its own, which ends at `end` or where the stream does. Counts start from 0.
+    pub fn begin_part(&mut self, end: Instant) {
+        self.stream.restart_counts();
+        self.interfaces = Arc::new(self.stream.interfaces().to_vec());
+        self.part_end = Some(end);
+    }
+
+    /// True behind the last part: the stream itself has ended.
+    pub fn has_ended(&self) -> bool {
+        self.has_ended
     }
 
     /// The feed that ends before the packets of a file have more than this many bytes on disk.
@@ -127,6 +144,9 @@ impl LiveFeed {
 
 impl Feed for LiveFeed {
     fn next(&mut self) -> Next {
+        if self.part_end.is_some_and(|end| Instant::now() >= end) {
+            return Next::Ended;
+        }
         match self.stream.next(PATIENCE) {
             Captured::Run(run) => {
                 // Frames behind the last one that has room are analysed, and not kept.
@@ -147,6 +167,7 @@ impl Feed for LiveFeed {
                 Next::Quiet(None)
             }
             Captured::Ended => {
+                self.has_ended = true;
                 for file in std::mem::take(&mut self.files) {
                     if let Err(error) = file.finish() {
                         self.errors.push(error);

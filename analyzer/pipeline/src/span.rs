@@ -43,7 +43,7 @@ fn length(paths: &[PathBuf]) -> Option<Nanos> {
     let long = Nanos(WIDEST.0 * MIN_BINS);
     let (mut first, mut last) = (Nanos(u64::MAX), Nanos(0));
     for path in paths {
-        if path.as_path() == Path::new("-") || !path.is_file() {
+        if path.as_path() == Path::new("-") || !roce_capture::is_whole(path) {
             return None;
         }
         let Some((begin, end)) = times(path, long) else {

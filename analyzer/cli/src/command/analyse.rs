@@ -220,7 +220,8 @@ fn analyse_as(
     if let Some(sink) = beside {
         sink.finish(&summary).map_err(sink_error)?;
     }
-    let is_noted = !arguments.shape.quiet && arguments.layout == Layout::Run;
+    let is_noted =
+        !arguments.shape.quiet && !arguments.is_output_elsewhere && arguments.layout == Layout::Run;
     if let Some(dir) = arguments.output.as_deref().filter(|_| is_noted) {
         messages::wrote(&written(dir));
     }

@@ -34,7 +34,7 @@ In Wireshark, the filter pkt_comment shows the packets with comments; with the p
 pub(crate) struct Annotate {
     /// Captures: pcap or pcapng, plain, gzip or zstd
     #[arg(value_name = "CAPTURE", required_unless_present = "profile")]
-    captures: Vec<PathBuf>,
+    pub(crate) captures: Vec<PathBuf>,
 
     /// Write the frames with comments to FILE (pcapng)
     #[arg(
@@ -134,6 +134,7 @@ pub(crate) fn annotate(arguments: &Annotate) -> anyhow::Result<ExitCode> {
         capture: None,
         names: Names::default(),
         hash: false,
+        is_output_elsewhere: false,
     };
     // A name that is taken is refused before the captures are read.
     let place = Place::named(output)?;

@@ -235,6 +235,7 @@ fn analysed(path: &Path, bin: Option<Nanos>, arguments: &Compare) -> anyhow::Res
         nccl_log: Vec::new(),
         explain_error: None,
         hash: false,
+        is_output_elsewhere: false,
     };
     let mut side = Collected::default();
     run_beside(&analyse, Some(&mut side)).with_context(|| path.display().to_string())?;

@@ -6,6 +6,11 @@
 mod bounds;
 #[cfg_attr(not(feature = "probe"), path = "live/without_fabric.rs")]
 mod fabric;
+#[cfg_attr(
+    not(all(feature = "parquet", feature = "object-store")),
+    path = "live/without_fleet.rs"
+)]
+mod fleet;
 #[cfg_attr(not(feature = "probe"), path = "live/without_host.rs")]
 mod host;
 #[cfg_attr(not(feature = "http"), path = "live/without_metrics.rs")]
@@ -15,7 +20,7 @@ mod watched;
 use std::ffi::OsString;
 use std::hash::{BuildHasher, RandomState};
 use std::io::BufWriter;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,6 +53,7 @@ use crate::output::trace::trace;
 use crate::sandbox::{self, Outputs};
 use bounds::Bounds;
 use fabric::{FabricArguments, FabricStream, FabricThread};
+use fleet::{Fleet, FleetArguments, OpenFleet};
 use host::{Host, HostArguments, Threads};
 use metrics::{Metrics, MetricsArguments};
 use watched::{counted, watched};
@@ -92,6 +98,9 @@ pub(crate) struct Live {
     /// End the run after this time, such as 30s
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     duration: Option<Nanos>,
+
+    #[command(flatten)]
+    fleet: FleetArguments,
 
     #[command(flatten)]
     bounds: Bounds,
@@ -179,6 +188,7 @@ fn settings(arguments: &Live) -> anyhow::Result<RunSettings> {
         capture: None,
         names: Names::default(),
         hash: false,
+        is_output_elsewhere: false,
     })
 }
 
@@ -201,6 +211,7 @@ pub(crate) fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
     let fabric = arguments
         .fabric
         .start(arguments.user.as_deref(), arguments.no_sandbox)?;
+    let fleet = arguments.fleet.start(arguments)?;
     sandbox::raise()?;
     let host = Host::open(
         &arguments.host,
@@ -212,8 +223,9 @@ pub(crate) fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
     sandbox::may_capture()?;
     let devices = open_devices(arguments)?;
     let metrics = Metrics::open(&arguments.metrics)?;
+    let spool = fleet.as_ref().map(Fleet::folder);
     let outputs = Outputs {
-        dir: arguments.output.as_deref(),
+        dir: spool.as_deref().or(arguments.output.as_deref()),
         file: arguments.write.as_deref(),
         rotates: arguments.rotate.is_some(),
     };
@@ -222,7 +234,9 @@ pub(crate) fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
     let key = arguments
         .names
         .key_of_devices(&input, &settings.echo, begun.time());
-    let files = Files::open(arguments, &settings, input, key, &devices, &host)?;
+    let fleet = fleet.map(|fleet| fleet.open(&key)).transpose()?;
+    let dir = arguments.output.as_deref().filter(|_| fleet.is_none());
+    let files = Files::open(arguments, &settings, dir, input, key, &devices, &host)?;
     let needs = sandbox::Needs {
         accept: metrics.is_some(),
         ..host.calls()
@@ -233,7 +247,7 @@ pub(crate) fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
         messages::warn(device.name(), SNIFFER);
     }
 
-    let has_screen = screen::is_wanted(arguments.no_tui, arguments.format);
+    let has_screen = fleet.is_none() && screen::is_wanted(arguments.no_tui, arguments.format);
     // From here on a signal ends the run instead of the process.
     let signals = Signals::take(has_screen)?;
     let stop = Stop::default();
@@ -261,22 +275,22 @@ pub(crate) fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
         },
     };
     let served = metrics.map(|metrics| {
-        let about = [
-            ("version", env!("CARGO_PKG_VERSION").into()),
-            ("bin", format!("{}ns", settings.bin.0).into()),
-            ("interfaces", prepared.input.clone().into()),
-        ];
         metrics.serve(
-            &about,
+            settings.bin,
+            &prepared.input,
             prepared.feed.stream.interfaces(),
             Arc::clone(&prepared.counters),
+            fleet.as_ref().map(OpenFleet::counts),
         )
     });
     let (served, metrics) = served.transpose().inspect_err(|_| stop.stop())?.unzip();
     let (ticker, ticks) = bounded(WAITING_TICKS);
     let at_once = || host::take_off(&filtered);
     let result = watch.over(signals, &|| end.stop(), &at_once, &ticker, || {
-        prepared.analyse(arguments, &settings, begun, &ticks, stage, metrics)
+        let Some(fleet) = fleet else {
+            return prepared.analyse(arguments, &settings, begun, &ticks, stage, metrics);
+        };
+        fleet.run(prepared, &arguments.names, &settings, &ticks, metrics, &end)
     });
     if let Some(served) = served {
         served.end();
@@ -344,6 +358,7 @@ impl Files {
     fn open(
         arguments: &Live,
         settings: &RunSettings,
+        dir: Option<&Path>,
         input: String,
         key: RunKey,
         devices: &[Device],
@@ -356,9 +371,9 @@ impl Files {
             Some(Rotate::After(time)) => Duration::from_nanos(time.0),
             _ => PART,
         };
-        let dataset = match &arguments.output {
+        let dataset = match dir {
             // A build without datasets can record all the same.
-            Some(dir) if cfg!(not(feature = "parquet")) && arguments.record => None,
+            Some(_) if cfg!(not(feature = "parquet")) && arguments.record => None,
             Some(dir) => Some(live_dataset(
                 dir,
                 &key,
@@ -368,8 +383,7 @@ impl Files {
             )?),
             None => None,
         };
-        let folder = arguments.output.as_deref();
-        let folder = folder
+        let folder = dir
             .map(|dir| Directory::named(dir, Access::Private))
             .transpose()?;
         if let Some(folder) = folder.as_ref().filter(|_| arguments.overwrite) {

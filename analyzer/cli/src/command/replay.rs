@@ -43,7 +43,7 @@ pub(crate) struct Replay {
     no_tui: bool,
 
     #[command(flatten)]
-    analyse: Analyse,
+    pub(crate) analyse: Analyse,
 }
 
 fn parse_interval(text: &str) -> Result<Nanos, String> {

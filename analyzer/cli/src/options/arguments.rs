@@ -154,6 +154,10 @@ pub(crate) struct Analyse {
     /// Write the SHA-256 of every input to run.json (reads each input once more)
     #[arg(long, help_heading = RESULTS)]
     pub(crate) hash: bool,
+
+    /// The folder of results is a passing one, from which they go elsewhere.
+    #[arg(skip)]
+    pub(crate) is_output_elsewhere: bool,
 }
 
 /// Everything that --explain explains.

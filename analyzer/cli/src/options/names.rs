@@ -1,6 +1,6 @@
 //! The options that name a run in results, and their defaults.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use roce_model::{Nanos, RunKey};
@@ -42,7 +42,7 @@ impl Names {
             keys.fill(capture.to_owned());
         }
         let capture = capture.map_or_else(|| capture_key(&keys), str::to_owned);
-        let sizes = paths.iter().map(|path| size(path));
+        let sizes = paths.iter().map(|path| roce_capture::size(path));
         let inputs: Vec<(String, Option<u64>)> = keys.into_iter().zip(sizes).collect();
         let is_stream = inputs.iter().any(|(_, bytes)| bytes.is_none());
         self.key(&capture, &inputs, options, is_stream.then_some(started))
@@ -103,12 +103,6 @@ impl Names {
             capture: capture.to_owned(),
         }
     }
-}
-
-/// The size of a file in bytes; `None` for streams.
-fn size(path: &Path) -> Option<u64> {
-    let metadata = std::fs::metadata(path).ok()?;
-    metadata.is_file().then_some(metadata.len())
 }
 
 /// The name of this machine.

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, PathBeneath, PathFd, Ruleset, RulesetAttr, RulesetCreatedAttr,
+    ABI, Access, AccessFs, AccessNet, NetPort, PathBeneath, PathFd, Ruleset, RulesetAttr, RulesetCreatedAttr,
     RulesetError, RulesetStatus, Scope,
 };
 
@@ -64,6 +64,52 @@ pub(crate) fn confine(folders: &[PathBuf], read: &[PathBuf]) -> Result<bool, Rul
         if let Ok(opened) = PathFd::new(folder) {
             rules = rules.add_rule(PathBeneath::new(opened, output))?;
         }
+    }
+    Ok(rules.restrict_self()?.ruleset != RulesetStatus::NotEnforced)
+}
+
+/// Files and folders of a process that connects to stores: names and addresses, and what allocators and thread pools look up. Services that
+/// know about networks replace files in them, so these are folders.
+#[cfg(feature = "object-store")]
+const NETWORK: [&str; 8] = [
+    "/etc",
+    "/run/systemd/resolve",
+    "/run/NetworkManager",
+    "/sys/fs/cgroup",
+    "/proc/self",
+    "/proc/meminfo",
+    "/proc/cpuinfo",
+    "/proc/sys",
+];
+
+/// Leaves the calling thread, and those that it will start, connections to these ports, and files that say how; nothing to write. False where
+/// the kernel has no Landlock.
+///
+/// # Errors
+/// The kernel has it and refuses.
+#[cfg(feature = "object-store")]
+pub(super) fn confine_to_ports(read: &[PathBuf], ports: &[u16]) -> Result<bool, RulesetError> {
+    let mut rules = Ruleset::default()
+        .handle_access(AccessFs::from_all(VERSION))?
+        .handle_access(AccessNet::from_all(VERSION))?
+        .scope(Scope::from_all(VERSION))?
+        .create()?;
+    for path in NETWORK
+        .iter()
+        .map(Path::new)
+        .chain(read.iter().map(PathBuf::as_path))
+    {
+        if let Ok(opened) = PathFd::new(path) {
+            let allowed = if path.is_dir() {
+                AccessFs::ReadFile | AccessFs::ReadDir
+            } else {
+                AccessFs::ReadFile.into()
+            };
+            rules = rules.add_rule(PathBeneath::new(opened, allowed))?;
+        }
+    }
+    for port in ports {
+        rules = rules.add_rule(NetPort::new(*port, AccessNet::ConnectTcp))?;
     }
     Ok(rules.restrict_self()?.ruleset != RulesetStatus::NotEnforced)
 }

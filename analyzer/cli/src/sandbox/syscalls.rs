@@ -20,6 +20,8 @@ pub(crate) struct Needs {
     pub(crate) netlink: bool,
     /// Takes connections on sockets that listen already.
     pub(crate) accept: bool,
+    /// Connects to stores, by IP.
+    pub(crate) connect: bool,
 }
 
 /// Calls that are allowed whatever their arguments.
@@ -256,6 +258,14 @@ fn rules(needs: Needs) -> Result<Rules, Error> {
     if needs.accept {
         rules.insert(libc::SYS_accept4, Vec::new());
     }
+    if needs.connect {
+        let families = [libc::AF_INET, libc::AF_INET6].map(|family| u64::from(family.cast_unsigned()));
+        rules.insert(libc::SYS_socket, one_of(&families)?);
+        rules.insert(libc::SYS_connect, Vec::new());
+        rules.insert(libc::SYS_getpeername, Vec::new());
+        // Two questions about a name at once.
+        rules.insert(libc::SYS_sendmmsg, Vec::new());
+    }
     Ok(rules)
 }
 
@@ -283,6 +293,7 @@ mod tests {
             maps: true,
             netlink: true,
             accept: true,
+            connect: false,
         })
         .unwrap();
         for call in [
@@ -311,6 +322,20 @@ mod tests {
         ] {
             assert!(!most.contains_key(&call), "{call}");
         }
+        let connecting = rules(Needs {
+            connect: true,
+            ..Needs::default()
+        })
+        .unwrap();
+        for call in [
+            libc::SYS_execve,
+            libc::SYS_bind,
+            libc::SYS_listen,
+            libc::SYS_accept4,
+            libc::SYS_bpf,
+        ] {
+            assert!(!connecting.contains_key(&call), "{call}");
+        }
         let least = rules(Needs::default()).unwrap();
         for call in [libc::SYS_bpf, libc::SYS_socket, libc::SYS_bind, libc::SYS_accept4] {
             assert!(!least.contains_key(&call), "{call}");
@@ -323,6 +348,7 @@ mod tests {
             maps: true,
             netlink: true,
             accept: true,
+            connect: true,
         };
         let rules = rules(needs).unwrap();
         assert!(program(rules, SeccompAction::Allow, SeccompAction::Trap).is_ok());

@@ -44,7 +44,11 @@ pub(super) fn unreadable(
         Some(capture) if arguments.captures.len() == 1 => capture.clone(),
         _ => roce_pipeline::path_key(path),
     };
-    if arguments.captures.iter().any(|path| !path.is_file()) {
+    if arguments
+        .captures
+        .iter()
+        .any(|path| !roce_capture::is_whole(path))
+    {
         // A file that is not there is no capture of the fleet, and its run has no lasting name.
         let errors: Vec<&str> = captures.errors().collect();
         bail!("none of the captures could be read: {}", errors.join("; "));
@@ -59,7 +63,7 @@ pub(super) fn unreadable(
         inputs: inputs
             .map(|(path, error)| InputSummary {
                 input: name(path),
-                bytes: std::fs::metadata(path).ok().map(|found| found.len()),
+                bytes: roce_capture::size(path),
                 // The paths of this machine are no concern of the fleet.
                 error: Some(error.replace(&path.display().to_string(), &name(path))),
                 ..InputSummary::default()

@@ -15,10 +15,11 @@ use clap::Args;
 use roce_capture::Interface;
 use roce_capture::live::Counters;
 use roce_metrics::Label;
-use roce_model::Sink;
+use roce_model::{Nanos, Sink};
 use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 
+use super::fleet::PartCounts;
 use crate::endpoint::{Counts, Endpoint, EndpointArguments, Latest, parse_address};
 use crate::output::messages;
 use sink::LiveMetrics;
@@ -75,12 +76,26 @@ impl Metrics {
     /// There is no thread for it.
     pub(super) fn serve(
         self,
-        about: &[Label<'_>],
+        bin: Nanos,
+        input: &str,
         interfaces: &[Interface],
         counters: Arc<Counters>,
+        parts: Option<Arc<PartCounts>>,
     ) -> anyhow::Result<(Served, Box<dyn Sink + Send>)> {
         let latest = Arc::new(Latest::new(("collector", "live".into()), INTERVAL));
-        let sink = LiveMetrics::new(about, interfaces, counters, self.pairs, Arc::clone(&latest));
+        let about: [Label<'_>; 3] = [
+            ("version", env!("CARGO_PKG_VERSION").into()),
+            ("bin", format!("{}ns", bin.0).into()),
+            ("interfaces", input.into()),
+        ];
+        let sink = LiveMetrics::new(
+            &about,
+            interfaces,
+            counters,
+            parts,
+            self.pairs,
+            Arc::clone(&latest),
+        );
         for url in self.endpoint.urls() {
             messages::note("metrics", &format!("serving {url}"));
         }

@@ -8,7 +8,9 @@ use anyhow::bail;
 use clap::Args;
 use roce_capture::Interface;
 use roce_capture::live::Counters;
-use roce_model::Sink;
+use roce_model::{Nanos, Sink};
+
+use super::fleet::PartCounts;
 
 // Options that a build with HTTP understands: recordings of its runs are read here, too. (A comment for the compiler would become the
 // help's first line.)
@@ -39,9 +41,6 @@ impl Served {
     }
 }
 
-/// A label and its value.
-type Label<'a> = (&'static str, std::borrow::Cow<'a, str>);
-
 impl Metrics {
     pub(super) fn open(arguments: &MetricsArguments) -> anyhow::Result<Option<Self>> {
         let MetricsArguments {
@@ -62,9 +61,11 @@ impl Metrics {
 
     pub(super) fn serve(
         self,
-        _: &[Label<'_>],
+        _: Nanos,
+        _: &str,
         _: &[Interface],
         _: Arc<Counters>,
+        _: Option<Arc<PartCounts>>,
     ) -> anyhow::Result<(Served, Box<dyn Sink + Send>)> {
         match self.0 {}
     }

@@ -13,6 +13,7 @@ use roce_model::{
 };
 use roce_pipeline::time_of_day;
 
+use super::super::fleet::PartCounts;
 use super::hosts::FlowHosts;
 use super::pairs::{PairCounts, Pairs};
 use crate::endpoint::{Latest, Texts};
@@ -65,6 +66,7 @@ pub(super) struct LiveMetrics {
     /// The name of the only interface.
     interface: Option<String>,
     counters: Arc<Counters>,
+    parts: Option<Arc<PartCounts>>,
     latest: Arc<Latest>,
     taps: BTreeMap<u32, TapCounts>,
     pairs: Pairs,
@@ -75,11 +77,33 @@ pub(super) struct LiveMetrics {
     complete: Nanos,
 }
 
+/// What became of the parts of a fleet dataset.
+fn publish_parts(parts: &PartCounts, into: &mut Exposition) {
+    for (became, count) in [
+        ("written", &parts.written),
+        ("failed", &parts.failed),
+        ("uploaded", &parts.uploaded),
+        ("dropped", &parts.dropped),
+    ] {
+        let label = [("became", became.into())];
+        into.own(metric::LIVE_PARTS, &label, value_of(count.parts()));
+        into.own(metric::LIVE_PART_BYTES, &label, value_of(count.bytes()));
+    }
+    into.own(metric::LIVE_PARTS_WAITING, &[], value_of(parts.waiting.parts()));
+    into.own(
+        metric::LIVE_PARTS_WAITING_BYTES,
+        &[],
+        value_of(parts.waiting.bytes()),
+    );
+    into.own(metric::LIVE_UPLOAD_FAILURES, &[], value_of(parts.failures()));
+}
+
 impl LiveMetrics {
     pub(super) fn new(
         about: &[Label<'_>],
         interfaces: &[Interface],
         counters: Arc<Counters>,
+        parts: Option<Arc<PartCounts>>,
         pairs: usize,
         latest: Arc<Latest>,
     ) -> Self {
@@ -94,6 +118,7 @@ impl LiveMetrics {
             about: about.collect(),
             interface,
             counters,
+            parts,
             latest,
             taps: BTreeMap::new(),
             pairs: Pairs::new(pairs),
@@ -128,6 +153,9 @@ impl LiveMetrics {
                 &[("where", place.into())],
                 value_of(lost),
             );
+        }
+        if let Some(parts) = &self.parts {
+            publish_parts(parts, &mut metrics);
         }
         if let Some(flows) = self.live_flows {
             metrics.own(metric::LIVE_FLOWS, &[], value_of(flows as u64));

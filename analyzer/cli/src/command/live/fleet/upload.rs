@@ -1,0 +1,240 @@
+//! The thread that takes parts to the store, the oldest first, each with its file of `run` last. It waits longer after each failure, and never holds
+//! up the capture: that parts do not fill the disk is the spool's concern.
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
+use roce_capture::live::Stop;
+
+use super::counts::PartCounts;
+use super::spool::{Part, Spool};
+use crate::objects::{Backoff, Cause, Destination};
+use crate::output::messages;
+
+/// In front of messages about uploads.
+const ABOUT: &str = "upload";
+/// The first and the longest wait after a failure.
+const WAITS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_mins(1));
+/// Limit of one file's upload.
+const PATIENCE: Duration = Duration::from_mins(5);
+/// Messages to the thread that wait; a part that finds no room is seen with the one before.
+const MAX_MESSAGES: usize = 16;
+
+/// What the thread learns.
+enum News {
+    /// There is another part.
+    Part,
+    /// The run has ended: what is left may take until then.
+    End(Instant),
+}
+
+/// The thread.
+pub(super) struct Uploader {
+    news: Sender<News>,
+    has_ended: Receiver<()>,
+    thread: JoinHandle<()>,
+}
+
+impl Uploader {
+    /// Starts it. It requests the `end` of the run if the process that uploads has gone.
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    pub(super) fn start(
+        spool: Arc<Spool>,
+        to: Destination,
+        counts: Arc<PartCounts>,
+        end: Stop,
+    ) -> anyhow::Result<Self> {
+        let (news, learns) = bounded(MAX_MESSAGES);
+        let (ended, has_ended) = bounded(1);
+        let work = Work {
+            spool,
+            to,
+            counts,
+            end,
+            done: None,
+            is_failing: false,
+            backoff: Backoff::new(WAITS.0, WAITS.1),
+        };
+        let thread = std::thread::Builder::new()
+            .name("upload".to_owned())
+            .spawn(move || {
+                work.run(&learns);
+                let _ = ended.send(());
+            })
+            .context("no thread for uploads")?;
+        Ok(Self {
+            news,
+            has_ended,
+            thread,
+        })
+    }
+
+    /// There is another part.
+    pub(super) fn note(&self) {
+        let _ = self.news.try_send(News::Part);
+    }
+
+    /// Waits until all parts are uploaded, but no longer than `wait`.
+    pub(super) fn end(self, wait: Duration) {
+        let until = Instant::now() + wait;
+        let _ = self.news.send_timeout(News::End(until), wait);
+        if self
+            .has_ended
+            .recv_deadline(until + Duration::from_secs(1))
+            .is_ok()
+        {
+            // A panic in it has been reported.
+            let _ = self.thread.join();
+        }
+    }
+}
+
+/// Why a part was not uploaded.
+enum Failed {
+    /// It was dropped in the meantime.
+    Dropped,
+    /// The store or this machine failed.
+    With(Cause, String),
+}
+
+struct Work {
+    spool: Arc<Spool>,
+    to: Destination,
+    counts: Arc<PartCounts>,
+    end: Stop,
+    /// The part that is being uploaded, and how many of its files are in the store.
+    done: Option<(Part, usize)>,
+    is_failing: bool,
+    backoff: Backoff,
+}
+
+impl Work {
+    fn run(mut self, news: &Receiver<News>) {
+        let mut until: Option<Instant> = None;
+        loop {
+            let Some(part) = self.spool.oldest() else {
+                if until.is_some() {
+                    return;
+                }
+                match news.recv() {
+                    Ok(News::Part) => {}
+                    Ok(News::End(at)) => until = Some(at),
+                    Err(_) => return,
+                }
+                continue;
+            };
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            if left.is_some_and(|left| left.is_zero()) {
+                return;
+            }
+            match self.upload(&part, left.unwrap_or(PATIENCE).min(PATIENCE)) {
+                Ok(()) => self.succeeded(),
+                Err(Failed::Dropped) => self.forget(),
+                Err(Failed::With(cause, text)) => {
+                    self.counts.add_failure();
+                    if cause == Cause::Gone {
+                        messages::warn(ABOUT, &format!("{text}: the run ends"));
+                        self.end.stop();
+                        return;
+                    }
+                    if !self.is_failing {
+                        messages::warn(
+                            ABOUT,
+                            &format!("{text}; it is tried again, parts are kept here until then"),
+                        );
+                        self.is_failing = true;
+                    }
+                    self.wait(news, &mut until);
+                }
+            }
+        }
+    }
+
+    /// Waits for the next attempt; the end of the run makes it come at once, once.
+    fn wait(&mut self, news: &Receiver<News>, until: &mut Option<Instant>) {
+        let mut next = Instant::now() + self.backoff.wait();
+        if let Some(until) = until {
+            next = next.min(*until);
+        }
+        loop {
+            match news.recv_deadline(next) {
+                Ok(News::Part) => {}
+                Ok(News::End(at)) => {
+                    *until = Some(at);
+                    self.backoff.reset();
+                    return;
+                }
+                Err(RecvTimeoutError::Timeout) => return,
+                Err(RecvTimeoutError::Disconnected) => {
+                    std::thread::sleep(next.saturating_duration_since(Instant::now()));
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Takes the files of a part to the store that are not there.
+    fn upload(&mut self, part: &Part, patience: Duration) -> Result<(), Failed> {
+        let files = self.spool.files(part);
+        let done = match &self.done {
+            Some((known, done)) if known == part => *done,
+            _ => 0,
+        };
+        self.done = Some((part.clone(), done));
+        for (place, path) in files.iter().enumerate().skip(done) {
+            let file = match self.spool.open_file(path) {
+                Ok(Some(file)) => file,
+                Ok(None) | Err(_) if !self.spool.has(part) => return Err(Failed::Dropped),
+                Ok(None) => return Err(Failed::With(Cause::Lasting, format!("{path}: it is gone"))),
+                Err(error) => {
+                    return Err(Failed::With(
+                        Cause::Lasting,
+                        format!("{:#}", anyhow::Error::new(error)),
+                    ));
+                }
+            };
+            let written = self.to.write(path, &file, patience);
+            written.map_err(|failure| Failed::With(failure.cause, failure.to_string()))?;
+            self.done = Some((part.clone(), place + 1));
+        }
+        match self.spool.uploaded(part) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Failed::Dropped),
+            Err(error) => Err(Failed::With(
+                Cause::Lasting,
+                format!("{:#}", anyhow::Error::new(error)),
+            )),
+        }
+    }
+
+    fn succeeded(&mut self) {
+        self.done = None;
+        self.backoff.reset();
+        if self.is_failing {
+            self.is_failing = false;
+            let waiting = self.counts.waiting.parts();
+            messages::warn(ABOUT, &format!("works again; {waiting} parts wait"));
+        }
+    }
+
+    /// Removes from the store what it has of a part that was dropped before all of it was there: without `run` nobody reads it.
+    fn forget(&mut self) {
+        let Some((part, done)) = self.done.take() else {
+            return;
+        };
+        let files = self.spool.files(&part);
+        if done == files.len() {
+            // All of it was there before it was dropped here.
+            return;
+        }
+        for path in files.iter().take(done) {
+            // What stays there belongs to no part that exists.
+            let _ = self.to.remove(path, PATIENCE);
+        }
+    }
+}
