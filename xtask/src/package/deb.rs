@@ -96,7 +96,6 @@ pub(super) fn lint(workspace: &Workspace, package: &Path) -> Result<()> {
                 "--allow-root",
                 "--fail-on",
                 "error,warning",
-                "--show-overrides",
                 "--tag-display-limit",
                 "0",
             ])
