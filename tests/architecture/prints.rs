@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::captures::root;
 
 /// Files that take a standard stream, and what keeps text from outside from steering a terminal there.
-const WRITERS: [(&str, &str); 30] = [
+const WRITERS: [(&str, &str); 33] = [
     (
         "analyzer/cli/src/lib.rs",
         "the manual page and completions: our own text",
@@ -20,9 +20,15 @@ const WRITERS: [(&str, &str); 30] = [
         "analyzer/cli/src/command/analyse/fleet.rs",
         "one line of JSON, escaped",
     ),
+    ("analyzer/cli/src/output/dataset.rs", "one line of JSON, escaped"),
     (
-        "analyzer/cli/src/output/dataset.rs",
-        "one line of JSON, escaped",
+        "analyzer/cli/src/command/fleet/map.rs",
+        "JSON is escaped, paths are cleaned",
+    ),
+    ("analyzer/cli/src/command/fleet/compact.rs", "days and numbers"),
+    (
+        "analyzer/cli/src/command/fleet/pass2.rs",
+        "paths and keys are cleaned",
     ),
     (
         "analyzer/cli/src/command/compare.rs",

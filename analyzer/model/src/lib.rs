@@ -47,7 +47,7 @@ pub use measures::{JobSteps, TapMeasures, TimeBuckets};
 pub use packet::{
     HostReport, LinkAddresses, LostRecords, Management, Packet, PacketBatch, Packets, PauseFrame,
 };
-pub use places::{HopColumns, HopRow, VantageColumns, VantageRow};
+pub use places::{HopColumns, HopRow, HopTimelineColumns, HopTimelineRow, VantageColumns, VantageRow};
 pub use prefetch::prefetch;
 pub use recording::Recorded;
 pub use run::{InputSummary, RunColumns, RunKey, RunRow};

@@ -32,7 +32,7 @@ use roce_report::{HtmlReport, JsonReport, LiveReport, TraceForm};
 
 use crate::command::confinement::Confinement;
 use crate::command::watch::{Looks, Signals, WAITING_TICKS, Watch};
-use crate::options::arguments::{Analyse, Format, Layout, Shape};
+use crate::options::arguments::{Analyse, FleetScope, Format, Layout, Shape};
 use crate::options::config::with_configuration;
 use crate::options::duration::parse_duration;
 use crate::options::names::Names;
@@ -174,6 +174,7 @@ fn settings(arguments: &Live) -> anyhow::Result<RunSettings> {
         fabric: arguments.fabric.fabric.clone(),
         samples: Vec::new(),
         layout: Layout::Run,
+        scope: FleetScope::default(),
         capture: None,
         names: Names::default(),
         hash: false,
