@@ -22,6 +22,15 @@ const WRITERS: &[(&str, &str)] = &[
     ),
     ("analyzer/cli/src/output/dataset.rs", "one line of JSON, escaped"),
     (
+        "analyzer/cli/src/command/fleet/map.rs",
+        "JSON is escaped, paths are cleaned",
+    ),
+    ("analyzer/cli/src/command/fleet/compact.rs", "days and numbers"),
+    (
+        "analyzer/cli/src/command/fleet/pass2.rs",
+        "paths and keys are cleaned",
+    ),
+    (
         "analyzer/cli/src/command/compare.rs",
         "reports clean, JSON and HTML escape",
     ),

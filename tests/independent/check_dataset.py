@@ -16,7 +16,7 @@ import sys
 
 import duckdb
 
-TABLES = ["flows", "timeline", "events", "episodes", "findings", "steps", "taps", "vantages", "hops", "waits", "samples", "run"]
+TABLES = ["flows", "timeline", "events", "episodes", "findings", "steps", "taps", "vantages", "hops", "hop_timeline", "waits", "samples", "run"]
 
 # The columns that every table begins with; the document has them in `run`.
 KEY = ["run_id", "host", "capture"]
@@ -28,8 +28,8 @@ WHOSE = ("time", "flow_id", "tap", "epoch", "senders_to_destination")
 WHOLE = ["episodes", "findings", "steps", "vantages", "hops", "waits"]
 
 # The columns of these tables that name flows and taps.
-FLOWS = {"hops": ["flow_id"]}
-TAPS = {"episodes": ["tap"], "steps": ["tap"], "vantages": ["tap"], "hops": ["from_tap", "to_tap"]}
+FLOWS = {"hops": ["flow_id"], "hop_timeline": ["flow_id"]}
+TAPS = {"episodes": ["tap"], "steps": ["tap"], "vantages": ["tap"], "hops": ["from_tap", "to_tap"], "hop_timeline": ["from_tap", "to_tap"]}
 
 # The columns that name a series of samples.
 SERIES = ("source", "node", "object", "counter", "priority", "queue", "detail")

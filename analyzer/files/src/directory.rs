@@ -226,6 +226,28 @@ impl Directory {
         Ok((file, unfinished))
     }
 
+    /// Takes the lock that the file `name` stands for; it is made if it is missing, and stays. The lock lasts as long as the returned file is open.
+    /// `None`: another process has it.
+    ///
+    /// # Errors
+    /// If the file is a link or cannot be opened, or the file system has no locks.
+    pub fn lock(&self, name: &str, access: Access) -> Result<Option<File>, Error> {
+        let (file, _) = self.append(name, access)?;
+        match fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Some(file)),
+            Err(Errno::WOULDBLOCK) => Ok(None),
+            Err(errno) => Err(Error::io("locked", &self.path_of(name))(errno)),
+        }
+    }
+
+    /// Flushes the names in the folder to the disk.
+    ///
+    /// # Errors
+    /// If the disk takes no more.
+    pub fn sync(&self) -> Result<(), Error> {
+        fs::fsync(self.handle()).map_err(Error::io("written", self.path()))
+    }
+
     /// Begins the file `name` as one of several processes that may write it at the same time: its temporary name, `.NAME.RANDOM.tmp`, is
     /// its own. The file that is published last stays. The temporary file is locked while it is open; those of processes that are gone are
     /// removed.
@@ -425,6 +447,14 @@ impl Unfinished {
         if !self.folder.has(&self.name) {
             return Ok(());
         }
+        self.flush()
+    }
+
+    /// Flushes the data to the disk.
+    ///
+    /// # Errors
+    /// If the disk takes no more.
+    pub fn flush(&self) -> Result<(), Error> {
         let failed = || Error::io("written", &self.temporary_path());
         let name = OsStr::new(&self.temporary);
         let file = open::strict(self.folder.handle(), name, OFlags::RDONLY, Mode::empty())

@@ -391,8 +391,9 @@ impl Analysis {
             infiniband: local + global,
             ..self.totals
         };
-        let (matched, hops) = self.matcher.map_or_else(Default::default, |matcher| {
-            (matcher.matched().to_vec(), matcher.hops.rows())
+        let (matched, hops, hop_timeline) = self.matcher.map_or_else(Default::default, |matcher| {
+            let hops = &matcher.hops;
+            (matcher.matched().to_vec(), hops.rows(), hops.timeline())
         });
         (
             output,
@@ -402,6 +403,7 @@ impl Analysis {
                 copies: self.copies,
                 matched,
                 hops,
+                hop_timeline,
             },
         )
     }
@@ -601,5 +603,8 @@ impl Conclusion {
         self.hops.extend_from_slice(&other.hops);
         self.hops
             .sort_by_key(|hop| (hop.flow_id, hop.from_tap, hop.to_tap));
+        self.hop_timeline.extend_from_slice(&other.hop_timeline);
+        self.hop_timeline
+            .sort_by_key(|row| (row.time, row.flow_id, row.from_tap, row.to_tap));
     }
 }

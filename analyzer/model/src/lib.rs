@@ -48,7 +48,7 @@ pub use measures::{JobSteps, TapMeasures, TimeBuckets};
 pub use packet::{
     HostReport, LinkAddresses, LostRecords, Management, Packet, PacketBatch, Packets, PauseFrame,
 };
-pub use places::{HopColumns, HopRow, VantageColumns, VantageRow};
+pub use places::{HopColumns, HopRow, HopTimelineColumns, HopTimelineRow, VantageColumns, VantageRow};
 pub use prefetch::prefetch;
 pub use ranks::{JobError, JobLog, RankEnd, Ranks};
 pub use recording::Recorded;

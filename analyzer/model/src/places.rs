@@ -1,4 +1,4 @@
-//! The tables `vantages` and `hops`: the positions of taps, and losses, marks and delays between two of them.
+//! The tables `vantages`, `hops` and `hop_timeline`: the positions of taps, and losses, marks and delays between two of them.
 
 use std::borrow::Cow;
 
@@ -34,4 +34,20 @@ table! {
     delay_p50_ns: Option<f64>, "ns", "Median time from the first tap to the second. Absent: no packet was matched.";
     delay_p99_ns: Option<f64>, "ns", "Time from the first tap to the second that 99 % do not exceed. Absent: no packet was matched.";
     delay_max_ns: Option<f64>, "ns", "Longest time from the first tap to the second. Absent: no packet was matched.";
+}
+
+table! {
+    #[derive(Clone, Debug, Default, PartialEq)]
+    HopTimelineRow, HopTimelineColumns, "hop_timeline", "One flow between two taps in one bin of time: the bin in which its packets passed the first tap.";
+    time: Nanos, "ns", "Start of the bin.";
+    flow_id: FlowId, "", "The flow: `hops.flow_id`.";
+    from_tap: TapId, "", "The tap that its packets pass first: `taps.tap`.";
+    to_tap: TapId, "", "The tap that its packets pass later: `taps.tap`.";
+    sent: u64, "packets", "Packets that passed the first tap in this bin and whose fate is known: arrived, lost, or not captured by the second tap.";
+    arrived: u64, "packets", "Packets of these that the second tap saw, whenever that was.";
+    lost: u64, "packets", "Packets of these that were lost between the taps, counted as in `hops.lost`.";
+    marked: u64, "packets", "Packets of these that arrived, without CE at the first tap and with CE at the second: marked between them.";
+    delay_min_ns: Option<f64>, "ns", "Shortest time from the first tap to the second, clocks corrected. Absent: no packet whose transmission is known arrived.";
+    delay_mean_ns: Option<f64>, "ns", "Mean time from the first tap to the second. Absent: as above.";
+    delay_max_ns: Option<f64>, "ns", "Longest time from the first tap to the second. Absent: as above.";
 }

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use crate::{
-    CnpReceiver, EpisodeRow, EventColumns, FindingRow, FlowKey, FlowRow, HopRow, InputSummary, JobSteps,
-    Nanos, RunKey, SampleColumns, Span, StepRow, TapId, TapMeasures, TapRow, TimelineColumns, Totals,
-    VantageRow, WaitRow,
+    CnpReceiver, EpisodeRow, EventColumns, FindingRow, FlowKey, FlowRow, HopRow, HopTimelineRow,
+    InputSummary, JobSteps, Nanos, RunKey, SampleColumns, Span, StepRow, TapId, TapMeasures, TapRow,
+    TimelineColumns, Totals, VantageRow, WaitRow,
 };
 
 /// Error of a sink; it names the file or stream.
@@ -40,6 +40,8 @@ pub struct RunSummary {
     pub vantages: Vec<VantageRow>,
     /// Hops between taps that saw the same traffic.
     pub hops: Vec<HopRow>,
+    /// The hops by bin, in the order of time. The JSON document does not have them.
+    pub hop_timeline: Vec<HopTimelineRow>,
     /// Episodes of congestion, in the order of time.
     pub episodes: Vec<EpisodeRow>,
     /// Ports that waited for others because of pauses.

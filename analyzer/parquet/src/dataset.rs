@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use roce_files::Directory;
 use roce_model::{
-    Columns, EpisodeColumns, EventColumns, FindingColumns, FlowColumns, FlowRow, HopColumns, RunColumns,
-    RunKey, RunRow, RunSummary, SampleColumns, Sink, SinkError, StepColumns, Table, TapColumns,
-    TimelineColumns, VantageColumns, WaitColumns,
+    Columns, EpisodeColumns, EventColumns, FindingColumns, FlowColumns, FlowRow, HopColumns,
+    HopTimelineColumns, RunColumns, RunKey, RunRow, RunSummary, SampleColumns, Sink, SinkError, StepColumns,
+    Table, TapColumns, TimelineColumns, VantageColumns, WaitColumns,
 };
 
 use crate::error::Error;
@@ -31,6 +31,7 @@ struct Writers {
     taps: TableWriter,
     vantages: TableWriter,
     hops: TableWriter,
+    hop_timeline: TableWriter,
     waits: TableWriter,
     samples: TableWriter,
     run: TableWriter,
@@ -54,6 +55,7 @@ impl Writers {
             taps: create(TapColumns::TABLE)?,
             vantages: create(VantageColumns::TABLE)?,
             hops: create(HopColumns::TABLE)?,
+            hop_timeline: create(HopTimelineColumns::TABLE)?,
             waits: create(WaitColumns::TABLE)?,
             samples: create(SampleColumns::TABLE)?,
             run: create(RunColumns::TABLE)?,
@@ -71,6 +73,7 @@ impl Writers {
             &mut self.taps,
             &mut self.vantages,
             &mut self.hops,
+            &mut self.hop_timeline,
             &mut self.waits,
             &mut self.samples,
             &mut self.run,
@@ -200,6 +203,7 @@ impl Dataset {
         append::<TapColumns>(&mut writers.taps, &run.taps)?;
         append::<VantageColumns>(&mut writers.vantages, &run.vantages)?;
         append::<HopColumns>(&mut writers.hops, &run.hops)?;
+        append::<HopTimelineColumns>(&mut writers.hop_timeline, &run.hop_timeline)?;
         append::<WaitColumns>(&mut writers.waits, &run.waits)?;
         append::<RunColumns>(&mut writers.run, &inputs)?;
         for table in writers.all() {

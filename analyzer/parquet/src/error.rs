@@ -29,6 +29,15 @@ pub enum Error {
         /// Why.
         source: std::io::Error,
     },
+    /// The caller wants to stop.
+    #[error("interrupted")]
+    Interrupted,
+    /// Another process compacts the dataset.
+    #[error("{}: another process compacts this dataset", dir.display())]
+    Compacting {
+        /// The folder.
+        dir: PathBuf,
+    },
     /// A place that is no folder refuses a file.
     #[error("cannot {action} {}", path.display())]
     Storage {

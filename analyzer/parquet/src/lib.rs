@@ -14,6 +14,7 @@
 
 mod check;
 mod column;
+mod compact;
 mod dataset;
 mod encode;
 mod error;
@@ -25,6 +26,7 @@ mod rows;
 mod storage;
 mod table;
 
+pub use compact::{Compacted, compact, compacted_runs, days, is_day};
 pub use dataset::{Dataset, TableSize};
 pub use error::Error;
 pub use names::{SCHEMA_VERSION, TABLES};

@@ -37,6 +37,13 @@ impl Partition {
         self
     }
 
+    /// This place in another day, YYYY-MM-DD.
+    #[must_use]
+    pub fn with_date(mut self, day: &str) -> Self {
+        self.date = Some(escape(day));
+        self
+    }
+
     /// The day, YYYY-MM-DD; `None` if it is not known.
     pub fn date(&self) -> Option<&str> {
         self.date.as_deref()

@@ -118,6 +118,12 @@ impl Part {
     }
 }
 
+/// The row groups of a file, one after the other.
+pub(crate) fn groups(path: &Path) -> Result<impl Iterator<Item = Result<DataFrame, Error>> + use<>, Error> {
+    let Part { path, groups, .. } = Part::open(path.to_path_buf())?;
+    Ok(groups.into_iter().map(move |place| group(&path, place)))
+}
+
 /// The row group at a place in a part. One is little: its columns are decoded on the caller's thread alone.
 fn group(path: &Path, place: (usize, usize)) -> Result<DataFrame, Error> {
     let reader = open(path)?;

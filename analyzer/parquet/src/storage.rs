@@ -37,6 +37,11 @@ pub trait Storage: fmt::Debug + Send + Sync {
 
     /// The file at `path`, for messages.
     fn shown(&self, path: &str) -> PathBuf;
+
+    /// The dataset as a folder of this machine; `None` if it is none.
+    fn folder(&self) -> Option<&FolderStorage> {
+        None
+    }
 }
 
 /// A file that is written and that nobody sees. Dropped before it is published, it leaves nothing behind.
@@ -150,5 +155,9 @@ impl Storage for FolderStorage {
 
     fn shown(&self, path: &str) -> PathBuf {
         self.root.path_of(path)
+    }
+
+    fn folder(&self) -> Option<&FolderStorage> {
+        Some(self)
     }
 }

@@ -25,7 +25,7 @@ use crate::partition::Partition;
 use crate::storage::{PendingFile, Storage};
 
 /// The name of a part.
-fn part(number: usize) -> String {
+pub(crate) fn part(number: usize) -> String {
     format!("part-{number}.parquet")
 }
 
@@ -43,13 +43,10 @@ pub(crate) fn is_unfinished(name: &str) -> bool {
         .is_some_and(is_part)
 }
 
-/// Rows of a row group: wide tables have fewer, so that all take about the same memory.
-fn row_group(table: &Table, options: &Options) -> usize {
+/// Rows of a row group, of which the timeline has `rows`: wide tables have fewer, so that all take about the same memory.
+pub(crate) fn row_group(table: &Table, rows: usize) -> usize {
     let (usual, columns) = (TimelineColumns::TABLE.columns.len(), table.columns.len().max(1));
-    (options.row_group / columns)
-        .saturating_mul(usual)
-        .min(options.row_group)
-        .max(1)
+    (rows / columns).saturating_mul(usual).min(rows).max(1)
 }
 
 /// The rows of a row group in the making, and what encodes them.
@@ -136,23 +133,8 @@ impl OpenFile {
         let temporary = pending.temporary_path();
         let columns = RunKey::COLUMNS.iter().chain(table.columns);
         let schema: Schema = columns.flat_map(fields).collect();
-        let level = level(options).map_err(Error::parquet("write", &temporary))?;
-        let mut writer = ParquetWriter::new(BufWriter::with_capacity(1 << 20, file))
-            .with_compression(ParquetCompression::Zstd(Some(level)))
-            .with_statistics(statistics())
-            .with_key_value_metadata(Some(KeyValueMetadata::from_static(vec![
-                (
-                    "roce-analyze.schema_version".to_owned(),
-                    SCHEMA_VERSION.to_string(),
-                ),
-                (
-                    "roce-analyze.version".to_owned(),
-                    env!("CARGO_PKG_VERSION").to_owned(),
-                ),
-                ("roce-analyze.table".to_owned(), table.name.to_owned()),
-            ])))
-            .batched(&schema)
-            .map_err(Error::parquet("write", &temporary))?;
+        let writer = BufWriter::with_capacity(1 << 20, file);
+        let mut writer = batched(writer, table, options.compression_level, &schema, &temporary)?;
         Ok(Self {
             pending,
             schema: Arc::new(writer.parquet_schema().clone()),
@@ -160,6 +142,33 @@ impl OpenFile {
             writer,
         })
     }
+}
+
+/// A writer of rows of `table` to a file, which begins with its magic number.
+pub(crate) fn batched<W: Write>(
+    file: W,
+    table: &Table,
+    compression_level: i32,
+    schema: &Schema,
+    path: &Path,
+) -> Result<BatchedWriter<W>, Error> {
+    let level = ZstdLevel::try_new(compression_level).map_err(Error::parquet("write", path))?;
+    ParquetWriter::new(file)
+        .with_compression(ParquetCompression::Zstd(Some(level)))
+        .with_statistics(statistics())
+        .with_key_value_metadata(Some(KeyValueMetadata::from_static(vec![
+            (
+                "roce-analyze.schema_version".to_owned(),
+                SCHEMA_VERSION.to_string(),
+            ),
+            (
+                "roce-analyze.version".to_owned(),
+                env!("CARGO_PKG_VERSION").to_owned(),
+            ),
+            ("roce-analyze.table".to_owned(), table.name.to_owned()),
+        ])))
+        .batched(schema)
+        .map_err(Error::parquet("write", path))
 }
 
 /// The level of the compression.
@@ -234,7 +243,7 @@ impl TableWriter {
             encoding: None,
             spare: None,
             rows: 0,
-            row_group: row_group(table, options),
+            row_group: row_group(table, options.row_group),
             is_empty: true,
             size,
         })

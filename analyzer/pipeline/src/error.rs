@@ -28,6 +28,15 @@ pub enum Error {
     #[cfg(feature = "parquet")]
     #[error(transparent)]
     Dataset(#[from] roce_parquet::Error),
+    /// A day of a dataset has more than is held in memory.
+    #[cfg(feature = "parquet")]
+    #[error("more than {limit} {what} in one day")]
+    TooMany {
+        /// Name of what there is too much of.
+        what: &'static str,
+        /// The limit.
+        limit: usize,
+    },
     /// A folder has tables and no document.
     #[cfg(feature = "parquet")]
     #[error(

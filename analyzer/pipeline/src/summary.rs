@@ -78,6 +78,7 @@ impl<F> Done<F> {
             taps,
             cnp_receivers: conclusion.cnp_receivers.clone(),
             hops: conclusion.hops.clone(),
+            hop_timeline: conclusion.hop_timeline.clone(),
             ..RunSummary::default()
         }
     }

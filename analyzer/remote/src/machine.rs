@@ -255,7 +255,7 @@ impl Machine {
         match program::run(&mut command, limits) {
             Ok(ended) => self.judged(ended),
             Err(Failure::System(source)) => Err(RemoteError::Start { program, source }),
-            Err(Failure::NoAnswer) => Err(RemoteError::NoAnswer(patience)),
+            Err(Failure::NoAnswer | Failure::Stopped) => Err(RemoteError::NoAnswer(patience)),
         }
     }
 

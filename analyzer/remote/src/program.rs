@@ -37,6 +37,8 @@ pub enum Failure {
     System(io::Error),
     /// It took too long, and was ended.
     NoAnswer,
+    /// It was ended because the caller wants to stop.
+    Stopped,
 }
 
 /// Runs `command`, which reads nothing, to its end.
@@ -44,6 +46,14 @@ pub enum Failure {
 /// # Errors
 /// If it cannot be started, or takes longer than allowed: then it is ended.
 pub fn run(command: &mut Command, limits: Limits) -> Result<Ended, Failure> {
+    run_unless(command, limits, || false)
+}
+
+/// Runs `command`, which reads nothing, to its end, or until `stops` is true.
+///
+/// # Errors
+/// As for [`run`], and if it was ended because of `stops`.
+pub fn run_unless(command: &mut Command, limits: Limits, stops: impl Fn() -> bool) -> Result<Ended, Failure> {
     let errors = if limits.errors == 0 {
         Stdio::null()
     } else {
@@ -61,12 +71,17 @@ pub fn run(command: &mut Command, limits: Limits) -> Result<Ended, Failure> {
     let status = loop {
         match child.try_wait() {
             Ok(Some(status)) => break status,
-            Ok(None) if start.elapsed() < limits.patience => std::thread::sleep(LOOK),
+            Ok(None) if start.elapsed() < limits.patience && !stops() => std::thread::sleep(LOOK),
             ended => {
                 // It may have ended in between.
                 let _ = child.kill();
                 let _ = child.wait();
-                return Err(ended.err().map_or(Failure::NoAnswer, Failure::System));
+                let failure = if stops() {
+                    Failure::Stopped
+                } else {
+                    Failure::NoAnswer
+                };
+                return Err(ended.err().map_or(failure, Failure::System));
             }
         }
     };
@@ -125,6 +140,13 @@ mod tests {
     fn a_program_that_takes_too_long_is_ended() {
         let failure = shell("sleep 600", Duration::from_millis(50)).unwrap_err();
         assert!(matches!(failure, Failure::NoAnswer), "{failure:?}");
+        let limits = Limits {
+            patience: Duration::from_secs(60),
+            output: 0,
+            errors: 0,
+        };
+        let stopped = run_unless(Command::new("sh").args(["-c", "sleep 600"]), limits, || true).unwrap_err();
+        assert!(matches!(stopped, Failure::Stopped), "{stopped:?}");
         let missing = run(
             &mut Command::new("/nonexistent/program"),
             Limits {

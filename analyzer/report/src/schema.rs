@@ -4,14 +4,14 @@ use std::fmt::Write as _;
 
 use roce_model::{
     Column, ColumnType, Columns, EpisodeColumns, EventColumns, FindingColumns, FlowColumns, HopColumns,
-    RunColumns, RunKey, SampleColumns, StepColumns, Table, TapColumns, TimelineColumns, Totals,
-    VantageColumns, WaitColumns,
+    HopTimelineColumns, RunColumns, RunKey, SampleColumns, StepColumns, Table, TapColumns, TimelineColumns,
+    Totals, VantageColumns, WaitColumns,
 };
 
 use crate::compare::{Direction, Quantity};
 
 /// Every table, in the order of the page.
-pub const TABLES: [Table; 12] = [
+pub const TABLES: [Table; 13] = [
     FindingColumns::TABLE,
     EpisodeColumns::TABLE,
     StepColumns::TABLE,
@@ -21,6 +21,7 @@ pub const TABLES: [Table; 12] = [
     TapColumns::TABLE,
     VantageColumns::TABLE,
     HopColumns::TABLE,
+    HopTimelineColumns::TABLE,
     WaitColumns::TABLE,
     SampleColumns::TABLE,
     RunColumns::TABLE,

@@ -305,7 +305,13 @@ fn sinks(
             sinks.push(Box::new(Common::default()));
         }
         // The manifest line of this sink says that all is done.
-        sinks.push(fleet_run(dir, key, first, settings.threads > 1)?);
+        sinks.push(fleet_run(
+            dir,
+            key,
+            first,
+            &arguments.scope,
+            settings.threads > 1,
+        )?);
         return Ok(sinks);
     }
     // The dataset comes first: it is complete whether or not anybody reads standard output to its end.

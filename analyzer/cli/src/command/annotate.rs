@@ -12,7 +12,7 @@ use roce_model::{Filter, Sink};
 use roce_pipeline::{Captures, Known, Selection};
 
 use crate::command::analyse;
-use crate::options::arguments::{Analyse, Format, Layout, Shape};
+use crate::options::arguments::{Analyse, FleetScope, Format, Layout, Shape};
 use crate::options::duration::Moment;
 use crate::options::names::Names;
 use crate::options::settings::RunSettings;
@@ -131,6 +131,7 @@ pub(crate) fn annotate(arguments: &Annotate) -> anyhow::Result<ExitCode> {
         explain_error: None,
         fabric: None,
         layout: Layout::Run,
+        scope: FleetScope::default(),
         capture: None,
         names: Names::default(),
         hash: false,

@@ -19,7 +19,9 @@ use roce_report::compare::{Comparison, html, json};
 use roce_report::terminal::comparison;
 
 use crate::command::analyse::run_beside;
-use crate::options::arguments::{Analyse, Format as Printed, Layout, Shape, parse_bin, parse_threads};
+use crate::options::arguments::{
+    Analyse, FleetScope, Format as Printed, Layout, Shape, parse_bin, parse_threads,
+};
 use crate::options::dscp::DscpMap;
 use crate::options::names::Names;
 use crate::options::rate::Rate;
@@ -228,6 +230,7 @@ fn analysed(path: &Path, bin: Option<Nanos>, arguments: &Compare) -> anyhow::Res
         no_align: false,
         max_input: None,
         layout: Layout::Run,
+        scope: FleetScope::default(),
         capture: None,
         names: Names::default(),
         fabric: None,

@@ -1,15 +1,23 @@
-//! `fleet`: captures, commands and checks on many hosts at once, over the system's ssh.
+//! `fleet`: captures, commands and checks on many hosts at once, over the system's ssh; and the dataset of many hosts.
 
 mod book;
 mod capture;
 mod clean;
 mod collect;
+#[cfg(feature = "parquet")]
+mod compact;
 mod counted;
 mod doctor;
 mod gather;
 mod interrupt;
+#[cfg(feature = "parquet")]
+mod map;
+#[cfg(feature = "parquet")]
+mod pass2;
 mod prepare;
 mod run;
+#[cfg(feature = "parquet")]
+mod stop;
 mod table;
 mod targets;
 
@@ -26,6 +34,7 @@ Examples:
   roce-analyze fleet collect run1                              fetch what an interrupted run left on the hosts
   roce-analyze fleet run -- uname -r                           a command on all hosts
   roce-analyze fleet doctor                                    checks of all hosts, and of their differences
+  roce-analyze fleet map RAW -o DS                             all captures below a folder, as one dataset
 
 Exit codes: 0 all hosts, 1 some of them, 2 none, or an error. ssh gets no password, and accepts no unknown host key.";
 
@@ -44,6 +53,12 @@ enum FleetCommand {
     Run(run::Run),
     Doctor(doctor::FleetDoctor),
     Clean(clean::Clean),
+    #[cfg(feature = "parquet")]
+    Map(Box<map::Map>),
+    #[cfg(feature = "parquet")]
+    Compact(compact::Compact),
+    #[cfg(feature = "parquet")]
+    Pass2(pass2::Pass2),
 }
 
 impl Fleet {
@@ -55,6 +70,12 @@ impl Fleet {
             FleetCommand::Run(arguments) => run::run(arguments),
             FleetCommand::Doctor(arguments) => doctor::doctor(arguments),
             FleetCommand::Clean(arguments) => clean::clean(arguments),
+            #[cfg(feature = "parquet")]
+            FleetCommand::Map(arguments) => map::map(arguments),
+            #[cfg(feature = "parquet")]
+            FleetCommand::Compact(arguments) => compact::compact(arguments),
+            #[cfg(feature = "parquet")]
+            FleetCommand::Pass2(arguments) => pass2::pass2(arguments),
         }
     }
 }

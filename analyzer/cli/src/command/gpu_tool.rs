@@ -90,7 +90,7 @@ fn run(tool: &str, arguments: &[&str]) -> Option<String> {
     match program::run(Command::new(tool).args(arguments), limits) {
         Ok(ended) => Some(String::from_utf8_lossy(&ended.output).into_owned()),
         Err(Failure::System(_)) => None,
-        Err(Failure::NoAnswer) => {
+        Err(Failure::NoAnswer | Failure::Stopped) => {
             messages::warn(INPUT, &format!("{tool} does not answer"));
             None
         }

@@ -37,7 +37,7 @@ use roce_report::{HtmlReport, JsonReport, LiveReport, TraceForm};
 
 use crate::command::confinement::Confinement;
 use crate::command::watch::{Looks, Signals, WAITING_TICKS, Watch};
-use crate::options::arguments::{Analyse, Format, Layout, Shape};
+use crate::options::arguments::{Analyse, FleetScope, Format, Layout, Shape};
 use crate::options::config::with_configuration;
 use crate::options::duration::parse_duration;
 use crate::options::names::Names;
@@ -185,6 +185,7 @@ fn settings(arguments: &Live) -> anyhow::Result<RunSettings> {
         layout: Layout::Run,
         nccl_log: Vec::new(),
         explain_error: None,
+        scope: FleetScope::default(),
         capture: None,
         names: Names::default(),
         hash: false,

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use roce_model::{Filter, Nanos};
+use roce_model::{Address, Filter, Nanos};
 use roce_report::JsonFlows;
 
 use crate::options::dcqcn::Reaction;
@@ -11,7 +11,7 @@ use crate::options::dscp::DscpMap;
 use crate::options::duration::{Moment, parse_duration};
 use crate::options::fail_on::{self, FailOn};
 use crate::options::named::Named;
-use crate::options::names::{Names, parse_key};
+use crate::options::names::{Names, parse_key, parse_name};
 use crate::options::processes::ProcessOptions;
 use crate::options::rate::Rate;
 use crate::options::size::parse_size;
@@ -151,6 +151,9 @@ pub(crate) struct Analyse {
     #[command(flatten)]
     pub(crate) names: Names,
 
+    #[command(flatten)]
+    pub(crate) scope: FleetScope,
+
     /// Write the SHA-256 of every input to run.json (reads each input once more)
     #[arg(long, help_heading = RESULTS)]
     pub(crate) hash: bool,
@@ -158,6 +161,22 @@ pub(crate) struct Analyse {
     /// The folder of results is a passing one, from which they go elsewhere.
     #[arg(skip)]
     pub(crate) is_output_elsewhere: bool,
+}
+
+// What `fleet pass2` says to the runs that it starts. (A comment for the compiler would become the help's first line.)
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct FleetScope {
+    /// Tables that are written with --layout fleet
+    #[arg(long, hide = true, value_delimiter = ',')]
+    pub(crate) tables: Vec<String>,
+
+    /// Write only hops of flows to this address
+    #[arg(long, hide = true)]
+    pub(crate) hops_to: Option<Address>,
+
+    /// Day of the run
+    #[arg(long, hide = true, value_parser = parse_name)]
+    pub(crate) run_date: Option<String>,
 }
 
 /// Everything that --explain explains.

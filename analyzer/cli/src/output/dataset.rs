@@ -8,10 +8,11 @@ use std::time::Duration;
 use roce_files::Access;
 use roce_model::{Nanos, RunKey, RunSummary, Sink};
 use roce_parquet::{FolderStorage, Storage};
-use roce_pipeline::fleet::FleetRun;
+use roce_pipeline::fleet::{FleetRun, Scope};
 use roce_pipeline::folder::{DOCUMENT, Folder, PAGE};
 use roce_report::JsonFlows;
 
+use crate::options::arguments::FleetScope;
 use crate::output::messages::sink_error;
 
 /// Begins the results in `dir`.
@@ -35,9 +36,15 @@ pub(crate) fn fleet_run(
     place: &Path,
     key: &RunKey,
     first: Option<Nanos>,
+    scope: &FleetScope,
     parallel: bool,
 ) -> anyhow::Result<Box<dyn Sink>> {
-    let run = FleetRun::create(&storage(place)?, key, first, parallel, std::io::stdout())?;
+    let scope = Scope {
+        tables: scope.tables.clone(),
+        hops_to: scope.hops_to,
+        day: scope.run_date.clone(),
+    };
+    let run = FleetRun::create(&storage(place)?, key, first, scope, parallel, std::io::stdout())?;
     Ok(Box::new(run))
 }
 

@@ -8,11 +8,19 @@ use anyhow::bail;
 use roce_model::{Nanos, RunKey, RunSummary, Sink};
 use roce_report::JsonFlows;
 
+use crate::options::arguments::FleetScope;
+
 pub(crate) fn dataset(_: &Path, _: &RunKey, _: bool, _: bool, _: JsonFlows) -> anyhow::Result<Box<dyn Sink>> {
     bail!("this build cannot write datasets\nhint: build it with the feature `parquet`")
 }
 
-pub(crate) fn fleet_run(_: &Path, _: &RunKey, _: Option<Nanos>, _: bool) -> anyhow::Result<Box<dyn Sink>> {
+pub(crate) fn fleet_run(
+    _: &Path,
+    _: &RunKey,
+    _: Option<Nanos>,
+    _: &FleetScope,
+    _: bool,
+) -> anyhow::Result<Box<dyn Sink>> {
     bail!("this build cannot write datasets\nhint: build it with the feature `parquet`")
 }
 

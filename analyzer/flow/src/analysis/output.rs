@@ -1,6 +1,8 @@
 //! Output of an analysis: results while it runs, and a conclusion at its end.
 
-use roce_model::{CnpReceiver, FlowKey, FlowRow, HopRow, SampleRow, TapId, TapMeasures, Totals};
+use roce_model::{
+    CnpReceiver, FlowKey, FlowRow, HopRow, HopTimelineRow, SampleRow, TapId, TapMeasures, Totals,
+};
 
 use crate::bins::Bin;
 
@@ -43,4 +45,6 @@ pub struct Conclusion {
     pub matched: Vec<u64>,
     /// Marks, losses and delays between two taps that saw the same traffic.
     pub hops: Vec<HopRow>,
+    /// Those hops by bin, in the order of time.
+    pub hop_timeline: Vec<HopTimelineRow>,
 }

@@ -218,11 +218,11 @@ pub(crate) struct Match {
 }
 
 impl TapMatcher {
-    /// Nothing seen yet; of `most` flows what happened between taps is kept.
-    pub(crate) fn new(most: usize) -> Self {
+    /// Nothing seen yet; of `most` flows what happened between taps is kept, by bins of the width `bin`.
+    pub(crate) fn new(most: usize, bin: Nanos) -> Self {
         Self {
             recent: Recent::new(),
-            hops: Hops::new(most),
+            hops: Hops::new(most, bin),
             sides: Sides::new(most),
             sent: Sent::default(),
             matched: Vec::new(),

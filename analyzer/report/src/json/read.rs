@@ -49,6 +49,7 @@ pub fn read(from: impl Read) -> Result<RunSummary, Error> {
         cnp_receivers,
         vantages: rows::<VantageColumns>(&stored.vantages)?,
         hops: rows::<HopColumns>(&stored.hops)?,
+        hop_timeline: Vec::new(),
         episodes: rows::<EpisodeColumns>(&stored.episodes)?,
         // Documents of earlier versions have none.
         waits: match &stored.waits {

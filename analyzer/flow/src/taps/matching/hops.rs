@@ -1,13 +1,16 @@
 //! Hops between two taps: the packets' delays, marks and losses there.
 
+mod bins;
+
 use std::collections::HashMap;
 
-use roce_model::{FlowId, HopRow, Nanos, TapId, Vantage};
+use roce_model::{FlowId, HopRow, HopTimelineRow, Nanos, TapId, Vantage};
 use roce_wire::Psn;
 
 use super::entry::bit;
 use crate::key::FlowSlot;
 use crate::timing::distribution::{Distribution, Summary};
+use bins::{Bins, Room};
 
 /// A flow between two taps, in the order in which a packet was seen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,6 +53,8 @@ pub(crate) struct Hops {
     by_taps: HashMap<(TapId, TapId), u32, foldhash::fast::RandomState>,
     /// Taps that lost records.
     incomplete: Vec<TapId>,
+    /// Room for bins.
+    room: Room,
 }
 
 /// Hop of a flow's last packet that another tap had seen: nearly all later ones have it, too.
@@ -137,6 +142,8 @@ struct Hop {
     spans: [Span; 2],
     /// Packets that the lower tap alone saw; that the higher one alone saw.
     unseen: [Unseen; 2],
+    /// All of it by time at the first tap.
+    bins: Bins,
 }
 
 /// From when until when.
@@ -181,8 +188,10 @@ impl Hop {
 }
 
 impl Hops {
-    pub(super) fn new(most: usize) -> Self {
+    /// None yet; of `most` flows they are kept. A bin of their timeline has the width `bin`.
+    pub(super) fn new(most: usize, bin: Nanos) -> Self {
         Self {
+            room: Room::new(bin),
             most,
             list: Vec::new(),
             by_ends: HashMap::default(),
@@ -218,6 +227,8 @@ impl Hops {
         let upwards = before.tap < now.tap;
         let (low, high) = if upwards { (before, now) } else { (now, before) };
         hop.matched += 1;
+        let bin = hop.bins.at(before.time, &mut self.room);
+        bin.matched(low.marked, high.marked);
         hop.marked[0] += u64::from(high.marked && !low.marked);
         hop.marked[1] += u64::from(low.marked && !high.marked);
         // Marks stay and hop limits fall.
@@ -230,6 +241,7 @@ impl Hops {
         if is_ambiguous {
             return;
         }
+        bin.delayed(low, high);
         hop.timed += i64::from(high > low) - i64::from(low > high);
         let distance = high.0.abs_diff(low.0);
         let is_usual = distance <= USUAL.0.max(hop.longest.0.saturating_mul(2));
@@ -368,15 +380,21 @@ impl Hops {
         })
     }
 
-    fn unseen(&mut self, hop: u32, from: TapId) -> Option<&mut Unseen> {
+    /// The hop, and the side of a tap: 0 for the lower one.
+    fn side(&mut self, hop: u32, from: TapId) -> Option<(&mut Hop, usize)> {
         let hop = self.list.get_mut(hop as usize)?;
         let side = usize::from(hop.low != from);
-        hop.unseen.get_mut(side)
+        Some((hop, side))
     }
 
     /// A packet that was at `from` at `time` was not seen at the other end, and was retransmitted.
     pub(super) fn lost(&mut self, hop: u32, from: TapId, time: Nanos, psn: Psn, begins: bool) {
-        let Some(unseen) = self.unseen(hop, from) else {
+        let mut room = self.room;
+        let Some((hop, side)) = self.side(hop, from) else {
+            return;
+        };
+        hop.bins.at(time, &mut room).lost(side, begins);
+        let Some(unseen) = hop.unseen.get_mut(side) else {
             return;
         };
         let earliest = |first: &mut Option<(Nanos, Psn)>| {
@@ -390,13 +408,20 @@ impl Hops {
             unseen.begins += 1;
             earliest(&mut unseen.first_begins);
         }
+        self.room = room;
     }
 
-    /// A packet that was at `from` was not seen at the other end, where it was.
-    pub(super) fn not_captured(&mut self, hop: u32, from: TapId) {
-        if let Some(unseen) = self.unseen(hop, from) {
+    /// A packet that was at `from` at `time` was not seen at the other end, where it was.
+    pub(super) fn not_captured(&mut self, hop: u32, from: TapId, time: Nanos) {
+        let mut room = self.room;
+        let Some((hop, side)) = self.side(hop, from) else {
+            return;
+        };
+        hop.bins.at(time, &mut room).not_captured(side);
+        if let Some(unseen) = hop.unseen.get_mut(side) {
             unseen.not_captured += 1;
         }
+        self.room = room;
     }
 
     /// A tap lost records.
@@ -416,6 +441,28 @@ impl Hops {
     }
 }
 
+impl Hops {
+    /// The table `hop_timeline`: each row of [`rows`](Self::rows) by bin.
+    pub(crate) fn timeline(&self) -> Vec<HopTimelineRow> {
+        let mut rows = Vec::new();
+        for (between, place) in &self.by_ends {
+            if let Some(hop) = self.list.get(*place as usize) {
+                let row = hop.row(*between, &self.incomplete);
+                let is_incomplete = hop.is_incomplete(row.to_tap, &self.incomplete);
+                hop.bins.write(
+                    &row,
+                    hop.is_upwards(),
+                    is_incomplete,
+                    self.room.width(),
+                    &mut rows,
+                );
+            }
+        }
+        rows.sort_unstable_by_key(|row| (row.time, row.flow_id, row.from_tap, row.to_tap));
+        rows
+    }
+}
+
 impl Between {
     fn new(flow: FlowId, low: TapId, high: TapId) -> Self {
         Self { flow, low, high }
@@ -423,6 +470,12 @@ impl Between {
 }
 
 impl Hop {
+    /// True if the tap `to` at the end missed packets itself: then only the first losses of each run count.
+    fn is_incomplete(&self, to: TapId, incomplete: &[TapId]) -> bool {
+        let unseen = self.unseen[usize::from(!self.is_upwards())];
+        unseen.not_captured > 0 || incomplete.contains(&to)
+    }
+
     fn row(&self, between: Between, incomplete: &[TapId]) -> HopRow {
         let upwards = self.is_upwards();
         let delays = self.delays.summary();
@@ -433,10 +486,8 @@ impl Hop {
         } else {
             (high, self.name, low)
         };
-        let [low, high] = self.unseen;
-        let unseen = if upwards { low } else { high };
-        let is_incomplete = unseen.not_captured > 0 || incomplete.contains(&to_tap);
-        let (lost, first) = if is_incomplete {
+        let unseen = self.unseen[usize::from(!upwards)];
+        let (lost, first) = if self.is_incomplete(to_tap, incomplete) {
             (unseen.begins, unseen.first_begins)
         } else {
             (unseen.lost, unseen.first)

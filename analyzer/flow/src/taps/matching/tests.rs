@@ -49,7 +49,7 @@ impl Run {
             .map(|tap| (Key::from_packet(&packet(tap, 0, 0, 0)), TapId(tap)))
             .collect();
         Self {
-            matcher: TapMatcher::new(100),
+            matcher: TapMatcher::new(100, Nanos(1_000_000)),
             keys,
         }
     }

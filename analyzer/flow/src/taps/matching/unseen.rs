@@ -273,7 +273,7 @@ impl Sent {
                 .get(at.index())
                 .is_some_and(|flow| flow.generation == waiting.generation && !flow.is_before(waiting.time));
             if is_it && waiting.is_only && !number.is_response() && acked(at, number.psn()) {
-                hops.not_captured(waiting.hop, waiting.from);
+                hops.not_captured(waiting.hop, waiting.from, waiting.time);
             }
         }
         for (tap, watch) in (0..).map(TapId).zip(&self.watches) {
