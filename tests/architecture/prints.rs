@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::captures::root;
 
 /// Files that take a standard stream, and what keeps text from outside from steering a terminal there.
-const WRITERS: [(&str, &str); 28] = [
+const WRITERS: [(&str, &str); 29] = [
     (
         "analyzer/cli/src/lib.rs",
         "the manual page and completions: our own text",
@@ -77,6 +77,10 @@ const WRITERS: [(&str, &str); 28] = [
     (
         "analyzer/cli/src/command/fleet/table.rs",
         "the table cleans its cells",
+    ),
+    (
+        "analyzer/cli/src/command/fleet/sql.rs",
+        "cells are cleaned, JSON is escaped; the text of --print is our own with checked paths",
     ),
     ("analyzer/cli/src/command/explain.rs", "our own text"),
     (

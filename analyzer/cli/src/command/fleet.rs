@@ -9,7 +9,9 @@ mod doctor;
 mod gather;
 mod interrupt;
 mod prepare;
+mod report;
 mod run;
+mod sql;
 mod table;
 mod targets;
 
@@ -26,6 +28,8 @@ Examples:
   roce-analyze fleet collect run1                              fetch what an interrupted run left on the hosts
   roce-analyze fleet run -- uname -r                           a command on all hosts
   roce-analyze fleet doctor                                    checks of all hosts, and of their differences
+  roce-analyze fleet sql DS destinations                       a question about a dataset of many hosts
+  roce-analyze fleet report DS -o fleet.html                   the page of all questions
 
 Exit codes: 0 all hosts, 1 some of them, 2 none, or an error. ssh gets no password, and accepts no unknown host key.";
 
@@ -44,6 +48,8 @@ enum FleetCommand {
     Run(run::Run),
     Doctor(doctor::FleetDoctor),
     Clean(clean::Clean),
+    Sql(sql::Sql),
+    Report(report::Report),
 }
 
 impl Fleet {
@@ -55,6 +61,8 @@ impl Fleet {
             FleetCommand::Run(arguments) => run::run(arguments),
             FleetCommand::Doctor(arguments) => doctor::doctor(arguments),
             FleetCommand::Clean(arguments) => clean::clean(arguments),
+            FleetCommand::Sql(arguments) => sql::sql(arguments),
+            FleetCommand::Report(arguments) => report::report(arguments),
         }
     }
 }
