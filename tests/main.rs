@@ -31,6 +31,8 @@ mod fabric_ssh;
 #[cfg(feature = "probe")]
 mod fleet;
 #[cfg(feature = "parquet")]
+mod fleet_dataset;
+#[cfg(feature = "parquet")]
 mod folder;
 mod golden;
 #[cfg(feature = "probe")]
@@ -48,14 +50,17 @@ mod losses;
 mod merge;
 #[cfg(feature = "probe")]
 mod metrics;
+mod nccl;
 mod options;
 mod order;
+mod packages;
 mod pauses;
 mod perfetto;
 #[cfg(feature = "live")]
 mod pressure;
 #[cfg(feature = "probe")]
 mod probe;
+mod query;
 mod real;
 #[cfg(feature = "live")]
 mod replay;
@@ -74,3 +79,4 @@ mod taps;
 mod terminal;
 mod traffic;
 mod variants;
+mod version;

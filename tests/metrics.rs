@@ -155,7 +155,7 @@ fn files_for_other_programs_are_printed_or_written() {
         ("rules", "roce.rules.yml", "groups:"),
         ("compat", "roce-compat.rules.yml", "groups:"),
         ("scrape-config", "prometheus.yml", "scrape_configs:"),
-        ("systemd", "roce-analyze.service", "[Service]"),
+        ("systemd", "roce-analyze-metrics.service", "[Service]"),
         ("alertmanager", "alertmanager.yml", "route:"),
     ] {
         let printed = run(folder.path(), ["metrics", command]).good().stdout;

@@ -7,14 +7,22 @@ use std::path::Path;
 use crate::captures::root;
 
 /// Files that take a standard stream, and what keeps text from outside from steering a terminal there.
-const WRITERS: [(&str, &str); 29] = [
+const WRITERS: &[(&str, &str)] = &[
     (
         "analyzer/cli/src/lib.rs",
-        "the manual page and completions: our own text",
+        "the manual page, completions and the version: our own text",
     ),
     (
         "analyzer/cli/src/command/analyse.rs",
         "JSON and HTML escape what they write",
+    ),
+    (
+        "analyzer/cli/src/command/analyse/fleet.rs",
+        "one line of JSON, escaped",
+    ),
+    (
+        "analyzer/cli/src/output/dataset.rs",
+        "one line of JSON, escaped",
     ),
     (
         "analyzer/cli/src/command/compare.rs",
@@ -27,6 +35,10 @@ const WRITERS: [(&str, &str); 29] = [
     (
         "analyzer/cli/src/command/devices.rs",
         "reports clean, JSON escapes",
+    ),
+    (
+        "analyzer/cli/src/command/query.rs",
+        "tables and CSV clean what they write, JSON is escaped",
     ),
     (
         "analyzer/cli/src/command/metrics.rs",

@@ -221,9 +221,10 @@ fn a_small_disk_ends_the_capture_and_keeps_the_file() {
         let kept = host["frames"].as_u64().unwrap();
         assert!((500..8_000).contains(&kept), "{kept} frames, {bytes} bytes");
         if size.is_none() {
-            // Nine tenths of a megabyte: the capture ends by itself, whole.
+            // Nine tenths of the free space, which is a megabyte less the pages of small files: the capture ends
+            // by itself before it has more, and is whole.
             assert_eq!((ran.code, &host["stopped"]), (Some(0), &"size".into()), "{ran:?}");
-            assert!((900_000..=1 << 20).contains(&bytes), "{bytes}");
+            assert!((800_000..=(1 << 20) / 10 * 9).contains(&bytes), "{bytes}");
             assert!(ran.stderr.contains("ended at its largest size"), "{}", ran.stderr);
         } else {
             // No room: the capture fails, says why, and what it has is here.

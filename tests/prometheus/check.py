@@ -261,7 +261,7 @@ def printed(program, folder):
         run("amtool", "check-config", folder / "alertmanager.yml")
     if shutil.which("systemd-analyze"):
         # Its program is not installed here: everything else about the unit is checked.
-        unit = (folder / "roce-analyze.service").read_text().replace("/usr/local/bin/roce-analyze", str(program))
+        unit = (folder / "roce-analyze-metrics.service").read_text().replace("/usr/local/bin/roce-analyze", str(program))
         verified = folder / "roce-analyze-check.service"
         verified.write_text(unit)
         done = subprocess.run(["systemd-analyze", "verify", verified], text=True, capture_output=True)

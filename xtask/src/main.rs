@@ -21,6 +21,7 @@ mod elf;
 mod fuzz;
 mod golden;
 mod need;
+mod package;
 mod pgo;
 mod profile;
 mod prometheus;
@@ -148,6 +149,12 @@ const CHORES: &[Chore] = &[
         arguments: vm::ARGUMENTS,
         about: vm::ABOUT,
         run: vm::run,
+    },
+    Chore {
+        name: "package",
+        arguments: package::ARGUMENTS,
+        about: package::ABOUT,
+        run: package::run,
     },
     Chore {
         name: "golden",

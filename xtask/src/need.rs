@@ -121,6 +121,27 @@ pub(crate) const CXX_COMPILER: Need = Need {
     packages: &["g++"],
 };
 
+/// Makes Debian packages.
+pub(crate) const DEBHELPER: Need = Need {
+    what: "debhelper",
+    there: || on_path("dh_installsysusers").is_some() && on_path("dpkg-shlibdeps").is_some(),
+    packages: &["debhelper", "dpkg-dev"],
+};
+
+/// Checks Debian packages.
+pub(crate) const LINTIAN: Need = Need {
+    what: "lintian",
+    there: || on_path("lintian").is_some(),
+    packages: &["lintian"],
+};
+
+/// Makes a fresh Debian in a folder.
+pub(crate) const MMDEBSTRAP: Need = Need {
+    what: "mmdebstrap",
+    there: || on_path("mmdebstrap").is_some(),
+    packages: &["mmdebstrap"],
+};
+
 /// Sees to it that everything is there.
 pub(crate) fn ensure(needs: &[Need]) -> Result<()> {
     let missing: Vec<&Need> = needs.iter().filter(|need| !(need.there)()).collect();
@@ -213,7 +234,8 @@ fn confirmed(line: &str) -> Result<bool> {
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
-fn is_root() -> bool {
+/// True if this process is root.
+pub(crate) fn is_root() -> bool {
     let id = Command::new("id").arg("-u").output();
     id.is_ok_and(|output| output.stdout.trim_ascii() == b"0")
 }

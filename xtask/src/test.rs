@@ -10,9 +10,9 @@ use anyhow::{Context, Result, anyhow, bail};
 
 use crate::browser::Browser;
 use crate::need::{self, C_COMPILER, LIBPCAP, TIME, TMUX};
-use crate::python::{engines, perfetto, reader};
+use crate::python::{engines, hadolint, perfetto, reader};
 use crate::workspace::{self, Profile, Workspace, execute, line, succeeds};
-use crate::{attack, deny, ebpf, prometheus, schema, vm};
+use crate::{attack, deny, ebpf, package, prometheus, schema, vm};
 
 pub(crate) const ABOUT: &str = "all tests, clippy, format, documents, dependencies, a short vm-test";
 pub(crate) const ARGUMENTS: &str = "[--only STEP]... [--no-STEP]...";
@@ -71,13 +71,21 @@ const BROWSER: Step = Step {
     name: "browser",
     title: "reports, in a browser",
 };
+const IMAGE: Step = Step {
+    name: "image",
+    title: "steps of the container image",
+};
+const PACKAGE: Step = Step {
+    name: "package",
+    title: "package, in a fresh Debian",
+};
 const VM: Step = Step {
     name: "vm",
     title: "vm-test",
 };
 
 /// All steps, in their order. `datasets` leaves the datasets that `engines` reads.
-const STEPS: [&Step; 13] = [
+const STEPS: [&Step; 15] = [
     &FORMAT,
     &CLIPPY,
     &TESTS,
@@ -90,6 +98,8 @@ const STEPS: [&Step; 13] = [
     &DATASETS,
     &ENGINES,
     &BROWSER,
+    &IMAGE,
+    &PACKAGE,
     &VM,
 ];
 
@@ -159,11 +169,20 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
         &ENGINES,
         || engines(workspace),
         |python| {
-            let mut engines = workspace.command(python);
+            let mut engines = workspace.command(&python);
             execute(
                 engines
                     .arg("tests/independent/engines.py")
                     .arg(written(workspace)),
+            )?;
+            let program = workspace.program(Profile::Dev, "roce-analyze");
+            execute(
+                workspace
+                    .command(&python)
+                    .arg("tests/independent/check_programs.py")
+                    .arg(program)
+                    // Left by `datasets`.
+                    .arg(workspace.target.join("answers")),
             )
         },
     );
@@ -172,6 +191,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
         || Ok((Browser::find(workspace)?, reader(workspace)?)),
         |(browser, python)| browser.check(workspace, &python),
     );
+    packages(&mut run, workspace);
     run.step(
         &VM,
         || vm::smoke_possible(workspace).and_then(|()| reader(workspace)),
@@ -186,6 +206,24 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
         return Ok(());
     }
     bail!("failed: {}", failed.join(", "))
+}
+
+/// Steps about what is installed. The package has the program that the tests have built: a build for release takes many minutes more.
+fn packages(run: &mut Run, workspace: &Workspace) {
+    run.step(
+        &IMAGE,
+        || hadolint(workspace),
+        |program| package::lint_image(workspace, &program),
+    );
+    let is_built = run.has(&TESTS);
+    run.step(&PACKAGE, package::possible, |()| {
+        let program = if is_built {
+            workspace.program(Profile::Dev, "roce-analyze")
+        } else {
+            package::built(workspace, None)?
+        };
+        package::check(workspace, &program)
+    });
 }
 
 /// One run of the tests.
@@ -421,6 +459,13 @@ fn datasets(workspace: &Workspace, python: &Path) -> Result<()> {
             .command(python)
             .args(["tests/independent/check_dataset.py", "--golden", "tests/golden"])
             .arg(folder),
+    )?;
+    execute(
+        workspace
+            .command(python)
+            .arg("tests/independent/check_answers.py")
+            .arg(program)
+            .arg(workspace.target.join("answers")),
     )
 }
 

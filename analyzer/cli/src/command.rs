@@ -11,6 +11,7 @@ pub(crate) mod devices;
 #[cfg(feature = "probe")]
 pub(crate) mod doctor;
 pub(crate) mod explain;
+pub(crate) mod explain_error;
 #[cfg(feature = "probe")]
 pub(crate) mod fabric;
 #[cfg(feature = "probe")]
@@ -27,6 +28,7 @@ pub(crate) mod live;
 pub(crate) mod metrics;
 #[cfg_attr(not(feature = "live"), path = "command/without_player.rs")]
 mod player;
+pub(crate) mod query;
 #[cfg(feature = "live")]
 mod recorded;
 #[cfg(feature = "live")]
@@ -36,5 +38,6 @@ pub(crate) mod report;
 #[cfg(feature = "sim")]
 pub(crate) mod simulate;
 pub(crate) mod traffic;
+pub(crate) mod version;
 #[cfg(feature = "live")]
 mod watch;

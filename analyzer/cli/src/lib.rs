@@ -37,6 +37,7 @@ use command::joined::is_fleet;
 use command::live::Live;
 #[cfg(feature = "probe")]
 use command::metrics::Metrics;
+use command::query::Query;
 #[cfg(feature = "live")]
 use command::replay::Replay;
 #[cfg(feature = "parquet")]
@@ -122,6 +123,8 @@ enum Command {
     // As above.
     Annotate(Box<Annotate>),
     // Its options have the description.
+    Query(Query),
+    // Its options have the description.
     Compare(Box<Compare>),
     /// List interfaces and RDMA devices, and what can be captured there
     Devices(Devices),
@@ -197,6 +200,12 @@ pub fn main() -> ExitCode {
     }
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
+        Err(error) if is_long_version(&error) => {
+            let text = command::version::text();
+            // As above.
+            let _ = std::io::stdout().write_all(text.as_bytes());
+            return ExitCode::SUCCESS;
+        }
         Err(error) => return refused(&error),
     };
     if arguments.is_confined() {
@@ -211,6 +220,7 @@ pub fn main() -> ExitCode {
         Some(Command::Report(arguments)) => command::report::report(arguments),
         Some(Command::Annotate(arguments)) => command::annotate::annotate(arguments),
         Some(Command::Compare(arguments)) => command::compare::compare(arguments),
+        Some(Command::Query(arguments)) => command::query::query(arguments),
         Some(Command::Devices(arguments)) => command::devices::devices(arguments),
         #[cfg(feature = "probe")]
         Some(Command::Doctor(arguments)) => command::doctor::doctor(arguments),
@@ -237,6 +247,8 @@ pub fn main() -> ExitCode {
                 command::explain::print(id, analyse)
             } else if let Some(error) = mistake() {
                 Err(error)
+            } else if let Some(line) = &analyse.explain_error {
+                command::explain_error::explain(analyse, line)
             } else {
                 command::analyse::run(analyse)
             }
@@ -250,6 +262,12 @@ pub fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+/// True where the arguments request the version in its long form: `-V` requests one line.
+fn is_long_version(error: &clap::Error) -> bool {
+    error.kind() == clap::error::ErrorKind::DisplayVersion
+        && std::env::args_os().any(|argument| argument == "--version")
 }
 
 /// Says why the arguments of the process are not understood, or gives the help that they request.

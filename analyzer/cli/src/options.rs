@@ -9,6 +9,7 @@ pub(crate) mod fabric;
 pub(crate) mod fail_on;
 pub(crate) mod named;
 pub(crate) mod names;
+pub(crate) mod nccl;
 pub(crate) mod nearest;
 pub(crate) mod processes;
 pub(crate) mod rate;

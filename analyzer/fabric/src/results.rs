@@ -14,8 +14,10 @@ mod span;
 mod text;
 
 pub use expectation::{Expectation, Outcome};
-pub use measured::{Edge, Latency, LatencyKind, Measurement, NcclLog, Remark, Results, Weight, bus_factor};
+pub use measured::{Latency, LatencyKind, Measurement, Remark, Results, Weight, bus_factor};
 pub use span::{When, when};
+
+use crate::nccl::is_log;
 
 /// Bytes of a JSON document: it takes up to 16 times as much memory. iperf3's grow by a kilobyte a second.
 const MAX_DOCUMENT_BYTES: usize = 32 << 20;
@@ -40,10 +42,10 @@ pub fn results(text: &str, world: Option<u32>) -> Results {
         perftest::parse(text)
     } else if pytorch::is_one(text) {
         pytorch::parse(text, world)
-    } else if nccl::is_one(text) || log::is_one(text) {
+    } else if nccl::is_one(text) || is_log(text) {
         // nccl-tests prints NCCL's log between its lines.
         let mut found = nccl::parse(text, world);
-        if log::is_one(text) {
+        if is_log(text) {
             log::parse(text, &mut found);
         }
         found

@@ -2,17 +2,23 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{self, AtFlags, CWD, Dir, FileType, Mode, OFlags};
+use rustix::fs::{self, AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::{Gid, Uid};
 
 use crate::access::Access;
 use crate::error::Error;
 use crate::open::{self, FOLDER, is_component, is_trusted, kind};
+
+/// Ending of temporary names.
+const TEMPORARY: &str = ".tmp";
+/// Temporary names that are tried for a file.
+const MAX_TRIES: u32 = 16;
 
 /// An open folder. Clones share the handle.
 #[derive(Clone, Debug)]
@@ -209,7 +215,7 @@ impl Directory {
         if self.kind(name) == Some(FileType::Directory) {
             return Err(Error::io("replaced", &self.path_of(name))(Errno::ISDIR));
         }
-        let temporary = format!(".{name}.tmp");
+        let temporary = format!(".{name}{TEMPORARY}");
         let file = self.make(&temporary, access)?;
         let unfinished = Unfinished {
             folder: self.clone(),
@@ -218,6 +224,80 @@ impl Directory {
             is_pending: true,
         };
         Ok((file, unfinished))
+    }
+
+    /// Begins the file `name` as one of several processes that may write it at the same time: its temporary name, `.NAME.RANDOM.tmp`, is
+    /// its own. The file that is published last stays. The temporary file is locked while it is open; those of processes that are gone are
+    /// removed.
+    ///
+    /// # Errors
+    /// If the file cannot be made, or a folder has its name.
+    pub fn begin_shared(&self, name: &str, access: Access) -> Result<(File, Unfinished), Error> {
+        if self.kind(name) == Some(FileType::Directory) {
+            return Err(Error::io("replaced", &self.path_of(name))(Errno::ISDIR));
+        }
+        self.remove_abandoned(|file| file == name)?;
+        let mut tries = 0;
+        loop {
+            let random = RandomState::new().build_hasher().finish();
+            let temporary = format!(".{name}.{random:016x}{TEMPORARY}");
+            let path = self.path_of(&temporary);
+            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
+            let file = open::strict(self.handle(), OsStr::new(&temporary), flags, access.file())
+                .map_err(Error::io("made", &path))?;
+            // Without locks on this file system, nothing counts as abandoned.
+            let is_taken =
+                fs::flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK);
+            // Another process may take it for abandoned before it is locked.
+            let is_linked = fs::fstat(&file).is_ok_and(|found| found.st_nlink > 0);
+            if is_taken || !is_linked {
+                tries += 1;
+                if tries < MAX_TRIES {
+                    continue;
+                }
+                return Err(Error::io("made", &path)(Errno::BUSY));
+            }
+            let unfinished = Unfinished {
+                folder: self.clone(),
+                name: name.to_owned(),
+                temporary,
+                is_pending: true,
+            };
+            return Ok((File::from(file), unfinished));
+        }
+    }
+
+    /// Removes the temporary files that [`begin_shared`](Self::begin_shared) made for files whose name `is_chosen` takes, and that no process
+    /// writes any more. Returns their number.
+    ///
+    /// # Errors
+    /// If the folder cannot be read, or a file not be removed.
+    pub fn remove_abandoned(&self, is_chosen: impl Fn(&str) -> bool) -> Result<usize, Error> {
+        let mut removed = 0;
+        for temporary in self.names()? {
+            if !shared_name(&temporary).is_some_and(&is_chosen) {
+                continue;
+            }
+            // A file that is gone by now, or that another user made, is no concern of ours.
+            let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+            let Ok(file) = open::strict(self.handle(), OsStr::new(&temporary), flags, Mode::empty()) else {
+                continue;
+            };
+            if fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
+                self.remove(&temporary)?;
+                removed += 1;
+            }
+        }
+        Ok(removed)
+    }
+
+    /// This folder, which stays even if it is empty when its last handle is dropped: other processes may be about to write into it.
+    #[must_use]
+    pub fn kept(mut self) -> Self {
+        if let Some(open) = Arc::get_mut(&mut self.0) {
+            open.made.clear();
+        }
+        self
     }
 
     /// Makes the file `name` with that name at once. With `overwrite` it takes the place of a file or link of that name.
@@ -293,6 +373,16 @@ impl Directory {
             Err(errno) => Err(Error::io("removed", &self.path_of(name))(errno)),
         }
     }
+}
+
+/// The name of the file whose temporary file of a process of its own has this name.
+fn shared_name(temporary: &str) -> Option<&str> {
+    let (name, random) = temporary
+        .strip_prefix('.')?
+        .strip_suffix(TEMPORARY)?
+        .rsplit_once('.')?;
+    let is_random = random.len() == 16 && random.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_random.then_some(name)
 }
 
 /// A file that has its temporary name until it is complete. Dropped before, it is removed.

@@ -9,6 +9,8 @@
 //! - A file is written under a temporary name, `.NAME.tmp`, and gets its name when it is complete ([`Directory::begin`]). The temporary
 //!   name is removed before, so that a link, a FIFO or a leftover of that name is not written to. Packet files get their names at once
 //!   ([`Directory::create`]), because other programs read them while they grow.
+//! - Several processes can write one file at the same time ([`Directory::begin_shared`]): each under a temporary name of its own, which it
+//!   keeps locked. A temporary file without a lock is that of a killed process.
 //! - A folder that was made here and is empty when its last handle is dropped is removed again, unless it is kept.
 //! - A new folder is given to another user by its handle, never by its name ([`Directory::made`], [`Directory::give`]).
 //! - Where a complete file replaces another, its data reaches the disk before the name does. New files are not synchronised: after a

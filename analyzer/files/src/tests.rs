@@ -47,6 +47,46 @@ fn a_file_has_its_name_once_it_is_complete() {
 }
 
 #[test]
+fn processes_that_write_one_file_do_not_disturb_each_other() {
+    let dir = tempdir().unwrap();
+    let folder = Directory::named(&dir.path().join("out"), Access::Umask).unwrap();
+    let (mut one, mut first) = folder.begin_shared("a.parquet", Access::Umask).unwrap();
+    one.write_all(b"one").unwrap();
+    // A lock belongs to the open file: a second one of this process is refused as that of another process is.
+    let (mut two, mut second) = folder.begin_shared("a.parquet", Access::Umask).unwrap();
+    two.write_all(b"two").unwrap();
+    assert_eq!(folder.names().unwrap().len(), 2);
+    first.publish().unwrap();
+    assert_eq!(fs::read(folder.path_of("a.parquet")).unwrap(), b"one");
+    second.publish().unwrap();
+    assert_eq!(folder.names().unwrap(), ["a.parquet"]);
+    assert_eq!(fs::read(folder.path_of("a.parquet")).unwrap(), b"two");
+}
+
+#[test]
+fn temporary_files_of_processes_that_are_gone_are_removed() {
+    let dir = tempdir().unwrap();
+    let folder = Directory::named(&dir.path().join("out"), Access::Umask).unwrap();
+    // As a killed process leaves it: there, and not locked. Other names stay.
+    for name in [
+        ".a.parquet.00000000deadbeef.tmp",
+        ".b.parquet.00000000deadbeef.tmp",
+        ".a.parquet.tmp",
+        ".a.parquet.mine.tmp",
+    ] {
+        fs::write(folder.path_of(name), "half").unwrap();
+    }
+    let (_file, unfinished) = folder.begin_shared("a.parquet", Access::Umask).unwrap();
+    assert!(!folder.has(".a.parquet.00000000deadbeef.tmp"));
+    assert_eq!(folder.names().unwrap().len(), 4);
+    assert_eq!(folder.remove_abandoned(|name| name == "b.parquet").unwrap(), 1);
+    drop(unfinished);
+    let mut names = folder.names().unwrap();
+    names.sort();
+    assert_eq!(names, [".a.parquet.mine.tmp", ".a.parquet.tmp"]);
+}
+
+#[test]
 fn planted_temporary_names_are_removed_and_not_followed() {
     let (dir, victim) = victim();
     let folder = Directory::named(&dir.path().join("out"), Access::Umask).unwrap();

@@ -1,5 +1,7 @@
 //! Puts the results of the parts of a run together and hands them to sinks, bin by bin.
 
+mod named;
+
 use std::collections::{BTreeMap, HashSet, VecDeque};
 
 use roce_model::{
@@ -10,6 +12,7 @@ use roce_model::{
 use crate::analysis::{LiveFlows, Output};
 use crate::bins::Bin;
 use crate::spare::Spare;
+use named::Named;
 use roce_verdict::{HostPairs, Settings, Translated, Verdicts};
 
 /// Rows that go to the sinks together.
@@ -25,6 +28,8 @@ pub struct Collector<'a> {
     pairs: HostPairs,
     verdicts: Verdicts,
     shown: Option<Shown>,
+    /// Ranks of flows, where a log names queue pairs.
+    named: Option<Named>,
     spare: Spare,
 }
 
@@ -81,6 +86,7 @@ impl<'a> Collector<'a> {
                 filter,
                 flows: HashSet::default(),
             }),
+            named: Named::new(&settings.job),
             verdicts: Verdicts::new(settings),
             spare: Spare::default(),
         }
@@ -94,6 +100,10 @@ impl<'a> Collector<'a> {
     /// Takes the output of one part, emits what is complete.
     pub fn push(&mut self, shard: usize, mut output: Output) -> Result<(), SinkError> {
         let mut opened = core::mem::take(&mut output.opened);
+        if let Some(named) = &mut self.named {
+            named.open(&opened);
+            named.name(&mut output.flows);
+        }
         if let Some(shown) = &mut self.shown {
             opened.retain(|(key, dscp)| shown.opened(key, *dscp));
         }
@@ -271,7 +281,14 @@ impl<'a> Collector<'a> {
                 LiveFlows::TooMany => None,
             });
             let flows: Option<Vec<Vec<FlowRow>>> = rows.collect();
-            self.verdicts.snapshot(flows.map(|flows| flows.concat()))
+            let flows = flows.map(|flows| {
+                let mut rows = flows.concat();
+                if let Some(named) = &self.named {
+                    named.name(&mut rows);
+                }
+                rows
+            });
+            self.verdicts.snapshot(flows)
         });
         let snapshot = snapshot.map(|mut snapshot| {
             snapshot.measures = self.measures();

@@ -30,56 +30,8 @@ pub fn scrape_config(targets: &[String], cluster: &str) -> String {
     text
 }
 
-/// A unit of systemd for `metrics serve`, with every limit that it can live with.
-pub const SYSTEMD: &str = "\
-# /etc/systemd/system/roce-analyze.service: then `systemctl enable --now roce-analyze`.
-[Unit]
-Description=Metrics of RDMA devices for Prometheus
-Documentation=man:roce-analyze-metrics-serve(1)
-After=network-online.target
-Wants=network-online.target
-
-[Service]
-# To be reached by other hosts: --listen [::]:9902 --web-config /etc/roce-analyze/web.yml, with
-# LoadCredential= or a group for the key, because the service has a user of its own.
-ExecStart=/usr/local/bin/roce-analyze metrics serve --listen 127.0.0.1:9902
-DynamicUser=yes
-Restart=on-failure
-RestartSec=5s
-
-CapabilityBoundingSet=
-AmbientCapabilities=
-NoNewPrivileges=yes
-ProtectSystem=strict
-ProtectHome=yes
-PrivateTmp=yes
-# The statistics of drivers are read through sockets of the host's own network.
-PrivateNetwork=no
-ProtectClock=yes
-ProtectControlGroups=yes
-ProtectHostname=yes
-ProtectKernelLogs=yes
-ProtectKernelModules=yes
-ProtectKernelTunables=yes
-ProtectProc=invisible
-ProcSubset=all
-RestrictAddressFamilies=AF_INET AF_INET6 AF_NETLINK AF_UNIX
-RestrictNamespaces=yes
-RestrictRealtime=yes
-RestrictSUIDSGID=yes
-LockPersonality=yes
-MemoryDenyWriteExecute=yes
-SystemCallArchitectures=native
-SystemCallFilter=@system-service seccomp landlock_create_ruleset landlock_add_rule landlock_restrict_self
-SystemCallErrorNumber=EPERM
-UMask=0077
-MemoryMax=256M
-TasksMax=32
-LimitNOFILE=1024
-
-[Install]
-WantedBy=multi-user.target
-";
+/// A unit of systemd for `metrics serve`, with every limit that it can live with. Packages install it; its program is `/usr/bin/roce-analyze`.
+pub const SYSTEMD: &str = include_str!("../../../packages/systemd/roce-analyze-metrics.service");
 
 /// An example of routes for Prometheus' alertmanager.
 pub const ALERTMANAGER: &str = "\

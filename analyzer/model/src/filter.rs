@@ -12,7 +12,7 @@
 //! ```
 //!
 //! Results name flows `10.0.0.1 > 10.0.0.2 QP 0x11`, and columns `source`, `destination` and `destination_qpn`: `>` reads as `->`,
-//! and `qp`, `source`, `destination` and `destination_qpn` as `qpn`, `src`, `dst` and `qpn`.
+//! and `qp`, `source`, `destination` and `destination_qpn` as `qpn`, `src`, `dst` and `qpn`. Ranks in brackets behind a name are passed over.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -225,6 +225,11 @@ fn words(text: &str) -> Vec<Word<'_>> {
     let mut rest = text;
     while !rest.is_empty() {
         let at = text.len() - rest.len();
+        // Results print ranks behind the name of a flow.
+        if let Some(after) = behind_ranks(rest) {
+            rest = after;
+            continue;
+        }
         let length = match rest {
             _ if rest.starts_with("<->") => 3,
             _ if rest.starts_with("->") => 2,
@@ -246,6 +251,16 @@ fn words(text: &str) -> Vec<Word<'_>> {
         rest = after;
     }
     words
+}
+
+/// What follows `[rank 3 > rank 11, channel 2]`, which says nothing that the name before it does not.
+fn behind_ranks(text: &str) -> Option<&str> {
+    let (ranks, after) = text.strip_prefix('[')?.split_once(']')?;
+    let begins = ["rank ", "from rank ", "to rank "];
+    begins
+        .iter()
+        .any(|begin| ranks.starts_with(begin))
+        .then_some(after)
 }
 
 /// Names of the test of the destination's queue pair number.

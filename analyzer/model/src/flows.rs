@@ -28,6 +28,10 @@ table! {
     pid: Option<u32>, "", "Process that owns the sending queue pair, else the receiving one, as reported by its host. Absent: no host reported it.";
     comm: Option<Cow<'static, str>>, "", "Command name of that process.";
     cgroup: Option<u64>, "", "Cgroup of that process: the inode of its folder.";
+    rank: Option<u32>, "", "Rank of the sender, from --nccl-log: the process that owns its queue pair. Absent: no log named it, or logs disagree.";
+    peer_rank: Option<u32>, "", "Rank of the receiver, from --nccl-log. Absent: no log named it, or logs disagree.";
+    communicator: Option<Cow<'static, str>>, "", "NCCL communicator of both ranks: its commId, or its size where the version prints none. Absent: not known.";
+    channel: Option<u32>, "", "Channel of that communicator, by the order in which the log has connections and their queue pairs. Absent: not known.";
     vantage: Option<Vantage>, "", "Position of the tap on this flow's path: sender (before the first place that marked or dropped its packets), receiver (behind the last one), between. Absent: nothing shows it, or signs disagree.";
     counted: bool, "", "True if sums over flows include this row: false where another tap saw the same traffic, and more of it.";
     first_time: Nanos, "ns", "Capture time of the first packet.";

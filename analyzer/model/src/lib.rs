@@ -19,6 +19,7 @@ mod measures;
 mod packet;
 mod places;
 mod prefetch;
+mod ranks;
 mod recording;
 mod run;
 mod sample;
@@ -49,6 +50,7 @@ pub use packet::{
 };
 pub use places::{HopColumns, HopRow, VantageColumns, VantageRow};
 pub use prefetch::prefetch;
+pub use ranks::{JobError, JobLog, RankEnd, Ranks};
 pub use recording::Recorded;
 pub use run::{InputSummary, RunColumns, RunKey, RunRow};
 pub use sample::{

@@ -1,19 +1,22 @@
 //! The sink: a writer for each table, and the rules of when files appear and disappear. How a table is written is
 //! left to `table`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use roce_files::Directory;
 use roce_model::{
     Columns, EpisodeColumns, EventColumns, FindingColumns, FlowColumns, FlowRow, HopColumns, RunColumns,
-    RunKey, RunRow, RunSummary, SampleColumns, Sink, SinkError, StepColumns, TapColumns, TimelineColumns,
-    VantageColumns, WaitColumns,
+    RunKey, RunRow, RunSummary, SampleColumns, Sink, SinkError, StepColumns, Table, TapColumns,
+    TimelineColumns, VantageColumns, WaitColumns,
 };
 
 use crate::error::Error;
 use crate::names::TABLES;
 use crate::options::Options;
-use crate::table::{TableWriter, is_part, is_unfinished};
+use crate::partition::Partition;
+use crate::storage::Storage;
+use crate::table::{TableWriter, Target, is_part, is_unfinished};
 
 /// Rows that are turned into columns at once.
 const BATCH: usize = 4096;
@@ -34,6 +37,29 @@ struct Writers {
 }
 
 impl Writers {
+    /// Begins all tables; `target` is the place of one of them.
+    fn create(
+        key: &RunKey,
+        options: &Options,
+        target: impl Fn(&Table) -> Result<Target, Error>,
+    ) -> Result<Self, Error> {
+        let create = |table: Table| TableWriter::create(target(&table)?, &table, key, options);
+        Ok(Self {
+            flows: create(FlowColumns::TABLE)?,
+            timeline: create(TimelineColumns::TABLE)?,
+            events: create(EventColumns::TABLE)?,
+            episodes: create(EpisodeColumns::TABLE)?,
+            findings: create(FindingColumns::TABLE)?,
+            steps: create(StepColumns::TABLE)?,
+            taps: create(TapColumns::TABLE)?,
+            vantages: create(VantageColumns::TABLE)?,
+            hops: create(HopColumns::TABLE)?,
+            waits: create(WaitColumns::TABLE)?,
+            samples: create(SampleColumns::TABLE)?,
+            run: create(RunColumns::TABLE)?,
+        })
+    }
+
     fn all(&mut self) -> [&mut TableWriter; TABLES.len()] {
         [
             &mut self.flows,
@@ -55,10 +81,24 @@ impl Writers {
 /// Writes every table of a run to a folder. Files appear at [`Sink::finish`]; dropped before, it leaves none but the closed parts of a
 /// live run.
 pub struct Dataset {
-    dir: Directory,
+    /// Its folder or file, for messages.
+    shown: PathBuf,
     /// None once finished.
     writers: Option<Writers>,
+    /// Once published.
+    sizes: Vec<TableSize>,
     flows: FlowColumns,
+}
+
+/// Rows and bytes that a run wrote to one table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TableSize {
+    /// The table.
+    pub table: &'static str,
+    /// Its rows.
+    pub rows: u64,
+    /// Bytes of its files.
+    pub bytes: u64,
 }
 
 impl Dataset {
@@ -67,7 +107,14 @@ impl Dataset {
     /// # Errors
     /// When `dir` holds a dataset and `options.overwrite` is not set, files cannot be made, or a table's folder is a link.
     pub fn create(dir: &Path, key: &RunKey, options: &Options) -> Result<Self, Error> {
-        let dir = &Directory::named(dir, options.access())?;
+        Self::create_in(&Directory::named(dir, options.access())?, key, options)
+    }
+
+    /// As [`create`](Self::create), in an open folder.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn create_in(dir: &Directory, key: &RunKey, options: &Options) -> Result<Self, Error> {
         for table in TABLES {
             let Some(folder) = dir.find(table)? else { continue };
             let names = folder.names()?;
@@ -86,23 +133,34 @@ impl Dataset {
                 }
             }
         }
-        let writers = Writers {
-            flows: TableWriter::create(dir, &FlowColumns::TABLE, key, options)?,
-            timeline: TableWriter::create(dir, &TimelineColumns::TABLE, key, options)?,
-            events: TableWriter::create(dir, &EventColumns::TABLE, key, options)?,
-            episodes: TableWriter::create(dir, &EpisodeColumns::TABLE, key, options)?,
-            findings: TableWriter::create(dir, &FindingColumns::TABLE, key, options)?,
-            steps: TableWriter::create(dir, &StepColumns::TABLE, key, options)?,
-            taps: TableWriter::create(dir, &TapColumns::TABLE, key, options)?,
-            vantages: TableWriter::create(dir, &VantageColumns::TABLE, key, options)?,
-            hops: TableWriter::create(dir, &HopColumns::TABLE, key, options)?,
-            waits: TableWriter::create(dir, &WaitColumns::TABLE, key, options)?,
-            samples: TableWriter::create(dir, &SampleColumns::TABLE, key, options)?,
-            run: TableWriter::create(dir, &RunColumns::TABLE, key, options)?,
-        };
+        let writers = Writers::create(key, options, |table| {
+            let folder = dir.below(table.name, options.access())?;
+            Ok(Target::Parts(folder))
+        })?;
         Ok(Self {
-            dir: dir.clone(),
+            shown: dir.path().to_path_buf(),
             writers: Some(writers),
+            sizes: Vec::new(),
+            flows: FlowColumns::default(),
+        })
+    }
+
+    /// Begins the rows of the run `key` in a dataset of many runs, at their place `partition`. A run that has the place is replaced once this
+    /// one is complete: [`publish`](Self::publish) has the order of the steps.
+    ///
+    /// # Errors
+    /// When a level of compression is given that there is not. Files are made once there are rows.
+    pub fn create_run(
+        storage: &Arc<dyn Storage>,
+        partition: &Partition,
+        key: &RunKey,
+        options: &Options,
+    ) -> Result<Self, Error> {
+        let target = |_: &Table| Ok(Target::Run(Arc::clone(storage), partition.clone()));
+        Ok(Self {
+            shown: storage.shown(&partition.file(RunColumns::TABLE.name)),
+            writers: Some(Writers::create(key, options, target)?),
+            sizes: Vec::new(),
             flows: FlowColumns::default(),
         })
     }
@@ -120,13 +178,13 @@ impl Dataset {
 
     fn writers(&mut self) -> Result<&mut Writers, Error> {
         self.writers.as_mut().ok_or_else(|| Error::Finished {
-            dir: self.dir.path().to_path_buf(),
+            dir: self.shown.clone(),
         })
     }
 
-    /// The folder, for what is put beside the tables.
-    pub const fn directory(&self) -> &Directory {
-        &self.dir
+    /// Rows and bytes of each table that was published with rows, in the order of [`TABLES`].
+    pub fn sizes(&self) -> &[TableSize] {
+        &self.sizes
     }
 
     /// Writes the rest of every table. No file has its name yet, but the closed parts of a live run.
@@ -153,13 +211,28 @@ impl Dataset {
 
     /// Gives every complete table its name. Only renames are left by now, so that a full disk or a kill before leaves the older dataset whole.
     ///
+    /// In a dataset of many runs the table `run` is the commit. Its file of an older run of this name is removed first, then all other tables get
+    /// their files, and `run` comes last. A reader that takes only runs with a row in `run` never sees tables of two versions of one.
+    ///
     /// # Errors
     /// When a name cannot be given, or the dataset is finished.
     pub fn publish(&mut self) -> Result<(), Error> {
-        for table in self.writers()?.all() {
+        let writers = self.writers()?;
+        writers.run.remove()?;
+        let mut sizes = Vec::new();
+        for table in writers.all() {
             table.publish()?;
+            let size = table.size();
+            if size.rows > 0 {
+                sizes.push(TableSize {
+                    table: table.name(),
+                    rows: size.rows,
+                    bytes: size.bytes,
+                });
+            }
         }
         self.writers = None;
+        self.sizes = sizes;
         Ok(())
     }
 }

@@ -29,6 +29,16 @@ pub enum Error {
         /// Why.
         source: std::io::Error,
     },
+    /// A place that is no folder refuses a file.
+    #[error("cannot {action} {}", path.display())]
+    Storage {
+        /// The attempted action.
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// A file could not be written or read as Parquet.
     #[error("cannot {action} {} as Parquet: {reason}", path.display())]
     Parquet {

@@ -6,6 +6,9 @@
 //! nothing here knows a column by name. Integers are signed, a time is a column of microseconds and one of nanoseconds, and the
 //! names of the run come first: every engine reads these types.
 //!
+//! A dataset of many runs has the layout of a fleet ([`Dataset::create_run`]): `TABLE/date=YYYY-MM-DD/host=NAME/RUN_ID.parquet`
+//! ([`Partition`]) in a folder or another [`Storage`]. The file in `run` is written last, and is the commit of the run.
+//!
 //! This is the only crate that knows polars, and no polars type crosses its border. It does not know what the
 //! numbers mean, and prints nothing.
 
@@ -16,16 +19,20 @@ mod encode;
 mod error;
 mod names;
 mod options;
+mod partition;
 mod read;
 mod rows;
+mod storage;
 mod table;
 
-pub use dataset::Dataset;
+pub use dataset::{Dataset, TableSize};
 pub use error::Error;
 pub use names::{SCHEMA_VERSION, TABLES};
 pub use options::Options;
-pub use read::{ColumnValues, TableData, read_table};
+pub use partition::{Partition, UNKNOWN, date};
+pub use read::{ColumnValues, TableData, read_file, read_table};
 pub use rows::Rows;
+pub use storage::{FolderStorage, PendingFile, Storage};
 
 #[cfg(test)]
 mod tests;

@@ -89,15 +89,7 @@ pub fn read_table(dir: &Path, table: &str) -> Result<TableData, Error> {
     let parts = files(&dir.join(table), is_part)?;
     let mut whole: Option<TableData> = None;
     for path in &parts {
-        let frame = read_part(path)?;
-        let mut part = TableData {
-            rows: frame.height(),
-            columns: Vec::with_capacity(frame.width()),
-        };
-        for column in frame.columns() {
-            let values = values(column).map_err(Error::parquet("read", path))?;
-            part.columns.push((column.name().to_string(), values));
-        }
+        let part = read_file(path)?;
         match &mut whole {
             None => whole = Some(part),
             Some(whole) => append(whole, part).map_err(|reason| Error::Parquet {
@@ -111,6 +103,23 @@ pub fn read_table(dir: &Path, table: &str) -> Result<TableData, Error> {
         dir: dir.to_path_buf(),
         table: table.to_owned(),
     })
+}
+
+/// Reads one file of a table into memory.
+///
+/// # Errors
+/// When it cannot be read, or is of another schema.
+pub fn read_file(path: &Path) -> Result<TableData, Error> {
+    let frame = read_part(path)?;
+    let mut part = TableData {
+        rows: frame.height(),
+        columns: Vec::with_capacity(frame.width()),
+    };
+    for column in frame.columns() {
+        let values = values(column).map_err(Error::parquet("read", path))?;
+        part.columns.push((column.name().to_string(), values));
+    }
+    Ok(part)
 }
 
 fn append(whole: &mut TableData, part: TableData) -> Result<(), String> {

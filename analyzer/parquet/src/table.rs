@@ -1,8 +1,8 @@
 //! The files of one table: collects rows to row groups, writes each group when it is full, under a temporary name
 //! until it is published. The dataset decides when that is, and when another part starts.
 
-use std::fs::{self, File};
-use std::io::BufWriter;
+use std::fs;
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -13,7 +13,7 @@ use polars::prelude::{
     StatisticsOptions,
 };
 use polars_parquet::parquet::metadata::SchemaDescriptor;
-use roce_files::{Directory, Unfinished};
+use roce_files::Directory;
 use roce_model::{Columns, RunKey, Table, TimelineColumns};
 
 use crate::column::{ColumnBuffer, fields};
@@ -21,6 +21,8 @@ use crate::encode::{ChunkEncoder, Pages};
 use crate::error::Error;
 use crate::names::SCHEMA_VERSION;
 use crate::options::Options;
+use crate::partition::Partition;
+use crate::storage::{PendingFile, Storage};
 
 /// The name of a part.
 fn part(number: usize) -> String {
@@ -92,57 +94,49 @@ fn statistics() -> StatisticsOptions {
 /// A row group that a thread encodes: its buffers to use again, its rows and its pages.
 type Encoding = JoinHandle<(Group, usize, PolarsResult<Vec<Pages>>)>;
 
-/// Writes the parts of a table, one after the other.
-pub(crate) struct TableWriter {
-    folder: Directory,
-    table: Table,
-    key: RunKey,
-    options: Options,
-    /// The number of the part that is being written.
-    number: usize,
-    unfinished: Unfinished,
-    /// The unfinished file, for errors.
-    temporary: PathBuf,
-    writer: BatchedWriter<BufWriter<File>>,
-    /// The columns as the file describes them.
-    schema: Arc<SchemaDescriptor>,
-    level: ZstdLevel,
-    group: Group,
-    encoding: Option<Encoding>,
-    /// Buffers of a group that is written.
-    spare: Option<Group>,
-    rows: usize,
-    row_group: usize,
-    /// The part has no rows, not even written ones.
-    is_empty: bool,
+/// Where a table's files are.
+#[derive(Clone, Debug)]
+pub(crate) enum Target {
+    /// `part-0.parquet`, `part-1.parquet` and so on in the table's folder. The file is begun at once.
+    Parts(Directory),
+    /// One file for a run in a dataset of many. It is begun with its first row group: a table without rows has none.
+    Run(Arc<dyn Storage>, Partition),
 }
 
-impl TableWriter {
-    /// Begins the first part.
-    pub(crate) fn create(
-        dir: &Directory,
-        table: &Table,
-        key: &RunKey,
-        options: &Options,
-    ) -> Result<Self, Error> {
-        let folder = dir.below(table.name, options.access())?;
-        Self::begin(folder, table, key, options, 0)
+impl Target {
+    /// The path of the part `number`, for messages.
+    fn shown(&self, table: &Table, number: usize) -> PathBuf {
+        match self {
+            Self::Parts(folder) => folder.path_of(&part(number)),
+            Self::Run(storage, partition) => storage.shown(&partition.file(table.name)),
+        }
     }
+}
 
-    /// Begins the part `number`.
-    fn begin(
-        folder: Directory,
-        table: &Table,
-        key: &RunKey,
-        options: &Options,
-        number: usize,
-    ) -> Result<Self, Error> {
-        let (file, unfinished) = folder.begin(&part(number), options.access())?;
-        let temporary = unfinished.temporary_path();
+/// A file that is being written.
+struct OpenFile {
+    pending: Box<dyn PendingFile>,
+    /// Its path until it is published, for errors.
+    temporary: PathBuf,
+    writer: BatchedWriter<BufWriter<Box<dyn Write + Send>>>,
+    /// The columns as the file describes them.
+    schema: Arc<SchemaDescriptor>,
+}
+
+impl OpenFile {
+    /// Begins the part `number` of a table.
+    fn begin(target: &Target, table: &Table, options: &Options, number: usize) -> Result<Self, Error> {
+        let (file, pending): (Box<dyn Write + Send>, Box<dyn PendingFile>) = match target {
+            Target::Parts(folder) => {
+                let (file, unfinished) = folder.begin(&part(number), options.access())?;
+                (Box::new(file), Box::new(unfinished))
+            }
+            Target::Run(storage, partition) => storage.begin(&partition.file(table.name))?,
+        };
+        let temporary = pending.temporary_path();
         let columns = RunKey::COLUMNS.iter().chain(table.columns);
         let schema: Schema = columns.flat_map(fields).collect();
-        let level =
-            ZstdLevel::try_new(options.compression_level).map_err(Error::parquet("write", &temporary))?;
+        let level = level(options).map_err(Error::parquet("write", &temporary))?;
         let mut writer = ParquetWriter::new(BufWriter::with_capacity(1 << 20, file))
             .with_compression(ParquetCompression::Zstd(Some(level)))
             .with_statistics(statistics())
@@ -160,15 +154,81 @@ impl TableWriter {
             .batched(&schema)
             .map_err(Error::parquet("write", &temporary))?;
         Ok(Self {
-            folder,
+            pending,
+            schema: Arc::new(writer.parquet_schema().clone()),
+            temporary,
+            writer,
+        })
+    }
+}
+
+/// The level of the compression.
+fn level(options: &Options) -> PolarsResult<ZstdLevel> {
+    ZstdLevel::try_new(options.compression_level)
+}
+
+/// Rows and bytes of the files of a table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Size {
+    pub(crate) rows: u64,
+    pub(crate) bytes: u64,
+}
+
+/// Writes the parts of a table, one after the other.
+pub(crate) struct TableWriter {
+    target: Target,
+    table: Table,
+    key: RunKey,
+    options: Options,
+    /// The number of the part that is being written.
+    number: usize,
+    /// The file of that part, once it is begun.
+    file: Option<OpenFile>,
+    level: ZstdLevel,
+    group: Group,
+    encoding: Option<Encoding>,
+    /// Buffers of a group that is written.
+    spare: Option<Group>,
+    rows: usize,
+    row_group: usize,
+    /// The part has no rows, not even written ones.
+    is_empty: bool,
+    /// Of all parts.
+    size: Size,
+}
+
+impl TableWriter {
+    /// Begins the first part.
+    pub(crate) fn create(
+        target: Target,
+        table: &Table,
+        key: &RunKey,
+        options: &Options,
+    ) -> Result<Self, Error> {
+        Self::begin(target, table, key, options, 0, Size::default())
+    }
+
+    /// Begins the part `number`.
+    fn begin(
+        target: Target,
+        table: &Table,
+        key: &RunKey,
+        options: &Options,
+        number: usize,
+        size: Size,
+    ) -> Result<Self, Error> {
+        let file = match &target {
+            Target::Parts(_) => Some(OpenFile::begin(&target, table, options, number)?),
+            Target::Run(..) => None,
+        };
+        let level = level(options).map_err(Error::parquet("write", &target.shown(table, number)))?;
+        Ok(Self {
+            target,
             table: *table,
             key: key.clone(),
             options: *options,
             number,
-            unfinished,
-            temporary,
-            schema: Arc::new(writer.parquet_schema().clone()),
-            writer,
+            file,
             level,
             group: Group::new(*table, level),
             encoding: None,
@@ -176,6 +236,28 @@ impl TableWriter {
             rows: 0,
             row_group: row_group(table, options),
             is_empty: true,
+            size,
+        })
+    }
+
+    /// The table's name.
+    pub(crate) const fn name(&self) -> &'static str {
+        self.table.name
+    }
+
+    /// Rows and bytes of all parts that are complete.
+    pub(crate) const fn size(&self) -> Size {
+        self.size
+    }
+
+    /// The file of the part, begun if need be.
+    fn file(&mut self) -> Result<&mut OpenFile, Error> {
+        if self.file.is_none() {
+            let file = OpenFile::begin(&self.target, &self.table, &self.options, self.number)?;
+            self.file = Some(file);
+        }
+        self.file.as_mut().ok_or_else(|| Error::Finished {
+            dir: self.target.shown(&self.table, self.number),
         })
     }
 
@@ -200,19 +282,20 @@ impl TableWriter {
     /// Writes the collected rows as a row group. With `parallel` they are encoded on a thread of their own, while the next ones come.
     fn flush(&mut self) -> Result<(), Error> {
         self.write_encoding()?;
+        let schema = Arc::clone(&self.file()?.schema);
         let rows = std::mem::take(&mut self.rows);
         if self.options.parallel {
             let spare = self.spare.take();
             let spare = spare.unwrap_or_else(|| Group::new(self.table, self.level));
             let mut group = std::mem::replace(&mut self.group, spare);
-            let (key, schema) = (self.key.clone(), Arc::clone(&self.schema));
+            let key = self.key.clone();
             self.encoding = Some(thread::spawn(move || {
                 let chunks = group.encode(rows, &key, &schema);
                 (group, rows, chunks)
             }));
             return Ok(());
         }
-        let chunks = self.group.encode(rows, &self.key, &self.schema);
+        let chunks = self.group.encode(rows, &self.key, &schema);
         self.write(rows, chunks)
     }
 
@@ -232,9 +315,12 @@ impl TableWriter {
 
     fn write(&mut self, rows: usize, chunks: PolarsResult<Vec<Pages>>) -> Result<(), Error> {
         let rows = u64::try_from(rows).unwrap_or(u64::MAX);
+        let file = self.file()?;
         chunks
-            .and_then(|chunks| self.writer.write_row_group(rows, &chunks))
-            .map_err(Error::parquet("write", &self.temporary))
+            .and_then(|chunks| file.writer.write_row_group(rows, &chunks))
+            .map_err(Error::parquet("write", &file.temporary))?;
+        self.size.rows = self.size.rows.saturating_add(rows);
+        Ok(())
     }
 
     /// Writes what is left and the footer. The file still has its temporary name.
@@ -243,9 +329,14 @@ impl TableWriter {
             self.flush()?;
         }
         self.write_encoding()?;
-        self.writer
+        let Some(file) = &mut self.file else {
+            return Ok(());
+        };
+        let bytes = file
+            .writer
             .finish()
-            .map_err(Error::parquet("write", &self.temporary))?;
+            .map_err(Error::parquet("write", &file.temporary))?;
+        self.size.bytes = self.size.bytes.saturating_add(bytes);
         Ok(())
     }
 
@@ -256,19 +347,26 @@ impl TableWriter {
         }
         self.complete()?;
         let next = Self::begin(
-            self.folder.clone(),
+            self.target.clone(),
             &self.table,
             &self.key,
             &self.options,
             self.number + 1,
+            self.size,
         )?;
-        let mut ended = std::mem::replace(self, next);
-        Ok(ended.unfinished.publish()?)
+        let ended = std::mem::replace(self, next);
+        match ended.file {
+            Some(mut file) => file.pending.publish(),
+            None => Ok(()),
+        }
     }
 
-    /// Flushes the complete last part to the disk, if it replaces an older one.
-    pub(crate) fn sync(&self) -> Result<(), Error> {
-        Ok(self.unfinished.sync()?)
+    /// Flushes the complete last part to where it will stay: to the disk, if it replaces an older one.
+    pub(crate) fn sync(&mut self) -> Result<(), Error> {
+        match &mut self.file {
+            Some(file) => file.pending.sync(),
+            None => Ok(()),
+        }
     }
 
     /// Gives the complete last part its name, in place of an older one, and removes the parts of an older dataset. A later part without rows
@@ -277,17 +375,32 @@ impl TableWriter {
         if self.is_empty && self.number > 0 {
             return Ok(());
         }
-        self.unfinished.publish()?;
-        if self.options.live {
-            return Ok(());
+        if let Some(file) = &mut self.file {
+            file.pending.publish()?;
         }
-        let own = part(self.number);
-        for old in self.folder.names()?.iter().filter(|name| is_part(name)) {
-            if *old != own {
-                self.folder.remove(old)?;
+        match &self.target {
+            Target::Parts(_) if self.options.live => Ok(()),
+            Target::Parts(folder) => {
+                let own = part(self.number);
+                for old in folder.names()?.iter().filter(|name| is_part(name)) {
+                    if *old != own {
+                        folder.remove(old)?;
+                    }
+                }
+                Ok(())
             }
+            Target::Run(..) if self.file.is_some() => Ok(()),
+            // An older run of this name had rows.
+            Target::Run(..) => self.remove(),
         }
-        Ok(())
+    }
+
+    /// Removes what an older run of this name has in the table; of a dataset of one run nothing.
+    pub(crate) fn remove(&self) -> Result<(), Error> {
+        match &self.target {
+            Target::Parts(_) => Ok(()),
+            Target::Run(storage, partition) => storage.remove(&partition.file(self.table.name)),
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use roce_files::{Access, Unfinished};
+use roce_files::{Access, Directory, Unfinished};
 use roce_model::{
     EventColumns, FlowKey, FlowRow, Nanos, RunKey, RunSummary, SampleColumns, Sink, SinkError,
     TimelineColumns,
@@ -26,6 +26,7 @@ const ROOM: usize = 1 << 18;
 
 /// Contents of the output folder.
 pub struct Folder {
+    folder: Directory,
     dataset: Dataset,
     /// Of a live run.
     parts: Option<Parts>,
@@ -89,12 +90,12 @@ impl Folder {
         flows: JsonFlows,
         parts: Option<Parts>,
     ) -> Result<Self, Error> {
-        let dataset = Dataset::create(dir, key, options)?;
-        let folder = dataset.directory().clone();
         let access = match parts {
             Some(_) => Access::Private,
             None => Access::Umask,
         };
+        let folder = Directory::named(dir, access)?;
+        let dataset = Dataset::create_in(&folder, key, options)?;
         if parts.is_some() {
             // The older tables are gone. Without its document a folder counts as unfinished, whatever happens to this run.
             folder.remove(DOCUMENT)?;
@@ -103,6 +104,7 @@ impl Folder {
         let (json, document) = folder.begin(DOCUMENT, access)?;
         let (html, page) = folder.begin(PAGE, access)?;
         Ok(Self {
+            folder,
             dataset,
             parts,
             parallel: options.parallel,
@@ -207,7 +209,7 @@ impl Sink for Folder {
         self.page.sync()?;
         // Everything is written; renames are left. A folder without its document counts as unfinished: no reader takes tables of two runs
         // for one, if this one is killed in between.
-        self.dataset.directory().remove(DOCUMENT)?;
+        self.folder.remove(DOCUMENT)?;
         self.dataset.publish()?;
         self.document.publish()?;
         Ok(self.page.publish()?)

@@ -41,11 +41,14 @@ mod decode;
 mod error;
 mod feed;
 #[cfg(feature = "parquet")]
+pub mod fleet;
+#[cfg(feature = "parquet")]
 pub mod folder;
 mod inputs;
 mod link_addresses;
 #[cfg(feature = "live")]
 mod live;
+mod manifest;
 mod names;
 mod pace;
 mod paced;
@@ -69,6 +72,7 @@ pub use feed::{Feed, Next, Source, Work};
 pub use inputs::as_live;
 #[cfg(feature = "live")]
 pub use live::LiveFeed;
+pub use manifest::Manifest;
 pub use names::{RunNames, capture_key, input_keys, path_key};
 pub use pace::{Pace, Speed};
 pub use paced::Paced;

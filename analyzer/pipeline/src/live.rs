@@ -7,8 +7,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use roce_capture::Interface;
 use roce_capture::live::{Next as Captured, Notes, Stop, Stream};
+use roce_capture::{Interface, Run};
 use roce_model::{InputSummary, Nanos, Recorded, RunSummary};
 
 use crate::align::Alignment;
@@ -44,7 +44,7 @@ pub struct LiveFeed {
     /// Files that keep the packets.
     files: Vec<PacketFiles>,
     stop: Stop,
-    /// Size of a file at which the run ends.
+    /// Limit of a file's size: the run ends before the frame that would exceed it.
     max_bytes: Option<u64>,
     /// The size that a file had when it ended the run.
     pub full: Option<u64>,
@@ -71,23 +71,23 @@ impl LiveFeed {
         }
     }
 
-    /// The feed that ends when the packets of a file have this many bytes on disk.
+    /// The feed that ends before the packets of a file have more than this many bytes on disk.
     #[must_use]
     pub fn until(self, max_bytes: Option<u64>) -> Self {
         Self { max_bytes, ..self }
     }
 
-    /// Ends the run if a file has its largest size.
-    fn check_size(&mut self) {
-        let Some(most) = self.max_bytes.filter(|_| self.full.is_none()) else {
-            return;
-        };
-        self.full = self
-            .files
-            .iter_mut()
-            .map(PacketFiles::bytes)
-            .find(|bytes| *bytes >= most);
-        if self.full.is_some() {
+    /// Adds frames to the files, and ends the run at the first frame for which one of them has no room.
+    fn write(&mut self, run: &Run) {
+        let (max_bytes, mut full) = (self.max_bytes, None);
+        self.keep(|file| {
+            if file.write(run, max_bytes)? {
+                full = Some(file.bytes());
+            }
+            Ok(())
+        });
+        if full.is_some() {
+            self.full = full;
             self.stop.stop();
         }
     }
@@ -131,8 +131,7 @@ impl Feed for LiveFeed {
             Captured::Run(run) => {
                 // Frames behind the last one that has room are analysed, and not kept.
                 if self.full.is_none() {
-                    self.keep(|file| file.write(&run));
-                    self.check_size();
+                    self.write(&run);
                 }
                 Next::Work(Work {
                     run,

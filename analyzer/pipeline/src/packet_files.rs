@@ -23,6 +23,13 @@ pub enum Rotate {
     After(Nanos),
 }
 
+/// Limit of what an encoder holds back of blocks it has begun to write: zstd's blocks and zlib's window are smaller.
+const ENCODER_BYTES: u64 = 128 << 10;
+/// Limit of what a packet has in a file beside its bytes: the block's head, its options and padding.
+const BLOCK_BYTES: u64 = 256;
+/// Limit of what closes a file: the statistics of one interface and the encoder's last block.
+const END_BYTES: u64 = 256;
+
 /// Period of writing buffered bytes to the disk.
 const FLUSHED_EVERY: Duration = Duration::from_secs(1);
 
@@ -65,8 +72,15 @@ struct Open {
     lost_before: Vec<u64>,
 }
 
-/// A file, and what its name says it is wrapped in.
-enum Compressor {
+/// A file, compressed as its name says.
+struct Compressor {
+    format: Format,
+    /// Bytes written since the compressed output last grew, all of which the encoder may hold. 0: it holds nothing.
+    pending: u64,
+}
+
+/// Compression of a file.
+enum Format {
     Plain(Counted),
     Gzip(GzEncoder<Counted>),
     Zstd(zstd::Encoder<'static, Counted>),
@@ -97,28 +111,34 @@ impl Compressor {
             file: BufWriter::with_capacity(1 << 20, file),
             bytes: 0,
         };
-        Ok(
-            match Path::new(name).extension().and_then(std::ffi::OsStr::to_str) {
-                Some("gz") => Self::Gzip(GzEncoder::new(file, flate2::Compression::fast())),
-                Some("zst") => Self::Zstd(zstd::Encoder::new(file, 1)?),
-                _ => Self::Plain(file),
-            },
-        )
+        let format = match Path::new(name).extension().and_then(std::ffi::OsStr::to_str) {
+            Some("gz") => Format::Gzip(GzEncoder::new(file, flate2::Compression::fast())),
+            Some("zst") => Format::Zstd(zstd::Encoder::new(file, 1)?),
+            _ => Format::Plain(file),
+        };
+        Ok(Self { format, pending: 0 })
     }
 
+    /// Compressed bytes that the file has.
     fn bytes(&self) -> u64 {
-        match self {
-            Self::Plain(file) => file.bytes,
-            Self::Gzip(file) => file.get_ref().bytes,
-            Self::Zstd(file) => file.get_ref().bytes,
+        match &self.format {
+            Format::Plain(file) => file.bytes,
+            Format::Gzip(file) => file.get_ref().bytes,
+            Format::Zstd(file) => file.get_ref().bytes,
         }
     }
 
+    /// Limit of the bytes that the file has once the encoder gives up what it holds.
+    fn bytes_at_most(&self) -> u64 {
+        let held = if self.pending == 0 { 0 } else { ENCODER_BYTES };
+        self.bytes() + self.pending + held
+    }
+
     fn finish(self) -> io::Result<()> {
-        match self {
-            Self::Plain(file) => file,
-            Self::Gzip(file) => file.finish()?,
-            Self::Zstd(file) => file.finish()?,
+        match self.format {
+            Format::Plain(file) => file,
+            Format::Gzip(file) => file.finish()?,
+            Format::Zstd(file) => file.finish()?,
         }
         .flush()
     }
@@ -126,19 +146,28 @@ impl Compressor {
 
 impl Write for Compressor {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Self::Plain(file) => file.write(bytes),
-            Self::Gzip(file) => file.write(bytes),
-            Self::Zstd(file) => file.write(bytes),
+        let before = self.bytes();
+        let written = match &mut self.format {
+            Format::Plain(file) => return file.write(bytes),
+            Format::Gzip(file) => file.write(bytes),
+            Format::Zstd(file) => file.write(bytes),
+        }?;
+        if self.bytes() == before {
+            self.pending += written as u64;
+        } else {
+            self.pending = written as u64;
         }
+        Ok(written)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        match self {
-            Self::Plain(file) => file.flush(),
-            Self::Gzip(file) => file.flush(),
-            Self::Zstd(file) => file.flush(),
-        }
+        match &mut self.format {
+            Format::Plain(file) => file.flush(),
+            Format::Gzip(file) => file.flush(),
+            Format::Zstd(file) => file.flush(),
+        }?;
+        self.pending = 0;
+        Ok(())
     }
 }
 
@@ -162,11 +191,12 @@ impl PacketFiles {
         })
     }
 
-    /// Adds frames and losses.
+    /// Adds frames and losses, up to the first frame with which the files could have more than `max_bytes`.
+    /// `true`: there was such a frame. Notes of a recording may exceed the limit by their own size.
     ///
     /// # Errors
     /// When they cannot be written.
-    pub fn write(&mut self, run: &Run) -> Result<(), Error> {
+    pub fn write(&mut self, run: &Run, max_bytes: Option<u64>) -> Result<bool, Error> {
         if self.is_full() {
             self.number += 1;
             let next = begin(&self.about, &self.interfaces, &self.lost, self.number)?;
@@ -174,9 +204,11 @@ impl PacketFiles {
             self.closed_bytes += ended.writer.output().bytes();
             end(ended, &self.interfaces, &self.lost, self.last)?;
         }
-        self.add(run)
+        let full = self
+            .add(run, max_bytes.unwrap_or(u64::MAX))
             .map_err(|error| cannot_write(&self.file.place, error))?;
-        self.flush()
+        self.flush()?;
+        Ok(full)
     }
 
     /// Bytes that all files have on disk.
@@ -192,7 +224,20 @@ impl PacketFiles {
         }
     }
 
-    fn add(&mut self, run: &Run) -> io::Result<()> {
+    /// The open file has room for a packet of `length` bytes, and for its end, within `max_bytes` of all files.
+    fn has_room(&mut self, length: usize, max_bytes: u64) -> io::Result<bool> {
+        let more =
+            self.closed_bytes + length as u64 + BLOCK_BYTES + END_BYTES * (1 + self.interfaces.len() as u64);
+        let file = self.file.writer.output();
+        if more + file.bytes_at_most() <= max_bytes {
+            return Ok(true);
+        }
+        // The limit is near: the exact size decides.
+        file.flush()?;
+        Ok(more + file.bytes_at_most() <= max_bytes)
+    }
+
+    fn add(&mut self, run: &Run, max_bytes: u64) -> io::Result<bool> {
         let mut losses = run.lost().iter().peekable();
         // The files of -w are packets alone.
         let notes = if self.about.recorded.is_some() {
@@ -202,6 +247,9 @@ impl PacketFiles {
         };
         let mut notes = notes.iter().peekable();
         for (at, frame) in run.range.clone().zip(run.frames()) {
+            if !self.has_room(run.batch.bytes(frame).len(), max_bytes)? {
+                return Ok(true);
+            }
             while let Some(note) = notes.next_if(|note| note.before as usize <= at) {
                 self.file.writer.block(note.kind, run.batch.note(note))?;
             }
@@ -232,7 +280,7 @@ impl PacketFiles {
         for lost in losses {
             self.lose(lost);
         }
-        Ok(())
+        Ok(false)
     }
 
     fn lose(&mut self, lost: &roce_capture::Lost) -> u64 {
@@ -339,7 +387,78 @@ fn cannot_write(place: &Place, error: io::Error) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use roce_capture::{Batch, Direction, Frame};
+    use roce_wire::LinkType;
+
     use super::*;
+
+    /// 8,000 frames of 400 bytes in one run: `noise` of their bytes is what no encoder makes smaller, the rest is zero.
+    fn frames(noise: usize) -> Run {
+        let mut state = 1_u64;
+        let data: Vec<u8> = (0..8_000 * 400)
+            .map(|at| {
+                // Constants of Knuth's MMIX generator.
+                state = state
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1_442_695_040_888_963_407);
+                if at % 400 < noise { (state >> 56) as u8 } else { 0 }
+            })
+            .collect();
+        let frames = (0..8_000)
+            .map(|number| Frame {
+                time: Nanos(u64::from(number)),
+                offset: number * 400,
+                captured: 400,
+                original: 400,
+                interface: 0,
+                fcs_bytes: 0,
+                direction: Direction::Unknown,
+            })
+            .collect();
+        Run {
+            input: 0,
+            batch: Arc::new(Batch::new(data.into(), frames, Vec::new())),
+            range: 0..8_000,
+        }
+    }
+
+    #[test]
+    fn no_file_exceeds_its_limit_however_many_frames_come_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let interface = Interface {
+            link: LinkType::ETHERNET,
+            name: None,
+            description: None,
+            snaplen: 400,
+            fcs_bytes: 0,
+            quantum_ns: 1,
+            dropped: None,
+        };
+        // A file ends early by less than one packet, which has 400 bytes, and by the room kept for its blocks: BLOCK_BYTES, and END_BYTES twice.
+        let early = 400 + BLOCK_BYTES + 2 * END_BYTES;
+        for name in ["a.pcapng", "a.pcapng.gz", "a.pcapng.zst"] {
+            for (noise, limit) in [(400, 20_000), (400, 900_000), (40, 150_000), (0, 9_000)] {
+                let path = folder.path().join(name);
+                let about = About {
+                    place: Place::named(&path).unwrap(),
+                    overwrite: true,
+                    rotate: None,
+                    comment: String::new(),
+                    recorded: None,
+                };
+                let mut files = PacketFiles::create(about, std::slice::from_ref(&interface)).unwrap();
+                assert!(files.write(&frames(noise), Some(limit)).unwrap());
+                files.finish().unwrap();
+                let bytes = std::fs::metadata(&path).unwrap().len();
+                assert!(
+                    (limit - early..=limit).contains(&bytes),
+                    "{name}, {noise} bytes of noise: {bytes} bytes, and {limit} are the limit"
+                );
+            }
+        }
+    }
 
     #[test]
     fn files_that_follow_each_other_are_numbered_before_their_endings() {

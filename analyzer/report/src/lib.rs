@@ -7,6 +7,7 @@
 
 pub mod compare;
 pub mod devices;
+pub mod ends;
 mod error;
 #[cfg(test)]
 mod fixture;

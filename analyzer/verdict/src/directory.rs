@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 
-use roce_model::{Address, FlowId, FlowRow, Groups, Qpn, TapId};
+use roce_model::{Address, FlowId, FlowRow, Groups, Qpn, RankEnd, TapId};
 
 type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 
@@ -58,6 +58,8 @@ pub(super) struct Directory {
     flows: Map<(TapId, FlowId), u32>,
     parties: Vec<(TapId, FlowId, Party)>,
     hosts: Map<u64, Address>,
+    /// Ranks of the flows that a log names.
+    ranks: Map<(TapId, FlowId), RankEnd>,
     /// Pairs of hosts between which packets of some flow overtake each other, or come twice.
     disturbed: HashSet<(TapId, Address, Address), foldhash::fast::RandomState>,
 }
@@ -74,6 +76,9 @@ impl Directory {
         let key = (row.tap, row.flow_id);
         if self.flows.len() >= MAX_FLOWS && !self.flows.contains_key(&key) {
             return;
+        }
+        if let Some(ranks) = row.ranks() {
+            self.ranks.insert(key, ranks);
         }
         let next = u32::try_from(self.parties.len()).unwrap_or(u32::MAX);
         let place = *self.flows.entry(key).or_insert(next);
@@ -140,10 +145,16 @@ impl Directory {
 
     /// A flow for people: its ends when they are known, else its id.
     pub(super) fn name(&self, tap: TapId, flow: FlowId) -> String {
+        let ranks = in_brackets(self.ranks(tap, flow));
         match self.party(tap, flow) {
-            Some(party) => party.to_string(),
-            None => format!("flow {flow}"),
+            Some(party) => format!("{party}{ranks}"),
+            None => format!("flow {flow}{ranks}"),
         }
+    }
+
+    /// The ranks of a flow's sender and receiver.
+    pub(super) fn ranks(&self, tap: TapId, flow: FlowId) -> Option<&RankEnd> {
+        self.ranks.get(&(tap, flow))
     }
 
     /// All flows.
@@ -161,9 +172,15 @@ impl fmt::Display for Party {
 /// The name of a row's flow.
 pub(super) fn name_of(row: &FlowRow) -> String {
     format!(
-        "{} > {} QP {}",
+        "{} > {} QP {}{}",
         row.source,
         row.destination,
-        Qpn::new(row.destination_qpn)
+        Qpn::new(row.destination_qpn),
+        in_brackets(row.ranks().as_ref())
     )
+}
+
+/// Ranks behind the name of a flow: ` [rank 3 > rank 11, channel 2]`.
+fn in_brackets(ranks: Option<&RankEnd>) -> String {
+    ranks.map(|ranks| format!(" [{ranks}]")).unwrap_or_default()
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use roce_model::{Filter, Nanos, Wiring};
+use roce_model::{Filter, JobLog, Nanos, Wiring};
 
 use crate::steps::LoggedStep;
 use crate::thresholds::Thresholds;
@@ -22,6 +22,8 @@ pub struct Settings {
     pub shown: Option<Filter>,
     /// Cables, switches and the ports of addresses, as far as somebody named them.
     pub wiring: Arc<Wiring>,
+    /// The job's own log, as far as somebody gave it.
+    pub job: Arc<JobLog>,
     /// Snapshots have the steps of training jobs. They are searched for in the traffic each time.
     pub steps_in_snapshots: bool,
 }
@@ -35,6 +37,7 @@ impl Default for Settings {
             thresholds: Thresholds::default(),
             shown: None,
             wiring: Arc::default(),
+            job: Arc::default(),
             steps_in_snapshots: false,
         }
     }

@@ -1,5 +1,7 @@
 //! A run over captures: from arguments to results.
 
+mod fleet;
+
 use std::io::BufWriter;
 use std::process::ExitCode;
 
@@ -10,11 +12,11 @@ use roce_report::{HtmlReport, JsonReport, TraceForm};
 
 use crate::command::joined::joined;
 use crate::command::player::Player;
-use crate::options::arguments::{Analyse, Format};
+use crate::options::arguments::{Analyse, Format, Layout};
 use crate::options::duration::Moment;
 use crate::options::settings::RunSettings;
 use crate::output::common::Common;
-use crate::output::dataset::{dataset, written};
+use crate::output::dataset::{dataset, fleet_run, written};
 use crate::output::exit_code::exit_code;
 use crate::output::messages::{self, sink_error};
 use crate::output::progress::Progress;
@@ -84,15 +86,56 @@ pub(crate) fn replay(
 fn analyse(
     arguments: &Analyse,
     live: Option<&Recorded>,
-    mut beside: Option<&mut dyn Sink>,
+    beside: Option<&mut dyn Sink>,
     player: Option<&Player>,
     begun: RunStart,
     known: Known<'_>,
 ) -> anyhow::Result<ExitCode> {
-    let settings = RunSettings::from_captures(
+    let is_fleet = arguments.layout == Layout::Fleet;
+    if is_fleet {
+        fleet::check(arguments)?;
+    }
+    // The runs of a fleet have bins of one width, whatever the lengths of their captures.
+    let fits_bin = !is_fleet && live.is_none() && player.is_none_or(|player| player.has_span);
+    let settings = RunSettings::from_captures(arguments, fits_bin)?;
+    let key = arguments.names.key_of_captures(
+        &arguments.captures,
+        arguments.capture.as_deref(),
+        live.map(|recorded| recorded.input.as_str()),
+        &settings.echo,
+        begun.time(),
+    );
+    let ended = analyse_as(
         arguments,
-        live.is_none() && player.is_none_or(|player| player.has_span),
-    )?;
+        live,
+        beside,
+        player,
+        begun,
+        known,
+        settings,
+        key.clone(),
+    );
+    if is_fleet && let Err(error) = &ended {
+        fleet::line(&key, error)?;
+    }
+    ended
+}
+
+/// Analyses captures as the run `key`.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "the one function in which a run's parts come together"
+)]
+fn analyse_as(
+    arguments: &Analyse,
+    live: Option<&Recorded>,
+    mut beside: Option<&mut dyn Sink>,
+    player: Option<&Player>,
+    begun: RunStart,
+    known: Known<'_>,
+    settings: RunSettings,
+    key: RunKey,
+) -> anyhow::Result<ExitCode> {
     let threads = settings.threads;
 
     let mut captures = Captures::open_known(
@@ -106,19 +149,19 @@ fn analyse(
         messages::error(error);
     }
     if captures.is_empty() {
+        if arguments.layout == Layout::Fleet {
+            return fleet::unreadable(arguments, key, &captures, begun, settings.echo);
+        }
         bail!("none of the captures could be read");
     }
     let range = time_range(arguments, &mut captures)?;
     let others = other_samples(arguments)?;
 
-    let key = arguments.names.key_of_captures(
-        &arguments.captures,
-        arguments.capture.as_deref(),
-        live.map(|recorded| recorded.input.as_str()),
-        &settings.echo,
-        begun.time(),
-    );
-    let mut sinks = sinks(arguments, &key, &settings, player)?;
+    let first = match arguments.layout {
+        Layout::Fleet => captures.first_time(),
+        Layout::Run => None,
+    };
+    let mut sinks = sinks(arguments, &key, &settings, player, first)?;
     for sink in &mut sinks {
         sink.begin(settings.bin).map_err(sink_error)?;
     }
@@ -177,7 +220,8 @@ fn analyse(
     if let Some(sink) = beside {
         sink.finish(&summary).map_err(sink_error)?;
     }
-    if let Some(dir) = arguments.output.as_deref().filter(|_| !arguments.shape.quiet) {
+    let is_noted = !arguments.shape.quiet && arguments.layout == Layout::Run;
+    if let Some(dir) = arguments.output.as_deref().filter(|_| is_noted) {
         messages::wrote(&written(dir));
     }
     Ok(exit_code(is_whole, &summary, &settings.fail_on))
@@ -252,8 +296,17 @@ fn sinks(
     key: &RunKey,
     settings: &RunSettings,
     player: Option<&Player>,
+    first: Option<Nanos>,
 ) -> anyhow::Result<Vec<Box<dyn Sink>>> {
     let mut sinks: Vec<Box<dyn Sink>> = Vec::new();
+    if let (Layout::Fleet, Some(dir)) = (arguments.layout, &arguments.output) {
+        if arguments.captures.len() > 1 {
+            sinks.push(Box::new(Common::default()));
+        }
+        // The manifest line of this sink says that all is done.
+        sinks.push(fleet_run(dir, key, first, settings.threads > 1)?);
+        return Ok(sinks);
+    }
     // The dataset comes first: it is complete whether or not anybody reads standard output to its end.
     if let Some(dir) = &arguments.output {
         let flows = settings.json_flows;

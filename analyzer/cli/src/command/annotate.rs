@@ -12,7 +12,7 @@ use roce_model::{Filter, Sink};
 use roce_pipeline::{Captures, Known, Selection};
 
 use crate::command::analyse;
-use crate::options::arguments::{Analyse, Format, Shape};
+use crate::options::arguments::{Analyse, Format, Layout, Shape};
 use crate::options::duration::Moment;
 use crate::options::names::Names;
 use crate::options::settings::RunSettings;
@@ -127,7 +127,10 @@ pub(crate) fn annotate(arguments: &Annotate) -> anyhow::Result<ExitCode> {
         no_align: arguments.no_align,
         max_input: None,
         samples: Vec::new(),
+        nccl_log: Vec::new(),
+        explain_error: None,
         fabric: None,
+        layout: Layout::Run,
         capture: None,
         names: Names::default(),
         hash: false,

@@ -19,7 +19,7 @@ use roce_report::compare::{Comparison, html, json};
 use roce_report::terminal::comparison;
 
 use crate::command::analyse::run_beside;
-use crate::options::arguments::{Analyse, Format as Printed, Shape, parse_bin, parse_threads};
+use crate::options::arguments::{Analyse, Format as Printed, Layout, Shape, parse_bin, parse_threads};
 use crate::options::dscp::DscpMap;
 use crate::options::names::Names;
 use crate::options::rate::Rate;
@@ -227,10 +227,13 @@ fn analysed(path: &Path, bin: Option<Nanos>, arguments: &Compare) -> anyhow::Res
         to: None,
         no_align: false,
         max_input: None,
+        layout: Layout::Run,
         capture: None,
         names: Names::default(),
         fabric: None,
         samples: Vec::new(),
+        nccl_log: Vec::new(),
+        explain_error: None,
         hash: false,
     };
     let mut side = Collected::default();

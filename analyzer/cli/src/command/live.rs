@@ -32,7 +32,7 @@ use roce_report::{HtmlReport, JsonReport, LiveReport, TraceForm};
 
 use crate::command::confinement::Confinement;
 use crate::command::watch::{Looks, Signals, WAITING_TICKS, Watch};
-use crate::options::arguments::{Analyse, Format, Shape};
+use crate::options::arguments::{Analyse, Format, Layout, Shape};
 use crate::options::config::with_configuration;
 use crate::options::duration::parse_duration;
 use crate::options::names::Names;
@@ -173,6 +173,9 @@ fn settings(arguments: &Live) -> anyhow::Result<RunSettings> {
         max_input: None,
         fabric: arguments.fabric.fabric.clone(),
         samples: Vec::new(),
+        layout: Layout::Run,
+        nccl_log: Vec::new(),
+        explain_error: None,
         capture: None,
         names: Names::default(),
         hash: false,

@@ -35,6 +35,16 @@ pub(crate) enum Format {
     None,
 }
 
+/// The layout of a dataset.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
+pub(crate) enum Layout {
+    /// One run: a folder for each table
+    #[default]
+    Run,
+    /// Many runs of many hosts
+    Fleet,
+}
+
 /// The format of standard output of a command that writes no page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum DocumentFormat {
@@ -60,6 +70,14 @@ pub(crate) struct Analyse {
     /// Write the results to DIR, too: a Parquet dataset, run.json and report.html
     #[arg(short, long, value_name = "DIR", help_heading = RESULTS)]
     pub(crate) output: Option<PathBuf>,
+
+    /// Layout of the dataset in DIR
+    ///
+    /// With "fleet" the run becomes a part of a dataset of many runs: `TABLE/date=YYYY-MM-DD/host=NAME/RUN_ID.parquet`, the date that of
+    /// the first frame in UTC. Results of the same run are replaced. Standard output is one line of JSON, the manifest of the run.
+    /// There are no run.json and no page, and a bin is 1ms wide unless --bin gives another width.
+    #[arg(long, value_enum, default_value = "run", requires = "output", help_heading = RESULTS)]
+    pub(crate) layout: Layout,
 
     /// Replace the dataset in DIR
     #[arg(long, requires = "output", help_heading = RESULTS)]
@@ -113,6 +131,18 @@ pub(crate) struct Analyse {
     /// They become rows of the table `samples` and tracks of the report. A capture that lies in the folder gives them its clock.
     #[arg(long, value_name = "DIR|FILE", help_heading = NETWORK)]
     pub(crate) samples: Vec<PathBuf>,
+
+    /// Log of NCCL or RCCL of the captured job: flows get the ranks behind their queue pairs (can be repeated)
+    ///
+    /// Set NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=INIT,NET,GRAPH for the job. Findings, tables and the page then speak of ranks, too.
+    #[arg(long, value_name = "FILE", help_heading = TRAINING)]
+    pub(crate) nccl_log: Vec<PathBuf>,
+
+    /// Explain a completion error of NCCL's log: what the packets show of that queue pair's end
+    ///
+    /// LINE has "Got completion", as any version prints it, in quotes. With --nccl-log the queue pair and rank are found where the line lacks them.
+    #[arg(long, value_name = "LINE", conflicts_with_all = ["output", "explain"], help_heading = TRAINING)]
+    pub(crate) explain_error: Option<String>,
 
     /// Key of the capture, for the column `capture` of all tables [default: its path relative to what was given]
     #[arg(long, value_name = "KEY", value_parser = parse_key, help_heading = RESULTS)]

@@ -117,7 +117,7 @@ fn this_machine() -> String {
 }
 
 /// A machine's name as `--host` takes it. A kernel whose name was never set calls itself "(none)".
-fn plain_name(name: &str) -> String {
+pub(crate) fn plain_name(name: &str) -> String {
     let name = name.trim();
     let name = name.trim_start_matches(|char: char| !char.is_ascii_alphanumeric());
     let allowed = |char: char| char.is_ascii_alphanumeric() || "._:-".contains(char);
@@ -136,7 +136,7 @@ fn plain_name(name: &str) -> String {
 const MAX_NAME: usize = 128;
 
 /// A name that is also a part of paths: letters, digits, `.`, `_`, `:` and `-`, the first a letter or a digit.
-fn parse_name(text: &str) -> Result<String, String> {
+pub(crate) fn parse_name(text: &str) -> Result<String, String> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._:-".contains(&byte);
     let begins = text
         .bytes()

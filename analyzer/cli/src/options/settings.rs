@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::anyhow;
 use roce_flow::Options;
-use roce_model::{Filter, Nanos, Wiring};
+use roce_model::{Filter, JobLog, Nanos, Wiring};
 use roce_pipeline::{Plan, path_key, span};
 use roce_report::JsonFlows;
 use roce_verdict::{LoggedStep, ThresholdValue, Thresholds};
@@ -18,6 +18,7 @@ use crate::options::dscp::DscpMap;
 use crate::options::duration::Moment;
 use crate::options::fabric;
 use crate::options::fail_on::FailOn;
+use crate::options::nccl;
 use crate::options::processes::ProcessOptions;
 use crate::options::rate::Rate;
 use crate::options::training::{self, Logged, Pattern};
@@ -51,6 +52,8 @@ pub(crate) struct RunSettings {
     pub(crate) top: usize,
     /// Cables and addresses of the inventory.
     pub(crate) wiring: Arc<Wiring>,
+    /// The job's own log.
+    pub(crate) job: Arc<JobLog>,
     /// Everything on the screen, however long it gets.
     pub(crate) full: bool,
     /// Text of the configuration file, if there is one.
@@ -84,6 +87,7 @@ impl RunSettings {
             Some(path) => Arc::new(fabric::read(path)?.wiring()),
             None => Arc::default(),
         };
+        let job = Arc::new(nccl::read_job(&arguments.nccl_log, shape.quiet)?);
         let mut settings = Self {
             bin: shape.bin.unwrap_or(span::WIDEST),
             is_bin_free: shape.bin.is_none(),
@@ -102,6 +106,7 @@ impl RunSettings {
             thresholds,
             top: shape.top.unwrap_or(10),
             wiring,
+            job,
             full: shape.full,
             config_text: has_file.then_some(config.text),
             echo: Vec::new(),
@@ -136,6 +141,7 @@ impl RunSettings {
         plan.settings.thresholds = self.thresholds.clone();
         plan.settings.shown.clone_from(&self.flow);
         plan.settings.wiring = Arc::clone(&self.wiring);
+        plan.settings.job = Arc::clone(&self.job);
         plan.filter.clone_from(&self.only_flow);
         plan.processes = self.processes.processes();
         plan.lags.clone_from(&self.lag);
@@ -199,6 +205,8 @@ impl RunSettings {
             pattern.map(|pattern| pattern.as_str().to_owned()),
         );
         add("fabric", arguments.fabric.as_deref().map(path_key));
+        let logs: Vec<String> = arguments.nccl_log.iter().map(|path| path_key(path)).collect();
+        add("nccl_log", (!logs.is_empty()).then(|| logs.join(",")));
         add("config", arguments.shape.config.as_deref().map(path_key));
         for threshold in Thresholds::ALL {
             let value = threshold.get(&self.thresholds);

@@ -1,12 +1,18 @@
 //! The sink that writes the folder of `-o`.
 
 use std::path::Path;
+use std::sync::Arc;
 #[cfg(feature = "live")]
 use std::time::Duration;
 
-use roce_model::{RunKey, Sink};
+use roce_files::Access;
+use roce_model::{Nanos, RunKey, RunSummary, Sink};
+use roce_parquet::{FolderStorage, Storage};
+use roce_pipeline::fleet::FleetRun;
 use roce_pipeline::folder::{DOCUMENT, Folder, PAGE};
 use roce_report::JsonFlows;
+
+use crate::output::messages::sink_error;
 
 /// Begins the results in `dir`.
 pub(crate) fn dataset(
@@ -17,6 +23,27 @@ pub(crate) fn dataset(
     flows: JsonFlows,
 ) -> anyhow::Result<Box<dyn Sink>> {
     Ok(Box::new(Folder::create(dir, key, overwrite, parallel, flows)?))
+}
+
+/// The place of a dataset of many runs.
+pub(crate) fn storage(place: &Path) -> anyhow::Result<Arc<dyn Storage>> {
+    Ok(Arc::new(FolderStorage::open(place, Access::Umask)?))
+}
+
+/// Begins the rows of a run in the dataset of many at `place`. The time of its first frame is `first`; the manifest line goes to standard output.
+pub(crate) fn fleet_run(
+    place: &Path,
+    key: &RunKey,
+    first: Option<Nanos>,
+    parallel: bool,
+) -> anyhow::Result<Box<dyn Sink>> {
+    let run = FleetRun::create(&storage(place)?, key, first, parallel, std::io::stdout())?;
+    Ok(Box::new(run))
+}
+
+/// Writes a run whose captures cannot be read to the dataset of many at `place`, and its manifest line to standard output.
+pub(crate) fn failed_run(place: &Path, run: &RunSummary) -> anyhow::Result<()> {
+    FleetRun::write_failed(&storage(place)?, run, std::io::stdout()).map_err(sink_error)
 }
 
 /// Starts the results of a live run in `dir`: a part is closed at the first interval after `parts`.

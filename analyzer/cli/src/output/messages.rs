@@ -74,7 +74,6 @@ pub(crate) fn wrote(paths: &str) {
 }
 
 /// Something to know of a run, on standard error.
-#[cfg(feature = "probe")]
 pub(crate) fn note(input: &str, text: &str) {
     let style = anstyle::Style::new().bold();
     aside(&format!(

@@ -32,9 +32,9 @@ const GROUPS: &[Group] = &[
                 "the HTML page of such results, of several hosts too",
             ),
             (
-                &["compare", "annotate"],
-                "compare, annotate",
-                "differences of two runs; comments for Wireshark",
+                &["query", "compare", "annotate"],
+                "query, compare",
+                "SQL over results; two runs (annotate: for Wireshark)",
             ),
             (
                 &["replay"],

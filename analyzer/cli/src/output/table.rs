@@ -7,6 +7,11 @@ use roce_model::text::clean;
 
 /// Rows with columns of equal width; those in `right` have numbers.
 pub(crate) fn laid(rows: &[Vec<String>], right: &Range<usize>) -> String {
+    laid_by(rows, |column| right.contains(&column))
+}
+
+/// Rows with columns of equal width; those for which `is_right` is true have numbers.
+pub(crate) fn laid_by(rows: &[Vec<String>], is_right: impl Fn(usize) -> bool) -> String {
     let rows: Vec<Vec<String>> = rows
         .iter()
         .map(|row| row.iter().map(|cell| clean(cell).into_owned()).collect())
@@ -21,7 +26,7 @@ pub(crate) fn laid(rows: &[Vec<String>], right: &Range<usize>) -> String {
     for row in &rows {
         let mut line = String::new();
         for (place, (cell, width)) in row.iter().zip(&widths).enumerate() {
-            let _ = if right.contains(&place) {
+            let _ = if is_right(place) {
                 write!(line, " {cell:>width$} ")
             } else {
                 write!(line, " {cell:width$} ")

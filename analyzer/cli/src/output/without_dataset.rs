@@ -5,10 +5,18 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::bail;
-use roce_model::{RunKey, Sink};
+use roce_model::{Nanos, RunKey, RunSummary, Sink};
 use roce_report::JsonFlows;
 
 pub(crate) fn dataset(_: &Path, _: &RunKey, _: bool, _: bool, _: JsonFlows) -> anyhow::Result<Box<dyn Sink>> {
+    bail!("this build cannot write datasets\nhint: build it with the feature `parquet`")
+}
+
+pub(crate) fn fleet_run(_: &Path, _: &RunKey, _: Option<Nanos>, _: bool) -> anyhow::Result<Box<dyn Sink>> {
+    bail!("this build cannot write datasets\nhint: build it with the feature `parquet`")
+}
+
+pub(crate) fn failed_run(_: &Path, _: &RunSummary) -> anyhow::Result<()> {
     bail!("this build cannot write datasets\nhint: build it with the feature `parquet`")
 }
 

@@ -1,6 +1,6 @@
 //! What is measured, in the same units whatever a tool prints: rates in bit/s, times in microseconds.
 
-use std::collections::{BTreeMap, BTreeSet};
+use crate::nccl::Log;
 
 /// Measurements and remarks that are kept of a text: the longest sweep of nccl-tests has fewer than 100 sizes.
 const MAX_KEPT: usize = 10_000;
@@ -21,7 +21,7 @@ pub struct Results {
     /// What is wrong, or to be known.
     pub remarks: Vec<Remark>,
     /// What NCCL's log says, where there is one.
-    pub log: Option<NcclLog>,
+    pub log: Option<Log>,
     /// Measurements, remarks and edges beyond what is kept.
     pub left_out: u64,
 }
@@ -191,49 +191,5 @@ pub fn bus_factor(operation: &str, ranks: u32) -> Option<f64> {
         "all_gather" | "reduce_scatter" | "alltoall" | "gather" | "scatter" => Some((ranks - 1.0) / ranks),
         "broadcast" | "reduce" | "sendrecv" => Some(1.0),
         _ => None,
-    }
-}
-
-/// What NCCL's log says.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct NcclLog {
-    /// Environment variables that NCCL took, by name.
-    pub settings: BTreeMap<String, String>,
-    /// The networks that ranks use, such as `IB` or `Socket`.
-    pub networks: BTreeSet<String>,
-    /// Devices in NCCL's order: name, port and link layer, such as `mlx5_6:1/RoCE`.
-    pub devices: Vec<String>,
-    /// The interfaces of out-of-band connections.
-    pub out_of_band: BTreeSet<String>,
-    /// Writes may pass each other on PCIe.
-    pub is_relaxed: bool,
-    /// Connections between ranks: each once, with its channels.
-    pub edges: BTreeMap<Edge, u64>,
-    /// The PCI address of each rank's GPU.
-    pub ranks: BTreeMap<u32, String>,
-    /// Ranks of the largest communicator.
-    pub world: Option<u32>,
-}
-
-/// A connection between two ranks.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Edge {
-    /// The rank that sends.
-    pub from: u32,
-    /// The rank that receives.
-    pub to: u32,
-    /// The transport, such as `NET/IB/0/GDRDMA`, `P2P/CUMEM` or `SHM/direct`.
-    pub transport: String,
-}
-
-impl Edge {
-    /// True if it leaves the host.
-    pub fn is_network(&self) -> bool {
-        self.transport.starts_with("NET/")
-    }
-
-    /// True if the adapter reads the GPU's memory directly.
-    pub fn is_direct(&self) -> bool {
-        self.transport.ends_with("/GDRDMA")
     }
 }

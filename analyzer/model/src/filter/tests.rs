@@ -49,6 +49,8 @@ fn each_test_both_ways() {
         // As results print flows, and as the documents' columns are named.
         "10.0.0.1 > 10.0.0.2 QP 0x11",
         "10.0.0.1>10.0.0.2 QP 17",
+        "10.0.0.1 > 10.0.0.2 QP 0x11 [rank 3 > rank 11, channel 2]",
+        "10.0.0.1 > 10.0.0.2 QP 0x11 [to rank 11] and dscp 26",
         "10.0.0.2 QPN 0x11",
         "source 10.0.0.1 and destination_qpn 0x11",
         "qp 0x11",

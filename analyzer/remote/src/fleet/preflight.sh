@@ -22,7 +22,7 @@ file_rights() { case $(getcap "$1" 2> /dev/null) in *cap_net_raw*) echo 1 ;; *) 
 for program in "$own" roce-analyze "$base/bin/$pushed"; do
   [ -n "$program" ] || continue
   path=$(command -v "$program" 2> /dev/null) && [ -f "$path" ] || continue
-  version=$("$path" --version 2> /dev/null < /dev/null) || continue
+  version=$("$path" -V 2> /dev/null < /dev/null) || continue
   able=0
   case $("$path" live --help 2> /dev/null < /dev/null) in *--until-stdin-closes*) able=1 ;; esac
   say program "$able $(file_rights "$path") ${version##* } $path"

@@ -7,7 +7,7 @@ cat > "$base/bin/.$pushed.$$" && chmod 700 "$base/bin/.$pushed.$$"
 if [ "$(size_of "$base/bin/.$pushed.$$")" != "$bytes" ]; then
   rm -f "$base/bin/.$pushed.$$"
   say problem "the program did not arrive whole: the disk may be full"
-elif version=$("$base/bin/.$pushed.$$" --version 2>&1 < /dev/null); then
+elif version=$("$base/bin/.$pushed.$$" -V 2>&1 < /dev/null); then
   mv "$base/bin/.$pushed.$$" "$base/bin/$pushed"
   say version "${version##* }"
 else

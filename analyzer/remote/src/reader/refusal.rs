@@ -1,36 +1,11 @@
 //! Texts by which devices refuse a command.
 
-use roce_fabric::device::Reason;
+use roce_fabric::refusal_in;
 
 use super::answer::Unanswered;
 
 /// Longer texts are answers.
 const MAX_REFUSAL_BYTES: usize = 4 << 10;
-
-/// Beginnings of lines by which a CLI says that it does not know a command, in lower case: NX-OS ("% Invalid command at '^' marker.",
-/// "Syntax error while parsing", "% Incomplete command"), EOS ("% Invalid input", "% Ambiguous command"), click, which SONiC's CLI is made
-/// with ("Error: No such command"), ESXi ("Error: Unknown command or namespace"), and shells.
-const UNKNOWN: [&str; 10] = [
-    "% invalid",
-    "% incomplete command",
-    "% ambiguous command",
-    "%invalid",
-    "syntax error while parsing",
-    "invalid command",
-    "error: no such command",
-    "error: unknown command or namespace",
-    "error: got unexpected extra argument",
-    "cmd exec error",
-];
-/// Parts of lines by which a device says that the account may not do this, in lower case.
-const FORBIDDEN: [&str; 6] = [
-    "permission denied",
-    "% authorization denied",
-    "not authorized",
-    "a password is required",
-    "privileges are required",
-    "operation not permitted",
-];
 
 /// The reason of a text that refuses a command; `None`: it is an answer.
 pub(crate) fn refusal(text: &str) -> Option<Unanswered> {
@@ -43,14 +18,7 @@ pub(crate) fn refusal(text: &str) -> Option<Unanswered> {
         return None;
     }
     text.lines().map(str::trim).find_map(|line| {
-        let lower = line.to_lowercase();
-        let reason = if UNKNOWN.iter().any(|begin| lower.starts_with(begin)) {
-            Reason::Unsupported
-        } else if FORBIDDEN.iter().any(|part| lower.contains(part)) {
-            Reason::Permission
-        } else {
-            return None;
-        };
+        let reason = refusal_in(line)?;
         Some(Unanswered {
             answer: Some(text.to_owned()),
             ..Unanswered::new(reason, line)
@@ -60,6 +28,8 @@ pub(crate) fn refusal(text: &str) -> Option<Unanswered> {
 
 #[cfg(test)]
 mod tests {
+    use roce_fabric::device::Reason;
+
     use super::*;
 
     #[test]

@@ -240,5 +240,13 @@ function flowSum(flow, name) {
 function flowName(flow) {
   if (!flow) return "";
   const qpn = flowValue(flow, "destination_qpn");
-  return `${flowValue(flow, "source")} > ${flowValue(flow, "destination")} QP 0x${qpn.toString(16)}`;
+  return `${flowValue(flow, "source")} > ${flowValue(flow, "destination")} QP 0x${qpn.toString(16)}${ranksOf(flow)}`;
+}
+
+/** Ranks of sender and receiver behind a flow's name, where a job's log names them. */
+function ranksOf(flow) {
+  const [rank, peer, channel] = ["rank", "peer_rank", "channel"].map((name) => flowValue(flow, name));
+  if (rank == null && peer == null) return "";
+  const ends = rank == null ? `to rank ${peer}` : peer == null ? `from rank ${rank}` : `rank ${rank} > rank ${peer}`;
+  return ` [${ends}${channel == null ? "" : `, channel ${channel}`}]`;
 }

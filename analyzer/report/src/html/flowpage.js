@@ -4,7 +4,7 @@
 const GROUPS = [
   [
     "Who",
-    /^(source|destination|destination_qpn|source_qpn|service|carrier|vlan|vni|encapsulation|peer_flow_id|pairing|pairing_matches|pid|comm|cgroup|vantage|counted|tap|epoch|flow_id|dscp|dscp_values|pcp|source_port|source_ports|multipath|path_mtu|recovery)$/,
+    /^(source|destination|destination_qpn|source_qpn|service|carrier|vlan|vni|encapsulation|peer_flow_id|pairing|pairing_matches|pid|comm|cgroup|rank|peer_rank|communicator|channel|vantage|counted|tap|epoch|flow_id|dscp|dscp_values|pcp|source_port|source_ports|multipath|path_mtu|recovery)$/,
   ],
   [
     "Traffic",

@@ -135,7 +135,7 @@ fn with_causes(table: Vec<String>, cause: &Column, wide: bool, style: &Style) ->
 }
 
 /// `+12.5 ms` after the first frame; to the millisecond from ten seconds on, so that moments can be distinguished.
-pub(super) fn after(time: Nanos, origin: Nanos) -> String {
+pub(crate) fn after(time: Nanos, origin: Nanos) -> String {
     let after = time.since(origin);
     if after.0 < 10 * Nanos::SECOND {
         return format!("+{after}");

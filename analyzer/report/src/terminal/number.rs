@@ -7,7 +7,7 @@ use roce_model::cast::float;
 pub(super) const ABSENT: &str = "-";
 
 /// All digits, in groups of three.
-pub(super) fn count(value: u64) -> String {
+pub(crate) fn count(value: u64) -> String {
     let digits = value.to_string();
     let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
     for (index, digit) in digits.chars().enumerate() {

@@ -139,6 +139,13 @@ fn columns(
             flow.process.as_deref().map_or_else(|| ABSENT.to_owned(), clean)
         }));
     }
+    // Only where a job's log names them.
+    if flows.iter().any(|flow| flow.ranks.is_some()) {
+        let ranks = Column::new("ranks", false, 0, flows, |flow| {
+            flow.ranks.clone().unwrap_or_else(|| ABSENT.to_owned())
+        });
+        columns.insert(3, ranks);
+    }
     if flows.iter().any(|flow| flow.epochs > 1) {
         columns.push(counted("epochs", 19, |flow| flow.epochs));
     }

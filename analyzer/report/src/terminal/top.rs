@@ -29,6 +29,8 @@ pub(super) struct TopFlow {
     pub(super) pairing: Option<&'static str>,
     /// Command and number of the process behind it.
     pub(super) process: Option<String>,
+    /// Ranks of sender and receiver, and the channel: `3 > 11 ch 2`.
+    pub(super) ranks: Option<String>,
     pub(super) epochs: u64,
     pub(super) first_time: Nanos,
     pub(super) last_time: Nanos,
@@ -75,6 +77,7 @@ impl TopFlow {
             process: row
                 .pid
                 .map(|pid| format!("{} {pid}", row.comm.as_deref().unwrap_or_default())),
+            ranks: ranks(row),
             epochs: 1,
             first_time: row.first_time,
             last_time: row.last_time,
@@ -119,6 +122,9 @@ impl TopFlow {
         if self.process.is_none() {
             self.process.clone_from(&other.process);
         }
+        if self.ranks.is_none() {
+            self.ranks.clone_from(&other.ranks);
+        }
         // Medians do not add up: that of the most measurements is used for all.
         let measured = |flow: &Self| flow.ack_time.map_or(0, |(_, _, count)| count);
         if measured(other) > measured(self) {
@@ -149,6 +155,19 @@ impl TopFlow {
         self.rnr_naks += other.rnr_naks;
         self.messages += other.messages;
     }
+}
+
+/// Ranks as a column has room for them: `3 > 11 ch 2`.
+pub(super) fn ranks(row: &FlowRow) -> Option<String> {
+    let ranks = row.ranks()?;
+    let end = |rank: Option<u32>| rank.map_or_else(|| "?".to_owned(), |rank| rank.to_string());
+    let channel = ranks.channel.map(|channel| format!(" ch {channel}"));
+    Some(format!(
+        "{} > {}{}",
+        end(ranks.rank),
+        end(ranks.peer_rank),
+        channel.unwrap_or_default()
+    ))
 }
 
 /// Counts of all flows together; of rows that count (another tap may have seen the same).

@@ -1,6 +1,6 @@
 //! The finding about flows that stand still in the middle of a message.
 
-use roce_model::{Confidence, EpisodeKind, Evidence, FindingRow, Nanos, Severity, Span};
+use roce_model::{Confidence, EpisodeKind, Evidence, FindingRow, Nanos, RankEnd, Severity, Span};
 
 use super::super::episodes::Episode;
 use super::super::numbers::counted;
@@ -51,10 +51,20 @@ pub(super) fn stood_still(context: &Context<'_>, sum: Nanos, flows: u64) -> Stri
     }
 }
 
+/// `rank 11 waits for rank 3, channel 2`: the receiver of a message that is under way waits for its sender.
+fn who_waits(ranks: &RankEnd) -> Option<String> {
+    let (sender, receiver) = (ranks.rank?, ranks.peer_rank?);
+    let channel = ranks.channel.map(|channel| format!(", channel {channel}"));
+    Some(format!(
+        "rank {receiver} waits for rank {sender}{}",
+        channel.unwrap_or_default()
+    ))
+}
+
 pub(super) fn stall(context: &Context<'_>) -> Option<FindingRow> {
     let mut worst = Worst::default();
     let (mut flows, mut by_timeout, mut explained, mut lossy) = (0u64, 0u64, 0u64, false);
-    let mut first = None;
+    let (mut first, mut longest) = (None, None);
     for episode in context.distinct(EpisodeKind::Stall) {
         let Some(facts) = episode
             .facts
@@ -63,6 +73,11 @@ pub(super) fn stall(context: &Context<'_>) -> Option<FindingRow> {
         else {
             continue;
         };
+        let waits = context
+            .directory
+            .ranks(episode.row.tap, facts.flow)
+            .and_then(who_waits);
+        longest = longest.max(Some((facts.longest, waits)));
         worst.add(facts.longest.0, || {
             let name = context.directory.name(episode.row.tap, facts.flow);
             format!("{name} for {}", facts.longest)
@@ -88,6 +103,11 @@ pub(super) fn stall(context: &Context<'_>) -> Option<FindingRow> {
         .count("explained", explained)
         .count("stood_still_ns", worst.sum())
         .text("worst", worst.names());
+    let waits = longest.and_then(|(_, waits)| waits);
+    if let Some(waits) = &waits {
+        evidence.text("ranks", waits);
+    }
+    let waits = waits.map(|waits| format!(": {waits}")).unwrap_or_default();
     let confidence = match (lossy, by_timeout) {
         (true, _) => Confidence::Low,
         (false, timeouts) if timeouts == worst.all() => Confidence::High,
@@ -105,7 +125,7 @@ pub(super) fn stall(context: &Context<'_>) -> Option<FindingRow> {
     Some(STALL.finding(
         (severity, confidence),
         format!(
-            "{} in the middle of a message{timeout}; stood still for {}; the longest: {}",
+            "{} in the middle of a message{timeout}; stood still for {}; the longest: {}{waits}",
             counted(worst.all(), "stall"),
             stood_still(context, Nanos(worst.sum()), flows),
             worst.name()

@@ -118,7 +118,9 @@ pub(super) fn scrape_config(arguments: &ScrapeConfig) -> anyhow::Result<ExitCode
 }
 
 pub(super) fn systemd(arguments: &Systemd) -> anyhow::Result<ExitCode> {
-    arguments.to.put("roce-analyze.service", SYSTEMD)?;
+    // Without a package the program is where administrators put theirs.
+    let unit = SYSTEMD.replace("/usr/bin/", "/usr/local/bin/");
+    arguments.to.put("roce-analyze-metrics.service", &unit)?;
     Ok(arguments.to.done())
 }
 

@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use roce_fabric::results::{Expectation, Latency, LatencyKind, Measurement, NcclLog, Results, Weight};
+use roce_fabric::nccl::Log;
+use roce_fabric::results::{Expectation, Latency, LatencyKind, Measurement, Results, Weight};
 use roce_model::text::clean;
 use serde_json::{Value, json};
 
@@ -337,7 +338,7 @@ fn stages_of(inputs: &[Input]) -> String {
     format!("\n{}", laid(&rows, &(1..7)))
 }
 
-fn log_lines(name: &str, log: &NcclLog) -> String {
+fn log_lines(name: &str, log: &Log) -> String {
     let mut lines = Vec::new();
     let list = |items: Vec<String>| items.join(", ");
     if !log.networks.is_empty() {
@@ -444,7 +445,7 @@ fn measurement(row: &Measurement) -> Value {
     })
 }
 
-fn log_value(log: &NcclLog) -> Value {
+fn log_value(log: &Log) -> Value {
     json!({
         "settings": log.settings,
         "networks": log.networks,

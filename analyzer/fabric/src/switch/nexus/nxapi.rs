@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::json::{Object, field, objects, text};
-use super::refusal::reason_of;
 use crate::device::{Problem, Reason};
+use crate::refusal::refusal_in;
 
 /// Longest answer that is read, in bytes.
 const MAX_DOCUMENT_BYTES: usize = 32 << 20;
@@ -180,7 +180,7 @@ fn refused(command: &str, code: &str, said: &str) -> Problem {
     let said = lines
         .find(|line| !line.is_empty() && *line != "^")
         .unwrap_or_default();
-    let reason = reason_of(said).unwrap_or(match code {
+    let reason = refusal_in(said).unwrap_or(match code {
         "400" | "-32602" | "-32601" => Reason::Unsupported,
         "401" | "403" => Reason::Permission,
         _ => Reason::Parse,

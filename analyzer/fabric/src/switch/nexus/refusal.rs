@@ -4,16 +4,21 @@ use serde_json::Value;
 
 use super::json::{Object, field, objects, text};
 use crate::device::Reason;
+use crate::refusal::refusal_in;
 
 /// Lines at the start of a text in which NX-OS says that it refuses the command.
 const REFUSAL_LINES: usize = 8;
+/// Bytes of a refusal; longer texts and documents are answers.
+const MAX_REFUSAL_BYTES: usize = 4096;
 
 /// Why the switch refused a command, by its answer, and its words; `None` of an answer.
 pub(super) fn refusal(answer: &str) -> Option<(Reason, String)> {
     let start = answer.trim_start_matches('\u{feff}').trim_start();
+    if start.len() > MAX_REFUSAL_BYTES {
+        return None;
+    }
     if start.starts_with('{') {
-        // A refusal is short; large documents are not read twice.
-        if start.len() > 4096 || !start.contains("clierror") {
+        if !start.contains("clierror") {
             return None;
         }
         let document: Value = serde_json::from_str(start).ok()?;
@@ -22,7 +27,7 @@ pub(super) fn refusal(answer: &str) -> Option<(Reason, String)> {
     let lines = start.lines().filter(|line| !line.trim().is_empty());
     lines
         .take(REFUSAL_LINES)
-        .find_map(|line| reason_of(line.trim()).map(|reason| (reason, line.trim().to_owned())))
+        .find_map(|line| refusal_in(line).map(|reason| (reason, line.trim().to_owned())))
 }
 
 /// The refusal in an object with `clierror`.
@@ -32,7 +37,7 @@ fn refused_object(object: &Object) -> Option<(Reason, String)> {
         return None;
     }
     let code = text(object, &["code"]).unwrap_or_default();
-    let reason = reason_of(&said).unwrap_or(if matches!(code.as_str(), "400" | "501") {
+    let reason = refusal_in(&said).unwrap_or(if matches!(code.as_str(), "400" | "501") {
         Reason::Unsupported
     } else {
         Reason::Parse
@@ -40,31 +45,4 @@ fn refused_object(object: &Object) -> Option<(Reason, String)> {
     let is_body =
         field(object, "body").is_some_and(|body| !matches!(body, Value::String(text) if text.is_empty()));
     (!is_body).then_some((reason, said))
-}
-
-/// Why a command was refused, by NX-OS' words.
-pub(super) fn reason_of(said: &str) -> Option<Reason> {
-    let lower: String = said.chars().take(200).collect::<String>().to_ascii_lowercase();
-    let starts = |words: &[&str]| words.iter().any(|word| lower.starts_with(word));
-    if starts(&[
-        "% permission denied",
-        "permission denied",
-        "% not authorized",
-        "% authorization failed",
-    ]) {
-        Some(Reason::Permission)
-    } else if starts(&[
-        "% invalid",
-        "% incomplete",
-        "% ambiguous",
-        "invalid command",
-        "syntax error",
-        "cmd exec error",
-        "structured output unsupported",
-        "error: this command does not support json",
-    ]) {
-        Some(Reason::Unsupported)
-    } else {
-        None
-    }
 }

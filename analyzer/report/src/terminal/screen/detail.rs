@@ -72,6 +72,14 @@ fn identity(flow: &Flow) -> Vec<String> {
         words.extend(key.vni.map(|vni| format!("VNI {vni}")));
     }
     if let Some(row) = &flow.row {
+        if let Some(ranks) = row.ranks() {
+            words.push(ranks.to_string());
+            words.extend(
+                ranks
+                    .communicator
+                    .map(|name| format!("communicator {}", clean(&name))),
+            );
+        }
         words.extend(row.dscp.map(|dscp| format!("DSCP {dscp}")));
         words.extend(row.path_mtu.map(|mtu| format!("path MTU {mtu}")));
         words.extend(row.source_port.map(|port| format!("UDP source port {port}")));

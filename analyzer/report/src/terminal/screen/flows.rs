@@ -9,6 +9,7 @@ use super::super::ink::{Ink, clean, shorten, width};
 use super::super::number::{ABSENT, bytes, rate_of, share, short_count};
 use super::super::strip::Column as Bar;
 use super::super::style::Style;
+use super::super::top;
 use super::history::{Cell, MAX_INTERVALS};
 use super::shown::Shown;
 use super::state::Flow;
@@ -176,6 +177,10 @@ fn columns(shown: &Shown<'_>, flows: &[&Flow], interval: u64) -> Vec<Column> {
         }),
         column("SENDERS", 5, &|_, cell| short_count(cell.senders)),
     ];
+    let ranks = |flow: &Flow| flow.row.as_ref().and_then(|row| top::ranks(row));
+    if flows.iter().any(|flow| ranks(flow).is_some()) {
+        columns.insert(0, column("RANKS", 1, &|flow, _| ranks(flow).unwrap_or_default()));
+    }
     if flows.iter().any(|flow| process(flow).is_some()) {
         columns.push(column("PROCESS", 3, &|flow, _| process(flow).unwrap_or_default()));
     }

@@ -1,0 +1,314 @@
+//! DuckDB, as a program beside this one: its own command line, or Python with its module. Both give rows as lines of JSON.
+//!
+//! The crate `duckdb` was looked at and not taken: it compiles DuckDB's C++, for longer than all else of this program takes.
+
+use std::collections::VecDeque;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::thread::JoinHandle;
+
+use anyhow::{Context, anyhow, bail};
+use roce_model::text::clean;
+use serde_json::Value;
+
+/// Limit of a line, which is one row, in bytes.
+const MAX_ROW_BYTES: u64 = 16 << 20;
+/// Limit of what is kept of DuckDB's error.
+const MAX_ERROR_BYTES: u64 = 16 << 10;
+
+/// Prints the columns' names, then each row as an array. Types that JSON lacks become text in DuckDB itself, as its own program does it.
+const PYTHON: &str = r#"
+import json, sys
+import duckdb
+work = json.load(sys.stdin)
+numbers = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "FLOAT", "DOUBLE", "BOOLEAN")
+def column(name, kind):
+    quoted = '"' + name.replace('"', '""') + '"'
+    return quoted if kind in numbers else f"CAST({quoted} AS VARCHAR) AS {quoted}"
+try:
+    connection = duckdb.connect()
+    for statement in work["setup"]:
+        connection.execute(statement)
+    statements = duckdb.extract_statements(work["sql"])
+    if len(statements) != 1:
+        sys.exit("the text has %d statements: one SELECT at a time" % len(statements))
+    if statements[0].type == duckdb.StatementType.SELECT:
+        connection.execute("CREATE TEMP VIEW answer_of_query AS " + work["sql"])
+        columns = connection.execute("SELECT column_name, column_type FROM (DESCRIBE answer_of_query)").fetchall()
+        answer = connection.execute("SELECT " + ", ".join(column(*each) for each in columns) + " FROM answer_of_query")
+    else:
+        answer = connection.execute(work["sql"])
+    print(json.dumps([each[0] for each in answer.description or ()]))
+    while rows := answer.fetchmany(1000):
+        for row in rows:
+            print(json.dumps(row, default=str))
+except duckdb.Error as error:
+    sys.exit(str(error))
+"#;
+
+/// Kind of the program.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    /// DuckDB's own.
+    Shell,
+    /// Python that has its module.
+    Python,
+}
+
+/// A program that is DuckDB.
+#[derive(Debug)]
+pub(super) struct DuckDb {
+    program: PathBuf,
+    kind: Kind,
+}
+
+impl DuckDb {
+    /// The program that is named, or the first one on the path.
+    ///
+    /// # Errors
+    /// When there is none, or the named one is not DuckDB.
+    pub(super) fn find(named: Option<&Path>) -> anyhow::Result<Self> {
+        let at = |program: &Path| {
+            kind(program).map(|kind| Self {
+                program: program.to_owned(),
+                kind,
+            })
+        };
+        if let Some(program) = named {
+            return at(program).ok_or_else(|| {
+                anyhow!(
+                    "{}: is neither DuckDB's program nor a Python with its module",
+                    clean(&program.to_string_lossy())
+                )
+            });
+        }
+        ["duckdb", "python3"].map(Path::new).into_iter().find_map(at).context(
+            "no DuckDB is installed here\nhint: pip install duckdb, or name it with --duckdb; any engine that reads Parquet answers, too",
+        )
+    }
+
+    /// Starts to answer `sql` with the views that `views` make; their patterns are relative to `dir`.
+    ///
+    /// # Errors
+    /// When the program cannot be started, or the text is no SQL for it.
+    pub(super) fn ask(&self, dir: &Path, views: &[String], sql: &str) -> anyhow::Result<Rows> {
+        if let Some(line) = sql.lines().find(|line| line.starts_with('.')) {
+            bail!(
+                "{}: is a command of DuckDB's shell, and no SQL",
+                clean(line.split_whitespace().next().unwrap_or_default())
+            );
+        }
+        let mut setup = vec!["SET TimeZone = 'UTC';".to_owned()];
+        setup.extend(views.iter().cloned());
+        // Folders that are named here stay open; nothing else does.
+        setup.push("SET allowed_directories = ['.'];".to_owned());
+        setup.push("SET enable_external_access = false;".to_owned());
+        setup.push("SET lock_configuration = true;".to_owned());
+        let mut command = Command::new(&self.program);
+        let input = match self.kind {
+            Kind::Shell => {
+                command.args(["-no-init", "-batch", "-bail", "-jsonlines"]);
+                format!("{}\n{sql}\n;\n", setup.join("\n"))
+            }
+            Kind::Python => {
+                command.args(["-I", "-c", PYTHON]);
+                serde_json::json!({ "setup": setup, "sql": sql }).to_string()
+            }
+        };
+        let streams = command.current_dir(dir).stdin(Stdio::piped());
+        let streams = streams.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let name = self.program.display();
+        let mut child = streams
+            .spawn()
+            .with_context(|| format!("{name}: cannot be started"))?;
+        let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        // A program that ends early has an error to show, and reads no more.
+        let writer = std::thread::spawn(move || {
+            if let Some(mut stdin) = stdin {
+                let _ = stdin.write_all(input.as_bytes());
+            }
+        });
+        let errors = std::thread::spawn(move || {
+            let mut text = Vec::new();
+            if let Some(mut stderr) = stderr {
+                let _ = stderr.by_ref().take(MAX_ERROR_BYTES).read_to_end(&mut text);
+                let _ = std::io::copy(&mut stderr, &mut std::io::sink());
+            }
+            String::from_utf8_lossy(&text).into_owned()
+        });
+        Ok(Rows {
+            lines: stdout.map(BufReader::new),
+            columns: Vec::new(),
+            waiting: VecDeque::new(),
+            child: Some(child),
+            threads: Some((writer, errors)),
+        })
+    }
+}
+
+/// Kind of a program; `None`: it cannot be started, or is neither.
+fn kind(program: &Path) -> Option<Kind> {
+    let says = |arguments: &[&str]| {
+        let output = Command::new(program)
+            .args(arguments)
+            .stdin(Stdio::null())
+            .output()
+            .ok()?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        output.status.success().then_some(text)
+    };
+    let version = says(&["--version"])?;
+    if version.starts_with("Python") {
+        says(&["-I", "-c", "import duckdb"]).map(|_| Kind::Python)
+    } else {
+        version.starts_with('v').then_some(Kind::Shell)
+    }
+}
+
+/// A line whose numbers JSON has: NaN and infinities, which DuckDB and Python write as words, become null.
+fn finite(line: &[u8]) -> Vec<u8> {
+    let mut found = Vec::with_capacity(line.len());
+    let (mut is_text, mut at) = (false, 0);
+    while let Some(byte) = line.get(at) {
+        let rest = line.get(at..).unwrap_or_default();
+        let words: [&[u8]; 6] = [b"-Infinity", b"Infinity", b"-inf", b"inf", b"NaN", b"nan"];
+        let word = words.iter().find(|word| !is_text && rest.starts_with(word));
+        if let Some(word) = word {
+            found.extend_from_slice(b"null");
+            at += word.len();
+            continue;
+        }
+        if is_text && *byte == b'\\' {
+            found.extend(rest.iter().take(2));
+            at += 2;
+            continue;
+        }
+        is_text ^= *byte == b'"';
+        found.push(*byte);
+        at += 1;
+    }
+    found
+}
+
+/// The rows of an answer, as they arrive.
+#[derive(Debug)]
+pub(super) struct Rows {
+    lines: Option<BufReader<ChildStdout>>,
+    columns: Vec<String>,
+    /// A row that was read with the columns' names.
+    waiting: VecDeque<Vec<Value>>,
+    child: Option<Child>,
+    threads: Option<(JoinHandle<()>, JoinHandle<String>)>,
+}
+
+impl Rows {
+    /// Names of the columns. Before the first row is read there are none; DuckDB's own program names none of an answer without rows.
+    pub(super) fn columns(&self) -> &[String] {
+        &self.columns
+    }
+
+    /// The next row, in the order of [`Self::columns`]; `None` at the end.
+    ///
+    /// # Errors
+    /// When DuckDB refuses the question, or a line is not a row.
+    pub(super) fn next(&mut self) -> anyhow::Result<Option<Vec<Value>>> {
+        loop {
+            if let Some(row) = self.waiting.pop_front() {
+                return Ok(Some(row));
+            }
+            let Some(line) = self.line()? else {
+                self.end()?;
+                return Ok(None);
+            };
+            match serde_json::from_slice(&line).or_else(|_| serde_json::from_slice(&finite(&line))) {
+                Ok(Value::Array(names)) if self.columns.is_empty() => {
+                    self.columns = names
+                        .iter()
+                        .map(|name| name.as_str().unwrap_or("?").to_owned())
+                        .collect();
+                }
+                Ok(Value::Array(row)) => self.waiting.push_back(row),
+                Ok(Value::Object(row)) => {
+                    let names: Vec<String> = row.keys().cloned().collect();
+                    if self.columns.is_empty() {
+                        self.columns = names;
+                    } else if self.columns != names {
+                        bail!("the question has several answers\nhint: one SELECT at a time");
+                    }
+                    self.waiting
+                        .push_back(row.into_iter().map(|(_, value)| value).collect());
+                }
+                _ => bail!(
+                    "DuckDB's answer has a line that is no row: {}",
+                    clean(&String::from_utf8_lossy(&line))
+                ),
+            }
+        }
+    }
+
+    /// The next line; `None` at the end.
+    fn line(&mut self) -> anyhow::Result<Option<Vec<u8>>> {
+        let Some(lines) = &mut self.lines else {
+            return Ok(None);
+        };
+        loop {
+            let mut line = Vec::new();
+            lines.by_ref().take(MAX_ROW_BYTES).read_until(b'\n', &mut line)?;
+            if line.is_empty() {
+                return Ok(None);
+            }
+            if line.len() as u64 == MAX_ROW_BYTES {
+                bail!("a row of the answer has more than {MAX_ROW_BYTES} bytes");
+            }
+            // The shell separates the answers of several statements by empty lines.
+            if line.iter().any(|byte| !byte.is_ascii_whitespace()) {
+                return Ok(Some(line));
+            }
+        }
+    }
+
+    /// Waits for the program, and says why it failed.
+    fn end(&mut self) -> anyhow::Result<()> {
+        self.lines = None;
+        let (Some(mut child), Some((writer, errors))) = (self.child.take(), self.threads.take()) else {
+            return Ok(());
+        };
+        let status = child.wait()?;
+        let _ = writer.join();
+        let error = errors.join().unwrap_or_default();
+        if status.success() {
+            return Ok(());
+        }
+        let lines = error.lines().map(|line| clean(line).into_owned());
+        let lines: Vec<String> = lines.filter(|line| !line.trim().is_empty()).collect();
+        bail!("DuckDB refuses the question: {}", lines.join("\n"));
+    }
+}
+
+impl Drop for Rows {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_that_json_lacks_are_absent() {
+        for (line, expected) in [
+            (
+                r#"{"a":NaN,"b":-inf,"c":"NaN \" inf"}"#,
+                r#"{"a":null,"b":null,"c":"NaN \" inf"}"#,
+            ),
+            ("[Infinity, -Infinity, 1.5]", "[null, null, 1.5]"),
+        ] {
+            assert_eq!(String::from_utf8(finite(line.as_bytes())).unwrap(), expected);
+        }
+    }
+}
