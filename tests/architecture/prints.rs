@@ -96,6 +96,10 @@ const WRITERS: &[(&str, &str)] = &[
         "analyzer/cli/src/command/fleet/table.rs",
         "the table cleans its cells",
     ),
+    (
+        "analyzer/cli/src/command/fleet/sql.rs",
+        "cells are cleaned, JSON is escaped; the text of --print is our own with checked paths",
+    ),
     ("analyzer/cli/src/command/explain.rs", "our own text"),
     (
         "analyzer/cli/src/command/live.rs",

@@ -14,6 +14,7 @@ mod fixture;
 mod html;
 pub mod json;
 mod kept;
+pub mod markup;
 mod moments;
 mod perfetto;
 pub mod samples;

@@ -15,9 +15,11 @@ mod map;
 #[cfg(feature = "parquet")]
 mod pass2;
 mod prepare;
+mod report;
 mod run;
 #[cfg(feature = "parquet")]
 mod stop;
+mod sql;
 mod table;
 mod targets;
 
@@ -35,6 +37,8 @@ Examples:
   roce-analyze fleet run -- uname -r                           a command on all hosts
   roce-analyze fleet doctor                                    checks of all hosts, and of their differences
   roce-analyze fleet map RAW -o DS                             all captures below a folder, as one dataset
+  roce-analyze fleet sql DS destinations                       a question about a dataset of many hosts
+  roce-analyze fleet report DS -o fleet.html                   the page of all questions
 
 Exit codes: 0 all hosts, 1 some of them, 2 none, or an error. ssh gets no password, and accepts no unknown host key.";
 
@@ -59,6 +63,8 @@ enum FleetCommand {
     Compact(compact::Compact),
     #[cfg(feature = "parquet")]
     Pass2(pass2::Pass2),
+    Sql(sql::Sql),
+    Report(report::Report),
 }
 
 impl Fleet {
@@ -76,6 +82,8 @@ impl Fleet {
             FleetCommand::Compact(arguments) => compact::compact(arguments),
             #[cfg(feature = "parquet")]
             FleetCommand::Pass2(arguments) => pass2::pass2(arguments),
+            FleetCommand::Sql(arguments) => sql::sql(arguments),
+            FleetCommand::Report(arguments) => report::report(arguments),
         }
     }
 }

@@ -5,12 +5,10 @@ use std::fmt::Write;
 
 use roce_model::Severity;
 use roce_model::cast::float;
-use roce_model::text::steers;
 
 use super::{Compared, Comparison, FindingChange, Outcome, Scope, Side};
+use crate::markup::{STYLE, escape};
 use crate::terminal::comparison::{amount, change, how, interval, visible};
-
-const STYLE: &str = include_str!("html.css");
 
 /// The page.
 pub fn page(comparison: &Comparison) -> String {
@@ -225,23 +223,6 @@ fn sentence(text: &str) -> String {
     let mut letters = text.chars();
     let first = letters.next().map(|letter| letter.to_uppercase().to_string());
     first.unwrap_or_default() + letters.as_str()
-}
-
-/// Text that cannot become markup, in elements and in quoted attributes.
-fn escape(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '&' => safe.push_str("&amp;"),
-            '<' => safe.push_str("&lt;"),
-            '>' => safe.push_str("&gt;"),
-            '"' => safe.push_str("&quot;"),
-            '\'' => safe.push_str("&#39;"),
-            letter if steers(letter) => safe.push('\u{fffd}'),
-            letter => safe.push(letter),
-        }
-    }
-    safe
 }
 
 #[cfg(test)]

@@ -1,0 +1,55 @@
+//! The questions that come with the program: their texts are the files of `fleet/sql`, one text for DuckDB and Spark.
+
+/// A question.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct Question {
+    /// Its name on the command line.
+    pub(in super::super) name: &'static str,
+    /// What it asks, in a sentence.
+    pub(in super::super) about: &'static str,
+    /// A SELECT over the tables of the dataset and the views of `fleet/sql/views.sql`.
+    pub(in super::super) sql: &'static str,
+}
+
+macro_rules! question {
+    ($name:literal, $about:literal) => {
+        Question {
+            name: $name,
+            about: $about,
+            sql: include_str!(concat!("../../../../../../fleet/sql/", $name, ".sql")),
+        }
+    };
+}
+
+/// Views that the questions share.
+pub(super) const VIEWS: &str = include_str!("../../../../../../fleet/sql/views.sql");
+
+/// All questions, in the order of the report.
+pub(in super::super) const ALL: [Question; 7] = [
+    question!("destinations", "congested destinations, by hour"),
+    question!(
+        "incasts",
+        "several hosts that send to one destination within a millisecond"
+    ),
+    question!("racks", "aggressors and victims of congestion, by rack"),
+    question!("pairs", "pairs of hosts against their own last seven days"),
+    question!("ends", "packets sent and arrived of each flow, by second"),
+    question!("clocks", "clocks that disagree"),
+    question!("jobs", "jobs by the time that they lost to the network"),
+];
+
+/// A question by its name.
+pub(super) fn find(name: &str) -> Option<Question> {
+    ALL.into_iter().find(|question| question.name == name)
+}
+
+/// All names, for messages.
+pub(super) fn names() -> String {
+    ALL.map(|question| question.name).join(", ")
+}
+
+/// A line for each question.
+pub(super) fn list() -> String {
+    let lines = ALL.map(|question| format!(" {:<13} {}", question.name, question.about));
+    lines.join("\n") + "\n"
+}
