@@ -571,6 +571,38 @@ fn hosts_over_ssh_are_read_by_their_recordings() {
 }
 
 #[test]
+fn hosts_over_ssh_are_reached_as_the_inventory_says() {
+    let folder = tempdir().unwrap();
+    let inventory = "[[host]]\nname = \"gpu1\"\naddress = \"192.0.2.1\"\nuser = \"monitor\"\n";
+    fs::write(folder.path().join("fabric.toml"), inventory).unwrap();
+    let calls = folder.path().join("calls");
+    let script = format!("echo \"$@\" >> '{}'; exit 255", calls.display());
+    let ran = with_ssh(folder.path(), &script);
+    assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+    let calls = fs::read_to_string(calls).unwrap();
+    assert!(
+        calls.lines().any(|line| line.contains(" monitor@192.0.2.1 ")),
+        "{calls}"
+    );
+    // A name that is not in the inventory is a host for ssh.
+    assert!(calls.lines().any(|line| line.contains(" gpu2 ")), "{calls}");
+    // It is for --host alone, and a mistake in it is one there.
+    fs::write(folder.path().join("fabric.toml"), "[[host]]\n").unwrap();
+    let ran = with_ssh(folder.path(), "exit 0");
+    assert!(
+        ran.code == Some(2) && ran.stderr.contains("fabric.toml:1: "),
+        "{}",
+        ran.stderr
+    );
+    let ran = run(folder.path(), ["doctor", "--fabric", "fabric.toml"]);
+    assert!(
+        ran.code == Some(2) && ran.stderr.contains("--host"),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
 fn checks_are_explained() {
     let folder = tempdir().unwrap();
     for id in ["iommu.mode", "memlock"] {

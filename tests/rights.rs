@@ -416,3 +416,51 @@ fn an_endpoint_can_do_no_more_than_answer() {
     assert_eq!(ends.len(), 18, "{ends:?}");
     assert!(ends.values().all(|end| end == "refused"), "{ends:?}");
 }
+
+#[test]
+#[cfg(all(feature = "http", feature = "nxapi"))]
+fn a_server_of_root_says_as_whom_it_reads_the_inventory() {
+    if !geteuid().is_root() {
+        skip("only root can become another user");
+        return;
+    }
+    let folder = tempdir().unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let private = |name: &str, text: &str, mode| {
+        let path = folder.path().join(name);
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+    };
+    let inventory = "[[switch]]\nname = \"leaf1\"\nkind = \"nexus\"\ntransport = \"nxapi\"\nuser = \"monitor\"\n\
+                     url = \"https://192.0.2.29/ins\"\npassword_file = \"leaf1.password\"\n";
+    private("leaf1.password", "secret\n", 0o600);
+    // First the inventory itself is root's alone, then the password that it names.
+    for mode in [0o600, 0o644] {
+        private("fabric.toml", inventory, mode);
+        let arguments = [
+            "metrics",
+            "serve",
+            "--listen",
+            "127.0.0.1:0",
+            "--user",
+            "54321",
+            "--fabric",
+            "fabric.toml",
+        ];
+        let ran = ran(command(folder.path()).args(arguments));
+        assert_eq!(ran.code, Some(2), "{mode:o}: {ran:?}");
+        for part in [
+            "Permission denied",
+            "as the user that it continues as, here number 54321",
+            "--user NAME",
+        ] {
+            assert!(ran.stderr.contains(part), "{mode:o}: no {part} in {}", ran.stderr);
+        }
+        let named = if mode == 0o600 {
+            "fabric.toml"
+        } else {
+            "leaf1.password"
+        };
+        assert!(ran.stderr.contains(named), "{mode:o}: {}", ran.stderr);
+    }
+}

@@ -11,10 +11,10 @@ use crate::need::{self, CXX_COMPILER};
 use crate::workspace::{Workspace, execute, succeeds};
 
 pub(crate) const ABOUT: &str = "fuzz one target or all, 60 s each by default";
-pub(crate) const ARGUMENTS: &str = "[TARGET] [--seconds N] [--jobs N]";
+pub(crate) const ARGUMENTS: &str = "[TARGET] [--seconds N] [--jobs N] [--kind N]";
 
 /// Each reader of untrusted bytes.
-const TARGETS: [&str; 13] = [
+const TARGETS: [&str; 15] = [
     "pcap",
     "pcapng",
     "decode",
@@ -28,10 +28,15 @@ const TARGETS: [&str; 13] = [
     "filter",
     "host",
     "device",
+    "fabric",
+    "results",
 ];
 
 /// Targets whose seeds are cut from the captures.
 const FROM_CAPTURES: [&str; 4] = ["pcap", "pcapng", "decode", "analysis"];
+
+/// Targets whose first byte picks a parser, and how many they have.
+const KINDS: [(&str, u64); 2] = [("device", 5), ("fabric", 5)];
 
 /// Longest input that is tried, in bytes: some records fit.
 const MAX_INPUT: usize = 8192;
@@ -40,6 +45,8 @@ struct Options {
     targets: Vec<String>,
     seconds: u64,
     jobs: u64,
+    /// The only parser of targets that have several.
+    kind: Option<u64>,
 }
 
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
@@ -70,6 +77,9 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
         fuzz.env_remove("CARGO")
             .env_remove("RUSTC")
             .env("CARGO_TARGET_DIR", folder.join("target"));
+        if let Some(kind) = options.kind {
+            fuzz.env("ROCE_FUZZ_KIND", kind.to_string());
+        }
         if nightly() {
             fuzz.env("RUSTUP_TOOLCHAIN", "nightly");
         } else {
@@ -106,6 +116,7 @@ fn parse(arguments: &[String]) -> Result<Options> {
         targets: Vec::new(),
         seconds: 60,
         jobs: 1,
+        kind: None,
     };
     let mut arguments = arguments.iter();
     while let Some(argument) = arguments.next() {
@@ -118,6 +129,7 @@ fn parse(arguments: &[String]) -> Result<Options> {
         match argument.as_str() {
             "--seconds" => options.seconds = number()?,
             "--jobs" => options.jobs = number()?,
+            "--kind" => options.kind = Some(number()?),
             name if TARGETS.contains(&name) => options.targets.push(name.to_owned()),
             other => bail!(
                 "there is no fuzz target '{other}'\nhint: the targets are {}",
@@ -127,6 +139,20 @@ fn parse(arguments: &[String]) -> Result<Options> {
     }
     if options.targets.is_empty() {
         options.targets = TARGETS.map(str::to_owned).to_vec();
+    }
+    if let Some(kind) = options.kind {
+        for target in &options.targets {
+            let count = KINDS
+                .iter()
+                .find(|(name, _)| name == target)
+                .map(|(_, count)| *count);
+            if count.is_none_or(|count| kind >= count) {
+                bail!(
+                    "{target} has no parser {kind}\nhint: --kind is for {}, from 0 on",
+                    KINDS.map(|(name, _)| name).join(" and ")
+                );
+            }
+        }
     }
     Ok(options)
 }
@@ -303,5 +329,8 @@ mod tests {
         );
         assert_eq!(parse(&[]).expect("right").targets.len(), TARGETS.len());
         assert!(parse(&["nope".to_owned()]).is_err());
+        let kind = |target: &str, kind: &str| parse(&[target, "--kind", kind].map(str::to_owned));
+        assert_eq!(kind("device", "4").expect("right").kind, Some(4));
+        assert!(kind("device", "5").is_err() && kind("pcap", "0").is_err());
     }
 }

@@ -16,6 +16,6 @@ mod session;
 pub mod traffic;
 
 pub use machine::{Machine, RemoteError, Said, quoted};
-pub use parallel::each;
+pub use parallel::{each, each_again, each_mut};
 pub use reader::{Count, DeviceReader, ReaderError, Recorder};
 pub use session::{Line, Session};

@@ -3,6 +3,7 @@
 //! Each process on a host has a session of its own, writes its pid, log and exit code below a private folder, has the run's id in its
 //! environment, and ends by `timeout` even when this program is gone. Only processes with the id in their environment are ended.
 
+mod clocks;
 mod collect;
 mod facts;
 mod parallel;

@@ -1,5 +1,5 @@
 //! The terminal report: first the verdicts and the episodes, then the capture, congestion, losses and
-//! flows, and at the end training steps, taps and hops.
+//! flows, and at the end pauses, training steps, taps and hops.
 //!
 //! `report` is the sink and the order of the sections. Tables are laid out by `grid`; nothing is coloured before all is
 //! laid out (`ink`).
@@ -28,6 +28,7 @@ mod table;
 mod top;
 mod verdicts;
 mod view;
+mod waits;
 
 pub use live::{Counted, LiveReport};
 pub use page::{Page, Tone};

@@ -3,7 +3,7 @@
 
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
+use libfuzzer_sys::{Corpus, fuzz_target};
 use roce_fabric::device::{Answers, Question, Reading};
 use roce_fabric::inventory::{HypervisorKind, SwitchKind};
 use roce_fabric::{hypervisor, switch};
@@ -19,11 +19,11 @@ const SWITCHES: [SwitchKind; 4] = [
 /// Labels of quantities that are an interface's.
 const OF_INTERFACE: &str = "kind";
 
-fuzz_target!(|data: &[u8]| {
-    let Some((kind, rest)) = data.split_first() else {
-        return;
+fuzz_target!(|data: &[u8]| -> Corpus {
+    let Some((kind, rest)) = roce_fuzz::kind(data, 5) else {
+        return Corpus::Reject;
     };
-    let switch = SWITCHES.get(usize::from(kind % 5)).copied();
+    let switch = SWITCHES.get(kind).copied();
     let questions = |known: &Answers| match switch {
         Some(kind) => switch::questions(kind, known),
         None => hypervisor::questions(HypervisorKind::Esxi, &[]),
@@ -48,6 +48,7 @@ fuzz_target!(|data: &[u8]| {
     };
     check(&reading);
     let _ = switch::nxapi_bodies(&String::from_utf8_lossy(rest));
+    Corpus::Keep
 });
 
 fn check(reading: &Reading) {

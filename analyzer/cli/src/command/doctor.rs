@@ -16,13 +16,14 @@ use std::time::Duration;
 use anyhow::{Context, anyhow, bail};
 use clap::Args;
 use roce_fabric::doctor::{self, Host, Judgement, Plan, Status};
-use roce_fabric::inventory::Cluster;
+use roce_fabric::inventory::{Cluster, Inventory};
 use roce_model::Nanos;
 use roce_probe::{SnapshotOptions, add_second_reading, recorded_snapshot, running_snapshot};
 use roce_remote::Machine;
 
 use crate::options::arguments::DocumentFormat;
 use crate::options::duration::parse_duration;
+use crate::options::fabric;
 use crate::options::nearest::nearest;
 use crate::output::messages;
 use crate::sandbox;
@@ -55,6 +56,11 @@ pub(crate) struct Doctor {
     #[arg(long, value_name = "NAME", num_args = 1.., conflicts_with_all = ["pid", "interface", "record"])]
     host: Vec<String>,
 
+    /// The inventory that says how the hosts of --host are reached
+    /// [default: fabric.toml in the current folder, else in ~/.config/roce-analyze]
+    #[arg(long, value_name = "FILE", requires = "host")]
+    fabric: Option<PathBuf>,
+
     /// Run only these groups or checks, separated by commas; `--explain list` has all checks
     #[arg(long, value_name = "GROUP", value_delimiter = ',', value_parser = parse_group)]
     only: Vec<String>,
@@ -75,17 +81,17 @@ pub(crate) struct Doctor {
     #[arg(short, long, value_name = "NAME")]
     interface: Vec<String>,
 
-    /// The lossless priority
-    #[arg(long, value_name = "N", default_value = "3", value_parser = clap::value_parser!(u8).range(0..8))]
-    priority: u8,
+    /// The lossless priority [default: that of the inventory of --host, else 3]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..8))]
+    priority: Option<u8>,
 
-    /// DSCP of RoCE data
-    #[arg(long, value_name = "N", default_value = "26", value_parser = clap::value_parser!(u8).range(0..64))]
-    dscp: u8,
+    /// DSCP of RoCE data [default: that of the inventory of --host, else 26]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..64))]
+    dscp: Option<u8>,
 
-    /// DSCP of CNPs
-    #[arg(long, value_name = "N", default_value = "48", value_parser = clap::value_parser!(u8).range(0..64))]
-    cnp_dscp: u8,
+    /// DSCP of CNPs [default: that of the inventory of --host, else 48]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..64))]
+    cnp_dscp: Option<u8>,
 
     /// Length of the longest cable in metres, for the size of buffers
     #[arg(long, value_name = "METRES", value_parser = clap::value_parser!(u32).range(1..=100_000))]
@@ -179,8 +185,14 @@ pub(crate) fn doctor(arguments: &Doctor) -> anyhow::Result<ExitCode> {
     if let Some(path) = &arguments.record {
         return record(arguments, path);
     }
-    let plan = plan(arguments)?;
-    let read = hosts(arguments)?;
+    // Other runs are about one host alone: no inventory changes them.
+    let inventory = if arguments.host.is_empty() {
+        Inventory::default()
+    } else {
+        fabric::found(arguments.fabric.as_deref())?.unwrap_or_default()
+    };
+    let plan = plan(arguments, &inventory.cluster)?;
+    let read = hosts(arguments, &inventory)?;
     let shown = Shown {
         only: &arguments.only,
         fail_on: &arguments.fail_on,
@@ -351,15 +363,16 @@ fn failed(examined: &[Examined], fleet: &[Judgement], fail_on: &[String]) -> Vec
     names
 }
 
-fn plan(arguments: &Doctor) -> anyhow::Result<Plan> {
+/// What the checks expect: the options, else what holds for the cluster.
+fn plan(arguments: &Doctor, cluster: &Cluster) -> anyhow::Result<Plan> {
     let nccl_log = match &arguments.nccl_log {
         Some(path) => Some(roce_files::read_text(path, MAX_LOG_BYTES)?),
         None => None,
     };
     Ok(Plan {
-        priority: arguments.priority,
-        dscp: arguments.dscp,
-        cnp_dscp: arguments.cnp_dscp,
+        priority: arguments.priority.unwrap_or(cluster.priority),
+        dscp: arguments.dscp.unwrap_or(cluster.dscp),
+        cnp_dscp: arguments.cnp_dscp.unwrap_or(cluster.cnp_dscp),
         firmware: arguments.expect_firmware.clone(),
         cable_metres: arguments.cable,
         peers: arguments.peer.iter().map(ToString::to_string).collect(),
@@ -368,14 +381,15 @@ fn plan(arguments: &Doctor) -> anyhow::Result<Plan> {
 }
 
 /// The snapshots of all hosts; false: one of several could not be read.
-fn hosts(arguments: &Doctor) -> anyhow::Result<(Vec<Host>, bool)> {
+fn hosts(arguments: &Doctor, inventory: &Inventory) -> anyhow::Result<(Vec<Host>, bool)> {
     if !arguments.root.is_empty() {
         let hosts: anyhow::Result<Vec<Host>> =
             arguments.root.iter().map(|root| stored(root.as_path())).collect();
         return Ok((hosts?, true));
     }
     if !arguments.host.is_empty() {
-        return Ok(over_ssh(&ssh::named(&arguments.host)?, arguments.duration));
+        let machines = ssh::machines(inventory, &arguments.host)?;
+        return Ok(over_ssh(&machines, arguments.duration));
     }
     Ok((vec![running(arguments)?], true))
 }
@@ -451,4 +465,24 @@ fn record(arguments: &Doctor, path: &Path) -> anyhow::Result<ExitCode> {
     messages::wrote(&path.display().to_string());
     text::contents(&host, arguments.all)?;
     Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        doctor: Doctor,
+    }
+
+    #[test]
+    fn options_count_before_what_holds_for_the_cluster() {
+        use clap::Parser as _;
+        let inventory = Inventory::parse("[cluster]\npriority = 5\ndscp = 34\ncnp_dscp = 46\n").unwrap();
+        let line = Line::parse_from(["doctor", "--host", "gpu1", "--dscp", "24"]);
+        let plan = plan(&line.doctor, &inventory.cluster).unwrap();
+        assert_eq!((plan.priority, plan.dscp, plan.cnp_dscp), (5, 24, 46));
+    }
 }

@@ -17,6 +17,9 @@ const HERE: &str = "fabric.toml";
 /// The inventory of a user, below the folder of configurations.
 #[cfg(feature = "probe")]
 const OF_USER: &str = "roce-analyze/fabric.toml";
+/// Switches and hypervisors of an inventory that are read at once.
+#[cfg(feature = "probe")]
+pub(crate) const MAX_AT_ONCE: usize = 32;
 /// Bytes of an inventory.
 const MAX_BYTES: u64 = 4 << 20;
 

@@ -31,7 +31,7 @@ pub struct HostFacts {
     /// True if `roce-analyze` is there.
     pub has_analyze: bool,
     /// The host's clock minus this one's, in nanoseconds.
-    pub offset_ns: i128,
+    pub offset_ns: i64,
     /// The interfaces by which addresses are reached.
     pub routes: BTreeMap<String, String>,
 }
@@ -53,7 +53,7 @@ pub struct PortFacts {
 
 impl HostFacts {
     /// The facts in an answer; lines that are not understood are left out.
-    pub(super) fn parse(text: &str) -> Self {
+    pub fn parse(text: &str) -> Self {
         let mut facts = Self::default();
         for line in text.lines() {
             if let Some((key, value)) = line.split_once('=') {
@@ -170,18 +170,10 @@ impl HostFacts {
         of_port.or_else(|| self.speeds.get(self.interface(endpoint)?).copied())
     }
 
-    /// Adds the answer about the clock and routes, which took from `before` to `after` by this machine's clock.
-    pub(super) fn note_clock(&mut self, text: &str, before: i128, after: i128) {
-        for line in text.lines() {
-            match line.split_once('=') {
-                Some(("now", value)) => {
-                    if let Ok(now) = value.trim().parse::<i128>() {
-                        self.offset_ns = now.saturating_sub(i128::midpoint(before, after));
-                    }
-                }
-                Some((key, value)) => self.note(key, value.trim()),
-                None => {}
-            }
+    /// Adds a line about a route; other lines are left out.
+    pub(super) fn note_route(&mut self, line: &str) {
+        if let Some(("route", value)) = line.split_once('=') {
+            self.note("route", value.trim());
         }
     }
 }

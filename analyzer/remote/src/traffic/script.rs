@@ -180,10 +180,9 @@ fi
 true
 "#;
 
-/// The host's clock, and by which interfaces these addresses are reached.
+/// The interfaces by which these addresses are reached. Then each line of standard input is answered with the host's time.
 pub(super) fn clock(peers: &[&str]) -> Result<String, RemoteError> {
-    // busybox has no nanoseconds: then the clock is not compared.
-    let mut script = "echo \"now=$(date +%s%N)\"\n".to_owned();
+    let mut script = String::new();
     for peer in peers {
         let word = quoted([*peer])?;
         let _ = writeln!(
@@ -191,7 +190,7 @@ pub(super) fn clock(peers: &[&str]) -> Result<String, RemoteError> {
             "command -v ip > /dev/null && echo \"route={word} $(ip -o route get {word} 2> /dev/null | sed -n 's/.* dev \\([^ ]*\\).*/\\1/p' | head -n 1)\""
         );
     }
-    script.push_str("true\n");
+    script.push_str("echo end=1\nwhile read -r line; do echo \"time=$(date +%s.%N)\"; done\ntrue\n");
     Ok(script)
 }
 

@@ -6,11 +6,11 @@ use std::time::Duration;
 use roce_fabric::inventory::{HostTarget, SshSettings};
 use roce_fabric::traffic::{Concern, Facts, Gravity, Role, Speeds, Stream, TrafficPlan, streams, words};
 
+use super::clocks;
 use super::facts::HostFacts;
 use super::parallel::{MAX_AT_ONCE, Machines, each};
 use super::record::{HostRecord, RunRecord, RunRecords, SshRecord, StreamRecord};
 use super::script::{self, Launch, Needs, Place};
-use crate::RemoteError;
 
 /// Bytes of a host's answer.
 pub(super) const MAX_ANSWER_BYTES: u64 = 4 << 20;
@@ -120,11 +120,9 @@ pub fn preflight(setup: &Setup<'_>, machines: &Machines, makes_folder: bool) -> 
         }
     }
     let answering: Vec<String> = found.facts.keys().cloned().collect();
-    let clocks = each(&answering, |host| clock(machines, &found, &streams, host));
-    for (host, clock) in answering.iter().zip(clocks) {
-        if let (Some(facts), Ok((text, before, after))) = (found.facts.get_mut(host), clock) {
-            facts.note_clock(&text, before, after);
-        }
+    let clocks = each(&answering, |host| with_clock(machines, &found, &streams, host));
+    for (host, facts) in answering.into_iter().zip(clocks) {
+        found.facts.extend(facts.map(|facts| (host, facts)));
     }
     judge(setup, &streams, &mut found);
     found
@@ -187,33 +185,18 @@ fn peer(setup: &Setup<'_>, found: &Preflight, stream: &Stream) -> Result<String,
     }
 }
 
-/// The clock of a host, and routes from it; and when it was read by this machine's clock.
-fn clock(
-    machines: &Machines,
-    found: &Preflight,
-    streams: &[Stream],
-    host: &str,
-) -> Result<(String, i128, i128), RemoteError> {
-    let Some(machine) = machines.get(host) else {
-        return Ok((String::new(), 0, 0));
-    };
+/// The facts of a host, with its clock and the routes from it where it answers.
+fn with_clock(machines: &Machines, found: &Preflight, streams: &[Stream], host: &str) -> Option<HostFacts> {
+    let (machine, mut facts) = (machines.get(host)?, found.facts.get(host)?.clone());
     let peers: BTreeSet<&str> = streams
         .iter()
         .filter(|stream| stream.client.host == host)
         .filter_map(|stream| found.peers.get(&stream.number).map(String::as_str))
         .collect();
     let peers: Vec<&str> = peers.into_iter().collect();
-    let script = script::clock(&peers)?;
-    let before = now_ns();
-    let answer = machine.run(&script, MAX_ANSWER_BYTES)?;
-    let after = now_ns();
-    let text = String::from_utf8_lossy(&answer).into_owned();
-    // Of this machine's own clock there is nothing to measure.
-    if machine.is_local() {
-        let routes: Vec<&str> = text.lines().filter(|line| line.starts_with("route=")).collect();
-        return Ok((routes.join("\n"), 0, 0));
-    }
-    Ok((text, before, after))
+    // A host whose clock is not known is taken to have this machine's time.
+    clocks::ask(machine, &peers, &mut facts).ok()?;
+    Some(facts)
 }
 
 /// Says which streams cannot run, and what is to be known.
@@ -354,7 +337,7 @@ fn record(setup: &Setup<'_>, found: &Preflight, all: &[Stream]) -> RunRecord {
             prefix: target.prefix.clone(),
             folder: facts.folder.clone(),
             devices: devices.into_iter().collect(),
-            offset_ns: i64::try_from(facts.offset_ns).unwrap_or(0),
+            offset_ns: facts.offset_ns,
         })
     });
     RunRecord {
@@ -529,7 +512,7 @@ impl Steps<'_> {
                 all.push(self.counters(host));
             }
             all.extend(streams.iter().map(|stream| self.launch(stream, Role::Client)));
-            let offset = facts.map_or(0, |facts| facts.offset_ns);
+            let offset = facts.map_or(0, |facts| i128::from(facts.offset_ns));
             self.start(record, host, Some(at + offset), &all)
         });
         for ((host, streams), result) in hosts.iter().zip(results) {

@@ -45,6 +45,43 @@ fn facts_of_a_host() {
 }
 
 #[test]
+fn the_clock_answers_each_line_behind_the_routes() {
+    use std::io::Write as _;
+    use std::process::Stdio;
+
+    use crate::clock::{There, now_ns};
+
+    let mut shell = Command::new("sh")
+        .args(["-c", &script::clock(&["127.0.0.1"]).unwrap()])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let before = now_ns();
+    shell.stdin.take().unwrap().write_all(b"time\ntime\n").unwrap();
+    let output = shell.wait_with_output().unwrap();
+    let after = now_ns();
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    let (routes, times) = text.split_once("end=1\n").unwrap();
+    let mut facts = HostFacts::default();
+    for line in routes.lines().chain(["Welcome = x", "busy=7"]) {
+        facts.note_route(line);
+    }
+    // A machine without `ip` says nothing of routes.
+    let route = facts.routes.get("127.0.0.1").map(String::as_str);
+    assert!(matches!(route, None | Some("lo")), "{text}");
+    assert!(facts.busy.is_empty(), "only routes are taken");
+    assert_eq!(times.lines().count(), 2, "{text}");
+    for line in times.lines() {
+        let there = There::parse(line.strip_prefix("time=").unwrap()).unwrap();
+        // A date without fractions cuts off up to a second.
+        let cut = if there.step_ns > 1 { there.step_ns } else { 0 };
+        assert!((before - cut..=after).contains(&there.ns), "{line}");
+    }
+}
+
+#[test]
 fn states_of_streams() {
     let table = include_str!("../../../../tests/fabric/traffic/table.txt");
     let side = |is_alive, code, log: &str| Side {

@@ -5,9 +5,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{anyhow, bail};
+use anyhow::anyhow;
 use roce_fabric::doctor::Host;
-use roce_fabric::inventory::SshSettings;
+use roce_fabric::inventory::Inventory;
 use roce_remote::{Machine, RemoteError, each, quoted};
 
 use super::archive;
@@ -20,19 +20,14 @@ const MAX_BYTES: u64 = 64 << 20;
 /// The longest that a host may take, beside the time for which counters are watched.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Hosts that are named for ssh.
+/// Hosts with these names: those of the inventory as it has them, others for ssh.
 ///
 /// # Errors
 /// A name is none.
-pub(super) fn named(names: &[String]) -> anyhow::Result<Vec<Machine>> {
-    if let Some(name) = names.iter().find(|name| name.starts_with('-') || name.is_empty()) {
-        bail!("'{name}' is no name of a host");
-    }
-    let ssh = Arc::new(SshSettings::default());
-    Ok(names
-        .iter()
-        .map(|name| Machine::new(name, name, None, &ssh))
-        .collect())
+pub(super) fn machines(inventory: &Inventory, names: &[String]) -> anyhow::Result<Vec<Machine>> {
+    let ssh = Arc::new(inventory.ssh.clone());
+    let hosts = inventory.chosen_hosts(names)?;
+    Ok(hosts.iter().map(|host| Machine::host(host, &ssh)).collect())
 }
 
 /// Reads hosts, some at once, in their order. What they sent is decoded when all have answered: behind it nothing is

@@ -12,7 +12,7 @@ use roce_fabric::inventory::Cluster;
 use roce_model::text::escape_json;
 use roce_model::{Columns as _, Nanos, SampleColumns};
 use roce_pipeline::time_of_day;
-use roce_remote::{DeviceReader, Recorder};
+use roce_remote::{DeviceReader, Recorder, each_mut};
 
 use super::changes::{Changes, Device};
 use super::fail::DeviceFailOn;
@@ -21,13 +21,10 @@ use super::{document, text};
 use crate::command::host::series::{About, Destination, Kept, LOOK, Pace, paced};
 use crate::options::arguments::DocumentFormat;
 use crate::options::duration::parse_duration;
-use crate::options::fabric::FabricFile;
+use crate::options::fabric::{FabricFile, MAX_AT_ONCE};
 use crate::options::nearest::near;
 use crate::output::messages;
 use crate::output::style::style;
-
-/// Devices that are read at once.
-const MAX_AT_ONCE: usize = 32;
 
 // Options of whoever reads devices. (A comment for the compiler would become the help's first line.)
 #[derive(Args, Debug)]
@@ -220,22 +217,7 @@ pub(super) fn running(
 
 /// One reading of each device, some at once. The readings are in the order of the targets.
 fn read_all(targets: &mut [Target]) -> Vec<Reading> {
-    let mut readings = Vec::new();
-    for chunk in targets.chunks_mut(MAX_AT_ONCE) {
-        std::thread::scope(|scope| {
-            let threads: Vec<_> = chunk
-                .iter_mut()
-                .map(|target| scope.spawn(|| target.reader.read(time_of_day)))
-                .collect();
-            for thread in threads {
-                match thread.join() {
-                    Ok(reading) => readings.push(reading),
-                    Err(panic) => std::panic::resume_unwind(panic),
-                }
-            }
-        });
-    }
-    readings
+    each_mut(targets, MAX_AT_ONCE, |target| target.reader.read(time_of_day))
 }
 
 fn begun(target: &Target, reading: Reading) -> Device {

@@ -36,20 +36,7 @@ pub(super) fn targets(file: &HostsFile, names: &[String]) -> anyhow::Result<Vec<
 /// If there is no host, or a name is none.
 pub(super) fn targets_of(inventory: &Inventory, names: &[String]) -> anyhow::Result<Vec<Target>> {
     let ssh = Arc::new(inventory.ssh.clone());
-    let mut hosts: Vec<HostTarget> = Vec::new();
-    for name in names {
-        if name.is_empty() || name.starts_with('-') || name.contains(char::is_whitespace) {
-            bail!("'{name}' is no name of a host");
-        }
-        if hosts.iter().any(|host| host.name == *name) {
-            bail!("{name} is named twice");
-        }
-        let known = inventory.host(name).cloned();
-        hosts.push(known.unwrap_or_else(|| HostTarget::named(name)));
-    }
-    if names.is_empty() {
-        hosts.clone_from(&inventory.hosts);
-    }
+    let hosts = inventory.chosen_hosts(names)?;
     if hosts.is_empty() {
         bail!(
             "there is no host\nhint: name hosts, or list them in fabric.toml: [[host]], name = \"gpu1\" (--hosts FILE names another file)"
@@ -76,26 +63,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hosts_are_those_of_the_inventory_or_those_that_are_named() {
-        let inventory = Inventory::parse(
-            "[[host]]\nname = \"gpu1\"\naddress = \"192.0.2.1\"\n[[host]]\nname = \"gpu2\"\naddress = \"local\"\n",
-        )
-        .unwrap();
-        let names = |names: &[&str]| {
-            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-            let found = targets_of(&inventory, &names)?;
-            anyhow::Ok(
-                found
-                    .iter()
-                    .map(|target| target.host.address().to_owned())
-                    .collect::<Vec<_>>(),
-            )
-        };
-        assert_eq!(names(&[]).unwrap(), ["192.0.2.1", "local"]);
-        assert_eq!(names(&["gpu2", "other"]).unwrap(), ["local", "other"]);
-        for wrong in [&["gpu1", "gpu1"][..], &["-oProxyCommand=x"], &[""], &["a b"]] {
-            assert!(names(wrong).is_err(), "{wrong:?}");
-        }
-        assert!(targets_of(&Inventory::default(), &[]).is_err());
+    fn a_command_needs_a_host() {
+        let error = targets_of(&Inventory::default(), &[]).unwrap_err().to_string();
+        assert!(error.contains("there is no host"), "{error}");
+        let one = targets_of(&Inventory::default(), &["gpu1".to_owned()]).unwrap();
+        assert_eq!(one[0].name(), "gpu1");
     }
 }

@@ -11,12 +11,14 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use roce_metrics::{Exposition, Format};
 use roce_model::Nanos;
+use roce_remote::each_again;
 use serde_json::json;
 
 use super::fabric::Target;
 use super::host::HostArguments;
 use super::{checks, fabric, gpus};
 use crate::options::duration::parse_duration;
+use crate::options::fabric::MAX_AT_ONCE;
 
 /// Shortest time between two readings of GPUs.
 const MIN_INTERVAL: Duration = Duration::from_secs(1);
@@ -48,12 +50,10 @@ pub(super) fn collect(arguments: &Collect) -> anyhow::Result<ExitCode> {
         // Nothing is written by halves: the server has gone.
         std::process::exit(0);
     })?;
-    for target in Target::all(&fabric::inventory(arguments.fabric.as_ref())?)? {
-        let name = target.about.collector.clone();
-        std::thread::Builder::new()
-            .name(name)
-            .spawn(move || read_on(target))?;
-    }
+    let targets = Target::all(&fabric::inventory(arguments.fabric.as_ref())?)?;
+    std::thread::Builder::new()
+        .name("devices".to_owned())
+        .spawn(move || each_again(targets, MAX_AT_ONCE, read))?;
     let interval = Duration::from_nanos(arguments.interval.0).max(MIN_INTERVAL);
     let every = Duration::from_nanos(arguments.doctor_every.0);
     let checks = checks::Source::new(&arguments.host);
@@ -82,17 +82,13 @@ pub(super) fn collect(arguments: &Collect) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Reads a switch or hypervisor for ever, in a thread of its own: a slow one holds up no other.
-fn read_on(mut target: Target) {
-    loop {
-        let begun = Instant::now();
-        let mut exposition = Exposition::default();
-        let is_up = target.add(&mut exposition);
-        if print(&target.about.collector, &exposition, begun, is_up).is_err() {
-            return;
-        }
-        std::thread::sleep(target.about.every.saturating_sub(begun.elapsed()));
-    }
+/// Reads a switch or hypervisor once. The result is the time until the next reading, as long as there is a server.
+fn read(target: &mut Target) -> Option<Duration> {
+    let begun = Instant::now();
+    let mut exposition = Exposition::default();
+    let is_up = target.add(&mut exposition);
+    let printed = print(&target.about.collector, &exposition, begun, is_up);
+    printed.is_ok().then_some(target.about.every)
 }
 
 /// One reading as a line.

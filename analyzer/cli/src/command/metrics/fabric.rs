@@ -13,9 +13,9 @@ use roce_metrics::{
 };
 use roce_model::{Counter, SampleSource, value_of};
 use roce_pipeline::time_of_day;
-use roce_remote::DeviceReader;
+use roce_remote::{DeviceReader, each_mut};
 
-use crate::options::fabric;
+use crate::options::fabric::{self, MAX_AT_ONCE};
 
 /// A switch or hypervisor, as those know it who do not read it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -117,21 +117,13 @@ impl Target {
     }
 }
 
-/// Reads all targets at once, and adds what is known of their collectors, too.
+/// Reads all targets, some at once, and adds what is known of their collectors, too.
 pub(super) fn add_all(targets: &mut [Target], into: &mut Exposition) {
-    let readings = std::thread::scope(|scope| {
-        let read = |target: &mut Target| {
-            let begun = Instant::now();
-            let mut exposition = Exposition::default();
-            let is_up = target.add(&mut exposition);
-            (target.about.label(), exposition, is_up, begun.elapsed())
-        };
-        let threads: Vec<_> = targets
-            .iter_mut()
-            .map(|target| scope.spawn(move || read(target)))
-            .collect();
-        let joined = threads.into_iter().filter_map(|thread| thread.join().ok());
-        joined.collect::<Vec<_>>()
+    let readings = each_mut(targets, MAX_AT_ONCE, |target| {
+        let begun = Instant::now();
+        let mut exposition = Exposition::default();
+        let is_up = target.add(&mut exposition);
+        (target.about.label(), exposition, is_up, begun.elapsed())
     });
     for (label, exposition, is_up, took) in readings {
         into.merge(exposition);

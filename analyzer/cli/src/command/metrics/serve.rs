@@ -12,7 +12,7 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use clap::Args;
 use roce_metrics::{Exposition, Format, SERIES_LEFT_OUT, joined};
 use roce_model::{Nanos, value_of};
@@ -121,9 +121,9 @@ pub(super) fn serve(arguments: &Serve) -> anyhow::Result<ExitCode> {
         );
     }
     // Read as the user whom the collecting process has, too.
-    let inventory = fabric::inventory(arguments.fabric.as_ref())?;
+    let inventory = fabric::inventory(arguments.fabric.as_ref()).map_err(as_other_user)?;
     // A password that cannot be read is an error now, and not a line in a log later.
-    drop(fabric::Target::all(&inventory)?);
+    drop(fabric::Target::all(&inventory).map_err(as_other_user)?);
     let targets = fabric::named(&inventory);
     let collector = (!arguments.counters_only).then(|| start_collector(arguments));
     let mut collector = collector.and_then(|started| {
@@ -194,6 +194,20 @@ pub(super) fn serve(arguments: &Serve) -> anyhow::Result<ExitCode> {
     // Its standard input closes with this process: that ends it.
     drop(collector);
     Ok(ExitCode::SUCCESS)
+}
+
+/// An error of reading the inventory or a file that it names. Where a file is another user's, it says who reads it: a server that root
+/// started is that no more.
+fn as_other_user(error: anyhow::Error) -> anyhow::Error {
+    let text = format!("{error:#}");
+    if !text.contains("Permission denied") {
+        return error;
+    }
+    anyhow!(
+        "{text}\nhint: the server reads the inventory, passwords, certificates and ssh keys as the user that it continues as, \
+         here number {}; --user NAME, or let that user read them",
+        rustix::process::geteuid().as_raw()
+    )
 }
 
 /// Starts the process that runs checks and asks for GPUs, as the user that this one is now.

@@ -47,17 +47,14 @@ impl HostArguments {
 
     /// The hosts that may be used.
     pub(super) fn hosts(&self, inventory: &Inventory) -> anyhow::Result<Vec<HostTarget>> {
-        if self.hosts.is_empty() {
-            return Ok(inventory.hosts.clone());
-        }
-        let mut hosts: Vec<HostTarget> = Vec::new();
+        let mut names: Vec<String> = Vec::new();
+        // Several devices of a host are one host.
         for end in self.ends()? {
-            if !hosts.iter().any(|host| host.name == end.host) {
-                let known = inventory.host(&end.host).cloned();
-                hosts.push(known.unwrap_or_else(|| HostTarget::named(&end.host)));
+            if !names.contains(&end.host) {
+                names.push(end.host);
             }
         }
-        Ok(hosts)
+        Ok(inventory.chosen_hosts(&names)?)
     }
 }
 
