@@ -1,6 +1,6 @@
 //! Congestion notifications: which flow each one slows. One from B to A for the queue pair q slows what A sends with q:
 //! the other direction of the connection whose packets from B are for q; the UD flow whose packets name q as their source;
-//! else the only flow from A to B with CE marks just before. What is not known yet waits in `cnp`.
+//! else the only flow from A to B with CE marks just before, where no packet for q was captured. What is not known yet waits in `cnp`.
 
 use roce_model::{EventKind, EventRow, FlowId, FlowKey, Nanos, Packet};
 use roce_wire::{Qpn, Service};
@@ -166,7 +166,12 @@ impl Analysis {
                 return (Slowed::Known(hot.peer, Attribution::Pairing), after_nak);
             }
             let pair = self.table.cold[at].back;
-            return (Slowed::Perhaps(self.sole(pair, packet.time)), after_nak);
+            // Answers for the queue pair pass here: until they fit a flow, nothing shows that its data does, too.
+            let sole = match service {
+                Service::Uc => self.sole(pair, packet.time),
+                _ => None,
+            };
+            return (Slowed::Perhaps(sole), after_nak);
         }
         let pair = Hosts::from_packet(packet).back;
         if let Some(at) = self.datagrams_from(pair, qpn, packet.time) {
@@ -319,9 +324,12 @@ impl Analysis {
             if bin.is_some_and(|bin| bin != waiting.bin) {
                 continue;
             }
-            let tap = self.cnp.receiver(place).tap;
-            let sole =
-                sole.filter(|(at, id)| self.may_be_meant(*at, *id) && self.cnp.is_meant_alone(tap, *id));
+            let receiver = self.cnp.receiver(place);
+            let sole = sole.filter(|(at, id)| {
+                self.may_be_meant(*at, *id)
+                    && self.cnp.is_meant_alone(receiver.tap, *id)
+                    && !self.is_answered(*at, &receiver)
+            });
             if let Some((at, id)) = sole {
                 self.charge(at, waiting.bin, waiting.cnps, Attribution::Sole);
                 self.cnp.decide(place, part, CnpAttribution::Charged(id));
@@ -345,6 +353,19 @@ impl Analysis {
             self.tell(place, bin, &mut events);
         }
         self.bins.add_to_oldest(events);
+    }
+
+    /// True if packets for the queue pair of `receiver` were captured, as the flow at `at` would have them in its other direction: an
+    /// answer of the same service. They have not shown that this is its other direction.
+    fn is_answered(&self, at: FlowSlot, receiver: &Receiver) -> bool {
+        let key = FlowKey {
+            source: receiver.source,
+            destination: receiver.destination,
+            destination_qpn: receiver.qpn,
+            source_qpn: Qpn::new(0),
+            ..self.table.cold[at].key
+        };
+        key.service.is_reliable() && self.table.find_key(receiver.tap, &key).is_some()
     }
 
     /// Writes the events of a receiver's notifications in a bin: one for each flow that they slow, and

@@ -333,7 +333,9 @@ impl Analysis {
                     .reads
                     .as_ref()
                     .is_none_or(|reads| position.is_none_or(|position| reads.may_have_had(position)));
-                let is_whole = decision.again == Again::Whole && !decision.by_nak;
+                // Where packets overtake each other, the requester may have dropped a response that came before another one.
+                let is_whole =
+                    decision.again == Again::Whole && !decision.by_nak && !cold.tracker.may_be_reordered();
                 if is_whole && may_be_lost && peer != FlowSlot::NONE {
                     self.lost_downstream(peer, decision.psn, decision.time);
                 }
@@ -364,14 +366,20 @@ impl Analysis {
 
     /// Reports what became of missing PSNs. At the `end` nothing waits for the other direction.
     pub(super) fn report_holes(&mut self, at: FlowSlot, end: bool) {
-        let only_reads = self.table.hot[at].sent_bytes == 0;
+        let hot = &self.table.hot[at];
+        let only_reads = hot.sent_bytes == 0;
+        let now = if end {
+            hot.last_time.max(self.ended)
+        } else {
+            hot.last_time
+        };
         let cold = &mut self.table.cold[at];
         for DecidedHole {
             first,
             end,
             time,
             class,
-        } in cold.tracker.take_holes(end, only_reads)
+        } in cold.tracker.take_holes(end, only_reads, now)
         {
             self.bins.events.push(EventRow {
                 time,

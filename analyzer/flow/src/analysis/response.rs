@@ -272,7 +272,8 @@ impl Analysis {
             Silence::Nothing
         };
         let was_captured = !is_request_lost && matches!(again, Again::Captured | Again::Whole);
-        let is_lost = begins && reads.falls_back(position, was_captured);
+        // Where packets overtake each other, the requester may have dropped a response that came before another one.
+        let is_lost = begins && reads.falls_back(position, was_captured) && !cold.tracker.may_be_reordered();
         let overtaken = reads.take_overtaken();
         if overtaken > 0 {
             let cold = &mut self.table.cold[response_at];

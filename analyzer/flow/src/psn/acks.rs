@@ -95,6 +95,9 @@ pub(crate) struct Answers {
     longest_answer: Nanos,
     /// The shortest time from a NAK to a run that repeats, from its PSN on, what had been captured; 0: there was none.
     shortest_answer: Nanos,
+    /// The longest time after its acknowledgement at which a retransmission came that no NAK explains. The sender's timer was shorter than its
+    /// round trip, or the acknowledgement was lost. 0: there was none.
+    held: Nanos,
     /// The latest one, and the PSN that the NAK named; 0: there was none.
     latest_answer: Nanos,
     answered: u64,
@@ -104,6 +107,8 @@ pub(crate) struct Answers {
     taken_out_of_order: u32,
     /// The latest run answered a NAK, or repeated one that did.
     run_by_nak: bool,
+    /// A NAK may have been the cause of the latest run.
+    run_was_named: bool,
     /// The latest run showed all up to a packet that requests an ACK.
     pub(super) run_requests_ack: bool,
 }

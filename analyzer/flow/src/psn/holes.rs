@@ -116,6 +116,8 @@ pub(crate) struct Holes {
     fates: LossCounts,
     /// Decided and not reported yet: at most [`MAX_WAITING`] wait for the flow to be paired.
     decided: Vec<DecidedHole>,
+    /// Losses that may still turn out to be late packets: see [`Holes::take_decided`].
+    waiting: VecDeque<DecidedHole>,
     /// PSNs that came late after something else had been reported of them.
     revoked: Vec<u64>,
     /// Holes before this PSN are acknowledged, ...
@@ -225,7 +227,8 @@ impl Holes {
         let lost = |hole: &&mut DecidedHole| {
             hole.first <= psn && psn < hole.end && hole.class != LossClass::Reordered
         };
-        let Some(hole) = self.decided.iter_mut().rev().find(lost) else {
+        let mut undone = self.decided.iter_mut().rev().chain(self.waiting.iter_mut().rev());
+        let Some(hole) = undone.find(lost) else {
             return self.revoked.push(psn);
         };
         let whole = core::mem::replace(
@@ -273,14 +276,21 @@ impl Holes {
 
     /// True if [`Holes::take_decided`] has something to give.
     pub(crate) fn any_decided(&self) -> bool {
-        !self.decided.is_empty()
+        !self.decided.is_empty() || !self.waiting.is_empty()
     }
 
     /// Counts and gives the decisions since the last call. The other direction shows who lost what: until that
     /// is known (`paired`), decisions but for what came late wait, the latest ones; at the `end` they are void. A missing packet takes
-    /// `span` PSNs.
-    pub(crate) fn take_decided(&mut self, paired: bool, end: bool, span: u32) -> Vec<DecidedHole> {
+    /// `span` PSNs. What has been missing since `still` or later may yet come late: its loss waits as well.
+    pub(crate) fn take_decided(
+        &mut self,
+        paired: bool,
+        end: bool,
+        span: u32,
+        still: Nanos,
+    ) -> Vec<DecidedHole> {
         let mut taken = core::mem::take(&mut self.decided);
+        self.let_wait(&mut taken, end, still);
         if !paired && !end {
             let (late, mut waiting): (Vec<_>, Vec<_>) = taken
                 .into_iter()
@@ -298,6 +308,31 @@ impl Holes {
             self.fates[hole.class as usize] += (hole.end - hole.first).div_ceil(u64::from(span.max(1)));
         }
         taken
+    }
+
+    /// Takes losses out of `taken` that may still turn out to be late, and adds those that have waited for long enough. At the `end` nothing
+    /// decides about them.
+    fn let_wait(&mut self, taken: &mut Vec<DecidedHole>, end: bool, still: Nanos) {
+        let may_come = |hole: &DecidedHole| hole.class == LossClass::NetworkLost && hole.time > still;
+        if end {
+            taken.extend(self.waiting.drain(..));
+            for hole in taken.iter_mut().filter(|hole| may_come(hole)) {
+                *hole = hole.unresolved();
+            }
+            return;
+        }
+        if taken.iter().any(may_come) {
+            let (waiting, ready): (Vec<_>, Vec<_>) = core::mem::take(taken)
+                .into_iter()
+                .partition(|hole| may_come(hole));
+            *taken = ready;
+            self.waiting.extend(waiting);
+        }
+        while let Some(first) = self.waiting.front()
+            && (!may_come(first) || self.waiting.len() > MAX_WAITING)
+        {
+            taken.extend(self.waiting.pop_front());
+        }
     }
 
     /// Where the first hole that ends behind `psn` is.

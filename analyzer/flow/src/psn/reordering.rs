@@ -13,6 +13,8 @@ pub(crate) struct Reordering {
     depth: u64,
     /// The longest time from a gap to the packet that filled it.
     time: Nanos,
+    /// The longest time from a gap to the packet itself, which came behind its retransmission.
+    time_behind: Nanos,
 }
 
 /// A flow with so many late packets is reordered by its way through the network, not by a mishap.
@@ -26,6 +28,16 @@ impl Reordering {
         for hole in filled {
             self.time = self.time.max(time.since(hole.time));
         }
+    }
+
+    /// A packet came `time` after its gap showed, behind its retransmission.
+    pub(super) fn note_behind_retransmission(&mut self, time: Nanos) {
+        self.time_behind = self.time_behind.max(time);
+    }
+
+    /// The longest time after its gap at which a packet came, before its retransmission or behind it; 0: none was late.
+    pub(super) fn latest(&self) -> Nanos {
+        self.time.max(self.time_behind)
     }
 
     /// The greatest distance behind the highest PSN, in PSNs; `None`: no packet was late.

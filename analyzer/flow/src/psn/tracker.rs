@@ -77,9 +77,9 @@ pub(crate) struct Tracker {
     /// Retransmissions that were lost before the tap, and those that are not reported yet.
     lost_again: u64,
     new_lost_again: (u64, u64),
-    /// PSNs that filled holes as retransmissions, the latest ones, and the identification that showed the gap: a packet that was
+    /// PSNs that filled holes as retransmissions, the latest ones, and when the gap showed: a packet that was
     /// sent before comes late.
-    retransmitted: VecDeque<(u64, u64)>,
+    retransmitted: VecDeque<(u64, u64, Nanos)>,
     /// Losses that the packets prove: see [`Tracker::proven_losses`].
     proven: u64,
     /// The latest ones of these, in [`crate::psn::holes::MAY_STILL_ARRIVE`] from this time on.
@@ -414,12 +414,14 @@ impl Tracker {
         revoked.into_iter().map(psn_of).collect()
     }
 
-    /// Missing PSNs of which it was decided since the last call what became of them. At the `end` nothing waits. `only_reads`: the
-    /// flow has no other requests, of which each takes one PSN.
-    pub(crate) fn take_holes(&mut self, end: bool, only_reads: bool) -> Vec<DecidedHole> {
+    /// Missing PSNs of which it was decided until `now`, since the last call, what became of them. At the `end` nothing waits.
+    /// `only_reads`: the flow has no other requests, of which each takes one PSN.
+    pub(crate) fn take_holes(&mut self, end: bool, only_reads: bool, now: Nanos) -> Vec<DecidedHole> {
         let span = self.span_of_packet(only_reads);
+        // A packet that is as late as the latest one of the flow was has come by then.
+        let still = Nanos(now.0.saturating_sub(self.reordering.latest().0));
         match &mut self.holes {
-            Some(holes) if holes.any_decided() => holes.take_decided(self.paired, end, span),
+            Some(holes) if holes.any_decided() => holes.take_decided(self.paired, end, span, still),
             _ => Vec::new(),
         }
     }

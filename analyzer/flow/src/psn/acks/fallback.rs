@@ -78,6 +78,10 @@ impl Answers {
             // Queues may have held back the NAK or its answer; a timer retransmits from the oldest packet that is not acknowledged.
             return of(Trigger::Unknown, false);
         }
+        if self.run_was_named && self.run.start == at && self.is_held_back(request) {
+            // Of two runs one may answer the NAK, and the other one follow a timer: nothing shows which.
+            return of(Trigger::Unknown, false);
+        }
         let silence = Cause::by_silence(waited, self.timer, reordering);
         // As long as packets of the flow go on coming, the sender's timer does not expire.
         silence.map(|cause| Cause {
@@ -121,6 +125,10 @@ impl Answers {
         let fits_timer = self.fits_timer(waited);
         let answer = self.longest_answer.max(request.others_answer);
         let usual = answer.0.max(request.usual_rtt.0 * 2);
+        if self.is_held_back(request) {
+            // What comes was on its way for longer than the timer: the sender may have sent it before the NAK, or after it.
+            return Trigger::Unknown;
+        }
         let is_silent = request.silence >= SHORT_SILENCE && request.silence.0 >= waited.0 / 2;
         if !is_silent {
             // Its window lets it send on while it waits for its timer. A sender in software takes very different times to answer, so
@@ -154,6 +162,13 @@ impl Answers {
         } else {
             Trigger::Unknown
         }
+    }
+
+    /// True if the sender's timer expired while packets that had arrived were on their way, or their acknowledgement was, and no answer to a NAK
+    /// between the hosts was much faster.
+    fn is_held_back(&self, request: &Request) -> bool {
+        let answer = self.longest_answer.max(request.others_answer);
+        self.held.0 != 0 && (answer.0 == 0 || answer.0 >= self.held.0 / 2)
     }
 
     /// For how long nothing had come when `request` was retransmitted: since the last progress, since the oldest request
@@ -199,6 +214,9 @@ impl Answers {
         repeats: bool,
         is_sure: bool,
     ) {
+        if at < self.acked && repeats && matches!(trigger, Trigger::Timeout | Trigger::Unknown) {
+            self.held = self.held.max(request.time.since(self.progress));
+        }
         match trigger {
             Trigger::Nak => {
                 if let Some(nak) = self.nak_for(at, request.time) {
@@ -233,6 +251,7 @@ impl Answers {
             }
             _ => {}
         }
+        self.run_was_named = self.naks.iter().any(|nak| nak.explains(at));
         self.run_by_nak = trigger == Trigger::Nak || self.run_by_nak && self.run.start == at;
         // A run that answers a younger NAK is still on its way, by slower paths than this one's first packet.
         let (time, shortest) = (request.time, self.shortest_answer);

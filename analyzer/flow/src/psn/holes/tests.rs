@@ -20,7 +20,7 @@ fn filled(holes: &mut Holes, first: u64, end: u64) -> Vec<u64> {
 
 /// A decision: first, end, class.
 fn decided(holes: &mut Holes) -> Vec<(u64, u64, LossClass)> {
-    let taken = holes.take_decided(true, false, 1);
+    let taken = holes.take_decided(true, false, 1, Nanos(u64::MAX));
     taken
         .iter()
         .map(|hole| (hole.first, hole.end, hole.class))
@@ -133,18 +133,18 @@ fn without_the_other_direction_only_what_came_late_is_known() {
     let fates =
         |taken: Vec<DecidedHole>| -> Vec<_> { taken.iter().map(|hole| (hole.first, hole.class)).collect() };
     assert_eq!(
-        fates(holes.clone().take_decided(false, false, 1)),
+        fates(holes.clone().take_decided(false, false, 1, Nanos(u64::MAX))),
         [(20, LossClass::Reordered)]
     );
     let mut paired = holes.clone();
-    paired.take_decided(false, false, 1);
+    paired.take_decided(false, false, 1, Nanos(u64::MAX));
     assert_eq!(
-        fates(paired.take_decided(true, false, 1)),
+        fates(paired.take_decided(true, false, 1, Nanos(u64::MAX))),
         [(10, LossClass::NetworkLost)]
     );
     holes.close(Nanos(0), Nanos(0));
     assert_eq!(
-        fates(holes.take_decided(false, true, 1)),
+        fates(holes.take_decided(false, true, 1, Nanos(u64::MAX))),
         [
             (10, LossClass::Unresolved),
             (20, LossClass::Reordered),
@@ -158,7 +158,7 @@ fn without_the_other_direction_only_what_came_late_is_known() {
         many.decide_at(i * 4, LossClass::NetworkLost);
     }
     assert_eq!(
-        fates(many.take_decided(false, false, 1)),
+        fates(many.take_decided(false, false, 1, Nanos(u64::MAX))),
         [(0, LossClass::Unresolved)],
         "bounded"
     );
@@ -215,4 +215,41 @@ proptest! {
         prop_assert_eq!(holes.fates().iter().sum::<u64>(), missing);
         prop_assert_eq!(events.iter().map(|(first, end, _)| end - first).sum::<u64>(), missing);
     }
+}
+
+#[test]
+fn a_loss_waits_for_as_long_as_its_packet_may_come_late() {
+    // Gaps at 100 ns and at 500 ns, both filled by retransmissions; packets of this flow come up to 200 ns late.
+    let mut holes = Holes::default();
+    let max = MIN_OPEN_HOLES;
+    for (psn, time) in [(10, 100), (20, 500)] {
+        holes.add(psn, psn + 1, Nanos(time), None, max);
+        holes.decide_at(psn, LossClass::NetworkLost);
+    }
+    let fates =
+        |taken: Vec<DecidedHole>| -> Vec<_> { taken.iter().map(|hole| (hole.first, hole.class)).collect() };
+    // At 600 ns only what was missing at 400 ns or before is lost for sure.
+    assert_eq!(
+        fates(holes.take_decided(true, false, 1, Nanos(400))),
+        [(10, LossClass::NetworkLost)]
+    );
+    assert!(holes.any_decided());
+    // Its original comes at 650 ns: nothing has to be taken back.
+    let mut late = holes.clone();
+    late.came_after_all(20);
+    assert_eq!(
+        fates(late.take_decided(true, false, 1, Nanos(450))),
+        [(20, LossClass::Reordered)]
+    );
+    assert!(late.take_revoked().is_empty() && !late.any_decided());
+    // At 701 ns it would have come.
+    assert_eq!(
+        fates(holes.clone().take_decided(true, false, 1, Nanos(501))),
+        [(20, LossClass::NetworkLost)]
+    );
+    // The capture ends at 600 ns: nobody knows.
+    assert_eq!(
+        fates(holes.take_decided(true, true, 1, Nanos(400))),
+        [(20, LossClass::Unresolved)]
+    );
 }

@@ -115,6 +115,8 @@ impl Tracker {
                 .iter()
                 .any(|part| (part.first..part.end).contains(&psn))
         });
+        // What was captured before may be a copy that the receiver dropped, and the one that it waits for on its way by a slower path.
+        let is_doubtful = self.reordering.is_usual() && !selective;
         let (begin, next) = (self.begin, requests.next);
         let Some(answers) = &mut self.answers else {
             return Answered::default();
@@ -124,7 +126,8 @@ impl Tracker {
         let says = answers.nak(psn, next, time, selective, rtt);
         let was_overtaken = answers.take_overtaken();
         let is_sure = psn >= begin && !self.unsure.contains(&psn);
-        let lost_downstream = says == NakMeaning::LostDownstream && !missing && !filling && is_sure;
+        let lost_downstream =
+            says == NakMeaning::LostDownstream && !missing && !filling && is_sure && !is_doubtful;
         if lost_downstream {
             answers.count_downstream(psn);
         }

@@ -118,7 +118,7 @@ impl Tracker {
         match sighting {
             Sighting::Missing => self.late_at_once(at, span, next, request),
             // It was missing, and its retransmission came first.
-            Sighting::Captured if self.was_retransmitted(at) => {
+            Sighting::Captured if self.was_retransmitted(at, request.time) => {
                 if let Some(holes) = &mut self.holes {
                     holes.came_after_all(at);
                 }
@@ -141,18 +141,19 @@ impl Tracker {
     }
 
     /// True if `at` was missing and retransmitted, and its first transmission has not come since.
-    fn was_retransmitted(&mut self, at: u64) -> bool {
+    fn was_retransmitted(&mut self, at: u64, time: Nanos) -> bool {
         let Some(place) = self
             .retransmitted
             .iter()
-            .position(|(first, end)| (*first..*end).contains(&at))
+            .position(|(first, end, _)| (*first..*end).contains(&at))
         else {
             return false;
         };
-        let (first, end) = self.retransmitted[place];
-        self.retransmitted[place] = (at + 1, end);
+        let (first, end, gap) = self.retransmitted[place];
+        self.reordering.note_behind_retransmission(time.since(gap));
+        self.retransmitted[place] = (at + 1, end, gap);
         if first < at {
-            self.retransmitted.insert(place, (first, at));
+            self.retransmitted.insert(place, (first, at, gap));
         }
         true
     }
@@ -161,7 +162,7 @@ impl Tracker {
     /// not come since.
     pub(super) fn was_just_retransmitted(&mut self, at: u64, time: Nanos) -> bool {
         let latest = SILENCE.0.max(self.reordering.bound().0.saturating_mul(2));
-        time.since(self.refilled_at).0 < latest && self.was_retransmitted(at)
+        time.since(self.refilled_at).0 < latest && self.was_retransmitted(at, time)
     }
 
     fn late_at_once(&mut self, at: u64, span: u64, next: u64, request: &Request) -> Verdict {

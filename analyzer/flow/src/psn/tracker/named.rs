@@ -45,7 +45,7 @@ impl Tracker {
     }
 
     /// True if packets of this flow, or of others between its hosts, were overtaken.
-    pub(super) fn may_be_reordered(&self) -> bool {
+    pub(crate) fn may_be_reordered(&self) -> bool {
         self.reordering.is_seen() || self.others_late
     }
 

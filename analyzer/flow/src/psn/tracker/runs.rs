@@ -121,13 +121,15 @@ impl Tracker {
 
     /// Remembers missing PSNs that were retransmitted.
     pub(super) fn note_retransmitted(&mut self, first: u64, end: u64) {
+        let hole = self.holes.as_ref().and_then(|holes| holes.hole_with(first));
+        let gap = hole.map_or(self.refilled_at, |hole| hole.time);
         match self.retransmitted.back_mut() {
-            Some(last) if last.1 == first => last.1 = end,
+            Some(last) if last.1 == first && last.2 == gap => last.1 = end,
             _ => {
                 if self.retransmitted.len() == MAX_RETRANSMITTED {
                     self.retransmitted.pop_front();
                 }
-                self.retransmitted.push_back((first, end));
+                self.retransmitted.push_back((first, end, gap));
             }
         }
     }

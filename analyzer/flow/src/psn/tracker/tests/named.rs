@@ -25,7 +25,7 @@ impl Flow {
     }
 
     fn fates(&mut self) -> LossCounts {
-        self.tracker.take_holes(true, false);
+        self.tracker.take_holes(true, false, Nanos(u64::MAX));
         self.tracker.fates()
     }
 }
@@ -214,7 +214,7 @@ fn the_path_mtu_shows_afterwards_which_reads_are_missing() {
     };
     assert_eq!(flow.take(&late), FILLS);
     flow.tracker.close(Nanos(flow.now));
-    flow.tracker.take_holes(true, true);
+    flow.tracker.take_holes(true, true, Nanos(u64::MAX));
     assert_eq!(
         flow.tracker.fates()[LossClass::Reordered as usize],
         1,
@@ -242,7 +242,7 @@ fn a_read_that_came_before_the_path_mtu_was_known_is_not_missing() {
         .learn_spans(256, |length| Some(length.div_ceil(1_024)));
     assert_eq!(gaps, [(Psn::new(14), 4)]);
     flow.tracker.close(Nanos(flow.now));
-    let holes = flow.tracker.take_holes(true, true);
+    let holes = flow.tracker.take_holes(true, true, Nanos(u64::MAX));
     let fates: Vec<_> = holes.iter().map(|hole| hole.class).collect();
     assert_eq!(fates, [LossClass::Reordered]);
     assert_eq!(flow.tracker.reordering().time(), Some(Nanos(1_000)));
@@ -271,7 +271,7 @@ fn a_lost_read_counts_as_one_packet() {
     read(&mut flow, 15, 1, 1_000);
     read(&mut flow, 16, 4, 1_000);
     flow.tracker.close(Nanos(flow.now + 100_000));
-    flow.tracker.take_holes(true, true);
+    flow.tracker.take_holes(true, true, Nanos(u64::MAX));
     let fates = flow.tracker.fates();
     let lost = fates[LossClass::NetworkLost as usize] + fates[LossClass::Ambiguous as usize];
     assert_eq!(lost, 2);
