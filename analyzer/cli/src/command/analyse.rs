@@ -9,6 +9,7 @@ use roce_pipeline::{Analysed, Captures, KnownClock, Moved, RunStart, StoredSampl
 use roce_report::{HtmlReport, JsonReport, TraceForm};
 
 use crate::command::joined::joined;
+use crate::command::merged;
 use crate::command::player::Player;
 use crate::options::arguments::{Analyse, Format};
 use crate::options::duration::Moment;
@@ -94,6 +95,7 @@ fn analyse(
         live.is_none() && player.is_none_or(|player| player.has_span),
     )?;
     let threads = settings.threads;
+    let mut traces = merged::traces(&arguments.merge, arguments.max_input)?;
 
     let mut captures = Captures::open_known(
         &arguments.captures,
@@ -125,12 +127,19 @@ fn analyse(
     if let Some(sink) = &mut beside {
         sink.begin(settings.bin).map_err(sink_error)?;
     }
+    if let Some(traces) = &mut traces {
+        traces.begin(settings.bin).map_err(sink_error)?;
+    }
     let mut plan = settings.plan();
     if let Some(recorded) = live {
         plan.options.seed = recorded.seed;
     }
     plan.range = range.clone();
-    let analysed = captures.run(plan, borrowed(&mut sinks, &mut beside), |merge, plan, sinks| {
+    let mut takers = borrowed(&mut sinks, &mut beside);
+    if let Some(traces) = &mut traces {
+        takers.push(traces);
+    }
+    let analysed = captures.run(plan, takers, |merge, plan, sinks| {
         if let Some(player) = player {
             player.run(merge, plan, sinks)
         } else {
@@ -166,11 +175,14 @@ fn analyse(
             }
         }
     }
-    let is_whole = analysed.is_whole();
-    let summary = RunSummary {
+    let mut is_whole = analysed.is_whole();
+    let mut summary = RunSummary {
         key,
         ..analysed.summary(begun, inputs, settings.echo)
     };
+    if let Some(traces) = &mut traces {
+        is_whole &= merged::conclude(traces, &mut summary, &settings.thresholds);
+    }
     for mut sink in sinks {
         sink.finish(&summary).map_err(sink_error)?;
     }

@@ -127,6 +127,7 @@ pub(crate) fn annotate(arguments: &Annotate) -> anyhow::Result<ExitCode> {
         no_align: arguments.no_align,
         max_input: None,
         samples: Vec::new(),
+        merge: Vec::new(),
         fabric: None,
         capture: None,
         names: Names::default(),

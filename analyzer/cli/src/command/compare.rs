@@ -231,6 +231,7 @@ fn analysed(path: &Path, bin: Option<Nanos>, arguments: &Compare) -> anyhow::Res
         names: Names::default(),
         fabric: None,
         samples: Vec::new(),
+        merge: Vec::new(),
         hash: false,
     };
     let mut side = Collected::default();

@@ -173,6 +173,7 @@ fn settings(arguments: &Live) -> anyhow::Result<RunSettings> {
         max_input: None,
         fabric: arguments.fabric.fabric.clone(),
         samples: Vec::new(),
+        merge: Vec::new(),
         capture: None,
         names: Names::default(),
         hash: false,

@@ -114,6 +114,13 @@ pub(crate) struct Analyse {
     #[arg(long, value_name = "DIR|FILE", help_heading = NETWORK)]
     pub(crate) samples: Vec<PathBuf>,
 
+    /// Merge the trace of a rank: of PyTorch's profiler or NCCL's profiler plugin, as JSON, compressed or not (can be repeated)
+    ///
+    /// Its collectives are shown on the capture's clock, each with what the network did meanwhile. With ADDRESS= only the traffic of the
+    /// rank's host counts for them.
+    #[arg(long, value_name = "[ADDRESS=]FILE", help_heading = NETWORK)]
+    pub(crate) merge: Vec<String>,
+
     /// Key of the capture, for the column `capture` of all tables [default: its path relative to what was given]
     #[arg(long, value_name = "KEY", value_parser = parse_key, help_heading = RESULTS)]
     pub(crate) capture: Option<String>,

@@ -199,6 +199,9 @@ impl RunSettings {
             pattern.map(|pattern| pattern.as_str().to_owned()),
         );
         add("fabric", arguments.fabric.as_deref().map(path_key));
+        for file in &arguments.merge {
+            add("merge", Some(path_key(Path::new(file))));
+        }
         add("config", arguments.shape.config.as_deref().map(path_key));
         for threshold in Thresholds::ALL {
             let value = threshold.get(&self.thresholds);
