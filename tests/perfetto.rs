@@ -1,6 +1,7 @@
 //! `--format perfetto` and `--format chrome`: the traces' numbers are those of the JSON document of the same captures.
 
 mod decoder;
+mod merged;
 
 use std::collections::BTreeSet;
 use std::fs;

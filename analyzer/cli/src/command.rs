@@ -24,6 +24,7 @@ pub(crate) mod host;
 pub(crate) mod joined;
 #[cfg(feature = "live")]
 pub(crate) mod live;
+mod merged;
 #[cfg(feature = "probe")]
 pub(crate) mod metrics;
 #[cfg_attr(not(feature = "live"), path = "command/without_player.rs")]

@@ -6,6 +6,7 @@
 mod activity;
 mod cables;
 pub mod cast;
+mod collective_calls;
 mod devices;
 mod episodes;
 mod events;
@@ -35,6 +36,9 @@ mod waits;
 
 pub use activity::Active;
 pub use cables::{Cable, Port, Wiring};
+pub use collective_calls::{
+    CollectiveCallColumns, CollectiveCallRow, TraceClock, TraceColumns, TraceRow, TraceSource,
+};
 pub use devices::{Attachment, Devices, Gid, NetworkInterface, Pcie, RdmaDevice, RdmaPort};
 pub use episodes::{Confidence, EpisodeColumns, EpisodeKind, EpisodeRow, StepColumns, StepRow};
 pub use events::{EventColumns, EventKind, EventRow, EventSource};

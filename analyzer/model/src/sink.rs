@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use crate::{
-    CnpReceiver, EpisodeRow, EventColumns, FindingRow, FlowKey, FlowRow, HopRow, HopTimelineRow,
-    InputSummary, JobSteps, Nanos, RunKey, SampleColumns, Span, StepRow, TapId, TapMeasures, TapRow,
-    TimelineColumns, Totals, VantageRow, WaitRow,
+    CnpReceiver, CollectiveCallRow, EpisodeRow, EventColumns, FindingRow, FlowKey, FlowRow, HopRow,
+    HopTimelineRow, InputSummary, JobSteps, Nanos, RunKey, SampleColumns, Span, StepRow, TapId, TapMeasures,
+    TapRow, TimelineColumns, Totals, TraceRow, VantageRow, WaitRow,
 };
 
 /// Error of a sink; it names the file or stream.
@@ -48,6 +48,10 @@ pub struct RunSummary {
     pub waits: Vec<WaitRow>,
     /// The steps of a training job, in the order of time.
     pub steps: Vec<StepRow>,
+    /// Traces of ranks that were merged, in the order given.
+    pub traces: Vec<TraceRow>,
+    /// Collectives of these traces, in the order of time.
+    pub collective_calls: Vec<CollectiveCallRow>,
     /// The verdicts, the worst first.
     pub findings: Vec<FindingRow>,
 }

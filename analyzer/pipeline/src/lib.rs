@@ -62,6 +62,7 @@ pub mod span;
 pub mod stored;
 mod summary;
 mod taps;
+mod traces;
 
 pub use align::KnownClock;
 pub use annotate::{Known, Selection, Written};
@@ -79,6 +80,7 @@ pub use paced::Paced;
 pub use processes::Processes;
 pub use run::{Done, Plan, Tick, run, run_live};
 pub use samples::{Moved, StoredSamples, sample_row};
+pub use traces::{Call, MAX_TRACES, Trace, TraceError, TraceFile, Traces};
 
 use roce_capture::Merge;
 use roce_flow::Options;

@@ -17,8 +17,8 @@ use std::collections::HashSet;
 use std::io::Write;
 
 use roce_model::{
-    Columns, EventColumns, FlowColumns, FlowId, FlowKey, FlowRow, Nanos, RunSummary, SampleColumns, Sink,
-    SinkError, Table, TimelineColumns, Totals,
+    CollectiveCallColumns, Columns, EventColumns, FlowColumns, FlowId, FlowKey, FlowRow, Nanos, RunSummary,
+    SampleColumns, Sink, SinkError, Table, TimelineColumns, Totals, TraceColumns,
 };
 use serde::Serialize;
 
@@ -95,6 +95,9 @@ impl<W: Write> HtmlReport<W> {
         }
         let mut tables = Packed::new(base.0);
         let mut described: Vec<Described> = TABLES.into_iter().map(Described::new).collect();
+        if !run.traces.is_empty() {
+            described.extend([TraceColumns::TABLE, CollectiveCallColumns::TABLE].map(Described::new));
+        }
         for (name, rows, columns) in [
             ("flows", flows.len(), tables.table(&flows)),
             ("events", events.len(), tables.table(&events)),

@@ -3,7 +3,8 @@
 //! One object with stable keys: `schema_version`, `run` (what was read and how), `totals`, and the tables `taps` (with
 //! the receivers of CNPs), `vantages`, `hops`, `flows`, `episodes`, `steps` and `findings` as lists of objects whose
 //! keys are the tables' columns (`docs/schema.md`). An empty list says that there was nothing of the kind.
-//! Samples are there while they are few, and the key is absent where there are none.
+//! Samples are there while they are few, and the key is absent where there are none. `traces` and `collective_calls` are absent
+//! where no trace was merged.
 //! The flows are those that matter most; `flows_left_out` counts the others. On request all are written while they close,
 //! before the other keys, so that none of them is kept.
 //! People read it too: the upper levels are laid out over lines, each row is one line. How it is laid out is left to
@@ -19,9 +20,9 @@ mod samples;
 use std::io::{self, Write};
 
 use roce_model::{
-    Cell, CnpReceiver, Columns, Cut, EpisodeColumns, FindingColumns, FlowColumns, FlowRow, HopColumns,
-    InputSummary, Layer, Nanos, RunKey, RunSummary, SampleColumns, Sink, SinkError, StepColumns, TapColumns,
-    TapRow, VantageColumns, WaitColumns,
+    Cell, CnpReceiver, CollectiveCallColumns, Columns, Cut, EpisodeColumns, FindingColumns, FlowColumns,
+    FlowRow, HopColumns, InputSummary, Layer, Nanos, RunKey, RunSummary, SampleColumns, Sink, SinkError,
+    StepColumns, TapColumns, TapRow, TraceColumns, VantageColumns, WaitColumns,
 };
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
@@ -286,6 +287,14 @@ impl Serialize for Document<'_> {
         )?;
         map.serialize_entry("waits", &List(|| run.waits.iter().map(Row::<'_, WaitColumns>)))?;
         map.serialize_entry("steps", &List(|| run.steps.iter().map(Row::<'_, StepColumns>)))?;
+        // Only runs with --merge have them.
+        if !run.traces.is_empty() {
+            map.serialize_entry("traces", &List(|| run.traces.iter().map(Row::<'_, TraceColumns>)))?;
+            map.serialize_entry(
+                "collective_calls",
+                &List(|| run.collective_calls.iter().map(Row::<'_, CollectiveCallColumns>)),
+            )?;
+        }
         map.serialize_entry(
             "findings",
             &List(|| run.findings.iter().map(Row::<'_, FindingColumns>)),

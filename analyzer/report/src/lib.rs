@@ -19,6 +19,7 @@ mod moments;
 mod perfetto;
 pub mod samples;
 pub mod schema;
+pub mod series;
 pub mod terminal;
 
 pub use error::Error;

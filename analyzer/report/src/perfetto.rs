@@ -2,9 +2,10 @@
 //!
 //! A process for each host has its counters and a track for each connection on which it sends: counters, retransmission runs, stalls, NAKs,
 //! and the episodes that slowed it. A process for the network has findings, episodes, steps and pauses; each host, switch or GPU that was
-//! read has one for its counters. Arrows lead from an episode to what it slowed, and from a NAK to its retransmission run.
+//! read has one for its counters, and each rank of a merged trace one for its collectives. Arrows lead from an episode to what it slowed,
+//! and from a NAK to its retransmission run.
 //!
-//! Samples are written while they come; all else is gathered in bounded memory (`gather`, `crate::moments`) and written at the end, since the
+//! Samples are written while they come; all else is gathered in bounded memory (`crate::series`, `crate::moments`) and written at the end, since the
 //! connections that get tracks are known then. The trace says what is summed or left out. Messages are no slices: the analysis counts
 //! them in bins and does not list them.
 
@@ -13,11 +14,11 @@ mod counters;
 mod ending;
 mod facts;
 mod form;
-mod gather;
 mod hosts;
 mod lanes;
 mod network;
 mod protobuf;
+mod ranks;
 mod samples;
 mod track;
 mod wire;
@@ -33,11 +34,12 @@ use roce_model::{
 
 use crate::Error;
 use crate::moments::{Moments, event};
+use crate::series::{Gathered, Shown, Subject};
 use ending::{Arrows, Events, LeftOut, flows_named};
 use form::Form;
-use gather::{Gathered, Shown, Subject};
 use hosts::Hosts;
 use network::Network;
+use ranks::Ranks;
 use samples::SampleTracks;
 use track::{Slice, Track};
 
@@ -103,7 +105,15 @@ impl<W: Write> TraceReport<W> {
             left_out,
         };
         hosts.write()?;
-        left_out = hosts.left_out;
+        let mut ranks = Ranks {
+            run,
+            arrows: &arrows,
+            begun: &begun,
+            left_out: hosts.left_out,
+            form: &mut self.form,
+        };
+        ranks.write()?;
+        left_out = ranks.left_out;
         self.about(run, span, &about, &shown, left_out)?;
         self.form.finish()
     }

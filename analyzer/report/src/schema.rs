@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 
 use roce_model::{
-    Column, ColumnType, Columns, EpisodeColumns, EventColumns, FindingColumns, FlowColumns, HopColumns,
-    HopTimelineColumns, RunColumns, RunKey, SampleColumns, StepColumns, Table, TapColumns, TimelineColumns,
-    Totals, VantageColumns, WaitColumns,
+    CollectiveCallColumns, Column, ColumnType, Columns, EpisodeColumns, EventColumns, FindingColumns,
+    FlowColumns, HopColumns, HopTimelineColumns, RunColumns, RunKey, SampleColumns, StepColumns, Table,
+    TapColumns, TimelineColumns, Totals, TraceColumns, VantageColumns, WaitColumns,
 };
 
 use crate::compare::{Direction, Quantity};
@@ -70,6 +70,7 @@ What `--format json` prints and `DIR/run.json` holds: one object. `schema_versio
 | `taps` | Rows of `taps`, each with `cnp_receivers`: who had to slow down |
 | `vantages`, `hops`, `flows`, `episodes`, `waits`, `steps` | Rows of the table of that name |
 | `flows_left_out` | Rows of flows that the document leaves out (`--json-flows`): it has those with the most trouble, then those with the most bytes. The table has all |
+| `traces`, `collective_calls` | With `--merge`: the traces and their collectives, below. Absent without |
 | `findings` | Rows of `findings`, the worst first; `evidence` is an object |
 | `samples` | Rows of `samples`, where there are at most 1,000 of them. Absent without samples, and where there are more: the table has all |
 
@@ -153,21 +154,16 @@ pub fn markdown() -> String {
         line(&mut page, &column);
     }
     for table in TABLES {
-        let _ = write!(
-            page,
-            "\n## {}\n\n{}\n\n| Column | Type | Unit | May be absent | Meaning |\n|---|---|---|---|---|\n",
-            table.name,
-            escape(table.row),
-        );
-        for column in table.columns {
-            line(&mut page, column);
-        }
+        head(&mut page, &table);
     }
     page.push_str(DOCUMENT);
     for (name, _, meaning) in Totals::default().counts() {
         let _ = writeln!(page, "| `{name}` | {} |", escape(meaning));
     }
     page.push_str(DOCUMENT_END);
+    for table in [TraceColumns::TABLE, CollectiveCallColumns::TABLE] {
+        head(&mut page, &table);
+    }
     page.push_str(COMPARISON);
     for metric in Quantity::ALL.map(Quantity::describe) {
         let worse = match metric.worse {
@@ -184,6 +180,20 @@ pub fn markdown() -> String {
         );
     }
     page
+}
+
+/// A table with all its columns.
+fn head(page: &mut String, table: &Table) {
+    // Writing to a string cannot fail.
+    let _ = write!(
+        page,
+        "\n## {}\n\n{}\n\n| Column | Type | Unit | May be absent | Meaning |\n|---|---|---|---|---|\n",
+        table.name,
+        escape(table.row),
+    );
+    for column in table.columns {
+        line(page, column);
+    }
 }
 
 /// The line of a column in the table of its table.

@@ -10,6 +10,7 @@ mod between;
 mod blind;
 mod class;
 mod cnp;
+pub(super) mod collective;
 mod ecn;
 mod gpu;
 mod imbalance;
@@ -65,6 +66,7 @@ pub const RULES: &[Rule] = &[
     path::SPREAD,
     path::MTU,
     gpu::WAITS,
+    collective::SLOWED,
     quality::ICRC,
     loss::CAPTURE,
     quality::CAPTURE,

@@ -26,6 +26,7 @@ use roce_model::{
 
 pub use bin_rows::{BinRows, PairTraffic, Translated};
 pub use findings::RULES;
+pub use findings::collective::add_slowed_collectives;
 pub use findings::rule::Rule;
 pub use host_pairs::{HostPair, HostPairs};
 pub use settings::Settings;

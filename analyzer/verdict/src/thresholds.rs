@@ -293,6 +293,15 @@ thresholds! {
     GPU_CHANCE, gpu_chance: f64 = 0.05, "",
         "The chance that the load falls as often at other times has to be at most this, for all GPUs together.",
         "The usual level of a test; a job whose load falls by itself in a twentieth of the time or more is never reported for it.";
+    COLLECTIVE_EQUALS, collective_equals: u64 = 8, "collectives",
+        "A collective of a merged trace is compared with the median of at least this many of its kind, size and communicator.",
+        "Half of eight may be slowed before the median is one of them, and chance sorts eight of equal length in one order of 40,320.";
+    COLLECTIVE_SLOW, collective_slow: f64 = 1.5, "",
+        "A collective is slow from this many times the median of its equals on.",
+        "nccl-tests repeats measurements because results of one size vary by some percent; a half is far outside.";
+    COLLECTIVE_EXCESS, collective_excess: Nanos = Nanos(500_000), "ns",
+        "A collective that takes longer than its equals by less than this is not slow.",
+        "What a train of CNPs costs at the least: NVIDIA's rate timer of 300 us, and some round trips.";
     BLIND_BYTES, blind_bytes: u64 = 1_000_000, "bytes",
         "RDMA bytes of an interface whose capture has no RoCE packet: from this many on the capture is blind.",
         "Handshakes of the connection manager and keep-alive messages are some hundred bytes each; data is more.";

@@ -11,6 +11,7 @@ use roce_pipeline::{Analysed, Captures, KnownClock, Moved, RunStart, StoredSampl
 use roce_report::{HtmlReport, JsonReport, TraceForm};
 
 use crate::command::joined::joined;
+use crate::command::merged;
 use crate::command::player::Player;
 use crate::options::arguments::{Analyse, Format, Layout};
 use crate::options::duration::Moment;
@@ -137,6 +138,7 @@ fn analyse_as(
     key: RunKey,
 ) -> anyhow::Result<ExitCode> {
     let threads = settings.threads;
+    let mut traces = merged::traces(&arguments.merge, arguments.max_input)?;
 
     let mut captures = Captures::open_known(
         &arguments.captures,
@@ -168,12 +170,19 @@ fn analyse_as(
     if let Some(sink) = &mut beside {
         sink.begin(settings.bin).map_err(sink_error)?;
     }
+    if let Some(traces) = &mut traces {
+        traces.begin(settings.bin).map_err(sink_error)?;
+    }
     let mut plan = settings.plan();
     if let Some(recorded) = live {
         plan.options.seed = recorded.seed;
     }
     plan.range = range.clone();
-    let analysed = captures.run(plan, borrowed(&mut sinks, &mut beside), |merge, plan, sinks| {
+    let mut takers = borrowed(&mut sinks, &mut beside);
+    if let Some(traces) = &mut traces {
+        takers.push(traces);
+    }
+    let analysed = captures.run(plan, takers, |merge, plan, sinks| {
         if let Some(player) = player {
             player.run(merge, plan, sinks)
         } else {
@@ -209,11 +218,14 @@ fn analyse_as(
             }
         }
     }
-    let is_whole = analysed.is_whole();
-    let summary = RunSummary {
+    let mut is_whole = analysed.is_whole();
+    let mut summary = RunSummary {
         key,
         ..analysed.summary(begun, inputs, settings.echo)
     };
+    if let Some(traces) = &mut traces {
+        is_whole &= merged::conclude(traces, &mut summary, &settings.thresholds);
+    }
     for mut sink in sinks {
         sink.finish(&summary).map_err(sink_error)?;
     }

@@ -129,6 +129,7 @@ pub(crate) fn annotate(arguments: &Annotate) -> anyhow::Result<ExitCode> {
         samples: Vec::new(),
         nccl_log: Vec::new(),
         explain_error: None,
+        merge: Vec::new(),
         fabric: None,
         layout: Layout::Run,
         scope: FleetScope::default(),

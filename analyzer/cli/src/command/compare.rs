@@ -237,6 +237,7 @@ fn analysed(path: &Path, bin: Option<Nanos>, arguments: &Compare) -> anyhow::Res
         samples: Vec::new(),
         nccl_log: Vec::new(),
         explain_error: None,
+        merge: Vec::new(),
         hash: false,
         is_output_elsewhere: false,
     };

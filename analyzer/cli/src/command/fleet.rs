@@ -17,9 +17,9 @@ mod pass2;
 mod prepare;
 mod report;
 mod run;
+mod sql;
 #[cfg(feature = "parquet")]
 mod stop;
-mod sql;
 mod table;
 mod targets;
 

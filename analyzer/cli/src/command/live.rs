@@ -186,6 +186,7 @@ fn settings(arguments: &Live) -> anyhow::Result<RunSettings> {
         nccl_log: Vec::new(),
         explain_error: None,
         scope: FleetScope::default(),
+        merge: Vec::new(),
         capture: None,
         names: Names::default(),
         hash: false,

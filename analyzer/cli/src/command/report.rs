@@ -16,6 +16,8 @@ use roce_pipeline::folder::{DOCUMENT, PAGE};
 use roce_pipeline::stored;
 use roce_report::{HtmlReport, TraceForm, TraceReport};
 
+use crate::command::merged::{self, Merging};
+use crate::options::size::parse_size;
 use crate::output::messages::{self, sink_error};
 
 /// The form of the file.
@@ -64,6 +66,16 @@ pub(crate) struct Report {
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
+    /// Merge the trace of a rank: of PyTorch's profiler or NCCL's profiler plugin, as JSON, compressed or not (can be repeated)
+    ///
+    /// With ADDRESS= only the traffic of the rank's host counts for its collectives.
+    #[arg(long, value_name = "[ADDRESS=]FILE")]
+    merge: Vec<String>,
+
+    /// Read at most this much of each trace, decompressed (10GB)
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, requires = "merge")]
+    max_input: Option<u64>,
+
     /// Format of the file
     #[arg(long, value_enum, default_value = "html")]
     format: Form,
@@ -92,20 +104,27 @@ pub(crate) fn report(arguments: &Report) -> anyhow::Result<ExitCode> {
             Place::named(path.unwrap_or_else(|| Path::new(arguments.format.file())))?
         }
     };
+    let mut traces = merged::traces(&arguments.merge, arguments.max_input)?;
     let mut out = place.begin(access(&arguments.dirs))?;
-    let mut page = arguments.format.sink(&mut out);
+    let mut file = arguments.format.sink(&mut out);
     let mut is_whole = true;
+    let mut merging = traces.as_mut().map(|traces| Merging::new(&mut *file, traces));
+    let page: &mut dyn Sink = match &mut merging {
+        Some(merging) => merging,
+        None => &mut *file,
+    };
     if let [dir] = arguments.dirs.as_slice() {
-        stored::replay(dir, &mut *page).map_err(sink_error)?;
+        stored::replay(dir, page).map_err(sink_error)?;
     } else {
         let readable = readable(named(&arguments.dirs));
         if readable.is_empty() {
             bail!("no folder could be read");
         }
         is_whole = readable.len() == arguments.dirs.len();
-        joined::replay(&readable, &mut *page)?;
+        joined::replay(&readable, page)?;
     }
-    drop(page);
+    is_whole &= merging.is_none_or(|merging| merging.is_whole);
+    drop(file);
     out.finish()?;
     writeln!(anstream::stdout(), "{}", clean(&place.path().to_string_lossy()))?;
     Ok(if is_whole {

@@ -143,6 +143,12 @@ pub(crate) struct Analyse {
     /// LINE has "Got completion", as any version prints it, in quotes. With --nccl-log the queue pair and rank are found where the line lacks them.
     #[arg(long, value_name = "LINE", conflicts_with_all = ["output", "explain"], help_heading = TRAINING)]
     pub(crate) explain_error: Option<String>,
+    /// Merge the trace of a rank: of PyTorch's profiler or NCCL's profiler plugin, as JSON, compressed or not (can be repeated)
+    ///
+    /// Its collectives are shown on the capture's clock, each with what the network did meanwhile. With ADDRESS= only the traffic of the
+    /// rank's host counts for them.
+    #[arg(long, value_name = "[ADDRESS=]FILE", help_heading = NETWORK)]
+    pub(crate) merge: Vec<String>,
 
     /// Key of the capture, for the column `capture` of all tables [default: its path relative to what was given]
     #[arg(long, value_name = "KEY", value_parser = parse_key, help_heading = RESULTS)]

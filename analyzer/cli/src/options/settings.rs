@@ -207,6 +207,9 @@ impl RunSettings {
         add("fabric", arguments.fabric.as_deref().map(path_key));
         let logs: Vec<String> = arguments.nccl_log.iter().map(|path| path_key(path)).collect();
         add("nccl_log", (!logs.is_empty()).then(|| logs.join(",")));
+        for file in &arguments.merge {
+            add("merge", Some(path_key(Path::new(file))));
+        }
         add("config", arguments.shape.config.as_deref().map(path_key));
         for threshold in Thresholds::ALL {
             let value = threshold.get(&self.thresholds);

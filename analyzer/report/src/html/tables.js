@@ -1,4 +1,4 @@
-// The tables: flows, episodes, events, waits, steps, hops. Columns are those of the dataset, under their names there.
+// The tables: flows, episodes, events, waits, steps, collectives of merged traces, hops. Columns are those of the dataset, under their names there.
 
 /** Columns of `flows` that are shown first; all are in the copy of a flow's page. */
 const FLOW_COLUMNS = [
@@ -316,6 +316,39 @@ function waitsGrid() {
   });
 }
 
+function collectivesGrid() {
+  const rows = model.run.collective_calls,
+    of = (name, label, more) => listed(rows, "collective_calls", name, label, more);
+  return new Grid({
+    id: "collectives",
+    rows: rows.length,
+    search: true,
+    columns: [
+      of("start_time", "Begin"),
+      of("rank", "Rank"),
+      of("kind", "Collective"),
+      of("message_bytes", "Message"),
+      of("communicator", "Communicator"),
+      of("duration_ns", "Took"),
+      of("median_ns", "Median"),
+      of("is_slowed", "Slowed"),
+      of("episode", "Episode"),
+      of("network_bytes", "Data"),
+      of("ce", "CE"),
+      of("cnp", "CNPs"),
+      of("retransmitted_packets", "Retransmitted"),
+      of("slowest", "Slowest connection", { wide: true }),
+      of("slowest_rate", "Its rate"),
+      of("trace", "Trace"),
+    ],
+    marked: (row) => rows[row].is_slowed,
+    open: (row) => {
+      lookAtSpan(model.time(rows[row].start_time), model.time(rows[row].end_time));
+      $("timeline").scrollIntoView({ behavior: reduced() ? "auto" : "smooth" });
+    },
+  });
+}
+
 /** The tabs: those with rows. */
 const TABS = [
   ["flows", "Flows", () => model.flows.rows, flowsGrid],
@@ -323,6 +356,7 @@ const TABS = [
   ["events", "Events", () => model.events.rows, eventsGrid],
   ["waits", "Waits", () => model.run.waits?.length ?? 0, waitsGrid],
   ["steps", "Training steps", () => model.run.steps.length, stepsGrid],
+  ["collectives", "Collectives", () => model.run.collective_calls?.length ?? 0, collectivesGrid],
   ["hops", "Between taps", () => model.run.hops.length, hopsGrid],
 ];
 

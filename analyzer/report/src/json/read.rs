@@ -6,9 +6,9 @@ use std::cmp::Reverse;
 use std::io::Read;
 
 use roce_model::{
-    CnpReceiver, Columns, Cut, EpisodeColumns, FindingColumns, HopColumns, InputSummary, Layer, Nanos,
-    Opcode, Qpn, RunKey, RunSummary, Span, StepColumns, TapColumns, TapRow, Totals, VantageColumns,
-    WaitColumns,
+    CnpReceiver, CollectiveCallColumns, Columns, Cut, EpisodeColumns, FindingColumns, HopColumns,
+    InputSummary, Layer, Nanos, Opcode, Qpn, RunKey, RunSummary, Span, StepColumns, TapColumns, TapRow,
+    Totals, TraceColumns, VantageColumns, WaitColumns,
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -52,10 +52,9 @@ pub fn read(from: impl Read) -> Result<RunSummary, Error> {
         hop_timeline: Vec::new(),
         episodes: rows::<EpisodeColumns>(&stored.episodes)?,
         // Documents of earlier versions have none.
-        waits: match &stored.waits {
-            Value::Null => Vec::new(),
-            waits => rows::<WaitColumns>(waits)?,
-        },
+        waits: some_rows::<WaitColumns>(&stored.waits)?,
+        traces: some_rows::<TraceColumns>(&stored.traces)?,
+        collective_calls: some_rows::<CollectiveCallColumns>(&stored.collective_calls)?,
         steps: rows::<StepColumns>(&stored.steps)?,
         findings: rows::<FindingColumns>(&stored.findings)?,
     })
@@ -74,6 +73,8 @@ struct Stored {
     hops: Value,
     episodes: Value,
     waits: Value,
+    traces: Value,
+    collective_calls: Value,
     steps: Value,
     findings: Value,
 }
@@ -86,6 +87,14 @@ fn each<T>(items: &Value, key: &str, read: impl Fn(Object<'_>) -> Result<T, Erro
 
 fn rows<C: Columns>(items: &Value) -> Result<Vec<C::Row>, Error> {
     each(items, C::TABLE.name, |object| object.row::<C>())
+}
+
+/// Rows under a key that not every document has.
+fn some_rows<C: Columns>(items: &Value) -> Result<Vec<C::Row>, Error> {
+    match items {
+        Value::Null => Ok(Vec::new()),
+        items => rows::<C>(items),
+    }
 }
 
 fn options(options: &Value) -> Result<Vec<(String, String)>, Error> {

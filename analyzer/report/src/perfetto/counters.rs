@@ -8,8 +8,8 @@ use std::io::{self, Write};
 use roce_model::{Nanos, value_of};
 
 use super::form::Form;
-use super::gather::Slot;
 use super::track::Track;
+use crate::series::Slot;
 
 /// A quantity of a series.
 pub(super) struct Quantity {

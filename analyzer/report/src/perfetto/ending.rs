@@ -7,8 +7,11 @@ use foldhash::fast::RandomState;
 use roce_model::{Columns, EventKind, EventRow, EventSource, FlowId, Nanos, RunSummary};
 
 use super::form::Form;
-use super::gather::{Shown, Subject};
 use crate::moments::{Moments, event};
+use crate::series::{Shown, Subject};
+
+/// Arrows to collectives.
+const MAX_CALL_ARROWS: usize = 1 << 14;
 
 /// Events, and the places of those of each flow.
 #[derive(Debug, Default)]
@@ -83,6 +86,8 @@ pub(super) struct Arrows {
     pub(super) slowed: HashMap<FlowId, Vec<(usize, u64)>, RandomState>,
     /// To the outliers among steps, by their places: the episode's place, and the arrow.
     pub(super) steps: HashMap<usize, (usize, u64), RandomState>,
+    /// To collectives of merged traces, by their places.
+    pub(super) calls: HashMap<usize, u64, RandomState>,
     /// From NAKs, by the event's place.
     pub(super) from_event: HashMap<usize, Vec<u64>, RandomState>,
     /// To retransmission runs, by the event's place.
@@ -137,6 +142,21 @@ impl Arrows {
                 self.from_episode.entry(*place).or_default().push(arrow);
                 self.steps.insert(step, (*place, arrow));
             }
+        }
+        // Those that were slowed come first where there are more than have room.
+        let (slowed, others): (Vec<_>, Vec<_>) = run
+            .collective_calls
+            .iter()
+            .enumerate()
+            .partition(|(_, call)| call.is_slowed);
+        let with_episode = slowed.into_iter().chain(others).filter_map(|(call, row)| {
+            let place = row.episode.and_then(|episode| places.get(&episode))?;
+            Some((call, *place))
+        });
+        for (call, place) in with_episode.take(MAX_CALL_ARROWS) {
+            let arrow = form.arrow();
+            self.from_episode.entry(place).or_default().push(arrow);
+            self.calls.insert(call, arrow);
         }
     }
 

@@ -5,16 +5,16 @@ use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
 
 use foldhash::fast::RandomState;
-use roce_model::{Address, EpisodeColumns, EventColumns, EventKind, FlowKey, Nanos, RunSummary, Service};
+use roce_model::{Address, EpisodeColumns, EventColumns, EventKind, Nanos, RunSummary};
 
 use super::counters::{ACK_TIME, CE_SHARE, CNPS, IN_FLIGHT, Quantity, RATE, RECEIVED, SENT, counter};
 use super::ending::{Arrows, Events, LeftOut};
 use super::facts::facts;
 use super::form::Form;
-use super::gather::{Shown, Slot, Subject, merged};
 use super::lanes::Lanes;
 use super::network::{kind_name, moment, name_of};
 use super::track::{Slice, Track};
+use crate::series::{Shown, Slot, Subject, merged};
 
 /// The series that a host sends, and those that it receives, by their places.
 #[derive(Debug, Default)]
@@ -45,7 +45,7 @@ impl<W: Write> Hosts<'_, W> {
         let mut hosts: HashMap<Address, Host, RandomState> = HashMap::default();
         let mut others = Vec::new();
         for (place, shown) in self.shown.iter().enumerate() {
-            let Some((source, destination)) = ends(shown) else {
+            let Some((source, destination)) = shown.ends() else {
                 others.push(place);
                 continue;
             };
@@ -86,7 +86,7 @@ impl<W: Write> Hosts<'_, W> {
     }
 
     fn connection(&mut self, process: &Track, shown: &Shown) -> io::Result<()> {
-        let track = self.form.track(process, &name(shown))?;
+        let track = self.form.track(process, &shown.name())?;
         self.episodes(&track, shown)?;
         self.runs(&track, shown)?;
         for (place, row) in self.events.of(shown) {
@@ -179,43 +179,4 @@ fn run_end(slots: &[Slot], start: Nanos, width: u64) -> Nanos {
         at += 1;
     }
     Nanos(at.saturating_mul(width)).max(start)
-}
-
-/// The two hosts of a series, where they are known.
-fn ends(shown: &Shown) -> Option<(Address, Address)> {
-    match shown.subject {
-        Subject::Pair(source, destination) => Some((source, destination)),
-        Subject::Flow(_) => shown.identity.map(|key| (key.source, key.destination)),
-        Subject::Others => None,
-    }
-}
-
-/// The name of a connection or a sum, as results print flows.
-fn name(shown: &Shown) -> String {
-    let flows = shown.series.flows;
-    match (shown.subject, shown.identity) {
-        (Subject::Flow(_), Some(key)) => flow_name(&key),
-        (Subject::Flow(flow), None) => format!("flow {flow}"),
-        (Subject::Pair(source, destination), _) => format!("{source} > {destination}: other flows"),
-        (Subject::Others, _) => format!("other flows ({flows})"),
-    }
-}
-
-fn flow_name(key: &FlowKey) -> String {
-    let FlowKey {
-        source, destination, ..
-    } = key;
-    let mut name = format!("{source} > {destination} QP {:#x}", key.destination_qpn.value());
-    if key.source_qpn.value() > 0 {
-        name = format!("{name} from QP {:#x}", key.source_qpn.value());
-    }
-    if key.service != Service::Rc {
-        name = format!("{name} {}", key.service);
-    }
-    for (word, number) in [("VLAN", key.vlan.map(u32::from)), ("VNI", key.vni)] {
-        if let Some(number) = number {
-            name = format!("{name} {word} {number}");
-        }
-    }
-    name
 }

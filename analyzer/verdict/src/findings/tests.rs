@@ -4,6 +4,7 @@
 mod anything;
 mod blind;
 mod classes;
+mod collectives;
 mod congestion;
 mod evidence;
 mod gpus;

@@ -95,8 +95,8 @@ fn perfetto_many_flows_are_summed_by_pair_of_hosts() {
             .filter(|track| track.name.contains(part))
             .count()
     };
-    assert_eq!(named(" QP 0x"), gather::MAX_CONNECTIONS);
-    assert_eq!(named(": other flows"), gather::MAX_SUMS);
+    assert_eq!(named(" QP 0x"), crate::series::MAX_CONNECTIONS);
+    assert_eq!(named(": other flows"), crate::series::MAX_SUMS);
     assert_eq!(named("other flows ("), 1);
     assert!(
         named("10.1.134.159 > ") == 0 && named("QP 0x1869f") == 1,
@@ -106,7 +106,7 @@ fn perfetto_many_flows_are_summed_by_pair_of_hosts() {
     assert_eq!(about.facts["connections"], "256");
     assert_eq!(
         about.facts["flows_summed"],
-        (FLOWS as usize - gather::MAX_CONNECTIONS).to_string()
+        (FLOWS as usize - crate::series::MAX_CONNECTIONS).to_string()
     );
     // 1,000 bytes in each of 0 + 1 + ... + 99,999 packets.
     let bits: f64 = trace

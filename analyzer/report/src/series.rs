@@ -8,7 +8,7 @@ use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 
 use foldhash::fast::RandomState;
-use roce_model::{Address, Columns, FlowId, FlowKey, FlowRow, Nanos, TapId, TimelineColumns};
+use roce_model::{Address, Columns, FlowId, FlowKey, FlowRow, Nanos, Service, TapId, TimelineColumns};
 
 /// Slots of all series at once: 46 MB.
 const MAX_SLOTS: usize = 1 << 19;
@@ -22,13 +22,14 @@ const MAX_PAIRS: usize = 1 << 12;
 const MAX_KNOWN: usize = 1 << 17;
 /// Flows that are known to be in the series of their hosts.
 const MAX_FOLDED: usize = 1 << 20;
-/// Flows with tracks of their own in the trace, and pairs of hosts with the sum of their other flows.
-pub(super) const MAX_CONNECTIONS: usize = 256;
-pub(super) const MAX_SUMS: usize = 256;
+/// Flows with a series of their own at the end.
+pub const MAX_CONNECTIONS: usize = 256;
+/// Pairs of hosts with the sum of their other flows at the end.
+pub const MAX_SUMS: usize = 256;
 
 /// The traffic of a series.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub(super) enum Subject {
+pub enum Subject {
     /// One flow.
     Flow(FlowId),
     /// Other flows from one host to another.
@@ -39,18 +40,23 @@ pub(super) enum Subject {
 
 /// What was counted in one slot of time.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
-pub(super) struct Slot {
+pub struct Slot {
     /// Its number since the epoch.
-    pub(super) at: u64,
-    pub(super) payload_bytes: u64,
-    pub(super) data_packets: u64,
-    pub(super) ce: u64,
-    pub(super) cnp: u64,
-    pub(super) retransmitted: u64,
+    pub at: u64,
+    /// Payload.
+    pub payload_bytes: u64,
+    /// Data packets.
+    pub data_packets: u64,
+    /// Data packets with CE.
+    pub ce: u64,
+    /// CNPs that slow the flow.
+    pub cnp: u64,
+    /// Retransmissions.
+    pub retransmitted: u64,
     /// The longest time to an acknowledgement in ns.
-    pub(super) ack_time: Option<u64>,
+    pub ack_time: Option<u64>,
     /// The most bytes in flight.
-    pub(super) in_flight: Option<u64>,
+    pub in_flight: Option<u64>,
 }
 
 impl Slot {
@@ -75,7 +81,7 @@ impl Slot {
 }
 
 /// Slots in the order of time, each of them once.
-pub(super) fn merged(mut slots: Vec<Slot>) -> Vec<Slot> {
+pub(crate) fn merged(mut slots: Vec<Slot>) -> Vec<Slot> {
     slots.sort_by_key(|slot| slot.at);
     slots.dedup_by(|later, earlier| {
         let is_same = later.at == earlier.at;
@@ -89,13 +95,15 @@ pub(super) fn merged(mut slots: Vec<Slot>) -> Vec<Slot> {
 
 /// The slots of one subject at one tap.
 #[derive(Clone, Default, Debug)]
-pub(super) struct Series {
-    pub(super) slots: Vec<Slot>,
-    pub(super) payload_bytes: u64,
+pub struct Series {
+    /// The slots, in the order of time.
+    pub slots: Vec<Slot>,
+    /// Payload of all of them.
+    pub payload_bytes: u64,
     /// Flows that were added to it.
-    pub(super) flows: u64,
+    pub flows: u64,
     /// The flow of the other direction.
-    pub(super) peer: Option<FlowId>,
+    pub peer: Option<FlowId>,
     has_trouble: bool,
     /// No other tap saw more of it.
     is_counted: bool,
@@ -139,17 +147,61 @@ type Key = (Subject, TapId);
 
 /// A series that is shown.
 #[derive(Debug)]
-pub(super) struct Shown {
-    pub(super) subject: Subject,
-    pub(super) tap: TapId,
+pub struct Shown {
+    /// The traffic.
+    pub subject: Subject,
+    /// The tap that counts it.
+    pub tap: TapId,
     /// Absent: its packets do not say, or there were too many flows.
-    pub(super) identity: Option<FlowKey>,
-    pub(super) series: Series,
+    pub identity: Option<FlowKey>,
+    /// Its slots.
+    pub series: Series,
+}
+
+impl Shown {
+    /// The two hosts of a series, where they are known.
+    pub fn ends(&self) -> Option<(Address, Address)> {
+        match self.subject {
+            Subject::Pair(source, destination) => Some((source, destination)),
+            Subject::Flow(_) => self.identity.map(|key| (key.source, key.destination)),
+            Subject::Others => None,
+        }
+    }
+
+    /// The name of a connection or a sum, as results print flows.
+    pub fn name(&self) -> String {
+        let flows = self.series.flows;
+        match (self.subject, self.identity) {
+            (Subject::Flow(_), Some(key)) => flow_name(&key),
+            (Subject::Flow(flow), None) => format!("flow {flow}"),
+            (Subject::Pair(source, destination), _) => format!("{source} > {destination}: other flows"),
+            (Subject::Others, _) => format!("other flows ({flows})"),
+        }
+    }
+}
+
+fn flow_name(key: &FlowKey) -> String {
+    let FlowKey {
+        source, destination, ..
+    } = key;
+    let mut name = format!("{source} > {destination} QP {:#x}", key.destination_qpn.value());
+    if key.source_qpn.value() > 0 {
+        name = format!("{name} from QP {:#x}", key.source_qpn.value());
+    }
+    if key.service != Service::Rc {
+        name = format!("{name} {}", key.service);
+    }
+    for (word, number) in [("VLAN", key.vlan.map(u32::from)), ("VNI", key.vni)] {
+        if let Some(number) = number {
+            name = format!("{name} {word} {number}");
+        }
+    }
+    name
 }
 
 /// All series.
 #[derive(Debug)]
-pub(super) struct Gathered {
+pub struct Gathered {
     bin: u64,
     /// Slots are `bin << shift` wide.
     shift: u32,
@@ -160,11 +212,12 @@ pub(super) struct Gathered {
     flows: usize,
     pairs: usize,
     /// Series of other taps that are left out, because they are of the same traffic.
-    pub(super) seen_again: u64,
+    pub(crate) seen_again: u64,
 }
 
 impl Gathered {
-    pub(super) fn new(bin: Nanos) -> Self {
+    /// Series of slots that begin as wide as `bin`.
+    pub fn new(bin: Nanos) -> Self {
         Self {
             bin: bin.0.max(1),
             shift: 0,
@@ -179,17 +232,17 @@ impl Gathered {
     }
 
     /// The width of a slot in ns.
-    pub(super) const fn width(&self) -> u64 {
+    pub const fn width(&self) -> u64 {
         self.bin.saturating_mul(1 << self.shift)
     }
 
     /// Flows whose numbers are in the sum of their hosts' other flows.
-    pub(super) fn folded(&self) -> u64 {
+    pub(crate) fn folded(&self) -> u64 {
         self.folded.len() as u64
     }
 
     /// Identities of new flows.
-    pub(super) fn opened(&mut self, keys: &[FlowKey]) {
+    pub fn opened(&mut self, keys: &[FlowKey]) {
         if self.known.len() + keys.len() > MAX_KNOWN {
             let series = &self.series;
             let taps: HashSet<FlowId, RandomState> = series.keys().filter_map(|key| flow_of(key.0)).collect();
@@ -201,7 +254,7 @@ impl Gathered {
     }
 
     /// Flows that are complete: who they are, and whether another tap saw more of them. Their last rows may follow.
-    pub(super) fn closed(&mut self, rows: &[FlowRow]) {
+    pub fn closed(&mut self, rows: &[FlowRow]) {
         for row in rows {
             if self.folded.contains(&(row.flow_id, row.tap)) {
                 continue;
@@ -219,7 +272,7 @@ impl Gathered {
     }
 
     /// Takes rows of the timeline.
-    pub(super) fn timeline(&mut self, rows: &TimelineColumns) {
+    pub fn timeline(&mut self, rows: &TimelineColumns) {
         for row in 0..rows.len() {
             let time = rows.time.at(row).copied().unwrap_or_default();
             let flow = FlowId(rows.flow_id.at(row).copied().unwrap_or_default());
@@ -342,7 +395,7 @@ impl Gathered {
 
     /// Takes out the series that are shown, of each subject that of the tap that counts it. Flows that `named` names have precedence
     /// before the smaller ones.
-    pub(super) fn take(&mut self, named: &HashSet<FlowId, RandomState>) -> Vec<Shown> {
+    pub fn take(&mut self, named: &HashSet<FlowId, RandomState>) -> Vec<Shown> {
         self.choose_taps();
         for key in self.ranked(named).into_iter().skip(MAX_CONNECTIONS) {
             self.fold(key);

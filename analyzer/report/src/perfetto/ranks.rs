@@ -1,0 +1,111 @@
+//! A process for each rank of a merged trace, with its collectives and what the network did in them.
+
+use std::collections::{BTreeMap, HashSet};
+use std::io::{self, Write};
+
+use foldhash::fast::RandomState;
+use roce_model::{CollectiveCallColumns, CollectiveCallRow, RunSummary, TraceColumns};
+
+use super::ending::{Arrows, LeftOut};
+use super::facts::facts;
+use super::form::Form;
+use super::lanes::Lanes;
+use super::track::Slice;
+
+/// Ranks that have a process.
+const MAX_RANKS: usize = 1 << 10;
+
+/// Writes the ranks.
+pub(super) struct Ranks<'a, W> {
+    pub(super) run: &'a RunSummary,
+    pub(super) arrows: &'a Arrows,
+    /// Arrows that begin somewhere.
+    pub(super) begun: &'a HashSet<u64, RandomState>,
+    pub(super) form: &'a mut Form<W>,
+    pub(super) left_out: LeftOut,
+}
+
+impl<W: Write> Ranks<'_, W> {
+    pub(super) fn write(&mut self) -> io::Result<()> {
+        let mut ranks: BTreeMap<(Option<u32>, u32), Vec<(usize, &CollectiveCallRow)>> = BTreeMap::new();
+        for (place, call) in self.run.collective_calls.iter().enumerate() {
+            ranks
+                .entry((call.rank, call.trace))
+                .or_default()
+                .push((place, call));
+        }
+        for ((rank, number), calls) in ranks.iter().take(MAX_RANKS) {
+            self.rank(*rank, *number, calls)?;
+        }
+        let rest = ranks.values().skip(MAX_RANKS).map(|calls| calls.len() as u64);
+        self.left_out.slices += rest.sum::<u64>();
+        Ok(())
+    }
+
+    fn rank(
+        &mut self,
+        rank: Option<u32>,
+        number: u32,
+        calls: &[(usize, &CollectiveCallRow)],
+    ) -> io::Result<()> {
+        let trace = self.run.traces.iter().find(|trace| trace.trace == number);
+        let file = trace.map_or("", |trace| &trace.file);
+        let name = rank.map_or_else(|| format!("trace {file}"), |rank| format!("rank {rank} ({file})"));
+        let process = self.form.process(&name)?;
+        if let (Some(trace), Some((_, first))) = (trace, calls.first()) {
+            let track = self.form.track(&process, "clock")?;
+            let end = calls.iter().map(|(_, call)| call.end_time).max();
+            self.form.slice(
+                &track,
+                &Slice {
+                    start: first.start_time,
+                    end,
+                    name: &format!("clock: {}", trace.clock.name()),
+                    category: "about",
+                    facts: &facts::<TraceColumns>(trace),
+                    out: &[],
+                    into: &[],
+                },
+            )?;
+        }
+        let mut groups: BTreeMap<Option<&str>, Vec<(usize, &CollectiveCallRow)>> = BTreeMap::new();
+        for (place, call) in calls {
+            groups
+                .entry(call.communicator.as_deref())
+                .or_default()
+                .push((*place, call));
+        }
+        for (communicator, calls) in groups {
+            let name = communicator.map_or_else(
+                || "collectives".to_owned(),
+                |communicator| format!("collectives of {communicator}"),
+            );
+            let mut lanes = Lanes::new(&process, &name);
+            for (place, call) in calls {
+                let into = self
+                    .arrows
+                    .calls
+                    .get(&place)
+                    .filter(|arrow| self.begun.contains(arrow))
+                    .map_or(&[][..], std::slice::from_ref);
+                let name = if call.is_slowed {
+                    format!("{} (slowed)", call.kind)
+                } else {
+                    call.kind.to_string()
+                };
+                let slice = Slice {
+                    start: call.start_time,
+                    end: Some(call.end_time),
+                    name: &name,
+                    category: "collective",
+                    facts: &facts::<CollectiveCallColumns>(call),
+                    out: &[],
+                    into,
+                };
+                lanes.add(&slice, self.form)?;
+            }
+            self.left_out.slices += lanes.left_out;
+        }
+        Ok(())
+    }
+}
