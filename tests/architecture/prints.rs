@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::captures::root;
 
 /// Files that take a standard stream, and what keeps text from outside from steering a terminal there.
-const WRITERS: [(&str, &str); 28] = [
+const WRITERS: [(&str, &str); 29] = [
     (
         "analyzer/cli/src/lib.rs",
         "the manual page and completions: our own text",
@@ -19,6 +19,10 @@ const WRITERS: [(&str, &str); 28] = [
     (
         "analyzer/cli/src/command/compare.rs",
         "reports clean, JSON and HTML escape",
+    ),
+    (
+        "analyzer/cli/src/command/explain_error.rs",
+        "texts of logs are cleaned, JSON is escaped",
     ),
     (
         "analyzer/cli/src/command/demo.rs",

@@ -6,6 +6,7 @@
 mod activity;
 mod cables;
 pub mod cast;
+mod collectives;
 mod devices;
 mod episodes;
 mod events;
@@ -35,6 +36,7 @@ mod waits;
 
 pub use activity::Active;
 pub use cables::{Cable, Port, Wiring};
+pub use collectives::{CollectiveColumns, CollectiveEvidence, CollectiveRow, CollectiveShape};
 pub use devices::{Attachment, Devices, Gid, NetworkInterface, Pcie, RdmaDevice, RdmaPort};
 pub use episodes::{Confidence, EpisodeColumns, EpisodeKind, EpisodeRow, StepColumns, StepRow};
 pub use events::{EventColumns, EventKind, EventRow, EventSource};

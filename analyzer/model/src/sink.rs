@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use crate::{
-    CnpReceiver, EpisodeRow, EventColumns, FindingRow, FlowKey, FlowRow, HopRow, InputSummary, JobSteps,
-    Nanos, RunKey, SampleColumns, Span, StepRow, TapId, TapMeasures, TapRow, TimelineColumns, Totals,
-    VantageRow, WaitRow,
+    CnpReceiver, CollectiveRow, EpisodeRow, EventColumns, FindingRow, FlowKey, FlowRow, HopRow, InputSummary,
+    JobSteps, Nanos, RunKey, SampleColumns, Span, StepRow, TapId, TapMeasures, TapRow, TimelineColumns,
+    Totals, VantageRow, WaitRow,
 };
 
 /// Error of a sink; it names the file or stream.
@@ -44,6 +44,8 @@ pub struct RunSummary {
     pub episodes: Vec<EpisodeRow>,
     /// Ports that waited for others because of pauses.
     pub waits: Vec<WaitRow>,
+    /// Shapes in which ranks or hosts send to each other.
+    pub collectives: Vec<CollectiveRow>,
     /// The steps of a training job, in the order of time.
     pub steps: Vec<StepRow>,
     /// The verdicts, the worst first.

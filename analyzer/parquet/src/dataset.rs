@@ -5,9 +5,9 @@ use std::path::Path;
 
 use roce_files::Directory;
 use roce_model::{
-    Columns, EpisodeColumns, EventColumns, FindingColumns, FlowColumns, FlowRow, HopColumns, RunColumns,
-    RunKey, RunRow, RunSummary, SampleColumns, Sink, SinkError, StepColumns, TapColumns, TimelineColumns,
-    VantageColumns, WaitColumns,
+    CollectiveColumns, Columns, EpisodeColumns, EventColumns, FindingColumns, FlowColumns, FlowRow,
+    HopColumns, RunColumns, RunKey, RunRow, RunSummary, SampleColumns, Sink, SinkError, StepColumns,
+    TapColumns, TimelineColumns, VantageColumns, WaitColumns,
 };
 
 use crate::error::Error;
@@ -29,6 +29,7 @@ struct Writers {
     vantages: TableWriter,
     hops: TableWriter,
     waits: TableWriter,
+    collectives: TableWriter,
     samples: TableWriter,
     run: TableWriter,
 }
@@ -46,6 +47,7 @@ impl Writers {
             &mut self.vantages,
             &mut self.hops,
             &mut self.waits,
+            &mut self.collectives,
             &mut self.samples,
             &mut self.run,
         ]
@@ -97,6 +99,7 @@ impl Dataset {
             vantages: TableWriter::create(dir, &VantageColumns::TABLE, key, options)?,
             hops: TableWriter::create(dir, &HopColumns::TABLE, key, options)?,
             waits: TableWriter::create(dir, &WaitColumns::TABLE, key, options)?,
+            collectives: TableWriter::create(dir, &CollectiveColumns::TABLE, key, options)?,
             samples: TableWriter::create(dir, &SampleColumns::TABLE, key, options)?,
             run: TableWriter::create(dir, &RunColumns::TABLE, key, options)?,
         };
@@ -143,6 +146,7 @@ impl Dataset {
         append::<VantageColumns>(&mut writers.vantages, &run.vantages)?;
         append::<HopColumns>(&mut writers.hops, &run.hops)?;
         append::<WaitColumns>(&mut writers.waits, &run.waits)?;
+        append::<CollectiveColumns>(&mut writers.collectives, &run.collectives)?;
         append::<RunColumns>(&mut writers.run, &inputs)?;
         for table in writers.all() {
             table.complete()?;

@@ -4,7 +4,18 @@
 pub const SCHEMA_VERSION: u32 = 2;
 
 /// The tables of a dataset, each a folder.
-pub const TABLES: [&str; 12] = [
-    "flows", "timeline", "events", "episodes", "findings", "steps", "taps", "vantages", "hops", "waits",
-    "samples", "run",
+pub const TABLES: [&str; 13] = [
+    "flows",
+    "timeline",
+    "events",
+    "episodes",
+    "findings",
+    "steps",
+    "taps",
+    "vantages",
+    "hops",
+    "waits",
+    "collectives",
+    "samples",
+    "run",
 ];

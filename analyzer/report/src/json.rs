@@ -19,9 +19,9 @@ mod samples;
 use std::io::{self, Write};
 
 use roce_model::{
-    Cell, CnpReceiver, Columns, Cut, EpisodeColumns, FindingColumns, FlowColumns, FlowRow, HopColumns,
-    InputSummary, Layer, Nanos, RunKey, RunSummary, SampleColumns, Sink, SinkError, StepColumns, TapColumns,
-    TapRow, VantageColumns, WaitColumns,
+    Cell, CnpReceiver, CollectiveColumns, Columns, Cut, EpisodeColumns, FindingColumns, FlowColumns, FlowRow,
+    HopColumns, InputSummary, Layer, Nanos, RunKey, RunSummary, SampleColumns, Sink, SinkError, StepColumns,
+    TapColumns, TapRow, VantageColumns, WaitColumns,
 };
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
@@ -283,6 +283,10 @@ impl Serialize for Document<'_> {
         map.serialize_entry(
             "episodes",
             &List(|| run.episodes.iter().map(Row::<'_, EpisodeColumns>)),
+        )?;
+        map.serialize_entry(
+            "collectives",
+            &List(|| run.collectives.iter().map(Row::<'_, CollectiveColumns>)),
         )?;
         map.serialize_entry("waits", &List(|| run.waits.iter().map(Row::<'_, WaitColumns>)))?;
         map.serialize_entry("steps", &List(|| run.steps.iter().map(Row::<'_, StepColumns>)))?;

@@ -5,6 +5,7 @@
 //! laid out (`ink`).
 
 mod about;
+mod collectives;
 pub mod comparison;
 mod counts;
 pub(crate) mod devices;

@@ -94,6 +94,13 @@ fn analyse(
         live.is_none() && player.is_none_or(|player| player.has_span),
     )?;
     let threads = settings.threads;
+    if let Some(about) = &settings.about_log {
+        if about.is_useless {
+            messages::warn(&about.name, &about.text);
+        } else if !arguments.shape.quiet {
+            messages::note(&about.name, &about.text);
+        }
+    }
 
     let mut captures = Captures::open_known(
         &arguments.captures,

@@ -6,9 +6,9 @@ use std::cmp::Reverse;
 use std::io::Read;
 
 use roce_model::{
-    CnpReceiver, Columns, Cut, EpisodeColumns, FindingColumns, HopColumns, InputSummary, Layer, Nanos,
-    Opcode, Qpn, RunKey, RunSummary, Span, StepColumns, TapColumns, TapRow, Totals, VantageColumns,
-    WaitColumns,
+    CnpReceiver, CollectiveColumns, Columns, Cut, EpisodeColumns, FindingColumns, HopColumns, InputSummary,
+    Layer, Nanos, Opcode, Qpn, RunKey, RunSummary, Span, StepColumns, TapColumns, TapRow, Totals,
+    VantageColumns, WaitColumns,
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -55,6 +55,10 @@ pub fn read(from: impl Read) -> Result<RunSummary, Error> {
             Value::Null => Vec::new(),
             waits => rows::<WaitColumns>(waits)?,
         },
+        collectives: match &stored.collectives {
+            Value::Null => Vec::new(),
+            collectives => rows::<CollectiveColumns>(collectives)?,
+        },
         steps: rows::<StepColumns>(&stored.steps)?,
         findings: rows::<FindingColumns>(&stored.findings)?,
     })
@@ -73,6 +77,8 @@ struct Stored {
     hops: Value,
     episodes: Value,
     waits: Value,
+    #[serde(default)]
+    collectives: Value,
     steps: Value,
     findings: Value,
 }

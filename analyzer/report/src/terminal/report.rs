@@ -9,7 +9,7 @@ use super::strip::{Activity, FlowStrips, WholeStrip};
 use super::style::{MIN_WIDTH, Style};
 use super::top::{self, TopFlows};
 use super::view::View;
-use super::{episodes, ink, places, steps, summary, verdicts};
+use super::{collectives, episodes, ink, places, steps, summary, verdicts};
 use crate::Error;
 
 /// Writes one screen about the run when it ends.
@@ -60,6 +60,7 @@ impl<W: Write> TerminalReport<W> {
         lines.extend(summary::lines(&view));
         lines.extend(summary::flows(&view, &self.top, &self.strips));
         lines.extend(steps::steps(&view));
+        lines.extend(collectives::collectives(&view));
         lines.extend(places::taps(&view));
         lines.extend(places::hops(&view));
         lines.extend(summary::troubles(&view));
