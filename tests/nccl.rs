@@ -30,7 +30,7 @@ fn flows_have_the_ranks_of_the_log() {
         columns(of(&found, "10.77.0.2")),
         [json!(1), json!(0), json!("0x5ae77eb5ea4ec1ee"), json!(0)]
     );
-    assert_eq!(found["run"]["options"]["nccl_log"], "write_bw_loss.log");
+    assert_eq!(found["run"]["options"]["nccl_log"], LOG);
     let findings = found["findings"].as_array().unwrap();
     let loss = findings
         .iter()
@@ -59,7 +59,7 @@ fn ranks_are_on_the_screen_and_on_the_page() {
     let line = ran
         .stdout
         .lines()
-        .find(|line| line.contains("0x13") && line.contains("10.77.0.1"))
+        .find(|line| line.contains("0x13") && line.contains("ch 0"))
         .unwrap();
     assert!(line.contains("0 > 1 ch 0"), "{line}");
     // A flow is chosen by the name that results print.
@@ -200,4 +200,182 @@ fn what_the_packets_do_not_show_is_not_said() {
         "{}",
         ran.stderr
     );
+}
+
+#[test]
+fn errors_of_a_log_are_shown_beside_a_capture() {
+    let log = "tests/fabric/nccl/write_bw_nak_invalid_request.log";
+    let capture = "captures/write_bw_nak_invalid_request.pcap";
+    let ran = run(&root(), ["traffic", "results", log, "--capture", capture]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    for part in [
+        "nccl.completion_error: IBV_WC_REM_INV_REQ_ERR",
+        "write_bw_nak_invalid_request.log:22",
+        "10.77.0.1 > 10.77.0.2 QP 0x19",
+        "the peer refused a request: invalid request",
+    ] {
+        assert!(ran.stdout.contains(part), "{part}: {}", ran.stdout);
+    }
+    let found = run(
+        &root(),
+        [
+            "traffic",
+            "results",
+            log,
+            "--capture",
+            capture,
+            "--format",
+            "json",
+        ],
+    )
+    .json();
+    assert_eq!(
+        found["capture"]["errors"][0]["connections"][0]["last_nak_syndrome"],
+        0x61
+    );
+    // The same error is a finding of the capture.
+    let found = document(&root(), [capture, "-q", "--nccl-log", log]);
+    let finding = &found["findings"][0];
+    assert_eq!(finding["id"], "nccl.completion_error");
+    assert!(
+        finding["summary"].as_str().unwrap().contains("of rank 0"),
+        "{finding}"
+    );
+    let ran = run(
+        &root(),
+        [
+            "traffic",
+            "results",
+            "tests/data/results/rdma_bw.txt",
+            "--capture",
+            capture,
+        ],
+    );
+    assert_eq!(ran.code, Some(2));
+    assert!(
+        ran.stderr.contains("no completion error of NCCL"),
+        "{}",
+        ran.stderr
+    );
+}
+
+/// The table `collectives` of a simulated capture at all hosts: `hosts` of them, and the flows of `traffic`.
+#[cfg(feature = "sim")]
+fn shapes(hosts: u32, seed: u32, traffic: &str) -> Vec<Value> {
+    let folder = tempdir().unwrap();
+    let mut scenario = format!(
+        "title = \"shapes\"\nseed = {seed}\nduration = \"20ms\"\n[network]\nhosts = {hosts}\nrate = \"25Gbps\"\n[nic]\nmtu = 4096\n{traffic}\n"
+    );
+    for host in 1..=hosts {
+        scenario.push_str(&format!(
+            "[[tap]]\nat = \"h{host}\"\nfile = \"all\"\nsnaplen = 96\n"
+        ));
+    }
+    fs::write(folder.path().join("shapes.toml"), scenario).unwrap();
+    run(folder.path(), ["simulate", "shapes.toml", "-o", "shapes.pcapng"]).good();
+    let made: Vec<String> = fs::read_dir(folder.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.ends_with(".pcapng"))
+        .collect();
+    assert_eq!(made.len(), 1, "{made:?}");
+    let found = document(folder.path(), [made[0].as_str(), "-q"]);
+    found["collectives"].as_array().unwrap().clone()
+}
+
+#[cfg(feature = "sim")]
+#[test]
+fn simulated_shapes_are_found() {
+    // A ring of three to eight hosts, of 16 messages for each.
+    for (hosts, seed) in [(3, 11), (4, 12), (5, 13), (8, 14)] {
+        let ring = format!(
+            "[[flow]]\nfrom = \"h1..h{hosts}\"\npattern = \"ring\"\nmessage = \"64KiB\"\ncount = 16\n"
+        );
+        let found = shapes(hosts, seed, &ring);
+        assert_eq!(found.len(), 1, "{hosts}: {found:?}");
+        assert_eq!(
+            (&found[0]["shape"], &found[0]["members"]),
+            (&json!("ring"), &json!(hosts))
+        );
+        // Each sends 16 x 65,536 bytes.
+        assert_eq!(found[0]["payload_bytes"], u64::from(hosts) * 16 * 65_536);
+        let order = found[0]["hosts"].as_str().unwrap();
+        let last = |name: &str| name.rsplit('.').next().unwrap().parse::<u32>().unwrap();
+        let order: Vec<u32> = order.split(" > ").map(last).collect();
+        assert!(order.windows(2).all(|pair| pair[1] == pair[0] + 1), "{order:?}");
+    }
+    for (hosts, seed) in [(4, 21), (6, 22)] {
+        let all = format!(
+            "[[flow]]\nfrom = \"h1..h{hosts}\"\nto = \"h1..h{hosts}\"\nmessage = \"64KiB\"\ncount = 8\n"
+        );
+        let found = shapes(hosts, seed, &all);
+        assert_eq!(found.len(), 1, "{hosts}: {found:?}");
+        assert_eq!(
+            (&found[0]["shape"], &found[0]["members"]),
+            (&json!("all_to_all"), &json!(hosts))
+        );
+    }
+}
+
+#[cfg(feature = "sim")]
+#[test]
+fn other_simulated_traffic_has_no_shape() {
+    for (name, traffic) in [
+        (
+            "incast",
+            "[[flow]]\nfrom = \"h2..h6\"\nto = \"h1\"\nmessage = \"64KiB\"\ncount = 8\n",
+        ),
+        (
+            "pairs",
+            "[[flow]]\nfrom = \"h1..h3\"\nto = \"h4..h6\"\npattern = \"zip\"\nmessage = \"64KiB\"\ncount = 8\n",
+        ),
+        (
+            "two groups",
+            "[[flow]]\nfrom = \"h1..h3\"\nto = \"h4..h6\"\nmessage = \"64KiB\"\ncount = 8\n",
+        ),
+        (
+            "an uneven ring",
+            "[[flow]]\nfrom = \"h1..h6\"\npattern = \"ring\"\nmessage = \"64KiB\"\ncount = 8\n\
+             [[flow]]\nfrom = \"h1\"\nto = \"h2\"\nmessage = \"64KiB\"\ncount = 16\n",
+        ),
+    ] {
+        assert_eq!(shapes(6, 31, traffic), Vec::<Value>::new(), "{name}");
+    }
+}
+
+#[test]
+fn a_job_in_steps_is_a_sure_ring() {
+    // analyzer/sim/scenarios/training.toml: ranks h1 to h4 reduce in a ring, in 8 steps; h1 and h3 capture.
+    let captures = [
+        "captures/demos/training-h1.pcapng",
+        "captures/demos/training-h3.pcapng",
+        "-q",
+    ];
+    let found = document(&root(), captures);
+    let shapes = found["collectives"].as_array().unwrap();
+    assert_eq!(shapes.len(), 1, "{shapes:?}");
+    assert_eq!(
+        (
+            &shapes[0]["shape"],
+            &shapes[0]["members"],
+            &shapes[0]["confidence"]
+        ),
+        (&json!("ring"), &json!(4), &json!("high"))
+    );
+    // One of the two captures shows two of four connections: that is no ring.
+    let found = document(&root(), &captures[..1]);
+    assert_eq!(found["collectives"], json!([]));
+}
+
+#[test]
+fn shapes_of_a_log_are_rows() {
+    let found = document(&root(), [CAPTURE, "-q", "--nccl-log", LOG]);
+    let rows = found["collectives"].as_array().unwrap();
+    let of = |shape: &str| rows.iter().find(|row| row["shape"] == shape).unwrap();
+    assert_eq!(
+        (&of("ring")["ranks"], &of("ring")["evidence"]),
+        (&json!("0 > 1"), &json!("log"))
+    );
+    assert_eq!(of("tree")["ranks"], "0 > 1");
+    assert_eq!(rows.len(), 2);
 }

@@ -105,6 +105,7 @@ fn the_numbers_are_those_of_the_document() {
         "vantages",
         "hops",
         "waits",
+        "collectives",
         "episodes",
         "steps",
         "findings",

@@ -35,6 +35,10 @@ const WRITERS: &[(&str, &str)] = &[
         "reports clean, JSON and HTML escape",
     ),
     (
+        "analyzer/cli/src/command/explain_error.rs",
+        "texts of logs are cleaned, JSON is escaped",
+    ),
+    (
         "analyzer/cli/src/command/demo.rs",
         "lessons are our own; pages of a report clean",
     ),

@@ -7,6 +7,7 @@ mod activity;
 mod cables;
 pub mod cast;
 mod collective_calls;
+mod collectives;
 mod devices;
 mod episodes;
 mod events;
@@ -39,6 +40,7 @@ pub use cables::{Cable, Port, Wiring};
 pub use collective_calls::{
     CollectiveCallColumns, CollectiveCallRow, TraceClock, TraceColumns, TraceRow, TraceSource,
 };
+pub use collectives::{CollectiveColumns, CollectiveEvidence, CollectiveRow, CollectiveShape};
 pub use devices::{Attachment, Devices, Gid, NetworkInterface, Pcie, RdmaDevice, RdmaPort};
 pub use episodes::{Confidence, EpisodeColumns, EpisodeKind, EpisodeRow, StepColumns, StepRow};
 pub use events::{EventColumns, EventKind, EventRow, EventSource};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use roce_wire::Address;
 
-use crate::FlowRow;
+use crate::{CollectiveRow, FlowRow};
 
 /// Queue pairs that are kept, at most: some 64 MB.
 const MAX_ENDS: usize = 1 << 20;
@@ -161,6 +161,8 @@ pub struct JobLog {
     pub ranks: Ranks,
     /// Errors, in the order of the log.
     pub errors: Vec<JobError>,
+    /// Rings and trees of its communicators.
+    pub shapes: Vec<CollectiveRow>,
     /// Errors that found no room.
     pub errors_left_out: u64,
 }

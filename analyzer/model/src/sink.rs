@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use crate::{
-    CnpReceiver, CollectiveCallRow, EpisodeRow, EventColumns, FindingRow, FlowKey, FlowRow, HopRow,
-    HopTimelineRow, InputSummary, JobSteps, Nanos, RunKey, SampleColumns, Span, StepRow, TapId, TapMeasures,
-    TapRow, TimelineColumns, Totals, TraceRow, VantageRow, WaitRow,
+    CnpReceiver, CollectiveCallRow, CollectiveRow, EpisodeRow, EventColumns, FindingRow, FlowKey, FlowRow,
+    HopRow, HopTimelineRow, InputSummary, JobSteps, Nanos, RunKey, SampleColumns, Span, StepRow, TapId,
+    TapMeasures, TapRow, TimelineColumns, Totals, TraceRow, VantageRow, WaitRow,
 };
 
 /// Error of a sink; it names the file or stream.
@@ -46,6 +46,8 @@ pub struct RunSummary {
     pub episodes: Vec<EpisodeRow>,
     /// Ports that waited for others because of pauses.
     pub waits: Vec<WaitRow>,
+    /// Shapes in which ranks or hosts send to each other.
+    pub collectives: Vec<CollectiveRow>,
     /// The steps of a training job, in the order of time.
     pub steps: Vec<StepRow>,
     /// Traces of ranks that were merged, in the order given.

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use roce_files::Directory;
 use roce_model::{
-    Columns, EpisodeColumns, EventColumns, FindingColumns, FlowColumns, FlowRow, HopColumns,
-    HopTimelineColumns, RunColumns, RunKey, RunRow, RunSummary, SampleColumns, Sink, SinkError, StepColumns,
-    Table, TapColumns, TimelineColumns, VantageColumns, WaitColumns,
+    CollectiveColumns, Columns, EpisodeColumns, EventColumns, FindingColumns, FlowColumns, FlowRow,
+    HopColumns, HopTimelineColumns, RunColumns, RunKey, RunRow, RunSummary, SampleColumns, Sink, SinkError,
+    StepColumns, Table, TapColumns, TimelineColumns, VantageColumns, WaitColumns,
 };
 
 use crate::error::Error;
@@ -33,6 +33,7 @@ struct Writers {
     hops: TableWriter,
     hop_timeline: TableWriter,
     waits: TableWriter,
+    collectives: TableWriter,
     samples: TableWriter,
     run: TableWriter,
 }
@@ -57,6 +58,7 @@ impl Writers {
             hops: create(HopColumns::TABLE)?,
             hop_timeline: create(HopTimelineColumns::TABLE)?,
             waits: create(WaitColumns::TABLE)?,
+            collectives: create(CollectiveColumns::TABLE)?,
             samples: create(SampleColumns::TABLE)?,
             run: create(RunColumns::TABLE)?,
         })
@@ -75,6 +77,7 @@ impl Writers {
             &mut self.hops,
             &mut self.hop_timeline,
             &mut self.waits,
+            &mut self.collectives,
             &mut self.samples,
             &mut self.run,
         ]
@@ -205,6 +208,7 @@ impl Dataset {
         append::<HopColumns>(&mut writers.hops, &run.hops)?;
         append::<HopTimelineColumns>(&mut writers.hop_timeline, &run.hop_timeline)?;
         append::<WaitColumns>(&mut writers.waits, &run.waits)?;
+        append::<CollectiveColumns>(&mut writers.collectives, &run.collectives)?;
         append::<RunColumns>(&mut writers.run, &inputs)?;
         for table in writers.all() {
             table.complete()?;

@@ -4,7 +4,7 @@
 pub const SCHEMA_VERSION: u32 = 2;
 
 /// The tables of a dataset, each a folder.
-pub const TABLES: [&str; 13] = [
+pub const TABLES: [&str; 14] = [
     "flows",
     "timeline",
     "events",
@@ -16,6 +16,7 @@ pub const TABLES: [&str; 13] = [
     "hops",
     "hop_timeline",
     "waits",
+    "collectives",
     "samples",
     "run",
 ];

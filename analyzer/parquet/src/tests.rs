@@ -4,11 +4,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use roce_model::{
-    Address, Cell, Columns, Confidence, EpisodeColumns, EpisodeKind, EpisodeRow, EventColumns, EventKind,
-    EventRow, EventSource, Evidence, FindingColumns, FindingRow, FlowColumns, FlowId, FlowRow, HopColumns,
-    HopRow, HostVantage, InputSummary, Nanos, RootKind, RunColumns, RunKey, RunSummary, Severity, Sink,
-    StepColumns, StepRow, TapColumns, TapId, TapRow, TimelineColumns, TimelineRow, Totals, VantageColumns,
-    VantageRow, WaitColumns, WaitRow,
+    Address, Cell, CollectiveColumns, CollectiveRow, Columns, Confidence, EpisodeColumns, EpisodeKind,
+    EpisodeRow, EventColumns, EventKind, EventRow, EventSource, Evidence, FindingColumns, FindingRow,
+    FlowColumns, FlowId, FlowRow, HopColumns, HopRow, HostVantage, InputSummary, Nanos, RootKind, RunColumns,
+    RunKey, RunSummary, Severity, Sink, StepColumns, StepRow, TapColumns, TapId, TapRow, TimelineColumns,
+    TimelineRow, Totals, VantageColumns, VantageRow, WaitColumns, WaitRow,
 };
 
 use crate::{ColumnValues, Dataset, Error, Options, Rows, TABLES, TableData, read_table};
@@ -154,6 +154,21 @@ fn concluded() -> RunSummary {
                 ..WaitRow::default()
             },
             WaitRow::default(),
+        ],
+        collectives: vec![
+            CollectiveRow {
+                communicator: Some("0x1f".into()),
+                channel: Some(3),
+                rail: Some(1),
+                members: 4,
+                ranks: Some("0 > 1 > 2 > 3".into()),
+                both_directions: Some(true),
+                payload_bytes: Some(1 << 40),
+                spread: Some(1.25),
+                start_time: Some(Nanos(START)),
+                ..CollectiveRow::default()
+            },
+            CollectiveRow::default(),
         ],
         episodes: vec![
             EpisodeRow {
@@ -347,6 +362,7 @@ fn what_is_read_is_what_was_written() {
         compare::<VantageColumns>(&read("vantages"), &run().vantages);
         compare::<HopColumns>(&read("hops"), &run().hops);
         compare::<WaitColumns>(&read("waits"), &run().waits);
+        compare::<CollectiveColumns>(&read("collectives"), &run().collectives);
         let runs: Vec<_> = crate::dataset::run_rows(&run()).collect();
         compare::<RunColumns>(&read_table(dir.path(), "run").unwrap(), &runs);
         assert_eq!(runs.len(), 2);

@@ -20,9 +20,10 @@ mod samples;
 use std::io::{self, Write};
 
 use roce_model::{
-    Cell, CnpReceiver, CollectiveCallColumns, Columns, Cut, EpisodeColumns, FindingColumns, FlowColumns,
-    FlowRow, HopColumns, InputSummary, Layer, Nanos, RunKey, RunSummary, SampleColumns, Sink, SinkError,
-    StepColumns, TapColumns, TapRow, TraceColumns, VantageColumns, WaitColumns,
+    Cell, CnpReceiver, CollectiveCallColumns, CollectiveColumns, Columns, Cut, EpisodeColumns,
+    FindingColumns, FlowColumns, FlowRow, HopColumns, InputSummary, Layer, Nanos, RunKey, RunSummary,
+    SampleColumns, Sink, SinkError, StepColumns, TapColumns, TapRow, TraceColumns, VantageColumns,
+    WaitColumns,
 };
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
@@ -284,6 +285,10 @@ impl Serialize for Document<'_> {
         map.serialize_entry(
             "episodes",
             &List(|| run.episodes.iter().map(Row::<'_, EpisodeColumns>)),
+        )?;
+        map.serialize_entry(
+            "collectives",
+            &List(|| run.collectives.iter().map(Row::<'_, CollectiveColumns>)),
         )?;
         map.serialize_entry("waits", &List(|| run.waits.iter().map(Row::<'_, WaitColumns>)))?;
         map.serialize_entry("steps", &List(|| run.steps.iter().map(Row::<'_, StepColumns>)))?;

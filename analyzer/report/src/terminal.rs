@@ -21,6 +21,7 @@ mod places;
 mod report;
 pub(crate) mod samples;
 mod screen;
+mod shapes;
 mod steps;
 mod strip;
 mod style;

@@ -35,6 +35,13 @@ pub(super) struct Party {
     pub(super) disturbed: bool,
 }
 
+impl Party {
+    /// The queue pair that its packets are for.
+    pub(super) fn qpn(&self) -> Qpn {
+        self.qpn
+    }
+}
+
 /// Packets of a flow that were lost behind the tap: captured, and NAKed or requested again, without those that the receiver had
 /// after all.
 pub(super) fn lost_behind(row: &FlowRow) -> u64 {

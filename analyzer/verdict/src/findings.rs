@@ -15,6 +15,7 @@ mod ecn;
 mod gpu;
 mod imbalance;
 mod incast;
+mod job;
 mod loss;
 mod origin;
 mod path;
@@ -44,6 +45,7 @@ use rule::{Context, Rule};
 /// All rules, in the order in which findings of one severity are listed.
 pub const RULES: &[Rule] = &[
     blind::BLIND,
+    job::COMPLETION,
     receiver::NAK_FATAL,
     loss::NETWORK,
     switch::DROPS,
@@ -216,6 +218,7 @@ impl Findings {
         let drops = switch::drops(&context, loss.as_ref());
         worst_first([
             self.blind.blind(&context),
+            job::completion(&context, &self.settings.job),
             self.receiver.fatal(),
             loss,
             drops,

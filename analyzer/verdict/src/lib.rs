@@ -3,6 +3,7 @@
 
 mod arrivals;
 mod bin_rows;
+mod collectives;
 mod directory;
 mod episodes;
 mod fabric;
@@ -34,6 +35,7 @@ pub use steps::LoggedStep;
 pub use thresholds::{Threshold, ThresholdError, ThresholdValue, Thresholds};
 
 use arrivals::Arrivals;
+use collectives::Collectives;
 use directory::Directory;
 use episodes::{Episode, Episodes};
 use fabric::Fabric;
@@ -53,6 +55,7 @@ pub struct Verdicts {
     /// Findings about the flows that are shown alone.
     of_shown: Option<Box<OfShown>>,
     steps: Steps,
+    collectives: Collectives,
     steps_in_snapshots: bool,
     arrivals: Arrivals,
     /// Records lost up to now, by tap.
@@ -103,6 +106,7 @@ impl Verdicts {
             vantages: Vantages::default(),
             episodes: Episodes::new(&settings),
             steps: Steps::new(settings.bin, settings.training_log.clone()),
+            collectives: Collectives::default(),
             steps_in_snapshots: settings.steps_in_snapshots,
             arrivals: Arrivals::new(settings.bin, settings.thresholds.arrivals_fell),
             of_shown: settings.shown.clone().map(|filter| {
@@ -207,6 +211,7 @@ impl Verdicts {
             shown.flow(row);
         }
         self.steps.flow(row);
+        self.collectives.flow(row);
     }
 
     /// Readings of counters and gauges of all hosts, also of those that are joined; those of one series come in the order of time.
@@ -294,5 +299,7 @@ impl Verdicts {
         }
         run.episodes = episodes.into_iter().map(|episode| episode.row).collect();
         run.steps = self.steps.conclude(&run.episodes);
+        run.collectives.clone_from(&self.settings.job.shapes);
+        run.collectives.extend(self.collectives.conclude(&run.steps));
     }
 }

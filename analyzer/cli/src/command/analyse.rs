@@ -139,6 +139,13 @@ fn analyse_as(
 ) -> anyhow::Result<ExitCode> {
     let threads = settings.threads;
     let mut traces = merged::traces(&arguments.merge, arguments.max_input)?;
+    if let Some(about) = &settings.about_log {
+        if about.is_useless {
+            messages::warn(&about.name, &about.text);
+        } else if !arguments.shape.quiet {
+            messages::note(&about.name, &about.text);
+        }
+    }
 
     let mut captures = Captures::open_known(
         &arguments.captures,

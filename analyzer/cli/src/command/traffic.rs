@@ -3,6 +3,7 @@
 #[cfg(feature = "probe")]
 mod actions;
 mod beside;
+mod errors;
 mod form;
 #[cfg(feature = "probe")]
 mod hosts;
@@ -51,7 +52,9 @@ Examples:
   roce-analyze traffic results nccl.log --expect 'nccl.busbw>=80GiB/s'
       exit code 1 if it is slower
   roce-analyze traffic results ring --beside results
-      a run on the timeline of a capture";
+      a run on the timeline of a capture
+  roce-analyze traffic results nccl.log --capture host3.pcap
+      completion errors of NCCL, and what the packets show of them";
 /// The task, and examples.
 #[cfg(not(feature = "probe"))]
 const AFTER_HELP: &str = "\
@@ -119,6 +122,10 @@ pub(crate) struct ResultsArguments {
     /// the host and that of the capture have to agree.
     #[arg(long, value_name = "DIR")]
     beside: Option<PathBuf>,
+
+    /// Show what the packets of a capture say about the completion errors of NCCL's log: the end of each connection (can be repeated)
+    #[arg(long, value_name = "CAPTURE")]
+    capture: Vec<PathBuf>,
 
     /// Format of standard output
     #[arg(long, value_enum, default_value = "text")]
@@ -236,6 +243,7 @@ fn results(arguments: &ResultsArguments) -> anyhow::Result<ExitCode> {
         Some(dataset) => Some((dataset, beside::read(dataset, windows)?)),
         None => None,
     };
+    let ends = errors::ends(&inputs, &arguments.capture)?;
     let rate = arguments.link_rate.map(|rate| rate.0);
     match arguments.format {
         DocumentFormat::Text => {
@@ -243,12 +251,19 @@ fn results(arguments: &ResultsArguments) -> anyhow::Result<ExitCode> {
             if let Some((dataset, beside)) = &beside {
                 text.push_str(&beside.text(dataset));
             }
+            if let Some(ends) = &ends {
+                text.push_str("\n completion errors in the packets of the capture\n");
+                text.push_str(&ends.text());
+            }
             std::io::stdout().write_all(text.as_bytes())?;
         }
         DocumentFormat::Json => {
             let mut document = form::document(&inputs, rate);
             if let Some((dataset, beside)) = &beside {
                 document["beside"] = beside.document(dataset);
+            }
+            if let Some(ends) = &ends {
+                document["capture"] = ends.document();
             }
             writeln!(std::io::stdout(), "{}", escape_json(&format!("{document:#}")))?;
         }

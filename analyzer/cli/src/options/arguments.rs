@@ -185,6 +185,38 @@ pub(crate) struct FleetScope {
     pub(crate) run_date: Option<String>,
 }
 
+impl Analyse {
+    /// A run over captures that prints nothing, with default options: for what takes its rows.
+    pub(crate) fn from_captures(captures: Vec<PathBuf>) -> Self {
+        Self {
+            captures,
+            output: None,
+            overwrite: false,
+            format: Format::None,
+            explain: None,
+            shape: Shape {
+                quiet: true,
+                ..Shape::default()
+            },
+            from: None,
+            to: None,
+            no_align: false,
+            max_input: None,
+            fabric: None,
+            samples: Vec::new(),
+            nccl_log: Vec::new(),
+            explain_error: None,
+            merge: Vec::new(),
+            layout: Layout::Run,
+            scope: FleetScope::default(),
+            is_output_elsewhere: false,
+            capture: None,
+            names: Names::default(),
+            hash: false,
+        }
+    }
+}
+
 /// Everything that --explain explains.
 fn explained() -> Vec<&'static str> {
     let findings = roce_verdict::RULES.iter().map(|rule| rule.id);

@@ -10,7 +10,6 @@ use roce_model::JobLog;
 use roce_pipeline::path_key;
 
 use crate::options::training::unreadable;
-use crate::output::messages;
 
 /// Errors that are kept of a log.
 const MAX_ERRORS: usize = 1_000;
@@ -52,34 +51,46 @@ pub(crate) fn job(log: &Log, paths: &[PathBuf]) -> JobLog {
     JobLog {
         ranks: log.owners(),
         errors: errors.collect(),
+        shapes: log.collectives(),
         errors_left_out: log.completions.len().saturating_sub(MAX_ERRORS) as u64 + log.left_out,
     }
 }
 
-/// Reads the logs at `paths` and says on standard error what is in them, unless `quiet`.
+/// What a run says about the logs that it was given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct About {
+    /// The first file.
+    pub(crate) name: String,
+    /// One sentence.
+    pub(crate) text: String,
+    /// The logs are of no use for packets.
+    pub(crate) is_useless: bool,
+}
+
+/// Reads the logs at `paths`; the second value says what is in them.
 ///
 /// # Errors
 /// As those of [`read`].
-pub(crate) fn read_job(paths: &[PathBuf], quiet: bool) -> anyhow::Result<JobLog> {
-    if paths.is_empty() {
-        return Ok(JobLog::default());
-    }
+pub(crate) fn read_job(paths: &[PathBuf]) -> anyhow::Result<(JobLog, Option<About>)> {
+    let Some(first) = paths.first() else {
+        return Ok((JobLog::default(), None));
+    };
     let log = read(paths)?;
     let job = job(&log, paths);
-    let name = paths
-        .first()
-        .map(|path| path.display().to_string())
-        .unwrap_or_default();
-    if job.ranks.is_empty() {
-        messages::warn(
-            &name,
-            "no queue pair in it has an address and a rank: flows stay without ranks. NCCL prints them with NCCL_DEBUG=INFO and \
-             NCCL_DEBUG_SUBSYS=INIT,NET,GRAPH",
-        );
-    } else if !quiet {
-        messages::note(&name, &summary(&log, &job));
-    }
-    Ok(job)
+    let is_useless = job.ranks.is_empty();
+    let text = if is_useless {
+        "no queue pair in it has an address and a rank: flows stay without ranks. NCCL prints them with NCCL_DEBUG=INFO and \
+         NCCL_DEBUG_SUBSYS=INIT,NET,GRAPH"
+            .to_owned()
+    } else {
+        summary(&log, &job)
+    };
+    let about = About {
+        name: first.display().to_string(),
+        text,
+        is_useless,
+    };
+    Ok((job, Some(about)))
 }
 
 /// `8 queue pairs of 2 ranks; 2 of 48 lines are of no form that is read`.

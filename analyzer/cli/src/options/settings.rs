@@ -54,6 +54,8 @@ pub(crate) struct RunSettings {
     pub(crate) wiring: Arc<Wiring>,
     /// The job's own log.
     pub(crate) job: Arc<JobLog>,
+    /// What is to be said about it.
+    pub(crate) about_log: Option<nccl::About>,
     /// Everything on the screen, however long it gets.
     pub(crate) full: bool,
     /// Text of the configuration file, if there is one.
@@ -87,7 +89,7 @@ impl RunSettings {
             Some(path) => Arc::new(fabric::read(path)?.wiring()),
             None => Arc::default(),
         };
-        let job = Arc::new(nccl::read_job(&arguments.nccl_log, shape.quiet)?);
+        let (job, about_log) = nccl::read_job(&arguments.nccl_log)?;
         let mut settings = Self {
             bin: shape.bin.unwrap_or(span::WIDEST),
             is_bin_free: shape.bin.is_none(),
@@ -106,7 +108,8 @@ impl RunSettings {
             thresholds,
             top: shape.top.unwrap_or(10),
             wiring,
-            job,
+            job: Arc::new(job),
+            about_log,
             full: shape.full,
             config_text: has_file.then_some(config.text),
             echo: Vec::new(),

@@ -2,9 +2,9 @@
 //!
 //! Wordings (`src/transport/net_ib.cc`, since 2.29 `src/transport/net_ib/p2p.cc`):
 //! - to 2.11: `NET/IB : Got completion with error 12, opcode 1, len 0, vendor err 129`
-//! - 2.12 to 2.19: `... from peer 10.0.0.2<43100> with error 12, opcode 0, len 0, vendor err 129 (Send) localGid A remoteGid B`
-//! - 2.20 to 2.26: `... with status=12 opcode=0 len=0 vendor err 129 (Send) localGid A remoteGidsB hca mlx5_0`
-//! - 2.27 on: `NET/IB: ... with status=IBV_WC_RETRY_EXC_ERR(12) opcode=IBV_WC_SEND(0) reqSize=0 vendor_err=129 req_type=Send localGid A ...`
+//! - 2.12 to 2.20: `... from peer 10.0.0.2<43100> with error 12, opcode 0, len 0, vendor err 129`, in 2.20 with `(Send) localGid A remoteGid B`
+//! - then: `... with status=12 opcode=0 len=0 vendor err 129 (Send) localGid A remoteGidsB hca mlx5_0`
+//! - about 2.27 on: `NET/IB: ... with status=IBV_WC_RETRY_EXC_ERR(12) opcode=IBV_WC_SEND(0) reqSize=0 vendor_err=129 req_type=Send localGid A ...`
 //! - 2.29 on: before it `NET/IB: ncclIbTest: Got CQE with error (devIndex=0, req=0x1, comm=0x2 (send), wr_id=3, qp_num=279)`
 //!
 //! Only the last one names the queue pair (NVIDIA/nccl#2219); a patch adds `qp_num=` to the other line (NVIDIA/nccl#2220, #880). Forks mix
@@ -96,7 +96,7 @@ fn address(text: &str) -> Option<Address> {
     text.parse().ok()
 }
 
-/// `remoteGid ::1`, and without the space since 2.20: `remoteGids::1`.
+/// `remoteGid ::1`, and without the space later: `remoteGids::1`.
 fn remote(text: &str) -> Option<Address> {
     let (_, rest) = text.split_once("remoteGid")?;
     let rest = rest.strip_prefix('s').unwrap_or(rest);

@@ -1,6 +1,10 @@
-use proptest::prelude::*;
-use roce_model::Address;
+use std::collections::BTreeMap;
 
+use proptest::prelude::*;
+use roce_model::{Address, CollectiveShape};
+
+use super::line::MAX_LINE_BYTES;
+use super::reader::MAX_ERRORS;
 use super::*;
 
 /// Two hosts with a rank each, four channels: the form of NCCL 2.28 (public logs of two hosts, `NCCL_DEBUG=INFO`).
@@ -54,6 +58,22 @@ fn queue_pairs_have_ranks_and_channels() {
         log.versions
     );
     assert_eq!((log.unknown_lines, log.long_lines, log.left_out), (2, 0, 0));
+}
+
+#[test]
+fn shapes_are_rows() {
+    let rows = log(TWO_HOSTS).collectives();
+    // Four channels: a ring of both ranks and a tree each.
+    assert_eq!(rows.len(), 8);
+    assert_eq!(
+        (rows[0].shape, rows[0].ranks.as_deref()),
+        (CollectiveShape::Ring, Some("0 > 1"))
+    );
+    let tree = rows
+        .iter()
+        .rfind(|row| row.shape == CollectiveShape::Tree)
+        .unwrap();
+    assert_eq!((tree.channel, tree.ranks.as_deref()), (Some(3), Some("1 > 0")));
 }
 
 #[test]
@@ -188,9 +208,9 @@ fn files_are_read_one_after_the_other() {
     reader.read(one.as_bytes()).unwrap();
     reader.read(other.as_bytes()).unwrap();
     reader.read(ERRORS.as_bytes()).unwrap();
-    let mut long = vec![b'x'; 3 * MAX_LINE_BYTES];
-    long.extend_from_slice(b"\n\xff\xfe\nNCCL version 2.21.5+cuda12.4");
-    reader.read(long.as_slice()).unwrap();
+    let mut bytes = vec![b'x'; 3 * MAX_LINE_BYTES];
+    bytes.extend_from_slice(b"\n\xff\xfe\nNCCL version 2.21.5+cuda12.4");
+    reader.read(bytes.as_slice()).unwrap();
     let log = reader.finish();
     assert_eq!(log.owners(), super::log(TWO_HOSTS).owners());
     assert_eq!((log.completions[0].file, log.completions[0].line), (2, 1));

@@ -92,10 +92,10 @@ mod tests {
             row(&nobody, None),
         ];
         named.name(&mut rows);
-        let names = rows.map(|row| row.ranks().map(|ranks| ranks.to_string()));
+        let shown = rows.map(|row| row.ranks().map(|ranks| ranks.to_string()));
         let expected = ["rank 3 > rank 11, channel 2", "rank 11 > rank 3, channel 2"];
         assert_eq!(
-            names,
+            shown,
             [Some(expected[0].to_owned()), Some(expected[1].to_owned()), None]
         );
     }

@@ -261,8 +261,8 @@ mod tests {
 
     #[test]
     fn intervals_tell_the_timeout() {
-        // 4.096 us x 2^14 is 67.1 ms: a sender that waits 67.2 ms has 14, or less if it waits longer than it is set to.
-        assert_eq!(timeouts(67_200_000), Some((12, 14)));
+        // 4.096 us x 2^14 is 67.1 ms: a sender that waits 67.2 ms has 14, or 13 if it waits longer. Four times 16.8 ms (12) is less.
+        assert_eq!(timeouts(67_200_000), Some((13, 14)));
         // 4.096 us x 2^18 is 1.0737 s.
         assert_eq!(timeouts(1_073_741_824), Some((16, 18)));
         assert_eq!(timeouts(4_000), None, "less than the least");

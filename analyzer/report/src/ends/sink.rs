@@ -219,7 +219,7 @@ impl Sink for Ends {
                 time: Nanos(rows.time.at(at).copied().unwrap_or_default()),
                 kind: kind.name(),
                 value: rows.value.at(at).copied(),
-                detail: rows.detail.at(at).map(|detail| detail.to_string()),
+                detail: rows.detail.at(at).map(ToString::to_string),
             };
             let tap = TapId(rows.tap.at(at).copied().unwrap_or_default());
             flow.events.push_back((tap, event));

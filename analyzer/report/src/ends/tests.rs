@@ -1,4 +1,4 @@
-//! Ends that are told from rows and events, one story each; expected values are the numbers of the story.
+//! Ends from rows and events, one story each; expected values are the numbers of the story.
 
 use roce_model::{
     Address, Columns as _, EventColumns, EventKind, EventRow, FlowKey, FlowRow, JobError, Nanos, Qpn,
@@ -65,7 +65,7 @@ fn error(number: u32, queue_pair: Option<u32>) -> JobError {
     }
 }
 
-fn told(error: JobError, keys: &[FlowKey], events: &[EventRow], rows: &[FlowRow], end: u64) -> Ends {
+fn ends_of(error: JobError, keys: &[FlowKey], events: &[EventRow], rows: &[FlowRow], end: u64) -> Ends {
     let mut ends = Ends::new([error]);
     ends.flows_opened(keys).unwrap();
     let mut columns = EventColumns::default();
@@ -102,7 +102,7 @@ fn silent_peer(queue_pair: Option<u32>) -> Ends {
         row(&answers, Some(&sent), SECOND, 500),
         row(&other, None, 9 * SECOND, 10),
     ];
-    told(
+    ends_of(
         error(12, queue_pair),
         &[sent, answers, other],
         &runs,
@@ -158,7 +158,7 @@ fn a_peer_that_answered_shows_no_silence() {
         row(&sent, Some(&answers), SECOND, 100),
         row(&answers, Some(&sent), SECOND + 20_000, 50),
     ];
-    let ends = told(
+    let ends = ends_of(
         error(12, Some(0x11)),
         &[sent, answers],
         &[],
@@ -187,7 +187,7 @@ fn refusals_have_their_own_words() {
         rows
     };
     let nak = event(&answers, SECOND + 20_000, EventKind::Nak, 0x62, "");
-    let ends = told(
+    let ends = ends_of(
         error(10, Some(0x11)),
         &[sent, answers],
         &[nak],
@@ -201,7 +201,7 @@ fn refusals_have_their_own_words() {
         ends.text()
     );
     let rnr = event(&answers, SECOND + 20_000, EventKind::RnrNak, 640_000, "");
-    let ends = told(
+    let ends = ends_of(
         error(13, Some(0x11)),
         &[sent, answers],
         &[rnr],
@@ -214,7 +214,7 @@ fn refusals_have_their_own_words() {
         "{text}"
     );
     // Of another status than what the packets show.
-    let ends = told(
+    let ends = ends_of(
         error(10, Some(0x11)),
         &[sent, answers],
         &[],
@@ -231,7 +231,7 @@ fn refusals_have_their_own_words() {
 #[test]
 fn one_direction_says_nothing_about_answers() {
     let sent = key(1, 2, 0x12);
-    let ends = told(
+    let ends = ends_of(
         error(12, None),
         &[sent],
         &[],
@@ -243,7 +243,7 @@ fn one_direction_says_nothing_about_answers() {
     assert!(text.contains("capture both ends"), "{text}");
     // A capture of other hosts.
     let other = key(7, 8, 0x12);
-    let ends = told(
+    let ends = ends_of(
         error(12, None),
         &[other],
         &[],

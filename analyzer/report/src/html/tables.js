@@ -280,6 +280,37 @@ function hopsGrid() {
   });
 }
 
+function collectivesGrid() {
+  const rows = model.run.collectives,
+    of = (name, label, more) => listed(rows, "collectives", name, label, more);
+  return new Grid({
+    id: "collectives",
+    rows: rows.length,
+    search: true,
+    columns: [
+      of("shape", "Shape"),
+      of("evidence", "Evidence"),
+      of("communicator", "Communicator"),
+      of("channel", "Channel"),
+      of("rail", "Rail"),
+      of("members", "Members"),
+      of("ranks", "Ranks"),
+      of("hosts", "Hosts"),
+      of("both_directions", "Both ways"),
+      of("payload_bytes", "Data"),
+      of("spread", "Spread"),
+      of("start_time", "Begin"),
+      of("end_time", "End"),
+      of("confidence", "Confidence"),
+    ],
+    open: (row) => {
+      if (rows[row].start_time == null) return;
+      lookAtSpan(model.time(rows[row].start_time), model.time(rows[row].end_time));
+      $("timeline").scrollIntoView({ behavior: reduced() ? "auto" : "smooth" });
+    },
+  });
+}
+
 function waitsGrid() {
   const rows = model.run.waits,
     of = (name, label, more) => listed(rows, "waits", name, label, more);
@@ -354,6 +385,7 @@ const TABS = [
   ["flows", "Flows", () => model.flows.rows, flowsGrid],
   ["episodes", "Episodes", () => model.run.episodes.length, episodesGrid],
   ["events", "Events", () => model.events.rows, eventsGrid],
+  ["collectives", "Collectives", () => model.run.collectives?.length ?? 0, collectivesGrid],
   ["waits", "Waits", () => model.run.waits?.length ?? 0, waitsGrid],
   ["steps", "Training steps", () => model.run.steps.length, stepsGrid],
   ["collectives", "Collectives", () => model.run.collective_calls?.length ?? 0, collectivesGrid],

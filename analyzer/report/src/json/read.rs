@@ -6,9 +6,9 @@ use std::cmp::Reverse;
 use std::io::Read;
 
 use roce_model::{
-    CnpReceiver, CollectiveCallColumns, Columns, Cut, EpisodeColumns, FindingColumns, HopColumns,
-    InputSummary, Layer, Nanos, Opcode, Qpn, RunKey, RunSummary, Span, StepColumns, TapColumns, TapRow,
-    Totals, TraceColumns, VantageColumns, WaitColumns,
+    CnpReceiver, CollectiveCallColumns, CollectiveColumns, Columns, Cut, EpisodeColumns, FindingColumns,
+    HopColumns, InputSummary, Layer, Nanos, Opcode, Qpn, RunKey, RunSummary, Span, StepColumns, TapColumns,
+    TapRow, Totals, TraceColumns, VantageColumns, WaitColumns,
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -55,6 +55,7 @@ pub fn read(from: impl Read) -> Result<RunSummary, Error> {
         waits: some_rows::<WaitColumns>(&stored.waits)?,
         traces: some_rows::<TraceColumns>(&stored.traces)?,
         collective_calls: some_rows::<CollectiveCallColumns>(&stored.collective_calls)?,
+        collectives: some_rows::<CollectiveColumns>(&stored.collectives)?,
         steps: rows::<StepColumns>(&stored.steps)?,
         findings: rows::<FindingColumns>(&stored.findings)?,
     })
@@ -75,6 +76,8 @@ struct Stored {
     waits: Value,
     traces: Value,
     collective_calls: Value,
+    #[serde(default)]
+    collectives: Value,
     steps: Value,
     findings: Value,
 }

@@ -1,8 +1,8 @@
 //! The document parsed back and compared with the rows it was made from.
 
 use roce_model::{
-    Cell, Columns, EpisodeColumns, Fact, FindingColumns, FindingRow, FlowColumns, HopColumns, Sink,
-    StepColumns, VantageColumns, WaitColumns,
+    Cell, CollectiveColumns, Columns, EpisodeColumns, Fact, FindingColumns, FindingRow, FlowColumns,
+    HopColumns, Sink, StepColumns, VantageColumns, WaitColumns,
 };
 use serde_json::Value;
 
@@ -72,6 +72,7 @@ fn what_a_run_concludes_is_listed() {
         compare_all::<VantageColumns>(&run.vantages, &parsed["vantages"]);
         compare_all::<HopColumns>(&run.hops, &parsed["hops"]);
         compare_all::<WaitColumns>(&run.waits, &parsed["waits"]);
+        compare_all::<CollectiveColumns>(&run.collectives, &parsed["collectives"]);
     }
     // The incast: two episodes and three findings; of the ring: 8 steps of 4 pairs.
     let parsed: Value = serde_json::from_str(&text(&incast())).unwrap();

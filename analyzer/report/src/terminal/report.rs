@@ -9,7 +9,7 @@ use super::strip::{Activity, FlowStrips, WholeStrip};
 use super::style::{MIN_WIDTH, Style};
 use super::top::{self, TopFlows};
 use super::view::View;
-use super::{collectives, episodes, ink, places, steps, summary, verdicts, waits};
+use super::{collectives, episodes, ink, places, shapes, steps, summary, verdicts, waits};
 use crate::Error;
 
 /// Writes one screen about the run when it ends.
@@ -61,6 +61,7 @@ impl<W: Write> TerminalReport<W> {
         lines.extend(summary::flows(&view, &self.top, &self.strips));
         lines.extend(waits::waits(&view));
         lines.extend(steps::steps(&view));
+        lines.extend(shapes::shapes(&view));
         lines.extend(collectives::collectives(&view));
         lines.extend(places::taps(&view));
         lines.extend(places::hops(&view));

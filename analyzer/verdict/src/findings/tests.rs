@@ -9,6 +9,7 @@ mod congestion;
 mod evidence;
 mod gpus;
 mod imbalance;
+mod job;
 mod losses;
 mod pauses;
 mod readings;

@@ -40,6 +40,13 @@ pub(super) struct FleetArguments {
 #[derive(Debug)]
 pub(super) struct PartCounts(Infallible);
 
+#[cfg(feature = "http")]
+impl PartCounts {
+    pub(super) fn never(&self) -> ! {
+        match self.0 {}
+    }
+}
+
 /// Never made.
 pub(super) struct Fleet(Infallible);
 

@@ -4,12 +4,12 @@
 //! into a private folder, and nothing else: `allowed_directories` with `enable_external_access` off, and the configuration locked.
 
 use std::fmt::Write as _;
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io::{Read as _, Write as _};
 use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
-use rand::RngExt as _;
 use roce_files::{Access, Directory};
 use roce_remote::program::{self, Failure, Limits};
 use serde_json::Value;
@@ -164,7 +164,8 @@ fn rows(number: usize) -> String {
 
 /// A private folder for statements and answers.
 fn scratch() -> anyhow::Result<Directory> {
-    let name = format!("roce-analyze-sql-{:016x}", rand::rng().random::<u64>());
+    let random = RandomState::new().build_hasher().finish();
+    let name = format!("roce-analyze-sql-{random:016x}");
     let path = std::env::temp_dir().join(name);
     Directory::made(&path)?.with_context(|| format!("{}: it exists already", path.display()))
 }

@@ -77,7 +77,14 @@ pub(super) struct LiveMetrics {
     complete: Nanos,
 }
 
+/// Without datasets of a fleet there are no such parts.
+#[cfg(not(all(feature = "parquet", feature = "object-store")))]
+fn publish_parts(parts: &PartCounts, _: &mut Exposition) {
+    parts.never()
+}
+
 /// What became of the parts of a fleet dataset.
+#[cfg(all(feature = "parquet", feature = "object-store"))]
 fn publish_parts(parts: &PartCounts, into: &mut Exposition) {
     for (became, count) in [
         ("written", &parts.written),
