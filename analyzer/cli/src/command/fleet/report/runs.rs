@@ -120,6 +120,8 @@ impl Runs {
             Ok(ended) => ended,
             Err(program::Failure::System(error)) => return Err(error.into()),
             Err(program::Failure::NoAnswer) => anyhow::bail!("it took longer than {} s", PATIENCE.as_secs()),
+            // Only runs that a signal can stop end so.
+            Err(program::Failure::Stopped) => anyhow::bail!("it was stopped"),
         };
         if !ended.status.success() {
             let message = String::from_utf8_lossy(&ended.errors).trim().to_owned();

@@ -245,6 +245,8 @@ fn attempt(command: &mut Command) -> anyhow::Result<Attempt> {
             "DuckDB took longer than {} s\nhint: --since DATE, --until DATE",
             PATIENCE.as_secs()
         ),
+        // Only runs that a signal can stop end so.
+        Err(Failure::Stopped) => bail!("DuckDB was stopped"),
     };
     if ended.status.code() == Some(NO_MODULE) && ended.errors.is_empty() {
         return Ok(Attempt::Missing);
