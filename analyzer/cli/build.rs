@@ -3,8 +3,6 @@
 //! The commit is git's in a checkout of this repository, or the variable `ROCE_ANALYZE_COMMIT`. A source archive without both has none.
 //! Nothing here depends on the folder or the time of the build.
 
-#![expect(clippy::print_stdout, reason = "cargo reads the output of build scripts")]
-
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
