@@ -296,13 +296,12 @@ fn write(
     let mut folders: BTreeMap<&str, Option<Directory>> = BTreeMap::new();
     let mut files = Vec::new();
     for run in runs {
-        let folder = match folders.get(run.host.as_str()) {
-            Some(folder) => folder.clone(),
-            None => {
-                let folder = day.find(&run.host)?;
-                folders.insert(&run.host, folder.clone());
-                folder
-            }
+        let folder = if let Some(folder) = folders.get(run.host.as_str()) {
+            folder.clone()
+        } else {
+            let folder = day.find(&run.host)?;
+            folders.insert(&run.host, folder.clone());
+            folder
         };
         if let Some(folder) = folder.filter(|folder| folder.has(&run.name)) {
             files.push((folder.path_of(&run.name), run.first));

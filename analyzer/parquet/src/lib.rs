@@ -34,7 +34,7 @@ pub use options::Options;
 pub use partition::{Partition, UNKNOWN, date};
 pub use read::{ColumnValues, TableData, read_file, read_table};
 pub use rows::Rows;
-pub use storage::{FolderStorage, PendingFile, Storage};
+pub use storage::{BegunFile, FolderStorage, PendingFile, Storage};
 
 #[cfg(test)]
 mod tests;

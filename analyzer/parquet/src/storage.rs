@@ -20,7 +20,7 @@ pub trait Storage: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// When it cannot be made.
-    fn begin(&self, path: &str) -> Result<(Box<dyn Write + Send>, Box<dyn PendingFile>), Error>;
+    fn begin(&self, path: &str) -> Result<BegunFile, Error>;
 
     /// Removes the file at `path`; it is no error if there is none.
     ///
@@ -43,6 +43,9 @@ pub trait Storage: fmt::Debug + Send + Sync {
         None
     }
 }
+
+/// A file that was begun: what takes its bytes, and what gives it its name.
+pub type BegunFile = (Box<dyn Write + Send>, Box<dyn PendingFile>);
 
 /// A file that is written and that nobody sees. Dropped before it is published, it leaves nothing behind.
 pub trait PendingFile: Send {
@@ -128,7 +131,7 @@ impl FolderStorage {
 }
 
 impl Storage for FolderStorage {
-    fn begin(&self, path: &str) -> Result<(Box<dyn Write + Send>, Box<dyn PendingFile>), Error> {
+    fn begin(&self, path: &str) -> Result<BegunFile, Error> {
         let (folder, name) = self.place(path)?;
         let (file, unfinished) = folder.begin_shared(name, self.access)?;
         Ok((Box::new(file), Box::new(unfinished)))

@@ -22,7 +22,7 @@ use crate::error::Error;
 use crate::names::SCHEMA_VERSION;
 use crate::options::Options;
 use crate::partition::Partition;
-use crate::storage::{PendingFile, Storage};
+use crate::storage::{BegunFile, PendingFile, Storage};
 
 /// The name of a part.
 pub(crate) fn part(number: usize) -> String {
@@ -123,7 +123,7 @@ struct OpenFile {
 impl OpenFile {
     /// Begins the part `number` of a table.
     fn begin(target: &Target, table: &Table, options: &Options, number: usize) -> Result<Self, Error> {
-        let (file, pending): (Box<dyn Write + Send>, Box<dyn PendingFile>) = match target {
+        let (file, pending): BegunFile = match target {
             Target::Parts(folder) => {
                 let (file, unfinished) = folder.begin(&part(number), options.access())?;
                 (Box::new(file), Box::new(unfinished))

@@ -26,7 +26,7 @@ const ROOM: usize = 1 << 18;
 
 /// Contents of the output folder.
 pub struct Folder {
-    folder: Directory,
+    directory: Directory,
     dataset: Dataset,
     /// Of a live run.
     parts: Option<Parts>,
@@ -104,7 +104,7 @@ impl Folder {
         let (json, document) = folder.begin(DOCUMENT, access)?;
         let (html, page) = folder.begin(PAGE, access)?;
         Ok(Self {
-            folder,
+            directory: folder,
             dataset,
             parts,
             parallel: options.parallel,
@@ -209,7 +209,7 @@ impl Sink for Folder {
         self.page.sync()?;
         // Everything is written; renames are left. A folder without its document counts as unfinished: no reader takes tables of two runs
         // for one, if this one is killed in between.
-        self.folder.remove(DOCUMENT)?;
+        self.directory.remove(DOCUMENT)?;
         self.dataset.publish()?;
         self.document.publish()?;
         Ok(self.page.publish()?)

@@ -5,7 +5,7 @@ use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
 use polars::prelude::{BatchedWriter, DataFrame, IntoColumn, Schema, Series, SortOptions};
-use roce_model::{ColumnType, RunKey, Table};
+use roce_model::{Column, ColumnType, RunKey, Table};
 
 use crate::column::fields;
 use crate::error::Error;
@@ -58,7 +58,7 @@ impl Sorter {
             .find_map(|name| times().find(|column| column.name == *name))
             .or_else(|| times().next());
         Ok(Self {
-            time: time.and_then(|column| column.nanoseconds()),
+            time: time.and_then(Column::nanoseconds),
             schema,
             path: path.to_path_buf(),
             writer,
@@ -74,7 +74,7 @@ impl Sorter {
     /// Adds the rows of a file. The run of the next file begins at `following`, if that is known: rows before it can be written.
     pub(super) fn add(&mut self, path: &Path, following: Option<i64>) -> Result<(), Error> {
         for group in groups(path)? {
-            let group = self.conformed(path, group?)?;
+            let group = self.conformed(path, &group?)?;
             let failed = Error::parquet("read", path);
             match &mut self.held {
                 Some(held) => drop(held.vstack_mut(&group).map_err(failed)?),
@@ -170,7 +170,7 @@ impl Sorter {
     }
 
     /// Rows with exactly the columns of this version, in their order: unknown ones are left out, missing ones are absent in each row.
-    fn conformed(&self, path: &Path, rows: DataFrame) -> Result<DataFrame, Error> {
+    fn conformed(&self, path: &Path, rows: &DataFrame) -> Result<DataFrame, Error> {
         let failed = || Error::parquet("read", path);
         let mut columns = Vec::with_capacity(self.schema.len());
         for (name, kind) in self.schema.iter() {

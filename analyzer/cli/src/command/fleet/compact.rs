@@ -1,5 +1,6 @@
 //! `fleet compact`: the files of single runs become parts of whole days. The steps are left to `roce_parquet`.
 
+use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -83,12 +84,13 @@ fn line(day: &str, compacted: &Compacted) -> String {
         removed,
         unsorted,
     } = compacted;
+    // Writing to a string does not fail.
     let mut line = format!("{day}  {runs} runs, {rows} rows, {bytes} bytes; {removed} files removed");
     if *again > 0 {
-        line.push_str(&format!("; {again} runs were compacted before"));
+        let _ = write!(line, "; {again} runs were compacted before");
     }
     if !unsorted.is_empty() {
-        line.push_str(&format!("; sorted in pieces: {}", unsorted.join(", ")));
+        let _ = write!(line, "; sorted in pieces: {}", unsorted.join(", "));
     }
     line.push('\n');
     line
