@@ -20,10 +20,8 @@ fn of<'a>(document: &'a Value, source: &str) -> &'a Value {
 fn flows_have_the_ranks_of_the_log() {
     let found = document(&root(), [CAPTURE, "-q", "--nccl-log", LOG]);
     // The log: rank 0 sends from 10.77.0.1, queue pair 19, to rank 1.
-    let columns = |flow: &Value| {
-        ["rank", "peer_rank", "communicator", "channel"]
-            .map(|name| flow[name].clone())
-    };
+    let columns =
+        |flow: &Value| ["rank", "peer_rank", "communicator", "channel"].map(|name| flow[name].clone());
     assert_eq!(
         columns(of(&found, "10.77.0.1")),
         [json!(0), json!(1), json!("0x5ae77eb5ea4ec1ee"), json!(0)]
@@ -34,19 +32,35 @@ fn flows_have_the_ranks_of_the_log() {
     );
     assert_eq!(found["run"]["options"]["nccl_log"], "write_bw_loss.log");
     let findings = found["findings"].as_array().unwrap();
-    let loss = findings.iter().find(|finding| finding["id"] == "loss.network").unwrap();
-    assert!(loss.to_string().contains("[rank 0 > rank 1, channel 0]"), "{loss}");
+    let loss = findings
+        .iter()
+        .find(|finding| finding["id"] == "loss.network")
+        .unwrap();
+    assert!(
+        loss.to_string().contains("[rank 0 > rank 1, channel 0]"),
+        "{loss}"
+    );
     // Without a log nothing is claimed.
     let plain = document(&root(), [CAPTURE]);
-    assert_eq!(columns(of(&plain, "10.77.0.1")), [Value::Null, Value::Null, Value::Null, Value::Null]);
+    assert_eq!(
+        columns(of(&plain, "10.77.0.1")),
+        [Value::Null, Value::Null, Value::Null, Value::Null]
+    );
 }
 
 #[test]
 fn ranks_are_on_the_screen_and_on_the_page() {
     let ran = run(&root(), [CAPTURE, "--nccl-log", LOG]);
     assert_eq!(ran.code, Some(0));
-    assert_eq!(ran.stderr, "note: tests/fabric/nccl/write_bw_loss.log: 2 queue pairs of 2 ranks\n");
-    let line = ran.stdout.lines().find(|line| line.contains("0x13") && line.contains("10.77.0.1")).unwrap();
+    assert_eq!(
+        ran.stderr,
+        "note: tests/fabric/nccl/write_bw_loss.log: 2 queue pairs of 2 ranks\n"
+    );
+    let line = ran
+        .stdout
+        .lines()
+        .find(|line| line.contains("0x13") && line.contains("10.77.0.1"))
+        .unwrap();
     assert!(line.contains("0 > 1 ch 0"), "{line}");
     // A flow is chosen by the name that results print.
     let name = "10.77.0.1 > 10.77.0.2 QP 0x13 [rank 0 > rank 1, channel 0]";
@@ -61,13 +75,21 @@ fn logs_that_say_nothing_are_named() {
     fs::write(folder.path().join("other.log"), "hello\n\u{1b}[31mworld\n").unwrap();
     let ran = run(folder.path(), ["a.pcap", "--nccl-log", "other.log"]);
     assert_eq!(ran.code, Some(2));
-    assert!(ran.stderr.contains("other.log: none of 2 lines is of NCCL"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("other.log: none of 2 lines is of NCCL"),
+        "{}",
+        ran.stderr
+    );
     assert!(ran.stderr.contains("hint: set NCCL_DEBUG=INFO"), "{}", ran.stderr);
     let ran = run(folder.path(), ["a.pcap", "--nccl-log", "missing.log"]);
     assert_eq!(ran.code, Some(2));
     assert!(ran.stderr.contains("missing.log"), "{}", ran.stderr);
     // A log without the subsystem NET.
-    fs::write(folder.path().join("init.log"), "h:1:2 [0] NCCL INFO NCCL version 2.21.5+cuda12.4\nh:1:2 [0] NCCL INFO Using network IB\n").unwrap();
+    fs::write(
+        folder.path().join("init.log"),
+        "h:1:2 [0] NCCL INFO NCCL version 2.21.5+cuda12.4\nh:1:2 [0] NCCL INFO Using network IB\n",
+    )
+    .unwrap();
     let ran = run(folder.path(), ["a.pcap", "--nccl-log", "init.log"]);
     assert_eq!(ran.code, Some(0));
     assert!(ran.stderr.contains("flows stay without ranks"), "{}", ran.stderr);
@@ -99,19 +121,37 @@ fn a_refused_request_is_explained() {
     // captures/README.md: 174 packets are retransmitted after timeouts that are too short; one NAK 0x61 (invalid request).
     let capture = "captures/write_bw_nak_invalid_request.pcap";
     let found = explained(capture, &line("IBV_WC_REM_INV_REQ_ERR(9)"), &[]);
-    assert_eq!((&found["status_number"], &found["found_by"]), (&json!(9), &json!("addresses")));
+    assert_eq!(
+        (&found["status_number"], &found["found_by"]),
+        (&json!(9), &json!("addresses"))
+    );
     let end = &found["connections"][0];
     assert_eq!(end["flow"], "10.77.0.1 > 10.77.0.2 QP 0x19");
-    assert_eq!((&end["naks"], &end["last_nak_syndrome"]), (&json!(1), &json!(0x61)));
+    assert_eq!(
+        (&end["naks"], &end["last_nak_syndrome"]),
+        (&json!(1), &json!(0x61))
+    );
     assert_eq!(end["shown"], "the peer refused a request: invalid request");
     // tests/golden: 1,631 packets there, 263 back.
     assert_eq!((&end["packets"], &end["answers"]), (&json!(1_631), &json!(263)));
     // With the log the line's rank and queue pair are known.
     let log = "tests/fabric/nccl/write_bw_nak_invalid_request.log";
-    let known = explained(capture, &line("IBV_WC_REM_INV_REQ_ERR(9)"), &["-q", "--nccl-log", log]);
+    let known = explained(
+        capture,
+        &line("IBV_WC_REM_INV_REQ_ERR(9)"),
+        &["-q", "--nccl-log", log],
+    );
     assert_eq!(known["connections"][0]["ranks"], "rank 0 > rank 1, channel 0");
-    let text = run(&root(), [capture, "--explain-error", &line("IBV_WC_REM_INV_REQ_ERR(9)")]).good().stdout;
-    assert!(text.contains("IBV_WC_REM_INV_REQ_ERR (9), vendor error 129 (0x81)"), "{text}");
+    let text = run(
+        &root(),
+        [capture, "--explain-error", &line("IBV_WC_REM_INV_REQ_ERR(9)")],
+    )
+    .good()
+    .stdout;
+    assert!(
+        text.contains("IBV_WC_REM_INV_REQ_ERR (9), vendor error 129 (0x81)"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -120,23 +160,44 @@ fn a_receiver_without_buffers_is_explained() {
     let found = explained("captures/rnr.pcap", &line("IBV_WC_RNR_RETRY_EXC_ERR(13)"), &[]);
     let end = &found["connections"][0];
     assert_eq!(end["rnr_naks"], 2);
-    assert_eq!(end["shown"], "the peer refused 2 times because it had no receive buffer");
+    assert_eq!(
+        end["shown"],
+        "the peer refused 2 times because it had no receive buffer"
+    );
 }
 
 #[test]
 fn what_the_packets_do_not_show_is_not_said() {
     // Every request of this capture is answered.
-    let found = explained("captures/clean_write_bw.pcap", &line("IBV_WC_RETRY_EXC_ERR(12)"), &[]);
+    let found = explained(
+        "captures/clean_write_bw.pcap",
+        &line("IBV_WC_RETRY_EXC_ERR(12)"),
+        &[],
+    );
     let end = &found["connections"][0];
     assert_eq!(end["retransmission_runs"], 0);
-    assert!(end["shown"].as_str().unwrap().contains("the end that the line reports is not in it"), "{end}");
+    assert!(
+        end["shown"]
+            .as_str()
+            .unwrap()
+            .contains("the end that the line reports is not in it"),
+        "{end}"
+    );
     let other = line("IBV_WC_RETRY_EXC_ERR(12)").replace("10.77.0.2", "10.99.0.2");
     let found = explained("captures/clean_write_bw.pcap", &other, &[]);
     assert_eq!(found["connections"], json!([]));
     // Text that is no error.
     let ran = run(&root(), [CAPTURE, "--explain-error", "hello"]);
     assert_eq!(ran.code, Some(2));
-    assert!(ran.stderr.contains("no completion with an error in this text"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("no completion with an error in this text"),
+        "{}",
+        ran.stderr
+    );
     let ran = run(&root(), [CAPTURE, "--format", "html", "--explain-error", "hello"]);
-    assert!(ran.stderr.contains("--explain-error prints text or JSON"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("--explain-error prints text or JSON"),
+        "{}",
+        ran.stderr
+    );
 }

@@ -20,10 +20,7 @@ const WRITERS: &[(&str, &str)] = &[
         "analyzer/cli/src/command/analyse/fleet.rs",
         "one line of JSON, escaped",
     ),
-    (
-        "analyzer/cli/src/output/dataset.rs",
-        "one line of JSON, escaped",
-    ),
+    ("analyzer/cli/src/output/dataset.rs", "one line of JSON, escaped"),
     (
         "analyzer/cli/src/command/compare.rs",
         "reports clean, JSON and HTML escape",

@@ -12,7 +12,7 @@ use crate::browser::Browser;
 use crate::need::{self, C_COMPILER, LIBPCAP, TIME, TMUX};
 use crate::python::{engines, hadolint, perfetto, reader};
 use crate::workspace::{self, Profile, Workspace, execute, line, succeeds};
-use crate::{attack, deny, ebpf, package, prometheus, schema, vm};
+use crate::{attack, deny, ebpf, fleet, package, prometheus, schema, vm};
 
 pub(crate) const ABOUT: &str = "all tests, clippy, format, documents, dependencies, a short vm-test";
 pub(crate) const ARGUMENTS: &str = "[--only STEP]... [--no-STEP]...";
@@ -67,6 +67,10 @@ const ENGINES: Step = Step {
     name: "engines",
     title: "datasets, in other engines",
 };
+const FLEET: Step = Step {
+    name: "fleet",
+    title: "a fleet, on Spark",
+};
 const BROWSER: Step = Step {
     name: "browser",
     title: "reports, in a browser",
@@ -85,7 +89,7 @@ const VM: Step = Step {
 };
 
 /// All steps, in their order. `datasets` leaves the datasets that `engines` reads.
-const STEPS: [&Step; 15] = [
+const STEPS: [&Step; 16] = [
     &FORMAT,
     &CLIPPY,
     &TESTS,
@@ -97,6 +101,7 @@ const STEPS: [&Step; 15] = [
     &DENY,
     &DATASETS,
     &ENGINES,
+    &FLEET,
     &BROWSER,
     &IMAGE,
     &PACKAGE,
@@ -185,6 +190,11 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
                     .arg(workspace.target.join("answers")),
             )
         },
+    );
+    run.step(
+        &FLEET,
+        || engines(workspace),
+        |python| fleet::check(workspace, &python),
     );
     run.step(
         &BROWSER,
