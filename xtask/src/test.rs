@@ -170,32 +170,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
         || reader(workspace),
         |python| datasets(workspace, &python),
     );
-    run.step(
-        &ENGINES,
-        || engines(workspace),
-        |python| {
-            let mut engines = workspace.command(&python);
-            execute(
-                engines
-                    .arg("tests/independent/engines.py")
-                    .arg(written(workspace)),
-            )?;
-            let program = workspace.program(Profile::Dev, "roce-analyze");
-            execute(
-                workspace
-                    .command(&python)
-                    .arg("tests/independent/check_programs.py")
-                    .arg(program)
-                    // Left by `datasets`.
-                    .arg(workspace.target.join("answers")),
-            )
-        },
-    );
-    run.step(
-        &FLEET,
-        || engines(workspace),
-        |python| fleet::check(workspace, &python),
-    );
+    in_engines(workspace, &mut run);
     run.step(
         &BROWSER,
         || Ok((Browser::find(workspace)?, reader(workspace)?)),
@@ -234,6 +209,36 @@ fn packages(run: &mut Run, workspace: &Workspace) {
         };
         package::check(workspace, &program)
     });
+}
+
+/// Steps in engines that sites have: datasets, and a fleet.
+fn in_engines(workspace: &Workspace, run: &mut Run) {
+    run.step(
+        &ENGINES,
+        || engines(workspace),
+        |python| {
+            let mut engines = workspace.command(&python);
+            execute(
+                engines
+                    .arg("tests/independent/engines.py")
+                    .arg(written(workspace)),
+            )?;
+            let program = workspace.program(Profile::Dev, "roce-analyze");
+            execute(
+                workspace
+                    .command(&python)
+                    .arg("tests/independent/check_programs.py")
+                    .arg(program)
+                    // Left by `datasets`.
+                    .arg(workspace.target.join("answers")),
+            )
+        },
+    );
+    run.step(
+        &FLEET,
+        || engines(workspace),
+        |python| fleet::check(workspace, &python),
+    );
 }
 
 /// One run of the tests.
