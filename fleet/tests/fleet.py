@@ -13,6 +13,7 @@ import pathlib
 import random
 import re
 import shutil
+import signal
 import stat
 import subprocess
 import sys
@@ -309,6 +310,8 @@ def page(held, folder, binary, dataset):
 
 def main():
     """All of it."""
+    # Whoever ends the test ends the cluster too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by a signal"))
     binary, folder = str(pathlib.Path(sys.argv[1]).resolve()), pathlib.Path(sys.argv[2]).resolve()
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
