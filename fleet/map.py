@@ -19,10 +19,16 @@ def run(spark, raw, dataset, given):
     """Rows of all captures."""
     keys = worker.listed(given.captures) if given.captures else worker.find(raw)
     options, inventory = given.options.split(), worker.hosts(given.inventory)
-    # analyse(binary, raw, dataset, key, host, options)
-    items = [(key, worker.host_of(key, inventory), given.binary, raw, dataset) for key in keys]
     limits = {"tries": given.tries, "timeout": given.timeout, "slots": given.slots, "options": options}
-    return jobs.tasks(spark, items, "analyse", limits)
+    again = []
+    for left in (keys, again):
+        # analyse(binary, raw, dataset, key, host, options)
+        items = [(key, worker.host_of(key, inventory), given.binary, raw, dataset) for key in left]
+        for row in jobs.tasks(spark, items, "analyse", limits):
+            if left is keys and not worker.is_there(dataset, row):
+                again.append(row["capture"])
+            else:
+                yield row
 
 
 def main():

@@ -74,8 +74,9 @@ def run_once(command, timeout):
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
             return -signal.SIGKILL, "", f"it took longer than {timeout} s"
-        except BaseException:
-            # The engine ends this worker: the binary must not go on alone.
+        except KeyboardInterrupt:
+            # Only a person ends it. If an engine gives up this worker, because another has the task too, the binary goes on to its end:
+            # one that dies while it replaces a run that is there would take that run away.
             os.killpg(process.pid, signal.SIGKILL)
             raise
         return code, tail(out, MAX_LINE).strip().rpartition("\n")[2], tail(err, MAX_ERROR).strip()
@@ -126,9 +127,25 @@ def analyse(binary, raw, dataset, key, host, options=(), **limits):
     return attempt(command, row_of(key, host), **limits)
 
 
+def command(line, key, host, **limits):
+    """Runs any command as a task."""
+    return attempt(line, row_of(key, host), **limits)
+
+
 def join(place, key):
     """A path, or an address in an object store, below another."""
     return f"{place.rstrip('/')}/{key}"
+
+
+def is_there(dataset, row):
+    """False if the row says that its run was written, and the dataset, a folder, has no such run: a second copy of the task died over it."""
+    manifest = json.loads(row["manifest"] or "{}")
+    names = [manifest.get("host", ""), manifest.get("run_id", "")]
+    plain = all(re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name) for name in names)
+    if not plain or "run" not in manifest.get("rows", {}) or not os.path.isdir(dataset):
+        return True
+    day = manifest.get("date") or "__HIVE_DEFAULT_PARTITION__"
+    return os.path.exists(f"{dataset}/run/date={day}/host={names[0]}/{names[1]}.parquet")
 
 
 def host_of(key, inventory):

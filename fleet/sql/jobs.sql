@@ -1,15 +1,23 @@
 -- Jobs by the time that they lost to the network.
 --
--- A job's traffic is that between two hosts of it in `hosts`. A step that took longer than usual (steps.outlier) lost the time beyond
--- the median of its pair: of all pairs the longest counts, because the others wait for it.
-WITH seen AS (
+-- A job is a communicator of NCCL where a log was read (--nccl-log), else the job that both hosts have in `hosts`. A step that took
+-- longer than usual (steps.outlier) lost the time beyond the median of its pair: of all pairs the longest counts, because the others wait.
+WITH members AS (
     SELECT
-        s.run_id, a.job, s.step, s.host_a, s.host_b, s.start_time_ns, s.duration_ns, s.outlier,
-        a.host || ' - ' || b.host AS pair,
+        run_id, source, destination, coalesce(communicator, source_job) AS job,
+        min(source_host) || coalesce(' (rank ' || CAST(min(coalesce(rank, source_rank)) AS STRING) || ')', '') AS sender,
+        min(destination_host) || coalesce(' (rank ' || CAST(min(coalesce(peer_rank, destination_rank)) AS STRING) || ')', '') AS receiver
+    FROM sides
+    WHERE communicator IS NOT NULL OR source_job = destination_job
+    GROUP BY run_id, source, destination, coalesce(communicator, source_job)
+),
+seen AS (
+    SELECT
+        s.run_id, m.job, s.step, s.host_a, s.host_b, s.duration_ns, s.outlier,
+        m.sender || ' - ' || m.receiver AS pair,
         substr(CAST(s.start_time AS STRING), 1, 10) AS day
     FROM steps s
-    JOIN hosts a ON a.address = s.host_a
-    JOIN hosts b ON b.address = s.host_b AND b.job = a.job
+    JOIN members m ON m.run_id = s.run_id AND m.source = s.host_a AND m.destination = s.host_b
 ),
 usual AS (
     SELECT run_id, host_a, host_b, median(duration_ns) AS usual_ns
@@ -40,7 +48,7 @@ step_time AS (
 ),
 traffic AS (
     SELECT
-        source_job AS job, day,
+        coalesce(communicator, source_job) AS job, day,
         count(DISTINCT source_host) AS hosts,
         sum(CASE WHEN side = 'sender' THEN payload_bytes END) AS payload_bytes,
         sum(CASE WHEN side = 'sender' THEN retransmitted_bytes END) AS retransmitted_bytes,
@@ -49,8 +57,8 @@ traffic AS (
         sum(CASE WHEN side = 'receiver' THEN ce END) AS ce,
         sum(CASE WHEN side = 'receiver' THEN data_packets END) AS arrived
     FROM sides
-    WHERE source_job = destination_job
-    GROUP BY source_job, day
+    WHERE communicator IS NOT NULL OR source_job = destination_job
+    GROUP BY coalesce(communicator, source_job), day
 )
 SELECT
     t.job, t.day, t.hosts, s.steps, CAST(s.slow_steps AS BIGINT) AS slow_steps,

@@ -18,6 +18,7 @@ mod demo;
 mod deny;
 mod ebpf;
 mod elf;
+mod fleet;
 mod fuzz;
 mod golden;
 mod need;

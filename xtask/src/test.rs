@@ -12,7 +12,7 @@ use crate::browser::Browser;
 use crate::need::{self, C_COMPILER, LIBPCAP, TIME, TMUX};
 use crate::python::{engines, hadolint, perfetto, reader};
 use crate::workspace::{self, Profile, Workspace, execute, line, succeeds};
-use crate::{attack, deny, ebpf, package, prometheus, schema, store, vm};
+use crate::{attack, deny, ebpf, fleet, package, prometheus, schema, store, vm};
 
 pub(crate) const ABOUT: &str = "all tests, clippy, format, documents, dependencies, a short vm-test";
 pub(crate) const ARGUMENTS: &str = "[--only STEP]... [--no-STEP]...";
@@ -71,6 +71,10 @@ const STORE: Step = Step {
     name: "store",
     title: "object stores, and parts in them",
 };
+const FLEET: Step = Step {
+    name: "fleet",
+    title: "a fleet, on Spark",
+};
 const BROWSER: Step = Step {
     name: "browser",
     title: "reports, in a browser",
@@ -89,7 +93,7 @@ const VM: Step = Step {
 };
 
 /// All steps, in their order. `datasets` leaves the datasets that `engines` reads.
-const STEPS: [&Step; 16] = [
+const STEPS: [&Step; 17] = [
     &FORMAT,
     &CLIPPY,
     &TESTS,
@@ -102,6 +106,7 @@ const STEPS: [&Step; 16] = [
     &DATASETS,
     &ENGINES,
     &STORE,
+    &FLEET,
     &BROWSER,
     &IMAGE,
     &PACKAGE,
@@ -170,27 +175,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
         || reader(workspace),
         |python| datasets(workspace, &python),
     );
-    run.step(
-        &ENGINES,
-        || engines(workspace),
-        |python| {
-            let mut engines = workspace.command(&python);
-            execute(
-                engines
-                    .arg("tests/independent/engines.py")
-                    .arg(written(workspace)),
-            )?;
-            let program = workspace.program(Profile::Dev, "roce-analyze");
-            execute(
-                workspace
-                    .command(&python)
-                    .arg("tests/independent/check_programs.py")
-                    .arg(program)
-                    // Left by `datasets`.
-                    .arg(workspace.target.join("answers")),
-            )
-        },
-    );
+    in_engines(workspace, &mut run);
     run.step(
         &STORE,
         || store::possible(workspace),
@@ -234,6 +219,36 @@ fn packages(run: &mut Run, workspace: &Workspace) {
         };
         package::check(workspace, &program)
     });
+}
+
+/// Steps in engines that sites have: datasets, and a fleet.
+fn in_engines(workspace: &Workspace, run: &mut Run) {
+    run.step(
+        &ENGINES,
+        || engines(workspace),
+        |python| {
+            let mut engines = workspace.command(&python);
+            execute(
+                engines
+                    .arg("tests/independent/engines.py")
+                    .arg(written(workspace)),
+            )?;
+            let program = workspace.program(Profile::Dev, "roce-analyze");
+            execute(
+                workspace
+                    .command(&python)
+                    .arg("tests/independent/check_programs.py")
+                    .arg(program)
+                    // Left by `datasets`.
+                    .arg(workspace.target.join("answers")),
+            )
+        },
+    );
+    run.step(
+        &FLEET,
+        || engines(workspace),
+        |python| fleet::check(workspace, &python),
+    );
 }
 
 /// One run of the tests.

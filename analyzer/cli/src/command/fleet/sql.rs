@@ -154,6 +154,12 @@ fn query(question: &str) -> anyhow::Result<String> {
     if text.is_empty() {
         bail!("{question}: there is no SELECT in it");
     }
+    if let Some(number) = text.lines().position(|line| line.trim_start().starts_with('.')) {
+        bail!(
+            "{question}: line {}: a line that begins with a dot is a command of DuckDB's shell, and no SQL",
+            number + 1
+        );
+    }
     Ok(text.to_owned())
 }
 

@@ -49,6 +49,17 @@ fn a_question_is_a_name_or_a_file() {
     let error = format!("{:#}", query("moon").unwrap_err());
     assert!(error.contains("destinations, incasts"), "{error}");
     assert!(query("/nowhere/at/all.sql").is_err());
+    let file = std::env::temp_dir().join(format!("roce-analyze-question-{}.sql", std::process::id()));
+    let written = |text: &str| {
+        std::fs::write(&file, text).unwrap();
+        query(file.to_str().unwrap())
+    };
+    assert_eq!(written("SELECT 1 -- one\n;\n").unwrap(), "SELECT 1 -- one");
+    // The shell of DuckDB would run the second line.
+    let error = format!("{:#}", written("SELECT 1;\n .shell reboot\n").unwrap_err());
+    assert!(error.contains("line 2: a line that begins with a dot"), "{error}");
+    assert!(format!("{:#}", written(" ;\n").unwrap_err()).contains("no SELECT"));
+    std::fs::remove_file(&file).unwrap();
 }
 
 fn range(since: Option<&str>, until: Option<&str>) -> Range {

@@ -46,7 +46,7 @@ struct StoredTable {
 /// A dataset in fleet layout, as engines are to read it.
 #[derive(Debug)]
 pub(in super::super) struct Dataset {
-    /// The place in a form that stands in SQL between quotes.
+    /// The place in a form that is safe between quotes in SQL.
     place: String,
     tables: Vec<StoredTable>,
     hosts: Vec<Host>,

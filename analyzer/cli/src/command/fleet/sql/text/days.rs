@@ -79,9 +79,10 @@ impl Days {
 pub(super) fn found(dataset: &Path, table: &str, range: Range) -> anyhow::Result<(Days, Days)> {
     let (mut parts, mut singles) = (BTreeSet::new(), BTreeSet::new());
     // `named` makes a missing folder.
-    let folder = match dataset.is_dir() {
-        true => Directory::named(dataset, Access::Umask)?.find(table)?,
-        false => None,
+    let folder = if dataset.is_dir() {
+        Directory::named(dataset, Access::Umask)?.find(table)?
+    } else {
+        None
     };
     let names = folder.as_ref().map_or(Ok(Vec::new()), Directory::names)?;
     for name in names {

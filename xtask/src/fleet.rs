@@ -1,0 +1,18 @@
+//! The test of a fleet: captures of ten hosts on a real Spark cluster on loopback, with answers of two engines (`fleet/tests`).
+
+use std::path::Path;
+
+use anyhow::Result;
+
+use crate::workspace::{Profile, Workspace, execute};
+
+/// Runs the test by a python that has the engines.
+pub(crate) fn check(workspace: &Workspace, python: &Path) -> Result<()> {
+    // Built by the tests of the command line.
+    let program = workspace.program(Profile::Dev, "roce-analyze");
+    let mut test = workspace.command(python);
+    test.arg("fleet/tests/fleet.py")
+        .arg(program)
+        .arg(workspace.target.join("fleet"));
+    execute(&mut test)
+}
