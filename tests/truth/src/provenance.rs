@@ -81,7 +81,9 @@ fn is_port(nodes: &Nodes<'_>, place: &str, node: &str, port: &str) -> bool {
         peer.to_owned(),
         own.to_owned(),
     ];
-    is_node(nodes, own, node) && (names.iter().any(|name| name == port) || nodes.address(peer) == Some(port))
+    let is_host = port.is_empty() && nodes.address(own) == Some(node);
+    let is_named = names.iter().any(|name| name == port) || nodes.address(peer) == Some(port);
+    is_node(nodes, own, node) && (is_host || is_named)
 }
 
 /// True if a text names a port of the truth.
@@ -487,5 +489,13 @@ mod tests {
         assert!(is_port(&nodes, "h4->leaf1", "h4", "h4"));
         assert!(!is_port(&nodes, "leaf1->spine2", "spine2", "leaf1->spine2"));
         assert!(!is_port(&nodes, "leaf1->spine2", "leaf1", "leaf1:spine1"));
+        // Without an inventory a host has its address, and its port no name.
+        let nodes = Nodes {
+            addresses: [("h4", "10.0.0.4"), ("h5", "10.0.0.5")].into(),
+            ..Nodes::default()
+        };
+        assert!(is_port(&nodes, "h4->leaf1", "10.0.0.4", ""));
+        assert!(!is_port(&nodes, "h4->leaf1", "10.0.0.5", ""));
+        assert!(!is_port(&nodes, "leaf1->h4", "10.0.0.4", ""));
     }
 }

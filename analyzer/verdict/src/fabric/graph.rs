@@ -62,6 +62,8 @@ pub(super) struct Next {
     pub(super) contention: Option<Contention>,
     /// It is in a circle.
     pub(super) is_circular: bool,
+    /// No captured flow is known to pass what is behind it.
+    pub(super) is_assumed: bool,
 }
 
 /// The whole graph.
@@ -116,6 +118,18 @@ fn share_flow(one: &[(usize, Passes)], other: &[(usize, Passes)]) -> bool {
 }
 
 impl Graph {
+    /// True if a flow surely passes both of two paused cables.
+    pub(super) fn surely_share(&self, one: usize, other: usize) -> bool {
+        let (Some(one), Some(other)) = (self.flows.get(one), self.flows.get(other)) else {
+            return false;
+        };
+        let surely = |flows: &[(usize, Passes)]| -> Vec<(usize, Passes)> {
+            let sure = flows.iter().filter(|(_, passes)| *passes == Passes::Surely);
+            sure.copied().collect()
+        };
+        share_flow(&surely(one), &surely(other))
+    }
+
     /// Finds the paused cables that each one waits for.
     fn connect(&mut self, known: &Known<'_>) {
         let mut next = core::mem::take(&mut self.next);
@@ -234,7 +248,23 @@ impl Graph {
             .iter()
             .map(|hold| from.map(|from| is_still(hold, from)))
             .collect();
-        let (kind, reason) = if still.iter().all(|still| *still == Some(true)) {
+        // A port outside that one of the switches waits for, too, may be what all of them wait for.
+        let next = members.iter().filter_map(|at| self.next.get(*at));
+        let mut outside = next
+            .flat_map(|next| &next.holds)
+            .filter(|behind| members.binary_search(behind).is_err())
+            .filter_map(|behind| self.holds.get(*behind));
+        let last = holds.iter().map(|hold| hold.end()).min().unwrap_or_default();
+        let resolution = holds.iter().map(|hold| hold.resolution).max().unwrap_or_default();
+        let is_paused_to_the_end = |hold: &Hold| hold.end().saturating_add(resolution) > last;
+        let has_exit =
+            from.is_some_and(|from| outside.any(|hold| is_still(hold, from) && is_paused_to_the_end(hold)));
+        let (kind, reason) = if has_exit {
+            (
+                RootKind::Unclear,
+                "they wait for one another, and for a port outside of their circle",
+            )
+        } else if still.iter().all(|still| *still == Some(true)) {
             (RootKind::Loop, "in the end none of them sent anything")
         } else if still.contains(&Some(false)) {
             (RootKind::Unclear, "they wait for one another, but they moved")
@@ -269,6 +299,16 @@ impl Graph {
                 continue;
             }
             let (root, contention) = self.root(known, at);
+            let circle = match root.kind {
+                RootKind::Unclear => self.circle_at(known, at),
+                _ => Vec::new(),
+            };
+            if !circle.is_empty() {
+                if let Some(next) = self.next.get_mut(at) {
+                    (next.holds, next.is_assumed) = (circle, true);
+                }
+                continue;
+            }
             let name = format!("{} {}", root.kind.name(), root.place);
             let place = *at_place.entry(name).or_insert_with(|| {
                 self.roots.push(root.clone());
@@ -284,6 +324,30 @@ impl Graph {
                 next.contention = contention;
             }
         }
+    }
+
+    /// Paused cables of a deadlock at the switch that paused this one, in the same time. Nothing leaves that switch by them. Routes that make a
+    /// circle are not the shortest ones, so that cables do not show which flows pass it.
+    fn circle_at(&self, known: &Known<'_>, at: usize) -> Vec<usize> {
+        let ports = &known.readings.ports;
+        let Some(hold) = self.holds.get(at) else {
+            return Vec::new();
+        };
+        let Some(head) = hold.head.port else {
+            return Vec::new();
+        };
+        let is_dead = |place: &usize| {
+            let next = self.next.get(*place).filter(|next| next.is_circular);
+            let root = next.and_then(|next| self.roots.get(next.root?));
+            let other = self.holds.get(*place);
+            root.is_some_and(|root| root.kind == RootKind::Loop)
+                && other.is_some_and(|other| {
+                    other.priority == hold.priority
+                        && other.tail.port.and_then(|tail| ports.node_of(tail)) == ports.node_of(head)
+                        && meet(&other.windows, &hold.windows)
+                })
+        };
+        (0..self.holds.len()).filter(is_dead).collect()
     }
 
     fn root(&self, known: &Known<'_>, at: usize) -> (Root, Option<Contention>) {

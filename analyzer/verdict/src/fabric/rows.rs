@@ -50,7 +50,7 @@ fn row(known: &Known<'_>, hold: &Hold, from: End, to: End) -> WaitRow {
 /// All rows: of each paused cable, and of the ports within switches that connect them.
 pub(super) fn rows(known: &Known<'_>, graph: &Graph) -> Vec<WaitRow> {
     let mut rows = Vec::new();
-    for ((hold, next), flows) in graph.holds.iter().zip(&graph.next).zip(&graph.flows) {
+    for (at, ((hold, next), flows)) in graph.holds.iter().zip(&graph.next).zip(&graph.flows).enumerate() {
         let root = next.root.and_then(|root| graph.roots.get(root));
         let is_root_beyond = next.contention.is_some();
         let own = WaitRow {
@@ -79,12 +79,17 @@ pub(super) fn rows(known: &Known<'_>, graph: &Graph) -> Vec<WaitRow> {
                 ..own.clone()
             }));
         }
-        // Within the switch.
-        for behind in next.holds.iter().filter_map(|at| graph.holds.get(*at)) {
+        // Within the switch. Of several ports that a flow may leave by nobody knows which one it waits for.
+        for (place, behind) in next
+            .holds
+            .iter()
+            .filter_map(|at| Some((*at, graph.holds.get(*at)?)))
+        {
             let is_named = hold.head.port.is_some() && behind.tail.port.is_some();
-            if is_named {
+            let is_known = next.holds.len() == 1 || next.is_circular || graph.surely_share(at, place);
+            if is_named && is_known {
                 rows.push(WaitRow {
-                    confidence: if next.holds.len() == 1 && !flows.is_empty() {
+                    confidence: if next.holds.len() == 1 && !flows.is_empty() && !next.is_assumed {
                         lower(lower(hold.confidence, behind.confidence), Confidence::Medium)
                     } else {
                         Confidence::Low

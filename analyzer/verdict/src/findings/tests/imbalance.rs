@@ -72,6 +72,18 @@ fn what_costs_nothing_is_no_finding() {
 }
 
 #[test]
+fn a_link_below_nine_tenths_of_its_rate_may_not_be_the_limit() {
+    let at = |link_rate: u64| {
+        let found = uplinks(8, 1, 0, Some(link_rate));
+        let finding = fired(&found, "path.imbalance");
+        (finding.severity, finding.confidence)
+    };
+    // 8 flows of 1,082,000 bytes in 10 ms are 6.9248 Gbit/s: 90.05 % of 7.69 Gbit/s, 89.93 % of 7.7 Gbit/s.
+    assert_eq!(at(7_690_000_000), (Severity::Warning, Confidence::Medium));
+    assert_eq!(at(7_700_000_000), (Severity::Info, Confidence::Low));
+}
+
+#[test]
 fn so_few_flows_cannot_be_spread() {
     // One flow on each of two links, of which one sends much more.
     let mut run = TestRun::new();

@@ -188,48 +188,124 @@ fn a_host_that_pauses_without_need() {
     assert!(finding(&storm(0.000_09, 0.0), "pause.origin").is_none());
 }
 
-/// Five switches in a ring, each with a host that sends to the one two switches further; every cable between them is paused.
-fn ring(sent: f64) -> RunSummary {
-    let names = ["s1", "s2", "s3", "s4", "s5"];
+/// Switches in a ring, each with a host that sends to the one two switches further. Every cable between the switches is paused in each of the
+/// seconds in which its ports sent `sent`, and `more` was read besides.
+fn ring(count: u8, sent: &[f64], more: &[Vec<SampleRow>]) -> RunSummary {
+    let names: Vec<String> = (1..=count).map(|place| format!("s{place}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let mut cables = Vec::new();
-    for place in 0..5 {
-        cables.push((format!("h{}:ens", place + 1), format!("{}:p", names[place])));
-        cables.push((
-            format!("{}:east", names[place]),
-            format!("{}:west", names[(place + 1) % 5]),
-        ));
+    for (place, name) in names.iter().enumerate() {
+        let next = names[(place + 1) % names.len()];
+        cables.push((format!("h{}:ens", place + 1), format!("{name}:p")));
+        cables.push((format!("{name}:east"), format!("{next}:west")));
     }
     let cables: Vec<(&str, &str)> = cables.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
-    let flows = [(1, 3), (2, 4), (3, 5), (4, 1), (5, 2)].map(|(from, to)| long(from, to));
-    let mut readings = Vec::new();
-    for name in names {
+    let flows: Vec<FlowRow> = (1..=count)
+        .map(|from| long(from, (from + 1) % count + 1))
+        .collect();
+    let mut readings = more.to_vec();
+    for name in &names {
         let east = format!("{name}:east");
-        readings.push(stopped(&east));
-        readings.push(reads(&east, SwitchInterfaceTransmittedBytes, 5, &[sent, 0.0]));
+        let frames: Vec<f64> = sent.iter().map(|_| 1_000.0).collect();
+        readings.push(reads(&east, SwitchPriorityPfcReceivedFrames, 5, &frames));
+        readings.push(reads(&east, SwitchInterfaceTransmittedBytes, 5, sent));
         readings.push(shows(&east, SwitchInterfaceRate, RATE));
     }
-    run(&wiring(&names, &cables, 5), &flows, &readings)
+    run(&wiring(&names, &cables, count), &flows, &readings)
 }
+
+fn kind_of(run: &RunSummary) -> (&str, Severity, Confidence) {
+    let origin = fired(run, "pause.origin");
+    (text(origin, "root_kind"), origin.severity, origin.confidence)
+}
+
+const DEADLOCK: (&str, Severity, Confidence) = ("loop", Severity::Critical, Confidence::Medium);
+const UNCLEAR: (&str, Severity, Confidence) = ("unclear", Severity::Info, Confidence::Low);
 
 #[test]
 fn a_circle_that_stands_still_is_a_deadlock() {
-    let found = ring(0.0);
-    let origin = fired(&found, "pause.origin");
-    assert_eq!(
-        (text(origin, "root_kind"), origin.severity, origin.confidence),
-        ("loop", Severity::Critical, Confidence::Medium)
-    );
-    assert_eq!(count(origin, "victims"), 5);
+    let found = ring(5, &[0.0], &[]);
+    assert_eq!(kind_of(&found), DEADLOCK);
+    assert_eq!(count(fired(&found, "pause.origin"), "victims"), 5);
     let kinds: Vec<Option<RootKind>> = roots(&found).iter().map(|row| row.root_kind).collect();
     // Two flows on each of five cables, and five pairs of ports within switches.
     assert_eq!(kinds, [Some(RootKind::Loop); 15]);
-    // A circle that moves is none.
-    let found = ring(0.002 * RATE);
+    // A circle that moves is none: a thousandth of the rate is still, two are not.
+    assert_eq!(kind_of(&ring(5, &[0.002 * RATE], &[])), UNCLEAR);
+}
+
+#[test]
+fn a_deadlock_may_form_late() {
+    // They moved at half of their rate in the sixth second, and stand still in the two after it.
+    assert_eq!(kind_of(&ring(5, &[0.5 * RATE, 0.0, 0.0], &[])), DEADLOCK);
+    // In the last one they move again, or for the first time stand still within it: nothing shows a whole interval of it.
+    assert_eq!(kind_of(&ring(5, &[0.5 * RATE, 0.0, 0.5 * RATE], &[])), UNCLEAR);
+    assert_eq!(kind_of(&ring(5, &[0.5 * RATE, 0.5 * RATE], &[])), UNCLEAR);
+}
+
+#[test]
+fn a_circle_may_wait_for_a_port_outside() {
+    // h1 pauses its switch as well, up to the end: all may wait for h1 alone.
+    assert_eq!(kind_of(&ring(5, &[0.0], &[stopped("s1:p")])), UNCLEAR);
+    // It stopped pausing a second before the end, and nothing moves since.
+    let early = reads("s1:p", SwitchPriorityPfcReceivedFrames, 5, &[1_000.0, 0.0]);
+    assert_eq!(kind_of(&ring(5, &[0.0, 0.0], &[early])), DEADLOCK);
+}
+
+#[test]
+fn routes_of_a_deadlock_are_not_the_shortest_ones() {
+    // Of three switches each reaches every other one by one cable. The flow from h1 to h3 goes round by s2 all the same.
+    let hosts = ["h1:ens", "h2:ens", "h3:ens"].map(stopped);
+    let found = ring(3, &[0.0], &hosts);
+    assert_eq!(kind_of(&found), DEADLOCK);
     let origin = fired(&found, "pause.origin");
+    assert_eq!(count(origin, "victims"), 3);
+    assert_eq!(text(origin, "root"), "s1 east, s2 east, s3 east");
+    // The switches' ports are what the hosts wait for, as far as anything shows.
+    let mut within = found.waits.iter().filter(|row| row.node == row.waits_for_node);
+    assert!(within.all(|row| row.confidence == Confidence::Low));
+    // A circle that moves is no root of theirs.
+    assert_eq!(kind_of(&ring(3, &[0.002 * RATE], &hosts)), UNCLEAR);
+}
+
+#[test]
+fn of_two_uplinks_that_fit_none_is_said_to_be_the_one() {
+    let within = |uplinks: &[&str]| {
+        let mut readings = vec![stopped("h1:ens")];
+        readings.extend(uplinks.iter().map(|at| stopped(at)));
+        let found = run(&leaf_spine(2), &[long(1, 3)], &readings);
+        let rows = found.waits.iter();
+        rows.filter(|row| row.node.as_deref() == Some("leaf1") && row.node == row.waits_for_node)
+            .count()
+    };
+    assert_eq!((within(&["leaf1:u1"]), within(&["leaf1:u1", "leaf1:u2"])), (1, 0));
+}
+
+#[test]
+fn a_port_that_sends_at_nine_tenths_of_its_rate_is_contended() {
+    let found = |share: f64| {
+        let mut readings = spread();
+        readings.push(reads(
+            "leaf2:p1",
+            SwitchInterfaceTransmittedBytes,
+            5,
+            &[share * RATE, 0.0],
+        ));
+        readings.push(shows("leaf2:p1", SwitchInterfaceRate, RATE));
+        readings.push(reads("leaf2:p1", SwitchPriorityPfcReceivedFrames, 5, &[0.0, 0.0]));
+        run(&leaf_spine(1), &[long(1, 3), long(2, 3)], &readings)
+    };
+    // 11.25 GB of 12.5 GB in the second in which the pauses came.
+    let full = found(0.9);
     assert_eq!(
-        (text(origin, "root_kind"), origin.severity),
-        ("unclear", Severity::Info)
+        kind_of(&full),
+        ("contention", Severity::Warning, Confidence::Medium)
     );
+    assert_eq!(
+        text(fired(&full, "pause.origin"), "reason"),
+        "it sent 90 % of its rate"
+    );
+    assert_eq!(kind_of(&found(0.899)), UNCLEAR);
 }
 
 #[test]
@@ -328,10 +404,14 @@ fn a_reset_counts_what_came_after_it() {
 
 const H3: MacAddress = MacAddress([2, 0, 0, 0, 0, 3]);
 
-/// The captured link of h3 with h3's pauses of 30 ms in 40 ms, two flows to it, and `naks` RNR NAKs.
+/// The captured link of h3, of 100 Gbit/s, with h3's pauses of 30 ms in 40 ms, two flows to it, and `naks` RNR NAKs.
 fn captured(naks: u64, wiring: &Wiring) -> RunSummary {
+    captured_at(100_000_000_000, naks, wiring)
+}
+
+fn captured_at(link_rate: u64, naks: u64, wiring: &Wiring) -> RunSummary {
     let mut run = TestRun::with(Settings {
-        link_rate: Some(100_000_000_000),
+        link_rate: Some(link_rate),
         wiring: std::sync::Arc::new(wiring.clone()),
         ..Settings::default()
     });
@@ -402,8 +482,10 @@ fn captured(naks: u64, wiring: &Wiring) -> RunSummary {
         run.bin(
             ms,
             &[
-                (&flows[0], |_| {}),
-                (&flows[1], |row| row.pause_ns = Some(500_000)),
+                (&flows[0], |row| row.wire_bytes = 10_820),
+                (&flows[1], |row| {
+                    (row.wire_bytes, row.pause_ns) = (10_820, Some(500_000));
+                }),
             ],
             &events,
         );
@@ -431,12 +513,28 @@ fn frames_and_rnr_naks_on_the_receivers_own_link_prove_it() {
 
 #[test]
 fn frames_while_hardly_anything_comes_prove_a_storm() {
-    // 10.24 kB of each of two flows in a millisecond are 0.16 Gbit/s of 100; 75 % of the time is paused.
+    // 10.82 kB of each of two flows in a millisecond are 0.17 Gbit/s of 100; 75 % of the time is paused.
     let found = captured(0, &Wiring::default());
     let origin = fired(&found, "pause.origin");
     assert_eq!(
         (text(origin, "root_kind"), origin.confidence, origin.severity),
         ("pause_storm", Confidence::High, Severity::Warning)
+    );
+}
+
+#[test]
+fn frames_while_data_comes_do_not_show_why() {
+    // The same 0.17 Gbit/s are a sixth of 1 Gbit/s, more than a tenth: a slow receiver, or a storm that comes and goes.
+    let found = captured_at(1_000_000_000, 0, &Wiring::default());
+    assert_eq!(
+        kind_of(&found),
+        ("slow_receiver", Severity::Info, Confidence::Low)
+    );
+    // Its RNR NAKs show it.
+    let found = captured_at(1_000_000_000, 5, &Wiring::default());
+    assert_eq!(
+        kind_of(&found),
+        ("slow_receiver", Severity::Warning, Confidence::High)
     );
 }
 
