@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, NetPort, PathBeneath, PathFd, Ruleset, RulesetAttr, RulesetCreatedAttr,
+    ABI, Access, AccessFs, AccessNet, PathBeneath, PathFd, Ruleset, RulesetAttr, RulesetCreatedAttr,
     RulesetError, RulesetStatus, Scope,
 };
 
@@ -109,7 +109,7 @@ pub(super) fn confine_to_ports(read: &[PathBuf], ports: &[u16]) -> Result<bool, 
         }
     }
     for port in ports {
-        rules = rules.add_rule(NetPort::new(*port, AccessNet::ConnectTcp))?;
+        rules = rules.add_rule(landlock::NetPort::new(*port, AccessNet::ConnectTcp))?;
     }
     Ok(rules.restrict_self()?.ruleset != RulesetStatus::NotEnforced)
 }
