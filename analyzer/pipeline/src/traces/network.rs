@@ -96,7 +96,9 @@ impl<'a> Traffic<'a> {
             .filter(|(from, to)| from < to);
         let spans: Vec<(u64, u64)> = spans.collect();
         let lines = self.lines(host).filter(|line| {
-            let carried = spans.iter().filter(|(from, to)| line.between(*from, *to).0.payload_bytes > 0);
+            let carried = spans
+                .iter()
+                .filter(|(from, to)| line.between(*from, *to).0.payload_bytes > 0);
             spans.len() < LEAST_LIKE || carried.count() * 2 >= spans.len()
         });
         Carrying {

@@ -109,7 +109,10 @@ fn clock(trace: &TraceRow) -> Vec<String> {
     let mut facts = vec![clean(&format!("{}{rank}", trace.file))];
     facts.extend(how);
     if trace.matched > 0 {
-        facts.push(format!("{} matched", plural(trace.matched, "collective", "collectives")));
+        facts.push(format!(
+            "{} matched",
+            plural(trace.matched, "collective", "collectives")
+        ));
     }
     facts
 }
