@@ -36,7 +36,7 @@ impl Expanded {
 
     /// True if reading failed because the file is longer than the limit.
     pub fn is_too_long(error: &io::Error) -> bool {
-        error.get_ref().is_some_and(|cause| cause.is::<LimitReached>())
+        matches!(error.get_ref(), Some(cause) if cause.is::<LimitReached>())
     }
 }
 

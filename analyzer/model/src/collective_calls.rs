@@ -2,9 +2,11 @@
 
 use std::borrow::Cow;
 
+use roce_wire::Address;
+
 use crate::events::names;
 use crate::table::table;
-use crate::{Address, FlowId, Nanos};
+use crate::{FlowId, Nanos};
 
 table! {
     #[derive(Clone, Debug, Default, PartialEq)]

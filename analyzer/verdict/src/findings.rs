@@ -10,7 +10,7 @@ mod between;
 mod blind;
 mod class;
 mod cnp;
-pub(super) mod collective;
+mod collective;
 mod ecn;
 mod gpu;
 mod imbalance;
@@ -40,6 +40,7 @@ use super::directory::Directory;
 use super::episodes::Episode;
 use super::fabric::Concluded;
 use crate::settings::Settings;
+use crate::thresholds::Thresholds;
 use rule::{Context, Rule};
 
 /// All rules, in the order in which findings of one severity are listed.
@@ -247,6 +248,18 @@ impl Findings {
             self.ecn.working(&context, &arrivals.conclude(directory)),
         ])
     }
+}
+
+/// Fills in which collectives of merged traces were slowed, and adds the finding about them. Their episodes are known, and the summary has
+/// all other findings.
+pub fn add_slowed_collectives(run: &mut RunSummary, thresholds: &Thresholds) {
+    let Some(finding) = collective::slowed(run, thresholds) else {
+        return;
+    };
+    run.findings.push(finding);
+    let order = |id: &str| RULES.iter().position(|rule| rule.id == id);
+    run.findings
+        .sort_by_key(|finding| (core::cmp::Reverse(finding.severity), order(finding.id)));
 }
 
 fn worst_first(findings: impl IntoIterator<Item = Option<FindingRow>>) -> Vec<FindingRow> {

@@ -26,9 +26,8 @@ use roce_model::{
 };
 
 pub use bin_rows::{BinRows, PairTraffic, Translated};
-pub use findings::RULES;
-pub use findings::collective::add_slowed_collectives;
 pub use findings::rule::Rule;
+pub use findings::{RULES, add_slowed_collectives};
 pub use host_pairs::{HostPair, HostPairs};
 pub use settings::Settings;
 pub use steps::LoggedStep;

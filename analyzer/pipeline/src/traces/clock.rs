@@ -191,9 +191,9 @@ fn candidates(
     let mut busy: Vec<f64> = traffic.iter().copied().filter(|bytes| *bytes > 0.0).collect();
     busy.sort_by(f64::total_cmp);
     let full = busy.get(busy.len() * 95 / 100).copied().unwrap_or(1.0);
-    traffic
-        .iter_mut()
-        .for_each(|bytes| *bytes = (*bytes / full).min(1.0));
+    for bytes in &mut traffic {
+        *bytes = (*bytes / full).min(1.0);
+    }
 
     let last = blocks.last().map_or(0.0, |block| block.end);
     let mut called = vec![0.0; (last / unit).ceil() as usize + 1];
@@ -374,4 +374,10 @@ fn line(pairs: &[(f64, f64)], middle: f64, span: f64) -> (f64, Option<f64>) {
 }
 
 #[cfg(test)]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_precision_loss,
+    reason = "times of some minutes"
+)]
 mod tests;

@@ -34,13 +34,13 @@ pub(super) fn kind(name: &str) -> Option<&'static str> {
 }
 
 /// The kind of a collective by its kernel: `ncclKernel_AllReduce_RING_LL_Sum_float(...)` to NCCL 2.18,
-/// `ncclDevKernel_AllReduce_Sum_f32_RING_LL(...)` from 2.19 on; RCCL's `ncclDevKernel_Generic` does not say. `None`: it is no kernel of
-/// theirs.
-pub(super) fn kernel(name: &str) -> Option<Option<&'static str>> {
+/// `ncclDevKernel_AllReduce_Sum_f32_RING_LL(...)` from 2.19 on; RCCL's `ncclDevKernel_Generic` does not say: its kind is empty. `None`: it
+/// is no kernel of theirs.
+pub(super) fn kernel(name: &str) -> Option<&'static str> {
     let rest = ["ncclDevKernel", "ncclKernel"]
         .into_iter()
         .find_map(|begin| name.strip_prefix(begin))?;
-    Some(kind(rest))
+    Some(kind(rest).unwrap_or_default())
 }
 
 /// Bytes of an element: PyTorch's scalar types (c10/core/ScalarType.h) and NCCL's (`ncclDataType_t` in nccl.h).
@@ -65,25 +65,25 @@ mod tests {
         for (name, kind) in [
             (
                 "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
-                Some("AllReduce"),
+                "AllReduce",
             ),
             (
                 "ncclDevKernel_ReduceScatter_Sum_f32_RING_LL(ncclDevComm*, unsigned long, ncclWork*)",
-                Some("ReduceScatter"),
+                "ReduceScatter",
             ),
             (
                 "ncclKernel_AllGather_RING_LL_Sum_int8_t(ncclDevComm*, unsigned long, ncclWork*)",
-                Some("AllGather"),
+                "AllGather",
             ),
             (
                 "ncclKernel_AllReduce_RING_LL_Sum_float(ncclWorkElem)",
-                Some("AllReduce"),
+                "AllReduce",
             ),
             (
                 "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)",
-                Some("SendRecv"),
+                "SendRecv",
             ),
-            ("ncclDevKernel_Generic_4(ncclDevKernelArgsStorage<4096ul>)", None),
+            ("ncclDevKernel_Generic_4(ncclDevKernelArgsStorage<4096ul>)", ""),
         ] {
             assert_eq!(kernel(name), Some(kind), "{name}");
         }

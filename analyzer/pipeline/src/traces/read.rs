@@ -225,14 +225,14 @@ fn nanoseconds(time: &Scalar) -> Option<i64> {
 }
 
 impl Gathered {
-    fn event(&mut self, event: Event) {
+    fn event(&mut self, event: &Event) {
         self.events += 1;
         let (Scalar::Text(phase), Scalar::Text(name)) = (&event.phase, &event.name) else {
             return;
         };
         match phase.as_str() {
-            "X" => self.complete(&event, name),
-            "b" | "e" => self.asynchronous(&event, name, phase == "b"),
+            "X" => self.complete(event, name),
+            "b" | "e" => self.asynchronous(event, name, phase == "b"),
             _ => {}
         }
     }
@@ -257,7 +257,10 @@ impl Gathered {
             call: Call {
                 start,
                 end: start.saturating_add(length.max(0)),
-                kind: about.kind.or(of_kernel).map_or_else(shown, str::to_owned),
+                kind: about
+                    .kind
+                    .or(Some(of_kernel).filter(|kind| !kind.is_empty()))
+                    .map_or_else(shown, str::to_owned),
                 message_bytes: about.message_bytes,
                 communicator: about.communicator,
                 ranks: about.ranks,
@@ -402,7 +405,7 @@ impl<'de> Visitor<'de> for TraceSeed<'_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
         while let Some(event) = items.next_element_seed(EventSeed)? {
-            self.0.event(event);
+            self.0.event(&event);
         }
         Ok(())
     }

@@ -12,6 +12,9 @@ use super::form::Form;
 use super::lanes::Lanes;
 use super::track::Slice;
 
+/// Collectives with their places in the table.
+type Calls<'a> = Vec<(usize, &'a CollectiveCallRow)>;
+
 /// Ranks that have a process.
 const MAX_RANKS: usize = 1 << 10;
 
@@ -27,7 +30,7 @@ pub(super) struct Ranks<'a, W> {
 
 impl<W: Write> Ranks<'_, W> {
     pub(super) fn write(&mut self) -> io::Result<()> {
-        let mut ranks: BTreeMap<(Option<u32>, u32), Vec<(usize, &CollectiveCallRow)>> = BTreeMap::new();
+        let mut ranks: BTreeMap<(Option<u32>, u32), Calls<'_>> = BTreeMap::new();
         for (place, call) in self.run.collective_calls.iter().enumerate() {
             ranks
                 .entry((call.rank, call.trace))
@@ -53,10 +56,10 @@ impl<W: Write> Ranks<'_, W> {
         let name = rank.map_or_else(|| format!("trace {file}"), |rank| format!("rank {rank} ({file})"));
         let process = self.form.process(&name)?;
         if let (Some(trace), Some((_, first))) = (trace, calls.first()) {
-            let track = self.form.track(&process, "clock")?;
+            let line = self.form.track(&process, "clock")?;
             let end = calls.iter().map(|(_, call)| call.end_time).max();
             self.form.slice(
-                &track,
+                &line,
                 &Slice {
                     start: first.start_time,
                     end,
@@ -68,7 +71,7 @@ impl<W: Write> Ranks<'_, W> {
                 },
             )?;
         }
-        let mut groups: BTreeMap<Option<&str>, Vec<(usize, &CollectiveCallRow)>> = BTreeMap::new();
+        let mut groups: BTreeMap<Option<&str>, Calls<'_>> = BTreeMap::new();
         for (place, call) in calls {
             groups
                 .entry(call.communicator.as_deref())

@@ -10,7 +10,6 @@ use roce_model::{
 
 use super::super::numbers::{bytes, counted};
 use super::super::thresholds::Thresholds;
-use super::RULES;
 use super::rule::Rule;
 use super::worst::Worst;
 
@@ -55,8 +54,8 @@ fn median(mut values: Vec<u64>) -> Option<u64> {
     values.get(values.len() / 2).copied()
 }
 
-/// Fills in the medians of collectives and which of them were slowed, and adds the finding. Their episodes are known.
-pub fn add_slowed_collectives(run: &mut RunSummary, thresholds: &Thresholds) {
+/// Fills in the medians of collectives and which of them were slowed, and returns the finding. Their episodes are known.
+pub(super) fn slowed(run: &mut RunSummary, thresholds: &Thresholds) -> Option<FindingRow> {
     let mut equals: Map<Equals<'_>, Vec<usize>> = Map::default();
     for (place, call) in run.collective_calls.iter().enumerate() {
         let Some(size) = call.message_bytes.filter(|_| call.network_bytes.is_some()) else {
@@ -109,13 +108,7 @@ pub fn add_slowed_collectives(run: &mut RunSummary, thresholds: &Thresholds) {
             call.is_slowed = true;
         }
     }
-    let Some(finding) = finding(run, &slowed, compared) else {
-        return;
-    };
-    run.findings.push(finding);
-    let order = |id: &str| RULES.iter().position(|rule| rule.id == id);
-    run.findings
-        .sort_by_key(|finding| (core::cmp::Reverse(finding.severity), order(finding.id)));
+    finding(run, &slowed, compared)
 }
 
 impl Like {

@@ -4,7 +4,7 @@ use roce_model::{
     CollectiveCallRow, Confidence, EpisodeKind, EpisodeRow, Nanos, RunSummary, Severity, TraceRow,
 };
 
-use super::super::collective::add_slowed_collectives;
+use super::super::add_slowed_collectives;
 use super::{MS, RULES, Thresholds, count, finding, fired};
 
 /// A collective of a rank that begins at a time and takes some time, in ms; the network was busy for nearly as long.
