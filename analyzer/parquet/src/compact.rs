@@ -18,8 +18,9 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use roce_files::{Access, Directory, Unfinished};
 use roce_model::{
-    Columns, EpisodeColumns, EventColumns, FindingColumns, FlowColumns, HopColumns, HopTimelineColumns,
-    RunColumns, SampleColumns, StepColumns, Table, TapColumns, TimelineColumns, VantageColumns, WaitColumns,
+    CollectiveColumns, Columns, EpisodeColumns, EventColumns, FindingColumns, FlowColumns, HopColumns,
+    HopTimelineColumns, RunColumns, SampleColumns, StepColumns, Table, TapColumns, TimelineColumns,
+    VantageColumns, WaitColumns,
 };
 
 use crate::error::Error;
@@ -50,6 +51,7 @@ pub(crate) const DESCRIPTIONS: [Table; TABLES.len()] = [
     HopColumns::TABLE,
     HopTimelineColumns::TABLE,
     WaitColumns::TABLE,
+    CollectiveColumns::TABLE,
     SampleColumns::TABLE,
     RunColumns::TABLE,
 ];

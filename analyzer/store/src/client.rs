@@ -162,5 +162,5 @@ fn options(allow_http: &[&str]) -> ClientOptions {
     ClientOptions::new()
         .with_timeout(REQUEST)
         .with_connect_timeout(CONNECT)
-        .with_allow_http(allow_http.iter().any(|name| allows(name)))
+        .with_allow_http(allow_http.iter().any(allows))
 }

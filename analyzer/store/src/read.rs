@@ -120,24 +120,23 @@ impl ObjectReader {
         let fail =
             |error: &object_store::Error| Error::reading(self.location.to_string(), self.offset, error);
         let left = self.size - self.offset;
-        let mut body = match self.body.take() {
-            Some(body) => body,
-            None => {
-                let options = GetOptions {
-                    if_match: self.etag.clone(),
-                    range: Some(GetRange::Bounded(self.offset..self.offset + left.min(RANGE))),
-                    ..GetOptions::default()
-                };
-                let answer = self.client.wait(self.store.get_opts(&self.path, options))?;
-                let answer = answer.map_err(|error| fail(&error))?;
-                if answer.meta.size != self.size {
-                    return Err(Error::Replaced {
-                        url: self.location.to_string(),
-                        offset: self.offset,
-                    });
-                }
-                answer.into_stream()
+        let mut body = if let Some(body) = self.body.take() {
+            body
+        } else {
+            let options = GetOptions {
+                if_match: self.etag.clone(),
+                range: Some(GetRange::Bounded(self.offset..self.offset + left.min(RANGE))),
+                ..GetOptions::default()
+            };
+            let answer = self.client.wait(self.store.get_opts(&self.path, options))?;
+            let answer = answer.map_err(|error| fail(&error))?;
+            if answer.meta.size != self.size {
+                return Err(Error::Replaced {
+                    url: self.location.to_string(),
+                    offset: self.offset,
+                });
             }
+            answer.into_stream()
         };
         let mut piece = match self.client.wait(body.next())? {
             Some(Ok(piece)) => piece,
