@@ -263,14 +263,13 @@ fn errors_of_a_log_are_shown_beside_a_capture() {
 #[cfg(feature = "sim")]
 fn shapes(hosts: u32, seed: u32, traffic: &str) -> Vec<Value> {
     let folder = tempdir().unwrap();
-    let mut scenario = format!(
+    let scenario = format!(
         "title = \"shapes\"\nseed = {seed}\nduration = \"20ms\"\n[network]\nhosts = {hosts}\nrate = \"25Gbps\"\n[nic]\nmtu = 4096\n{traffic}\n"
     );
-    for host in 1..=hosts {
-        scenario.push_str(&format!(
-            "[[tap]]\nat = \"h{host}\"\nfile = \"all\"\nsnaplen = 96\n"
-        ));
-    }
+    let taps: Vec<String> = (1..=hosts)
+        .map(|host| format!("[[tap]]\nat = \"h{host}\"\nfile = \"all\"\nsnaplen = 96\n"))
+        .collect();
+    let scenario = scenario + &taps.concat();
     fs::write(folder.path().join("shapes.toml"), scenario).unwrap();
     run(folder.path(), ["simulate", "shapes.toml", "-o", "shapes.pcapng"]).good();
     let made: Vec<String> = fs::read_dir(folder.path())
