@@ -181,7 +181,7 @@ impl Simulated {
         let starts = of_rank.iter().zip(steps).map(|(call, (begin, _))| {
             let start: u64 = call["start_time"].as_str().unwrap().parse().unwrap();
             #[expect(clippy::cast_precision_loss, reason = "less than a second")]
-            let start = (start as i64 - self.start() as i64) as f64;
+            let start = (start.cast_signed() - self.start().cast_signed()) as f64;
             (start - begin).abs()
         });
         starts.fold(0.0, f64::max)

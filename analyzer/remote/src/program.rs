@@ -141,7 +141,7 @@ mod tests {
         let failure = shell("sleep 600", Duration::from_millis(50)).unwrap_err();
         assert!(matches!(failure, Failure::NoAnswer), "{failure:?}");
         let limits = Limits {
-            patience: Duration::from_secs(60),
+            patience: Duration::from_mins(1),
             output: 0,
             errors: 0,
         };

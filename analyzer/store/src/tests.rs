@@ -171,13 +171,13 @@ fn data(bytes: usize) -> Vec<u8> {
 #[test]
 fn a_cut_read_goes_on_where_it_was_cut_and_in_the_same_object() {
     let whole = data(100_000);
-    let served = whole.clone();
+    let copy = whole.clone();
     // Each answer ends after 30,000 bytes: four answers are needed.
     let server = Server::new(move |_, request| {
         if request.line.starts_with("HEAD") {
-            return Answer::of("200 OK", ABOUT, served.clone());
+            return Answer::of("200 OK", ABOUT, copy.clone());
         }
-        ranged(&served, request, "one", 30_000)
+        ranged(&copy, request, "one", 30_000)
     });
     let mut object = server.client.open(&place("a.pcap")).unwrap();
     assert_eq!(object.size(), 100_000);

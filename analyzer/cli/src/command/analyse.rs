@@ -139,14 +139,7 @@ fn analyse_as(
 ) -> anyhow::Result<ExitCode> {
     let threads = settings.threads;
     let mut traces = merged::traces(&arguments.merge, arguments.max_input)?;
-    if let Some(about) = &settings.about_log {
-        if about.is_useless {
-            messages::warn(&about.name, &about.text);
-        } else if !arguments.shape.quiet {
-            messages::note(&about.name, &about.text);
-        }
-    }
-
+    note_log(arguments, &settings);
     let mut captures = Captures::open_known(
         &arguments.captures,
         threads,
@@ -245,6 +238,17 @@ fn analyse_as(
         messages::wrote(&written(dir));
     }
     Ok(exit_code(is_whole, &summary, &settings.fail_on))
+}
+
+/// Says what the job's log gave.
+fn note_log(arguments: &Analyse, settings: &RunSettings) {
+    if let Some(about) = &settings.about_log {
+        if about.is_useless {
+            messages::warn(&about.name, &about.text);
+        } else if !arguments.shape.quiet {
+            messages::note(&about.name, &about.text);
+        }
+    }
 }
 
 /// Samples of other runs that are joined.

@@ -245,10 +245,7 @@ pub(crate) fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
     };
     let read = metrics.as_ref().map_or_else(Vec::new, Metrics::folders);
     confinement.confine(&outputs, &read, needs)?;
-    for device in devices.iter().filter(|device| device.is_rdma()) {
-        messages::warn(device.name(), SNIFFER);
-    }
-
+    warn_of_sniffers(&devices);
     let has_screen = fleet.is_none() && screen::is_wanted(arguments.no_tui, arguments.format);
     // From here on a signal ends the run instead of the process.
     let signals = Signals::take(has_screen)?;
@@ -301,6 +298,13 @@ pub(crate) fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
     stop.stop();
     threads.end();
     result
+}
+
+/// Says what captures of RDMA devices lack.
+fn warn_of_sniffers(devices: &[Device]) {
+    for device in devices.iter().filter(|device| device.is_rdma()) {
+        messages::warn(device.name(), SNIFFER);
+    }
 }
 
 /// Opens the devices that libpcap captures from.

@@ -107,23 +107,13 @@ pub(crate) fn report(arguments: &Report) -> anyhow::Result<ExitCode> {
     let mut traces = merged::traces(&arguments.merge, arguments.max_input)?;
     let mut out = place.begin(access(&arguments.dirs))?;
     let mut file = arguments.format.sink(&mut out);
-    let mut is_whole = true;
-    let mut merging = traces.as_mut().map(|traces| Merging::new(&mut *file, traces));
-    let page: &mut dyn Sink = match &mut merging {
-        Some(merging) => merging,
-        None => &mut *file,
-    };
-    if let [dir] = arguments.dirs.as_slice() {
-        stored::replay(dir, page).map_err(sink_error)?;
-    } else {
-        let readable = readable(named(&arguments.dirs));
-        if readable.is_empty() {
-            bail!("no folder could be read");
+    let is_whole = match &mut traces {
+        None => replay(&arguments.dirs, &mut *file)?,
+        Some(traces) => {
+            let mut merging = Merging::new(&mut *file, traces);
+            replay(&arguments.dirs, &mut merging)? & merging.is_whole
         }
-        is_whole = readable.len() == arguments.dirs.len();
-        joined::replay(&readable, page)?;
-    }
-    is_whole &= merging.is_none_or(|merging| merging.is_whole);
+    };
     drop(file);
     out.finish()?;
     writeln!(anstream::stdout(), "{}", clean(&place.path().to_string_lossy()))?;
@@ -132,6 +122,20 @@ pub(crate) fn report(arguments: &Report) -> anyhow::Result<ExitCode> {
     } else {
         ExitCode::from(2)
     })
+}
+
+/// Gives the rows of all folders to a page. False if some of the folders could not be read.
+fn replay(dirs: &[PathBuf], page: &mut dyn Sink) -> anyhow::Result<bool> {
+    if let [dir] = dirs {
+        stored::replay(dir, page).map_err(sink_error)?;
+        return Ok(true);
+    }
+    let readable = readable(named(dirs));
+    if readable.is_empty() {
+        bail!("no folder could be read");
+    }
+    joined::replay(&readable, page)?;
+    Ok(readable.len() == dirs.len())
 }
 
 /// Readers of the page: the owner alone, if the results of one folder have that limit, as those of live

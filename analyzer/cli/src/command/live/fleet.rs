@@ -25,7 +25,7 @@ use roce_model::{
     TimelineColumns,
 };
 use roce_parquet::{FolderStorage, Storage};
-use roce_pipeline::fleet::FleetRun;
+use roce_pipeline::fleet::{FleetRun, Scope};
 use roce_pipeline::{LiveFeed, RunStart, Tick, run_live};
 use rustix::fs::{FlockOperation, flock};
 
@@ -171,15 +171,14 @@ impl Fleet {
     /// It cannot be written, or another run uploads from it.
     pub(super) fn open(self, key: &RunKey) -> anyhow::Result<OpenFleet> {
         let root = Directory::named(&self.folder, Access::Private)?;
-        let lock = match &self.to {
-            None => None,
-            Some(_) => {
-                let (lock, _) = root.append(LOCK, Access::Private)?;
-                let locked = flock(&lock, FlockOperation::NonBlockingLockExclusive);
-                let taken = "another run uploads from this folder\nhint: --spool names another one";
-                locked.with_context(|| format!("{}: {taken}", self.folder.display()))?;
-                Some(lock)
-            }
+        let lock = if self.to.is_some() {
+            let (lock, _) = root.append(LOCK, Access::Private)?;
+            let locked = flock(&lock, FlockOperation::NonBlockingLockExclusive);
+            let taken = "another run uploads from this folder\nhint: --spool names another one";
+            locked.with_context(|| format!("{}: {taken}", self.folder.display()))?;
+            Some(lock)
+        } else {
+            None
         };
         let spool = Spool::open(root, key, &self.counts)?;
         if lock.is_some() {
@@ -319,8 +318,14 @@ impl OpenFleet {
             let begun = RunStart::now();
             let key = names.key_of_devices(&input, &settings.echo, begun.time());
             feed.begin_part(Instant::now() + self.fleet.every);
-            let written =
-                FleetRun::create(&self.storage, &key, Some(begun.time()), false, self.fleet.lines());
+            let written = FleetRun::create(
+                &self.storage,
+                &key,
+                Some(begun.time()),
+                Scope::default(),
+                false,
+                self.fleet.lines(),
+            );
             let written = written.map(|run| Box::new(run) as Box<dyn Sink>);
             let mut part = PartSink::new(written.map_err(SinkError::from));
             part.begin(settings.bin).map_err(sink_error)?;

@@ -140,7 +140,9 @@ impl Spool {
         let part = self.part(date, &name)?;
         let bytes = part.as_ref().map_or(0, |part| part.bytes);
         self.counts.written.add(bytes);
-        part.into_iter().for_each(|part| self.push(part));
+        if let Some(part) = part {
+            self.push(part);
+        }
         Ok(bytes)
     }
 
