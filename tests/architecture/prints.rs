@@ -47,6 +47,10 @@ const WRITERS: &[(&str, &str)] = &[
         "reports clean, JSON escapes",
     ),
     (
+        "analyzer/cli/src/command/live/fleet.rs",
+        "one line of JSON for each part, escaped",
+    ),
+    (
         "analyzer/cli/src/command/query.rs",
         "tables and CSV clean what they write, JSON is escaped",
     ),

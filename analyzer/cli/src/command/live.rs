@@ -15,6 +15,7 @@ mod fleet;
 mod host;
 #[cfg_attr(not(feature = "http"), path = "live/without_metrics.rs")]
 mod metrics;
+mod parts;
 mod watched;
 
 use std::ffi::OsString;
@@ -56,6 +57,7 @@ use fabric::{FabricArguments, FabricStream, FabricThread};
 use fleet::{Fleet, FleetArguments, OpenFleet};
 use host::{Host, HostArguments, Threads};
 use metrics::{Metrics, MetricsArguments};
+use parts::{PartStream, Request};
 use watched::{counted, watched};
 
 /// Parts of a dataset are closed after this time, unless --rotate says another.
@@ -213,7 +215,7 @@ pub(crate) fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
     let fabric = arguments
         .fabric
         .start(arguments.user.as_deref(), arguments.no_sandbox)?;
-    let fleet = arguments.fleet.start(arguments)?;
+    let fleet = arguments.fleet.start(&request(arguments))?;
     sandbox::raise()?;
     let host = Host::open(
         &arguments.host,
@@ -289,7 +291,14 @@ pub(crate) fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
         let Some(fleet) = fleet else {
             return prepared.analyse(arguments, &settings, begun, &ticks, stage, metrics);
         };
-        fleet.run(prepared, &arguments.names, &settings, &ticks, metrics, &end)
+        fleet.run(
+            prepared.into_stream(),
+            &arguments.names,
+            &settings,
+            &ticks,
+            metrics,
+            &end,
+        )
     });
     if let Some(served) = served {
         served.end();
@@ -298,6 +307,17 @@ pub(crate) fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
     stop.stop();
     threads.end();
     result
+}
+
+/// Options of runs in parts.
+fn request(arguments: &Live) -> Request<'_> {
+    Request {
+        output: arguments.output.as_deref(),
+        format: arguments.format,
+        record: arguments.record,
+        no_sandbox: arguments.no_sandbox,
+        user: arguments.user.as_deref(),
+    }
 }
 
 /// Says what captures of RDMA devices lack.
@@ -437,6 +457,16 @@ impl Files {
 }
 
 impl Prepared {
+    /// What a run in parts takes of it.
+    fn into_stream(self) -> PartStream {
+        PartStream {
+            feed: self.feed,
+            fabric: self.fabric,
+            input: self.input,
+            seed: self.seed,
+        }
+    }
+
     /// Begins to capture.
     fn new(
         arguments: &Live,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use roce_store::{Location, local_path};
 
-use super::{Objects, Whose};
+use super::process::{Objects, Whose};
 
 /// Opens captures of stores through the process.
 struct Inputs(Arc<Objects>);

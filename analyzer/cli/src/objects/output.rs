@@ -8,7 +8,8 @@ use roce_files::Directory;
 use roce_store::Location;
 
 use super::input::{as_url, local};
-use super::{Cause, Objects};
+use super::process::Objects;
+use super::wire::Cause;
 
 /// Limit of one object's write, with all attempts.
 const WRITING: Duration = Duration::from_mins(30);

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::{ObjectFolder, Objects, prepare_inputs};
+use super::input::prepare_inputs;
+use super::output::ObjectFolder;
+use super::process::Objects;
 use crate::output::messages;
 
 /// The process and the folder of a run, where it has any.

@@ -29,7 +29,7 @@ use roce_pipeline::fleet::{FleetRun, Scope};
 use roce_pipeline::{LiveFeed, RunStart, Tick, run_live};
 use rustix::fs::{FlockOperation, flock};
 
-use super::{Live, Prepared};
+use super::parts::{PartStream, Request};
 use crate::objects::{Destination, Whose, local};
 use crate::options::arguments::{Format, Layout};
 use crate::options::duration::parse_duration;
@@ -102,8 +102,8 @@ impl FleetArguments {
     ///
     /// # Errors
     /// The options do not fit together, or the system gives no process.
-    pub(super) fn start(&self, live: &Live) -> anyhow::Result<Option<Fleet>> {
-        let (output, format) = (live.output.as_deref(), live.format);
+    pub(super) fn start(&self, request: &Request<'_>) -> anyhow::Result<Option<Fleet>> {
+        let (output, format) = (request.output, request.format);
         let url = output.and_then(Path::to_str).filter(|text| text.contains("://"));
         let Some(output) = output.filter(|_| self.layout == Layout::Fleet) else {
             if let Some(url) = url.filter(|url| !url.starts_with("file://")) {
@@ -111,7 +111,7 @@ impl FleetArguments {
             }
             return Ok(None);
         };
-        if live.record {
+        if request.record {
             bail!(
                 "--record keeps one run whole, and --layout fleet makes parts\nhint: -w FILE --rotate 1GB keeps packets, too"
             );
@@ -126,10 +126,10 @@ impl FleetArguments {
         let to = match folder.to_str().filter(|text| text.contains("://")) {
             None => None,
             Some(url) => {
-                let whose = if live.no_sandbox {
+                let whose = if request.no_sandbox {
                     Whose::Unconfined
                 } else {
-                    Whose::Lower(live.user.as_deref())
+                    Whose::Lower(request.user)
                 };
                 let to = Destination::start(url, whose)?;
                 folder = self.spool.clone().unwrap_or_else(default_spool);
@@ -282,7 +282,7 @@ impl OpenFleet {
     /// The metrics fail, or there is no thread for uploads.
     pub(super) fn run(
         self,
-        prepared: Prepared,
+        stream: PartStream,
         names: &Names,
         settings: &RunSettings,
         ticks: &Receiver<Tick>,
@@ -302,13 +302,12 @@ impl OpenFleet {
         if let Some(metrics) = &mut metrics {
             metrics.begin(settings.bin).map_err(sink_error)?;
         }
-        let Prepared {
+        let PartStream {
             mut feed,
             fabric,
             input,
             seed,
-            ..
-        } = prepared;
+        } = stream;
         let mut plan = settings.plan();
         plan.options.seed = seed;
         (plan.options.measures, plan.settings.steps_in_snapshots) = (metrics.is_some(), metrics.is_some());

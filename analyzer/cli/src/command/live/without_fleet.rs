@@ -12,7 +12,7 @@ use roce_capture::live::Stop;
 use roce_model::{RunKey, Sink};
 use roce_pipeline::Tick;
 
-use super::{Live, Prepared};
+use super::parts::{PartStream, Request};
 use crate::options::arguments::Layout;
 use crate::options::names::Names;
 use crate::options::settings::RunSettings;
@@ -54,7 +54,7 @@ pub(super) struct Fleet(Infallible);
 pub(super) struct OpenFleet(Infallible);
 
 impl FleetArguments {
-    pub(super) fn start(&self, _: &Live) -> anyhow::Result<Option<Fleet>> {
+    pub(super) fn start(&self, _: &Request<'_>) -> anyhow::Result<Option<Fleet>> {
         let Self {
             layout,
             every: _,
@@ -88,7 +88,7 @@ impl OpenFleet {
 
     pub(super) fn run(
         self,
-        _: Prepared,
+        _: PartStream,
         _: &Names,
         _: &RunSettings,
         _: &Receiver<Tick>,
