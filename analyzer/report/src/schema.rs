@@ -75,7 +75,7 @@ What `--format json` prints and `DIR/run.json` holds: one object. `schema_versio
 | `findings` | Rows of `findings`, the worst first; `evidence` is an object |
 | `samples` | Rows of `samples`, where there are at most 1,000 of them. Absent without samples, and where there are more: the table has all |
 
-The rows of `timeline` and `events` are in the dataset alone.
+The rows of `timeline`, `hop_timeline` and `events` are in the dataset alone.
 
 The counts in `totals`:
 
