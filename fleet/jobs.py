@@ -11,6 +11,9 @@ import time
 
 import worker
 
+# Most tasks of one job: the rows of a job, some 500 bytes each, are in the driver's memory at the same time.
+MAX_TASKS = 100_000
+
 SCHEMA = "capture string, host string, run_id string, error string, tries int, seconds double, waited double, manifest string"
 
 
@@ -24,7 +27,7 @@ def session(name):
 
 
 def tasks(spark, items, function, limits):
-    """Runs a function of worker.py over items, each a task of its own, and gives the rows back as they come.
+    """Runs a function of worker.py over items, each a task of its own, and gives the rows back.
 
     `items` are tuples of arguments, the first two of which name the row: key and host.
     """
@@ -38,7 +41,7 @@ def tasks(spark, items, function, limits):
         exec(compile(source, "worker.py", "exec"), names)
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                key, host, *arguments = items[number]
+                key, host, *arguments = some[number]
                 lost = attempts_before()
                 if lost >= tries:
                     # The worker was lost with this task each time: the next loss would end the job.
@@ -64,11 +67,12 @@ def tasks(spark, items, function, limits):
         names = ["capture", "host", "run_id", "error", "tries", "seconds", "waited", "manifest"]
         return pyarrow.schema([(name, kinds.get(name, pyarrow.string())) for name in names])
 
-    if not items:
-        return
-    frame = spark.range(0, len(items), 1, len(items)).mapInArrow(run, SCHEMA)
-    for row in frame.toLocalIterator(prefetchPartitions=True):
-        yield row.asDict()
+    for first in range(0, len(items), MAX_TASKS):
+        some = items[first : first + MAX_TASKS]
+        # Not toLocalIterator: it makes a job of each partition, and runs two of them at once, however many slots there are.
+        frame = spark.range(0, len(some), 1, len(some)).mapInArrow(run, SCHEMA)
+        for row in frame.collect():
+            yield row.asDict()
 
 
 def finish(rows, begun, what, manifest=None):

@@ -19,6 +19,9 @@ def run(spark, raw, dataset, given):
     """Rows of all captures."""
     keys = worker.listed(given.captures) if given.captures else worker.find(raw)
     options, inventory = given.options.split(), worker.hosts(given.inventory)
+    if not any(option.startswith("--threads") for option in options):
+        # A slot is one core. Of one thread the rows are in the same order each time: a second run has the same bytes.
+        options += ["--threads", "1"]
     limits = {"tries": given.tries, "timeout": given.timeout, "slots": given.slots, "options": options}
     again = []
     for left in (keys, again):

@@ -43,7 +43,7 @@ def row_of(key, host="", **more):
 
 @contextlib.contextmanager
 def slot(slots):
-    """Holds one of the machine's slots."""
+    """Holds one of the machine's slots: a locked file, which a program that inherits it keeps locked to its own end."""
     folder = pathlib.Path(tempfile.gettempdir(), f"roce-analyze-slots-{os.getuid()}")
     folder.mkdir(mode=0o700, exist_ok=True)
     if folder.lstat().st_uid != os.getuid():
@@ -56,7 +56,7 @@ def slot(slots):
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 except BlockingIOError:
                     continue
-                yield
+                yield file
                 return
             time.sleep(0.02)
     finally:
@@ -64,10 +64,13 @@ def slot(slots):
             file.close()
 
 
-def run_once(command, timeout):
+def run_once(command, timeout, held):
     """Runs a command in a session of its own. Its exit code, its last line, what it said; the code is negative if it was killed."""
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True)
+        # It inherits its slot: an engine can kill this process without it, and the slot is busy until it ends.
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True, pass_fds=[held.fileno()]
+        )
         try:
             code = process.wait(timeout)
         except subprocess.TimeoutExpired:
@@ -95,10 +98,10 @@ def attempt(command, row, tries=3, timeout=3600, slots=None):
     while row["tries"] < tries and refusals < 2:
         row["tries"] += 1
         try:
-            with slot(slots or os.cpu_count() or 1):
+            with slot(slots or os.cpu_count() or 1) as held:
                 row["waited"] = time.monotonic() - begun
                 started = time.monotonic()
-                code, line, said = run_once(command, timeout)
+                code, line, said = run_once(command, timeout, held)
                 row["seconds"] = time.monotonic() - started
         except OSError as error:
             code, line, said = 1, "", str(error)
