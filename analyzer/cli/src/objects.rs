@@ -11,7 +11,7 @@ mod serve;
 mod wire;
 
 pub(crate) use input::local;
-pub(crate) use process::{Destination, Failure, Whose};
+pub(crate) use process::{Destination, Whose};
 pub(crate) use roce_store::Backoff;
 pub(crate) use run::ObjectRun;
 pub(crate) use serve::{ServeArguments, serve};

@@ -269,11 +269,7 @@ pub(crate) fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
     let watch = Watch {
         interval: Some(arguments.interval),
         limit: arguments.duration,
-        looks: match (&stage, &metrics) {
-            (Some(_), _) => Looks::Screen,
-            (None, Some(_)) => Looks::Metrics,
-            (None, None) => Looks::None,
-        },
+        looks: looks(stage.is_some(), metrics.is_some()),
     };
     let served = metrics.map(|metrics| {
         metrics.serve(
@@ -291,14 +287,8 @@ pub(crate) fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
         let Some(fleet) = fleet else {
             return prepared.analyse(arguments, &settings, begun, &ticks, stage, metrics);
         };
-        fleet.run(
-            prepared.into_stream(),
-            &arguments.names,
-            &settings,
-            &ticks,
-            metrics,
-            &end,
-        )
+        let names = &arguments.names;
+        fleet.run(prepared.into_stream(), names, &settings, &ticks, metrics, &end)
     });
     if let Some(served) = served {
         served.end();
@@ -307,6 +297,15 @@ pub(crate) fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
     stop.stop();
     threads.end();
     result
+}
+
+/// Who looks at the run.
+fn looks(has_screen: bool, has_metrics: bool) -> Looks {
+    match (has_screen, has_metrics) {
+        (true, _) => Looks::Screen,
+        (false, true) => Looks::Metrics,
+        (false, false) => Looks::None,
+    }
 }
 
 /// Options of runs in parts.
