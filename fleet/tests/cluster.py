@@ -132,18 +132,27 @@ class Cluster:
         return found
 
     def cpu_seconds(self):
-        """Processor time of all workers with their executors and programs, those that ended too, and of this process."""
-        ticks = 0
-        for process in self.processes.values():
-            for pid in set(self.session_of(process.pid)):
-                try:
-                    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-                except OSError:
-                    continue
-                # utime, stime, and those of children that were waited for: proc(5).
-                ticks += sum(map(int, fields[11:15]))
-        own = os.times()
-        return ticks / os.sysconf("SC_CLK_TCK") + own.user + own.system
+        """Processor time of all workers with their executors and programs, and of the driver: this process with its Java. Those that ended count too."""
+        parents, ticks = {}, {}
+        for entry in pathlib.Path("/proc").iterdir():
+            if not entry.name.isdigit():
+                continue
+            try:
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            # ppid; utime, stime, and those of children that were waited for: proc(5).
+            parents[int(entry.name)], ticks[int(entry.name)] = int(fields[1]), sum(map(int, fields[11:15]))
+
+        def below(leader):
+            found = [leader]
+            for pid in found:
+                found += [child for child, parent in parents.items() if parent == pid]
+            return set(found)
+
+        workers = set().union(*(below(process.pid) for process in self.processes.values()))
+        driver = below(os.getpid()) - workers
+        return tuple(sum(ticks.get(pid, 0) for pid in pids) / os.sysconf("SC_CLK_TCK") for pids in (workers, driver))
 
     def stop(self):
         """Ends everything."""
