@@ -13,6 +13,13 @@ import time
 import jobs
 
 
+def run(spark, given):
+    """The row of the compaction."""
+    command = [given.binary, "fleet", "compact", given.dataset, "--before", given.before]
+    # A compaction that was killed is made good by the next one.
+    return jobs.tasks(spark, [("compaction", "", command)], "command", {"tries": 3, "timeout": given.timeout, "slots": 1})
+
+
 def main():
     """The command."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -23,10 +30,7 @@ def main():
     given = parser.parse_args()
     spark = jobs.session("roce-analyze compact")
     begun = time.monotonic()
-    command = [given.binary, "fleet", "compact", given.dataset, "--before", given.before]
-    # A compaction that was killed is made good by the next one.
-    rows = jobs.tasks(spark, [("compaction", "", command)], "command", {"tries": 3, "timeout": given.timeout, "slots": 1})
-    failed = jobs.finish(rows, begun, "compaction")
+    failed = jobs.finish(run(spark, given), begun, "compaction")
     spark.stop()
     sys.exit(1 if failed else 0)
 

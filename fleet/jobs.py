@@ -11,8 +11,8 @@ import time
 
 import worker
 
-# Most tasks of one job: the rows of a job, some 500 bytes each, are in the driver's memory at the same time.
-MAX_TASKS = 100_000
+# Most tasks of one job; more captures are several jobs. Each task gets the names of all captures of its job: 1 MB, 6 ms.
+MAX_TASKS = 20_000
 
 SCHEMA = "capture string, host string, run_id string, error string, tries int, seconds double, waited double, manifest string"
 

@@ -13,6 +13,13 @@ import time
 import jobs
 
 
+def run(spark, given):
+    """Rows of all days."""
+    command = [given.binary, "fleet", "pass2", given.dataset, given.raw, "--jobs", str(given.jobs)]
+    items = [(day, "", [*command, "--date", day]) for day in given.date]
+    return jobs.tasks(spark, items, "command", {"tries": 2, "timeout": given.timeout, "slots": None})
+
+
 def main():
     """The command."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -25,11 +32,7 @@ def main():
     given = parser.parse_args()
     spark = jobs.session("roce-analyze pass2")
     begun = time.monotonic()
-    items = [
-        (day, "", [given.binary, "fleet", "pass2", given.dataset, given.raw, "--date", day, "--jobs", str(given.jobs)]) for day in given.date
-    ]
-    rows = jobs.tasks(spark, items, "command", {"tries": 2, "timeout": given.timeout, "slots": None})
-    failed = jobs.finish(rows, begun, "days")
+    failed = jobs.finish(run(spark, given), begun, "days")
     spark.stop()
     sys.exit(1 if failed else 0)
 

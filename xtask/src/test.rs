@@ -10,7 +10,7 @@ use anyhow::{Context, Result, anyhow, bail};
 
 use crate::browser::Browser;
 use crate::need::{self, C_COMPILER, LIBPCAP, TIME, TMUX};
-use crate::python::{engines, hadolint, perfetto, reader};
+use crate::python::{self, engines, hadolint, perfetto, reader};
 use crate::workspace::{self, Profile, Workspace, execute, line, succeeds};
 use crate::{attack, deny, ebpf, fleet, package, prometheus, schema, store, vm};
 
@@ -246,8 +246,8 @@ fn in_engines(workspace: &Workspace, run: &mut Run) {
     );
     run.step(
         &FLEET,
-        || engines(workspace),
-        |python| fleet::check(workspace, &python),
+        || Ok((engines(workspace)?, python::store(workspace)?)),
+        |(python, store)| fleet::check(workspace, &python, &store),
     );
 }
 
