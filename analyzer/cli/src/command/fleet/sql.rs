@@ -125,6 +125,12 @@ pub(super) fn sql(arguments: &Sql) -> anyhow::Result<ExitCode> {
     }
     let answers = ask(&dataset, &[&query])?;
     let answer = answers.first().context("the engine gave no answer")?;
+    if answer.rows.is_empty() && arguments.format == Format::Text {
+        messages::note(
+            &arguments.source.dataset.display().to_string(),
+            "the answer has no rows. Most questions need to know which host has which address: from --hosts, or from captures that show at which host they were made",
+        );
+    }
     let text = match arguments.format {
         Format::Text => table(answer, arguments.rows),
         Format::Json => json(answer),
