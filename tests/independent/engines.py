@@ -4,8 +4,8 @@
     engines.py FOLDER      FOLDER holds NAME/ (a dataset) and NAME.json (the same run's document)
 
 Each engine reads each table of all datasets as one, and makes for each run: the number of rows, and of each column the number of values
-and their sum (of texts: of their lengths). These have to be those of the run's document for all tables that it holds; the sums of `timeline`
-and `events`, which it does not hold, have to be its flows' and totals'. SQL names columns without quotes. Delta Lake and Iceberg get
+and their sum (of texts: of their lengths). These have to be those of the run's document for all tables that it holds; the sums of `timeline`,
+`hop_timeline` and `events`, which it does not hold, have to be its flows', hops' and totals'. SQL names columns without quotes. Delta Lake and Iceberg get
 the tables by two appends each, and give them back.
 """
 
@@ -111,6 +111,10 @@ def expected(document):
     flows = document["flows"]
     sums = {column: (None, sum(row[column] for row in flows)) for column in ADDITIVE}
     tables["timeline"] = (None, sums)
+    # What its bins add up to is the hop.
+    hops = document["hops"]
+    sums = {column: (None, sum(row[whole] for row in hops)) for column, whole in (("arrived", "matched"), ("lost", "lost"), ("marked", "marked"))}
+    tables["hop_timeline"] = (None, sums)
     tables["events"] = (None, {})
     tables["samples"] = (None, {})
     return tables
