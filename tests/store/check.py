@@ -384,7 +384,7 @@ class Check:
             most = max(most, sizes)
             time.sleep(0.05)
         sender.join()
-        metrics = until("dropped parts are counted", lambda: (found := self.scrape())['roce_live_parts_total{became="dropped"}'] and found)
+        metrics = until("dropped parts are counted", lambda: (found := self.scrape()).get('roce_live_parts_total{became="dropped"}') and found)
         largest = max(part["written_bytes"] for part in self.manifest(live))
         check(most <= keep + 2 * largest, f"{most} bytes on disk; --keep {keep}, a part has {largest}")
         check(metrics["roce_live_parts_waiting_bytes"] <= keep, f"{metrics}")
