@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use super::facts::{cargo_home, choose, epoch};
 use crate::workspace::{Profile, Workspace, execute};
@@ -21,6 +21,12 @@ pub(super) fn build(workspace: &Workspace, features: Option<&str>) -> Result<Pat
     let mut rust: Vec<OsString> = Vec::new();
     let mut c = std::env::var_os("CFLAGS").unwrap_or_default();
     for (folder, name) in folders {
+        if folder.to_string_lossy().contains(char::is_whitespace) {
+            bail!(
+                "{}: has a space, and flags of C compilers are separated by spaces\nhint: build the package in a folder without one",
+                folder.display()
+            );
+        }
         let map = |option: &str| {
             let mut map = OsString::from(option);
             map.push(&folder);
