@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, PathBeneath, PathFd, Ruleset, RulesetAttr, RulesetCreatedAttr,
-    RulesetError, RulesetStatus, Scope,
+    ABI, Access, AccessFs, AccessNet, PathBeneath, PathFd, Ruleset, RulesetAttr, RulesetCreated,
+    RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
 
 /// The newest version of Landlock whose rights are taken away; of an older kernel, those that it knows.
@@ -25,18 +25,14 @@ const READ: [&str; 9] = [
     "/proc/sys/kernel",
 ];
 
-/// Leaves the calling thread, and those that it will start, these folders to write into, and the folders `read` to read. No TCP
-/// connection can be made, and no process outside be signalled. False where the kernel has no Landlock.
-///
-/// # Errors
-/// The kernel has it and refuses.
-pub(crate) fn confine(folders: &[PathBuf], read: &[PathBuf]) -> Result<bool, RulesetError> {
+/// Rules that take all rights away but those to read these files and folders. A path that is not there is passed over.
+fn reading(always: &[&str], read: &[PathBuf]) -> Result<RulesetCreated, RulesetError> {
     let mut rules = Ruleset::default()
         .handle_access(AccessFs::from_all(VERSION))?
         .handle_access(AccessNet::from_all(VERSION))?
         .scope(Scope::from_all(VERSION))?
         .create()?;
-    for path in READ
+    for path in always
         .iter()
         .map(Path::new)
         .chain(read.iter().map(PathBuf::as_path))
@@ -50,6 +46,16 @@ pub(crate) fn confine(folders: &[PathBuf], read: &[PathBuf]) -> Result<bool, Rul
             rules = rules.add_rule(PathBeneath::new(opened, allowed))?;
         }
     }
+    Ok(rules)
+}
+
+/// Leaves the calling thread, and those that it will start, these folders to write into, and the folders `read` to read. No TCP
+/// connection can be made, and no process outside be signalled. False where the kernel has no Landlock.
+///
+/// # Errors
+/// The kernel has it and refuses.
+pub(crate) fn confine(folders: &[PathBuf], read: &[PathBuf]) -> Result<bool, RulesetError> {
+    let mut rules = reading(&READ, read)?;
     // No programs, devices, sockets or pipes: files and folders alone.
     let output = AccessFs::ReadFile
         | AccessFs::ReadDir
@@ -89,25 +95,7 @@ const NETWORK: [&str; 8] = [
 /// The kernel has it and refuses.
 #[cfg(feature = "object-store")]
 pub(super) fn confine_to_ports(read: &[PathBuf], ports: &[u16]) -> Result<bool, RulesetError> {
-    let mut rules = Ruleset::default()
-        .handle_access(AccessFs::from_all(VERSION))?
-        .handle_access(AccessNet::from_all(VERSION))?
-        .scope(Scope::from_all(VERSION))?
-        .create()?;
-    for path in NETWORK
-        .iter()
-        .map(Path::new)
-        .chain(read.iter().map(PathBuf::as_path))
-    {
-        if let Ok(opened) = PathFd::new(path) {
-            let allowed = if path.is_dir() {
-                AccessFs::ReadFile | AccessFs::ReadDir
-            } else {
-                AccessFs::ReadFile.into()
-            };
-            rules = rules.add_rule(PathBeneath::new(opened, allowed))?;
-        }
-    }
+    let mut rules = reading(&NETWORK, read)?;
     for port in ports {
         rules = rules.add_rule(landlock::NetPort::new(*port, AccessNet::ConnectTcp))?;
     }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use roce_model::Nanos;
 
-/// Captures of one task, at most. A packet's sightings are told apart at 32 taps.
+/// Captures of one task, at most. A packet's sightings have one bit for each of 32 taps.
 pub const MAX_TASK: usize = 32;
 /// Other captures' latest spans of one flow that are compared: a flow passes a few hosts.
 const MAX_ACTIVE: usize = 64;

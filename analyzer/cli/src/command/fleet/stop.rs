@@ -2,10 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::anyhow;
-use tokio::sync::oneshot;
-
-use crate::command::watch::Signals;
+use super::interrupt::over_signals;
 use crate::output::messages;
 
 /// Runs `work` on a thread of its own. The first signal sets `stops` and says `message`; later ones are no news.
@@ -17,29 +14,9 @@ pub(super) fn until_signal<T: Send>(
     message: &str,
     work: impl FnOnce() -> anyhow::Result<T> + Send,
 ) -> anyhow::Result<T> {
-    let (runtime, mut signals) = Signals::take(false)?;
-    let (ended, mut has_ended) = oneshot::channel::<()>();
-    std::thread::scope(|scope| {
-        let thread = scope.spawn(move || {
-            let result = work();
-            // The waiting side exists until the message comes.
-            let _ = ended.send(());
-            result
-        });
-        runtime.block_on(async {
-            loop {
-                tokio::select! {
-                    _ = signals.next() => {
-                        if !stops.swap(true, Ordering::Relaxed) {
-                            messages::plain(message);
-                        }
-                    }
-                    _ = &mut has_ended => return,
-                }
-            }
-        });
-        thread
-            .join()
-            .map_err(|_| anyhow!("a thread of the command panicked"))?
+    over_signals(work, || {
+        if !stops.swap(true, Ordering::Relaxed) {
+            messages::plain(message);
+        }
     })
 }
