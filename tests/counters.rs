@@ -1,7 +1,6 @@
 //! `simulate --counters`: its files, and `--samples` that joins their rows to an analysis.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
@@ -122,49 +121,6 @@ fn a_line_that_is_no_row_is_an_error() {
     );
 }
 
-/// The inventory of a simulated network: cables as `neighbors.json` has them, addresses as the truth has them.
-fn inventory(folder: &Path, truth: &Value) -> String {
-    let mut addresses: BTreeMap<&str, &str> = BTreeMap::new();
-    for connection in truth["connections"].as_array().unwrap() {
-        for end in [&connection["a"], &connection["b"]] {
-            addresses.insert(end["host"].as_str().unwrap(), end["address"].as_str().unwrap());
-        }
-    }
-    let neighbors = fs::read_to_string(folder.join("counters/neighbors.json")).unwrap();
-    let neighbors: Value = serde_json::from_str(&neighbors).unwrap();
-    // Ports of each host and switch, with the port at the other end of the cable.
-    let mut cables: BTreeMap<(&str, &str), Vec<String>> = BTreeMap::new();
-    for link in neighbors["links"].as_array().unwrap() {
-        let text = |end: &str, key: &str| link[end][key].as_str().unwrap();
-        for (one, other) in [("a", "b"), ("b", "a")] {
-            let of = cables.entry((text(one, "kind"), text(one, "node"))).or_default();
-            // A cable to a host is said where the host is, one between switches at its first end.
-            if text(one, "kind") == "host" || text(other, "kind") == "switch" && one == "a" {
-                let cable = format!(
-                    "\"{}\" = \"{}:{}\"",
-                    text(one, "port"),
-                    text(other, "node"),
-                    text(other, "port")
-                );
-                of.push(cable);
-            }
-        }
-    }
-    let mut toml = String::new();
-    for ((kind, node), ports) in cables {
-        let more = match kind {
-            "host" => format!("addresses = {{ {node} = \"{}\" }}", addresses[node]),
-            _ => "kind = \"sonic\"".to_owned(),
-        };
-        let _ = write!(
-            toml,
-            "[[{kind}]]\nname = \"{node}\"\n{more}\nswitch_ports = {{ {} }}\n",
-            ports.join(", ")
-        );
-    }
-    toml
-}
-
 /// A switch's port as the truth names it: `leaf2->h4`.
 fn place(row: &Value) -> String {
     row["waits_for_port"].as_str().unwrap().replacen(':', "->", 1)
@@ -175,18 +131,13 @@ fn counters_and_an_inventory_name_the_root_of_pauses() {
     let folder = tempdir().unwrap();
     // A port that is full for 1.2 ms of a run of 1.5 ms is seen by readings that are much shorter.
     let truth = simulated_every(folder.path(), "100us");
-    fs::write(
-        folder.path().join("fabric.toml"),
-        inventory(folder.path(), &truth),
-    )
-    .unwrap();
     for (capture, flows) in [("pause-leaf2-spine1.pcapng", 2), ("pause-leaf2-h4.pcapng", 3)] {
         let arguments = [
             capture,
             "--samples",
             "counters/samples.jsonl",
             "--fabric",
-            "fabric.toml",
+            "counters/fabric.toml",
         ];
         let document = document(folder.path(), arguments);
         let waits = document["waits"].as_array().unwrap();

@@ -160,7 +160,13 @@ fn stored_captures_are_what_the_simulator_makes() {
             bytes == stored[&name],
             "{name} differs: run `cargo xtask captures`"
         );
-        assert!(bytes.len() <= 300_000, "{name} has {} bytes", bytes.len());
+        // Counters are text that compresses well.
+        let limit = if name.ends_with(".samples.jsonl") {
+            700_000
+        } else {
+            300_000
+        };
+        assert!(bytes.len() <= limit, "{name} has {} bytes", bytes.len());
     }
     let readme = fs::read_to_string(root().join("captures/README.md")).unwrap();
     for name in DEMOS {

@@ -6,7 +6,7 @@ use anyhow::bail;
 
 /// Nothing is prepared.
 #[derive(Default)]
-pub(crate) struct ObjectRun;
+pub(crate) struct ObjectRun(());
 
 impl ObjectRun {
     /// Fails for URLs of stores.
@@ -30,14 +30,21 @@ impl ObjectRun {
                 );
             }
         }
-        Ok(Self)
+        Ok(Self(()))
     }
 
+    /// False.
+    #[expect(clippy::unused_self, reason = "builds with object stores look at the run")]
     pub(crate) fn has_objects(&self) -> bool {
         false
     }
 
-    #[expect(clippy::unnecessary_wraps, reason = "builds with object stores can fail here")]
+    /// Does nothing.
+    #[expect(
+        clippy::unnecessary_wraps,
+        clippy::unused_self,
+        reason = "builds with object stores can fail here"
+    )]
     pub(crate) fn finish(&self, _: bool) -> anyhow::Result<()> {
         Ok(())
     }

@@ -48,6 +48,15 @@ pub fn clean_message(text: &str, names: &[String]) -> String {
     clean_lines(&message).into_owned()
 }
 
+/// A port of a node in one text, not yet cleaned: `leaf1 Ethernet1/3`. A port whose own name begins with the node (`leaf1:h1`) is
+/// called by it alone.
+pub fn port_name(node: &str, port: &str) -> String {
+    match port.strip_prefix(node) {
+        Some(rest) if rest.is_empty() || rest.starts_with(':') => port.to_owned(),
+        _ => format!("{node} {port}"),
+    }
+}
+
 /// `word` as a POSIX shell reads it, for commands in hints: a name must not become a second command when the hint is copied.
 pub fn shell_word(word: &str) -> Cow<'_, str> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+:,@%=".contains(&byte);
@@ -108,6 +117,16 @@ mod tests {
         ] {
             assert_eq!(clean(text), shown);
         }
+    }
+
+    #[test]
+    fn a_port_is_named_once() {
+        assert_eq!(port_name("leaf1", "Ethernet1/3"), "leaf1 Ethernet1/3");
+        assert_eq!(port_name("leaf1", "leaf1:h1"), "leaf1:h1");
+        assert_eq!(port_name("h1", "h1"), "h1");
+        // Another node whose name begins the port's is not the port's.
+        assert_eq!(port_name("leaf1", "leaf10:h1"), "leaf1 leaf10:h1");
+        assert_eq!(port_name("", "eth0"), " eth0");
     }
 
     #[test]

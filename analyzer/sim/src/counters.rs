@@ -2,9 +2,10 @@
 //!
 //! The port of a switch is called as taps call it (`leaf1:h1`), that of a host by the host's name. Bytes are those of frames with
 //! their FCS (RFC 3635); pause frames are counted apart. A switch's queue has the number of its priority.
-//! Leaves counting to `network::count`, and files to `write` and `sonic`.
+//! Leaves counting to `network::count`, files to `write` and `sonic`, and cables to `inventory`.
 
 mod host;
+mod inventory;
 mod sonic;
 mod switch;
 mod write;

@@ -12,7 +12,6 @@ use roce_sim::units::Time;
 use roce_sim::{Counters, OutputPlan, Scenario, Truth, simulate, simulate_with_counters};
 
 use crate::families::Family;
-use crate::inventory;
 use crate::plan::RandomScenario;
 use crate::runs::covers;
 use crate::seen::{Event, Seen};
@@ -49,13 +48,11 @@ impl Case {
             let every = Time(parsed.duration.0 / READINGS);
             let (truth, counters) = simulate_with_counters(&parsed, &plan, every)?;
             let place = folder.join(format!("{}-{seed}-counters", family.name));
-            counters.write(&place)?;
+            counters.write(&place, &truth)?;
             arguments.push("--samples".into());
             arguments.push(place.join(Counters::SAMPLES).into());
-            let inventory = place.join("fabric.toml");
-            std::fs::write(&inventory, inventory::text(&truth, &counters)?)?;
             arguments.push("--fabric".into());
-            arguments.push(inventory.into());
+            arguments.push(place.join(Counters::INVENTORY).into());
             truth
         } else {
             simulate(&parsed, &plan)?

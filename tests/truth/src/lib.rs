@@ -19,7 +19,6 @@ mod findings;
 mod holes;
 mod hops;
 mod imbalance;
-mod inventory;
 mod many;
 mod pairing;
 mod parts;

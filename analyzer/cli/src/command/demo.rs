@@ -36,7 +36,7 @@ pub(crate) struct Demo {
     #[arg(hide_possible_values = true, value_parser = Named::new(|text| Ok(text.to_owned()), names))]
     pub(crate) name: Option<String>,
 
-    /// Keep the capture: a file, or a folder to put it into
+    /// Keep the capture, and what is analysed with it: a file, or a folder to put it into
     #[arg(short, long, value_name = "PATH", requires = "name")]
     pub(crate) output: Option<PathBuf>,
 
@@ -72,7 +72,8 @@ pub(crate) fn demo(arguments: &Demo) -> anyhow::Result<ExitCode> {
     if let Some(folder) = &arguments.write_captures {
         let _made = Directory::named(folder, Access::Umask)?;
         for demo in &demos {
-            simulate(demo, &folder.join(format!("{}.pcapng", demo.name)))?;
+            let lesson = parse_lesson(demo)?;
+            simulate(demo, &lesson, &folder.join(format!("{}.pcapng", demo.name)))?;
         }
         return Ok(ExitCode::SUCCESS);
     }
@@ -121,33 +122,51 @@ fn place(path: &Path, demo: &Catalogued, overwrite: bool) -> anyhow::Result<(Pat
 struct Made {
     truth: Truth,
     captures: Vec<PathBuf>,
-    /// The log of the training script, where there is training.
-    log: Option<PathBuf>,
+    /// Other files that the analysis reads, each after its option.
+    beside: Vec<(&'static str, PathBuf)>,
 }
 
 /// Simulates a demo; several captures have the names of their taps before the ending.
-fn simulate(demo: &Catalogued, path: &Path) -> anyhow::Result<Made> {
+fn simulate(demo: &Catalogued, lesson: &Lesson, path: &Path) -> anyhow::Result<Made> {
     let scenario = Scenario::parse(demo.scenario).with_context(|| format!("scenario {}", demo.name))?;
     let plan = OutputPlan::Files {
         path: path.to_owned(),
     };
-    let truth = roce_sim::simulate(&scenario, &plan)?;
-    let log = training_log(&truth);
-    let log = if log.is_empty() {
-        None
+    let mut beside = Vec::new();
+    let truth = if let Some(every) = lesson.counters {
+        let (truth, counters) = roce_sim::simulate_with_counters(&scenario, &plan, every)?;
+        let samples = path.with_extension("samples.jsonl");
+        counters.write_samples(&samples)?;
+        beside.push(("--samples", samples));
+        let inventory = path.with_extension("fabric.toml");
+        write_text(&inventory, &counters.inventory(&truth))?;
+        beside.push(("--fabric", inventory));
+        truth
     } else {
-        let path = path.with_extension("log");
-        let mut file = Place::named(&path)?.begin(Access::Umask)?;
-        file.write_all(log.as_bytes())
-            .with_context(|| format!("{}: cannot be written", path.display()))?;
-        file.finish()?;
-        Some(path)
+        roce_sim::simulate(&scenario, &plan)?
     };
+    let log = training_log(&truth);
+    if !log.is_empty() {
+        let path = path.with_extension("log");
+        write_text(&path, &log)?;
+        beside.push(("--training-log", path));
+    }
     Ok(Made {
         truth,
         captures: plan.paths(&scenario),
-        log,
+        beside,
     })
+}
+
+fn write_text(path: &Path, text: &str) -> anyhow::Result<()> {
+    let mut file = Place::named(path)?.begin(Access::Umask)?;
+    file.write_all(text.as_bytes())
+        .with_context(|| format!("{}: cannot be written", path.display()))?;
+    Ok(file.finish()?)
+}
+
+fn parse_lesson(demo: &Catalogued) -> anyhow::Result<Lesson> {
+    Lesson::parse(demo.lesson).with_context(|| format!("lesson {}", demo.name))
 }
 
 /// Output of a simulated training script on its first rank.
@@ -181,8 +200,8 @@ fn teach(
     style: Style,
     out: &mut impl Write,
 ) -> anyhow::Result<ExitCode> {
-    let lesson = Lesson::parse(demo.lesson).with_context(|| format!("lesson {}", demo.name))?;
-    let made = simulate(demo, path)?;
+    let lesson = parse_lesson(demo)?;
+    let made = simulate(demo, &lesson, path)?;
     let frames = frames::read(&made.captures)?;
     let found = Found::find(&lesson, &frames)?;
     let files: Vec<String> = made.captures.iter().map(|path| name_of(path)).collect();
@@ -231,8 +250,8 @@ fn command(made: &Made, lesson: &Lesson, shown: impl Fn(&Path) -> String) -> Vec
     let mut words = vec![PROGRAM.to_owned()];
     words.extend(made.captures.iter().map(|path| shown(path)));
     words.extend(lesson.options.iter().cloned());
-    if let Some(log) = &made.log {
-        words.extend(["--training-log".to_owned(), shown(log)]);
+    for (option, path) in &made.beside {
+        words.extend([(*option).to_owned(), shown(path)]);
     }
     words
 }

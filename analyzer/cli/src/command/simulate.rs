@@ -27,7 +27,7 @@ pub(crate) struct Simulate {
     #[arg(long, value_name = "FILE")]
     pub(crate) truth: Option<PathBuf>,
 
-    /// Write the counters of all ports into DIR: samples.jsonl, neighbors.json, and a recorded SONiC switch for each switch
+    /// Write the counters of all ports into DIR: samples.jsonl, neighbors.json, fabric.toml, and a recorded SONiC switch for each switch
     #[arg(long, value_name = "DIR")]
     pub(crate) counters: Option<PathBuf>,
 
@@ -70,8 +70,10 @@ pub(crate) fn simulate(arguments: &Simulate) -> anyhow::Result<ExitCode> {
         Some(dir) => {
             let every = arguments.counters_every;
             let (truth, counters) = roce_sim::simulate_with_counters(&scenario, &plan, every)?;
-            counters.write(dir)?;
-            written.extend([Counters::SAMPLES, Counters::NEIGHBORS].map(|name| dir.join(name)));
+            counters.write(dir, &truth)?;
+            written.extend(
+                [Counters::SAMPLES, Counters::NEIGHBORS, Counters::INVENTORY].map(|name| dir.join(name)),
+            );
             truth
         }
     };

@@ -19,7 +19,8 @@ function svg(name, attributes = {}, ...children) {
   return element;
 }
 
-const portName = (node, port) => [node ?? "unknown", port].filter((part) => part != null).join(" ");
+/** Both names in one; a port whose own name begins with its node's (`leaf1:h1`) is called by it alone. */
+const portName = (node, port) => (node != null && (port === node || port?.startsWith(`${node}:`)) ? port : [node ?? "unknown", port].filter((part) => part != null).join(" "));
 
 /** Ports and the waits between them, each once. */
 function waitGraph() {

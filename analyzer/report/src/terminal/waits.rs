@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use roce_model::text::port_name;
 use roce_model::{Confidence, FlowId, Nanos, RootKind, WaitRow};
 
 use super::episodes::after;
@@ -108,11 +109,9 @@ pub(super) fn waits(view: &View<'_>) -> Vec<String> {
     let origin = run.span.map(|span| span.first).unwrap_or_default();
     let room = (style.width / 4).max(16);
     let name = |(node, port): Port<'_>| {
-        let parts: Vec<&str> = [Some(node.unwrap_or("unknown")), port]
-            .into_iter()
-            .flatten()
-            .collect();
-        shorten(&clean(&parts.join(" ")), room, style.unicode)
+        let node = node.unwrap_or("unknown");
+        let name = port.map_or_else(|| node.to_owned(), |port| port_name(node, port));
+        shorten(&clean(&name), room, style.unicode)
     };
     let columns = vec![
         Column::new("port", false, 0, &all, |wait| name(wait.from)),

@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{Counters, Reading, sonic};
-use crate::Error;
+use crate::{Error, Truth};
 
 /// Columns of a row of the table `samples`, in its order. An absent value is null.
 #[derive(Serialize)]
@@ -71,17 +71,20 @@ impl Counters {
     pub const SAMPLES: &'static str = "samples.jsonl";
     /// Name of the file that says who is connected to whom.
     pub const NEIGHBORS: &'static str = "neighbors.json";
+    /// Name of the file with the cables and addresses, as `--fabric` reads them.
+    pub const INVENTORY: &'static str = "fabric.toml";
     /// Folder of a switch with its answers at the first reading, and that with those at the last.
     pub const MOMENTS: [&'static str; 2] = ["before", "after"];
 
-    /// Writes `samples.jsonl`, `neighbors.json` and, for each switch, `SWITCH/before` and `SWITCH/after` into a folder, which is made
-    /// if it is not there. Files that are there already are replaced.
+    /// Writes `samples.jsonl`, `neighbors.json`, `fabric.toml` and, for each switch, `SWITCH/before` and `SWITCH/after` into a folder,
+    /// which is made if it is not there. Files that are there already are replaced.
     ///
     /// # Errors
     /// When a file cannot be written.
-    pub fn write(&self, dir: &Path) -> Result<(), Error> {
+    pub fn write(&self, dir: &Path, truth: &Truth) -> Result<(), Error> {
         let folder = Directory::named(dir, Access::Umask)?;
-        self.write_rows(&folder)?;
+        self.write_rows(&Place::below(&folder, Self::SAMPLES), Self::SAMPLES)?;
+        write_text(&folder, Self::INVENTORY, &self.inventory(truth))?;
         write_text(&folder, Self::NEIGHBORS, &format!("{:#}\n", self.neighbors()))?;
         let moments = [self.readings.first(), self.readings.last()];
         for node in self.switches() {
@@ -95,10 +98,18 @@ impl Counters {
         Ok(())
     }
 
-    fn write_rows(&self, folder: &Directory) -> Result<(), Error> {
-        let mut output = Place::below(folder, Self::SAMPLES).begin(Access::Umask)?;
+    /// Writes the rows alone, as JSON lines.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn write_samples(&self, path: &Path) -> Result<(), Error> {
+        self.write_rows(&Place::named(path)?, &path.display().to_string())
+    }
+
+    fn write_rows(&self, place: &Place, name: &str) -> Result<(), Error> {
+        let mut output = place.begin(Access::Umask)?;
         let failed = |source: std::io::Error| Error::Write {
-            file: Self::SAMPLES.to_owned(),
+            file: name.to_owned(),
             source,
         };
         for row in self.rows() {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use roce_model::text::clean;
+use roce_model::text::{clean, port_name};
 
 type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 
@@ -91,9 +91,9 @@ impl Ports {
         object.map_or_else(String::new, |(_, name)| clean(name).to_string())
     }
 
-    /// Both names.
+    /// Both names in one, for people.
     pub(in super::super) fn name(&self, port: PortNumber) -> String {
-        format!("{} {}", self.node_name(port), self.object_name(port))
+        port_name(&self.node_name(port), &self.object_name(port))
     }
 
     pub(super) fn nodes(&self) -> usize {

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, anyhow, bail};
 use roce_model::Nanos;
+use roce_sim::units::Time;
 use roce_wire::{AethKind, Pause};
 use serde::Deserialize;
 
@@ -22,6 +23,9 @@ pub(crate) struct Lesson {
     /// Options that the analysis is given.
     #[serde(default)]
     pub(crate) options: Vec<String>,
+    /// Time between two readings of the counters of all ports, which the analysis gets with the cables; absent: it gets captures alone.
+    #[serde(default)]
+    pub(crate) counters: Option<Time>,
     /// The hosts and their traffic, in a few sentences.
     pub(crate) situation: String,
     /// The connections between the hosts, drawn with characters.

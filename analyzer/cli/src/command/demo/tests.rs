@@ -20,9 +20,15 @@ struct Taught {
 fn taught() -> Vec<Taught> {
     let folder = tempfile::tempdir().unwrap();
     let teach = |demo: Catalogued| {
-        let made = simulate(&demo, &folder.path().join(format!("{}.pcapng", demo.name))).unwrap();
+        let lesson = parse_lesson(&demo).unwrap();
+        let made = simulate(
+            &demo,
+            &lesson,
+            &folder.path().join(format!("{}.pcapng", demo.name)),
+        )
+        .unwrap();
         Taught {
-            lesson: Lesson::parse(demo.lesson).unwrap(),
+            lesson,
             frames: frames::read(&made.captures).unwrap(),
             truth: made.truth,
             demo,

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use roce_model::text::port_name;
 use roce_model::{EventColumns, FlowRow, Nanos, RunSummary, Severity, Sink, SinkError};
 use roce_sim::truth::{ConnectionAtTap, HoleClass, PacketKind, TapFlow, TriggerKind, Truth};
 
@@ -83,6 +84,7 @@ pub(crate) fn compare(lesson: &Lesson, truth: &Truth, concluded: &Concluded) -> 
     lines.extend(runs(truth, concluded));
     lines.extend(pairs(truth, concluded));
     lines.extend(pauses(truth, concluded));
+    lines.extend(pause_roots(lesson, truth, concluded));
     lines.extend(steps(truth, concluded));
     lines.extend(episodes(truth, concluded));
     lines.extend(findings(lesson, truth, concluded));
@@ -334,6 +336,41 @@ fn pauses(truth: &Truth, concluded: &Concluded) -> Vec<Line> {
         agreement: Agreement::from_bool(said.abs_diff(happened) <= happened / 20),
     });
     frames.into_iter().chain(time).collect()
+}
+
+/// The root of most of the time for which flows without a part in it were paused, and its kind. Captures alone do not name it.
+fn pause_roots(lesson: &Lesson, truth: &Truth, concluded: &Concluded) -> Vec<Line> {
+    let mut paused: BTreeMap<(String, &str), u64> = BTreeMap::new();
+    for root in truth.pause_roots.iter().filter(|root| !root.contributes) {
+        // The truth calls a port by its direction, counters by its two ends.
+        let port = root.root.replacen("->", ":", 1);
+        *paused.entry((port, root.kind.name())).or_default() += root.paused_ns;
+    }
+    let happened = paused.iter().max_by_key(|(_, paused)| **paused);
+    let (Some(((port, kind), _)), Some(_)) = (happened, lesson.counters) else {
+        return Vec::new();
+    };
+    let waits = concluded.run.waits.iter().filter(|wait| wait.is_root);
+    let said: BTreeSet<(String, &str)> = waits
+        .filter_map(|wait| {
+            let port = port_name(wait.waits_for_node.as_deref()?, wait.waits_for_port.as_deref()?);
+            Some((port, wait.root_kind?.name()))
+        })
+        .collect();
+    // A root of few pauses, between two readings, need not be found. One that is said must be one.
+    let agrees = said.contains(&(port.clone(), *kind)) && said.iter().all(|root| paused.contains_key(root));
+    let line = |about: &str, truth: &str, verdict: Vec<&str>| Line {
+        about: about.to_owned(),
+        truth: truth.to_owned(),
+        verdict: verdict.join(", "),
+        agreement: Agreement::from_bool(agrees),
+    };
+    let ports = said.iter().map(|(port, _)| port.as_str()).collect();
+    let kinds = said.iter().map(|(_, kind)| *kind).collect();
+    vec![
+        line("root of most victims' pauses", port, ports),
+        line("kind of that root", kind, kinds),
+    ]
 }
 
 /// Steps of training.
