@@ -4,15 +4,14 @@
 use std::fs;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use polars::polars_utils::compression::ZstdLevel;
 use polars::prelude::{
-    BatchedWriter, KeyValueMetadata, ParquetCompression, ParquetWriter, PolarsResult, Schema,
-    StatisticsOptions,
+    BatchedWriter, ParquetCompression, ParquetWriter, PolarsResult, Schema, StatisticsOptions,
 };
-use polars_parquet::parquet::metadata::SchemaDescriptor;
+use polars_parquet::parquet::metadata::{KeyValue, SchemaDescriptor};
 use roce_files::Directory;
 use roce_model::{Columns, RunKey, Table, TimelineColumns};
 
@@ -134,7 +133,7 @@ impl OpenFile {
         let columns = RunKey::COLUMNS.iter().chain(table.columns);
         let schema: Schema = columns.flat_map(fields).collect();
         let writer = BufWriter::with_capacity(1 << 20, file);
-        let mut writer = batched(writer, table, options.compression_level, &schema, &temporary)?;
+        let mut writer = batched(writer, options.compression_level, &schema, &temporary)?;
         Ok(Self {
             pending,
             schema: Arc::new(writer.parquet_schema().clone()),
@@ -144,10 +143,9 @@ impl OpenFile {
     }
 }
 
-/// A writer of rows of `table` to a file, which begins with its magic number.
+/// A writer of rows to a file, which begins with its magic number.
 pub(crate) fn batched<W: Write>(
     file: W,
-    table: &Table,
     compression_level: i32,
     schema: &Schema,
     path: &Path,
@@ -156,19 +154,23 @@ pub(crate) fn batched<W: Write>(
     ParquetWriter::new(file)
         .with_compression(ParquetCompression::Zstd(Some(level)))
         .with_statistics(statistics())
-        .with_key_value_metadata(Some(KeyValueMetadata::from_static(vec![
-            (
-                "roce-analyze.schema_version".to_owned(),
-                SCHEMA_VERSION.to_string(),
-            ),
-            (
-                "roce-analyze.version".to_owned(),
-                env!("CARGO_PKG_VERSION").to_owned(),
-            ),
-            ("roce-analyze.table".to_owned(), table.name.to_owned()),
-        ])))
         .batched(schema)
         .map_err(Error::parquet("write", path))
+}
+
+/// Writes the footer of a file with rows of `table`. The number of bytes of the file.
+///
+/// Polars' own footer has an Arrow schema beside Parquet's, in which texts are of the type `string_view`. pyarrow 26 has no function that
+/// compares such columns, so that every filter on them fails. Without that schema all readers take Parquet's.
+pub(crate) fn end<W: Write>(writer: &BatchedWriter<W>, table: &Table) -> PolarsResult<u64> {
+    let pairs = [
+        ("roce-analyze.schema_version", SCHEMA_VERSION.to_string()),
+        ("roce-analyze.version", env!("CARGO_PKG_VERSION").to_owned()),
+        ("roce-analyze.table", table.name.to_owned()),
+    ];
+    let pairs = pairs.map(|(key, value)| KeyValue::new(key.to_owned(), value));
+    let mut writer = writer.get_writer().lock().unwrap_or_else(PoisonError::into_inner);
+    writer.end(Some(pairs.to_vec()))
 }
 
 /// The level of the compression.
@@ -341,10 +343,7 @@ impl TableWriter {
         let Some(file) = &mut self.file else {
             return Ok(());
         };
-        let bytes = file
-            .writer
-            .finish()
-            .map_err(Error::parquet("write", &file.temporary))?;
+        let bytes = end(&file.writer, &self.table).map_err(Error::parquet("write", &file.temporary))?;
         self.size.bytes = self.size.bytes.saturating_add(bytes);
         Ok(())
     }

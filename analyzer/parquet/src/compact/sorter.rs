@@ -10,7 +10,7 @@ use roce_model::{Column, ColumnType, RunKey, Table};
 use crate::column::fields;
 use crate::error::Error;
 use crate::rows::groups;
-use crate::table::{batched, row_group};
+use crate::table::{batched, end, row_group};
 
 /// Rows that are held of a table as wide as the timeline; wide tables have fewer. Some 300 bytes each: with the copy that sorting makes, 600 MB.
 const MAX_ROWS: usize = 1 << 20;
@@ -45,7 +45,7 @@ impl Sorter {
     pub(super) fn new(table: &'static Table, file: File, path: &Path) -> Result<Self, Error> {
         let columns = RunKey::COLUMNS.iter().chain(table.columns);
         let schema: Schema = columns.flat_map(fields).collect();
-        let writer = batched(BufWriter::with_capacity(1 << 20, file), table, 1, &schema, path)?;
+        let writer = batched(BufWriter::with_capacity(1 << 20, file), 1, &schema, path)?;
         let times = || {
             table
                 .columns
@@ -206,10 +206,7 @@ impl Sorter {
             let sorted = self.sorted(held)?;
             self.write(&sorted)?;
         }
-        let bytes = self
-            .writer
-            .finish()
-            .map_err(Error::parquet("write", &self.path))?;
+        let bytes = end(&self.writer, self.table).map_err(Error::parquet("write", &self.path))?;
         Ok(Written {
             rows: self.rows,
             bytes,
