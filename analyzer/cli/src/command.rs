@@ -22,6 +22,8 @@ mod gpu_tool;
 pub(crate) mod host;
 #[cfg_attr(not(feature = "probe"), path = "command/without_fleet.rs")]
 pub(crate) mod joined;
+#[cfg(feature = "probe")]
+mod lines;
 #[cfg(feature = "live")]
 pub(crate) mod live;
 mod merged;

@@ -1,7 +1,6 @@
 //! Tools that report this host's GPUs: one answer, and nvidia-smi's lines while it runs.
 
-use std::io::{ErrorKind, Read as _};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +8,7 @@ use anyhow::Context;
 use roce_fabric::gpu::{Gpus, QUERY, csv_columns, gpus, gpus_of_columns};
 use roce_model::{Nanos, Sample};
 
+use crate::command::lines::{LineLimits, Lines};
 use crate::output::messages;
 use roce_remote::program::{self, Failure, Limits};
 
@@ -20,10 +20,11 @@ pub(super) const MAX_TEXT_BYTES: u64 = 64 << 20;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Times that a column is left out because the driver does not have it.
 const MAX_TRIES: usize = QUERY.len() + 1;
-/// The longest line of a tool; what is longer is dropped.
-const MAX_LINE_BYTES: usize = 1 << 16;
-/// Bytes that are read at one look, at most: a tool that floods holds nothing up.
-const MAX_BYTES_AT_A_LOOK: usize = 1 << 20;
+/// Bounds of nvidia-smi's lines.
+const LINE_LIMITS: LineLimits = LineLimits {
+    line: 1 << 16,
+    look: 1 << 20,
+};
 
 /// The tool that answers.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -104,13 +105,9 @@ fn run(tool: &str, arguments: &[&str]) -> Option<String> {
 #[derive(Debug)]
 pub(super) struct GpuStream {
     child: Child,
-    pipe: Option<ChildStdout>,
+    lines: Lines,
     columns: Vec<&'static str>,
     node: Arc<str>,
-    /// The beginning of a line whose end has not come.
-    line: Vec<u8>,
-    /// The rest of the line is dropped: it is too long.
-    drops: bool,
 }
 
 impl GpuStream {
@@ -127,65 +124,34 @@ impl GpuStream {
             .stderr(Stdio::null())
             .spawn()
             .context("nvidia-smi cannot be started")?;
-        let pipe = child.stdout.take();
-        if let Some(pipe) = &pipe {
-            let flags = rustix::fs::fcntl_getfl(pipe)?;
-            rustix::fs::fcntl_setfl(pipe, flags | rustix::fs::OFlags::NONBLOCK)?;
-        }
+        let lines = Lines::new(child.stdout.take(), LINE_LIMITS)?;
         Ok(Self {
             child,
-            pipe,
+            lines,
             columns: columns.to_vec(),
             node: node.into(),
-            line: Vec::new(),
-            drops: false,
         })
     }
 
     /// True until the tool has ended.
     pub(super) const fn is_open(&self) -> bool {
-        self.pipe.is_some()
+        self.lines.is_open()
     }
 
     /// Adds the samples of all lines that have come, as of `time`.
     pub(super) fn read(&mut self, time: Nanos, into: &mut Vec<Sample>) {
-        let mut buffer = [0; 1 << 14];
-        let mut bytes = 0;
-        while bytes < MAX_BYTES_AT_A_LOOK {
-            let Some(pipe) = &mut self.pipe else { return };
-            match pipe.read(&mut buffer) {
-                Ok(0) => self.pipe = None,
-                Ok(count) => {
-                    bytes += count;
-                    self.take(buffer.get(..count).unwrap_or_default(), time, into);
-                }
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
-                Err(_) => self.pipe = None,
-            }
-        }
-    }
-
-    fn take(&mut self, bytes: &[u8], time: Nanos, into: &mut Vec<Sample>) {
-        for part in bytes.split_inclusive(|byte| *byte == b'\n') {
-            if self.line.len() + part.len() > MAX_LINE_BYTES {
-                self.drops = true;
-            }
-            if !self.drops {
-                self.line.extend_from_slice(part);
-            }
-            if part.ends_with(b"\n") {
-                let found = gpus_of_columns(&String::from_utf8_lossy(&self.line), &self.columns);
-                into.extend(found.samples(time, &self.node));
-                self.line.clear();
-                self.drops = false;
-            }
-        }
+        let Self {
+            lines, columns, node, ..
+        } = self;
+        lines.look(|line| {
+            let found = gpus_of_columns(&String::from_utf8_lossy(line), columns);
+            into.extend(found.samples(time, node));
+        });
     }
 
     /// Ends the tool.
     pub(super) fn end(mut self) {
-        self.pipe = None;
+        self.lines.close();
         // It may have ended by itself.
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -196,38 +162,29 @@ impl GpuStream {
 mod tests {
     use super::*;
 
-    fn stream(columns: &[&'static str]) -> GpuStream {
-        let child = Command::new("true").stdout(Stdio::null()).spawn().unwrap();
-        GpuStream {
-            child,
-            pipe: None,
-            columns: columns.to_vec(),
-            node: "h1".into(),
-            line: Vec::new(),
-            drops: false,
-        }
-    }
-
     #[test]
-    fn lines_come_in_any_pieces_and_have_a_bound() {
-        let mut stream = stream(&["index", "utilization.gpu"]);
+    fn lines_of_the_tool_become_samples() {
+        let mut child = Command::new("printf")
+            .arg("0, 98 %%\\n1, [N/A]\\n2, 41 %%\\n")
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = Lines::new(child.stdout.take(), LINE_LIMITS).unwrap();
+        child.wait().unwrap();
+        let mut stream = GpuStream {
+            child,
+            lines,
+            columns: vec!["index", "utilization.gpu"],
+            node: "h1".into(),
+        };
         let mut samples = Vec::new();
-        for piece in ["0, 9", "8 %\n1, [N", "/A]\n2, 41", " %\n"] {
-            stream.take(piece.as_bytes(), Nanos(7), &mut samples);
-        }
+        stream.read(Nanos(7), &mut samples);
         let seen: Vec<(&str, f64)> = samples
             .iter()
             .map(|sample| (sample.object.as_ref(), sample.value))
             .collect();
         assert_eq!(seen, [("gpu0", 0.98), ("gpu2", 0.41)], "gpu1 has no value");
-        samples.clear();
-        for _ in 0..20 {
-            stream.take(&[b'0'; 1 << 14], Nanos(8), &mut samples);
-        }
-        assert!(stream.line.len() <= MAX_LINE_BYTES);
-        stream.take(b", 50 %\n0, 51 %\n", Nanos(8), &mut samples);
-        assert_eq!(samples.len(), 1);
-        assert!((samples[0].value - 0.51).abs() < 1e-12);
+        assert!(!stream.is_open());
         stream.end();
     }
 }

@@ -5,10 +5,9 @@
 //! everything from outside: the process talks to devices.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{ErrorKind, Read as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -23,6 +22,7 @@ use roce_pipeline::{sample_row, time_of_day};
 use serde_json::{Map, Value};
 
 use crate::command::fabric::targets;
+use crate::command::lines::{LineLimits, Lines};
 use crate::options::fabric;
 use crate::output::messages;
 
@@ -30,10 +30,11 @@ use crate::output::messages;
 const INPUT: &str = "fabric";
 /// Wait between two looks at the pipe.
 const LOOK: Duration = Duration::from_millis(20);
-/// Bytes that are read at one look: the rest is read at the next.
-const MAX_BYTES_AT_A_LOOK: usize = 4 << 20;
-/// The longest line; one that is longer is dropped.
-const MAX_LINE_BYTES: usize = 16 << 10;
+/// Bounds of the process' lines.
+const LINE_LIMITS: LineLimits = LineLimits {
+    line: 16 << 10,
+    look: 4 << 20,
+};
 /// Neighbours of all devices; more are left out.
 const MAX_NEIGHBORS: usize = 1 << 16;
 
@@ -77,19 +78,11 @@ impl FabricArguments {
             .stdout(Stdio::piped())
             .spawn()
             .context("no process for switches and hypervisors")?;
-        let pipe = child.stdout.take();
-        if let Some(pipe) = &pipe {
-            let flags = rustix::fs::fcntl_getfl(pipe)?;
-            rustix::fs::fcntl_setfl(pipe, flags | rustix::fs::OFlags::NONBLOCK)?;
-        }
+        let lines = Lines::new(child.stdout.take(), LINE_LIMITS)?;
         Ok(Some(FabricStream {
             child,
             inventory,
-            lines: Lines {
-                pipe,
-                line: Vec::new(),
-                drops: false,
-            },
+            lines,
         }))
     }
 }
@@ -187,7 +180,7 @@ fn read(mut lines: Lines, notes: &Notes, found: &Mutex<Found>, ends: impl Fn() -
         if is_last {
             break;
         }
-        if lines.pipe.is_none() {
+        if !lines.is_open() {
             messages::warn(
                 INPUT,
                 "the process that reads switches has ended: no more of their samples",
@@ -235,82 +228,11 @@ impl Said {
     }
 }
 
-/// Lines of a pipe that is read without waiting.
-#[derive(Debug)]
-struct Lines {
-    pipe: Option<ChildStdout>,
-    /// The beginning of a line whose end has not come.
-    line: Vec<u8>,
-    /// The rest of the line is dropped: it is too long.
-    drops: bool,
-}
-
-impl Lines {
-    /// Gives all lines that have come.
-    fn look(&mut self, mut each: impl FnMut(&[u8])) {
-        let mut buffer = vec![0; 1 << 16];
-        let mut bytes = 0;
-        while bytes < MAX_BYTES_AT_A_LOOK {
-            let Some(pipe) = &mut self.pipe else { return };
-            match pipe.read(&mut buffer) {
-                Ok(0) => self.pipe = None,
-                Ok(count) => {
-                    bytes += count;
-                    self.take(buffer.get(..count).unwrap_or_default(), &mut each);
-                }
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
-                Err(_) => self.pipe = None,
-            }
-        }
-    }
-
-    fn take(&mut self, bytes: &[u8], each: &mut impl FnMut(&[u8])) {
-        for part in bytes.split_inclusive(|byte| *byte == b'\n') {
-            if self.line.len() + part.len() > MAX_LINE_BYTES {
-                self.drops = true;
-            }
-            if !self.drops {
-                self.line.extend_from_slice(part);
-            }
-            if part.ends_with(b"\n") {
-                // One that was too long is not understood, and counted as such.
-                each(&self.line);
-                self.line.clear();
-                self.drops = false;
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     const ROW: &str = r#"{"time":"1767225600001000000","source":"switch","node":"leaf1","object":"Ethernet0","counter":"switch_pfc_received_frames","priority":null,"queue":null,"detail":"port","kind":"cumulative","value":12.0,"change":null,"interval_ns":null,"unit":"frames","reset":false}"#;
-
-    #[test]
-    fn lines_come_in_any_pieces_and_have_a_bound() {
-        let mut lines = Lines {
-            pipe: None,
-            line: Vec::new(),
-            drops: false,
-        };
-        let mut seen = Vec::new();
-        let text = format!("{ROW}\n{}\n{ROW}\n", "x".repeat(MAX_LINE_BYTES + 1));
-        for piece in text.as_bytes().chunks(1_000) {
-            lines.take(piece, &mut |line| seen.push(Said::parse(line)));
-            assert!(lines.line.len() <= MAX_LINE_BYTES);
-        }
-        let values: Vec<Option<f64>> = seen
-            .iter()
-            .map(|said| match said {
-                Some(Said::Row(row)) => Some(row.value),
-                _ => None,
-            })
-            .collect();
-        assert_eq!(values, [Some(12.0), None, Some(12.0)]);
-    }
 
     #[test]
     fn lines_are_rows_neighbours_and_warnings() {
@@ -328,6 +250,7 @@ mod tests {
             Said::parse(br#"{"warning":{"of":"leaf1","text":"no route"}}"#),
             Some(Said::Warning("leaf1".into(), "no route".into()))
         );
+        assert!(matches!(Said::parse(ROW.as_bytes()), Some(Said::Row(row)) if row.value.to_string() == "12"));
         for other in ["", "[]", "{}", r#"{"neighbor":5}"#, r#"{"warning":{"of":1}}"#] {
             assert_eq!(Said::parse(other.as_bytes()), None, "{other}");
         }
