@@ -78,8 +78,9 @@ impl Answers {
     /// Adds the output of a script: lines behind `== COMMAND` up to the next such line. What is before the first one belongs to nobody.
     fn add_sections(&mut self, text: &str) {
         let mut section: Option<(&str, String)> = None;
-        for line in text.lines() {
-            let line = line.trim_end_matches('\r');
+        for whole in text.split_inclusive('\n') {
+            let has_end = whole.ends_with('\n');
+            let line = whole.trim_end_matches(['\n', '\r']);
             if let Some(command) = line.strip_prefix("== ") {
                 if let Some((command, text)) = section.take() {
                     self.texts.insert(command.to_owned(), text);
@@ -87,7 +88,10 @@ impl Answers {
                 section = Some((command.trim(), String::new()));
             } else if let Some((_, text)) = &mut section {
                 text.push_str(line);
-                text.push('\n');
+                // A last line without an end may be cut: who reads it has to know.
+                if has_end {
+                    text.push('\n');
+                }
             }
         }
         if let Some((command, text)) = section {
@@ -334,6 +338,11 @@ mod tests {
         let all: Vec<_> = answers.iter().collect();
         assert_eq!(all, [("a", "1\n2\n"), ("b c", "")]);
         assert_eq!(answers.starting("b ").collect::<Vec<_>>(), [("c", "")]);
+        answers.add(&question, "== a\n1\r\n== b c\n18446");
+        assert_eq!(
+            (answers.get("a"), answers.get("b c")),
+            (Some("1\n"), Some("18446"))
+        );
         answers.insert("show_queuing_interface___json", "{}");
         assert_eq!(answers.get("show queuing interface | json"), Some("{}"));
     }

@@ -9,7 +9,7 @@ mod port;
 #[cfg(test)]
 mod recorded;
 mod sonic;
-mod text;
+pub(crate) mod text;
 
 pub use nexus::{Bodies, NXAPI_NO_JSON, NxapiForm, nxapi_bodies, nxapi_request};
 
