@@ -1,6 +1,6 @@
 //! What all kinds of switches and hypervisors have in common: questions, their answers, and the reading that these become.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use roce_model::{Counter, Nanos, Sample, SampleSource};
@@ -312,6 +312,15 @@ impl Reading {
         });
     }
 
+    /// Leaves out numbers that are there already: a line that a device repeats does not count twice, and the first one counts.
+    pub(crate) fn keep_first(&mut self) {
+        let mut seen = HashSet::new();
+        self.samples.retain(|sample| {
+            let place = (Arc::clone(&sample.object), sample.priority, sample.queue.clone());
+            seen.insert((sample.counter, place, sample.details.clone()))
+        });
+    }
+
     /// Samples of one counter.
     pub fn of(&self, counter: Counter) -> impl Iterator<Item = &Sample> {
         self.samples
@@ -355,6 +364,24 @@ mod tests {
         );
         assert_eq!(file_name("../etc/passwd"), ".._etc_passwd");
         assert_eq!(file_name(&"a".repeat(500)).len(), MAX_NAME);
+    }
+
+    #[test]
+    fn a_number_that_is_repeated_counts_once() {
+        let mut reading = Reading::new(SampleSource::Switch, "leaf1", Nanos(5));
+        for (object, priority, value) in [
+            ("Ethernet0", None, 7.0),
+            ("Ethernet0", None, 9.0),
+            ("Ethernet0", Some(3), 5.0),
+            ("Ethernet4", None, 7.0),
+        ] {
+            reading
+                .push(Counter::SwitchPfcReceivedFrames, object, value)
+                .priority = priority;
+        }
+        reading.keep_first();
+        let values: Vec<f64> = reading.samples.iter().map(|sample| sample.value).collect();
+        assert_eq!(values, [7.0, 5.0, 7.0]);
     }
 
     #[test]

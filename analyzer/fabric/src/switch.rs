@@ -37,5 +37,6 @@ pub fn read(kind: SwitchKind, node: &str, time: Nanos, answers: &Answers) -> Rea
         SwitchKind::Eos => eos::read(answers, &mut reading),
         SwitchKind::Cumulus => cumulus::read(answers, &mut reading),
     }
+    reading.keep_first();
     reading
 }

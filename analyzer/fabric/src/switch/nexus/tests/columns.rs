@@ -221,6 +221,78 @@ fn a_policy_for_input_is_no_queue_of_output() {
     assert_eq!((policy("input"), policy("output")), (0, 1));
 }
 
+/// The system's policy applies to ports without one of their own, as a whole.
+#[test]
+fn a_port_has_one_policy() {
+    let class = |queue: u8, bytes: u32| {
+        format!(
+            "    Class-map (queuing):   c-out-8q-q{queue} (match-any)\n      random-detect minimum-threshold {bytes} bytes \
+             maximum-threshold {} bytes drop-probability 7 weight 0 ecn\n",
+            2 * bytes
+        )
+    };
+    let head = "  Service-policy (queuing) output:   P\n\n";
+    let mut answers = Answers::default();
+    answers.insert(PFC, "Ethernet1/1/2 On On (8) 0 0\nEthernet1/1/3 On On (8) 0 0\n");
+    answers.insert(
+        POLICIES[1],
+        &format!("Ethernet1/1/2\n\n{head}{}", class(3, 1_000)),
+    );
+    answers.insert(
+        POLICIES[0],
+        &format!("{head}{}{}", class(3, 3_000), class(5, 5_000)),
+    );
+    let reading = read_all(&answers);
+    check(
+        &reading,
+        Counter::SwitchEcnThreshold,
+        &[
+            "Ethernet1/1/2 - 3 port,min 1000",
+            "Ethernet1/1/2 - 3 port,max 2000",
+            "Ethernet1/1/3 - 3 port,min 3000",
+            "Ethernet1/1/3 - 3 port,max 6000",
+            "Ethernet1/1/3 - 5 port,min 5000",
+            "Ethernet1/1/3 - 5 port,max 10000",
+        ],
+    );
+}
+
+/// A repeated heading of a queue, or one that is lost, gives no number to another queue.
+#[test]
+fn rows_of_another_form_belong_to_no_queue() {
+    let text = "\
+Egress Queuing for Ethernet1/1/2 [System]
+|                              QOS GROUP 3                          |
+|                |  Unicast       | OOBFC Unicast  |  Multicast     |
+|        Tx Pkts |             100|              20|               3|
+|        Tx Pkts |           77120|   Dropped Pkts |               9|
+|                |  Unicast       | OOBFC Unicast  |  Multicast     |
+|        Tx Byts |             100|              20|               3|
+";
+    let reading = read_one("show queuing interface", text);
+    assert_eq!(reading.samples.len(), 3);
+    assert!(lines(&reading, Counter::SwitchQueueDroppedPackets).is_empty());
+}
+
+/// Of values by cast one that is not known makes no sum of the others.
+#[test]
+fn a_sum_needs_all_of_its_parts() {
+    let text = "\
+Egress Queuing for Ethernet1/51 [System]
+|                      QOS GROUP 3                                  |
+|                           |  Unicast       |Multicast     |
+|                  ECN Pkts |             N/A|             5|
+|              Q Depth Byts |             700|             0|
+";
+    let reading = read_one("show queuing interface", text);
+    check(&reading, Counter::SwitchQueueEcnMarkedPackets, &[]);
+    check(
+        &reading,
+        Counter::SwitchQueueDepth,
+        &["Ethernet1/51 - 3 port 700"],
+    );
+}
+
 #[test]
 fn a_port_without_a_link_has_no_rate() {
     let row = |name: &str, state: &str| json!({"interface": name, "state": state, "speed": "40G"});
