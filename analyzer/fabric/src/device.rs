@@ -1,6 +1,6 @@
 //! What all kinds of switches and hypervisors have in common: questions, their answers, and the reading that these become.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use roce_model::{Counter, Nanos, Sample, SampleSource};
@@ -78,8 +78,9 @@ impl Answers {
     /// Adds the output of a script: lines behind `== COMMAND` up to the next such line. What is before the first one belongs to nobody.
     fn add_sections(&mut self, text: &str) {
         let mut section: Option<(&str, String)> = None;
-        for line in text.lines() {
-            let line = line.trim_end_matches('\r');
+        for whole in text.split_inclusive('\n') {
+            let has_end = whole.ends_with('\n');
+            let line = whole.trim_end_matches(['\n', '\r']);
             if let Some(command) = line.strip_prefix("== ") {
                 if let Some((command, text)) = section.take() {
                     self.texts.insert(command.to_owned(), text);
@@ -87,7 +88,10 @@ impl Answers {
                 section = Some((command.trim(), String::new()));
             } else if let Some((_, text)) = &mut section {
                 text.push_str(line);
-                text.push('\n');
+                // A last line without an end may be cut: who reads it has to know.
+                if has_end {
+                    text.push('\n');
+                }
             }
         }
         if let Some((command, text)) = section {
@@ -308,6 +312,15 @@ impl Reading {
         });
     }
 
+    /// Leaves out numbers that are there already: a line that a device repeats does not count twice, and the first one counts.
+    pub(crate) fn keep_first(&mut self) {
+        let mut seen = HashSet::new();
+        self.samples.retain(|sample| {
+            let place = (Arc::clone(&sample.object), sample.priority, sample.queue.clone());
+            seen.insert((sample.counter, place, sample.details.clone()))
+        });
+    }
+
     /// Samples of one counter.
     pub fn of(&self, counter: Counter) -> impl Iterator<Item = &Sample> {
         self.samples
@@ -334,6 +347,11 @@ mod tests {
         let all: Vec<_> = answers.iter().collect();
         assert_eq!(all, [("a", "1\n2\n"), ("b c", "")]);
         assert_eq!(answers.starting("b ").collect::<Vec<_>>(), [("c", "")]);
+        answers.add(&question, "== a\n1\r\n== b c\n18446");
+        assert_eq!(
+            (answers.get("a"), answers.get("b c")),
+            (Some("1\n"), Some("18446"))
+        );
         answers.insert("show_queuing_interface___json", "{}");
         assert_eq!(answers.get("show queuing interface | json"), Some("{}"));
     }
@@ -346,6 +364,24 @@ mod tests {
         );
         assert_eq!(file_name("../etc/passwd"), ".._etc_passwd");
         assert_eq!(file_name(&"a".repeat(500)).len(), MAX_NAME);
+    }
+
+    #[test]
+    fn a_number_that_is_repeated_counts_once() {
+        let mut reading = Reading::new(SampleSource::Switch, "leaf1", Nanos(5));
+        for (object, priority, value) in [
+            ("Ethernet0", None, 7.0),
+            ("Ethernet0", None, 9.0),
+            ("Ethernet0", Some(3), 5.0),
+            ("Ethernet4", None, 7.0),
+        ] {
+            reading
+                .push(Counter::SwitchPfcReceivedFrames, object, value)
+                .priority = priority;
+        }
+        reading.keep_first();
+        let values: Vec<f64> = reading.samples.iter().map(|sample| sample.value).collect();
+        assert_eq!(values, [7.0, 5.0, 7.0]);
     }
 
     #[test]

@@ -396,6 +396,23 @@ mod tests {
         );
     }
 
+    /// The five statistics of a priority in the driver's order: a search for a part of a name takes the last one (F.2, trap 1).
+    #[test]
+    fn a_name_is_a_whole_name() {
+        let lines = [
+            ("rx_prio3_pause", Counter::PfcReceivedFrames, 1.0),
+            ("rx_prio3_pause_duration", Counter::PfcReceivePausedSeconds, 1e-6),
+            ("tx_prio3_pause", Counter::PfcTransmittedFrames, 1.0),
+            ("tx_prio3_pause_duration", Counter::PfcTransmitPausedSeconds, 1e-6),
+            ("rx_prio3_pause_transition", Counter::PfcTransitions, 1.0),
+        ];
+        for (name, counter, factor) in lines {
+            assert_eq!(netdev(name), (counter, Some(3), factor), "{name}");
+        }
+        assert_eq!(netdev("rx_prio0_pause").1, Some(0));
+        assert_eq!(netdev("rx_prio7_pause").1, Some(7));
+    }
+
     #[test]
     fn spellings_of_esxi_find_the_rule_and_mean_one_quantity() {
         let loose = |name: &str| mapped_loosely(name).map(|all| (all.counter, all.priority));

@@ -9,7 +9,7 @@ mod port;
 #[cfg(test)]
 mod recorded;
 mod sonic;
-mod text;
+pub(crate) mod text;
 
 pub use nexus::{Bodies, NXAPI_NO_JSON, NxapiForm, nxapi_bodies, nxapi_request};
 
@@ -37,5 +37,6 @@ pub fn read(kind: SwitchKind, node: &str, time: Nanos, answers: &Answers) -> Rea
         SwitchKind::Eos => eos::read(answers, &mut reading),
         SwitchKind::Cumulus => cumulus::read(answers, &mut reading),
     }
+    reading.keep_first();
     reading
 }

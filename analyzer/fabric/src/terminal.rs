@@ -59,6 +59,7 @@ mod tests {
             "x"
         );
         assert_eq!(without_terminal("\u{1b}]0;title\u{7}x\u{1b}(By\u{1b}"), "xy");
+        assert_eq!(without_terminal("5\u{7}\0\n"), "5\n", "a bell and NUL");
         // A sequence that is cut off takes the rest with it.
         assert_eq!(without_terminal("a\u{1b}[31"), "a");
     }

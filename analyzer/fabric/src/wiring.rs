@@ -6,6 +6,7 @@ use roce_model::{Address, Cable, Port, Wiring};
 
 use crate::device::Neighbor;
 use crate::inventory::{HostTarget, Inventory};
+use crate::switch::interface::canonical;
 
 impl Inventory {
     /// Cables, switches, addresses and groups of equal cost that the inventory names.
@@ -27,7 +28,7 @@ impl Inventory {
             )
             .chain(self.switches.iter().map(|node| (&node.name, &node.switch_ports)));
         for (node, ports) in nodes {
-            wiring.cables.extend(cables(node, ports));
+            wiring.cables.extend(self.cables(node, ports));
         }
         for host in &self.hosts {
             let addresses = host.addresses.iter().filter_map(|(interface, address)| {
@@ -50,7 +51,7 @@ impl Inventory {
             let groups = switch.equal_cost.iter();
             wiring.groups.extend(groups.map(|group| {
                 let ports = group.iter();
-                ports.map(|object| Port::new(&*switch.name, &**object)).collect()
+                ports.map(|object| self.port(&switch.name, object)).collect()
             }));
         }
         wiring
@@ -72,6 +73,39 @@ impl Inventory {
         }
     }
 
+    /// A port. Samples have one spelling of a switch's interface, inventories and neighbours have any: `Eth1/1/1` is `Ethernet1/1/1`.
+    fn port(&self, node: &str, object: &str) -> Port {
+        if self.switch(node).is_some() {
+            Port::new(node, canonical(object))
+        } else {
+            Port::new(node, object)
+        }
+    }
+
+    /// Cables from the ports of a node to the ports of switches: `leaf1:Ethernet1/1/1`.
+    fn cables<'a>(
+        &'a self,
+        node: &'a str,
+        ports: &'a BTreeMap<String, String>,
+    ) -> impl Iterator<Item = Cable> + 'a {
+        ports.iter().filter_map(move |(interface, port)| {
+            let (switch, other) = port.split_once(':')?;
+            Some(Cable {
+                a: self.port(node, interface),
+                b: self.port(switch, other),
+            })
+        })
+    }
+
+    /// The name of a node in the inventory's spelling: names of hosts do not depend on case (RFC 4343).
+    fn node(&self, name: &str) -> Option<&str> {
+        let hosts = self.hosts.iter().map(|node| &node.name);
+        let switches = self.switches.iter().map(|node| &node.name);
+        let hypervisors = self.hypervisors.iter().map(|node| &node.name);
+        let mut all = hosts.chain(switches).chain(hypervisors).map(String::as_str);
+        all.find(|known| known.eq_ignore_ascii_case(name))
+    }
+
     /// Adds the cables that a device reports by LLDP and that lead to another node of the inventory. Those that the inventory names come
     /// first: a port has one cable.
     pub fn add_neighbors(&self, wiring: &mut Wiring, node: &str, neighbors: &[Neighbor]) {
@@ -79,15 +113,12 @@ impl Inventory {
             // Some systems report their name with its domain.
             let name = neighbor.node.as_str();
             let short = name.split('.').next().unwrap_or(name);
-            let is_known = |name: &str| {
-                self.switch(name).is_some() || self.host(name).is_some() || self.hypervisor(name).is_some()
-            };
-            let Some(other) = [name, short].into_iter().find(|name| is_known(name)) else {
+            let Some(other) = [name, short].into_iter().find_map(|name| self.node(name)) else {
                 continue;
             };
             wiring.cables.push(Cable {
-                a: Port::new(node, &*neighbor.interface),
-                b: Port::new(other, &*neighbor.port),
+                a: self.port(node, &neighbor.interface),
+                b: self.port(other, &neighbor.port),
             });
         }
     }
@@ -99,17 +130,6 @@ fn address_of(text: &str) -> Option<Address> {
         std::net::IpAddr::V4(address) => Some(Address::v4(address.octets())),
         std::net::IpAddr::V6(address) => Some(Address::v6(address.octets())),
     }
-}
-
-/// Cables from the ports of a node to the ports of switches: `leaf1:Ethernet1/1/1`.
-fn cables<'a>(node: &'a str, ports: &'a BTreeMap<String, String>) -> impl Iterator<Item = Cable> + 'a {
-    ports.iter().filter_map(move |(interface, port)| {
-        let (switch, other) = port.split_once(':')?;
-        Some(Cable {
-            a: Port::new(node, &**interface),
-            b: Port::new(switch, other),
-        })
-    })
 }
 
 #[cfg(test)]
@@ -188,6 +208,59 @@ kind = "nexus"
         assert_eq!(
             (error.line, error.text.as_str()),
             (1, "ens1: 'h1' is not an IP address")
+        );
+    }
+
+    // Samples have the names that `switch::interface` makes: a cable of another spelling would join nothing.
+    #[test]
+    fn every_spelling_of_a_port_is_the_port_of_the_samples() {
+        let text = r#"
+[[host]]
+name = "gpu1"
+switch_ports = { eth1 = "leaf1:Eth1/1/1" }
+
+[[switch]]
+name = "leaf1"
+kind = "nexus"
+switch_ports = { "eth1/1/49" = "spine1:Po7" }
+equal_cost = [["Eth1/1/49", "ethernet1/1/50"]]
+
+[[switch]]
+name = "spine1"
+kind = "nexus"
+"#;
+        let inventory = Inventory::parse(text).unwrap();
+        let mut wiring = inventory.wiring();
+        let neighbor = Neighbor {
+            interface: "Ethernet1/1/50".into(),
+            node: "SPINE1.example.net".into(),
+            port: "Eth1/2".into(),
+        };
+        inventory.add_neighbors(&mut wiring, "leaf1", &[neighbor]);
+        let ends: Vec<String> = wiring
+            .cables
+            .iter()
+            .flat_map(|cable| [&cable.a, &cable.b])
+            .map(|port| format!("{} {}", port.node, port.object))
+            .collect();
+        assert_eq!(
+            ends,
+            [
+                // The name of a host's interface is its kernel's.
+                "gpu1 eth1",
+                "leaf1 Ethernet1/1/1",
+                "leaf1 Ethernet1/1/49",
+                "spine1 port-channel7",
+                "leaf1 Ethernet1/1/50",
+                "spine1 Ethernet1/2",
+            ]
+        );
+        assert_eq!(
+            wiring.groups,
+            [[
+                Port::new("leaf1", "Ethernet1/1/49"),
+                Port::new("leaf1", "Ethernet1/1/50")
+            ]]
         );
     }
 }

@@ -235,12 +235,15 @@ fn wred_drops(facts: &Facts<'_>) -> Vec<Found> {
     let of_ecn = facts.by_object(&[counter], |sample| detail(sample, 1) == "capable");
     let sums = facts.by_object(&[counter], |_| true);
     each(sums, Severity::Warning, "dropped_packets", |object, amount| {
-        let capable = of_ecn.get(object).map_or(0.0, |amount| amount.count);
-        format!(
-            "WRED dropped {}, {} of them able to be marked",
-            counted(amount.count, "packet"),
-            number(capable)
-        )
+        let all = counted(amount.count, "packet");
+        // Most switches do not count packets with ECT and others apart.
+        match of_ecn.get(object) {
+            Some(capable) => format!(
+                "WRED dropped {all}, {} of them able to be marked",
+                number(capable.count)
+            ),
+            None => format!("WRED dropped {all}"),
+        }
     })
 }
 

@@ -298,6 +298,18 @@ fn counts_below_a_threshold_are_of_a_lower_severity() {
 }
 
 #[test]
+fn packets_that_could_be_marked_are_counted_where_the_switch_does() {
+    // SAI has one counter for all that WRED drops.
+    let of_sonic = Device::new("switch.wred_drops", |device| {
+        let counter = Counter::SwitchQueueWredDroppedPackets;
+        device.count(counter, "Ethernet0", Some("3"), &["port", "any"], 1.0, 6.0);
+    });
+    let findings = found(&of_sonic, false);
+    assert_eq!(ids(&findings), ["switch.wred_drops"]);
+    assert_eq!(findings[0].text, "WRED dropped 5 packets in 10.0 s");
+}
+
+#[test]
 fn frames_by_priority_count_where_a_port_has_no_sum() {
     let mut device = Device::new("switch.pfc_edge", |_| {});
     let by_priority = Counter::SwitchPriorityPfcReceivedFrames;

@@ -11,8 +11,9 @@ mod text;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::device::{Answers, Question, Reading, file_name};
+use crate::device::{Answers, Question, Reading, Reason, file_name};
 use crate::inventory::is_adapter_name;
+use crate::switch::text::{CUT, up_to_last_end};
 use nic::{MAX_NICS, Nic};
 use settings::ListedNic;
 
@@ -73,11 +74,22 @@ struct Sections<'a> {
 }
 
 impl<'a> Sections<'a> {
-    fn new(answers: &'a Answers) -> Self {
-        let all = answers
-            .iter()
-            .map(|(command, text)| (file_name(command), (command, text)));
-        Self { all: all.collect() }
+    /// A last line without an end may be cut inside of a number: it is left out, with a problem. Statistics have an end that is known, and
+    /// documents too.
+    fn new(answers: &'a Answers, reading: &mut Reading) -> Self {
+        let mut all = BTreeMap::new();
+        for (command, text) in answers.iter() {
+            let name = file_name(command);
+            let has_own_end = [STATS, VSISH_GET, VSISH_CAT, JSON]
+                .iter()
+                .any(|start| name.starts_with(&file_name(start)));
+            let whole = up_to_last_end(text).filter(|whole| !has_own_end && !whole.trim().is_empty());
+            if whole.is_some() {
+                reading.problem(Reason::Parse, command, CUT);
+            }
+            all.insert(name, (command, whole.unwrap_or(text)));
+        }
+        Self { all }
     }
 
     /// Command and text of the answer.
@@ -115,10 +127,11 @@ const DCB: &str = "esxcli network nic dcb status get -n ";
 const VSISH_GET: &str = "vsish -e get /net/pNics/";
 const VSISH_CAT: &str = "vsish -e cat /net/pNics/";
 const VSISH_END: &str = "/stats";
+const JSON: &str = "esxcli --formatter=json ";
 
 /// Adds what the answers say.
 pub(super) fn read(answers: &Answers, reading: &mut Reading) {
-    let sections = Sections::new(answers);
+    let sections = Sections::new(answers, reading);
     if let Some((command, text)) = sections.get("esxcli system version get") {
         settings::version(command, text, reading);
     }

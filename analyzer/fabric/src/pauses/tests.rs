@@ -6,6 +6,8 @@ mod story;
 
 use roce_model::{Counter, Nanos, SampleSource, Severity};
 
+use crate::device::Reading;
+
 use super::*;
 use story::*;
 
@@ -221,6 +223,67 @@ fn pauses_inside_of_the_switch_pause_no_host() {
         ("usual (before: 3,100 per second)", Sign::None)
     );
     assert!(!pauses.is_inside_only);
+}
+
+/// A quantity moves from more than twice its rate before the command on.
+#[test]
+fn twice_the_usual_rate_is_usual() {
+    let moved = |during: u64| {
+        let story = [switch(
+            LEAF,
+            Counter::SwitchPfcTransmittedFrames,
+            &[rate(9, 100, -30_000, 0), rate(0, during, 0, 20_000)],
+        )];
+        let pauses = finish(&story, LONG);
+        row(&pauses, "leaf1 Ethernet1/1/2", Kind::PfcSent).verdict.clone()
+    };
+    assert_eq!(moved(200), "usual (before: 100 per second)");
+    assert_eq!(moved(201), "more than before (100 per second) from +1.0 s on");
+}
+
+/// A group counts what its ports count.
+#[test]
+fn aggregates_are_no_ports() {
+    let mut group = Reading::new(SampleSource::Switch, "leaf1", time(0));
+    let frames = Counter::SwitchPfcTransmittedFrames;
+    for (object, kind) in [
+        ("Ethernet1/1/2", "port"),
+        ("port-channel7", "aggregate"),
+        ("mgmt0", "management"),
+    ] {
+        group.push(frames, object, 5.0).details = vec![kind.into()];
+    }
+    let mut collector = PauseCollector::new(Nanos(1_000_000_000));
+    collector.add_reading(&group);
+    let places: Vec<String> = collector
+        .finish(&Inventory::default())
+        .rows
+        .iter()
+        .map(Row::place)
+        .collect();
+    assert_eq!(places, ["leaf1 Ethernet1/1/2"]);
+}
+
+/// Marks within (1 s, 2 s] and pauses within (2 s, 3 s]: the reading between them gives the order.
+#[test]
+fn one_reading_between_is_enough() {
+    let story = |marks: i64, pauses: i64| {
+        let marks = host(
+            "gpu5",
+            "rocep11s0:1",
+            Counter::PortEcnMarkedPacketsReceived,
+            &[rate(0, 100, marks, 9_000)],
+        );
+        let sent = switch(
+            LEAF,
+            Counter::SwitchPfcTransmittedFrames,
+            &[rate(0, 100, pauses, 9_000)],
+        );
+        finish(&[marks, sent], LONG).pattern
+    };
+    assert_eq!(story(1_500, 2_500), Pattern::EcnThenPauses);
+    assert_eq!(story(2_500, 1_500), Pattern::PausesThenEcn);
+    assert_eq!(story(1_200, 1_800), Pattern::EcnAndPauses);
 }
 
 #[test]

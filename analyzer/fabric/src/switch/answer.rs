@@ -1,10 +1,14 @@
 //! Answers of SONiC, Arista EOS and Cumulus Linux: JSON documents, numbers, and refusals.
 
+use std::borrow::Cow;
+
 use roce_model::text::clean;
 use roce_model::value_of;
 use serde_json::{Map, Value};
 
+use super::text::{CUT, answer_of, up_to_last_end};
 use crate::device::{Reading, Reason};
+use crate::terminal::without_terminal;
 
 /// A longer JSON document is not parsed, in bytes. 512 ports with 20 queues each take about 10 MB.
 pub(super) const MAX_DOCUMENT: usize = 16 << 20;
@@ -39,6 +43,13 @@ pub(super) fn object(text: &str) -> Result<Map<String, Value>, (Reason, String)>
         let long = format!("the answer has {} bytes, more than {MAX_DOCUMENT}", text.len());
         return Err((Reason::Parse, long));
     }
+    // What a terminal adds is in no document of a device.
+    let text = if text.contains(['\u{1b}', '\u{8}']) || text.contains("--More--") {
+        Cow::Owned(without_terminal(text))
+    } else {
+        Cow::Borrowed(text)
+    };
+    let text = text.as_ref();
     let Some(document) = text.find('{').and_then(|start| text.get(start..)) else {
         return Err(refusal(text));
     };
@@ -58,6 +69,24 @@ pub(super) fn object_of(text: &str, command: &str, reading: &mut Reading) -> Opt
             reading.problem(reason, command, text);
             None
         }
+    }
+}
+
+/// Gives `read` the answer in a text that a terminal may have recorded, without a last line that may be cut; a problem is noted where it
+/// is, and where `read` found no table.
+pub(super) fn read_table(
+    text: &str,
+    command: &str,
+    reading: &mut Reading,
+    read: impl FnOnce(&str, &mut Reading) -> bool,
+) {
+    let cut = up_to_last_end(text);
+    let answer = answer_of(cut.unwrap_or(text), command);
+    if !read(&answer, reading) {
+        let (reason, said) = refusal(&answer_of(text, command));
+        reading.problem(reason, command, said);
+    } else if cut.is_some() {
+        reading.problem(Reason::Parse, command, CUT);
     }
 }
 

@@ -62,7 +62,10 @@ pub(super) fn read(answers: &Answers, reading: &mut Reading) {
         ports::neighbors(&neighbors, reading);
     }
     if let Some(text) = answers.get(PORTS) {
-        ports::files(text, reading);
+        answer::read_table(text, PORTS, reading, |text, reading| {
+            ports::files(text, reading);
+            true
+        });
     }
     for (rest, text) in answers.starting(QOS.0) {
         let Some(name) = rest.strip_suffix(QOS.1) else {
@@ -80,10 +83,11 @@ pub(super) fn read(answers: &Answers, reading: &mut Reading) {
         .collect();
     for (name, text) in answers.starting(ETHTOOL) {
         let mut fresh = Reading::new(reading.source, &reading.node, reading.time);
-        if !ethtool::read(name, text, &mut fresh) {
-            let (reason, text) = answer::refusal(text);
-            reading.problem(reason, &format!("{ETHTOOL}{name}"), text);
-        }
+        let command = format!("{ETHTOOL}{name}");
+        answer::read_table(text, &command, &mut fresh, |text, fresh| {
+            ethtool::read(name, text, fresh)
+        });
+        reading.problems.append(&mut fresh.problems);
         let is_new = |sample: &roce_model::Sample| !known.contains(&(sample.counter, sample.object.clone()));
         reading.samples.extend(fresh.samples.into_iter().filter(is_new));
     }

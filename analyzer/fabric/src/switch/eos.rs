@@ -8,7 +8,7 @@
 mod documents;
 mod tables;
 
-use super::answer::{object, refusal};
+use super::answer::{object, read_table};
 use crate::device::{Answers, Question, Reading};
 
 const VERSION: &str = "show version | json";
@@ -89,12 +89,11 @@ pub(super) fn read(answers: &Answers, reading: &mut Reading) {
         let Some(text) = answers.get(command) else {
             continue;
         };
-        let mut is_table = false;
-        add(reading, |fresh| is_table = read(text, fresh));
-        if !is_table {
-            let (reason, text) = refusal(text);
-            reading.problem(reason, command, text);
-        }
+        read_table(text, command, reading, |text, reading| {
+            let mut is_table = false;
+            add(reading, |fresh| is_table = read(text, fresh));
+            is_table
+        });
     }
 }
 

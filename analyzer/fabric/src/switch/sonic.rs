@@ -13,6 +13,7 @@ use roce_model::Counter;
 
 use self::database::Database;
 use super::answer::{self, object_of};
+use super::text::answer_of;
 use crate::device::{Answers, Question, Reading};
 
 /// Names of ports, queues and priority groups.
@@ -64,7 +65,7 @@ pub(super) fn questions(_known: &Answers) -> Vec<Question> {
 /// Adds what the answers say. Tables of the command line are read for the counters that the database did not give.
 pub(super) fn read(answers: &Answers, reading: &mut Reading) {
     if let Some(text) = answers.get(VERSION) {
-        tables::version(text, reading);
+        tables::version(&answer_of(text, VERSION), reading);
     }
     if let Some(seconds) = answers.get(UPTIME).and_then(answer::uptime) {
         reading.push(Counter::SwitchUptime, "", seconds);
@@ -92,15 +93,12 @@ pub(super) fn read(answers: &Answers, reading: &mut Reading) {
         (WRED, tables::queues),
         (STORMS, tables::storms),
     ] {
-        if let Some(text) = answers.get(command)
-            && !read(text, reading)
-        {
-            let (reason, text) = answer::refusal(text);
-            reading.problem(reason, command, text);
+        if let Some(text) = answers.get(command) {
+            answer::read_table(text, command, reading, read);
         }
     }
     if let Some(text) = answers.get(LLDP) {
-        tables::neighbors(text, reading);
+        tables::neighbors(&answer_of(text, LLDP), reading);
     }
 }
 

@@ -3,8 +3,21 @@
 use crate::terminal::without_terminal;
 
 /// First words of a command line behind a prompt.
-const VERBS: [&str; 9] = [
-    "show", "sh", "terminal", "term", "exit", "end", "nv", "sudo", "cat",
+const VERBS: [&str; 14] = [
+    "show",
+    "sh",
+    "terminal",
+    "term",
+    "exit",
+    "end",
+    "nv",
+    "sudo",
+    "cat",
+    "pfcwd",
+    "ethtool",
+    "lldpcli",
+    "grep",
+    "sonic-db-dump",
 ];
 
 /// The answer to `command` in a text that a terminal may have recorded: without control sequences, and without the banner, the prompts
@@ -51,6 +64,10 @@ pub(crate) fn up_to_last_end(text: &str) -> Option<&str> {
     let last = last.trim();
     (!last.is_empty() && typed_behind_prompt(last).is_none()).then_some(&text[..start])
 }
+
+/// The text of the problem of an answer that [`up_to_last_end`] cuts.
+pub(crate) const CUT: &str =
+    "the last line has no end: the answer may be cut short, and the line is not read";
 
 /// Longest line that is compared with the command, in bytes.
 const MAX_COMMAND: usize = 512;

@@ -110,7 +110,8 @@ pub(super) fn vsish(command: &str, text: &str, nic: &mut Nic<'_>) {
         nic.problem(reason, command, &message);
         return;
     }
-    if text.contains('{') && !text.trim_end().ends_with('}') {
+    let has_end = text.trim_end().ends_with('}') || !text.contains('{') && text.ends_with('\n');
+    if !has_end {
         all.pop();
         nic.problem(
             Reason::Parse,

@@ -140,6 +140,129 @@ fn the_kernel_says_states_of_ports() {
     );
 }
 
+/// Statistics with numbers of their own, in both spellings of PFC's.
+#[test]
+fn every_statistic_has_its_counter() {
+    let text = "\
+NIC statistics:
+     HwIfInOctets: 101
+     HwIfOutOctets: 102
+     HwIfInUcastPkts: 103
+     HwIfInMcastPkts: 104
+     HwIfInBcastPkts: 105
+     HwIfOutUcastPkts: 106
+     HwIfOutMcastPkts: 107
+     HwIfOutBcastPkts: 108
+     HwIfInDiscards: 109
+     HwIfOutDiscards: 110
+     HwIfInErrors: 111
+     HwIfOutErrors: 112
+     HwIfInPausePkt: 113
+     HwIfOutPausePkt: 114
+     HwIfInPfc0Pkt: 115
+     HwIfOutPfc7Pkt: 116
+     HwIfOutQ4WredDrops: 117
+";
+    let read = |text: &str| {
+        let mut answers = Answers::default();
+        answers.insert(OLDER, text);
+        reading_of(SwitchKind::Cumulus, &answers)
+    };
+    let reading = read(text);
+    assert_eq!(reading.problems, []);
+    let expected: [(Counter, &[&str]); 13] = [
+        (Counter::SwitchInterfaceReceivedBytes, &["swp1 port 101"]),
+        (Counter::SwitchInterfaceTransmittedBytes, &["swp1 port 102"]),
+        (
+            Counter::SwitchInterfaceReceivedPackets,
+            &[
+                "swp1 port unicast 103",
+                "swp1 port multicast 104",
+                "swp1 port broadcast 105",
+            ],
+        ),
+        (
+            Counter::SwitchInterfaceTransmittedPackets,
+            &[
+                "swp1 port unicast 106",
+                "swp1 port multicast 107",
+                "swp1 port broadcast 108",
+            ],
+        ),
+        (
+            Counter::SwitchInterfaceDiscards,
+            &["swp1 port received 109", "swp1 port transmitted 110"],
+        ),
+        (
+            Counter::SwitchInterfaceErrors,
+            &["swp1 port received 111", "swp1 port transmitted 112"],
+        ),
+        (Counter::SwitchPauseReceivedFrames, &["swp1 port 113"]),
+        (Counter::SwitchPauseTransmittedFrames, &["swp1 port 114"]),
+        (Counter::SwitchPriorityPfcReceivedFrames, &["swp1 p0 port 115"]),
+        (Counter::SwitchPriorityPfcTransmittedFrames, &["swp1 p7 port 116"]),
+        (Counter::SwitchPfcReceivedFrames, &["swp1 port 115"]),
+        (Counter::SwitchPfcTransmittedFrames, &["swp1 port 116"]),
+        (Counter::SwitchQueueWredDroppedPackets, &["swp1 q4 port any 117"]),
+    ];
+    for (counter, lines) in expected {
+        check(&reading, counter, lines);
+    }
+    // The design's spelling, which is unverified.
+    let older = text
+        .replace("HwIfInPfc0Pkt", "HwIfInPfc0PauseFrames")
+        .replace("HwIfOutPfc7Pkt", "HwIfOutPfc7PauseFrames");
+    assert_eq!(read(&older).samples, reading.samples);
+}
+
+#[test]
+fn queues_have_frames_and_bytes() {
+    let reading = read_all(SwitchKind::Cumulus, FOLDER, &[NVUE]);
+    check(
+        &reading,
+        Counter::SwitchQueueTransmittedBytes,
+        &["swp1 q0 port all 10000", "swp1 q3 port all 3012345600000"],
+    );
+}
+
+/// F.2, trap 20; and a text whose last line is cut.
+#[test]
+fn a_terminal_and_a_cut_line_change_no_number() {
+    for command in [OLDER, PORTS] {
+        let read = |text: &str| {
+            let mut answers = Answers::default();
+            answers.insert(command, text);
+            reading_of(SwitchKind::Cumulus, &answers)
+        };
+        let text = fixture(FOLDER, command);
+        let whole = read(&text);
+        assert!(!whole.samples.is_empty(), "{command}");
+        let dressed = format!(
+            "\u{feff}Debian\r\ncumulus@leaf1:mgmt:~$ {command}\r\n\u{1b}[0m{}cumulus@leaf1:mgmt:~$ ",
+            text.replace('\n', "\r\n")
+        );
+        assert_eq!(read(&dressed).samples, whole.samples, "{command}");
+        let number =
+            |sample: &roce_model::Sample| (sample.counter, sample.object.clone(), sample.value.to_bits());
+        let numbers: std::collections::BTreeSet<_> = whole.samples.iter().map(number).collect();
+        let totals = [
+            Counter::SwitchPfcReceivedFrames,
+            Counter::SwitchPfcTransmittedFrames,
+        ];
+        for end in 0..text.len() {
+            // The total of a text that is cut lacks priorities.
+            let cut = read(&text[..end]).samples.into_iter();
+            for sample in cut.filter(|sample| !totals.contains(&sample.counter)) {
+                assert!(
+                    numbers.contains(&number(&sample)),
+                    "{command} up to {end}: {sample:?}"
+                );
+            }
+        }
+        assert_eq!(read(text.trim_end()).problems.len(), 1, "{command}");
+    }
+}
+
 #[test]
 fn a_refusal_is_a_problem() {
     let mut answers = Answers::default();

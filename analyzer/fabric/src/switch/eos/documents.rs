@@ -128,7 +128,9 @@ pub(super) fn neighbors(document: &Map<String, Value>, reading: &mut Reading) {
 pub(super) fn status(document: &Map<String, Value>, reading: &mut Reading) {
     each(document, "interfaceStatuses", reading, |port, entry| {
         let link = json_text(entry, "linkStatus");
-        let is_up = (!link.is_empty()).then(|| f64::from(u8::from(link == "connected")));
+        // `notconnect`, `disabled`, `errdisabled`; what is no word is no state.
+        let is_word = link.starts_with(|first: char| first.is_ascii_lowercase());
+        let is_up = is_word.then(|| f64::from(u8::from(link == "connected")));
         port.put(Counter::SwitchInterfaceUp, Place::default(), is_up);
         let rate = json_value(entry, "bandwidth").filter(|rate| *rate > 0.0);
         port.put(
@@ -315,10 +317,10 @@ fn put_queue(port: &mut Port<'_>, queue: &str, cast: &'static str, count: impl F
     }
 }
 
-/// The sum of a key over the objects that have it.
+/// The sum of a key over all objects; one that is not known makes the sum unknown.
 fn sum(parts: &[&Value], key: &str) -> Option<u64> {
-    let counts = parts.iter().filter_map(|part| part.get(key).and_then(json_count));
-    counts.reduce(u64::saturating_add)
+    let counts = parts.iter().map(|part| part.get(key).and_then(json_count));
+    counts.reduce(|sum, count| Some(sum?.saturating_add(count?)))?
 }
 
 /// The number of a queue or a traffic class: `3` of `TC3`, `UC3` and `3`.

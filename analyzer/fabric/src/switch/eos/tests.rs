@@ -232,6 +232,130 @@ fn a_command_without_json_is_replaced_by_its_table() {
     assert_eq!(reading.problems, []);
 }
 
+/// Counter, key, its number, and the place with the value, all by hand.
+#[test]
+fn every_key_has_its_counter() {
+    let mut answers = Answers::default();
+    answers.insert(
+        COUNTERS,
+        r#"{"interfaces": {"Ethernet1": {"inOctets": 101, "outOctets": 102, "inUcastPkts": 103, "inMulticastPkts": 104,
+            "inBroadcastPkts": 105, "outUcastPkts": 106, "outMulticastPkts": 107, "outBroadcastPkts": 108,
+            "inDiscards": 109, "outDiscards": 110}}}"#,
+    );
+    answers.insert(
+        ERRORS,
+        r#"{"interfaceErrorCounters": {"Ethernet1": {"inErrors": 111, "outErrors": 112}}}"#,
+    );
+    answers.insert(
+        PAUSES,
+        r#"{"interfaceFlowControls": {"Ethernet1": {"rxPause": 113, "txPause": 114, "rxOperState": "off", "txOperState": "on"}}}"#,
+    );
+    answers.insert(
+        WATCHDOG,
+        r#"{"interfaces": {"Ethernet1": {"txQueues": {"3": {"stuckCount": 115, "recoveryCount": 116}}}}}"#,
+    );
+    answers.insert(
+        PFC,
+        r#"{"interfaceCounters": {"Ethernet1": {"rxFrames": 117, "txFrames": 118}}}"#,
+    );
+    answers.insert(
+        QUEUES,
+        r#"{"egressQueueCounters": {"interfaces": {"Ethernet1": {"ucastQueues": {"trafficClasses": {"TC3": {"dropPrecedences":
+            {"DP0": {"enqueuedPackets": 119, "enqueuedBytes": 120, "droppedPackets": 121, "droppedBytes": 122}}}}}}}}}"#,
+    );
+    let reading = super::super::recorded::reading_of(SwitchKind::Eos, &answers);
+    assert_eq!(reading.problems, []);
+    let expected: [(Counter, &[&str]); 16] = [
+        (Counter::SwitchInterfaceReceivedBytes, &["Ethernet1 port 101"]),
+        (Counter::SwitchInterfaceTransmittedBytes, &["Ethernet1 port 102"]),
+        (
+            Counter::SwitchInterfaceReceivedPackets,
+            &[
+                "Ethernet1 port unicast 103",
+                "Ethernet1 port multicast 104",
+                "Ethernet1 port broadcast 105",
+            ],
+        ),
+        (
+            Counter::SwitchInterfaceTransmittedPackets,
+            &[
+                "Ethernet1 port unicast 106",
+                "Ethernet1 port multicast 107",
+                "Ethernet1 port broadcast 108",
+            ],
+        ),
+        (
+            Counter::SwitchInterfaceDiscards,
+            &["Ethernet1 port received 109", "Ethernet1 port transmitted 110"],
+        ),
+        (
+            Counter::SwitchInterfaceErrors,
+            &["Ethernet1 port received 111", "Ethernet1 port transmitted 112"],
+        ),
+        (Counter::SwitchPauseReceivedFrames, &["Ethernet1 port 113"]),
+        (Counter::SwitchPauseTransmittedFrames, &["Ethernet1 port 114"]),
+        (
+            Counter::SwitchPauseEnabled,
+            &["Ethernet1 port received 0", "Ethernet1 port transmitted 1"],
+        ),
+        (Counter::SwitchWatchdogShutdowns, &["Ethernet1 q3 port 115"]),
+        (Counter::SwitchWatchdogRestores, &["Ethernet1 q3 port 116"]),
+        (Counter::SwitchPfcReceivedFrames, &["Ethernet1 port 117"]),
+        (Counter::SwitchPfcTransmittedFrames, &["Ethernet1 port 118"]),
+        (
+            Counter::SwitchQueueTransmittedBytes,
+            &["Ethernet1 q3 port unicast 120"],
+        ),
+        (
+            Counter::SwitchQueueDroppedPackets,
+            &["Ethernet1 q3 port unicast 121"],
+        ),
+        (
+            Counter::SwitchQueueDroppedBytes,
+            &["Ethernet1 q3 port unicast 122"],
+        ),
+    ];
+    for (counter, lines) in expected {
+        check(&reading, counter, lines);
+    }
+}
+
+/// F.2, trap 20; and a table whose last line is cut.
+#[test]
+fn a_terminal_and_a_cut_line_change_no_number() {
+    for command in [PFC_TEXT, QUEUES_TEXT, DROPS_TEXT] {
+        let read = |text: &str| {
+            let mut answers = Answers::default();
+            answers.insert(command, text);
+            super::super::recorded::reading_of(SwitchKind::Eos, &answers)
+        };
+        let text = fixture(FOLDER, command);
+        let whole = read(&text);
+        assert!(!whole.samples.is_empty(), "{command}");
+        let dressed = format!(
+            "\u{feff}Welcome\r\nleaf1#{command}\r\n\u{1b}[1m{}\u{1b}[0m--More--\r        \r\nleaf1#",
+            text.replace('\n', "\r\n")
+        );
+        assert_eq!(read(&dressed).samples, whole.samples, "{command}");
+        for end in 0..text.len() {
+            for sample in read(&text[..end]).samples {
+                assert!(
+                    whole.samples.contains(&sample),
+                    "{command} up to {end}: {sample:?}"
+                );
+            }
+        }
+        let reading = read(text.trim_end());
+        assert_eq!(reading.problems.len(), 1, "{command}");
+    }
+    // A document behind a pager.
+    let document = fixture(FOLDER, PFC).replacen('\n', "\r\n\u{1b}[7m--More--\u{1b}[0m\r         \r\n", 1);
+    let mut answers = Answers::default();
+    answers.insert(PFC, &format!("leaf1#{PFC}\r\n{document}leaf1#"));
+    let reading = super::super::recorded::reading_of(SwitchKind::Eos, &answers);
+    assert_eq!(reading.samples, read_all(SwitchKind::Eos, FOLDER, &[PFC]).samples);
+}
+
 proptest! {
     /// A document that is cut anywhere is a problem and gives no samples of its own.
     #[test]

@@ -163,7 +163,7 @@ fn status_text(text: &str, sink: &mut Sink<'_>) -> bool {
 
 fn interface_status(name: &str, state: &str, speed: &str, mtu: Option<u64>, sink: &mut Sink<'_>) {
     // `notconnec`, `xcvrAbsen`: the words are cut to nine characters.
-    if state.is_empty() || !state.starts_with(|first: char| first.is_ascii_alphabetic()) {
+    if state.eq_ignore_ascii_case("n/a") || !state.starts_with(|first: char| first.is_ascii_alphabetic()) {
         return;
     }
     let Some(interface) = sink.interface(name) else {

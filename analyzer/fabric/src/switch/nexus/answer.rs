@@ -5,7 +5,7 @@ use serde_json::{Deserializer, Value};
 use super::nxapi;
 use super::refusal::refusal;
 use crate::device::{Answers, Problem, Reason};
-use crate::switch::text::{answer_of, up_to_last_end};
+use crate::switch::text::{CUT, answer_of, up_to_last_end};
 
 /// What makes NX-OS answer in JSON.
 pub(super) const JSON: &str = " | json";
@@ -106,8 +106,7 @@ fn read(command: &str, answer: &str) -> Result<Found, Problem> {
     let mut cut = None;
     if let Some(whole) = up_to_last_end(answer) {
         text = answer_of(whole, command);
-        let said = "the last line has no end: the answer may be cut short, and the line is not read";
-        cut = Some(problem(Reason::Parse, said.to_owned()));
+        cut = Some(problem(Reason::Parse, CUT.to_owned()));
     }
     Ok(Found {
         command: command.to_owned(),

@@ -20,9 +20,11 @@ pub(super) fn read(body: &Body, _command: &str, sink: &mut Sink<'_>) -> bool {
             let mut is_known = false;
             for module in documents.iter().flat_map(modules) {
                 let number = text(module, &["module"]).or_else(|| text(module, &["module_number"]));
+                let number = number.filter(|number| is_number(number));
                 for row in table(module, "instance") {
                     is_known = true;
-                    let Some(instance) = text(row, &["instance"]) else {
+                    let Some(instance) = text(row, &["instance"]).filter(|instance| is_number(instance))
+                    else {
                         continue;
                     };
                     let instance = name(number.as_deref(), &instance);
@@ -38,6 +40,11 @@ pub(super) fn read(body: &Body, _command: &str, sink: &mut Sink<'_>) -> bool {
         }
         Body::Text(text) => read_text(text, sink),
     }
+}
+
+/// True of the number of a module or an instance; `N/A` is none.
+fn is_number(word: &str) -> bool {
+    !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// The name of an instance: with its module, where the switch has more than the first.
@@ -66,12 +73,14 @@ fn read_text(text: &str, sink: &mut Sink<'_>) -> bool {
             .split(|glyph: char| glyph.is_whitespace() || glyph == ':')
             .collect();
         if lower.starts_with("slot ") || lower.starts_with("module ") {
-            module = line.split_whitespace().nth(1);
+            module = line.split_whitespace().nth(1).filter(|number| is_number(number));
             instance = None;
         } else if lower.starts_with("instance") {
             is_known = true;
             let number = words.iter().skip(1).find(|word| !word.is_empty());
-            instance = number.map(|number| name(module, number));
+            instance = number
+                .filter(|number| is_number(number))
+                .map(|number| name(module, number));
             has_peak = false;
         } else {
             let counter = if lower.starts_with("total instant usage") {

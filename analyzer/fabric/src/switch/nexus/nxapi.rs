@@ -254,6 +254,26 @@ mod tests {
         assert_eq!(bodies[1].1.as_ref().unwrap_err().reason, Reason::Unsupported);
     }
 
+    // An answer may have a code alone.
+    #[test]
+    fn codes_are_reasons_of_their_own() {
+        for (code, reason) in [
+            ("400", Reason::Unsupported),
+            ("401", Reason::Permission),
+            ("403", Reason::Permission),
+            ("500", Reason::Parse),
+            ("501", Reason::Unsupported),
+        ] {
+            let document =
+                json!({"ins_api": {"outputs": {"output": {"input": "a", "msg": "", "code": code}}}});
+            let bodies = nxapi_bodies(&document.to_string()).unwrap();
+            assert_eq!(bodies[0].1.as_ref().unwrap_err().reason, reason, "{code}");
+        }
+        let document = json!({"jsonrpc": "2.0", "error": {"code": -32602, "message": ""}, "id": 1});
+        let bodies = nxapi_bodies(&document.to_string()).unwrap();
+        assert_eq!(bodies[0].1.as_ref().unwrap_err().reason, Reason::Unsupported);
+    }
+
     #[test]
     fn what_is_not_nxapi_is_said() {
         for (document, word) in [

@@ -85,8 +85,15 @@ pub(super) fn network_qos(body: &Body, _command: &str, sink: &mut Sink<'_>) -> b
     for class in policy.list.iter().filter(|class| !class.queue.is_empty()) {
         for port in &ports {
             let place = Place::queue(port, &class.queue);
-            let is_lossless = Some(u64::from(class.is_lossless));
-            sink.put(place, Counter::SwitchQueueNoDrop, &[], is_lossless);
+            // A class whose first line is repeated is two, of which the second has its lines.
+            let mut of_queue = policy.list.iter().filter(|other| other.queue == class.queue);
+            let is_lossless = of_queue.any(|other| other.is_lossless);
+            sink.put(
+                place,
+                Counter::SwitchQueueNoDrop,
+                &[],
+                Some(u64::from(is_lossless)),
+            );
         }
     }
     is_known
@@ -292,10 +299,13 @@ fn queuing_policy(policy: &Object, classes: &mut Classes) {
             };
             let level = count(action, &["prio-level"]).and_then(|level| u8::try_from(level).ok());
             class.level = class.level.or(level);
-            let is_set = |key: &str| {
-                field(action, key).is_some_and(
-                    |value| !matches!(value, Value::String(text) if text.is_empty() || text == "0"),
-                )
+            let is_set = |key: &str| match field(action, key) {
+                Some(Value::Bool(is_set)) => *is_set,
+                Some(Value::Number(number)) => number.as_u64().is_some_and(|number| number > 0),
+                Some(Value::String(text)) => {
+                    !matches!(text.trim(), "" | "0" | "-" | "--" | "N/A" | "false" | "no")
+                }
+                _ => false,
             };
             class.has_ecn |= is_set("rdet-ecn");
             for detect in table(action, "rdet") {

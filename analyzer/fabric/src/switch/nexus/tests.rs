@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::device::{Problem, file_name};
 
+mod columns;
 mod generations;
 mod hostile;
 
@@ -184,6 +185,14 @@ fn answers_are_found_in_each_form_and_envelope() {
             assert_eq!(reading.problems, [], "{answer}");
         }
     }
+    // The document is of another moment than the text: it goes first.
+    let mut answers = Answers::default();
+    answers.insert(&format!("{PFC} | json"), &json.replace("126464312", "126464999"));
+    answers.insert(PFC, &text);
+    assert_eq!(
+        port(&read_all(&answers), Counter::SwitchPfcReceivedFrames, "ii1/1/1"),
+        Some(126_464_999.0)
+    );
     // The answer in JSON is refused, and the text is good.
     let mut answers = Answers::default();
     answers.insert(&format!("{PFC} | json"), "% Invalid command at '^' marker.\n");
@@ -277,6 +286,11 @@ fn what_is_no_answer_is_said() {
         ("% Permission denied for the role\n", Reason::Permission),
         (
             r#"{"clierror":"% Invalid command\n","code":"400","msg":"Input CLI command error"}"#,
+            Reason::Unsupported,
+        ),
+        // Words that are not known, with the code of a command that is not known.
+        (
+            r#"{"clierror":"no such thing","code":"400","msg":"Input CLI command error"}"#,
             Reason::Unsupported,
         ),
         (

@@ -5,6 +5,7 @@
 
 use roce_model::{Counter, value_of};
 
+use super::super::answer::count as number;
 use super::super::port::{Place, Port};
 use super::database::{Database, Hash};
 use crate::device::Reading;
@@ -99,8 +100,12 @@ pub(super) fn read(maps: &Database, counters: &Database, reading: &mut Reading) 
         let Some((name, place)) = name.rsplit_once(':') else {
             continue;
         };
-        let cast = types.and_then(|types| types.text(oid)).map_or("all", cast_of);
-        let index = indices.and_then(|indices| indices.text(oid)).unwrap_or(place);
+        // A map that is there says it of each queue.
+        let cast = types.map_or(Some("all"), |types| cast_of(types.text(oid)?));
+        let index = indices.map_or(Some(place), |indices| indices.text(oid));
+        let (Some(cast), Some(index)) = (cast, index.filter(|index| number(index).is_some())) else {
+            continue;
+        };
         if let Some(port) = Port::new(reading, name) {
             read_queue(port, &queue_name(index, cast), cast, hash);
         }
@@ -199,12 +204,12 @@ pub(super) fn storms(port: &mut Port<'_>, queue: &str, storms: [Option<u64>; 2],
     port.put(Counter::SwitchWatchdogDroppedPackets, place, sum.map(value_of));
 }
 
-/// The label `cast` of a SAI type of queues.
-fn cast_of(kind: &str) -> &'static str {
-    match kind {
-        "SAI_QUEUE_TYPE_UNICAST" => "unicast",
-        "SAI_QUEUE_TYPE_MULTICAST" => "multicast",
-        _ => "all",
+/// The label `cast` of a SAI type of queues; `None` of a word that is no such type.
+fn cast_of(kind: &str) -> Option<&'static str> {
+    match kind.strip_prefix("SAI_QUEUE_TYPE_")? {
+        "UNICAST" => Some("unicast"),
+        "MULTICAST" => Some("multicast"),
+        _ => Some("all"),
     }
 }
 

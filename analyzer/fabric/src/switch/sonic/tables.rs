@@ -32,6 +32,7 @@ const QUEUES: [(&str, Counter, bool); 7] = [
 pub(super) fn pfc(text: &str, reading: &mut Reading) -> bool {
     let mut direction = None;
     let mut is_table = false;
+    let mut has_rows = false;
     let known = [
         is_known(reading, Counter::SwitchPriorityPfcReceivedFrames),
         is_known(reading, Counter::SwitchPriorityPfcTransmittedFrames),
@@ -39,11 +40,14 @@ pub(super) fn pfc(text: &str, reading: &mut Reading) -> bool {
     for line in text.lines() {
         let cells: Vec<&str> = line.split_whitespace().take(16).collect();
         match cells.as_slice() {
-            ["Port", "Rx", "PFC0", ..] => (direction, is_table) = (Some(0), true),
-            ["Port", "Tx", "PFC0", ..] => (direction, is_table) = (Some(1), true),
+            ["Port", "Rx", "PFC0", ..] => (direction, is_table, has_rows) = (Some(0), true, false),
+            ["Port", "Tx", "PFC0", ..] => (direction, is_table, has_rows) = (Some(1), true, false),
+            // Hyphens behind rows are below a heading that is missing.
+            [first, ..] if is_rule(first) => direction = direction.filter(|_| !has_rows),
             // Another table, such as that of `show pfc counters --history`.
             ["Port", ..] => direction = None,
             [name, values @ ..] if values.len() == 8 => {
+                has_rows = true;
                 let Some(direction) = direction else {
                     continue;
                 };
@@ -126,7 +130,8 @@ pub(super) fn storms(text: &str, reading: &mut Reading) -> bool {
         match cells.as_slice() {
             ["QUEUE", "STATUS", ..] => is_table = true,
             [queue, _, storms, sent, received, _, _] if is_table && !is_known => {
-                let Some((name, queue)) = queue.rsplit_once(':') else {
+                let Some((name, queue)) = queue.rsplit_once(':').filter(|(_, queue)| count(queue).is_some())
+                else {
                     continue;
                 };
                 let pair = |cell: &str| {
@@ -220,6 +225,11 @@ fn queue_of(text: &str) -> Option<(String, &'static str)> {
     };
     let is_number = number.len() <= 5 && number.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then(|| (queue_name(number, cast), cast))
+}
+
+/// True of the hyphens below a heading.
+fn is_rule(word: &str) -> bool {
+    word.len() > 2 && word.bytes().all(|byte| byte == b'-')
 }
 
 /// Where groups of hyphens begin.

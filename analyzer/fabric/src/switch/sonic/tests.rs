@@ -1,5 +1,7 @@
 //! The numbers are those of the fixtures in `tests/fabric/sonic-leaf`, written by hand in the forms of sonic-utilities' tests.
 
+mod fields;
+
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;

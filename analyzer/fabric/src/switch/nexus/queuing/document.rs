@@ -71,11 +71,14 @@ fn casts(entry: &Object) -> Casts {
         .any(|key| field(entry, key).is_some());
     let first = count(entry, &["eq-uc-stat-value"]);
     if is_by_cast {
+        let keys = ["eq-uc-stat-value", "eq-oobfc-uc-stat-value", "eq-mc-stat-value"];
+        let is_lacking = |key: &&str| field(entry, key).is_some() && count(entry, &[key]).is_none();
         Casts {
             unicast: first,
             oobfc: count(entry, &["eq-oobfc-uc-stat-value"]),
             multicast: count(entry, &["eq-mc-stat-value"]),
             all: None,
+            lacks: first.is_none() || keys.iter().any(is_lacking),
         }
     } else {
         Casts {

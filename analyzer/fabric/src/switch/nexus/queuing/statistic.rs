@@ -16,12 +16,15 @@ pub(super) struct Casts {
     pub(super) multicast: Option<u64>,
     /// Where the device gives one number only.
     pub(super) all: Option<u64>,
+    /// True if one of them is there and not known: their sum is not known.
+    pub(super) lacks: bool,
 }
 
 impl Casts {
     pub(super) fn sum(&self) -> Option<u64> {
         let values = [self.unicast, self.oobfc, self.multicast, self.all];
-        values.into_iter().flatten().reduce(u64::saturating_add)
+        let sum = values.into_iter().flatten().reduce(u64::saturating_add);
+        sum.filter(|_| !self.lacks)
     }
 }
 

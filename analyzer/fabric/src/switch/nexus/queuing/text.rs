@@ -39,6 +39,7 @@ pub(super) fn read(text: &str, command: &str, sink: &mut Sink<'_>) -> bool {
         direction: Direction::Egress,
         statistics: Statistics::None,
         queue: None,
+        is_by_cast: false,
         has_oobfc: false,
         frames: Frames::default(),
         is_receiving_first: false,
@@ -59,7 +60,9 @@ struct Reader<'s, 'r> {
     direction: Direction,
     statistics: Statistics,
     queue: Option<String>,
-    /// True if the heading of the queue has the column of out-of-band flow control.
+    /// True if the queue has the heading of columns by cast.
+    is_by_cast: bool,
+    /// True if this heading has the column of out-of-band flow control.
     has_oobfc: bool,
     frames: Frames,
     /// True if the PFC table has the received frames ahead of the transmitted ones.
@@ -111,6 +114,7 @@ impl Reader<'_, '_> {
         self.direction = direction;
         self.statistics = Statistics::None;
         self.queue = None;
+        self.is_by_cast = false;
         self.has_oobfc = false;
         self.has_received = false;
     }
@@ -139,9 +143,19 @@ impl Reader<'_, '_> {
         match cells[..] {
             [name] if name.contains("QOS GROUP") => {
                 self.queue = queue_of(name);
+                self.is_by_cast = false;
                 self.has_oobfc = false;
             }
-            [_, "Unicast", ..] => self.has_oobfc = cells.iter().any(|cell| cell.contains("OOBFC")),
+            [_, "Unicast", ..] => {
+                // A second heading belongs to a queue whose name is missing.
+                if self.is_by_cast {
+                    self.queue = None;
+                }
+                self.is_by_cast = true;
+                self.has_oobfc = cells.iter().any(|cell| cell.contains("OOBFC"));
+            }
+            // A row that is not counted by cast belongs to a queue whose name is missing.
+            [_, _] | [_, _, _, _] if self.is_by_cast && !self.fits(&cells) => self.queue = None,
             // Two statistics in one line, each with one value.
             [name, value, second, other] if split_unit(second).is_some() => {
                 self.queue_statistic(
@@ -167,24 +181,34 @@ impl Reader<'_, '_> {
                 },
             ),
             [name, unicast, multicast] if !self.has_oobfc => {
+                let (unicast, multicast) = (number(unicast), number(multicast));
                 let casts = Casts {
-                    unicast: number(unicast),
-                    multicast: number(multicast),
+                    unicast,
+                    multicast,
+                    lacks: unicast.is_none() || multicast.is_none(),
                     ..Casts::default()
                 };
                 self.queue_statistic(name, &casts);
             }
             [name, unicast, oobfc, multicast] => {
+                let (unicast, oobfc, multicast) = (number(unicast), number(oobfc), number(multicast));
                 let casts = Casts {
-                    unicast: number(unicast),
-                    oobfc: number(oobfc),
-                    multicast: number(multicast),
+                    unicast,
+                    oobfc,
+                    multicast,
                     all: None,
+                    lacks: unicast.is_none() || oobfc.is_none() || multicast.is_none(),
                 };
                 self.queue_statistic(name, &casts);
             }
             _ => {}
         }
+    }
+
+    /// True if a row has a value for each column of the queue's heading.
+    fn fits(&self, cells: &[&str]) -> bool {
+        let is_pair = cells.get(2).is_some_and(|second| split_unit(second).is_some());
+        !is_pair && cells.len() == if self.has_oobfc { 4 } else { 3 }
     }
 
     fn queue_statistic(&mut self, words: &str, casts: &Casts) {
