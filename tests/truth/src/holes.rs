@@ -14,7 +14,7 @@
 
 use std::collections::BTreeMap;
 
-use roce_sim::truth::{Hole, HoleClass, Tap, TriggerKind};
+use roce_sim::truth::{Hole, HoleClass, PacketKind, Tap, TriggerKind};
 
 use crate::case::Case;
 use crate::counts::said;
@@ -133,20 +133,26 @@ fn counts(case: &Case, score: &mut Score, tap: &Tap) {
     }
 }
 
-/// PSNs of READ responses that a tap recorded and that were requested again: READs that were
-/// retransmitted from there on.
+/// PSNs of READ responses that a tap recorded and that were requested again: READs that were retransmitted from there on because a
+/// later response came, or, if the response was lost, because the timer ran out. The latter claim nothing: a lost request looks like them.
 fn requested_again<'a>(case: &'a Case, tap: &'a Tap) -> impl Iterator<Item = (String, u32, bool)> + 'a {
     let runs = case.truth.retransmission_runs.iter();
-    let runs = runs.filter(|run| run.trigger == TriggerKind::ImpliedNak);
+    let runs = runs.filter(|run| matches!(run.trigger, TriggerKind::ImpliedNak | TriggerKind::Timeout));
     runs.filter_map(|run| {
         let responses = case.peer(&run.flow_id)?;
         let here = run.taps.iter().find(|here| here.tap == tap.name);
-        let mut lost =
-            case.truth.losses.iter().filter(|loss| {
-                loss.flow_id == responses && loss.psn == run.first_psn && loss.time <= run.time
-            });
+        let mut lost = case.truth.losses.iter().filter(|loss| {
+            loss.kind == PacketKind::ReadResponse
+                && loss.flow_id == responses
+                && loss.psn == run.first_psn
+                && loss.time <= run.time
+        });
         let recorded = lost.any(|loss| loss.recorded_by.contains(&tap.name));
-        let shown = recorded && here.is_some_and(|here| here.observable);
+        let is_implied = run.trigger == TriggerKind::ImpliedNak;
+        if !is_implied && !recorded {
+            return None;
+        }
+        let shown = is_implied && recorded && here.is_some_and(|here| here.observable);
         Some((responses.to_owned(), run.first_psn, shown))
     })
 }

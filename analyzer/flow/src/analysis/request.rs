@@ -6,7 +6,6 @@ use roce_wire::{Extended, Operation, Psn};
 use crate::analysis::{Analysis, CopyCheck};
 use crate::counts::{Counts, Rare};
 use crate::key::FlowSlot;
-use crate::psn::acks::Answers;
 use crate::psn::holes::{DecidedHole, LossClass};
 use crate::psn::jump::{Jump, has_other_port};
 use crate::psn::recent_naks::NakMatch;
@@ -125,6 +124,11 @@ impl Analysis {
         };
         let is_behind = position.is_some_and(|position| position < hot.requests.next);
         let is_open = is_behind || cold.tracker.is_undecided();
+        let (others_answer, others_answers) = if is_behind {
+            self.recent_naks.longest_answer(hot.tap, &cold.key)
+        } else {
+            (Nanos(0), 0)
+        };
         let request = Request {
             psn,
             span,
@@ -151,11 +155,8 @@ impl Analysis {
             waiting_since: times.map_or(Nanos(0), Times::waiting_since),
             rtt: times.map_or(Nanos(0), Times::shortest),
             usual_rtt: times.map_or(Nanos(0), Times::usual),
-            others_answer: if is_behind {
-                self.recent_naks.longest_answer(hot.tap, &cold.key)
-            } else {
-                Nanos(0)
-            },
+            others_answer,
+            others_answers,
             is_slowed: cold
                 .congestion
                 .as_ref()
@@ -193,8 +194,8 @@ impl Analysis {
             self.recent_naks.note_late(hot.tap, &cold.key);
         }
         if is_open {
-            let took = cold.tracker.answers().map_or(Nanos(0), Answers::longest_answer);
-            self.recent_naks.note_answer(hot.tap, &cold.key, took);
+            let (took, answers) = cold.tracker.take_new_answers();
+            self.recent_naks.note_answer(hot.tap, &cold.key, took, answers);
         }
         if !undecided && cold.tracker.is_undecided() {
             self.bins.undecided_at(bin, at);

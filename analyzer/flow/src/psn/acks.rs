@@ -78,6 +78,12 @@ pub(crate) struct Answers {
     /// The latest sequence NAKs that no run has answered yet, in their order; those acknowledged since may still be on
     /// their way to the sender.
     naks: VecDeque<NakRecord>,
+    /// The latest of these that a run answered, or a run before its own answer came. In these `overtaken` says that the run began at the
+    /// PSN of the NAK.
+    answered_naks: VecDeque<NakRecord>,
+    /// The longest silence of the sender before the first packet behind the latest gaps, and its end; 0: none was long.
+    rest: Nanos,
+    rest_end: Nanos,
     /// The latest PSNs that came late: a NAK that was sent before does not mean that they were lost.
     late: core::ops::Range<u64>,
     /// The PSN last counted as lost downstream, until it is retransmitted.
@@ -91,8 +97,9 @@ pub(crate) struct Answers {
     timer: Nanos,
     /// The timer of the latest RNR NAK; 0: there was none.
     rnr_timer: Nanos,
-    /// The longest time from a NAK to the run that answered it.
+    /// The longest time from a NAK to the run that answered it, and the number of such runs that were not reported yet.
     longest_answer: Nanos,
+    new_answers: u32,
     /// The shortest time from a NAK to a run that repeats, from its PSN on, what had been captured; 0: there was none.
     shortest_answer: Nanos,
     /// The longest time after its acknowledgement at which a retransmission came that no NAK explains. The sender's timer was shorter than its
@@ -107,8 +114,6 @@ pub(crate) struct Answers {
     taken_out_of_order: u32,
     /// The latest run answered a NAK, or repeated one that did.
     run_by_nak: bool,
-    /// A NAK may have been the cause of the latest run.
-    run_was_named: bool,
     /// The latest run showed all up to a packet that requests an ACK.
     pub(super) run_requests_ack: bool,
 }
@@ -132,9 +137,10 @@ impl Answers {
         self.taken_out_of_order
     }
 
-    /// The time that the sender took to answer a NAK, as far as that is known; 0: not known.
-    pub(crate) fn longest_answer(&self) -> Nanos {
-        self.longest_answer
+    /// The time that the sender took to answer a NAK, as far as that is known; 0: not known. With it, the number of its answers since the
+    /// last call.
+    pub(super) fn take_new_answers(&mut self) -> (Nanos, u32) {
+        (self.longest_answer, core::mem::take(&mut self.new_answers))
     }
 
     /// The time from the first acknowledgement to `time`.
@@ -279,10 +285,13 @@ impl Answers {
         true
     }
 
-    /// PSNs were jumped over.
-    pub(super) fn gap(&mut self, first: u64) {
+    /// PSNs were jumped over by a packet at `time` that came after `silence`.
+    pub(super) fn gap(&mut self, first: u64, silence: Nanos, time: Nanos) {
         if self.expects == 0 {
             self.expects = first;
+        }
+        if silence >= SHORT_SILENCE {
+            (self.rest, self.rest_end) = (silence, time);
         }
     }
 

@@ -63,10 +63,8 @@ impl Awaited {
     pub(super) fn requested_again(&mut self, psn: u64, was_captured: bool) {
         self.overtaken += u64::from(self.requested != 0 && psn > self.requested);
         self.requested = if was_captured { psn } else { 0 };
-        if self.psn != 0 {
-            self.psn = psn;
-            (self.is_any, self.until, self.rounds) = (false, 0, 0);
-        }
+        self.psn = psn;
+        (self.is_any, self.until, self.rounds) = (false, 0, 0);
     }
 
     /// Responses, since the last call, that were requested again and taken although they did not come once more: they were overtaken
@@ -147,5 +145,19 @@ mod tests {
         assert!(!awaited.may_have_had(14));
         awaited.came(18, Some(19), 22);
         assert!(awaited.may_have_had(18));
+    }
+
+    #[test]
+    fn a_requester_that_goes_back_says_what_it_waits_for() {
+        // The READ of 10 to 19 was sent before its responses were known to answer it.
+        let mut awaited = Awaited::default();
+        awaited.came(12, Some(13), 20);
+        assert!(awaited.may_have_had(12), "nothing is known");
+        // It asks again from 11 on: it has all before 11, and takes 11 next (IBTA 9.7.5.1.9).
+        awaited.requested_again(11, false);
+        awaited.came(12, Some(13), 20);
+        assert!(!awaited.may_have_had(12), "discarded: 11 is outstanding");
+        awaited.came(11, Some(12), 20);
+        assert!(awaited.may_have_had(11) && !awaited.may_have_had(12));
     }
 }

@@ -261,17 +261,18 @@ impl Reads {
         }
     }
 
-    /// The requester falls back to `psn`, and the response to that was captured (`was_captured`). Says if it was lost behind the tap: a
-    /// requester that waited for an earlier one discarded it.
+    /// The requester falls back to `psn`, and the response to that was captured (`was_captured`). Says if it was lost behind the tap: see
+    /// [`Reads::may_have_had`].
     pub(crate) fn falls_back(&mut self, psn: u64, was_captured: bool) -> bool {
-        let is_lost = was_captured && self.awaited.may_have_had(psn);
+        let is_lost = was_captured && self.may_have_had(psn);
         self.awaited.requested_again(psn, was_captured);
         is_lost
     }
 
-    /// True if the requester may have had the response with `psn`, had it not been lost behind the tap.
+    /// True if the requester may have had the response with `psn`, had it not been lost behind the tap. One that waited for an earlier
+    /// response discarded it. Where responses overtake each other, it may have come before an earlier one there.
     pub(crate) fn may_have_had(&self, psn: u64) -> bool {
-        self.awaited.may_have_had(psn)
+        !self.may_be_late() && self.awaited.may_have_had(psn)
     }
 
     /// Responses, since the last call, that were overtaken behind the tap: requested again, and taken although they did not come
@@ -559,3 +560,6 @@ impl Reads {
         core::mem::take(&mut self.decided)
     }
 }
+
+#[cfg(test)]
+mod tests;

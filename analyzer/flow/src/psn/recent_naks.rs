@@ -44,8 +44,9 @@ struct Pair {
     refused: Nanos,
     /// A request came late.
     is_reordered: bool,
-    /// The longest time that senders took to answer a NAK; 0: none did.
+    /// The longest time that senders took to answer a NAK, and how many answers that is the longest of; 0: none did.
     answer: Nanos,
+    answers: u32,
 }
 
 #[derive(Debug)]
@@ -110,18 +111,21 @@ impl RecentNaks {
         self.pair_mut((tap, key.source, key.destination)).is_reordered = true;
     }
 
-    /// The flow of `key` at `tap` answered a NAK after `took` at the most.
-    pub(crate) fn note_answer(&mut self, tap: TapId, key: &FlowKey, took: Nanos) {
+    /// The flow of `key` at `tap` answered NAKs after `took` at the most, `answers` more of them than at the last call.
+    pub(crate) fn note_answer(&mut self, tap: TapId, key: &FlowKey, took: Nanos, answers: u32) {
         if took.0 == 0 {
             return;
         }
         let pair = self.pair_mut((tap, key.source, key.destination));
         pair.answer = pair.answer.max(took);
+        pair.answers = pair.answers.saturating_add(answers);
     }
 
-    /// The longest time that flows between the hosts of `key` took to answer a NAK at `tap`; 0: not known.
-    pub(crate) fn longest_answer(&self, tap: TapId, key: &FlowKey) -> Nanos {
-        self.pair(tap, key).map_or(Nanos(0), |pair| pair.answer)
+    /// The longest time that flows between the hosts of `key` took to answer a NAK at `tap`, and how many answers that is the longest
+    /// of; 0: not known.
+    pub(crate) fn longest_answer(&self, tap: TapId, key: &FlowKey) -> (Nanos, u32) {
+        self.pair(tap, key)
+            .map_or((Nanos(0), 0), |pair| (pair.answer, pair.answers))
     }
 
     /// True if requests between the hosts of `key` came late at `tap`.

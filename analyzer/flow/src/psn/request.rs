@@ -112,8 +112,10 @@ pub(crate) struct Request {
     pub(crate) rtt: Nanos,
     /// The usual time of an answer; 0: not known.
     pub(crate) usual_rtt: Nanos,
-    /// The longest time that senders took to answer a NAK between the same hosts; 0: not known.
+    /// The longest time that senders took to answer a NAK between the same hosts, and how many answers that is the longest of; 0: not
+    /// known.
     pub(crate) others_answer: Nanos,
+    pub(crate) others_answers: u32,
     /// The sender was notified of congestion a moment ago.
     pub(crate) is_slowed: bool,
     /// Where the sender counts IP identifications up: that of the packet.

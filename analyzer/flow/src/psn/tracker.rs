@@ -58,6 +58,8 @@ pub(crate) struct Tracker {
     run_time: Nanos,
     /// One past the highest PSN when it came: as far as the sender has to repeat.
     run_reach: u64,
+    /// The latest packets of the latest run, where the sender counts IP identifications up: PSN and identification.
+    run_ids: VecDeque<(u64, u16)>,
     /// The PSNs that the latest run had to repeat, if it ended after it had repeated captured packets.
     repeated: Range<u64>,
     /// The first PSN of the epoch, and when it came.
@@ -325,7 +327,7 @@ impl Tracker {
         let ip_id = request.ids.map(|ids| ids.id);
         holes.add(first, end, request.time, ip_id, request.max_holes);
         let Some(answers) = &mut self.answers else { return };
-        answers.gap(first);
+        answers.gap(first, request.silence, request.time);
         // The answers may be stamped before the packets that show the gap.
         holes.cover(answers.acked(), request.time);
         if let Some(named) = answers.named().filter(|named| *named >= first) {

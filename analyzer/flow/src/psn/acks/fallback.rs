@@ -4,7 +4,7 @@ use core::num::NonZeroU64;
 
 use roce_model::Nanos;
 
-use super::{Answers, MAX_NAK_AGE, MAX_RUN_OFFSET, NakRecord, SHORT_SILENCE, is_much_shorter};
+use super::{Answers, MAX_NAK_AGE, MAX_NAKS, MAX_RUN_OFFSET, NakRecord, SHORT_SILENCE, is_much_shorter};
 use crate::psn::cause::{Cause, MIN_TIMEOUT, Trigger};
 use crate::psn::request::{Again, Request, SILENCE};
 
@@ -12,6 +12,9 @@ use crate::psn::request::{Again, Request, SILENCE};
 const MUCH_LONGER: u64 = 5;
 /// Of a sender that was not silent meanwhile: queues fill while it sends, and hold back its answers.
 const MUCH_LONGER_WHILE_SENDING: u64 = 10;
+/// So many answers between two hosts show how long one takes: the next one, out of a distribution whose tail is as heavy as that of 1/x,
+/// takes [`MUCH_LONGER_WHILE_SENDING`] times as long as all of n others in one case of 10 (n + 1), here 60.
+const MANY_ANSWERS: u32 = 5;
 /// A sender in software, or on a busy host, takes some times as long to answer a NAK as its receiver does to answer a request.
 const SLOW_ANSWER: u64 = 8;
 
@@ -40,10 +43,7 @@ impl Answers {
         }
         let is_early = |nak: &NakRecord| is_reordered && self.is_early(waited(*nak));
         if let Some(nak) = self.nak_for(at, request.time).filter(|nak| !is_early(nak)) {
-            return of(
-                self.nak_or_timeout(waited(nak), request, is_reordered),
-                nak.at == at,
-            );
+            return of(self.nak_or_timeout(nak, request, is_reordered), nak.at == at);
         }
         let waited = if request.is_read {
             // As long as responses come, the timer does not expire.
@@ -63,9 +63,16 @@ impl Answers {
             return None;
         }
         let has_responses = matches!(request.again, Again::Captured | Again::Rest | Again::Whole);
-        // Its responses may have come in an order that the requester does not take.
-        let may_be_asked =
-            has_responses && waited >= SILENCE && waited < MIN_TIMEOUT && !self.fits_timer(waited);
+        // Its responses may have come in an order that the requester does not take. Only an answer to something later shows it a gap
+        // (IBTA 9.7.5.1.9): the rest of a READ, behind which nothing was answered, is requested again by a timer alone.
+        let is_tail = matches!(request.again, Again::Captured | Again::Rest)
+            && waited >= SHORT_SILENCE
+            && self.acked == at + 1;
+        let may_be_asked = has_responses
+            && !is_tail
+            && waited >= SILENCE
+            && waited < MIN_TIMEOUT
+            && !self.fits_timer(waited);
         if may_be_asked || self.is_rnr_wait(waited) {
             return of(Trigger::Unknown, false);
         }
@@ -78,7 +85,7 @@ impl Answers {
             // Queues may have held back the NAK or its answer; a timer retransmits from the oldest packet that is not acknowledged.
             return of(Trigger::Unknown, false);
         }
-        if self.run_was_named && self.run.start == at && self.is_held_back(request) {
+        if self.may_answer_before(at, request) {
             // Of two runs one may answer the NAK, and the other one follow a timer: nothing shows which.
             return of(Trigger::Unknown, false);
         }
@@ -104,6 +111,25 @@ impl Answers {
         at < self.acked && self.naks.iter().any(|nak| nak.at == at && is_recent(nak))
     }
 
+    /// True if the packet at `at` may be the answer to a NAK before which a run had come: the timer is shorter than an answer takes, or
+    /// that run did not begin where the NAK says, and the sender rested as long before.
+    fn may_answer_before(&self, at: u64, request: &Request) -> bool {
+        let may_be = |nak: &&NakRecord| nak.explains(at) && request.time.since(nak.time) <= MAX_NAK_AGE;
+        let mut naks = self.answered_naks.iter().filter(may_be).peekable();
+        let is_held_back = naks.peek().is_some() && self.is_held_back(request);
+        is_held_back || naks.any(|nak| !nak.overtaken && self.has_rested(*nak, request))
+    }
+
+    /// True if the sender was silent for half as long or longer, before it went on with the packets that brought the NAK, as it was from
+    /// the NAK to `request`, and no answer to a NAK between the hosts was seen. What delays packets by so long, a queue or a window that is
+    /// full, delays an answer as well.
+    fn has_rested(&self, nak: NakRecord, request: &Request) -> bool {
+        let is_known = self.longest_answer.max(request.others_answer).0 != 0;
+        let is_just_before = nak.time >= self.rest_end && nak.time.since(self.rest_end) <= self.rest;
+        let waited = request.time.since(nak.time);
+        !is_known && self.rest.0 != 0 && is_just_before && waited.0 <= self.rest.0.saturating_mul(2)
+    }
+
     /// True if the sender's timer, as far as it is known, may have expired in that time.
     fn fits_timer(&self, waited: Nanos) -> bool {
         self.timer.0 != 0 && waited.0 >= self.timer.0 / 4 * 3
@@ -118,7 +144,8 @@ impl Answers {
 
     /// A sender falls back so long after a NAK: because of it, or because the NAK or its retransmission was lost and the timer
     /// expired. A sender that answers a NAK goes on sending until it does; one that waits for its timer is silent.
-    fn nak_or_timeout(&self, waited: Nanos, request: &Request, is_reordered: bool) -> Trigger {
+    fn nak_or_timeout(&self, nak: NakRecord, request: &Request, is_reordered: bool) -> Trigger {
+        let waited = request.time.since(nak.time);
         if waited < SHORT_SILENCE {
             return Trigger::Nak;
         }
@@ -132,15 +159,21 @@ impl Answers {
         let is_silent = request.silence >= SHORT_SILENCE && request.silence.0 >= waited.0 / 2;
         if !is_silent {
             // Its window lets it send on while it waits for its timer. A sender in software takes very different times to answer, so
-            // only a timer that is known tells.
+            // only a timer that is known tells, or many answers that all took a tenth at most.
             let is_usual = answer.0 == 0 || waited.0 <= usual * 2;
             let is_delayed =
                 request.is_slowed || is_reordered || waited.0 < usual * MUCH_LONGER_WHILE_SENDING;
+            let is_unlike_others = self.timer.0 == 0 && request.others_answers >= MANY_ANSWERS;
             return match (fits_timer && !is_usual, is_delayed) {
+                (true, false) => Trigger::Timeout,
+                (false, false) if is_unlike_others => Trigger::Timeout,
                 (false, _) => Trigger::Nak,
                 (true, true) => Trigger::Unknown,
-                (true, false) => Trigger::Timeout,
             };
+        }
+        if !fits_timer && self.has_rested(nak, request) {
+            // Nothing shows that an answer takes less than the sender's last packets did.
+            return Trigger::Unknown;
         }
         let is_long = waited.0 >= MIN_TIMEOUT.0.max(request.usual_rtt.0 * SLOW_ANSWER);
         if !fits_timer && request.is_slowed {
@@ -225,10 +258,12 @@ impl Answers {
                     if repeats && nak.at == at && is_shortest {
                         self.shortest_answer = took;
                     }
-                    // One that takes much longer than any before may have been lost on its way, and answered by the next.
+                    // One that takes much longer than any before may have been lost on its way, and answered by the next. A run that
+                    // begins behind the PSN of the NAK may be the rest of one whose first packets were lost.
                     let is_known = took < SHORT_SILENCE || self.longest_answer.0 != 0;
-                    if is_known && took < MIN_TIMEOUT {
+                    if is_known && took < MIN_TIMEOUT && nak.at == at {
                         self.longest_answer = self.longest_answer.max(took);
+                        self.new_answers = self.new_answers.saturating_add(1);
                     }
                     self.latest_answer = took;
                     self.answered = nak.at;
@@ -251,12 +286,24 @@ impl Answers {
             }
             _ => {}
         }
-        self.run_was_named = self.naks.iter().any(|nak| nak.explains(at));
         self.run_by_nak = trigger == Trigger::Nak || self.run_by_nak && self.run.start == at;
         // A run that answers a younger NAK is still on its way, by slower paths than this one's first packet.
         let (time, shortest) = (request.time, self.shortest_answer);
         let is_early = |nak: &NakRecord| !is_sure && is_much_shorter(time.since(nak.time), shortest);
-        self.naks.retain(|nak| !nak.explains(at) || is_early(nak));
+        let answered_naks = &mut self.answered_naks;
+        self.naks.retain(|nak| {
+            let stays = !nak.explains(at) || is_early(nak);
+            if !stays {
+                if answered_naks.len() == MAX_NAKS {
+                    answered_naks.pop_front();
+                }
+                answered_naks.push_back(NakRecord {
+                    overtaken: nak.at == at,
+                    ..*nak
+                });
+            }
+            stays
+        });
         self.rnr = self.rnr.filter(|rnr| !rnr.explains(at));
         self.run_requests_ack = false;
         self.run = at..at;

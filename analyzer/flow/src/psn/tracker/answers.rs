@@ -43,6 +43,12 @@ impl Tracker {
         self.answers.as_deref()
     }
 
+    /// The longest time that the sender took to answer a NAK, and the number of its answers since the last call; 0: not known.
+    pub(crate) fn take_new_answers(&mut self) -> (Nanos, u32) {
+        let answers = self.answers.as_mut();
+        answers.map_or((Nanos(0), 0), |answers| answers.take_new_answers())
+    }
+
     /// Where `psn`, as an answer names it, is among the requests; `None` when it fits none of them.
     pub(crate) fn position(requests: &Requests, psn: Psn) -> Option<u64> {
         let ahead = psn.offset_from(requests.expected());

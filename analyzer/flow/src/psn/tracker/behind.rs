@@ -100,7 +100,11 @@ impl Tracker {
 
     /// The packet was retransmitted.
     fn again(&mut self, at: u64, span: u64, next: u64, request: &Request, sighting: Sighting) -> Verdict {
-        self.retransmission(at, span, next, request, sighting == Sighting::Missing);
+        if sighting == Sighting::Captured && self.was_sent_within_run(at, request) {
+            self.note_overtaken_in_run(at, span, request);
+        } else {
+            self.retransmission(at, span, next, request, sighting == Sighting::Missing);
+        }
         Verdict::Retransmission {
             captured_before: sighting == Sighting::Captured,
         }

@@ -13,6 +13,10 @@ use crate::psn::run::Recovery;
 use crate::psn::tracker::Tracker;
 use crate::psn::undecided::{Judged, Pending};
 
+/// Packets of a run whose IP identifications are remembered: more than packets overtake each other by on ways whose times differ by
+/// that of a few packets.
+const MAX_RUN_IDS: usize = 16;
+
 impl Tracker {
     /// Packets that seemed to answer a NAK, and then the sender falls back to `at`: the two answers take about as long if both
     /// are such.
@@ -102,6 +106,39 @@ impl Tracker {
             self.run_time = request.time;
         }
         is_one
+    }
+
+    /// True if the IP identification of a packet at `at` shows that the sender sent it within the latest run, and other packets overtook it:
+    /// behind packets of the run with lower PSNs alone. A sender that falls back once more sends it behind such of higher ones.
+    pub(super) fn was_sent_within_run(&self, at: u64, request: &Request) -> bool {
+        let Some(ids) = request.ids.filter(|ids| ids.behind() > Some(0)) else {
+            return false;
+        };
+        let mut before = self.run_ids.iter().filter(|(_, id)| ids.is_after(*id)).peekable();
+        before.peek().is_some() && before.all(|(psn, _)| *psn < at)
+    }
+
+    /// A packet of the latest run, captured before, of which other packets overtook it.
+    pub(super) fn note_overtaken_in_run(&mut self, at: u64, span: u64, request: &Request) {
+        self.keep_run_id(at, request);
+        if let Some(run) = &mut self.run {
+            run.packets += 1;
+            run.repeats = true;
+            run.next = run.next.max(at + span);
+        }
+        if let Some(answers) = &mut self.answers {
+            answers.extend_run(at + span);
+        }
+    }
+
+    /// Remembers the IP identification of a packet of the latest run.
+    pub(super) fn keep_run_id(&mut self, at: u64, request: &Request) {
+        if let Some(ids) = request.ids {
+            if self.run_ids.len() == MAX_RUN_IDS {
+                self.run_ids.pop_front();
+            }
+            self.run_ids.push_back((at, ids.id));
+        }
     }
 
     /// True if a NAK, an RNR NAK or missing responses would make the sender send `at` again now.

@@ -38,6 +38,7 @@ impl Tracker {
             }
             self.begin_run(at, Run::new(at, request.time, cause), request, !fills);
         }
+        self.keep_run_id(at, request);
         if let Some(run) = &mut self.run {
             if at > run.next && run.skipped.1 == 0 {
                 run.skipped = (run.next, at);
@@ -89,6 +90,7 @@ impl Tracker {
         }
         self.run = Some(run);
         self.run_time = request.time;
+        self.run_ids.clear();
     }
 
     /// A run begins at `at`. A run before it skipped what this one may show: those retransmissions were lost before the tap.

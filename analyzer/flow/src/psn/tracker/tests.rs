@@ -10,6 +10,7 @@ use crate::psn::undecided::Judged;
 
 mod named;
 mod shuffled;
+mod triggers;
 
 /// A flow's requests, one microsecond apart.
 #[derive(Default)]
@@ -40,6 +41,7 @@ impl Flow {
             rtt: Nanos(0),
             usual_rtt: Nanos(0),
             others_answer: Nanos(0),
+            others_answers: 0,
             is_slowed: false,
             ids: None,
             has_other_port: false,

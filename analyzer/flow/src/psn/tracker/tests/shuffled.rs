@@ -1,6 +1,7 @@
 //! Answers to NAKs whose packets come out of their order, or with gaps.
 
 use super::*;
+use crate::taps::duplicates::{IdAge, Ids};
 
 /// A flow whose other direction is known, and of which all before 100 was acknowledged.
 fn paired() -> Flow {
@@ -14,11 +15,11 @@ fn paired() -> Flow {
 }
 
 impl Flow {
-    fn at(&self, psn: u32) -> u64 {
+    pub(super) fn at(&self, psn: u32) -> u64 {
         Tracker::position(&self.requests, Psn::new(psn)).unwrap()
     }
 
-    fn acknowledge(&mut self, psn: u32) {
+    pub(super) fn acknowledge(&mut self, psn: u32) {
         let (at, now) = (self.at(psn), Nanos(self.now));
         self.tracker.acknowledge(&self.requests, at, now);
     }
@@ -191,4 +192,36 @@ fn several_packets_wait_for_the_answers_to_their_naks() {
     // The sender took 18 us to answer the second NAK. Packet 122 came 6 us after its own.
     assert_eq!(two_named(&[124]), [(122, Late), (124, Late)]);
     assert_eq!(two_named(&[]), [(122, Unknown), (124, Unknown)]);
+}
+
+#[test]
+fn identifications_show_that_an_overtaken_packet_belongs_to_the_run() {
+    let mut flow = paired();
+    for psn in [121, 120, 122] {
+        flow.see(psn);
+    }
+    flow.nak(105);
+    // The sender counts its packets: 105 to 108 have the identifications 200 to 203. 107 overtakes 106 on its way.
+    let mut newest = 199;
+    for (psn, id) in [(105, 200), (107, 202), (106, 201), (108, 203)] {
+        let is_older = id < newest;
+        newest = newest.max(id);
+        flow.now += 1_000;
+        let request = Request {
+            ids: Some(Ids {
+                id,
+                newest,
+                age: if is_older { IdAge::Older } else { IdAge::Newer },
+            }),
+            ..flow.request(psn, 1_000)
+        };
+        assert_eq!(flow.take(&request), AGAIN, "{psn}");
+    }
+    flow.tracker.close(Nanos(flow.now));
+    let run = flow.tracker.take_ended(true).unwrap();
+    assert_eq!(
+        (run.first.value(), run.packets, run.trigger),
+        (105, 4, Trigger::Nak)
+    );
+    assert_eq!(flow.tracker.take_ended(true), None, "one answer to one NAK");
 }

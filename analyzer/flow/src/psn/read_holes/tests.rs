@@ -1,0 +1,25 @@
+//! Responses that were lost behind the tap, and such that were overtaken.
+
+use super::*;
+
+/// True if a response to the READ of 10 to 19 counts as lost behind the tap when the requester asks for 12 once more. Responses came to
+/// the tap in this order.
+fn is_lost(order: &[u64]) -> bool {
+    let mut reads = Reads::default();
+    reads.requested(10, Some(20));
+    for (time, psn) in (0..).zip(order) {
+        reads.response(*psn, *psn == 10, *psn == 19, Nanos(time), 20);
+    }
+    reads.falls_back(12, true)
+}
+
+#[test]
+fn a_response_in_order_that_is_requested_again_was_lost_behind_the_tap() {
+    assert!(is_lost(&[10, 11, 12, 13, 14]));
+}
+
+#[test]
+fn where_responses_step_back_without_a_cause_one_may_have_been_overtaken_behind_the_tap() {
+    // One READ is answered in the order of PSNs (IBTA 9.7.5.1.9): 13 overtook 11, and 12 may have overtaken 11 behind the tap.
+    assert!(!is_lost(&[10, 13, 11, 12, 14]));
+}

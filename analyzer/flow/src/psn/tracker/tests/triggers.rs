@@ -1,0 +1,107 @@
+//! Why a sender falls back: an answer to a NAK, or its timer.
+
+use super::*;
+
+/// A flow whose other direction is known, and of which all up to 119 was acknowledged.
+fn paired() -> Flow {
+    let mut flow = Flow::default();
+    flow.tracker.pair();
+    for psn in 90..120 {
+        assert_eq!(flow.see(psn), Verdict::InOrder);
+    }
+    flow.acknowledge(120);
+    flow
+}
+
+impl Flow {
+    fn trigger(&self, psn: u32, request: &Request) -> Option<Trigger> {
+        let cause = self.tracker.cause(self.at(psn), request);
+        cause.map(|cause| cause.trigger)
+    }
+}
+
+#[test]
+fn an_answer_ten_times_as_late_as_many_others_is_a_timeouts() {
+    // Other senders between the hosts answered NAKs within 20 us. This one sends on for 500 us, and then falls back: the NAK was lost, and
+    // the timer of the packet that it names has expired (IBTA 9.7.6.1.3).
+    for (others_answers, trigger) in [(4, Trigger::Nak), (5, Trigger::Timeout)] {
+        let mut flow = paired();
+        flow.see(121);
+        flow.nak(120);
+        for psn in 122..622 {
+            flow.see(psn);
+        }
+        let request = Request {
+            others_answer: Nanos(20_000),
+            others_answers,
+            ..flow.request(120, 1_000)
+        };
+        assert_eq!(
+            flow.trigger(120, &request),
+            Some(trigger),
+            "{others_answers} answers"
+        );
+    }
+}
+
+#[test]
+fn a_run_behind_the_psn_of_a_nak_does_not_show_how_long_an_answer_takes() {
+    // Its first packets may have been lost: it may be the rest of an older run.
+    for (first, answers) in [(125, (Nanos(21_000), 1)), (127, (Nanos(0), 0))] {
+        let mut flow = paired();
+        for psn in 120..130 {
+            flow.see(psn);
+        }
+        flow.nak(125);
+        flow.now += 20_000;
+        // The first of them comes 1 us later.
+        for psn in first..130 {
+            flow.see(psn);
+        }
+        flow.tracker.close(Nanos(flow.now));
+        assert_eq!(flow.tracker.take_ended(true).unwrap().trigger, Trigger::Nak);
+        assert_eq!(flow.tracker.take_new_answers(), answers, "{first}");
+    }
+}
+
+#[test]
+fn the_rest_of_a_read_with_nothing_answered_behind_it_is_a_timeouts() {
+    // A requester sees a gap when something later comes (IBTA 9.7.5.1.9). All before 120 was answered, and nothing behind it.
+    for (psn, trigger) in [(119, Trigger::Timeout), (118, Trigger::Unknown)] {
+        let mut flow = paired();
+        flow.now += 350_000;
+        let request = Request {
+            is_read: true,
+            again: Again::Captured,
+            ..flow.request(psn, 350_000)
+        };
+        assert_eq!(flow.trigger(psn, &request), Some(trigger), "{psn}");
+    }
+}
+
+/// The trigger of a run 975 us after its NAK, of a sender that went on `rest` after its last acknowledgement with the packet that showed the
+/// gap. `others`: how long answers between the hosts took.
+fn after_a_rest(rest: u64, others: u64) -> Option<Trigger> {
+    let mut flow = paired();
+    flow.now += rest;
+    let first = flow.request(121, rest);
+    assert_eq!(flow.take(&first), gap(120, 1));
+    flow.nak(120);
+    flow.now += 975_000;
+    let request = Request {
+        others_answer: Nanos(others),
+        others_answers: u32::from(others > 0),
+        ..flow.request(120, 975_000)
+    };
+    flow.trigger(120, &request)
+}
+
+#[test]
+fn an_answer_that_takes_as_long_as_the_sender_rested_before_is_unclear() {
+    // A queue of 6 MB at 50 Gbit/s holds a packet for 966 us, one that goes on after an acknowledgement as well as one that answers a NAK.
+    assert_eq!(after_a_rest(966_000, 0), Some(Trigger::Unknown));
+    // The sender went on at once.
+    assert_eq!(after_a_rest(50_000, 0), Some(Trigger::Timeout));
+    // Answers between the hosts took 20 us: no queue is as long.
+    assert_eq!(after_a_rest(966_000, 20_000), Some(Trigger::Timeout));
+}
