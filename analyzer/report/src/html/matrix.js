@@ -12,7 +12,7 @@ const MEASURES = {
   },
 };
 /** Hosts that have a row of their own; the others are one. */
-const MOST_HOSTS = 40;
+const MAX_HOSTS_SHOWN = 40;
 const OTHERS = "others";
 
 const matrix = { measure: "bytes" };
@@ -39,9 +39,9 @@ function buildMatrix() {
   const { all, hosts } = pairs(),
     place = $("matrix-place");
   const ranked = [...hosts].sort((a, b) => b[1] - a[1]).map(([host]) => host);
-  const own = new Set(ranked.slice(0, MOST_HOSTS));
+  const own = new Set(ranked.slice(0, MAX_HOSTS_SHOWN));
   const names = [...own].sort(collate.compare);
-  if (ranked.length > MOST_HOSTS) names.push(OTHERS);
+  if (ranked.length > MAX_HOSTS_SHOWN) names.push(OTHERS);
   const cells = new Map();
   for (const pair of all) {
     const key = [pair.source, pair.destination].map((host) => (own.has(host) ? host : OTHERS)).join(" ");
@@ -60,7 +60,7 @@ function buildMatrix() {
   const receivers = names.filter((destination) => names.some((source) => cells.has(`${source} ${destination}`)));
   const hostButton = (host) =>
     host === OTHERS
-      ? el("span", { class: "quiet" }, `${ranked.length - MOST_HOSTS} others`)
+      ? el("span", { class: "quiet" }, `${ranked.length - MAX_HOSTS_SHOWN} others`)
       : el(
           "button",
           {

@@ -1,8 +1,9 @@
 // Who waits for whom: ports that pauses stopped, from the flows' side on the left to the root on the right.
 
-/** Ports that are drawn; the table has all. */
-const MOST_PORTS = 48;
-const BOX = { width: 168, height: 40, across: 56, down: 14, margin: 8 };
+/** Limit of ports that are drawn; the table has all. */
+const MAX_PORTS_DRAWN = 48;
+/** Sizes in pixels. A character of the pictures' font takes about `character`; longer texts than `characters` are shortened. */
+const BOX = { height: 40, across: 44, down: 14, margin: 8, padding: 10, character: 7, characters: 24, least: 72 };
 const ROOTS = {
   contention: ["contention", "incast"],
   slow_receiver: ["slow receiver", "rnr"],
@@ -60,7 +61,7 @@ function layOut(ports) {
       open.push(before);
     }
   }
-  const drawn = open.slice(0, MOST_PORTS),
+  const drawn = open.slice(0, MAX_PORTS_DRAWN),
     last = Math.max(0, ...drawn.map((port) => port.column)),
     rows = [];
   for (const port of drawn) {
@@ -69,6 +70,24 @@ function layOut(ports) {
     rows[port.column] = port.row + 1;
   }
   return { drawn, columns: last + 1, rows: Math.max(1, ...rows.filter(Boolean)) };
+}
+
+const shortened = (text) => (text.length > BOX.characters ? `${text.slice(0, BOX.characters - 1)}…` : text);
+
+/** The two lines of a port's box. */
+const boxLines = (port) => [port.node, [port.port, ROOTS[port.root]?.[0]].filter(Boolean).join(" – ")].map(shortened);
+
+/** The left and the width of each column: as wide as its longest line, so that a way of eight ports fits on a page. */
+function columnPlaces(drawn, columns) {
+  const places = [];
+  let left = BOX.margin;
+  for (let column = 0; column < columns; column++) {
+    const lines = drawn.filter((port) => port.column === column).flatMap(boxLines),
+      width = Math.max(BOX.least, ...lines.map((line) => line.length * BOX.character + 2 * BOX.padding));
+    places.push({ left, width });
+    left += width + BOX.across;
+  }
+  return places;
 }
 
 /** A wait in words. */
@@ -90,17 +109,20 @@ function buildWaits() {
   if (!rows.length) return;
   const { ports, edges } = waitGraph(),
     { drawn, columns, rows: high } = layOut(ports);
-  const x = (port) => BOX.margin + port.column * (BOX.width + BOX.across),
+  const places = columnPlaces(drawn, columns),
+    end = places[columns - 1];
+  const x = (port) => places[port.column].left,
+    wide = (port) => places[port.column].width,
     y = (port) => BOX.margin + port.row * (BOX.height + BOX.down);
-  const width = 2 * BOX.margin + columns * BOX.width + (columns - 1) * BOX.across,
+  const width = end.left + end.width + BOX.margin,
     height = 2 * BOX.margin + high * BOX.height + (high - 1) * BOX.down;
   const shown = new Set(drawn);
   const lines = edges
     .filter((edge) => shown.has(edge.from) && shown.has(edge.to))
     .map((edge) => {
       const ahead = edge.from.column < edge.to.column,
-        [x1, y1] = [x(edge.from) + (ahead ? BOX.width : 0), y(edge.from) + BOX.height / 2],
-        [x2, y2] = [x(edge.to) + (ahead ? -3 : BOX.width + 3), y(edge.to) + BOX.height / 2],
+        [x1, y1] = [x(edge.from) + (ahead ? wide(edge.from) : 0), y(edge.from) + BOX.height / 2],
+        [x2, y2] = [x(edge.to) + (ahead ? -3 : wide(edge.to) + 3), y(edge.to) + BOX.height / 2],
         bend = (ahead ? 1 : -1) * Math.max(BOX.across / 2, Math.abs(x2 - x1) / 3);
       return svg(
         "path",
@@ -108,16 +130,16 @@ function buildWaits() {
         svg("title", {}, waitText(edge)),
       );
     });
-  const short = (text) => (text.length > 24 ? `${text.slice(0, 23)}…` : text);
   const boxes = drawn.map((port) => {
-    const [label, kind] = ROOTS[port.root] ?? [];
+    const [label, kind] = ROOTS[port.root] ?? [],
+      [node, name] = boxLines(port);
     const box = svg(
       "g",
       { class: port.root ? "port root" : "port", transform: `translate(${x(port)} ${y(port)})`, "data-port": port.key, "data-root": port.root },
       svg("title", {}, label ? `${port.key}: ${label}` : port.key),
-      svg("rect", { width: BOX.width, height: BOX.height, rx: 6 }),
-      svg("text", { x: 10, y: 17, class: "node" }, short(port.node)),
-      svg("text", { x: 10, y: 33 }, short([port.port, label].filter(Boolean).join(" – "))),
+      svg("rect", { width: wide(port), height: BOX.height, rx: 6 }),
+      svg("text", { x: BOX.padding, y: 17, class: "node" }, node),
+      svg("text", { x: BOX.padding, y: 33 }, name),
     );
     if (kind) box.style.setProperty("--tone", `var(--kind-${kind})`);
     return box;
@@ -130,12 +152,15 @@ function buildWaits() {
     lines,
     boxes,
   );
-  const left = ports.length - drawn.length;
+  const left = ports.length - drawn.length,
+    scroller = el("div", { class: "scroller", tabIndex: 0, role: "region", "aria-label": "Ports that wait: scrolls" }, picture);
   $("waits-place").replaceChildren(
     ...[
-      el("div", { class: "scroller", tabIndex: 0, role: "region", "aria-label": "Ports that wait: scrolls" }, picture),
+      scroller,
       left > 0 ? el("p", { class: "quiet" }, `${many(left, "more port")} in the table waits.`) : null,
       el("details", {}, el("summary", {}, "In words"), el("ul", {}, words.slice(0, 200).map((text) => el("li", {}, text)))),
     ].filter(Boolean),
   );
+  // Where the picture does not fit, the roots are what one sees first.
+  scroller.scrollLeft = scroller.scrollWidth;
 }
