@@ -288,6 +288,25 @@ fn iperf3_between_two_hosts() {
     }
 }
 
+/// A client of iperf3 whose server ends first has results and exit code 0: clients are stopped before servers.
+#[test]
+fn streams_of_iperf3_that_are_stopped_are_not_done() {
+    let Some(lab) = Lab::new() else { return };
+    if Command::new("iperf3").arg("--version").output().is_err() {
+        return skip("no iperf3");
+    }
+    lab.inventory("", "local");
+    let plan = "tool = \"iperf3\"\nduration = \"60s\"\n[[pair]]\nfrom = \"h1:v1\"\nto = \"h2:v2\"\nstreams = [{ size = 65536 }, { size = 4096 }]\n";
+    fs::write(lab.path("tcp.toml"), plan).unwrap();
+    let ran = lab.ran(&["start", "tcp.toml"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    until("both run", || states(&lab) == ["running", "running"]);
+    let stopped = lab.ran(&["stop"]);
+    assert_eq!(stopped.code, Some(0), "{stopped:?}");
+    assert_eq!(states(&lab), ["stopped", "stopped"]);
+    assert_eq!(lab.processes(), [] as [u32; 0]);
+}
+
 #[test]
 fn a_host_over_ssh() {
     let Some(lab) = Lab::new() else { return };
