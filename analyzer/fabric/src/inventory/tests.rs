@@ -169,7 +169,8 @@ fn values_beyond_their_bounds_are_mistakes() {
         (
             (0..=4_096)
                 .map(|host| format!("[[host]]\nname = \"h{host}\"\n"))
-                .collect(),
+                .collect::<Vec<_>>()
+                .concat(),
             "4097 targets are more than 4096",
         ),
     ];

@@ -263,7 +263,7 @@ fn bounds_of_plans() {
     let plan = plan("iperf3", "from = \"a\"\nto = \"b\"\n").unwrap();
     assert_eq!(
         (plan.duration, plan.grace),
-        (Duration::from_secs(60), Duration::from_secs(15))
+        (Duration::from_mins(1), Duration::from_secs(15))
     );
     assert_eq!((plan.ports.first, plan.ports.last), (18_515, 18_600));
     let hour = TrafficPlan {
@@ -302,10 +302,11 @@ fn words_of_other_ends() {
 #[test]
 fn incasts_are_of_several_hosts_and_of_bandwidth() {
     let to_one = |tool: &str, from: &[&str]| {
-        let pairs: String = from
+        let pairs: Vec<String> = from
             .iter()
             .map(|end| format!("[[pair]]\nfrom = \"{end}\"\nto = \"a:m\"\n"))
             .collect();
+        let pairs = pairs.concat();
         let plan = TrafficPlan::parse(&format!("tool = \"{tool}\"\n{pairs}")).unwrap();
         let found = concerns(&plan, &hosts(&["a", "b", "c"]), &Speeds::new(), false);
         found.into_iter().map(|concern| concern.text).collect::<Vec<_>>()
@@ -427,7 +428,7 @@ proptest! {
         let text = written(&plan, &ends, &pairs);
         let again = TrafficPlan::parse(&text).unwrap();
         prop_assert_eq!(&again.name, &plan.name);
-        prop_assert_eq!((again.duration, again.tclass), (Duration::from_secs(60), Some(106)));
+        prop_assert_eq!((again.duration, again.tclass), (Duration::from_mins(1), Some(106)));
         prop_assert!(again.pairs.iter().all(|pair| pair.streams == plan.pairs[0].streams));
         let all = streams(&again);
         prop_assert_eq!(all.len(), 2 * pairs.len());

@@ -347,12 +347,12 @@ fn commands_of_other_hosts_and_hypervisors() {
         "{nvue:?}"
     );
     let set = Settings::from_pairs(["ecn_min=150k", "ecn_max=1500k"]).unwrap();
-    let changed = Cluster {
+    let shifted = Cluster {
         priority: 4,
         cnp_dscp: 56,
         ..Cluster::default()
     };
-    let nvue = all(cumulus(&changed, &set, &[]));
+    let nvue = all(cumulus(&shifted, &set, &[]));
     for line in [
         "nv set qos mapping default-global dscp 26 switch-priority 4",
         "nv set qos mapping default-global dscp 56 switch-priority 7",
