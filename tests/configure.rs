@@ -268,10 +268,97 @@ fn all_kinds_of_recordings_are_compared() {
     let without = configure(&["switch", "--kind", "eos", "--check"]);
     assert_eq!(without.code, Some(2));
     assert!(
-        without.stderr.contains("hint: record its 'show running-config'"),
+        without
+            .stderr
+            .contains("record its 'show running-config' and give it with --read FILE"),
         "{}",
         without.stderr
     );
+}
+
+/// `--check` reads a device of the inventory by its transport: from recorded answers, and by a program in place of ssh that answers one
+/// command.
+#[test]
+fn devices_of_the_inventory_are_compared() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    fs::create_dir(path("leaf1")).unwrap();
+    fs::copy(
+        fixture("nexus-strict.txt"),
+        path("leaf1").join("show_running-config.txt"),
+    )
+    .unwrap();
+    // The last argument is the command.
+    let script = format!(
+        "#!/bin/sh\nfor last; do :; done\ncase $last in\n'sonic-cfggen -d --print-data') exec cat {} ;;\nesac\n\
+         echo \"no such command: $last\" >&2\nexit 255\n",
+        fixture("sonic.json")
+    );
+    fs::write(path("ssh"), script).unwrap();
+    fs::set_permissions(path("ssh"), fs::Permissions::from_mode(0o755)).unwrap();
+    let inventory = format!(
+        "[ssh]\ncommand = \"{}\"\n\
+         [[switch]]\nname = \"leaf1\"\nkind = \"nexus\"\ntransport = \"files\"\nfiles = \"leaf1\"\n\
+         [[switch]]\nname = \"leaf2\"\nkind = \"sonic\"\n\
+         [[switch]]\nname = \"leaf3\"\nkind = \"eos\"\n\
+         [[hypervisor]]\nname = \"esxi1\"\ntransport = \"files\"\nfiles = \"{}\"\n",
+        path("ssh").display(),
+        root().join("tests/fabric/esxi-pfc").display()
+    );
+    fs::write(path("fabric.toml"), inventory).unwrap();
+    let configure = |arguments: &[&str]| run(folder.path(), ["fabric", "configure"].iter().chain(arguments));
+    let ran = configure(&["switch", "leaf1", "--check"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(
+        ran.stdout
+            .starts_with("! switch.rdma_strict_priority: RDMA_ECN_OUT: "),
+        "{ran:?}"
+    );
+    let ran = configure(&["switch", "leaf2", "--check"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(
+        ran.stdout
+            .contains("# switch.mtu: Ethernet4: the MTU is 1500 bytes"),
+        "{ran:?}"
+    );
+    // PFC is on for priority 3 alone.
+    let ran = configure(&["esxi", "esxi1", "--vmnic", "vmnic3", "--check"]);
+    assert_eq!(
+        (ran.code, ran.stdout.as_str()),
+        (Some(0), "# nothing has to change\n"),
+        "{ran:?}"
+    );
+    // Without --check the kind decides about the template.
+    let ran = configure(&["switch", "leaf3"]).good();
+    assert!(ran.stdout.contains("qos profile ROCE"), "{ran:?}");
+    for (arguments, reason) in [
+        (
+            &["switch", "leaf3", "--check"][..],
+            "leaf3: 'show running-config': ssh cannot connect: no such command: show running-config",
+        ),
+        (
+            &["switch", "leaf4", "--check"],
+            "the inventory has no [[switch]] 'leaf4'",
+        ),
+        (
+            &["esxi", "esxi2", "--vmnic", "vmnic3", "--check"],
+            "no [[hypervisor]] 'esxi2'",
+        ),
+        (
+            &["esxi", "esxi1", "--vmnic", "vmnic9", "--check"],
+            "esxi1: 'esxcli network nic dcb status get -n vmnic9'",
+        ),
+        (
+            &["switch", "leaf1", "--kind", "sonic", "--check"],
+            "the inventory says that the switch is of kind nexus",
+        ),
+        (&["switch", "--check"], "--kind"),
+    ] {
+        let ran = configure(arguments);
+        assert_eq!(ran.code, Some(2), "{ran:?}");
+        assert!(ran.stderr.contains(reason), "{reason}: {ran:?}");
+    }
 }
 
 #[test]

@@ -243,3 +243,95 @@ fn recorded_switches_have_the_numbers_of_the_rows() {
     }
     assert!(paused > 0.0, "the demo pauses ports");
 }
+
+/// B.35: three targets whose counters are those of one simulated run. What each port counted is known, so the table is exact.
+#[cfg(feature = "probe")]
+#[test]
+fn pauses_around_a_run_are_those_of_its_counters() {
+    let folder = tempdir().unwrap();
+    simulated(folder.path());
+    let at = |name: &str| folder.path().join("counters").join(name);
+    let neighbors: Value = serde_json::from_str(&fs::read_to_string(at("neighbors.json")).unwrap()).unwrap();
+    let cables = neighbors["links"].as_array().unwrap();
+    let ends = cables.iter().flat_map(|link| [&link["a"], &link["b"]]);
+    let sonic: BTreeMap<&str, &str> = ends
+        .filter(|end| end["kind"] == "switch")
+        .map(|end| (end["port"].as_str().unwrap(), end["sonic_port"].as_str().unwrap()))
+        .collect();
+    // Frames of all priorities by switch, port and direction: the last reading less the first.
+    let mut frames: BTreeMap<(String, String, &str), [f64; 2]> = BTreeMap::new();
+    for line in fs::read_to_string(at("samples.jsonl")).unwrap().lines() {
+        let row: Value = serde_json::from_str(line).unwrap();
+        let kind = match row["counter"].as_str().unwrap() {
+            "switch_pfc_received_frames" => "PFC received",
+            "switch_pfc_transmitted_frames" => "PFC sent",
+            _ => continue,
+        };
+        let text = |key: &str| row[key].as_str().unwrap().to_owned();
+        let port = sonic[text("object").as_str()].to_owned();
+        let value = row["value"].as_f64().unwrap();
+        frames
+            .entry((text("node"), port, kind))
+            .and_modify(|[_, last]| *last = value)
+            .or_insert([value, value]);
+    }
+    // The command moves the switches from the beginning of the run to its end.
+    let mut inventory = String::new();
+    let mut command = String::new();
+    for switch in ["leaf1", "leaf2", "spine1"] {
+        std::os::unix::fs::symlink("before", at(switch).join("now")).unwrap();
+        let files = format!("counters/{switch}/now");
+        let _ = write!(
+            inventory,
+            "[[switch]]\nname = \"{switch}\"\nkind = \"sonic\"\ntransport = \"files\"\nfiles = \"{files}\"\n"
+        );
+        let _ = write!(
+            command,
+            "ln -s after {files}.new && mv -T {files}.new {files} && "
+        );
+    }
+    command.push_str("sleep 0.3");
+    fs::write(folder.path().join("fabric.toml"), inventory).unwrap();
+    let arguments = [
+        "fabric",
+        "pauses",
+        "--format",
+        "json",
+        "--interval",
+        "100ms",
+        "--before",
+        "300ms",
+        "--after",
+        "300ms",
+        "--",
+        "sh",
+        "-c",
+        &command,
+    ];
+    let document = run(folder.path(), arguments).good().json();
+    let rows = document["rows"].as_array().unwrap();
+    let mut paused = 0.0;
+    for ((node, object, kind), [first, last]) in &frames {
+        let row = rows
+            .iter()
+            .find(|row| row["node"] == **node && row["object"] == **object && row["kind"] == **kind)
+            .unwrap_or_else(|| panic!("{node} {object} {kind}: {document}"));
+        let found = ["before", "during", "after"].map(|phase| row[phase].as_f64());
+        assert_eq!(found, [Some(0.0), Some(last - first), Some(0.0)], "{row}");
+        paused += last - first;
+    }
+    assert!(paused > 0.0, "the demo pauses ports");
+    // LLDP names the ports between switches: their two ends agree, and the leaf sends what its spine receives.
+    let pairs = document["pairs"].as_array().unwrap();
+    let spines = pairs.iter().filter(|pair| {
+        let ends = [&pair["sender"], &pair["receiver"]].map(|end| end.as_str().unwrap());
+        ends.iter().any(|end| end.starts_with("spine1 ")) && ends.iter().any(|end| end.starts_with("leaf2 "))
+    });
+    let spines: Vec<&Value> = spines.collect();
+    assert!(!spines.is_empty(), "{document}");
+    assert!(
+        spines.iter().any(|pair| pair["sent"].as_f64() > Some(0.0)),
+        "{spines:?}"
+    );
+    assert!(pairs.iter().all(|pair| pair["state"] != "differ"), "{pairs:?}");
+}

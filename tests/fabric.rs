@@ -431,6 +431,8 @@ fn devices_are_metrics() {
         "roce_collector_success{collector=\"switch:leaf1\"} 1",
         "roce_collector_success{collector=\"switch:leaf3\"} 0",
         "roce_collector_errors_total{collector=\"switch:leaf3\",reason=\"unreachable\"} 1",
+        // Commands that the release does not know are counted by their reason.
+        "roce_collector_errors_total{collector=\"switch:leaf2\",reason=\"unsupported\"} 5",
     ] {
         assert!(
             ran.stdout.lines().any(|found| found == line),

@@ -185,6 +185,39 @@ fn a_capture_that_sees_nothing_while_counters_rise_is_an_error() {
     );
 }
 
+/// The start is a time, the capture runs on one processor, and too few bytes of each packet are warned of: 58 of headers and 20 of RoCE.
+#[test]
+fn a_planned_start_a_processor_and_few_bytes() {
+    let Some(hosts) = Hosts::new(1) else { return };
+    let words = [
+        "--at",
+        "+5s",
+        "--duration",
+        "1s",
+        "--cpus",
+        "0",
+        "--snaplen",
+        "77",
+    ];
+    let ran = crate::command::ran(&mut hosts.capture("run", &words));
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(
+        ran.stderr
+            .contains("77 bytes cut RoCE's acknowledgements and checksums off: 78 is the least"),
+        "{ran:?}"
+    );
+    let manifest = hosts.manifest("run");
+    let time = |name: &str| manifest[name].as_i64().unwrap();
+    let ahead = time("start_ns") - time("begun_ns");
+    assert!((5_000_000_000..60_000_000_000).contains(&ahead), "{manifest}");
+    assert_eq!(
+        (&manifest["snaplen"], &manifest["duration_ms"]),
+        (&77.into(), &1_000.into())
+    );
+    let cpu = manifest["hosts"][0]["cpu"].as_str().unwrap();
+    assert!(cpu.contains('s'), "processor time of the capture: {manifest}");
+}
+
 #[test]
 fn commands_run_on_all_hosts() {
     let Some(hosts) = Hosts::new(2) else { return };

@@ -264,6 +264,51 @@ fn hosts_that_are_wrong_are_named() {
     assert!(!lab.path("run/roce-analyze/traffic").exists(), "nothing is made");
 }
 
+/// A strict run ends with its first failure, also where the other stream has an hour before it.
+#[test]
+fn a_strict_run_ends_with_its_first_failure() {
+    let Some(lab) = Lab::new() else { return };
+    lab.inventory("", "local");
+    lab.plan("strict", "duration = \"1h\"", &[99, 13]);
+    let ran = lab.ran(&["run", "strict.toml", "--strict", "--format", "json"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    let document = ran.json();
+    let states: Vec<&str> = document["streams"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|stream| stream["state"].as_str().unwrap())
+        .collect();
+    assert_eq!(states, ["stopped", "failed"]);
+    assert_eq!(lab.processes(), [] as [u32; 0]);
+}
+
+#[test]
+fn a_host_that_is_down_is_named_and_nothing_is_left() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let Some(lab) = Lab::new() else { return };
+    // The words and the exit code of ssh.
+    let ssh = lab.path("ssh");
+    fs::write(
+        &ssh,
+        "#!/bin/sh\necho 'ssh: connect to host node2 port 22: No route to host' >&2\nexit 255\n",
+    )
+    .unwrap();
+    fs::set_permissions(&ssh, fs::Permissions::from_mode(0o755)).unwrap();
+    let head = format!("[ssh]\ncommand = \"{}\"\n", ssh.display());
+    lab.inventory(&head, "node2");
+    lab.plan("down", "duration = \"1s\"", &[65_536]);
+    let ran = lab.ran(&["run", "down.toml"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(
+        ran.stdout
+            .contains("✗ stream 1, h1:mlx5_0 > h2:mlx5_0: h2: ssh cannot connect: ssh: connect to host node2 port 22: No route to host"),
+        "{ran:?}"
+    );
+    assert_eq!(lab.processes(), [] as [u32; 0]);
+    assert!(!lab.path("order").exists(), "no tool was started");
+}
+
 #[test]
 fn iperf3_between_two_hosts() {
     let Some(lab) = Lab::new() else { return };
@@ -286,6 +331,25 @@ fn iperf3_between_two_hosts() {
             "{file}"
         );
     }
+}
+
+/// A client of iperf3 whose server ends first has results and exit code 0: clients are stopped before servers.
+#[test]
+fn streams_of_iperf3_that_are_stopped_are_not_done() {
+    let Some(lab) = Lab::new() else { return };
+    if Command::new("iperf3").arg("--version").output().is_err() {
+        return skip("no iperf3");
+    }
+    lab.inventory("", "local");
+    let plan = "tool = \"iperf3\"\nduration = \"60s\"\n[[pair]]\nfrom = \"h1:v1\"\nto = \"h2:v2\"\nstreams = [{ size = 65536 }, { size = 4096 }]\n";
+    fs::write(lab.path("tcp.toml"), plan).unwrap();
+    let ran = lab.ran(&["start", "tcp.toml"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    until("both run", || states(&lab) == ["running", "running"]);
+    let stopped = lab.ran(&["stop"]);
+    assert_eq!(stopped.code, Some(0), "{stopped:?}");
+    assert_eq!(states(&lab), ["stopped", "stopped"]);
+    assert_eq!(lab.processes(), [] as [u32; 0]);
 }
 
 #[test]

@@ -281,6 +281,22 @@ pub fn parse_time(text: &str) -> Option<Duration> {
     (1..=86_400_000).contains(&ms).then(|| Duration::from_millis(ms))
 }
 
+/// A message of the parser without the names of Rust's types.
+pub(crate) fn plain(message: &str) -> String {
+    let mut text = message.replace('\n', " ");
+    for (of_rust, shown) in [
+        ("expected u8", "expected a number from 0 to 255"),
+        ("expected u32", "expected a whole number"),
+        ("expected u64", "expected a whole number"),
+        ("expected a sequence", "expected a list"),
+        ("expected a map", "expected a table"),
+        ("expected a boolean", "expected true or false"),
+    ] {
+        text = text.replace(of_rust, shown);
+    }
+    text
+}
+
 /// Checks that the addresses of interfaces are IP addresses.
 fn check_addresses(addresses: &BTreeMap<String, String>) -> Result<(), String> {
     for (interface, address) in addresses {
@@ -316,7 +332,7 @@ impl Inventory {
         };
         let wrong = |error: &toml::de::Error| InventoryError {
             line: error.span().map_or(1, |span| line_of(span.start)),
-            text: error.message().replace('\n', " "),
+            text: plain(error.message()),
         };
         let inventory: Self = toml::from_str(text).map_err(|error| wrong(&error))?;
         let places: Places = toml::from_str(text).map_err(|error| wrong(&error))?;

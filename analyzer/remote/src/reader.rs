@@ -154,6 +154,20 @@ impl DeviceReader {
         self.recorder = Some(recorder);
     }
 
+    /// Gives one command alone, beside those of readings. Returns its answer.
+    ///
+    /// # Errors
+    /// If there is none: why, in one line.
+    pub fn answer(&mut self, command: &str) -> Result<String, String> {
+        let question = Question::each(command);
+        let outcome = self.transport.ask(std::slice::from_ref(&question)).pop();
+        match outcome {
+            Some(Ok(text)) => Ok(text),
+            Some(Err(unanswered)) => Err(unanswered.text),
+            None => Err("it gave no answer".to_owned()),
+        }
+    }
+
     /// Its name in the inventory.
     pub fn node(&self) -> &str {
         &self.node

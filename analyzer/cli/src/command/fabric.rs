@@ -28,12 +28,18 @@ use switch::SwitchArguments;
 /// The task, and examples.
 const AFTER_HELP: &str = "\
 Examples:
-  roce-analyze fabric switch leaf1                          PFC, 802.3x pauses, drops and marks of a switch
-  roce-analyze fabric switch --duration 30s                 what changed in 30 s on all switches, and how fast
-  roce-analyze fabric hypervisor esxi1                      the same for the adapters of a hypervisor
-  roce-analyze fabric pauses -- ib_write_bw gpu2            where pauses begin while a command runs
-  roce-analyze fabric configure host --dev ens1f0np0        the commands for a host, with reasons
-  roce-analyze fabric configure switch --kind sonic         the configuration of a switch
+  roce-analyze fabric switch leaf1
+      PFC, 802.3x pauses, drops and marks of a switch
+  roce-analyze fabric switch --duration 30s
+      what changed in 30 s on all switches, and how fast
+  roce-analyze fabric hypervisor esxi1
+      the same for the adapters of a hypervisor
+  roce-analyze fabric pauses -- ib_write_bw gpu2
+      where pauses begin while a command runs
+  roce-analyze fabric configure host --dev ens1f0np0
+      the commands for a host, with reasons
+  roce-analyze fabric configure switch --kind sonic
+      the configuration of a switch
 
 fabric.toml lists switches, hypervisors and hosts, and how they are reached (docs/switches.md).";
 

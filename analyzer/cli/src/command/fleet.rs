@@ -30,15 +30,24 @@ use clap::{Args, Subcommand};
 /// The task, and examples.
 const AFTER_HELP: &str = "\
 Examples:
-  roce-analyze fleet capture -o run1 --duration 10s            all hosts of fabric.toml, at the same time
-  roce-analyze fleet capture gpu1 gpu2 -o run2 -- ./job.sh     while a command runs here
-  roce-analyze run1                                            the joined analysis
-  roce-analyze fleet collect run1                              fetch what an interrupted run left on the hosts
-  roce-analyze fleet run -- uname -r                           a command on all hosts
-  roce-analyze fleet doctor                                    checks of all hosts, and of their differences
-  roce-analyze fleet map RAW -o DS                             all captures below a folder, as one dataset
-  roce-analyze fleet sql DS destinations                       a question about a dataset of many hosts
-  roce-analyze fleet report DS -o fleet.html                   the page of all questions
+  roce-analyze fleet capture -o run1 --duration 10s
+      all hosts of fabric.toml, at the same time
+  roce-analyze fleet capture gpu1 gpu2 -o run2 -- ./job.sh
+      while a command runs here
+  roce-analyze run1
+      the joined analysis
+  roce-analyze fleet collect run1
+      fetch what an interrupted run left on the hosts
+  roce-analyze fleet run -- uname -r
+      a command on all hosts
+  roce-analyze fleet doctor
+      checks of all hosts, and of their differences
+  roce-analyze fleet map RAW -o DS
+      all captures below a folder, as one dataset
+  roce-analyze fleet sql DS destinations
+      a question about a dataset of many hosts
+  roce-analyze fleet report DS -o fleet.html
+      the page of all questions
 
 Exit codes: 0 all hosts, 1 some of them, 2 none, or an error. ssh gets no password, and accepts no unknown host key.";
 

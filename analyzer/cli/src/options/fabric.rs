@@ -109,8 +109,7 @@ fn of_user() -> Option<PathBuf> {
 /// # Errors
 /// If it cannot be read, or has a mistake.
 pub(crate) fn read(path: &Path) -> anyhow::Result<Inventory> {
-    let text = roce_files::read_text(path, MAX_BYTES)
-        .with_context(|| format!("{}: the inventory cannot be read", path.display()))?;
+    let text = roce_files::read_text(path, MAX_BYTES).context("the inventory cannot be read")?;
     let mut inventory = Inventory::parse(&text).map_err(|error| anyhow!("{}:{error}", path.display()))?;
     let folder = path.parent().unwrap_or(Path::new(""));
     let beside = |name: &mut Option<String>| {

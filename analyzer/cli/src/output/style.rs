@@ -33,6 +33,13 @@ pub(crate) fn width() -> usize {
         .unwrap_or_else(|| terminal_size::terminal_size().map_or(80, |(width, _)| usize::from(width.0)))
 }
 
+/// Columns that a table may have: those of the screen, or of `COLUMNS`; `None`: the output is no terminal, and takes all of them.
+pub(crate) fn table_width() -> Option<usize> {
+    use std::io::IsTerminal as _;
+    let is_bounded = std::env::var_os("COLUMNS").is_some() || std::io::stdout().is_terminal();
+    is_bounded.then(width)
+}
+
 /// True if the locale's character set is UTF-8, by the first of the variables that is set (POSIX, 8.2).
 fn unicode() -> bool {
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"]

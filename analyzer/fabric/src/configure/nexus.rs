@@ -4,6 +4,11 @@ use super::settings::Settings;
 use super::step::Step;
 use crate::inventory::Cluster;
 
+/// The line that uses the policy of [`network`].
+pub(super) const NETWORK_LINE: &str = "  service-policy type network-qos ROCE_NQ";
+/// The line that uses the policy of [`queuing`].
+pub(super) const QUEUING_LINE: &str = "  service-policy type queuing output ROCE_OUT";
+
 /// Generation of the switch's chip.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NexusGeneration {
@@ -65,8 +70,12 @@ pub fn nexus(
 ) -> Vec<Step> {
     let mut all = vec![
         classification(cluster, generation),
-        network(cluster, settings, generation),
-        queuing(cluster, settings, generation),
+        network(cluster, settings, generation, generation.data_group(cluster)),
+        queuing(
+            settings,
+            generation,
+            (generation.data_group(cluster), generation.cnp_group(cluster)),
+        ),
         system(),
         Step::new(&[
             "The watchdog ends a storm of pauses: a queue that cannot send for a while is shut down instead of the fabric.",
@@ -102,19 +111,24 @@ pub(super) fn classification(cluster: &Cluster, generation: NexusGeneration) -> 
     .run(format!("    set qos-group {}", generation.cnp_group(cluster)))
 }
 
-fn network(cluster: &Cluster, settings: &Settings, generation: NexusGeneration) -> Step {
+/// The policy of the type network-qos, in which this group is lossless.
+pub(super) fn network(
+    cluster: &Cluster,
+    settings: &Settings,
+    generation: NexusGeneration,
+    group: u8,
+) -> Step {
     let mtu = settings.switch_mtu();
     Step::new(&[])
         .comment(format!(
-            "Group {} is lossless, by PFC of priority {}.",
-            generation.data_group(cluster),
+            "Group {group} is lossless, by PFC of priority {}.",
             cluster.priority
         ))
         .comment("Link: the buffers are divided again when it is applied; links of some models flap. Undo: no policy-map type network-qos ROCE_NQ")
         .run("policy-map type network-qos ROCE_NQ")
         .run(format!(
             "  class type network-qos {}",
-            generation.network_class(generation.data_group(cluster))
+            generation.network_class(group)
         ))
         .run(format!("    mtu {mtu}"))
         .run(format!("    pause pfc-cos {}", cluster.priority))
@@ -122,8 +136,8 @@ fn network(cluster: &Cluster, settings: &Settings, generation: NexusGeneration) 
         .run(format!("    mtu {mtu}"))
 }
 
-fn queuing(cluster: &Cluster, settings: &Settings, generation: NexusGeneration) -> Step {
-    let (data, cnp) = (generation.data_group(cluster), generation.cnp_group(cluster));
+/// The policy of the type queuing, for the groups of RoCE data and of CNPs.
+pub(super) fn queuing(settings: &Settings, generation: NexusGeneration, (data, cnp): (u8, u8)) -> Step {
     let last = if generation == NexusGeneration::First {
         3
     } else {
@@ -169,8 +183,8 @@ fn system() -> Step {
         "Undo: no service-policy of each below system qos",
     ])
     .run("system qos")
-    .run("  service-policy type network-qos ROCE_NQ")
-    .run("  service-policy type queuing output ROCE_OUT")
+    .run(NETWORK_LINE)
+    .run(QUEUING_LINE)
 }
 
 fn port(settings: &Settings, interface: &str) -> Step {

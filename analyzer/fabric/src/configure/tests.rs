@@ -12,6 +12,8 @@ use super::sonic::merge;
 use super::*;
 use crate::inventory::Cluster;
 
+mod forms;
+
 /// Lines of which a block has one alone: a new one replaces it.
 const SINGLE: [&str; 13] = [
     "mtu",

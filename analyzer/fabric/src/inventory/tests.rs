@@ -126,3 +126,79 @@ fn times_have_bounds() {
         assert_eq!(parse_time(wrong), None, "{wrong}");
     }
 }
+
+/// Bounds and pairs of settings, each just beyond what is allowed.
+#[test]
+fn values_beyond_their_bounds_are_mistakes() {
+    let nexus = "[[switch]]\nname = \"s\"\nkind = \"nexus\"\n";
+    let nxapi = format!("{nexus}transport = \"nxapi\"\nurl = \"https://s/ins\"\n");
+    let cases = [
+        ("[cluster]\npriority = 8\n".to_owned(), "from 0 to 7"),
+        ("[cluster]\ndscp = 64\n".to_owned(), "dscp 64 is not from 0 to 63"),
+        ("[cluster]\ncnp_dscp = 64\n".to_owned(), "from 0 to 63"),
+        (
+            "[cluster]\npriority = \"3\"\n".to_owned(),
+            "expected a number from 0 to 255",
+        ),
+        (
+            "[[host]]\nname = \"a\"\naddress = \"a b\"\n".to_owned(),
+            "'a b' is no address",
+        ),
+        (format!("[[host]]\nname = \"{}\"\n", "a".repeat(65)), "is no name"),
+        (
+            format!("{nxapi}user = \"u\"\npassword_file = \"f\"\npassword_env = \"E\"\n"),
+            "one of them",
+        ),
+        (format!("{nxapi}password_env = \"E\"\n"), "needs user"),
+        (
+            format!("{nexus}switch_ports = {{ e = \"leaf9:1\" }}\n"),
+            "no [[switch]] 'leaf9'",
+        ),
+        (
+            "[[hypervisor]]\nname = \"e\"\nswitch_ports = { vmnic5 = \"leaf9:1\" }\n".to_owned(),
+            "no [[switch]] 'leaf9'",
+        ),
+        (
+            "[[hypervisor]]\nname = \"e\"\naddress = \"-oProxyCommand=x\"\n".to_owned(),
+            "no address",
+        ),
+        (
+            "[[hypervisor]]\nname = \"e\"\ntransport = \"files\"\n".to_owned(),
+            "needs files",
+        ),
+        (
+            (0..=4_096)
+                .map(|host| format!("[[host]]\nname = \"h{host}\"\n"))
+                .collect::<Vec<_>>()
+                .concat(),
+            "4097 targets are more than 4096",
+        ),
+    ];
+    for (text, expected) in cases {
+        let error = Inventory::parse(&text).unwrap_err();
+        assert!(error.text.contains(expected), "{expected}: {error}");
+    }
+    let longest = format!("[[host]]\nname = \"{}\"\n", "a".repeat(64));
+    for text in ["[cluster]\npriority = 7\ndscp = 63\ncnp_dscp = 63\n", &longest] {
+        assert!(Inventory::parse(text).is_ok(), "{text}");
+    }
+}
+
+/// The design's defaults: 5 s for a connection, which stays open for 60 s; 10 s for a command; a reading each 15 s.
+#[test]
+fn times_have_defaults() {
+    let ssh = Inventory::parse("").unwrap().ssh;
+    let seconds = Duration::from_secs;
+    assert_eq!(
+        (ssh.connect_timeout, ssh.control_persist, ssh.timeout),
+        (seconds(5), seconds(60), seconds(10))
+    );
+    let text = "[[switch]]\nname = \"s\"\nkind = \"sonic\"\n[[hypervisor]]\nname = \"e\"\n";
+    let inventory = Inventory::parse(text).unwrap();
+    assert_eq!(inventory.switch("s").unwrap().every, seconds(15));
+    assert_eq!(inventory.hypervisor("e").unwrap().every, seconds(15));
+    // Without an address the name is it.
+    assert_eq!(inventory.switch("s").unwrap().address(), "s");
+    assert_eq!(parse_time("5m"), Some(seconds(300)));
+    assert_eq!(parse_time("2h"), Some(seconds(7_200)));
+}

@@ -70,7 +70,7 @@ pub fn completion(text: &str) -> Option<Completion> {
     });
     Some(Completion {
         status: status_of(about),
-        opcode: word("opcode=").or_else(|| word("opcode ")),
+        opcode: word("opcode=").or_else(|| word("opcode ")).map(closed),
         length: number(about, "reqSize=")
             .or_else(|| number(about, " len="))
             .or_else(|| number(about, " len ")),
@@ -90,6 +90,11 @@ pub fn completion(text: &str) -> Option<Completion> {
         queue_pair: number(about, "qp_num=").or_else(|| number(about, "qp_num ")),
         ..Completion::default()
     })
+}
+
+/// `IBV_WC_SEND(0)`: the number's closing parenthesis is no end of a word.
+fn closed(word: String) -> String {
+    if word.contains('(') { word + ")" } else { word }
 }
 
 fn address(text: &str) -> Option<Address> {

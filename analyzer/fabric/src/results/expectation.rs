@@ -15,6 +15,8 @@ pub struct Expectation {
     is_at_least: bool,
     /// In bit/s, microseconds, or counted.
     bound: f64,
+    /// The unit of the bound as it was written, and its size in these.
+    unit: (&'static str, f64),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,12 +132,9 @@ impl FromStr for Expectation {
             .unwrap_or(right.len());
         let (number, unit) = right.split_at(end);
         let units = field.units();
-        let factor = units
-            .iter()
-            .find(|(name, _)| *name == unit.trim())
-            .map(|(_, factor)| factor);
+        let unit = units.iter().find(|(name, _)| *name == unit.trim());
         let number = number.parse::<f64>().ok().filter(|number| number.is_finite());
-        let (Some(number), Some(factor)) = (number, factor) else {
+        let (Some(number), Some(unit)) = (number, unit) else {
             let names: Vec<&str> = units.iter().map(|(name, _)| *name).collect();
             let names = names.join(", ");
             return Err(if names.is_empty() {
@@ -150,7 +149,8 @@ impl FromStr for Expectation {
             field,
             size,
             is_at_least,
-            bound: number * factor,
+            bound: number * unit.1,
+            unit: *unit,
         })
     }
 }
@@ -162,6 +162,11 @@ impl fmt::Display for Expectation {
 }
 
 impl Expectation {
+    /// A value of the quantity in the unit of the bound, and that unit: `GiB/s` of `nccl.busbw>=80GiB/s`.
+    pub fn in_unit(&self, value: f64) -> (f64, &'static str) {
+        (value / self.unit.1, self.unit.0)
+    }
+
     /// Compares the measurements with the bound. Of rates the highest one counts and of latencies the lowest one, because small and large messages
     /// are measured together; of what should not happen, the highest one.
     pub fn outcome<'a>(&self, measurements: impl IntoIterator<Item = &'a Measurement>) -> Outcome {

@@ -5,6 +5,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::nccl::Edge;
 
+mod units;
+
 const BANDWIDTH: &str = include_str!("../../../../tests/data/results/rdma_bw.txt");
 const LATENCY: &str = include_str!("../../../../tests/data/results/rdma_lat.txt");
 const TCP: &str = include_str!("../../../../tests/data/results/tcp.json");

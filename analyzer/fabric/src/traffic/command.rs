@@ -25,7 +25,10 @@ pub fn words(plan: &TrafficPlan, stream: &Stream, role: Role, facts: Facts<'_>) 
 }
 
 fn port(stream: &Stream) -> String {
-    stream.port.map_or_else(String::new, |port| port.to_string())
+    // A plan with too few ports is shown, and not run.
+    stream
+        .port
+        .map_or_else(|| "PORT".to_owned(), |port| port.to_string())
 }
 
 fn perftest(plan: &TrafficPlan, stream: &Stream, role: Role, facts: Facts<'_>) -> Vec<String> {

@@ -66,6 +66,9 @@ pub fn log_state(text: &str) -> LogState {
     if text.trim_start().starts_with('{') || text.contains("iperf3: error") {
         return iperf3(text);
     }
+    if let Some(error) = last_error(text) {
+        return LogState::Failed(cut(&format!("iperf3 says: {error}")));
+    }
     let mut failed = None;
     let mut is_waiting = false;
     let mut lines = text.lines().map(str::trim);
@@ -113,6 +116,13 @@ fn iperf3(text: &str) -> LogState {
         None if found.measurements.is_empty() => LogState::Begun,
         None => LogState::Table,
     }
+}
+
+/// The error at the end of a document of iperf3 whose beginning is absent: its last key.
+fn last_error(text: &str) -> Option<String> {
+    let text = text.trim_end().strip_suffix('}')?.trim_end();
+    let line = text.lines().next_back()?.trim();
+    serde_json::from_str(line.strip_prefix("\"error\":")?.trim()).ok()
 }
 
 fn cut(line: &str) -> String {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
 use crate::hca::is_plain_name;
-use crate::inventory::parse_time;
+use crate::inventory::{parse_time, plain};
 
 /// Streams of one plan, both directions counted.
 pub const MAX_STREAMS: usize = 1_024;
@@ -380,7 +380,7 @@ impl TrafficPlan {
         };
         let wrong = |error: &toml::de::Error| PlanError {
             line: error.span().map_or(1, |span| line_of(span.start)),
-            text: error.message().replace('\n', " "),
+            text: plain(error.message()),
         };
         let plan: Self = toml::from_str(text).map_err(|error| wrong(&error))?;
         let places: Places = toml::from_str(text).map_err(|error| wrong(&error))?;

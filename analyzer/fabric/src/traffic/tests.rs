@@ -240,6 +240,84 @@ fn command_lines() {
     }
 }
 
+/// Values at their bounds and beyond: perftest's manual page has messages of up to 2^23 bytes, iperf3's up to 128 connections.
+#[test]
+fn bounds_of_plans() {
+    let plan = |tool: &str, ends: &str| TrafficPlan::parse(&format!("tool = \"{tool}\"\n[[pair]]\n{ends}"));
+    let stream = |tool: &str, stream: &str| {
+        let ends = format!("from = \"a:d\"\nto = \"b:d\"\nstreams = [{{ {stream} }}]\n");
+        plan(tool, &ends).is_ok()
+    };
+    assert!(stream("ib_write_bw", "size = 8388608") && !stream("ib_write_bw", "size = 8388609"));
+    assert!(stream("iperf3", "size = 1, qps = 128") && !stream("iperf3", "size = 1, qps = 129"));
+    let from = |end: &str| plan("iperf3", &format!("from = {end}\nto = \"b\"\n")).is_ok();
+    assert!(from("\"a:d:255\"") && !from("\"a:d:256\"") && !from("\"a:d:0\""));
+    assert!(!from("\"a:-d\"") && !from("\"a:d;x\"") && !from("\"a:d:1:1\""));
+    assert!(from("{ at = \"a\", gid = 1023 }") && !from("{ at = \"a\", gid = 1024 }"));
+    for option in ["-t5", "--time=5", "-s", "-c", "-p1"] {
+        let text =
+            format!("options = [\"{option}\"]\ntool = \"iperf3\"\n[[pair]]\nfrom = \"a\"\nto = \"b\"\n");
+        assert!(TrafficPlan::parse(&text).is_err(), "{option}");
+    }
+    // What docs/traffic.md says where a plan says nothing.
+    let plan = plan("iperf3", "from = \"a\"\nto = \"b\"\n").unwrap();
+    assert_eq!(
+        (plan.duration, plan.grace),
+        (Duration::from_mins(1), Duration::from_secs(15))
+    );
+    assert_eq!((plan.ports.first, plan.ports.last), (18_515, 18_600));
+    let hour = TrafficPlan {
+        duration: Duration::from_hours(1),
+        ..plan
+    };
+    assert_eq!(concerns(&hour, &hosts(&["a", "b"]), &Speeds::new(), false), []);
+}
+
+#[test]
+fn words_of_other_ends() {
+    let words_of = |text: &str, role| {
+        let plan = TrafficPlan::parse(text).unwrap();
+        let facts = Facts {
+            gid: None,
+            peer: "192.0.2.5",
+        };
+        words(&plan, &streams(&plan)[0], role, facts).join(" ")
+    };
+    // The second port of a device.
+    let second = CROSS.replace("gpu1:mlx5_0", "gpu1:mlx5_0:2");
+    assert!(words_of(&second, Role::Client).starts_with("ib_write_bw -d mlx5_0 -i 2 -p "));
+    // iperf3(1): -B binds to an address. Its options are the client's.
+    let iperf = "tool = \"iperf3\"\noptions = [\"-w\", \"1M\"]\n[[pair]]\nfrom = { at = \"a\", address = \"192.0.2.1\" }\nto = \"b\"\n";
+    assert_eq!(
+        words_of(iperf, Role::Client),
+        "iperf3 -c 192.0.2.5 -p 18515 -t 60 -l 65536 -P 1 -B 192.0.2.1 -J -w 1M"
+    );
+    assert_eq!(words_of(iperf, Role::Server), "iperf3 -p 18515 -s -1 -J");
+    // As many ports as streams: each has its own, also on two hosts, which may be one network.
+    let plan = TrafficPlan::parse(&CROSS.replace("18515-18600", "18515-18518")).unwrap();
+    let ports: Vec<_> = streams(&plan).iter().filter_map(|stream| stream.port).collect();
+    assert_eq!(ports, [18_515, 18_516, 18_517, 18_518]);
+}
+
+#[test]
+fn incasts_are_of_several_hosts_and_of_bandwidth() {
+    let to_one = |tool: &str, from: &[&str]| {
+        let pairs: Vec<String> = from
+            .iter()
+            .map(|end| format!("[[pair]]\nfrom = \"{end}\"\nto = \"a:m\"\n"))
+            .collect();
+        let pairs = pairs.concat();
+        let plan = TrafficPlan::parse(&format!("tool = \"{tool}\"\n{pairs}")).unwrap();
+        let found = concerns(&plan, &hosts(&["a", "b", "c"]), &Speeds::new(), false);
+        found.into_iter().map(|concern| concern.text).collect::<Vec<_>>()
+    };
+    assert!(to_one("ib_send_bw", &["b:m", "c:m"])[0].contains("2 streams from 2 hosts, which is an incast"));
+    // A latency test leaves the link idle; two devices are one host.
+    assert_eq!(to_one("ib_send_lat", &["b:m", "c:m"]), [] as [&str; 0]);
+    assert_eq!(to_one("ib_send_bw", &["b:m", "b:n"]), [] as [&str; 0]);
+    assert!(to_one("ib_send_bw", &["a:n"])[0].contains("a:n and a:m are one host"));
+}
+
 #[test]
 fn states_of_logs() {
     assert_eq!(log_state(""), LogState::Empty);
@@ -265,6 +343,15 @@ fn states_of_logs() {
         matches!(&refused, LogState::CouldNotConnect(line) if line.contains("Connection refused")),
         "{refused:?}"
     );
+    // A client of iperf3 3.12 whose server was ended: its exit code is 0, and it has sums. `status` sees the end of a long document.
+    let terminated = fixture!("iperf3_terminated.json");
+    let failed = LogState::Failed("iperf3 says: the server has terminated".to_owned());
+    assert_eq!(log_state(terminated), failed);
+    assert_eq!(log_state(&terminated[terminated.len() - 600..]), failed);
+    assert_eq!(log_state("\"error\": \"x\"\n"), LogState::Begun);
+    // GNU coreutils, where the tool is absent.
+    let absent = "timeout: failed to run command 'ib_write_bw': No such file or directory\n";
+    assert_eq!(log_state(absent), LogState::Failed(absent.trim().to_owned()));
     assert_eq!(
         log_state(" IB device mlx5_9 not found\n"),
         LogState::Failed("IB device mlx5_9 not found".to_owned())
@@ -341,6 +428,8 @@ proptest! {
         let text = written(&plan, &ends, &pairs);
         let again = TrafficPlan::parse(&text).unwrap();
         prop_assert_eq!(&again.name, &plan.name);
+        prop_assert_eq!((again.duration, again.tclass), (Duration::from_mins(1), Some(106)));
+        prop_assert!(again.pairs.iter().all(|pair| pair.streams == plan.pairs[0].streams));
         let all = streams(&again);
         prop_assert_eq!(all.len(), 2 * pairs.len());
         let ports: BTreeSet<_> = all.iter().map(|stream| (stream.server.host.clone(), stream.port.unwrap())).collect();

@@ -99,7 +99,7 @@ pub(crate) struct Answers {
     rnr_timer: Nanos,
     /// The longest time from a NAK to the run that answered it, and the number of such runs that were not reported yet.
     longest_answer: Nanos,
-    new_answers: u32,
+    unreported: u32,
     /// The shortest time from a NAK to a run that repeats, from its PSN on, what had been captured; 0: there was none.
     shortest_answer: Nanos,
     /// The longest time after its acknowledgement at which a retransmission came that no NAK explains. The sender's timer was shorter than its
@@ -140,7 +140,7 @@ impl Answers {
     /// The time that the sender took to answer a NAK, as far as that is known; 0: not known. With it, the number of its answers since the
     /// last call.
     pub(super) fn take_new_answers(&mut self) -> (Nanos, u32) {
-        (self.longest_answer, core::mem::take(&mut self.new_answers))
+        (self.longest_answer, core::mem::take(&mut self.unreported))
     }
 
     /// The time from the first acknowledgement to `time`.

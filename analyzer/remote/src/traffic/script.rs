@@ -12,6 +12,8 @@ use crate::{RemoteError, quoted};
 const RUN: &str = "ROCE_ANALYZE_RUN";
 /// The variable that has the run's id and the host's name: two hosts can be namespaces of one machine.
 const AT: &str = "ROCE_ANALYZE_AT";
+/// The variable that has the name of the process: a stream's number, and `s` for its server or `c` for its client.
+const SIDE: &str = "ROCE_ANALYZE_SIDE";
 
 /// Time from TERM to KILL, in tenths of a second.
 const STOP_TENTHS: u32 = 30;
@@ -227,7 +229,7 @@ pub(super) fn launch(
         r#"umask 077
 cd {} || exit 4
 go() {{
-  env "{RUN}=$id" "$at" setsid sh -c '
+  env "{RUN}=$id" "$at" "{SIDE}=$1" setsid sh -c '
     at={at} name=$1 limit=$2 stopped=
     shift 2
     trap "stopped=1" TERM INT HUP
@@ -251,8 +253,8 @@ go() {{
     timeout -k 3 "$limit" "$@" > "$name.log" 2>&1
     code=$?
     ended=$(now)
-    # Tools have exit codes of their own for TERM.
-    if [ "$code" != 0 ] && [ -n "$stopped" ]; then
+    # Tools have exit codes of their own for TERM; that of iperf3 is 0.
+    if [ -n "$stopped" ]; then
       code=143
     fi
     # busybox does not say that the time was over.
@@ -361,12 +363,35 @@ true
     Ok(script)
 }
 
-/// Ends the run's processes here: TERM, then KILL. Says how many there were, and what is left.
-pub(super) fn stop(place: Place<'_>) -> Result<String, RemoteError> {
+/// The processes that are ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Ended {
+    /// All but servers.
+    Clients,
+    /// All.
+    All,
+}
+
+/// Ends the run's processes here: TERM, then KILL. Says how many of all kinds there were, how many were killed, and what is left.
+pub(super) fn stop(place: Place<'_>, which: Ended) -> Result<String, RemoteError> {
     let mut script = place.head()?;
+    let servers = u8::from(which == Ended::All);
     let _ = write!(
         script,
-        r#"first=$(live)
+        r#"servers={servers}
+serves() {{
+  variables "/proc/$1/environ" | grep -qx "{SIDE}=[0-9]*s"
+}}
+chosen() {{
+  for pid in $(live); do
+    if [ "$servers" = 1 ] || ! serves "$pid"; then
+      echo "$pid"
+    fi
+  done
+}}
+set -- $(live)
+echo "found=$#"
+first=$(chosen)
 remaining() {{
   for pid in $first; do
     [ -d "/proc/$pid" ] && holds "$pid" && echo "$pid"
@@ -381,17 +406,15 @@ while [ -n "$(remaining)" ] && [ "$turn" -lt {STOP_TENTHS} ]; do
   turn=$((turn + 1))
 done
 killed=
-[ -n "$first" ] && killed=$(live)
+[ -n "$first" ] && killed=$(chosen)
 for pid in $killed; do
   kill -KILL "$pid" 2> /dev/null
 done
 left=
 if [ -n "$killed" ]; then
   sleep 0.2 2> /dev/null || sleep 1
-  left=$(live)
+  left=$(chosen)
 fi
-set -- $first
-echo "found=$#"
 set -- $killed
 echo "killed=$#"
 for pid in $left; do

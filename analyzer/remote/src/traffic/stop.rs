@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::parallel::{Machines, each};
 use super::record::{HostRecord, RunRecord};
-use super::script::{self, Place};
+use super::script::{self, Ended, Place};
 use super::start::MAX_ANSWER_BYTES;
 
 /// Time of a host beyond that of a connection: 3 s from TERM to KILL, on a busy host.
@@ -27,28 +27,46 @@ pub struct Stopped {
     pub error: Option<String>,
 }
 
-/// Ends a run's processes on all its hosts. A run that has ended is ended again without harm.
+/// Ends a run's processes on all its hosts: clients first, because a client whose server ends reports a failure, or results of half the
+/// time. A run that has ended is ended again without harm.
 pub fn stop(record: &RunRecord, machines: &Machines) -> Vec<Stopped> {
-    each(&record.hosts, |host| {
-        let mut stopped = match of_host(record, machines, host) {
-            Ok(text) => parse(&text),
-            Err(error) => Stopped {
-                error: Some(error),
-                ..Stopped::default()
-            },
-        };
+    let of = |host: &HostRecord, which| {
+        let answer = of_host(record, machines, host, which);
+        answer.map(|text| parse(&text))
+    };
+    let clients = each(&record.hosts, |host| of(host, Ended::Clients));
+    let both: Vec<_> = record.hosts.iter().zip(clients).collect();
+    each(&both, |(host, clients)| {
+        // A host that gave no answer is not asked twice: each time takes as long as a connection may.
+        let stopped = clients.clone().and_then(|clients| {
+            let all = of(host, Ended::All)?;
+            Ok(Stopped {
+                found: clients.found,
+                killed: clients.killed + all.killed,
+                ..all
+            })
+        });
+        let mut stopped = stopped.unwrap_or_else(|error| Stopped {
+            error: Some(error),
+            ..Stopped::default()
+        });
         stopped.host.clone_from(&host.name);
         stopped
     })
 }
 
-fn of_host(record: &RunRecord, machines: &Machines, host: &HostRecord) -> Result<String, String> {
+fn of_host(
+    record: &RunRecord,
+    machines: &Machines,
+    host: &HostRecord,
+    which: Ended,
+) -> Result<String, String> {
     let machine = machines.get(&host.name).ok_or("it is not known")?;
     let place = Place {
         id: &record.id,
         host: &host.name,
     };
-    let script = script::stop(place).map_err(|error| error.to_string())?;
+    let script = script::stop(place, which).map_err(|error| error.to_string())?;
     let answer = machine
         .run_within(&script, STOP_PATIENCE, MAX_ANSWER_BYTES)
         .map_err(|error| error.to_string())?;

@@ -5,7 +5,7 @@ use std::process::Command;
 use roce_fabric::traffic::{Endpoint, Role};
 
 use super::facts::HostFacts;
-use super::script::{self, Launch, Needs, Place};
+use super::script::{self, Ended, Launch, Needs, Place};
 use super::status::{Answer, Side, StreamState, state};
 
 const PLACE: Place<'static> = Place {
@@ -112,6 +112,18 @@ fn states_of_streams() {
     );
     assert!(reason(of(Some(side(false, Some(124), "")), None)).contains("did not end in time"));
     assert!(reason(of(Some(side(false, Some(0), "")), None)).contains("without results"));
+    // The end of a document of iperf3 whose server was ended: the exit code is 0.
+    let terminated = include_str!("../../../../tests/fabric/traffic/iperf3_terminated.json");
+    let mut cut = side(
+        false,
+        Some(0),
+        &terminated[terminated.len() - script::STATUS_LOG_BYTES..],
+    );
+    cut.log_bytes = terminated.len() as u64;
+    assert_eq!(
+        reason(of(Some(cut), None)),
+        "iperf3 says: the server has terminated"
+    );
     assert!(
         reason(of(Some(side(false, Some(9), "---\nodd words\n---\n")), None))
             .contains("exit code 9: odd words")
@@ -163,14 +175,20 @@ fn a_run_on_this_machine() {
         std::path::Path::new(folder).join("prepared").is_file(),
         "{folder}"
     );
-    let launch = |number, words: &[&str]| Launch {
-        name: script::side(number, Role::Client),
+    let launch = |number, role, words: &[&str]| Launch {
+        name: script::side(number, role),
         limit: 20,
         words: words.iter().map(|word| (*word).to_owned()).collect(),
     };
     let all = [
-        launch(1, &["sh", "-c", "echo \"it's\"; exit 7"]),
-        launch(2, &["sleep", "60"]),
+        launch(1, Role::Client, &["sh", "-c", "echo \"it's\"; exit 7"]),
+        // Programs that succeed when TERM comes, as iperf3 does.
+        launch(
+            2,
+            Role::Client,
+            &["sh", "-c", "trap 'exit 0' TERM; sleep 60 & wait"],
+        ),
+        launch(2, Role::Server, &["sleep", "60"]),
     ];
     sh(
         &script::launch(PLACE, folder, None, &all).unwrap(),
@@ -182,7 +200,11 @@ fn a_run_on_this_machine() {
     let ask = || Answer::parse(&sh(&script::status(PLACE, folder, &[]).unwrap(), runtime.path()));
     let answer = loop {
         let answer = ask();
-        if answer.sides.get("1c").is_some_and(|side| side.code.is_some()) && answer.sides.contains_key("2c") {
+        let has_begun = |name: &str| answer.sides.get(name).is_some_and(|side| side.start_ns.is_some());
+        if answer.sides.get("1c").is_some_and(|side| side.code.is_some())
+            && has_begun("2c")
+            && has_begun("2s")
+        {
             break answer;
         }
         std::thread::sleep(std::time::Duration::from_millis(20));
@@ -201,7 +223,12 @@ fn a_run_on_this_machine() {
     sh(&script::clean(&facts.folder).unwrap(), runtime.path());
     assert!(!std::path::Path::new(&facts.folder).exists());
 
-    let text = sh(&script::stop(PLACE).unwrap(), runtime.path());
+    // Clients end first: their servers live.
+    sh(&script::stop(PLACE, Ended::Clients).unwrap(), runtime.path());
+    let answer = ask();
+    assert_eq!(answer.sides["2c"].code, Some(143), "{answer:?}");
+    assert!(answer.sides["2s"].is_alive, "{answer:?}");
+    let text = sh(&script::stop(PLACE, Ended::All).unwrap(), runtime.path());
     let count = |text: &str, key: &str| -> u32 {
         let line = text.lines().find_map(|line| line.strip_prefix(key));
         line.unwrap().parse().unwrap()
@@ -211,8 +238,8 @@ fn a_run_on_this_machine() {
         "{text}"
     );
     assert!(!text.contains("left="), "{text}");
-    assert_eq!(ask().sides["2c"].code, Some(143));
-    let again = sh(&script::stop(PLACE).unwrap(), runtime.path());
+    assert_eq!(ask().sides["2s"].code, Some(143));
+    let again = sh(&script::stop(PLACE, Ended::All).unwrap(), runtime.path());
     assert_eq!(count(&again, "found="), 0);
     sh(&script::clean(folder).unwrap(), runtime.path());
     assert!(!std::path::Path::new(folder).parent().unwrap().exists());

@@ -281,13 +281,16 @@ pub(super) fn print(examined: &[Examined], fleet: &[Judgement], all: bool) -> an
         }
         text.push('\n');
     }
-    layout.paragraph(
-        &mut text,
-        INDENT,
-        INDENT.len(),
-        INDENT,
-        "roce-analyze doctor --explain ID says what a check means",
-    );
+    // Where no host answered there is no check to explain.
+    if !text.is_empty() {
+        layout.paragraph(
+            &mut text,
+            INDENT,
+            INDENT.len(),
+            INDENT,
+            "roce-analyze doctor --explain ID says what a check means",
+        );
+    }
     anstream::stdout().write_all(text.as_bytes())?;
     Ok(())
 }

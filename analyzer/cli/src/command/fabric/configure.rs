@@ -3,15 +3,18 @@
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::{Context, anyhow, bail};
 use clap::{Args, Subcommand, ValueEnum};
 use roce_fabric::configure::{self, Change, HostTool, NexusGeneration, Persistence, Settings, Step};
-use roce_fabric::inventory::{Cluster, SwitchKind};
+use roce_fabric::inventory::{Inventory, SwitchKind, SwitchTarget};
 use roce_model::text::{clean, escape_json};
 use roce_probe::{SnapshotOptions, recorded_snapshot, running_snapshot};
+use roce_remote::{DeviceReader, ReaderError};
 use serde_json::{Value, json};
 
+use super::device::chosen;
 use crate::options::arguments::DocumentFormat;
 use crate::options::fabric;
 use crate::output::messages;
@@ -24,10 +27,16 @@ const SCHEMA_VERSION: u32 = 1;
 
 const AFTER_HELP: &str = "\
 Examples:
-  roce-analyze fabric configure host --dev ens1f0np0 --tool mlnx_qos    MLNX_OFED's own tool
-  roce-analyze fabric configure host --dev ens1f0np0 --print systemd    kept over restarts
-  roce-analyze fabric configure switch --kind nexus --generation first  a template
-  roce-analyze fabric configure switch --kind nexus --check --read FILE what it lacks";
+  roce-analyze fabric configure host --dev ens1f0np0 --tool mlnx_qos
+      MLNX_OFED's own tool
+  roce-analyze fabric configure host --dev ens1f0np0 --print systemd
+      kept over restarts
+  roce-analyze fabric configure switch --kind nexus --generation first
+      a template
+  roce-analyze fabric configure switch leaf1 --check
+      what a switch of fabric.toml lacks
+  roce-analyze fabric configure switch --kind nexus --check --read FILE
+      what a recorded configuration lacks";
 
 /// Print the configuration of a host, hypervisor or switch for RoCE, or only what has to change
 ///
@@ -146,6 +155,10 @@ struct HostArguments {
 /// Print commands for an adapter of an ESXi host
 #[derive(Args, Debug)]
 struct EsxiArguments {
+    /// The hypervisor of the inventory whose settings --check compares
+    #[arg(value_name = "NAME", conflicts_with = "read")]
+    name: Option<String>,
+
     /// The adapter
     #[arg(long, value_name = "VMNIC", value_parser = parse_name)]
     vmnic: String,
@@ -172,6 +185,15 @@ enum Kind {
 }
 
 impl Kind {
+    fn from_kind(kind: SwitchKind) -> Self {
+        match kind {
+            SwitchKind::Nexus => Self::Nexus,
+            SwitchKind::Sonic => Self::Sonic,
+            SwitchKind::Eos => Self::Eos,
+            SwitchKind::Cumulus => Self::Cumulus,
+        }
+    }
+
     fn kind(self) -> SwitchKind {
         match self {
             Self::Nexus => SwitchKind::Nexus,
@@ -213,9 +235,13 @@ enum Generation {
 /// Print the configuration of a switch
 #[derive(Args, Debug)]
 struct SwitchArguments {
-    /// The switch's operating system
-    #[arg(long, value_enum, value_name = "KIND")]
-    kind: Kind,
+    /// The switch of the inventory whose running configuration --check compares
+    #[arg(value_name = "NAME", conflicts_with = "read")]
+    name: Option<String>,
+
+    /// The switch's operating system [default: that of the inventory]
+    #[arg(long, value_enum, value_name = "KIND", required_unless_present = "name")]
+    kind: Option<Kind>,
 
     /// The generation of a Nexus 9000 [default: cloud-scale; with --check that of its classes]
     #[arg(long, value_enum, value_name = "GENERATION")]
@@ -251,13 +277,13 @@ pub(crate) fn configure(arguments: &Configure) -> anyhow::Result<ExitCode> {
         Target::Host(arguments) => (&arguments.common, "host", '#', host(arguments)?),
         Target::Esxi(arguments) => (&arguments.common, "esxi", '#', esxi(arguments)?),
         Target::Switch(arguments) => {
-            let kind = arguments.kind.kind();
+            let (kind, shown) = switch(arguments)?;
             let mark = if matches!(kind, SwitchKind::Nexus | SwitchKind::Eos) {
                 '!'
             } else {
                 '#'
             };
-            (&arguments.common, kind.name(), mark, switch(arguments)?)
+            (&arguments.common, kind.name(), mark, shown)
         }
     };
     match common.format {
@@ -270,25 +296,38 @@ pub(crate) fn configure(arguments: &Configure) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// The cluster of the inventory, and what `--set` sets.
-fn inputs(common: &Common) -> anyhow::Result<(Cluster, Settings)> {
-    let cluster = match &common.fabric {
-        None => Cluster::default(),
-        Some(path) => fabric::read(path)?.cluster,
-    };
+/// The inventory that `--fabric` names; with the name of a device also one that is found.
+fn inventory(common: &Common, name: Option<&String>) -> anyhow::Result<Inventory> {
+    match (&common.fabric, name) {
+        (None, None) => Ok(Inventory::default()),
+        (Some(path), None) => fabric::read(path),
+        (named, Some(_)) => match fabric::found(named.as_deref())? {
+            Some(inventory) => Ok(inventory),
+            None => bail!("there is no inventory fabric.toml, which has the device\nhint: --fabric FILE"),
+        },
+    }
+}
+
+/// What `--set` sets.
+fn settings(common: &Common) -> anyhow::Result<Settings> {
     let pairs = common.set.iter().map(String::as_str);
-    let settings = Settings::from_pairs(pairs).map_err(|error| {
+    Settings::from_pairs(pairs).map_err(|error| {
+        let is_about = |(key, _): &&(&str, &str)| error.starts_with(&format!("{key}: "));
+        // The error of a value names its key, of which one line is enough.
+        if let Some((key, about)) = configure::KEYS.iter().find(is_about) {
+            return anyhow!("--set: {error}\nhint: {key}: {about}");
+        }
         let known: Vec<String> = configure::KEYS
             .iter()
-            .map(|(key, about)| format!("{key}: {about}"))
+            .map(|(key, about)| format!("\n  {key}: {about}"))
             .collect();
-        anyhow!("--set: {error}\nhint: {}", known.join("; "))
-    })?;
-    Ok((cluster, settings))
+        anyhow!("--set: {error}\nhint: the settings are{}", known.concat())
+    })
 }
 
 fn host(arguments: &HostArguments) -> anyhow::Result<Shown> {
-    let (cluster, settings) = inputs(&arguments.common)?;
+    let cluster = inventory(&arguments.common, None)?.cluster;
+    let settings = settings(&arguments.common)?;
     let tool = match arguments.tool {
         Tool::Dcb => HostTool::Dcb,
         Tool::MlnxQos => HostTool::MlnxQos,
@@ -342,28 +381,88 @@ fn recorded(folder: &Path) -> anyhow::Result<roce_fabric::doctor::Host> {
 }
 
 fn esxi(arguments: &EsxiArguments) -> anyhow::Result<Shown> {
-    let (cluster, settings) = inputs(&arguments.common)?;
+    let inventory = inventory(&arguments.common, arguments.name.as_ref())?;
+    let (cluster, settings) = (&inventory.cluster, settings(&arguments.common)?);
     let vmnic = &arguments.vmnic;
-    if !arguments.common.check {
-        return Ok(Shown::Steps(configure::esxi(&cluster, &settings, vmnic)));
-    }
-    let Some(path) = &arguments.read else {
-        bail!(
-            "--check of an ESXi host needs a recording\nhint: ssh HOST esxcli network nic dcb status get -n {vmnic} > dcb.txt, \
-             then --read dcb.txt"
-        );
+    let target = match &arguments.name {
+        None => None,
+        Some(name) => {
+            let known = inventory.hypervisors.iter().map(|known| known.name.as_str());
+            chosen(std::slice::from_ref(name), known, "hypervisor")?;
+            inventory.hypervisor(name)
+        }
     };
-    let text = read(path)?;
-    let changes = configure::check_esxi(&cluster, &settings, &text, vmnic);
+    if !arguments.common.check {
+        return Ok(Shown::Steps(configure::esxi(cluster, &settings, vmnic)));
+    }
+    let question = configure::esxi_question(vmnic);
+    let (from, text) = match (&arguments.read, target) {
+        (Some(path), _) => (path.display().to_string(), read(path)?),
+        (None, Some(target)) => asked(
+            &target.name,
+            DeviceReader::hypervisor(target, &Arc::new(inventory.ssh.clone())),
+            &question,
+        )?,
+        (None, None) => bail!(
+            "--check of an ESXi host needs its settings\nhint: its name in the inventory, or: ssh HOST {question} > dcb.txt, \
+             then --read dcb.txt"
+        ),
+    };
+    let changes = configure::check_esxi(cluster, &settings, &text, vmnic);
     Ok(Shown::Changes(
-        changes.map_err(|error| wrong(path, &error))?,
+        changes.map_err(|error| anyhow!("{from}: {error}"))?,
         Vec::new(),
     ))
 }
 
-fn switch(arguments: &SwitchArguments) -> anyhow::Result<Shown> {
-    let (cluster, settings) = inputs(&arguments.common)?;
-    let kind = arguments.kind;
+/// The answer of a device to one command, and its name. Behind it nothing is started and no socket is opened any more.
+fn asked(
+    name: &str,
+    reader: Result<DeviceReader, ReaderError>,
+    question: &str,
+) -> anyhow::Result<(String, String)> {
+    let mut reader = reader.with_context(|| name.to_owned())?;
+    let text = reader
+        .answer(question)
+        .map_err(|error| anyhow!("{name}: '{question}': {error}"))?;
+    // The connection that commands share is that of ssh's own process.
+    sandbox::offline();
+    Ok((name.to_owned(), text))
+}
+
+fn switch(arguments: &SwitchArguments) -> anyhow::Result<(SwitchKind, Shown)> {
+    let inventory = inventory(&arguments.common, arguments.name.as_ref())?;
+    let settings = settings(&arguments.common)?;
+    let target = match &arguments.name {
+        None => None,
+        Some(name) => {
+            let known = inventory.switches.iter().map(|known| known.name.as_str());
+            chosen(std::slice::from_ref(name), known, "switch")?;
+            inventory.switch(name)
+        }
+    };
+    let of_inventory = target.map(|target| Kind::from_kind(target.kind));
+    let Some(kind) = of_inventory.or(arguments.kind) else {
+        bail!("the kind of the switch is missing\nhint: --kind nexus, sonic, eos or cumulus");
+    };
+    if arguments.kind.is_some_and(|named| named != kind) {
+        bail!(
+            "--kind: the inventory says that the switch is of kind {}",
+            kind.kind()
+        );
+    }
+    let shown = of_switch(arguments, &inventory, target, kind, &settings)?;
+    Ok((kind.kind(), shown))
+}
+
+fn of_switch(
+    arguments: &SwitchArguments,
+    inventory: &Inventory,
+    target: Option<&SwitchTarget>,
+    kind: Kind,
+    settings: &Settings,
+) -> anyhow::Result<Shown> {
+    let cluster = &inventory.cluster;
     let generation = arguments.generation.map(|generation| match generation {
         Generation::First => NexusGeneration::First,
         Generation::CloudScale => NexusGeneration::CloudScale,
@@ -379,29 +478,34 @@ fn switch(arguments: &SwitchArguments) -> anyhow::Result<Shown> {
         return Ok(Shown::Steps(match kind {
             Kind::Nexus => {
                 let generation = generation.unwrap_or(NexusGeneration::CloudScale);
-                configure::nexus(&cluster, &settings, generation, &interfaces)
+                configure::nexus(cluster, settings, generation, &interfaces)
             }
-            Kind::Sonic => configure::sonic(&cluster, &settings, &interfaces),
-            Kind::Eos => configure::eos(&cluster, &settings, &interfaces),
-            Kind::Cumulus => configure::cumulus(&cluster, &settings, &interfaces),
+            Kind::Sonic => configure::sonic(cluster, settings, &interfaces),
+            Kind::Eos => configure::eos(cluster, settings, &interfaces),
+            Kind::Cumulus => configure::cumulus(cluster, settings, &interfaces),
         }));
     }
-    let Some(path) = &arguments.read else {
-        bail!(
-            "--check of a switch needs its configuration\nhint: record {} and give it with --read FILE",
+    let (from, text) = match (&arguments.read, target) {
+        (Some(path), _) => (path.display().to_string(), read(path)?),
+        (None, Some(target)) => asked(
+            &target.name,
+            DeviceReader::switch(target, &Arc::new(inventory.ssh.clone())),
+            configure::switch_question(target.kind),
+        )?,
+        (None, None) => bail!(
+            "--check of a switch needs its configuration\nhint: its name in the inventory, or record {} and give it with --read FILE",
             kind.recording()
-        );
+        ),
     };
-    let text = read(path)?;
     let interfaces = &arguments.interface;
     let changes = match kind {
-        Kind::Nexus => configure::check_nexus(&cluster, &settings, generation, &text, interfaces),
-        Kind::Sonic => configure::check_sonic(&cluster, &settings, &text, interfaces),
-        Kind::Eos => configure::check_eos(&cluster, &settings, &text, interfaces),
-        Kind::Cumulus => configure::check_cumulus(&cluster, &settings, &text, interfaces),
+        Kind::Nexus => configure::check_nexus(cluster, settings, generation, &text, interfaces),
+        Kind::Sonic => configure::check_sonic(cluster, settings, &text, interfaces),
+        Kind::Eos => configure::check_eos(cluster, settings, &text, interfaces),
+        Kind::Cumulus => configure::check_cumulus(cluster, settings, &text, interfaces),
     };
     Ok(Shown::Changes(
-        changes.map_err(|error| wrong(path, &error))?,
+        changes.map_err(|error| anyhow!("{from}: {error}"))?,
         Vec::new(),
     ))
 }
@@ -411,10 +515,6 @@ fn read(path: &Path) -> anyhow::Result<String> {
     let text = roce_files::read_text(path, MAX_CONFIGURATION_BYTES)?;
     sandbox::offline();
     Ok(text)
-}
-
-fn wrong(path: &Path, error: &str) -> anyhow::Error {
-    anyhow!("{}: {error}", path.display())
 }
 
 /// Comments behind `mark`, commands as they are typed, and an empty line between steps.

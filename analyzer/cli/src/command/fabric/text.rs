@@ -1,6 +1,5 @@
 //! Readings of devices as tables for people: interfaces, queues, neighbours, problems, findings.
 
-mod columns;
 mod tables;
 
 use std::collections::BTreeMap;
@@ -13,7 +12,7 @@ use roce_model::{Counter, SampleSource};
 use roce_report::{Style, samples};
 
 use super::changes::Device;
-use columns::{Column, lay};
+use crate::output::columns::{Column, lay};
 use tables::{adapters, interfaces, queues};
 
 /// Commands that the device does not know and that are named; of more, the rest is counted.

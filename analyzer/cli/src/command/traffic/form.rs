@@ -7,6 +7,8 @@ use roce_fabric::results::{Expectation, Latency, LatencyKind, Measurement, Resul
 use roce_model::text::clean;
 use serde_json::{Value, json};
 
+use crate::output::columns::{Column, lay};
+use crate::output::style::table_width;
 use crate::output::table::laid;
 
 /// One input, and what it has.
@@ -26,6 +28,8 @@ const TITLES: [&str; 14] = [
     "what", "tool", "size", "streams", "ranks", "MTU", "goodput", "busbw", "of link", "time", "latency",
     "spread", "CPU", "file",
 ];
+/// Ranks of the columns: on a narrow screen those of a high rank are left out first.
+const RANKS: [u8; 14] = [0, 6, 0, 4, 5, 7, 0, 1, 2, 8, 1, 10, 9, 3];
 /// The columns that have numbers.
 const NUMBERS: core::ops::Range<usize> = 2..13;
 
@@ -208,18 +212,18 @@ fn table(inputs: &[Input], link: Option<u64>) -> String {
             rows.iter().any(|row| row[column] != NONE)
         }
     };
-    let shown: Vec<usize> = (0..TITLES.len()).filter(|column| is_shown(*column)).collect();
-    let pick = |row: &[String]| {
-        shown
-            .iter()
-            .map(|column| row[*column].clone())
-            .collect::<Vec<_>>()
-    };
-    let titles = TITLES.map(str::to_owned);
-    let mut lines = vec![pick(&titles)];
-    lines.extend(rows.iter().map(|row| pick(row)));
-    let numbers = shown.iter().filter(|column| NUMBERS.contains(column)).count();
-    laid(&lines, &(2..2 + numbers))
+    let columns = (0..TITLES.len())
+        .filter(|column| is_shown(*column))
+        .map(|column| {
+            let cells = rows.iter().map(|row| clean(&row[column]).into_owned());
+            Column::new(
+                TITLES[column],
+                NUMBERS.contains(&column),
+                RANKS[column],
+                cells.collect(),
+            )
+        });
+    lay(columns.collect(), table_width().unwrap_or(usize::MAX - 1))
 }
 
 /// The best payload rate of RDMA against that of TCP, and what differs between the two tests.
@@ -287,7 +291,8 @@ struct Stage {
     count: usize,
     min: f64,
     mean: f64,
-    stddev: f64,
+    /// Of several results.
+    stddev: Option<f64>,
     max: f64,
 }
 
@@ -301,11 +306,12 @@ impl Stage {
         let count = rates.len() as f64;
         let mean = rates.iter().sum::<f64>() / count;
         let square = rates.iter().map(|rate| (rate - mean).powi(2)).sum::<f64>() / count;
+        let stddev = (rates.len() > 1).then(|| square.sqrt());
         Some(Self {
             count: rates.len(),
             min,
             mean,
-            stddev: square.sqrt(),
+            stddev,
             max,
         })
     }
@@ -329,7 +335,7 @@ fn stages_of(inputs: &[Input]) -> String {
             stage.count.to_string(),
             rate(stage.min),
             rate(stage.mean),
-            rate(stage.stddev),
+            or_none(stage.stddev, rate),
             rate(stage.max),
             or_none(change, |change| format!("{:+.1} %", change * 100.0)),
         ]);
@@ -373,8 +379,24 @@ fn log_lines(name: &str, log: &Log) -> String {
     text
 }
 
-/// The value of an expectation that failed, in the form of its quantity.
+/// The value of an expectation that failed, in the form of its quantity, and in the unit of the bound.
 pub(super) fn expected(expectation: &Expectation, value: f64) -> String {
+    let shown = by_quantity(expectation, value);
+    let (in_unit, unit) = expectation.in_unit(value);
+    let other = if in_unit >= 0.01 {
+        format!("{} {unit}", digits(in_unit))
+    } else {
+        format!("{in_unit:.2e} {unit}")
+    };
+    // `Gbit/s` and `Gb/s` are one unit.
+    if unit.is_empty() || shown == other.replace("bit/s", "b/s") || shown.ends_with('%') {
+        shown
+    } else {
+        format!("{shown} ({other})")
+    }
+}
+
+fn by_quantity(expectation: &Expectation, value: f64) -> String {
     let text = expectation.to_string();
     if text.contains("bw") || text.contains("goodput") {
         rate(value)

@@ -68,9 +68,12 @@ struct PlanToRun {
 /// Examples of `run`.
 const AFTER_HELP: &str = "\
 Examples:
-  roce-analyze traffic run ring.toml                        results of all streams in one table
-  roce-analyze traffic run ring.toml -o ring --strict       logs and counters, too; one failure ends all
-  roce-analyze traffic run tcp.toml --hosts gpu1,gpu2       without an inventory: names for ssh";
+  roce-analyze traffic run ring.toml
+      results of all streams in one table
+  roce-analyze traffic run ring.toml -o ring --strict
+      logs and counters, too; one failure ends all
+  roce-analyze traffic run tcp.toml --hosts gpu1,gpu2
+      without an inventory: names for ssh";
 
 /// Start the streams of a plan, and leave them running
 ///

@@ -25,7 +25,10 @@ pub fn check_eos(
     let blocks = parse(text)?;
     let ports = interfaces(&blocks, chosen)?;
     if ports.is_empty() {
-        return Err("the text has no interface that is a port and not shut down".to_owned());
+        return Err(
+            "the text has no interface that is a port and not shut down; 'show running-config' is expected"
+                .to_owned(),
+        );
     }
     let mut changes = Changes::default();
     for (dscp, class, what) in [

@@ -79,10 +79,16 @@ pub fn check_esxi(
     let step = esxi(cluster, settings, vmnic)
         .into_iter()
         .find(|step| step.commands.iter().any(|command| command.contains("pfctx")));
+    let names: Vec<String> = enabled.iter().map(u8::to_string).collect();
+    let names = match names.as_slice() {
+        [] => "no priority".to_owned(),
+        [one] => format!("priority {one}"),
+        more => format!("priorities {}", more.join(", ")),
+    };
     Ok(vec![Change {
         id,
         text: format!(
-            "{vmnic}: PFC is on for priorities {enabled:?}, not for {} alone",
+            "{vmnic}: PFC is on for {names}, not for {} alone",
             cluster.priority
         ),
         step: step.unwrap_or_default(),

@@ -5,8 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::blocks::{Block, dscps, interfaces, named, number, parse, starting, threshold};
 use super::super::change::{Change, Changes};
-use super::super::nexus::{NexusGeneration, classification, ecn_line};
+use super::super::nexus::{
+    NETWORK_LINE, NexusGeneration, QUEUING_LINE, classification, ecn_line, network, queuing,
+};
 use super::super::settings::Settings;
+use super::super::step::Step;
 use crate::inventory::Cluster;
 
 /// A configuration with what is expected of it.
@@ -65,7 +68,10 @@ pub fn check_nexus(
     let blocks = parse(text)?;
     let ports = interfaces(&blocks, chosen)?;
     if ports.is_empty() {
-        return Err("the text has no interface that is a port and not shut down".to_owned());
+        return Err(
+            "the text has no interface that is a port and not shut down; 'show running-config' is expected"
+                .to_owned(),
+        );
     }
     let is_first = || text.contains("c-out-q") || text.contains("c-nq");
     let generation = generation.unwrap_or_else(|| {
@@ -95,17 +101,20 @@ pub fn check_nexus(
     for (name, port) in &ports {
         groups.insert(configuration.input(name, port, &mut changes));
     }
-    for group in &groups {
+    for (group, _) in &groups {
         configuration.network(*group, &mut changes);
     }
     let global = configuration.system.rest("service-policy type queuing output");
     let mut policies = BTreeSet::new();
-    for (_, port) in &ports {
-        policies.insert(port.rest("service-policy type queuing output").or(global));
+    for (name, port) in &ports {
+        let own = port.rest("service-policy type queuing output");
+        // The port that has a policy of the system gets another one; other policies are changed, whoever uses them.
+        let user = own.filter(|policy| is_of_system(policy)).map(|_| name.as_str());
+        policies.insert((own.or(global), user));
     }
-    for policy in policies {
-        for group in &groups {
-            configuration.queuing(policy, *group, &mut changes);
+    for (policy, user) in policies {
+        for groups in &groups {
+            configuration.queuing((policy, user), *groups, &mut changes);
         }
     }
     if !blocks
@@ -128,8 +137,8 @@ pub fn check_nexus(
 }
 
 impl Configuration<'_> {
-    /// Checks the input policy of a port; the group that RoCE data reaches, or shall reach.
-    fn input(&self, name: &str, port: &Block, changes: &mut Changes) -> u8 {
+    /// Checks the input policy of a port; the groups that RoCE data and CNPs reach, or shall reach.
+    fn input(&self, name: &str, port: &Block, changes: &mut Changes) -> (u8, u8) {
         const ID: &str = "switch.queue_unclassified";
         let (dscp, cnp_dscp) = (self.cluster.dscp, self.cluster.cnp_dscp);
         let wanted = self.generation.data_group(self.cluster);
@@ -141,9 +150,10 @@ impl Configuration<'_> {
             let known = self.inputs.iter().find_map(|(policy, input)| {
                 let ((_, data), (_, cnp)) = input.data.zip(input.cnp)?;
                 let data = data.filter(|data| *data > 0 && cnp != Some(*data))?;
-                Some((*policy, data))
+                Some((*policy, (data, cnp.unwrap_or(0))))
             });
-            let (policy, group) = known.unwrap_or(("ROCE_IN", wanted));
+            let (policy, groups) =
+                known.unwrap_or(("ROCE_IN", (wanted, self.generation.cnp_group(self.cluster))));
             let mut change = Change::new(
                 ID,
                 format!("{name}: no input policy, DSCP {dscp} shares the default queue"),
@@ -165,7 +175,7 @@ impl Configuration<'_> {
                 format!("  service-policy type qos input {policy}"),
             ];
             changes.add(change);
-            return group;
+            return groups;
         };
         let input = self.inputs.get(policy);
         let data = input.and_then(|input| input.data);
@@ -185,16 +195,15 @@ impl Configuration<'_> {
         let cnp_group = self.generation.cnp_group(self.cluster);
         let cnp_group = if cnp_group == group { group - 1 } else { cnp_group };
         let cnp = input.and_then(|input| input.cnp);
-        if cnp
-            .and_then(|(_, group)| group)
-            .is_none_or(|known| known == group || known == 0)
-        {
+        let known = cnp.and_then(|(_, group)| group);
+        let known = known.filter(|known| *known != group && *known != 0);
+        if known.is_none() {
             let class = cnp.map(|(class, _)| class);
             // A class of both DSCPs is not changed: a class of CNPs alone goes before it.
             let class = class.filter(|class| data.is_none_or(|(data, _)| data != *class));
             self.classify(policy, class, "CNP", (cnp_dscp, cnp_group), changes);
         }
-        group
+        (group, known.unwrap_or(cnp_group))
     }
 
     /// Gives a DSCP its group in a policy: in its class, or in a new one.
@@ -236,11 +245,20 @@ impl Configuration<'_> {
         let priority = self.cluster.priority;
         let mtu = self.settings.switch_mtu();
         let active = self.system.rest("service-policy type network-qos");
-        let policy = active.and_then(|name| Some((name, self.policy(Kind::Network, name)?)));
-        let (name, classes) = match policy {
-            Some((name, block)) => (name, self.classes(block, Kind::Network)),
-            None => ("ROCE_NQ", Vec::new()),
+        let Some(name) = active.filter(|name| !is_of_system(name)) else {
+            let step = network(self.cluster, self.settings, self.generation, group);
+            let change = unused(
+                "switch.not_lossless",
+                Kind::Network,
+                active,
+                step,
+                ("system qos", NETWORK_LINE),
+            );
+            changes.add(change);
+            return;
         };
+        let policy = self.policy(Kind::Network, name);
+        let classes = policy.map_or_else(Vec::new, |block| self.classes(block, Kind::Network));
         let header = format!("policy-map type network-qos {name}");
         let own = classes.iter().find(|(_, known, _)| *known == Some(group));
         let class = own.map_or_else(
@@ -282,24 +300,30 @@ impl Configuration<'_> {
             let text = format!("group {group} has an MTU of {known} bytes");
             changes.add(Change::new("switch.mtu", text, &[&header, &class, &line]).comment(LINK));
         }
-        if policy.is_none() {
-            let line = format!("  service-policy type network-qos {name}");
-            changes.add(
-                Change::new(
-                    "switch.not_lossless",
-                    "no policy of the type network-qos is used",
-                    &["system qos", &line],
-                )
-                .comment(LINK),
-            );
-        }
     }
 
-    /// Checks the queue of the group: ECN, no strict priority, thresholds below those of PFC.
-    fn queuing(&self, active: Option<&str>, group: u8, changes: &mut Changes) {
+    /// Checks the queue of the data's group: ECN, no strict priority, thresholds below those of PFC. `user` is the port that has a policy
+    /// of the system, if a port has one by itself.
+    fn queuing(
+        &self,
+        (active, user): (Option<&str>, Option<&str>),
+        (group, cnp): (u8, u8),
+        changes: &mut Changes,
+    ) {
         const LINK: &str = "Link: stays up.";
-        let policy = active.and_then(|name| self.policy(Kind::Queuing, name));
-        let name = active.unwrap_or("ROCE_OUT");
+        let Some(name) = active.filter(|name| !is_of_system(name)) else {
+            let step = queuing(self.settings, self.generation, (group, cnp));
+            let place = user.map_or_else(|| "system qos".to_owned(), |port| format!("interface {port}"));
+            changes.add(unused(
+                "switch.ecn_off",
+                Kind::Queuing,
+                active,
+                step,
+                (&place, QUEUING_LINE),
+            ));
+            return;
+        };
+        let policy = self.policy(Kind::Queuing, name);
         let header = format!("policy-map type queuing {name}");
         let classes = policy
             .map(|policy| self.classes(policy, Kind::Queuing))
@@ -350,17 +374,6 @@ impl Configuration<'_> {
                 "{name}: packets are marked from {min} bytes on, and PFC pauses from {pause} bytes on: PFC comes first"
             );
             changes.add(Change::new("switch.ecn_above_pfc", text, &[&header, &class, &line]).comment(LINK));
-        }
-        if active.is_none() {
-            let line = format!("  service-policy type queuing output {name}");
-            changes.add(
-                Change::new(
-                    "switch.ecn_off",
-                    "no policy of the type queuing is used on output",
-                    &["system qos", &line],
-                )
-                .comment(LINK),
-            );
         }
     }
 
@@ -448,6 +461,34 @@ impl Configuration<'_> {
             .skip_while(|word| *word != "pause-threshold");
         words.nth(1)?.parse().ok()
     }
+}
+
+/// True of policies that NX-OS has by itself: `default-8q-out-policy`, `default-nq-policy`. They cannot be changed, and neither have a
+/// lossless group nor mark packets (Cisco's QoS configuration guide of the Nexus 9000: `qos copy policy-map` makes policies of them).
+fn is_of_system(policy: &str) -> bool {
+    policy.starts_with("default-")
+}
+
+/// A new policy of a type, and its use, because none is used or only one of the system.
+fn unused(
+    id: &'static str,
+    kind: Kind,
+    active: Option<&str>,
+    mut step: Step,
+    (place, line): (&str, &str),
+) -> Change {
+    let text = match active {
+        Some(policy) => {
+            let lacks = match kind {
+                Kind::Network => "has no lossless group",
+                Kind::Queuing => "does not mark packets",
+            };
+            format!("{policy} {lacks}, and cannot be changed: it is a policy of the system")
+        }
+        None => format!("no policy of the type {} is used", kind.name()),
+    };
+    step.commands.extend([place.to_owned(), line.to_owned()]);
+    Change { id, text, step }
 }
 
 /// Input policies, with the classes of both DSCPs.

@@ -67,7 +67,7 @@ pub fn check_sonic(
         return Err(format!("the document has more than {MAX_DOCUMENT} bytes"));
     }
     let document: Value = serde_json::from_str(document.trim_start_matches('\u{feff}'))
-        .map_err(|error| format!("no config_db.json: {error}"))?;
+        .map_err(|error| format!("not a config_db.json: {error}"))?;
     let ports = document.get("PORT").and_then(Value::as_object);
     let ports = ports.ok_or_else(|| "config_db.json has no PORT".to_owned())?;
     if let Some(unknown) = named.iter().find(|name| !ports.contains_key(*name)) {
@@ -120,7 +120,10 @@ pub fn check_sonic(
     if !unwatched.is_empty() {
         changes.push(Change {
             id: "switch.no_watchdog",
-            text: format!("PFC's watchdog is off on {} ports", unwatched.len()),
+            text: match unwatched.as_slice() {
+                [port] => format!("{port}: PFC's watchdog is off"),
+                ports => format!("PFC's watchdog is off on {} ports", ports.len()),
+            },
             step: watchdog(&unwatched),
         });
     }

@@ -263,7 +263,7 @@ impl Answers {
                     let is_known = took < SHORT_SILENCE || self.longest_answer.0 != 0;
                     if is_known && took < MIN_TIMEOUT && nak.at == at {
                         self.longest_answer = self.longest_answer.max(took);
-                        self.new_answers = self.new_answers.saturating_add(1);
+                        self.unreported = self.unreported.saturating_add(1);
                     }
                     self.latest_answer = took;
                     self.answered = nak.at;

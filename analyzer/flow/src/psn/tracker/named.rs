@@ -108,12 +108,16 @@ impl Tracker {
         is_one
     }
 
-    /// True if the IP identification of a packet at `at` shows that the sender sent it within the latest run, and other packets overtook it:
-    /// behind packets of the run with lower PSNs alone. A sender that falls back once more sends it behind such of higher ones.
+    /// True if the IP identification of a packet at `at` shows that the sender sent it within the run that goes on, and other packets
+    /// overtook it: behind packets of the run with lower PSNs alone. A sender that falls back once more sends it behind such of higher ones,
+    /// or behind new ones, which end the run.
     pub(super) fn was_sent_within_run(&self, at: u64, request: &Request) -> bool {
         let Some(ids) = request.ids.filter(|ids| ids.behind() > Some(0)) else {
             return false;
         };
+        if self.run.is_none() {
+            return false;
+        }
         let mut before = self.run_ids.iter().filter(|(_, id)| ids.is_after(*id)).peekable();
         before.peek().is_some() && before.all(|(psn, _)| *psn < at)
     }

@@ -7,8 +7,8 @@ use roce_model::Counter;
 use roce_model::text::clean;
 use roce_report::Style;
 
-use super::columns::{Column, lay};
 use crate::command::fabric::changes::Changes;
+use crate::output::columns::{Column, lay};
 
 /// A count with all its digits, in groups of three; what is not known is `-`.
 fn count(value: Option<f64>) -> String {

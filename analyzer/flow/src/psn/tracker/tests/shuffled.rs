@@ -194,16 +194,16 @@ fn several_packets_wait_for_the_answers_to_their_naks() {
     assert_eq!(two_named(&[]), [(122, Unknown), (124, Unknown)]);
 }
 
-#[test]
-fn identifications_show_that_an_overtaken_packet_belongs_to_the_run() {
+/// The runs after a NAK for 105, where the sender counts its packets: first PSN, packets, trigger. Packets come with these PSNs and
+/// identifications.
+fn runs_by_identification(packets: &[(u32, u16)]) -> Vec<(u32, u64, Trigger)> {
     let mut flow = paired();
     for psn in [121, 120, 122] {
         flow.see(psn);
     }
     flow.nak(105);
-    // The sender counts its packets: 105 to 108 have the identifications 200 to 203. 107 overtakes 106 on its way.
     let mut newest = 199;
-    for (psn, id) in [(105, 200), (107, 202), (106, 201), (108, 203)] {
+    for (psn, id) in packets.iter().copied() {
         let is_older = id < newest;
         newest = newest.max(id);
         flow.now += 1_000;

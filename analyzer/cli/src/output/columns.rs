@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 /// One column.
-pub(super) struct Column {
+pub(crate) struct Column {
     title: &'static str,
     is_right: bool,
     /// Columns of a lower rank get room first; 0 always.
@@ -13,7 +13,7 @@ pub(super) struct Column {
 
 impl Column {
     /// A column with a cell for each row.
-    pub(super) fn new(title: &'static str, is_right: bool, rank: u8, cells: Vec<String>) -> Self {
+    pub(crate) fn new(title: &'static str, is_right: bool, rank: u8, cells: Vec<String>) -> Self {
         Self {
             title,
             is_right,
@@ -34,7 +34,7 @@ impl Column {
 }
 
 /// The columns for which `width` has room, and a line about those that are left out.
-pub(super) fn lay(mut columns: Vec<Column>, width: usize) -> String {
+pub(crate) fn lay(mut columns: Vec<Column>, width: usize) -> String {
     let (mut hidden, mut zero) = (Vec::new(), Vec::new());
     // Each column has a blank before it and behind it.
     while columns.iter().map(|column| column.width() + 2).sum::<usize>() > width + 1 {
