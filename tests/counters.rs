@@ -1,6 +1,7 @@
 //! `simulate --counters`: its files, and `--samples` that joins their rows to an analysis.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
