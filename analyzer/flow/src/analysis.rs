@@ -20,7 +20,7 @@ mod taps;
 use std::collections::HashMap;
 
 use roce_model::{EventKind, EventRow, LostRecords, Nanos, Packet, PacketBatch, SampleRow, TapId, Totals};
-use roce_wire::{Psn, Qpn};
+use roce_wire::{Address, Psn, Qpn};
 
 use crate::bins::{Bins, Place};
 use crate::congestion::cnp_receivers::CnpReceivers;
@@ -152,6 +152,8 @@ pub struct Analysis {
     lost_at: Vec<Nanos>,
     /// When two hosts were first seen at a tap, by their hash; of the latest 65,536 of them.
     begun: BoundedMap<u64, Nanos>,
+    /// Hosts of which two flows were paired by their UDP source port: the lower address first.
+    ports_follow: BoundedMap<(Address, Address), ()>,
     /// Finds packets that several taps saw; from the second tap on.
     matcher: Option<Box<TapMatcher>>,
     first_tap: Option<TapId>,
@@ -227,6 +229,7 @@ impl Analysis {
             losses: Vec::new(),
             lost_at: Vec::new(),
             begun: bounded_map(),
+            ports_follow: bounded_map(),
             matcher: None,
             first_tap: None,
             taps: 0,

@@ -10,7 +10,7 @@ use proptest::test_runner::RngSeed;
 use roce_flow::{Analysis, Collector, Options};
 use roce_model::{FlowKey, FlowRow, Nanos, Packet, PacketBatch, Sink, SinkError};
 use roce_verdict::Settings;
-use roce_wire::{Address, Aeth, Bth, Opcode, Psn, Roce};
+use roce_wire::{Address, Aeth, Bth, Opcode, Psn, Qpn, Roce};
 
 const BEGIN: u64 = 1_000 * Nanos::SECOND;
 
@@ -197,4 +197,56 @@ proptest! {
         let connections = usize::try_from(shape.connections).unwrap();
         prop_assert_eq!(pairs(&shape), (2 * connections, 0));
     }
+}
+
+/// The pairs of flows by their queue pairs, when these queue pairs, with one number at both ends, send 100 writes each from PSN 0 on, 10 us apart and
+/// answered after 5 us. The UDP source port follows from the two numbers. `captured` says for each of them if its requests and its answers
+/// were captured: uplinks of equal cost carry one direction without the other.
+fn pairs_at_an_uplink(captured: &[(u32, bool, bool)]) -> Vec<(u32, u32)> {
+    let mut packets = Vec::new();
+    for (qpn, requests, answers) in captured.iter().copied() {
+        for message in 0..100 {
+            let time = u64::from(message) * 10_000 + u64::from(qpn);
+            let psn = Psn::new(message);
+            let port = roce_wire::network::udp::source_port(Qpn::new(qpn), Qpn::new(qpn));
+            let mut both = [
+                packet(true, time, Opcode(0x0a), qpn, psn),
+                packet(false, time + 5_000, Opcode::RC_ACKNOWLEDGE, qpn, psn),
+            ];
+            for packet in &mut both {
+                packet.roce.udp_source_port = port;
+            }
+            let both = both.into_iter().zip([requests, answers]);
+            packets.extend(
+                both.filter(|(_, is_captured)| *is_captured)
+                    .map(|(packet, _)| packet),
+            );
+        }
+    }
+    packets.sort_by_key(|packet| packet.time);
+    let mut flows = Flows::default();
+    let mut collector = Collector::new(1, Settings::default(), vec![&mut flows]);
+    let mut analysis = Analysis::new(Options::default());
+    analysis.push(&PacketBatch {
+        packets: packets.into(),
+        ..PacketBatch::default()
+    });
+    collector.push(0, analysis.finish().0).unwrap();
+    collector.finish().unwrap();
+    let of = |id| flows.0.iter().find(|flow| flow.flow_id == id);
+    let mut pairs: Vec<(u32, u32)> = flows
+        .0
+        .iter()
+        .filter(|flow| flow.data_packets > 0)
+        .filter_map(|flow| Some((flow.destination_qpn, of(flow.peer_flow_id?)?.destination_qpn)))
+        .collect();
+    pairs.sort_unstable();
+    pairs
+}
+
+#[test]
+fn flows_whose_other_directions_take_other_links_are_no_pair() {
+    // 0x11 goes both ways here. Of 0x12 the requests do, and of 0x13 the answers, 1 us later than those of 0x12 would come.
+    let captured = [(0x11, true, true), (0x12, true, false), (0x13, false, true)];
+    assert_eq!(pairs_at_an_uplink(&captured), [(0x11, 0x11)]);
 }

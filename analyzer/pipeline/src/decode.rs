@@ -376,6 +376,7 @@ impl Decoder {
     ) -> bool {
         let PacketBatch {
             pauses,
+            links,
             management,
             lost,
             ..
@@ -401,6 +402,11 @@ impl Decoder {
         }
         match decoded.content {
             Content::Roce(roce) => {
+                // Every shard learns the same.
+                if decoded.mirror.is_some() && self.link_addresses.learns(packet.tap) {
+                    let at_tap = (packet.tap, packet.time);
+                    links.extend(self.link_addresses.learn_mirrored(at_tap, bytes, &roce, at));
+                }
                 if !self.shard.takes(&roce) {
                     return false;
                 }

@@ -5,9 +5,9 @@
 use std::collections::HashSet;
 
 use roce_capture::Frame;
-use roce_model::{LinkAddresses, TapId};
+use roce_model::{LinkAddresses, Nanos, TapId};
 use roce_wire::frame::ethernet::Ethernet;
-use roce_wire::{Address, Content, LinkType, Roce};
+use roce_wire::{Address, Content, LinkType, Roce, Through};
 
 /// Limit of the pairs of hosts with known link addresses; a hostile capture could have any number.
 const MAX_HOST_PAIRS: usize = 65_536;
@@ -54,11 +54,34 @@ impl LinkAddressBook {
         if link != LinkType::ETHERNET {
             return None;
         }
-        let ethernet = Ethernet(bytes.first_chunk()?);
         let roce = packet(link, bytes, original)?;
+        self.note((tap, frame.time), bytes.first_chunk()?, &roce, before)
+    }
+
+    /// As [`LinkAddressBook::learn`], of a packet that ERSPAN mirrored to `tap`: its Ethernet header is in front of its network header.
+    pub(crate) fn learn_mirrored(
+        &mut self,
+        (tap, time): (TapId, Nanos),
+        bytes: &[u8],
+        roce: &Roce,
+        before: usize,
+    ) -> Option<LinkAddresses> {
+        let header = mirrored_header(bytes, roce)?;
+        self.note((tap, time), header, roce, before)
+    }
+
+    /// A packet on its own link with this Ethernet header.
+    fn note(
+        &mut self,
+        (tap, time): (TapId, Nanos),
+        header: &[u8; Ethernet::BYTES],
+        roce: &Roce,
+        before: usize,
+    ) -> Option<LinkAddresses> {
+        let ethernet = Ethernet(header);
         let pair = Pair {
             tap,
-            macs: *bytes.first_chunk()?,
+            macs: *header.first_chunk()?,
             source: roce.source,
             destination: roce.destination,
         };
@@ -70,7 +93,7 @@ impl LinkAddressBook {
         }
         Some(LinkAddresses {
             before,
-            time: frame.time,
+            time,
             tap,
             source: roce.source,
             destination: roce.destination,
@@ -79,6 +102,26 @@ impl LinkAddressBook {
             hop_limit: roce.hop_limit,
         })
     }
+}
+
+/// The Ethernet header of a packet that ERSPAN mirrored (draft-foschiano-erspan-03: the frame follows on the ERSPAN header as it was), behind
+/// at most one VLAN tag. `None`: something else is in front of its network header.
+fn mirrored_header<'a>(bytes: &'a [u8], roce: &Roce) -> Option<&'a [u8; Ethernet::BYTES]> {
+    const MIRRORS: [Through; 3] = [Through::ERSPAN_I, Through::ERSPAN_II, Through::ERSPAN_III];
+    const OTHERS: [Through; 4] = [Through::MPLS, Through::VXLAN, Through::GENEVE, Through::IP_IN_IP];
+    let is_mirrored = MIRRORS.iter().any(|mirror| roce.through.has(*mirror));
+    if !is_mirrored || OTHERS.iter().any(|other| roce.through.has(*other)) {
+        return None;
+    }
+    let end = usize::from(roce.network_offset);
+    let ether_type = |end: usize| bytes.get(end.checked_sub(2)?..end);
+    if !matches!(ether_type(end)?, [0x08, 0x00] | [0x86, 0xdd]) {
+        return None;
+    }
+    let is_tagged =
+        roce.vlan.is_some() && matches!(ether_type(end.checked_sub(4)?)?, [0x81, 0x00] | [0x88, 0xa8]);
+    let end = if is_tagged { end.checked_sub(4)? } else { end };
+    bytes.get(..end)?.last_chunk()
 }
 
 /// The packet in a frame on its own link: a mirrored packet travelled on another one.
@@ -90,5 +133,52 @@ fn packet(link: LinkType, bytes: &[u8], original: u32) -> Option<Roce> {
     match decoded.content {
         Content::Roce(roce) if decoded.mirror.is_none() => Some(roce),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use roce_wire::{MacAddress, VlanTag};
+
+    use super::*;
+
+    /// What a mirrored frame teaches: 50 bytes of outer headers, the Ethernet header with these bytes behind the addresses, and IP.
+    fn learned(behind: &[u8], through: Through, vlan: Option<VlanTag>) -> Option<(MacAddress, MacAddress)> {
+        let mut bytes = vec![0xee; 50];
+        bytes.extend([2, 0, 0, 0, 0, 9]);
+        bytes.extend([2, 0, 0, 0, 0, 1]);
+        bytes.extend(behind);
+        let roce = Roce {
+            source: Address::v4([10, 0, 0, 1]),
+            destination: Address::v4([10, 0, 0, 9]),
+            network_offset: u16::try_from(bytes.len()).unwrap(),
+            through,
+            vlan,
+            ..Roce::default()
+        };
+        bytes.extend([0x45; 20]);
+        let mut book = LinkAddressBook::default();
+        let link = book.learn_mirrored((TapId(3), Nanos(7)), &bytes, &roce, 0)?;
+        assert_eq!((link.tap, link.time), (TapId(3), Nanos(7)));
+        assert_eq!(
+            book.learn_mirrored((TapId(3), Nanos(8)), &bytes, &roce, 0),
+            None,
+            "once"
+        );
+        Some((link.source_mac, link.destination_mac))
+    }
+
+    #[test]
+    fn a_mirrored_frame_has_the_addresses_of_its_own_link() {
+        let ends = Some((MacAddress([2, 0, 0, 0, 0, 1]), MacAddress([2, 0, 0, 0, 0, 9])));
+        let erspan = Through::GRE.and(Through::ERSPAN_II);
+        assert_eq!(learned(&[0x08, 0x00], erspan, None), ends);
+        // Priority 3, VLAN 100.
+        let tagged = [0x81, 0x00, 0x60, 0x64, 0x86, 0xdd];
+        assert_eq!(learned(&tagged, erspan, Some(VlanTag(0x6064))), ends);
+        // The frame of an overlay is on no link of its own.
+        assert_eq!(learned(&[0x08, 0x00], erspan.and(Through::VXLAN), None), None);
+        assert_eq!(learned(&[0x08, 0x00], Through::GRE, None), None);
+        assert_eq!(learned(&[0x00, 0x00], erspan, None), None);
     }
 }

@@ -6,7 +6,7 @@ use std::collections::hash_map::Entry;
 
 use roce_model::{EventKind, EventRow, FlowKey, Nanos, Packet};
 use roce_wire::network::udp::source_port;
-use roce_wire::{AethKind, Extended, Nak, Operation, Psn, Service};
+use roce_wire::{Address, AethKind, Extended, Nak, Operation, Psn, Service};
 
 use crate::analysis::Analysis;
 use crate::key::FlowSlot;
@@ -225,6 +225,10 @@ impl Analysis {
             // Flows with PSNs alike, whose answers were stamped before their requests, seem to answer each other.
             return;
         }
+        if self.ports_differ(at, candidate.at) && !self.stands_alone(candidate.at) {
+            // So do such whose other directions take other links of equal cost.
+            return;
+        }
         let settled = self.settled(at);
         self.evidence(me)
             .matched(candidate, requested, packet.time, settled);
@@ -311,6 +315,19 @@ impl Analysis {
         named.is_some_and(|named| named != at && named != other)
     }
 
+    /// True if the UDP source port of one of two flows does not follow from their queue pairs, although those between the same hosts were seen
+    /// to follow from theirs (`rdma_calc_flow_label`, Linux include/rdma/ib_verbs.h).
+    fn ports_differ(&self, at: FlowSlot, other: FlowSlot) -> bool {
+        let flows = [&self.table.cold[at], &self.table.cold[other]];
+        if !self.ports_follow.contains(&hosts_of(flows[0])) {
+            return false;
+        }
+        let [one, other] = flows.map(|flow| flow.key.destination_qpn);
+        let expected = source_port(one, other);
+        let mut ports = flows.iter().filter_map(|flow| flow.only_port());
+        ports.any(|port| port != expected)
+    }
+
     /// True if an answer of a paired flow fits the requests of its peer; when it has often not, the pairing ends.
     #[inline]
     fn still_fits(&mut self, at: FlowSlot, peer: FlowSlot, packet: &Packet) -> bool {
@@ -381,6 +398,9 @@ impl Analysis {
     ) {
         self.unlink(one);
         self.unlink(other);
+        if how == Pairing::Sport {
+            self.ports_follow.put(hosts_of(&self.table.cold[one]), ());
+        }
         let ids = [one, other].map(|at| self.table.cold[at].id);
         for (at, peer, id) in [(one, other, ids[1]), (other, one, ids[0])] {
             let hot = &mut self.table.hot[at];
@@ -526,6 +546,12 @@ impl Analysis {
 /// A hash of a flow's tap and hosts, the same for both directions.
 fn both_ways(cold: &Cold) -> u64 {
     cold.groups.pair.wrapping_add(cold.back)
+}
+
+/// The two hosts of a flow, the lower address first.
+fn hosts_of(cold: &Cold) -> (Address, Address) {
+    let (source, destination) = (cold.key.source, cold.key.destination);
+    (source.min(destination), source.max(destination))
 }
 
 /// True if the PSN of an answer is that of its request: an ACK, the first packet of a READ response, an
