@@ -241,6 +241,27 @@ fn twice_the_usual_rate_is_usual() {
     assert_eq!(moved(201), "more than before (100 per second) from +1.0 s on");
 }
 
+/// Without a command everything is "during", and nothing is usual.
+#[test]
+fn a_time_without_a_command_has_movements_too() {
+    let story = [switch(
+        LEAF,
+        Counter::SwitchPfcTransmittedFrames,
+        &[rate(0, 10, 1_000, 2_000)],
+    )];
+    let mut collector = PauseCollector::new(Nanos(1_000_000_000));
+    for ms in [0, 1_000, 2_000, 3_000] {
+        collector.add_reading(&reading(SampleSource::Switch, "leaf1", &story, ms));
+    }
+    let pauses = collector.finish(&inventory());
+    let sent = row(&pauses, "leaf1 Ethernet1/1/2", Kind::PfcSent);
+    assert_eq!(changes(sent), [None, Some(10.0), None]);
+    assert_eq!(
+        sent.moved.map(|moved| (moved.from, moved.to)),
+        Some((time(1_000), time(2_000)))
+    );
+}
+
 /// A group counts what its ports count.
 #[test]
 fn aggregates_are_no_ports() {

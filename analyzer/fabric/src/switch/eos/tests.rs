@@ -320,6 +320,19 @@ fn every_key_has_its_counter() {
     }
 }
 
+#[test]
+fn one_of_model_and_version_is_a_description() {
+    for (document, expected) in [
+        (r#"{"modelName": "DCS-7060"}"#, ("DCS-7060", "")),
+        (r#"{"version": "4.31.2F"}"#, ("", "4.31.2F")),
+    ] {
+        let mut answers = Answers::default();
+        answers.insert(VERSION, document);
+        let about = super::super::recorded::reading_of(SwitchKind::Eos, &answers).description;
+        assert_eq!((about.model.as_str(), about.version.as_str()), expected);
+    }
+}
+
 /// Rows without the heading of their table are rows of another one; 8 is no priority.
 #[test]
 fn what_is_no_table_and_no_priority_has_no_number() {
@@ -327,6 +340,8 @@ fn what_is_no_table_and_no_priority_has_no_number() {
         (PFC_TEXT, "Et1/1 5 7\n"),
         (QUEUES_TEXT, "Et1/1 UC3 1 2 3 4\n"),
         (DROPS_TEXT, "Et1/1 1 2 3\n"),
+        // A row of another width.
+        (QUEUES_TEXT, "Port\nEt1/1 UC3 1 2 3\n"),
     ] {
         let mut answers = Answers::default();
         answers.insert(command, text);
