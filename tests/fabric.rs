@@ -64,7 +64,7 @@ type Case = (
 );
 
 /// Numbers of the fixtures.
-const CASES: [Case; 10] = [
+const CASES: [Case; 12] = [
     (
         "nexus",
         "nexus-cloud-scale",
@@ -129,6 +129,23 @@ const CASES: [Case; 10] = [
         "switch_queue_dropped_packets",
         "3",
         Some(4.0),
+    ),
+    // NVUE and ethtool answer about each port: the recording has a file for each.
+    (
+        "cumulus",
+        "cumulus-leaf",
+        "swp1",
+        "switch_queue_ecn_marked_packets",
+        "3",
+        Some(40_812_001.0),
+    ),
+    (
+        "cumulus",
+        "cumulus-leaf",
+        "swp1",
+        "switch_pause_received_frames",
+        "",
+        Some(510.0),
     ),
     (
         "esxi",
@@ -256,6 +273,41 @@ fn two_recordings_show_what_changed() {
     );
     let three = [&["hypervisor"][..], &both, &both[..2]].concat();
     assert_eq!(fabric(folder.path(), &three).code, Some(2));
+}
+
+/// A link that was not read is not known to be down.
+#[test]
+fn what_is_hidden_is_said_as_it_is_known() {
+    let folder = fixture("nexus-cloud-scale");
+    let read = [
+        "--read",
+        folder.to_str().unwrap(),
+        "--read",
+        folder.to_str().unwrap(),
+    ];
+    let ran = fabric(&root(), &[&["switch", "--kind", "nexus"][..], &read].concat());
+    assert!(
+        ran.stdout
+            .contains("\n 2 more counted nothing; --all shows them\n"),
+        "{}",
+        ran.stdout
+    );
+    let ran = fabric(
+        &root(),
+        &[
+            "switch",
+            "--kind",
+            "cumulus",
+            "--read",
+            fixture("cumulus-leaf").to_str().unwrap(),
+        ],
+    );
+    assert!(
+        ran.stdout
+            .contains("\n 1 more is down and counted nothing; --all shows it\n"),
+        "{}",
+        ran.stdout
+    );
 }
 
 #[test]

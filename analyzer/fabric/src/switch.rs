@@ -37,6 +37,9 @@ pub fn read(kind: SwitchKind, node: &str, time: Nanos, answers: &Answers) -> Rea
         SwitchKind::Eos => eos::read(answers, &mut reading),
         SwitchKind::Cumulus => cumulus::read(answers, &mut reading),
     }
-    reading.keep_first();
+    if kind != SwitchKind::Nexus {
+        // Its parser keeps the first number of each place itself.
+        reading.keep_first();
+    }
     reading
 }

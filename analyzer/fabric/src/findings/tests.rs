@@ -309,6 +309,30 @@ fn packets_that_could_be_marked_are_counted_where_the_switch_does() {
     assert_eq!(findings[0].text, "WRED dropped 5 packets in 10.0 s");
 }
 
+/// DCBX turns PFC on without parameters of the module; one adapter without it needs them.
+#[test]
+fn parameters_are_needed_where_dcbx_does_not_turn_pfc_on() {
+    let found_with = |priorities: [f64; 2]| {
+        let mut now = Reading::new(SampleSource::Hypervisor, "esxi1", Nanos(5));
+        for (name, is_on) in ["vmnic5", "vmnic6"].into_iter().zip(priorities) {
+            now.adapters.push(crate::device::Adapter {
+                name: name.into(),
+                driver: "nmlx5_core".into(),
+                ..Default::default()
+            });
+            now.push(Counter::HypervisorPfcEnabled, name, is_on).priority = Some(3);
+        }
+        for name in ["nmlx5_core.pfctx", "nmlx5_core.pfcrx"] {
+            now.settings.insert(name.into(), String::new());
+        }
+        let findings = judge(None, &now, &Cluster::default());
+        ids(&findings).contains(&"hypervisor.module_parameters")
+    };
+    assert!(!found_with([1.0, 1.0]));
+    assert!(found_with([1.0, 0.0]));
+    assert!(found_with([0.0, 0.0]));
+}
+
 #[test]
 fn frames_by_priority_count_where_a_port_has_no_sum() {
     let mut device = Device::new("switch.pfc_edge", |_| {});

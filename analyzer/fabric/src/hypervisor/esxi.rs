@@ -70,7 +70,7 @@ fn chosen(vmnics: &[String]) -> String {
 
 /// Answers by the names of their files.
 struct Sections<'a> {
-    all: BTreeMap<String, (&'a str, &'a str)>,
+    all: BTreeMap<String, &'a str>,
 }
 
 impl<'a> Sections<'a> {
@@ -87,14 +87,19 @@ impl<'a> Sections<'a> {
             if whole.is_some() {
                 reading.problem(Reason::Parse, command, CUT);
             }
-            all.insert(name, (command, whole.unwrap_or(text)));
+            all.insert(name, whole.unwrap_or(text));
         }
         Self { all }
     }
 
-    /// Command and text of the answer.
-    fn get(&self, command: &str) -> Option<(&'a str, &'a str)> {
+    /// The answer to a command.
+    fn get(&self, command: &str) -> Option<&'a str> {
         self.all.get(&file_name(command)).copied()
+    }
+
+    /// A command and its answer.
+    fn with<'c>(&self, command: &'c str) -> Option<(&'c str, &'a str)> {
+        Some((command, self.get(command)?))
     }
 
     /// Adapters that have an answer of their own.
@@ -132,13 +137,13 @@ const JSON: &str = "esxcli --formatter=json ";
 /// Adds what the answers say.
 pub(super) fn read(answers: &Answers, reading: &mut Reading) {
     let sections = Sections::new(answers, reading);
-    if let Some((command, text)) = sections.get("esxcli system version get") {
+    if let Some((command, text)) = sections.with("esxcli system version get") {
         settings::version(command, text, reading);
     }
     let listed = list(&sections, reading);
     let asked = sections.nics();
     let shown = shown(&listed, &asked);
-    let pauses = sections.get("esxcli network nic pauseParams list");
+    let pauses = sections.with("esxcli network nic pauseParams list");
     let pauses = pauses.map_or_else(BTreeMap::new, |(command, text)| {
         settings::pauses(command, text, reading)
     });
@@ -148,20 +153,25 @@ pub(super) fn read(answers: &Answers, reading: &mut Reading) {
         if let Some(listed) = found {
             settings::add_listed(listed, &mut nic);
         }
-        let of = |before: &str, after: &str| sections.get(&format!("{before}{name}{after}"));
+        // Problems name the command, also where a recorded folder has the name of its file.
+        let of = |before: &str, after: &str| {
+            let command = format!("{before}{name}{after}");
+            let text = sections.get(&command)?;
+            Some((command, text))
+        };
         if let Some((command, text)) = of(STATS, "") {
-            statistics::esxcli(command, text, &mut nic);
+            statistics::esxcli(&command, text, &mut nic);
         }
         if let Some((command, text)) = of(VSISH_GET, VSISH_END).or_else(|| of(VSISH_CAT, VSISH_END)) {
-            statistics::vsish(command, text, &mut nic);
+            statistics::vsish(&command, text, &mut nic);
         }
         if let Some((command, text)) = of(DCB, "") {
-            settings::dcb(command, text, &mut nic);
+            settings::dcb(&command, text, &mut nic);
         }
         let mut pause = pauses.get(name).copied();
         let mut adapter = found.map(ListedNic::adapter).unwrap_or_default();
         if let Some((command, text)) = of(NIC, "") {
-            let own = settings::nic(command, text, &mut adapter, &mut nic);
+            let own = settings::nic(&command, text, &mut adapter, &mut nic);
             pause = pause.or(own);
         }
         if let Some(pause) = pause {
@@ -174,7 +184,7 @@ pub(super) fn read(answers: &Answers, reading: &mut Reading) {
         .adapters
         .iter()
         .any(|adapter| adapter.driver == "nmlx5_core")
-        && let Some((command, text)) = sections.get("esxcli system module parameters list -m nmlx5_core")
+        && let Some((command, text)) = sections.with("esxcli system module parameters list -m nmlx5_core")
     {
         settings::module_parameters(command, text, "nmlx5_core", reading);
     }
@@ -182,13 +192,13 @@ pub(super) fn read(answers: &Answers, reading: &mut Reading) {
 
 /// The list of adapters, as JSON or as a table.
 fn list(sections: &Sections<'_>, reading: &mut Reading) -> Vec<ListedNic> {
-    let json = sections.get("esxcli --formatter=json network nic list");
+    let json = sections.with("esxcli --formatter=json network nic list");
     let listed = json.map(|(command, text)| settings::list_json(command, text, reading));
     if let Some(listed) = listed.filter(|listed| !listed.is_empty()) {
         return listed;
     }
     let table = sections.get("esxcli network nic list");
-    table.map_or_else(Vec::new, |(_, text)| settings::list_table(text))
+    table.map_or_else(Vec::new, settings::list_table)
 }
 
 /// The adapters that the reading is about: those with answers of their own, and those that are down where all others were read.

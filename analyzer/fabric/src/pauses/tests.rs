@@ -241,6 +241,120 @@ fn twice_the_usual_rate_is_usual() {
     assert_eq!(moved(201), "more than before (100 per second) from +1.0 s on");
 }
 
+/// Received and sent are those of the port itself; 802.3x is never PFC.
+#[test]
+fn every_counter_has_its_row() {
+    use Kind::{Drops, GlobalReceived, GlobalSent, Marked, PfcReceived, PfcSent};
+    let cases = [
+        (Counter::SwitchPfcReceivedFrames, Level::SwitchPort, PfcReceived),
+        (Counter::SwitchPfcTransmittedFrames, Level::SwitchPort, PfcSent),
+        (
+            Counter::SwitchPriorityPfcReceivedFrames,
+            Level::SwitchPort,
+            PfcReceived,
+        ),
+        (
+            Counter::SwitchPriorityPfcTransmittedFrames,
+            Level::SwitchPort,
+            PfcSent,
+        ),
+        (
+            Counter::SwitchPauseReceivedFrames,
+            Level::SwitchPort,
+            GlobalReceived,
+        ),
+        (
+            Counter::SwitchPauseTransmittedFrames,
+            Level::SwitchPort,
+            GlobalSent,
+        ),
+        (Counter::SwitchQueueEcnMarkedPackets, Level::SwitchPort, Marked),
+        (Counter::SwitchMmuDroppedPackets, Level::Buffer, Drops),
+        (Counter::SwitchPriorityGroupDroppedPackets, Level::Buffer, Drops),
+        (
+            Counter::HypervisorPfcReceivedFrames,
+            Level::Hypervisor,
+            PfcReceived,
+        ),
+        (
+            Counter::HypervisorPfcTransmittedFrames,
+            Level::Hypervisor,
+            PfcSent,
+        ),
+        (
+            Counter::HypervisorPauseReceivedFrames,
+            Level::Hypervisor,
+            GlobalReceived,
+        ),
+        (
+            Counter::HypervisorPauseTransmittedFrames,
+            Level::Hypervisor,
+            GlobalSent,
+        ),
+        (Counter::HypervisorDroppedPackets, Level::Hypervisor, Drops),
+        (Counter::PfcReceivedFrames, Level::Server, PfcReceived),
+        (Counter::PfcTransmittedFrames, Level::Server, PfcSent),
+        (Counter::PauseReceivedFrames, Level::Server, GlobalReceived),
+        (Counter::PauseTransmittedFrames, Level::Server, GlobalSent),
+        (Counter::PortEcnMarkedPacketsReceived, Level::Server, Marked),
+        (Counter::PortCnpSent, Level::Server, Kind::CnpsSent),
+        (Counter::PortCnpHandled, Level::Server, Kind::CnpsHandled),
+    ];
+    for (counter, level, kind) in cases {
+        let source = match level {
+            Level::Server => SampleSource::Host,
+            Level::Hypervisor => SampleSource::Hypervisor,
+            _ => SampleSource::Switch,
+        };
+        let mut collector = PauseCollector::new(Nanos(1_000_000_000));
+        for ms in [0, 1_000] {
+            let mut reading = Reading::new(source, "a", time(ms));
+            reading.push(counter, "b", 5.0).details = vec!["port".into()];
+            collector.add_samples(&reading.samples);
+        }
+        let rows = collector.finish(&Inventory::default()).rows;
+        let counted = rows.iter().filter(|row| row.why.is_empty());
+        let counted: Vec<(Level, Kind)> = counted.map(|row| (row.level, row.kind)).collect();
+        assert_eq!(counted, [(level, kind)], "{}", counter.name());
+    }
+    // The sum of both kinds of pauses is neither.
+    for (source, counter) in [
+        (SampleSource::Host, Counter::PauseControlReceivedFrames),
+        (
+            SampleSource::Hypervisor,
+            Counter::HypervisorPauseControlReceivedFrames,
+        ),
+        (SampleSource::Switch, Counter::SwitchInterfaceDiscards),
+    ] {
+        let mut reading = Reading::new(source, "a", time(0));
+        reading.push(counter, "b", 5.0);
+        let mut collector = PauseCollector::new(Nanos(1_000_000_000));
+        collector.add_samples(&reading.samples);
+        assert!(collector.finish(&Inventory::default()).rows.is_empty());
+    }
+}
+
+/// Without a command everything is "during", and nothing is usual.
+#[test]
+fn a_time_without_a_command_has_movements_too() {
+    let story = [switch(
+        LEAF,
+        Counter::SwitchPfcTransmittedFrames,
+        &[rate(0, 10, 1_000, 2_000)],
+    )];
+    let mut collector = PauseCollector::new(Nanos(1_000_000_000));
+    for ms in [0, 1_000, 2_000, 3_000] {
+        collector.add_reading(&reading(SampleSource::Switch, "leaf1", &story, ms));
+    }
+    let pauses = collector.finish(&inventory());
+    let sent = row(&pauses, "leaf1 Ethernet1/1/2", Kind::PfcSent);
+    assert_eq!(changes(sent), [None, Some(10.0), None]);
+    assert_eq!(
+        sent.moved.map(|moved| (moved.from, moved.to)),
+        Some((time(1_000), time(2_000)))
+    );
+}
+
 /// A group counts what its ports count.
 #[test]
 fn aggregates_are_no_ports() {

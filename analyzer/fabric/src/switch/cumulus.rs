@@ -9,10 +9,12 @@ mod ethtool;
 mod nvue;
 mod ports;
 
+use std::collections::BTreeMap;
+
 use roce_model::Counter;
 
 use super::answer::{self, object_of};
-use crate::device::{Answers, Question, Reading};
+use crate::device::{Answers, Question, Reading, file_name};
 
 const UPTIME: &str = "cat /proc/uptime";
 const RELEASE: &str = "cat /etc/lsb-release";
@@ -67,11 +69,8 @@ pub(super) fn read(answers: &Answers, reading: &mut Reading) {
             true
         });
     }
-    for (rest, text) in answers.starting(QOS.0) {
-        let Some(name) = rest.strip_suffix(QOS.1) else {
-            continue;
-        };
-        let command = format!("{}{rest}", QOS.0);
+    for (name, text) in of_ports(answers, QOS.0, QOS.1) {
+        let command = format!("{}{name}{}", QOS.0, QOS.1);
         if let Some(document) = object_of(text, &command, reading) {
             nvue::qos(name, &document, reading);
         }
@@ -81,7 +80,7 @@ pub(super) fn read(answers: &Answers, reading: &mut Reading) {
         .iter()
         .map(|sample| (sample.counter, sample.object.clone()))
         .collect();
-    for (name, text) in answers.starting(ETHTOOL) {
+    for (name, text) in of_ports(answers, ETHTOOL, "") {
         let mut fresh = Reading::new(reading.source, &reading.node, reading.time);
         let command = format!("{ETHTOOL}{name}");
         answer::read_table(text, &command, &mut fresh, |text, fresh| {
@@ -91,6 +90,26 @@ pub(super) fn read(answers: &Answers, reading: &mut Reading) {
         let is_new = |sample: &roce_model::Sample| !known.contains(&(sample.counter, sample.object.clone()));
         reading.samples.extend(fresh.samples.into_iter().filter(is_new));
     }
+}
+
+/// The answers to a command about one port, by the port's name. Those of a recorded folder have the names of their files: the script
+/// does not name the ports.
+fn of_ports<'a>(answers: &'a Answers, before: &str, behind: &str) -> BTreeMap<&'a str, &'a str> {
+    let ends = [
+        (before.to_owned(), behind.to_owned()),
+        (file_name(before), file_name(behind)),
+    ];
+    let port = |command: &'a str| {
+        let mut names = ends.iter().filter_map(|(before, behind)| {
+            let rest = command.strip_prefix(before.as_str())?;
+            rest.strip_suffix(behind.as_str())
+        });
+        names.next()
+    };
+    answers
+        .iter()
+        .filter_map(|(command, text)| Some((port(command)?, text)))
+        .collect()
 }
 
 #[cfg(test)]

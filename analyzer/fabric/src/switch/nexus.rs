@@ -69,7 +69,8 @@ impl Part {
 /// apply to the ports that the others have.
 const PARTS: [Part; 13] = [
     Part::new("show version", Wanted::Json, about::version).slow(),
-    Part::new("show interface status", Wanted::Json, about::status).slow(),
+    // A link that goes down is known at the next reading, not an hour later.
+    Part::new("show interface status", Wanted::Json, about::status),
     Part::new("show lldp neighbors detail", Wanted::Json, about::neighbors).slow(),
     Part::new(PFC, Wanted::Json, pfc::interfaces),
     Part::new(

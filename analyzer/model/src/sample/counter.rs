@@ -241,7 +241,7 @@ counters! {
     HypervisorReceivedPackets, "hypervisor_received_packets", Cumulative, "packets", [], "Packets that the vmnic received.";
     HypervisorTransmittedPackets, "hypervisor_transmitted_packets", Cumulative, "packets", [], "Packets that the vmnic sent.";
     HypervisorDroppedPackets, "hypervisor_dropped_packets", Cumulative, "packets", ["direction"], "Packets that the vmnic dropped.";
-    HypervisorErrors, "hypervisor_errors", Cumulative, "packets", ["direction", "reason"], "Packets with errors at the vmnic.";
+    HypervisorErrors, "hypervisor_errors", Cumulative, "packets", ["direction", "reason"], "Packets with errors at the vmnic; the reason `all` is its own sum of the others.";
     HypervisorPauseReceivedFrames, "hypervisor_pause_received_frames", Cumulative, "frames", [], "802.3x pause frames that the vmnic received; PFC frames are not among them.";
     HypervisorPauseTransmittedFrames, "hypervisor_pause_transmitted_frames", Cumulative, "frames", [], "802.3x pause frames that the vmnic sent; PFC frames are not among them.";
     HypervisorPauseReceivePausedSeconds, "hypervisor_pause_receive_paused_seconds", Cumulative, "s", [], "Time in which received 802.3x pause frames kept the vmnic from sending.";

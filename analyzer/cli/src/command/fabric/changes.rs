@@ -154,6 +154,13 @@ impl Changes {
         self.added(object, counter, |(_, _, of, ..)| of.as_deref() == Some(queue))
     }
 
+    /// As [`sum`](Self::sum), of a counter that has its own sum under the detail `all`: that one, or what there is of its parts.
+    pub(super) fn of_all(&self, object: &str, counter: Counter) -> Option<f64> {
+        let is_all = |(.., details): &Key| details.iter().any(|detail| detail == "all");
+        self.added(object, counter, is_all)
+            .or_else(|| self.sum(object, counter))
+    }
+
     fn added(&self, object: &str, counter: Counter, is_wanted: impl Fn(&Key) -> bool) -> Option<f64> {
         let object: Arc<str> = object.into();
         let first = (Arc::clone(&object), counter, None, None, Vec::new());
@@ -263,6 +270,26 @@ mod tests {
             ],
         ));
         assert_eq!(changes.sum("Ethernet1/1", counter), None);
+    }
+
+    // `Total receive errors: 5` and `Receive CRC errors: 4` are five errors.
+    #[test]
+    fn a_total_is_not_added_to_its_parts() {
+        let counter = Counter::HypervisorErrors;
+        let mut reading = Reading::new(SampleSource::Hypervisor, "esxi1", Nanos(1));
+        for (object, direction, reason, value) in [
+            ("vmnic5", "received", "all", 5.0),
+            ("vmnic5", "received", "crc", 4.0),
+            ("vmnic5", "transmitted", "all", 2.0),
+            ("vmnic6", "received", "crc", 4.0),
+            ("vmnic6", "received", "fifo", 1.0),
+        ] {
+            reading.push(counter, object, value).details = vec![direction.into(), reason.into()];
+        }
+        let mut changes = Changes::default();
+        changes.add(&reading);
+        let all = ["vmnic5", "vmnic6", "vmnic7"].map(|object| changes.of_all(object, counter));
+        assert_eq!(all, [Some(7.0), Some(5.0), None]);
     }
 
     #[test]

@@ -52,6 +52,14 @@ fn ends_differ_beyond_one_percent_and_a_polling_gap() {
         ),
     ];
     let pauses = finish(&story, LONG);
+    let received = row(&pauses, "esxi1 vmnic5", Kind::PfcReceived);
+    assert_eq!(
+        (received.verdict.as_str(), received.sign),
+        (
+            "differs from leaf1 Ethernet1/1/2, which sent 10,000",
+            Sign::Notice
+        )
+    );
     let text = pause_text(&pauses, 160);
     assert!(
         text.contains(

@@ -215,6 +215,38 @@ NIC statistics:
     assert_eq!(read(&older).samples, reading.samples);
 }
 
+/// A recorded folder has answers by the names of their files.
+#[test]
+fn a_recording_has_the_numbers_of_the_switch() {
+    let all = [NVUE, OLDER, PORTS, UPTIME];
+    let live = read_all(SwitchKind::Cumulus, FOLDER, &all);
+    let mut answers = Answers::default();
+    for command in all {
+        answers.insert(&file_name(command), &fixture(FOLDER, command));
+    }
+    let recorded = reading_of(SwitchKind::Cumulus, &answers);
+    assert_eq!((recorded.samples, recorded.problems), (live.samples, vec![]));
+}
+
+#[test]
+fn other_interfaces_and_8_have_no_number() {
+    let mut answers = Answers::default();
+    answers.insert("ethtool -S eth0", "no stats available\n");
+    answers.insert(
+        NVUE,
+        r#"{"pfc-stats": {"8": {"rx-pause-frames": 5}, "7": {"rx-pause-frames": 6}}}"#,
+    );
+    let reading = reading_of(SwitchKind::Cumulus, &answers);
+    // The port for management is none of the switch's traffic: nothing is expected of it.
+    assert_eq!(reading.problems, []);
+    check(
+        &reading,
+        Counter::SwitchPriorityPfcReceivedFrames,
+        &["swp1 p7 port 6"],
+    );
+    check(&reading, Counter::SwitchPfcReceivedFrames, &["swp1 port 6"]);
+}
+
 #[test]
 fn queues_have_frames_and_bytes() {
     let reading = read_all(SwitchKind::Cumulus, FOLDER, &[NVUE]);

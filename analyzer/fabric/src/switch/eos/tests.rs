@@ -320,6 +320,52 @@ fn every_key_has_its_counter() {
     }
 }
 
+#[test]
+fn one_of_model_and_version_is_a_description() {
+    for (document, expected) in [
+        (r#"{"modelName": "DCS-7060"}"#, ("DCS-7060", "")),
+        (r#"{"version": "4.31.2F"}"#, ("", "4.31.2F")),
+    ] {
+        let mut answers = Answers::default();
+        answers.insert(VERSION, document);
+        let about = super::super::recorded::reading_of(SwitchKind::Eos, &answers).description;
+        assert_eq!((about.model.as_str(), about.version.as_str()), expected);
+    }
+}
+
+/// Rows without the heading of their table are rows of another one; 8 is no priority.
+#[test]
+fn what_is_no_table_and_no_priority_has_no_number() {
+    for (command, text) in [
+        (PFC_TEXT, "Et1/1 5 7\n"),
+        (QUEUES_TEXT, "Et1/1 UC3 1 2 3 4\n"),
+        (DROPS_TEXT, "Et1/1 1 2 3\n"),
+        // A row of another width.
+        (QUEUES_TEXT, "Port\nEt1/1 UC3 1 2 3\n"),
+    ] {
+        let mut answers = Answers::default();
+        answers.insert(command, text);
+        let reading = super::super::recorded::reading_of(SwitchKind::Eos, &answers);
+        assert_eq!(
+            (reading.samples.len(), reading.problems.len()),
+            (0, 1),
+            "{command}"
+        );
+    }
+    let mut answers = Answers::default();
+    answers.insert(
+        PFC_DETAIL,
+        r#"{"interfaceCounters": {"Ethernet1": {"rxFrames": {"8": 5}, "txFrames": {"7": 6}}}}"#,
+    );
+    let reading = super::super::recorded::reading_of(SwitchKind::Eos, &answers);
+    check(&reading, Counter::SwitchPriorityPfcReceivedFrames, &[]);
+    check(
+        &reading,
+        Counter::SwitchPriorityPfcTransmittedFrames,
+        &["Ethernet1 p7 port 6"],
+    );
+}
+
 /// F.2, trap 20; and a table whose last line is cut.
 #[test]
 fn a_terminal_and_a_cut_line_change_no_number() {

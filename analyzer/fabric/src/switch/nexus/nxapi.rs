@@ -275,6 +275,16 @@ mod tests {
     }
 
     #[test]
+    fn the_words_of_a_refusal_are_below_a_pointer() {
+        let said = "                          ^\n\n% Invalid command at '^' marker.\n";
+        let document =
+            json!({"ins_api": {"outputs": {"output": {"input": "a", "code": "400", "clierror": said}}}});
+        let bodies = nxapi_bodies(&document.to_string()).unwrap();
+        let problem = bodies[0].1.as_ref().unwrap_err();
+        assert_eq!(problem.text, "% Invalid command at '^' marker. (code 400)");
+    }
+
+    #[test]
     fn what_is_not_nxapi_is_said() {
         for (document, word) in [
             ("<html><head><title>502 Bad Gateway</title>", "HTML"),

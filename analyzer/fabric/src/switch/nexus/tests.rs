@@ -331,6 +331,26 @@ fn a_refused_form_is_asked_in_the_other() {
     assert_eq!(asked(&known), [(command.to_owned(), true)]);
 }
 
+/// What hardly changes is asked at the start and once an hour; states of links and counters at each reading.
+#[test]
+fn links_are_asked_at_each_reading() {
+    let slow: Vec<String> = questions(&Answers::default())
+        .into_iter()
+        .filter(|question| question.is_slow)
+        .map(|question| question.command)
+        .collect();
+    assert_eq!(
+        slow,
+        [
+            "show version | json",
+            "show lldp neighbors detail | json",
+            "show policy-map system type network-qos",
+            "show policy-map type network-qos",
+            "show policy-map system type queuing",
+        ]
+    );
+}
+
 #[test]
 fn policies_of_ports_with_pfc_are_asked() {
     let mut known = Answers::default();

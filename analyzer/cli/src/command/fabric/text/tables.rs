@@ -201,13 +201,21 @@ pub(super) fn interfaces(reading: &Reading, changes: &Changes, all: bool, style:
         }
     }
     counted("interfaces", &rows, first, &counts, style, out);
-    let hidden = known.len() - rows.len();
-    if hidden > 0 {
-        let _ = writeln!(
-            out,
-            " {hidden} more are down and counted nothing; --all shows them"
-        );
-    }
+    let hidden: Vec<&str> = known
+        .iter()
+        .copied()
+        .filter(|object| !rows.contains(object))
+        .collect();
+    let is_down = |object: &&str| changes.sum(object, C::SwitchInterfaceUp) == Some(0.0);
+    // A link that was not read is not known to be down.
+    let verb = match (hidden.len(), hidden.iter().all(is_down)) {
+        (0, _) => return,
+        (1, true) => "is down and counted nothing; --all shows it",
+        (1, false) => "counted nothing; --all shows it",
+        (_, true) => "are down and counted nothing; --all shows them",
+        (_, false) => "counted nothing; --all shows them",
+    };
+    let _ = writeln!(out, " {} more {verb}", hidden.len());
 }
 
 /// Queues of a switch.
@@ -303,7 +311,8 @@ pub(super) fn adapters(reading: &Reading, changes: &Changes, all: bool, style: &
     );
     let both_in = of(C::HypervisorPauseControlReceivedFrames);
     let both_out = of(C::HypervisorPauseControlTransmittedFrames);
-    let (dropped, errors) = (of(C::HypervisorDroppedPackets), of(C::HypervisorErrors));
+    let dropped = of(C::HypervisorDroppedPackets);
+    let errors = |object: &str| changes.of_all(object, C::HypervisorErrors);
     let storms = of(C::HypervisorPauseStormEvents);
     let counts: [Counts<'_>; 9] = [
         ("PFC in", 1, &pfc_in),
@@ -340,7 +349,11 @@ pub(super) fn adapters(reading: &Reading, changes: &Changes, all: bool, style: &
     ];
     counted("adapters", &rows, first, &counts, style, out);
     let hidden = known.len() - rows.len();
-    if hidden > 0 {
-        let _ = writeln!(out, " {hidden} more are down; --all shows them");
+    match hidden {
+        0 => {}
+        1 => out.push_str(" 1 more is down; --all shows it\n"),
+        _ => {
+            let _ = writeln!(out, " {hidden} more are down; --all shows them");
+        }
     }
 }

@@ -245,3 +245,20 @@ fn a_cut_line_is_left_out() {
     let reasons: Vec<Reason> = cut.problems.iter().map(|problem| problem.reason).collect();
     assert_eq!(reasons, [Reason::Parse]);
 }
+
+/// A problem of a recorded folder names the command, not the file.
+#[test]
+fn problems_name_commands() {
+    let commands: Vec<String> = folder("esxi-down")
+        .problems
+        .into_iter()
+        .map(|problem| problem.command)
+        .collect();
+    assert_eq!(
+        commands,
+        [
+            "vsish -e get /net/pNics/vmnic6/stats",
+            "esxcli network nic dcb status get -n vmnic6",
+        ]
+    );
+}

@@ -293,6 +293,29 @@ Egress Queuing for Ethernet1/51 [System]
     );
 }
 
+/// A row that lacks a cell says nothing: its numbers may be those of other columns.
+#[test]
+fn a_row_of_another_width_has_no_number() {
+    let text = "\
+--------------------------------------------------------------------------------
+Port                                     InOctets                      InUcastPkts
+--------------------------------------------------------------------------------
+Eth1/1/1                                                                        7
+Eth1/1/2                                        5                               6
+";
+    let reading = read_one("show interface counters", text);
+    check(
+        &reading,
+        Counter::SwitchInterfaceReceivedBytes,
+        &["Ethernet1/1/2 - - port 5"],
+    );
+    check(
+        &reading,
+        Counter::SwitchInterfaceReceivedPackets,
+        &["Ethernet1/1/2 - - port,unicast 6"],
+    );
+}
+
 #[test]
 fn a_port_without_a_link_has_no_rate() {
     let row = |name: &str, state: &str| json!({"interface": name, "state": state, "speed": "40G"});

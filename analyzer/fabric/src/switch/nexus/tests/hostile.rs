@@ -120,6 +120,13 @@ fn many(ports: usize) -> String {
     text
 }
 
+/// Time for which this thread has had a processor, where the kernel says so (`schedstat`, ns): others on the machine do not count.
+fn processor_time() -> Option<Duration> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    let ns = text.split_whitespace().next()?.parse().ok()?;
+    Some(Duration::from_nanos(ns)).filter(|time| !time.is_zero())
+}
+
 #[test]
 fn a_large_switch_takes_linear_time() {
     let command = "show queuing interface";
@@ -129,10 +136,13 @@ fn a_large_switch_takes_linear_time() {
     let time = |ports: usize| {
         let text = many(ports);
         let run = || {
-            let begun = Instant::now();
+            let (begun, begun_at) = (processor_time(), Instant::now());
             let reading = read_one(command, &text);
             assert!(!reading.samples.is_empty());
-            begun.elapsed()
+            match (begun, processor_time()) {
+                (Some(begun), Some(ended)) => ended.saturating_sub(begun),
+                _ => begun_at.elapsed(),
+            }
         };
         (0..3).map(|_| run()).min().unwrap_or(Duration::MAX)
     };

@@ -446,3 +446,21 @@ fn a_number_that_is_cut_is_not_a_number() {
         assert_eq!(reading.problems[0].reason, Reason::Parse);
     }
 }
+
+#[test]
+fn what_a_switch_does_not_know_of_itself_is_empty() {
+    let mut answers = Answers::default();
+    answers.insert(
+        VERSION,
+        "SONiC Software Version: SONiC.202405\nHwSKU: \nSerial Number: N/A\n",
+    );
+    let about = reading_of(&answers).description;
+    assert_eq!(
+        (
+            about.version.as_str(),
+            about.model.as_str(),
+            about.serial.as_str()
+        ),
+        ("SONiC.202405", "", "")
+    );
+}
