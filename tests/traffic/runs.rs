@@ -48,6 +48,8 @@ fn streams_of_perftest_and_one_that_fails() {
     );
     // 92.5 Gb/s each.
     assert_eq!(ran.stdout.matches("92.5 Gb/s").count(), 2, "{ran:?}");
+    // The ports of both hosts say 100 Gb/s: 92.5 % of the link, to a whole number.
+    assert_eq!(ran.stdout.matches(" 92 %").count(), 2, "{ran:?}");
     assert!(
         ran.stdout
             .contains("✗ stream 2, h1:mlx5_0 > h2:mlx5_0: Failed to modify QP 292 to RTR"),

@@ -10,6 +10,7 @@ pub(crate) mod demo;
 pub(crate) mod devices;
 #[cfg(feature = "probe")]
 pub(crate) mod doctor;
+mod duckdb;
 pub(crate) mod explain;
 pub(crate) mod explain_error;
 #[cfg(feature = "probe")]

@@ -12,8 +12,9 @@ use clap::{Args, ValueEnum};
 use roce_model::text::clean;
 use serde_json::Value;
 
+use crate::command::duckdb::DuckDb;
 use crate::output::table::laid_by;
-use duckdb::{DuckDb, Rows};
+use duckdb::Rows;
 
 /// Limit of the rows that are laid out as a table: the widths of its columns need all of them at once.
 const MAX_TABLE_ROWS: usize = 10_000;
@@ -81,7 +82,10 @@ pub(crate) fn query(arguments: &Query) -> anyhow::Result<ExitCode> {
         bail!("the question is empty\nhint: \"SELECT * FROM flows LIMIT 5\"");
     }
     let views = views::views(&arguments.dir)?;
-    let program = DuckDb::find(arguments.duckdb.as_deref())?;
+    let program = DuckDb::find(
+        arguments.duckdb.as_deref(),
+        "name it with --duckdb; any engine that reads Parquet answers, too",
+    )?;
     let answer = program.ask(&arguments.dir, &views, &sql)?;
     let mut out = BufWriter::new(std::io::stdout().lock());
     match arguments.format {

@@ -1,16 +1,17 @@
-//! DuckDB, as a program beside this one: its own command line, or Python with its module. Both give rows as lines of JSON.
-//!
-//! The crate `duckdb` was looked at and not taken: it compiles DuckDB's C++, for longer than all else of this program takes.
+//! The answer of DuckDB to one question, as rows that arrive one by one. DuckDB's own program and Python's module give them as lines of
+//! JSON.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Stdio};
 use std::thread::JoinHandle;
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, bail};
 use roce_model::text::clean;
 use serde_json::Value;
+
+use crate::command::duckdb::{DuckDb, Kind, LOCKED, closed};
 
 /// Limit of a line, which is one row, in bytes.
 const MAX_ROW_BYTES: u64 = 16 << 20;
@@ -47,47 +48,7 @@ except duckdb.Error as error:
     sys.exit(str(error))
 "#;
 
-/// Kind of the program.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Kind {
-    /// DuckDB's own.
-    Shell,
-    /// Python that has its module.
-    Python,
-}
-
-/// A program that is DuckDB.
-#[derive(Debug)]
-pub(super) struct DuckDb {
-    program: PathBuf,
-    kind: Kind,
-}
-
 impl DuckDb {
-    /// The program that is named, or the first one on the path.
-    ///
-    /// # Errors
-    /// When there is none, or the named one is not DuckDB.
-    pub(super) fn find(named: Option<&Path>) -> anyhow::Result<Self> {
-        let at = |program: &Path| {
-            kind(program).map(|kind| Self {
-                program: program.to_owned(),
-                kind,
-            })
-        };
-        if let Some(program) = named {
-            return at(program).ok_or_else(|| {
-                anyhow!(
-                    "{}: is neither DuckDB's program nor a Python with its module",
-                    clean(&program.to_string_lossy())
-                )
-            });
-        }
-        ["duckdb", "python3"].map(Path::new).into_iter().find_map(at).context(
-            "no DuckDB is installed here\nhint: pip install duckdb, or name it with --duckdb; any engine that reads Parquet answers, too",
-        )
-    }
-
     /// Starts to answer `sql` with the views that `views` make; their patterns are relative to `dir`.
     ///
     /// # Errors
@@ -101,24 +62,16 @@ impl DuckDb {
         }
         let mut setup = vec!["SET TimeZone = 'UTC';".to_owned()];
         setup.extend(views.iter().cloned());
-        // Folders that are named here stay open; nothing else does.
-        setup.push("SET allowed_directories = ['.'];".to_owned());
-        setup.push("SET enable_external_access = false;".to_owned());
-        setup.push("SET lock_configuration = true;".to_owned());
-        let mut command = Command::new(&self.program);
-        let input = match self.kind {
-            Kind::Shell => {
-                command.args(["-no-init", "-batch", "-bail", "-jsonlines"]);
-                format!("{}\n{sql}\n;\n", setup.join("\n"))
-            }
-            Kind::Python => {
-                command.args(["-I", "-c", PYTHON]);
-                serde_json::json!({ "setup": setup, "sql": sql }).to_string()
-            }
+        setup.extend(closed(&["."]));
+        setup.push(LOCKED.to_owned());
+        let mut command = self.command(&["-no-init", "-jsonlines"], PYTHON);
+        let input = match self.kind() {
+            Kind::Shell => format!("{}\n{sql}\n;\n", setup.join("\n")),
+            Kind::Python => serde_json::json!({ "setup": setup, "sql": sql }).to_string(),
         };
         let streams = command.current_dir(dir).stdin(Stdio::piped());
         let streams = streams.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let name = self.program.display();
+        let name = self.program().display();
         let mut child = streams
             .spawn()
             .with_context(|| format!("{name}: cannot be started"))?;
@@ -144,25 +97,6 @@ impl DuckDb {
             child: Some(child),
             threads: Some((writer, errors)),
         })
-    }
-}
-
-/// Kind of a program; `None`: it cannot be started, or is neither.
-fn kind(program: &Path) -> Option<Kind> {
-    let says = |arguments: &[&str]| {
-        let output = Command::new(program)
-            .args(arguments)
-            .stdin(Stdio::null())
-            .output()
-            .ok()?;
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        output.status.success().then_some(text)
-    };
-    let version = says(&["--version"])?;
-    if version.starts_with("Python") {
-        says(&["-I", "-c", "import duckdb"]).map(|_| Kind::Python)
-    } else {
-        version.starts_with('v').then_some(Kind::Shell)
     }
 }
 

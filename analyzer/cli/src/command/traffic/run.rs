@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{anyhow, bail};
 use clap::Args;
 use roce_fabric::inventory::{HostTarget, Inventory};
-use roce_fabric::traffic::{Concern, Gravity, Speeds, TrafficPlan, concerns, streams};
+use roce_fabric::traffic::{Concern, Endpoint, Gravity, Speeds, TrafficPlan, concerns, streams};
 use roce_model::text::escape_json;
 use roce_remote::traffic::{
     Machines, Preflight, RunRecord, RunRecords, RunStatus, Setup, Started, StreamState, clean as remove,
@@ -27,6 +27,16 @@ use crate::command::watch::Signals;
 use crate::options::arguments::DocumentFormat;
 use crate::options::rate::Rate;
 use crate::output::messages;
+
+/// The speed that all RDMA links of a plan have, as their hosts say it; `None`: they differ, one is not known, or the tool is TCP's, whose
+/// interfaces may be virtual ones without a true speed.
+fn common_speed(plan: &TrafficPlan, speeds: &Speeds) -> Option<u64> {
+    let ends = plan.pairs.iter().flat_map(|pair| [&pair.from, &pair.to]);
+    let speed = |end: &Endpoint| speeds.get(&(end.host.clone(), end.device.clone()?)).copied();
+    let mut all = ends.map(speed);
+    let first = all.next()??;
+    (plan.tool.is_rdma() && all.all(|speed| speed == Some(first))).then_some(first)
+}
 
 /// Version of the JSON document's form.
 const SCHEMA_VERSION: u32 = 1;
@@ -99,7 +109,7 @@ pub(super) struct RunArguments {
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
 
-    /// Speed of the link, such as 100G: shows the share of it that was reached
+    /// Speed of the link, such as 100G: shows the share of it that was reached [default: that of the RDMA ports, where all have one]
     #[arg(long, value_name = "RATE", value_parser = Rate::parse)]
     link_rate: Option<Rate>,
 }
@@ -351,7 +361,8 @@ impl Whole<'_> {
             asked(&record, self.all, false)
         };
         self.count(kept.as_ref(), &found, "after")?;
-        let link = self.arguments.link_rate.map(|rate| rate.0);
+        let named = self.arguments.link_rate.map(|rate| rate.0);
+        let link = named.or_else(|| common_speed(&self.ready.plan, &found.speeds));
         let inputs = match kept {
             Some(kept) => {
                 kept.write("plan.toml", &self.ready.text)?;
@@ -444,5 +455,31 @@ impl Whole<'_> {
             }
         };
         Ok(std::io::stdout().write_all(text.as_bytes())?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_of_one_speed_have_it_in_common() {
+        let plan = |tool: &str| {
+            let text = format!("tool = \"{tool}\"\n[[pair]]\nfrom = \"a:m\"\nto = \"b:m\"\n");
+            TrafficPlan::parse(&text).unwrap()
+        };
+        let speeds = |all: &[(&str, u64)]| -> Speeds {
+            all.iter()
+                .map(|(host, bps)| (((*host).to_owned(), "m".to_owned()), *bps))
+                .collect()
+        };
+        let both = speeds(&[("a", 100), ("b", 100)]);
+        assert_eq!(common_speed(&plan("ib_write_bw"), &both), Some(100));
+        assert_eq!(common_speed(&plan("iperf3"), &both), None);
+        assert_eq!(
+            common_speed(&plan("ib_write_bw"), &speeds(&[("a", 100), ("b", 40)])),
+            None
+        );
+        assert_eq!(common_speed(&plan("ib_write_bw"), &speeds(&[("a", 100)])), None);
     }
 }

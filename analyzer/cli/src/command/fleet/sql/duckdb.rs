@@ -1,7 +1,6 @@
-//! DuckDB as another program: the command `duckdb` on the path, else the module of `python3`.
+//! Several questions in one run of DuckDB: its program, or Python with its module, gets the name of a file with the statements.
 //!
-//! No shell is between: the program gets the name of a file with the statements. DuckDB reads the dataset's folder and writes its answers
-//! into a private folder, and nothing else: `allowed_directories` with `enable_external_access` off, and the configuration locked.
+//! DuckDB reads the dataset's folder and writes its answers into a private folder, and nothing else.
 
 use std::fmt::Write as _;
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
@@ -15,6 +14,7 @@ use roce_remote::program::{self, Failure, Limits};
 use serde_json::Value;
 
 use super::text::{Dataset, Engine};
+use crate::command::duckdb::{DuckDb, Kind, LOCKED, closed};
 
 /// Longest time for all questions of a run.
 const PATIENCE: Duration = Duration::from_mins(10);
@@ -28,17 +28,10 @@ const MAX_ANSWER: u64 = 256 << 20;
 const MAX_ROWS: usize = 1_000_000;
 /// Bytes of messages that are kept.
 const MAX_MESSAGE: u64 = 16 << 10;
-/// Exit code of the Python program when there is no module `duckdb`.
-const NO_MODULE: i32 = 3;
-
-/// Runs the statements in a file with the module. The folder in which the user works is no place for modules.
+/// Runs the statements in a file with the module.
 const PYTHON: &str = "\
 import sys
-sys.path = [path for path in sys.path if path not in ('', '.')]
-try:
-    import duckdb
-except ImportError:
-    sys.exit(3)
+import duckdb
 try:
     with open(sys.argv[1], encoding='utf-8') as file:
         duckdb.connect().execute(file.read())
@@ -186,13 +179,13 @@ fn statements(dataset: &Dataset, queries: &[&str], files: &Files<'_>) -> anyhow:
     let scratch = files.path("")?;
     let scratch = scratch.trim_end_matches('/');
     let mut text = format!(
-        "SET autoinstall_known_extensions = false;\nSET autoload_known_extensions = false;\nSET memory_limit = '{MEMORY}';\n\
-         SET max_temp_directory_size = '{SPILL}';\nSET temp_directory = '{scratch}/spill';\n\
-         SET allowed_directories = ['{}/', '{scratch}/'];\nSET enable_external_access = false;\n",
-        dataset.place()
+        "SET memory_limit = '{MEMORY}';\nSET max_temp_directory_size = '{SPILL}';\nSET temp_directory = '{scratch}/spill';\n"
     );
+    for statement in closed(&[&format!("{}/", dataset.place()), &format!("{scratch}/")]) {
+        let _ = writeln!(text, "{statement}");
+    }
     text.push_str(&dataset.text(Engine::Duckdb));
-    text.push_str("SET lock_configuration = true;\n");
+    let _ = writeln!(text, "{LOCKED}");
     for (number, query) in queries.iter().enumerate() {
         let (columns, rows) = (files.path(&columns(number))?, files.path(&rows(number))?);
         let _ = writeln!(
@@ -206,30 +199,16 @@ fn statements(dataset: &Dataset, queries: &[&str], files: &Files<'_>) -> anyhow:
 
 /// Runs the statements in a file.
 fn execute(file: &str) -> anyhow::Result<()> {
-    let mut command = Command::new("duckdb");
-    command.args(["-batch", "-bail", "-init", file, "-c", "SELECT 1", ":memory:"]);
-    match attempt(&mut command)? {
-        Attempt::Done => return Ok(()),
-        Attempt::Missing => {}
+    let duckdb = DuckDb::find(None, "--print for another engine")?;
+    let mut command = duckdb.command(&["-init", file, "-c", "SELECT 1", ":memory:"], PYTHON);
+    if duckdb.kind() == Kind::Python {
+        command.arg(file);
     }
-    let mut command = Command::new("python3");
-    command.args(["-c", PYTHON, file]);
-    match attempt(&mut command)? {
-        Attempt::Done => Ok(()),
-        Attempt::Missing => bail!(
-            "DuckDB is not installed: neither the program `duckdb` nor a module of python3\n\
-             hint: `pip install duckdb`, or --print for another engine"
-        ),
-    }
+    run_to_end(&mut command)
 }
 
-enum Attempt {
-    Done,
-    Missing,
-}
-
-/// Runs a program that may not be there.
-fn attempt(command: &mut Command) -> anyhow::Result<Attempt> {
+/// Runs a program to its end, within limits of time and output.
+fn run_to_end(command: &mut Command) -> anyhow::Result<()> {
     let limits = Limits {
         patience: PATIENCE,
         output: MAX_MESSAGE,
@@ -237,9 +216,6 @@ fn attempt(command: &mut Command) -> anyhow::Result<Attempt> {
     };
     let ended = match program::run(command, limits) {
         Ok(ended) => ended,
-        Err(Failure::System(error)) if error.kind() == std::io::ErrorKind::NotFound => {
-            return Ok(Attempt::Missing);
-        }
         Err(Failure::System(error)) => return Err(anyhow!(error).context("cannot run DuckDB")),
         Err(Failure::NoAnswer) => bail!(
             "DuckDB took longer than {} s\nhint: --since DATE, --until DATE",
@@ -248,14 +224,11 @@ fn attempt(command: &mut Command) -> anyhow::Result<Attempt> {
         // Only runs that a signal can stop end so.
         Err(Failure::Stopped) => bail!("DuckDB was stopped"),
     };
-    if ended.status.code() == Some(NO_MODULE) && ended.errors.is_empty() {
-        return Ok(Attempt::Missing);
-    }
     let message = String::from_utf8_lossy(&ended.errors);
     if !ended.status.success() || !message.trim().is_empty() {
         bail!("DuckDB: {}", message.trim());
     }
-    Ok(Attempt::Done)
+    Ok(())
 }
 
 /// Reads an answer from what DuckDB wrote: an object on each line.
@@ -314,12 +287,12 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_missing_is_not_an_error() {
-        let missing = attempt(&mut Command::new("a-program-that-nobody-has"));
-        assert!(matches!(missing, Ok(Attempt::Missing)));
-        let no_module = attempt(Command::new("sh").args(["-c", "exit 3"]));
-        assert!(matches!(no_module, Ok(Attempt::Missing)));
-        let wrong = attempt(Command::new("sh").args(["-c", "echo 'Parser Error' >&2; exit 1"]));
-        assert!(format!("{:#}", wrong.err().unwrap()).contains("Parser Error"));
+    fn a_program_that_fails_says_why() {
+        assert!(run_to_end(Command::new("sh").args(["-c", "echo 1"])).is_ok());
+        let wrong = run_to_end(Command::new("sh").args(["-c", "echo 'Parser Error' >&2; exit 1"]));
+        assert!(format!("{:#}", wrong.unwrap_err()).contains("Parser Error"));
+        // An error of a statement before the last one leaves the exit code at 0.
+        assert!(run_to_end(Command::new("sh").args(["-c", "echo 'Parser Error' >&2"])).is_err());
+        assert!(run_to_end(&mut Command::new("a-program-that-nobody-has")).is_err());
     }
 }
