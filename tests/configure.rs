@@ -181,6 +181,21 @@ fn a_recorded_host_is_compared() {
         "mtu=4200",
     ]);
     assert_eq!(commands(&other, "#"), ["ip link set ens1f0np0 mtu 4200"]);
+    // It has 9000: a larger one is a difference, too.
+    let larger = configure(&[
+        "host",
+        "--dev",
+        "ens1f0np0",
+        "--check",
+        "--read",
+        &path,
+        "--set",
+        "mtu=9216",
+    ]);
+    assert_eq!(commands(&larger, "#"), ["ip link set ens1f0np0 mtu 9216"]);
+    // What could not be read is said, and not called good.
+    let unread = check("no_rights");
+    assert!(unread.stderr.contains("not compared: "), "{unread:?}");
     let missing = configure(&["host", "--dev", "nothing0", "--check", "--read", &path]);
     assert_eq!(missing.code, Some(2));
     assert!(
