@@ -201,13 +201,14 @@ pub(super) fn interfaces(reading: &Reading, changes: &Changes, all: bool, style:
         }
     }
     counted("interfaces", &rows, first, &counts, style, out);
-    let hidden: Vec<&str> = known
-        .iter()
-        .copied()
-        .filter(|object| !rows.contains(object))
-        .collect();
-    let is_down = |object: &&str| changes.sum(object, C::SwitchInterfaceUp) == Some(0.0);
+    let hidden = known.into_iter().filter(|object| !rows.contains(object));
+    not_shown(&hidden.collect::<Vec<_>>(), changes, out);
+}
+
+/// The line about interfaces that the table leaves out.
+fn not_shown(hidden: &[&str], changes: &Changes, out: &mut String) {
     // A link that was not read is not known to be down.
+    let is_down = |object: &&str| changes.sum(object, Counter::SwitchInterfaceUp) == Some(0.0);
     let verb = match (hidden.len(), hidden.iter().all(is_down)) {
         (0, _) => return,
         (1, true) => "is down and counted nothing; --all shows it",
