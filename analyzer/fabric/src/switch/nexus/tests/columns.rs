@@ -219,6 +219,25 @@ fn one_interface_with_a_watchdog_is_one() {
     }
 }
 
+/// The heading of the second interface is lost: its queues are not the first one's.
+#[test]
+fn queues_behind_a_lost_heading_belong_to_nobody() {
+    let block = |heading: &str, queue: u8, shutdowns: u8| {
+        format!(
+            "{heading}Disable-action                     : No\n| QOS GROUP {queue} [Active] PFC [YES] PFC-COS [{queue}]\n\
+             |                       Shutdown|                   {shutdowns}|\n"
+        )
+    };
+    let first = "Ethernet1/1 Interface PFC watchdog: [Enabled]\n";
+    let text = format!("{}{}", block(first, 3, 2), block("", 5, 7));
+    let reading = read_one("show queuing pfc-queue detail", &text);
+    check(
+        &reading,
+        Counter::SwitchWatchdogShutdowns,
+        &["Ethernet1/1 - 3 port 2"],
+    );
+}
+
 #[test]
 fn a_policy_for_input_is_no_queue_of_output() {
     let policy = |direction: &str| {
