@@ -320,6 +320,36 @@ fn the_script_asks_all_ports() {
     );
 }
 
+/// The loop asks the ports whose link is up, and no others: NVUE takes a second for each.
+#[test]
+fn a_shell_asks_the_ports_that_are_up() {
+    let root = std::env::temp_dir().join(format!("roce-cumulus-{}", std::process::id()));
+    for (port, carrier) in [("swp1", "1\n"), ("swp2s0", "0\n"), ("eth0", "1\n")] {
+        std::fs::create_dir_all(root.join(port)).unwrap();
+        std::fs::write(root.join(port).join("carrier"), carrier).unwrap();
+    }
+    let programs = "nv() { echo \"nv $*\"; }; ethtool() { echo \"ethtool $*\"; }\n";
+    let script = LOOP.replace("/sys/class/net", root.to_str().unwrap());
+    let output = std::process::Command::new("sh")
+        .args(["-c", &format!("{programs}{script}")])
+        .output()
+        .unwrap();
+    std::fs::remove_dir_all(&root).unwrap();
+    let mut answers = Answers::default();
+    answers.add(
+        &Question::script(LOOP),
+        &String::from_utf8(output.stdout).unwrap(),
+    );
+    let found: Vec<(&str, &str)> = answers.iter().map(|(name, text)| (name, text.trim())).collect();
+    assert_eq!(
+        found,
+        [
+            (OLDER, "ethtool -S swp1"),
+            (NVUE, "nv show interface swp1 counters qos -o json"),
+        ]
+    );
+}
+
 proptest! {
     /// A document that is cut anywhere is a problem and gives no samples of its own; so is a text of statistics never a panic.
     #[test]

@@ -208,6 +208,34 @@ fn one_interface_with_a_watchdog_is_one() {
     assert_eq!(watchdog(["Enabled", "Not Enabled"]), Some(true));
     assert_eq!(watchdog(["Not Enabled", "Enabled"]), Some(true));
     assert_eq!(watchdog(["Not Enabled", "Disabled"]), Some(false));
+    // The state of all interfaces alone.
+    for (status, has_watchdog) in [("Enabled", true), ("Not Enabled", false)] {
+        let text = format!("Global watch-dog interval [{status}]\nForced Global watch-dog [Not Enabled]\n");
+        let reading = read_one("show queuing pfc-queue detail", &text);
+        assert_eq!(
+            (reading.has_watchdog, reading.problems.len()),
+            (Some(has_watchdog), 0)
+        );
+    }
+}
+
+/// The heading of the second interface is lost: its queues are not the first one's.
+#[test]
+fn queues_behind_a_lost_heading_belong_to_nobody() {
+    let block = |heading: &str, queue: u8, shutdowns: u8| {
+        format!(
+            "{heading}Disable-action                     : No\n| QOS GROUP {queue} [Active] PFC [YES] PFC-COS [{queue}]\n\
+             |                       Shutdown|                   {shutdowns}|\n"
+        )
+    };
+    let first = "Ethernet1/1 Interface PFC watchdog: [Enabled]\n";
+    let text = format!("{}{}", block(first, 3, 2), block("", 5, 7));
+    let reading = read_one("show queuing pfc-queue detail", &text);
+    check(
+        &reading,
+        Counter::SwitchWatchdogShutdowns,
+        &["Ethernet1/1 - 3 port 2"],
+    );
 }
 
 #[test]
@@ -290,6 +318,16 @@ Egress Queuing for Ethernet1/51 [System]
         &reading,
         Counter::SwitchQueueDepth,
         &["Ethernet1/51 - 3 port 700"],
+    );
+}
+
+#[test]
+fn a_page_in_place_of_an_answer_is_said_to_be_one() {
+    let reading = read_one(PFC, "<html><head><title>502 Bad Gateway</title></head></html>\n");
+    assert!(
+        reading.problems[0].text.contains("HTML"),
+        "{:?}",
+        reading.problems
     );
 }
 
