@@ -62,8 +62,11 @@ impl Sure {
     }
 
     /// Adds losses of a flow. Proven are those that the flow's row says are; of the others a NAK or a timer is the only sign.
+    ///
+    /// A packet that comes again without a cause may be the first one of its PSN, later than its own retransmission: then that PSN was not
+    /// lost. So each such run takes one loss from those that are proven.
     pub(super) fn add_losses(&mut self, lost: u64, row: &FlowRow) {
-        let proven = row.losses_proven.min(lost);
+        let proven = row.losses_proven.min(lost).saturating_sub(row.runs_unknown);
         let others = lost - proven;
         let disturbed = is_disturbed(row);
         let parts = self.parts(row);
@@ -139,6 +142,23 @@ mod tests {
         assert_eq!(parts(1, 5, 5), Confidence::High);
         assert_eq!(parts(0, 1, 5), Confidence::Medium);
         assert_eq!(parts(0, 0, 1), Confidence::Low);
+    }
+
+    #[test]
+    fn a_packet_that_comes_again_without_a_cause_may_be_the_lost_one() {
+        let parts = |losses_proven, runs_unknown| {
+            let mut sure = Sure::default();
+            let row = FlowRow {
+                losses_proven,
+                runs_unknown,
+                ..FlowRow::default()
+            };
+            sure.add_losses(losses_proven, &row);
+            (sure.sum().proven, sure.sum().likely, sure.confidence())
+        };
+        assert_eq!(parts(1, 1), (0, 1, Confidence::Medium));
+        assert_eq!(parts(3, 1), (2, 1, Confidence::High));
+        assert_eq!(parts(1, 2), (0, 1, Confidence::Medium));
     }
 
     #[test]
