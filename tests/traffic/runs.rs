@@ -17,7 +17,11 @@ fn signal(pid: u32, signal: Signal) {
 
 /// The states of the streams of the latest run.
 fn states(lab: &Lab) -> Vec<String> {
-    let document = lab.ran(&["status", "--format", "json"]).json();
+    states_after(lab, &["status", "--format", "json"])
+}
+
+fn states_after(lab: &Lab, arguments: &[&str]) -> Vec<String> {
+    let document = lab.ran(arguments).json();
     let streams = document["streams"].as_array().unwrap().clone();
     streams
         .iter()
@@ -145,6 +149,9 @@ fn status_has_rates_and_stop_ends_the_runs_own_processes() {
     let beside = lab.ran(&["start", "second.toml", "--beside-others", "--format", "json"]);
     assert_eq!(beside.code, Some(0), "{beside:?}");
     let second = self::id(&beside);
+    // Its client writes its pid before it runs.
+    let status = ["status", &second, "--format", "json"];
+    until("the second runs", || states_after(&lab, &status) == ["running"]);
 
     // A pid file with the pid of another program: it is not the run's, and lives on.
     let mut sleeping = Foreign(
@@ -156,8 +163,7 @@ fn status_has_rates_and_stop_ends_the_runs_own_processes() {
     );
     let pid = lab.path(&format!("run/roce-analyze/traffic/{second}/h1/1c.pid"));
     fs::write(&pid, format!("{}\n", sleeping.0.id())).unwrap();
-    let document = lab.ran(&["status", &second, "--format", "json"]).json();
-    assert_eq!(document["streams"][0]["state"], "missing");
+    assert_eq!(states_after(&lab, &status), ["missing"]);
     let stopped = lab.ran(&["stop", &second]);
     assert_eq!(stopped.code, Some(0), "{stopped:?}");
     assert!(sleeping.lives());
