@@ -32,6 +32,14 @@ struct NakRecord {
     timer: Nanos,
 }
 
+/// A sequence NAK behind which a run came.
+#[derive(Clone, Copy, Debug)]
+struct AnsweredNak {
+    nak: NakRecord,
+    /// The run began at the PSN of the NAK.
+    began_there: bool,
+}
+
 impl NakRecord {
     fn explains(self, at: u64) -> bool {
         (self.at..self.at + MAX_RUN_OFFSET).contains(&at)
@@ -78,9 +86,8 @@ pub(crate) struct Answers {
     /// The latest sequence NAKs that no run has answered yet, in their order; those acknowledged since may still be on
     /// their way to the sender.
     naks: VecDeque<NakRecord>,
-    /// The latest of these that a run answered, or a run before its own answer came. In these `overtaken` says that the run began at the
-    /// PSN of the NAK.
-    answered_naks: VecDeque<NakRecord>,
+    /// The latest of these that a run answered, or a run before its own answer came.
+    answered_naks: VecDeque<AnsweredNak>,
     /// The longest silence of the sender before the first packet behind the latest gaps, and its end; 0: none was long.
     rest: Nanos,
     rest_end: Nanos,

@@ -4,7 +4,9 @@ use core::num::NonZeroU64;
 
 use roce_model::Nanos;
 
-use super::{Answers, MAX_NAK_AGE, MAX_NAKS, MAX_RUN_OFFSET, NakRecord, SHORT_SILENCE, is_much_shorter};
+use super::{
+    AnsweredNak, Answers, MAX_NAK_AGE, MAX_NAKS, MAX_RUN_OFFSET, NakRecord, SHORT_SILENCE, is_much_shorter,
+};
 use crate::psn::cause::{Cause, MIN_TIMEOUT, Trigger};
 use crate::psn::request::{Again, Request, SILENCE};
 
@@ -114,10 +116,12 @@ impl Answers {
     /// True if the packet at `at` may be the answer to a NAK before which a run had come: the timer is shorter than an answer takes, or
     /// that run did not begin where the NAK says, and the sender rested as long before.
     fn may_answer_before(&self, at: u64, request: &Request) -> bool {
-        let may_be = |nak: &&NakRecord| nak.explains(at) && request.time.since(nak.time) <= MAX_NAK_AGE;
+        let may_be = |answered: &&AnsweredNak| {
+            answered.nak.explains(at) && request.time.since(answered.nak.time) <= MAX_NAK_AGE
+        };
         let mut naks = self.answered_naks.iter().filter(may_be).peekable();
         let is_held_back = naks.peek().is_some() && self.is_held_back(request);
-        is_held_back || naks.any(|nak| !nak.overtaken && self.has_rested(*nak, request))
+        is_held_back || naks.any(|answered| !answered.began_there && self.has_rested(answered.nak, request))
     }
 
     /// True if the sender was silent for half as long or longer, before it went on with the packets that brought the NAK, as it was from
@@ -297,9 +301,9 @@ impl Answers {
                 if answered_naks.len() == MAX_NAKS {
                     answered_naks.pop_front();
                 }
-                answered_naks.push_back(NakRecord {
-                    overtaken: nak.at == at,
-                    ..*nak
+                answered_naks.push_back(AnsweredNak {
+                    nak: *nak,
+                    began_there: nak.at == at,
                 });
             }
             stays

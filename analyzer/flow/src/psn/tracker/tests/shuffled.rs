@@ -5,12 +5,17 @@ use crate::taps::duplicates::{IdAge, Ids};
 
 /// A flow whose other direction is known, and of which all before 100 was acknowledged.
 fn paired() -> Flow {
+    paired_up_to(100)
+}
+
+/// A flow with the PSNs 90 to 119 whose other direction is known, and acknowledged all before `acked`.
+pub(super) fn paired_up_to(acked: u32) -> Flow {
     let mut flow = Flow::default();
     flow.tracker.pair();
     for psn in 90..120 {
         assert_eq!(flow.see(psn), Verdict::InOrder);
     }
-    flow.acknowledge(100);
+    flow.acknowledge(acked);
     flow
 }
 
