@@ -250,16 +250,25 @@ fn a_number_that_is_not_known_is_not_zero() {
     });
 }
 
+/// Calls `damage` with the lines of a text and the place of a line, for all of them or evenly spread ones. The number of calls.
+fn each_line(case: &Case<'_>, mut damage: impl FnMut(&[&str], usize)) -> usize {
+    if !is_text(case) {
+        return 0;
+    }
+    let lines: Vec<&str> = case.text.split_inclusive('\n').collect();
+    let step = lines.len().div_ceil(MAX_PLACES).max(1);
+    let places = (0..lines.len()).step_by(step);
+    let count = places.len();
+    for place in places {
+        damage(&lines, place);
+    }
+    count
+}
+
 #[test]
 fn a_line_twice_counts_once() {
     each(500, |case, faults| {
-        let mut count = 0;
-        if !is_text(case) {
-            return count;
-        }
-        let lines: Vec<&str> = case.text.split_inclusive('\n').collect();
-        let step = lines.len().div_ceil(MAX_PLACES).max(1);
-        for twice in (0..lines.len()).step_by(step) {
+        each_line(case, |lines, twice| {
             let damaged: String = lines[..=twice].iter().chain(&lines[twice..]).copied().collect();
             let what = format!("{} with line {twice} twice", case.what);
             for (key, value) in values(&case.reading(&damaged), &what) {
@@ -268,27 +277,17 @@ fn a_line_twice_counts_once() {
                     faults.push(format!("{what}: {value} is not {known}: {key:?}"));
                 }
             }
-            count += 1;
-        }
-        count
+        })
     });
 }
 
 #[test]
 fn a_lost_line_makes_no_zero_and_no_other_number() {
     each(500, |case, faults| {
-        let mut count = 0;
-        if !is_text(case) {
-            return count;
-        }
-        let lines: Vec<&str> = case.text.split_inclusive('\n').collect();
-        let step = lines.len().div_ceil(MAX_PLACES).max(1);
-        for lost in (0..lines.len()).step_by(step) {
+        each_line(case, |lines, lost| {
             let damaged: String = lines[..lost].iter().chain(&lines[lost + 1..]).copied().collect();
             case.check(&damaged, &format!("without line {lost}"), faults);
-            count += 1;
-        }
-        count
+        })
     });
 }
 
