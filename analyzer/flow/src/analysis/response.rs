@@ -111,7 +111,9 @@ impl Analysis {
     pub(super) fn lost_downstream(&mut self, at: FlowSlot, psn: Psn, time: Nanos) {
         self.activate(at);
         let hot = &mut self.table.hot[at];
-        hot.counts.rare_mut().lost_downstream += 1;
+        let counts = hot.counts.rare_mut();
+        counts.lost_downstream += 1;
+        counts.lost.note(time);
         self.bins.events.push(EventRow {
             time,
             kind: EventKind::LostDownstream,
