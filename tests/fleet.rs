@@ -2,6 +2,7 @@
 //! elsewhere these tests say why they are skipped.
 
 mod ends;
+mod floods;
 mod hosts;
 mod over_ssh;
 mod runs;
