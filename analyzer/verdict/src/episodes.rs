@@ -3,7 +3,7 @@
 //! Of one destination at one tap four kinds go on at a time. A bin is a sign of
 //! - `ecn`, when a data packet in it is marked, or a CNP slows one of the flows;
 //! - `incast`, when at least `incast_senders` hosts sent to the destination at the same time in it, and packets were marked, retransmitted
-//!   or missing, or CNPs came, or flows were paused;
+//!   or missing, or CNPs came, or flows were paused; it is reported when more than missing packets showed;
 //! - `loss`, when packets are missing, retransmitted, or requested again though they were captured;
 //! - `rnr`, when the destination answers with RNR NAKs.
 //!
@@ -442,6 +442,8 @@ impl Episodes {
                 let counts = match at {
                     ECN => !reaches(open.covered, open.bins, absorbed),
                     LOSS => open.is_loss(),
+                    // Holes alone, as the capture's own, show no queue.
+                    INCAST => open.is_congestion(),
                     _ => true,
                 };
                 if counts {

@@ -17,6 +17,7 @@ mod imbalance;
 mod incast;
 mod job;
 mod loss;
+mod missed;
 mod origin;
 mod path;
 mod pause;
@@ -172,6 +173,9 @@ impl Findings {
     ) -> Vec<FindingRow> {
         let (mut loss, mut receiver) = (self.loss.clone(), self.receiver.clone());
         let counted = |row: &&FlowRow| row.counted && row.destination_qpn > MAX_MANAGEMENT_QPN;
+        for row in live.iter().filter(|row| row.destination_qpn > MAX_MANAGEMENT_QPN) {
+            loss.captured(row);
+        }
         for row in live.iter().filter(counted) {
             loss.flow(row);
             receiver.flow(row);
@@ -192,7 +196,7 @@ impl Findings {
             loss.timeout(&context),
             receiver.rnr(&context),
             incast::incast(&context),
-            stall::stall(&context),
+            stall::stall(&context, &loss),
         ];
         worst_first(findings)
     }
@@ -228,7 +232,7 @@ impl Findings {
             self.pause.storm(&context),
             origin::origin(&context),
             incast::incast(&context),
-            stall::stall(&context),
+            stall::stall(&context, &self.loss),
             incast::unfair(&context),
             self.ecn.marks_without_cnp(&context),
             self.cnp.ignored(&context),
@@ -244,7 +248,7 @@ impl Findings {
             self.gpu.waits(&context),
             self.quality.icrc(&context),
             self.loss.capture(&context),
-            self.quality.capture(&context),
+            self.quality.capture(&context, self.loss.missed()),
             self.ecn.working(&context, &arrivals.conclude(directory)),
         ])
     }
