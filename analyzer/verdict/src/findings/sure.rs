@@ -318,7 +318,9 @@ mod tests {
         };
         let confidence = |rows: &[&FlowRow]| {
             let (mut sure, mut ways) = (Sure::default(), Ways::default());
-            rows.iter().for_each(|row| ways.note(row));
+            for row in rows {
+                ways.note(row);
+            }
             sure.add_losses(1, rows[0]);
             sure.confidence(&ways, &Missed::default(), ChanceSign::Loss)
         };
