@@ -534,6 +534,7 @@ impl Cold {
         self.write_lengths(&mut row);
         self.totals.write_flow(&mut row);
         self.write_losses(&trouble, hot.sent_bytes == 0, &mut row);
+        roce_verdict::leave_unclear(&mut row);
         if let Some(times) = &self.times {
             times.write_flow(&mut row);
         }
