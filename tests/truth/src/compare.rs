@@ -4,7 +4,7 @@ use crate::case::Case;
 use crate::scores::Scores;
 use crate::{
     clocks, cnps, counts, episodes, findings, holes, hops, imbalance, pairing, provenance, reads,
-    retransmissions,
+    retransmissions, waits,
 };
 
 /// All scores of a case.
@@ -17,6 +17,7 @@ pub(crate) fn compare(case: &Case) -> Scores {
     hops::compare(case, &mut scores);
     counts::compare(case, &mut scores);
     retransmissions::compare(case, &mut scores);
+    waits::compare(case, &mut scores);
     cnps::compare(case, scores.of_class("CNP attribution"));
     episodes::compare(case, scores.of_class("episodes"));
     clocks::compare(case, scores.of_class("clocks"));

@@ -34,6 +34,7 @@ mod scores;
 mod seen;
 mod signs;
 mod table;
+mod waits;
 
 pub use case::Case;
 pub use families::{FAMILIES, Family, family_of};

@@ -92,6 +92,27 @@ impl Sure {
         *sum = sum.saturating_add(count);
     }
 
+    /// Adds timeouts of a flow. Where the capture missed packets, it may have missed NAKs; without any answer nothing shows that there were
+    /// none. What another cause explains nearly as well is doubtful there.
+    pub(super) fn add_timeouts(&mut self, row: &FlowRow) {
+        let sure = row.runs_timeout_sure.min(row.runs_timeout);
+        let misses = row.capture_lost.saturating_add(row.unresolved) > 0;
+        // Without the other direction one packet that is repeated after equal silences, twice and more, is a timer's.
+        let is_blind = row.peer_flow_id.is_none();
+        let sure = if is_blind && sure < 2 { 0 } else { sure };
+        let all = row.runs_timeout;
+        let (proven, likely, doubtful) = match (is_disturbed(row), is_blind, misses) {
+            (true, ..) => (0, 0, all),
+            (_, true, _) => (0, sure, all - sure),
+            (.., true) => (0, all, 0),
+            _ => (sure, all - sure, 0),
+        };
+        let parts = self.parts(row);
+        parts.proven = parts.proven.saturating_add(proven);
+        parts.likely = parts.likely.saturating_add(likely);
+        parts.doubtful = parts.doubtful.saturating_add(doubtful);
+    }
+
     /// All pairs together. Where packets of other flows overtake each other, proven counts are only likely, and likely ones
     /// doubtful.
     pub(super) fn sum(&self) -> Parts {
