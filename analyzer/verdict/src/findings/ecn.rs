@@ -211,10 +211,12 @@ impl EcnTally {
         let cnps = cnp_pairs(context);
         // CNPs that no flow was found for, between hosts with marks.
         let mut unattributed: Map<(Address, Address), u64> = Map::default();
-        let (mut flows, mut ce, mut cnp) = (0u64, 0u64, 0u64);
+        let (mut ce, mut cnp) = (0u64, 0u64);
+        // Epochs of a flow are one flow.
+        let mut flows: Set<FlowId> = Set::default();
         let mut reactions = Vec::new();
         let mut fell: BTreeMap<Address, f64> = BTreeMap::new();
-        for signal in self.signals.values() {
+        for ((flow, _), signal) in &self.signals {
             let pair = (signal.destination, signal.source);
             let by_pair = cnps.get(&pair).copied().unwrap_or_default();
             let answered = signal.ce > 0 && (signal.cnp > 0 || by_pair > 0);
@@ -228,7 +230,7 @@ impl EcnTally {
             if let Some(less) = less.filter(|less| signal.ce > 0 && less.windows >= WINDOWS_THAT_FELL) {
                 fell.extend(less.mean().map(|mean| (signal.destination, mean)));
             }
-            flows += 1;
+            flows.insert(*flow);
             ce = ce.saturating_add(signal.ce);
             cnp = cnp.saturating_add(signal.cnp);
             if signal.cnp == 0 {
@@ -237,9 +239,10 @@ impl EcnTally {
             reactions.extend(reacted);
         }
         cnp = unattributed.values().copied().fold(cnp, u64::saturating_add);
-        if flows == 0 {
+        if flows.is_empty() {
             return None;
         }
+        let flows = flows.len() as u64;
         reactions.sort_by(f64::total_cmp);
         let median = reactions.get(reactions.len() / 2).copied();
         let mut evidence = Evidence::default();

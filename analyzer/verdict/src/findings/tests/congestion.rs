@@ -30,6 +30,16 @@ fn ecn_works_when_marks_are_answered() {
         (Severity::Ok, Confidence::Medium)
     );
     assert!(finding(&run, "ecn.marks-without-cnp").is_none());
+    // Another epoch of the flow is no other flow.
+    let mut later = data.clone();
+    later.epoch = 1;
+    assert_eq!(
+        count(
+            fired(&run_of(&[&data, &later, &back(&data)]), "ecn.working"),
+            "flows"
+        ),
+        1
+    );
     // CNPs that follow NAKs answer no mark.
     data.cnp = Some(2);
     assert!(finding(&run_of(&[&data, &back(&data)]), "ecn.working").is_none());
