@@ -50,6 +50,10 @@ impl Analysis {
                 return self.new_epoch(requests_at, packet, reason);
             }
         }
+        if answer != Answer::Nak {
+            let oldest = cold.times.as_deref().map_or(Nanos(0), Times::waiting_since);
+            cold.tracker.awaited(covered, oldest, time);
+        }
         let answered = match (answer, roce.aeth.kind()) {
             (Answer::Ack, _) => cold.tracker.acknowledged(&requests, covered, time),
             (Answer::Nak, AethKind::RnrNak { timer }) => {
@@ -119,7 +123,9 @@ impl Analysis {
     pub(super) fn lost_downstream(&mut self, at: FlowSlot, psn: Psn, time: Nanos) {
         self.activate(at);
         let hot = &mut self.table.hot[at];
-        hot.counts.rare_mut().lost_downstream += 1;
+        let rare = hot.counts.rare_mut();
+        rare.lost_downstream += 1;
+        rare.lost.note(time);
         self.event_of_loss_downstream(at, psn, time);
     }
 
@@ -128,11 +134,12 @@ impl Analysis {
     fn lost_downstream_before(&mut self, at: FlowSlot, psn: Psn, time: Nanos) {
         match self.bins.place(time) {
             Place::Earlier(bin) if bin >= self.bins.watermark() => {
-                let counts = Counts::from(Rare {
+                let mut rare = Rare {
                     lost_downstream: 1,
                     ..Rare::default()
-                });
-                self.add_earlier(at, bin, &counts);
+                };
+                rare.lost.note(time);
+                self.add_earlier(at, bin, &Counts::from(rare));
                 self.event_of_loss_downstream(at, psn, time);
             }
             _ => self.lost_downstream(at, psn, time),
