@@ -1,6 +1,7 @@
 //! Judgement of a request by its PSN, and the consequences of an unusual one: runs, decisions, epochs.
 
 use roce_model::{EventKind, EventRow, Nanos, Packet};
+use roce_verdict::PacketTimes;
 use roce_wire::{Extended, Operation, Psn};
 
 use crate::analysis::{Analysis, CopyCheck};
@@ -8,7 +9,7 @@ use crate::counts::{Counts, Rare};
 use crate::key::FlowSlot;
 use crate::psn::acks::REACH;
 use crate::psn::holes::{DecidedHole, LossClass};
-use crate::psn::jump::{Jump, has_other_port};
+use crate::psn::jump::{Jump, Refusal, has_other_port};
 use crate::psn::recent_naks::NakMatch;
 use crate::psn::request::{Again, Connected, Request, Verdict, psn_of};
 use crate::psn::tracker::Tracker;
@@ -90,7 +91,9 @@ impl Analysis {
         let span_of = |length| hot.messages.read_span(length, mtu_of_peer);
         if cold.tracker.longest_unsure_read().and_then(span_of).is_some() {
             for (first, missing) in cold.tracker.learn_spans(self.max_holes, span_of) {
-                hot.counts.rare_mut().missing += u64::from(missing);
+                let counts = hot.counts.rare_mut();
+                counts.missing += u64::from(missing);
+                counts.lost.note(packet.time);
                 self.bins.events.push(EventRow {
                     time: packet.time,
                     kind: EventKind::Gap,
@@ -155,7 +158,7 @@ impl Analysis {
             },
             waiting_since: times.map_or(Nanos(0), Times::waiting_since),
             oldest_sent: times.map_or(Nanos(0), Times::waiting_since),
-            implied_since: cold.implied_since(is_fetch),
+            implied_since: cold.implied_since(position.filter(|_| is_read && is_behind)),
             nak_before: if is_behind {
                 let reach = u32::try_from(REACH).unwrap_or(u32::MAX);
                 let naks = &self.recent_naks;
@@ -189,6 +192,17 @@ impl Analysis {
         let open = hot.messages.is_open() && !packet.roce.bth.opcode().is_first();
         hot.last_request = hot.last_request.max(packet.time);
         let jump = look_at_jump(hot, cold, &request, packet);
+        if let Some(at) = position.filter(|_| is_behind) {
+            let unpaired =
+                (!cold.tracker.is_paired()).then(|| self.recent_naks.fatal(hot.tap, &cold.key, psn));
+            // Its sender stopped there, too, if the NAK was for this flow.
+            let is_last = |time: &Nanos| packet.time.since(*time) <= silence;
+            let named = unpaired
+                .flatten()
+                .filter(is_last)
+                .map(|time| Refusal { at, time });
+            look_at_refusal(hot, cold, &request, (at, named), packet);
+        }
         let reliable = cold.key.service.is_reliable();
         let started = hot.requests.next != 0;
         let undecided = cold.tracker.is_undecided();
@@ -338,11 +352,15 @@ impl Analysis {
             }
             Judged::Retransmitted => {}
         }
+        let mut lost = PacketTimes::default();
+        lost.note(decision.time);
         for (bin, packets, bytes) in decision.parts.iter().copied() {
             let counts = Counts::from(match decision.judged {
                 Judged::Retransmitted => Rare {
                     retransmitted_packets: packets,
                     retransmitted_bytes: bytes,
+                    // The first of them; where more lie in later bins, the data of those says when.
+                    lost: core::mem::take(&mut lost),
                     ..Rare::default()
                 },
                 Judged::Late => Rare {
@@ -468,6 +486,29 @@ fn look_at_jump(hot: &mut Hot, cold: &mut Cold, request: &Request, packet: &Pack
         cold.tracker.connect(&mut hot.requests, connected);
     }
     Some(jump)
+}
+
+/// A request behind the highest PSN, at `position`: where a fatal NAK had ended the one there, it begins another connection. `named`: a
+/// NAK between its hosts that names it, where the other direction is not known.
+fn look_at_refusal(
+    hot: &mut Hot,
+    cold: &mut Cold,
+    request: &Request,
+    (position, named): (u64, Option<Refusal>),
+    packet: &Packet,
+) {
+    let refusal = cold
+        .trouble
+        .as_ref()
+        .and_then(|trouble| trouble.refusal)
+        .or(named);
+    if refusal.is_some_and(|refusal| refusal.is_over(request, position, packet)) {
+        let connected = Connected {
+            reason: "a fatal NAK ended the request before",
+            first: None,
+        };
+        cold.tracker.connect(&mut hot.requests, connected);
+    }
 }
 
 /// Tells a flow of the losses of its tap: a gap in its requests or responses would be the capture's own.

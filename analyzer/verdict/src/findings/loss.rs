@@ -1,7 +1,8 @@
 //! Findings about what was lost: in the network, by the capture, and what senders only noticed by a timeout.
 
 use roce_model::{
-    Confidence, EpisodeKind, EventKind, EventRow, Evidence, FindingRow, FlowRow, Nanos, Severity,
+    Confidence, EpisodeKind, EventKind, EventRow, Evidence, FindingRow, FlowRow, Nanos, Severity, TapNames,
+    Vantage,
 };
 
 use super::super::directory::{lost_behind, name_of};
@@ -70,6 +71,8 @@ pub(super) struct LossTally {
     lost: Worst,
     network: u64,
     downstream: u64,
+    /// Of these, such as were lost between a tap beside the receiver and the receiver.
+    at_adapter: u64,
     responses: u64,
     ambiguous: u64,
     unresolved: u64,
@@ -113,6 +116,9 @@ impl LossTally {
             self.sure_lost.add_losses(lost, row);
             add(&mut self.network, row.network_lost);
             add(&mut self.downstream, downstream);
+            if row.vantage == Some(Vantage::Receiver) {
+                add(&mut self.at_adapter, downstream);
+            }
             add(&mut self.responses, responses);
             add(&mut self.ambiguous, row.ambiguous);
             add(&mut self.unresolved, row.unresolved);
@@ -144,7 +150,7 @@ impl LossTally {
     }
 
     /// All losses, each once.
-    fn totals(&self, context: &Context<'_>) -> LossTotals {
+    fn totals(&self, context: &Context<'_>, known: &TapNames) -> LossTotals {
         let sums = [self.network.saturating_add(self.responses), self.downstream];
         if context.run.hops.is_empty() {
             let [before, behind] = sums;
@@ -156,12 +162,19 @@ impl LossTally {
                 flows: self.lost.clone(),
             };
         }
-        self.claims
-            .tell(context.run, sums, |tap, flow| context.directory.name(tap, flow))
+        self.claims.tell(context.run, known, sums, |tap, flow| {
+            context.directory.name(tap, flow)
+        })
+    }
+
+    /// True if something explains so many losses that these are all.
+    pub(super) fn are_explained(&self, context: &Context<'_>, explained: u64) -> bool {
+        self.totals(context, &context.run.tap_names()).lost() <= explained
     }
 
     pub(super) fn network(&self, context: &Context<'_>) -> Option<FindingRow> {
-        let totals = self.totals(context);
+        let known = context.run.tap_names();
+        let totals = self.totals(context, &known);
         let lost = totals.lost();
         if lost == 0 {
             return None;
@@ -194,7 +207,7 @@ impl LossTally {
             .iter()
             .take(3)
             .map(|between| {
-                let [one, other] = &between.names;
+                let [one, other] = between.taps.map(|tap| known.name(tap));
                 let first = between.first.map_or_else(String::new, |(time, psn)| {
                     let after = begin.map_or_else(String::new, |begin| {
                         format!(", {} after the first frame", time.since(begin))
@@ -207,7 +220,7 @@ impl LossTally {
         if !between.is_empty() {
             evidence.text("between_taps", between.join("; "));
         }
-        let (place, next_step) = place(&totals, &between);
+        let (place, next_step) = place(&totals, &between, self.at_adapter);
         let first_between = totals.between.iter().filter_map(|between| between.first).min();
         Some(
             NETWORK.finding(
@@ -302,7 +315,8 @@ impl LossTally {
 }
 
 /// Where packets were lost, and where to look.
-fn place(totals: &LossTotals, between: &[String]) -> (String, &'static str) {
+fn place(totals: &LossTotals, between: &[String], at_adapter: u64) -> (String, &'static str) {
+    const ADAPTER: &str = "Look at the receivers' adapters: discards and buffers of their ports (ethtool -S), PCIe, ICRC errors.";
     const BEFORE: &str = "Look for drops between the senders and this tap: discard counters of switch ports, buffers and PFC of \
                           the priority, optics.";
     const BEHIND: &str = "Look for drops between this tap and the receivers: discard counters of switch ports and of the \
@@ -314,6 +328,10 @@ fn place(totals: &LossTotals, between: &[String]) -> (String, &'static str) {
     if between.is_empty() {
         return match (totals.before, totals.behind) {
             (_, 0) => ("before this tap".to_owned(), BEFORE),
+            (0, behind) if behind <= at_adapter => (
+                "behind this tap, which stands beside the receiver: its adapter dropped them".to_owned(),
+                ADAPTER,
+            ),
             (0, _) => ("behind this tap".to_owned(), BEHIND),
             _ => ("before and behind this tap".to_owned(), BOTH),
         };
