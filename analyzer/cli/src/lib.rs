@@ -159,6 +159,9 @@ enum Command {
     #[cfg(feature = "object-store")]
     #[command(hide = true)]
     Objects(objects::ServeArguments),
+    // For children of this program alone.
+    #[command(hide = true)]
+    Beside(command::beside::Beside),
     /// List interfaces and RDMA devices, and what can be captured there
     Devices(Devices),
     // Its options have the description.
@@ -264,6 +267,7 @@ pub fn main() -> ExitCode {
         #[cfg(feature = "object-store")]
         Some(Command::Objects(arguments)) => objects::serve(arguments),
         Some(Command::Query(arguments)) => command::query::query(arguments),
+        Some(Command::Beside(arguments)) => command::beside::beside(arguments),
         Some(Command::Devices(arguments)) => command::devices::devices(arguments),
         #[cfg(feature = "probe")]
         Some(Command::Doctor(arguments)) => command::doctor::doctor(arguments),
