@@ -5,6 +5,7 @@ mod command;
 mod endpoint;
 #[cfg(fuzzing)]
 pub mod fuzzing;
+mod limits;
 #[cfg_attr(not(feature = "object-store"), path = "without_objects.rs")]
 mod objects;
 mod options;
@@ -228,6 +229,7 @@ Where to put the pages:
 ///
 /// Exit codes: 0 done, 1 a finding that `--fail-on` names, 2 an error (also when one of several inputs failed).
 pub fn main() -> ExitCode {
+    limits::hear();
     if overview::is_wanted(std::env::args_os().skip(1)) {
         let text = overview::overview(&Arguments::command());
         // A text that nobody reads to its end is no error.

@@ -151,7 +151,8 @@ impl Folder {
             return page();
         }
         thread::scope(|scope| {
-            let page = scope.spawn(page);
+            let page = thread::Builder::new().spawn_scoped(scope, page);
+            let page = page.map_err(|error| format!("no thread for {PAGE}: {error}\nhint: --threads 1"))?;
             let tables = tables();
             let page = page
                 .join()
