@@ -246,6 +246,14 @@ pub fn main() -> ExitCode {
         }
         Err(error) => return refused(&error),
     };
+    roce_capture::tell_of_bombs(|file, expanded, stored| {
+        messages::warn(
+            file,
+            &format!(
+                "decompressed it has {expanded} bytes so far, of {stored}: it may be made to take time\nhint: --max-input limits it"
+            ),
+        );
+    });
     // Another process connects to stores: it has to be there before this one can start none.
     let objects = match arguments.prepare_objects() {
         Ok(objects) => objects,
