@@ -55,7 +55,9 @@ def roce_frame(settings, packet, ecn, snap, ttl, outbound):
         (packet.psn >> 16) & 255,
         packet.psn & 0xFFFF,
     )
-    if packet.opcode in (6, 10, 11):
+    # Opcodes 0x20 to 0x3F are those of the unreliable connection (IBTA 9.2.1).
+    operation = packet.opcode & 0x1F if packet.opcode < 0x40 else packet.opcode
+    if operation in (6, 10, 11):
         transport += struct.pack(">QII", packet.virtual_address, 0x1234, packet.dma_length)
     elif packet.opcode == READ_REQUEST:
         transport += struct.pack(">QII", packet.virtual_address & (2**64 - 1), 0x1234, packet.dma_length)
@@ -63,7 +65,7 @@ def roce_frame(settings, packet, ecn, snap, ttl, outbound):
         transport += struct.pack(">I", (packet.syndrome << 24) | (packet.msn & 0xFFFFFF))
     elif packet.opcode == CNP:
         transport += bytes(16)
-    if packet.opcode in (3, 5, 9, 11):
+    if operation in (3, 5, 9, 11):
         transport += struct.pack(">I", 7)
     padded = packet.payload_length + pad
     udp_length = 8 + len(transport) + padded + 4
@@ -110,14 +112,31 @@ def roce_frame(settings, packet, ecn, snap, ttl, outbound):
     return data[:snap], wire_length
 
 
-def pfc_frame(on, prio=3):
-    """Bytes and wire length of a PFC frame (IEEE 802.1Qbb)."""
+def in_vxlan(frame, wire_length, vni, source, destination, port):
+    """The frame inside VXLAN (RFC 7348), between the tunnel endpoints of two hosts, and its wire length."""
+    udp_length = 16 + wire_length
+    udp = struct.pack(">HHHH", 49152 + port % 16384, 4789, udp_length, 0)
+    ip = struct.pack(">BBHHHBBH", 0x45, frame_tos(frame), 20 + udp_length, 0, 0x4000, 64, 17, 0)
+    ip += bytes((172, 16, source >> 8, (source & 255) + 1)) + bytes((172, 16, destination >> 8, (destination & 255) + 1))
+    ip = ip[:10] + struct.pack(">H", ip_checksum(ip)) + ip[12:]
+    ethernet = b"\x02\x00\x00\x02\xff\xfe" + b"\x02\x00\x00\x02" + struct.pack(">H", source) + b"\x08\x00"
+    return ethernet + ip + udp + struct.pack(">II", 8 << 24, vni << 8) + frame, wire_length + 50
+
+
+def frame_tos(frame):
+    """DSCP and ECN of a frame of `roce_frame`, which tunnels copy to their own header (RFC 6040)."""
+    at = 18 if frame[12:14] == b"\x81\x00" else 14
+    return frame[at + 1] if frame[at] >> 4 == 4 else (struct.unpack(">H", frame[at : at + 2])[0] >> 4) & 0xFF
+
+
+def pfc_frame(on, prio=3, source=None):
+    """Bytes and wire length of a PFC frame (IEEE 802.1Qbb), of a host or of the switch."""
     quanta = [0] * 8
     if on:
         quanta[prio] = 65535
     data = (
         bytes.fromhex("0180c2000001")
-        + b"\x02\x00\x00\x01\xff\xff"
+        + (b"\x02\x00\x00\x01\xff\xff" if source is None else mac_bytes(source))
         + struct.pack(">HHH", 0x8808, 0x0101, 1 << prio)
         + struct.pack(">8H", *quanta)
     )

@@ -182,9 +182,11 @@ class Network:
         size = ETHERNET_BYTES + (40 if self.v6 else 20) + 8 + BTH_BYTES + 4
         if packet.opcode == ACK or packet.opcode in (READ_FIRST, READ_LAST, READ_ONLY):
             size += 4
-        if packet.opcode == READ_REQUEST or packet.opcode in (6, 10, 11):
+        # Opcodes 0x20 to 0x3F are those of the unreliable connection (IBTA 9.2.1).
+        operation = packet.opcode & 0x1F if packet.opcode < 0x40 else packet.opcode
+        if packet.opcode == READ_REQUEST or operation in (6, 10, 11):
             size += 16
-        if packet.opcode in (3, 5, 9, 11):
+        if operation in (3, 5, 9, 11):
             size += 4
         if packet.opcode == CNP:
             size += 16

@@ -40,6 +40,8 @@ struct Pair {
     key: (TapId, Address, Address),
     naks: [Nak; MAX_NAKS],
     next: usize,
+    /// The latest fatal NAK.
+    fatal: Nak,
     /// When a receiver last had no buffer; 0: never.
     refused: Nanos,
     /// A request came late.
@@ -101,6 +103,17 @@ impl RecentNaks {
         pair.next = (pair.next + 1) % MAX_NAKS;
     }
 
+    /// A NAK for `psn` in the flow of `key` at `tap` ended the request with it.
+    pub(crate) fn note_fatal(&mut self, tap: TapId, key: &FlowKey, psn: Psn, time: Nanos) {
+        self.pair_mut((tap, key.destination, key.source)).fatal = Nak { psn, time };
+    }
+
+    /// When a fatal NAK last named just `psn`, from some receiver at the destination of `key` to a sender at its source.
+    pub(crate) fn fatal(&self, tap: TapId, key: &FlowKey, psn: Psn) -> Option<Nanos> {
+        let fatal = self.pair(tap, key)?.fatal;
+        (fatal.time.0 != 0 && fatal.psn == psn).then_some(fatal.time)
+    }
+
     /// An RNR NAK in the flow of `key` at `tap`, which goes from responder to requester.
     pub(crate) fn note_refusal(&mut self, tap: TapId, key: &FlowKey, time: Nanos) {
         self.pair_mut((tap, key.destination, key.source)).refused = time;
@@ -137,6 +150,24 @@ impl RecentNaks {
     pub(crate) fn is_refused(&self, tap: TapId, key: &FlowKey, time: Nanos) -> bool {
         self.pair(tap, key)
             .is_some_and(|pair| pair.refused.0 != 0 && time.since(pair.refused) <= MAX_AGE)
+    }
+
+    /// The latest NAK of a receiver of the requests of `key`, at `time`, for `psn` or one that is less than `reach` before: how long ago it
+    /// came, and PSNs between.
+    pub(crate) fn latest_for(
+        &self,
+        tap: TapId,
+        key: &FlowKey,
+        psn: Psn,
+        time: Nanos,
+        reach: u32,
+    ) -> Option<(Nanos, u32)> {
+        let naks = self.pair(tap, key)?.naks.iter();
+        let of = |nak: &Nak| {
+            let ahead = u32::try_from(psn.offset_from(nak.psn)).ok()?;
+            (nak.time.0 != 0 && nak.time <= time && ahead < reach).then(|| (time.since(nak.time), ahead))
+        };
+        naks.filter_map(of).min()
     }
 
     /// The match of `psn` with the PSNs that the receiver of the requests of `key` NAKed within [`MAX_AGE`].
