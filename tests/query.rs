@@ -86,12 +86,20 @@ fn questions_come_from_files_and_standard_input() {
     fs::write(folder.path().join("q.sql"), "SELECT 2").unwrap();
     assert_eq!(ask(folder.path(), &["--file", "q.sql"]).code, Some(0));
     let asked = folder.path().join("ds/asked");
-    assert!(fs::read_to_string(&asked).unwrap().ends_with("query('SELECT 2')\n;\n"));
+    assert!(
+        fs::read_to_string(&asked)
+            .unwrap()
+            .ends_with("query('SELECT 2')\n;\n")
+    );
     let program = folder.path().join("duckdb");
     let arguments = ["query", "ds", "-", "--duckdb", program.to_str().unwrap()];
     let ran = run_with_input(folder.path(), arguments, b"SELECT 3");
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    assert!(fs::read_to_string(&asked).unwrap().ends_with("query('SELECT 3')\n;\n"));
+    assert!(
+        fs::read_to_string(&asked)
+            .unwrap()
+            .ends_with("query('SELECT 3')\n;\n")
+    );
 }
 
 #[test]
