@@ -126,7 +126,7 @@ impl Dataset {
             let Some(folder) = dir.find(table)? else { continue };
             let names = folder.names()?;
             // What `TABLE/*.parquet` finds is read by queries.
-            let is_foreign = |name: &&String| name.ends_with(".parquet") && !is_part(name);
+            let is_foreign = |name: &&String| name.strip_suffix(".parquet").is_some() && !is_part(name);
             if let Some(found) = names.iter().filter(is_foreign).min() {
                 return Err(Error::Foreign {
                     dir: dir.path().to_path_buf(),
