@@ -45,6 +45,8 @@ mod hostile;
 #[cfg(feature = "parquet")]
 mod killed;
 #[cfg(feature = "live")]
+mod limits;
+#[cfg(feature = "live")]
 mod live;
 mod losses;
 mod merge;

@@ -133,7 +133,8 @@ fn look_into(paths: &[&PathBuf], inputs: &[usize], threads: u32) -> Vec<(usize, 
     };
     std::thread::scope(|scope| {
         for _ in 1..(threads as usize).min(files) {
-            scope.spawn(work);
+            // Without another thread this one does it all.
+            let _ = std::thread::Builder::new().spawn_scoped(scope, work);
         }
         work();
     });

@@ -116,16 +116,10 @@ pub(crate) fn summaries(
     Ok(inputs)
 }
 
-/// Compressed captures with a larger ratio than this, and more bytes than [`LARGE_EXPANSION`], are warned about. Captures compress
-/// 3 to 20 times; deflate reaches 1,032 times, zstd far more.
-const MAX_EXPANSION: u64 = 1_000;
-/// Decompressed bytes from which on a high ratio is worth a warning.
-const LARGE_EXPANSION: u64 = 1 << 30;
-
 /// A warning about a compressed capture that is far longer than its file, as no real one is.
 fn expansion(expanded: u64, stored: u64) -> Option<String> {
     let times = expanded / stored.max(1);
-    (expanded > LARGE_EXPANSION && times > MAX_EXPANSION).then(|| {
+    roce_capture::is_bomb(expanded, stored).then(|| {
         format!(
             "decompressed it is {expanded} bytes, {times} times the size of the file: it may be made to take time; \
              --max-input limits it"
