@@ -169,15 +169,9 @@ fn rnr() {
 #[test]
 fn blackout_600ms() {
     let (totals, seen) = analyse("blackout_600ms");
-    let stalls = of_kind(&seen, "stall");
-    // From the ACK at 64.541 ms on (frame 119, the last packet before) to 968.433 ms: 903.9 ms.
-    let [stall] = stalls.as_slice() else {
-        panic!("{stalls:?}");
-    };
-    assert_eq!(
-        (stall.time, stall.value, stall.psn),
-        (Nanos(64_541_000), Some(903_892_000), Some(7_701_233))
-    );
+    // Frame 149 ends a message, frame 150 acknowledges it, and frame 151 begins the next one 903.9 ms later, with the next PSN: by the
+    // packets the flow was idle. That the sender sent meanwhile shows in its identifications alone, which another flow may have taken.
+    assert!(of_kind(&seen, "stall").is_empty());
     // 62 of 63 PSNs are filled; the file is cut before the last one is.
     assert_eq!((totals.missing, totals.unresolved, totals.naks), (63, 1, 12));
     // Most were late: packets overtook each other after the blackout (`statistics.rs` has the count by IP identifications).

@@ -198,7 +198,7 @@ impl Analysis {
     pub fn new(options: Options) -> Self {
         Self {
             table: FlowTable::new(options.max_flows, options.seed),
-            bins: Bins::new(options.bin),
+            bins: Bins::of_timeline(options.bin),
             recent: Recent::default(),
             learned: 0,
             recent_naks: RecentNaks::default(),

@@ -1,6 +1,7 @@
 //! Judgement of a request by its PSN, and the consequences of an unusual one: runs, decisions, epochs.
 
 use roce_model::{EventKind, EventRow, Nanos, Packet};
+use roce_verdict::PacketTimes;
 use roce_wire::{Extended, Operation, Psn};
 
 use crate::analysis::{Analysis, CopyCheck};
@@ -89,7 +90,9 @@ impl Analysis {
         let span_of = |length| hot.messages.read_span(length, mtu_of_peer);
         if cold.tracker.longest_unsure_read().and_then(span_of).is_some() {
             for (first, missing) in cold.tracker.learn_spans(self.max_holes, span_of) {
-                hot.counts.rare_mut().missing += u64::from(missing);
+                let counts = hot.counts.rare_mut();
+                counts.missing += u64::from(missing);
+                counts.lost.note(packet.time);
                 self.bins.events.push(EventRow {
                     time: packet.time,
                     kind: EventKind::Gap,
@@ -354,11 +357,15 @@ impl Analysis {
             }
             Judged::Retransmitted => {}
         }
+        let mut lost = PacketTimes::default();
+        lost.note(decision.time);
         for (bin, packets, bytes) in decision.parts.iter().copied() {
             let counts = Counts::from(match decision.judged {
                 Judged::Retransmitted => Rare {
                     retransmitted_packets: packets,
                     retransmitted_bytes: bytes,
+                    // The first of them; where more lie in later bins, the data of those says when.
+                    lost: core::mem::take(&mut lost),
                     ..Rare::default()
                 },
                 Judged::Late => Rare {

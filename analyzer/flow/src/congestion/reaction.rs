@@ -29,6 +29,8 @@ const BURST_GAP: Nanos = Nanos(2 << 16);
 const USUAL_INTERVAL: Nanos = Nanos(50_000);
 /// ... which is not longer than this: adapters are documented with 4 us (mlxconfig) to 50 us (SIGCOMM 2015).
 const LONGEST_INTERVAL: Nanos = Nanos(100_000);
+/// Marks that no interval can have swallowed belong to one train, whose first one asks for a notification, until none came for so long.
+const TRAIN_OF_MARKS: Nanos = Nanos(1_000_000);
 /// Below this rate, in bit/s, a flow may be at its adapter's minimum, which notifications do not lower: mlx5's
 /// `rpg_min_rate` is 1 Mb/s by default, others have up to 10.
 const NEAR_MINIMUM: f64 = 20e6;
@@ -78,6 +80,8 @@ pub(crate) struct Congestion {
     pub(crate) last_ce: Nanos,
     /// 0: none.
     last_cnp: Nanos,
+    /// Neither a mark nor a NAK explains it.
+    pub(crate) is_unexplained: bool,
     /// Highest rate that DCQCN allows, from the first notification on that surely is for the flow.
     bound: Option<Box<Bound>>,
     train: Option<Train>,
@@ -119,6 +123,10 @@ impl Congestion {
 
     /// True if no mark for this time is the end of a burst. Most marks come too soon, or much too late, to ask for the intervals.
     fn is_another_burst(&self, unmarked: Nanos) -> bool {
+        let may_be_swallowed = self.last_cnp.0 != 0 && self.first_ce.since(self.last_cnp) <= LONGEST_INTERVAL;
+        if !may_be_swallowed {
+            return unmarked > TRAIN_OF_MARKS;
+        }
         let Some(more) = unmarked.0.checked_sub(BURST_GAP.0) else {
             return false;
         };
@@ -131,9 +139,9 @@ impl Congestion {
 
     /// A data packet was marked.
     ///
-    /// A notification point answers a mark at once or, within its interval after the last notification, at its end. So a mark
-    /// that a burst left without an answer, and after which none came for longer than that, gets none any more: the next
-    /// burst is measured from its own first mark.
+    /// A notification point answers a mark at once or, within its interval after the last notification, at its end. So a mark in such an
+    /// interval that a burst left without an answer, and after which none came for longer than that, gets none any more: the next burst is
+    /// measured from its own first mark. Any other mark is to be answered: the delay counts from it, not from the newest of its train.
     pub(crate) fn marked(&mut self, time: Nanos) {
         if self.first_ce.0 == 0 || self.is_another_burst(time.since(self.last_ce)) {
             self.first_ce = time;
@@ -147,6 +155,7 @@ impl Congestion {
         if first_ce.0 != 0 && first_ce <= now.time {
             self.ce_to_cnp.add(now.time.since(first_ce).0);
         }
+        self.is_unexplained = first_ce.0 == 0;
         let interval = (self.last_cnp.0 != 0).then(|| now.time.since(self.last_cnp));
         if let Some(interval) = interval {
             self.interval.add(interval.0);
@@ -160,6 +169,16 @@ impl Congestion {
                 .filter(|before| from.time.0 != 0 && is_backlogged && *before >= NEAR_MINIMUM)
                 .map(|before| Train { begin: now, before });
         }
+    }
+
+    /// A NAK came at `time`: when the notification came in the time `within` before, if that explains it and nothing else did.
+    pub(crate) fn explain_by_nak(&mut self, time: Nanos, within: Nanos) -> Option<Nanos> {
+        let explains = self.is_unexplained && self.was_notified(time, within) && self.last_cnp <= time;
+        explains.then(|| {
+            self.is_unexplained = false;
+            self.after_nak += 1;
+            self.last_cnp
+        })
     }
 
     /// Handles a notification that surely is for the flow, at its current progress.
@@ -405,6 +424,26 @@ mod tests {
         assert_eq!(row.ce_to_cnp_count, 40);
         // From the mark at 5 us to the notification at 51 us.
         assert_eq!(row.ce_to_cnp_max_ns, Some(46_000));
+    }
+
+    #[test]
+    fn a_late_notification_answers_the_first_mark_of_its_train() {
+        let mut congestion = Congestion::default();
+        for train in 0..3u64 {
+            // A mark each 300 us; the notification comes 1.5 ms after the first of them, 10 us after the newest.
+            let begin = 10_000_000 * (train + 1);
+            for mark in 0..6 {
+                congestion.marked(Nanos(begin + mark * 298_000));
+            }
+            let now = Progress {
+                time: Nanos(begin + 1_500_000),
+                ..Progress::default()
+            };
+            congestion.notified(&Meter::default(), now, Nanos(0), false);
+        }
+        let mut row = FlowRow::default();
+        congestion.write_times(&mut row, false);
+        assert_eq!((row.ce_to_cnp_count, row.ce_to_cnp_p50_ns), (3, Some(1_500_000)));
     }
 
     #[test]

@@ -139,6 +139,11 @@ impl Answers {
         self.duplicates
     }
 
+    /// The shortest time from a NAK to the packet that it names; 0: not known.
+    pub(crate) fn shortest_answer(&self) -> Nanos {
+        self.shortest_answer
+    }
+
     /// How often the receiver acknowledged, without a NAK, what it had got before a late packet.
     pub(crate) fn taken_out_of_order(&self) -> u32 {
         self.taken_out_of_order

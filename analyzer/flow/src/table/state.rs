@@ -543,6 +543,7 @@ impl Cold {
             hop_limit: self.hop_limit,
             other,
             by_taps,
+            nak_answer: self.tracker.answers().map_or(Nanos(0), Answers::shortest_answer),
         };
         if let Some(congestion) = &self.congestion {
             congestion.write_charges(&mut row);

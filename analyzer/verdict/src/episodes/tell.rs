@@ -134,7 +134,12 @@ fn ecn(facts: &Finished, there: &str) -> (String, Confidence) {
         0 | 1 => format!("one sender is faster than the way to {there}"),
         senders => format!("{senders} senders share the way to {there}"),
     };
-    if facts.sum.ce >= MARKS_FOR_SURE {
+    if facts.is_thin && facts.sum.ce > 0 {
+        (
+            format!("packets to {there} are marked below a quarter of the link's speed: a low threshold"),
+            Confidence::Medium,
+        )
+    } else if facts.sum.ce >= MARKS_FOR_SURE {
         (who, Confidence::High)
     } else if facts.sum.ce > 0 {
         (who, Confidence::Medium)

@@ -2,6 +2,7 @@
 
 use roce_model::{
     Confidence, EpisodeKind, EventKind, EventRow, Evidence, FindingRow, FlowRow, Nanos, Severity, TapNames,
+    Vantage,
 };
 
 use super::super::coverage::Coverage;
@@ -75,6 +76,8 @@ pub(super) struct LossTally {
     lost: Worst,
     network: u64,
     downstream: u64,
+    /// Of these, such as were lost between a tap beside the receiver and the receiver.
+    at_adapter: u64,
     responses: u64,
     ambiguous: u64,
     unresolved: u64,
@@ -122,6 +125,9 @@ impl LossTally {
             self.sure_behind.add_likely(behind, row);
             add(&mut self.network, network);
             add(&mut self.downstream, behind);
+            if row.vantage == Some(Vantage::Receiver) {
+                add(&mut self.at_adapter, behind);
+            }
             add(&mut self.responses, responses);
             add(&mut self.ambiguous, row.ambiguous);
             add(&mut self.unresolved, row.unresolved);
@@ -204,6 +210,11 @@ impl LossTally {
         })
     }
 
+    /// True if something explains so many losses that these are all.
+    pub(super) fn are_explained(&self, context: &Context<'_>, explained: u64) -> bool {
+        self.totals(context, &context.run.tap_names()).lost() <= explained
+    }
+
     pub(super) fn network(&self, context: &Context<'_>) -> Option<FindingRow> {
         let known = context.run.tap_names();
         let totals = self.totals(context, &known);
@@ -254,7 +265,7 @@ impl LossTally {
         if !between.is_empty() {
             evidence.text("between_taps", between.join("; "));
         }
-        let (place, next_step) = place(&totals, &between);
+        let (place, next_step) = place(&totals, &between, self.at_adapter);
         let first_between = totals.between.iter().filter_map(|between| between.first).min();
         Some(
             NETWORK.finding(
@@ -382,7 +393,8 @@ fn surer(one: Confidence, other: Confidence) -> Confidence {
 }
 
 /// Where packets were lost, and where to look.
-fn place(totals: &LossTotals, between: &[String]) -> (String, &'static str) {
+fn place(totals: &LossTotals, between: &[String], at_adapter: u64) -> (String, &'static str) {
+    const ADAPTER: &str = "Look at the receivers' adapters: discards and buffers of their ports (ethtool -S), PCIe, ICRC errors.";
     const BEFORE: &str = "Look for drops between the senders and this tap: discard counters of switch ports, buffers and PFC of \
                           the priority, optics.";
     const BEHIND: &str = "Look for drops between this tap and the receivers: discard counters of switch ports and of the \
@@ -394,6 +406,10 @@ fn place(totals: &LossTotals, between: &[String]) -> (String, &'static str) {
     if between.is_empty() {
         return match (totals.before, totals.behind) {
             (_, 0) => ("before this tap".to_owned(), BEFORE),
+            (0, behind) if behind <= at_adapter => (
+                "behind this tap, which stands beside the receiver: its adapter dropped them".to_owned(),
+                ADAPTER,
+            ),
             (0, _) => ("behind this tap".to_owned(), BEHIND),
             _ => ("before and behind this tap".to_owned(), BOTH),
         };

@@ -1,6 +1,8 @@
 //! The finding about flows that stand still in the middle of a message.
 
-use roce_model::{Confidence, EpisodeKind, Evidence, FindingRow, Nanos, RankEnd, Severity, Span};
+use std::collections::HashSet;
+
+use roce_model::{Confidence, EpisodeKind, Evidence, FindingRow, FlowId, Nanos, RankEnd, Severity, Span};
 
 use super::super::episodes::Episode;
 use super::super::numbers::counted;
@@ -13,7 +15,7 @@ pub(super) const STALL: Rule = Rule {
     title: "flows stood still in the middle of a message",
     meaning: "A message was under way and no packet of it came for far longer than usual for the flow: lost packets and a \
               timeout, a pause, or a sender that was not served. An idle application is none: between messages a flow may \
-              be silent.",
+              be silent for any time.",
     method: "Stall events (a silence inside a message, far beyond the flow's own pace) of at least stall_least, by \
              destination; with the retransmission runs by timeout that ended them. Of low confidence at a tap that lost records.",
     source: "The definition of the analysis; training steps wait for the slowest message.",
@@ -65,7 +67,9 @@ fn who_waits(ranks: &RankEnd) -> Option<String> {
 
 pub(super) fn stall(context: &Context<'_>, loss: &LossTally) -> Option<FindingRow> {
     let mut worst = Worst::default();
-    let (mut flows, mut by_timeout, mut explained, mut lossy) = (0u64, 0u64, 0u64, false);
+    let (mut others, mut by_timeout, mut explained, mut lossy) = (0u64, 0u64, 0u64, false);
+    // A flow that stood still several times is one flow.
+    let mut flows: HashSet<FlowId> = HashSet::new();
     let (mut first, mut longest) = (None, None);
     for episode in context.distinct(EpisodeKind::Stall) {
         let Some(facts) = episode
@@ -84,7 +88,8 @@ pub(super) fn stall(context: &Context<'_>, loss: &LossTally) -> Option<FindingRo
             let name = context.directory.name(episode.row.tap, facts.flow);
             format!("{name} for {}", facts.longest)
         });
-        flows = flows.saturating_add(episode.facts.flows as u64);
+        flows.insert(facts.flow);
+        others = others.max((episode.facts.flows as u64).saturating_sub(1));
         by_timeout += u64::from(facts.by_timeout);
         explained += u64::from(facts.by_timeout || has_reason(context, episode));
         let tap = episode.row.tap;
@@ -97,6 +102,8 @@ pub(super) fn stall(context: &Context<'_>, loss: &LossTally) -> Option<FindingRo
     if worst.all() == 0 {
         return None;
     }
+    // Of an episode of several flows only the longest one is known: others are counted where they stood still together.
+    let flows = (flows.len() as u64).max(others + 1);
     let mut evidence = Evidence::default();
     evidence
         .count("stalls", worst.all())

@@ -34,7 +34,7 @@ impl Tracker {
                 && cause.is_some_and(|cause| cause.trigger == Trigger::Nak && cause.exact)
                 && self.early_downstream.len() < MAX_WAITING_RUNS
             {
-                self.early_downstream.push(psn_of(at));
+                self.early_downstream.push((psn_of(at), request.time));
             }
             self.begin_run(at, Run::new(at, request.time, cause), request, !fills);
         }

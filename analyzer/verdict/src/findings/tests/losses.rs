@@ -273,6 +273,18 @@ fn a_stall_is_silence_in_a_message_and_not_a_short_one() {
 }
 
 #[test]
+fn a_flow_that_stood_still_twice_is_one_flow() {
+    let data = flow(1, 2);
+    let mut run = TestRun::new();
+    let stall = |time| event(EventKind::Stall, &data, time, 10 * MS, "");
+    run.bin(12, &[(&data, |_| ())], &[stall(MS)]);
+    run.bin(112, &[(&data, |_| ())], &[stall(101 * MS)]);
+    let run = run.conclude();
+    let stall = fired(&run, "stall");
+    assert_eq!((count(stall, "stalls"), count(stall, "flows")), (2, 1));
+}
+
+#[test]
 fn receivers_without_buffers() {
     let data = flow(1, 2);
     let mut naks = back(&data);
