@@ -12,6 +12,7 @@ mod class;
 mod cnp;
 mod collective;
 mod ecn;
+mod flow_sums;
 mod gpu;
 mod imbalance;
 mod incast;

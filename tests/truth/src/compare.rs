@@ -4,7 +4,7 @@ use crate::case::Case;
 use crate::scores::Scores;
 use crate::{
     clocks, cnps, counts, episodes, findings, holes, hops, imbalance, pairing, provenance, reads,
-    retransmissions,
+    retransmissions, waits,
 };
 
 /// The scores of a case of which a part of the records was analysed: whether healthy traffic is without a warning.
@@ -25,6 +25,7 @@ pub(crate) fn compare(case: &Case) -> Scores {
     hops::compare(case, &mut scores);
     counts::compare(case, &mut scores);
     retransmissions::compare(case, &mut scores);
+    waits::compare(case, &mut scores);
     cnps::compare(case, scores.of_class("CNP attribution"));
     episodes::compare(case, scores.of_class("episodes"));
     clocks::compare(case, scores.of_class("clocks"));

@@ -35,6 +35,7 @@ mod seen;
 mod signs;
 mod table;
 mod thin;
+mod waits;
 
 pub use case::Case;
 pub use families::{FAMILIES, Family, family_of};

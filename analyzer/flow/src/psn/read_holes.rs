@@ -275,6 +275,11 @@ impl Reads {
         !self.may_be_late() && self.awaited.may_have_had(psn)
     }
 
+    /// When an answer behind the response that the requester waits for came first, since it last asked for that; 0: none did.
+    pub(crate) fn beyond_awaited(&self) -> Nanos {
+        self.awaited.beyond()
+    }
+
     /// Responses, since the last call, that were overtaken behind the tap: requested again, and taken although they did not come
     /// once more.
     pub(crate) fn take_overtaken(&mut self) -> u64 {
@@ -373,7 +378,7 @@ impl Reads {
         } else {
             Some(psn + 1)
         };
-        self.awaited.came(psn, next, sent);
+        self.awaited.came(psn, next, sent, time);
         if psn < self.begin {
             // Of a READ from before the two directions were known.
             return Judged::Unknown;
@@ -417,6 +422,7 @@ impl Reads {
     pub(crate) fn passed(&mut self, psn: u64, time: Nanos, sent: u64) -> Vec<(u64, u64)> {
         self.settle(time);
         self.round(psn.saturating_sub(1), sent);
+        self.awaited.passed(psn, time);
         if psn <= self.next {
             return Vec::new();
         }

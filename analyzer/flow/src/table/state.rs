@@ -16,11 +16,13 @@ use crate::counts::{Counts, FlowTotals};
 use crate::key::{FlowSlot, Key};
 use crate::pairing::evidence::{Evidence, Peer};
 use crate::psn::acks::Answers;
+use crate::psn::cause::Trigger;
 use crate::psn::holes::{LossClass, LossCounts};
 use crate::psn::jump::{Completed, Refusal};
 use crate::psn::read_holes::Reads;
 use crate::psn::read_responses::Responses;
 use crate::psn::request::Requests;
+use crate::psn::run::EndedRun;
 use crate::psn::run::Recovery;
 use crate::psn::tracker::Tracker;
 use crate::rows::{Limits, Row};
@@ -171,6 +173,14 @@ pub(crate) struct Trouble {
     pub(crate) naks: [u64; 5],
     /// Retransmission runs by [`crate::psn::cause::Trigger`].
     pub(crate) runs: [u64; 5],
+    /// Those whose cause is sure.
+    pub(crate) sure_runs: [u64; 5],
+    /// How long the sender had stood still before them, in ns.
+    pub(crate) stood_still: [u64; 5],
+    /// Runs whose cause is not decided yet.
+    pub(crate) waiting_runs: Vec<EndedRun>,
+    /// The first PSN of the latest run, and the silence before it.
+    pub(crate) latest_run: Option<(Psn, Nanos)>,
     pub(crate) wasted_bytes: u64,
     pub(crate) stale: u64,
     /// Packets that the network delivered more than once.
@@ -265,6 +275,13 @@ impl Hot {
 }
 
 impl Cold {
+    /// When an answer came first to something behind what the requester waits for; 0: none did, or it waits for no response.
+    /// `is_fetch`: of the request, a READ or an atomic.
+    pub(crate) fn implied_since(&self, is_fetch: bool) -> Nanos {
+        let reads = self.reads.as_ref().filter(|_| is_fetch);
+        reads.map_or(Nanos(0), |reads| reads.beyond_awaited())
+    }
+
     /// The state of a flow that begins with `packet`.
     pub(crate) fn new(packet: &Packet, epoch: u32, serial: u32, hosts: Hosts) -> Self {
         let key = FlowKey::from_packet(&packet.roce);
@@ -421,7 +438,8 @@ impl Cold {
         ] = self.tracker.fates();
         row.network_lost_again = self.tracker.lost_again();
         row.network_lost += row.network_lost_again;
-        row.retransmission_runs = trouble.runs.iter().sum();
+        let waiting = trouble.waiting_runs.len() as u64;
+        row.retransmission_runs = trouble.runs.iter().sum::<u64>() + waiting;
         [
             row.runs_nak,
             row.runs_implied_nak,
@@ -429,6 +447,10 @@ impl Cold {
             row.runs_timeout,
             row.runs_unknown,
         ] = trouble.runs;
+        row.runs_unknown += waiting;
+        row.runs_timeout_sure = trouble.sure_runs[Trigger::Timeout as usize];
+        row.timeout_wait_ns = trouble.stood_still[Trigger::Timeout as usize];
+        row.rnr_wait_ns = trouble.stood_still[Trigger::Rnr as usize];
         row.wasted_bytes = trouble.wasted_bytes;
         row.recovery = self.tracker.recovery().map(Recovery::name);
         let reordering = self.tracker.reordering();

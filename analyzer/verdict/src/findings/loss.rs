@@ -9,6 +9,7 @@ use super::super::coverage::Coverage;
 use super::super::directory::{lost_behind, name_of};
 use super::super::numbers::{bytes, counted, percent, share};
 use super::between::{Claims, LossTotals};
+use super::flow_sums::FlowSums;
 use super::missed::{ChanceSign, Missed};
 use super::rule::{Context, Rule};
 use super::stall;
@@ -58,16 +59,17 @@ pub(super) const TIMEOUT: Rule = Rule {
     title: "senders waited for a timeout",
     meaning: "A sender got neither ACK nor NAK and stood still until its timer ran out: the last packets of a message, an \
               ACK or a NAK were lost, or the other side did not answer. A timeout costs far more than a NAK.",
-    method: "Retransmission runs without a NAK or RNR NAK before them, where the time since the last progress fits the timer \
-             (runs_timeout); with the longest stall that one of them ended.",
+    method: "Retransmission runs that a timer explains better than NAKs, RNR NAKs and missing READ responses do, by the times that \
+             these take between the two hosts (runs_timeout); with the time that the senders stood still before them \
+             (timeout_wait_ns).",
     source: "IBTA 9.7.6.1.3 (transport timer, 4.096 us times 2^n); adaptive timers of adapters start at tens of us.",
     thresholds: &[],
     severity: Severity::Warning,
     otherwise: "info when the confidence is low",
-    confidence: "high when no packet of such a flow came late or twice: nothing but the timer explains the silence and what \
-                 was retransmitted after it; medium when packets of other flows between these hosts did, when the capture missed packets of \
-                 these hosts or may have missed what caused a run, or without ACKs; low otherwise, where a third of the flow or more was never \
-                 captured, or without any answer of the peer",
+    confidence: "high when all other causes together are fifty times less likely for one of them, no packet of such a flow came \
+                 late or twice, and the capture missed nothing that may have caused a run; medium when packets of other flows between \
+                 these hosts did, when the capture missed packets of these hosts, or without ACKs; low otherwise, where a third of the \
+                 flow or more was never captured, or without any answer of the peer",
 };
 
 #[derive(Clone, Debug, Default)]
@@ -87,7 +89,8 @@ pub(super) struct LossTally {
     claims: Claims,
     capture: Worst,
     capture_first: Option<Nanos>,
-    timeouts: Worst,
+    timeouts: FlowSums,
+    timeout_wait_ns: u64,
     sure_before: Sure,
     sure_behind: Sure,
     sure_capture: Sure,
@@ -135,11 +138,12 @@ impl LossTally {
             add(&mut self.retransmitted_bytes, row.retransmitted_bytes);
         }
         if row.runs_timeout > 0 {
-            self.timeouts.add(row.runs_timeout, || name_of(row));
+            self.timeouts.add(row.runs_timeout, row);
+            add(&mut self.timeout_wait_ns, row.timeout_wait_ns);
             if is_sparse {
                 self.sure_timeouts.add_doubtful(row.runs_timeout, row);
             } else {
-                self.sure_timeouts.add(row.runs_timeout, row);
+                self.sure_timeouts.add_timeouts(row);
             }
         }
     }
@@ -334,46 +338,34 @@ impl LossTally {
     }
 
     pub(super) fn timeout(&self, context: &Context<'_>) -> Option<FindingRow> {
-        let runs = self.timeouts.sum();
+        let flows = self.timeouts.worst(context);
+        let runs = flows.sum();
         if runs == 0 {
             return None;
         }
-        let silences = || {
-            let stalls = context.distinct(EpisodeKind::Stall);
-            let stalls = stalls.filter_map(|episode| episode.facts.stall.as_ref());
-            stalls.filter(|stall| stall.by_timeout).map(|stall| stall.longest)
-        };
-        let silence = silences().max();
-        let stood_still = Nanos(silences().map(|silence| silence.0).fold(0, u64::saturating_add));
         let mut evidence = Evidence::default();
         evidence
             .count("runs_timeout", runs)
-            .count("flows", self.timeouts.all());
-        if let Some(silence) = silence {
-            evidence
-                .count("silence_max_ns", silence.0)
-                .count("stood_still_ns", stood_still.0);
-        }
-        evidence.text("worst", self.timeouts.list());
-        let before = silence.map_or_else(String::new, |silence| {
-            let sum = stall::stood_still(context, stood_still, self.timeouts.all());
-            let longest = if stood_still > silence {
-                format!(", {silence} at once")
-            } else {
-                String::new()
-            };
-            format!(", stood still for at least {sum}{longest}")
-        });
+            .count("flows", flows.all())
+            .count("stood_still_ns", self.timeout_wait_ns)
+            .text("worst", flows.list());
+        let happened = match self.timeout_wait_ns {
+            0 => "retransmitted after".to_owned(),
+            wait => format!(
+                "stood still {} in",
+                stall::stood_still(context, Nanos(wait), flows.all())
+            ),
+        };
         Some(TIMEOUT.finding(
             match self.sure_of_timeouts() {
                 Confidence::Low => (Severity::Info, Confidence::Low),
                 confidence => (Severity::Warning, confidence),
             },
             format!(
-                "{} retransmitted after {}{before}: {}",
-                counted(self.timeouts.all(), "flow"),
+                "{} {happened} {}: {}",
+                counted(flows.all(), "flow"),
                 counted(runs, "timeout"),
-                self.timeouts.names()
+                flows.names()
             ),
             evidence,
             "Find out whether the packets or the answers were lost, and compare the timeout of the queue pairs (timeout, \

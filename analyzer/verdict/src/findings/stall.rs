@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use roce_model::{Confidence, EpisodeKind, Evidence, FindingRow, FlowId, Nanos, RankEnd, Severity, Span};
 
 use super::super::episodes::Episode;
-use super::super::numbers::counted;
+use super::super::numbers::{counted, percent, share};
 use super::loss::LossTally;
 use super::rule::{Context, Rule};
 use super::worst::Worst;
@@ -49,7 +49,10 @@ fn has_reason(context: &Context<'_>, stall: &Episode) -> bool {
 /// The time that stalls took: of one flow with the length of the run beside it, of several in sum.
 pub(super) fn stood_still(context: &Context<'_>, sum: Nanos, flows: u64) -> String {
     match context.run.span.map(Span::length) {
-        Some(length) if flows == 1 => format!("{sum} of {length}"),
+        Some(length) if flows == 1 => {
+            let of_run = share(sum.0, length.0).map(|share| format!(" ({})", percent(share)));
+            format!("{sum} of {length}{}", of_run.unwrap_or_default())
+        }
         None if flows == 1 => sum.to_string(),
         _ => format!("{sum} in sum"),
     }

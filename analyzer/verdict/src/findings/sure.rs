@@ -157,6 +157,18 @@ impl Sure {
         parts.doubtful = parts.doubtful.saturating_add(count);
     }
 
+    /// Adds timeouts of a flow. Proven are those that no other cause explains nearly as well.
+    pub(super) fn add_timeouts(&mut self, row: &FlowRow) {
+        let all = row.runs_timeout;
+        if is_disturbed(row) {
+            return self.add_doubtful(all, row);
+        }
+        let sure = row.runs_timeout_sure.min(all);
+        let parts = self.parts(row);
+        parts.proven = parts.proven.saturating_add(sure);
+        parts.likely = parts.likely.saturating_add(all - sure);
+    }
+
     /// All pairs together. Where packets of other flows overtake each other, proven counts are only likely, and likely ones
     /// doubtful.
     fn sum(&self, ways: &Ways, doubt: impl Fn(HostPair) -> Doubt) -> Parts {
