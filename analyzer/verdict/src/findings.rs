@@ -204,7 +204,7 @@ impl Findings {
             loss.timeout(&context),
             receiver.rnr(&context),
             incast::incast(&context),
-            stall::stall(&context, &loss),
+            stall::stall(&context, loss.missed(), loss.sure_of_timeouts()),
         ];
         worst_first(findings)
     }
@@ -243,7 +243,7 @@ impl Findings {
             self.pause.storm(&context),
             origin::origin(&context),
             incast::incast(&context),
-            stall::stall(&context, &self.loss),
+            stall::stall(&context, self.loss.missed(), self.loss.sure_of_timeouts()),
             incast::unfair(&context),
             self.ecn.marks_without_cnp(&context),
             self.cnp.ignored(&context),
