@@ -11,6 +11,7 @@ import sys
 import time
 
 import jobs
+import worker
 
 
 def run(spark, given):
@@ -23,9 +24,9 @@ def run(spark, given):
 def main():
     """The command."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("dataset")
+    parser.add_argument("dataset", type=worker.place_of)
     parser.add_argument("--before", required=True, metavar="DATE", help="compact the days before this one")
-    parser.add_argument("--binary", default="roce-analyze", help="the program, as the workers find it")
+    parser.add_argument("--binary", type=worker.program_of, default="roce-analyze", help="the program, as the workers find it")
     parser.add_argument("--timeout", type=float, default=36000, help="seconds for all days")
     given = parser.parse_args()
     spark = jobs.session("roce-analyze compact")

@@ -4,7 +4,8 @@
     spark-submit --master spark://HOST:7077 fleet/map.py RAW DS [--binary PATH] [--manifest FILE]
 
 RAW and DS are paths that all workers see, or addresses in an object store where the binary reads those. Each capture is a task, the
-largest first. A capture that fails is a row with `error`; the exit code is 1 then. A second run writes the same files.
+largest first. A capture that fails is a row with `error`; the exit code is 1 then. A second run writes files of the same names. Paths may
+be relative to the folder in which this runs.
 """
 
 import argparse
@@ -37,8 +38,8 @@ def run(spark, raw, dataset, given):
 def main():
     """The command."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("raw")
-    parser.add_argument("dataset")
+    parser.add_argument("raw", type=worker.place_of)
+    parser.add_argument("dataset", type=worker.place_of)
     parser.add_argument("--manifest", help="write the rows of all captures to this file, a JSON object on each line")
     worker.options_of(parser)
     given = parser.parse_args()

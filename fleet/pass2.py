@@ -11,6 +11,7 @@ import sys
 import time
 
 import jobs
+import worker
 
 
 def run(spark, given):
@@ -23,10 +24,10 @@ def run(spark, given):
 def main():
     """The command."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("dataset")
-    parser.add_argument("raw")
+    parser.add_argument("dataset", type=worker.place_of)
+    parser.add_argument("raw", type=worker.place_of)
     parser.add_argument("--date", action="append", required=True, help="a day; can be repeated")
-    parser.add_argument("--binary", default="roce-analyze", help="the program, as the workers find it")
+    parser.add_argument("--binary", type=worker.program_of, default="roce-analyze", help="the program, as the workers find it")
     parser.add_argument("--jobs", type=int, default=1, help="processes of a worker for the groups of its day")
     parser.add_argument("--timeout", type=float, default=36000, help="seconds for one day")
     given = parser.parse_args()

@@ -13,6 +13,7 @@ import subprocess
 import sys
 
 import jobs
+import worker
 
 
 def text_of(given, name):
@@ -21,7 +22,13 @@ def text_of(given, name):
     for option in ("hosts", "since", "until"):
         if getattr(given, option):
             command += [f"--{option}", getattr(given, option)]
-    printed = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+    try:
+        printed = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+    except subprocess.CalledProcessError as error:
+        # It has said why.
+        sys.exit(error.returncode)
+    except OSError as error:
+        sys.exit(f"error: {given.binary}: {error.strerror}\nhint: --binary PATH names the program on this machine, which writes the SQL")
     return [statement for statement in printed.split(";\n") if statement.strip()]
 
 
@@ -41,7 +48,12 @@ def prepare(spark, statements):
 
 def ask(spark, given, name):
     """The answer to a question, a data frame."""
-    *views, question = text_of(given, name)
+    return answer(spark, text_of(given, name))
+
+
+def answer(spark, statements):
+    """The answer of the last statement, a data frame."""
+    *views, question = statements
     prepare(spark, views)
     return spark.sql(question)
 
@@ -49,7 +61,7 @@ def ask(spark, given, name):
 def parse(arguments=None):
     """Options."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("dataset")
+    parser.add_argument("dataset", type=worker.place_of)
     parser.add_argument("question")
     parser.add_argument("--binary", default="roce-analyze", help="the program on this machine")
     parser.add_argument("--hosts", help="racks, jobs and ranks of the hosts, as `fleet sql --hosts` reads them")
@@ -62,8 +74,10 @@ def parse(arguments=None):
 def main():
     """The command."""
     given = parse()
+    # Before the session, which takes its time to begin.
+    statements = text_of(given, given.question)
     spark = jobs.session("roce-analyze sql")
-    frame = ask(spark, given, given.question)
+    frame = answer(spark, statements)
     with open(given.output, "w", newline="") if given.output else sys.stdout as file:
         rows = csv.writer(file, lineterminator="\n")
         rows.writerow(frame.columns)

@@ -135,6 +135,16 @@ def command(line, key, host, **limits):
     return attempt(line, row_of(key, host), **limits)
 
 
+def place_of(text):
+    """A path as workers need it, which have other working folders: absolute. Addresses in an object store stay as they are."""
+    return text if "://" in text else os.path.abspath(text)
+
+
+def program_of(text):
+    """A program as workers need it: found on their PATH, or by an absolute path."""
+    return os.path.abspath(text) if "/" in text else text
+
+
 def join(place, key):
     """A path, or an address in an object store, below another."""
     return f"{place.rstrip('/')}/{key}"
@@ -191,7 +201,7 @@ def listed(path):
 
 def options_of(parser):
     """Options that this and the Spark programs have."""
-    parser.add_argument("--binary", default="roce-analyze", help="the program, as the workers find it")
+    parser.add_argument("--binary", type=program_of, default="roce-analyze", help="the program, as the workers find it")
     parser.add_argument("--captures", help="a file with a key on each line, for object stores; without it all captures below RAW")
     parser.add_argument("--inventory", help="a file with lines PATH,HOST: the hosts of captures or folders below RAW")
     parser.add_argument("--options", default="", help="further options of the analysis, separated by spaces")
@@ -203,8 +213,8 @@ def options_of(parser):
 def main():
     """Analyses captures one after the other, a manifest row on each line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("raw")
-    parser.add_argument("dataset")
+    parser.add_argument("raw", type=place_of)
+    parser.add_argument("dataset", type=place_of)
     options_of(parser)
     index = int(os.environ.get("JOB_COMPLETION_INDEX", "0"))
     parser.add_argument("--part", type=int, default=index, help="the part of the captures; JOB_COMPLETION_INDEX of Kubernetes by default")

@@ -351,6 +351,15 @@ impl Directory {
         Ok((File::from(file), u64::try_from(found.st_size).unwrap_or(0)))
     }
 
+    /// Bytes that this user can still write to its file system.
+    ///
+    /// # Errors
+    /// If the system does not say.
+    pub fn free_bytes(&self) -> Result<u64, Error> {
+        let about = fs::fstatvfs(self.handle()).map_err(Error::io("read", self.path()))?;
+        Ok(about.f_bavail.saturating_mul(about.f_frsize))
+    }
+
     /// Opens the regular file `name` to read, through no link.
     ///
     /// # Errors

@@ -80,6 +80,7 @@ impl Traffic {
             tap: TapId(0),
             wire_bytes: 1082,
             path: 1,
+            extended: 0,
             cut: false,
             icrc: None,
             roce,

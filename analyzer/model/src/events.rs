@@ -83,8 +83,7 @@ names! {
         LostAgain = "lost_again",
         /// Missing READ responses: `psn` the first of them, `value` their number, `detail` as for a hole.
         ResponseHole = "response_hole",
-        /// A flow was silent in the middle of a message, while requests waited for answers, or between messages for far
-        /// longer than ever before: `value` its length in ns, `psn` the request that ended it, `detail` the cause.
+        /// A flow was silent in the middle of a message, or while requests waited for answers: `value` its length in ns, `psn` the request that ended it, `detail` the cause.
         Stall = "stall",
         /// Two flows were paired as the two directions of a connection: once for both, with the lower `flow_id`; `value`
         /// the matches, `detail` the evidence.

@@ -18,6 +18,8 @@ pub struct Packet {
     /// A hash of the fields that links change and a sender repeats: link addresses, interface, direction
     /// and TTL. Two sightings of one packet differ in it; a packet sent twice does not.
     pub path: u16,
+    /// A hash of the extended headers, as far as they hold more than an AETH; 0 without such.
+    pub extended: u32,
     /// True if a header was cut by the snaplen.
     pub cut: bool,
     /// True if its ICRC was checked, and was right.

@@ -1,5 +1,6 @@
 //! Destinations of results.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use crate::{
@@ -58,39 +59,76 @@ pub struct RunSummary {
     pub findings: Vec<FindingRow>,
 }
 
+type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
+
 /// Endings of captures' names.
 const ENDINGS: [&str; 6] = ["gz", "zst", "pcap", "pcapng", "cap", "ntar"];
 
 impl RunSummary {
+    /// The row of a tap. Taps are numbered in the order of their rows, where nothing was left out.
+    pub fn tap(&self, tap: TapId) -> Option<&TapRow> {
+        let at = usize::try_from(tap.0).unwrap_or(usize::MAX);
+        let in_place = self.taps.get(at).filter(|row| row.tap == tap);
+        in_place.or_else(|| self.taps.iter().find(|row| row.tap == tap))
+    }
+
+    /// Names of all taps for people, and their order. It looks at each tap once: whoever names several of them asks once.
+    pub fn tap_names(&self) -> TapNames {
+        let mut taps_of: Map<&str, u32> = Map::default();
+        for row in &self.taps {
+            *taps_of.entry(&row.input).or_default() += 1;
+        }
+        let mut order_of: Map<&str, usize> = Map::default();
+        for (at, input) in self.inputs.iter().enumerate() {
+            order_of.entry(&input.input).or_insert(at);
+        }
+        let name = |row: &TapRow| match &row.interface {
+            Some(interface) if taps_of.get(&*row.input) != Some(&1) => interface.to_string(),
+            _ => stem(&row.input),
+        };
+        let names: Vec<String> = self.taps.iter().map(name).collect();
+        let mut alike: Map<&str, u32> = Map::default();
+        for name in &names {
+            *alike.entry(name).or_default() += 1;
+        }
+        let is_told_apart = |name: &&String| !name.is_empty() && alike.get(name.as_str()) == Some(&1);
+        let mut of: Map<TapId, TapName> = Map::default();
+        for (row, name) in self.taps.iter().zip(&names) {
+            of.entry(row.tap).or_insert_with(|| TapName {
+                name: Some(name).filter(is_told_apart).cloned(),
+                order: order_of.get(&*row.input).copied(),
+            });
+        }
+        TapNames { of }
+    }
+}
+
+/// Names of a run's taps for people, and the order of their inputs.
+#[derive(Clone, Debug, Default)]
+pub struct TapNames {
+    of: Map<TapId, TapName>,
+}
+
+#[derive(Clone, Debug)]
+struct TapName {
+    /// `None`: it does not tell the tap from the others.
+    name: Option<String>,
+    /// Place of its input among those of the run.
+    order: Option<usize>,
+}
+
+impl TapNames {
     /// A tap for people: its file without folder and ending, or the interface where the file has several taps; its number where
     /// neither tells it from the others.
-    pub fn name_of_tap(&self, tap: TapId) -> String {
-        let number = || format!("tap {}", tap.0);
-        let Some(row) = self.taps.iter().find(|row| row.tap == tap) else {
-            return number();
-        };
-        let name = |row: &TapRow| {
-            let is_alone = self.taps.iter().filter(|other| other.input == row.input).count() == 1;
-            match &row.interface {
-                Some(interface) if !is_alone => interface.to_string(),
-                _ => stem(&row.input),
-            }
-        };
-        let named = name(row);
-        let is_told_apart = self.taps.iter().filter(|other| name(other) == named).count() == 1;
-        if is_told_apart && !named.is_empty() {
-            named
-        } else {
-            number()
-        }
+    pub fn name(&self, tap: TapId) -> String {
+        let known = self.of.get(&tap).and_then(|known| known.name.clone());
+        known.unwrap_or_else(|| format!("tap {}", tap.0))
     }
 
     /// Sort key of a tap: the order of the inputs.
-    pub fn order_of_tap(&self, tap: TapId) -> (usize, TapId) {
-        let row = self.taps.iter().find(|row| row.tap == tap);
-        let is_of = |input: &InputSummary| row.is_some_and(|row| row.input == input.input);
-        let input = self.inputs.iter().position(is_of);
-        (input.unwrap_or(usize::MAX), tap)
+    pub fn order(&self, tap: TapId) -> (usize, TapId) {
+        let order = self.of.get(&tap).and_then(|known| known.order);
+        (order.unwrap_or(usize::MAX), tap)
     }
 }
 
@@ -241,12 +279,51 @@ mod tests {
             inputs: vec![input("a/h1.v2.pcap"), input("b/h2.pcapng.gz")],
             ..RunSummary::default()
         };
-        let names: Vec<String> = (0..7).map(|tap| run.name_of_tap(TapId(tap))).collect();
+        let known = run.tap_names();
+        let names: Vec<String> = (0..7).map(|tap| known.name(TapId(tap))).collect();
         assert_eq!(names, ["h2", "h1.v2", "eth0", "eth1", "tap 4", "tap 5", "tap 6"]);
-        assert!(run.order_of_tap(TapId(1)) < run.order_of_tap(TapId(0)));
+        assert!(known.order(TapId(1)) < known.order(TapId(0)));
         assert!(
-            run.order_of_tap(TapId(0)) < run.order_of_tap(TapId(2)),
+            known.order(TapId(0)) < known.order(TapId(2)),
             "of no input that is named"
         );
+    }
+
+    /// As many taps as a section of pcapng may have interfaces here. Looking at each tap for each name takes hours.
+    #[test]
+    fn many_taps_are_named_once() {
+        let taps = 0..16_384;
+        let row = |tap| TapRow {
+            tap: TapId(tap),
+            input: "all.pcapng".into(),
+            interface: Some(format!("port{}", tap / 2 * 2).into()),
+            ..TapRow::default()
+        };
+        let run = RunSummary {
+            taps: taps.clone().map(row).collect(),
+            ..RunSummary::default()
+        };
+        let known = run.tap_names();
+        for tap in taps {
+            assert_eq!(
+                known.name(TapId(tap)),
+                format!("tap {tap}"),
+                "each name is taken twice"
+            );
+        }
+    }
+
+    #[test]
+    fn the_row_of_a_tap_is_found_wherever_it_stands() {
+        let tap = |tap| TapRow {
+            tap: TapId(tap),
+            ..TapRow::default()
+        };
+        let run = RunSummary {
+            taps: vec![tap(0), tap(5), tap(2)],
+            ..RunSummary::default()
+        };
+        let found = |of| run.tap(TapId(of)).map(|row| row.tap.0);
+        assert_eq!([0, 1, 2, 5].map(found), [Some(0), None, Some(2), Some(5)]);
     }
 }

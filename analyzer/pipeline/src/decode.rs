@@ -8,7 +8,7 @@ use roce_model::{
     SampleRow, Span, Totals,
 };
 use roce_wire::icrc::{self, Icrc};
-use roce_wire::{Address, Content, Cut, LinkType, Other, Roce};
+use roce_wire::{Address, Bth, Content, Cut, Extended, LinkType, Other, Roce};
 
 use crate::feed::Work;
 use crate::link_addresses::LinkAddressBook;
@@ -469,6 +469,7 @@ impl Decoder {
             Icrc::NotCheckable => None,
         };
         packet.path = path(bytes, roce);
+        packet.extended = extended(bytes, roce);
         if roce.bth.destination_qpn() == roce_wire::Qpn::GENERAL_SERVICES
             && let Some(message) = connection_message(bytes, roce, at)
         {
@@ -502,6 +503,25 @@ pub(crate) fn path(frame: &[u8], roce: &Roce) -> u16 {
         .map_or(0, |head| u128::from_le_bytes(*head));
     let folded = head as u64 ^ ((head >> 32) as u64).rotate_left(29) ^ u64::from(roce.hop_limit) << 56;
     (folded.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48) as u16
+}
+
+/// A hash of the extended headers. Of an AETH alone there is none: its four bytes are in `roce`.
+#[inline]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the high bits of the product are the hash"
+)]
+fn extended(frame: &[u8], roce: &Roce) -> u32 {
+    if roce.seen == Extended::NONE || roce.seen == Extended::AETH {
+        return 0;
+    }
+    let from = usize::from(roce.bth_offset) + Bth::BYTES;
+    let headers = frame.get(from..from + usize::from(roce.seen.bytes()));
+    let (words, _) = headers.unwrap_or_default().as_chunks::<4>();
+    let hash = words.iter().fold(0_u64, |hash, word| {
+        (hash.rotate_left(23) ^ u64::from(u32::from_le_bytes(*word))).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    });
+    (hash >> 32) as u32
 }
 
 fn connection_message(frame: &[u8], roce: &Roce, packet: usize) -> Option<Management> {

@@ -18,4 +18,4 @@ pub mod traffic;
 pub use machine::{Machine, RemoteError, Said, quoted};
 pub use parallel::{each, each_again, each_mut};
 pub use reader::{Count, DeviceReader, ReaderError, Recorder};
-pub use session::{Line, Session};
+pub use session::{Bounds, Line, Session};

@@ -38,6 +38,12 @@ pub enum RemoteError {
     /// The command took too long, and was ended.
     #[error("no answer within {} s", .0.as_secs_f64())]
     NoAnswer(Duration),
+    /// More bytes came than may come: the limit.
+    #[error("it sends more than the {0} bytes that it has named")]
+    TooMuch(u64),
+    /// Too few bytes came in a period: its length.
+    #[error("it sends too slowly: next to nothing in {} s", .0.as_secs_f64())]
+    TooSlow(Duration),
     /// The machine has no such command.
     #[error("the command is not installed there: {0}")]
     NotFound(String),
@@ -215,6 +221,21 @@ impl Machine {
         self.ended(self.shell(script)?, patience, max_bytes)
     }
 
+    /// As [`run_within`](Self::run_within), for as long as `goes_on` says so.
+    ///
+    /// # Errors
+    /// As those of [`run`](Self::run), and [`RemoteError::Interrupted`].
+    pub fn run_while(
+        &self,
+        script: &str,
+        patience: Duration,
+        max_bytes: u64,
+        goes_on: &dyn Fn() -> bool,
+    ) -> Result<Vec<u8>, RemoteError> {
+        let said = self.heard(self.shell(script)?, patience, max_bytes, goes_on)?;
+        said.failure.map_or(Ok(said.output), Err)
+    }
+
     /// Gives a line to the machine's own command interpreter, within the inventory's `timeout`. Returns its standard output.
     ///
     /// # Errors
@@ -229,7 +250,7 @@ impl Machine {
     /// # Errors
     /// If the machine cannot be reached, or takes too long.
     pub fn said(&self, line: &str, max_bytes: u64) -> Result<Said, RemoteError> {
-        self.heard(self.line(line), self.ssh.timeout, max_bytes)
+        self.heard(self.line(line), self.ssh.timeout, max_bytes, &|| true)
     }
 
     /// Runs a shell script there, within the inventory's `timeout`. One that failed has an output, too: that of its first commands.
@@ -237,25 +258,32 @@ impl Machine {
     /// # Errors
     /// As those of [`said`](Self::said).
     pub fn said_by(&self, script: &str, max_bytes: u64) -> Result<Said, RemoteError> {
-        self.heard(self.shell(script)?, self.ssh.timeout, max_bytes)
+        self.heard(self.shell(script)?, self.ssh.timeout, max_bytes, &|| true)
     }
 
     fn ended(&self, command: Command, patience: Duration, max_bytes: u64) -> Result<Vec<u8>, RemoteError> {
-        let said = self.heard(command, patience, max_bytes)?;
+        let said = self.heard(command, patience, max_bytes, &|| true)?;
         said.failure.map_or(Ok(said.output), Err)
     }
 
-    fn heard(&self, mut command: Command, patience: Duration, max_bytes: u64) -> Result<Said, RemoteError> {
+    fn heard(
+        &self,
+        mut command: Command,
+        patience: Duration,
+        max_bytes: u64,
+        goes_on: &dyn Fn() -> bool,
+    ) -> Result<Said, RemoteError> {
         let limits = Limits {
             patience,
             output: max_bytes,
             errors: MAX_ERROR_BYTES,
         };
         let program = command.get_program().to_string_lossy().into_owned();
-        match program::run(&mut command, limits) {
+        match program::run_unless(&mut command, limits, || !goes_on()) {
             Ok(ended) => self.judged(ended),
             Err(Failure::System(source)) => Err(RemoteError::Start { program, source }),
-            Err(Failure::NoAnswer | Failure::Stopped) => Err(RemoteError::NoAnswer(patience)),
+            Err(Failure::NoAnswer) => Err(RemoteError::NoAnswer(patience)),
+            Err(Failure::Stopped) => Err(RemoteError::Interrupted),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read};
 use std::process::{Command, ExitStatus, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 /// How often a program's end is looked for.
@@ -86,14 +86,32 @@ pub fn run_unless(command: &mut Command, limits: Limits, stops: impl Fn() -> boo
         }
     };
     // A program that it left in the background may hold its output open.
-    let text = |pipe: Option<Receiver<Vec<u8>>>| pipe.map(|pipe| pipe.recv_timeout(limits.patience));
+    let text = |pipe: Option<Receiver<Vec<u8>>>| pipe.map(|pipe| heard(&pipe, limits.patience, &stops));
     match text(output) {
         Some(Ok(output)) => Ok(Ended {
             status,
             output,
             errors: text(errors).and_then(Result::ok).unwrap_or_default(),
         }),
-        _ => Err(Failure::NoAnswer),
+        Some(Err(failure)) => Err(failure),
+        None => Err(Failure::NoAnswer),
+    }
+}
+
+/// What a pipe's thread has read, once it is closed.
+fn heard(
+    pipe: &Receiver<Vec<u8>>,
+    patience: Duration,
+    stops: &impl Fn() -> bool,
+) -> Result<Vec<u8>, Failure> {
+    let start = Instant::now();
+    loop {
+        match pipe.recv_timeout(LOOK.min(patience)) {
+            Ok(bytes) => return Ok(bytes),
+            Err(_) if stops() => return Err(Failure::Stopped),
+            Err(RecvTimeoutError::Timeout) if start.elapsed() < patience => {}
+            Err(_) => return Err(Failure::NoAnswer),
+        }
     }
 }
 

@@ -23,6 +23,8 @@ const BLOCK_BYTES: usize = 256 << 10;
 const MAX_WAITING_BLOCKS: usize = 4;
 /// Period of looking at a child that should end.
 const LOOK: Duration = Duration::from_millis(10);
+/// Longest time until a transfer sees that its caller does not go on.
+const ASK: Duration = Duration::from_millis(100);
 /// Time for standard error behind the end of the child.
 const ERRORS_PATIENCE: Duration = Duration::from_millis(500);
 
@@ -35,6 +37,19 @@ pub enum Line {
     Silence,
     /// The script has closed its output.
     Closed,
+}
+
+/// Bounds of what a script may send, and how slowly.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// Bytes that may come. Of more nothing is written.
+    pub bytes: u64,
+    /// Time without a byte after which it is given up.
+    pub stall: Duration,
+    /// In each such period that ends before the script does, [`least`](Self::least) bytes must come.
+    pub period: Duration,
+    /// Bytes of a period.
+    pub least: u64,
 }
 
 /// A running script. Dropped, ssh or the local shell is ended, which closes the script's standard input.
@@ -67,15 +82,17 @@ impl Machine {
         })
     }
 
-    /// Copies the standard output of a script to `sink`. Returns its number of bytes. `goes_on` is asked before each block.
+    /// Copies the standard output of a script to `sink`, within `bounds`. Returns its number of bytes. `goes_on` is asked before each
+    /// block, and ten times a second while none comes.
     ///
     /// # Errors
-    /// If the script fails, the sink fails, nothing comes for `stall`, or `goes_on` says no (as [`RemoteError::Interrupted`]).
+    /// If the script fails, the sink fails, more than the bounds allow comes or too little, or `goes_on` says no (as
+    /// [`RemoteError::Interrupted`]).
     pub fn fetch(
         &self,
         script: &str,
         sink: &mut dyn Write,
-        stall: Duration,
+        bounds: Bounds,
         goes_on: &dyn Fn() -> bool,
     ) -> Result<u64, RemoteError> {
         let mut child = started(&mut self.shell(script)?, Stdio::null())?;
@@ -84,10 +101,10 @@ impl Machine {
         if let Some(pipe) = child.stdout.take() {
             std::thread::spawn(move || read_blocks(pipe, &sender));
         }
-        let result = drain(&blocks, sink, stall, goes_on);
+        let result = drain(&blocks, sink, bounds, goes_on);
         match result {
             Ok(bytes) => {
-                ended(self, &mut child, &errors, stall)?;
+                ended(self, &mut child, &errors, bounds.stall)?;
                 Ok(bytes)
             }
             Err(error) => {
@@ -195,21 +212,37 @@ fn read_blocks(mut pipe: impl Read, sender: &SyncSender<Vec<u8>>) {
 fn drain(
     blocks: &Receiver<Vec<u8>>,
     sink: &mut dyn Write,
-    stall: Duration,
+    bounds: Bounds,
     goes_on: &dyn Fn() -> bool,
 ) -> Result<u64, RemoteError> {
     let mut bytes = 0;
+    let mut heard = Instant::now();
+    let (mut period, mut before) = (heard, 0);
     loop {
         if !goes_on() {
             return Err(RemoteError::Interrupted);
         }
-        match blocks.recv_timeout(stall) {
+        match blocks.recv_timeout(ASK.min(bounds.stall)) {
             Ok(block) => {
+                let sum = bytes + block.len() as u64;
+                if sum > bounds.bytes {
+                    return Err(RemoteError::TooMuch(bounds.bytes));
+                }
                 sink.write_all(&block).map_err(RemoteError::Sink)?;
-                bytes += block.len() as u64;
+                bytes = sum;
+                heard = Instant::now();
             }
-            Err(RecvTimeoutError::Timeout) => return Err(RemoteError::NoAnswer(stall)),
+            Err(RecvTimeoutError::Timeout) if heard.elapsed() >= bounds.stall => {
+                return Err(RemoteError::NoAnswer(bounds.stall));
+            }
+            Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return Ok(bytes),
+        }
+        if period.elapsed() >= bounds.period {
+            if bytes - before < bounds.least {
+                return Err(RemoteError::TooSlow(bounds.period));
+            }
+            (period, before) = (Instant::now(), bytes);
         }
     }
 }
@@ -303,6 +336,12 @@ mod tests {
     use super::*;
 
     const PATIENCE: Duration = Duration::from_secs(20);
+    const BOUNDS: Bounds = Bounds {
+        bytes: 1_000_000,
+        stall: PATIENCE,
+        period: PATIENCE,
+        least: 1,
+    };
 
     fn here() -> Machine {
         Machine::new("here", "local", None, &Arc::new(SshSettings::default()))
@@ -332,14 +371,48 @@ mod tests {
         let mut sink = Vec::new();
         // 1,000,000 bytes, from the second one on.
         let script = "head -c 1000000 /dev/zero | tail -c +2";
-        let bytes = here().fetch(script, &mut sink, PATIENCE, &|| true).unwrap();
+        let bytes = here().fetch(script, &mut sink, BOUNDS, &|| true).unwrap();
         assert_eq!((bytes, sink.len()), (999_999, 999_999));
-        let stalled = here().fetch("echo; sleep 60", &mut sink, Duration::from_millis(100), &|| true);
+        let stall = Duration::from_millis(100);
+        let stalled = here().fetch("echo; sleep 60", &mut sink, Bounds { stall, ..BOUNDS }, &|| true);
         assert!(matches!(stalled, Err(RemoteError::NoAnswer(_))), "{stalled:?}");
-        let stopped = here().fetch("echo; sleep 60", &mut sink, PATIENCE, &|| false);
+        let stopped = here().fetch("echo; sleep 60", &mut sink, BOUNDS, &|| false);
         assert!(matches!(stopped, Err(RemoteError::Interrupted)), "{stopped:?}");
         let text = vec![b'x'; 300_000];
         let answer = here().feed("wc -c", &mut text.as_slice(), PATIENCE).unwrap();
         assert_eq!(String::from_utf8(answer).unwrap().trim(), "300000");
+    }
+
+    #[test]
+    fn a_script_that_sends_too_much_or_too_slowly_is_ended() {
+        let mut sink = Vec::new();
+        let flood = here().fetch("cat /dev/zero", &mut sink, BOUNDS, &|| true);
+        assert!(matches!(flood, Err(RemoteError::TooMuch(1_000_000))), "{flood:?}");
+        assert!(sink.len() <= 1_000_000, "{} bytes were kept", sink.len());
+        // A byte each 50 ms is no silence, and would take 14 hours for a megabyte.
+        let period = Duration::from_millis(400);
+        let slow = Bounds {
+            period,
+            least: 100,
+            ..BOUNDS
+        };
+        let begun = Instant::now();
+        let slow = here().fetch(
+            "while :; do echo; sleep 0.05; done",
+            &mut Vec::new(),
+            slow,
+            &|| true,
+        );
+        assert!(
+            matches!(slow, Err(RemoteError::TooSlow(limit)) if limit == period),
+            "{slow:?}"
+        );
+        assert!(begun.elapsed() < PATIENCE);
+        // A signal is seen while nothing comes.
+        let begun = Instant::now();
+        let stops = || begun.elapsed() < Duration::from_millis(300);
+        let stopped = here().fetch("echo; sleep 60", &mut Vec::new(), BOUNDS, &stops);
+        assert!(matches!(stopped, Err(RemoteError::Interrupted)), "{stopped:?}");
+        assert!(begun.elapsed() < PATIENCE / 2, "{:?}", begun.elapsed());
     }
 }

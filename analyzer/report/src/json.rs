@@ -17,12 +17,13 @@ mod object;
 mod read;
 mod samples;
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use roce_model::{
     Cell, CnpReceiver, CollectiveCallColumns, CollectiveColumns, Columns, Cut, EpisodeColumns,
     FindingColumns, FlowColumns, FlowRow, HopColumns, InputSummary, Layer, Nanos, RunKey, RunSummary,
-    SampleColumns, Sink, SinkError, StepColumns, TapColumns, TapRow, TraceColumns, VantageColumns,
+    SampleColumns, Sink, SinkError, StepColumns, TapColumns, TapId, TapRow, TraceColumns, VantageColumns,
     WaitColumns,
 };
 use serde::ser::SerializeMap;
@@ -258,9 +259,18 @@ impl Serialize for Document<'_> {
         }
         map.serialize_entry("run", &Run(self.run))?;
         map.serialize_entry("totals", &Counts(self.run))?;
+        let mut receivers: BTreeMap<TapId, Vec<&CnpReceiver>> = BTreeMap::new();
+        for receiver in &self.run.cnp_receivers {
+            receivers.entry(receiver.tap).or_default().push(receiver);
+        }
         map.serialize_entry(
             "taps",
-            &List(|| self.run.taps.iter().map(|tap| Tap { tap, run: self.run })),
+            &List(|| {
+                self.run.taps.iter().map(|tap| Tap {
+                    tap,
+                    receivers: receivers.get(&tap.tap).map_or(&[], Vec::as_slice),
+                })
+            }),
         )?;
         let run = self.run;
         map.serialize_entry(
@@ -410,20 +420,15 @@ impl Serialize for Opcodes<'_> {
 
 struct Tap<'a> {
     tap: &'a TapRow,
-    run: &'a RunSummary,
+    receivers: &'a [&'a CnpReceiver],
 }
 
 impl Serialize for Tap<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         entries::<TapColumns, S::SerializeMap>(self.tap, &mut map)?;
-        let of_tap = || {
-            self.run
-                .cnp_receivers
-                .iter()
-                .filter(|receiver| receiver.tap == self.tap.tap)
-        };
-        map.serialize_entry("cnp_receivers", &List(|| of_tap().map(Receiver)))?;
+        let receivers = || self.receivers.iter().copied().map(Receiver);
+        map.serialize_entry("cnp_receivers", &List(receivers))?;
         map.end()
     }
 }

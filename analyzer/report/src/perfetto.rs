@@ -87,6 +87,7 @@ impl<W: Write> TraceReport<W> {
         let about = self.form.track(&process, "about this trace")?;
         let mut network = Network {
             run,
+            taps: run.tap_names(),
             span,
             form: &mut self.form,
             process,

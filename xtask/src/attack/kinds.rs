@@ -125,6 +125,7 @@ pub(super) const KINDS: &[Kind] = &[
     Kind { per_thousand: 10_000, ..capture("tiny", "records of one byte", FEW, |n, out| stamped(n, out, |_| vec![0])) },
     capture("sections", "a section for each packet", FEW, sections),
     Kind { per_thousand: 80, ..capture("interfaces", "as many interfaces as a section may have, each a tap with one flow", FLOW, interfaces) },
+    Kind { per_thousand: 80, ..capture("taps-losses", "as many interfaces, each with a flow that the next one sees, too, but for a packet that is lost between them", Memory::PerItem(40_960), taps_losses) },
     cheap("drops", "a count of drops with each packet", FEW, drops),
     Kind { per_thousand: 200, ..capture("names", "blocks of names of 60 kB", FEW, |n, out| names(n, out, 4)) },
     Kind { per_thousand: 200, ..capture("unknown-blocks", "blocks of unknown types, 60 kB each", FEW, |n, out| names(n, out, 0x8000_1234)) },
@@ -347,6 +348,29 @@ fn interfaces(n: u64, out: &mut dyn Write) -> io::Result<()> {
     for i in 0..n {
         packet.qpn = i;
         file.frame(i as u32, i * 1_000, &packet.frame(), &[])?;
+    }
+    Ok(())
+}
+
+/// Each flow passes two interfaces. The second one does not see PSN 3, which the sender repeats with all that follows (go-back-N).
+fn taps_losses(n: u64, out: &mut dyn Write) -> io::Result<()> {
+    const LOST: u64 = 3;
+    let mut file = Pcapng::new(out);
+    file.section()?;
+    for i in 0..=n {
+        file.interface(&format!("{i:0>200}"))?;
+    }
+    for i in 0..n {
+        let mut packet = Packet::new(WRITE_ONLY);
+        (packet.from, packet.to, packet.qpn) = (2 * i, 2 * i + 1, i + 16);
+        for (at, psn) in (0..6).chain(LOST..8).enumerate() {
+            packet.psn = psn;
+            let time = (i * 16 + at as u64) * 10_000;
+            file.frame(i as u32, time, &packet.frame(), &[])?;
+            if at as u64 != LOST {
+                file.frame(i as u32 + 1, time + 1_000, &packet.frame(), &[])?;
+            }
+        }
     }
     Ok(())
 }

@@ -89,8 +89,8 @@ impl Sink for Common {
             return Ok(());
         }
         let name = |tap: &TapId| {
-            let row = run.taps.iter().find(|row| row.tap == *tap);
-            row.map_or_else(|| format!("tap {}", tap.0), |row| row.input.to_string())
+            run.tap(*tap)
+                .map_or_else(|| format!("tap {}", tap.0), |row| row.input.to_string())
         };
         let named: Vec<String> = groups
             .iter()

@@ -199,9 +199,11 @@ impl Analysis {
                 };
                 cold.trouble.get_or_insert_default().naks[place] += 1;
                 cold.last_nak = packet.time;
+                let (psn, time) = (roce.bth.psn(), packet.time);
                 if code == Nak::PsnSequenceError {
-                    self.recent_naks
-                        .note(hot.tap, &cold.key, roce.bth.psn(), packet.time);
+                    self.recent_naks.note(hot.tap, &cold.key, psn, time);
+                } else {
+                    self.recent_naks.note_fatal(hot.tap, &cold.key, psn, time);
                 }
                 self.bins.events.push(EventRow {
                     kind: EventKind::Nak,

@@ -7,7 +7,7 @@ use crate::analysis::{Analysis, CopyCheck};
 use crate::counts::{Counts, Rare};
 use crate::key::FlowSlot;
 use crate::psn::holes::{DecidedHole, LossClass};
-use crate::psn::jump::{Jump, has_other_port};
+use crate::psn::jump::{Jump, Refusal, has_other_port};
 use crate::psn::recent_naks::NakMatch;
 use crate::psn::request::{Again, Connected, Request, Verdict, psn_of};
 use crate::psn::run::Run;
@@ -178,6 +178,17 @@ impl Analysis {
         let open = hot.messages.is_open() && !packet.roce.bth.opcode().is_first();
         hot.last_request = hot.last_request.max(packet.time);
         let jump = look_at_jump(hot, cold, &request, packet);
+        if let Some(at) = position.filter(|_| is_behind) {
+            let unpaired =
+                (!cold.tracker.is_paired()).then(|| self.recent_naks.fatal(hot.tap, &cold.key, psn));
+            // Its sender stopped there, too, if the NAK was for this flow.
+            let is_last = |time: &Nanos| packet.time.since(*time) <= silence;
+            let named = unpaired
+                .flatten()
+                .filter(is_last)
+                .map(|time| Refusal { at, time });
+            look_at_refusal(hot, cold, &request, (at, named), packet);
+        }
         let reliable = cold.key.service.is_reliable();
         let started = hot.requests.next != 0;
         let undecided = cold.tracker.is_undecided();
@@ -473,6 +484,29 @@ fn look_at_jump(hot: &mut Hot, cold: &mut Cold, request: &Request, packet: &Pack
         cold.tracker.connect(&mut hot.requests, connected);
     }
     Some(jump)
+}
+
+/// A request behind the highest PSN, at `position`: where a fatal NAK had ended the one there, it begins another connection. `named`: a
+/// NAK between its hosts that names it, where the other direction is not known.
+fn look_at_refusal(
+    hot: &mut Hot,
+    cold: &mut Cold,
+    request: &Request,
+    (position, named): (u64, Option<Refusal>),
+    packet: &Packet,
+) {
+    let refusal = cold
+        .trouble
+        .as_ref()
+        .and_then(|trouble| trouble.refusal)
+        .or(named);
+    if refusal.is_some_and(|refusal| refusal.is_over(request, position, packet)) {
+        let connected = Connected {
+            reason: "a fatal NAK ended the request before",
+            first: None,
+        };
+        cold.tracker.connect(&mut hot.requests, connected);
+    }
 }
 
 /// Tells a flow of the losses of its tap: a gap in its requests or responses would be the capture's own.

@@ -7,11 +7,12 @@ use roce_wire::{AethKind, Extended, Nak, Operation, Psn};
 use crate::analysis::Analysis;
 use crate::key::FlowSlot;
 use crate::psn::holes::{DecidedHole, LossClass};
+use crate::psn::jump::Refusal;
 use crate::psn::read_holes::{Judged, Silence};
 use crate::psn::request::{Again, Request, Verdict, psn_of};
 use crate::psn::tracker::Tracker;
 use crate::timing::latency::{Answer, Sent, Times, What};
-use crate::timing::stall::{MIN_STALL, Silent};
+use crate::timing::stall::MIN_STALL;
 
 impl Analysis {
     /// An answer of a paired flow: ACK, NAK, RNR NAK, READ response (every packet of it), atomic ACK. Called in the order
@@ -55,6 +56,11 @@ impl Analysis {
             (Answer::Nak, AethKind::Nak(Nak::PsnSequenceError)) => {
                 let rtt = cold.times.as_deref().map_or(Nanos(0), Times::shortest);
                 cold.tracker.nak(&requests, psn, time, rtt)
+            }
+            (Answer::Nak, _) => {
+                let refusal = &mut cold.trouble.get_or_insert_default().refusal;
+                refusal.get_or_insert(Refusal { at: psn, time });
+                cold.tracker.acknowledge(&requests, covered, time)
             }
             _ => cold.tracker.acknowledge(&requests, covered, time),
         };
@@ -364,19 +370,19 @@ impl Analysis {
         // Without an answer before there is nothing to compare the first one with.
         let cold = &self.table.cold[at];
         let known = cold.times.as_deref().is_some_and(|times| times.shortest().0 > 0);
-        if known && self.is_stall(at, silence, Silent::InAMessage) {
+        if known && self.is_stall(at, silence) {
             self.table.cold[at].pace.end(time);
             self.stall(at, before.since, silence, None, "ended by an answer");
         }
     }
 
-    fn is_stall(&self, at: FlowSlot, silence: Nanos, silent: Silent) -> bool {
+    fn is_stall(&self, at: FlowSlot, silence: Nanos) -> bool {
         let hot = &self.table.hot[at];
         let cold = &self.table.cold[at];
         let packets = cold.totals.packets + u64::from(hot.counts.packets);
         let age = hot.last_time.since(cold.first_time);
         let answer = cold.times.as_deref().map_or(Nanos(0), Times::shortest);
-        cold.pace.is_stall(silence, silent, packets, age, answer)
+        cold.pace.is_stall(silence, packets, age, answer)
     }
 
     fn stall(&mut self, at: FlowSlot, since: Nanos, silence: Nanos, psn: Option<Psn>, how: &'static str) {
@@ -393,7 +399,8 @@ impl Analysis {
         });
     }
 
-    /// A request after a silence of at least `Hot::quiet`, as it was judged; `open`: its message had begun before.
+    /// A request after a silence of at least `Hot::quiet`, as it was judged; `open`: its message had begun before. Between messages the
+    /// flow was idle.
     #[cold]
     pub(super) fn request_after_silence(
         &mut self,
@@ -406,14 +413,15 @@ impl Analysis {
         let cold = &self.table.cold[at];
         let ended = packet.time.since(cold.pace.ended());
         let silence = silence.min(ended);
-        let (silent, how) = match verdict {
-            Verdict::InOrder | Verdict::Gap { .. } if open => {
-                (Silent::InAMessage, "ended by the next packet")
-            }
-            Verdict::InOrder | Verdict::Gap { .. } => (Silent::BetweenMessages, "ended by the next message"),
-            _ => (Silent::InAMessage, "ended by a retransmission"),
+        let how = match verdict {
+            Verdict::InOrder | Verdict::Gap { .. } if open => Some("ended by the next packet"),
+            Verdict::InOrder | Verdict::Gap { .. } => None,
+            _ => Some("ended by a retransmission"),
         };
-        if silence >= MIN_STALL && self.is_stall(at, silence, silent) {
+        if let Some(how) = how
+            && silence >= MIN_STALL
+            && self.is_stall(at, silence)
+        {
             self.stall(
                 at,
                 Nanos(packet.time.0 - silence.0),

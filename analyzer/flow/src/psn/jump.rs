@@ -67,6 +67,25 @@ impl Jump {
     }
 }
 
+/// A request that its receiver refused with a fatal NAK. That ends the request, and all behind it: queue pairs go to the error state, and
+/// nothing is retransmitted (IBTA 9.9.2.4.1, 9.9.3.1).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Refusal {
+    /// Its PSN, counted on past 24 bits.
+    pub(crate) at: u64,
+    /// When the NAK came.
+    pub(crate) time: Nanos,
+}
+
+impl Refusal {
+    /// True if `request`, at `position`, has a PSN that was refused and was sent when its sender knew that: it is another one. What was on
+    /// its way with the NAK comes within a round trip.
+    pub(crate) fn is_over(self, request: &Request, position: u64, packet: &Packet) -> bool {
+        let known = REST.max(request.usual_rtt);
+        position >= self.at && packet.roce.bth.opcode().is_first() && packet.time.since(self.time) >= known
+    }
+}
+
 /// True if a request is the first packet of a message, comes after a rest, and by another port than all before it. `messages`: ends
 /// of messages captured before; `port`: the only UDP source port of the flow before.
 pub(crate) fn has_other_port(silence: Nanos, messages: u64, port: Option<u16>, packet: &Packet) -> bool {
@@ -191,6 +210,33 @@ mod tests {
             silence: Nanos(silence),
             ..Request::default()
         }
+    }
+
+    #[test]
+    fn a_refused_psn_comes_again_with_another_request_only() {
+        let refusal = Refusal {
+            at: 1_000,
+            time: Nanos(1_000_000),
+        };
+        let is_over = |position, rtt, opcode, time| {
+            let request = Request {
+                usual_rtt: Nanos(rtt),
+                ..Request::default()
+            };
+            let packet = Packet {
+                time: Nanos(time),
+                ..packet(opcode, 5)
+            };
+            refusal.is_over(&request, position, &packet)
+        };
+        assert!(is_over(1_000, 20_000, 0x04, 1_050_000), "SEND Only, 50 us later");
+        assert!(!is_over(1_000, 20_000, 0x04, 1_049_999), "it was on its way");
+        assert!(!is_over(1_000, 80_000, 0x04, 1_050_000), "a round trip of 80 us");
+        assert!(!is_over(999, 20_000, 0x04, 1_050_000), "that one was not refused");
+        assert!(
+            !is_over(1_003, 20_000, 0x07, 1_050_000),
+            "the middle of a message"
+        );
     }
 
     fn packet(opcode: u8, port: u16) -> Packet {

@@ -40,6 +40,8 @@ struct Pair {
     key: (TapId, Address, Address),
     naks: [Nak; MAX_NAKS],
     next: usize,
+    /// The latest fatal NAK.
+    fatal: Nak,
     /// When a receiver last had no buffer; 0: never.
     refused: Nanos,
     /// A request came late.
@@ -99,6 +101,17 @@ impl RecentNaks {
         let pair = self.pair_mut((tap, key.destination, key.source));
         pair.naks[pair.next] = Nak { psn, time };
         pair.next = (pair.next + 1) % MAX_NAKS;
+    }
+
+    /// A NAK for `psn` in the flow of `key` at `tap` ended the request with it.
+    pub(crate) fn note_fatal(&mut self, tap: TapId, key: &FlowKey, psn: Psn, time: Nanos) {
+        self.pair_mut((tap, key.destination, key.source)).fatal = Nak { psn, time };
+    }
+
+    /// When a fatal NAK last named just `psn`, from some receiver at the destination of `key` to a sender at its source.
+    pub(crate) fn fatal(&self, tap: TapId, key: &FlowKey, psn: Psn) -> Option<Nanos> {
+        let fatal = self.pair(tap, key)?.fatal;
+        (fatal.time.0 != 0 && fatal.psn == psn).then_some(fatal.time)
     }
 
     /// An RNR NAK in the flow of `key` at `tap`, which goes from responder to requester.

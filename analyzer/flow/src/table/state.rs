@@ -17,7 +17,7 @@ use crate::key::{FlowSlot, Key};
 use crate::pairing::evidence::{Evidence, Peer};
 use crate::psn::acks::Answers;
 use crate::psn::holes::{LossClass, LossCounts};
-use crate::psn::jump::Completed;
+use crate::psn::jump::{Completed, Refusal};
 use crate::psn::read_holes::Reads;
 use crate::psn::read_responses::Responses;
 use crate::psn::request::Requests;
@@ -185,6 +185,8 @@ pub(crate) struct Trouble {
     /// Missing READ responses by [`crate::psn::holes::LossClass`].
     pub(crate) response_fates: LossCounts,
     pub(crate) icrc_bad: u64,
+    /// The first request that its receiver refused for good.
+    pub(crate) refusal: Option<Refusal>,
 }
 
 /// Hashes of a flow's tap and hosts.

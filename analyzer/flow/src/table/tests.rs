@@ -21,6 +21,7 @@ fn packet(qpn: u16) -> Packet {
         tap: TapId(0),
         wire_bytes: 100,
         path: 0,
+        extended: 0,
         cut: false,
         icrc: None,
         roce,

@@ -15,6 +15,8 @@ pub(crate) struct Recent {
     sets: Box<[Set]>,
     /// Bits of the tag that a place has above those of the fingerprint.
     more: usize,
+    /// Times of entries are renewed when a packet is [`EPOCH`] later than this time, in nanoseconds, or earlier.
+    renewed: u64,
     mirrors: Mirrors,
 }
 
@@ -89,12 +91,20 @@ const TWICE: u32 = 1 << 31;
 const WINDOW: u32 = 1_000_000 >> TIME_SHIFT;
 /// Statements about earlier packets are about those of the last 10 ms.
 const REMEMBERED: u32 = 10_000_000 >> TIME_SHIFT;
+/// The time of an entry counts on past 24 bits after 2^30 ns, which is a timer of 4.096 us * 2^18 (IBTA 9.7.6.1.3). So entries that are
+/// older than this get a younger age, which is still longer than all that is asked for.
+const EPOCH: u64 = 1 << 28;
+const EPOCH_UNITS: u32 = 1 << (28 - TIME_SHIFT);
+/// Packets out of their order are this much too early at most; earlier ones are of another time.
+const DISORDER: u64 = 1 << 24;
+const DISORDER_UNITS: u32 = 1 << (24 - TIME_SHIFT);
 
 impl Default for Recent {
     fn default() -> Self {
         Self {
             sets: vec![Set::default(); SETS].into_boxed_slice(),
             more: 0,
+            renewed: 0,
             mirrors: Mirrors::default(),
         }
     }
@@ -117,6 +127,9 @@ impl Recent {
     /// Looks for the packet with this fingerprint among the latest ones, and remembers it.
     #[inline]
     pub(crate) fn look(&mut self, fingerprint: u64, packet: &Packet) -> Sighting {
+        if packet.time.0.wrapping_sub(self.renewed) >= EPOCH {
+            self.renew(packet.time.0);
+        }
         let tag = tag(fingerprint);
         let seen = (u32::from(packet.path) & PATH_MASK) << PATH_SHIFT | units(packet);
         let place = self.place(fingerprint);
@@ -167,6 +180,27 @@ impl Recent {
         }
         self.make_room();
         Sighting::Doubled
+    }
+
+    /// Makes the ages of all entries exact for another [`EPOCH`] behind `now`, in nanoseconds: those that are longer get shorter, so
+    /// that none wraps. A pass takes some microseconds.
+    #[cold]
+    fn renew(&mut self, now: u64) {
+        // A pass left ages of one epoch at most, and the field holds four of them.
+        let all_are_old = now.wrapping_sub(self.renewed) >= 2 * EPOCH;
+        self.renewed = now.saturating_sub(DISORDER);
+        let now = units_of(now);
+        let old = now.wrapping_sub(EPOCH_UNITS / 2) & TIME_MASK;
+        for set in &mut self.sets {
+            for (tag, seen) in set.tags.iter().zip(&mut set.seen) {
+                let age = now.wrapping_sub(*seen) & TIME_MASK;
+                let is_near = age < EPOCH_UNITS || age > TIME_MASK - DISORDER_UNITS;
+                let is_free = *tag | *seen == 0;
+                if !is_free && (all_are_old || !is_near) {
+                    *seen = *seen & !TIME_MASK | old;
+                }
+            }
+        }
     }
 
     /// Where a tap shows packets twice, originals must be found for as long as their copies may take:
@@ -228,13 +262,19 @@ fn tag(fingerprint: u64) -> u32 {
 
 /// Time of a packet in units of 64 ns.
 #[inline]
-#[expect(clippy::cast_possible_truncation, reason = "masked")]
 fn units(packet: &Packet) -> u32 {
-    (packet.time.0 >> TIME_SHIFT) as u32 & TIME_MASK
+    units_of(packet.time.0)
 }
 
-/// A hash of all that a copy shares with its original. What links change (TTL, link addresses) is left out; a
-/// retransmission differs from its original in the IPv4 identification, where the sender counts it.
+/// A time in units of 64 ns.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "masked")]
+fn units_of(nanoseconds: u64) -> u32 {
+    (nanoseconds >> TIME_SHIFT) as u32 & TIME_MASK
+}
+
+/// A hash of all that a copy shares with its original: length, and what the extended headers say, too. What links change (TTL, link
+/// addresses) is left out; a retransmission differs from its original in the IPv4 identification, where the sender counts it.
 #[inline]
 pub(crate) fn fingerprint(flow: u64, packet: &Packet) -> u64 {
     let roce = &packet.roce;
@@ -243,8 +283,12 @@ pub(crate) fn fingerprint(flow: u64, packet: &Packet) -> u64 {
     // The AETH tells an ACK from the NAK that has the same PSN. Its MSN counts up as the PSN does: on the same side of the
     // product, bit by bit above each other, the two would cancel out.
     let aeth = u64::from(u32::from_le_bytes(roce.aeth.0)) << 32;
+    let content = u64::from(packet.extended) ^ u64::from(roce.payload_bytes) << 16;
     let rest = u64::from(roce.ip_id) << 32 | u64::from(roce.traffic_class) << 48;
-    fold(flow ^ front ^ aeth ^ SPREAD, back.rotate_left(32) ^ rest ^ SPREAD)
+    fold(
+        flow ^ front ^ aeth ^ content ^ SPREAD,
+        back.rotate_left(32) ^ rest ^ SPREAD,
+    )
 }
 
 /// The fractional part of the golden ratio: bits that are neither regular nor zero.

@@ -1,4 +1,4 @@
-//! Usual pace of a flow, which separates a silence from its own rhythm.
+//! Usual pace of a flow, which separates a silence in a message from its own rhythm. Between messages a flow is idle, however long.
 
 use roce_model::Nanos;
 
@@ -13,9 +13,6 @@ const KNOWN_AFTER: u64 = 32;
 /// ones are the flow's habit (a guest that is not scheduled, an application that feeds its messages
 /// slowly).
 const RARE: u64 = 256;
-/// Between messages a flow is silent because nothing is posted. That is a stall only where the flow has
-/// paused this number of times before, ...
-const PAUSES: u64 = 4;
 
 /// Silences of about one length are a flow's habit after this number of them; they are not examined any
 /// more.
@@ -41,15 +38,6 @@ pub(crate) struct SilenceHistory {
     long: [u8; SilenceHistory::CLASSES],
     /// The end of the last silence that an answer ended: it is not counted again with the next packet.
     ended: Nanos,
-}
-
-/// Place of a flow's silence.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Silent {
-    /// In a message, or while requests wait for answers.
-    InAMessage,
-    /// Between messages.
-    BetweenMessages,
 }
 
 impl SilenceHistory {
@@ -82,32 +70,17 @@ impl SilenceHistory {
         (!is_habitual).then(|| counts.iter().map(|count| u64::from(*count)).sum())
     }
 
-    /// True if `silence` is far beyond the pace of a flow with `packets` in `age` before it, and beyond
-    /// the time of its answers.
-    pub(crate) fn is_stall(
-        &self,
-        silence: Nanos,
-        at: Silent,
-        packets: u64,
-        age: Nanos,
-        answer: Nanos,
-    ) -> bool {
+    /// True if `silence`, in a message or while requests wait for answers, is far beyond the pace of a flow with `packets` in `age`
+    /// before it, and beyond the time of its answers.
+    pub(crate) fn is_stall(&self, silence: Nanos, packets: u64, age: Nanos, answer: Nanos) -> bool {
         // The mean; a median would need all gaps.
         let usual = (age.0 / packets.max(1)).max(answer.0);
         if silence < MIN_STALL || packets < KNOWN_AFTER || silence.0 < usual.saturating_mul(TIMES) {
             return false;
         }
         let class = Self::class(silence);
-        match at {
-            Silent::InAMessage => self
-                .from(class.saturating_sub(1))
-                .is_some_and(|gaps| gaps <= packets / RARE),
-            // ... and never for more than a sixteenth of it.
-            Silent::BetweenMessages => {
-                let has_paused = self.from(0).is_none_or(|gaps| gaps >= PAUSES);
-                class >= 3 && has_paused && self.from(class - 2) == Some(0)
-            }
-        }
+        self.from(class.saturating_sub(1))
+            .is_some_and(|gaps| gaps <= packets / RARE)
     }
 
     /// An answer ended a silence at `time`.
@@ -132,24 +105,12 @@ mod tests {
     fn a_fast_flow_stalls_after_a_millisecond() {
         let pace = SilenceHistory::default();
         // 1000 packets in 1 ms: 1 us each, 50 of them are less than 1 ms.
-        let stalls = |silence| pace.is_stall(Nanos(silence), Silent::InAMessage, 1_000, Nanos(MS), Nanos(0));
+        let stalls = |silence| pace.is_stall(Nanos(silence), 1_000, Nanos(MS), Nanos(0));
         assert!(!stalls(999 * US));
         assert!(stalls(MS));
         // Answers take 100 us: 5 ms.
-        assert!(!pace.is_stall(
-            Nanos(4 * MS),
-            Silent::InAMessage,
-            1_000,
-            Nanos(MS),
-            Nanos(100 * US)
-        ));
-        assert!(pace.is_stall(
-            Nanos(5 * MS),
-            Silent::InAMessage,
-            1_000,
-            Nanos(MS),
-            Nanos(100 * US)
-        ));
+        assert!(!pace.is_stall(Nanos(4 * MS), 1_000, Nanos(MS), Nanos(100 * US)));
+        assert!(pace.is_stall(Nanos(5 * MS), 1_000, Nanos(MS), Nanos(100 * US)));
     }
 
     #[test]
@@ -159,7 +120,7 @@ mod tests {
             pace.note(Nanos(10 * MS));
         }
         let age = Nanos(1_000 * MS);
-        let stalls = |silence| pace.is_stall(Nanos(silence), Silent::InAMessage, 100, age, Nanos(0));
+        let stalls = |silence| pace.is_stall(Nanos(silence), 100, age, Nanos(0));
         assert!(!stalls(499 * MS), "10 ms * 50");
         assert!(stalls(500 * MS));
     }
@@ -169,8 +130,7 @@ mod tests {
         let mut pace = SilenceHistory::default();
         // 2560 packets in 100 ms: 39 us * 50 = 2 ms.
         let age = Nanos(100 * MS);
-        let stalls =
-            |pace: &SilenceHistory| pace.is_stall(Nanos(21 * MS), Silent::InAMessage, 2_560, age, Nanos(0));
+        let stalls = |pace: &SilenceHistory| pace.is_stall(Nanos(21 * MS), 2_560, age, Nanos(0));
         for _ in 0..10 {
             pace.note(Nanos(30 * MS));
         }
@@ -188,9 +148,8 @@ mod tests {
         // The 16th gap between 4 and 16 ms: only those from 16 ms on are looked at.
         let quiet = pace.note(Nanos(10 * MS));
         assert!(!quiet.is_reached(Nanos(16 * MS - 1)) && quiet.is_reached(Nanos(16 * MS)));
-        let stalls = |pace: &SilenceHistory, silence| {
-            pace.is_stall(Nanos(silence), Silent::InAMessage, 1 << 30, Nanos(MS), Nanos(0))
-        };
+        let stalls =
+            |pace: &SilenceHistory, silence| pace.is_stall(Nanos(silence), 1 << 30, Nanos(MS), Nanos(0));
         assert!(!stalls(&pace, 20 * MS));
         assert!(stalls(&pace, 64 * MS));
         for _ in 0..16 {
@@ -200,40 +159,9 @@ mod tests {
     }
 
     #[test]
-    fn between_messages_only_a_habit_makes_a_stall() {
-        let mut pace = SilenceHistory::default();
-        let stalls = |pace: &SilenceHistory, silence| {
-            pace.is_stall(
-                Nanos(silence),
-                Silent::BetweenMessages,
-                1_000,
-                Nanos(100 * MS),
-                Nanos(0),
-            )
-        };
-        for _ in 0..3 {
-            pace.note(Nanos(10 * MS));
-        }
-        assert!(!stalls(&pace, 900 * MS), "three pauses are no habit");
-        pace.note(Nanos(10 * MS));
-        assert!(stalls(&pace, 900 * MS));
-        assert!(
-            !stalls(&pace, 150 * MS),
-            "less than 16 times a pause of 4 to 16 ms"
-        );
-    }
-
-    #[test]
     fn a_flow_that_just_began_has_no_pace() {
-        let stalls = |packets| {
-            SilenceHistory::default().is_stall(
-                Nanos(900 * MS),
-                Silent::InAMessage,
-                packets,
-                Nanos(MS),
-                Nanos(0),
-            )
-        };
+        let stalls =
+            |packets| SilenceHistory::default().is_stall(Nanos(900 * MS), packets, Nanos(MS), Nanos(0));
         assert!(!stalls(31));
         assert!(stalls(32));
     }

@@ -423,6 +423,7 @@ fn packet(
         tap: TapId(words.get("tap").map_or(0, |tap| value(place, tap))),
         wire_bytes: before + roce.transport_bytes(),
         path: words.get("path").map_or(1, |path| value(place, path)),
+        extended: 0,
         cut,
         icrc: words.get("icrc").map(|icrc| *icrc == "good"),
         roce,

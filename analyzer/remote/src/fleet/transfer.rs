@@ -1,5 +1,6 @@
 //! A file from a host to here: goes on where an earlier transfer stopped, and is named once its hash is that of the host.
 
+use std::fs::File;
 use std::io::{Read as _, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -10,10 +11,15 @@ use sha2::{Digest as _, Sha256};
 use super::report::RemoteFile;
 use super::script::Place;
 use crate::machine::{Machine, RemoteError, quoted};
+use crate::session::Bounds;
 
 /// Time without a byte after which a transfer is given up.
 const STALL: Duration = Duration::from_secs(20);
-/// Connections that one transfer may use.
+/// Bytes that must come in each [`PERIOD`]: a host that sends a byte now and then does not hold a run up for ever.
+const LEAST: u64 = 1 << 20;
+/// A slow line carries a hundred times as much in this time.
+const PERIOD: Duration = Duration::from_mins(1);
+/// Connections that one file may use.
 const MAX_TRIES: u32 = 3;
 /// Pause before another connection.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -33,6 +39,22 @@ pub enum TransferError {
     Differs {
         /// The file.
         name: String,
+    },
+    /// Connections ended well, and too few bytes came.
+    #[error("{name}: the host has fewer bytes of it than it said")]
+    Short {
+        /// The file.
+        name: String,
+    },
+    /// What the host says that it has does not fit here.
+    #[error("{name}: it has {bytes} more bytes on the host, and {free} are free here: the file stays there")]
+    NoRoom {
+        /// The file.
+        name: String,
+        /// Its bytes that are not here.
+        bytes: u64,
+        /// Bytes that are free.
+        free: u64,
     },
 }
 
@@ -77,10 +99,25 @@ impl<W: Write> Write for Counting<'_, W> {
     }
 }
 
-/// Fetches a file of a run into `folder` as `name`. `done` counts its bytes.
+/// One file on its way.
+struct Transfer<'a> {
+    machine: &'a Machine,
+    /// Its path there, as a word of a shell.
+    path: String,
+    file: &'a RemoteFile,
+    folder: &'a Directory,
+    part: String,
+    done: &'a AtomicU64,
+    goes_on: &'a dyn Fn() -> bool,
+    /// Connections that were used.
+    tries: u32,
+}
+
+/// Fetches a file of a run into `folder` as `name`. `done` counts its bytes. `goes_on` is asked ten times a second.
 ///
 /// # Errors
-/// If it cannot be fetched, or is another file than on the host. What has come is kept: the next call goes on behind it.
+/// If it cannot be fetched, or is another file than on the host. What has come is kept: the next call goes on behind it. Of a host that
+/// sends more than `file` has nothing is kept.
 pub fn collect(
     machine: &Machine,
     place: &Place,
@@ -89,14 +126,23 @@ pub fn collect(
     done: &AtomicU64,
     goes_on: &dyn Fn() -> bool,
 ) -> Result<Collected, TransferError> {
-    let part = part_name(name);
+    let mut transfer = Transfer {
+        machine,
+        path: quoted([&*format!("{}/{}", place.folder(), file.name)])?,
+        file,
+        folder,
+        part: part_name(name),
+        done,
+        goes_on,
+        tries: 0,
+    };
     let mut resumed_at = None;
     for _ in 0..2 {
-        let start = fetch_all(machine, place, file, (folder, &part), done, goes_on)?;
+        let start = transfer.fetch()?;
         let resumed_at = *resumed_at.get_or_insert(start);
-        let sha256 = hash(folder, &part)?;
+        let sha256 = transfer.hash()?;
         if file.sha256.as_ref().is_none_or(|there| *there == sha256) {
-            folder.rename(&part, name)?;
+            folder.rename(&transfer.part, name)?;
             return Ok(Collected {
                 bytes: file.bytes,
                 sha256,
@@ -104,75 +150,101 @@ pub fn collect(
                 is_verified: file.sha256.is_some(),
             });
         }
-        folder.remove(&part)?;
+        folder.remove(&transfer.part)?;
     }
     Err(TransferError::Differs {
         name: name.to_owned(),
     })
 }
 
-/// Fetches until the part has all bytes. Returns how many it had before.
-fn fetch_all(
-    machine: &Machine,
-    place: &Place,
-    file: &RemoteFile,
-    (folder, part): (&Directory, &str),
-    done: &AtomicU64,
-    goes_on: &dyn Fn() -> bool,
-) -> Result<u64, TransferError> {
-    let path = quoted([&*format!("{}/{}", place.folder(), file.name)])?;
-    let mut start = None;
-    let mut tries = 0;
-    loop {
-        let (sink, here) = folder.append(part, Access::Private)?;
-        let from = resume_at(here, file.bytes);
-        if from < here {
-            drop(sink);
-            folder.remove(part)?;
-            continue;
-        }
-        start.get_or_insert(from);
-        done.store(from, Ordering::Relaxed);
-        if from == file.bytes {
-            return Ok(start.unwrap_or(from));
-        }
-        tries += 1;
-        // tail counts bytes from 1 on. A file that has grown since is cut at its size.
-        let script = format!("tail -c +{} {path} | head -c {}", from + 1, file.bytes - from);
-        let mut sink = Counting { sink, bytes: done };
-        let result = machine.fetch(&script, &mut sink, STALL, goes_on);
-        match result {
-            Ok(bytes) if bytes > 0 => {}
-            Ok(_) => {
-                return Err(TransferError::Remote(RemoteError::Failed {
-                    code: 0,
-                    text: format!("{} has fewer bytes than it had", file.name),
-                }));
+impl Transfer<'_> {
+    /// Fetches until the part has all bytes. Returns how many it had before.
+    fn fetch(&mut self) -> Result<u64, TransferError> {
+        let mut start = None;
+        loop {
+            let (sink, here) = self.folder.append(&self.part, Access::Private)?;
+            let from = resume_at(here, self.file.bytes);
+            if from < here {
+                drop(sink);
+                self.folder.remove(&self.part)?;
+                continue;
             }
-            Err(error) if tries >= MAX_TRIES || !is_passing(&error) => return Err(error.into()),
-            Err(_) => std::thread::sleep(PAUSE),
+            start.get_or_insert(from);
+            self.done.store(from, Ordering::Relaxed);
+            if from == self.file.bytes {
+                return Ok(start.unwrap_or(from));
+            }
+            let short = || TransferError::Short {
+                name: self.file.name.clone(),
+            };
+            if self.tries >= MAX_TRIES {
+                return Err(short());
+            }
+            self.tries += 1;
+            match self.fetch_from(from, sink) {
+                Ok(0) => return Err(short()),
+                Ok(_) => {}
+                Err(TransferError::Remote(error)) if self.tries < MAX_TRIES && is_passing(&error) => {
+                    std::thread::sleep(PAUSE);
+                }
+                Err(error) => return Err(error),
+            }
         }
+    }
+
+    /// Fetches from a byte on, over one connection. Returns how many bytes came.
+    fn fetch_from(&self, from: u64, sink: File) -> Result<u64, TransferError> {
+        let bytes = self.file.bytes - from;
+        let free = self.folder.free_bytes()?;
+        if bytes > free {
+            return Err(TransferError::NoRoom {
+                name: self.file.name.clone(),
+                bytes,
+                free,
+            });
+        }
+        // tail counts bytes from 1 on. A file that has grown since is cut at its size.
+        let script = format!("tail -c +{} {} | head -c {bytes}", from + 1, self.path);
+        let mut sink = Counting {
+            sink,
+            bytes: self.done,
+        };
+        let bounds = Bounds {
+            bytes,
+            stall: STALL,
+            period: PERIOD,
+            least: LEAST,
+        };
+        let result = self.machine.fetch(&script, &mut sink, bounds, self.goes_on);
+        if let Err(RemoteError::TooMuch(_)) = result {
+            // It is not what was asked for.
+            self.folder.remove(&self.part)?;
+        }
+        Ok(result?)
+    }
+
+    /// SHA-256 of the part in hexadecimal.
+    fn hash(&self) -> Result<String, TransferError> {
+        let failed = || roce_files::Error::io("read", &self.folder.path_of(&self.part));
+        let mut file = self.folder.open(&self.part)?;
+        let mut hash = Sha256::new();
+        let mut block = vec![0; 1 << 20];
+        loop {
+            if !(self.goes_on)() {
+                return Err(RemoteError::Interrupted.into());
+            }
+            match file.read(&mut block).map_err(|error| failed()(error))? {
+                0 => break,
+                read => hash.update(&block[..read]),
+            }
+        }
+        Ok(hex(&hash.finalize()))
     }
 }
 
 /// True for errors that another connection may not have.
 fn is_passing(error: &RemoteError) -> bool {
     matches!(error, RemoteError::Unreachable(_) | RemoteError::NoAnswer(_))
-}
-
-/// SHA-256 of a file in hexadecimal.
-fn hash(folder: &Directory, name: &str) -> Result<String, TransferError> {
-    let failed = || roce_files::Error::io("read", &folder.path_of(name));
-    let mut file = folder.open(name)?;
-    let mut hash = Sha256::new();
-    let mut block = vec![0; 1 << 20];
-    loop {
-        match file.read(&mut block).map_err(|error| failed()(error))? {
-            0 => break,
-            read => hash.update(&block[..read]),
-        }
-    }
-    Ok(hex(&hash.finalize()))
 }
 
 /// Bytes in hexadecimal.
@@ -227,7 +299,33 @@ mod tests {
         }
     }
 
+    /// A host that answers each script by one of its own. The inventory's `prefix` is what runs it there.
+    fn answers_with(script: &str) -> Host {
+        let mut host = host(b"");
+        let program = host.folder.path().join("answer");
+        // Each connection leaves a line.
+        let tries = host.folder.path().join("tries");
+        fs::write(&program, format!("echo >> {}\n{script}\n", tries.display())).unwrap();
+        let mut target = roce_fabric::inventory::HostTarget::named("here");
+        target.address = Some("local".to_owned());
+        target.prefix = Some(format!("sh {}", program.display()));
+        host.machine = Machine::host(&target, &Arc::new(SshSettings::default()));
+        host
+    }
+
     impl Host {
+        fn tries(&self) -> usize {
+            fs::read(self.folder.path().join("tries")).unwrap().len()
+        }
+
+        /// Bytes of what is here, whatever its name.
+        fn bytes_here(&self) -> u64 {
+            let entries = fs::read_dir(self.folder.path().join("here")).unwrap();
+            entries
+                .map(|entry| entry.unwrap().metadata().unwrap().len())
+                .sum()
+        }
+
         fn collect(&self, file: &RemoteFile) -> Result<Collected, TransferError> {
             let here = Directory::named(&self.folder.path().join("here"), Access::Private).unwrap();
             let done = AtomicU64::new(0);
@@ -283,5 +381,58 @@ mod tests {
         let longer = RemoteFile { bytes: 9, ..file };
         let error = host.collect(&longer).unwrap_err();
         assert!(error.to_string().contains("fewer bytes"), "{error}");
+    }
+
+    #[test]
+    fn a_host_that_sends_more_than_it_named_fills_no_disk() {
+        let file = RemoteFile {
+            name: "capture.pcap".to_owned(),
+            bytes: 10,
+            sha256: None,
+        };
+        for script in ["exec cat /dev/zero", "head -c 30000000 /dev/zero"] {
+            let host = answers_with(script);
+            let error = host.collect(&file).unwrap_err();
+            let is_too_much = matches!(error, TransferError::Remote(RemoteError::TooMuch(10)));
+            assert!(is_too_much, "{script}: {error}");
+            assert_eq!((host.tries(), host.bytes_here()), (1, 0), "{script}");
+        }
+    }
+
+    #[test]
+    fn a_host_that_sends_a_byte_at_a_time_is_not_asked_for_ever() {
+        let host = answers_with("printf x");
+        let file = RemoteFile {
+            name: "capture.pcap".to_owned(),
+            bytes: 100,
+            sha256: None,
+        };
+        let error = host.collect(&file).unwrap_err();
+        assert!(matches!(error, TransferError::Short { .. }), "{error}");
+        assert_eq!(host.tries(), usize::try_from(MAX_TRIES).unwrap());
+        // The hash of a whole file is wrong as often as it is fetched.
+        let host = answers_with("printf abc");
+        let error = host
+            .collect(&RemoteFile {
+                bytes: 3,
+                sha256: Some("00".repeat(32)),
+                ..file
+            })
+            .unwrap_err();
+        assert!(matches!(error, TransferError::Differs { .. }), "{error}");
+        assert_eq!(host.tries(), 2);
+    }
+
+    #[test]
+    fn what_cannot_fit_is_not_begun() {
+        let host = answers_with("exec cat /dev/zero");
+        let file = RemoteFile {
+            name: "capture.pcap".to_owned(),
+            bytes: u64::MAX,
+            sha256: None,
+        };
+        let error = host.collect(&file).unwrap_err();
+        assert!(matches!(error, TransferError::NoRoom { .. }), "{error}");
+        assert!(!host.folder.path().join("tries").exists(), "nobody was asked");
     }
 }

@@ -74,8 +74,9 @@ fn failed(error: &RemoteError) -> Unanswered {
         | RemoteError::Unreachable(_)
         | RemoteError::Interrupted
         | RemoteError::Sink(_) => Reason::Unreachable,
-        RemoteError::NoAnswer(_) => Reason::Timeout,
+        RemoteError::NoAnswer(_) | RemoteError::TooSlow(_) => Reason::Timeout,
         RemoteError::NotFound(_) | RemoteError::Argument(_) => Reason::Unsupported,
+        RemoteError::TooMuch(_) => Reason::Parse,
         RemoteError::Failed { text, .. } => refusal(text).map_or(Reason::Parse, |refused| refused.reason),
     };
     Unanswered::new(reason, text)

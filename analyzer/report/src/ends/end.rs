@@ -156,7 +156,6 @@ pub(super) fn end(
             .last()
             .map(|event| (event.time, event.value.unwrap_or_default()))
     };
-    let taps = run.taps.iter().filter(|row| row.tap == tap);
     let mut end = End {
         name,
         ranks: ranks.map(|ranks| ranks.to_string()),
@@ -177,9 +176,7 @@ pub(super) fn end(
         rnr_naks: sum(&answer_rows, |row| row.rnr_naks),
         last_rnr: last_event("rnr_nak"),
         capture_end: run.span.map(|span| span.last),
-        lost_records: taps
-            .map(roce_model::TapRow::records_lost)
-            .fold(0, u64::saturating_add),
+        lost_records: run.tap(tap).map_or(0, roce_model::TapRow::records_lost),
         is_paired: sent.is_some() && answers.is_some(),
         ..End::default()
     };

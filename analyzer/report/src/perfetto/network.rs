@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use foldhash::fast::RandomState;
 use roce_model::{
     EpisodeColumns, EpisodeRow, EventColumns, EventKind, EventRow, EventSource, Evidence, FindingColumns,
-    Nanos, RunSummary, Span, StepColumns, TapId,
+    Nanos, RunSummary, Span, StepColumns, TapId, TapNames,
 };
 
 use super::ending::{Arrows, Events, LeftOut};
@@ -21,6 +21,7 @@ const MAX_STEP_TRACKS: usize = 256;
 /// Writes the tracks about all traffic.
 pub(super) struct Network<'a, W> {
     pub(super) run: &'a RunSummary,
+    pub(super) taps: TapNames,
     /// First and last moment of the capture.
     pub(super) span: Span,
     pub(super) form: &'a mut Form<W>,
@@ -240,7 +241,7 @@ impl<W: Write> Network<'_, W> {
     fn at(&self, tap: TapId) -> String {
         match self.run.taps.len() {
             0 | 1 => String::new(),
-            _ => format!(" at {}", self.run.name_of_tap(tap)),
+            _ => format!(" at {}", self.taps.name(tap)),
         }
     }
 }

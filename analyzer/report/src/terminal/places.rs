@@ -200,10 +200,11 @@ pub(super) fn hops(view: &View<'_>) -> Vec<String> {
         return Vec::new();
     }
     let mut shown: Vec<Hop> = all.values().copied().collect();
-    shown.sort_by_key(|hop| [hop.from, hop.to].map(|tap| view.run.order_of_tap(TapId(tap))));
+    let known = view.run.tap_names();
+    shown.sort_by_key(|hop| [hop.from, hop.to].map(|tap| known.order(TapId(tap))));
     shown.truncate(SHOWN);
     let room = (style.width / 4).max(16);
-    let name = |tap: u32| shorten(&clean(&view.run.name_of_tap(TapId(tap))), room, style.unicode);
+    let name = |tap: u32| shorten(&clean(&known.name(TapId(tap))), room, style.unicode);
     let counted = |title, rank, value: fn(&Hop) -> u64| {
         Column::new(title, true, rank, &shown, |hop| short_count(value(hop)))
     };

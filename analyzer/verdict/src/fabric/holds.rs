@@ -270,8 +270,7 @@ fn captured(known: &Known<'_>) -> BTreeMap<Key, Hold> {
             Pauser::Facing(host) => (end(host), facing(end(host)), Vec::new(), Confidence::Medium),
             Pauser::Router(hosts) => (End::default(), End::default(), hosts, Confidence::Low),
         };
-        let quantum = known.run.taps.iter().filter(|tap| tap.tap == row.tap);
-        let quantum = quantum.map(|tap| tap.stamp_quantum_ns).max().unwrap_or_default();
+        let quantum = known.run.tap(row.tap).map_or(0, |tap| tap.stamp_quantum_ns);
         let hold = all
             .entry((tail, head, Some(facts.priority)))
             .or_insert_with(|| Hold {

@@ -1,9 +1,9 @@
 //! Losses of flows that several taps saw: what is lost between two taps is a loss behind the first one and before the second one, and
 //! counts once. Each tap's own word counts only for what lies outside of all taps.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
-use roce_model::{FlowId, FlowRow, HopRow, Nanos, RunSummary, TapId};
+use roce_model::{FlowId, FlowRow, HopRow, Nanos, RunSummary, TapId, TapNames};
 
 use super::worst::Worst;
 use crate::directory::{lost_behind, name_of};
@@ -32,7 +32,8 @@ pub(super) struct Claims {
 /// Losses between two taps, whichever of them packets passed first.
 #[derive(Clone, Debug)]
 pub(super) struct Between {
-    pub(super) names: [String; 2],
+    /// In the order of the inputs.
+    pub(super) taps: [TapId; 2],
     pub(super) lost: u64,
     /// The first one: when the tap before saw it, and its PSN.
     pub(super) first: Option<(Nanos, u32)>,
@@ -73,10 +74,11 @@ impl Claims {
     }
 
     /// All losses of a run in which taps saw the same flows. `sums`: what rows that count say was lost before and behind their taps;
-    /// `name` gives the name of a flow.
+    /// `known` are the run's taps; `name` gives the name of a flow.
     pub(super) fn tell(
         &self,
         run: &RunSummary,
+        known: &TapNames,
         sums: [u64; 2],
         name: impl Fn(TapId, FlowId) -> String,
     ) -> LossTotals {
@@ -99,10 +101,13 @@ impl Claims {
         let mut confirmed = false;
         for (flow, hops) in hops {
             let claim = |tap: Option<TapId>| tap.and_then(|tap| self.of.get(&(flow, tap)));
-            let is_entered = |tap: TapId| hops.iter().any(|hop| hop.to_tap == tap);
-            let is_left = |tap: TapId| hops.iter().any(|hop| hop.from_tap == tap);
-            let first = hops.iter().map(|hop| hop.from_tap).find(|tap| !is_entered(*tap));
-            let last = hops.iter().map(|hop| hop.to_tap).find(|tap| !is_left(*tap));
+            let entered: HashSet<TapId> = hops.iter().map(|hop| hop.to_tap).collect();
+            let left: HashSet<TapId> = hops.iter().map(|hop| hop.from_tap).collect();
+            let first = hops
+                .iter()
+                .map(|hop| hop.from_tap)
+                .find(|tap| !entered.contains(tap));
+            let last = hops.iter().map(|hop| hop.to_tap).find(|tap| !left.contains(tap));
             let outside = [
                 claim(first).map_or(0, |claim| claim.before),
                 claim(last).map_or(0, |claim| claim.behind),
@@ -119,9 +124,9 @@ impl Claims {
             confirmed |= is_missed && hops.iter().any(|hop| hop.lost > 0);
             for hop in hops.iter().filter(|hop| hop.lost > 0) {
                 let mut taps = [hop.from_tap, hop.to_tap];
-                taps.sort_unstable_by_key(|tap| run.order_of_tap(*tap));
+                taps.sort_unstable_by_key(|tap| known.order(*tap));
                 let pair = pairs.entry(taps).or_insert_with(|| Between {
-                    names: taps.map(|tap| run.name_of_tap(tap)),
+                    taps,
                     lost: 0,
                     first: None,
                 });
@@ -133,12 +138,12 @@ impl Claims {
                 };
             }
         }
-        let mut between: Vec<([TapId; 2], Between)> = pairs.into_iter().collect();
-        between.sort_by_key(|(taps, _)| taps.map(|tap| run.order_of_tap(tap)));
+        let mut between: Vec<Between> = pairs.into_values().collect();
+        between.sort_by_key(|between| between.taps.map(|tap| known.order(tap)));
         LossTotals {
             before,
             behind,
-            between: between.into_iter().map(|(_, between)| between).collect(),
+            between,
             confirmed,
             flows,
         }

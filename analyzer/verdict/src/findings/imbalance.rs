@@ -326,10 +326,11 @@ fn one_way(context: &Context<'_>, members: &[TapId], flows: &[FlowFacts]) -> Opt
     let first = flows.iter().map(|flow| flow.first).min()?;
     let last = flows.iter().map(|flow| flow.last).max()?;
     let seconds = value_of(last.saturating_sub(first).max(1)) / 1e9;
+    let known = context.run.tap_names();
     let mut links = Vec::new();
     for tap in members {
         let own: Vec<FlowFacts> = flows.iter().filter(|flow| flow.tap == *tap).copied().collect();
-        let row = context.run.taps.iter().find(|row| row.tap == *tap)?;
+        let row = context.run.tap(*tap)?;
         // Captured at another time it says nothing of this one.
         let (begin, end) = (row.first_time?.0.max(first), row.last_time?.0.min(last));
         if row.records_lost() > 0 || end.saturating_sub(begin) < last.saturating_sub(first) / 2 {
@@ -340,7 +341,7 @@ fn one_way(context: &Context<'_>, members: &[TapId], flows: &[FlowFacts]) -> Opt
             .map(|flow| flow.wire_bytes)
             .fold(0, u64::saturating_add);
         links.push(Link {
-            name: context.run.name_of_tap(*tap),
+            name: known.name(*tap),
             bytes,
             ce: own.iter().map(|flow| flow.ce).fold(0, u64::saturating_add),
             data_packets: own

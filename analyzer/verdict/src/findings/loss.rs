@@ -1,7 +1,7 @@
 //! Findings about what was lost: in the network, by the capture, and what senders only noticed by a timeout.
 
 use roce_model::{
-    Confidence, EpisodeKind, EventKind, EventRow, Evidence, FindingRow, FlowRow, Nanos, Severity,
+    Confidence, EpisodeKind, EventKind, EventRow, Evidence, FindingRow, FlowRow, Nanos, Severity, TapNames,
 };
 
 use super::super::directory::{lost_behind, name_of};
@@ -139,7 +139,7 @@ impl LossTally {
     }
 
     /// All losses, each once.
-    fn totals(&self, context: &Context<'_>) -> LossTotals {
+    fn totals(&self, context: &Context<'_>, known: &TapNames) -> LossTotals {
         let sums = [self.network.saturating_add(self.responses), self.downstream];
         if context.run.hops.is_empty() {
             let [before, behind] = sums;
@@ -151,12 +151,14 @@ impl LossTally {
                 flows: self.lost.clone(),
             };
         }
-        self.claims
-            .tell(context.run, sums, |tap, flow| context.directory.name(tap, flow))
+        self.claims.tell(context.run, known, sums, |tap, flow| {
+            context.directory.name(tap, flow)
+        })
     }
 
     pub(super) fn network(&self, context: &Context<'_>) -> Option<FindingRow> {
-        let totals = self.totals(context);
+        let known = context.run.tap_names();
+        let totals = self.totals(context, &known);
         let lost = totals.lost();
         if lost == 0 {
             return None;
@@ -189,7 +191,7 @@ impl LossTally {
             .iter()
             .take(3)
             .map(|between| {
-                let [one, other] = &between.names;
+                let [one, other] = between.taps.map(|tap| known.name(tap));
                 let first = between.first.map_or_else(String::new, |(time, psn)| {
                     let after = begin.map_or_else(String::new, |begin| {
                         format!(", {} after the first frame", time.since(begin))

@@ -167,8 +167,7 @@ impl PauseTally {
         // The one that is paused longest at the highest speed is reported.
         let mut longest: Option<(Key, [f64; SPEEDS.len()], u64)> = None;
         for ((tap, priority, source), mut at) in paused {
-            let end = context.run.taps.iter().filter(|row| row.tap == tap);
-            let end = end.filter_map(|row| row.last_time).max();
+            let end = context.run.tap(tap).and_then(|row| row.last_time);
             at.advance(end.map_or(at.last, |end| end.0.max(at.last)));
             let watched = context.watched(tap);
             let shares = at
@@ -362,10 +361,10 @@ impl PauseTally {
 impl Context<'_> {
     /// How long a tap was looking, in ns.
     fn watched(&self, tap: TapId) -> u64 {
-        let taps = self.run.taps.iter().filter(|row| row.tap == tap);
-        let of_tap = taps
-            .filter_map(|row| Some(row.last_time?.since(row.first_time?).0))
-            .max();
+        let of_tap = self
+            .run
+            .tap(tap)
+            .and_then(|row| Some(row.last_time?.since(row.first_time?).0));
         let of_run = self.run.span.map(|span| span.length().0);
         of_tap.filter(|length| *length > 0).or(of_run).unwrap_or_default()
     }

@@ -74,8 +74,7 @@ impl Context<'_> {
 
     /// The resolution of a tap's stamps, in ns.
     pub(super) fn quantum(&self, tap: TapId) -> u64 {
-        let taps = self.run.taps.iter().filter(|row| row.tap == tap);
-        taps.map(|row| row.stamp_quantum_ns).max().unwrap_or_default()
+        self.run.tap(tap).map_or(0, |row| row.stamp_quantum_ns)
     }
 
     /// True if a flow's packets pass this tap first, and others that saw the same packets later.

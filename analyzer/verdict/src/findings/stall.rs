@@ -85,8 +85,10 @@ pub(super) fn stall(context: &Context<'_>) -> Option<FindingRow> {
         flows = flows.saturating_add(episode.facts.flows as u64);
         by_timeout += u64::from(facts.by_timeout);
         explained += u64::from(facts.by_timeout || has_reason(context, episode));
-        let mut taps = context.run.taps.iter().filter(|tap| tap.tap == episode.row.tap);
-        lossy |= taps.any(|tap| tap.records_lost() > 0);
+        lossy |= context
+            .run
+            .tap(episode.row.tap)
+            .is_some_and(|tap| tap.records_lost() > 0);
         first = Some(first.map_or(episode.row.start_time, |first: roce_model::Nanos| {
             first.min(episode.row.start_time)
         }));

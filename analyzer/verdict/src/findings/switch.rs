@@ -374,7 +374,7 @@ fn marks_differ(context: &Context<'_>, fabric: &Concluded) -> Option<FindingRow>
         let Some((leaf, port)) = fabric.net.leaf_of(ports, row.address) else {
             continue;
         };
-        let Some(tap) = context.run.taps.iter().find(|tap| tap.tap == row.tap) else {
+        let Some(tap) = context.run.tap(row.tap) else {
             continue;
         };
         let (Some(begin), Some(end)) = (tap.first_time, tap.last_time) else {

@@ -20,14 +20,17 @@ pub(super) struct Counted {
     pub(super) is_cut: bool,
 }
 
-/// Counts the frames of a file. One that ends early has what comes before that.
+/// Counts the frames of a file. One that ends early has what comes before that. `None`: `goes_on` said no, which is asked for each batch.
 ///
 /// # Errors
 /// If it is no capture.
-pub(super) fn count(path: &Path) -> Result<Counted, roce_capture::Error> {
+pub(super) fn count(path: &Path, goes_on: &dyn Fn() -> bool) -> Result<Option<Counted>, roce_capture::Error> {
     let mut reader = Reader::open(path, &Options::default())?;
     let mut counted = Counted::default();
     loop {
+        if !goes_on() {
+            return Ok(None);
+        }
         match reader.next_batch() {
             Ok(Some(batch)) => {
                 let bytes = batch.frames().iter().map(|frame| u64::from(frame.original));
@@ -51,5 +54,5 @@ pub(super) fn count(path: &Path) -> Result<Counted, roce_capture::Error> {
         .filter_map(|interface| interface.dropped)
         .collect();
     counted.lost = (!lost.is_empty()).then(|| lost.iter().fold(0_u64, |sum, lost| sum.saturating_add(*lost)));
-    Ok(counted)
+    Ok(Some(counted))
 }

@@ -32,6 +32,7 @@ const EVERY: Duration = Duration::from_millis(200);
 /// Fetches all that is pending. `targets` are in the order of the manifest's hosts; `None`: it is not in the inventory.
 pub(super) fn gather(book: &Book, targets: &[Option<Target>], interrupts: &Interrupts) {
     book.change(|manifest| manifest.state = RunState::Collecting);
+    interrupts.collects();
     let rows = book.now().hosts;
     let done: Vec<AtomicU64> = rows.iter().map(|_| AtomicU64::new(0)).collect();
     let is_over = std::sync::atomic::AtomicBool::new(false);
@@ -115,7 +116,7 @@ fn fetch(book: &Book, at: usize, target: &Target, done: &AtomicU64, interrupts: 
             }
         }
     }
-    conclude(book, at);
+    conclude(book, at, interrupts);
     // The bytes are here, and verified: they need not be there any more.
     if let Err(error) = clear(&target.machine, &place, false) {
         book.host(at, |row| {
@@ -128,7 +129,7 @@ fn fetch(book: &Book, at: usize, target: &Target, done: &AtomicU64, interrupts: 
 fn found(book: &Book, at: usize, target: &Target, place: &Place, interrupts: &Interrupts) -> bool {
     let until = Instant::now() + SILENCE + Duration::from_secs(10);
     loop {
-        let report = match ask(&target.machine, place) {
+        let report = match ask(&target.machine, place, &|| !interrupts.ends_all()) {
             Ok(report) => report,
             Err(error) => {
                 book.host(at, |row| row.error = Some(error.to_string()));
@@ -157,8 +158,8 @@ fn found(book: &Book, at: usize, target: &Target, place: &Place, interrupts: &In
 }
 
 /// Report about the files that a run has left on a host.
-fn ask(machine: &Machine, place: &Place) -> Result<Report, RemoteError> {
-    let answer = machine.run_within(&look(place)?, LOOK_PATIENCE, MAX_ANSWER_BYTES)?;
+fn ask(machine: &Machine, place: &Place, goes_on: &dyn Fn() -> bool) -> Result<Report, RemoteError> {
+    let answer = machine.run_while(&look(place)?, LOOK_PATIENCE, MAX_ANSWER_BYTES, goes_on)?;
     let mut report = Report::default();
     for line in String::from_utf8_lossy(&answer).lines() {
         report.take(line);
@@ -264,7 +265,7 @@ fn file_name(row: &HostRow, remote: &str) -> Option<String> {
 }
 
 /// Counts the frames of a host's files, and judges them.
-fn conclude(book: &Book, at: usize) {
+fn conclude(book: &Book, at: usize, interrupts: &Interrupts) {
     let Some(row) = book.now().hosts.get(at).cloned() else {
         return;
     };
@@ -272,8 +273,12 @@ fn conclude(book: &Book, at: usize) {
     let mut warnings = Vec::new();
     let mut is_counted = true;
     for file in &row.files {
-        match count(&book.folder().path_of(&file.name)) {
-            Ok(counted) => {
+        match count(&book.folder().path_of(&file.name), &|| !interrupts.ends_all()) {
+            Ok(None) => {
+                is_counted = false;
+                warnings.push(format!("{} was not counted: interrupted", file.name));
+            }
+            Ok(Some(counted)) => {
                 all.frames += counted.frames;
                 all.wire_bytes = all.wire_bytes.saturating_add(counted.wire_bytes);
                 all.first = match (all.first, counted.first) {

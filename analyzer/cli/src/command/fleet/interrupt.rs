@@ -1,6 +1,6 @@
-//! Ctrl-C while hosts capture: the first ends the captures, the second also the collection.
+//! Ctrl-C while hosts capture: the first ends the captures, the second also the collection. Where nothing captures the first ends it.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use anyhow::anyhow;
 use tokio::sync::oneshot;
@@ -10,17 +10,37 @@ use crate::output::messages;
 
 /// How often the run was interrupted.
 #[derive(Debug, Default)]
-pub(super) struct Interrupts(AtomicU32);
+pub(super) struct Interrupts {
+    count: AtomicU32,
+    /// A signal came while files were fetched.
+    ends_all: AtomicBool,
+    /// Files are fetched: no host captures any more.
+    collects: AtomicBool,
+}
 
 impl Interrupts {
     /// Captures are to end.
     pub(super) fn ends_captures(&self) -> bool {
-        self.0.load(Ordering::Relaxed) > 0
+        self.count.load(Ordering::Relaxed) > 0
     }
 
     /// Nothing more is to be fetched.
     pub(super) fn ends_all(&self) -> bool {
-        self.0.load(Ordering::Relaxed) > 1
+        self.ends_all.load(Ordering::Relaxed) || self.count.load(Ordering::Relaxed) > 1
+    }
+
+    /// From here on files are fetched.
+    pub(super) fn collects(&self) {
+        self.collects.store(true, Ordering::Relaxed);
+    }
+
+    /// A signal has come. True: nothing more is to be fetched.
+    fn take(&self) -> bool {
+        self.count.fetch_add(1, Ordering::Relaxed);
+        if self.collects.load(Ordering::Relaxed) {
+            self.ends_all.store(true, Ordering::Relaxed);
+        }
+        self.ends_all()
     }
 
     /// Runs `work` on a thread of its own while signals are counted.
@@ -29,11 +49,10 @@ impl Interrupts {
     /// Those of `work`, and when signals cannot be waited for.
     pub(super) fn over<T: Send>(&self, work: impl FnOnce() -> anyhow::Result<T> + Send) -> anyhow::Result<T> {
         over_signals(work, || {
-            let before = self.0.fetch_add(1, Ordering::Relaxed);
-            messages::plain(if before == 0 {
-                "interrupted: captures end, and are collected; once more ends the collection, too"
-            } else {
+            messages::plain(if self.take() {
                 "interrupted: nothing more is collected; `roce-analyze fleet collect DIR` goes on"
+            } else {
+                "interrupted: captures end, and are collected; once more ends the collection, too"
             });
         })
     }
@@ -68,4 +87,26 @@ pub(super) fn over_signals<T: Send>(
             .join()
             .map_err(|_| anyhow!("a thread of the run panicked"))?
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_signal_ends_a_collection_and_two_a_capture_with_it() {
+        let capture = Interrupts::default();
+        assert!(!capture.take(), "what was captured is collected");
+        assert!(capture.ends_captures() && !capture.ends_all());
+        assert!(capture.take());
+        let collection = Interrupts::default();
+        collection.collects();
+        assert!(collection.take());
+        // The first ended the captures, the next one comes while their files are fetched.
+        let both = Interrupts::default();
+        both.take();
+        both.collects();
+        assert!(!both.ends_all());
+        assert!(both.take());
+    }
 }

@@ -13,6 +13,7 @@ fn packet(ns: u64, psn: u8, path: u16) -> Packet {
         tap: TapId(0),
         wire_bytes: 100,
         path,
+        extended: 0,
         cut: false,
         icrc: None,
         roce,
@@ -102,6 +103,66 @@ fn numbers_that_count_up_together_do_not_cancel_out() {
     };
     let different: std::collections::HashSet<u64> = (0..=255).map(answer).collect();
     assert_eq!(different.len(), 256);
+}
+
+#[test]
+fn answers_that_differ_in_extended_headers_or_length_are_different() {
+    let plain = packet(0, 5, 1);
+    let mut value = plain;
+    value.extended = 1;
+    assert_ne!(fingerprint(1, &plain), fingerprint(1, &value));
+    let mut longer = plain;
+    longer.roce.payload_bytes = 64;
+    assert_ne!(fingerprint(1, &plain), fingerprint(1, &longer));
+}
+
+#[test]
+fn ages_never_wrap() {
+    // 2^30 ns are all that an entry's time can say.
+    for waits in [
+        &[1 << 30][..],
+        &[2 << 30],
+        &[1 << 28, 1 << 29, 1 << 30],
+        &[1 << 40],
+    ] {
+        let mut recent = Recent::default();
+        let mut look = |packet: Packet| recent.look(fingerprint(1, &packet), &packet);
+        assert_eq!(look(packet(5_000_000, 5, 1)), Sighting::New);
+        for wait in waits {
+            assert_eq!(
+                look(packet(5_000_000 + wait, 6, 1)).is_repeated(),
+                *wait != waits[0],
+                "{wait}"
+            );
+        }
+        let last = waits.last().unwrap();
+        assert_eq!(
+            look(packet(5_000_000 + last, 5, 1)),
+            Sighting::LongAgo,
+            "{waits:?}"
+        );
+        assert_eq!(
+            look(packet(5_000_100 + last, 5, 2)),
+            Sighting::OtherPath,
+            "{waits:?}"
+        );
+    }
+    // A clock that steps back by a second makes nothing a copy either.
+    let mut recent = Recent::default();
+    let mut look = |packet: Packet| recent.look(fingerprint(1, &packet), &packet);
+    assert_eq!(look(packet(1 << 31, 5, 1)), Sighting::New);
+    assert_eq!(look(packet(1 << 30, 5, 1)), Sighting::LongAgo);
+}
+
+#[test]
+fn packets_out_of_order_are_known_where_times_are_renewed() {
+    let mut recent = Recent::default();
+    let mut look = |packet: Packet| recent.look(fingerprint(1, &packet), &packet);
+    assert_eq!(look(packet(1 << 28, 5, 1)), Sighting::New);
+    let late = (2 << 28) + 1_000;
+    assert_eq!(look(packet(late - 500, 6, 1)), Sighting::New);
+    assert_eq!(look(packet(late, 7, 1)), Sighting::New);
+    assert_eq!(look(packet(late + 64, 6, 2)), Sighting::OtherPath);
 }
 
 #[test]

@@ -51,7 +51,7 @@ pub(crate) struct Hops {
     pairs: Vec<Pair>,
     /// Places in that list, by the lower and the higher tap.
     by_taps: HashMap<(TapId, TapId), u32, foldhash::fast::RandomState>,
-    /// Taps that lost records.
+    /// Taps that lost records, in the order of their numbers.
     incomplete: Vec<TapId>,
     /// Room for bins.
     room: Room,
@@ -424,7 +424,7 @@ impl Hops {
         self.room = room;
     }
 
-    /// A tap lost records.
+    /// A tap lost records. Called in the order of taps.
     pub(super) fn is_incomplete(&mut self, tap: TapId) {
         self.incomplete.push(tap);
     }
@@ -473,7 +473,7 @@ impl Hop {
     /// True if the tap `to` at the end missed packets itself: then only the first losses of each run count.
     fn is_incomplete(&self, to: TapId, incomplete: &[TapId]) -> bool {
         let unseen = self.unseen[usize::from(!self.is_upwards())];
-        unseen.not_captured > 0 || incomplete.contains(&to)
+        unseen.not_captured > 0 || incomplete.binary_search(&to).is_ok()
     }
 
     fn row(&self, between: Between, incomplete: &[TapId]) -> HopRow {
