@@ -321,6 +321,35 @@ fn completions_are_scripts_that_their_shell_takes() {
 }
 
 #[test]
+fn bash_completes_subcommands_and_their_options() {
+    let script = run(&root(), ["completions", "bash"]).good().stdout;
+    // As bash calls the function: the words so far, and the program, the word to complete and the one before as arguments.
+    let completed = |words: &str, word: &str, before: &str| {
+        let call = format!(
+            "{script}\nCOMP_WORDS=(roce-analyze {words} '{word}')\nCOMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))\n_roce__analyze roce-analyze '{word}' \
+             '{before}'\necho \"${{COMPREPLY[@]}}\""
+        );
+        let output = Command::new("bash").args(["-c", &call]).output().ok()?;
+        Some(String::from_utf8(output.stdout).unwrap())
+    };
+    let Some(commands) = completed("", "", "roce-analyze") else {
+        return;
+    };
+    assert!(
+        commands.contains("compare") && commands.contains("report"),
+        "{commands}"
+    );
+    assert_eq!(
+        completed("compare", "--fail-on-r", "compare").unwrap().trim(),
+        "--fail-on-regression"
+    );
+    assert_eq!(
+        completed("report", "--outp", "report").unwrap().trim(),
+        "--output"
+    );
+}
+
+#[test]
 fn a_capture_named_like_a_subcommand() {
     let folder = folder(b"");
     fs::rename(folder.path().join("good.pcap"), folder.path().join("man")).unwrap();
@@ -409,10 +438,15 @@ fn times_take_what_lies_between() {
     ];
     for (range, frames) in cases {
         for threads in ["1", "2"] {
-            let found = document(
-                &root(),
-                [&capture.path[..], "--threads", threads].iter().chain(range),
+            let given = [&capture.path[..], "--threads", threads, "--format", "json"];
+            let ran = run(&root(), given.iter().chain(range));
+            // A time without a frame is worth a warning.
+            assert_eq!(
+                (ran.code, ran.stderr.is_empty()),
+                (Some(0), frames > 0),
+                "{ran:?}"
             );
+            let found = ran.json();
             assert_eq!(total(&found, "frames"), frames, "{range:?}");
             assert_eq!(total(&found, "roce_packets"), frames, "{range:?}");
             assert_eq!(

@@ -81,11 +81,13 @@ pub(crate) fn run_with_input<A: AsRef<OsStr>>(
 }
 
 impl Ran {
-    /// The run, when it succeeded and said nothing on standard error but where the results are.
+    /// The run, when it succeeded and said nothing on standard error but where the results are, and that it is about to write them.
     #[track_caller]
     pub(crate) fn good(mut self) -> Self {
         let lines = self.stderr.split_inclusive('\n');
-        self.stderr = lines.filter(|line| !line.starts_with("wrote: ")).collect();
+        self.stderr = lines
+            .filter(|line| !line.starts_with("wrote: ") && !line.starts_with("note: signal: stopping"))
+            .collect();
         assert_eq!((self.code, self.stderr.as_str()), (Some(0), ""), "{self:?}");
         self
     }

@@ -80,5 +80,6 @@ mod stored;
 mod taps;
 mod terminal;
 mod traffic;
+mod triggers;
 mod variants;
 mod version;

@@ -319,3 +319,60 @@ fn a_scenario_becomes_captures_and_their_truth() {
     );
     assert!(wrong.stderr.contains("hots"), "{wrong:?}");
 }
+
+#[test]
+fn a_run_that_shows_nothing_fails_who_asks_for_findings() {
+    let folder = folder(b"");
+    // A pcap header alone: what tcpdump writes beside an adapter that bypasses the kernel.
+    let mut header = 0xa1b2_c3d4_u32.to_le_bytes().to_vec();
+    header.extend([2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 1, 0, 0, 0]);
+    fs::write(folder.path().join("none.pcap"), header).unwrap();
+    let of = |more: &[&str]| run(folder.path(), ["none.pcap"].iter().chain(more));
+    assert_eq!(of(&[]).good().code, Some(0));
+    for asked in ["warning", "no-roce", "loss.network"] {
+        let failed = of(&["--fail-on", asked]);
+        assert_eq!(failed.code, Some(1), "{asked}");
+        let line = "failed: --fail-on: no-roce (no RoCE packet to judge)\n";
+        assert_eq!(failed.stderr, line, "{asked}");
+    }
+    let fine = run(folder.path(), ["good.pcap", "--fail-on", "no-roce"]);
+    assert_eq!(fine.code, Some(0), "{fine:?}");
+}
+
+#[test]
+fn a_time_without_frames_and_flows_that_do_not_exist_are_said() {
+    let folder = root();
+    let late = ["captures/write_bw_loss.pcap", "--from", "+5s"];
+    // The capture is 0.84 s long (capinfos).
+    let said = run(&folder, late).good().stdout;
+    assert!(
+        said.contains("nothing to judge: no frame lies between --from and --to"),
+        "{said}"
+    );
+    let warned = run(&folder, late.iter().chain(&["--format", "json"]));
+    let warning = "none of its 2689 frames lies between --from and --to";
+    assert!(warned.stderr.contains(warning), "{}", warned.stderr);
+    assert_eq!(warned.json()["run"]["inputs"][0]["warnings"][0], warning);
+
+    let nobody = ["captures/write_bw_loss.pcap", "--flow", "10.77.0.9"];
+    let said = run(&folder, nobody).good().stdout;
+    assert!(said.contains("no flow matches 10.77.0.9"), "{said}");
+    assert!(!said.contains("0 data packets"), "{said}");
+    let warned = run(&folder, nobody.iter().chain(&["--format", "json"]));
+    assert_eq!(warned.stderr, "warning: --flow: no flow matches\n");
+}
+
+#[test]
+fn new_data_and_its_rate_stand_beside_the_payload() {
+    let capture = "captures/write_bw_loss.pcap";
+    let said = run(&root(), [capture]).good().stdout;
+    // 2,660,352 bytes of payload less 1,714,176 of retransmissions (tshark, by PSN), over 843.9 ms: as `compare` says, too.
+    assert!(
+        said.contains("946 kB of it new") && said.contains("goodput 8.97 Mbit/s"),
+        "{said}"
+    );
+    let found = document(&root(), [capture]);
+    assert_eq!(total(&found, "new_payload_bytes"), 946_176);
+    let goodput = found["run"]["goodput_bps"].as_f64().unwrap();
+    assert!((goodput / 8.97e6 - 1.0).abs() < 0.001, "{goodput}");
+}

@@ -240,3 +240,41 @@ fn what_is_no_recording_is_refused() {
     let ran = run(folder.path(), ["dir"]);
     assert!(ran.stderr.contains("not a recording of this version"), "{ran:?}");
 }
+
+/// A replay that would take a minute, once it prints lines, so that signals reach it and not its start.
+#[cfg(feature = "live")]
+fn long_replay() -> (std::process::Child, std::io::BufReader<std::process::ChildStdout>) {
+    use std::io::BufRead;
+
+    let mut command = crate::command::command(&crate::captures::root());
+    command.args(["replay", "captures/write_bw_loss.pcap", "--speed", "0.015x"]);
+    command.stdout(std::process::Stdio::piped());
+    command.stderr(std::process::Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut lines = std::io::BufReader::new(child.stdout.take().unwrap());
+    lines.read_line(&mut String::new()).unwrap();
+    (child, lines)
+}
+
+#[cfg(feature = "live")]
+#[test]
+fn two_signals_at_once_end_a_run_with_its_results() {
+    use rustix::process::{Pid, Signal, kill_process};
+    use std::io::Read;
+
+    for gap in [0, 2, 100] {
+        let (child, mut lines) = long_replay();
+        let pid = Pid::from_child(&child);
+        kill_process(pid, Signal::INT).unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(gap));
+        // It may have ended already.
+        let _ = kill_process(pid, Signal::INT);
+        let mut said = String::new();
+        lines.read_to_string(&mut said).unwrap();
+        let ended = child.wait_with_output().unwrap();
+        let errors = String::from_utf8(ended.stderr).unwrap();
+        assert_eq!(ended.status.code(), Some(0), "{gap} ms: {errors}");
+        assert!(!errors.contains("given up"), "{gap} ms: {errors}");
+        assert!(said.contains(" frames "), "{gap} ms: {said}");
+    }
+}

@@ -376,7 +376,7 @@ fn a_live_run_is_looked_at() {
     let Some((tmux, sent)) = watched_live(&net, &folder.path().join("kept.pcapng")) else {
         return;
     };
-    let screen = tmux.shows("lost: nothing that is known of");
+    let screen = tmux.shows("capture: no loss known");
     assert!(
         screen.contains("live on v1") && screen.contains("running"),
         "{screen}"

@@ -422,6 +422,12 @@ fn mistaken_folder(captures: &[PathBuf]) -> Option<anyhow::Error> {
 fn completions(shell: clap_complete::Shell) -> anyhow::Result<ExitCode> {
     let mut out = Vec::new();
     clap_complete::generate(shell, &mut Arguments::command(), PROGRAM, &mut out);
+    if shell == clap_complete::Shell::Bash {
+        // clap_complete writes the hyphen of a program's name in two ways (clap issues 6421 and 6529): no case fits a subcommand then.
+        let name = PROGRAM.replace('-', "__subcmd__");
+        let script = String::from_utf8_lossy(&out).replace(&name, &PROGRAM.replace('-', "__"));
+        out = script.into_bytes();
+    }
     std::io::stdout().write_all(&out)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -1,5 +1,6 @@
 //! Output of a run for people and programs: text, pages, the live screen, messages, the exit code.
 
+pub(crate) mod chosen;
 pub(crate) mod columns;
 pub(crate) mod common;
 #[cfg_attr(not(feature = "parquet"), path = "output/without_dataset.rs")]

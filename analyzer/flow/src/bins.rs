@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use roce_model::{Active, EventRow, FlowId, Groups, LinkAddresses, Nanos, PauseFrame, TapId};
-use roce_verdict::{BinRows, PairTraffic};
+use roce_verdict::{BinRows, PairTraffic, counted_width};
 
 use crate::key::FlowSlot;
 use crate::pair_places::PairPlaces;
@@ -16,7 +16,7 @@ const MIN_BINS: u64 = 4;
 /// ... and at least as many as this time has, ...
 const MIN_TIME: Nanos = Nanos(10_000_000);
 /// ... but no more than this.
-const MAX_BINS: u64 = 128;
+const MAX_BINS: u64 = 1024;
 /// Closed rows that become columns together: they stay in the first cache level.
 const ROW_BATCH: usize = 32;
 /// Events that are looked through for one to be taken back.
@@ -103,6 +103,8 @@ impl LatePairs {
 #[derive(Debug)]
 pub(crate) struct Bins {
     width: u64,
+    /// Width of the bins of the timeline, which are made of these.
+    shown: Nanos,
     window: u64,
     /// The bin that time is in: its number, its begin, and how wide it is (0: none was begun).
     current: u64,
@@ -150,6 +152,7 @@ impl Bins {
         let width = width.0.max(1);
         Self {
             width,
+            shown: Nanos(width),
             window: MIN_TIME.0.div_ceil(width).clamp(MIN_BINS, MAX_BINS),
             current: 0,
             begin: 0,
@@ -168,6 +171,19 @@ impl Bins {
             undecided: Vec::new(),
             notified: Vec::new(),
         }
+    }
+
+    /// Bins for a timeline with bins of this width.
+    pub(crate) fn of_timeline(shown: Nanos) -> Self {
+        Self {
+            shown,
+            ..Self::new(counted_width(shown))
+        }
+    }
+
+    /// How wide a bin of the timeline is.
+    pub(crate) fn shown(&self) -> Nanos {
+        self.shown
     }
 
     /// The number of the current bin.
@@ -506,11 +522,11 @@ mod tests {
 
     #[test]
     fn windows_have_a_least_and_a_most() {
-        // 10 ms are no bin of 1 s, 4 are kept; of 1 us they are 10,000, 128 are kept.
-        for (width, window) in [(1_000 * MS, 4), (MS, 10), (1_000, 128)] {
+        // 10 ms are no bin of 1 s, 4 are kept; of 10 us they are 1,000; of 1 us 10,000, 1,024 are kept.
+        for (width, window) in [(1_000 * MS, 4), (MS, 10), (10_000, 1_000), (1_000, 1_024)] {
             let mut bins = Bins::new(Nanos(width));
-            bins.advance(1_000);
-            assert_eq!(bins.watermark(), 1_000 - window);
+            bins.advance(2_000);
+            assert_eq!(bins.watermark(), 2_000 - window);
         }
     }
 

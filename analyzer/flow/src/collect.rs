@@ -1,6 +1,8 @@
 //! Puts the results of the parts of a run together and hands them to sinks, bin by bin.
 
+mod cell;
 mod named;
+mod wide;
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 
@@ -12,8 +14,10 @@ use roce_model::{
 use crate::analysis::{LiveFlows, Output};
 use crate::bins::Bin;
 use crate::spare::Spare;
+use cell::Cell;
 use named::Named;
-use roce_verdict::{HostPairs, Settings, Translated, Verdicts};
+use roce_verdict::{CELL, HostPairs, Settings, Translated, Verdicts, counted_width};
+use wide::Wide;
 
 /// Rows that go to the sinks together.
 const FLUSH_ROWS: usize = 8192;
@@ -21,7 +25,12 @@ const FLUSH_ROWS: usize = 8192;
 /// Merges the outputs of the parts of a run (one thread each) in the order of time.
 pub struct Collector<'a> {
     sinks: Vec<&'a mut dyn Sink>,
+    /// Width of the shards' bins.
     width: Nanos,
+    /// The timeline's bins, where those are wider.
+    wide: Option<Wide>,
+    /// The cell of verdicts that goes on, where it has several bins.
+    cell: Cell,
     shards: Vec<Shard>,
     timeline: TimelineColumns,
     events: EventColumns,
@@ -75,9 +84,12 @@ struct Shard {
 impl<'a> Collector<'a> {
     /// For `parts` parts.
     pub fn new(shards: usize, settings: Settings, sinks: Vec<&'a mut dyn Sink>) -> Self {
+        let width = counted_width(settings.bin);
         Self {
             sinks,
-            width: settings.bin,
+            width,
+            wide: (width < settings.bin).then(|| Wide::new(settings.bin)),
+            cell: Cell::default(),
             shards: (0..shards).map(|_| Shard::default()).collect(),
             timeline: TimelineColumns::default(),
             events: EventColumns::default(),
@@ -177,6 +189,9 @@ impl<'a> Collector<'a> {
 
     fn bin(&mut self, number: u64, mut bins: Vec<(usize, Bin)>) -> Result<(), SinkError> {
         let time = Nanos(number.saturating_mul(self.width.0));
+        if self.cell.ends_before(time) || self.pairs.is_full() {
+            self.end_cell();
+        }
         self.verdicts.begin_bin(time);
         if self.pairs.begin_bin() {
             self.verdicts.renumber(&mut self.pairs);
@@ -214,8 +229,13 @@ impl<'a> Collector<'a> {
         for frame in bins.iter().flat_map(|(_, bin)| &bin.pauses) {
             self.verdicts.pause(frame);
         }
-        self.verdicts
-            .end_bin(&self.pairs, bins.iter().map(|(_, bin)| &bin.rows));
+        self.verdicts.end_bin(&self.pairs);
+        let rows = bins.iter().map(|(_, bin)| (time, &bin.rows));
+        if self.width < CELL {
+            self.cell.add(time, rows, &mut self.pairs);
+        } else {
+            self.verdicts.end_cell(&self.pairs, rows);
+        }
         if is_wanted {
             for (_, bin) in &mut bins {
                 self.keep(&mut bin.rows.columns);
@@ -239,10 +259,20 @@ impl<'a> Collector<'a> {
                 .collect();
             columns.retain(&keep);
         }
-        if self.timeline.is_empty() {
+        if let Some(wide) = &mut self.wide {
+            wide.add(columns, &mut self.timeline);
+        } else if self.timeline.is_empty() {
             core::mem::swap(&mut self.timeline, columns);
         } else {
             self.timeline.append(columns);
+        }
+    }
+
+    /// The cell that goes on has ended.
+    fn end_cell(&mut self) {
+        if let Some(rows) = self.cell.end(&mut self.pairs) {
+            self.verdicts
+                .end_cell(&self.pairs, rows.iter().map(|(time, rows)| (*time, rows)));
         }
     }
 
@@ -297,8 +327,10 @@ impl<'a> Collector<'a> {
             }
             snapshot
         });
+        let complete = Nanos(self.complete().saturating_mul(self.width.0));
+        let wide = self.wide.as_ref();
         let progress = Progress {
-            complete: Nanos(self.complete().saturating_mul(self.width.0)),
+            complete: wide.map_or(complete, |wide| wide.begin_of(complete)),
             snapshot: snapshot.as_ref(),
         };
         for sink in &mut self.sinks {
@@ -322,6 +354,10 @@ impl<'a> Collector<'a> {
             shard.watermark = u64::MAX;
         }
         self.emit()?;
+        self.end_cell();
+        if let Some(wide) = &mut self.wide {
+            wide.end(&mut self.timeline);
+        }
         self.flush()?;
         Ok(self.verdicts)
     }

@@ -1,6 +1,7 @@
 //! Counts of a flow: in one bin, and in all.
 
 use roce_model::{FlowRow, Totals, prefetch};
+use roce_verdict::PacketTimes;
 use roce_wire::Ecn;
 
 /// Counts of one flow in one bin of time.
@@ -24,11 +25,17 @@ pub(crate) struct Rare {
     pub(crate) rnr_naks: u32,
     /// Congestion notifications that slow the flow.
     pub(crate) cnp: u32,
+    /// Of these, such as belong to a NAK.
+    pub(crate) cnp_by_nak: u32,
     pub(crate) late: u32,
     pub(crate) lost_downstream: u32,
     pub(crate) retransmitted_packets: u32,
     pub(crate) missing: u64,
     pub(crate) retransmitted_bytes: u64,
+    /// When its packets were marked, or its sender notified.
+    pub(crate) marked: PacketTimes,
+    /// When its packets were missing, retransmitted, or requested again.
+    pub(crate) lost: PacketTimes,
 }
 
 impl From<Rare> for Counts {
@@ -73,11 +80,14 @@ impl Rare {
         self.naks += other.naks;
         self.rnr_naks += other.rnr_naks;
         self.cnp = self.cnp.saturating_add(other.cnp);
+        self.cnp_by_nak = self.cnp_by_nak.saturating_add(other.cnp_by_nak);
         self.late += other.late;
         self.lost_downstream += other.lost_downstream;
         self.retransmitted_packets += other.retransmitted_packets;
         self.missing += other.missing;
         self.retransmitted_bytes += other.retransmitted_bytes;
+        self.marked.add(&other.marked);
+        self.lost.add(&other.lost);
     }
 }
 

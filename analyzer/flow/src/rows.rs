@@ -155,6 +155,12 @@ pub(crate) fn add_counts(rows: &mut BinRows, place: usize, counts: &Counts) {
 #[cold]
 fn add_rare(rows: &mut BinRows, place: usize, rare: &Rare) {
     rows.fill_up();
+    let pair = rows.pair_of_row.get(place).map(|pair| *pair as usize);
+    if let Some(traffic) = pair.and_then(|pair| rows.traffic.get_mut(pair)) {
+        traffic.cnp_by_nak += u64::from(rare.cnp_by_nak);
+        traffic.marked.add(&rare.marked);
+        traffic.lost.add(&rare.lost);
+    }
     let columns = &mut rows.columns;
     plus(
         &mut columns.retransmitted_packets,

@@ -6,7 +6,7 @@ use crate::{FlowId, Nanos, TapId};
 table! {
     #[derive(Clone, Debug, Default, PartialEq)]
     TimelineRow, TimelineColumns, "timeline", "One flow, at one tap, in one bin of time in which it was active.";
-    time: Nanos, "ns", "Start of the bin. A flow has one row for a bin. It has several, whose values add up, where stamps are out of order by more than 4 bins and 10 ms (by more than 128 narrow bins), or where the flow that a CNP slowed becomes known later than that.";
+    time: Nanos, "ns", "Start of the bin. A flow has one row for a bin. It has several, whose values add up, where stamps are out of order by more than 4 bins and 10 ms (by more than 1,024 narrow bins), or where the flow that a CNP slowed becomes known later than that.";
     flow_id: FlowId, "", "The flow.";
     tap: TapId, "", "The tap at which it was seen: `taps.tap`.";
     epoch: u32, "", "The flow's epoch: `flows.epoch`.";
@@ -27,10 +27,10 @@ table! {
     naks: u32, "packets", "NAKs in this flow's packets, RNR NAKs not counted.";
     rnr_naks: u32, "packets", "RNR NAKs in this flow's packets.";
     acks: u32, "packets", "ACKs in this flow's packets.";
-    ack_rtt_p50_ns: Option<u64>, "ns", "Median time from a request to the response that covers it. Absent: needs the other direction.";
+    ack_rtt_p50_ns: Option<u64>, "ns", "Median time from a request to the response that covers it; in bins wider than 1 ms the median of those of their milliseconds. Absent: needs the other direction.";
     ack_rtt_max_ns: Option<u64>, "ns", "Longest time from a request to the response that covers it.";
     messages: u32, "messages", "Messages whose last packet was seen for the first time; for READ and atomics: requests.";
-    message_time_p50_ns: Option<u64>, "ns", "Median time from a message's first packet to its acknowledgement. Absent: needs the other direction.";
+    message_time_p50_ns: Option<u64>, "ns", "Median time from a message's first packet to its acknowledgement; in bins wider than 1 ms the median of those of their milliseconds. Absent: needs the other direction.";
     message_time_max_ns: Option<u64>, "ns", "Longest time from a message's first packet to its acknowledgement.";
     inflight_bytes_max: Option<u64>, "bytes", "Maximum number of bytes sent and not yet acknowledged. Absent: needs the other direction.";
     senders_to_destination: u32, "hosts", "Maximum number of sources that sent application data to this flow's destination at the same time in this bin, at this tap: the incast degree. A source counts as sending for 200 us after a packet.";

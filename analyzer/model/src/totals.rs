@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 
 use roce_wire::{Cut, Layer, Opcode};
 
+use crate::Nanos;
+use crate::cast::float;
+
 /// Packets by opcode.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpcodeCounts(Box<[u64; 256]>);
@@ -43,6 +46,18 @@ impl OpcodeCounts {
         for (sum, more) in self.0.iter_mut().zip(other.0.iter()) {
             *sum += more;
         }
+    }
+}
+
+impl Totals {
+    /// Application data that was no retransmission, in bytes.
+    pub fn new_payload_bytes(&self) -> u64 {
+        self.payload_bytes.saturating_sub(self.retransmitted_bytes)
+    }
+
+    /// This data over `length`, in bit/s; `None` for a run without length.
+    pub fn goodput_bps(&self, length: Nanos) -> Option<f64> {
+        (length.0 > 0).then(|| float(self.new_payload_bytes()) * 8e9 / float(length.0))
     }
 }
 

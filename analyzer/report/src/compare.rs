@@ -195,10 +195,10 @@ impl Quantity {
             ),
             Self::AckTimeLongest => (
                 "ack_time_longest_ns",
-                "ACK time, longest",
+                "ACK time, peaks",
                 Unit::Nanoseconds,
                 Some(Direction::Up),
-                "The same, of the longest in a bin (timeline.ack_rtt_max_ns): how far the tail reaches.",
+                "The same, of the longest in a bin (timeline.ack_rtt_max_ns): how far the tail reaches. A single one can be far longer.",
             ),
             Self::MessageTimeMedian => (
                 "message_time_median_ns",
@@ -209,10 +209,10 @@ impl Quantity {
             ),
             Self::MessageTimeLongest => (
                 "message_time_longest_ns",
-                "message, longest",
+                "message, peaks",
                 Unit::Nanoseconds,
                 Some(Direction::Up),
-                "The same, of the longest in a bin (timeline.message_time_max_ns): how far the tail reaches.",
+                "The same, of the longest in a bin (timeline.message_time_max_ns): how far the tail reaches. A single one can be far longer.",
             ),
             Self::PauseFrames => (
                 "pause_frames_per_s",
@@ -425,6 +425,12 @@ impl Comparison {
             .iter()
             .filter(|change| change.is_regression())
             .count()
+    }
+
+    /// How many of these are critical.
+    pub(crate) fn new_critical_findings(&self) -> usize {
+        let new = self.findings.iter().filter(|change| change.is_regression());
+        new.filter(|change| change.b == Some(Severity::Critical)).count()
     }
 
     /// Number of new findings that may be by chance.

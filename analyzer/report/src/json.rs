@@ -23,8 +23,8 @@ use std::io::{self, Write};
 use roce_model::{
     Cell, CnpReceiver, CollectiveCallColumns, CollectiveColumns, Columns, Cut, EpisodeColumns,
     FindingColumns, FlowColumns, FlowRow, HopColumns, InputSummary, Layer, Nanos, RunKey, RunSummary,
-    SampleColumns, Sink, SinkError, StepColumns, TapColumns, TapId, TapRow, TraceColumns, VantageColumns,
-    WaitColumns,
+    SampleColumns, Sink, SinkError, Span, StepColumns, TapColumns, TapId, TapRow, TraceColumns,
+    VantageColumns, WaitColumns,
 };
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
@@ -333,6 +333,8 @@ impl Serialize for Run<'_> {
         map.serialize_entry("bin_ns", &run.bin.0)?;
         map.serialize_entry("first_time", &run.span.map(|span| Value(Cell::Time(span.first))))?;
         map.serialize_entry("last_time", &run.span.map(|span| Value(Cell::Time(span.last))))?;
+        let length = run.span.map(Span::length).unwrap_or_default();
+        map.serialize_entry("goodput_bps", &run.totals.goodput_bps(length))?;
         map.serialize_entry("options", &Pairs(&run.options))?;
         map.serialize_entry("inputs", &List(|| run.inputs.iter().map(Input)))?;
         map.end()
@@ -377,6 +379,7 @@ impl Serialize for Counts<'_> {
         for (name, count, _) in totals.counts() {
             map.serialize_entry(name, &count)?;
         }
+        map.serialize_entry("new_payload_bytes", &totals.new_payload_bytes())?;
         map.serialize_entry("stops", &List(|| totals.stops.iter().map(Stop)))?;
         map.serialize_entry("opcodes", &Opcodes(self.0))?;
         map.end()

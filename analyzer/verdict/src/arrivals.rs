@@ -14,29 +14,63 @@ use crate::host_pairs::HostPairs;
 
 /// Destinations that are kept, at most.
 const MAX_DESTINATIONS: usize = 1 << 14;
-/// A bin of fewer data packets shows no rate: one more or less is 3 % of these.
+/// A window of fewer data packets shows no rate: one more or less is 3 % of these.
 const MIN_PACKETS: u64 = 32;
-/// So many bins after the last marked one arrivals are compared with it.
+/// A window ends with the bin in which it has so many data packets, ...
+const ENOUGH_PACKETS: u64 = 2 * MIN_PACKETS;
+/// ... or when it is so long: so it does not depend on how narrow bins are.
+const LONGEST: u64 = 1_000_000;
+/// For so many times its length after the last marked window arrivals are compared with it.
 const AFTERWARDS: u64 = 64;
+/// Senders to a destination in a window that are told apart.
+const MAX_PAIRS: usize = 64;
 
-/// Arrivals at a destination in one bin.
-#[derive(Clone, Copy, Debug, Default)]
+/// Arrivals at a destination in one window.
+#[derive(Clone, Debug, Default)]
 struct Sum {
     begin: Nanos,
+    /// In ns; 0: it has not begun.
+    length: u64,
     bytes: u64,
     packets: u64,
     ce: u64,
     cnp: u64,
-    flows: u64,
+    /// The most flows at once of each pair of hosts.
+    flows: Vec<(u32, u64)>,
+}
+
+impl Sum {
+    fn is_over(&self) -> bool {
+        self.packets >= ENOUGH_PACKETS || self.length >= LONGEST
+    }
+
+    fn end(&self) -> u64 {
+        self.begin.0.saturating_add(self.length)
+    }
+
+    fn all_flows(&self) -> u64 {
+        self.flows.iter().map(|(_, flows)| flows).sum()
+    }
+
+    /// Bytes in a millisecond.
+    fn rate(&self) -> u64 {
+        let rate = u128::from(self.bytes) * 1_000_000 / u128::from(self.length.max(1));
+        u64::try_from(rate).unwrap_or(u64::MAX)
+    }
 }
 
 /// A destination.
 #[derive(Clone, Debug, Default)]
 struct Place {
+    /// The window that goes on.
     current: Sum,
-    /// The bin before, and whether it follows another one: then it is no border of the traffic.
+    /// It has traffic of the current bin.
+    is_touched: bool,
+    /// It follows another window without a gap.
+    follows: bool,
+    /// The window before, and whether it follows another one: then it is no border of the traffic.
     before: Option<(Sum, bool)>,
-    /// The marked bin with the most bytes of this congestion, and when the last marked one was.
+    /// The marked window with the highest rate of this congestion, and when the last marked one was.
     marked: Option<(Sum, Nanos)>,
     notified: bool,
 }
@@ -44,17 +78,17 @@ struct Place {
 /// How far arrivals at a destination fell.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Fell {
-    /// Bins with less than the share that counts as a fall.
-    pub(super) bins: u64,
+    /// Windows with less than the share that counts as a fall.
+    pub(super) windows: u64,
     /// The sum of their shares.
     shares: f64,
 }
 
 impl Fell {
-    /// The mean share of the bottleneck's rate in those bins.
+    /// The mean share of the bottleneck's rate in those windows.
     #[expect(clippy::cast_precision_loss, reason = "a mean")]
     pub(super) fn mean(&self) -> Option<f64> {
-        (self.bins > 0).then(|| self.shares / self.bins as f64)
+        (self.windows > 0).then(|| self.shares / self.windows as f64)
     }
 }
 
@@ -96,15 +130,22 @@ impl Arrivals {
             }
             self.places.resize(at + 1, Place::default());
         }
-        let current = &mut self.places[at].current;
-        if current.flows == 0 {
+        let place = &mut self.places[at];
+        if !core::mem::replace(&mut place.is_touched, true) {
             self.touched.push(traffic.hosts.destination);
+            place.begin_bin(self.begin);
         }
-        current.flows += traffic.flows;
+        let current = &mut place.current;
         current.bytes = current.bytes.saturating_add(traffic.wire_bytes);
         current.packets = current.packets.saturating_add(traffic.data_packets);
         current.ce = current.ce.saturating_add(traffic.ce);
         current.cnp = current.cnp.saturating_add(traffic.cnp);
+        let pair = traffic.hosts.number;
+        if let Some((_, flows)) = current.flows.iter_mut().find(|(known, _)| *known == pair) {
+            *flows = traffic.flows.max(*flows);
+        } else if current.flows.len() < MAX_PAIRS {
+            current.flows.push((pair, traffic.flows));
+        }
     }
 
     /// The numbers of destinations have started again.
@@ -116,23 +157,21 @@ impl Arrivals {
     pub(super) fn end_bin(&mut self, pairs: &HostPairs) {
         for number in core::mem::take(&mut self.touched) {
             let place = &mut self.places[number as usize];
-            let current = Sum {
-                begin: self.begin,
-                ..core::mem::take(&mut place.current)
-            };
-            let follows = place
-                .before
-                .is_some_and(|(before, _)| before.begin.0.saturating_add(self.width.0) == self.begin.0);
-            if let Some((before, true)) = place.before.filter(|_| follows)
-                && let Some(part) = place.judge(&before, self.width)
+            place.is_touched = false;
+            place.current.length = self.begin.0.saturating_add(self.width.0) - place.current.begin.0;
+            if !place.current.is_over() {
+                continue;
+            }
+            if let Some((before, true)) = place.before.clone().filter(|_| place.follows)
+                && let Some(part) = place.judge(&before)
                 && part <= self.fell_below
                 && (self.fell.len() < MAX_DESTINATIONS || self.fell.contains_key(&pairs.hash(number)))
             {
                 let fell = self.fell.entry(pairs.hash(number)).or_default();
-                fell.bins += 1;
+                fell.windows += 1;
                 fell.shares += part;
             }
-            place.before = Some((current, follows));
+            place.before = Some((core::mem::take(&mut place.current), place.follows));
         }
     }
 
@@ -144,7 +183,7 @@ impl Arrivals {
                 continue;
             };
             let most = all.entry(host).or_default();
-            if fell.bins > most.bins {
+            if fell.windows > most.windows {
                 *most = *fell;
             }
         }
@@ -153,26 +192,50 @@ impl Arrivals {
 }
 
 impl Place {
-    /// A bin between two others: the share of the bottleneck's rate that arrived in it, where that says something.
-    fn judge(&mut self, bin: &Sum, width: Nanos) -> Option<f64> {
-        let near = |last: Nanos| bin.begin.since(last).0 <= width.0.saturating_mul(AFTERWARDS);
-        if bin.ce > 0 {
-            let known = self.marked.filter(|(_, last)| near(*last));
+    /// Data comes in the bin that begins at `begin`, the first of it.
+    fn begin_bin(&mut self, begin: Nanos) {
+        let current = &mut self.current;
+        if current.length > 0 && current.end() == begin.0 {
+            return;
+        }
+        if current.length > 0 {
+            // A gap: what came before it shows no rate.
+            *current = Sum::default();
+            self.before = None;
+        }
+        current.begin = begin;
+        let before = self.before.as_ref();
+        self.follows = before.is_some_and(|(before, _)| before.end() == begin.0);
+    }
+
+    /// A window between two others: the share of the bottleneck's rate that arrived in it, where that says something.
+    fn judge(&mut self, window: &Sum) -> Option<f64> {
+        let near = |marked: &Sum, last: Nanos| {
+            window.begin.since(last).0 <= marked.length.saturating_mul(AFTERWARDS)
+        };
+        if window.ce > 0 {
+            let known = self.marked.take().filter(|(marked, last)| near(marked, *last));
             if known.is_none() {
                 self.notified = false;
             }
-            self.notified |= bin.cnp > 0;
-            let most = known.map_or(*bin, |(most, _)| if bin.bytes > most.bytes { *bin } else { most });
-            self.marked = Some((most, bin.begin));
+            self.notified |= window.cnp > 0;
+            let most = match known {
+                Some((most, _)) if most.rate() >= window.rate() => most,
+                _ => window.clone(),
+            };
+            self.marked = Some((most, window.begin));
             return None;
         }
-        let (marked, _) = self.marked.filter(|(_, last)| near(*last))?;
-        self.notified |= bin.cnp > 0;
-        let same_senders = bin.flows >= marked.flows;
+        self.notified |= window.cnp > 0;
+        let (marked, _) = self
+            .marked
+            .as_ref()
+            .filter(|(marked, last)| near(marked, *last))?;
+        let same_senders = window.all_flows() >= marked.all_flows();
         if !self.notified || !same_senders || marked.packets < MIN_PACKETS {
             return None;
         }
-        share(bin.bytes, marked.bytes)
+        share(window.rate(), marked.rate())
     }
 }
 

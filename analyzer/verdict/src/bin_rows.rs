@@ -3,7 +3,7 @@
 //! A pair is one host that sends to another at one tap. Most rows count in the sums of their pair alone. Rows with signs of trouble, and
 //! all rows to destinations in trouble, are looked at one by one.
 
-use roce_model::{Active, Columns, Groups, TapId, TimelineColumns, Values, prefetch};
+use roce_model::{Active, Columns, Groups, Nanos, TapId, TimelineColumns, Values, prefetch};
 
 use crate::host_pairs::{HostPair, HostPairs};
 
@@ -28,6 +28,44 @@ pub struct BinRows {
     signed: Vec<u32>,
 }
 
+/// From the first to the last of some packets.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PacketTimes {
+    /// Behind the last one: there is none.
+    first: Nanos,
+    last: Nanos,
+}
+
+impl Default for PacketTimes {
+    fn default() -> Self {
+        Self {
+            first: Nanos(u64::MAX),
+            last: Nanos(0),
+        }
+    }
+}
+
+impl PacketTimes {
+    /// A packet.
+    pub fn note(&mut self, time: Nanos) {
+        self.add(&Self {
+            first: time,
+            last: time,
+        });
+    }
+
+    /// Other packets.
+    pub fn add(&mut self, other: &Self) {
+        self.first = self.first.min(other.first);
+        self.last = self.last.max(other.last);
+    }
+
+    /// First and last, if there was any.
+    pub(crate) fn get(&self) -> Option<(Nanos, Nanos)> {
+        (self.first <= self.last).then_some((self.first, self.last))
+    }
+}
+
 /// Traffic from one host to another at one tap in one bin.
 #[derive(Clone, Debug)]
 pub struct PairTraffic {
@@ -41,6 +79,14 @@ pub struct PairTraffic {
     pub(crate) hosts: HostPair,
     /// From the first packet to the last one of its rows with application data.
     pub(crate) active: Active,
+    /// Notifications of all of its rows, and those that belong to a NAK: adapters send one with it, without any mark.
+    pub(crate) all_cnp: u64,
+    /// See [`PairTraffic::all_cnp`].
+    pub cnp_by_nak: u64,
+    /// When data was marked, or its senders notified. Of a flow's marks the first in each 65.5 us.
+    pub marked: PacketTimes,
+    /// When packets were missing, retransmitted, or requested again.
+    pub lost: PacketTimes,
     /// Bytes on the wire of all of its rows.
     pub(crate) all_wire_bytes: u64,
     /// Rows with application data, and the sums of these.
@@ -53,6 +99,11 @@ pub struct PairTraffic {
 }
 
 impl PairTraffic {
+    /// True if a notification came that no NAK explains.
+    pub(crate) fn is_notified(&self) -> bool {
+        self.all_cnp > self.cnp_by_nak
+    }
+
     /// No traffic yet.
     pub fn new(groups: Groups, tap: TapId, number: u32) -> Self {
         Self {
@@ -64,6 +115,10 @@ impl PairTraffic {
                 first: u64::MAX,
                 last: 0,
             },
+            all_cnp: 0,
+            cnp_by_nak: 0,
+            marked: PacketTimes::default(),
+            lost: PacketTimes::default(),
             all_wire_bytes: 0,
             flows: 0,
             payload_bytes: 0,
@@ -177,6 +232,9 @@ impl BinRows {
                 continue;
             };
             traffic.all_wire_bytes = traffic.all_wire_bytes.saturating_add(*wire);
+            let cnp = row.checked_sub(first_cnp).and_then(|at| cnp.get(at));
+            let cnp = u64::from(cnp.copied().unwrap_or_default());
+            traffic.all_cnp += cnp;
             if *payload == 0 {
                 continue;
             }
@@ -187,8 +245,7 @@ impl BinRows {
             traffic.wire_bytes = traffic.wire_bytes.saturating_add(*wire);
             traffic.data_packets += u64::from(*data);
             traffic.ce += u64::from(*ce);
-            let cnp = row.checked_sub(first_cnp).and_then(|at| cnp.get(at));
-            traffic.cnp += u64::from(cnp.copied().unwrap_or_default());
+            traffic.cnp += cnp;
         }
         let mut signs = vec![false; self.pair_of_row.len()];
         note(&mut signs, &columns.ce);
@@ -200,6 +257,12 @@ impl BinRows {
         note(&mut signs, &columns.pause_ns);
         let signed = (0..).zip(&signs).filter(|(_, sign)| **sign);
         self.signed = signed.map(|(row, _)| row).collect();
+    }
+
+    /// The pairs between which application data was sent, and when in the bin.
+    pub fn sending(&self) -> impl Iterator<Item = (HostPair, Active)> {
+        let sending = self.traffic.iter().filter(|traffic| traffic.payload_bytes > 0);
+        sending.map(|traffic| (traffic.hosts, traffic.active))
     }
 
     /// Finds the run's pair for each of the rows' pairs, and notes who sends. `known`: the pairs of the shard up to this bin.

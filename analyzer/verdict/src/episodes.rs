@@ -1,14 +1,17 @@
-//! Episodes: intervals in which something was congested on the way to a destination, built bin by bin.
+//! Episodes: intervals in which something was congested on the way to a destination, built cell by cell: a cell is a
+//! millisecond, however wide bins are.
 //!
-//! Of one destination at one tap four kinds go on at a time. A bin is a sign of
-//! - `ecn`, when a data packet in it is marked, or a CNP slows one of the flows;
-//! - `incast`, when at least `incast_senders` hosts sent to the destination at the same time in it, and packets were marked, retransmitted
-//!   or missing, or CNPs came, or flows were paused;
+//! Of one destination at one tap four kinds go on at a time. A cell is a sign of
+//! - `ecn`, when a data packet in it is marked, or a CNP that belongs to no NAK slows one of the flows;
+//! - `incast`, when at least `incast_senders` hosts sent to the destination at the same time in it, and packets were marked, CNPs came, or flows were
+//!   paused; or packets were retransmitted or missing while data came at half of its last link's speed or faster; it is reported
+//!   when more than missing packets showed;
 //! - `loss`, when packets are missing, retransmitted, or requested again though they were captured;
 //! - `rnr`, when the destination answers with RNR NAKs.
 //!
-//! An episode begins with the first such bin, goes on while the next one begins less than `episode_quiet` after the end
-//! of the last one (or right after it), and ends with the last. An ecn episode of whose bins an incast covers
+//! An episode begins with the first packet that shows it, goes on while the next such cell begins less than `episode_quiet` after
+//! its end, and ends with the last packet that shows it. Where no such packet is known (RNR NAKs, pauses), first and last are those of the data
+//! to the destination in these cells. An ecn episode of whose cells an incast covers
 //! `absorbed_share` is not reported beside it: the incast carries the marks. A loss episode is reported when packets
 //! were retransmitted, or a NAK or a hole says that the network lost some: gaps that were mere reordering, or the
 //! capture's own, are none; neither are the retransmissions that RNR NAKs bring about.
@@ -16,6 +19,7 @@
 //! Pauses come from pause frames (`pauses`), stalls from events (`stalls`); the words are put in `tell`. What is kept of
 //! an episode that goes on stands in `open`.
 
+mod arrived;
 mod facts;
 mod kinds;
 mod open;
@@ -29,10 +33,12 @@ use std::collections::HashMap;
 
 use roce_model::{EpisodeKind, EventKind, EventRow, FlowId, Nanos, PauseFrame, TapId};
 
+use arrived::{Arrived, cell_end};
 use kinds::{ECN, INCAST, KINDS, LOSS};
 pub(super) use open::Finished;
 use open::{FlowBin, Mode, NOWHERE, Open};
 use pauses::Pauses;
+pub(super) use pauses::sender_of;
 use place::{Place, Places};
 use stalls::Stalls;
 pub(super) use tell::{Episode, tell};
@@ -42,7 +48,7 @@ use super::directory::Directory;
 use super::numbers::{reaches, share};
 use crate::bin_rows::BinRows;
 use crate::host_pairs::HostPairs;
-use crate::settings::Settings;
+use crate::settings::{CELL, Settings};
 
 type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 
@@ -59,9 +65,9 @@ const MAX_FINISHED: usize = 1 << 14;
 #[derive(Clone, Debug)]
 pub(super) struct Episodes {
     settings: Settings,
-    /// The bin that rows come from.
+    /// The cell that rows come from.
     begin: Nanos,
-    /// The latest bin up to now.
+    /// The latest cell up to now.
     latest: Nanos,
     /// Rows that are looked at one by one.
     rows: Vec<FlowBin>,
@@ -95,7 +101,7 @@ enum Reported {
     RunForLoss,
 }
 
-/// Signs of trouble in a bin's rows to one destination.
+/// Signs of trouble in a cell's rows to one destination.
 #[derive(Clone, Debug, Default)]
 struct Signs {
     destination: u32,
@@ -105,6 +111,7 @@ struct Signs {
     lost: bool,
     paused: bool,
     rnr: bool,
+    arrivals: Arrived,
 }
 
 impl Episodes {
@@ -125,7 +132,7 @@ impl Episodes {
         }
     }
 
-    pub(super) fn begin_bin(&mut self, time: Nanos) {
+    pub(super) fn begin_cell(&mut self, time: Nanos) {
         self.begin = time;
         if time > self.latest {
             self.latest = time;
@@ -174,8 +181,12 @@ impl Episodes {
         });
     }
 
-    pub(super) fn end_bin<'a>(&mut self, pairs: &HostPairs, bins: impl Iterator<Item = &'a BinRows> + Clone) {
-        for bin in bins.clone().filter(|bin| !bin.signed().is_empty()) {
+    pub(super) fn end_cell<'a>(
+        &mut self,
+        pairs: &HostPairs,
+        bins: impl Iterator<Item = (Nanos, &'a BinRows)> + Clone,
+    ) {
+        for (_, bin) in bins.clone().filter(|(_, bin)| !bin.signed().is_empty()) {
             let view = View::new(bin);
             let signed = bin.signed().iter();
             self.rows.extend(signed.map(|row| view.row(*row as usize)));
@@ -184,15 +195,15 @@ impl Episodes {
             for row in self.rows.iter().filter(|row| row.pause_ns > 0) {
                 self.pauses.paused(self.begin, row);
             }
-            self.mark(pairs);
+            self.mark(pairs, bins.clone());
             self.rows.clear();
         }
         if !self.places.list.is_empty() {
             self.skip_overdue();
-            for bin in bins {
+            for (_, bin) in bins {
                 self.add_bin(bin);
             }
-            self.close_bin();
+            self.close_cell();
             self.add_reports();
         }
         self.reports.clear();
@@ -205,7 +216,7 @@ impl Episodes {
         self.keep(finished);
         let stalls = core::mem::take(&mut self.stalls);
         self.dropped = self.dropped.saturating_add(stalls.dropped());
-        self.keep(stalls.conclude(directory, self.settings.bin));
+        self.keep(stalls.conclude(directory, CELL));
         self.finished.sort_by_key(|episode| {
             let destination = episode.destination.and_then(|hash| directory.host(hash));
             let kind = EpisodeKind::ALL.iter().position(|kind| *kind == episode.kind);
@@ -225,8 +236,8 @@ impl Episodes {
         }
     }
 
-    /// Finds what the bin shows at each destination, and begins or prolongs its episodes.
-    fn mark(&mut self, pairs: &HostPairs) {
+    /// Finds what the cell shows at each destination, and begins or prolongs its episodes.
+    fn mark<'a>(&mut self, pairs: &HostPairs, bins: impl Iterator<Item = (Nanos, &'a BinRows)>) {
         let mut order: Vec<Signs> = Vec::new();
         let mut places: Map<u32, usize> = Map::default();
         let mut at = |destination: u32, row: &FlowBin, signs: &mut Vec<Signs>| {
@@ -251,32 +262,38 @@ impl Episodes {
             if congested || lost || row.pause_ns > 0 {
                 let place = at(row.destination, row, &mut order);
                 let signs = &mut order[place];
-                signs.senders = signs.senders.max(row.senders);
                 signs.congested |= congested;
                 signs.lost |= lost;
                 signs.paused |= row.pause_ns > 0;
             }
         }
-        for signs in &order {
+        for (begin, bin) in bins {
+            for traffic in &bin.traffic {
+                if let Some(at) = places.get(&traffic.hosts.destination) {
+                    order[*at].arrivals.add(begin, self.begin, traffic);
+                }
+            }
+        }
+        for signs in &mut order {
+            signs.senders = pairs.senders_in_cell(signs.destination);
             self.sign(signs, pairs);
         }
     }
 
     fn sign(&mut self, signs: &Signs, pairs: &HostPairs) {
         let crowded = u64::from(signs.senders) >= self.settings.thresholds.incast_senders.max(1);
+        let fills = signs.arrivals.fills(self.settings.link_rate);
+        let thin = signs.arrivals.is_thin(self.settings.link_rate);
         let shown = [
             signs.congested,
-            crowded && (signs.congested || signs.lost || signs.paused),
+            crowded && (signs.congested && !thin || signs.paused || signs.lost && fills),
             signs.lost,
             signs.rnr,
         ];
         if !shown.contains(&true) {
             return;
         }
-        let (begin, end) = (
-            self.begin,
-            Nanos(self.begin.0.saturating_add(self.settings.bin.0)),
-        );
+        let begin = self.begin;
         let overdue = begin < self.latest;
         if self.places.get_mut(signs.destination).is_none() {
             if overdue {
@@ -292,20 +309,23 @@ impl Episodes {
         let Some(place) = self.places.get_mut(signs.destination).filter(|_| !overdue) else {
             return;
         };
-        for (open, _) in place.open.iter_mut().zip(shown).filter(|(_, shown)| *shown) {
-            let open = open.get_or_insert_with(|| Box::new(Open::new(begin)));
-            open.extend(begin, end, signs.senders);
+        let kinds = place.open.iter_mut().zip(KINDS).zip(shown);
+        for ((open, kind), _) in kinds.filter(|(_, shown)| *shown) {
+            let times = signs.arrivals.times(kind, begin);
+            let open = open.get_or_insert_with(|| Box::new(Open::new(times.0)));
+            open.extend(begin, times, signs.senders);
+            open.thin_cells += u64::from(thin);
         }
         place.signed = true;
         place.note_meanwhile(shown);
     }
 
-    /// A bin that was emitted before: what is late counts where an episode was going on then.
+    /// A cell that has ended before: what is late counts where an episode was going on then.
     fn skip_overdue(&mut self) {
-        let begin = self.begin;
+        let (begin, end) = (self.begin, cell_end(self.begin));
         if begin < self.latest {
             for open in self.places.list.iter_mut().flat_map(Place::opened) {
-                let inside = open.start <= begin && begin < open.end;
+                let inside = open.start < end && begin <= open.end;
                 open.mode = if inside { Mode::Count } else { Mode::Skip };
             }
         }
@@ -347,7 +367,7 @@ impl Episodes {
         for (row, slots) in self.rows.iter().zip(slots) {
             let room = self.flows < MAX_FLOWS;
             if let Some(place) = self.places.get_mut(row.destination) {
-                let kept = place.add(row, slots, room);
+                let kept = place.add((row, self.begin), slots, room);
                 self.flows += kept;
                 if kept > 0 && self.homes.len() < MAX_FLOWS {
                     self.homes.insert((row.tap, row.flow), row.destination);
@@ -356,7 +376,7 @@ impl Episodes {
             if row.rnr_naks > 0
                 && let Some(place) = self.places.get_mut(row.source)
             {
-                self.flows += place.add_naks(row, room);
+                self.flows += place.add_naks((row, self.begin), room);
             }
         }
         self.rows.clear();
@@ -393,8 +413,8 @@ impl Episodes {
         }
     }
 
-    /// The bin is complete: its share of marked packets, and until the next one everything waits.
-    fn close_bin(&mut self) {
+    /// The cell is complete: its share of marked packets, and until the next one everything waits.
+    fn close_cell(&mut self) {
         for place in &mut self.places.list {
             if place.signed && self.begin == self.latest {
                 let marked = share(place.ce, place.markable);
@@ -408,7 +428,7 @@ impl Episodes {
             (place.markable, place.ce, place.signed) = (0, 0, false);
             let sum = core::mem::take(&mut place.sum);
             for open in place.opened() {
-                open.add_bin(&sum);
+                open.add_cell(&sum);
                 open.mode = Mode::Wait;
             }
         }
@@ -440,8 +460,10 @@ impl Episodes {
                 place.forget(at);
                 *flows = flows.saturating_sub(open.flows());
                 let counts = match at {
-                    ECN => !reaches(open.covered, open.bins, absorbed),
+                    ECN => !reaches(open.covered, open.cells, absorbed),
                     LOSS => open.is_loss(),
+                    // Holes alone, as the capture's own, show no queue.
+                    INCAST => open.is_congestion(),
                     _ => true,
                 };
                 if counts {

@@ -12,11 +12,13 @@ mod class;
 mod cnp;
 mod collective;
 mod ecn;
+mod flow_sums;
 mod gpu;
 mod imbalance;
 mod incast;
 mod job;
 mod loss;
+mod missed;
 mod origin;
 mod path;
 mod pause;
@@ -26,6 +28,7 @@ pub(crate) mod rule;
 mod stall;
 mod sure;
 mod switch;
+mod window;
 mod worst;
 
 use std::collections::HashSet;
@@ -43,7 +46,7 @@ use crate::settings::Settings;
 use crate::thresholds::Thresholds;
 use rule::{Context, Rule};
 
-/// All rules, in the order in which findings of one severity are listed.
+/// All rules, causes before what follows from them: the order in which findings of one severity are listed.
 pub const RULES: &[Rule] = &[
     blind::BLIND,
     job::COMPLETION,
@@ -98,7 +101,7 @@ pub(super) struct Findings {
 impl Findings {
     pub(super) fn new(settings: Settings) -> Self {
         Self {
-            pause: pause::PauseTally::new(settings.bin, settings.link_rate.is_some()),
+            pause: pause::PauseTally::new(settings.link_rate.is_some()),
             cnp: cnp::CnpTally::new(settings.link_rate.is_some()),
             settings,
             blind: blind::BlindTally::default(),
@@ -114,18 +117,19 @@ impl Findings {
 
     pub(super) fn event(&mut self, event: &EventRow) {
         self.loss.event(event);
+        self.pause.event(event);
         self.receiver.event(event);
     }
 
-    /// So much was sent at a tap in the current bin.
+    /// So much was sent at a tap in the current cell.
     #[inline]
     pub(super) fn sent(&mut self, tap: TapId, wire_bytes: u64) {
         self.pause.sent(tap, wire_bytes);
     }
 
-    /// All rows of the bin were given.
-    pub(super) fn end_bin(&mut self) {
-        self.pause.end_bin();
+    /// All rows of the cell were given.
+    pub(super) fn end_cell(&mut self) {
+        self.pause.end_cell();
     }
 
     /// A reading of a counter of the host that captures.
@@ -170,11 +174,18 @@ impl Findings {
         directory: &Directory,
         episodes: &[Episode],
     ) -> Vec<FindingRow> {
-        let (mut loss, mut receiver) = (self.loss.clone(), self.receiver.clone());
+        let (mut loss, mut receiver, mut quality) =
+            (self.loss.clone(), self.receiver.clone(), self.quality.clone());
         let counted = |row: &&FlowRow| row.counted && row.destination_qpn > MAX_MANAGEMENT_QPN;
+        for row in live.iter().filter(|row| row.destination_qpn > MAX_MANAGEMENT_QPN) {
+            loss.captured(row);
+        }
         for row in live.iter().filter(counted) {
             loss.flow(row);
             receiver.flow(row);
+        }
+        for row in live {
+            quality.flow(row);
         }
         let context = Context {
             run,
@@ -188,11 +199,12 @@ impl Findings {
         };
         let findings = [
             receiver.fatal(),
-            loss.network(&context),
+            loss.network(&context)
+                .filter(|_| !loss.are_explained(&context, quality.asked_again())),
             loss.timeout(&context),
             receiver.rnr(&context),
             incast::incast(&context),
-            stall::stall(&context),
+            stall::stall(&context, &loss),
         ];
         worst_first(findings)
     }
@@ -215,7 +227,10 @@ impl Findings {
             fabric: Some(fabric),
             only,
         };
+        let icrc = self.quality.icrc(&context);
+        // What a receiver dropped for its ICRC was lost for that: one finding.
         let loss = self.loss.network(&context);
+        let loss = loss.filter(|_| !self.loss.are_explained(&context, self.quality.asked_again()));
         let drops = switch::drops(&context, loss.as_ref());
         worst_first([
             self.blind.blind(&context),
@@ -228,7 +243,7 @@ impl Findings {
             self.pause.storm(&context),
             origin::origin(&context),
             incast::incast(&context),
-            stall::stall(&context),
+            stall::stall(&context, &self.loss),
             incast::unfair(&context),
             self.ecn.marks_without_cnp(&context),
             self.cnp.ignored(&context),
@@ -242,9 +257,9 @@ impl Findings {
             self.path.spread(),
             self.path.mtu(),
             self.gpu.waits(&context),
-            self.quality.icrc(&context),
+            icrc,
             self.loss.capture(&context),
-            self.quality.capture(&context),
+            self.quality.capture(&context, self.loss.missed()),
             self.ecn.working(&context, &arrivals.conclude(directory)),
         ])
     }
@@ -256,21 +271,26 @@ pub fn add_slowed_collectives(run: &mut RunSummary, thresholds: &Thresholds) {
     let Some(finding) = collective::slowed(run, thresholds) else {
         return;
     };
-    run.findings.push(finding);
-    let order = |id: &str| RULES.iter().position(|rule| rule.id == id);
-    run.findings
-        .sort_by_key(|finding| (core::cmp::Reverse(finding.severity), order(finding.id)));
+    let findings = core::mem::take(&mut run.findings).into_iter().chain([finding]);
+    run.findings = worst_first(findings.map(Some));
 }
 
+/// The findings in their one order: the worst first, of one severity those of low confidence last, else as [`RULES`] has them, causes before
+/// what follows from them. There is one finding for a rule, so nothing is left to the order in which packets or flows came.
 fn worst_first(findings: impl IntoIterator<Item = Option<FindingRow>>) -> Vec<FindingRow> {
     let mut findings: Vec<FindingRow> = findings.into_iter().flatten().collect();
-    // Stable: of one severity they stay in the order of the rules.
-    findings.sort_by_key(|finding| core::cmp::Reverse(finding.severity));
+    findings.sort_by_key(|finding| {
+        (
+            core::cmp::Reverse(finding.severity),
+            finding.confidence == Confidence::Low,
+            RULES.iter().position(|rule| rule.id == finding.id),
+        )
+    });
     findings
 }
 
 impl Rule {
-    /// A finding of this rule.
+    /// A finding of this rule. What is only likely asks nobody to act: of low confidence it is for information at most.
     fn finding(
         &self,
         (severity, confidence): (Severity, Confidence),
@@ -281,7 +301,10 @@ impl Rule {
     ) -> FindingRow {
         FindingRow {
             id: self.id,
-            severity,
+            severity: match confidence {
+                Confidence::Low => severity.min(Severity::Info),
+                _ => severity,
+            },
             summary: summary.into(),
             evidence,
             confidence,

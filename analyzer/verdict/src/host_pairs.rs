@@ -1,10 +1,11 @@
 //! Who sends to whom, as numbers: what is kept of a destination, or of two hosts, from bin to bin is found by its place, with
-//! one lookup for a row. How many hosts send to a destination at the same time in the bin is counted here as well:
-//! hosts of which one had ended before the other began are not at once there, though a wide bin has both.
+//! one lookup for a row. How many hosts send to a destination at the same time is counted in `senders`.
 
 use std::collections::HashMap;
 
 use roce_model::{Active, Groups, Nanos, prefetch};
+
+use crate::senders::Senders;
 
 type Numbers = HashMap<u64, u32, foldhash::fast::RandomState>;
 
@@ -22,49 +23,20 @@ pub struct HostPair {
     pub source: u32,
 }
 
-#[derive(Debug)]
-struct Destination {
-    /// Hash of tap and host.
-    hash: u64,
-    senders: u32,
-    /// The bin of which these are.
-    bin: u64,
-    /// The pairs to it whose source has sent lately.
-    lately: Vec<u32>,
-}
-
-/// A host goes on sending for so long after a packet: many that share a link send in turns (at 10 Gbit/s 64 hosts with packets of
-/// 4 KB come round in 211 us). So the count does not depend on how narrow bins are.
-const GOES_ON: u64 = 200_000;
-
-/// Time in which one host has sent to another: from the first packet to the last one of those that are no further apart.
-#[derive(Clone, Copy, Debug, Default)]
-struct Span {
-    first: u64,
-    last: u64,
-    /// That time within the current bin, in ns after its begin.
-    in_bin: Option<Active>,
-    /// It is in the list of its destination.
-    listed: bool,
-}
-
 /// All pairs of which rows were seen, and all destinations.
 #[derive(Debug, Default)]
 pub struct HostPairs {
-    /// Bins are counted from 1.
-    bin: u64,
     numbers: Numbers,
-    /// With the bin in which application data was last sent.
-    all: Vec<(HostPair, u64)>,
-    spans: Vec<Span>,
+    all: Vec<HostPair>,
     /// Their groups, which are seldom looked at.
     groups: Vec<Groups>,
     destination_numbers: Numbers,
-    destinations: Vec<Destination>,
-    /// Destinations to which somebody sends in the bin.
-    sent_to: Vec<u32>,
-    /// Room for counting: times at which a host begins (1) or has ended (-1).
-    edges: Vec<(u64, i32)>,
+    /// Hash of tap and host of each destination.
+    destinations: Vec<u64>,
+    /// Who sends in a bin, and in a cell of several bins.
+    in_bin: Senders,
+    in_cell: Senders,
+    has_cells: bool,
 }
 
 impl HostPairs {
@@ -79,28 +51,25 @@ impl HostPairs {
     #[inline]
     pub(crate) fn prefetch(&self, pair: HostPair) {
         let number = pair.number as usize;
-        if let (Some(groups), Some(all), Some(span)) = (
-            self.groups.get(number),
-            self.all.get(number),
-            self.spans.get(number),
-        ) {
+        if let (Some(groups), Some(all)) = (self.groups.get(number), self.all.get(number)) {
             prefetch(groups);
             prefetch(all);
-            prefetch(span);
         }
+        self.in_bin.prefetch(pair);
+    }
+
+    /// True if the next bin starts numbers again.
+    pub fn is_full(&self) -> bool {
+        self.all.len() >= MAX_PAIRS
     }
 
     /// A bin begins, in which nobody has sent yet. Returns true if all numbers are void that were given before.
     pub fn begin_bin(&mut self) -> bool {
-        self.bin += 1;
-        self.sent_to.clear();
-        let is_full = self.all.len() >= MAX_PAIRS;
+        let is_full = self.is_full();
         if is_full {
-            *self = Self {
-                bin: self.bin,
-                ..Self::default()
-            };
+            *self = Self::default();
         }
+        self.in_bin.begin();
         is_full
     }
 
@@ -116,7 +85,7 @@ impl HostPairs {
     /// The pair with this number.
     #[inline]
     pub fn by_number(&self, number: u32) -> HostPair {
-        self.all[number as usize].0
+        self.all[number as usize]
     }
 
     #[inline(never)]
@@ -127,8 +96,7 @@ impl HostPairs {
             source: self.destination(groups.source),
         };
         self.numbers.insert(groups.pair, pair.number);
-        self.all.push((pair, 0));
-        self.spans.push(Span::default());
+        self.all.push(pair);
         self.groups.push(groups);
         pair
     }
@@ -142,97 +110,57 @@ impl HostPairs {
     pub(crate) fn destination(&mut self, hash: u64) -> u32 {
         let destinations = &mut self.destinations;
         *self.destination_numbers.entry(hash).or_insert_with(|| {
-            destinations.push(Destination {
-                hash,
-                senders: 0,
-                bin: 0,
-                lately: Vec::new(),
-            });
+            destinations.push(hash);
             next(destinations.len() - 1)
         })
     }
 
     /// The hash of tap and host of a destination.
     pub(crate) fn hash(&self, destination: u32) -> u64 {
-        self.destinations[destination as usize].hash
+        self.destinations[destination as usize]
     }
 
     /// Application data is sent between the pair in the bin, during that time.
     #[inline]
     pub fn sends(&mut self, pair: HostPair, active: Active) {
-        let span = &mut self.spans[pair.number as usize];
-        if core::mem::replace(&mut self.all[pair.number as usize].1, self.bin) == self.bin {
-            if let Some(all) = &mut span.in_bin {
-                all.first = all.first.min(active.first);
-                all.last = all.last.max(active.last);
-            }
-            return;
-        }
-        span.in_bin = Some(active);
-        let to = &mut self.destinations[pair.destination as usize];
-        if core::mem::replace(&mut to.bin, self.bin) != self.bin {
-            self.sent_to.push(pair.destination);
-        }
-        if !core::mem::replace(&mut span.listed, true) {
-            to.lately.push(pair.number);
-        }
+        self.in_bin.sends(pair, active);
     }
 
     /// All rows of the bin from `begin` on were given: counts the most hosts that sent to a destination at the same time in it.
     pub fn count_senders(&mut self, begin: Nanos, width: Nanos) {
-        let spans = &mut self.spans;
-        for number in &self.sent_to {
-            let to = &mut self.destinations[*number as usize];
-            let (mut last_begin, mut first_end) = (begin.0, u64::MAX);
-            to.lately.retain(|pair| {
-                let span = &mut spans[*pair as usize];
-                if let Some(Active { first, last }) = span.in_bin.take() {
-                    let first = begin.0.saturating_add(first);
-                    let last = begin.0.saturating_add(last.min(width.0.saturating_sub(1)));
-                    if first > span.last.saturating_add(GOES_ON) {
-                        span.first = first;
-                    }
-                    span.last = span.last.max(last);
-                }
-                let until = span.last.saturating_add(GOES_ON);
-                span.listed = until >= begin.0;
-                if span.listed {
-                    (last_begin, first_end) = (last_begin.max(span.first), first_end.min(until));
-                }
-                span.listed
-            });
-            to.senders = if last_begin < first_end {
-                // All of them at the time when the last one begins, as nearly always: nothing has to be put in order.
-                next(to.lately.len())
-            } else {
-                self.edges.clear();
-                for span in to.lately.iter().map(|pair| &spans[*pair as usize]) {
-                    let until = span.last.saturating_add(GOES_ON);
-                    self.edges.extend([(span.first.max(begin.0), 1), (until, -1)]);
-                }
-                most_at_once(&mut self.edges)
-            };
-        }
+        self.in_bin.count(begin, width);
     }
 
     /// How many hosts send application data to a destination at the same time in the bin, at most.
     #[inline]
     pub fn senders(&self, destination: u32) -> u32 {
-        let to = &self.destinations[destination as usize];
-        if to.bin == self.bin { to.senders } else { 0 }
+        self.in_bin.of(destination)
     }
-}
 
-/// The most that have begun and not ended at one time.
-fn most_at_once(edges: &mut [(u64, i32)]) -> u32 {
-    // Where one begins when another has ended, the end comes first.
-    edges.sort_unstable();
-    let (mut now, mut most) = (0, 0);
-    for (_, step) in edges.iter() {
-        now += step;
-        most = most.max(now);
+    /// A cell of several bins begins.
+    pub fn begin_cell(&mut self) {
+        self.has_cells = true;
+        self.in_cell.begin();
     }
-    u32::try_from(most).unwrap_or_default()
+
+    /// As [`HostPairs::sends`], in the cell: `active` counts from its begin.
+    pub fn sends_in_cell(&mut self, pair: HostPair, active: Active) {
+        self.in_cell.sends(pair, active);
+    }
+
+    /// As [`HostPairs::count_senders`], of the cell.
+    pub fn count_senders_of_cell(&mut self, begin: Nanos, width: Nanos) {
+        self.in_cell.count(begin, width);
+    }
+
+    /// As [`HostPairs::senders`], in the cell. A bin that is as wide as a cell is one.
+    pub(crate) fn senders_in_cell(&self, destination: u32) -> u32 {
+        if self.has_cells {
+            self.in_cell.of(destination)
+        } else {
+            self.in_bin.of(destination)
+        }
+    }
 }
 
 /// The number of what comes after so many.

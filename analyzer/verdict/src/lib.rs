@@ -4,6 +4,7 @@
 mod arrivals;
 mod bin_rows;
 mod collectives;
+mod coverage;
 mod directory;
 mod episodes;
 mod fabric;
@@ -12,6 +13,7 @@ mod host_pairs;
 mod numbers;
 #[cfg(test)]
 mod rows;
+mod senders;
 mod settings;
 mod steps;
 mod tap_vantage;
@@ -25,11 +27,12 @@ use roce_model::{
     SampleColumns, SampleRow, Snapshot, TapId, TapRow, Wiring,
 };
 
-pub use bin_rows::{BinRows, PairTraffic, Translated};
+pub use bin_rows::{BinRows, PacketTimes, PairTraffic, Translated};
+pub use coverage::leave_unclear;
 pub use findings::rule::Rule;
 pub use findings::{RULES, add_slowed_collectives};
 pub use host_pairs::{HostPair, HostPairs};
-pub use settings::Settings;
+pub use settings::{CELL, Settings, cell_of, counted_width};
 pub use steps::LoggedStep;
 pub use thresholds::{Threshold, ThresholdError, ThresholdValue, Thresholds};
 
@@ -50,6 +53,8 @@ pub struct Verdicts {
     episodes: Episodes,
     findings: Findings,
     fabric: Fabric,
+    /// Width of the bins that rows come in.
+    width: Nanos,
     settings: Settings,
     /// Findings about the flows that are shown alone.
     of_shown: Option<Box<OfShown>>,
@@ -100,14 +105,15 @@ const MAX_EPISODES: usize = 256;
 impl Verdicts {
     /// Verdicts over a run that has not started.
     pub fn new(settings: Settings) -> Self {
+        let width = counted_width(settings.bin);
         Self {
             directory: Directory::default(),
             vantages: Vantages::default(),
             episodes: Episodes::new(&settings),
-            steps: Steps::new(settings.bin, settings.training_log.clone()),
+            steps: Steps::new(width, settings.training_log.clone()),
             collectives: Collectives::default(),
             steps_in_snapshots: settings.steps_in_snapshots,
-            arrivals: Arrivals::new(settings.bin, settings.thresholds.arrivals_fell),
+            arrivals: Arrivals::new(width, settings.thresholds.arrivals_fell),
             of_shown: settings.shown.clone().map(|filter| {
                 Box::new(OfShown {
                     filter,
@@ -117,6 +123,7 @@ impl Verdicts {
             }),
             findings: Findings::new(settings.clone()),
             fabric: Fabric::default(),
+            width,
             settings,
             lost: BTreeMap::new(),
         }
@@ -129,13 +136,13 @@ impl Verdicts {
 
     /// The rows and events that follow are of the bin that begins at `time`.
     pub fn begin_bin(&mut self, time: Nanos) {
-        self.episodes.begin_bin(time);
+        self.episodes.begin_cell(cell_of(time));
         self.arrivals.begin_bin(time);
     }
 
     /// Takes the traffic of a shard in the bin, pair by pair.
     pub fn traffic(&mut self, time: Nanos, rows: &BinRows, pairs: &HostPairs) {
-        self.fabric.traffic(time.0, self.settings.bin.0, rows);
+        self.fabric.traffic(time.0, self.width.0, rows);
         for (at, traffic) in rows.traffic.iter().enumerate() {
             if let Some(later) = rows.traffic.get(at + 2 * bin_rows::PAIR_LAG) {
                 self.steps.prefetch_place(later.hosts);
@@ -193,11 +200,19 @@ impl Verdicts {
         self.fabric.link(link);
     }
 
-    /// All events of the bin were given, and all of its rows are here.
-    pub fn end_bin<'a>(&mut self, pairs: &HostPairs, bins: impl Iterator<Item = &'a BinRows> + Clone) {
-        self.episodes.end_bin(pairs, bins);
+    /// All traffic of the bin was given.
+    pub fn end_bin(&mut self, pairs: &HostPairs) {
         self.arrivals.end_bin(pairs);
-        self.findings.end_bin();
+    }
+
+    /// The last bin of the cell that began last has ended. `bins`: the begin and the rows of each of its bins; all their events were given.
+    pub fn end_cell<'a>(
+        &mut self,
+        pairs: &HostPairs,
+        bins: impl Iterator<Item = (Nanos, &'a BinRows)> + Clone,
+    ) {
+        self.episodes.end_cell(pairs, bins);
+        self.findings.end_cell();
     }
 
     /// A flow that is complete; most of its rows were given before.

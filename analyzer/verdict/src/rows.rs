@@ -8,7 +8,7 @@ use roce_model::{
 use crate::Verdicts;
 use crate::bin_rows::{BinRows, PairTraffic, Translated};
 use crate::host_pairs::HostPairs;
-use crate::settings::Settings;
+use crate::settings::{CELL, Settings};
 
 pub(super) const MS: u64 = 1_000_000;
 
@@ -203,9 +203,12 @@ impl BinRows {
 
 /// The end of a bin with these rows.
 pub(super) fn give(rows: BinRows, time: Nanos, verdicts: &mut Verdicts, pairs: &mut HostPairs) {
+    pairs.begin_bin();
     let rows = rows.entered(pairs);
+    pairs.count_senders(time, CELL);
     verdicts.traffic(time, &rows, pairs);
-    verdicts.end_bin(pairs, [&rows].into_iter());
+    verdicts.end_bin(pairs);
+    verdicts.end_cell(pairs, [(time, &rows)].into_iter());
 }
 
 fn senders(rows: &[Did<'_>], of: &FlowRow) -> u32 {

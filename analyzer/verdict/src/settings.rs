@@ -7,6 +7,23 @@ use roce_model::{Filter, JobLog, Nanos, Wiring};
 use crate::steps::LoggedStep;
 use crate::thresholds::Thresholds;
 
+/// Verdicts look at the traffic cell by cell of this width, however wide the bins of a timeline are: bins draw, they do not decide.
+pub const CELL: Nanos = Nanos(1_000_000);
+
+/// Width of the bins in which a run counts for a timeline with bins of this width: that width, or an equal part of it that fits into a cell.
+pub fn counted_width(bin: Nanos) -> Nanos {
+    let bin = bin.0.max(1);
+    let parts = bin.div_ceil(CELL.0);
+    // A width that no such number divides is an odd one: then its bins are counted as they are.
+    let even = (parts..parts.saturating_mul(8)).find(|parts| bin % parts == 0);
+    Nanos(even.map_or(bin, |parts| bin / parts))
+}
+
+/// The begin of the cell that a time lies in.
+pub fn cell_of(time: Nanos) -> Nanos {
+    Nanos(time.0 - time.0 % CELL.0)
+}
+
 /// Settings of the verdicts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
@@ -40,5 +57,37 @@ impl Default for Settings {
             job: Arc::default(),
             steps_in_snapshots: false,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bins_are_counted_in_parts_that_fit_into_a_cell() {
+        let widths = [
+            10_000,
+            500_000,
+            1_000_000,
+            2_000_000,
+            1_500_000,
+            100_000_000,
+            37_000_000,
+        ];
+        let counted = widths.map(|width| counted_width(Nanos(width)).0);
+        assert_eq!(
+            counted,
+            [
+                10_000, 500_000, 1_000_000, 1_000_000, 750_000, 1_000_000, 1_000_000
+            ]
+        );
+        assert_eq!(counted_width(Nanos(0)), Nanos(1));
+        assert_eq!(
+            counted_width(Nanos(2_147_483_647)),
+            Nanos(2_147_483_647),
+            "a prime number"
+        );
+        assert_eq!(cell_of(Nanos(2_999_999)), Nanos(2_000_000));
     }
 }

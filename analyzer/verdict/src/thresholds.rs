@@ -195,7 +195,7 @@ thresholds! {
         "Incasts that lasted this long in all are a warning even when nothing was lost or paused.",
         "Some hundred round trips of a data centre: congestion control should have settled long before.";
     ABSORBED_SHARE, absorbed_share: f64 = 0.5, "",
-        "An ecn episode of whose bins an incast covers this share is reported as that incast only.",
+        "An ecn episode of whose milliseconds an incast covers this share is reported as that incast only.",
         "Where the incast makes up most of it the two would say the same thing twice.";
     LEAST_DATA_PACKETS, least_data_packets: u64 = 100, "packets",
         "Fewer data packets than this are no evidence of how traffic is marked or classed.",
@@ -234,10 +234,10 @@ thresholds! {
         "Fewer lost packets than this are never critical.",
         "A share of few packets is accidental.";
     PAUSE_SHARE, pause_share: f64 = 0.05, "",
-        "A priority that was paused for more than this share of the capture is a warning.",
+        "A priority that was paused for more than this share of its worst 10 ms is a warning.",
         "Pauses are for absorbing bursts; congestion control is to keep the share near zero.";
     PAUSE_SHARE_CRITICAL, pause_share_critical: f64 = 0.5, "",
-        "A priority that was paused for more than this share of the capture is critical.",
+        "A priority that was paused for more than this share of its worst 10 ms is critical.",
         "It stands still more than it sends.";
     PAUSE_LEAST, pause_least: Nanos = Nanos(100_000), "ns",
         "A priority that was paused for less than this in all is no warning, whatever its share of a short capture.",
@@ -269,8 +269,8 @@ thresholds! {
     JAIN_WARNING, jain_warning: f64 = 0.5, "",
         "A Jain's index below this is a warning.",
         "As if half of the flows got nothing.";
-    UNFAIR_BINS, unfair_bins: u64 = 5, "bins",
-        "Shorter episodes than this are not judged for fairness.",
+    UNFAIR_BINS, unfair_bins: u64 = 5, "ms",
+        "Episodes with signs in fewer milliseconds than this are not judged for fairness.",
         "Rates need some round trips to converge.";
     STALL_LEAST, stall_least: Nanos = Nanos(10_000_000), "ns",
         "A shorter silence in the middle of a message than this is no finding.",

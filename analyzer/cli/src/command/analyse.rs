@@ -16,6 +16,7 @@ use crate::command::player::Player;
 use crate::options::arguments::{Analyse, Format, Layout};
 use crate::options::duration::Moment;
 use crate::options::settings::RunSettings;
+use crate::output::chosen::ChosenFlows;
 use crate::output::common::Common;
 use crate::output::dataset::{dataset, fleet_run, written};
 use crate::output::exit_code::exit_code;
@@ -210,14 +211,6 @@ fn analyse_as(
     if let (Some(capture), [input]) = (&arguments.capture, inputs.as_mut_slice()) {
         input.input.clone_from(capture);
     }
-    if arguments.format != Format::Text {
-        // The terminal's summary has these warnings; for other formats they go to standard error.
-        for input in &inputs {
-            for text in &input.warnings {
-                messages::warn(&input.input, text);
-            }
-        }
-    }
     let mut is_whole = analysed.is_whole();
     let mut summary = RunSummary {
         key,
@@ -225,6 +218,10 @@ fn analyse_as(
     };
     if let Some(traces) = &mut traces {
         is_whole &= merged::conclude(traces, &mut summary, &settings.thresholds);
+    }
+    note_window(&range, &mut summary);
+    if arguments.format != Format::Text {
+        say_warnings(&summary);
     }
     for mut sink in sinks {
         sink.finish(&summary).map_err(sink_error)?;
@@ -238,6 +235,26 @@ fn analyse_as(
         messages::wrote(&written(dir));
     }
     Ok(exit_code(is_whole, &summary, &settings.fail_on))
+}
+
+/// Says on standard error what the terminal's summary has of its inputs.
+fn say_warnings(summary: &RunSummary) {
+    for input in &summary.inputs {
+        for text in &input.warnings {
+            messages::warn(&input.input, text);
+        }
+    }
+}
+
+/// Says of each capture that none of its frames lies in the time that was asked for.
+fn note_window(range: &std::ops::Range<u64>, summary: &mut RunSummary) {
+    if *range == (0..u64::MAX) || summary.totals.frames > 0 {
+        return;
+    }
+    for input in summary.inputs.iter_mut().filter(|input| input.frames > 0) {
+        let text = format!("none of its {} frames lies between --from and --to", input.frames);
+        input.warnings.push(text);
+    }
 }
 
 /// Says what the job's log gave.
@@ -350,6 +367,10 @@ fn sinks(
     }
     if arguments.captures.len() > 1 {
         sinks.push(Box::new(Common::default()));
+    }
+    // The terminal's summary says it by itself.
+    if settings.flow.is_some() && arguments.format != Format::Text {
+        sinks.push(Box::new(ChosenFlows::default()));
     }
     match arguments.format {
         Format::Text => match player {

@@ -156,10 +156,6 @@ pub(crate) fn compare(arguments: &Compare) -> anyhow::Result<ExitCode> {
         None => analysed(path, bin, arguments),
     });
     let (a, b) = (a?, b?);
-    let ((bin_a, _), (bin_b, _)) = (a.widths(), b.widths());
-    if bin_a != bin_b {
-        bail!("A has bins of {bin_a}, B of {bin_b}\nhint: analyse both with the same --bin");
-    }
     let comparison = judge::compare(paths.map(|path| path.display().to_string()), &a, &b);
     write(arguments, &comparison)?;
     let complete = [&a, &b]

@@ -11,7 +11,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep};
 
-use crate::output::screen;
+use crate::output::{messages, screen};
 
 /// Ticks that wait for the analysis, at most; one that finds no room is left out.
 pub(crate) const WAITING_TICKS: usize = 4;
@@ -87,6 +87,9 @@ pub(crate) enum Looks {
     Metrics,
 }
 
+/// Signals so soon after the one that ended the run are the same wish: `timeout` and terminals send two at once.
+const SAME_WISH: Duration = Duration::from_secs(1);
+
 /// Looks between two snapshots.
 const SNAPSHOT_LOOKS: u64 = 10;
 
@@ -121,7 +124,8 @@ impl Watch {
         })
     }
 
-    /// Waits until the run has ended. `stop` tells it to, as the first signal does; the second ends the process, after `at_once`.
+    /// Waits until the run has ended. `stop` tells it to, as the first signal does; another one, later than [`SAME_WISH`], ends the
+    /// process, after `at_once`.
     async fn until_ended(
         &self,
         mut signals: Signals,
@@ -142,6 +146,9 @@ impl Watch {
             .map_or(Duration::MAX, |time| Duration::from_nanos(time.0));
         let mut limit = std::pin::pin!(sleep(limit));
         let mut stopping = false;
+        let mut heard: Option<Instant> = None;
+        let mut slow = std::pin::pin!(sleep(Duration::MAX));
+        let mut said = false;
         loop {
             tokio::select! {
                 // One that finds too many waiting is left out.
@@ -155,18 +162,34 @@ impl Watch {
                     stopping = true;
                     stop();
                 }
-                code = signals.next() => {
-                    if stopping {
+                code = signals.next() => match heard {
+                    None => {
+                        heard = Some(Instant::now());
+                        slow.as_mut().reset(Instant::now() + SAME_WISH);
+                        if !std::mem::replace(&mut stopping, true) {
+                            stop();
+                        }
+                    }
+                    Some(first) if first.elapsed() < SAME_WISH => say_once(&mut said),
+                    Some(_) => {
                         screen::leave();
                         at_once();
+                        messages::warn("signal", "given up at the second signal: results are not complete");
                         std::process::exit(code);
                     }
-                    stopping = true;
-                    stop();
-                }
+                },
+                // Who has waited for so long learns that the first one was heard.
+                () = &mut slow, if heard.is_some() && !said => say_once(&mut said),
                 _ = &mut has_ended => return,
             }
         }
+    }
+}
+
+/// Tells who sent a signal, once, that it was heard. A screen keeps messages for its end.
+fn say_once(said: &mut bool) {
+    if !std::mem::replace(said, true) {
+        messages::note("signal", "stopping, writing results; again to give up");
     }
 }
 

@@ -231,7 +231,8 @@ pub(crate) struct Shape {
     /// Exit with 1 when there is a finding of this severity or worse, or with this id
     ///
     /// Severities are info, warning and critical; `--explain list` has the ids. A list such as "critical,loss.network" is possible.
-    /// A line on standard error names the findings that failed the run.
+    /// A run without any RoCE packet fails, too, because nothing could be judged; `no-roce` asks for that alone.
+    /// A line on standard error names what failed the run.
     #[arg(
         long,
         value_name = "SEVERITY|FINDING",

@@ -1,4 +1,4 @@
-//! `--fail-on`: which findings make a run exit with 1.
+//! `--fail-on`: which findings make a run exit with 1, and that a run which shows nothing does.
 
 use roce_model::{FindingRow, Severity};
 use roce_verdict::RULES;
@@ -13,7 +13,12 @@ const SEVERITIES: [Severity; 3] = [Severity::Info, Severity::Warning, Severity::
 pub(crate) struct FailOn {
     severity: Option<Severity>,
     ids: Vec<&'static str>,
+    /// [`NO_ROCE`] was named.
+    no_roce: bool,
 }
+
+/// Names a run that had no RoCE packet to judge.
+const NO_ROCE: &str = "no-roce";
 
 impl FailOn {
     /// Parses `warning`, `loss.network`, or several of them with commas.
@@ -23,6 +28,8 @@ impl FailOn {
             if let Some(severity) = SEVERITIES.iter().find(|severity| severity.name() == name) {
                 // The lower one includes the higher one.
                 found.severity = Some(found.severity.map_or(*severity, |known| known.min(*severity)));
+            } else if name == NO_ROCE {
+                found.no_roce = true;
             } else if let Some(rule) = RULES.iter().find(|rule| rule.id == name) {
                 found.ids.push(rule.id);
             } else {
@@ -30,11 +37,16 @@ impl FailOn {
                     format!("; hint: did you mean '{name}'? `--explain list` has all findings")
                 });
                 return Err(format!(
-                    "'{name}' is neither info, warning, critical nor a finding{hint}"
+                    "'{name}' is neither info, warning, critical, no-roce nor a finding{hint}"
                 ));
             }
         }
         Ok(found)
+    }
+
+    /// True if a run without any RoCE packet fails: whoever asks for findings of some kind gets no answer from it.
+    pub(crate) fn needs_roce(&self) -> bool {
+        self.no_roce || self.severity.is_some() || !self.ids.is_empty()
     }
 
     /// True if a finding fails the run.
@@ -46,7 +58,9 @@ impl FailOn {
 /// Severities and ids.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     let severities = SEVERITIES.iter().map(|severity| severity.name());
-    severities.chain(RULES.iter().map(|rule| rule.id))
+    severities
+        .chain([NO_ROCE])
+        .chain(RULES.iter().map(|rule| rule.id))
 }
 
 #[cfg(test)]
@@ -75,10 +89,19 @@ mod tests {
     }
 
     #[test]
+    fn whoever_asks_for_findings_needs_packets() {
+        assert!(FailOn::parse("no-roce").unwrap().needs_roce());
+        assert!(FailOn::parse("rnr").unwrap().needs_roce() && FailOn::parse("warning").unwrap().needs_roce());
+        assert!(!FailOn::default().needs_roce());
+        let only = FailOn::parse("no-roce").unwrap();
+        assert!(!only.holds(&finding("rnr", Severity::Critical)));
+    }
+
+    #[test]
     fn unknown_names_get_the_nearest_one() {
         assert_eq!(
             FailOn::parse("loss.netwrk").unwrap_err(),
-            "'loss.netwrk' is neither info, warning, critical nor a finding; hint: did you mean 'loss.network'? \
+            "'loss.netwrk' is neither info, warning, critical, no-roce nor a finding; hint: did you mean 'loss.network'? \
              `--explain list` has all findings"
         );
         assert!(FailOn::parse("ok").is_err() && FailOn::parse("warning,").is_err());

@@ -3,6 +3,7 @@
 //! else the only flow from A to B with CE marks just before, where no packet for q was captured. What is not known yet waits in `cnp`.
 
 use roce_model::{EventKind, EventRow, FlowId, FlowKey, Nanos, Packet};
+use roce_verdict::PacketTimes;
 use roce_wire::{Qpn, Service};
 
 use crate::analysis::Analysis;
@@ -18,6 +19,8 @@ use crate::table::state::Hosts;
 /// Time after a NAK in which a notification counts as its companion: adapters send one with it, without
 /// any mark.
 const AFTER_NAK: Nanos = Nanos(100_000);
+/// A notification that leaves before its NAK does so by less than this: the receiver's adapter makes both from one packet.
+const BEFORE_NAK: Nanos = Nanos(20_000);
 /// UD flows remembered of one queue pair and host: with more destinations its notifications go to one of these.
 const MAX_DESTINATIONS: usize = 64;
 
@@ -45,6 +48,7 @@ impl Analysis {
     fn note_mark(&mut self, at: FlowSlot, time: Nanos) {
         let hot = &mut self.table.hot[at];
         (hot.marked_in, hot.is_marked) = (marks::tick(time), true);
+        hot.counts.rare_mut().marked.note(time);
         let cold = &mut self.table.cold[at];
         cold.congestion.get_or_insert_default().marked(time);
         self.marks.note(cold.groups.pair, at, cold.id, time);
@@ -121,12 +125,12 @@ impl Analysis {
         };
         if let Some(at) = measured {
             let is_sure = matches!(slowed, Slowed::Known(..));
-            self.measure(at, packet.time, is_sure);
+            self.measure(at, packet.time, is_sure, after_nak);
             self.slow_down(at, packet.time);
         }
         let class = match slowed {
             Slowed::Known(at, how) => {
-                self.charge(at, bin, cnps, how);
+                self.charge((at, Some(packet.time)), bin, cnps, how);
                 CnpAttribution::Charged(self.table.cold[at].id)
             }
             Slowed::Perhaps(sole) => CnpAttribution::Waiting(sole),
@@ -246,7 +250,7 @@ impl Analysis {
     }
 
     /// Takes the times of a notification that slows a flow, surely or perhaps.
-    fn measure(&mut self, at: FlowSlot, time: Nanos, is_sure: bool) {
+    fn measure(&mut self, at: FlowSlot, time: Nanos, is_sure: bool, after_nak: bool) {
         let now = self.progress(at, time);
         let in_message = self.is_in_message(at);
         let hot = &mut self.table.hot[at];
@@ -256,28 +260,61 @@ impl Analysis {
         let congestion = cold.congestion.get_or_insert_default();
         let meter = cold.meter.as_deref().copied().unwrap_or_default();
         congestion.notified(&meter, now, hot.last_time, in_message);
+        congestion.is_unexplained &= !after_nak;
         if let Some(legal) = self.legal.as_ref().filter(|_| is_sure) {
             congestion.surely_notified(legal, now);
         }
     }
 
-    /// Charges notifications of a bin to the flow that they slow.
-    fn charge(&mut self, at: FlowSlot, bin: u64, cnps: Cnps, how: Attribution) {
+    /// Charges notifications of a bin to the flow that they slow; `time`: when a single one came.
+    fn charge(&mut self, (at, time): (FlowSlot, Option<Nanos>), bin: u64, cnps: Cnps, how: Attribution) {
         let cold = &mut self.table.cold[at];
         let congestion = cold.congestion.get_or_insert_default();
         congestion.charge(cnps.cnp, cnps.after_nak, how);
+        let mut marked = PacketTimes::default();
+        if let Some(time) = time.filter(|_| cnps.after_nak < cnps.cnp) {
+            marked.note(time);
+        }
         let counts = Counts::from(Rare {
             cnp: cnps.cnp,
+            cnp_by_nak: cnps.after_nak,
+            marked,
             ..Rare::default()
         });
+        self.add_rare(at, bin, &counts);
+    }
+
+    /// Adds rare counts of a flow to its row of a bin.
+    fn add_rare(&mut self, at: FlowSlot, bin: u64, counts: &Counts) {
         if bin < self.bins.current() {
-            return self.add_earlier(at, bin, &counts);
+            return self.add_earlier(at, bin, counts);
         }
-        let hot = &mut self.table.hot[at];
-        hot.counts.add(&counts);
-        if !core::mem::replace(&mut hot.active, true) {
-            self.bins.active.push(at);
+        self.table.hot[at].counts.add(counts);
+        self.activate(at);
+    }
+
+    /// A sequence NAK of the flow at `at` came at `time`: a notification for the same connection just before it, that no mark asked for,
+    /// belongs to it.
+    pub(super) fn explain_notification(&mut self, at: FlowSlot, time: Nanos) {
+        let peer = self.table.hot[at].peer;
+        if peer == FlowSlot::NONE {
+            return;
         }
+        let congestion = self.table.cold[peer].congestion.as_mut();
+        let Some(notified) = congestion.and_then(|congestion| congestion.explain_by_nak(time, BEFORE_NAK))
+        else {
+            return;
+        };
+        self.totals.cnp_after_nak += 1;
+        let bin = match self.bins.place(notified) {
+            Place::Earlier(bin) => bin,
+            Place::Current | Place::Later(_) => self.bins.current(),
+        };
+        let counts = Counts::from(Rare {
+            cnp_by_nak: 1,
+            ..Rare::default()
+        });
+        self.add_rare(peer, bin, &counts);
     }
 
     /// The other direction of a flow became known: the notifications for its queue pair slow that.
@@ -300,7 +337,7 @@ impl Analysis {
         for part in 0..self.cnp.parts(place).len() {
             let waiting = self.cnp.parts(place)[part];
             if matches!(waiting.class, CnpAttribution::Waiting(_)) {
-                self.charge(peer, waiting.bin, waiting.cnps, Attribution::Pairing);
+                self.charge((peer, None), waiting.bin, waiting.cnps, Attribution::Pairing);
                 self.cnp.decide(place, part, CnpAttribution::Charged(id));
             }
         }
@@ -331,7 +368,7 @@ impl Analysis {
                     && !self.is_answered(*at, &receiver)
             });
             if let Some((at, id)) = sole {
-                self.charge(at, waiting.bin, waiting.cnps, Attribution::Sole);
+                self.charge((at, None), waiting.bin, waiting.cnps, Attribution::Sole);
                 self.cnp.decide(place, part, CnpAttribution::Charged(id));
             } else if over {
                 self.totals.cnp_unattributed += u64::from(waiting.cnps.cnp);

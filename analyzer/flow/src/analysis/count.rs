@@ -96,7 +96,9 @@ impl Analysis {
                 cold.trouble.get_or_insert_default().unknown_packets += 1;
             }
             Verdict::Gap { first, missing } => {
-                hot.counts.rare_mut().missing += u64::from(missing);
+                let counts = hot.counts.rare_mut();
+                counts.missing += u64::from(missing);
+                counts.lost.note(packet.time);
                 hot.messages.interrupt();
                 self.bins.events.push(EventRow {
                     kind: EventKind::Gap,
@@ -108,6 +110,7 @@ impl Analysis {
             Verdict::Retransmission { captured_before } => {
                 let counts = hot.counts.rare_mut();
                 counts.retransmitted_packets += 1;
+                counts.lost.note(packet.time);
                 counts.retransmitted_bytes += u64::from(roce.payload_bytes);
                 if captured_before {
                     cold.trouble.get_or_insert_default().wasted_bytes += u64::from(roce.payload_bytes);
@@ -211,6 +214,9 @@ impl Analysis {
                     detail: Some(code.name().into()),
                     ..event_of(packet, cold.id)
                 });
+                if code == Nak::PsnSequenceError {
+                    self.explain_notification(at, packet.time);
+                }
             }
             AethKind::Reserved(_) => {}
         }

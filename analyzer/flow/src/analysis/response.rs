@@ -5,6 +5,8 @@ use roce_model::{EventKind, EventRow, Nanos, Packet};
 use roce_wire::{AethKind, Extended, Nak, Operation, Psn};
 
 use crate::analysis::Analysis;
+use crate::bins::Place;
+use crate::counts::{Counts, Rare};
 use crate::key::FlowSlot;
 use crate::psn::holes::{DecidedHole, LossClass};
 use crate::psn::jump::Refusal;
@@ -48,6 +50,10 @@ impl Analysis {
                 return self.new_epoch(requests_at, packet, reason);
             }
         }
+        if answer != Answer::Nak {
+            let oldest = cold.times.as_deref().map_or(Nanos(0), Times::waiting_since);
+            cold.tracker.awaited(covered, oldest, time);
+        }
         let answered = match (answer, roce.aeth.kind()) {
             (Answer::Ack, _) => cold.tracker.acknowledged(&requests, covered, time),
             (Answer::Nak, AethKind::RnrNak { timer }) => {
@@ -81,15 +87,15 @@ impl Analysis {
         }
     }
 
-    /// The flows at `one` and `other` turned out, at `time`, to be the two directions of a connection. Called once for
-    /// each pairing, before the first [`Analysis::on_response`] of the two.
-    pub(super) fn on_paired(&mut self, one: FlowSlot, other: FlowSlot, time: Nanos) {
+    /// The flows at `one` and `other` turned out to be the two directions of a connection. Called once for each pairing, before the
+    /// first [`Analysis::on_response`] of the two.
+    pub(super) fn on_paired(&mut self, one: FlowSlot, other: FlowSlot) {
         for at in [one, other] {
             self.table.hot[at].knows_answers = true;
             self.table.cold[at].tracker.pair();
             self.settle(at);
-            for psn in self.table.cold[at].tracker.take_early_downstream() {
-                self.lost_downstream(at, psn, time);
+            for (psn, time) in self.table.cold[at].tracker.take_early_downstream() {
+                self.lost_downstream_before(at, psn, time);
             }
         }
     }
@@ -117,11 +123,34 @@ impl Analysis {
     pub(super) fn lost_downstream(&mut self, at: FlowSlot, psn: Psn, time: Nanos) {
         self.activate(at);
         let hot = &mut self.table.hot[at];
-        hot.counts.rare_mut().lost_downstream += 1;
+        let rare = hot.counts.rare_mut();
+        rare.lost_downstream += 1;
+        rare.lost.note(time);
+        self.event_of_loss_downstream(at, psn, time);
+    }
+
+    /// A packet of the flow was lost as [`Analysis::lost_downstream`] says, at an earlier `time`: as long as rows of then may change, it
+    /// counts there.
+    fn lost_downstream_before(&mut self, at: FlowSlot, psn: Psn, time: Nanos) {
+        match self.bins.place(time) {
+            Place::Earlier(bin) if bin >= self.bins.watermark() => {
+                let mut rare = Rare {
+                    lost_downstream: 1,
+                    ..Rare::default()
+                };
+                rare.lost.note(time);
+                self.add_earlier(at, bin, &Counts::from(rare));
+                self.event_of_loss_downstream(at, psn, time);
+            }
+            _ => self.lost_downstream(at, psn, time),
+        }
+    }
+
+    fn event_of_loss_downstream(&mut self, at: FlowSlot, psn: Psn, time: Nanos) {
         self.bins.events.push(EventRow {
             time,
             kind: EventKind::LostDownstream,
-            tap: hot.tap,
+            tap: self.table.hot[at].tap,
             flow_id: Some(self.table.cold[at].id),
             psn: Some(psn.value()),
             ..EventRow::default()

@@ -17,7 +17,7 @@ impl Analysis {
     /// costs memory, and some time for each packet.
     pub fn match_taps(&mut self) {
         if self.matcher.is_none() {
-            self.matcher = Some(Box::new(TapMatcher::new(self.max_flows, self.bins.width())));
+            self.matcher = Some(Box::new(TapMatcher::new(self.max_flows, self.bins.shown())));
         }
     }
 

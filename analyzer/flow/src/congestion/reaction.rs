@@ -29,6 +29,11 @@ const BURST_GAP: Nanos = Nanos(2 << 16);
 const USUAL_INTERVAL: Nanos = Nanos(50_000);
 /// ... which is not longer than this: adapters are documented with 4 us (mlxconfig) to 50 us (SIGCOMM 2015).
 const LONGEST_INTERVAL: Nanos = Nanos(100_000);
+/// Marks that no interval can have swallowed belong to one train, whose first one asks for a notification, until none came for so long.
+const TRAIN_OF_MARKS: Nanos = Nanos(1_000_000);
+/// A notification point that answers a train this late goes on to answer old marks of it: its next notifications tell nothing of the delay.
+/// It is ten intervals of the paper's notification point.
+const SLOW: Nanos = Nanos(500_000);
 /// Below this rate, in bit/s, a flow may be at its adapter's minimum, which notifications do not lower: mlx5's
 /// `rpg_min_rate` is 1 Mb/s by default, others have up to 10.
 const NEAR_MINIMUM: f64 = 20e6;
@@ -78,6 +83,10 @@ pub(crate) struct Congestion {
     pub(crate) last_ce: Nanos,
     /// 0: none.
     last_cnp: Nanos,
+    /// The notifications of this train of marks are late.
+    is_slow: bool,
+    /// Neither a mark nor a NAK explains it.
+    pub(crate) is_unexplained: bool,
     /// Highest rate that DCQCN allows, from the first notification on that surely is for the flow.
     bound: Option<Box<Bound>>,
     train: Option<Train>,
@@ -119,6 +128,10 @@ impl Congestion {
 
     /// True if no mark for this time is the end of a burst. Most marks come too soon, or much too late, to ask for the intervals.
     fn is_another_burst(&self, unmarked: Nanos) -> bool {
+        let may_be_swallowed = self.last_cnp.0 != 0 && self.first_ce.since(self.last_cnp) <= LONGEST_INTERVAL;
+        if !may_be_swallowed {
+            return unmarked > TRAIN_OF_MARKS;
+        }
         let Some(more) = unmarked.0.checked_sub(BURST_GAP.0) else {
             return false;
         };
@@ -131,10 +144,11 @@ impl Congestion {
 
     /// A data packet was marked.
     ///
-    /// A notification point answers a mark at once or, within its interval after the last notification, at its end. So a mark
-    /// that a burst left without an answer, and after which none came for longer than that, gets none any more: the next
-    /// burst is measured from its own first mark.
+    /// A notification point answers a mark at once or, within its interval after the last notification, at its end. So a mark in such an
+    /// interval that a burst left without an answer, and after which none came for longer than that, gets none any more: the next burst is
+    /// measured from its own first mark. Any other mark is to be answered: the delay counts from it, not from the newest of its train.
     pub(crate) fn marked(&mut self, time: Nanos) {
+        self.is_slow &= time.since(self.last_ce) <= TRAIN_OF_MARKS;
         if self.first_ce.0 == 0 || self.is_another_burst(time.since(self.last_ce)) {
             self.first_ce = time;
         }
@@ -144,9 +158,12 @@ impl Congestion {
     /// A notification came. `last`: the flow's last packet; `in_message`: it was not a message's last one.
     pub(crate) fn notified(&mut self, meter: &Meter, now: Progress, last: Nanos, in_message: bool) {
         let first_ce = core::mem::take(&mut self.first_ce);
-        if first_ce.0 != 0 && first_ce <= now.time {
-            self.ce_to_cnp.add(now.time.since(first_ce).0);
+        if first_ce.0 != 0 && first_ce <= now.time && !self.is_slow {
+            let delay = now.time.since(first_ce);
+            self.ce_to_cnp.add(delay.0);
+            self.is_slow = delay > SLOW;
         }
+        self.is_unexplained = first_ce.0 == 0;
         let interval = (self.last_cnp.0 != 0).then(|| now.time.since(self.last_cnp));
         if let Some(interval) = interval {
             self.interval.add(interval.0);
@@ -160,6 +177,16 @@ impl Congestion {
                 .filter(|before| from.time.0 != 0 && is_backlogged && *before >= NEAR_MINIMUM)
                 .map(|before| Train { begin: now, before });
         }
+    }
+
+    /// A NAK came at `time`: when the notification came in the time `within` before, if that explains it and nothing else did.
+    pub(crate) fn explain_by_nak(&mut self, time: Nanos, within: Nanos) -> Option<Nanos> {
+        let explains = self.is_unexplained && self.was_notified(time, within) && self.last_cnp <= time;
+        explains.then(|| {
+            self.is_unexplained = false;
+            self.after_nak += 1;
+            self.last_cnp
+        })
     }
 
     /// Handles a notification that surely is for the flow, at its current progress.
@@ -405,6 +432,30 @@ mod tests {
         assert_eq!(row.ce_to_cnp_count, 40);
         // From the mark at 5 us to the notification at 51 us.
         assert_eq!(row.ce_to_cnp_max_ns, Some(46_000));
+    }
+
+    #[test]
+    fn a_late_notification_answers_the_first_mark_of_its_train() {
+        let mut congestion = Congestion::default();
+        for train in 0..3u64 {
+            // A mark each 300 us; the notification comes 1.5 ms after the first of them, 10 us after the newest.
+            let begin = 10_000_000 * (train + 1);
+            for mark in 0..6 {
+                congestion.marked(Nanos(begin + mark * 298_000));
+            }
+            // The next one, an interval later, answers another old mark: it says nothing of the delay.
+            for time in [begin + 1_500_000, begin + 1_550_000] {
+                congestion.marked(Nanos(time - 1_000));
+                let now = Progress {
+                    time: Nanos(time),
+                    ..Progress::default()
+                };
+                congestion.notified(&Meter::default(), now, Nanos(0), false);
+            }
+        }
+        let mut row = FlowRow::default();
+        congestion.write_times(&mut row, false);
+        assert_eq!((row.ce_to_cnp_count, row.ce_to_cnp_p50_ns), (3, Some(1_500_000)));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! are such places on both sides, or routers. Nothing is said when the evidence is thin or disagrees:
 //!
 //! - CE on its data, or a loss before the tap (the receiver sent a NAK for what the tap never saw): not
-//!   //!   the sender's side.
+//!   the sender's side.
 //! - A loss behind the tap (the receiver sent a NAK for what the tap saw): not the receiver's side.
 //! - Notifications for it while none of many ECN-capable packets was marked: all marking is behind the tap, and if no loss
 //!   lies before it either, the tap is on the sender's side.
@@ -13,12 +13,14 @@
 //! - Hop limits. A host sends with 64, 128 or 255, and each router takes one off (RFC 1812 5.3.1, RFC 8200 3): packets
 //!   with such a value have passed no router. When one direction's have not and the other's have, the tap is in the
 //!   network of the first one's source; when both have, it is between.
+//! - Times of answers. ACKs that follow their packets within a microsecond, as a rule, come from the host beside the tap, whatever the packets
+//!   suffer behind it: its adapter drops them. A sender that answers a NAK within three microseconds stands beside the tap.
 //! - Turnaround. Where both directions carry requests, and those of one are answered many times faster
-//!   //!   than those of the other, the tap is near the host that answers fast.
+//!   than those of the other, the tap is near the host that answers fast.
 //! - Other taps of the same run. Among those that saw the flow's packets the first one is on the
-//!   //!   sender's side, the last one on the receiver's, unless something above contradicts it.
+//!   sender's side, the last one on the receiver's, unless something above contradicts it.
 
-use roce_model::{FlowRow, Vantage};
+use roce_model::{FlowRow, Nanos, Vantage};
 
 /// ECN-capable packets that are many: a switch that marks one in a hundred has marked some of them.
 const MANY_ECT: u64 = 500;
@@ -26,6 +28,10 @@ const MANY_ECT: u64 = 500;
 const MANY_LOSSES: u64 = 3;
 /// Answers that are enough for comparing turnarounds.
 const ANSWERS: u64 = 16;
+/// An answer that takes no longer comes from the host beside the tap: a switch alone takes half of it, each way.
+const BESIDE_RECEIVER: u64 = 1_000;
+/// The same of the answer to a NAK, for which the sender reads the packet from memory again.
+const BESIDE_SENDER: Nanos = Nanos(3_000);
 /// Factor between the times of an answer from afar and of one from near.
 const FASTER: u64 = 8;
 /// Limit of the routers on a path: a hop limit further below an initial value started elsewhere.
@@ -49,6 +55,8 @@ pub(crate) struct Evidence {
     /// Evidence of other taps of the run that saw its packets: this one saw them first (`sender`), last
     /// (`receiver`), or neither.
     pub(crate) by_taps: Option<Vantage>,
+    /// The shortest time from a NAK to the packet that it names; 0: not known.
+    pub(crate) nak_answer: Nanos,
 }
 
 /// The median of a flow's turnarounds, when there are enough of them.
@@ -70,14 +78,18 @@ impl Evidence {
         let lost_behind = row.lost_downstream.unwrap_or_default();
         let has_trouble_before = row.ce > 0 || lost_before > 0;
         let has_trouble_behind = lost_behind > 0;
+        let beside = self.by_answers(row);
+        if beside == Some(Vantage::Receiver) {
+            return beside;
+        }
         if has_trouble_before && has_trouble_behind {
             return Some(Vantage::Between);
         }
         let cnp = row.cnp.unwrap_or_default();
         let cnp = cnp.saturating_sub(row.cnp_after_nak.unwrap_or_default());
         let marked_behind = cnp > 0 && row.ce == 0 && row.ect0 + row.ect1 >= MANY_ECT;
-        let place = self
-            .by_routers()
+        let place = beside
+            .or_else(|| self.by_routers())
             .or_else(|| self.by_turnaround(row))
             .or(self.by_taps);
         match place {
@@ -91,6 +103,14 @@ impl Evidence {
             None if marked_behind || lost_behind >= MANY_LOSSES => Some(Vantage::Sender),
             None => None,
         }
+    }
+
+    fn by_answers(self, row: &FlowRow) -> Option<Vantage> {
+        let answer = turnaround(row.ack_rtt_count, row.ack_rtt_p50_ns);
+        if answer.is_some_and(|answer| answer <= BESIDE_RECEIVER) {
+            return Some(Vantage::Receiver);
+        }
+        (self.nak_answer.0 > 0 && self.nak_answer <= BESIDE_SENDER).then_some(Vantage::Sender)
     }
 
     fn by_routers(self) -> Option<Vantage> {
@@ -133,6 +153,7 @@ mod tests {
                 turnaround: None,
             }),
             by_taps: None,
+            nak_answer: Nanos(0),
         };
         evidence.conclude(&row)
     }
@@ -147,6 +168,7 @@ mod tests {
                     turnaround: None,
                 }),
                 by_taps: Some(by_taps),
+                nak_answer: Nanos(0),
             };
             let row = FlowRow {
                 ce,
@@ -234,6 +256,35 @@ mod tests {
     }
 
     #[test]
+    fn answers_within_a_microsecond_come_from_beside_the_tap() {
+        let answered = |count, p50, lost_downstream| {
+            conclude(Some((63, 64)), |row| {
+                (row.ack_rtt_count, row.ack_rtt_p50_ns) = (count, Some(p50));
+                row.lost_downstream = Some(lost_downstream);
+            })
+        };
+        // What is lost behind this tap was dropped by the receiver's adapter.
+        assert_eq!(answered(20, 900, 5), Some(Vantage::Receiver));
+        assert_eq!(
+            answered(20, 1_100, 5),
+            Some(Vantage::Between),
+            "a switch may stand between"
+        );
+        assert_eq!(answered(15, 900, 5), Some(Vantage::Between), "too few answers");
+        let nak_answered = |nanos| {
+            let evidence = Evidence {
+                hop_limit: 64,
+                other: None,
+                by_taps: None,
+                nak_answer: Nanos(nanos),
+            };
+            evidence.conclude(&FlowRow::default())
+        };
+        assert_eq!(nak_answered(2_500), Some(Vantage::Sender));
+        assert_eq!((nak_answered(3_500), nak_answered(0)), (None, None));
+    }
+
+    #[test]
     fn losses_before_and_behind() {
         let lost = |before, behind| {
             conclude(None, |row| {
@@ -262,11 +313,13 @@ mod tests {
                     turnaround: Some(other),
                 }),
                 by_taps: None,
+                nak_answer: Nanos(0),
             };
             evidence.conclude(&row)
         };
-        assert_eq!(with(20_000, 1_000), Some(Vantage::Sender));
-        assert_eq!(with(1_000, 20_000), Some(Vantage::Receiver));
-        assert_eq!(with(1_000, 2_000), None);
+        // A microsecond would show the host beside the tap by itself.
+        assert_eq!(with(40_000, 2_000), Some(Vantage::Sender));
+        assert_eq!(with(2_000, 40_000), Some(Vantage::Receiver));
+        assert_eq!(with(2_000, 4_000), None);
     }
 }

@@ -213,8 +213,8 @@ function drawGrid(context, track, axis, width, height) {
 function timeTicks(width) {
   const step = niceStep(view.to - view.from, Math.max(2, Math.floor((width - LEFT) / 110)));
   const all = [];
-  for (let at = Math.ceil((view.from - model.begin) / step) * step; at <= view.to - model.begin; at += step)
-    all.push(model.begin + at);
+  for (let at = Math.ceil((view.from - model.zero) / step) * step; at <= view.to - model.zero; at += step)
+    all.push(model.zero + at);
   all.step = step;
   return all;
 }
@@ -230,7 +230,7 @@ function drawTime(context, width, height) {
     const x = Math.round(xOf(time, width)) + 0.5;
     context.moveTo(x, 0);
     context.lineTo(x, 4);
-    const text = moment(time - model.begin, all.step),
+    const text = moment(time - model.zero, all.step),
       half = context.measureText(text).width / 2;
     context.fillText(text, Math.min(width - half - 1, Math.max(half + 1, x)), height / 2 + 3);
   }

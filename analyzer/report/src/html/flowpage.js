@@ -352,7 +352,7 @@ function buildFlowPage() {
     canvas.dataset.marks = String(marks.length);
     canvas.setAttribute(
       "aria-label",
-      `PSN over time, ${moment(view.from - model.begin, 1000)} to ${moment(view.to - model.begin, 1000)}: ${kinds.map((kind) => `${marks.filter((mark) => mark.kind === kind).length} × ${MARKS[kind][0]}`).join(", ") || "no loss, retransmission or NAK"}. The events stand in the table below.`,
+      `PSN over time, ${moment(view.from - model.zero, 1000)} to ${moment(view.to - model.zero, 1000)}: ${kinds.map((kind) => `${marks.filter((mark) => mark.kind === kind).length} × ${MARKS[kind][0]}`).join(", ") || "no loss, retransmission or NAK"}. The events stand in the table below.`,
     );
     const beside = flowLanes(flow);
     lanes.hidden = !beside.length;
@@ -361,7 +361,7 @@ function buildFlowPage() {
       lanes.dataset.lanes = beside.map((lane) => lane.id).join(" ");
       lanes.setAttribute("aria-label", beside.map((lane) => `${lane.name}: ${lane.summary()}`).join("; "));
     }
-    stretch.textContent = ` ${moment(view.from - model.begin, 1000)} to ${moment(view.to - model.begin, 1000)}`;
+    stretch.textContent = ` ${moment(view.from - model.zero, 1000)} to ${moment(view.to - model.zero, 1000)}`;
   };
   flowPage.draw = draw;
   $("flow-place").replaceChildren(

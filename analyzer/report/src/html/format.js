@@ -55,7 +55,7 @@ function percent(share) {
   return `${digits(value)} %`;
 }
 
-/** A moment, counted from the begin of the page's time, in the unit that tells `step` apart. */
+/** A moment, counted from the first frame, in the unit that tells `step` apart. */
 function moment(ns, step) {
   const size = Math.max(Math.abs(ns), step);
   const [unit, scale] = size < 1e3 ? ["ns", 1] : size < 1e6 ? ["us", 1e3] : size < 1e9 ? ["ms", 1e6] : ["s", 1e9];
@@ -68,7 +68,7 @@ function moment(ns, step) {
 function inUnit(value, column) {
   if (value == null) return "–";
   if (typeof value === "boolean") return value ? "yes" : "no";
-  if (column.kind === "time") return moment(value - model.begin, 1000);
+  if (column.kind === "time") return moment(value - model.zero, 1000);
   if (typeof value !== "number") return String(value);
   if (column.unit === "ns") return duration(value);
   // A power of two that people know by its digits.

@@ -113,14 +113,14 @@ function drawTimeline() {
 
 /** What a track shows, for those who do not see it. */
 function inWords(track) {
-  const stretch = `${moment(view.from - model.begin, 1000)} to ${moment(view.to - model.begin, 1000)}`;
+  const stretch = `${moment(view.from - model.zero, 1000)} to ${moment(view.to - model.zero, 1000)}`;
   if (track.lanes) {
     const spans = track.places.map((place) => place.span);
     const texts = spans
       .slice(0, 5)
       .map(
         (span) =>
-          `${span.label} at ${moment(span.from - model.begin, 1000)}${span.to > span.from ? ` for ${duration(span.to - span.from)}` : ""}`,
+          `${span.label} at ${moment(span.from - model.zero, 1000)}${span.to > span.from ? ` for ${duration(span.to - span.from)}` : ""}`,
       );
     return `${track.name}, ${stretch}: ${spans.length ? texts.join(", ") : "none"}${spans.length > 5 ? `, and ${spans.length - 5} more` : ""}`;
   }
@@ -191,7 +191,7 @@ function drawCursor() {
       el(
         "span",
         { class: "quiet" },
-        `${moment(view.from - model.begin, 1000)} to ${moment(view.to - model.begin, 1000)} · ${duration(view.to - view.from)} of ${duration(model.end - model.begin)} · from ${model.date(view.from, 6)}`,
+        `${moment(view.from - model.zero, 1000)} to ${moment(view.to - model.zero, 1000)} · ${duration(view.to - view.from)} of ${duration(model.end - model.begin)} · from ${model.date(view.from, 6)}`,
       ),
     );
     return;
@@ -201,7 +201,7 @@ function drawCursor() {
   line.style.top = `${list.offsetTop}px`;
   line.style.height = `${list.offsetHeight}px`;
   const slot = slotAt(at),
-    parts = [el("b", {}, moment(at - model.begin, (view.to - view.from) / 1000))];
+    parts = [el("b", {}, moment(at - model.zero, (view.to - view.from) / 1000))];
   for (const track of timeline.tracks) {
     if (track.lanes) {
       const here = track.lanes
@@ -346,7 +346,7 @@ function listenTimeline() {
       el(
         "span",
         { class: "quiet" },
-        `at ${moment(span.from - model.begin, 1000)}${span.to > span.from ? `, for ${duration(span.to - span.from)}` : ""}`,
+        `at ${moment(span.from - model.zero, 1000)}${span.to > span.from ? `, for ${duration(span.to - span.from)}` : ""}`,
       ),
     );
     const box = area.getBoundingClientRect();
@@ -453,7 +453,7 @@ function buildTimelineTable() {
       name: "time",
       label: "Time",
       value: (row) => slotBegin(first + row),
-      text: (value) => moment(value - model.begin, model.head.width),
+      text: (value) => moment(value - model.zero, model.head.width),
     },
     ...layers.map(({ track, layer }, number) => ({
       name: `${track.id}:${layer.flow ?? layer.metric ?? number}`,

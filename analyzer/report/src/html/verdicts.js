@@ -65,6 +65,8 @@ function buildHeadline() {
   const alone = totals.network_lost + totals.lost_downstream + totals.response_network_lost;
   const loss = model.run.findings.find((finding) => finding.id === "loss.network")?.evidence;
   const lost = (totals.lost = loss?.between_taps ? loss.lost : alone);
+  const fresh = Math.max(0, totals.payload_bytes - totals.retransmitted_bytes);
+  const goodput = time ? `, goodput ${rate((fresh * 8e9) / time)}` : "";
   const missing = totals.missing ? `${count(totals.missing)} missing at the taps` : "none missing";
   const tiles = [
     [
@@ -77,7 +79,9 @@ function buildHeadline() {
       "payload_bytes",
       "Application data",
       bytes(totals.payload_bytes),
-      `${share(totals.payload_bytes, totals.wire_bytes)} of it`,
+      totals.retransmitted_bytes
+        ? `${bytes(fresh)} of it new${goodput}`
+        : `${share(totals.payload_bytes, totals.wire_bytes)} of it`,
     ],
     ["flows", "Flows", count(totals.flows), many(totals.roce_packets, "packet")],
     [
@@ -211,7 +215,7 @@ function followVerdict(finding) {
   $("timeline").scrollIntoView({ behavior: reduced() ? "auto" : "smooth" });
   $("tracks").focus({ preventScroll: true });
   announce(
-    `The timeline shows ${duration(view.to - view.from)} from ${moment(view.from - model.begin, 1000)} on, ${at.flows.size ? many(at.flows.size, "flow") : "all flows"}`,
+    `The timeline shows ${duration(view.to - view.from)} from ${moment(view.from - model.zero, 1000)} on, ${at.flows.size ? many(at.flows.size, "flow") : "all flows"}`,
   );
 }
 
@@ -255,7 +259,7 @@ function buildVerdicts() {
             : null,
           el("span", {}, `${finding.confidence} confidence`),
           finding.first_time != null
-            ? el("span", {}, `first at ${moment(model.time(finding.first_time) - model.begin, 1000)}`)
+            ? el("span", {}, `first at ${moment(model.time(finding.first_time) - model.zero, 1000)}`)
             : null,
           finding.evidence.dataset ? el("span", {}, `of ${finding.evidence.dataset} alone`) : null,
           el(

@@ -116,9 +116,12 @@ fn totals_hold_every_count() {
     for (name, count, _) in made.run.totals.counts() {
         assert_eq!(parsed["totals"][name], count, "{name}");
     }
-    // Beside the counts: stops and opcodes.
+    // Beside the counts: new data, stops and opcodes.
     let counts = made.run.totals.counts().count();
-    assert_eq!(parsed["totals"].as_object().unwrap().len(), counts + 2);
+    assert_eq!(parsed["totals"].as_object().unwrap().len(), counts + 3);
+    let totals = &made.run.totals;
+    let fresh = totals.payload_bytes - totals.retransmitted_bytes;
+    assert_eq!(parsed["totals"]["new_payload_bytes"], fresh);
     assert_eq!(parsed["totals"]["capture_lost"], 4);
     assert_eq!(parsed["totals"]["stops"][0]["layer"], "IPv4");
     assert_eq!(parsed["totals"]["stops"][0]["cut_by"], "Ethernet");

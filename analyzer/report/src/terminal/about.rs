@@ -80,12 +80,7 @@ pub(super) fn about(view: &View<'_>) -> Vec<String> {
 
 /// Part of the traffic that is shown, or was analysed at all.
 fn chosen(view: &View<'_>) -> Vec<String> {
-    let of = |name: &str| {
-        let mut options = view.run.options.iter();
-        options
-            .find(|(known, _)| known == name)
-            .map(|(_, value)| clean(value))
-    };
+    let of = |name: &str| view.option(name).map(clean);
     let mut lines = Vec::new();
     if let Some(only) = of("only_flow") {
         let words =
@@ -94,9 +89,20 @@ fn chosen(view: &View<'_>) -> Vec<String> {
         lines.extend(wrapped("warning", &words, Ink::Warn, view.style));
     }
     if let Some(shown) = of("flow") {
-        let words = format!("flows with {shown}; verdicts and counts are about all traffic");
+        let is_none = view.sums.rows == 0 && view.totals.roce_packets > 0;
+        let (words, ink) = if is_none {
+            (
+                format!("no flow matches {shown}; verdicts and counts are about all traffic"),
+                Ink::Warn,
+            )
+        } else {
+            (
+                format!("flows with {shown}; verdicts and counts are about all traffic"),
+                Ink::Faint,
+            )
+        };
         let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
-        lines.extend(wrapped("shown", &words, Ink::Faint, view.style));
+        lines.extend(wrapped("shown", &words, ink, view.style));
     }
     lines
 }
@@ -151,11 +157,15 @@ fn quality(view: &View<'_>) -> Vec<String> {
         "frame lost by the mirror",
         "frames lost by the mirror",
     );
-    if lost.is_none() && mirror.is_none() {
+    let totals = &run.totals;
+    let missed = totals.capture_lost.saturating_add(totals.response_capture_lost);
+    let missed = warn(missed, "packet not captured", "packets not captured");
+    if lost.is_none() && mirror.is_none() && missed.is_none() {
         items.push("no loss reported".to_owned());
     }
     items.extend(lost);
     items.extend(mirror);
+    items.extend(missed);
     items.extend(warn(
         truncated,
         "input ends inside a record",

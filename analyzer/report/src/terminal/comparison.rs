@@ -81,21 +81,31 @@ fn mark(outcome: Outcome, unicode: bool) -> (Ink, &'static str, &'static str) {
 
 /// Number of quantities by outcome.
 fn verdict(comparison: &Comparison, unicode: bool) -> Vec<String> {
-    let mut said: Vec<String> = [Outcome::Worse, Outcome::Better, Outcome::Different]
-        .into_iter()
-        .filter(|outcome| comparison.count(*outcome) > 0)
+    // A new finding of warning or worse is no noise, and weighs more than a number.
+    let mut said = Vec::new();
+    let regressions = comparison.new_findings();
+    if regressions > 0 {
+        let critical = comparison.new_critical_findings();
+        let worst = match critical {
+            0 => String::new(),
+            _ => format!(", {critical} critical"),
+        };
+        let new = plural(regressions as u64, "new finding", "new findings");
+        said.push(Ink::Bad.paint(&format!("{new}{worst}")));
+    }
+    let outcomes = [Outcome::Worse, Outcome::Better, Outcome::Different].into_iter();
+    let outcomes = outcomes.filter(|outcome| comparison.count(*outcome) > 0);
+    let counts: Vec<String> = outcomes
         .map(|outcome| {
             let (ink, symbol, word) = mark(outcome, unicode);
             ink.paint(&format!("{symbol} {} {word}", comparison.count(outcome)))
         })
         .collect();
-    if said.is_empty() {
-        said.push(Ink::Bold.paint("no difference that stands out of the noise"));
+    if counts.is_empty() {
+        let other = if regressions > 0 { "number" } else { "difference" };
+        said.push(Ink::Bold.paint(&format!("no {other} that stands out of the noise")));
     }
-    let regressions = comparison.new_findings();
-    if regressions > 0 {
-        said.push(Ink::Bad.paint(&plural(regressions as u64, "new finding", "new findings")));
-    }
+    said.extend(counts);
     let doubtful = comparison.doubtful_findings();
     if doubtful > 0 {
         said.push(format!(
@@ -387,13 +397,14 @@ pub(crate) fn interval(compared: &Compared) -> String {
     }
 }
 
-/// Least difference that would have been seen.
+/// Least difference that would have been seen, said as [`change`] says it.
 pub(crate) fn visible(compared: &Compared) -> String {
     let Some(visible) = compared.visible else {
         return ABSENT.to_owned();
     };
     match compared.relative_to_a(visible) {
-        Some(relative) => format!("{} %", digits(relative * 100.0)),
+        Some(relative) if relative < 2.0 => format!("{} %", digits(relative * 100.0)),
+        Some(relative) => format!("x {}", digits(1.0 + relative)),
         None => amount(compared.quantity.describe().unit, visible),
     }
 }

@@ -8,9 +8,11 @@ use super::number::{bytes, count, percent, plural, rate};
 use super::view::View;
 
 /// Why there is nothing to count.
-pub(super) fn no_packet(totals: &Totals) -> String {
-    if totals.filtered > 0 {
+pub(super) fn no_packet(view: &View<'_>) -> String {
+    if view.totals.filtered > 0 {
         "the filter left out all RoCE packets".to_owned()
+    } else if view.totals.frames == 0 && view.run.inputs.iter().any(|input| input.frames > 0) {
+        "no frame lies between --from and --to".to_owned()
     } else {
         "no RoCE packet".to_owned()
     }
@@ -23,18 +25,24 @@ pub(super) fn totals(view: &View<'_>) -> Vec<String> {
     } = view;
     let length = run.span.map(roce_model::Span::length).unwrap_or_default();
     if totals.roce_packets == 0 {
-        return field("data", &[no_packet(totals)], style);
+        return field("data", &[no_packet(view)], style);
     }
     let mut lines = Vec::new();
     let mut data = vec![format!("{} payload", bytes(totals.payload_bytes))];
     data.extend(rate(totals.payload_bytes, length));
+    if totals.retransmitted_bytes > 0 {
+        data.push(format!("{} of it new", bytes(totals.new_payload_bytes())));
+        data.extend(rate(totals.new_payload_bytes(), length).map(|rate| format!("goodput {rate}")));
+    }
     data.push(format!("{} on the wire", bytes(totals.wire_bytes)));
     data.extend(rate(totals.wire_bytes, length));
     if totals.seen_again > 0 {
         data.push("each packet once".to_owned());
     }
     lines.extend(field("data", &data, style));
-    lines.extend(field("ECN", &ecn(view), style));
+    if view.sums.rows > 0 {
+        lines.extend(field("ECN", &ecn(view), style));
+    }
     lines.extend(field("CNP", &cnp(view), style));
     lines.extend(field("replies", &replies(view), style));
     lines.extend(field("retrans", &retransmitted(view), style));
@@ -53,6 +61,9 @@ pub(super) fn totals(view: &View<'_>) -> Vec<String> {
 fn ecn(view: &View<'_>) -> Vec<String> {
     let (sums, all) = (view.sums, view.sums.counted.data_packets);
     let mut items = vec![plural(all, "data packet", "data packets")];
+    if view.is_filtered() {
+        items.push("of the flows shown".to_owned());
+    }
     let mut add = |name: &str, packets: u64, ink: Option<Ink>| {
         if packets > 0 {
             let share = percent(packets, all).unwrap_or_default();

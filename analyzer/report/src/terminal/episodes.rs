@@ -1,5 +1,8 @@
 //! The episodes: when something was congested, what, how badly, and why. In the order of time.
 
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
 use roce_model::{EpisodeRow, Nanos};
 
 use super::field::padded;
@@ -94,7 +97,11 @@ pub(super) fn episodes(view: &View<'_>) -> Vec<String> {
     // Empty columns leave their room to the cause.
     columns.retain(|column| column.rank < 50);
     let cause = Column::new("cause", false, 0, &worst, |row| clean(&row.cause));
-    let title = plural(all as u64, "episode", "episodes");
+    let mut title = plural(all as u64, "episode", "episodes");
+    let taps: BTreeSet<u32> = run.episodes.iter().map(|row| row.tap.0).collect();
+    if taps.len() > 1 {
+        let _ = write!(title, ", those of {} taps", taps.len());
+    }
     let shown = if all > worst.len() {
         format!(", the {} with most losses and marks", worst.len())
     } else {

@@ -5,7 +5,8 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use roce_model::{Address, FlowId, FlowRow, Nanos, TapId, Totals};
+use roce_model::cast::whole;
+use roce_model::{Address, FlowId, FlowRow, Nanos, TapId, Totals, Vantage};
 
 /// Flows that are kept at least, whatever number is shown: a flow's epochs close apart and are added up, so that
 /// one whose first epoch was small can still become large.
@@ -194,9 +195,55 @@ pub(super) struct FlowSums {
     pub(super) nak_remote_access: u64,
     pub(super) nak_remote_operational: u64,
     pub(super) nak_other: u64,
+    /// The flow with most CNPs that did not change its rate, at its sender's side.
+    pub(super) unmoved: Option<Unmoved>,
+}
+
+/// A flow that CNPs did not slow down.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Unmoved {
+    pub(super) cnp: u64,
+    pub(super) name: String,
+    /// Its rate after trains of CNPs over that before: the median.
+    pub(super) percent: u64,
+    pub(super) payload_bytes: u64,
+    pub(super) time: Nanos,
+}
+
+/// Trains of CNPs that tell whether a sender reacts.
+const TRAINS: u64 = 3;
+/// From this share of its rate on a sender did not react: one window's rate is uncertain by some percent.
+const UNMOVED: f64 = 0.97;
+
+impl Unmoved {
+    fn from_row(row: &FlowRow) -> Option<Self> {
+        let cnp = row.cnp?.saturating_sub(row.cnp_after_nak.unwrap_or(0));
+        let reaction = row.cnp_reaction_p50.filter(|reaction| *reaction >= UNMOVED)?;
+        let is_sure = row.vantage == Some(Vantage::Sender) && row.cnp_trains >= TRAINS && cnp > 0;
+        is_sure.then(|| Self {
+            cnp,
+            name: format!(
+                "{} > {} QP {:#x}",
+                row.source, row.destination, row.destination_qpn
+            ),
+            percent: whole(reaction * 100.0),
+            payload_bytes: row.payload_bytes,
+            time: row.last_time.since(row.first_time),
+        })
+    }
 }
 
 impl FlowSums {
+    /// Keeps the flow of a row if it is the one with most CNPs that did not react.
+    fn look_for_unmoved(&mut self, row: &FlowRow) {
+        let most = self.unmoved.as_ref().map_or(0, |unmoved| unmoved.cnp);
+        if row.cnp.is_some_and(|cnp| cnp > most)
+            && let Some(unmoved) = Unmoved::from_row(row)
+        {
+            self.unmoved = Some(unmoved);
+        }
+    }
+
     /// Adds a row that counts.
     fn add(&mut self, row: &FlowRow) {
         self.rows += 1;
@@ -330,6 +377,7 @@ impl TopFlows {
 
     pub(super) fn add(&mut self, row: &FlowRow) {
         let sums = &mut self.sums;
+        sums.look_for_unmoved(row);
         if row.counted {
             sums.add(row);
         } else {

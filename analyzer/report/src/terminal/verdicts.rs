@@ -7,7 +7,7 @@ use roce_model::{Confidence, EpisodeKind, Fact, FindingRow, Nanos, Severity, Spa
 use super::counts::no_packet;
 use super::field::{field, wrapped};
 use super::ink::{Ink, clean};
-use super::number::{bytes, count, percent, plural, rate_of};
+use super::number::{bytes, count, percent, plural, rate, rate_of};
 use super::view::View;
 
 /// Findings from `warning` on that are shown with their numbers and next step.
@@ -34,6 +34,7 @@ pub(super) fn verdicts(view: &View<'_>) -> Vec<String> {
     let findings = &view.run.findings;
     let mut lines = field("verdict", &counts(view), view.style);
     lines.extend(field("congested", &congested(view), view.style));
+    lines.extend(reaction(view));
     lines.extend(field("holes", &holes(view), view.style));
     if findings.is_empty() {
         lines.extend(field("blind to", &blind(view), view.style));
@@ -78,6 +79,28 @@ pub(super) fn again(view: &View<'_>) -> Vec<String> {
     lines
 }
 
+/// A sender whose rate did not change behind its CNPs, where no finding says that it ignores them: a slow share of a port, and an
+/// increase as NVIDIA documents it, look alike.
+fn reaction(view: &View<'_>) -> Vec<String> {
+    let is_said = view
+        .run
+        .findings
+        .iter()
+        .any(|finding| finding.id == "cnp.ignored");
+    let Some(unmoved) = view.sums.unmoved.as_ref().filter(|_| !is_said) else {
+        return Vec::new();
+    };
+    let words = format!(
+        "{} came for {}, and it went on with {} % of its rate{}; whether that breaks DCQCN needs --dcqcn",
+        plural(unmoved.cnp, "CNP", "CNPs"),
+        unmoved.name,
+        unmoved.percent,
+        rate(unmoved.payload_bytes, unmoved.time).map_or_else(String::new, |rate| format!(", {rate}")),
+    );
+    let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
+    wrapped("reaction", &words, Ink::Faint, view.style)
+}
+
 /// Share of the time with congestion, and the state of the control loop: many episodes and an ok verdict
 /// do not contradict each other.
 fn congested(view: &View<'_>) -> Vec<String> {
@@ -93,7 +116,7 @@ fn congested(view: &View<'_>) -> Vec<String> {
             )
         })
     };
-    let congested = union(congestion().map(|row| (row.start_time, row.end_time)));
+    let (congested, intervals) = union(congestion().map(|row| (row.start_time, row.end_time)));
     if congested.0 == 0 {
         return Vec::new();
     }
@@ -102,7 +125,7 @@ fn congested(view: &View<'_>) -> Vec<String> {
     let share = percent(congested.0, length.0).unwrap_or_default();
     let mut items = vec![format!(
         "{congested} of {length} ({share}), in {}",
-        plural(congestion().count() as u64, "episode", "episodes")
+        plural(intervals, "interval", "intervals")
     )];
     let works = run.findings.iter().find(|finding| finding.id == "ecn.working");
     let is_quiet = run
@@ -131,16 +154,17 @@ fn congested(view: &View<'_>) -> Vec<String> {
     items
 }
 
-/// The length of all intervals together, each moment counted once.
-fn union(intervals: impl Iterator<Item = (Nanos, Nanos)>) -> Nanos {
+/// The length of all intervals together, each moment counted once, and how many are left where those that touch are one.
+fn union(intervals: impl Iterator<Item = (Nanos, Nanos)>) -> (Nanos, u64) {
     let mut intervals: Vec<(Nanos, Nanos)> = intervals.collect();
     intervals.sort_unstable();
-    let (mut sum, mut until) = (0u64, Nanos(0));
+    let (mut sum, mut until, mut left) = (0u64, Nanos(0), 0u64);
     for (start, end) in intervals {
+        left += u64::from(left == 0 || start > until);
         sum = sum.saturating_add(end.since(start.max(until)).0);
         until = until.max(end);
     }
-    Nanos(sum)
+    (Nanos(sum), left)
 }
 
 /// `1 critical, 2 warnings`.
@@ -148,7 +172,7 @@ fn counts(view: &View<'_>) -> Vec<String> {
     let run = view.run;
     if run.findings.is_empty() {
         return vec![if run.totals.roce_packets == 0 {
-            format!("nothing to judge: {}", no_packet(view.totals))
+            format!("nothing to judge: {}", no_packet(view))
         } else {
             Ink::Bold.paint("no finding")
         }];

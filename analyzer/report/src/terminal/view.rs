@@ -15,3 +15,18 @@ pub(super) struct View<'a> {
     pub(super) totals: &'a Totals,
     pub(super) whole: &'a WholeStrip,
 }
+
+impl View<'_> {
+    /// The value of an option of the run.
+    pub(super) fn option(&self, name: &str) -> Option<&str> {
+        let mut options = self.run.options.iter();
+        options
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| value.as_str())
+    }
+
+    /// True if only some flows are shown: their rows came, and no others.
+    pub(super) fn is_filtered(&self) -> bool {
+        self.option("flow").is_some()
+    }
+}

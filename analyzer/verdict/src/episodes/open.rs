@@ -14,7 +14,7 @@ const NAMED: usize = 32;
 /// Aggressors and victims named of a finished episode.
 const TELLING: usize = 5;
 
-/// Counts of a flow, or of all flows to a destination, in some bins.
+/// Counts of a flow, or of all flows to a destination, in some cells.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(in super::super) struct Share {
     pub(in super::super) payload_bytes: u64,
@@ -27,8 +27,8 @@ pub(in super::super) struct Share {
     pub(in super::super) rnr_naks: u64,
     pub(in super::super) pause_ns: u64,
     pub(in super::super) stalls: u64,
-    /// Bins with payload.
-    pub(in super::super) bins: u64,
+    /// Cells with payload.
+    pub(in super::super) cells: u64,
 }
 
 impl Share {
@@ -44,7 +44,7 @@ impl Share {
         add(&mut self.rnr_naks, other.rnr_naks);
         add(&mut self.pause_ns, other.pause_ns);
         add(&mut self.stalls, other.stalls);
-        add(&mut self.bins, other.bins);
+        add(&mut self.cells, other.cells);
     }
 
     /// The counts that [`Usual`] does not have.
@@ -54,7 +54,7 @@ impl Share {
             data_packets: 0,
             ce: 0,
             cnp: 0,
-            bins: 0,
+            cells: 0,
             ..*self
         }
     }
@@ -83,17 +83,29 @@ struct Usual {
     data_packets: u64,
     ce: u64,
     cnp: u64,
-    bins: u64,
+    cells: u64,
 }
 
 /// A flow's [`Share`], small while it has nothing but the usual: there are many of them.
 #[derive(Clone, Debug, Default)]
 struct Kept {
     usual: Usual,
+    /// The cell in which it last had payload.
+    cell: Nanos,
     rest: Option<Box<Share>>,
 }
 
 impl Kept {
+    /// Adds to it what a bin of `cell` has; a cell counts once.
+    #[inline]
+    fn add_in(&mut self, cell: Nanos, more: &Share) {
+        let mut more = *more;
+        if more.cells > 0 && core::mem::replace(&mut self.cell, cell) == cell {
+            more.cells = 0;
+        }
+        self.add(&more);
+    }
+
     #[inline]
     fn add(&mut self, more: &Share) {
         let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more);
@@ -101,7 +113,7 @@ impl Kept {
         add(&mut self.usual.data_packets, more.data_packets);
         add(&mut self.usual.ce, more.ce);
         add(&mut self.usual.cnp, more.cnp);
-        add(&mut self.usual.bins, more.bins);
+        add(&mut self.usual.cells, more.cells);
         if more.lost
             | more.retransmitted
             | more.retransmitted_bytes
@@ -120,20 +132,20 @@ impl Kept {
             data_packets,
             ce,
             cnp,
-            bins,
+            cells,
         } = self.usual;
         Share {
             payload_bytes,
             data_packets,
             ce,
             cnp,
-            bins,
+            cells,
             ..self.rest.as_deref().copied().unwrap_or_default()
         }
     }
 }
 
-/// One row of the timeline, as far as episodes look at it.
+/// One row of a bin, as far as episodes look at it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FlowBin {
     pub(super) flow: FlowId,
@@ -144,7 +156,6 @@ pub(super) struct FlowBin {
     pub(super) retransmitted_bytes: u64,
     pub(super) pause_ns: u64,
     pub(super) tap: TapId,
-    pub(super) senders: u32,
     pub(super) data_packets: u32,
     /// Data packets that ECN can mark, the marked ones included.
     pub(super) markable: u32,
@@ -178,12 +189,12 @@ impl FlowBin {
             rnr_naks: 0,
             pause_ns: self.pause_ns,
             stalls: 0,
-            bins: u64::from(self.payload_bytes > 0),
+            cells: u64::from(self.payload_bytes > 0),
         }
     }
 }
 
-/// Treatment of a bin's rows by an episode.
+/// Treatment of a cell's rows by an episode.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum Mode {
     /// They count.
@@ -199,12 +210,14 @@ pub(super) enum Mode {
 #[derive(Clone, Debug)]
 pub(super) struct Open {
     pub(super) start: Nanos,
-    /// End of the last bin with signs.
+    /// The last packet that shows it.
     pub(super) end: Nanos,
-    /// Bins with signs, and begin of the last one.
-    pub(super) bins: u64,
+    /// Cells with signs, and begin of the last one.
+    pub(super) cells: u64,
     last: Option<Nanos>,
-    /// Of an ecn episode: bins that lie in an incast, and such as do if the incast goes on.
+    /// Cells in which data came at less than a quarter of its link's speed.
+    pub(super) thin_cells: u64,
+    /// Of an ecn episode: cells that lie in an incast, and such as do if the incast goes on.
     pub(super) covered: u64,
     pub(super) covered_if: u64,
     pub(super) mode: Mode,
@@ -221,13 +234,14 @@ pub(super) struct Open {
 }
 
 impl Open {
-    /// An episode whose first bin begins at `start`.
+    /// An episode that begins at `start`.
     pub(super) fn new(start: Nanos) -> Self {
         Self {
             start,
             end: start,
-            bins: 0,
+            cells: 0,
             last: None,
+            thin_cells: 0,
             covered: 0,
             covered_if: 0,
             mode: Mode::Count,
@@ -242,14 +256,14 @@ impl Open {
         }
     }
 
-    /// The bin from `begin` to `end` has signs of it.
-    pub(super) fn extend(&mut self, begin: Nanos, end: Nanos, senders: u32) {
+    /// The cell that begins at `begin` has signs of it, at these times.
+    pub(super) fn extend(&mut self, begin: Nanos, (first, end): (Nanos, Nanos), senders: u32) {
         self.mode = Mode::Count;
-        self.start = self.start.min(begin);
+        self.start = self.start.min(first);
         self.end = self.end.max(end);
         self.senders_max = self.senders_max.max(senders);
         if self.last != Some(begin) {
-            self.bins += 1;
+            self.cells += 1;
             self.last = Some(begin);
         }
         if self.waiting != Share::default() {
@@ -260,8 +274,8 @@ impl Open {
         }
     }
 
-    /// Adds the sum of all rows to its destination in a bin.
-    pub(super) fn add_bin(&mut self, share: &Share) {
+    /// Adds the sum of all rows to its destination in a cell.
+    pub(super) fn add_cell(&mut self, share: &Share) {
         match self.mode {
             Mode::Count => self.sum.add(share),
             Mode::Wait => self.waiting.add(share),
@@ -272,21 +286,27 @@ impl Open {
     /// A flow's part of that; whether the flow was kept for it that was not there. `slot`: where it is, if it is. `room`: it may
     /// be kept.
     #[inline]
-    pub(super) fn add_flow(&mut self, flow: FlowId, slot: &mut u32, share: &Share, room: bool) -> bool {
+    pub(super) fn add_flow(
+        &mut self,
+        (flow, cell): (FlowId, Nanos),
+        slot: &mut u32,
+        share: &Share,
+        room: bool,
+    ) -> bool {
         let place = match self.mode {
             Mode::Count => 0,
             Mode::Wait => 1,
             Mode::Skip => return false,
         };
         if let Some((_, shares)) = self.flows.get_mut(*slot as usize) {
-            shares[place].add(share);
+            shares[place].add_in(cell, share);
             return false;
         }
         let is_kept = self.flows.len() < MAX_FLOWS && room;
         if is_kept {
             *slot = u32::try_from(self.flows.len()).unwrap_or(NOWHERE);
             let mut shares = <[Kept; 2]>::default();
-            shares[place].add(share);
+            shares[place].add_in(cell, share);
             self.flows.push((flow, shares));
         }
         is_kept
@@ -296,8 +316,8 @@ impl Open {
     #[inline]
     pub(super) fn prefetch(&self, slot: u32) {
         if let Some((_, [counts, waits])) = self.flows.get(slot as usize) {
-            prefetch(&counts.usual.bins);
-            prefetch(&waits.usual.bins);
+            prefetch(&counts.usual.cells);
+            prefetch(&waits.usual.cells);
         }
     }
 
@@ -325,6 +345,19 @@ impl Open {
         self.sum.lost > 0 || (self.sum.retransmitted > 0 && !only_for_rnr)
     }
 
+    /// True if packets were marked, lost or sent again, or flows notified or paused: gaps alone may be the capture's own.
+    pub(super) fn is_congestion(&self) -> bool {
+        let Share {
+            ce,
+            cnp,
+            lost,
+            retransmitted,
+            pause_ns,
+            ..
+        } = self.sum;
+        ce | cnp | lost | retransmitted | pause_ns != 0
+    }
+
     /// The finished episode.
     pub(super) fn finish(&self, kind: EpisodeKind, tap: TapId, destination: u64) -> Finished {
         let flows = self
@@ -335,8 +368,9 @@ impl Open {
             destination: Some(destination),
             senders_max: self.senders_max,
             ce_share_peak: self.ce_share_peak,
-            bins: self.bins,
+            cells: self.cells,
             incast_meanwhile: self.incast_meanwhile,
+            is_thin: self.thin_cells.saturating_mul(2) > self.cells,
             ..Finished::new(kind, tap, self.start, self.end, self.sum, flows.collect())
         }
     }
@@ -351,10 +385,12 @@ pub(in super::super) struct Finished {
     pub(in super::super) end: Nanos,
     /// Hash of tap and destination; `None` for pauses and stalls.
     pub(in super::super) destination: Option<u64>,
-    pub(in super::super) bins: u64,
+    pub(in super::super) cells: u64,
     pub(in super::super) senders_max: u32,
     pub(in super::super) ce_share_peak: Option<f64>,
     pub(in super::super) incast_meanwhile: bool,
+    /// In most of its cells data came at less than a quarter of its link's speed.
+    pub(in super::super) is_thin: bool,
     pub(in super::super) sum: Share,
     /// The longest pause of one flow; of a pause, of all of it. `None`: not known.
     pub(in super::super) pause_ns: Option<u64>,
@@ -367,7 +403,7 @@ pub(in super::super) struct Finished {
     pub(in super::super) victims: Vec<FlowId>,
     pub(in super::super) victims_all: usize,
     pub(in super::super) jain: Option<f64>,
-    /// Jain's index of the flows that sent in at least half of the bins, and how many these are.
+    /// Jain's index of the flows that sent in at least half of the cells, and how many these are.
     pub(in super::super) jain_steady: Option<f64>,
     pub(in super::super) steady: usize,
     pub(in super::super) pause: Option<super::facts::PauseFacts>,
@@ -401,13 +437,13 @@ impl Finished {
         let victims_all = telling.len() + victims.count();
         let active = flows
             .iter()
-            .map(|(_, share)| share.bins)
+            .map(|(_, share)| share.cells)
             .max()
             .unwrap_or_default();
         let steady = || {
             flows
                 .iter()
-                .filter(move |(_, share)| share.bins > 0 && share.bins.saturating_mul(2) >= active)
+                .filter(move |(_, share)| share.cells > 0 && share.cells.saturating_mul(2) >= active)
         };
         Self {
             kind,

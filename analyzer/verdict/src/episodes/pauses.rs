@@ -8,7 +8,7 @@ use roce_model::{EpisodeKind, EventRow, FlowId, MacAddress, Nanos, PauseFrame, P
 
 use super::facts::PauseFacts;
 use super::open::{Finished, FlowBin, Share};
-use crate::settings::Settings;
+use crate::settings::{CELL, Settings};
 
 type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 
@@ -42,7 +42,6 @@ struct Row {
 #[derive(Clone, Debug)]
 pub(super) struct Pauses {
     quiet: Nanos,
-    bin: Nanos,
     timed: bool,
     by_interval: Map<Key, Open>,
     by_frame: Map<Key, Open>,
@@ -56,7 +55,6 @@ impl Pauses {
     pub(super) fn new(settings: &Settings) -> Self {
         Self {
             quiet: settings.thresholds.episode_quiet,
-            bin: settings.bin,
             timed: settings.link_rate.is_some(),
             by_interval: Map::default(),
             by_frame: Map::default(),
@@ -153,7 +151,7 @@ impl Pauses {
         ended
     }
 
-    /// A flow was paused in the bin that begins at `begin`.
+    /// A flow was paused in the cell that begins at `begin`.
     pub(super) fn paused(&mut self, begin: Nanos, row: &FlowBin) {
         if self.rows.len() >= MAX_ROWS {
             self.rows.pop_front();
@@ -180,7 +178,7 @@ impl Pauses {
         let mut flows: Map<FlowId, Share> = Map::default();
         let mut sum = Share::default();
         let overlap = |row: &&Row| {
-            let end = Nanos(row.begin.0.saturating_add(self.bin.0));
+            let end = Nanos(row.begin.0.saturating_add(CELL.0));
             row.tap == tap && row.begin <= open.end && end > open.start
         };
         for row in self.rows.iter().filter(overlap) {
@@ -222,7 +220,7 @@ impl Open {
 }
 
 /// Sender of the frames in an interval's text: `by 02:00:00:00:00:07, ...`.
-fn sender_of(detail: &str) -> Option<MacAddress> {
+pub(in super::super) fn sender_of(detail: &str) -> Option<MacAddress> {
     let mut octets = detail.strip_prefix("by ")?.split(',').next()?.split(':');
     let mut mac = [0; 6];
     for place in &mut mac {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use roce_model::{FlowId, TapId};
+use roce_model::{FlowId, Nanos, TapId};
 
 use super::kinds::{ECN, INCAST, KINDS, RNR};
 use super::open::{FlowBin, NOWHERE, Open, Share};
@@ -19,12 +19,12 @@ pub(super) struct Place {
     pub(super) hash: u64,
     pub(super) tap: TapId,
     pub(super) open: [Option<Box<Open>>; 4],
-    /// Data packets to it in this bin: such as can be marked, and marked ones.
+    /// Data packets to it in this cell: such as can be marked, and marked ones.
     pub(super) markable: u64,
     pub(super) ce: u64,
-    /// Sum of all rows to it in this bin.
+    /// Sum of all rows to it in this cell.
     pub(super) sum: Share,
-    /// A kind has signs in this bin.
+    /// A kind has signs in this cell.
     pub(super) signed: bool,
     /// Where each of its flows is kept in the episodes of each kind.
     slots: Map<FlowId, [u32; 4]>,
@@ -129,38 +129,38 @@ impl Place {
         }
     }
 
-    /// A row to it, of a flow that was kept there; how many flows were kept for it that were not. `room`: there may be.
+    /// A row to it in a bin of `cell`, of a flow that was kept there; how many flows were kept for it that were not. `room`: there may be.
     #[inline]
-    pub(super) fn add(&mut self, row: &FlowBin, mut slots: [u32; 4], room: bool) -> usize {
+    pub(super) fn add(&mut self, (row, cell): (&FlowBin, Nanos), mut slots: [u32; 4], room: bool) -> usize {
         let share = row.share();
         self.markable = self.markable.saturating_add(row.markable.into());
         self.ce = self.ce.saturating_add(row.ce.into());
         self.sum.add(&share);
         let mut kinds = self.open.iter().zip(&slots);
         if kinds.any(|(open, slot)| open.is_some() && *slot == NOWHERE) {
-            return self.add_flow(row.flow, &share, 0..KINDS.len(), room);
+            return self.add_flow((row.flow, cell), &share, 0..KINDS.len(), room);
         }
         for (open, slot) in self.open.iter_mut().zip(&mut slots) {
             if let Some(open) = open {
-                open.add_flow(row.flow, slot, &share, room);
+                open.add_flow((row.flow, cell), slot, &share, room);
             }
         }
         0
     }
 
     /// A row that carries NAKs from it.
-    pub(super) fn add_naks(&mut self, row: &FlowBin, room: bool) -> usize {
+    pub(super) fn add_naks(&mut self, (row, cell): (&FlowBin, Nanos), room: bool) -> usize {
         let share = row.naks();
         if let Some(open) = &mut self.open[RNR] {
-            open.add_bin(&share);
+            open.add_cell(&share);
         }
-        self.add_flow(row.flow, &share, RNR..RNR + 1, room)
+        self.add_flow((row.flow, cell), &share, RNR..RNR + 1, room)
     }
 
     /// Adds to a flow's share in the episodes of some kinds; how many keep it that did not.
-    fn add_flow(&mut self, flow: FlowId, share: &Share, kinds: Range<usize>, room: bool) -> usize {
+    fn add_flow(&mut self, flow: (FlowId, Nanos), share: &Share, kinds: Range<usize>, room: bool) -> usize {
         let mut new = [NOWHERE; 4];
-        let known = self.slots.get_mut(&flow);
+        let known = self.slots.get_mut(&flow.0);
         let is_new = known.is_none();
         let slots = known.unwrap_or(&mut new);
         let mut kept = 0;
@@ -170,7 +170,7 @@ impl Place {
             }
         }
         if is_new && kept > 0 {
-            self.slots.insert(flow, new);
+            self.slots.insert(flow.0, new);
         }
         kept
     }
@@ -183,7 +183,7 @@ impl Place {
         });
     }
 
-    /// Notes what goes on at the same time: of an ecn episode the bins that lie in an incast, of a loss the rest.
+    /// Notes what goes on at the same time: of an ecn episode the cells that lie in an incast, of a loss the rest.
     pub(super) fn note_meanwhile(&mut self, shown: [bool; 4]) {
         let [ecn, incast, loss, rnr] = &mut self.open;
         if let (Some(ecn), Some(_)) = (ecn, &incast)
@@ -191,7 +191,7 @@ impl Place {
         {
             ecn.covered_if += u64::from(shown[ECN]);
             if shown[INCAST] {
-                // Marked bins between the incast's bins lie in it.
+                // Marked cells between the incast's cells lie in it.
                 ecn.covered += core::mem::take(&mut ecn.covered_if);
             }
         }

@@ -100,7 +100,8 @@ fn marks_that_go_on_after_an_incast_are_an_episode_of_their_own() {
         let mut run = TestRun::new();
         let rows: Vec<Did<'_>> = flows.iter().map(|flow| (flow, marked as _)).collect();
         run.bin(0, &rows, &[]).bin(1, &rows, &[]);
-        for ms in 2..2 + alone {
+        // A host goes on sending for 200 us after a packet: then only one does.
+        for ms in 3..3 + alone {
             run.bin(ms, &[(&flows[0], marked)], &[]);
         }
         let episodes = run.episodes();

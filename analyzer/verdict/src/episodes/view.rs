@@ -11,7 +11,6 @@ pub(super) struct View<'a> {
     tap: &'a [u32],
     pub(super) payload_bytes: &'a [u64],
     retransmitted_bytes: &'a [u64],
-    senders: &'a [u32],
     data_packets: &'a [u32],
     ect0: &'a [u32],
     ect1: &'a [u32],
@@ -34,7 +33,6 @@ impl<'a> View<'a> {
             tap: plain(&columns.tap),
             payload_bytes: plain(&columns.payload_bytes),
             retransmitted_bytes: plain(&columns.retransmitted_bytes),
-            senders: plain(&columns.senders_to_destination),
             data_packets: plain(&columns.data_packets),
             ect0: plain(&columns.ect0),
             ect1: plain(&columns.ect1),
@@ -75,6 +73,7 @@ impl<'a> View<'a> {
         let number = |values: &[u32]| values.get(row).copied().unwrap_or_default();
         let sum = |values: &[u64]| values.get(row).copied().unwrap_or_default();
         let ce = number(self.ce);
+        let is_notified = traffic.is_some_and(PairTraffic::is_notified);
         FlowBin {
             flow: FlowId(sum(self.flow)),
             destination: hosts.destination,
@@ -83,13 +82,17 @@ impl<'a> View<'a> {
             retransmitted_bytes: sum(self.retransmitted_bytes),
             pause_ns: self.pause_ns.at(row).copied().unwrap_or_default(),
             tap: TapId(number(self.tap)),
-            senders: number(self.senders),
             data_packets: number(self.data_packets),
             markable: number(self.ect0)
                 .saturating_add(number(self.ect1))
                 .saturating_add(ce),
             ce,
-            cnp: self.cnp.at(row).copied().unwrap_or_default(),
+            cnp: self
+                .cnp
+                .at(row)
+                .copied()
+                .filter(|_| is_notified)
+                .unwrap_or_default(),
             missing: u32::try_from(sum(self.missing)).unwrap_or(u32::MAX),
             lost: self.lost.at(row).copied().unwrap_or_default(),
             retransmitted: number(self.retransmitted),

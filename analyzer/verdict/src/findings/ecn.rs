@@ -28,12 +28,12 @@ pub(super) const WORKING: Rule = Rule {
               the taps can show it.",
     method: "Flows with CE for whose sender CNPs left the receiver (those within 100 us after a NAK left out), or \
              sender-side flows that slowed down. Senders are seen to slow down at their own side by the median of \
-             cnp_reaction, below reaction_seen; at the receiver's side by arrivals: in at least 5 bins after marked ones, \
+             cnp_reaction, below reaction_seen; at the receiver's side by arrivals: in at least 5 windows of 64 packets (1 ms at most) after marked ones, \
              with CNPs, without marks and with as many flows as before, less than arrivals_fell of what came while \
-             packets were marked. Flows that ignore CNPs do not count.",
+             packets were marked. Flows that ignore CNPs do not count, nor do those whose CNPs come, as a rule, later than cnp_delay_most after the first mark of a train.",
     source: "DCQCN (Zhu et al., SIGCOMM 2015, section 3): switch marks, notification point answers, reaction point cuts \
              its rate. RoCEv2 CNP: IBTA annex A17.9.3.",
-    thresholds: &["reaction_seen", "arrivals_fell"],
+    thresholds: &["reaction_seen", "arrivals_fell", "cnp_delay_most"],
     severity: Severity::Ok,
     otherwise: "",
     confidence: "high where senders are seen to slow down at their own side; medium where arrivals show it, or where only marks and CNPs are seen",
@@ -80,10 +80,12 @@ struct Signal {
     reaction: Option<f64>,
     /// It sent more than DCQCN allows.
     ignores: bool,
+    /// Its notifications come late, as a rule.
+    late: bool,
 }
 
-/// Bins in which less arrives than before are no accident from so many on.
-const BINS_THAT_FELL: u64 = 5;
+/// Windows in which less arrives than before are no accident from so many on.
+const WINDOWS_THAT_FELL: u64 = 5;
 
 /// Marked flows at a tap that sees both directions.
 #[derive(Debug)]
@@ -118,7 +120,7 @@ pub(super) struct EcnTally {
 
 impl EcnTally {
     pub(super) fn flow(&mut self, row: &FlowRow, thresholds: &Thresholds) {
-        self.signal(row);
+        self.signal(row, thresholds.cnp_delay_most);
         self.candidate(row);
         if row.ce > 0 && self.marked_to.len() < MAX_KEPT {
             self.marked_to.insert(row.destination);
@@ -145,7 +147,7 @@ impl EcnTally {
         }
     }
 
-    fn signal(&mut self, row: &FlowRow) {
+    fn signal(&mut self, row: &FlowRow, latest: Nanos) {
         let cnp = row.cnp.unwrap_or_default();
         let key = (row.flow_id, row.epoch);
         if (row.ce == 0 && cnp == 0) || (self.signals.len() >= MAX_KEPT && !self.signals.contains_key(&key)) {
@@ -158,11 +160,13 @@ impl EcnTally {
             cnp: 0,
             reaction: None,
             ignores: false,
+            late: false,
         });
         signal.ce = signal.ce.max(row.ce);
         signal.cnp = signal
             .cnp
             .max(cnp.saturating_sub(row.cnp_after_nak.unwrap_or_default()));
+        signal.late |= row.ce_to_cnp_p50_ns.is_some_and(|delay| delay > latest.0);
         let over = is_often_over(row);
         signal.ignores |= over && row.vantage != Some(Vantage::Receiver);
         if row.vantage == Some(Vantage::Sender) && row.cnp_trains > 0 {
@@ -207,24 +211,26 @@ impl EcnTally {
         let cnps = cnp_pairs(context);
         // CNPs that no flow was found for, between hosts with marks.
         let mut unattributed: Map<(Address, Address), u64> = Map::default();
-        let (mut flows, mut ce, mut cnp) = (0u64, 0u64, 0u64);
+        let (mut ce, mut cnp) = (0u64, 0u64);
+        // Epochs of a flow are one flow.
+        let mut flows: Set<FlowId> = Set::default();
         let mut reactions = Vec::new();
         let mut fell: BTreeMap<Address, f64> = BTreeMap::new();
-        for signal in self.signals.values() {
+        for ((flow, _), signal) in &self.signals {
             let pair = (signal.destination, signal.source);
             let by_pair = cnps.get(&pair).copied().unwrap_or_default();
             let answered = signal.ce > 0 && (signal.cnp > 0 || by_pair > 0);
             let reacted = signal
                 .reaction
                 .filter(|reaction| signal.cnp > 0 && *reaction < unchanged);
-            if signal.ignores || !(answered || reacted.is_some()) {
+            if signal.ignores || signal.late || !(answered || reacted.is_some()) {
                 continue;
             }
             let less = arrivals.get(&signal.destination);
-            if let Some(less) = less.filter(|less| signal.ce > 0 && less.bins >= BINS_THAT_FELL) {
+            if let Some(less) = less.filter(|less| signal.ce > 0 && less.windows >= WINDOWS_THAT_FELL) {
                 fell.extend(less.mean().map(|mean| (signal.destination, mean)));
             }
-            flows += 1;
+            flows.insert(*flow);
             ce = ce.saturating_add(signal.ce);
             cnp = cnp.saturating_add(signal.cnp);
             if signal.cnp == 0 {
@@ -233,9 +239,10 @@ impl EcnTally {
             reactions.extend(reacted);
         }
         cnp = unattributed.values().copied().fold(cnp, u64::saturating_add);
-        if flows == 0 {
+        if flows.is_empty() {
             return None;
         }
+        let flows = flows.len() as u64;
         reactions.sort_by(f64::total_cmp);
         let median = reactions.get(reactions.len() / 2).copied();
         let mut evidence = Evidence::default();

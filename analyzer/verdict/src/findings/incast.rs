@@ -14,12 +14,13 @@ pub(super) const INCAST: Rule = Rule {
     title: "many senders at once into one destination",
     meaning: "Several hosts send to one at the same time and its last link cannot take it: the queue before it fills, and \
               packets are marked, paused or dropped.",
-    method: "Episodes of the kind incast: bins in which at least incast_senders hosts send payload to one destination \
-             at the same time (a host goes on sending for 200 us after a packet), with CE, CNPs, losses or pauses.",
+    method: "Episodes of the kind incast: milliseconds in which at least incast_senders hosts send payload to one destination \
+             at the same time (a host goes on sending for 200 us after a packet), with CE, CNPs or pauses, or with \
+             losses while the data came at half of the link's speed (--link-rate, else 10 Gbit/s) or faster.",
     source: "DCQCN (SIGCOMM 2015) and HPCC (SIGCOMM 2019) measure it as the hard case of RoCE.",
     thresholds: &["incast_senders", "incast_long", "episode_quiet", "absorbed_share"],
     severity: Severity::Info,
-    otherwise: "warning when packets were lost or flows paused meanwhile, or, unless the confidence is low, when the incasts lasted incast_long in all",
+    otherwise: "warning when packets were lost or flows paused meanwhile, or when the incasts lasted incast_long in all; never with low confidence",
     confidence: "high with at least 10 marked packets while the senders' traffic overlaps; medium with fewer marks, or with CNPs or pauses only; low with losses only",
 };
 
@@ -27,13 +28,13 @@ pub(super) const UNFAIR: Rule = Rule {
     id: "unfair",
     title: "flows into one destination get unequal shares",
     meaning: "Of flows that compete for one destination some get far less than others, longer than rates need to settle.",
-    method: "In incast and ecn episodes of at least unfair_bins bins: Jain's index of the payload of the flows that sent in \
-             at least half as many bins as the most active one, when there are at least three, against jain_least.",
+    method: "In incast and ecn episodes with signs in at least unfair_bins milliseconds: Jain's index of the payload of the flows that sent in \
+             at least half as many of them as the most active one, when there are at least three, against jain_least.",
     source: "Jain, Chiu, Hawe: A quantitative measure of fairness, DEC-TR-301, 1984.",
     thresholds: &["jain_least", "jain_warning", "unfair_bins", "least_data_packets"],
     severity: Severity::Info,
-    otherwise: "warning below jain_warning",
-    confidence: "medium: the shares are counted, but a flow may have had less to send",
+    otherwise: "warning below jain_warning, unless the confidence is low",
+    confidence: "medium: the shares are counted, but a flow may have had less to send; low in an episode of low confidence",
 };
 
 /// Flows that an index of fairness is worth computing of.
@@ -109,17 +110,22 @@ pub(super) fn incast(context: &Context<'_>) -> Option<FindingRow> {
     evidence.text("destinations", destinations.names());
     let long = lasted >= context.thresholds.incast_long.0;
     // Senders that overlap, without a mark, a loss or a pause, may well fit into the link.
-    let severity = if lost > 0 || paused || long && sure != Confidence::Low {
+    let severity = if lost > 0 || paused || long {
         Severity::Warning
     } else {
         Severity::Info
     };
     let marked = peak.filter(|peak| *peak > 0.0);
     let marked = marked.map_or_else(String::new, |peak| format!(", up to {} marked", percent(peak)));
-    let dropped = if lost > 0 {
-        format!(", {} lost", counted(lost, "packet"))
-    } else {
-        String::new()
+    // Had a packet been marked, the mark or its notification would pass here.
+    let unmarked = lost > 0 && cnp == 0 && peak == Some(0.0);
+    let dropped = match (lost, unmarked) {
+        (0, _) => String::new(),
+        (_, false) => format!(", {} lost", counted(lost, "packet")),
+        (_, true) => format!(
+            ", {} lost, none marked although ECN-capable: the marking threshold is above the buffer",
+            counted(lost, "packet")
+        ),
     };
     Some(INCAST.finding(
         (severity, sure),
@@ -131,8 +137,13 @@ pub(super) fn incast(context: &Context<'_>) -> Option<FindingRow> {
             counted(destinations.all(), "destination")
         ),
         evidence,
-        "Look at the episodes for the senders and the time; spread the senders in time or over more receivers, and check \
-         the marking thresholds of the switch port to the destination.",
+        if unmarked {
+            "Lower the marking threshold of the switch port to the destination below its buffer, or enable ECN there; spread the \
+             senders in time."
+        } else {
+            "Look at the episodes for the senders and the time; spread the senders in time or over more receivers, and check \
+             the marking thresholds of the switch port to the destination."
+        },
         context.first(&[EpisodeKind::Incast]),
     ))
 }
@@ -143,7 +154,7 @@ pub(super) fn unfair(context: &Context<'_>) -> Option<FindingRow> {
         .into_iter()
         .flat_map(|kind| context.distinct(kind))
         .filter(|episode| {
-            episode.facts.bins >= thresholds.unfair_bins
+            episode.facts.cells >= thresholds.unfair_bins
                 && episode.facts.steady >= MIN_FLOWS
                 && episode.row.data_packets >= thresholds.least_data_packets
         })
@@ -155,7 +166,9 @@ pub(super) fn unfair(context: &Context<'_>) -> Option<FindingRow> {
     for (jain, episode) in judged {
         episodes += 1;
         first = Some(first.map_or(episode.row.start_time, |first| first.min(episode.row.start_time)));
-        if least.is_none_or(|(least, _)| jain < least) {
+        // Of an episode that is surer first: a doubtful one must not hide it.
+        let doubtful = |episode: &Episode| episode.row.confidence == Confidence::Low;
+        if least.is_none_or(|(least, of)| (doubtful(episode), jain) < (doubtful(of), least)) {
             least = Some((jain, episode));
         }
     }
@@ -172,15 +185,25 @@ pub(super) fn unfair(context: &Context<'_>) -> Option<FindingRow> {
         .count("episode", episode.row.episode.into())
         .text("aggressors", episode.row.aggressors.clone())
         .text("victims", episode.row.victims.clone());
-    let severity = if jain < thresholds.jain_warning {
+    let most = episode.facts.aggressors.first().map(|(flow, share)| {
+        let name = context.directory.name(episode.row.tap, *flow);
+        format!(", most of it {name} ({})", percent(*share))
+    });
+    let most = most.unwrap_or_default();
+    // No surer than that the flows competed at all.
+    let confidence = match episode.row.confidence {
+        Confidence::Low => Confidence::Low,
+        _ => Confidence::Medium,
+    };
+    let severity = if jain < thresholds.jain_warning && confidence != Confidence::Low {
         Severity::Warning
     } else {
         Severity::Info
     };
     Some(UNFAIR.finding(
-        (severity, Confidence::Medium),
+        (severity, confidence),
         format!(
-            "{} into {to} shared it with a Jain's index of {jain:.2} for {}; {} in all",
+            "{} into {to} shared it with a Jain's index of {jain:.2} for {}{most}; {} in all",
             counted(episode.facts.steady as u64, "flow"),
             episode.row.end_time.since(episode.row.start_time),
             counted(episodes, "such episode"),

@@ -1,24 +1,28 @@
 //! The finding about pauses: how much of the time a priority or a link was paused. That no pause was captured says
 //! nothing: most capture points never see pause frames.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use roce_model::{
-    Confidence, EpisodeKind, Evidence, FindingRow, MacAddress, Nanos, PauseFrame, PauseKind, Severity, TapId,
+    Confidence, EpisodeKind, EventKind, EventRow, Evidence, FindingRow, MacAddress, Nanos, PauseFrame,
+    PauseKind, Severity, TapId,
 };
 
+use super::super::episodes::{Episode, sender_of};
 use super::super::numbers::{counted, percent, share};
 use super::rule::{Context, Rule};
+use super::window::{WINDOW, Worst10Ms};
 use super::worst::Worst;
+use crate::settings::CELL;
 
 pub(super) const STORM: Rule = Rule {
     id: "pause.storm",
     title: "links stood still in pauses",
     meaning: "A receiver or a switch keeps telling its neighbour to stop: what waits blocks everything of that priority \
               behind it, also flows to other hosts. With 802.3x pause instead of PFC it blocks the whole link.",
-    method: "By tap, priority and sender of the frames: the sum of the pauses against the time from the tap's first to its \
-             last frame. A frame's quanta are 512 bit times of the link. Without --link-rate the share is computed for \
-             each speed of Ethernet from what was seen on the tap up to 800 Gbit/s; where frames refresh or end the \
+    method: "By tap, priority and sender of the frames: the most pauses within 10 ms, or in all where the tap watched for less. \
+             A standstill inside a message that begins and ends with such frames proves itself, whatever the link's speed. \
+             A frame's quanta are 512 bit times of the link. Without --link-rate the share is computed for each speed of Ethernet from what was seen on the tap up to 800 Gbit/s; where frames refresh or end the \
              pauses, the speed hardly matters. The share at 800 Gbit/s is the least that is possible, and is what the \
              severity goes by. Frames of 802.3x pause are reported whatever their share.",
     source: "IEEE 802.1Q clause 36 (PFC), IEEE 802.3 annex 31B (pause); storms: Guo et al., SIGCOMM 2016, section 4.3.",
@@ -27,7 +31,7 @@ pub(super) const STORM: Rule = Rule {
     otherwise: "critical over pause_share_critical of the time or with one pause of pause_long; info, with any frame that \
                 pauses, when the link's speed is not known and the share that is proven is below pause_share, or the pauses that \
                 are proven are shorter than pause_least in all",
-    confidence: "high where the frames prove the share: the link's speed is given, or the share holds even at 800 Gbit/s; medium \
+    confidence: "high where the frames prove the share: the link's speed is given, the share holds even at 800 Gbit/s, or they frame a standstill; medium \
                  where it reaches pause_share at a slower speed only; low where it does at no speed",
 };
 
@@ -39,6 +43,10 @@ const QUANTUM_BITS: u64 = 512;
 const LINK: u8 = 8;
 /// Taps, priorities and senders that are followed, at most.
 const MAX_PAUSES: usize = 4096;
+/// A shorter pause than this is not followed from its first frame to its last, and a standstill begins and ends that near to frames.
+const FRAMED_LEAST: u64 = 100_000;
+/// Such pauses that are kept, at most.
+const MAX_FRAMED: usize = 1 << 12;
 /// Maximum number of speeds that are reported.
 const MAX_REPORTED: usize = 3;
 
@@ -57,24 +65,34 @@ struct AtSpeeds {
     last: u64,
     /// Sum of the pauses up to it, in ns.
     total: [u64; SPEEDS.len()],
+    worst: [Worst10Ms; SPEEDS.len()],
+    /// When the pause that goes on began, at whatever speed: the first frame that no other one has ended.
+    began: Option<u64>,
 }
 
 impl AtSpeeds {
-    /// A frame; with quanta of 0 it ends a pause.
-    fn frame(&mut self, time: Nanos, quanta: u16) {
+    /// A frame; with quanta of 0 it ends a pause: from when to when, as frames began and ended it.
+    fn frame(&mut self, time: Nanos, quanta: u16) -> Option<(u64, u64)> {
         self.advance(time.0);
+        // A pause that is over even at the slowest speed goes on no more.
+        let began = self.began.filter(|_| self.until[0] >= time.0);
+        self.began = (quanta > 0).then(|| began.unwrap_or(time.0));
+        let framed = began.filter(|_| quanta == 0).map(|began| (began, time.0));
         for (until, speed) in self.until.iter_mut().zip(SPEEDS) {
             // A bit of a Gbit/s takes a nanosecond.
             *until = time
                 .0
                 .saturating_add(u64::from(quanta) * QUANTUM_BITS / u64::from(speed));
         }
+        framed
     }
 
     /// Counts what is paused up to `time`.
     fn advance(&mut self, time: u64) {
-        for (total, until) in self.total.iter_mut().zip(self.until) {
-            *total = total.saturating_add(until.min(time).saturating_sub(self.last));
+        for ((total, worst), until) in self.total.iter_mut().zip(&mut self.worst).zip(self.until) {
+            let end = until.min(time);
+            *total = total.saturating_add(end.saturating_sub(self.last));
+            worst.add(self.last, end);
         }
         self.last = self.last.max(time);
     }
@@ -89,8 +107,11 @@ pub(super) struct PauseTally {
     /// The link's speed is known.
     timed: bool,
     paused: HashMap<Key, AtSpeeds, foldhash::fast::RandomState>,
-    /// Bytes of the current bin, and the most of a bin, by tap.
-    bin: Nanos,
+    /// Pauses that frames began and ended, the latest ones, by tap and sender.
+    framed: VecDeque<(TapId, MacAddress, u8, u64, u64)>,
+    /// The worst windows of pauses of known length, by tap, priority and sender.
+    timed_worst: HashMap<(TapId, u8, Option<MacAddress>), Worst10Ms, foldhash::fast::RandomState>,
+    /// Bytes of the current cell, and the most of a cell, by tap.
     bytes: Vec<u64>,
     most_bytes: Vec<u64>,
 }
@@ -103,15 +124,30 @@ struct Paused {
 }
 
 impl PauseTally {
-    pub(super) fn new(bin: Nanos, timed: bool) -> Self {
+    pub(super) fn new(timed: bool) -> Self {
         Self {
             timed,
-            bin,
             ..Self::default()
         }
     }
 
-    /// So much was sent at a tap in the current bin.
+    /// A pause of known length that has ended.
+    pub(super) fn event(&mut self, event: &EventRow) {
+        let priority = event
+            .psn
+            .and_then(|psn| u8::try_from(psn).ok())
+            .filter(|psn| *psn <= LINK);
+        if let (EventKind::PauseInterval, Some(priority)) = (event.kind, priority) {
+            let source = event.detail.as_deref().and_then(sender_of);
+            let key = (event.tap, priority, source);
+            if self.timed_worst.len() < MAX_PAUSES || self.timed_worst.contains_key(&key) {
+                let until = event.time.0.saturating_add(event.value.unwrap_or_default());
+                self.timed_worst.entry(key).or_default().add(event.time.0, until);
+            }
+        }
+    }
+
+    /// So much was sent at a tap in the current cell.
     #[inline]
     pub(super) fn sent(&mut self, tap: TapId, wire_bytes: u64) {
         let tap = tap.0 as usize;
@@ -123,7 +159,7 @@ impl PauseTally {
         }
     }
 
-    pub(super) fn end_bin(&mut self) {
+    pub(super) fn end_cell(&mut self) {
         self.most_bytes.resize(self.bytes.len(), 0);
         for (most, bytes) in self.most_bytes.iter_mut().zip(&mut self.bytes) {
             *most = core::mem::take(bytes).max(*most);
@@ -149,7 +185,14 @@ impl PauseTally {
                     last: frame.time.0,
                     ..AtSpeeds::default()
                 };
-                self.paused.entry(key).or_insert(new).frame(frame.time, quanta);
+                let framed = self.paused.entry(key).or_insert(new).frame(frame.time, quanta);
+                if let Some((began, ended)) = framed.filter(|(began, ended)| ended - began >= FRAMED_LEAST) {
+                    if self.framed.len() >= MAX_FRAMED {
+                        self.framed.pop_front();
+                    }
+                    self.framed
+                        .push_back((frame.tap, pause.source, class, began, ended));
+                }
             }
         }
         if stops {
@@ -169,10 +212,10 @@ impl PauseTally {
         for ((tap, priority, source), mut at) in paused {
             let end = context.run.tap(tap).and_then(|row| row.last_time);
             at.advance(end.map_or(at.last, |end| end.0.max(at.last)));
-            let watched = context.watched(tap);
+            let watched = context.watched(tap).min(WINDOW);
             let shares = at
-                .total
-                .map(|total| share(total, watched).unwrap_or_default().min(1.0));
+                .worst
+                .map(|worst| share(worst.most(), watched).unwrap_or_default().min(1.0));
             let fastest = longest.map_or(-1.0, |(_, shares, _)| shares[SPEEDS.len() - 1]);
             if shares[SPEEDS.len() - 1] > fastest {
                 longest = Some(((tap, priority, source), shares, at.total[SPEEDS.len() - 1]));
@@ -182,7 +225,11 @@ impl PauseTally {
         let slowest = self.slowest(tap);
         let (least, most) = (shares[SPEEDS.len() - 1], shares[slowest]);
         let is_short = proven < thresholds.pause_least.0;
+        let stood = self.stood_still(context);
         let (severity, confidence) = match () {
+            () if stood.is_some() && least < thresholds.pause_share_critical => {
+                (Severity::Warning, Confidence::High)
+            }
             () if is_short && self.link_frames == 0 => {
                 let is_large = most >= thresholds.pause_share;
                 (
@@ -209,8 +256,9 @@ impl PauseTally {
         let from = format!(" by {source}");
         let watched = context.watched(tap) > 0;
         let same = most - least <= 0.01 * most;
+        let of = time_of(context.watched(tap));
         let words = if same {
-            format!("{} of the time at any speed", percent(least))
+            format!("{} of {of} at any speed", percent(least))
         } else {
             let between = slowest.midpoint(SPEEDS.len() - 1);
             let mut places = vec![slowest, between, SPEEDS.len() - 1];
@@ -220,7 +268,7 @@ impl PauseTally {
                 .take(MAX_REPORTED)
                 .map(|at| format!("{} at {} Gbit/s", percent(shares[at]), SPEEDS[at]))
                 .collect();
-            format!("{} of the time", each.join(", "))
+            format!("{} of {of}", each.join(", "))
         };
         let mut evidence = Evidence::default();
         evidence
@@ -236,6 +284,10 @@ impl PauseTally {
         } else {
             format!("at least {frames} stopped {what}{from}; for how long is not known without --link-rate")
         }];
+        if let Some((name, length)) = stood {
+            evidence.count("stood_still_ns", length.0);
+            parts.insert(0, format!("{name} stood still for {length}, from the frame that paused it to the one that ended the pause"));
+        }
         parts.extend(self.link_pauses());
         Some(STORM.finding(
             (severity, confidence),
@@ -250,11 +302,29 @@ impl PauseTally {
         ))
     }
 
-    /// The place of the slowest speed that a link of the tap can have: what was seen in a bin fits into it.
+    /// The longest standstill that pause frames began and ended, at whatever speed of the link: nothing of the flow came in between. Who stood
+    /// still, and for how long.
+    fn stood_still(&self, context: &Context<'_>) -> Option<(String, Nanos)> {
+        let near = |one: u64, other: u64, length: u64| one.abs_diff(other) <= FRAMED_LEAST.max(length / 10);
+        let framed = |episode: &&Episode| {
+            let (start, end) = (episode.row.start_time.0, episode.row.end_time.0);
+            let length = end.saturating_sub(start);
+            self.framed.iter().any(|(tap, _, _, began, ended)| {
+                *tap == episode.row.tap && near(start, *began, length) && near(end, *ended, length)
+            })
+        };
+        let stalls = context.distinct(EpisodeKind::Stall).filter(framed);
+        let longest = stalls.filter_map(|episode| Some((episode.row.tap, episode.facts.stall?)));
+        longest
+            .max_by_key(|(_, stall)| stall.longest)
+            .map(|(tap, stall)| (context.directory.name(tap, stall.flow), stall.longest))
+    }
+
+    /// The place of the slowest speed that a link of the tap can have: what was seen in a cell fits into it.
     fn slowest(&self, tap: TapId) -> usize {
         let bytes = self.most_bytes.get(tap.0 as usize).copied().unwrap_or_default();
         // Bytes in a nanosecond are 8 Gbit/s.
-        let seen = |speed: &u16| bytes.saturating_mul(8) > u64::from(*speed).saturating_mul(self.bin.0);
+        let seen = |speed: &u16| bytes.saturating_mul(8) > u64::from(*speed).saturating_mul(CELL.0);
         let faster = SPEEDS.iter().take_while(|speed| seen(speed)).count();
         faster.min(SPEEDS.len() - 1)
     }
@@ -305,7 +375,14 @@ impl PauseTally {
         let mut worst = Worst::default();
         let (mut most, mut longest) = (0.0f64, 0);
         for ((tap, priority, source), of) in sorted {
-            let share = share(of.total, context.watched(tap)).unwrap_or_default().min(1.0);
+            let watched = context.watched(tap);
+            let most_in_window = self
+                .timed_worst
+                .get(&(tap, priority, source))
+                .map_or(0, Worst10Ms::most);
+            let share = share(most_in_window, watched.min(WINDOW))
+                .unwrap_or_default()
+                .min(1.0);
             let is_long = of.total >= thresholds.pause_least.0;
             if is_long && share >= thresholds.pause_share || of.longest >= thresholds.pause_long.0 {
                 most = most.max(share);
@@ -317,7 +394,7 @@ impl PauseTally {
                 };
                 let from = source.map_or_else(String::new, |source| format!(" by {source}"));
                 worst.add(of.total, || {
-                    format!("{what}{from} for {} of the time", percent(share))
+                    format!("{what}{from} for {} of {}", percent(share), time_of(watched))
                 });
             }
         }
@@ -355,6 +432,15 @@ impl PauseTally {
             FIND_THE_FIRST,
             context.first(&[EpisodeKind::Pause]).or(self.first),
         ))
+    }
+}
+
+/// What a share of the worst window is a share of, at a tap that watched for so long.
+fn time_of(watched: u64) -> &'static str {
+    if watched > WINDOW {
+        "its worst 10 ms"
+    } else {
+        "the time"
     }
 }
 

@@ -2,10 +2,13 @@
 
 use std::collections::HashMap;
 
-use roce_model::{Confidence, Evidence, FindingRow, FlowRow, Nanos, RunSummary, Severity, TapId, TapRow};
+use roce_model::{
+    Address, Confidence, Evidence, FindingRow, FlowRow, Nanos, RunSummary, Severity, TapId, TapRow,
+};
 
-use super::super::directory::name_of;
+use super::super::directory::{lost_behind, name_of};
 use super::super::numbers::{counted, percent, reaches, share};
+use super::missed::Missed;
 use super::rule::{Context, Rule};
 use super::worst::Worst;
 
@@ -24,12 +27,13 @@ pub(super) const ICRC: Rule = Rule {
     title: "packets with a wrong ICRC",
     meaning: "The invariant CRC, which is to hold from adapter to adapter, does not fit: something on the way changed the \
               packet behind the links' own checksums, and the receiver drops it silently.",
-    method: "Packets captured whole (others cannot be checked) whose ICRC is wrong. A share over icrc_systematic comes from \
-             how the packets were captured or rewritten, not from corruption.",
+    method: "Packets captured whole (others cannot be checked) whose ICRC is wrong, by sender. Of a sender, a share over icrc_systematic comes \
+             from how its packets were captured or rewritten, not from corruption; unless they are not acknowledged and sent again: then it \
+             computes them wrong. Losses behind the tap of flows with as many wrong ICRCs are these packets, and no finding of their own.",
     source: "IBTA 7.8.1 and annex A17.3.3 (ICRC of RoCEv2).",
     thresholds: &["icrc_systematic"],
     severity: Severity::Warning,
-    otherwise: "info over icrc_systematic",
+    otherwise: "info when every sender with wrong ones is over icrc_systematic, and its packets are acknowledged",
     confidence: "high: the checksum is computed; low over icrc_systematic, where the way of capturing explains it better",
 };
 
@@ -39,7 +43,8 @@ pub(super) const CAPTURE: Rule = Rule {
     meaning: "The capture itself has gaps or limits, and other results are less certain by them.",
     method: "Records that the capture, the kernel or a mirror lost; headers cut by the snaplen; frames that were not in the \
              order of their stamps (they are sorted over 1 ms before anything is counted); stamps out of order by more than 10 ms, \
-             or coarser than 1 us, as the file states or as several frames in a row with one stamp show; mirrors that show packets twice (copies are dropped); taps with data in one direction only; inputs that ended early; flows and \
+             or coarser than 1 us, as the file states or as several frames in a row with one stamp show; mirrors that show packets twice (copies are dropped); taps with data in one direction only; flows of which a third or more is missing and was never sent again: a sample, or \
+             packets that take other ways; inputs that ended early; flows and \
              episodes for which there was no room.",
     source: "pcapng ISB and EPB options, ERSPAN sequence numbers; all headers of RoCEv2 end within 96 bytes.",
     thresholds: &["least_data_packets"],
@@ -49,22 +54,62 @@ pub(super) const CAPTURE: Rule = Rule {
 };
 
 /// Requests and answers that a tap saw.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Deliveries {
     data: u64,
     answers: u64,
     paired: bool,
 }
 
-#[derive(Debug, Default)]
+/// Senders with wrong ICRCs that are kept at most.
+const MAX_SENDERS: usize = 1 << 14;
+
+/// Checked packets of a sender at a tap.
+#[derive(Clone, Copy, Debug, Default)]
+struct Checked {
+    all: u64,
+    bad: u64,
+    /// Of flows whose packets are sent again, and not one of them acknowledged.
+    refused: u64,
+}
+
+#[derive(Clone, Debug, Default)]
 pub(super) struct QualityTally {
     icrc: Worst,
+    senders: HashMap<(TapId, Address), Checked, foldhash::fast::RandomState>,
+    /// Packets lost behind the tap, in flows with at least as many wrong ICRCs: the receiver drops those.
+    asked_again: u64,
     icrc_first: Option<Nanos>,
     deliveries: HashMap<TapId, Deliveries, foldhash::fast::RandomState>,
 }
 
 impl QualityTally {
+    fn check(&mut self, row: &FlowRow) {
+        let key = (row.tap, row.source);
+        if row.icrc_checked == 0 && row.icrc_bad == 0
+            || self.senders.len() >= MAX_SENDERS && !self.senders.contains_key(&key)
+        {
+            return;
+        }
+        let sender = self.senders.entry(key).or_default();
+        sender.all = sender.all.saturating_add(row.icrc_checked.max(row.icrc_bad));
+        sender.bad = sender.bad.saturating_add(row.icrc_bad);
+        if row.retransmitted_packets > 0 && row.ack_rtt_count == 0 {
+            sender.refused = sender.refused.saturating_add(row.icrc_bad);
+        }
+    }
+
+    /// How many packets with a wrong ICRC were asked for again.
+    pub(super) fn asked_again(&self) -> u64 {
+        self.asked_again
+    }
+
     pub(super) fn flow(&mut self, row: &FlowRow) {
+        self.check(row);
+        let behind = lost_behind(row);
+        if row.counted && behind <= row.icrc_bad {
+            self.asked_again = self.asked_again.saturating_add(behind);
+        }
         if row.icrc_bad > 0 {
             self.icrc.add(row.icrc_bad, || name_of(row));
             self.icrc_first = Some(
@@ -89,11 +134,20 @@ impl QualityTally {
             return None;
         }
         let of_checked = share(bad, checked).unwrap_or(1.0);
-        let systematic = reaches(bad, checked.max(bad), context.thresholds.icrc_systematic);
+        let share = context.thresholds.icrc_systematic;
+        let with_bad = self.senders.values().filter(|sender| sender.bad > 0);
+        let is_systematic = |sender: &Checked| reaches(sender.bad, sender.all, share) && sender.refused == 0;
+        let systematic = if self.senders.is_empty() {
+            reaches(bad, checked.max(bad), share)
+        } else {
+            with_bad.clone().all(is_systematic)
+        };
         let mut evidence = Evidence::default();
         evidence
             .count("icrc_bad", bad)
             .count("icrc_checked", checked)
+            .count("senders", with_bad.count() as u64)
+            .count("asked_again", self.asked_again)
             .text("worst", self.icrc.list());
         let (verdict, next_step) = if systematic {
             (
@@ -108,10 +162,16 @@ impl QualityTally {
                  flows share.",
             )
         };
+        let dropped = if self.asked_again > 0 {
+            let again = counted(self.asked_again, "packet");
+            format!(": the receiver dropped them, {again} were asked for again")
+        } else {
+            String::new()
+        };
         Some(ICRC.finding(
             verdict,
             format!(
-                "{} of {} checked have a wrong ICRC ({})",
+                "{} of {} checked have a wrong ICRC ({}){dropped}",
                 counted(bad, "packet"),
                 checked.max(bad),
                 percent(of_checked)
@@ -122,7 +182,7 @@ impl QualityTally {
         ))
     }
 
-    pub(super) fn capture(&self, context: &Context<'_>) -> Option<FindingRow> {
+    pub(super) fn capture(&self, context: &Context<'_>, missed: &Missed) -> Option<FindingRow> {
         let mut evidence = Evidence::default();
         let mut parts = Vec::new();
         let run = context.run;
@@ -204,6 +264,14 @@ impl QualityTally {
             dropped,
             format!("{} found no room", counted(dropped, "episode")),
         );
+        if let Some(sample) = missed.sample() {
+            evidence
+                .count("sparse_flows", sample.flows)
+                .count("sparse_shown", sample.coverage.shown)
+                .count("sparse_absent", sample.coverage.absent())
+                .number("one_in", sample.one_in());
+            parts.push(sample.words());
+        }
         if parts.is_empty() {
             return None;
         }

@@ -45,6 +45,8 @@ pub(super) struct ReceiverTally {
     rnr: u64,
     receivers: HashMap<Address, u64, foldhash::fast::RandomState>,
     timers_ns: u64,
+    /// How long senders stood still because of them.
+    wait_ns: u64,
     fatal: Worst,
     /// Invalid request, remote access, remote operational, other.
     codes: [u64; 4],
@@ -63,6 +65,7 @@ impl ReceiverTally {
     }
 
     pub(super) fn flow(&mut self, row: &FlowRow) {
+        self.wait_ns = self.wait_ns.saturating_add(row.rnr_wait_ns);
         if row.rnr_naks > 0 {
             self.rnr = self.rnr.saturating_add(row.rnr_naks);
             if self.receivers.len() < MAX_RECEIVERS || self.receivers.contains_key(&row.source) {
@@ -100,11 +103,16 @@ impl ReceiverTally {
             .count("rnr_naks", self.rnr)
             .count("receivers", worst.all())
             .count("timers_ns", self.timers_ns)
+            .count("stood_still_ns", self.wait_ns)
             .text("worst", worst.list());
+        let waited = match self.wait_ns {
+            0 => String::new(),
+            wait => format!(", senders stood still for {}", Nanos(wait)),
+        };
         Some(RNR.finding(
             (Severity::Warning, Confidence::High),
             format!(
-                "{} of {}: no receive buffer was posted; their timers add up to {}: {}",
+                "{} of {}: no receive buffer was posted; their timers add up to {}{waited}: {}",
                 counted(self.rnr, "RNR NAK"),
                 counted(worst.all(), "receiver"),
                 Nanos(self.timers_ns),

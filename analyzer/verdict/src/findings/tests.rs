@@ -11,18 +11,21 @@ mod gpus;
 mod imbalance;
 mod job;
 mod losses;
+mod missed;
 mod pauses;
 mod readings;
 mod switches;
 mod waits;
 
 use roce_model::{
-    CnpReceiver, Confidence, EventKind, Fact, FindingRow, FlowRow, Nanos, Qpn, RunSummary, Severity, TapId,
+    CnpReceiver, Confidence, EventKind, Evidence, Fact, FindingRow, FlowRow, Nanos, Qpn, RunSummary,
+    Severity, TapId,
 };
 
 use super::super::rows::{MS, TestRun, back, event, flow, host};
 use super::super::thresholds::Thresholds;
-use super::RULES;
+use super::rule::Rule;
+use super::{RULES, loss, pause, quality, stall, worst_first};
 
 /// The run over these flows.
 fn run_of(rows: &[&FlowRow]) -> RunSummary {
@@ -126,8 +129,10 @@ fn the_worst_come_first() {
     (lossy.network_lost, lossy.not_ect, lossy.ect0) = (1, 1_000, 0);
     let mut refused = back(&lossy);
     refused.nak_remote_access = 1;
-    lossy.capture_lost = 1;
-    let run = run_of(&[&lossy, &refused]);
+    // Another capture missed a packet.
+    let mut missed = crate::rows::at_tap(flow(3, 4), 1);
+    missed.capture_lost = 1;
+    let run = run_of(&[&lossy, &refused, &missed]);
     let seen: Vec<_> = run.findings.iter().map(|row| (row.severity, row.id)).collect();
     assert_eq!(
         seen,
@@ -150,4 +155,33 @@ fn rows_that_are_not_counted_add_nothing() {
     let run = run_of(&[&data]);
     let seen: Vec<_> = run.findings.iter().map(|row| row.id).collect();
     assert_eq!(seen, ["loss.capture"]);
+}
+
+#[test]
+fn findings_have_one_order_whatever_came_first() {
+    let finding = |rule: &Rule, verdict| {
+        let next = "Look.";
+        Some(rule.finding(verdict, rule.title.to_owned(), Evidence::default(), next, None))
+    };
+    let all = [
+        finding(&stall::STALL, (Severity::Warning, Confidence::High)),
+        finding(&loss::TIMEOUT, (Severity::Warning, Confidence::Medium)),
+        finding(&pause::STORM, (Severity::Critical, Confidence::High)),
+        finding(&quality::CAPTURE, (Severity::Info, Confidence::High)),
+        // What is only likely is no warning, and comes behind what is known.
+        finding(&loss::NETWORK, (Severity::Critical, Confidence::Low)),
+    ];
+    let expected = [
+        "pause.storm",
+        "retransmit.timeout",
+        "stall",
+        "capture.quality",
+        "loss.network",
+    ];
+    for first in 0..all.len() {
+        let mut turned = all.clone();
+        turned.rotate_left(first);
+        let order: Vec<&str> = worst_first(turned).iter().map(|row| row.id).collect();
+        assert_eq!(order, expected);
+    }
 }

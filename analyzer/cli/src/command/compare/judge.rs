@@ -28,7 +28,9 @@ struct Pending {
 /// Compares two runs, which were given as `paths`.
 pub(super) fn compare(paths: [String; 2], a: &Collected, b: &Collected) -> Comparison {
     let (whole_a, whole_b) = (a.whole(), b.whole());
-    let mut whole = pending(&[], Some(&whole_a), Some(&whole_b), "");
+    let by_bins: &[Quantity] = if have_one_bin(a, b) { &[] } else { &OF_BINS };
+    let of_pair = [&OF_RUN, by_bins].concat();
+    let mut whole = pending(by_bins, Some(&whole_a), Some(&whole_b), "");
     let (steps_a, steps_b) = (steps(&a.run), steps(&b.run));
     for (quantity, a, b) in [
         (Quantity::StepTime, &steps_a.0, &steps_b.0),
@@ -49,7 +51,7 @@ pub(super) fn compare(paths: [String; 2], a: &Collected, b: &Collected) -> Compa
             let name = format!("{} {} ", pair.0, pair.1);
             (
                 pair,
-                pending(&OF_RUN, a.pair(pair).as_ref(), b.pair(pair).as_ref(), &name),
+                pending(&of_pair, a.pair(pair).as_ref(), b.pair(pair).as_ref(), &name),
             )
         })
         .collect();
@@ -111,6 +113,18 @@ fn pairs(a: &Collected, b: &Collected) -> (Vec<Pair>, usize) {
 
 /// Quantities of the whole run alone: no flow has them, or that of the other direction has.
 const OF_RUN: [Quantity; 3] = [Quantity::RnrNaks, Quantity::PauseFrames, Quantity::PausedShare];
+
+/// Quantities that depend on the width of bins: means of what a bin has.
+const OF_BINS: [Quantity; 4] = [
+    Quantity::AckTimeMedian,
+    Quantity::AckTimeLongest,
+    Quantity::MessageTimeMedian,
+    Quantity::MessageTimeLongest,
+];
+
+fn have_one_bin(a: &Collected, b: &Collected) -> bool {
+    a.widths().0 == b.widths().0
+}
 
 /// The parts and the whole of a quantity in a slice; `None` for quantities that slices do not have.
 fn parts(quantity: Quantity, of: &Sums) -> Option<(f64, f64)> {
@@ -317,6 +331,13 @@ fn findings(a: &RunSummary, b: &RunSummary) -> Vec<FindingChange> {
 /// Differences in the making of the two runs, and their consequences.
 fn notes(a: &Collected, b: &Collected) -> Vec<String> {
     let mut notes = Vec::new();
+    if !have_one_bin(a, b) {
+        let (bin_a, bin_b) = (a.widths().0, b.widths().0);
+        notes.push(format!(
+            "A has bins of {bin_a}, B of {bin_b}: times of ACKs and messages are means over bins, and are not compared. Analyse both with the \
+             same --bin for these."
+        ));
+    }
     let measured = |side: &Collected| {
         side.ack_rtt_kind
             .iter()
@@ -336,7 +357,7 @@ fn notes(a: &Collected, b: &Collected) -> Vec<String> {
     // These names differ from run to run, and affect nothing that is compared.
     for name in names
         .into_iter()
-        .filter(|name| !name.starts_with("training_log") && *name != "config")
+        .filter(|name| !name.starts_with("training_log") && *name != "config" && *name != "bin")
     {
         let said = |options: &BTreeMap<String, String>| {
             options

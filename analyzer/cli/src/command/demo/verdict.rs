@@ -98,7 +98,7 @@ type Counted = (&'static str, fn(&TapFlow) -> u64, fn(&FlowRow) -> u64);
 const RETRANSMITTED: &str = "retransmitted packets, as far as visible";
 
 const COUNTS: [Counted; 10] = [
-    ("packets captured", |t| t.packets, |v| v.packets),
+    ("packets without CNPs", |t| t.packets, |v| v.packets),
     ("data packets marked CE", |t| t.ce, |v| v.ce),
     ("data packets without ECN", |t| t.not_ect, |v| v.not_ect),
     (

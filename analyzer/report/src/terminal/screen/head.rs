@@ -181,9 +181,9 @@ fn lost(shown: &Shown<'_>) -> String {
         .counted
         .map_or(Nanos(0), |counted| counted.now.since(state.complete));
     let mut line = if words.is_empty() {
-        Ink::Faint.paint("lost: nothing that is known of")
+        Ink::Faint.paint("capture: no loss known")
     } else {
-        Ink::Bad.paint(&format!("LOST: {}", words.join(", ")))
+        Ink::Bad.paint(&format!("CAPTURE LOST: {}", words.join(", ")))
     };
     if state.complete.0 > 0 && !state.conclusions.ended && behind.0 > 2 * Nanos::SECOND + state.width {
         line.push_str(&Ink::Warn.paint(&format!("; {behind} behind")));

@@ -444,7 +444,7 @@ fn colour_says_what_symbols_say_too() {
 #[test]
 fn losses_of_the_capture_stand_in_the_header() {
     let mut screen = running(false, PLAIN);
-    assert!(drawn(&screen, &live(), 80, 24).contains("lost: nothing that is known of"));
+    assert!(drawn(&screen, &live(), 80, 24).contains("capture: no loss known        "));
     let counted = Counted {
         overrun: 5_000,
         kernel: 1,
@@ -466,7 +466,7 @@ fn losses_of_the_capture_stand_in_the_header() {
     };
     insta::assert_snapshot!(
         line(&drawn(&screen, &standing, 120, 24), "LOST"),
-        @r#""LOST: 1 frame dropped by the kernel, 5,000 frames found no room here: the analysis is too slow, 7 frames lost on the way""#
+        @r#""CAPTURE LOST: 1 frame dropped by the kernel, 5,000 frames found no room here: the analysis is too slow, 7 frames lost on the way""#
     );
     // Far behind: what is shown is old.
     let late = Standing {

@@ -8,7 +8,7 @@ use super::*;
 fn wrong_checksums() {
     let verdict = |bad: u64, checked: u64| {
         let mut data = flow(1, 2);
-        data.icrc_bad = bad;
+        (data.icrc_bad, data.icrc_checked) = (bad, checked);
         let mut run = TestRun::new();
         (run.summary.totals.icrc_bad, run.summary.totals.icrc_checked) = (bad, checked);
         run.closed(&data);
@@ -28,6 +28,64 @@ fn wrong_checksums() {
     );
     assert_eq!(verdict(99, 1_000).unwrap().severity, Severity::Warning);
     assert_eq!(verdict(0, 1_000), None);
+}
+
+#[test]
+fn wrong_checksums_are_judged_by_sender() {
+    // One sender whose packets are all wrong: the capture, as long as they are acknowledged; whoever else sends.
+    let verdict = |healthy: u8, refused: bool| {
+        let mut wrong = flow(1, 99);
+        (wrong.icrc_bad, wrong.icrc_checked) = (1_000, 1_000);
+        if refused {
+            (wrong.retransmitted_packets, wrong.ack_rtt_count) = (500, 0);
+        }
+        let mut run = TestRun::new();
+        run.closed(&wrong);
+        for host in 0..healthy {
+            let mut fine = flow(2 + host, 99);
+            fine.icrc_checked = 1_000;
+            run.closed(&fine);
+        }
+        (run.summary.totals.icrc_bad, run.summary.totals.icrc_checked) =
+            (1_000, 1_000 * (u64::from(healthy) + 1));
+        let row = finding(&run.conclude(), "icrc.bad").cloned().unwrap();
+        (row.severity, row.confidence)
+    };
+    for healthy in [0, 1, 90] {
+        assert_eq!(
+            verdict(healthy, false),
+            (Severity::Info, Confidence::Low),
+            "{healthy}"
+        );
+        // The receiver takes none of them: the sender computes them wrong.
+        assert_eq!(
+            verdict(healthy, true),
+            (Severity::Warning, Confidence::High),
+            "{healthy}"
+        );
+    }
+}
+
+#[test]
+fn packets_with_a_wrong_icrc_that_are_asked_for_again_are_one_finding() {
+    let mut data = flow(1, 2);
+    (data.icrc_bad, data.icrc_checked, data.lost_downstream) = (3, 1_000, Some(3));
+    let of = |data: &FlowRow| {
+        let mut run = TestRun::new();
+        (run.summary.totals.icrc_bad, run.summary.totals.icrc_checked) = (3, 1_000);
+        run.closed(data);
+        let findings = run.conclude().findings;
+        findings
+            .iter()
+            .map(|row| (row.id, row.summary.to_string()))
+            .collect::<Vec<_>>()
+    };
+    let summary = "3 packets of 1000 checked have a wrong ICRC (0.3 %): the receiver dropped them, 3 packets were asked for again";
+    assert_eq!(of(&data), [("icrc.bad", summary.to_owned())]);
+    // A fourth was lost for another reason.
+    data.lost_downstream = Some(4);
+    let ids: Vec<_> = of(&data).into_iter().map(|(id, _)| id).collect();
+    assert_eq!(ids, ["loss.network", "icrc.bad"]);
 }
 
 fn quality(change: fn(&mut RunSummary)) -> Option<FindingRow> {

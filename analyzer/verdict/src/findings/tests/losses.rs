@@ -21,8 +21,9 @@ fn one_packet_lost_in_the_network_is_a_warning() {
     assert_eq!(lost.confidence, Confidence::High);
     assert_eq!(
         lost.summary,
-        "the network lost 1 packet of 1 flow (0.1 %), before this tap; 4.10 kB retransmitted, 3.07 kB of it wasted: \
-         10.0.0.1 > 10.0.0.2 QP 0x11"
+        "the network lost at least 1 packet of 1 flow (0.1 %), before this tap; 4.10 kB retransmitted, 3.07 kB of it wasted: \
+         10.0.0.1 > 10.0.0.2 QP 0x11",
+        "three others may be lost, too"
     );
     assert_eq!(
         (count(lost, "ambiguous"), count(lost, "data_packets")),
@@ -195,6 +196,7 @@ fn what_the_capture_lost_is_told_apart() {
 fn timeouts_are_told_with_the_silence_before_them() {
     let mut data = flow(1, 2);
     (data.retransmission_runs, data.runs_timeout, data.runs_nak) = (3, 2, 1);
+    (data.runs_timeout_sure, data.timeout_wait_ns) = (2, 890 * MS);
     let mut run = TestRun::new();
     run.summary.span = Some(Span {
         first: Nanos(0),
@@ -213,13 +215,13 @@ fn timeouts_are_told_with_the_silence_before_them() {
     let timeout = fired(&run, "retransmit.timeout");
     assert_eq!(
         timeout.summary,
-        "1 flow retransmitted after 2 timeouts, stood still for at least 890 ms of 1.00 s: 10.0.0.1 > 10.0.0.2 QP 0x11"
+        "1 flow stood still 890 ms of 1.00 s (89 %) in 2 timeouts: 10.0.0.1 > 10.0.0.2 QP 0x11"
     );
     assert_eq!(
         (timeout.severity, timeout.first_time),
         (Severity::Warning, Some(Nanos(900 * MS)))
     );
-    assert_eq!(count(timeout, "silence_max_ns"), 890 * MS);
+    assert_eq!(count(timeout, "stood_still_ns"), 890 * MS);
     (data.runs_timeout, data.runs_unknown) = (0, 2);
     assert!(finding(&run_of(&[&data]), "retransmit.timeout").is_none());
 }
@@ -269,6 +271,18 @@ fn a_stall_is_silence_in_a_message_and_not_a_short_one() {
         Severity::Warning,
         "meanwhile packets to the same host were lost"
     );
+}
+
+#[test]
+fn a_flow_that_stood_still_twice_is_one_flow() {
+    let data = flow(1, 2);
+    let mut run = TestRun::new();
+    let stall = |time| event(EventKind::Stall, &data, time, 10 * MS, "");
+    run.bin(12, &[(&data, |_| ())], &[stall(MS)]);
+    run.bin(112, &[(&data, |_| ())], &[stall(101 * MS)]);
+    let run = run.conclude();
+    let stall = fired(&run, "stall");
+    assert_eq!((count(stall, "stalls"), count(stall, "flows")), (2, 1));
 }
 
 #[test]

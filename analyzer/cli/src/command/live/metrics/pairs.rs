@@ -1,7 +1,8 @@
 //! Pairs of hosts: the busiest ones have counts of their own, the rest is one sum.
 //!
-//! No count ever falls. A pair counts from the moment at which it is listed; what it did before stays in the sum of the others. One that
-//! loses its place vanishes, and begins with 0 when it comes back, which a scraper takes for a restart.
+//! No count ever falls. A pair is listed with its first traffic as long as places are free, so that all of it counts. Later ones count
+//! from the moment at which they get a place; what they did before stays in the sum of the others. One that loses its place vanishes,
+//! and begins with 0 when it comes back, which a scraper takes for a restart.
 
 use std::collections::HashMap;
 
@@ -43,8 +44,9 @@ struct Pair {
 
 /// All pairs.
 pub(super) struct Pairs {
-    places: usize,
     followed: HashMap<PairKey, Pair>,
+    /// Places that no pair has.
+    free: usize,
     others: PairCounts,
 }
 
@@ -52,8 +54,8 @@ impl Pairs {
     /// `places` pairs can be listed.
     pub(super) fn new(places: usize) -> Self {
         Self {
-            places,
             followed: HashMap::default(),
+            free: places,
             others: PairCounts::default(),
         }
     }
@@ -71,10 +73,14 @@ impl Pairs {
             return;
         };
         pair.recent = pair.recent.saturating_add(counts.wire_bytes);
+        if pair.listed.is_none() && self.free > 0 {
+            self.free -= 1;
+            pair.listed = Some(PairCounts::default());
+        }
         pair.listed.as_mut().unwrap_or(&mut self.others).add(counts);
     }
 
-    /// An interval has passed: pairs get and lose places. A listed pair keeps its place until another one is twice as busy.
+    /// An interval has passed: busy pairs take places of others. A listed pair keeps its place until another one is twice as busy.
     pub(super) fn interval(&mut self) {
         self.followed
             .retain(|_, pair| pair.recent > 0 || pair.listed.is_some());
@@ -90,17 +96,12 @@ impl Pairs {
         listed.sort_unstable();
         // The busiest first; the keys make the order of equal ones that of any run.
         waiting.sort_unstable_by(|one, two| two.0.cmp(&one.0).then(one.1.cmp(&two.1)));
-        let mut free = self.places - listed.len();
-        let mut least = listed.into_iter();
-        for (recent, key) in waiting {
-            if free > 0 {
-                free -= 1;
-            } else {
-                match least.next() {
-                    Some((lowest, loser)) if recent / 2 > lowest => self.list(&loser, None),
-                    _ => break,
-                }
+        // Pairs wait only where no place is free.
+        for ((lowest, loser), (recent, key)) in listed.into_iter().zip(waiting) {
+            if recent / 2 <= lowest {
+                break;
             }
+            self.list(&loser, None);
             self.list(&key, Some(PairCounts::default()));
         }
         for pair in self.followed.values_mut() {
@@ -159,24 +160,38 @@ mod tests {
         for (sender, sent) in [(1, 100), (2, 1000), (3, 5000)] {
             pairs.add(Some(key(sender)), &bytes(sent));
         }
-        assert_eq!(listed(&pairs), [], "before the first interval");
-        assert_eq!(pairs.others().wire_bytes, 6100);
+        assert_eq!(listed(&pairs), [(key(1), 100), (key(2), 1000)], "two had room");
+        assert_eq!(pairs.others().wire_bytes, 5000);
         pairs.interval();
-        assert_eq!(listed(&pairs), [(key(2), 0), (key(3), 0)]);
+        assert_eq!(
+            listed(&pairs),
+            [(key(2), 1000), (key(3), 0)],
+            "the third is busier"
+        );
         for sender in 1..=3 {
             pairs.add(Some(key(sender)), &bytes(10));
         }
         pairs.add(None, &bytes(7));
-        assert_eq!(listed(&pairs), [(key(2), 10), (key(3), 10)]);
-        // 6,100 before, 10 of the first pair, 7 of nobody known.
+        assert_eq!(listed(&pairs), [(key(2), 1010), (key(3), 10)]);
+        // 5,000 before, 10 of the first pair, 7 of nobody known.
         assert_eq!(
             pairs.others(),
             &PairCounts {
-                wire_bytes: 6117,
-                data_packets: 5,
+                wire_bytes: 5017,
+                data_packets: 3,
                 ..PairCounts::default()
             }
         );
+    }
+
+    #[test]
+    fn a_burst_of_one_pair_is_its_own() {
+        let mut pairs = Pairs::new(50);
+        pairs.add(Some(key(1)), &bytes(1000));
+        // It ended within the first interval.
+        pairs.interval();
+        assert_eq!(listed(&pairs), [(key(1), 1000)]);
+        assert_eq!(pairs.others(), &PairCounts::default());
     }
 
     #[test]
@@ -187,7 +202,7 @@ mod tests {
         // 1,000 less a sixteenth, rounded up, is 937: 1,500 is not twice as much.
         pairs.add(Some(key(2)), &bytes(1500));
         pairs.interval();
-        assert_eq!(listed(&pairs), [(key(1), 0)]);
+        assert_eq!(listed(&pairs), [(key(1), 1000)]);
         let others = pairs.others().wire_bytes;
         pairs.add(Some(key(2)), &bytes(1500));
         pairs.interval();
@@ -204,7 +219,8 @@ mod tests {
             pairs.add(Some((0, sender, sender)), &bytes(1));
         }
         assert_eq!(pairs.followed.len(), MAX_FOLLOWED);
-        assert_eq!(pairs.others().data_packets, MAX_FOLLOWED as u64 + 100);
+        // Four of them had room.
+        assert_eq!(pairs.others().data_packets, MAX_FOLLOWED as u64 + 96);
         // One byte of late is forgotten after an interval, but listed pairs stay.
         pairs.interval();
         pairs.interval();
