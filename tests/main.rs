@@ -81,5 +81,6 @@ mod stored;
 mod taps;
 mod terminal;
 mod traffic;
+mod triggers;
 mod variants;
 mod version;

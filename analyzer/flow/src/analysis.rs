@@ -14,6 +14,7 @@ mod output;
 mod pair;
 mod request;
 mod response;
+mod run_causes;
 mod snapshot;
 mod taps;
 
@@ -36,6 +37,7 @@ use crate::pairing::host_queue_pairs::QueuePairs;
 use crate::pairing::known_peers::KnownPeers;
 use crate::pairing::outstanding::Outstanding;
 use crate::pairing::shared_ports::SharedPorts;
+use crate::psn::causes::HostPairTimes;
 use crate::psn::holes::MAX_OPEN_HOLES;
 use crate::psn::recent_naks::RecentNaks;
 use crate::spare::Spare;
@@ -117,6 +119,7 @@ pub struct Analysis {
     /// Packets that were looked at before they were judged.
     learned: usize,
     recent_naks: RecentNaks,
+    causes: HostPairTimes,
     cnp: CnpReceivers,
     marks: Marks,
     /// UD flows by the hash of their hosts and by the queue pair that they come from.
@@ -204,6 +207,7 @@ impl Analysis {
             recent: Recent::default(),
             learned: 0,
             recent_naks: RecentNaks::default(),
+            causes: HostPairTimes::default(),
             latest: Nanos(0),
             ended: Nanos(0),
             cnp: CnpReceivers::new(options.max_flows.min(MAX_CNP_RECEIVERS)),

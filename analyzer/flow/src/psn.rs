@@ -3,6 +3,7 @@
 
 pub(crate) mod acks;
 pub(crate) mod cause;
+pub(crate) mod causes;
 pub(crate) mod holes;
 pub(crate) mod jump;
 mod read_awaited;

@@ -65,6 +65,9 @@ table! {
     runs_rnr: u64, "runs", "Retransmission runs after an RNR NAK's time.";
     runs_timeout: u64, "runs", "Retransmission runs after the sender's timeout.";
     runs_unknown: u64, "runs", "Retransmission runs that nothing captured explains.";
+    runs_timeout_sure: u64, "runs", "A part of runs_timeout: all other causes together are fifty times less likely.";
+    timeout_wait_ns: u64, "ns", "Time that the sender stood still before the runs of runs_timeout, in sum: from its packet before to the first one of the run. 0 for runs of a flow of which most packets were not captured.";
+    rnr_wait_ns: u64, "ns", "The same before the runs of runs_rnr.";
     missing: u64, "packets", "PSNs skipped when the highest request PSN advanced.";
     reordered: u64, "packets", "Missing packets that arrived late.";
     network_lost: u64, "packets", "Packets that the network lost before this tap: missing packets, and retransmissions of them that were lost again.";

@@ -13,11 +13,13 @@ mod class;
 mod cnp;
 mod collective;
 mod ecn;
+mod flow_sums;
 mod gpu;
 mod imbalance;
 mod incast;
 mod job;
 mod loss;
+mod missed;
 mod origin;
 mod path;
 mod pause;
@@ -181,6 +183,9 @@ impl Findings {
         let (mut loss, mut receiver, mut quality) =
             (self.loss.clone(), self.receiver.clone(), self.quality.clone());
         let counted = |row: &&FlowRow| row.counted && row.destination_qpn > MAX_MANAGEMENT_QPN;
+        for row in live.iter().filter(|row| row.destination_qpn > MAX_MANAGEMENT_QPN) {
+            loss.captured(row);
+        }
         for row in live.iter().filter(counted) {
             loss.flow(row);
             receiver.flow(row);
@@ -205,7 +210,7 @@ impl Findings {
             loss.timeout(&context),
             receiver.rnr(&context),
             incast::incast(&context),
-            stall::stall(&context),
+            stall::stall(&context, &loss),
         ];
         worst_first(findings)
     }
@@ -245,7 +250,7 @@ impl Findings {
             self.pause.storm(&context),
             origin::origin(&context),
             incast::incast(&context),
-            stall::stall(&context),
+            stall::stall(&context, &self.loss),
             incast::unfair(&context),
             self.ecn.marks_without_cnp(&context),
             self.cnp.ignored(&context),
@@ -261,7 +266,7 @@ impl Findings {
             self.gpu.waits(&context),
             icrc,
             self.loss.capture(&context),
-            self.quality.capture(&context),
+            self.quality.capture(&context, self.loss.missed()),
             self.ecn.working(&context, &arrivals.conclude(directory)),
         ])
     }

@@ -4,8 +4,16 @@ use crate::case::Case;
 use crate::scores::Scores;
 use crate::{
     clocks, cnps, counts, episodes, findings, holes, hops, imbalance, pairing, provenance, reads,
-    retransmissions,
+    retransmissions, waits,
 };
+
+/// The scores of a case of which a part of the records was analysed: whether healthy traffic is without a warning.
+pub(crate) fn compare_healthy(case: &Case) -> Scores {
+    let mut scores = Scores::default();
+    findings::healthy(case, &mut scores);
+    scores.drop_empty();
+    scores
+}
 
 /// All scores of a case.
 pub(crate) fn compare(case: &Case) -> Scores {
@@ -17,6 +25,7 @@ pub(crate) fn compare(case: &Case) -> Scores {
     hops::compare(case, &mut scores);
     counts::compare(case, &mut scores);
     retransmissions::compare(case, &mut scores);
+    waits::compare(case, &mut scores);
     cnps::compare(case, scores.of_class("CNP attribution"));
     episodes::compare(case, scores.of_class("episodes"));
     clocks::compare(case, scores.of_class("clocks"));

@@ -27,6 +27,7 @@ pub const CLASSES: &[&str] = &[
     "trigger timeout",
     "trigger implied_nak",
     "trigger rnr",
+    "time waited",
     "CNP attribution",
     "episodes",
     "clocks",

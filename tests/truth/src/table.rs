@@ -79,6 +79,12 @@ impl Part {
 }
 
 impl Table {
+    /// True if no healthy case had a warning.
+    pub fn all_healthy_are_calm(&self) -> bool {
+        let healthy = self.all.scores.get("healthy");
+        healthy.found == healthy.observable
+    }
+
     /// Adds a case.
     pub fn add(&mut self, outcome: &Outcome) {
         self.all.add(outcome);

@@ -7,11 +7,11 @@ use roce_wire::{Extended, Operation, Psn};
 use crate::analysis::{Analysis, CopyCheck};
 use crate::counts::{Counts, Rare};
 use crate::key::FlowSlot;
+use crate::psn::acks::REACH;
 use crate::psn::holes::{DecidedHole, LossClass};
 use crate::psn::jump::{Jump, Refusal, has_other_port};
 use crate::psn::recent_naks::NakMatch;
 use crate::psn::request::{Again, Connected, Request, Verdict, psn_of};
-use crate::psn::run::Run;
 use crate::psn::tracker::Tracker;
 use crate::psn::undecided::{Decision, Judged};
 use crate::table::state::{Cold, Hot};
@@ -66,6 +66,7 @@ impl Analysis {
         generation: u32,
     ) -> Verdict {
         let is_read = packet.roce.bth.opcode().operation() == Operation::ReadRequest;
+        let is_fetch = is_read || packet.roce.bth.opcode().operation() == Operation::Atomic;
         let cold = &self.table.cold[at];
         let waits = cold.pending_read.is_some() || cold.tracker.longest_unsure_read().is_some();
         // Both directions of a connection have one path MTU; of READs the responses show it.
@@ -156,6 +157,16 @@ impl Analysis {
                 _ => Again::Nothing,
             },
             waiting_since: times.map_or(Nanos(0), Times::waiting_since),
+            oldest_sent: times.map_or(Nanos(0), Times::waiting_since),
+            implied_since: cold.implied_since(position.filter(|_| is_read && is_behind)),
+            nak_before: if is_behind {
+                let reach = u32::try_from(REACH).unwrap_or(u32::MAX);
+                let naks = &self.recent_naks;
+                naks.latest_for(hot.tap, &cold.key, psn, packet.time, reach)
+            } else {
+                None
+            },
+            is_fetch,
             rtt: times.map_or(Nanos(0), Times::shortest),
             usual_rtt: times.map_or(Nanos(0), Times::usual),
             others_answer,
@@ -266,31 +277,15 @@ impl Analysis {
         }
     }
 
-    /// As `settle`, where there is news; at the `end` nothing waits for the other direction.
+    /// As `settle`, where there is news; at the `end` nothing waits for later runs.
     pub(super) fn settle_news(&mut self, at: FlowSlot, end: bool) {
-        let hot = &mut self.table.hot[at];
-        let cold = &mut self.table.cold[at];
-        let (tap, flow_id) = (hot.tap, cold.id);
-        while let Some(Run {
-            first,
-            begin,
-            packets,
-            trigger,
-            ..
-        }) = cold.tracker.take_ended(end)
-        {
-            cold.trouble.get_or_insert_default().runs[trigger as usize] += 1;
-            self.bins.events.push(EventRow {
-                time: begin,
-                kind: EventKind::RetransmissionRun,
-                tap,
-                flow_id: Some(flow_id),
-                psn: Some(first.value()),
-                value: Some(packets),
-                detail: Some(trigger.name().into()),
-                ..EventRow::default()
-            });
+        while let Some(run) = self.table.cold[at].tracker.take_ended() {
+            self.run_ended(at, &run);
         }
+        if end {
+            self.decide_runs(at);
+        }
+        let (tap, flow_id) = (self.table.hot[at].tap, self.table.cold[at].id);
         self.report_holes(at, false);
         for psn in self.table.cold[at].tracker.take_revoked() {
             self.take_back_hole(at, psn);

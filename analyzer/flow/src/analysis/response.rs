@@ -50,6 +50,10 @@ impl Analysis {
                 return self.new_epoch(requests_at, packet, reason);
             }
         }
+        if answer != Answer::Nak {
+            let oldest = cold.times.as_deref().map_or(Nanos(0), Times::waiting_since);
+            cold.tracker.awaited(covered, oldest, time);
+        }
         let answered = match (answer, roce.aeth.kind()) {
             (Answer::Ack, _) => cold.tracker.acknowledged(&requests, covered, time),
             (Answer::Nak, AethKind::RnrNak { timer }) => {

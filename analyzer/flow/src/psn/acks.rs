@@ -1,12 +1,16 @@
 //! The other direction's answers to a flow's requests: how far they are acknowledged, which PSN the receiver
 //! waits for, why the sender falls back. How long answers take is left to `times`.
 
+mod before_runs;
 mod fallback;
 
 use core::num::NonZeroU64;
 use std::collections::VecDeque;
 
 use roce_model::Nanos;
+
+use crate::psn::acks::before_runs::NakNote;
+pub(crate) use crate::psn::acks::before_runs::REACH;
 
 /// A sender answers a NAK within its timeouts: within a second.
 const MAX_NAK_AGE: Nanos = Nanos(Nanos::SECOND);
@@ -76,11 +80,17 @@ pub(crate) struct Answers {
     expects: u64,
     /// One past the highest PSN when a packet last came late without a NAK; 0: none has since.
     late_before: u64,
+    /// The shortest of `longest_waits`, or what was when they were taken, in units of 1,024 ns.
+    least_wait: u32,
+    /// Something was outstanding when the acknowledged PSN last advanced.
+    is_waiting: bool,
+    /// There is `lost_again`.
+    pub(super) has_lost_again: bool,
+    /// The latest RNR NAK that is not acknowledged. Of its cache line an ACK needs the first byte alone.
+    rnr: Option<NakRecord>,
     /// A PSN that was retransmitted after a NAK, captured, and then sent once more by a timeout, and how often: lost behind the
     /// tap each time, unless the receiver turns out to have had it.
     pub(super) lost_again: Option<(NonZeroU64, u32)>,
-    /// The latest RNR NAK that is not acknowledged. Of its cache line an ACK needs the first byte alone.
-    rnr: Option<NakRecord>,
     /// ACKs that acknowledged nothing new.
     pub(super) duplicates: u64,
     /// The latest sequence NAKs that no run has answered yet, in their order; those acknowledged since may still be on
@@ -88,6 +98,12 @@ pub(crate) struct Answers {
     naks: VecDeque<NakRecord>,
     /// The latest of these that a run answered, or a run before its own answer came.
     answered_naks: VecDeque<AnsweredNak>,
+    /// The latest sequence NAKs, whatever came of them.
+    notes: VecDeque<NakNote>,
+    /// The longest waits for progress that ended without a run: the sender's timer takes longer.
+    longest_waits: Vec<Nanos>,
+    /// When a packet behind the highest one last came: perhaps a retransmission.
+    sent_behind: Nanos,
     /// The longest silence of the sender before the first packet behind the latest gaps, and its end; 0: none was long.
     rest: Nanos,
     rest_end: Nanos,
@@ -185,6 +201,7 @@ impl Answers {
         }
         self.acked = psn;
         self.progress = time;
+        self.is_waiting = psn < next;
         if self.late_before != 0 && psn >= self.late_before {
             self.late_before = 0;
             self.taken_out_of_order += 1;
@@ -221,6 +238,7 @@ impl Answers {
         selective: bool,
         rtt: Nanos,
     ) -> NakMeaning {
+        self.note_nak(psn, time);
         if psn < self.acked {
             return NakMeaning::Stale;
         }
@@ -268,8 +286,9 @@ impl Answers {
         core::mem::take(&mut self.has_overtaken)
     }
 
-    /// The PSNs `first..end` are captured once more.
-    pub(super) fn come_again(&mut self, first: u64, end: u64) {
+    /// The PSNs `first..end` are captured once more, or late, at `time`.
+    pub(super) fn come_again(&mut self, first: u64, end: u64, time: Nanos) {
+        self.sent_behind = time;
         if (first..end).contains(&self.downstream) {
             self.downstream = 0;
         }
@@ -347,7 +366,6 @@ impl Answers {
         if self.expects != 0 && (first..end).contains(&self.expects) {
             self.wait_for(end, next);
         }
-        self.come_again(first, end);
     }
 
     /// The PSNs `first..end` came late. `missing`: the first PSN that is still missing. `next`: one past the highest.

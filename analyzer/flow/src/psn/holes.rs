@@ -128,6 +128,8 @@ pub(crate) struct Holes {
     forgotten_to: u64,
     /// PSNs in holes that were forgotten before anything was known of them.
     forgotten: u64,
+    /// All PSNs that were ever missing.
+    opened: u64,
     /// The number of intervals kept: see [`Holes::add`].
     max_kept: usize,
 }
@@ -151,6 +153,7 @@ impl Holes {
             stage: Stage::Open,
         };
         self.kept.insert(self.place(first), hole);
+        self.opened += end - first;
         self.covered_to = self.covered_to.min(first);
         self.settled_to = self.settled_to.min(first);
         self.max_kept = max_kept;
@@ -267,6 +270,18 @@ impl Holes {
     /// Missing packets by what became of them, as far as that was reported.
     pub(crate) fn fates(&self) -> LossCounts {
         self.fates
+    }
+
+    /// True if, of what was missing so far, the capture's share is a tenth at the most, as a count with a small prior says it.
+    pub(crate) fn are_losses(&self) -> bool {
+        let [_, lost, missed, _, unresolved] = self.fates;
+        10 * (5 * (missed + unresolved) + 1) <= 5 * (missed + unresolved + lost) + 4
+    }
+
+    /// All PSNs that were ever missing, and those that neither came late nor again, as far as is known.
+    pub(crate) fn opened(&self) -> (u64, u64) {
+        let [late, lost, _, again, _] = self.fates;
+        (self.opened, self.opened.saturating_sub(late + lost + again))
     }
 
     /// PSNs that came late, since the last call, after something else had been reported of them.

@@ -152,6 +152,24 @@ impl RecentNaks {
             .is_some_and(|pair| pair.refused.0 != 0 && time.since(pair.refused) <= MAX_AGE)
     }
 
+    /// The latest NAK of a receiver of the requests of `key`, at `time`, for `psn` or one that is less than `reach` before: how long ago it
+    /// came, and PSNs between.
+    pub(crate) fn latest_for(
+        &self,
+        tap: TapId,
+        key: &FlowKey,
+        psn: Psn,
+        time: Nanos,
+        reach: u32,
+    ) -> Option<(Nanos, u32)> {
+        let naks = self.pair(tap, key)?.naks.iter();
+        let of = |nak: &Nak| {
+            let ahead = u32::try_from(psn.offset_from(nak.psn)).ok()?;
+            (nak.time.0 != 0 && nak.time <= time && ahead < reach).then(|| (time.since(nak.time), ahead))
+        };
+        naks.filter_map(of).min()
+    }
+
     /// The match of `psn` with the PSNs that the receiver of the requests of `key` NAKed within [`MAX_AGE`].
     pub(crate) fn matching(&self, tap: TapId, key: &FlowKey, psn: Psn, time: Nanos) -> NakMatch {
         let naks = self.pair(tap, key).map_or(&[][..], |pair| &pair.naks);

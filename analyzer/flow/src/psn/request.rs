@@ -108,6 +108,14 @@ pub(crate) struct Request {
     pub(crate) again: Again,
     /// When the oldest request was sent that is not acknowledged; 0: not known.
     pub(crate) waiting_since: Nanos,
+    /// The same, whatever is missing.
+    pub(crate) oldest_sent: Nanos,
+    /// A READ or an atomic: when an answer came first to something behind what the requester waits for; 0: none did.
+    pub(crate) implied_since: Nanos,
+    /// The latest NAK between the hosts for its PSN or one shortly before, of whatever flow: how long before it came, and PSNs between.
+    pub(crate) nak_before: Option<(Nanos, u32)>,
+    /// A READ or an atomic.
+    pub(crate) is_fetch: bool,
     /// The shortest time that an answer took; 0: not known.
     pub(crate) rtt: Nanos,
     /// The usual time of an answer; 0: not known.

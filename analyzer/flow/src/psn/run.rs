@@ -4,6 +4,7 @@ use roce_model::Nanos;
 use roce_wire::Psn;
 
 use crate::psn::cause::{Cause, Trigger};
+use crate::psn::causes::Circumstances;
 use crate::psn::request::psn_of;
 
 /// How a sender recovers from a loss.
@@ -28,17 +29,31 @@ impl Recovery {
     }
 }
 
-/// A run of packets retransmitted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Run {
+/// A run that has ended, and what was captured before it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct EndedRun {
     /// The PSN that the sender fell back to.
     pub(crate) first: Psn,
     /// When.
     pub(crate) begin: Nanos,
     /// Packets in it.
     pub(crate) packets: u64,
-    /// Why.
-    pub(crate) trigger: Trigger,
+    pub(crate) before: Circumstances,
+    /// Why, as far as that showed at once.
+    pub(crate) seeming: Trigger,
+}
+
+/// A run of packets retransmitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Run {
+    /// The PSN that the sender fell back to.
+    pub(super) first: Psn,
+    /// When.
+    pub(super) begin: Nanos,
+    /// Packets in it.
+    pub(super) packets: u64,
+    /// Why, as far as that shows at once.
+    pub(super) trigger: Trigger,
     /// Nothing but that explains it: no reordering takes as long.
     pub(super) certain: bool,
     pub(super) start: u64,

@@ -18,11 +18,6 @@ impl<T> Seldom<T> {
         self.0.is_none()
     }
 
-    /// How many there are.
-    pub(super) fn len(&self) -> usize {
-        self.0.as_ref().map_or(0, |all| all.len())
-    }
-
     pub(super) fn push(&mut self, one: T) {
         self.0.get_or_insert_default().push(one);
     }

@@ -3,6 +3,7 @@
 //! judges late packets that a NAK names. [`crate::psn::holes`] decides what became of missing PSNs.
 
 pub(crate) mod answers;
+mod before_runs;
 mod behind;
 mod judge;
 mod named;
@@ -16,16 +17,16 @@ use roce_model::Nanos;
 use roce_wire::Psn;
 
 use crate::psn::acks::Answers;
-use crate::psn::cause::Trigger;
+use crate::psn::causes::Circumstances;
 use crate::psn::holes::{DecidedHole, Hole, Holes, LossClass, LossCounts};
 use crate::psn::reordering::Reordering;
 use crate::psn::request::{BASE, Connected, LARGEST_GAP, Request, Requests, STALE, Verdict, psn_of};
-use crate::psn::run::Run;
+use crate::psn::run::{EndedRun, Run};
 use crate::psn::seldom::Seldom;
 use crate::psn::undecided::{Decision, Pending};
 
-/// Runs and losses of one flow that wait until its other direction is known.
-const MAX_WAITING_RUNS: usize = 64;
+/// PSNs lost behind the tap, of one flow, that wait until its other direction is known.
+const MAX_WAITING_PSNS: usize = 64;
 /// So many stale packets in a row, in order, are a new epoch.
 const STALE_RUN: u8 = 8;
 
@@ -40,7 +41,9 @@ pub(crate) struct Tracker {
     /// Decisions not applied yet.
     decisions: Seldom<Decision>,
     /// Runs that ended and were not reported yet.
-    ended: Seldom<Run>,
+    ended: Seldom<EndedRun>,
+    /// What was captured before the run that goes on.
+    before_run: Option<Box<Circumstances>>,
     /// PSNs that READs of unknown span may have taken: whether there were requests between, nobody knows.
     unsure: Range<u64>,
     /// These READs, until the path MTU shows how many PSNs they take.
@@ -359,17 +362,9 @@ impl Tracker {
         self.stale_run > 0 && (1..=LARGEST_GAP).contains(&self.stale_next.offset_from(psn))
     }
 
-    /// A run that has ended since the last call. Before the other direction is known, runs wait for it: a silence may as well be
-    /// that of an RNR NAK.
-    pub(crate) fn take_ended(&mut self, end: bool) -> Option<Run> {
-        if !self.paired && !end && self.ended.len() <= MAX_WAITING_RUNS {
-            return None;
-        }
-        let mut run = self.ended.pop()?;
-        if !self.paired && run.trigger == Trigger::Timeout {
-            run.trigger = Trigger::Unknown;
-        }
-        Some(run)
+    /// A run that has ended since the last call.
+    pub(crate) fn take_ended(&mut self) -> Option<EndedRun> {
+        self.ended.pop()
     }
 
     /// PSNs that a NAK named before the other direction was known, although they had been captured, and when they came again.

@@ -4,6 +4,7 @@ use roce_model::Nanos;
 use roce_wire::Psn;
 
 use crate::psn::cause::Cause;
+use crate::psn::causes::Circumstances;
 use crate::psn::holes::Hole;
 use crate::psn::request::{Again, Request};
 
@@ -18,6 +19,8 @@ pub(super) struct Pending {
     pub(super) time: Nanos,
     /// Why the sender would have sent the first of them again.
     pub(super) cause: Option<Cause>,
+    /// What was captured before the first of them.
+    pub(super) before: Circumstances,
     /// How long before the first packet the NAK came that it seems to answer.
     pub(super) since_nak: Option<Nanos>,
     /// The receiver waited for a PSN before the first of them, so that it did not take them.
@@ -42,6 +45,7 @@ impl Pending {
             begin: *request,
             time: request.time,
             cause: None,
+            before: Circumstances::default(),
             since_nak: None,
             waits_before: false,
             repeats,

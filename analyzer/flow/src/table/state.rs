@@ -2,6 +2,7 @@
 
 mod attributes;
 mod prefetch;
+mod trouble;
 
 use std::borrow::Cow;
 
@@ -16,8 +17,9 @@ use crate::counts::{Counts, FlowTotals};
 use crate::key::{FlowSlot, Key};
 use crate::pairing::evidence::{Evidence, Peer};
 use crate::psn::acks::Answers;
-use crate::psn::holes::{LossClass, LossCounts};
-use crate::psn::jump::{Completed, Refusal};
+use crate::psn::cause::Trigger;
+use crate::psn::holes::LossClass;
+use crate::psn::jump::Completed;
 use crate::psn::read_holes::Reads;
 use crate::psn::read_responses::Responses;
 use crate::psn::request::Requests;
@@ -25,6 +27,7 @@ use crate::psn::run::Recovery;
 use crate::psn::tracker::Tracker;
 use crate::rows::{Limits, Row};
 use crate::table::attributes::{Dscps, Ports};
+pub(crate) use crate::table::state::trouble::Trouble;
 use crate::taps::duplicates::CopyEvidence;
 use crate::taps::vantage;
 use crate::taps::vantage::Other;
@@ -164,31 +167,6 @@ struct PauseSums {
     before: Option<u64>,
 }
 
-/// Counts of what most flows never show.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Trouble {
-    /// NAKs by code, RNR NAKs left out: sequence, invalid request, remote access, remote operational, other.
-    pub(crate) naks: [u64; 5],
-    /// Retransmission runs by [`crate::psn::cause::Trigger`].
-    pub(crate) runs: [u64; 5],
-    pub(crate) wasted_bytes: u64,
-    pub(crate) stale: u64,
-    /// Packets that the network delivered more than once.
-    pub(crate) duplicates_network: u64,
-    /// Packets behind the highest PSN of which nothing tells whether they were late or retransmitted.
-    pub(crate) unknown_packets: u64,
-    /// READs that were retransmitted because no response came.
-    pub(crate) reads_unanswered: u64,
-    pub(crate) response_missing: u64,
-    /// Captured packets that the receiver requested again and took without a retransmission.
-    pub(crate) overtaken_downstream: u64,
-    /// Missing READ responses by [`crate::psn::holes::LossClass`].
-    pub(crate) response_fates: LossCounts,
-    pub(crate) icrc_bad: u64,
-    /// The first request that its receiver refused for good.
-    pub(crate) refusal: Option<Refusal>,
-}
-
 /// Hashes of a flow's tap and hosts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Hosts {
@@ -265,6 +243,12 @@ impl Hot {
 }
 
 impl Cold {
+    /// When an answer came first to something behind the READ at `position`; 0: none did. `None`: of no READ.
+    pub(crate) fn implied_since(&self, position: Option<u64>) -> Nanos {
+        let reads = self.reads.as_ref().zip(position);
+        reads.map_or(Nanos(0), |(reads, position)| reads.first_beyond(position))
+    }
+
     /// The state of a flow that begins with `packet`.
     pub(crate) fn new(packet: &Packet, epoch: u32, serial: u32, hosts: Hosts) -> Self {
         let key = FlowKey::from_packet(&packet.roce);
@@ -421,7 +405,8 @@ impl Cold {
         ] = self.tracker.fates();
         row.network_lost_again = self.tracker.lost_again();
         row.network_lost += row.network_lost_again;
-        row.retransmission_runs = trouble.runs.iter().sum();
+        let waiting = trouble.waiting_runs.len() as u64;
+        row.retransmission_runs = trouble.runs.iter().sum::<u64>() + waiting;
         [
             row.runs_nak,
             row.runs_implied_nak,
@@ -429,6 +414,10 @@ impl Cold {
             row.runs_timeout,
             row.runs_unknown,
         ] = trouble.runs;
+        row.runs_unknown += waiting;
+        row.runs_timeout_sure = trouble.sure_runs[Trigger::Timeout as usize];
+        row.timeout_wait_ns = trouble.stood_still[Trigger::Timeout as usize];
+        row.rnr_wait_ns = trouble.stood_still[Trigger::Rnr as usize];
         row.recovery = self.tracker.recovery().map(Recovery::name);
         let reordering = self.tracker.reordering();
         row.reorder_depth_max = reordering.depth();
@@ -533,6 +522,7 @@ impl Cold {
         self.write_lengths(&mut row);
         self.totals.write_flow(&mut row);
         self.write_losses(&trouble, hot.sent_bytes == 0, &mut row);
+        roce_verdict::leave_unclear(&mut row);
         if let Some(times) = &self.times {
             times.write_flow(&mut row);
         }

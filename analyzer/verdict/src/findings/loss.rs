@@ -7,13 +7,16 @@ use roce_model::{
     TapId, TapNames, Vantage,
 };
 
+use super::super::coverage::Coverage;
 use super::super::directory::{lost_behind, name_of};
 use super::super::numbers::{bytes, counted, percent, share};
 use super::alone::Facts;
 use super::between::{Claims, LossTotals, LostAt};
+use super::flow_sums::FlowSums;
+use super::missed::{ChanceSign, Missed};
 use super::rule::{Context, Rule};
 use super::stall;
-use super::sure::Sure;
+use super::sure::{Sure, Ways};
 use super::worst::Worst;
 
 pub(super) const NETWORK: Rule = Rule {
@@ -23,16 +26,20 @@ pub(super) const NETWORK: Rule = Rule {
     method: "Missing PSNs that a sequence NAK requested or that a retransmission after a timeout filled (network_lost), READ \
              responses that were requested again, and packets captured here that the receiver requested again \
              (lost_downstream: lost behind this tap), without those that it had after all (overtaken_downstream). Where several taps saw a flow, what was lost between two of them is counted by \
-             what the first one saw and the second one did not (hops.lost); each tap's own word counts only for what lies outside.",
+             what the first one saw and the second one did not (hops.lost); each tap's own word counts only for what lies outside. \
+             Of a flow of which a third or more was never captured and never sent again, only losses that a NAK names count. The share is of the data \
+             packets captured and those lost before the tap. \"about\": holes of the capture may be among them.",
     source: "IBTA 9.7.5 (ACKs and NAKs of responders) and 9.7.6.1.3 (timeouts of requesters).",
     thresholds: &["loss_critical", "loss_critical_least"],
     severity: Severity::Warning,
     otherwise: "info when the confidence is low; critical when at least loss_critical_least packets and more than the share loss_critical of the data \
-                packets were lost",
+                packets were lost, and no capture missed as large a share by itself",
     confidence: "high when a second tap shows a loss and a NAK, a timer or a READ requested packets of that flow again, or when a \
                  NAK names a packet that was missing here until it was retransmitted, and no packet between these two hosts came late; \
                  medium when a NAK or a timer is the only sign, as for losses behind this tap, or a difference of two taps is; low when \
-                 packets between these hosts came late or twice, for which NAKs come as well",
+                 packets between these hosts came late or twice, for which NAKs come as well, or where holes of the capture would meet as many \
+                 retransmissions in 1 of 20 captures. It is medium at most where the capture missed packets of these hosts, or where its holes meet \
+                 any retransmission in 1 of 20 captures, and low without any answer of the peer",
 };
 
 pub(super) const CAPTURE: Rule = Rule {
@@ -47,7 +54,7 @@ pub(super) const CAPTURE: Rule = Rule {
     severity: Severity::Info,
     otherwise: "",
     confidence: "high when no packet of such a flow came late or twice: what was acknowledged arrived; medium when packets of other \
-                 flows between these hosts did; low otherwise",
+                 flows between these hosts did, or when a third of the flow or more is missing, which may have taken other ways; low otherwise",
 };
 
 pub(super) const TIMEOUT: Rule = Rule {
@@ -55,14 +62,17 @@ pub(super) const TIMEOUT: Rule = Rule {
     title: "senders waited for a timeout",
     meaning: "A sender got neither ACK nor NAK and stood still until its timer ran out: the last packets of a message, an \
               ACK or a NAK were lost, or the other side did not answer. A timeout costs far more than a NAK.",
-    method: "Retransmission runs without a NAK or RNR NAK before them, where the time since the last progress fits the timer \
-             (runs_timeout); with the longest stall that one of them ended.",
+    method: "Retransmission runs that a timer explains better than NAKs, RNR NAKs and missing READ responses do, by the times that \
+             these take between the two hosts (runs_timeout); with the time that the senders stood still before them \
+             (timeout_wait_ns).",
     source: "IBTA 9.7.6.1.3 (transport timer, 4.096 us times 2^n); adaptive timers of adapters start at tens of us.",
     thresholds: &[],
     severity: Severity::Warning,
     otherwise: "info when the confidence is low",
-    confidence: "high when no packet of such a flow came late or twice: nothing but the timer explains the silence and what \
-                 was retransmitted after it; medium when packets of other flows between these hosts did; low otherwise",
+    confidence: "high when all other causes together are fifty times less likely for one of them, no packet of such a flow came \
+                 late or twice, and the capture missed nothing that may have caused a run; medium when packets of other flows between \
+                 these hosts did, when the capture missed packets of these hosts, or without ACKs; low otherwise, where a third of the \
+                 flow or more was never captured, or without any answer of the peer",
 };
 
 /// Flows with timeouts at taps whose rows do not count that are kept at most.
@@ -87,8 +97,10 @@ pub(super) struct LossTally {
     claims: Claims,
     capture: Worst,
     capture_first: Option<Nanos>,
-    timeouts: Worst,
-    sure_lost: Sure,
+    timeouts: FlowSums,
+    timeout_wait_ns: u64,
+    sure_before: Sure,
+    sure_behind: Sure,
     sure_capture: Sure,
     sure_timeouts: Sure,
     /// Losses and timeouts of rows that do not count: see [`Facts`].
@@ -96,17 +108,20 @@ pub(super) struct LossTally {
     timeouts_elsewhere: HashMap<(FlowId, TapId), String, foldhash::fast::RandomState>,
     timeout_times: Facts<()>,
     timeout_first: Option<Nanos>,
+    ways: Ways,
+    missed: Missed,
 }
 
 impl LossTally {
     pub(super) fn event(&mut self, event: &EventRow) {
         self.note_time(event);
-        if event.kind == EventKind::RetransmissionRun && event.detail.as_deref() == Some("timeout") {
-            self.timeout_first = Some(
-                self.timeout_first
-                    .map_or(event.time, |first| first.min(event.time)),
-            );
-        }
+        self.missed.event(event);
+        let first = match (event.kind, event.detail.as_deref()) {
+            (EventKind::RetransmissionRun, Some("timeout")) => &mut self.timeout_first,
+            (EventKind::Hole | EventKind::ResponseHole, Some("capture_lost")) => &mut self.capture_first,
+            _ => return,
+        };
+        *first = Some(first.map_or(event.time, |first| first.min(event.time)));
     }
 
     /// When packets were lost, and when senders waited for a timer: another tap may not have recorded then.
@@ -132,13 +147,12 @@ impl LossTally {
 
     /// A row that does not count: another tap saw more of the flow.
     fn elsewhere(&mut self, row: &FlowRow) {
-        self.sure_alone.note(row);
         let lost = row.network_lost.saturating_add(lost_behind(row));
         if lost > 0 {
             self.sure_alone.add_losses(lost, row);
         }
         if row.runs_timeout > 0 && self.timeouts_elsewhere.len() < MAX_ELSEWHERE {
-            self.sure_alone.add(row.runs_timeout, row);
+            self.sure_alone.add_timeouts(row);
             self.timeouts_elsewhere
                 .insert((row.flow_id, row.tap), name_of(row));
         }
@@ -153,7 +167,7 @@ impl LossTally {
             |flow, tap| !is_elsewhere(flow, tap),
             |flow, tap, (), runs| *more.entry((flow, tap)).or_default() += runs,
         );
-        let mut timeouts = self.timeouts.clone();
+        let mut timeouts = self.timeouts.worst(context);
         for (key, runs) in &more {
             timeouts.add(*runs, || {
                 self.timeouts_elsewhere.get(key).cloned().unwrap_or_default()
@@ -164,22 +178,23 @@ impl LossTally {
 
     pub(super) fn flow(&mut self, row: &FlowRow) {
         let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more);
-        for sure in [&mut self.sure_lost, &mut self.sure_timeouts] {
-            sure.note(row);
-        }
-        let downstream = lost_behind(row);
-        let responses = row.response_network_lost.unwrap_or_default();
+        let is_sparse = Coverage::of(row).is_sparse();
+        let behind = lost_behind(row);
+        let (network, responses) = (row.network_lost, row.response_network_lost.unwrap_or_default());
         add(&mut self.data_packets, row.data_packets);
-        let lost = [row.network_lost, downstream, responses]
-            .into_iter()
-            .fold(0, u64::saturating_add);
-        if lost > 0 {
-            self.lost.add(lost, || name_of(row));
-            self.sure_lost.add_losses(lost, row);
-            add(&mut self.network, row.network_lost);
-            add(&mut self.downstream, downstream);
+        let before = network.saturating_add(responses);
+        if before > 0 || behind > 0 {
+            self.lost.add(before.saturating_add(behind), || name_of(row));
+            if is_sparse {
+                self.sure_before.add_doubtful(before, row);
+            } else {
+                self.sure_before.add_losses(before, row);
+            }
+            self.sure_behind.add_likely(behind, row);
+            add(&mut self.network, network);
+            add(&mut self.downstream, behind);
             if row.vantage == Some(Vantage::Receiver) {
-                add(&mut self.at_adapter, downstream);
+                add(&mut self.at_adapter, behind);
             }
             add(&mut self.responses, responses);
             add(&mut self.ambiguous, row.ambiguous);
@@ -189,8 +204,13 @@ impl LossTally {
             add(&mut self.retransmitted_bytes, row.retransmitted_bytes);
         }
         if row.runs_timeout > 0 {
-            self.timeouts.add(row.runs_timeout, || name_of(row));
-            self.sure_timeouts.add(row.runs_timeout, row);
+            self.timeouts.add(row.runs_timeout, row);
+            add(&mut self.timeout_wait_ns, row.timeout_wait_ns);
+            if is_sparse {
+                self.sure_timeouts.add_doubtful(row.runs_timeout, row);
+            } else {
+                self.sure_timeouts.add_timeouts(row);
+            }
         }
     }
 
@@ -200,18 +220,54 @@ impl LossTally {
         if !row.counted {
             self.elsewhere(row);
         }
-        self.sure_capture.note(row);
-        let capture = row
-            .capture_lost
-            .saturating_add(row.response_capture_lost.unwrap_or_default());
-        if capture > 0 {
-            self.capture.add(capture, || name_of(row));
-            self.sure_capture.add(capture, row);
-            self.capture_first = Some(
-                self.capture_first
-                    .map_or(row.first_time, |first| first.min(row.first_time)),
-            );
+        self.ways.note(row);
+        self.missed.flow(row);
+        let coverage = Coverage::of(row);
+        if coverage.missed > 0 {
+            self.capture.add(coverage.missed, || name_of(row));
+            // The packets of a flow that the tap shows in part may take other ways as well: surely those of a sender that uses several.
+            match coverage.is_sparse() {
+                true if row.multipath => self.sure_capture.add_doubtful(coverage.missed, row),
+                true => self.sure_capture.add_likely(coverage.missed, row),
+                false => self.sure_capture.add(coverage.missed, row),
+            }
         }
+    }
+
+    /// What captures missed.
+    pub(super) fn missed(&self) -> &Missed {
+        &self.missed
+    }
+
+    /// The confidence of timeouts.
+    pub(super) fn sure_of_timeouts(&self) -> Confidence {
+        self.sure_timeouts
+            .confidence(&self.ways, &self.missed, ChanceSign::Timeout)
+    }
+
+    /// The confidence of losses in the network.
+    fn sure_of_losses(&self, totals: &LossTotals) -> Confidence {
+        if totals.lost() == totals.alone {
+            return self
+                .sure_alone
+                .confidence(&self.ways, &self.missed, ChanceSign::Loss);
+        }
+        if !totals.between.is_empty() {
+            // Two taps show it, and one of them that it was requested again.
+            let is_certain = totals.confirmed && !self.missed.may_coincide();
+            return if is_certain {
+                Confidence::High
+            } else {
+                Confidence::Medium
+            };
+        }
+        let before = self
+            .sure_before
+            .confidence(&self.ways, &self.missed, ChanceSign::Loss);
+        let behind = self
+            .sure_behind
+            .confidence(&self.ways, &self.missed, ChanceSign::Named);
+        surer(before, behind)
     }
 
     /// All losses, each once.
@@ -247,16 +303,19 @@ impl LossTally {
         }
         let answers = totals.answers();
         let data_lost = lost.saturating_sub(answers);
-        let of_data = share(data_lost, self.data_packets).unwrap_or(1.0);
+        // What was lost before a tap is none of the packets that it captured.
+        let between = totals.between.iter().map(|between| between.lost);
+        let never_seen = between
+            .fold(totals.before, u64::saturating_add)
+            .saturating_sub(answers);
+        let of_data = share(data_lost, self.data_packets.saturating_add(never_seen)).unwrap_or(1.0);
+        let of_data = of_data.min(1.0);
         let thresholds = context.thresholds;
-        let critical = data_lost >= thresholds.loss_critical_least && of_data > thresholds.loss_critical;
-        let confidence = match self.sure_lost.confidence() {
-            _ if lost == totals.alone => self.sure_alone.confidence(),
-            confidence if totals.between.is_empty() => confidence,
-            // Two taps show it, and one of them that it was requested again.
-            _ if totals.confirmed => Confidence::High,
-            _ => Confidence::Medium,
-        };
+        // A capture that misses as large a share by itself does not show that the network does.
+        let critical = data_lost >= thresholds.loss_critical_least
+            && of_data > thresholds.loss_critical
+            && self.missed.highest_rate() <= thresholds.loss_critical;
+        let confidence = self.sure_of_losses(&totals);
         let mut evidence = Evidence::default();
         evidence
             .count("lost", lost)
@@ -306,7 +365,8 @@ impl LossTally {
                     confidence,
                 ),
                 format!(
-                    "the network lost {} of {}{}, {place}{}: {}",
+                    "the network lost {}{} of {}{}, {place}{}: {}",
+                    self.bound(),
                     what(data_lost, answers),
                     counted(totals.flows.all(), "flow"),
                     if data_lost > 0 {
@@ -364,6 +424,17 @@ impl LossTally {
         }
     }
 
+    /// The word before the number of losses. Holes of the capture may be among them; those that are unclear may be more.
+    fn bound(&self) -> &'static str {
+        if self.capture.sum() > 0 {
+            "about "
+        } else if self.ambiguous > 0 || self.unresolved > 0 {
+            "at least "
+        } else {
+            ""
+        }
+    }
+
     pub(super) fn capture(&self, context: &Context<'_>) -> Option<FindingRow> {
         let lost = self.capture.sum();
         if lost == 0 {
@@ -376,7 +447,7 @@ impl LossTally {
             .count("data_packets", self.data_packets)
             .text("worst", self.capture.list());
         Some(CAPTURE.finding(
-            (Severity::Info, self.sure_capture.confidence()),
+            (Severity::Info, self.sure_capture.confidence_alone(&self.ways)),
             format!(
                 "the capture missed {} of {} that were acknowledged and never retransmitted",
                 counted(lost, "packet"),
@@ -390,52 +461,40 @@ impl LossTally {
     }
 
     pub(super) fn timeout(&self, context: &Context<'_>) -> Option<FindingRow> {
-        let timeouts = self.all_timeouts(context);
-        let runs = timeouts.sum();
-        let confidence = if self.timeouts.sum() > 0 {
-            self.sure_timeouts.confidence()
-        } else {
-            self.sure_alone.confidence()
-        };
+        let flows = self.all_timeouts(context);
+        let runs = flows.sum();
         if runs == 0 {
             return None;
         }
-        let silences = || {
-            let stalls = context.distinct(EpisodeKind::Stall);
-            let stalls = stalls.filter_map(|episode| episode.facts.stall.as_ref());
-            stalls.filter(|stall| stall.by_timeout).map(|stall| stall.longest)
+        let confidence = if self.timeouts.worst(context).sum() > 0 {
+            self.sure_of_timeouts()
+        } else {
+            self.sure_alone
+                .confidence(&self.ways, &self.missed, ChanceSign::Timeout)
         };
-        let silence = silences().max();
-        let stood_still = Nanos(silences().map(|silence| silence.0).fold(0, u64::saturating_add));
         let mut evidence = Evidence::default();
         evidence
             .count("runs_timeout", runs)
-            .count("flows", timeouts.all());
-        if let Some(silence) = silence {
-            evidence
-                .count("silence_max_ns", silence.0)
-                .count("stood_still_ns", stood_still.0);
-        }
-        evidence.text("worst", timeouts.list());
-        let before = silence.map_or_else(String::new, |silence| {
-            let sum = stall::stood_still(context, stood_still, timeouts.all());
-            let longest = if stood_still > silence {
-                format!(", {silence} at once")
-            } else {
-                String::new()
-            };
-            format!(", stood still for at least {sum}{longest}")
-        });
+            .count("flows", flows.all())
+            .count("stood_still_ns", self.timeout_wait_ns)
+            .text("worst", flows.list());
+        let happened = match self.timeout_wait_ns {
+            0 => "retransmitted after".to_owned(),
+            wait => format!(
+                "stood still {} in",
+                stall::stood_still(context, Nanos(wait), flows.all())
+            ),
+        };
         Some(TIMEOUT.finding(
             match confidence {
                 Confidence::Low => (Severity::Info, Confidence::Low),
                 confidence => (Severity::Warning, confidence),
             },
             format!(
-                "{} retransmitted after {}{before}: {}",
-                counted(timeouts.all(), "flow"),
+                "{} {happened} {}: {}",
+                counted(flows.all(), "flow"),
                 counted(runs, "timeout"),
-                timeouts.names()
+                flows.names()
             ),
             evidence,
             self.timeout_step(context),
@@ -454,6 +513,15 @@ fn what(data: u64, answers: u64) -> String {
             counted(data, "packet"),
             counted(answers, "answer")
         ),
+    }
+}
+
+/// The higher of two confidences.
+fn surer(one: Confidence, other: Confidence) -> Confidence {
+    match (one, other) {
+        (Confidence::High, _) | (_, Confidence::High) => Confidence::High,
+        (Confidence::Medium, _) | (_, Confidence::Medium) => Confidence::Medium,
+        _ => Confidence::Low,
     }
 }
 

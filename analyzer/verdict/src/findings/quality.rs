@@ -8,6 +8,7 @@ use roce_model::{
 
 use super::super::directory::{lost_behind, name_of};
 use super::super::numbers::{counted, percent, reaches, share};
+use super::missed::Missed;
 use super::rule::{Context, Rule};
 use super::worst::Worst;
 
@@ -44,7 +45,8 @@ pub(super) const CAPTURE: Rule = Rule {
     meaning: "The capture itself has gaps or limits, and other results are less certain by them.",
     method: "Records that the capture, the kernel or a mirror lost; headers cut by the snaplen; frames that were not in the \
              order of their stamps (they are sorted over 1 ms before anything is counted); stamps out of order by more than 10 ms, \
-             or coarser than 1 us, as the file states or as several frames in a row with one stamp show; mirrors that show packets twice (copies are dropped); taps with data in one direction only; inputs that ended early; flows and \
+             or coarser than 1 us, as the file states or as several frames in a row with one stamp show; mirrors that show packets twice (copies are dropped); taps with data in one direction only; flows of which a third or more is missing and was never sent again: a sample, or \
+             packets that take other ways; inputs that ended early; flows and \
              episodes for which there was no room.",
     source: "pcapng ISB and EPB options, ERSPAN sequence numbers; all headers of RoCEv2 end within 96 bytes.",
     thresholds: &["least_data_packets"],
@@ -204,7 +206,7 @@ impl QualityTally {
         ))
     }
 
-    pub(super) fn capture(&self, context: &Context<'_>) -> Option<FindingRow> {
+    pub(super) fn capture(&self, context: &Context<'_>, missed: &Missed) -> Option<FindingRow> {
         let mut evidence = Evidence::default();
         let mut parts = Vec::new();
         let run = context.run;
@@ -286,6 +288,14 @@ impl QualityTally {
             dropped,
             format!("{} found no room", counted(dropped, "episode")),
         );
+        if let Some(sample) = missed.sample() {
+            evidence
+                .count("sparse_flows", sample.flows)
+                .count("sparse_shown", sample.coverage.shown)
+                .count("sparse_absent", sample.coverage.absent())
+                .number("one_in", sample.one_in());
+            parts.push(sample.words());
+        }
         if parts.is_empty() {
             return None;
         }

@@ -78,6 +78,8 @@ pub(super) struct ReceiverTally {
     /// Timers of RNR NAKs, by flow and tap.
     timers: HashMap<(FlowId, TapId), u64, foldhash::fast::RandomState>,
     refusals: Facts<Refusal>,
+    /// How long senders stood still because of RNR NAKs.
+    wait_ns: u64,
     first_fatal: Option<Nanos>,
 }
 
@@ -104,6 +106,9 @@ impl ReceiverTally {
 
     /// A flow at any tap.
     pub(super) fn flow(&mut self, row: &FlowRow) {
+        if row.counted {
+            self.wait_ns = self.wait_ns.saturating_add(row.rnr_wait_ns);
+        }
         let codes = [
             row.nak_invalid_request,
             row.nak_remote_access,
@@ -195,11 +200,16 @@ impl ReceiverTally {
             .count("rnr_naks", naks)
             .count("receivers", worst.all())
             .count("timers_ns", timers_ns)
+            .count("stood_still_ns", self.wait_ns)
             .text("worst", worst.list());
+        let waited = match self.wait_ns {
+            0 => String::new(),
+            wait => format!(", senders stood still for {}", Nanos(wait)),
+        };
         Some(RNR.finding(
             (Severity::Warning, Confidence::High),
             format!(
-                "{} of {}: no receive buffer was posted; their timers add up to {}: {}",
+                "{} of {}: no receive buffer was posted; their timers add up to {}{waited}: {}",
                 counted(naks, "RNR NAK"),
                 counted(worst.all(), "receiver"),
                 Nanos(timers_ns),

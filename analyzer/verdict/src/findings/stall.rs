@@ -5,7 +5,8 @@ use std::collections::HashSet;
 use roce_model::{Confidence, EpisodeKind, Evidence, FindingRow, FlowId, Nanos, RankEnd, Severity, Span};
 
 use super::super::episodes::Episode;
-use super::super::numbers::counted;
+use super::super::numbers::{counted, percent, share};
+use super::loss::LossTally;
 use super::rule::{Context, Rule};
 use super::worst::Worst;
 
@@ -22,7 +23,8 @@ pub(super) const STALL: Rule = Rule {
     severity: Severity::Info,
     otherwise: "warning when a timeout ended one of them, when packets to the same host were lost, refused or paused \
                 meanwhile, or when one lasted stall_long",
-    confidence: "high when a timeout ended every stall; medium when nothing captured says why; low at a tap that lost records",
+    confidence: "high when a timeout ended every stall, unless retransmit.timeout is less sure; medium when nothing captured says why; low \
+                 at a tap that lost records, or that shows a part of its flows only",
 };
 
 /// True if something else that was captured explains a stall: losses on the way to the same host, a host without
@@ -47,7 +49,10 @@ fn has_reason(context: &Context<'_>, stall: &Episode) -> bool {
 /// The time that stalls took: of one flow with the length of the run beside it, of several in sum.
 pub(super) fn stood_still(context: &Context<'_>, sum: Nanos, flows: u64) -> String {
     match context.run.span.map(Span::length) {
-        Some(length) if flows == 1 => format!("{sum} of {length}"),
+        Some(length) if flows == 1 => {
+            let of_run = share(sum.0, length.0).map(|share| format!(" ({})", percent(share)));
+            format!("{sum} of {length}{}", of_run.unwrap_or_default())
+        }
         None if flows == 1 => sum.to_string(),
         _ => format!("{sum} in sum"),
     }
@@ -63,7 +68,7 @@ fn who_waits(ranks: &RankEnd) -> Option<String> {
     ))
 }
 
-pub(super) fn stall(context: &Context<'_>) -> Option<FindingRow> {
+pub(super) fn stall(context: &Context<'_>, loss: &LossTally) -> Option<FindingRow> {
     let mut worst = Worst::default();
     let (mut others, mut by_timeout, mut explained, mut lossy) = (0u64, 0u64, 0u64, false);
     // A flow that stood still several times is one flow.
@@ -90,10 +95,9 @@ pub(super) fn stall(context: &Context<'_>) -> Option<FindingRow> {
         others = others.max((episode.facts.flows as u64).saturating_sub(1));
         by_timeout += u64::from(facts.by_timeout);
         explained += u64::from(facts.by_timeout || has_reason(context, episode));
-        lossy |= context
-            .run
-            .tap(episode.row.tap)
-            .is_some_and(|tap| tap.records_lost() > 0);
+        let tap = episode.row.tap;
+        lossy |=
+            context.run.tap(tap).is_some_and(|row| row.records_lost() > 0) || loss.missed().is_sparse(tap);
         first = Some(first.map_or(episode.row.start_time, |first: roce_model::Nanos| {
             first.min(episode.row.start_time)
         }));
@@ -119,7 +123,8 @@ pub(super) fn stall(context: &Context<'_>) -> Option<FindingRow> {
     let waits = waits.map(|waits| format!(": {waits}")).unwrap_or_default();
     let confidence = match (lossy, by_timeout) {
         (true, _) => Confidence::Low,
-        (false, timeouts) if timeouts == worst.all() => Confidence::High,
+        // No surer than the timeouts themselves.
+        (false, timeouts) if timeouts == worst.all() => loss.sure_of_timeouts(),
         (false, _) => Confidence::Medium,
     };
     let timeout = match by_timeout {

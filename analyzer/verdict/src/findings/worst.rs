@@ -30,6 +30,12 @@ impl Worst {
         self.top.truncate(MAX_NAMED);
     }
 
+    /// Adds some that have no names, with the sum of their scores.
+    pub(super) fn add_unnamed(&mut self, count: u64, sum: u64) {
+        self.all += count;
+        self.sum = self.sum.saturating_add(sum);
+    }
+
     /// How many there were.
     pub(super) fn all(&self) -> u64 {
         self.all

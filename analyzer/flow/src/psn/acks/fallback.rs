@@ -278,6 +278,7 @@ impl Answers {
                     let before = self.lost_again.filter(|(psn, _)| psn.get() == at);
                     let times = before.map_or(0, |(_, times)| times) + 1;
                     self.lost_again = NonZeroU64::new(at).map(|psn| (psn, times));
+                    self.has_lost_again = true;
                 }
                 let waited = self.waited(request);
                 self.timer = if !is_sure && waited < MIN_TIMEOUT {
@@ -290,6 +291,7 @@ impl Answers {
             }
             _ => {}
         }
+        self.answer_notes(at);
         self.run_by_nak = trigger == Trigger::Nak || self.run_by_nak && self.run.start == at;
         // A run that answers a younger NAK is still on its way, by slower paths than this one's first packet.
         let (time, shortest) = (request.time, self.shortest_answer);

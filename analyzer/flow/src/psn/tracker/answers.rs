@@ -77,7 +77,9 @@ impl Tracker {
             return Answered::default();
         };
         // The receiver has no more than the latest run brought: the run before brought it nothing.
-        let lost_again = Some(answers).filter(|_| is_new).and_then(|answers| {
+        let lost_again = Some(answers).filter(|answers| is_new && answers.has_lost_again);
+        let lost_again = lost_again.and_then(|answers| {
+            answers.has_lost_again = false;
             let (sent, times) = answers.lost_again.take()?;
             (psn > sent.get() && psn <= answers.run.end).then_some((psn_of(sent.get()), times))
         });

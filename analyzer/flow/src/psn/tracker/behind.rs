@@ -46,7 +46,7 @@ impl Tracker {
             ..*request
         };
         if let Some(answers) = &mut self.answers {
-            answers.come_again(at, at + span);
+            answers.come_again(at, at + span, request.time);
         }
         let verdict = self.behind_as(at, next, request, span, sighting);
         if is_unsure && self.reads_behind.len() < MAX_UNSURE_READS {
@@ -235,6 +235,7 @@ impl Tracker {
             self.settle_pending(next, request.time);
             let mut pending = Pending::new(at, request, next - 1 - at, false);
             pending.cause = cause;
+            pending.before = self.circumstances(at, next, request);
             pending.since_nak = self
                 .answers()
                 .and_then(|answers| answers.waited_since_nak(at, request.time));
@@ -316,6 +317,7 @@ impl Tracker {
         }
         let mut pending = Pending::new(at, request, next - 1 - at, true);
         pending.cause = cause;
+        pending.before = self.circumstances(at, next, request);
         pending.add(at, at + span, request, Vec::new());
         self.pending = Some(Box::new(pending));
         Verdict::Undecided {
@@ -357,8 +359,12 @@ impl Tracker {
     fn not_known(&mut self, at: u64, span: u64, next: u64, request: &Request) -> Verdict {
         let cause = self.cause(at, request);
         self.settle_pending(next, request.time);
-        let has_cause = cause.is_some_and(|cause| cause.trigger != Trigger::Timeout || cause.certain);
-        if self.continues(at, false) || has_cause && self.answers.is_some() {
+        let has_cause = cause.is_some_and(|cause| match cause.trigger {
+            Trigger::Timeout => cause.certain,
+            // Without the other direction it may be the NAK of another flow.
+            _ => self.answers.is_some(),
+        });
+        if self.continues(at, false) || has_cause {
             return self.again(at, span, next, request, Sighting::NotKnown);
         }
         Verdict::Unknown

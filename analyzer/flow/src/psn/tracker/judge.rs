@@ -236,10 +236,16 @@ impl Tracker {
             ..Run::new(pending.first, pending.begin.time, cause)
         };
         if passed && self.run.is_some() {
-            self.end_this_run(run, u64::MAX);
+            self.end_this_run(run, u64::MAX, pending.before);
         } else {
             self.end_run();
-            self.begin_run(pending.first, run, &pending.begin, pending.repeats);
+            self.begin_run(
+                pending.first,
+                run,
+                &pending.begin,
+                pending.repeats,
+                pending.before,
+            );
             self.run_reach = pending.first + pending.depth + 1;
             if let Some(answers) = &mut self.answers {
                 answers.extend_run(pending.next);

@@ -40,10 +40,10 @@ impl Tracker {
         let last_answer = self.answers().map_or(Nanos(0), Answers::last);
         let silence = request.silence.min(request.time.since(last_answer));
         if at != self.begin {
-            // The capture began in the middle of a connection. Many libraries begin every connection with PSN 0.
+            // The capture began in the middle of a connection. Many libraries begin every connection with PSN 0. With something outstanding, a
+            // sender falls back to it as to any other PSN.
             let is_zero = at < self.begin && request.psn == Psn::new(0) && silence >= SILENCE;
-            let may_be_settled = self.answers.is_none() && self.holes.is_none() && self.begin + DONE <= next;
-            return is_settled && request.has_other_port || is_zero && (is_settled || may_be_settled);
+            return is_settled && (request.has_other_port || is_zero);
         }
         if request.has_other_port {
             return true;

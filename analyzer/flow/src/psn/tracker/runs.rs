@@ -4,10 +4,11 @@
 use roce_model::Nanos;
 
 use crate::psn::cause::Trigger;
+use crate::psn::causes::Circumstances;
 use crate::psn::holes::LossClass;
 use crate::psn::request::{Request, psn_of};
-use crate::psn::run::{Recovery, Run};
-use crate::psn::tracker::{MAX_WAITING_RUNS, Tracker};
+use crate::psn::run::{EndedRun, Recovery, Run};
+use crate::psn::tracker::{MAX_WAITING_PSNS, Tracker};
 
 /// So often must a receiver have acknowledged what came before a late packet, without a NAK, until it is said to take packets in
 /// any order: one such sighting may be a NAK that the capture lost.
@@ -32,11 +33,12 @@ impl Tracker {
             } else if self.answers.is_none()
                 && at >= self.begin
                 && cause.is_some_and(|cause| cause.trigger == Trigger::Nak && cause.exact)
-                && self.early_downstream.len() < MAX_WAITING_RUNS
+                && self.early_downstream.len() < MAX_WAITING_PSNS
             {
                 self.early_downstream.push((psn_of(at), request.time));
             }
-            self.begin_run(at, Run::new(at, request.time, cause), request, !fills);
+            let before = self.circumstances(at, next, request);
+            self.begin_run(at, Run::new(at, request.time, cause), request, !fills, before);
         }
         self.keep_run_id(at, request);
         if let Some(run) = &mut self.run {
@@ -74,7 +76,15 @@ impl Tracker {
     }
 
     /// `run` begins at `at` with `request`. `repeats`: its first packet had been captured before.
-    pub(super) fn begin_run(&mut self, at: u64, mut run: Run, request: &Request, repeats: bool) {
+    /// `before`: what was captured before it.
+    pub(super) fn begin_run(
+        &mut self,
+        at: u64,
+        mut run: Run,
+        request: &Request,
+        repeats: bool,
+        before: Circumstances,
+    ) {
         let fallen_back_to = self.answers().and_then(|answers| match run.trigger {
             Trigger::Nak => answers.named_before(at, request.time),
             Trigger::Timeout => Some(answers.acked()).filter(|acked| (self.begin..at).contains(acked)),
@@ -89,6 +99,7 @@ impl Tracker {
             answers.begin_run(at, request, run.trigger, repeats, is_sure);
         }
         self.run = Some(run);
+        self.before_run = Some(Box::new(before));
         self.run_time = request.time;
         self.run_ids.clear();
     }
@@ -114,7 +125,11 @@ impl Tracker {
 
     /// The fate of a hole that is filled by a run which began before it.
     pub(super) fn fate_within_a_run(&self) -> LossClass {
-        if matches!(self.recovery(), Some(Recovery::Selective | Recovery::OutOfOrder)) {
+        let is_kept = matches!(self.recovery(), Some(Recovery::Selective | Recovery::OutOfOrder));
+        // Whether the receiver would have taken it or not, it was lost before the tap, or by the capture: as often as the flow shows either. Where
+        // packets come late, it may be late as well.
+        let are_losses = self.holes.as_ref().is_some_and(|holes| holes.are_losses());
+        if is_kept || are_losses && !self.may_be_reordered() {
             LossClass::NetworkLost
         } else {
             LossClass::Ambiguous
@@ -158,15 +173,12 @@ impl Tracker {
 
     pub(super) fn end_run(&mut self) {
         if let Some(run) = self.run.take() {
-            self.keep_ended(run);
+            let before = self.before_run.take();
+            self.keep_ended(run, *before.unwrap_or_default());
         }
     }
 
-    fn keep_ended(&mut self, mut run: Run) {
-        if run.trigger == Trigger::Timeout && !run.certain && self.may_be_reordered() {
-            // Packets of an answer to a NAK that others overtook look like it.
-            run.trigger = Trigger::Unknown;
-        }
+    fn keep_ended(&mut self, run: Run, before: Circumstances) {
         if run.repeats {
             self.repeated = run.start..run.next.max(self.run_reach);
         }
@@ -176,7 +188,18 @@ impl Tracker {
         } else {
             0..0
         };
-        self.ended.push(run);
+        self.ended.push(EndedRun {
+            first: run.first,
+            begin: run.begin,
+            packets: run.packets,
+            before,
+            seeming: if run.trigger == Trigger::Timeout && !run.certain && self.may_be_reordered() {
+                // Packets of an answer to a NAK that others overtook look like it.
+                Trigger::Unknown
+            } else {
+                run.trigger
+            },
+        });
     }
 
     /// The sender goes on after a run, at `time`: it has no cause any more to answer older NAKs for what the run retransmitted.
@@ -190,11 +213,12 @@ impl Tracker {
     /// The sender goes on with `next`: how far its run came shows what it has to repeat.
     pub(super) fn end_run_before_new(&mut self, next: u64) {
         if let Some(run) = self.run.take() {
-            self.end_this_run(run, next);
+            let before = self.before_run.take();
+            self.end_this_run(run, next, *before.unwrap_or_default());
         }
     }
 
-    pub(super) fn end_this_run(&mut self, run: Run, next: u64) {
+    pub(super) fn end_this_run(&mut self, run: Run, next: u64, before: Circumstances) {
         let is_whole = run.next >= next;
         if is_whole && run.repeats && run.packets > 1 {
             self.go_back_n += 1;
@@ -204,7 +228,7 @@ impl Tracker {
             let only_named = run.packets == 1 && run.trigger == Trigger::Nak;
             self.selective += u32::from(only_fills || only_named);
         }
-        self.keep_ended(run);
+        self.keep_ended(run, before);
     }
 
     /// True if the last packet began a run.

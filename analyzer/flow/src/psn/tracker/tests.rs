@@ -4,6 +4,9 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 
+use crate::psn::cause::Trigger;
+use crate::psn::run::EndedRun;
+
 use super::*;
 use crate::psn::request::Again;
 use crate::psn::undecided::Judged;
@@ -20,6 +23,11 @@ struct Flow {
     now: u64,
 }
 
+/// The trigger of a run between hosts that had no other.
+fn trigger_of(run: &EndedRun) -> Trigger {
+    run.before.cause_alone().trigger
+}
+
 impl Flow {
     fn request(&self, psn: u32, silence: u64) -> Request {
         Request {
@@ -29,27 +37,8 @@ impl Flow {
             silence: Nanos(silence),
             bin: self.now / 1_000_000,
             payload_bytes: 1024,
-            ack_requested: false,
-            is_naked: false,
-            refused: false,
-            is_naked_exactly: false,
-            is_read: false,
-            read_before: 0,
-            read_length: 0,
-            again: Again::Nothing,
-            waiting_since: Nanos(0),
-            rtt: Nanos(0),
-            usual_rtt: Nanos(0),
-            others_answer: Nanos(0),
-            others_answers: 0,
-            is_slowed: false,
-            ids: None,
-            has_other_port: false,
-            in_message: false,
-            has_new_id: false,
-            has_old_id: false,
-            others_late: false,
             max_holes: crate::psn::holes::MAX_OPEN_HOLES,
+            ..Request::default()
         }
     }
 
@@ -111,9 +100,9 @@ fn a_run_ends_when_it_passes_the_highest() {
         (decision.psn, decision.parts),
         (Psn::new(101), vec![(0, 1, 1024)])
     );
-    assert_eq!(flow.tracker.take_ended(true), None);
+    assert_eq!(flow.tracker.take_ended(), None);
     assert_eq!(flow.see(103), Verdict::InOrder);
-    let run = flow.tracker.take_ended(true).unwrap();
+    let run = flow.tracker.take_ended().unwrap();
     assert_eq!((run.first, run.packets), (Psn::new(101), 2));
     assert!(!flow.requests.disturbed, "the short way again");
 }
@@ -350,7 +339,7 @@ impl Tally {
                 Judged::Unknown => self.unknown += packets,
             }
         }
-        while let Some(run) = flow.tracker.take_ended(true) {
+        while let Some(run) = flow.tracker.take_ended() {
             self.runs += run.packets;
         }
     }
@@ -458,12 +447,23 @@ fn another_source_port_with_the_first_psn_begins_an_epoch() {
 }
 
 #[test]
-fn psn_zero_after_a_rest_begins_an_epoch_before_the_first_psn_captured() {
-    // The capture begins at PSN 1,000. PSN 0 with which libraries begin a connection; a PSN of which nobody knows; no rest.
-    for (psn, silence, begins) in [(0, 100_000, true), (5, 100_000, false), (0, 1_000, false)] {
+fn psn_zero_after_a_rest_begins_an_epoch_only_when_all_is_acknowledged() {
+    // The capture begins at PSN 1,000. With PSN 0 libraries begin a connection; with something outstanding a sender falls back to it as to
+    // any other PSN, and without the other direction something may be.
+    for (psn, silence, acked, begins) in [
+        (0, 100_000, Some(1_020), true),
+        (0, 100_000, Some(1_015), false),
+        (0, 100_000, None, false),
+        (5, 100_000, Some(1_020), false),
+        (0, 1_000, Some(1_020), false),
+    ] {
         let mut flow = Flow::default();
         for psn in 1_000..1_020 {
             assert_eq!(flow.see(psn), Verdict::InOrder);
+        }
+        if let Some(acked) = acked {
+            flow.tracker.pair();
+            flow.acknowledge(acked);
         }
         flow.now += silence;
         let request = flow.request(psn, silence);
@@ -471,7 +471,7 @@ fn psn_zero_after_a_rest_begins_an_epoch_before_the_first_psn_captured() {
         assert_eq!(
             matches!(verdict, Verdict::NewEpoch(_)),
             begins,
-            "PSN {psn}, silence {silence}: {verdict:?}"
+            "PSN {psn}, silence {silence}, {acked:?}: {verdict:?}"
         );
     }
 }

@@ -21,8 +21,9 @@ fn one_packet_lost_in_the_network_is_a_warning() {
     assert_eq!(lost.confidence, Confidence::High);
     assert_eq!(
         lost.summary,
-        "the network lost 1 packet of 1 flow (0.1 %), before this tap; 4.10 kB retransmitted, 3.07 kB of it wasted: \
-         10.0.0.1 > 10.0.0.2 QP 0x11"
+        "the network lost at least 1 packet of 1 flow (0.1 %), before this tap; 4.10 kB retransmitted, 3.07 kB of it wasted: \
+         10.0.0.1 > 10.0.0.2 QP 0x11",
+        "three others may be lost, too"
     );
     assert_eq!(
         (count(lost, "ambiguous"), count(lost, "data_packets")),
@@ -265,6 +266,7 @@ fn what_the_capture_lost_is_told_apart() {
 fn timeouts_are_told_with_the_silence_before_them() {
     let mut data = flow(1, 2);
     (data.retransmission_runs, data.runs_timeout, data.runs_nak) = (3, 2, 1);
+    (data.runs_timeout_sure, data.timeout_wait_ns) = (2, 890 * MS);
     let mut run = TestRun::new();
     run.summary.span = Some(Span {
         first: Nanos(0),
@@ -283,13 +285,13 @@ fn timeouts_are_told_with_the_silence_before_them() {
     let timeout = fired(&run, "retransmit.timeout");
     assert_eq!(
         timeout.summary,
-        "1 flow retransmitted after 2 timeouts, stood still for at least 890 ms of 1.00 s: 10.0.0.1 > 10.0.0.2 QP 0x11"
+        "1 flow stood still 890 ms of 1.00 s (89 %) in 2 timeouts: 10.0.0.1 > 10.0.0.2 QP 0x11"
     );
     assert_eq!(
         (timeout.severity, timeout.first_time),
         (Severity::Warning, Some(Nanos(900 * MS)))
     );
-    assert_eq!(count(timeout, "silence_max_ns"), 890 * MS);
+    assert_eq!(count(timeout, "stood_still_ns"), 890 * MS);
     (data.runs_timeout, data.runs_unknown) = (0, 2);
     assert!(finding(&run_of(&[&data]), "retransmit.timeout").is_none());
 }

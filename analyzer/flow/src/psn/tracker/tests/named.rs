@@ -64,8 +64,11 @@ fn the_answer_to_a_nak_shows_that_what_came_before_was_late() {
             late_before + 1,
             "{reordered}"
         );
-        let runs: Vec<_> = core::iter::from_fn(|| flow.tracker.take_ended(true)).collect();
-        let runs: Vec<_> = runs.iter().map(|run| (run.first.value(), run.trigger)).collect();
+        let runs: Vec<_> = core::iter::from_fn(|| flow.tracker.take_ended()).collect();
+        let runs: Vec<_> = runs
+            .iter()
+            .map(|run| (run.first.value(), trigger_of(run)))
+            .collect();
         assert_eq!(runs, [(6, Trigger::Nak)], "one run, the true one");
     }
 }
@@ -150,9 +153,9 @@ fn a_packet_of_a_run_may_be_overtaken_by_those_behind_it() {
     flow.nak(8);
     assert_eq!(flow.see(8), AGAIN);
     flow.see(10);
-    let run = flow.tracker.take_ended(true).unwrap();
+    let run = flow.tracker.take_ended().unwrap();
     assert_eq!((run.first.value(), run.packets), (6, 4), "8 is one of it");
-    assert_eq!(flow.tracker.take_ended(true), None);
+    assert_eq!(flow.tracker.take_ended(), None);
 }
 
 #[test]

@@ -101,8 +101,8 @@ fn a_run_that_loses_packets_again_answers_its_own_nak() {
     assert_eq!(flow.see(122), AGAIN);
     flow.tracker.close(Nanos(flow.now));
     let mut runs = Vec::new();
-    while let Some(run) = flow.tracker.take_ended(true) {
-        runs.push((run.first.value(), run.trigger));
+    while let Some(run) = flow.tracker.take_ended() {
+        runs.push((run.first.value(), trigger_of(&run)));
     }
     runs.sort_unstable_by_key(|run| run.0);
     assert_eq!(runs, [(120, Trigger::Nak), (121, Trigger::Nak)]);
@@ -142,7 +142,7 @@ fn a_late_first_packet_after_a_rest_is_no_timeout() {
     assert_eq!(flow.take(&late), FILLS);
     flow.see(122);
     assert_eq!(flow.tracker.take_decision().unwrap().judged, Judged::Late);
-    assert_eq!(flow.tracker.take_ended(true), None, "nothing was retransmitted");
+    assert_eq!(flow.tracker.take_ended(), None, "nothing was retransmitted");
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn a_missing_packet_long_after_its_gap_is_a_timeouts() {
         Judged::Retransmitted
     );
     flow.tracker.close(Nanos(flow.now));
-    assert_eq!(flow.tracker.take_ended(true).unwrap().trigger, Trigger::Timeout);
+    assert_eq!(trigger_of(&flow.tracker.take_ended().unwrap()), Trigger::Timeout);
 }
 
 /// A receiver that keeps what comes out of order names 120 and 122, which come late, and gets both once more.
@@ -223,9 +223,9 @@ fn runs_by_identification(packets: &[(u32, u16)]) -> Vec<(u32, u64, Trigger)> {
         flow.take(&request);
     }
     flow.tracker.close(Nanos(flow.now));
-    let runs = core::iter::from_fn(|| flow.tracker.take_ended(true));
+    let runs = core::iter::from_fn(|| flow.tracker.take_ended());
     let mut runs: Vec<_> = runs
-        .map(|run| (run.first.value(), run.packets, run.trigger))
+        .map(|run| (run.first.value(), run.packets, trigger_of(&run)))
         .collect();
     runs.sort_unstable_by_key(|run| run.0);
     runs

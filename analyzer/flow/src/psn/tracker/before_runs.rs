@@ -1,0 +1,65 @@
+//! What was captured before a run, as its cause is found by.
+
+use roce_model::Nanos;
+
+use crate::psn::causes::{Circumstances, Named};
+use crate::psn::request::Request;
+use crate::psn::tracker::Tracker;
+
+impl Tracker {
+    /// An answer that is no NAK, to all before `psn`, comes at `time`, before it is applied. `oldest_sent`: when the oldest request was sent that is
+    /// not answered; 0: not known.
+    #[inline]
+    pub(crate) fn awaited(&mut self, psn: u64, oldest_sent: Nanos, time: Nanos) {
+        if let Some(answers) = &mut self.answers {
+            answers.awaited(psn, oldest_sent, time);
+        }
+    }
+
+    /// The longest waits for an answer, since the last call, that ended without a run.
+    pub(crate) fn take_longest_waits(&mut self) -> Vec<Nanos> {
+        let answers = self.answers.as_mut();
+        answers.map_or_else(Vec::new, |answers| answers.take_longest_waits())
+    }
+
+    /// What was captured before the sender fell back to `at` with `request`; `next`: one past the highest PSN.
+    pub(super) fn circumstances(&self, at: u64, next: u64, request: &Request) -> Circumstances {
+        let of_answers = match &self.answers {
+            Some(answers) => answers.circumstances(at, next, request),
+            None => Circumstances {
+                nak: request.nak_before.map(|(before, ahead)| Named {
+                    before,
+                    timer: Nanos(0),
+                    ahead,
+                    is_answered: false,
+                }),
+                // Some receiver of the host had no buffer: its timer is not known.
+                rnr: request.refused.then(|| Named {
+                    before: request.silence,
+                    timer: Nanos(0),
+                    ahead: 0,
+                    is_answered: false,
+                }),
+                waits: [request.silence, Nanos(0), Nanos(0)],
+                is_blind: true,
+                ..Circumstances::default()
+            },
+        };
+        let hole = self.holes.as_ref().and_then(|holes| holes.hole_with(at));
+        let (missing, not_captured) = self.holes.as_ref().map_or((0, 0), |holes| holes.opened());
+        Circumstances {
+            implied: match request.implied_since {
+                Nanos(0) => Nanos(0),
+                since => request.time.since(since),
+            },
+            silence: request.silence,
+            since_gap: hole.map_or(Nanos(0), |hole| request.time.since(hole.time)),
+            psns: next.saturating_sub(self.begin),
+            missing,
+            not_captured,
+            is_fetch: request.is_fetch,
+            is_slowed: request.is_slowed,
+            ..of_answers
+        }
+    }
+}
