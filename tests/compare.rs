@@ -269,6 +269,19 @@ fn pages_for_people() {
     )
     .good();
     assert_eq!(written.stdout, "");
+    // A file that is there is somebody's.
+    let page = page.to_str().unwrap();
+    std::fs::write(page, "mine").unwrap();
+    let compared = ["compare", a, b, "--format", "html", "-o", page];
+    let refused = run(&captures, compared);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(
+        refused.stderr.contains("it exists already\nhint: --overwrite"),
+        "{}",
+        refused.stderr
+    );
+    assert_eq!(std::fs::read_to_string(page).unwrap(), "mine");
+    run(&captures, [&compared[..], &["--overwrite"]].concat()).good();
     let page = std::fs::read_to_string(page).unwrap();
     assert!(page.starts_with("<!DOCTYPE html>") && page.contains("write_bw_loss.pcap"));
     // Nothing from elsewhere, and nothing that runs.

@@ -656,3 +656,36 @@ fn times_at_the_ends_of_the_clock() {
         assert!(ran(command.arg("ends.pcapng")).good().stdout.contains("5 read"));
     }
 }
+
+#[test]
+#[cfg(feature = "parquet")]
+fn files_of_somebody_else_are_not_replaced_and_not_read() {
+    for (name, is_refused_always) in [
+        ("run.json", false),
+        ("report.html", false),
+        ("flows/part-7.parquet", false),
+        ("flows/mine.parquet", true),
+    ] {
+        let folder = tempdir().unwrap();
+        let out = folder.path().join("out");
+        let path = out.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, "mine").unwrap();
+        let analysed = |more: &[&str]| {
+            let mut command = command(&root());
+            command
+                .args(["captures/rping.pcap", "--format", "none", "-o"])
+                .arg(&out);
+            ran(command.args(more))
+        };
+        let refused = analysed(&[]);
+        assert_eq!(refused.code, Some(2), "{name}: {refused:?}");
+        assert!(refused.stderr.contains(name), "{name}: {}", refused.stderr);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "mine", "{name}");
+        let code = analysed(&["--overwrite"]).code;
+        assert_eq!(code, Some(if is_refused_always { 2 } else { 0 }), "{name}");
+        if is_refused_always {
+            assert_eq!(fs::read_to_string(&path).unwrap(), "mine", "{name}");
+        }
+    }
+}

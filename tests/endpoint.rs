@@ -1,5 +1,7 @@
 //! `metrics serve` and `live --metrics` over loopback: the real command, queried as a scraper does.
 
+mod collector;
+
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;

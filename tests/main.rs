@@ -45,6 +45,8 @@ mod hostile;
 #[cfg(feature = "parquet")]
 mod killed;
 #[cfg(feature = "live")]
+mod limits;
+#[cfg(feature = "live")]
 mod live;
 mod losses;
 mod merge;
@@ -74,6 +76,7 @@ mod samples;
 #[cfg(feature = "live")]
 mod screen;
 mod snapshots;
+mod spans;
 mod statistics;
 #[cfg(feature = "parquet")]
 mod stored;

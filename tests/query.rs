@@ -66,9 +66,13 @@ fn the_program_gets_views_and_may_open_only_the_folder() {
         place("SET allowed_directories = ['.'];"),
         place("SET enable_external_access = false;"),
         place("SET lock_configuration = true;"),
-        place("\nSELECT 1 AS \"x\"\n"),
+        place("\nSELECT * FROM query('SELECT 1 AS \"x\"')\n;\n"),
     ];
     assert!(order.is_sorted(), "{order:?}");
+    // Nothing spills into the dataset.
+    let spill = place("SET temp_directory = '");
+    assert!(spill < place(flows) && !asked[spill..].starts_with("SET temp_directory = '.'"));
+    assert!(asked.contains("SET memory_limit = '4GB';"), "{asked}");
     let arguments = fs::read_to_string(folder.path().join("ds/arguments")).unwrap();
     assert!(
         arguments.contains("-no-init"),
@@ -82,12 +86,20 @@ fn questions_come_from_files_and_standard_input() {
     fs::write(folder.path().join("q.sql"), "SELECT 2").unwrap();
     assert_eq!(ask(folder.path(), &["--file", "q.sql"]).code, Some(0));
     let asked = folder.path().join("ds/asked");
-    assert!(fs::read_to_string(&asked).unwrap().ends_with("\nSELECT 2\n;\n"));
+    assert!(
+        fs::read_to_string(&asked)
+            .unwrap()
+            .ends_with("query('SELECT 2')\n;\n")
+    );
     let program = folder.path().join("duckdb");
     let arguments = ["query", "ds", "-", "--duckdb", program.to_str().unwrap()];
     let ran = run_with_input(folder.path(), arguments, b"SELECT 3");
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    assert!(fs::read_to_string(&asked).unwrap().ends_with("\nSELECT 3\n;\n"));
+    assert!(
+        fs::read_to_string(&asked)
+            .unwrap()
+            .ends_with("query('SELECT 3')\n;\n")
+    );
 }
 
 #[test]
@@ -147,4 +159,73 @@ fn no_rows_are_said() {
         (Some(0), " no rows\n"),
         "{ran:?}"
     );
+}
+
+#[test]
+fn a_question_is_a_text_and_no_statement() {
+    // DuckDB's function `query` takes one SELECT; quotes cannot end the text. tests/independent/check_answers.py has DuckDB refuse these.
+    let folder = folder(ANSWER, 0);
+    for (asked, sent) in [
+        (
+            "COPY (SELECT 1) TO 'run.json'",
+            "query('COPY (SELECT 1) TO ''run.json''')",
+        ),
+        (
+            "SELECT ') ; CREATE TABLE t (a INT); --",
+            "query('SELECT '') ; CREATE TABLE t (a INT); --')",
+        ),
+    ] {
+        assert_eq!(ask(folder.path(), &[asked]).code, Some(0));
+        let text = fs::read_to_string(folder.path().join("ds/asked")).unwrap();
+        assert!(text.ends_with(&format!("\nSELECT * FROM {sent}\n;\n")), "{text}");
+    }
+}
+
+/// A folder whose DuckDB is this script.
+fn folder_of(script: &str) -> TempDir {
+    let folder = folder("", 0);
+    let script = format!("#!/bin/sh\nif [ \"$1\" = --version ]; then echo v1.5.6; exit 0; fi\n{script}\n");
+    fs::write(folder.path().join("duckdb"), script).unwrap();
+    folder
+}
+
+#[test]
+fn a_program_that_is_killed_or_silent_is_said() {
+    for (script, cause) in [
+        ("kill -9 $$", "DuckDB was ended by signal 9"),
+        ("exit 3", "DuckDB failed with exit code 3, and says nothing"),
+    ] {
+        let folder = folder_of(script);
+        for format in ["text", "csv"] {
+            let ran = ask(folder.path(), &["SELECT 1", "--format", format]);
+            assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{ran:?}");
+            assert!(ran.stderr.contains(cause), "{}", ran.stderr);
+        }
+    }
+}
+
+#[test]
+fn duckdb_ends_with_the_command() {
+    let folder = folder_of("echo $$ > pid.new; mv pid.new pid; exec sleep 60");
+    let mut command = crate::command::command(folder.path());
+    let program = folder.path().join("duckdb");
+    command.args(["query", "ds", "SELECT 1", "--duckdb"]).arg(program);
+    let mut running = command.spawn().unwrap();
+    let pid = folder.path().join("ds/pid");
+    let wait = |what: &str, is_done: &dyn Fn() -> bool| {
+        let begun = std::time::Instant::now();
+        while !is_done() {
+            assert!(begun.elapsed().as_secs() < 20, "{what}");
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+    };
+    wait("DuckDB starts", &|| pid.exists());
+    let pid = fs::read_to_string(pid).unwrap();
+    running.kill().unwrap();
+    running.wait().unwrap();
+    // A process that has ended and that nobody has waited for has no command line.
+    let line = format!("/proc/{}/cmdline", pid.trim());
+    wait("DuckDB ends", &|| {
+        fs::read(&line).map_or(true, |line| line.is_empty())
+    });
 }

@@ -51,7 +51,7 @@ fn a_host_that_sends_without_end_fills_no_disk() {
         assert_eq!(host["state"], "captured", "its files stay there");
         let error = host["error"].as_str().unwrap();
         assert!(
-            error.contains("more than the 10 bytes that it has named"),
+            error.contains("more than the 10 bytes that it may send"),
             "{error}"
         );
         if let Ok(asked) = fs::read(folder.path().join("asked")) {
@@ -80,4 +80,24 @@ fn one_signal_ends_a_collection_that_waits() {
     assert_eq!(ran.code, Some(2), "{ran:?}");
     assert!(ran.stderr.contains("nothing more is collected"), "{}", ran.stderr);
     assert_eq!(manifest(folder.path())["state"], "incomplete");
+}
+
+#[test]
+fn a_command_that_floods_is_given_up() {
+    let folder = captured_by("exec yes");
+    let begun = Instant::now();
+    let ran = ran(command(folder.path()).args(["fleet", "run", "--max-output", "1MB", "--", "true"]));
+    assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("h1: it sends more than the 1000000 bytes"),
+        "{}",
+        ran.stderr
+    );
+    // Each line of two bytes has the host's name in front.
+    assert!(
+        (1_000_000..=1_000_000 / 2 * 6).contains(&ran.stdout.len()),
+        "{}",
+        ran.stdout.len()
+    );
+    assert!(begun.elapsed() < Duration::from_mins(1), "{:?}", begun.elapsed());
 }

@@ -78,7 +78,8 @@ fn damaged_datasets_are_refused_and_others_are_read() {
             refused(folder.path(), arguments, "bad/timeline/part-0.parquet");
         }
         // Of several folders the others are on the page.
-        let ran = ends(command(folder.path()).args(["report", "bad", "good", "-o", "page.html"]));
+        let ran =
+            ends(command(folder.path()).args(["report", "bad", "good", "-o", "page.html", "--overwrite"]));
         assert_eq!(
             (ran.code, ran.stdout.as_str()),
             (Some(2), "page.html\n"),

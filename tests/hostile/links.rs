@@ -189,7 +189,7 @@ fn what_live_runs_write_is_private() {
         }
         // Nor does a page that is made later show more.
         for page in ["out/report.html", "page.html"] {
-            let arguments = ["report", "out", "-o", page];
+            let arguments = ["report", "out", "-o", page, "--overwrite"];
             assert_eq!(ends(command(victim.path()).args(arguments)).code, Some(0));
             assert_eq!(mode(page), 0o600, "{page}");
         }

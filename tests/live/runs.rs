@@ -339,3 +339,20 @@ fn a_filter_takes_some_frames() {
     assert_eq!(total(&seen, "roce_packets"), golden.of("roce_packets"));
     assert_eq!(total(&seen, "frames"), golden.of("roce_packets"));
 }
+
+#[test]
+fn a_terminal_that_goes_ends_it_cleanly() {
+    let Some(net) = Net::new() else { return };
+    let folder = tempdir().unwrap();
+    let file = folder.path().join("kept.pcapng");
+    let mut live = net.live(folder.path(), &["-i", "v1", "-w", text(&file)]);
+    live.captures_into(&file);
+    let frames = whole("rping");
+    let sent = frames.len() as u64;
+    net.send("v0", frames, Some(500));
+    // As sshd sends it to what it has started, where the connection drops.
+    live.signal(Signal::HUP);
+    live.ended().good();
+    let kept = document(folder.path(), ["kept.pcapng"]);
+    assert_eq!((total(&kept, "frames"), total(&kept, "frames_lost")), (sent, 0));
+}

@@ -232,13 +232,13 @@ fn measure(folder: &Path, program: &Path, arguments: &[PathBuf]) -> Result<Taken
     let done = command
         .output()
         .with_context(|| format!("cannot run `{}`", line(&command)))?;
-    if !matches!(done.status.code(), Some(0 | 2)) {
-        bail!(
-            "`{}` failed: {}\n{}",
-            line(&command),
-            done.status,
-            String::from_utf8_lossy(&done.stderr)
-        );
+    // Both end with the exit code of errors.
+    let errors = String::from_utf8_lossy(&done.stderr);
+    let is_crash = ["has overflowed its stack", "memory allocation of "]
+        .iter()
+        .any(|text| errors.contains(text));
+    if is_crash || !matches!(done.status.code(), Some(0 | 2)) {
+        bail!("`{}` failed: {}\n{}", line(&command), done.status, errors);
     }
     let text = fs::read_to_string(&report).with_context(|| format!("cannot read {}", report.display()))?;
     let mut numbers = text.split_whitespace().map(str::parse::<f64>);

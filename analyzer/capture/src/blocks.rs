@@ -152,7 +152,8 @@ impl Ahead {
                     }
                     return;
                 }
-            })?;
+            })
+            .map_err(|error| io::Error::new(error.kind(), format!("no thread to read it: {error}")))?;
         Ok(Self {
             blocks,
             spare,

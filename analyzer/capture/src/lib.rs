@@ -37,6 +37,7 @@ pub use devices::{addresses, devices, rdma_devices};
 pub use error::{Begins, Error, Fault};
 pub use expanded::Expanded;
 pub use frame::{Batch, Direction, Frame, Interface, Lost, Note};
+pub use input::{is_bomb, tell_of_bombs};
 pub use merge::{Merge, Run};
 pub use objects::{Objects, bytes, is_whole, set_objects, size};
 pub use options::Options;

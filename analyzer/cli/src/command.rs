@@ -2,6 +2,7 @@
 
 pub(crate) mod analyse;
 pub(crate) mod annotate;
+pub(crate) mod beside;
 pub(crate) mod compare;
 #[cfg(feature = "live")]
 mod confinement;

@@ -5,6 +5,7 @@ mod command;
 mod endpoint;
 #[cfg(fuzzing)]
 pub mod fuzzing;
+mod limits;
 #[cfg_attr(not(feature = "object-store"), path = "without_objects.rs")]
 mod objects;
 mod options;
@@ -159,6 +160,9 @@ enum Command {
     #[cfg(feature = "object-store")]
     #[command(hide = true)]
     Objects(objects::ServeArguments),
+    // For children of this program alone.
+    #[command(hide = true)]
+    Beside(command::beside::Beside),
     /// List interfaces and RDMA devices, and what can be captured there
     Devices(Devices),
     // Its options have the description.
@@ -225,6 +229,7 @@ Where to put the pages:
 ///
 /// Exit codes: 0 done, 1 a finding that `--fail-on` names, 2 an error (also when one of several inputs failed).
 pub fn main() -> ExitCode {
+    limits::hear();
     if overview::is_wanted(std::env::args_os().skip(1)) {
         let text = overview::overview(&Arguments::command());
         // A text that nobody reads to its end is no error.
@@ -241,6 +246,14 @@ pub fn main() -> ExitCode {
         }
         Err(error) => return refused(&error),
     };
+    roce_capture::tell_of_bombs(|file, expanded, stored| {
+        messages::warn(
+            file,
+            &format!(
+                "decompressed it has {expanded} bytes so far, of {stored}: it may be made to take time\nhint: --max-input limits it"
+            ),
+        );
+    });
     // Another process connects to stores: it has to be there before this one can start none.
     let objects = match arguments.prepare_objects() {
         Ok(objects) => objects,
@@ -264,6 +277,7 @@ pub fn main() -> ExitCode {
         #[cfg(feature = "object-store")]
         Some(Command::Objects(arguments)) => objects::serve(arguments),
         Some(Command::Query(arguments)) => command::query::query(arguments),
+        Some(Command::Beside(arguments)) => command::beside::beside(arguments),
         Some(Command::Devices(arguments)) => command::devices::devices(arguments),
         #[cfg(feature = "probe")]
         Some(Command::Doctor(arguments)) => command::doctor::doctor(arguments),

@@ -13,4 +13,5 @@ pub(crate) mod progress;
 pub(crate) mod screen;
 pub(crate) mod style;
 pub(crate) mod table;
+pub(crate) mod taken;
 pub(crate) mod trace;

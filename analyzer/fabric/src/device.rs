@@ -303,6 +303,20 @@ impl Reading {
         &mut self.samples[at]
     }
 
+    /// Number of values and facts that were understood; whether the device is up is none of them.
+    pub fn understood(&self) -> usize {
+        let is_up = |sample: &&Sample| matches!(sample.counter, Counter::SwitchUp | Counter::HypervisorUp);
+        let about = &self.description;
+        let texts = [&about.model, &about.version, &about.serial, &about.build];
+        let texts = texts.into_iter().chain(self.settings.values());
+        self.samples.len() - self.samples.iter().filter(is_up).count()
+            + texts.filter(|text| !text.is_empty()).count()
+            + self.neighbors.len()
+            + self.adapters.len()
+            + self.classes.len()
+            + self.queue_of_dscp.len()
+    }
+
     /// Notes a part that is absent.
     pub fn problem(&mut self, reason: Reason, command: &str, text: impl Into<String>) {
         self.problems.push(Problem {

@@ -41,6 +41,7 @@ own! {
     COLLECTOR_DURATION, "roce_collector_duration_seconds", Gauge, "How long the collector's last reading took.";
     COLLECTOR_AGE, "roce_collector_age_seconds", Gauge, "Time since the collector's last whole reading.";
     COLLECTOR_INTERVAL, "roce_collector_interval_seconds", Gauge, "Time between two readings of the collector.";
+    COLLECTOR_VALUES, "roce_collector_values", Gauge, "Values and facts that were understood in the last reading of a device.";
     COLLECTOR_ERRORS, "roce_collector_errors_total", Counter, "Reads that failed, by source and reason.";
     SERIES_LEFT_OUT, "roce_series_left_out", Gauge, "Series that were left out because there are too many.";
     HTTP_REQUESTS, "roce_http_requests_total", Counter, "Requests that the endpoint answered, by status.";

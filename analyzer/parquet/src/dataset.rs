@@ -111,7 +111,8 @@ impl Dataset {
     /// Begins the dataset of the run `key` in `dir`, which is made if need be. What an interrupted run left there is removed.
     ///
     /// # Errors
-    /// When `dir` holds a dataset and `options.overwrite` is not set, files cannot be made, or a table's folder is a link.
+    /// When `dir` holds a dataset and `options.overwrite` is not set, files cannot be made, a table's folder is a link, or has a file that
+    /// no run has made.
     pub fn create(dir: &Path, key: &RunKey, options: &Options) -> Result<Self, Error> {
         Self::create_in(&Directory::named(dir, options.access())?, key, options)
     }
@@ -124,6 +125,14 @@ impl Dataset {
         for table in TABLES {
             let Some(folder) = dir.find(table)? else { continue };
             let names = folder.names()?;
+            // What `TABLE/*.parquet` finds is read by queries.
+            let is_foreign = |name: &&String| name.strip_suffix(".parquet").is_some() && !is_part(name);
+            if let Some(found) = names.iter().filter(is_foreign).min() {
+                return Err(Error::Foreign {
+                    dir: dir.path().to_path_buf(),
+                    found: folder.path_of(found),
+                });
+            }
             if !options.overwrite
                 && let Some(found) = names.iter().filter(|name| is_part(name)).max()
             {

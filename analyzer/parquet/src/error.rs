@@ -16,6 +16,14 @@ pub enum Error {
         /// A file of the dataset in it.
         found: PathBuf,
     },
+    /// A table's folder has a file that no run has made. Queries would read it as rows of the run.
+    #[error("{} has a file that is no part of a dataset ({}); hint: give another folder", dir.display(), found.display())]
+    Foreign {
+        /// The folder.
+        dir: PathBuf,
+        /// The file.
+        found: PathBuf,
+    },
     /// A file or folder could not be made, renamed or removed, or is none that is read or written.
     #[error(transparent)]
     Files(#[from] roce_files::Error),

@@ -300,10 +300,13 @@ impl TableWriter {
             let spare = spare.unwrap_or_else(|| Group::new(self.table, self.level));
             let mut group = std::mem::replace(&mut self.group, spare);
             let key = self.key.clone();
-            self.encoding = Some(thread::spawn(move || {
+            let encode = move || {
                 let chunks = group.encode(rows, &key, &schema);
                 (group, rows, chunks)
-            }));
+            };
+            let thread = thread::Builder::new().spawn(encode);
+            let failed = Error::io("start a thread to encode", Path::new(self.table.name));
+            self.encoding = Some(thread.map_err(failed)?);
             return Ok(());
         }
         let chunks = self.group.encode(rows, &self.key, &schema);

@@ -95,6 +95,9 @@ impl Folder {
             None => Access::Umask,
         };
         let folder = Directory::named(dir, access)?;
+        if !options.overwrite {
+            refuse_taken(&folder)?;
+        }
         let dataset = Dataset::create_in(&folder, key, options)?;
         if parts.is_some() {
             // The older tables are gone. Without its document a folder counts as unfinished, whatever happens to this run.
@@ -113,6 +116,17 @@ impl Folder {
             html: HtmlReport::new(BufWriter::with_capacity(ROOM, html)),
             page,
         })
+    }
+}
+
+/// Refuses a folder with a document or a page: they are of another run, or somebody else's.
+fn refuse_taken(folder: &Directory) -> Result<(), Error> {
+    match [DOCUMENT, PAGE].into_iter().find(|name| folder.has(name)) {
+        Some(found) => Err(Error::Dataset(roce_parquet::Error::Exists {
+            dir: folder.path().to_path_buf(),
+            found: folder.path_of(found),
+        })),
+        None => Ok(()),
     }
 }
 
@@ -137,7 +151,8 @@ impl Folder {
             return page();
         }
         thread::scope(|scope| {
-            let page = scope.spawn(page);
+            let page = thread::Builder::new().spawn_scoped(scope, page);
+            let page = page.map_err(|error| format!("no thread for {PAGE}: {error}\nhint: --threads 1"))?;
             let tables = tables();
             let page = page
                 .join()

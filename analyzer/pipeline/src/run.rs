@@ -190,6 +190,12 @@ pub fn run_live<F: Feed>(
     Ok((done, collector.finish()?))
 }
 
+/// The system gives no thread.
+fn no_thread(error: &std::io::Error) -> SinkError {
+    format!("no thread for the analysis: {error}\nhint: --threads 1, or more processes (ulimit -u, pids.max)")
+        .into()
+}
+
 /// Runs on the caller's thread alone.
 fn single<F: Feed>(
     mut feed: F,
@@ -239,11 +245,21 @@ fn threaded<F: Feed>(
             let results = results.clone();
             let mut worker = plan.worker(Shard { index, of: shards });
             worker.analysis.share_room(collector.spare());
-            workers.push(scope.spawn(move || analyse(index as usize, worker, &work, &results)));
+            let thread = std::thread::Builder::new();
+            let analyse = move || analyse(index as usize, worker, &work, &results);
+            workers.push(
+                thread
+                    .spawn_scoped(scope, analyse)
+                    .map_err(|error| no_thread(&error))?,
+            );
         }
         drop(results);
         let (stop, snapshot_wanted) = (&stop, &snapshot_wanted);
-        let reader = scope.spawn(move || read(feed, to_shards, stop, snapshot_wanted, progress));
+        let thread = std::thread::Builder::new();
+        let read = move || read(feed, to_shards, stop, snapshot_wanted, progress);
+        let reader = thread
+            .spawn_scoped(scope, read)
+            .map_err(|error| no_thread(&error))?;
         let mut failed = None;
         // A failed sink ends the reading; the shards' results are taken all the same, so that they can end.
         loop {
@@ -436,6 +452,9 @@ impl ShardWorker {
 
     /// Analyses what was decoded.
     fn analyse(&mut self) {
+        for resolution in self.decoder.taps.resolutions(self.analysis.resolutions()) {
+            self.analysis.add_resolution(resolution);
+        }
         self.analysis.push(&self.batch);
         self.analysis.samples(&mut self.batch.samples);
         if !self.batch.packets.is_empty() {

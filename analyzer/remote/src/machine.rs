@@ -39,7 +39,7 @@ pub enum RemoteError {
     #[error("no answer within {} s", .0.as_secs_f64())]
     NoAnswer(Duration),
     /// More bytes came than may come: the limit.
-    #[error("it sends more than the {0} bytes that it has named")]
+    #[error("it sends more than the {0} bytes that it may send")]
     TooMuch(u64),
     /// Too few bytes came in a period: its length.
     #[error("it sends too slowly: next to nothing in {} s", .0.as_secs_f64())]

@@ -19,9 +19,11 @@ pub fn each<T: Sync, R: Send>(all: &[T], at_once: usize, work: impl Fn(usize, &T
         }
     };
     std::thread::scope(|scope| {
-        for _ in 0..at_once.min(all.len()) {
-            scope.spawn(take);
+        for _ in 1..at_once.min(all.len()) {
+            // Without another thread this one does it all.
+            let _ = std::thread::Builder::new().spawn_scoped(scope, take);
         }
+        take();
     });
     let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
     results.sort_by_key(|(at, _)| *at);
@@ -69,9 +71,11 @@ pub fn each_again<T: Send>(all: Vec<T>, at_once: usize, work: impl Fn(&mut T) ->
         }
     };
     std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(go_on);
+        for _ in 1..threads {
+            // As above.
+            let _ = std::thread::Builder::new().spawn_scoped(scope, go_on);
         }
+        go_on();
     });
 }
 

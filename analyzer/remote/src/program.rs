@@ -67,6 +67,14 @@ pub fn run_unless(command: &mut Command, limits: Limits, stops: impl Fn() -> boo
         .map_err(Failure::System)?;
     let output = child.stdout.take().map(|pipe| collect(pipe, limits.output));
     let errors = child.stderr.take().map(|pipe| collect(pipe, limits.errors));
+    let (output, errors) = match (output.transpose(), errors.transpose()) {
+        (Ok(output), Ok(errors)) => (output, errors),
+        (Err(error), _) | (_, Err(error)) => {
+            let _ = child.kill();
+            let _ = child.wait();
+            return Err(Failure::System(error));
+        }
+    };
     let start = Instant::now();
     let status = loop {
         match child.try_wait() {
@@ -116,15 +124,15 @@ fn heard(
 }
 
 /// Reads a pipe up to `limit` bytes in another thread.
-fn collect(pipe: impl Read + Send + 'static, limit: u64) -> Receiver<Vec<u8>> {
+fn collect(pipe: impl Read + Send + 'static, limit: u64) -> io::Result<Receiver<Vec<u8>>> {
     let (sender, receiver) = channel();
-    std::thread::spawn(move || {
+    std::thread::Builder::new().spawn(move || {
         let mut bytes = Vec::new();
         // Bytes that cannot be read are absent, and nobody may wait for them any more.
         let _ = pipe.take(limit).read_to_end(&mut bytes);
         let _ = sender.send(bytes);
-    });
-    receiver
+    })?;
+    Ok(receiver)
 }
 
 #[cfg(test)]

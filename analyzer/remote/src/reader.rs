@@ -1,7 +1,7 @@
 //! Readings of switches and hypervisors: their questions, asked over a transport, become one reading.
 //!
 //! Slow questions are asked at the start and once an hour. A command that the device does not know is not given again for an hour.
-//! A device that cannot be read has the value 0 for "up" and nothing else. Values have the time of this host's clock.
+//! A device that cannot be read, or of whose answers nothing is understood, has the value 0 for "up" and nothing else. Values have the time of this host's clock.
 
 pub(crate) mod answer;
 pub(crate) mod error;
@@ -207,6 +207,12 @@ impl DeviceReader {
         } else {
             Reading::new(self.language.source(), &self.node, time)
         };
+        let is_understood = reading.understood() > 0;
+        if asked.is_up && !is_understood {
+            let text = "it answered, and nothing of it was understood";
+            let problem = problem("every command", &Unanswered::new(Reason::Parse, text));
+            reading.problems.insert(0, problem);
+        }
         for problem in reading.problems.iter().chain(&asked.problems) {
             *self.errors.entry(problem.reason).or_default() += 1;
         }
@@ -214,13 +220,15 @@ impl DeviceReader {
         let remembered = remembered.map(|(command, (_, unanswered))| problem(command, unanswered));
         let mut unanswered: Vec<Problem> = asked.problems.into_iter().chain(remembered).collect();
         unanswered.retain(|problem| !self.has_answer_as_text(&problem.command));
-        reading.problems.splice(0..0, unanswered);
+        // What is about the whole device comes first.
+        let at = usize::from(asked.is_up && !is_understood);
+        reading.problems.splice(at..at, unanswered);
         let up = match reading.source {
             SampleSource::Hypervisor => Counter::HypervisorUp,
             _ => Counter::SwitchUp,
         };
         reading.samples.retain(|sample| sample.counter != up);
-        reading.push(up, "", f64::from(u8::from(asked.is_up)));
+        reading.push(up, "", f64::from(u8::from(asked.is_up && is_understood)));
         reading
     }
 

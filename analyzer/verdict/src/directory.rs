@@ -6,6 +6,8 @@ use std::fmt;
 
 use roce_model::{Address, FlowId, FlowRow, Groups, Qpn, RankEnd, TapId};
 
+use crate::coverage::Coverage;
+
 type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 
 /// Flows that are remembered, at most: some 30 MB.
@@ -31,6 +33,8 @@ pub(super) struct Party {
     pub(super) proven: u64,
     /// Losses behind the tap, which nothing proves; of all its epochs.
     pub(super) lost_behind: u64,
+    /// What the capture shows of it.
+    pub(super) coverage: Coverage,
     /// Its packets overtake each other, or come twice.
     pub(super) disturbed: bool,
 }
@@ -103,6 +107,7 @@ impl Directory {
                 lost: 0,
                 proven: 0,
                 lost_behind: 0,
+                coverage: Coverage::default(),
                 disturbed: false,
             };
             self.parties.push((row.tap, row.flow_id, party));
@@ -124,6 +129,7 @@ impl Directory {
             .saturating_add(responses);
         party.proven = party.proven.saturating_add(row.losses_proven);
         party.lost_behind = party.lost_behind.saturating_add(lost_behind(row));
+        party.coverage.add(Coverage::of(row));
         let pair = (row.tap, row.source, row.destination);
         if is_disturbed(row) {
             party.disturbed = true;

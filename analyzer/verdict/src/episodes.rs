@@ -4,7 +4,8 @@
 //! Of one destination at one tap four kinds go on at a time. A cell is a sign of
 //! - `ecn`, when a data packet in it is marked, or a CNP that belongs to no NAK slows one of the flows;
 //! - `incast`, when at least `incast_senders` hosts sent to the destination at the same time in it, and packets were marked, CNPs came, or flows were
-//!   paused; or packets were retransmitted or missing while data came at half of its last link's speed or faster;
+//!   paused; or packets were retransmitted or missing while data came at half of its last link's speed or faster; it is reported
+//!   when more than missing packets showed;
 //! - `loss`, when packets are missing, retransmitted, or requested again though they were captured;
 //! - `rnr`, when the destination answers with RNR NAKs.
 //!
@@ -461,6 +462,8 @@ impl Episodes {
                 let counts = match at {
                     ECN => !reaches(open.covered, open.cells, absorbed),
                     LOSS => open.is_loss(),
+                    // Holes alone, as the capture's own, show no queue.
+                    INCAST => open.is_congestion(),
                     _ => true,
                 };
                 if counts {

@@ -4,6 +4,7 @@
 mod arrivals;
 mod bin_rows;
 mod collectives;
+mod coverage;
 mod directory;
 mod episodes;
 mod fabric;
@@ -27,6 +28,7 @@ use roce_model::{
 };
 
 pub use bin_rows::{BinRows, PacketTimes, PairTraffic, Translated};
+pub use coverage::leave_unclear;
 pub use findings::rule::Rule;
 pub use findings::{RULES, add_slowed_collectives};
 pub use host_pairs::{HostPair, HostPairs};

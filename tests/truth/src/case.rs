@@ -15,6 +15,7 @@ use crate::families::Family;
 use crate::plan::RandomScenario;
 use crate::runs::covers;
 use crate::seen::{Event, Seen};
+use crate::thin::Thinning;
 
 /// Readings of counters in one run.
 const READINGS: u64 = 16;
@@ -38,6 +39,19 @@ impl Case {
     /// # Errors
     /// When a file cannot be written, or the analysis fails.
     pub fn run(family: &'static Family, seed: u64, folder: &Path) -> Result<Self, SinkError> {
+        Self::thinned(family, seed, folder, None)
+    }
+
+    /// The same, of captures that have a part of the records only. Their truth is that of whole ones.
+    ///
+    /// # Errors
+    /// When a file cannot be written, or the analysis fails.
+    pub(crate) fn thinned(
+        family: &'static Family,
+        seed: u64,
+        folder: &Path,
+        thinning: Option<Thinning>,
+    ) -> Result<Self, SinkError> {
         let scenario = family.scenario(seed);
         let parsed = Scenario::parse(&scenario.toml)?;
         let path = folder.join(format!("{}-{seed}.pcapng", family.name));
@@ -63,7 +77,11 @@ impl Case {
             tap.file = name.unwrap_or_default().to_string_lossy().into_owned();
         }
         arguments.extend(scenario.arguments.iter().map(OsString::from));
-        arguments.extend(plan.paths(&parsed).into_iter().map(OsString::from));
+        let paths = plan.paths(&parsed);
+        if let Some(thinning) = thinning {
+            paths.iter().try_for_each(|path| thinning.apply(path, seed))?;
+        }
+        arguments.extend(paths.into_iter().map(OsString::from));
         let mut results = Seen::default();
         roce_analyze::analyse_arguments(arguments, &mut results)?;
         Ok(Self {
@@ -198,7 +216,9 @@ impl Case {
         let is_corrected = rows.any(|row| row.clock_offset_ns.is_some_and(|offset| offset != 0.0));
         let clock = if is_corrected { self.clock_of(tap) } else { tap };
         let drift = i128::from(time) * i128::from(clock.clock_drift_ppb) / 1_000_000_000;
-        let right = i128::from(self.truth.start_ns) + i128::from(time);
+        let stepped = clock.clock_steps.iter().filter(|step| step.time <= time);
+        let stepped: i128 = stepped.map(|step| i128::from(step.by_ns)).sum();
+        let right = i128::from(self.truth.start_ns) + i128::from(time) + stepped;
         u64::try_from(right + i128::from(clock.clock_offset_ns) + drift).unwrap_or_default()
     }
 

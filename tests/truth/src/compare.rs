@@ -7,6 +7,14 @@ use crate::{
     retransmissions, waits,
 };
 
+/// The scores of a case of which a part of the records was analysed: whether healthy traffic is without a warning.
+pub(crate) fn compare_healthy(case: &Case) -> Scores {
+    let mut scores = Scores::default();
+    findings::healthy(case, &mut scores);
+    scores.drop_empty();
+    scores
+}
+
 /// All scores of a case.
 pub(crate) fn compare(case: &Case) -> Scores {
     let mut scores = Scores::default();

@@ -34,14 +34,16 @@ mod scores;
 mod seen;
 mod signs;
 mod table;
+mod thin;
 mod waits;
 
 pub use case::Case;
 pub use families::{FAMILIES, Family, family_of};
-pub use many::{Outcome, run_all};
+pub use many::{Outcome, run_all, run_thinned};
 pub use plan::RandomScenario;
 pub use reach::{REACH, Reach};
 pub use score::{Claims, Said, Score};
 pub use scores::{CLASSES, Scores};
 pub use seen::{Event, Seen, Wait};
 pub use table::Table;
+pub use thin::Thinning;

@@ -8,9 +8,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use roce_model::SinkError;
 
 use crate::case::Case;
-use crate::compare::compare;
+use crate::compare::{compare, compare_healthy};
 use crate::families::Family;
 use crate::scores::Scores;
+use crate::thin::Thinning;
 
 /// Result of one case.
 #[derive(Debug)]
@@ -25,6 +26,24 @@ pub struct Outcome {
 
 /// Runs the cases of a list in `threads` threads. With a folder, captures, scenarios, truths and events of the analysis are kept there.
 pub fn run_all(list: &[(&'static Family, u64)], threads: usize, folder: Option<&Path>) -> Vec<Outcome> {
+    run(list, threads, &|family, seed| one(family, seed, folder))
+}
+
+/// Runs those cases of a list that are healthy by their scenario, with a part of the records of their captures.
+pub fn run_thinned(list: &[(&'static Family, u64)], threads: usize, thinning: Thinning) -> Vec<Outcome> {
+    let mut list = list.to_vec();
+    list.retain(|(family, seed)| family.scenario(*seed).healthy);
+    run(&list, threads, &|family, seed| {
+        let folder = tempfile::tempdir()?;
+        let case = Case::thinned(family, seed, folder.path(), Some(thinning))?;
+        Ok(compare_healthy(&case))
+    })
+}
+
+/// Gives the scores of a case.
+type Compare<'a> = &'a (dyn Fn(&'static Family, u64) -> Result<Scores, SinkError> + Sync);
+
+fn run(list: &[(&'static Family, u64)], threads: usize, compare: Compare<'_>) -> Vec<Outcome> {
     let next = AtomicUsize::new(0);
     let outcomes: Mutex<Vec<Option<Outcome>>> = Mutex::new(list.iter().map(|_| None).collect());
     std::thread::scope(|scope| {
@@ -35,7 +54,7 @@ pub fn run_all(list: &[(&'static Family, u64)], threads: usize, folder: Option<&
                     let Some((family, seed)) = list.get(place) else {
                         break;
                     };
-                    let scores = one(family, *seed, folder).map_err(|error| error.to_string());
+                    let scores = compare(family, *seed).map_err(|error| error.to_string());
                     let outcome = Outcome {
                         family: family.name,
                         seed: *seed,

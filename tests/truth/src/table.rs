@@ -79,6 +79,12 @@ impl Part {
 }
 
 impl Table {
+    /// True if no healthy case had a warning.
+    pub fn all_healthy_are_calm(&self) -> bool {
+        let healthy = self.all.scores.get("healthy");
+        healthy.found == healthy.observable
+    }
+
     /// Adds a case.
     pub fn add(&mut self, outcome: &Outcome) {
         self.all.add(outcome);
@@ -88,6 +94,15 @@ impl Table {
     /// The scores of all cases.
     pub fn scores(&self) -> &Scores {
         &self.all.scores
+    }
+
+    /// The score of a class over the families that a rule selects.
+    pub fn score_of(&self, class: &str, selects: impl Fn(&str) -> bool) -> Score {
+        let mut score = Score::default();
+        for (_, part) in self.families.iter().filter(|(family, _)| selects(family)) {
+            score.add(&part.scores.get(class));
+        }
+        score
     }
 
     /// Cases that could not be simulated or analysed.

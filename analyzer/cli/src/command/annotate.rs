@@ -17,6 +17,7 @@ use crate::options::duration::Moment;
 use crate::options::names::Names;
 use crate::options::settings::RunSettings;
 use crate::output::messages;
+use crate::output::taken::refuse_taken;
 
 /// Write captures with comments on their packets, for Wireshark
 ///
@@ -140,12 +141,7 @@ pub(crate) fn annotate(arguments: &Annotate) -> anyhow::Result<ExitCode> {
     };
     // A name that is taken is refused before the captures are read.
     let place = Place::named(output)?;
-    if place.path().symlink_metadata().is_ok_and(|about| about.is_file()) && !arguments.overwrite {
-        bail!(
-            "{}: it exists already\nhint: --overwrite replaces it",
-            output.display()
-        );
-    }
+    refuse_taken(&place, arguments.overwrite)?;
     let mut file = place.begin(Access::Umask)?;
     let mut known = Known::default();
     let code = analyse::run_beside(&analyse, Some(&mut known as &mut dyn Sink))?;

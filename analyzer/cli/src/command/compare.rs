@@ -27,6 +27,7 @@ use crate::options::names::Names;
 use crate::options::rate::Rate;
 use crate::output::messages;
 use crate::output::style::style;
+use crate::output::taken::refuse_taken;
 use side::Collected;
 
 /// Format of the output.
@@ -68,6 +69,10 @@ pub(crate) struct Compare {
     /// Write the comparison to FILE instead of standard output
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+
+    /// Replace FILE if it exists
+    #[arg(long, requires = "output")]
+    pub(crate) overwrite: bool,
 
     /// Exit with 1 for a significant regression by PERCENT of A or more, or a new finding of warning or worse
     #[arg(long, value_name = "PERCENT", value_parser = parse_percent)]
@@ -130,6 +135,11 @@ pub(crate) fn compare(arguments: &Compare) -> anyhow::Result<ExitCode> {
     if paths.iter().all(|path| path.as_path() == Path::new("-")) {
         bail!("standard input can be one side only");
     }
+    // A name that is taken is refused before anything is read.
+    let place = arguments.output.as_deref().map(Place::named).transpose()?;
+    if let Some(place) = &place {
+        refuse_taken(place, arguments.overwrite)?;
+    }
     let mut sides = [None, None];
     // Datasets first: captures take their bins.
     for (side, path) in sides.iter_mut().zip(paths) {
@@ -157,7 +167,7 @@ pub(crate) fn compare(arguments: &Compare) -> anyhow::Result<ExitCode> {
     });
     let (a, b) = (a?, b?);
     let comparison = judge::compare(paths.map(|path| path.display().to_string()), &a, &b);
-    write(arguments, &comparison)?;
+    write(arguments.format, place.as_ref(), &comparison)?;
     let complete = [&a, &b]
         .iter()
         .all(|side| side.run.inputs.iter().all(|input| input.error.is_none()));
@@ -243,26 +253,26 @@ fn analysed(path: &Path, bin: Option<Nanos>, arguments: &Compare) -> anyhow::Res
 }
 
 /// Writes the comparison to where it is to go.
-fn write(arguments: &Compare, comparison: &Comparison) -> anyhow::Result<()> {
+fn write(format: Format, place: Option<&Place>, comparison: &Comparison) -> anyhow::Result<()> {
     let mut text = Vec::new();
-    match arguments.format {
+    match format {
         Format::Text => {
             let mut style = style(0);
             // A file takes no colours.
-            style.color &= arguments.output.is_none();
+            style.color &= place.is_none();
             text.extend(comparison::text(comparison, style).into_bytes());
         }
         Format::Json => json::write(comparison, &mut text)?,
         Format::Html => text.extend(html::page(comparison).into_bytes()),
     }
-    let Some(path) = &arguments.output else {
+    let Some(place) = place else {
         let mut stdout = anstream::stdout();
         stdout.write_all(&text)?;
         return Ok(stdout.flush()?);
     };
-    let mut file = Place::named(path)?.begin(Access::Umask)?;
+    let mut file = place.begin(Access::Umask)?;
     file.write_all(&text)
-        .with_context(|| format!("{}: cannot be written", path.display()))?;
+        .with_context(|| format!("{}: cannot be written", place.path().display()))?;
     Ok(file.finish()?)
 }
 

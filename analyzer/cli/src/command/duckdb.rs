@@ -2,11 +2,24 @@
 //!
 //! The crate `duckdb` was looked at and not taken: it compiles DuckDB's C++, for longer than all else of this program takes.
 
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::Duration;
 
-use anyhow::anyhow;
+use anyhow::{Context as _, anyhow, bail};
+use roce_files::Directory;
 use roce_model::text::clean;
+
+use super::beside;
+
+/// Longest time for the questions of one run.
+pub(crate) const PATIENCE: Duration = Duration::from_mins(10);
+/// Memory that DuckDB uses before it spills.
+const MEMORY: &str = "4GB";
+/// Room that it takes for spilling.
+const SPILL: &str = "20GB";
 
 /// The statement behind which no setting changes any more.
 pub(crate) const LOCKED: &str = "SET lock_configuration = true;";
@@ -21,6 +34,70 @@ pub(crate) fn closed(folders: &[&str]) -> Vec<String> {
         format!("SET allowed_directories = [{}];", folders.join(", ")),
         "SET enable_external_access = false;".to_owned(),
     ]
+}
+
+/// A private folder for what DuckDB writes: statements, answers, and what does not fit into memory.
+#[derive(Debug)]
+pub(crate) struct Scratch {
+    pub(crate) folder: Directory,
+    path: String,
+}
+
+impl Scratch {
+    /// A new folder among the temporary ones.
+    ///
+    /// # Errors
+    /// When it cannot be made, or its path cannot stand in SQL.
+    pub(crate) fn new() -> anyhow::Result<Self> {
+        let random = RandomState::new().build_hasher().finish();
+        let path = std::env::temp_dir().join(format!("roce-analyze-sql-{random:016x}"));
+        let text = path.to_str();
+        let text = text.context("the folder for temporary files is not UTF-8")?;
+        if text.contains(['\'', '\\']) {
+            bail!("{text}: a path with quotes cannot stand in SQL\nhint: set TMPDIR to another folder");
+        }
+        Ok(Self {
+            folder: Directory::made(&path)?.with_context(|| format!("{text}: it exists already"))?,
+            path: text.to_owned(),
+        })
+    }
+
+    /// The path of a file in it, as DuckDB gets it.
+    pub(crate) fn path(&self, name: &str) -> String {
+        format!("{}/{name}", self.path)
+    }
+
+    /// Statements behind which DuckDB has limits of memory and of disk, and spills into this folder.
+    pub(crate) fn limits(&self) -> Vec<String> {
+        vec![
+            format!("SET memory_limit = '{MEMORY}';"),
+            format!("SET max_temp_directory_size = '{SPILL}';"),
+            format!("SET temp_directory = '{}';", self.path("spill")),
+        ]
+    }
+}
+
+/// Why DuckDB has failed, by how it ended and what it said.
+pub(crate) fn failure(status: ExitStatus, said: &str) -> anyhow::Error {
+    let lines = said.lines().map(|line| clean(line).into_owned());
+    let lines: Vec<String> = lines.filter(|line| !line.trim().is_empty()).collect();
+    let said = lines.join("\n");
+    let more = if said.is_empty() {
+        String::new()
+    } else {
+        format!(": {said}")
+    };
+    match (status.signal(), status.code()) {
+        (Some(signal), _) => {
+            anyhow!(
+                "DuckDB was ended by signal {signal}{more}\nhint: 9 is often the system's, for want of memory"
+            )
+        }
+        (None, Some(code)) if said.is_empty() => {
+            anyhow!("DuckDB failed with exit code {code}, and says nothing")
+        }
+        _ => anyhow!("DuckDB refuses the question: {said}"),
+    }
 }
 
 /// Kind of the program.
@@ -46,10 +123,12 @@ impl DuckDb {
     /// When there is none, or the named one is not DuckDB.
     pub(crate) fn find(named: Option<&Path>, others: &str) -> anyhow::Result<Self> {
         let at = |program: &Path| {
-            kind(program).map(|kind| Self {
-                program: program.to_owned(),
-                kind,
-            })
+            let kind = kind(program)?;
+            // It is started in another folder. A name alone is looked for on the path.
+            let is_name = program.components().count() == 1;
+            let absolute = std::path::absolute(program).ok().filter(|_| !is_name);
+            let program = absolute.unwrap_or_else(|| program.to_owned());
+            Some(Self { program, kind })
         };
         if let Some(program) = named {
             return at(program).ok_or_else(|| {
@@ -74,9 +153,9 @@ impl DuckDb {
     }
 
     /// A command of the program with these options of DuckDB's own program, which asks nobody and ends at the first error, or with this
-    /// script of Python.
+    /// script of Python. It ends with this process.
     pub(crate) fn command(&self, options: &[&str], script: &str) -> Command {
-        let mut command = Command::new(&self.program);
+        let mut command = beside::command(&self.program);
         match self.kind {
             Kind::Shell => command.args(["-batch", "-bail"]).args(options),
             Kind::Python => command.args(["-c", &python(script)]),
@@ -132,5 +211,23 @@ mod tests {
             "SET allowed_directories = ['/srv/ds/', '/tmp/x/'];"
         );
         assert_eq!(statements[3], "SET enable_external_access = false;");
+    }
+
+    #[test]
+    fn a_failure_has_a_cause() {
+        let ended = |script: &str, said: &str| {
+            let status = Command::new("sh").args(["-c", script]).status().unwrap();
+            failure(status, said).to_string()
+        };
+        let killed = ended("kill -9 $$", "");
+        assert!(killed.starts_with("DuckDB was ended by signal 9\n"), "{killed}");
+        assert_eq!(
+            ended("exit 3", " \n"),
+            "DuckDB failed with exit code 3, and says nothing"
+        );
+        assert_eq!(
+            ended("exit 1", "Parser\u{1b} Error\n"),
+            "DuckDB refuses the question: Parser? Error"
+        );
     }
 }

@@ -250,7 +250,7 @@ pub(crate) fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
     warn_of_sniffers(&devices);
     let has_screen = fleet.is_none() && screen::is_wanted(arguments.no_tui, arguments.format);
     // From here on a signal ends the run instead of the process.
-    let signals = Signals::take(has_screen)?;
+    let signals = Signals::take()?;
     let stop = Stop::default();
     let end = arguments.bounds.followed(host::end_switch(&stop))?;
     let filtered = host.filtered();

@@ -75,7 +75,7 @@ pub(crate) fn replay(arguments: &Replay) -> anyhow::Result<ExitCode> {
             "--step needs the screen\nhint: it is there when standard input and output are a terminal, with --format text"
         );
     }
-    let signals = Signals::take(wanted)?;
+    let signals = Signals::take()?;
     let speed = arguments.speed.unwrap_or_else(|| {
         let span = span.filter(|_| wanted);
         span.map_or(Speed::Times(1.0), |span| watchable(span.length()))

@@ -19,6 +19,7 @@ use roce_report::{HtmlReport, TraceForm, TraceReport};
 use crate::command::merged::{self, Merging};
 use crate::options::size::parse_size;
 use crate::output::messages::{self, sink_error};
+use crate::output::taken::refuse_taken;
 
 /// The form of the file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -66,6 +67,10 @@ pub(crate) struct Report {
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
+    /// Replace FILE if it exists
+    #[arg(long, requires = "output")]
+    overwrite: bool,
+
     /// Merge the trace of a rank: of PyTorch's profiler or NCCL's profiler plugin, as JSON, compressed or not (can be repeated)
     ///
     /// With ADDRESS= only the traffic of the rank's host counts for its collectives.
@@ -104,6 +109,9 @@ pub(crate) fn report(arguments: &Report) -> anyhow::Result<ExitCode> {
             Place::named(path.unwrap_or_else(|| Path::new(arguments.format.file())))?
         }
     };
+    if arguments.output.is_some() {
+        refuse_taken(&place, arguments.overwrite)?;
+    }
     let mut traces = merged::traces(&arguments.merge, arguments.max_input)?;
     let mut out = place.begin(access(&arguments.dirs))?;
     let mut file = arguments.format.sink(&mut out);

@@ -25,27 +25,29 @@ pub(crate) struct Signals {
 
 impl Signals {
     /// From here on a signal ends the run instead of the process. Returns the runtime in which signals
-    /// are waited for, too. The hangup of a terminal counts only with a screen: without one, a user who
-    /// lets the process outlive its terminal wants it to continue.
+    /// are waited for, too. The hangup of a terminal counts as well, unless it was ignored at the start: a user who lets the process outlive
+    /// its terminal (nohup) wants it to continue.
     ///
     /// # Errors
     /// When the system does not let signals and timers be waited for.
-    pub(crate) fn take(has_screen: bool) -> anyhow::Result<(Runtime, Self)> {
+    pub(crate) fn take() -> anyhow::Result<(Runtime, Self)> {
         let runtime = Builder::new_current_thread()
             .enable_all()
             .build()
             .context("signals and timers cannot be waited for")?;
         let inside = runtime.enter();
-        let signals = Self::new(has_screen).context("signals cannot be waited for")?;
+        let signals = Self::new().context("signals cannot be waited for")?;
         drop(inside);
         Ok((runtime, signals))
     }
 
-    fn new(has_screen: bool) -> std::io::Result<Self> {
+    fn new() -> std::io::Result<Self> {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let is_wanted = !ignores(&status, SignalKind::hangup());
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
-            hangup: has_screen.then(|| signal(SignalKind::hangup())).transpose()?,
+            hangup: is_wanted.then(|| signal(SignalKind::hangup())).transpose()?,
         })
     }
 
@@ -64,6 +66,13 @@ impl Signals {
         };
         128 + kind.as_raw_value()
     }
+}
+
+/// True if a process ignores a signal, by its `/proc/PID/status` (proc(5), `SigIgn`).
+fn ignores(status: &str, kind: SignalKind) -> bool {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask >> (kind.as_raw_value() - 1) & 1 == 1)
 }
 
 /// Events that end the wait.
@@ -203,5 +212,23 @@ async fn next(timer: &mut Option<Interval>) {
     match timer {
         Some(timer) => drop(timer.tick().await),
         None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_ignored_hangup_stays_ignored() {
+        // SIGHUP is number 1, the lowest bit; SIGPIPE is 13, which Rust's runtime ignores.
+        for (mask, expected) in [
+            ("0000000000001001", true),
+            ("0000000000001000", false),
+            ("", false),
+        ] {
+            let status = format!("Name:\tx\nSigBlk:\t0000000000000001\nSigIgn:\t{mask}\nSigCgt:\t1\n");
+            assert_eq!(ignores(&status, SignalKind::hangup()), expected, "{mask}");
+        }
     }
 }

@@ -88,6 +88,16 @@ impl Latest {
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(reading));
     }
 
+    /// Who reads has ended: there are no values, and no success, until the next reading.
+    pub(crate) fn fail(&self) {
+        let nothing = Texts {
+            prometheus: String::new(),
+            open_metrics: String::new(),
+            left_out: 0,
+        };
+        self.take_outcome(nothing, None, false);
+    }
+
     fn last(&self) -> Option<Arc<Reading>> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -1,5 +1,5 @@
-//! Connections of the endpoint: few, short, with small requests. A client that is slow or silent loses its connection, so that
-//! another gets its place.
+//! Connections of the endpoint: few, short, with small requests. A client that is slow or silent loses its connection, and at once where
+//! another one wants its place.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -18,7 +18,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use roce_metrics::{Exposition, Format, HTTP_CONNECTIONS, HTTP_REQUESTS, end};
 use roce_model::value_of;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
@@ -36,7 +36,7 @@ const MAX_HEADERS: usize = 64;
 /// Limits of connections.
 #[derive(Clone, Copy)]
 pub(super) struct Limits {
-    /// Connections at one time. Further ones wait for a place, unread.
+    /// Connections at one time. A further one takes the place of the one that has waited longest for its client.
     pub(super) connections: usize,
     /// Time for a handshake of TLS, and for the head of a request, idle time before it included.
     pub(super) head: Duration,
@@ -87,6 +87,66 @@ impl Counts {
     }
 }
 
+/// Connections that wait for their clients: for a handshake, or the head of a request. By the order in which they began to.
+#[derive(Default)]
+struct Waiting {
+    all: Mutex<BTreeMap<u64, oneshot::Sender<()>>>,
+    next: AtomicU64,
+}
+
+/// One connection, while it waits for its client or answers.
+struct Wait<'a> {
+    all: &'a Waiting,
+    number: AtomicU64,
+}
+
+impl Waiting {
+    fn all(&self) -> std::sync::MutexGuard<'_, BTreeMap<u64, oneshot::Sender<()>>> {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A connection waits from now on. The receiver is done when it has to end.
+    fn begin(&self) -> (Wait<'_>, oneshot::Receiver<()>) {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let (sender, receiver) = oneshot::channel();
+        self.all().insert(number, sender);
+        let wait = Wait {
+            all: self,
+            number: AtomicU64::new(number),
+        };
+        (wait, receiver)
+    }
+
+    /// Ends the connection that has waited longest. None: all answer.
+    fn end_oldest(&self) {
+        if let Some((_, oldest)) = self.all().pop_first() {
+            // It may end by itself at this moment.
+            let _ = oldest.send(());
+        }
+    }
+}
+
+impl Wait<'_> {
+    /// Its request has come: it is not ended before it is answered.
+    fn answers(&self) -> Option<oneshot::Sender<()>> {
+        self.all.all().remove(&self.number.load(Ordering::Relaxed))
+    }
+
+    /// It waits again, as the last one.
+    fn waits(&self, ends: Option<oneshot::Sender<()>>) {
+        let Some(ends) = ends else { return };
+        let number = self.all.next.fetch_add(1, Ordering::Relaxed);
+        self.number.store(number, Ordering::Relaxed);
+        self.all.all().insert(number, ends);
+    }
+}
+
+impl Drop for Wait<'_> {
+    fn drop(&mut self) {
+        self.answers();
+    }
+}
+
 /// State that all connections share.
 pub(super) struct Shared {
     source: Arc<dyn Source>,
@@ -94,6 +154,7 @@ pub(super) struct Shared {
     users: Users,
     limits: Limits,
     tls: Option<Arc<Certificates>>,
+    waiting: Waiting,
 }
 
 impl Shared {
@@ -111,6 +172,7 @@ impl Shared {
             users,
             limits,
             tls,
+            waiting: Waiting::default(),
         }
     }
 }
@@ -135,35 +197,58 @@ pub(super) async fn serve(
     Ok(())
 }
 
-/// Takes connections while there are places. Those that wait are in the kernel's queue and cost this process nothing.
+/// Takes connections. Where there is no place, the one that has waited longest for its client ends: clients that are silent keep out none
+/// that asks. Those that wait for a place are in the kernel's queue and cost this process nothing.
 async fn accept(listener: tokio::net::TcpListener, places: Arc<Semaphore>, shared: Arc<Shared>) {
-    while let Ok(place) = Arc::clone(&places).acquire_owned().await {
+    loop {
         let Ok((stream, _)) = listener.accept().await else {
             // Out of file descriptors, or the client has gone.
             sleep(Duration::from_millis(100)).await;
             continue;
         };
+        let place = if let Ok(place) = Arc::clone(&places).try_acquire_owned() {
+            place
+        } else {
+            shared.waiting.end_oldest();
+            let Ok(place) = Arc::clone(&places).acquire_owned().await else {
+                return;
+            };
+            place
+        };
         let shared = Arc::clone(&shared);
         tokio::spawn(async move {
             shared.counts.connections.fetch_add(1, Ordering::Relaxed);
-            match &shared.tls {
-                None => connection(stream, &shared).await,
-                Some(tls) => {
-                    let handshake = async { TlsAcceptor::from(tls.current().await).accept(stream).await };
-                    if let Ok(Ok(stream)) = timeout(shared.limits.head, handshake).await {
-                        connection(stream, &shared).await;
-                    }
-                }
+            let (wait, has_to_end) = shared.waiting.begin();
+            tokio::select! {
+                () = encrypted(stream, &shared, &wait) => {}
+                Ok(()) = has_to_end => {}
             }
+            drop(wait);
             shared.counts.connections.fetch_sub(1, Ordering::Relaxed);
             drop(place);
         });
     }
 }
 
+/// Serves one connection to its end, behind a handshake where there is TLS.
+async fn encrypted(stream: tokio::net::TcpStream, shared: &Shared, wait: &Wait<'_>) {
+    let Some(tls) = &shared.tls else {
+        return connection(stream, shared, wait).await;
+    };
+    let handshake = async { TlsAcceptor::from(tls.current().await).accept(stream).await };
+    if let Ok(Ok(stream)) = timeout(shared.limits.head, handshake).await {
+        connection(stream, shared, wait).await;
+    }
+}
+
 /// Serves one connection to its end. Its errors are the client's: there is nobody to say them to.
-async fn connection<S: AsyncRead + AsyncWrite + Unpin>(stream: S, shared: &Shared) {
-    let service = service_fn(|request| respond(request, shared));
+async fn connection<S: AsyncRead + AsyncWrite + Unpin>(stream: S, shared: &Shared, wait: &Wait<'_>) {
+    let service = service_fn(|request| async move {
+        let ends = wait.answers();
+        let answer = respond(request, shared).await;
+        wait.waits(ends);
+        answer
+    });
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new())
         .header_read_timeout(shared.limits.head)

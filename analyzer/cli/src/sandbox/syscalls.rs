@@ -135,6 +135,8 @@ const ALLOWED: &[c_long] = &[
     libc::SYS_sigaltstack,
     libc::SYS_exit,
     libc::SYS_exit_group,
+    // A child that was started before, and has ended.
+    libc::SYS_wait4,
     // About the process and the system.
     libc::SYS_getpid,
     libc::SYS_getppid,

@@ -311,3 +311,42 @@ fn this_machine_is_a_device_too() {
         "behind two commands that take too long nothing is asked"
     );
 }
+
+#[test]
+fn a_device_that_says_nothing_that_is_understood_is_not_up() {
+    let noise: String = (0..5_000_000_u32)
+        .map(|at| char::from(b' ' + (at.wrapping_mul(2_654_435_761) >> 24) as u8 % 95))
+        .collect();
+    let languages: [fn() -> Box<dyn Language>; 5] = [
+        || Box::new(SwitchKind::Nexus),
+        || Box::new(SwitchKind::Sonic),
+        || Box::new(SwitchKind::Eos),
+        || Box::new(SwitchKind::Cumulus),
+        || {
+            Box::new(Hypervisor {
+                kind: HypervisorKind::Esxi,
+                vmnics: vec!["vmnic5".to_owned()],
+            })
+        },
+    ];
+    for text in ["", "\n", "{}", noise.as_str()] {
+        for language in languages {
+            let transport = Scripted {
+                given: Given::default(),
+                answer: {
+                    let text = text.to_owned();
+                    move |_: &str| Ok(text.clone())
+                },
+            };
+            let mut reader = DeviceReader::new("leaf1", language(), Box::new(transport));
+            let reading = reader.read_at(Instant::now(), || Nanos(5));
+            let shown: String = text.chars().take(10).collect();
+            assert_eq!(reading.understood(), 0, "{shown}: {:?}", values(&reading));
+            assert_eq!(values(&reading).len(), 1, "{shown}");
+            assert!(reading.samples[0].value == 0.0, "{shown}: it is not up");
+            let said = &reading.problems[0].text;
+            assert_eq!(said, "it answered, and nothing of it was understood", "{shown}");
+            assert!(reader.errors().any(|(reason, _)| reason == Reason::Parse));
+        }
+    }
+}

@@ -157,11 +157,15 @@ fn quality(view: &View<'_>) -> Vec<String> {
         "frame lost by the mirror",
         "frames lost by the mirror",
     );
-    if lost.is_none() && mirror.is_none() {
+    let totals = &run.totals;
+    let missed = totals.capture_lost.saturating_add(totals.response_capture_lost);
+    let missed = warn(missed, "packet not captured", "packets not captured");
+    if lost.is_none() && mirror.is_none() && missed.is_none() {
         items.push("no loss reported".to_owned());
     }
     items.extend(lost);
     items.extend(mirror);
+    items.extend(missed);
     items.extend(warn(
         truncated,
         "input ends inside a record",

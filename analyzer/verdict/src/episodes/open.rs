@@ -345,6 +345,19 @@ impl Open {
         self.sum.lost > 0 || (self.sum.retransmitted > 0 && !only_for_rnr)
     }
 
+    /// True if packets were marked, lost or sent again, or flows notified or paused: gaps alone may be the capture's own.
+    pub(super) fn is_congestion(&self) -> bool {
+        let Share {
+            ce,
+            cnp,
+            lost,
+            retransmitted,
+            pause_ns,
+            ..
+        } = self.sum;
+        ce | cnp | lost | retransmitted | pause_ns != 0
+    }
+
     /// The finished episode.
     pub(super) fn finish(&self, kind: EpisodeKind, tap: TapId, destination: u64) -> Finished {
         let flows = self

@@ -152,8 +152,8 @@ fn ecn(facts: &Finished, there: &str) -> (String, Confidence) {
     }
 }
 
-/// Sure when all losses of its flows are proven: then those of this episode are. Doubtful when packets of all its flows overtake each other
-/// or come twice.
+/// Sure when all losses of its flows are proven, and the capture missed nothing of them: then those of this episode are. Doubtful when packets
+/// of all its flows overtake each other or come twice, or are missing in the capture for the most part.
 fn loss(facts: &Finished, there: &str, directory: &Directory) -> (String, Confidence) {
     let meanwhile = if facts.incast_meanwhile {
         " while many senders sent there at once"
@@ -163,9 +163,12 @@ fn loss(facts: &Finished, there: &str, directory: &Directory) -> (String, Confid
     if facts.sum.lost > 0 {
         let lost = counted(facts.sum.lost, "packet");
         let mut parties = facts.named.iter().map(|flow| directory.party(facts.tap, *flow));
-        let is_disturbed = |party: &Party| directory.is_way_disturbed(facts.tap, party);
-        let is_proven =
-            |party: &Party| party.proven >= party.lost && party.lost_behind == 0 && !is_disturbed(party);
+        let is_disturbed =
+            |party: &Party| party.coverage.is_sparse() || directory.is_way_disturbed(facts.tap, party);
+        let is_proven = |party: &Party| {
+            let is_certain = party.lost_behind == 0 && party.coverage.missed == 0;
+            party.proven >= party.lost && is_certain && !is_disturbed(party)
+        };
         let proven = parties.clone().all(|party| party.is_some_and(is_proven));
         let doubtful = parties.all(|party| party.is_some_and(is_disturbed));
         let are_known = !facts.named.is_empty() && facts.named.len() == facts.flows;
@@ -215,10 +218,17 @@ fn stall(facts: &Finished, directory: &Directory) -> (String, Confidence) {
     };
     let who = directory.name(facts.tap, stall.flow);
     let longest = stall.longest;
+    let coverage = directory.party(facts.tap, stall.flow).map(|party| party.coverage);
     if stall.by_timeout {
+        // What was not captured may have been sent meanwhile.
+        let is_whole = coverage.is_some_and(|coverage| coverage.missed == 0);
         (
             format!("{who} stood still for {longest}, until the sender's timeout"),
-            Confidence::High,
+            if is_whole {
+                Confidence::High
+            } else {
+                Confidence::Medium
+            },
         )
     } else {
         (

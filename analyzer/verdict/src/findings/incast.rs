@@ -33,8 +33,8 @@ pub(super) const UNFAIR: Rule = Rule {
     source: "Jain, Chiu, Hawe: A quantitative measure of fairness, DEC-TR-301, 1984.",
     thresholds: &["jain_least", "jain_warning", "unfair_bins", "least_data_packets"],
     severity: Severity::Info,
-    otherwise: "warning below jain_warning",
-    confidence: "medium: the shares are counted, but a flow may have had less to send",
+    otherwise: "warning below jain_warning, unless the confidence is low",
+    confidence: "medium: the shares are counted, but a flow may have had less to send; low in an episode of low confidence",
 };
 
 /// Flows that an index of fairness is worth computing of.
@@ -166,7 +166,9 @@ pub(super) fn unfair(context: &Context<'_>) -> Option<FindingRow> {
     for (jain, episode) in judged {
         episodes += 1;
         first = Some(first.map_or(episode.row.start_time, |first| first.min(episode.row.start_time)));
-        if least.is_none_or(|(least, _)| jain < least) {
+        // Of an episode that is surer first: a doubtful one must not hide it.
+        let doubtful = |episode: &Episode| episode.row.confidence == Confidence::Low;
+        if least.is_none_or(|(least, of)| (doubtful(episode), jain) < (doubtful(of), least)) {
             least = Some((jain, episode));
         }
     }
@@ -188,13 +190,18 @@ pub(super) fn unfair(context: &Context<'_>) -> Option<FindingRow> {
         format!(", most of it {name} ({})", percent(*share))
     });
     let most = most.unwrap_or_default();
-    let severity = if jain < thresholds.jain_warning {
+    // No surer than that the flows competed at all.
+    let confidence = match episode.row.confidence {
+        Confidence::Low => Confidence::Low,
+        _ => Confidence::Medium,
+    };
+    let severity = if jain < thresholds.jain_warning && confidence != Confidence::Low {
         Severity::Warning
     } else {
         Severity::Info
     };
     Some(UNFAIR.finding(
-        (severity, Confidence::Medium),
+        (severity, confidence),
         format!(
             "{} into {to} shared it with a Jain's index of {jain:.2} for {}{most}; {} in all",
             counted(episode.facts.steady as u64, "flow"),

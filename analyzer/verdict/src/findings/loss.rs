@@ -1,17 +1,22 @@
 //! Findings about what was lost: in the network, by the capture, and what senders only noticed by a timeout.
 
+use std::collections::{BTreeMap, HashMap};
+
 use roce_model::{
-    Confidence, EpisodeKind, EventKind, EventRow, Evidence, FindingRow, FlowRow, Nanos, Severity, TapNames,
-    Vantage,
+    Confidence, EpisodeKind, EventKind, EventRow, Evidence, FindingRow, FlowId, FlowRow, Nanos, Severity,
+    TapId, TapNames, Vantage,
 };
 
+use super::super::coverage::Coverage;
 use super::super::directory::{lost_behind, name_of};
 use super::super::numbers::{bytes, counted, percent, share};
-use super::between::{Claims, LossTotals};
+use super::alone::Facts;
+use super::between::{Claims, LossTotals, LostAt};
 use super::flow_sums::FlowSums;
+use super::missed::{ChanceSign, Missed};
 use super::rule::{Context, Rule};
 use super::stall;
-use super::sure::Sure;
+use super::sure::{Sure, Ways};
 use super::worst::Worst;
 
 pub(super) const NETWORK: Rule = Rule {
@@ -21,16 +26,20 @@ pub(super) const NETWORK: Rule = Rule {
     method: "Missing PSNs that a sequence NAK requested or that a retransmission after a timeout filled (network_lost), READ \
              responses that were requested again, and packets captured here that the receiver requested again \
              (lost_downstream: lost behind this tap), without those that it had after all (overtaken_downstream). Where several taps saw a flow, what was lost between two of them is counted by \
-             what the first one saw and the second one did not (hops.lost); each tap's own word counts only for what lies outside.",
+             what the first one saw and the second one did not (hops.lost); each tap's own word counts only for what lies outside. \
+             Of a flow of which a third or more was never captured and never sent again, only losses that a NAK names count. The share is of the data \
+             packets captured and those lost before the tap. \"about\": holes of the capture may be among them.",
     source: "IBTA 9.7.5 (ACKs and NAKs of responders) and 9.7.6.1.3 (timeouts of requesters).",
     thresholds: &["loss_critical", "loss_critical_least"],
     severity: Severity::Warning,
     otherwise: "info when the confidence is low; critical when at least loss_critical_least packets and more than the share loss_critical of the data \
-                packets were lost",
+                packets were lost, and no capture missed as large a share by itself",
     confidence: "high when a second tap shows a loss and a NAK, a timer or a READ requested packets of that flow again, or when a \
                  NAK names a packet that was missing here until it was retransmitted, and no packet between these two hosts came late; \
                  medium when a NAK or a timer is the only sign, as for losses behind this tap, or a difference of two taps is; low when \
-                 packets between these hosts came late or twice, for which NAKs come as well",
+                 packets between these hosts came late or twice, for which NAKs come as well, or where holes of the capture would meet as many \
+                 retransmissions in 1 of 20 captures. It is medium at most where the capture missed packets of these hosts, or where its holes meet \
+                 any retransmission in 1 of 20 captures, and low without any answer of the peer",
 };
 
 pub(super) const CAPTURE: Rule = Rule {
@@ -45,7 +54,7 @@ pub(super) const CAPTURE: Rule = Rule {
     severity: Severity::Info,
     otherwise: "",
     confidence: "high when no packet of such a flow came late or twice: what was acknowledged arrived; medium when packets of other \
-                 flows between these hosts did; low otherwise",
+                 flows between these hosts did, or when a third of the flow or more is missing, which may have taken other ways; low otherwise",
 };
 
 pub(super) const TIMEOUT: Rule = Rule {
@@ -60,10 +69,14 @@ pub(super) const TIMEOUT: Rule = Rule {
     thresholds: &[],
     severity: Severity::Warning,
     otherwise: "info when the confidence is low",
-    confidence: "high when all other causes together are fifty times less likely for one of them, and no packet of such a flow came \
-                 late or twice; medium when packets of other flows between these hosts did, when the capture missed packets of the \
-                 flow or all answers; low otherwise",
+    confidence: "high when all other causes together are fifty times less likely for one of them, no packet of such a flow came \
+                 late or twice, and the capture missed nothing that may have caused a run; medium when packets of other flows between \
+                 these hosts did, when the capture missed packets of these hosts, or without ACKs; low otherwise, where a third of the \
+                 flow or more was never captured, or without any answer of the peer",
 };
+
+/// Flows with timeouts at taps whose rows do not count that are kept at most.
+const MAX_ELSEWHERE: usize = 1 << 12;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct LossTally {
@@ -77,6 +90,8 @@ pub(super) struct LossTally {
     ambiguous: u64,
     unresolved: u64,
     wasted_bytes: u64,
+    /// Of some flow it is known what of its retransmitted bytes had arrived.
+    knows_wasted: bool,
     retransmitted_bytes: u64,
     /// The claims of each tap.
     claims: Claims,
@@ -84,69 +99,175 @@ pub(super) struct LossTally {
     capture_first: Option<Nanos>,
     timeouts: FlowSums,
     timeout_wait_ns: u64,
-    sure_lost: Sure,
+    sure_before: Sure,
+    sure_behind: Sure,
     sure_capture: Sure,
     sure_timeouts: Sure,
+    /// Losses and timeouts of rows that do not count: see [`Facts`].
+    sure_alone: Sure,
+    timeouts_elsewhere: HashMap<(FlowId, TapId), String, foldhash::fast::RandomState>,
+    timeout_times: Facts<()>,
     timeout_first: Option<Nanos>,
+    ways: Ways,
+    missed: Missed,
 }
 
 impl LossTally {
     pub(super) fn event(&mut self, event: &EventRow) {
-        if event.kind == EventKind::RetransmissionRun && event.detail.as_deref() == Some("timeout") {
-            self.timeout_first = Some(
-                self.timeout_first
-                    .map_or(event.time, |first| first.min(event.time)),
-            );
+        self.note_time(event);
+        self.missed.event(event);
+        let first = match (event.kind, event.detail.as_deref()) {
+            (EventKind::RetransmissionRun, Some("timeout")) => &mut self.timeout_first,
+            (EventKind::Hole | EventKind::ResponseHole, Some("capture_lost")) => &mut self.capture_first,
+            _ => return,
+        };
+        *first = Some(first.map_or(event.time, |first| first.min(event.time)));
+    }
+
+    /// When packets were lost, and when senders waited for a timer: another tap may not have recorded then.
+    fn note_time(&mut self, event: &EventRow) {
+        let Some(flow) = event.flow_id else {
+            return;
+        };
+        let of = (flow, event.tap);
+        let packets = event.value.unwrap_or_default();
+        let detail = event.detail.as_deref();
+        match event.kind {
+            EventKind::Hole | EventKind::ResponseHole if detail == Some("network_lost") => {
+                self.claims.note_time(of, event.time, LostAt::Before, packets);
+            }
+            EventKind::LostAgain => self.claims.note_time(of, event.time, LostAt::Before, packets),
+            EventKind::LostDownstream => self.claims.note_time(of, event.time, LostAt::Behind, 1),
+            EventKind::RetransmissionRun if detail == Some("timeout") => {
+                self.timeout_times.note(of, event.time, (), 1);
+            }
+            _ => {}
         }
+    }
+
+    /// A row that does not count: another tap saw more of the flow.
+    fn elsewhere(&mut self, row: &FlowRow) {
+        let lost = row.network_lost.saturating_add(lost_behind(row));
+        if lost > 0 {
+            self.sure_alone.add_losses(lost, row);
+        }
+        if row.runs_timeout > 0 && self.timeouts_elsewhere.len() < MAX_ELSEWHERE {
+            self.sure_alone.add_timeouts(row);
+            self.timeouts_elsewhere
+                .insert((row.flow_id, row.tap), name_of(row));
+        }
+    }
+
+    /// Timeouts of all flows, each once.
+    fn all_timeouts(&self, context: &Context<'_>) -> Worst {
+        let mut more: BTreeMap<(FlowId, TapId), u64> = BTreeMap::new();
+        let is_elsewhere = |flow, tap| self.timeouts_elsewhere.contains_key(&(flow, tap));
+        self.timeout_times.each(
+            context.run,
+            |flow, tap| !is_elsewhere(flow, tap),
+            |flow, tap, (), runs| *more.entry((flow, tap)).or_default() += runs,
+        );
+        let mut timeouts = self.timeouts.worst(context);
+        for (key, runs) in &more {
+            timeouts.add(*runs, || {
+                self.timeouts_elsewhere.get(key).cloned().unwrap_or_default()
+            });
+        }
+        timeouts
     }
 
     pub(super) fn flow(&mut self, row: &FlowRow) {
         let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more);
-        for sure in [&mut self.sure_lost, &mut self.sure_timeouts] {
-            sure.note(row);
-        }
-        let downstream = lost_behind(row);
-        let responses = row.response_network_lost.unwrap_or_default();
+        let is_sparse = Coverage::of(row).is_sparse();
+        let behind = lost_behind(row);
+        let (network, responses) = (row.network_lost, row.response_network_lost.unwrap_or_default());
         add(&mut self.data_packets, row.data_packets);
-        let lost = [row.network_lost, downstream, responses]
-            .into_iter()
-            .fold(0, u64::saturating_add);
-        if lost > 0 {
-            self.lost.add(lost, || name_of(row));
-            self.sure_lost.add_losses(lost, row);
-            add(&mut self.network, row.network_lost);
-            add(&mut self.downstream, downstream);
+        let before = network.saturating_add(responses);
+        if before > 0 || behind > 0 {
+            self.lost.add(before.saturating_add(behind), || name_of(row));
+            if is_sparse {
+                self.sure_before.add_doubtful(before, row);
+            } else {
+                self.sure_before.add_losses(before, row);
+            }
+            self.sure_behind.add_likely(behind, row);
+            add(&mut self.network, network);
+            add(&mut self.downstream, behind);
             if row.vantage == Some(Vantage::Receiver) {
-                add(&mut self.at_adapter, downstream);
+                add(&mut self.at_adapter, behind);
             }
             add(&mut self.responses, responses);
             add(&mut self.ambiguous, row.ambiguous);
             add(&mut self.unresolved, row.unresolved);
-            add(&mut self.wasted_bytes, row.wasted_bytes);
+            add(&mut self.wasted_bytes, row.wasted_bytes.unwrap_or_default());
+            self.knows_wasted |= row.retransmitted_bytes > 0 && row.wasted_bytes.is_some();
             add(&mut self.retransmitted_bytes, row.retransmitted_bytes);
         }
         if row.runs_timeout > 0 {
             self.timeouts.add(row.runs_timeout, row);
             add(&mut self.timeout_wait_ns, row.timeout_wait_ns);
-            self.sure_timeouts.add_timeouts(row);
+            if is_sparse {
+                self.sure_timeouts.add_doubtful(row.runs_timeout, row);
+            } else {
+                self.sure_timeouts.add_timeouts(row);
+            }
         }
     }
 
     /// A flow at any tap: what the capture lost of it.
     pub(super) fn captured(&mut self, row: &FlowRow) {
         self.claims.note(row);
-        self.sure_capture.note(row);
-        let capture = row
-            .capture_lost
-            .saturating_add(row.response_capture_lost.unwrap_or_default());
-        if capture > 0 {
-            self.capture.add(capture, || name_of(row));
-            self.sure_capture.add(capture, row);
-            self.capture_first = Some(
-                self.capture_first
-                    .map_or(row.first_time, |first| first.min(row.first_time)),
-            );
+        if !row.counted {
+            self.elsewhere(row);
         }
+        self.ways.note(row);
+        self.missed.flow(row);
+        let coverage = Coverage::of(row);
+        if coverage.missed > 0 {
+            self.capture.add(coverage.missed, || name_of(row));
+            // The packets of a flow that the tap shows in part may take other ways as well: surely those of a sender that uses several.
+            match coverage.is_sparse() {
+                true if row.multipath => self.sure_capture.add_doubtful(coverage.missed, row),
+                true => self.sure_capture.add_likely(coverage.missed, row),
+                false => self.sure_capture.add(coverage.missed, row),
+            }
+        }
+    }
+
+    /// What captures missed.
+    pub(super) fn missed(&self) -> &Missed {
+        &self.missed
+    }
+
+    /// The confidence of timeouts.
+    pub(super) fn sure_of_timeouts(&self) -> Confidence {
+        self.sure_timeouts
+            .confidence(&self.ways, &self.missed, ChanceSign::Timeout)
+    }
+
+    /// The confidence of losses in the network.
+    fn sure_of_losses(&self, totals: &LossTotals) -> Confidence {
+        if totals.lost() == totals.alone {
+            return self
+                .sure_alone
+                .confidence(&self.ways, &self.missed, ChanceSign::Loss);
+        }
+        if !totals.between.is_empty() {
+            // Two taps show it, and one of them that it was requested again.
+            let is_certain = totals.confirmed && !self.missed.may_coincide();
+            return if is_certain {
+                Confidence::High
+            } else {
+                Confidence::Medium
+            };
+        }
+        let before = self
+            .sure_before
+            .confidence(&self.ways, &self.missed, ChanceSign::Loss);
+        let behind = self
+            .sure_behind
+            .confidence(&self.ways, &self.missed, ChanceSign::Named);
+        surer(before, behind)
     }
 
     /// All losses, each once.
@@ -159,6 +280,7 @@ impl LossTally {
                 behind,
                 between: Vec::new(),
                 confirmed: false,
+                alone: 0,
                 flows: self.lost.clone(),
             };
         }
@@ -179,18 +301,25 @@ impl LossTally {
         if lost == 0 {
             return None;
         }
-        let of_data = share(lost, self.data_packets).unwrap_or(1.0);
+        let answers = totals.answers();
+        let data_lost = lost.saturating_sub(answers);
+        // What was lost before a tap is none of the packets that it captured.
+        let between = totals.between.iter().map(|between| between.lost);
+        let never_seen = between
+            .fold(totals.before, u64::saturating_add)
+            .saturating_sub(answers);
+        let of_data = share(data_lost, self.data_packets.saturating_add(never_seen)).unwrap_or(1.0);
+        let of_data = of_data.min(1.0);
         let thresholds = context.thresholds;
-        let critical = lost >= thresholds.loss_critical_least && of_data > thresholds.loss_critical;
-        let confidence = match self.sure_lost.confidence() {
-            confidence if totals.between.is_empty() => confidence,
-            // Two taps show it, and one of them that it was requested again.
-            _ if totals.confirmed => Confidence::High,
-            _ => Confidence::Medium,
-        };
+        // A capture that misses as large a share by itself does not show that the network does.
+        let critical = data_lost >= thresholds.loss_critical_least
+            && of_data > thresholds.loss_critical
+            && self.missed.highest_rate() <= thresholds.loss_critical;
+        let confidence = self.sure_of_losses(&totals);
         let mut evidence = Evidence::default();
         evidence
             .count("lost", lost)
+            .count("answers_lost", answers)
             .count("network_lost", self.network)
             .count("lost_downstream", self.downstream)
             .count("response_network_lost", self.responses)
@@ -198,9 +327,11 @@ impl LossTally {
             .count("unresolved", self.unresolved)
             .count("data_packets", self.data_packets)
             .number("share", of_data)
-            .count("retransmitted_bytes", self.retransmitted_bytes)
-            .count("wasted_bytes", self.wasted_bytes)
-            .text("worst", totals.flows.list());
+            .count("retransmitted_bytes", self.retransmitted_bytes);
+        if self.knows_wasted {
+            evidence.count("wasted_bytes", self.wasted_bytes);
+        }
+        evidence.text("worst", totals.flows.list());
         let begin = context.run.span.map(|span| span.first);
         let between: Vec<String> = totals
             .between
@@ -234,12 +365,16 @@ impl LossTally {
                     confidence,
                 ),
                 format!(
-                    "the network lost {} of {} ({}), {place}; {} retransmitted, {} of it wasted: {}",
-                    counted(lost, "packet"),
+                    "the network lost {}{} of {}{}, {place}{}: {}",
+                    self.bound(),
+                    what(data_lost, answers),
                     counted(totals.flows.all(), "flow"),
-                    percent(of_data),
-                    bytes(self.retransmitted_bytes),
-                    bytes(self.wasted_bytes),
+                    if data_lost > 0 {
+                        format!(" ({})", percent(of_data))
+                    } else {
+                        "; what they answer had arrived".to_owned()
+                    },
+                    self.repeated(),
                     totals.flows.names()
                 ),
                 evidence,
@@ -249,6 +384,55 @@ impl LossTally {
                     .or(context.first(&[EpisodeKind::Loss])),
             ),
         )
+    }
+
+    /// What to do about timeouts: two taps show whether packets or answers were lost.
+    fn timeout_step(&self, context: &Context<'_>) -> &'static str {
+        let totals = self.totals(context, &context.run.tap_names());
+        let lost = totals.between.iter().map(|between| between.lost);
+        let lost = lost.fold(0, u64::saturating_add);
+        match totals.answers() {
+            _ if lost == 0 => {
+                "Find out whether the packets or the answers were lost, and compare the timeout of the queue pairs (timeout, \
+                 retry_cnt) with the round trip."
+            }
+            0 => {
+                "The packets were lost between the taps: look for drops on the way there, and compare the timeout of the queue pairs \
+                 (timeout, retry_cnt) with the round trip."
+            }
+            answers if answers == lost => {
+                "The packets had arrived, and their answers were lost on the way back between the taps: look for drops in that \
+                 direction."
+            }
+            _ => "Packets and answers were lost between the taps: look for drops in both directions.",
+        }
+    }
+
+    /// What the losses made senders repeat, where that was anything.
+    fn repeated(&self) -> String {
+        if self.retransmitted_bytes == 0 {
+            return String::new();
+        }
+        let repeated = bytes(self.retransmitted_bytes);
+        if self.knows_wasted {
+            format!(
+                "; {repeated} retransmitted, {} of it wasted",
+                bytes(self.wasted_bytes)
+            )
+        } else {
+            format!("; {repeated} retransmitted")
+        }
+    }
+
+    /// The word before the number of losses. Holes of the capture may be among them; those that are unclear may be more.
+    fn bound(&self) -> &'static str {
+        if self.capture.sum() > 0 {
+            "about "
+        } else if self.ambiguous > 0 || self.unresolved > 0 {
+            "at least "
+        } else {
+            ""
+        }
     }
 
     pub(super) fn capture(&self, context: &Context<'_>) -> Option<FindingRow> {
@@ -263,7 +447,7 @@ impl LossTally {
             .count("data_packets", self.data_packets)
             .text("worst", self.capture.list());
         Some(CAPTURE.finding(
-            (Severity::Info, self.sure_capture.confidence()),
+            (Severity::Info, self.sure_capture.confidence_alone(&self.ways)),
             format!(
                 "the capture missed {} of {} that were acknowledged and never retransmitted",
                 counted(lost, "packet"),
@@ -277,11 +461,17 @@ impl LossTally {
     }
 
     pub(super) fn timeout(&self, context: &Context<'_>) -> Option<FindingRow> {
-        let flows = self.timeouts.worst(context);
+        let flows = self.all_timeouts(context);
         let runs = flows.sum();
         if runs == 0 {
             return None;
         }
+        let confidence = if self.timeouts.worst(context).sum() > 0 {
+            self.sure_of_timeouts()
+        } else {
+            self.sure_alone
+                .confidence(&self.ways, &self.missed, ChanceSign::Timeout)
+        };
         let mut evidence = Evidence::default();
         evidence
             .count("runs_timeout", runs)
@@ -296,7 +486,7 @@ impl LossTally {
             ),
         };
         Some(TIMEOUT.finding(
-            match self.sure_timeouts.confidence() {
+            match confidence {
                 Confidence::Low => (Severity::Info, Confidence::Low),
                 confidence => (Severity::Warning, confidence),
             },
@@ -307,10 +497,31 @@ impl LossTally {
                 flows.names()
             ),
             evidence,
-            "Find out whether the packets or the answers were lost, and compare the timeout of the queue pairs (timeout, \
-             retry_cnt) with the round trip.",
+            self.timeout_step(context),
             self.timeout_first,
         ))
+    }
+}
+
+/// What was lost: packets, and answers to them.
+fn what(data: u64, answers: u64) -> String {
+    match (data, answers) {
+        (_, 0) => counted(data, "packet"),
+        (0, _) => format!("{} on the way back", counted(answers, "answer")),
+        _ => format!(
+            "{}, and {} on the way back,",
+            counted(data, "packet"),
+            counted(answers, "answer")
+        ),
+    }
+}
+
+/// The higher of two confidences.
+fn surer(one: Confidence, other: Confidence) -> Confidence {
+    match (one, other) {
+        (Confidence::High, _) | (_, Confidence::High) => Confidence::High,
+        (Confidence::Medium, _) | (_, Confidence::Medium) => Confidence::Medium,
+        _ => Confidence::Low,
     }
 }
 

@@ -6,6 +6,7 @@ use roce_model::{Confidence, EpisodeKind, Evidence, FindingRow, FlowId, Nanos, R
 
 use super::super::episodes::Episode;
 use super::super::numbers::{counted, percent, share};
+use super::missed::Missed;
 use super::rule::{Context, Rule};
 use super::worst::Worst;
 
@@ -22,7 +23,8 @@ pub(super) const STALL: Rule = Rule {
     severity: Severity::Info,
     otherwise: "warning when a timeout ended one of them, when packets to the same host were lost, refused or paused \
                 meanwhile, or when one lasted stall_long",
-    confidence: "high when a timeout ended every stall; medium when nothing captured says why; low at a tap that lost records",
+    confidence: "high when a timeout ended every stall, unless retransmit.timeout is less sure; medium when nothing captured says why; low \
+                 at a tap that lost records, or that shows a part of its flows only",
 };
 
 /// True if something else that was captured explains a stall: losses on the way to the same host, a host without
@@ -66,7 +68,7 @@ fn who_waits(ranks: &RankEnd) -> Option<String> {
     ))
 }
 
-pub(super) fn stall(context: &Context<'_>) -> Option<FindingRow> {
+pub(super) fn stall(context: &Context<'_>, missed: &Missed, timeouts: Confidence) -> Option<FindingRow> {
     let mut worst = Worst::default();
     let (mut others, mut by_timeout, mut explained, mut lossy) = (0u64, 0u64, 0u64, false);
     // A flow that stood still several times is one flow.
@@ -93,10 +95,8 @@ pub(super) fn stall(context: &Context<'_>) -> Option<FindingRow> {
         others = others.max((episode.facts.flows as u64).saturating_sub(1));
         by_timeout += u64::from(facts.by_timeout);
         explained += u64::from(facts.by_timeout || has_reason(context, episode));
-        lossy |= context
-            .run
-            .tap(episode.row.tap)
-            .is_some_and(|tap| tap.records_lost() > 0);
+        let tap = episode.row.tap;
+        lossy |= context.run.tap(tap).is_some_and(|row| row.records_lost() > 0) || missed.is_sparse(tap);
         first = Some(first.map_or(episode.row.start_time, |first: roce_model::Nanos| {
             first.min(episode.row.start_time)
         }));
@@ -122,7 +122,8 @@ pub(super) fn stall(context: &Context<'_>) -> Option<FindingRow> {
     let waits = waits.map(|waits| format!(": {waits}")).unwrap_or_default();
     let confidence = match (lossy, by_timeout) {
         (true, _) => Confidence::Low,
-        (false, timeouts) if timeouts == worst.all() => Confidence::High,
+        // No surer than the timeouts themselves.
+        (false, of) if of == worst.all() => timeouts,
         (false, _) => Confidence::Medium,
     };
     let timeout = match by_timeout {

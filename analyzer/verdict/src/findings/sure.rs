@@ -4,7 +4,9 @@ use std::collections::HashMap;
 
 use roce_model::{Address, Confidence, FlowRow, TapId};
 
+use super::super::coverage::Coverage;
 use super::super::directory::is_disturbed;
+use super::missed::{ChanceSign, Doubt, Missed};
 
 /// Pairs of hosts that are kept at most.
 const MAX_HOST_PAIRS: usize = 1 << 16;
@@ -20,42 +22,87 @@ pub(super) struct Parts {
     pub(super) doubtful: u64,
 }
 
-/// Flows from one host to another at a tap. `disturbed`: some of their packets overtook each other or came twice.
+/// Pairs of hosts at a tap, by the direction of packets.
+type HostPair = (TapId, Address, Address);
+
+type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
+
+/// Flows from one host to another at a tap, reported or not. Flows between the same two hosts share their paths: where the packets of
+/// one overtake each other, or are missing in the capture, the others' may do so unseen.
 #[derive(Clone, Copy, Debug, Default)]
-struct SureLosses {
-    parts: Parts,
+struct Way {
+    /// Some of their packets overtook each other or came twice.
     disturbed: bool,
+    /// The capture missed some of their packets.
+    missed: bool,
+    /// They carry ACKs; they carry answers of any kind; they carry data.
+    acks: bool,
+    answers: bool,
+    data: bool,
+    /// They ask for data; their requests were acknowledged.
+    reads: bool,
+    acknowledged: bool,
 }
 
-/// Counts of a finding by pair of hosts. Flows between the same two hosts share their paths: where the packets of one
-/// overtake each other, the others' may have done so, too, unseen.
+/// The ways between hosts.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Ways {
+    pairs: Map<HostPair, Way>,
+}
+
+impl Ways {
+    /// Notes a flow at any tap.
+    pub(super) fn note(&mut self, row: &FlowRow) {
+        let key = (row.tap, row.source, row.destination);
+        if self.pairs.len() >= MAX_HOST_PAIRS && !self.pairs.contains_key(&key) {
+            return;
+        }
+        let way = self.pairs.entry(key).or_default();
+        way.disturbed |= is_disturbed(row);
+        way.missed |= Coverage::of(row).missed > 0;
+        way.acks |= row.acks > 0;
+        way.answers |= row.acks > 0 || row.naks > 0 || row.rnr_naks > 0;
+        way.data |= row.data_packets > 0;
+        way.reads |= row.read_requests > 0 || row.atomics > 0;
+        way.acknowledged |= row.ack_rtt_count > 0;
+    }
+
+    /// How much holes of the capture, and answers that it lacks, take from signs of this kind between two hosts. Without any answer
+    /// nothing shows that the capture has answers at all; without an ACK nothing shows that a sender waited for one.
+    fn doubt(&self, pair: HostPair, missed: &Missed, sign: ChanceSign) -> Doubt {
+        let (tap, source, destination) = pair;
+        let way = self.pairs.get(&pair).copied().unwrap_or_default();
+        let back = self.pairs.get(&(tap, destination, source));
+        let back = back.copied().unwrap_or_default();
+        let reads = way.reads && back.data || back.reads && way.data;
+        let here = if !(way.acknowledged || back.answers || reads) {
+            Doubt::All
+        } else if way.missed || back.missed || !(way.acknowledged || back.acks || reads) {
+            Doubt::Some
+        } else {
+            Doubt::None
+        };
+        here.max(missed.doubt(tap, sign))
+    }
+
+    fn is_disturbed(&self, pair: HostPair) -> bool {
+        self.pairs.get(&pair).is_some_and(|way| way.disturbed)
+    }
+}
+
+/// Counts of a finding by pair of hosts.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sure {
-    pairs: HashMap<(TapId, Address, Address), SureLosses, foldhash::fast::RandomState>,
+    pairs: Map<HostPair, Parts>,
     /// Counts of pairs that found no room.
     others: Parts,
 }
 
 impl Sure {
-    /// Notes a flow that is reported or not.
-    pub(super) fn note(&mut self, row: &FlowRow) {
-        if is_disturbed(row)
-            && let Some(pair) = self.pair(row)
-        {
-            pair.disturbed = true;
-        }
-    }
-
-    fn pair(&mut self, row: &FlowRow) -> Option<&mut SureLosses> {
-        let key = (row.tap, row.source, row.destination);
-        (self.pairs.len() < MAX_HOST_PAIRS || self.pairs.contains_key(&key))
-            .then(|| self.pairs.entry(key).or_default())
-    }
-
     fn parts(&mut self, row: &FlowRow) -> &mut Parts {
         let key = (row.tap, row.source, row.destination);
         if self.pairs.len() < MAX_HOST_PAIRS || self.pairs.contains_key(&key) {
-            &mut self.pairs.entry(key).or_default().parts
+            self.pairs.entry(key).or_default()
         } else {
             &mut self.others
         }
@@ -92,51 +139,88 @@ impl Sure {
         *sum = sum.saturating_add(count);
     }
 
-    /// Adds timeouts of a flow. Where the capture missed packets, it may have missed NAKs; without any answer nothing shows that there were
-    /// none. What another cause explains nearly as well is doubtful there.
-    pub(super) fn add_timeouts(&mut self, row: &FlowRow) {
-        let sure = row.runs_timeout_sure.min(row.runs_timeout);
-        let misses = row.capture_lost.saturating_add(row.unresolved) > 0;
-        // Without the other direction one packet that is repeated after equal silences, twice and more, is a timer's.
-        let is_blind = row.peer_flow_id.is_none();
-        let sure = if is_blind && sure < 2 { 0 } else { sure };
-        let all = row.runs_timeout;
-        let (proven, likely, doubtful) = match (is_disturbed(row), is_blind, misses) {
-            (true, ..) => (0, 0, all),
-            (_, true, _) => (0, sure, all - sure),
-            (.., true) => (0, all, 0),
-            _ => (sure, all - sure, 0),
-        };
+    /// Adds a count of which another explanation is less likely, unless the flow's packets overtake each other or come twice.
+    pub(super) fn add_likely(&mut self, count: u64, row: &FlowRow) {
+        let disturbed = is_disturbed(row);
         let parts = self.parts(row);
-        parts.proven = parts.proven.saturating_add(proven);
-        parts.likely = parts.likely.saturating_add(likely);
-        parts.doubtful = parts.doubtful.saturating_add(doubtful);
+        let sum = if disturbed {
+            &mut parts.doubtful
+        } else {
+            &mut parts.likely
+        };
+        *sum = sum.saturating_add(count);
+    }
+
+    /// Adds a count of which nothing is certain.
+    pub(super) fn add_doubtful(&mut self, count: u64, row: &FlowRow) {
+        let parts = self.parts(row);
+        parts.doubtful = parts.doubtful.saturating_add(count);
+    }
+
+    /// Adds timeouts of a flow. Proven are those that no other cause explains nearly as well.
+    pub(super) fn add_timeouts(&mut self, row: &FlowRow) {
+        let all = row.runs_timeout;
+        if is_disturbed(row) {
+            return self.add_doubtful(all, row);
+        }
+        let sure = row.runs_timeout_sure.min(all);
+        let parts = self.parts(row);
+        parts.proven = parts.proven.saturating_add(sure);
+        parts.likely = parts.likely.saturating_add(all - sure);
     }
 
     /// All pairs together. Where packets of other flows overtake each other, proven counts are only likely, and likely ones
     /// doubtful.
-    pub(super) fn sum(&self) -> Parts {
+    fn sum(&self, ways: &Ways, doubt: impl Fn(HostPair) -> Doubt) -> Parts {
         let mut sum = self.others;
-        for SureLosses { parts, disturbed } in self.pairs.values() {
-            let (proven, likely, doubtful) = if *disturbed {
-                (0, parts.proven, parts.likely.saturating_add(parts.doubtful))
-            } else {
-                (parts.proven, parts.likely, parts.doubtful)
+        for (pair, parts) in &self.pairs {
+            let mut parts = *parts;
+            if ways.is_disturbed(*pair) {
+                parts = parts.weakened();
+            }
+            let parts = match doubt(*pair) {
+                Doubt::None => parts,
+                Doubt::Some => parts.without_proof(),
+                Doubt::All => parts.without_proof().weakened(),
             };
-            sum.proven = sum.proven.saturating_add(proven);
-            sum.likely = sum.likely.saturating_add(likely);
-            sum.doubtful = sum.doubtful.saturating_add(doubtful);
+            sum.proven = sum.proven.saturating_add(parts.proven);
+            sum.likely = sum.likely.saturating_add(parts.likely);
+            sum.doubtful = sum.doubtful.saturating_add(parts.doubtful);
         }
         sum
     }
 
-    /// High when something is proven, medium when something is likely, low when all is doubtful.
-    pub(super) fn confidence(&self) -> Confidence {
-        self.sum().confidence()
+    /// High when something is proven, medium when something is likely, low when all is doubtful. What the capture missed can bring about
+    /// `sign`.
+    pub(super) fn confidence(&self, ways: &Ways, missed: &Missed, sign: ChanceSign) -> Confidence {
+        self.sum(ways, |pair| ways.doubt(pair, missed, sign)).confidence()
+    }
+
+    /// The same of a sign that what the capture missed does not bring about.
+    pub(super) fn confidence_alone(&self, ways: &Ways) -> Confidence {
+        self.sum(ways, |_| Doubt::None).confidence()
     }
 }
 
 impl Parts {
+    /// What was proven is likely, and what was likely is doubtful.
+    fn weakened(self) -> Self {
+        Self {
+            proven: 0,
+            likely: self.proven,
+            doubtful: self.likely.saturating_add(self.doubtful),
+        }
+    }
+
+    /// What was proven is likely.
+    fn without_proof(self) -> Self {
+        Self {
+            proven: 0,
+            likely: self.proven.saturating_add(self.likely),
+            doubtful: self.doubtful,
+        }
+    }
+
     fn confidence(self) -> Confidence {
         match (self.proven, self.likely) {
             (1.., _) => Confidence::High,
@@ -165,17 +249,24 @@ mod tests {
         assert_eq!(parts(0, 0, 1), Confidence::Low);
     }
 
+    /// What a row comes to at a tap with nothing else.
+    fn alone(row: &FlowRow, lost: u64) -> Parts {
+        let (mut sure, mut ways) = (Sure::default(), Ways::default());
+        ways.note(row);
+        sure.add_losses(lost, row);
+        sure.sum(&ways, |_| Doubt::None)
+    }
+
     #[test]
     fn a_packet_that_comes_again_without_a_cause_may_be_the_lost_one() {
         let parts = |losses_proven, runs_unknown| {
-            let mut sure = Sure::default();
             let row = FlowRow {
                 losses_proven,
                 runs_unknown,
                 ..FlowRow::default()
             };
-            sure.add_losses(losses_proven, &row);
-            (sure.sum().proven, sure.sum().likely, sure.confidence())
+            let sum = alone(&row, losses_proven);
+            (sum.proven, sum.likely, sum.confidence())
         };
         assert_eq!(parts(1, 1), (0, 1, Confidence::Medium));
         assert_eq!(parts(3, 1), (2, 1, Confidence::High));
@@ -184,39 +275,95 @@ mod tests {
 
     #[test]
     fn late_packets_make_a_loss_doubtful() {
-        let mut sure = Sure::default();
+        let (mut sure, mut ways) = (Sure::default(), Ways::default());
         let mut row = FlowRow {
             losses_proven: 2,
             ..FlowRow::default()
         };
-        sure.note(&row);
+        ways.note(&row);
         sure.add_losses(3, &row);
         let before = Parts {
             proven: 2,
             likely: 1,
             doubtful: 0,
         };
-        assert_eq!(sure.sum(), before);
+        assert_eq!(sure.sum(&ways, |_| Doubt::None), before);
         // Another flow between these hosts has a late packet: its three other losses are doubtful, as is the first flow's, and
         // nothing is proven there: two and two are likely.
         row.late = 1;
-        sure.note(&row);
+        ways.note(&row);
         sure.add_losses(5, &row);
         let after = Parts {
             proven: 0,
             likely: 4,
             doubtful: 4,
         };
-        assert_eq!(sure.sum(), after);
+        assert_eq!(sure.sum(&ways, |_| Doubt::None), after);
         sure.add(7, &row);
-        assert_eq!(sure.sum().doubtful, 11);
+        assert_eq!(sure.sum(&ways, |_| Doubt::None).doubtful, 11);
         // A flow between other hosts stays as it is.
         let elsewhere = FlowRow {
             tap: TapId(1),
             ..FlowRow::default()
         };
-        sure.note(&elsewhere);
+        ways.note(&elsewhere);
         sure.add(1, &elsewhere);
-        assert_eq!((sure.sum().proven, sure.confidence()), (1, Confidence::High));
+        assert_eq!(sure.sum(&ways, |_| Doubt::None).proven, 1);
+        assert_eq!(sure.confidence_alone(&ways), Confidence::High);
+    }
+
+    #[test]
+    fn less_evidence_never_gives_more_confidence() {
+        let (one, other) = (Address::v4([10, 0, 0, 1]), Address::v4([10, 0, 0, 2]));
+        let data = FlowRow {
+            source: one,
+            destination: other,
+            data_packets: 1_000,
+            packets: 1_000,
+            losses_proven: 1,
+            ..FlowRow::default()
+        };
+        let back = FlowRow {
+            source: other,
+            destination: one,
+            ..FlowRow::default()
+        };
+        let confidence = |rows: &[&FlowRow]| {
+            let (mut sure, mut ways) = (Sure::default(), Ways::default());
+            for row in rows {
+                ways.note(row);
+            }
+            sure.add_losses(1, rows[0]);
+            sure.confidence(&ways, &Missed::default(), ChanceSign::Loss)
+        };
+        let acks = FlowRow {
+            acks: 1,
+            ..back.clone()
+        };
+        let naks = FlowRow {
+            naks: 1,
+            ..back.clone()
+        };
+        assert_eq!(confidence(&[&data, &acks]), Confidence::High);
+        // NAKs alone, no answer at all.
+        assert_eq!(confidence(&[&data, &naks]), Confidence::Medium);
+        assert_eq!(confidence(&[&data, &back]), Confidence::Low);
+        assert_eq!(confidence(&[&data]), Confidence::Low);
+        // The capture missed a packet that arrived; an ACK that answers it makes no difference.
+        let missed = FlowRow {
+            capture_lost: 1,
+            ..data.clone()
+        };
+        assert_eq!(confidence(&[&missed, &acks]), Confidence::Medium);
+        // READs are answered by data.
+        let reads = FlowRow {
+            read_requests: 9,
+            ..data
+        };
+        let responses = FlowRow {
+            data_packets: 9,
+            ..back
+        };
+        assert_eq!(confidence(&[&reads, &responses]), Confidence::High);
     }
 }

@@ -11,6 +11,7 @@ mod gpus;
 mod imbalance;
 mod job;
 mod losses;
+mod missed;
 mod pauses;
 mod readings;
 mod switches;
@@ -128,8 +129,10 @@ fn the_worst_come_first() {
     (lossy.network_lost, lossy.not_ect, lossy.ect0) = (1, 1_000, 0);
     let mut refused = back(&lossy);
     refused.nak_remote_access = 1;
-    lossy.capture_lost = 1;
-    let run = run_of(&[&lossy, &refused]);
+    // Another capture missed a packet.
+    let mut missed = crate::rows::at_tap(flow(3, 4), 1);
+    missed.capture_lost = 1;
+    let run = run_of(&[&lossy, &refused, &missed]);
     let seen: Vec<_> = run.findings.iter().map(|row| (row.severity, row.id)).collect();
     assert_eq!(
         seen,

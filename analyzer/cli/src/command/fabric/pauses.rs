@@ -104,7 +104,7 @@ pub(super) fn pauses(arguments: &PausesArguments) -> anyhow::Result<ExitCode> {
         has_answered: vec![false; count],
         failures: vec![None; count],
     };
-    let (runtime, mut signals) = Signals::take(false)?;
+    let (runtime, mut signals) = Signals::take()?;
     let status = runtime.block_on(run.all(arguments, &mut signals))?;
     let pauses = run.collector.finish(&inventory);
     // Rows go to standard output as a whole: a slow terminal holds up no reading.

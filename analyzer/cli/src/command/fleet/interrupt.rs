@@ -66,7 +66,7 @@ pub(super) fn over_signals<T: Send>(
     work: impl FnOnce() -> anyhow::Result<T> + Send,
     on_signal: impl Fn(),
 ) -> anyhow::Result<T> {
-    let (runtime, mut signals) = Signals::take(false)?;
+    let (runtime, mut signals) = Signals::take()?;
     let (ended, mut has_ended) = oneshot::channel::<()>();
     std::thread::scope(|scope| {
         let thread = scope.spawn(move || {

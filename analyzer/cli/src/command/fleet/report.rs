@@ -14,6 +14,7 @@ use roce_files::{Access, Place};
 use super::sql::questions::ALL;
 use super::sql::{Answer, Source, ask};
 use crate::output::messages;
+use crate::output::taken::refuse_taken;
 use page::Page;
 use runs::Runs;
 use sections::SECTIONS;
@@ -38,6 +39,10 @@ pub(super) struct Report {
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 
+    /// Replace FILE if it exists
+    #[arg(long)]
+    overwrite: bool,
+
     /// The folder of the captures: analyses those that the page names first once more, and writes their pages for its links
     #[arg(long, value_name = "RAW")]
     captures: Option<PathBuf>,
@@ -46,6 +51,7 @@ pub(super) struct Report {
 /// Writes the page.
 pub(super) fn report(arguments: &Report) -> anyhow::Result<ExitCode> {
     let place = Place::named(&arguments.output)?;
+    refuse_taken(&place, arguments.overwrite)?;
     let dataset = arguments.source.open()?;
     let mut queries = vec![SUMMARY, runs::QUERY];
     queries.extend(ALL.map(|question| question.sql.trim_end()));

@@ -14,12 +14,15 @@ use super::interrupt::Interrupts;
 use super::targets::{Target, exit_code, targets};
 use crate::options::duration::parse_duration;
 use crate::options::fabric::HostsFile;
+use crate::options::size::parse_size;
 use crate::output::messages;
 
 /// Hosts at once.
 const MAX_AT_ONCE: usize = 64;
 /// Period of looking at interruptions.
 const LOOK: Duration = Duration::from_millis(100);
+/// Bytes of a host's output, unless another limit is given: 64 MB.
+const MAX_OUTPUT: &str = "64MB";
 /// Time for the end of ssh behind the end of the output.
 const FINISH_PATIENCE: Duration = Duration::from_secs(30);
 
@@ -53,6 +56,10 @@ pub(super) struct Run {
     #[arg(long, value_name = "TIME", default_value = "10min", value_parser = parse_duration)]
     timeout: Nanos,
 
+    /// Give a host up after this much output
+    #[arg(long, value_name = "SIZE", default_value = MAX_OUTPUT, value_parser = parse_size)]
+    max_output: u64,
+
     /// The command and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<String>,
@@ -78,7 +85,13 @@ pub(super) fn run(arguments: &Run) -> anyhow::Result<ExitCode> {
                 // A reader that has gone away is no error of the hosts.
                 let _ = writeln!(output, "{name:width$}  {}", clean(line));
             };
-            let result = one(target, &script, patience, &interrupts, &print);
+            let result = one(
+                target,
+                &script,
+                (patience, arguments.max_output),
+                &interrupts,
+                &print,
+            );
             if let Err(error) = &result {
                 messages::error(&format!("{}: {error}", target.name()));
             }
@@ -93,15 +106,23 @@ pub(super) fn run(arguments: &Run) -> anyhow::Result<ExitCode> {
 fn one(
     target: &Target,
     script: &str,
-    patience: Duration,
+    (patience, max_output): (Duration, u64),
     interrupts: &Interrupts,
     print: &dyn Fn(&str),
 ) -> Result<(), RemoteError> {
     let session = target.machine.session(script)?;
     let begun = Instant::now();
+    let mut bytes = 0_u64;
     loop {
         match session.line(LOOK) {
-            Line::Text(line) => print(&line),
+            Line::Text(line) => {
+                // Its end is a byte, too.
+                bytes = bytes.saturating_add(line.len() as u64 + 1);
+                if bytes > max_output {
+                    return Err(RemoteError::TooMuch(max_output));
+                }
+                print(&line);
+            }
             Line::Silence => {}
             Line::Closed => break,
         }

@@ -159,7 +159,7 @@ pub(in crate::command) fn paced(
     mut look: impl FnMut(bool) -> anyhow::Result<()>,
 ) -> anyhow::Result<End> {
     // From here on a signal ends the waiting, and the last reading is shown.
-    let (runtime, mut signals) = Signals::take(false)?;
+    let (runtime, mut signals) = Signals::take()?;
     look(true)?;
     let mut child = begun(pace.run)?;
     let duration = match (pace.duration, &child) {

@@ -8,7 +8,7 @@ use anyhow::Context;
 use roce_fabric::device::Reading;
 use roce_fabric::inventory::Inventory;
 use roce_metrics::{
-    COLLECTOR_DURATION, COLLECTOR_ERRORS, COLLECTOR_SUCCESS, Exposition, HYPERVISOR_INFO,
+    COLLECTOR_DURATION, COLLECTOR_ERRORS, COLLECTOR_SUCCESS, COLLECTOR_VALUES, Exposition, HYPERVISOR_INFO,
     HYPERVISOR_NIC_INFO, Label, SWITCH_INFO, SWITCH_NEIGHBOR,
 };
 use roce_model::{Counter, SampleSource, value_of};
@@ -104,6 +104,11 @@ impl Target {
             let labels = [self.about.label(), ("reason", reason.name().into())];
             into.own(COLLECTOR_ERRORS, &labels, value_of(count));
         }
+        into.own(
+            COLLECTOR_VALUES,
+            &[self.about.label()],
+            value_of(reading.understood() as u64),
+        );
         if is_up {
             describe(&reading, self.transport, into);
         }

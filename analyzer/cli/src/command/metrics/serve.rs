@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow, bail};
 use clap::Args;
 use roce_metrics::{Exposition, Format, SERIES_LEFT_OUT, joined};
+use roce_model::text::clean;
 use roce_model::{Nanos, value_of};
 use rustix::thread::CapabilitySet;
 
@@ -142,10 +143,11 @@ pub(super) fn serve(arguments: &Serve) -> anyhow::Result<ExitCode> {
     let mut folders = endpoint.folders();
     folders.extend(read);
     confinement.confine(&outputs, &folders, needs)?;
-    let (runtime, mut signals) = Signals::take(false)?;
+    let (runtime, mut signals) = Signals::take()?;
     let interval = Duration::from_nanos(arguments.interval.0);
     let latest = Arc::new(Latest::new(COLLECTOR, interval));
-    let others = collector.as_mut().and_then(|collector| collector.stdout.take());
+    // It closes with this process: that ends the other one.
+    let input = collector.as_mut().and_then(|collector| collector.stdin.take());
     let all = Arc::new(All {
         host: Arc::clone(&latest),
         others: Others::new(arguments),
@@ -157,15 +159,11 @@ pub(super) fn serve(arguments: &Serve) -> anyhow::Result<ExitCode> {
             })
             .collect(),
     });
-    if let Some(pipe) = others {
+    if let Some(collector) = collector {
         let all = Arc::clone(&all);
         std::thread::Builder::new()
             .name("collector".to_owned())
-            .spawn(move || {
-                for line in BufReader::new(pipe).lines().map_while(Result::ok) {
-                    all.take(&line);
-                }
-            })
+            .spawn(move || follow(collector, &all))
             .context("no thread for checks and GPUs")?;
     }
     let reading = Arc::clone(&latest);
@@ -191,9 +189,27 @@ pub(super) fn serve(arguments: &Serve) -> anyhow::Result<ExitCode> {
     })?;
     // A password that is being compared, or a driver that hangs, does not hold up the end.
     runtime.shutdown_background();
-    // Its standard input closes with this process: that ends it.
-    drop(collector);
+    drop(input);
     Ok(ExitCode::SUCCESS)
+}
+
+/// Takes the readings of the other process, and says when it has ended.
+fn follow(mut collector: Child, all: &All) {
+    let pipe = collector.stdout.take();
+    let lines = pipe.into_iter().flat_map(|pipe| BufReader::new(pipe).lines());
+    for line in lines.map_while(Result::ok) {
+        if all.take(&line).is_none() {
+            all.take_end(&line);
+        }
+        // The one that this process has started may have ended, and another one goes on.
+        let _ = collector.try_wait();
+    }
+    let _ = collector.wait();
+    all.fail();
+    messages::warn(
+        "metrics",
+        "nothing reads checks, GPUs and switches any more: their processes were ended\nhint: start the server again",
+    );
 }
 
 /// An error of reading the inventory or a file that it names. Where a file is another user's, it says who reads it: a server that root
@@ -274,6 +290,33 @@ struct All {
 }
 
 impl All {
+    /// Takes the news that the other process has ended.
+    fn take_end(&self, line: &str) {
+        let Ok(news) = serde_json::from_str::<serde_json::Value>(line) else {
+            return;
+        };
+        let Some(how) = news["ended"].as_str() else { return };
+        self.fail();
+        let delay = news["again_in"].as_u64().unwrap_or_default();
+        messages::warn(
+            "metrics",
+            &format!(
+                "the process for checks, GPUs and switches has ended ({}): it is started again in {delay} s",
+                clean(how)
+            ),
+        );
+    }
+
+    /// Nobody reads what other processes read.
+    fn fail(&self) {
+        for latest in self.others.all() {
+            latest.fail();
+        }
+        for (_, latest) in &self.targets {
+            latest.fail();
+        }
+    }
+
     /// Takes a reading of the other process; `None`: it is not understood.
     fn take(&self, line: &str) -> Option<()> {
         let reading: serde_json::Value = serde_json::from_str(line).ok()?;

@@ -1,18 +1,23 @@
 //! The answer of DuckDB to one question, as rows that arrive one by one. DuckDB's own program and Python's module give them as lines of
-//! JSON.
+//! JSON. The question is a text within one statement of this program: DuckDB takes a single SELECT there, and nothing that changes or
+//! writes anything.
 
 use std::collections::VecDeque;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Stdio};
-use std::thread::JoinHandle;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread::{Builder, JoinHandle};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use roce_model::text::clean;
 use serde_json::Value;
 
-use crate::command::duckdb::{DuckDb, Kind, LOCKED, closed};
+use crate::command::duckdb::{DuckDb, Kind, LOCKED, PATIENCE, Scratch, closed, failure};
 
+/// Rows that wait to be read; DuckDB waits when there are more.
+const MAX_WAITING: usize = 16;
 /// Limit of a line, which is one row, in bytes.
 const MAX_ROW_BYTES: u64 = 16 << 20;
 /// Limit of what is kept of DuckDB's error.
@@ -31,15 +36,8 @@ try:
     connection = duckdb.connect()
     for statement in work["setup"]:
         connection.execute(statement)
-    statements = duckdb.extract_statements(work["sql"])
-    if len(statements) != 1:
-        sys.exit("the text has %d statements: one SELECT at a time" % len(statements))
-    if statements[0].type == duckdb.StatementType.SELECT:
-        connection.execute("CREATE TEMP VIEW answer_of_query AS " + work["sql"])
-        columns = connection.execute("SELECT column_name, column_type FROM (DESCRIBE answer_of_query)").fetchall()
-        answer = connection.execute("SELECT " + ", ".join(column(*each) for each in columns) + " FROM answer_of_query")
-    else:
-        answer = connection.execute(work["sql"])
+    columns = connection.execute("SELECT column_name, column_type FROM (DESCRIBE " + work["sql"] + ")").fetchall()
+    answer = connection.execute("SELECT " + ", ".join(column(*each) for each in columns) + " FROM (" + work["sql"] + ")")
     print(json.dumps([each[0] for each in answer.description or ()]))
     while rows := answer.fetchmany(1000):
         for row in rows:
@@ -60,7 +58,11 @@ impl DuckDb {
                 clean(line.split_whitespace().next().unwrap_or_default())
             );
         }
+        let scratch = Scratch::new()?;
+        // A text in quotes, in which the question is a single SELECT or an error.
+        let sql = format!("SELECT * FROM query('{}')", sql.replace('\'', "''"));
         let mut setup = vec!["SET TimeZone = 'UTC';".to_owned()];
+        setup.extend(scratch.limits());
         setup.extend(views.iter().cloned());
         setup.extend(closed(&["."]));
         setup.push(LOCKED.to_owned());
@@ -76,27 +78,57 @@ impl DuckDb {
             .spawn()
             .with_context(|| format!("{name}: cannot be started"))?;
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (sender, lines) = sync_channel(MAX_WAITING);
+        let thread = |name: &str| Builder::new().name(name.to_owned());
         // A program that ends early has an error to show, and reads no more.
-        let writer = std::thread::spawn(move || {
+        let writer = thread("question").spawn(move || {
             if let Some(mut stdin) = stdin {
                 let _ = stdin.write_all(input.as_bytes());
             }
         });
-        let errors = std::thread::spawn(move || {
+        let errors = thread("errors").spawn(move || {
             let mut text = Vec::new();
             if let Some(mut stderr) = stderr {
                 let _ = stderr.by_ref().take(MAX_ERROR_BYTES).read_to_end(&mut text);
-                let _ = std::io::copy(&mut stderr, &mut std::io::sink());
+                let _ = io::copy(&mut stderr, &mut io::sink());
             }
             String::from_utf8_lossy(&text).into_owned()
         });
-        Ok(Rows {
-            lines: stdout.map(BufReader::new),
+        let reader = thread("answer").spawn(move || {
+            if let Some(stdout) = stdout {
+                read(stdout, &sender);
+            }
+        });
+        let mut rows = Rows {
+            lines: Some(lines),
+            patience: PATIENCE,
             columns: Vec::new(),
             waiting: VecDeque::new(),
             child: Some(child),
-            threads: Some((writer, errors)),
-        })
+            threads: None,
+            scratch: Some(scratch),
+        };
+        let failed = "no thread for DuckDB's answer";
+        reader.context(failed)?;
+        rows.threads = Some((writer.context(failed)?, errors.context(failed)?));
+        Ok(rows)
+    }
+}
+
+/// Reads lines until they end, cannot be read, or nobody takes them.
+fn read(stdout: ChildStdout, sender: &SyncSender<io::Result<Vec<u8>>>) {
+    let mut lines = BufReader::new(stdout);
+    loop {
+        let mut line = Vec::new();
+        let read = lines.by_ref().take(MAX_ROW_BYTES).read_until(b'\n', &mut line);
+        let is_over = !matches!(read, Ok(1..));
+        let sent = match read {
+            Ok(0) => return,
+            read => sender.send(read.map(|_| line)),
+        };
+        if is_over || sent.is_err() {
+            return;
+        }
     }
 }
 
@@ -128,12 +160,16 @@ fn finite(line: &[u8]) -> Vec<u8> {
 /// The rows of an answer, as they arrive.
 #[derive(Debug)]
 pub(super) struct Rows {
-    lines: Option<BufReader<ChildStdout>>,
+    lines: Option<Receiver<io::Result<Vec<u8>>>>,
+    /// Time that may still be waited for DuckDB.
+    patience: Duration,
     columns: Vec<String>,
     /// A row that was read with the columns' names.
     waiting: VecDeque<Vec<Value>>,
     child: Option<Child>,
     threads: Option<(JoinHandle<()>, JoinHandle<String>)>,
+    /// It goes with the last row.
+    scratch: Option<Scratch>,
 }
 
 impl Rows {
@@ -183,15 +219,20 @@ impl Rows {
 
     /// The next line; `None` at the end.
     fn line(&mut self) -> anyhow::Result<Option<Vec<u8>>> {
-        let Some(lines) = &mut self.lines else {
+        let Some(lines) = &self.lines else {
             return Ok(None);
         };
         loop {
-            let mut line = Vec::new();
-            lines.by_ref().take(MAX_ROW_BYTES).read_until(b'\n', &mut line)?;
-            if line.is_empty() {
-                return Ok(None);
-            }
+            let begun = Instant::now();
+            let line = match lines.recv_timeout(self.patience) {
+                Ok(line) => line?,
+                Err(RecvTimeoutError::Disconnected) => return Ok(None),
+                Err(RecvTimeoutError::Timeout) => bail!(
+                    "DuckDB took longer than {} s\nhint: ask for less: fewer rows, a shorter time",
+                    PATIENCE.as_secs()
+                ),
+            };
+            self.patience = self.patience.saturating_sub(begun.elapsed());
             if line.len() as u64 == MAX_ROW_BYTES {
                 bail!("a row of the answer has more than {MAX_ROW_BYTES} bytes");
             }
@@ -214,9 +255,7 @@ impl Rows {
         if status.success() {
             return Ok(());
         }
-        let lines = error.lines().map(|line| clean(line).into_owned());
-        let lines: Vec<String> = lines.filter(|line| !line.trim().is_empty()).collect();
-        bail!("DuckDB refuses the question: {}", lines.join("\n"));
+        Err(failure(status, &error))
     }
 }
 
@@ -226,6 +265,8 @@ impl Drop for Rows {
             let _ = child.kill();
             let _ = child.wait();
         }
+        // The folder goes when it is closed, with what DuckDB has left in it only if that is nothing.
+        drop(self.scratch.take());
     }
 }
 

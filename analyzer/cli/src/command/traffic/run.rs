@@ -283,7 +283,7 @@ fn interruptible<T: Send>(
     interrupted: &AtomicBool,
     work: impl FnOnce() -> anyhow::Result<T> + Send,
 ) -> anyhow::Result<T> {
-    let (runtime, mut signals) = Signals::take(false)?;
+    let (runtime, mut signals) = Signals::take()?;
     std::thread::scope(|scope| {
         let work = scope.spawn(work);
         while !work.is_finished() {

@@ -410,3 +410,30 @@ fn an_address_that_others_reach_needs_protection() {
     };
     assert!(Endpoint::open(&anywhere, &allowed).is_ok());
 }
+
+#[test]
+fn silent_clients_keep_nobody_out() {
+    let limits = Limits {
+        head: Duration::from_mins(1),
+        connection: Duration::from_mins(1),
+        ..quick()
+    };
+    let running = Running::new(open(), limits);
+    // Some say nothing, others half of a head; there are four places.
+    let silent: Vec<TcpStream> = (0..100)
+        .map(|number| {
+            let mut stream = running.connect();
+            if number % 2 == 0 {
+                stream.write_all(b"GET /metrics HT").unwrap();
+            }
+            stream
+        })
+        .collect();
+    let begun = Instant::now();
+    for _ in 0..4 {
+        let answer = running.ask(&get("/metrics"));
+        assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
+    }
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    drop(silent);
+}

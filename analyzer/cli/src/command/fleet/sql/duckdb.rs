@@ -3,25 +3,17 @@
 //! DuckDB reads the dataset's folder and writes its answers into a private folder, and nothing else.
 
 use std::fmt::Write as _;
-use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io::{Read as _, Write as _};
 use std::process::Command;
-use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
-use roce_files::{Access, Directory};
+use roce_files::Access;
 use roce_remote::program::{self, Failure, Limits};
 use serde_json::Value;
 
 use super::text::{Dataset, Engine};
-use crate::command::duckdb::{DuckDb, Kind, LOCKED, closed};
+use crate::command::duckdb::{DuckDb, Kind, LOCKED, PATIENCE, Scratch, closed, failure};
 
-/// Longest time for all questions of a run.
-const PATIENCE: Duration = Duration::from_mins(10);
-/// Memory that DuckDB uses before it spills.
-const MEMORY: &str = "4GB";
-/// Room that it takes for spilling.
-const SPILL: &str = "20GB";
 /// Largest answer that is read.
 const MAX_ANSWER: u64 = 256 << 20;
 /// Most rows of an answer.
@@ -96,37 +88,31 @@ pub(in super::super) fn ask(dataset: &Dataset, queries: &[&str]) -> anyhow::Resu
             dataset.place()
         );
     }
-    let folder = scratch()?;
-    let files = Files { folder: &folder };
+    let files = Files {
+        scratch: Scratch::new()?,
+    };
     let outcome = run(dataset, queries, &files);
     files.remove(queries.len());
     outcome
 }
 
 /// The private folder of a run, and its files.
-struct Files<'a> {
-    folder: &'a Directory,
+struct Files {
+    scratch: Scratch,
 }
 
-impl Files<'_> {
+impl Files {
     const STATEMENTS: &'static str = "statements.sql";
 
     /// The path of a file in it, as DuckDB gets it.
-    fn path(&self, name: &str) -> anyhow::Result<String> {
-        let path = self.folder.path_of(name);
-        let path = path
-            .to_str()
-            .context("the folder for temporary files is not UTF-8")?;
-        if path.contains(['\'', '\\']) {
-            bail!("{path}: a path with quotes cannot stand in SQL\nhint: set TMPDIR to another folder");
-        }
-        Ok(path.to_owned())
+    fn path(&self, name: &str) -> String {
+        self.scratch.path(name)
     }
 
     /// The text of a file that DuckDB wrote.
     fn read(&self, name: &str) -> anyhow::Result<String> {
         let mut text = String::new();
-        let file = self.folder.open(name)?;
+        let file = self.scratch.folder.open(name)?;
         file.take(MAX_ANSWER + 1).read_to_string(&mut text)?;
         if text.len() as u64 > MAX_ANSWER {
             bail!(
@@ -142,7 +128,7 @@ impl Files<'_> {
         let answers = (0..queries).flat_map(|number| [columns(number), rows(number)]);
         for name in answers.chain([Self::STATEMENTS.to_owned()]) {
             // A file that stays has no more than the dataset itself, in a private folder.
-            let _ = self.folder.remove(&name);
+            let _ = self.scratch.folder.remove(&name);
         }
     }
 }
@@ -155,39 +141,29 @@ fn rows(number: usize) -> String {
     format!("{number}.rows.json")
 }
 
-/// A private folder for statements and answers.
-fn scratch() -> anyhow::Result<Directory> {
-    let random = RandomState::new().build_hasher().finish();
-    let name = format!("roce-analyze-sql-{random:016x}");
-    let path = std::env::temp_dir().join(name);
-    Directory::made(&path)?.with_context(|| format!("{}: it exists already", path.display()))
-}
-
-fn run(dataset: &Dataset, queries: &[&str], files: &Files<'_>) -> anyhow::Result<Vec<Answer>> {
+fn run(dataset: &Dataset, queries: &[&str], files: &Files) -> anyhow::Result<Vec<Answer>> {
     let text = statements(dataset, queries, files)?;
-    let mut file = files.folder.create(Files::STATEMENTS, false, Access::Private)?;
+    let folder = &files.scratch.folder;
+    let mut file = folder.create(Files::STATEMENTS, false, Access::Private)?;
     file.write_all(text.as_bytes())?;
     drop(file);
-    execute(&files.path(Files::STATEMENTS)?)?;
+    execute(&files.path(Files::STATEMENTS))?;
     (0..queries.len())
         .map(|number| parse(&files.read(&columns(number))?, &files.read(&rows(number))?))
         .collect()
 }
 
 /// All statements of a run.
-fn statements(dataset: &Dataset, queries: &[&str], files: &Files<'_>) -> anyhow::Result<String> {
-    let scratch = files.path("")?;
-    let scratch = scratch.trim_end_matches('/');
-    let mut text = format!(
-        "SET memory_limit = '{MEMORY}';\nSET max_temp_directory_size = '{SPILL}';\nSET temp_directory = '{scratch}/spill';\n"
-    );
-    for statement in closed(&[&format!("{}/", dataset.place()), &format!("{scratch}/")]) {
+fn statements(dataset: &Dataset, queries: &[&str], files: &Files) -> anyhow::Result<String> {
+    let mut text = String::new();
+    let closed = closed(&[&format!("{}/", dataset.place()), &files.path("")]);
+    for statement in files.scratch.limits().into_iter().chain(closed) {
         let _ = writeln!(text, "{statement}");
     }
     text.push_str(&dataset.text(Engine::Duckdb));
     let _ = writeln!(text, "{LOCKED}");
     for (number, query) in queries.iter().enumerate() {
-        let (columns, rows) = (files.path(&columns(number))?, files.path(&rows(number))?);
+        let (columns, rows) = (files.path(&columns(number)), files.path(&rows(number)));
         let _ = writeln!(
             text,
             "COPY (SELECT column_name, column_type FROM (DESCRIBE\n{query}\n)) TO '{columns}' (FORMAT json);\n\
@@ -225,7 +201,10 @@ fn run_to_end(command: &mut Command) -> anyhow::Result<()> {
         Err(Failure::Stopped) => bail!("DuckDB was stopped"),
     };
     let message = String::from_utf8_lossy(&ended.errors);
-    if !ended.status.success() || !message.trim().is_empty() {
+    if !ended.status.success() {
+        return Err(failure(ended.status, &message));
+    }
+    if !message.trim().is_empty() {
         bail!("DuckDB: {}", message.trim());
     }
     Ok(())

@@ -1,0 +1,315 @@
+//! What the capture itself missed, by tap, and how often that would look like a loss of the network.
+//!
+//! A packet that was acknowledged and never sent again arrived, so that the capture missed it. The share of such packets is the chance
+//! that the capture missed any other packet. A retransmission run begins with a packet that is missing by that chance, too, although the
+//! network did not lose it. So does a silence hold a packet, or an answer, that was not captured.
+
+use std::collections::HashMap;
+
+use roce_model::cast::float;
+use roce_model::{EventKind, EventRow, FlowRow, TapId};
+
+use super::super::coverage::Coverage;
+use super::super::numbers::counted;
+
+type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
+
+/// Taps that are kept at most.
+const MAX_TAPS: usize = 1 << 12;
+/// A finding is of high confidence only where fewer signs than this are expected by chance: 1 in 20 captures has a wrong one then.
+const NEVER_BY_CHANCE: f64 = 0.05;
+/// Signs that the capture's own losses bring about as likely as this show nothing.
+const BY_CHANCE: f64 = 0.05;
+/// A capture with gaps after this share of what a random sample would have is a sample. Bursts of lost records leave few gaps.
+const SAMPLE_GAPS: f64 = 0.5;
+
+/// Numbers of one tap.
+#[derive(Clone, Debug, Default)]
+struct MissedAtTap {
+    /// Of flows whose acknowledgements were captured.
+    known: Coverage,
+    /// Of all flows.
+    all: Coverage,
+    /// Of sparse flows, and how many these are.
+    sparse: Coverage,
+    sparse_flows: u64,
+    /// Gaps that nobody filled.
+    gaps: u64,
+    /// Retransmission runs, and those of them by timeout.
+    runs: u64,
+    timeouts: u64,
+    /// Gaps that count as losses of the network.
+    lost_gaps: u64,
+}
+
+impl MissedAtTap {
+    /// True if sparse flows have half of the packets. A short flow may end while the network loses most of it.
+    fn is_sparse(&self) -> bool {
+        let sum = |of: Coverage| of.shown.saturating_add(of.absent());
+        self.sparse_flows > 0 && sum(self.sparse) >= sum(self.all).div_ceil(2)
+    }
+}
+
+/// How much the capture's own losses take from what a finding may say.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, PartialOrd, Ord)]
+pub(super) enum Doubt {
+    /// They explain none of its signs.
+    #[default]
+    None,
+    /// They may explain some.
+    Some,
+    /// They may explain all.
+    All,
+}
+
+/// A kind of sign that the capture's own losses can bring about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum ChanceSign {
+    /// A run that begins with a missing packet.
+    Loss,
+    /// A run without a captured cause.
+    Timeout,
+    /// A packet that was captured, and that the receiver names: no hole of the capture brings that about.
+    Named,
+}
+
+/// What captures missed.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Missed {
+    taps: Map<TapId, MissedAtTap>,
+}
+
+impl Missed {
+    fn at(&mut self, tap: TapId) -> Option<&mut MissedAtTap> {
+        (self.taps.len() < MAX_TAPS || self.taps.contains_key(&tap))
+            .then(|| self.taps.entry(tap).or_default())
+    }
+
+    pub(super) fn event(&mut self, event: &EventRow) {
+        if !matches!(event.kind, EventKind::Hole | EventKind::ResponseHole) {
+            return;
+        }
+        let class = event.detail.as_deref();
+        if let Some(tap) = self.at(event.tap) {
+            match class {
+                Some("network_lost") => tap.lost_gaps += 1,
+                Some("capture_lost" | "unresolved") => tap.gaps += 1,
+                _ => {}
+            }
+        }
+    }
+
+    /// A flow at any tap.
+    pub(super) fn flow(&mut self, row: &FlowRow) {
+        if !matches!(row.service, "RC" | "XRC") {
+            return;
+        }
+        let coverage = Coverage::of(row);
+        let is_sparse = coverage.is_sparse();
+        let Some(tap) = self.at(row.tap) else { return };
+        tap.runs = tap.runs.saturating_add(row.retransmission_runs);
+        tap.timeouts = tap.timeouts.saturating_add(row.runs_timeout);
+        tap.all.add(coverage);
+        if row.peer_flow_id.is_some() {
+            tap.known.add(coverage);
+        }
+        if is_sparse {
+            tap.sparse.add(coverage);
+            tap.sparse_flows += 1;
+        }
+    }
+
+    /// The chance that a tap missed a packet.
+    pub(super) fn rate(&self, tap: TapId) -> f64 {
+        let known = self.taps.get(&tap).map(|tap| tap.known).unwrap_or_default();
+        if known.missed == 0 {
+            return 0.0;
+        }
+        float(known.missed) / float(known.missed.saturating_add(known.shown))
+    }
+
+    /// The highest of these rates.
+    pub(super) fn highest_rate(&self) -> f64 {
+        self.taps.keys().map(|tap| self.rate(*tap)).fold(0.0, f64::max)
+    }
+
+    /// What the tap's own losses take from signs of this kind.
+    pub(super) fn doubt(&self, tap: TapId, sign: ChanceSign) -> Doubt {
+        let rate = self.rate(tap);
+        let Some(tap) = self.taps.get(&tap).filter(|_| rate > 0.0) else {
+            return Doubt::None;
+        };
+        let signs = match sign {
+            ChanceSign::Loss => tap.lost_gaps,
+            ChanceSign::Timeout => tap.timeouts,
+            ChanceSign::Named => return Doubt::None,
+        };
+        // A NAK can name a packet whose retransmission was not captured.
+        let trials = tap.runs.max(signs);
+        if at_least(signs, trials, rate) > BY_CHANCE {
+            Doubt::All
+        } else if rate * float(trials) > NEVER_BY_CHANCE {
+            Doubt::Some
+        } else {
+            Doubt::None
+        }
+    }
+
+    /// True if a run at any tap is likely to have met a hole of the capture.
+    pub(super) fn may_coincide(&self) -> bool {
+        let mut taps = self.taps.iter();
+        taps.any(|(tap, at)| self.rate(*tap) * float(at.runs) > NEVER_BY_CHANCE)
+    }
+
+    /// True if the tap shows a part of its flows only.
+    pub(super) fn is_sparse(&self, tap: TapId) -> bool {
+        self.taps.get(&tap).is_some_and(MissedAtTap::is_sparse)
+    }
+
+    /// Taps that show a part of their flows only: what they have of them, and the words for it.
+    pub(super) fn sample(&self) -> Option<Sample> {
+        let taps = self.taps.values().filter(|tap| tap.is_sparse());
+        let mut sample = Sample::default();
+        let mut gaps = 0u64;
+        for tap in taps {
+            sample.coverage.add(tap.sparse);
+            sample.flows = sample.flows.saturating_add(tap.sparse_flows);
+            gaps = gaps.saturating_add(tap.gaps);
+        }
+        let Coverage { shown, .. } = sample.coverage;
+        let all = shown.saturating_add(sample.coverage.absent());
+        // Each packet of a random sample of the share q has a gap before it by the chance 1 - q.
+        let expected = float(shown) * float(sample.coverage.absent()) / float(all.max(1));
+        sample.is_random = float(gaps) >= SAMPLE_GAPS * expected;
+        (sample.flows > 0 && shown > 0).then_some(sample)
+    }
+}
+
+/// Flows of which the capture shows a part only.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Sample {
+    pub(super) coverage: Coverage,
+    pub(super) flows: u64,
+    /// Gaps are everywhere, not in a few places.
+    is_random: bool,
+}
+
+impl Sample {
+    /// Of so many packets the capture shows one.
+    pub(super) fn one_in(self) -> f64 {
+        let Coverage { shown, .. } = self.coverage;
+        float(shown.saturating_add(self.coverage.absent())) / float(shown.max(1))
+    }
+
+    /// It in words.
+    pub(super) fn words(self) -> String {
+        let Coverage { shown, .. } = self.coverage;
+        let all = shown.saturating_add(self.coverage.absent());
+        let flows = counted(self.flows, "flow");
+        if self.is_random {
+            let one_in = self.one_in();
+            let decimals = usize::from(one_in < 9.95);
+            format!(
+                "{shown} of {all} packets of {flows} are here, 1 in {one_in:.decimals$}, with gaps everywhere: it is a sample, or the \
+                 packets take other ways as well"
+            )
+        } else {
+            format!("{shown} of {all} packets of {flows} are here, the others are missing at once")
+        }
+    }
+}
+
+/// The chance that at least `signs` of `trials` happen, each by the chance `rate`, or a little more: Chernoff's bound of the binomial
+/// distribution, exact where all of them happen.
+fn at_least(signs: u64, trials: u64, rate: f64) -> f64 {
+    if signs == 0 || trials == 0 {
+        return 1.0;
+    }
+    let (n, share) = (float(trials), float(signs.min(trials)) / float(trials));
+    if share <= rate {
+        return 1.0;
+    }
+    let rest = if share < 1.0 {
+        (1.0 - share) * ((1.0 - share) / (1.0 - rate)).ln()
+    } else {
+        0.0
+    };
+    (-n * (share * (share / rate).ln() + rest)).exp()
+}
+
+#[cfg(test)]
+mod tests {
+    use roce_model::FlowId;
+
+    use super::*;
+
+    #[test]
+    fn the_chance_of_coincidences() {
+        // All of them: rate^n. 0.1^2 = 0.01, 0.9^28 = 0.0523.
+        assert!((at_least(2, 2, 0.1) - 0.01).abs() < 1e-9);
+        assert!((at_least(28, 28, 0.9) - 0.0523).abs() < 1e-4);
+        // One of ten at 1 %: 1 - 0.99^10 = 0.0956; the bound is higher.
+        assert!((0.0956..0.3).contains(&at_least(1, 10, 0.01)));
+        // As many as expected, or none, are no surprise.
+        assert!((at_least(1, 10, 0.1) - 1.0).abs() < 1e-9);
+        assert!((at_least(0, 10, 0.1) - 1.0).abs() < 1e-9);
+    }
+
+    /// A paired flow with `retransmission_runs` runs.
+    fn row(packets: u64, capture_lost: u64, runs: u64) -> FlowRow {
+        FlowRow {
+            service: "RC",
+            peer_flow_id: Some(FlowId(7)),
+            packets,
+            capture_lost,
+            retransmission_runs: runs,
+            ..FlowRow::default()
+        }
+    }
+
+    fn lost_gap() -> EventRow {
+        EventRow {
+            kind: EventKind::Hole,
+            detail: Some("network_lost".into()),
+            ..EventRow::default()
+        }
+    }
+
+    #[test]
+    fn losses_as_rare_as_holes_of_the_capture_are_doubtful() {
+        let doubt = |packets, capture_lost, runs, lost: usize| {
+            let mut missed = Missed::default();
+            missed.flow(&row(packets, capture_lost, runs));
+            (0..lost).for_each(|_| missed.event(&lost_gap()));
+            missed.doubt(TapId(0), ChanceSign::Loss)
+        };
+        // Nothing was missed.
+        assert_eq!(doubt(1_000, 0, 10, 1), Doubt::None);
+        // 1 in 100 missed: one of ten runs begins with a hole in 1 of 10 such captures.
+        assert_eq!(doubt(990, 10, 10, 1), Doubt::All);
+        // All ten do not. But one may.
+        assert_eq!(doubt(990, 10, 10, 10), Doubt::Some);
+        // 1 in 100,000 missed: ten runs meet a hole in 1 of 10,000 captures.
+        assert_eq!(doubt(99_999, 1, 10, 10), Doubt::None);
+    }
+
+    #[test]
+    fn a_sample_is_told_by_its_share() {
+        // Each tenth.
+        let coverage = Coverage {
+            shown: 100,
+            missed: 800,
+            unclear: 100,
+        };
+        let sample = Sample {
+            coverage,
+            flows: 1,
+            is_random: true,
+        };
+        assert!(
+            sample
+                .words()
+                .contains("100 of 1000 packets of 1 flow are here, 1 in 10,")
+        );
+    }
+}
