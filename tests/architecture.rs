@@ -12,7 +12,7 @@ use crate::captures::root;
 use modules::Modules;
 
 /// Each crate of the workspace, and those of the others that it may import.
-pub(crate) const ARROWS: [(&str, &[&str]); 19] = [
+pub(crate) const ARROWS: [(&str, &[&str]); 20] = [
     ("roce-files", &[]),
     ("roce-wire", &[]),
     ("roce-model", &["roce-wire"]),
@@ -72,6 +72,18 @@ pub(crate) const ARROWS: [(&str, &[&str]); 19] = [
             "roce-report",
             "roce-sim",
             "roce-analyze",
+        ],
+    ),
+    (
+        "roce-metamorphic",
+        &[
+            "roce-model",
+            "roce-wire",
+            "roce-capture",
+            "roce-report",
+            "roce-sim",
+            "roce-analyze",
+            "roce-truth",
         ],
     ),
     ("xtask", &[]),

@@ -94,26 +94,27 @@ fn write_bw_loss() {
         (1_640 + 34, 1_640 * 1_024)
     );
     // NAKs name twelve holes. 24 PSNs are missing while the receiver waits for an earlier one, and come
-    // in the run that begins there. Two are never retransmitted. A NAK (at 488.067 ms) names 11471129,
+    // in the run that begins there: nobody asks for them, but 11 losses and one packet that the capture missed
+    // say who lost them. Two are never retransmitted. A NAK (at 488.067 ms) names 11471129,
     // so the network lost it first, and the capture its retransmission; 11471137 was only acknowledged.
     assert_eq!(holes(&seen, "capture_lost"), [(11_471_137, 1)]);
     assert!(holes(&seen, "network_lost").contains(&(11_471_129, 1)));
     assert_eq!(
         (totals.network_lost - totals.network_lost_again, totals.ambiguous),
-        (11, 24)
+        (11 + 24, 0)
     );
     assert_eq!(
         (totals.reordered, totals.unresolved, totals.lost_downstream),
         (0, 0, 0)
     );
     assert_eq!((totals.runs_rnr, totals.runs_implied_nak), (0, 0));
-    // The 32 NAKs name 32 PSNs, which are 32 losses. For each of the 7 timeouts a retransmission may
-    // have been lost, too.
-    assert!((32..=32 + 7).contains(&totals.network_lost));
+    // The 32 NAKs name 32 PSNs, which are 32 losses; of several in a row a NAK names the first alone. 3 % of what was sent (`captures/README.md`) are
+    // 80 of 2,660 packets, give or take 9.
+    assert!((32..=80 + 3 * 9).contains(&totals.network_lost));
 }
 
 #[test]
-#[ignore = "said: 27 runs for NAKs, 8 for timeouts; true: 28 and 7"]
+#[ignore = "said: 26 runs for NAKs, 8 for timeouts, 1 unknown; true: 28 and 7"]
 fn why_the_sender_of_write_bw_loss_fell_back() {
     let (totals, _) = analyse("write_bw_loss");
     assert_eq!(totals.runs_unknown, 0);

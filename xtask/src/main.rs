@@ -21,6 +21,7 @@ mod elf;
 mod fleet;
 mod fuzz;
 mod golden;
+mod metamorphic;
 mod need;
 mod package;
 mod pgo;
@@ -109,6 +110,12 @@ const CHORES: &[Chore] = &[
         arguments: truth::ARGUMENTS,
         about: truth::ABOUT,
         run: truth::run,
+    },
+    Chore {
+        name: "metamorphic",
+        arguments: metamorphic::ARGUMENTS,
+        about: metamorphic::ABOUT,
+        run: metamorphic::run,
     },
     Chore {
         name: "fuzz",

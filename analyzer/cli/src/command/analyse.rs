@@ -221,12 +221,7 @@ fn analyse_as(
     }
     note_window(&range, &mut summary);
     if arguments.format != Format::Text {
-        // The terminal's summary has these warnings; for other formats they go to standard error.
-        for input in &summary.inputs {
-            for text in &input.warnings {
-                messages::warn(&input.input, text);
-            }
-        }
+        say_warnings(&summary);
     }
     for mut sink in sinks {
         sink.finish(&summary).map_err(sink_error)?;
@@ -240,6 +235,15 @@ fn analyse_as(
         messages::wrote(&written(dir));
     }
     Ok(exit_code(is_whole, &summary, &settings.fail_on))
+}
+
+/// Says on standard error what the terminal's summary has of its inputs.
+fn say_warnings(summary: &RunSummary) {
+    for input in &summary.inputs {
+        for text in &input.warnings {
+            messages::warn(&input.input, text);
+        }
+    }
 }
 
 /// Says of each capture that none of its frames lies in the time that was asked for.

@@ -158,7 +158,7 @@ impl Analysis {
             },
             waiting_since: times.map_or(Nanos(0), Times::waiting_since),
             oldest_sent: times.map_or(Nanos(0), Times::waiting_since),
-            implied_since: cold.implied_since(is_fetch),
+            implied_since: cold.implied_since(position.filter(|_| is_read && is_behind)),
             nak_before: if is_behind {
                 let reach = u32::try_from(REACH).unwrap_or(u32::MAX);
                 let naks = &self.recent_naks;

@@ -22,7 +22,7 @@ impl Analysis {
         let cold = &mut self.table.cold[at];
         let waits = cold.tracker.take_longest_waits();
         self.causes.note(tap, &cold.key, &run.before, &waits);
-        let cause = self.causes.cause(tap, &cold.key, &run.before);
+        let cause = self.causes.cause(tap, &cold.key, &run.before, run.seeming);
         // Before other runs show how long answers take, a slow answer to a NAK looks like the timer.
         let may_change = cause.trigger == Trigger::Timeout && run.before.nak.is_some();
         if cause.is_sure && !may_change {
@@ -49,7 +49,7 @@ impl Analysis {
         let waits = self.table.cold[at].tracker.take_longest_waits();
         self.causes.learn(tap, &key, &waits);
         for run in &runs {
-            let cause = self.causes.cause(tap, &key, &run.before);
+            let cause = self.causes.cause(tap, &key, &run.before, run.seeming);
             self.tell_run(at, run, cause);
         }
     }

@@ -31,6 +31,9 @@ const USUAL_INTERVAL: Nanos = Nanos(50_000);
 const LONGEST_INTERVAL: Nanos = Nanos(100_000);
 /// Marks that no interval can have swallowed belong to one train, whose first one asks for a notification, until none came for so long.
 const TRAIN_OF_MARKS: Nanos = Nanos(1_000_000);
+/// A notification point that answers a train this late goes on to answer old marks of it: its next notifications tell nothing of the delay.
+/// It is ten intervals of the paper's notification point.
+const SLOW: Nanos = Nanos(500_000);
 /// Below this rate, in bit/s, a flow may be at its adapter's minimum, which notifications do not lower: mlx5's
 /// `rpg_min_rate` is 1 Mb/s by default, others have up to 10.
 const NEAR_MINIMUM: f64 = 20e6;
@@ -80,6 +83,8 @@ pub(crate) struct Congestion {
     pub(crate) last_ce: Nanos,
     /// 0: none.
     last_cnp: Nanos,
+    /// The notifications of this train of marks are late.
+    is_slow: bool,
     /// Neither a mark nor a NAK explains it.
     pub(crate) is_unexplained: bool,
     /// Highest rate that DCQCN allows, from the first notification on that surely is for the flow.
@@ -143,6 +148,7 @@ impl Congestion {
     /// interval that a burst left without an answer, and after which none came for longer than that, gets none any more: the next burst is
     /// measured from its own first mark. Any other mark is to be answered: the delay counts from it, not from the newest of its train.
     pub(crate) fn marked(&mut self, time: Nanos) {
+        self.is_slow &= time.since(self.last_ce) <= TRAIN_OF_MARKS;
         if self.first_ce.0 == 0 || self.is_another_burst(time.since(self.last_ce)) {
             self.first_ce = time;
         }
@@ -152,8 +158,10 @@ impl Congestion {
     /// A notification came. `last`: the flow's last packet; `in_message`: it was not a message's last one.
     pub(crate) fn notified(&mut self, meter: &Meter, now: Progress, last: Nanos, in_message: bool) {
         let first_ce = core::mem::take(&mut self.first_ce);
-        if first_ce.0 != 0 && first_ce <= now.time {
-            self.ce_to_cnp.add(now.time.since(first_ce).0);
+        if first_ce.0 != 0 && first_ce <= now.time && !self.is_slow {
+            let delay = now.time.since(first_ce);
+            self.ce_to_cnp.add(delay.0);
+            self.is_slow = delay > SLOW;
         }
         self.is_unexplained = first_ce.0 == 0;
         let interval = (self.last_cnp.0 != 0).then(|| now.time.since(self.last_cnp));
@@ -435,11 +443,15 @@ mod tests {
             for mark in 0..6 {
                 congestion.marked(Nanos(begin + mark * 298_000));
             }
-            let now = Progress {
-                time: Nanos(begin + 1_500_000),
-                ..Progress::default()
-            };
-            congestion.notified(&Meter::default(), now, Nanos(0), false);
+            // The next one, an interval later, answers another old mark: it says nothing of the delay.
+            for time in [begin + 1_500_000, begin + 1_550_000] {
+                congestion.marked(Nanos(time - 1_000));
+                let now = Progress {
+                    time: Nanos(time),
+                    ..Progress::default()
+                };
+                congestion.notified(&Meter::default(), now, Nanos(0), false);
+            }
         }
         let mut row = FlowRow::default();
         congestion.write_times(&mut row, false);

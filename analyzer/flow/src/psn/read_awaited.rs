@@ -1,8 +1,6 @@
 //! The READ response that a requester waits for, as far as a tap shows it. It takes responses in order (IBTA 9.7.5.1.9): one that
 //! comes while an earlier one is outstanding is discarded and requested again, although nothing was lost behind the tap.
 
-use roce_model::Nanos;
-
 /// A requester that waits for a response requests it again before it continues. After this many rounds of answers to
 /// later requests, it has that response: the capture missed it, or the requester keeps responses that come out of order.
 const ROUNDS: u8 = 2;
@@ -17,8 +15,6 @@ pub(super) struct Awaited {
     /// An answer to this PSN ends a round in which the requester took nothing; 0: it takes what comes.
     until: u64,
     rounds: u8,
-    /// When an answer behind it came first, since the requester last asked for it; 0: none did.
-    beyond: Nanos,
     /// A response that was captured and requested again, and has not come since; 0: there is none.
     requested: u64,
     /// Responses that were requested again and taken although they did not come once more.
@@ -35,8 +31,8 @@ impl Awaited {
     }
 
     /// A response with `psn` came. `next`: the response after it, of this READ or of the next one; `None`: no READ after this one is known.
-    /// Requests before `sent` have been sent. It came at `time`.
-    pub(super) fn came(&mut self, psn: u64, next: Option<u64>, sent: u64, time: Nanos) {
+    /// Requests before `sent` have been sent.
+    pub(super) fn came(&mut self, psn: u64, next: Option<u64>, sent: u64) {
         if psn == self.requested {
             self.requested = 0;
         }
@@ -46,35 +42,16 @@ impl Awaited {
         let mut is_taken = psn == self.psn || self.is_any;
         if !is_taken && self.until == 0 {
             self.until = sent;
-            self.note_beyond(time);
         } else if !is_taken && psn >= self.until {
             self.rounds += 1;
             self.until = sent;
             is_taken = self.rounds >= ROUNDS;
         }
         if is_taken {
-            (self.until, self.rounds, self.beyond) = (0, 0, Nanos(0));
+            (self.until, self.rounds) = (0, 0);
             self.is_any = next.is_none();
             self.psn = next.unwrap_or(psn + 1);
         }
-    }
-
-    /// Another answer than a READ response came, to all before `psn`.
-    pub(super) fn passed(&mut self, psn: u64, time: Nanos) {
-        if self.psn != 0 && !self.is_any && psn > self.psn + 1 {
-            self.note_beyond(time);
-        }
-    }
-
-    fn note_beyond(&mut self, time: Nanos) {
-        if self.beyond.0 == 0 {
-            self.beyond = time;
-        }
-    }
-
-    /// When an answer behind the response that the requester waits for came first; 0: none did.
-    pub(super) fn beyond(&self) -> Nanos {
-        self.beyond
     }
 
     /// True if the requester may have had the response with `psn`, had it not been lost behind the tap.
@@ -88,7 +65,6 @@ impl Awaited {
         self.requested = if was_captured { psn } else { 0 };
         self.psn = psn;
         (self.is_any, self.until, self.rounds) = (false, 0, 0);
-        self.beyond = Nanos(0);
     }
 
     /// Responses, since the last call, that were requested again and taken although they did not come once more: they were overtaken
@@ -112,17 +88,17 @@ mod tests {
     #[test]
     fn a_response_behind_a_missing_one_is_not_taken() {
         let mut awaited = reading();
-        awaited.came(10, Some(11), 14, Nanos(1));
-        awaited.came(12, Some(13), 14, Nanos(1));
+        awaited.came(10, Some(11), 14);
+        awaited.came(12, Some(13), 14);
         assert!(awaited.may_have_had(10));
         // 12 was discarded, and 11 came too late: the requester has neither 11 nor 12 from these.
         assert!(!awaited.may_have_had(11) && !awaited.may_have_had(12));
-        awaited.came(11, Some(12), 14, Nanos(1));
+        awaited.came(11, Some(12), 14);
         assert!(awaited.may_have_had(11) && !awaited.may_have_had(12));
         // All in order, 11 was there for the requester to take: requested again, it was lost behind the tap.
         let mut awaited = reading();
         for psn in 10..13 {
-            awaited.came(psn, Some(psn + 1), 14, Nanos(1));
+            awaited.came(psn, Some(psn + 1), 14);
         }
         assert!(awaited.may_have_had(11));
     }
@@ -131,13 +107,13 @@ mod tests {
     fn what_is_taken_without_coming_again_was_overtaken() {
         let mut awaited = reading();
         for psn in 10..13 {
-            awaited.came(psn, Some(psn + 1), 14, Nanos(1));
+            awaited.came(psn, Some(psn + 1), 14);
         }
         awaited.requested_again(11, true);
         awaited.requested_again(12, true);
         assert_eq!((awaited.take_overtaken(), awaited.take_overtaken()), (1, 0));
         // The response comes once more before the requester goes back to the next one: it may have been lost.
-        awaited.came(12, Some(13), 14, Nanos(1));
+        awaited.came(12, Some(13), 14);
         awaited.requested_again(13, true);
         assert_eq!(awaited.take_overtaken(), 0);
         // Once more the same: it was lost again, or is not there yet.
@@ -149,25 +125,25 @@ mod tests {
     fn the_next_message_goes_on_where_its_read_begins() {
         let mut awaited = reading();
         for psn in 10..13 {
-            awaited.came(psn, Some(psn + 1), 14, Nanos(1));
+            awaited.came(psn, Some(psn + 1), 14);
         }
         // 14 to 19 are writes.
-        awaited.came(13, Some(20), 22, Nanos(1));
-        awaited.came(20, Some(21), 22, Nanos(1));
+        awaited.came(13, Some(20), 22);
+        awaited.came(20, Some(21), 22);
         assert!(awaited.may_have_had(20));
-        awaited.came(21, None, 22, Nanos(1));
+        awaited.came(21, None, 22);
         // Nothing is known of the READ that this answers.
-        awaited.came(30, Some(31), 40, Nanos(1));
+        awaited.came(30, Some(31), 40);
         assert!(awaited.may_have_had(30));
     }
 
     #[test]
     fn a_requester_that_goes_on_has_what_the_capture_missed() {
         let mut awaited = reading();
-        awaited.came(11, Some(12), 14, Nanos(1));
-        awaited.came(14, Some(15), 18, Nanos(1));
+        awaited.came(11, Some(12), 14);
+        awaited.came(14, Some(15), 18);
         assert!(!awaited.may_have_had(14));
-        awaited.came(18, Some(19), 22, Nanos(1));
+        awaited.came(18, Some(19), 22);
         assert!(awaited.may_have_had(18));
     }
 
@@ -175,13 +151,13 @@ mod tests {
     fn a_requester_that_goes_back_says_what_it_waits_for() {
         // The READ of 10 to 19 was sent before its responses were known to answer it.
         let mut awaited = Awaited::default();
-        awaited.came(12, Some(13), 20, Nanos(1));
+        awaited.came(12, Some(13), 20);
         assert!(awaited.may_have_had(12), "nothing is known");
         // It asks again from 11 on: it has all before 11, and takes 11 next (IBTA 9.7.5.1.9).
         awaited.requested_again(11, false);
-        awaited.came(12, Some(13), 20, Nanos(1));
+        awaited.came(12, Some(13), 20);
         assert!(!awaited.may_have_had(12), "discarded: 11 is outstanding");
-        awaited.came(11, Some(12), 20, Nanos(1));
+        awaited.came(11, Some(12), 20);
         assert!(awaited.may_have_had(11) && !awaited.may_have_had(12));
     }
 }

@@ -14,6 +14,9 @@ use crate::psn::request::Again;
 
 /// READs remembered that are not answered. Adapters allow 16 at once to a queue pair, few as many as this.
 const MAX_READS: usize = 128;
+/// Answers remembered, each so long after the one before or later: a round trip through full queues.
+const MAX_ANSWERS: usize = 128;
+const APART: Nanos = Nanos(500);
 /// Holes remembered; the oldest is forgotten.
 const MAX_READ_HOLES: usize = 128;
 /// A requester that misses a response asks again before it goes on. New requests may be in flight by then; those sent
@@ -37,6 +40,8 @@ pub(crate) struct Reads {
     /// Responses that come once more, and the latest ones that did not.
     replay: Replay,
     lost_again: VecDeque<DecidedHole>,
+    /// Some of the latest answers: PSN and time.
+    answers: VecDeque<(u64, Nanos)>,
     /// The responder was seen to answer the rest of a READ with a message of its own, which begins with a First. Soft-RoCE goes on
     /// with Middles (`drivers/infiniband/sw/rxe/rxe_resp.c`, `read_reply`).
     rests_begin_messages: bool,
@@ -275,9 +280,34 @@ impl Reads {
         !self.may_be_late() && self.awaited.may_have_had(psn)
     }
 
-    /// When an answer behind the response that the requester waits for came first, since it last asked for that; 0: none did.
-    pub(crate) fn beyond_awaited(&self) -> Nanos {
-        self.awaited.beyond()
+    /// An answer to `psn` came at `time`.
+    fn note_answer(&mut self, psn: u64, time: Nanos) {
+        if self
+            .answers
+            .back()
+            .is_some_and(|(_, latest)| time.since(*latest) < APART)
+        {
+            return;
+        }
+        if self.answers.len() == MAX_ANSWERS {
+            self.answers.pop_front();
+        }
+        self.answers.push_back((psn, time));
+    }
+
+    /// When an answer to something behind `psn` came first, since the requester last asked for that; 0: none did, as far as answers are
+    /// remembered.
+    pub(crate) fn first_beyond(&self, psn: u64) -> Nanos {
+        let asked = if self.requested_again.contains(&psn) {
+            self.requested_again_at
+        } else {
+            Nanos(0)
+        };
+        let mut beyond = self
+            .answers
+            .iter()
+            .filter(|(at, time)| *at > psn && *time > asked);
+        beyond.next().map_or(Nanos(0), |(_, time)| *time)
     }
 
     /// Responses, since the last call, that were overtaken behind the tap: requested again, and taken although they did not come
@@ -378,7 +408,8 @@ impl Reads {
         } else {
             Some(psn + 1)
         };
-        self.awaited.came(psn, next, sent, time);
+        self.awaited.came(psn, next, sent);
+        self.note_answer(psn, time);
         if psn < self.begin {
             // Of a READ from before the two directions were known.
             return Judged::Unknown;
@@ -422,7 +453,7 @@ impl Reads {
     pub(crate) fn passed(&mut self, psn: u64, time: Nanos, sent: u64) -> Vec<(u64, u64)> {
         self.settle(time);
         self.round(psn.saturating_sub(1), sent);
-        self.awaited.passed(psn, time);
+        self.note_answer(psn.saturating_sub(1), time);
         if psn <= self.next {
             return Vec::new();
         }

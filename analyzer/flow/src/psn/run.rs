@@ -39,6 +39,8 @@ pub(crate) struct EndedRun {
     /// Packets in it.
     pub(crate) packets: u64,
     pub(crate) before: Circumstances,
+    /// Why, as far as that showed at once.
+    pub(crate) seeming: Trigger,
 }
 
 /// A run of packets retransmitted.
@@ -52,6 +54,8 @@ pub(crate) struct Run {
     pub(super) packets: u64,
     /// Why, as far as that shows at once.
     pub(super) trigger: Trigger,
+    /// Nothing but that explains it: no reordering takes as long.
+    pub(super) certain: bool,
     pub(super) start: u64,
     pub(super) next: u64,
     /// It repeats what had been captured.
@@ -72,6 +76,7 @@ impl Run {
             begin,
             packets: 0,
             trigger: cause.map_or(Trigger::Unknown, |cause| cause.trigger),
+            certain: cause.is_some_and(|cause| cause.certain),
             start: at,
             next: at,
             repeats: false,

@@ -2,6 +2,7 @@
 
 mod attributes;
 mod prefetch;
+mod trouble;
 
 use std::borrow::Cow;
 
@@ -17,16 +18,16 @@ use crate::key::{FlowSlot, Key};
 use crate::pairing::evidence::{Evidence, Peer};
 use crate::psn::acks::Answers;
 use crate::psn::cause::Trigger;
-use crate::psn::holes::{LossClass, LossCounts};
-use crate::psn::jump::{Completed, Refusal};
+use crate::psn::holes::LossClass;
+use crate::psn::jump::Completed;
 use crate::psn::read_holes::Reads;
 use crate::psn::read_responses::Responses;
 use crate::psn::request::Requests;
-use crate::psn::run::EndedRun;
 use crate::psn::run::Recovery;
 use crate::psn::tracker::Tracker;
 use crate::rows::{Limits, Row};
 use crate::table::attributes::{Dscps, Ports};
+pub(crate) use crate::table::state::trouble::Trouble;
 use crate::taps::duplicates::CopyEvidence;
 use crate::taps::vantage;
 use crate::taps::vantage::Other;
@@ -166,39 +167,6 @@ struct PauseSums {
     before: Option<u64>,
 }
 
-/// Counts of what most flows never show.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Trouble {
-    /// NAKs by code, RNR NAKs left out: sequence, invalid request, remote access, remote operational, other.
-    pub(crate) naks: [u64; 5],
-    /// Retransmission runs by [`crate::psn::cause::Trigger`].
-    pub(crate) runs: [u64; 5],
-    /// Those whose cause is sure.
-    pub(crate) sure_runs: [u64; 5],
-    /// How long the sender had stood still before them, in ns.
-    pub(crate) stood_still: [u64; 5],
-    /// Runs whose cause is not decided yet.
-    pub(crate) waiting_runs: Vec<EndedRun>,
-    /// The first PSN of the latest run, and the silence before it.
-    pub(crate) latest_run: Option<(Psn, Nanos)>,
-    pub(crate) wasted_bytes: u64,
-    pub(crate) stale: u64,
-    /// Packets that the network delivered more than once.
-    pub(crate) duplicates_network: u64,
-    /// Packets behind the highest PSN of which nothing tells whether they were late or retransmitted.
-    pub(crate) unknown_packets: u64,
-    /// READs that were retransmitted because no response came.
-    pub(crate) reads_unanswered: u64,
-    pub(crate) response_missing: u64,
-    /// Captured packets that the receiver requested again and took without a retransmission.
-    pub(crate) overtaken_downstream: u64,
-    /// Missing READ responses by [`crate::psn::holes::LossClass`].
-    pub(crate) response_fates: LossCounts,
-    pub(crate) icrc_bad: u64,
-    /// The first request that its receiver refused for good.
-    pub(crate) refusal: Option<Refusal>,
-}
-
 /// Hashes of a flow's tap and hosts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Hosts {
@@ -275,11 +243,10 @@ impl Hot {
 }
 
 impl Cold {
-    /// When an answer came first to something behind what the requester waits for; 0: none did, or it waits for no response.
-    /// `is_fetch`: of the request, a READ or an atomic.
-    pub(crate) fn implied_since(&self, is_fetch: bool) -> Nanos {
-        let reads = self.reads.as_ref().filter(|_| is_fetch);
-        reads.map_or(Nanos(0), |reads| reads.beyond_awaited())
+    /// When an answer came first to something behind the READ at `position`; 0: none did. `None`: of no READ.
+    pub(crate) fn implied_since(&self, position: Option<u64>) -> Nanos {
+        let reads = self.reads.as_ref().zip(position);
+        reads.map_or(Nanos(0), |(reads, position)| reads.first_beyond(position))
     }
 
     /// The state of a flow that begins with `packet`.

@@ -52,9 +52,10 @@ pub(super) const PACING: Rule = Rule {
     meaning: "CNPs closer together than a notification point sends them cut a sender's rate again before the first cut \
               shows; late ones let the queue grow for too long.",
     method: "Too fast: the median of cnp_interval is under cnp_interval_least. Too late: the median of ce_to_cnp (from the first \
-             mark of a burst after the last CNP, to the next CNP; marks of a burst that ended without one do not count) is over \
+             mark of a train after the last CNP, to the next CNP; of a train that is answered later than 500 us only the first) is over \
              cnp_delay_most, plus cnp_interval_usual for each other marked flow of the same receiver, which may be \
-             served in turn. Both with at least least_measurements, and not where stamps are coarser than a quarter \
+             served in turn. Both with at least least_measurements, or \
+             three delays that are all half as long again, and not where stamps are coarser than a quarter \
              of the interval.",
     source: "DCQCN (SIGCOMM 2015, section 3.1): at most one CNP a flow in 50 us; MIN_TIME_BETWEEN_CNPS = 4 us in mlxconfig.",
     thresholds: &[
@@ -68,6 +69,9 @@ pub(super) const PACING: Rule = Rule {
     confidence: "high when they are too fast: their times show it; medium when they are late at the receiver's side; low when \
                  they are late elsewhere, where the way to the tap takes its time, too",
 };
+
+/// So many delays tell where all of them are too long.
+const FEW_TRAINS: u64 = 3;
 
 /// A flow whose CNPs look too fast or too late.
 #[derive(Debug)]
@@ -167,7 +171,7 @@ impl CnpTally {
             self.fast.push(odd(median));
         }
         if let Some(median) = row.ce_to_cnp_p50_ns
-            && row.ce_to_cnp_count >= enough
+            && (row.ce_to_cnp_count >= enough || are_all_late(row, thresholds))
             && median > thresholds.cnp_delay_most.0
             && row.vantage != Some(Vantage::Sender)
             && self.late.len() < MAX_KEPT
@@ -342,6 +346,12 @@ impl CnpTally {
             Some(first),
         ))
     }
+}
+
+/// True if not one of the flow's CNPs was in time, by far: then a few trains of marks tell.
+fn are_all_late(row: &FlowRow, thresholds: &Thresholds) -> bool {
+    let by_far = thresholds.cnp_delay_most.0.saturating_mul(3) / 2;
+    row.ce_to_cnp_count >= FEW_TRAINS && row.ce_to_cnp_min_ns.is_some_and(|least| least > by_far)
 }
 
 /// Each flow once, the shortest median first.

@@ -5,9 +5,12 @@ use std::collections::HashMap;
 use roce_model::{FlowKey, Nanos, TapId};
 use roce_wire::Address;
 
+use crate::psn::cause::Trigger;
 use crate::psn::causes::circumstances::{Circumstances, keep_longest};
 use crate::psn::causes::learned::{CauseFound, Learned};
 
+/// With fewer runs between two hosts, what is assumed before the first one decides more than they do.
+const ENOUGH_RUNS: usize = 8;
 /// Runs kept of one pair of hosts at the most. Of more, every second one is kept, then every fourth.
 const MAX_RUNS: usize = 512;
 /// Pairs of hosts; those that find no room are judged as if they had no other runs.
@@ -38,11 +41,29 @@ impl HostPairTimes {
         }
     }
 
-    /// The cause of `run` of the flow of `key` at `tap`, by what was learned so far.
-    pub(crate) fn cause(&self, tap: TapId, key: &FlowKey, run: &Circumstances) -> CauseFound {
-        match self.0.get(&(tap, key.source, key.destination)) {
-            Some(pair) => pair.learned.cause(run),
-            None => run.cause_alone(),
+    /// The cause of `run` of the flow of `key` at `tap`, by what was learned so far. `seeming`: what it seemed to be at once.
+    pub(crate) fn cause(
+        &self,
+        tap: TapId,
+        key: &FlowKey,
+        run: &Circumstances,
+        seeming: Trigger,
+    ) -> CauseFound {
+        let pair = self.0.get(&(tap, key.source, key.destination));
+        let found = pair.map_or_else(|| run.cause_alone(), |pair| pair.learned.cause(run));
+        let are_enough = pair.is_some_and(|pair| pair.noted >= ENOUGH_RUNS);
+        if are_enough || run.is_blind || found.trigger == seeming {
+            return found;
+        }
+        // What is assumed before the first run decides: only what nothing contradicts.
+        let is_alone = seeming == Trigger::Unknown && run.nak.is_none();
+        if found.is_sure && (is_alone || found.trigger == Trigger::ImpliedNak) {
+            found
+        } else {
+            CauseFound {
+                trigger: Trigger::Unknown,
+                is_sure: false,
+            }
         }
     }
 }

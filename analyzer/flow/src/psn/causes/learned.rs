@@ -19,6 +19,8 @@ const UNKNOWN: f64 = -11.0;
 const ENOUGH_TIMEOUTS: f64 = 4.0;
 /// The shortest timer that means anything: 4.096 us times two.
 const SHORTEST_TIMER: Nanos = Nanos(8_192);
+/// The weight of an answer to a NAK after any time, of a sender that congestion control slows.
+const SLOWED: f64 = -3.0;
 /// A weight that no other evidence makes up for.
 const NEVER: f64 = -1e6;
 /// The timer is not that of a sender which sent packets so shortly before, or a little before.
@@ -153,7 +155,9 @@ impl Learned {
         let waits = run.waits.map(|wait| self.expired(wait));
         let timeout = sum_of(&waits) - many(&run.waits).ln() + self.at_the_begin(run);
         let nak = run.nak.map_or(NEVER, |nak| {
-            self.nak.at(ln(nak.before)) + run.skips(u64::from(nak.ahead)) - answered(&nak, 5.0)
+            let answer = self.nak.at(ln(nak.before));
+            let answer = if run.is_slowed { answer.max(SLOWED) } else { answer };
+            answer + run.skips(u64::from(nak.ahead)) - answered(&nak, 5.0)
         });
         let rnr = run.rnr.map_or(NEVER, |rnr| {
             timer_of(&rnr) + run.skips(u64::from(rnr.ahead)) - answered(&rnr, 4.0)

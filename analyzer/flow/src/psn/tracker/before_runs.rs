@@ -58,6 +58,7 @@ impl Tracker {
             missing,
             not_captured,
             is_fetch: request.is_fetch,
+            is_slowed: request.is_slowed,
             ..of_answers
         }
     }

@@ -193,6 +193,12 @@ impl Tracker {
             begin: run.begin,
             packets: run.packets,
             before,
+            seeming: if run.trigger == Trigger::Timeout && !run.certain && self.may_be_reordered() {
+                // Packets of an answer to a NAK that others overtook look like it.
+                Trigger::Unknown
+            } else {
+                run.trigger
+            },
         });
     }
 

@@ -1,0 +1,41 @@
+//! What few flows show: retransmissions, losses, errors.
+
+use roce_model::Nanos;
+use roce_wire::Psn;
+
+use crate::psn::holes::LossCounts;
+use crate::psn::jump::Refusal;
+use crate::psn::run::EndedRun;
+
+/// Counts of what most flows never show.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Trouble {
+    /// NAKs by code, RNR NAKs left out: sequence, invalid request, remote access, remote operational, other.
+    pub(crate) naks: [u64; 5],
+    /// Retransmission runs by [`crate::psn::cause::Trigger`].
+    pub(crate) runs: [u64; 5],
+    /// Those whose cause is sure.
+    pub(crate) sure_runs: [u64; 5],
+    /// How long the sender had stood still before them, in ns.
+    pub(crate) stood_still: [u64; 5],
+    /// Runs whose cause is not decided yet.
+    pub(crate) waiting_runs: Vec<EndedRun>,
+    /// The first PSN of the latest run, and the silence before it.
+    pub(crate) latest_run: Option<(Psn, Nanos)>,
+    pub(crate) wasted_bytes: u64,
+    pub(crate) stale: u64,
+    /// Packets that the network delivered more than once.
+    pub(crate) duplicates_network: u64,
+    /// Packets behind the highest PSN of which nothing tells whether they were late or retransmitted.
+    pub(crate) unknown_packets: u64,
+    /// READs that were retransmitted because no response came.
+    pub(crate) reads_unanswered: u64,
+    pub(crate) response_missing: u64,
+    /// Captured packets that the receiver requested again and took without a retransmission.
+    pub(crate) overtaken_downstream: u64,
+    /// Missing READ responses by [`crate::psn::holes::LossClass`].
+    pub(crate) response_fates: LossCounts,
+    pub(crate) icrc_bad: u64,
+    /// The first request that its receiver refused for good.
+    pub(crate) refusal: Option<Refusal>,
+}
