@@ -297,6 +297,21 @@ fn timeouts_are_told_with_the_silence_before_them() {
 }
 
 #[test]
+fn a_flow_of_two_epochs_is_one() {
+    let mut data = flow(1, 2);
+    (data.runs_timeout, data.runs_timeout_sure) = (2, 2);
+    let again = FlowRow {
+        epoch: 1,
+        ..data.clone()
+    };
+    let run = run_of(&[&data, &again]);
+    assert_eq!(
+        fired(&run, "retransmit.timeout").summary,
+        "1 flow retransmitted after 4 timeouts: 10.0.0.1 > 10.0.0.2 QP 0x11"
+    );
+}
+
+#[test]
 fn a_stall_is_silence_in_a_message_and_not_a_short_one() {
     let data = flow(1, 2);
     let stalled = |length: u64, lost: u64, change: fn(&mut TimelineRow)| {

@@ -155,11 +155,11 @@ fn holes_of_the_capture_open_no_incast() {
         }
         run.conclude()
     };
-    let run = shared(|row| (row.missing, row.wire_bytes) = (2, 300_000));
+    let run = shared(|row| row.missing = 2);
     assert_eq!(run.findings, []);
     assert_eq!(run.episodes, []);
-    // 3 x 300 kB in 1 ms are 7.2 Gbit/s. Retransmissions show a queue that dropped, perhaps: then the shares of it are no surer than that.
-    let run = shared(|row| (row.retransmitted_packets, row.wire_bytes) = (2, 300_000));
+    // Retransmissions show a queue that dropped, perhaps: then the shares of it are no surer than that.
+    let run = shared(|row| row.retransmitted_packets = 2);
     let unfair = fired(&run, "unfair");
     assert_eq!(
         (unfair.severity, unfair.confidence),
