@@ -76,6 +76,7 @@ mod samples;
 #[cfg(feature = "live")]
 mod screen;
 mod snapshots;
+mod spans;
 mod statistics;
 #[cfg(feature = "parquet")]
 mod stored;

@@ -244,7 +244,7 @@ fn verdict(run: &Run, which: &str, found: &Value, wrong: &mut Wrong) {
     }
 }
 
-/// Compares the results of both ends for the path between them, for the flows that carry data.
+/// Compares the results of both ends for the path between them, for data and for answers.
 fn ways(run: &Run, found: &Value, wrong: &mut Wrong) {
     let taps = found["taps"].as_array().unwrap();
     let number = |file: &str| taps.iter().find(|tap| tap["input"] == file).unwrap()["tap"].clone();
@@ -252,9 +252,6 @@ fn ways(run: &Run, found: &Value, wrong: &mut Wrong) {
         let flow = key(way);
         let (from, to) = (run.file(way.text("from")), run.file(way.text("to")));
         let rows = Said::of(found, &from, &flow);
-        if rows.number("data_packets") == 0 {
-            continue;
-        }
         let what = |column: &str| format!("{} {}>{}, from {from}: {column}", run.name, flow.0, flow.2);
         let hop = found["hops"].as_array().unwrap().iter().find(|hop| {
             hop["flow_id"] == rows.0[0]["flow_id"]

@@ -25,6 +25,9 @@ pub struct Interface {
     /// Records that this interface lost, as far as the file says so: the sum of the packets' drop counts, or
     /// the interface's statistics where they say more. `None` when the file says nothing.
     pub dropped: Option<u64>,
+    /// Number of the section of the file that describes it. The interfaces of a section record at the same time, those of two sections one
+    /// after the other. 0 where a file has no sections.
+    pub section: u32,
 }
 
 /// Direction of a frame at the capturing host.

@@ -119,6 +119,7 @@ impl Pcap {
             fcs_bytes,
             quantum_ns: fraction_ns,
             dropped: None,
+            section: 0,
         };
         let walker = Self {
             big: BIG,

@@ -73,6 +73,8 @@ pub(crate) struct Pcapng {
     big: bool,
     /// Number, through all sections, of the first interface of this section.
     base: usize,
+    /// Number of this section, from 1 on.
+    section: u32,
     /// The interfaces of this section.
     sources: Vec<Source>,
     trailer: Option<Trailer>,
@@ -244,6 +246,7 @@ impl Pcapng {
             });
         }
         self.base = found.interfaces.len();
+        self.section = self.section.saturating_add(1);
         self.sources.clear();
         Ok(())
     }
@@ -277,6 +280,7 @@ impl Pcapng {
             fcs_bytes,
             quantum_ns: clock.quantum_ns(),
             dropped: None,
+            section: self.section,
         });
         let limit = captured_limit(snaplen);
         self.sources.push(Source {

@@ -160,6 +160,8 @@ pub struct Analysis {
     /// Finds packets that several taps saw; from the second tap on.
     matcher: Option<Box<TapMatcher>>,
     first_tap: Option<TapId>,
+    /// Resolution of the stamps of each tap, in nanoseconds.
+    resolutions: Vec<u64>,
     /// One more than the highest tap of a flow.
     taps: u32,
     max_flows: usize,
@@ -236,6 +238,7 @@ impl Analysis {
             ports_follow: bounded_map(),
             matcher: None,
             first_tap: None,
+            resolutions: Vec::new(),
             taps: 0,
             max_flows: options.max_flows,
             measures: options.measures.then(Measures::default),
@@ -429,6 +432,10 @@ impl Analysis {
             // was found no longer holds.
             let mut holds = true;
             for (packet, found) in some.iter().zip(found.iter()) {
+                if self.recent.is_shown_bare(packet) {
+                    self.copy(packet);
+                    continue;
+                }
                 if packet.roce.bth.opcode().is_cnp() {
                     self.observe_cnp(found.fingerprint, packet);
                     continue;

@@ -58,7 +58,7 @@ table! {
     rnr_naks: u64, "packets", "RNR NAKs that the flow carried: no receive buffer was posted.";
     retransmitted_packets: u64, "packets", "Retransmitted request packets: captured before, or in a retransmission run.";
     retransmitted_bytes: u64, "bytes", "Application data in retransmitted packets.";
-    wasted_bytes: u64, "bytes", "Retransmitted application data that had been captured before: the waste of go-back-N.";
+    wasted_bytes: Option<u64>, "bytes", "Retransmitted application data that had arrived before: the waste of go-back-N. It is what a tap behind the losses, or the last tap of several, had captured before. Absent: nothing shows what arrived, as at a tap before the losses.";
     retransmission_runs: u64, "runs", "Retransmission runs: the sender fell back and retransmitted from an earlier PSN.";
     runs_nak: u64, "runs", "Retransmission runs that answer a sequence NAK.";
     runs_implied_nak: u64, "runs", "Retransmission runs of READ requests whose responses were missing.";

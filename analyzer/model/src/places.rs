@@ -26,10 +26,12 @@ table! {
     to_tap: TapId, "", "The tap that its packets pass later: `taps.tap`.";
     matched: u64, "packets", "Packets that both taps saw.";
     marked: u64, "packets", "Matched packets without CE at the first tap and with CE at the second: marked between them.";
-    lost: u64, "packets", "Transmissions that the first tap saw, the second should have seen and did not, and whose PSN was retransmitted: lost between them. A packet that is sent and lost twice counts twice. Where the second tap missed packets itself, only the first packets of each retransmission run count.";
+    lost: u64, "packets", "Transmissions that the first tap saw, the second should have seen and did not: lost between them, because the PSN was retransmitted; of answers and unreliable services, which nobody repeats, because the second tap missed nothing else. A packet that is sent and lost twice counts twice. Where the second tap missed packets itself, only the first packets of each retransmission run count.";
+    answers_lost: u64, "packets", "Packets of `lost` that are answers: ACKs, NAKs and responses of atomic operations.";
     first_lost_psn: Option<u32>, "", "PSN of the first lost transmission. Absent: none was lost.";
     first_lost_time: Option<Nanos>, "ns", "Time at which the first tap saw it. Absent: none was lost.";
     not_captured: u64, "packets", "Transmissions that the first tap saw and the second should have seen and did not, and that were acknowledged and never retransmitted: the second tap did not record them.";
+    unresolved: u64, "packets", "Transmissions that the first tap saw and the second should have seen and did not, and of which nothing shows what became of them. `matched`, `lost`, `not_captured` and `unresolved` together are what the first tap saw while the second one recorded.";
     delay_min_ns: Option<f64>, "ns", "Shortest time from the first tap to the second, clocks corrected; wrong by up to the clocks' uncertainty. Absent: no packet was matched.";
     delay_p50_ns: Option<f64>, "ns", "Median time from the first tap to the second. Absent: no packet was matched.";
     delay_p99_ns: Option<f64>, "ns", "Time from the first tap to the second that 99 % do not exceed. Absent: no packet was matched.";

@@ -35,7 +35,9 @@ const MIN_BYTES: u64 = 16 << 20;
 const MAX_SAMPLED: usize = 1 << 20;
 const SAMPLED: std::ops::RangeInclusive<usize> = 1 << 10..=1 << 15;
 /// Clocks are not further apart than this: captures that begin further apart are of different times.
-const MAX_OFFSET: Nanos = Nanos(12 * 3_600 * Nanos::SECOND);
+const MAX_OFFSET: Nanos = CONTINUES;
+/// A rotated file begins within this time after the end of the one before, where traffic goes on.
+const ROTATES: Nanos = Nanos(Nanos::SECOND);
 /// Sightings of one packet that are compared with each other.
 const MAX_SIGHTINGS: usize = 8;
 
@@ -77,8 +79,15 @@ fn compared(paths: &[&PathBuf], threads: u32, known: &[Option<KnownClock>]) -> A
     }
     let looks = look_into(paths, &close, threads);
     alignment.shared |= looks.iter().any(|(_, look)| !look.whole);
-    let groups = group(&looks, known);
-    Compared::new(&looks, &groups).conclude(paths, &mut alignment);
+    let groups = group(&looks, known, CONTINUES);
+    let compared = Compared::new(&looks, &groups);
+    if compared.contradicts() {
+        // What follows another one after a long silence may have another clock.
+        let groups = group(&looks, known, ROTATES);
+        Compared::new(&looks, &groups).conclude(paths, &mut alignment);
+    } else {
+        compared.conclude(paths, &mut alignment);
+    }
     alignment
 }
 
@@ -143,8 +152,8 @@ fn look_into(paths: &[&PathBuf], inputs: &[usize], threads: u32) -> Vec<(usize, 
     looks
 }
 
-/// The clock of each look, by number: a capture that continues another one has the same.
-fn group(looks: &[(usize, Look)], known: &[Option<KnownClock>]) -> Vec<usize> {
+/// The clock of each look, by number: a capture that continues another one, after `silence` or less, has the same.
+fn group(looks: &[(usize, Look)], known: &[Option<KnownClock>], silence: Nanos) -> Vec<usize> {
     let machine = |input: usize| known.get(input).copied().flatten().map(|known| known.machine);
     let mut order: Vec<usize> = (0..looks.len()).collect();
     order.sort_by_key(|at| (looks[*at].1.first, *at));
@@ -159,8 +168,8 @@ fn group(looks: &[(usize, Look)], known: &[Option<KnownClock>]) -> Vec<usize> {
             machine(*ended) == machine(looks[at].0)
                 && end.whole
                 && end.last <= look.first
-                && look.first.since(end.last) <= CONTINUES
-                && shared(end, look) < MIN_PACKETS
+                && look.first.since(end.last) <= silence
+                && !are_twins(end, look)
         });
         match before {
             Some(before) => {
@@ -171,6 +180,20 @@ fn group(looks: &[(usize, Look)], known: &[Option<KnownClock>]) -> Vec<usize> {
         }
     }
     clocks
+}
+
+/// True if two captures that do not overlap saw the same packets by two clocks: they share most of what both could have sampled. What
+/// was retransmitted across the border of two rotated files is a small part of them.
+fn are_twins(a: &Look, b: &Look) -> bool {
+    let zeros = a.zeros.max(b.zeros);
+    let comparable = |look: &Look| {
+        let packets = look.packets.iter();
+        let known = packets
+            .filter(|((identity, _), sampled)| identity.trailing_zeros() >= zeros && !sampled.repeated);
+        known.count()
+    };
+    let shared = shared(a, b);
+    shared >= MIN_PACKETS && shared.saturating_mul(2) >= comparable(a).min(comparable(b))
 }
 
 /// Packets in the samples of both.
@@ -292,6 +315,17 @@ impl<'a> Compared<'a> {
                 .filter(|known| known.reference != name(*clock))
                 .copied();
         }
+    }
+
+    /// True if no difference of two clocks fits the times of what both stamped.
+    fn contradicts(&self) -> bool {
+        let compared = self
+            .pairs
+            .iter()
+            .map(|(pair, packets)| self.compare(*pair, packets));
+        compared
+            .into_iter()
+            .any(|result| result == Comparison::Contradicts)
     }
 
     fn compare(&self, (reference, other): (usize, usize), packets: &[Stamped]) -> Comparison {

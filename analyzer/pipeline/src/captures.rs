@@ -59,6 +59,8 @@ impl Captures {
                 ..none
             }
         };
+        let order = inputs::sort(&mut opened, paths);
+        let alignment = alignment.reordered(&order);
         Self {
             paths: paths.to_vec(),
             places: opened.places,

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use roce_capture::{Error, Merge, Options, Reader};
-use roce_model::InputSummary;
+use roce_model::{InputSummary, Nanos};
 use sha2::{Digest, Sha256};
 
 use crate::names::input_keys;
@@ -46,6 +46,37 @@ pub(crate) fn open(paths: &[PathBuf], read_ahead: bool, max_bytes: Option<u64>) 
         }
     }
     opened
+}
+
+/// Brings the inputs into the order of their first stamps: what they answer does not depend on the order of the arguments. Of two that
+/// begin at one time, the one comes first that ends earlier, because a file may end where the next one begins. Streams come last.
+/// Returns the number that each of them had.
+pub(crate) fn sort(opened: &mut Opened, paths: &[PathBuf]) -> Vec<usize> {
+    if opened.readers.len() < 2 {
+        return (0..opened.readers.len()).collect();
+    }
+    let begin = |place: &usize| {
+        let path = paths.get(*place).filter(|path| path.as_path() != Path::new("-"));
+        let path = path.filter(|path| roce_capture::is_whole(path));
+        path.and_then(|path| crate::span::times(path, Nanos(0)))
+            .unwrap_or((Nanos(u64::MAX), Nanos(u64::MAX)))
+    };
+    let readers = std::mem::take(&mut opened.readers);
+    let places = std::mem::take(&mut opened.places);
+    let mut sorted: Vec<_> = readers
+        .into_iter()
+        .zip(places)
+        .enumerate()
+        .map(|(number, (reader, place))| (begin(&place), number, reader, place))
+        .collect();
+    sorted.sort_by_key(|(begin, ..)| *begin);
+    let mut order = Vec::new();
+    for (_, number, reader, place) in sorted {
+        order.push(number);
+        opened.readers.push(reader);
+        opened.places.push(place);
+    }
+    order
 }
 
 /// Summary of each input, in the order of the arguments. `errors` are by place, `warnings` by reader.

@@ -435,6 +435,7 @@ mod tests {
             fcs_bytes: 0,
             quantum_ns: 1,
             dropped: None,
+            section: 0,
         };
         // A file ends early by less than one packet, which has 400 bytes, and by the room kept for its blocks: BLOCK_BYTES, and END_BYTES twice.
         let early = 400 + BLOCK_BYTES + 2 * END_BYTES;

@@ -452,6 +452,9 @@ impl ShardWorker {
 
     /// Analyses what was decoded.
     fn analyse(&mut self) {
+        for resolution in self.decoder.taps.resolutions(self.analysis.resolutions()) {
+            self.analysis.add_resolution(resolution);
+        }
         self.analysis.push(&self.batch);
         self.analysis.samples(&mut self.batch.samples);
         if !self.batch.packets.is_empty() {

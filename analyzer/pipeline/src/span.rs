@@ -57,8 +57,8 @@ fn length(paths: &[PathBuf]) -> Option<Nanos> {
     (first <= last).then(|| last.since(first))
 }
 
-/// The first and the last time of a capture; what goes over `long` is not looked at.
-fn times(path: &Path, long: Nanos) -> Option<(Nanos, Nanos)> {
+/// The first and the last time of a capture; what goes over `long` is not looked at, but one batch always is.
+pub(crate) fn times(path: &Path, long: Nanos) -> Option<(Nanos, Nanos)> {
     let mut reader = Reader::open(path, &Options::default()).ok()?;
     let (mut first, mut last) = (Nanos(u64::MAX), Nanos(0));
     let mut bytes = 0;

@@ -7,8 +7,9 @@ use roce_capture::Interface;
 use roce_model::{Nanos, TapId, TapRow};
 use roce_wire::{LinkType, Mirror, MirrorKind};
 
-/// A file that begins within this time after the end of another continues it (rotated captures).
-pub(crate) const CONTINUES: Nanos = Nanos(Nanos::SECOND);
+/// A file that begins within this time after the end of another one of the same interface continues it. What begins later is of another
+/// time.
+pub(crate) const CONTINUES: Nanos = Nanos(12 * 3_600 * Nanos::SECOND);
 
 /// Inputs that saw the same packets: neither of two continues the other.
 #[derive(Clone, Debug, Default)]
@@ -34,6 +35,21 @@ impl Apart {
     /// The same with the machine of each input.
     pub(crate) fn by_machine(self, machines: Vec<Option<u32>>) -> Self {
         Self { machines, ..self }
+    }
+
+    /// The same for inputs in another order: `order` has the number that each had.
+    pub(crate) fn reordered(self, order: &[usize]) -> Self {
+        let clocks = order
+            .iter()
+            .map(|input| self.clocks.get(*input).copied().flatten());
+        let machines = order
+            .iter()
+            .map(|input| self.machines.get(*input).copied().flatten());
+        Self {
+            clocks: clocks.collect(),
+            machines: machines.collect(),
+            pairs: self.pairs,
+        }
     }
 
     /// True if the two inputs saw the same packets, or are of two machines.
@@ -127,8 +143,10 @@ pub(crate) struct Taps {
     list: Vec<Tap>,
     /// By input and interface.
     interfaces: Vec<Vec<Option<TapId>>>,
+    /// By input, the section of its file that is read now, and the taps that record in it.
+    sections: Vec<(u32, Vec<TapId>)>,
     mirrors: HashMap<(TapId, MirrorKind, u32), TapId>,
-    /// Taps whose capture has ended, by link type and interface name.
+    /// Taps whose capture, or whose section of it, has ended, by link type and interface name.
     ended: HashMap<(LinkType, Option<String>), Vec<TapId>>,
     lags: Vec<Lag>,
     apart: Arc<Apart>,
@@ -187,6 +205,13 @@ impl Taps {
         if let Some(tap) = known[index] {
             return tap;
         }
+        if self.sections.len() <= input {
+            self.sections.resize(input + 1, Default::default());
+        }
+        if self.sections[input].0 != of.section {
+            self.ended(input);
+            self.sections[input].0 = of.section;
+        }
         let lag = self.lags.iter().position(|lag| {
             lag.members
                 .iter()
@@ -194,6 +219,7 @@ impl Taps {
         });
         if let Some(tap) = lag.and_then(|lag| self.lags.get(lag)?.tap) {
             self.interfaces[input][index] = Some(tap);
+            self.sections[input].1.push(tap);
             return tap;
         }
         let tap = match self.continued(input, of, time) {
@@ -210,11 +236,12 @@ impl Taps {
             }
         }
         self.interfaces[input][index] = Some(tap);
+        self.sections[input].1.push(tap);
         tap
     }
 
-    /// The tap that an interface of an input continues whose first frame comes at `time`: the same one of a capture that has ended
-    /// shortly before.
+    /// The tap that an interface of an input continues whose first frame comes at `time`: the same one of a capture, or of a section,
+    /// that has ended before. However long it was silent, nothing else recorded there.
     fn continued(&mut self, input: usize, of: &Interface, time: Nanos) -> Option<TapId> {
         let ended = self.ended.get_mut(&(of.link, of.name.clone()))?;
         let begin = ended.len().saturating_sub(MAX_ENDED);
@@ -222,7 +249,9 @@ impl Taps {
             let Some(tap) = self.list.get(tap.0 as usize) else {
                 return false;
             };
-            tap.last <= time && time.since(tap.last) <= CONTINUES && !self.apart.are(tap.input, input)
+            tap.last <= time
+                && time.since(tap.last) <= CONTINUES
+                && (tap.input == input || !self.apart.are(tap.input, input))
         })?;
         Some(ended.remove(begin + at))
     }
@@ -320,10 +349,10 @@ impl Taps {
         }
     }
 
-    /// An input has no more frames.
+    /// An input has no more frames, or none of the section that was read.
     pub(crate) fn ended(&mut self, input: usize) {
-        let taps: Vec<TapId> = self.input_taps(input).collect();
-        for tap in taps {
+        let taps = self.sections.get_mut(input).map(|(_, taps)| std::mem::take(taps));
+        for tap in taps.into_iter().flatten() {
             if let Some(state) = self.list.get(tap.0 as usize)
                 && state.input == input
             {
@@ -357,6 +386,12 @@ impl Taps {
     /// The input that a tap was first read from.
     pub(crate) fn first_input(&self, tap: TapId) -> Option<usize> {
         self.list.get(tap.0 as usize).map(|tap| tap.first_input)
+    }
+
+    /// Resolutions of the stamps of all taps from a number on, as their files state them.
+    pub(crate) fn resolutions(&self, from: usize) -> impl Iterator<Item = u64> {
+        let later = self.list.get(from..).unwrap_or_default();
+        later.iter().map(|tap| tap.quantum_ns)
     }
 
     /// Their rows in the table `taps`, as far as the taps know. `name` gives an input's name.
@@ -414,6 +449,7 @@ mod tests {
             fcs_bytes: 0,
             quantum_ns: 1,
             dropped: None,
+            section: 0,
         }
     }
 
@@ -450,12 +486,40 @@ mod tests {
             a
         );
         taps.ended(2);
-        let late = taps.interface(3, "a", 0, &interface("eth0"), Nanos(11 * second + 1));
-        assert_ne!(late, a, "more than a second after");
+        let hours = 12 * 3_600 * second;
+        let late = taps.interface(3, "a", 0, &interface("eth0"), Nanos(hours));
+        assert_eq!(late, a, "hours of silence later nothing else has recorded there");
+        taps.frames(late, 1, 0, Nanos(hours), Nanos(hours + 2));
         taps.ended(3);
         assert_ne!(
-            taps.interface(4, "a", 0, &interface("eth1"), Nanos(11 * second + 1)),
+            taps.interface(4, "a", 0, &interface("eth1"), Nanos(hours + 2)),
             late
+        );
+        let before = taps.interface(5, "a", 0, &interface("eth0"), Nanos(hours + 1));
+        assert_ne!(before, late, "they recorded at the same time");
+        let other_day = taps.interface(6, "a", 0, &interface("eth0"), Nanos(2 * hours + 3));
+        assert_ne!(other_day, late, "more than twelve hours after it");
+    }
+
+    #[test]
+    fn a_section_continues_the_taps_of_the_one_before() {
+        let mut taps = Taps::default();
+        let of = |section| Interface {
+            section,
+            ..interface("eth0")
+        };
+        let (first, twin) = (
+            taps.interface(0, "a", 0, &of(1), Nanos(0)),
+            taps.interface(0, "a", 1, &of(1), Nanos(1)),
+        );
+        assert_ne!(first, twin, "interfaces of one section record at the same time");
+        taps.frames(first, 1, 0, Nanos(0), Nanos(10));
+        taps.frames(twin, 1, 0, Nanos(1), Nanos(20));
+        assert_eq!(taps.interface(0, "a", 2, &of(2), Nanos(15)), first);
+        assert_ne!(
+            taps.interface(0, "a", 3, &of(2), Nanos(15)),
+            twin,
+            "it went on to 20"
         );
     }
 

@@ -82,6 +82,15 @@ pub struct Truth {
     pub queues: Vec<Queue>,
 }
 
+/// A clock that is set anew.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ClockStep {
+    /// When.
+    pub time: u64,
+    /// By how much it shows more from then on, in nanoseconds; negative: less.
+    pub by_ns: i64,
+}
+
 /// A tap.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Tap {
@@ -101,6 +110,9 @@ pub struct Tap {
     pub clock_offset_ns: i64,
     /// Rate error of its clock, in parts of 10^9; positive when fast.
     pub clock_drift_ppb: i64,
+    /// The times at which its clock was set anew, and by how much, in nanoseconds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub clock_steps: Vec<ClockStep>,
     /// Bytes kept of each frame; 0: all.
     pub snaplen: u32,
     /// Frames recorded.

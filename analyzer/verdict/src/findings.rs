@@ -6,6 +6,7 @@
 //! (CE behind the switch, a rate at the sender) is taken from whichever tap shows it, once for each flow. No rule
 //! claims an absence that its tap could not have seen.
 
+mod alone;
 mod between;
 mod blind;
 mod class;
@@ -28,6 +29,7 @@ pub(crate) mod rule;
 mod stall;
 mod sure;
 mod switch;
+mod waste;
 mod window;
 mod worst;
 
@@ -54,6 +56,7 @@ pub const RULES: &[Rule] = &[
     loss::NETWORK,
     switch::DROPS,
     loss::TIMEOUT,
+    waste::WASTE,
     receiver::RNR,
     pause::STORM,
     origin::ORIGIN,
@@ -95,6 +98,7 @@ pub(super) struct Findings {
     path: path::PathTally,
     pause: pause::PauseTally,
     quality: quality::QualityTally,
+    waste: waste::WasteTally,
     gpu: gpu::GpuTally,
 }
 
@@ -111,6 +115,7 @@ impl Findings {
             receiver: receiver::ReceiverTally::default(),
             path: path::PathTally::default(),
             quality: quality::QualityTally::default(),
+            waste: waste::WasteTally::default(),
             gpu: gpu::GpuTally::default(),
         }
     }
@@ -157,10 +162,11 @@ impl Findings {
         self.cnp.flow(row, thresholds);
         // Packets that a capture lost are missing there, whatever other taps show.
         self.loss.captured(row);
+        self.receiver.flow(row);
+        self.waste.flow(row);
         if row.counted {
             self.class.flow(row, thresholds);
             self.loss.flow(row);
-            self.receiver.flow(row);
             self.path.flow(row, thresholds);
         }
     }
@@ -198,13 +204,13 @@ impl Findings {
             only: None,
         };
         let findings = [
-            receiver.fatal(),
+            receiver.fatal(&context),
             loss.network(&context)
                 .filter(|_| !loss.are_explained(&context, quality.asked_again())),
             loss.timeout(&context),
             receiver.rnr(&context),
             incast::incast(&context),
-            stall::stall(&context, &loss),
+            stall::stall(&context, loss.missed(), loss.sure_of_timeouts()),
         ];
         worst_first(findings)
     }
@@ -235,15 +241,16 @@ impl Findings {
         worst_first([
             self.blind.blind(&context),
             job::completion(&context, &self.settings.job),
-            self.receiver.fatal(),
+            self.receiver.fatal(&context),
             loss,
             drops,
             self.loss.timeout(&context),
+            self.waste.waste(&context),
             self.receiver.rnr(&context),
             self.pause.storm(&context),
             origin::origin(&context),
             incast::incast(&context),
-            stall::stall(&context, &self.loss),
+            stall::stall(&context, self.loss.missed(), self.loss.sure_of_timeouts()),
             incast::unfair(&context),
             self.ecn.marks_without_cnp(&context),
             self.cnp.ignored(&context),

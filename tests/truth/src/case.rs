@@ -216,7 +216,9 @@ impl Case {
         let is_corrected = rows.any(|row| row.clock_offset_ns.is_some_and(|offset| offset != 0.0));
         let clock = if is_corrected { self.clock_of(tap) } else { tap };
         let drift = i128::from(time) * i128::from(clock.clock_drift_ppb) / 1_000_000_000;
-        let right = i128::from(self.truth.start_ns) + i128::from(time);
+        let stepped = clock.clock_steps.iter().filter(|step| step.time <= time);
+        let stepped: i128 = stepped.map(|step| i128::from(step.by_ns)).sum();
+        let right = i128::from(self.truth.start_ns) + i128::from(time) + stepped;
         u64::try_from(right + i128::from(clock.clock_offset_ns) + drift).unwrap_or_default()
     }
 

@@ -3,8 +3,10 @@
 mod capture_loss;
 mod clean;
 mod coarse;
+mod collectives;
 mod duplicates;
 mod incast;
+mod links;
 mod loss;
 mod mirrored;
 mod mixed;
@@ -15,11 +17,15 @@ mod path_imbalance;
 mod pause_origin;
 mod pauses;
 mod reads;
+mod recorders;
 mod refusals;
 mod reordered;
 mod reuse;
+mod serving;
 mod shared_port;
 mod sprayed;
+mod standstills;
+mod storage;
 mod training;
 mod two_taps;
 
@@ -169,6 +175,88 @@ pub const FAMILIES: &[Family] = &[
         "path-imbalance",
         "a hash puts flows on equal-cost uplinks",
         path_imbalance::plan,
+    ),
+    family(
+        "serving",
+        "KV caches move between hosts of inference",
+        serving::serving,
+    ),
+    family("moe", "all-to-all of experts, round by round", serving::moe),
+    family(
+        "nccl-ring",
+        "rings of collectives, PSNs from 0 on",
+        collectives::ring,
+    ),
+    family(
+        "nccl-tree",
+        "trees of collectives, up and down",
+        collectives::tree,
+    ),
+    family(
+        "rails",
+        "adapters of a server with a network for each",
+        collectives::rails,
+    ),
+    family(
+        "nvme-of",
+        "commands, blocks and answers of storage",
+        storage::nvme,
+    ),
+    family(
+        "reconnects",
+        "connections are made again under load",
+        storage::reconnects,
+    ),
+    family("optics", "bits flip on the receiver's link", links::optics),
+    family(
+        "black-hole",
+        "large packets never pass, small ones do",
+        links::black_hole,
+    ),
+    family(
+        "lost-answers",
+        "data arrives, its ACKs are lost",
+        links::lost_answers,
+    ),
+    family(
+        "lossy-acceleration",
+        "CNPs follow NAKs, and nothing is marked",
+        links::lossy_acceleration,
+    ),
+    family(
+        "adaptive-gbn",
+        "receivers go back although nothing is lost",
+        links::adaptive_gbn,
+    ),
+    family(
+        "delaying-pauses",
+        "pauses hold packets back between two taps",
+        standstills::delaying,
+    ),
+    family(
+        "watchdog",
+        "a switch drops what waits for a paused port",
+        standstills::watchdog,
+    ),
+    family(
+        "clock-step",
+        "the clock of a capture is set anew",
+        recorders::clock_step,
+    ),
+    family(
+        "late-mirror",
+        "a mirror's stamps are late",
+        recorders::late_mirror,
+    ),
+    family(
+        "vxlan-copies",
+        "each packet bare and in VXLAN",
+        recorders::vxlan_copies,
+    ),
+    family(
+        "thinned",
+        "a capture keeps one packet in some",
+        recorders::thinned,
     ),
 ];
 

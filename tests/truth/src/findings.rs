@@ -181,11 +181,13 @@ fn drops_fit(case: &Case, finding: &FindingRow) -> bool {
 
 /// True if a tap recorded less than passed it, or changed: other reasons for uncertain results than the
 /// truth's own finding. Frames were lost, in parts or by a mirror; one direction only was seen; queues
-/// were written one after the other; copies were recorded.
+/// were written one after the other; copies were recorded; stamps were late, or the clock was set.
 fn is_poor(case: &Case, tap: &Tap) -> bool {
     let made = case.table(tap).is_some_and(|table| {
         table.queues > 1
             || table.doubled.is_some()
+            || table.late.is_some()
+            || table.clock_step_at.is_some()
             || table.direction != roce_sim::scenario::TapDirection::Both
     });
     made || tap.records_lost > 0 || tap.copies > 0

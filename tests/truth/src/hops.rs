@@ -10,7 +10,7 @@
 //! Of a connection of which nothing came to the second tap the truth says no side there: what was lost of it is right if it is said, and
 //! not observable.
 //!
-//! Said: `hops.lost` and `hops.not_captured`, by flow.
+//! Said: `hops.lost` without `hops.answers_lost`, and `hops.not_captured`, by flow.
 
 use std::collections::BTreeSet;
 
@@ -44,7 +44,7 @@ pub(crate) fn compare(case: &Case, scores: &mut Scores) {
             let text = || format!("{} to {}: {flow} does not go there", from.name, to.name);
             scores
                 .of_class("hops lost")
-                .tell_many(Said::Plain, row.lost, 0, text);
+                .tell_many(Said::Plain, row.lost - row.answers_lost, 0, text);
         }
     }
 }
@@ -54,7 +54,7 @@ fn one(case: &Case, scores: &mut Scores, from: &Tap, to: &Tap, flow: &str) {
         row.flow_id.to_string() == flow && case.is_at(from, row.from_tap.0) && case.is_at(to, row.to_tap.0)
     });
     let (lost_said, missed_said) = rows.fold((0, 0), |(lost, missed), row| {
-        (lost + row.lost, missed + row.not_captured)
+        (lost + row.lost - row.answers_lost, missed + row.not_captured)
     });
     let lost: Vec<&Loss> = case
         .truth

@@ -96,6 +96,15 @@ impl Table {
         &self.all.scores
     }
 
+    /// The score of a class over the families that a rule selects.
+    pub fn score_of(&self, class: &str, selects: impl Fn(&str) -> bool) -> Score {
+        let mut score = Score::default();
+        for (_, part) in self.families.iter().filter(|(family, _)| selects(family)) {
+            score.add(&part.scores.get(class));
+        }
+        score
+    }
+
     /// Cases that could not be simulated or analysed.
     pub fn failed(&self) -> &[String] {
         &self.all.failed

@@ -5,7 +5,7 @@
 use roce_truth::{Table, Thinning, family_of, run_thinned};
 
 /// Scenarios; one in three is healthy. `cargo xtask truth --thin lose:100 --seeds 1000` has more.
-const CASES: u64 = 132;
+const CASES: u64 = 66;
 
 #[test]
 fn missing_records_bring_no_warning_about() {

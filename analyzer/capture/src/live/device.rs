@@ -87,6 +87,7 @@ impl Device {
             // libpcap's RDMA sniffer stamps with gettimeofday and refuses nanoseconds (pcap-rdmasniff.c).
             quantum_ns: if is_rdma { 1_000 } else { 1 },
             dropped: None,
+            section: 0,
         };
         Ok(Self {
             name: name.to_owned(),

@@ -65,6 +65,7 @@ fn interfaces_say_what_they_are() {
             fcs_bytes: 4,
             quantum_ns: 1,
             dropped: None,
+            section: 1,
         };
         assert_eq!(found.interfaces[0], first);
         assert_eq!(
@@ -301,6 +302,12 @@ fn sections_change_order_and_number_on() {
     assert_eq!(found.interfaces[2].link, LinkType::RAW);
     assert_eq!(found.interfaces[3].link, LinkType::IPV4);
     assert_eq!(found.lost[0].interface, 3);
+    let sections: Vec<u32> = found
+        .interfaces
+        .iter()
+        .map(|interface| interface.section)
+        .collect();
+    assert_eq!(sections, [1, 1, 2, 4], "the third one has no interface");
 }
 
 #[test]

@@ -212,6 +212,7 @@ fn an_answer_comes_behind_the_requests_of_its_stamp() {
             fcs_bytes: 0,
             quantum_ns: 1,
             dropped: None,
+            section: 0,
         };
         let mut sorter = Sorter::new(1 << 20);
         let batch = Batch::new(Bytes::from(data.clone()), frames.to_vec(), Vec::new());

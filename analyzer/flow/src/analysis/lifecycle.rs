@@ -70,6 +70,10 @@ impl Analysis {
             return;
         }
         let mut row = cold.flow_row(hot, evicted, other, self.by_taps(at));
+        if let Some(behind) = self.matcher.as_ref().and_then(|matcher| matcher.behind(at)) {
+            row.lost_downstream = row.lost_downstream.map(|_| behind.lost);
+            row.wasted_bytes = behind.wasted_bytes;
+        }
         self.name_process(&cold.key, &mut row);
         cold.totals.add_to_run(&mut self.totals);
         add_verdicts(&row, &mut self.totals);
@@ -130,7 +134,7 @@ fn add_verdicts(row: &FlowRow, totals: &mut Totals) {
     totals.ambiguous += row.ambiguous;
     totals.unresolved += row.unresolved;
     totals.lost_downstream += row.lost_downstream.unwrap_or_default();
-    totals.wasted_bytes += row.wasted_bytes;
+    totals.wasted_bytes += row.wasted_bytes.unwrap_or_default();
     totals.retransmission_runs += row.retransmission_runs;
     totals.runs_nak += row.runs_nak;
     totals.runs_implied_nak += row.runs_implied_nak;

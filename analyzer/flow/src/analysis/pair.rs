@@ -422,7 +422,7 @@ impl Analysis {
             detail: Some(how.name().into()),
             ..EventRow::default()
         });
-        self.on_paired(one, other);
+        self.on_paired(one, other, time);
         self.charge_waiting(one);
         self.charge_waiting(other);
     }

@@ -5,8 +5,6 @@ use roce_model::{EventKind, EventRow, Nanos, Packet};
 use roce_wire::{AethKind, Extended, Nak, Operation, Psn};
 
 use crate::analysis::Analysis;
-use crate::bins::Place;
-use crate::counts::{Counts, Rare};
 use crate::key::FlowSlot;
 use crate::psn::holes::{DecidedHole, LossClass};
 use crate::psn::jump::Refusal;
@@ -87,15 +85,15 @@ impl Analysis {
         }
     }
 
-    /// The flows at `one` and `other` turned out to be the two directions of a connection. Called once for each pairing, before the
-    /// first [`Analysis::on_response`] of the two.
-    pub(super) fn on_paired(&mut self, one: FlowSlot, other: FlowSlot) {
+    /// The flows at `one` and `other` turned out, at `time`, to be the two directions of a connection. Called once for
+    /// each pairing, before the first [`Analysis::on_response`] of the two.
+    pub(super) fn on_paired(&mut self, one: FlowSlot, other: FlowSlot, time: Nanos) {
         for at in [one, other] {
             self.table.hot[at].knows_answers = true;
             self.table.cold[at].tracker.pair();
             self.settle(at);
-            for (psn, time) in self.table.cold[at].tracker.take_early_downstream() {
-                self.lost_downstream_before(at, psn, time);
+            for psn in self.table.cold[at].tracker.take_early_downstream() {
+                self.lost_downstream(at, psn, time);
             }
         }
     }
@@ -126,31 +124,10 @@ impl Analysis {
         let rare = hot.counts.rare_mut();
         rare.lost_downstream += 1;
         rare.lost.note(time);
-        self.event_of_loss_downstream(at, psn, time);
-    }
-
-    /// A packet of the flow was lost as [`Analysis::lost_downstream`] says, at an earlier `time`: as long as rows of then may change, it
-    /// counts there.
-    fn lost_downstream_before(&mut self, at: FlowSlot, psn: Psn, time: Nanos) {
-        match self.bins.place(time) {
-            Place::Earlier(bin) if bin >= self.bins.watermark() => {
-                let mut rare = Rare {
-                    lost_downstream: 1,
-                    ..Rare::default()
-                };
-                rare.lost.note(time);
-                self.add_earlier(at, bin, &Counts::from(rare));
-                self.event_of_loss_downstream(at, psn, time);
-            }
-            _ => self.lost_downstream(at, psn, time),
-        }
-    }
-
-    fn event_of_loss_downstream(&mut self, at: FlowSlot, psn: Psn, time: Nanos) {
         self.bins.events.push(EventRow {
             time,
             kind: EventKind::LostDownstream,
-            tap: self.table.hot[at].tap,
+            tap: hot.tap,
             flow_id: Some(self.table.cold[at].id),
             psn: Some(psn.value()),
             ..EventRow::default()

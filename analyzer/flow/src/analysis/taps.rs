@@ -1,17 +1,33 @@
 //! Packets that several taps of a run saw: packets of one flow are found in the other's, and one of the
 //! rows counts.
 
-use roce_model::{FlowRow, Packet, Vantage};
+use std::collections::HashMap;
+
+use roce_model::{FlowId, FlowRow, Packet, TapId, Vantage};
 
 use crate::analysis::Analysis;
 use crate::key::FlowSlot;
 use crate::psn::acks::Answers;
 use crate::psn::tracker::Tracker;
+use crate::table::FlowTable;
 use crate::taps::matching::counted::SeenByTap;
 use crate::taps::matching::hops::Ends;
-use crate::taps::matching::{TapMatcher, traffic};
+use crate::taps::matching::{Behind, TapMatcher, traffic};
+
+/// A second tap that recorded while so many of so many packets passed the first one tells of all of them.
+const MOST: (u64, u64) = (99, 100);
 
 impl Analysis {
+    /// Resolution of the stamps of the next tap, in nanoseconds: taps are told in the order of their numbers.
+    pub fn add_resolution(&mut self, ns: u64) {
+        self.resolutions.push(ns);
+    }
+
+    /// Number of taps whose resolution is known.
+    pub fn resolutions(&self) -> usize {
+        self.resolutions.len()
+    }
+
     /// From now on packets are matched between taps. Matching starts by itself with the second tap.
     /// Started before the first packet, it also finds packets that were on their way at that time. It
     /// costs memory, and some time for each packet.
@@ -56,7 +72,11 @@ impl Analysis {
     /// Vantage of the flow's tap among those that saw its packets: `sender`, `receiver`, `between`.
     pub(super) fn by_taps(&self, at: FlowSlot) -> Option<Vantage> {
         let tap = self.table.hot.get(at)?.tap;
-        self.matcher.as_ref()?.stands(at, tap)
+        let resolution = |tap: TapId| {
+            let resolution = self.resolutions.get(tap.0 as usize);
+            resolution.copied().unwrap_or_default()
+        };
+        self.matcher.as_ref()?.stands(at, tap, resolution)
     }
 
     /// Before flows close for good: which tap's rows count is decided by all that every tap saw.
@@ -90,9 +110,43 @@ impl Analysis {
                 matcher.sides.add(traffic(&cold.key), seen);
             }
         }
+        Self::look_behind(matcher, &self.table);
         matcher.sides.complete();
         for row in matcher.sides.release() {
             self.count_flow(row);
+        }
+    }
+
+    /// What of each live flow was lost between two taps, and what was repeated although it had arrived: the tap before cannot know.
+    fn look_behind(matcher: &mut TapMatcher, table: &FlowTable) {
+        let flows = table.hot.iter().zip(table.cold.iter()).enumerate();
+        let live = flows.filter(|(_, (hot, _))| hot.live && hot.matched);
+        let places: HashMap<(FlowId, TapId), FlowSlot, foldhash::fast::RandomState> = live
+            .map(|(at, (hot, cold))| ((cold.id, hot.tap), FlowSlot::from_index(at)))
+            .collect();
+        for flow in matcher.hops.flows() {
+            let (Some(first), Some(second)) = (places.get(&flow.first), places.get(&flow.second)) else {
+                continue;
+            };
+            let (Some(before), Some(behind)) = (table.cold.get(*first), table.cold.get(*second)) else {
+                continue;
+            };
+            // Earlier epochs of the flow have rows of their own; where the second tap began later or ended earlier, its word is not all.
+            let mut seen = before.totals;
+            seen.add(&table.hot[*first].counts);
+            let is_whole = flow.packets.saturating_mul(MOST.1) >= seen.packets.saturating_mul(MOST.0);
+            if before.epoch > 0 || behind.epoch > 0 || !is_whole {
+                continue;
+            }
+            // What is said to be lost behind the second tap was asked for again, as the first one saw.
+            let own = seen.lost_downstream.saturating_sub(flow.lost);
+            let lost_behind = behind.totals.lost_downstream.min(own);
+            let trouble = behind.trouble.as_deref();
+            let of_second = Behind {
+                lost: flow.lost.saturating_add(lost_behind),
+                wasted_bytes: (lost_behind == 0).then(|| trouble.map_or(0, |trouble| trouble.wasted_bytes)),
+            };
+            matcher.note_behind(*first, of_second);
         }
     }
 

@@ -34,6 +34,8 @@ const TRAIN_OF_MARKS: Nanos = Nanos(1_000_000);
 /// A notification point that answers a train this late goes on to answer old marks of it: its next notifications tell nothing of the delay.
 /// It is ten intervals of the paper's notification point.
 const SLOW: Nanos = Nanos(500_000);
+/// Such a delay is believed with marks in so many units of time before it: a lone one may have been answered by a notification that was lost.
+const MARKS_OF_SLOW: u32 = 4;
 /// Below this rate, in bit/s, a flow may be at its adapter's minimum, which notifications do not lower: mlx5's
 /// `rpg_min_rate` is 1 Mb/s by default, others have up to 10.
 const NEAR_MINIMUM: f64 = 20e6;
@@ -83,6 +85,8 @@ pub(crate) struct Congestion {
     pub(crate) last_ce: Nanos,
     /// 0: none.
     last_cnp: Nanos,
+    /// Marks since then, each of another unit of time.
+    marks: u32,
     /// The notifications of this train of marks are late.
     is_slow: bool,
     /// Neither a mark nor a NAK explains it.
@@ -150,8 +154,9 @@ impl Congestion {
     pub(crate) fn marked(&mut self, time: Nanos) {
         self.is_slow &= time.since(self.last_ce) <= TRAIN_OF_MARKS;
         if self.first_ce.0 == 0 || self.is_another_burst(time.since(self.last_ce)) {
-            self.first_ce = time;
+            (self.first_ce, self.marks) = (time, 0);
         }
+        self.marks = self.marks.saturating_add(1);
         self.last_ce = self.last_ce.max(time);
     }
 
@@ -160,8 +165,10 @@ impl Congestion {
         let first_ce = core::mem::take(&mut self.first_ce);
         if first_ce.0 != 0 && first_ce <= now.time && !self.is_slow {
             let delay = now.time.since(first_ce);
-            self.ce_to_cnp.add(delay.0);
-            self.is_slow = delay > SLOW;
+            if delay <= SLOW || self.marks >= MARKS_OF_SLOW {
+                self.ce_to_cnp.add(delay.0);
+                self.is_slow = delay > SLOW;
+            }
         }
         self.is_unexplained = first_ce.0 == 0;
         let interval = (self.last_cnp.0 != 0).then(|| now.time.since(self.last_cnp));

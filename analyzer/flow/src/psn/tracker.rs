@@ -78,7 +78,7 @@ pub(crate) struct Tracker {
     /// run shows them.
     skipped: Range<u64>,
     /// PSNs that a NAK between the flow's hosts named although they had been captured, before the other direction was known.
-    early_downstream: Vec<(Psn, Nanos)>,
+    early_downstream: Vec<Psn>,
     /// Retransmissions that were lost before the tap, and those that are not reported yet.
     lost_again: u64,
     new_lost_again: (u64, u64),
@@ -367,8 +367,8 @@ impl Tracker {
         self.ended.pop()
     }
 
-    /// PSNs that a NAK named before the other direction was known, although they had been captured, and when they came again.
-    pub(crate) fn take_early_downstream(&mut self) -> Vec<(Psn, Nanos)> {
+    /// PSNs that a NAK named before the other direction was known, although they had been captured.
+    pub(crate) fn take_early_downstream(&mut self) -> Vec<Psn> {
         core::mem::take(&mut self.early_downstream)
     }
 

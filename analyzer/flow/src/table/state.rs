@@ -418,7 +418,6 @@ impl Cold {
         row.runs_timeout_sure = trouble.sure_runs[Trigger::Timeout as usize];
         row.timeout_wait_ns = trouble.stood_still[Trigger::Timeout as usize];
         row.rnr_wait_ns = trouble.stood_still[Trigger::Rnr as usize];
-        row.wasted_bytes = trouble.wasted_bytes;
         row.recovery = self.tracker.recovery().map(Recovery::name);
         let reordering = self.tracker.reordering();
         row.reorder_depth_max = reordering.depth();
@@ -538,6 +537,7 @@ impl Cold {
             congestion.write_charges(&mut row);
         }
         row.vantage = evidence.conclude(&row);
+        row.wasted_bytes = wasted(&row, trouble.wasted_bytes);
         row.ack_rtt_kind = row.vantage.map(ack_time_at);
         if let Some(congestion) = &self.congestion {
             let is_sender_side = row.vantage == Some(Vantage::Sender);
@@ -545,6 +545,14 @@ impl Cold {
         }
         row
     }
+}
+
+/// Of what was retransmitted, what had arrived. A tap before the losses captured all of it before, whatever arrived; one behind them, or
+/// one on the receiver's side, captured what passed it.
+fn wasted(row: &FlowRow, captured_before: u64) -> Option<u64> {
+    let is_behind_all = row.network_lost > 0 && row.lost_downstream.unwrap_or_default() == 0;
+    let shows = row.retransmitted_packets == 0 || row.vantage == Some(Vantage::Receiver) || is_behind_all;
+    shows.then_some(captured_before)
 }
 
 /// Name of the time from a request to its answer, measured at a tap with this vantage.

@@ -2,11 +2,13 @@
 //! packet twice. Which taps do so is learned in `mirrors`.
 
 mod mirrors;
+mod overlays;
 
 use roce_model::{Packet, prefetch};
 
 use crate::hash::fold;
 use mirrors::{Mirrors, TIME_SHIFT};
+use overlays::Overlays;
 
 /// The latest packets, by fingerprint: 16,384 of them in sets of four, the newest of a set first, so that a copy is
 /// found even thousands of packets later; eight times as many where a tap shows packets twice.
@@ -18,6 +20,7 @@ pub(crate) struct Recent {
     /// Times of entries are renewed when a packet is [`EPOCH`] later than this time, in nanoseconds, or earlier.
     renewed: u64,
     mirrors: Mirrors,
+    overlays: Overlays,
 }
 
 /// Packets whose fingerprints have the same place, the newest first. The two parts of an entry lie apart, because one vector
@@ -106,6 +109,7 @@ impl Default for Recent {
             more: 0,
             renewed: 0,
             mirrors: Mirrors::default(),
+            overlays: Overlays::default(),
         }
     }
 }
@@ -234,9 +238,16 @@ impl Recent {
         (oldest, seen) == (0, 0) || (units(packet).wrapping_sub(seen) & TIME_MASK) > REMEMBERED
     }
 
+    /// True if the packet is one of an overlay whose packets the tap shows without it, too.
+    #[inline]
+    pub(crate) fn is_shown_bare(&self, packet: &Packet) -> bool {
+        packet.roce.vni.is_some() && self.overlays.is_shown_bare(packet)
+    }
+
     /// Looks at the first packets of a capture, before they are judged, for taps that show everything twice. `fingerprint` is that
     /// of a packet.
     pub(crate) fn learn(&mut self, packets: &[Packet], fingerprint: impl Fn(&Packet) -> u64) {
+        self.overlays.learn(packets);
         let mut ahead = Self::default();
         core::mem::swap(&mut ahead.mirrors, &mut self.mirrors);
         ahead.mirrors.sample_all();

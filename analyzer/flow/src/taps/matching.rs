@@ -11,6 +11,8 @@ mod entry;
 pub(crate) mod hops;
 mod unseen;
 
+use std::collections::HashMap;
+
 use roce_model::{FlowKey, Nanos, Packet, TapId, Vantage, prefetch};
 use roce_wire::{Ecn, Psn, Roce};
 
@@ -154,14 +156,20 @@ impl Recent {
             entry.flags.set_if(Flags::BEGINS, begins);
         }
         let Some(entry) = known.and_then(|(known, _)| set.get_mut(known)) else {
-            noted.gone = Some(set[3]).filter(|entry| entry.is_used);
+            // What another tap has seen is not needed as long as what may still be on its way.
+            let last = set
+                .iter()
+                .rposition(|entry| !entry.is_used || entry.flags.has(Flags::COUNTED));
+            let last = last.unwrap_or(set.len() - 1);
+            noted.gone = Some(set[last]).filter(|entry| entry.is_used);
             // Where the other tap's stamps are early, it may have seen this one first, and that was
             // counted as an earlier one.
             let mut new = new;
             new.flags.set_if(Flags::AGAIN, noted.is_again);
             new.flags.set_if(Flags::SENT_AGAIN, is_back);
             new.flags.set_if(Flags::BEGINS, is_back && begins);
-            *set = [new, set[0], set[1], set[2]];
+            set[..=last].rotate_right(1);
+            set[0] = new;
             return noted;
         };
         noted.crossing = Some(Crossing {
@@ -177,6 +185,16 @@ impl Recent {
         *entry = Entry { taps, ..new };
         entry.flags.set(Flags::COUNTED);
         noted
+    }
+
+    /// The packet noted last was seen at `tap` before.
+    #[cold]
+    fn was_seen(&mut self, packet: &Packet, tap: TapId) {
+        let place = place(identities(&packet.roce).1);
+        if let Some(Set([entry, ..])) = self.sets.get_mut(place) {
+            entry.taps |= entry::bit(tap);
+            entry.flags.set(Flags::COUNTED);
+        }
     }
 
     /// All that is remembered.
@@ -206,6 +224,17 @@ pub(crate) struct TapMatcher {
     matched: Vec<u64>,
     /// Entry of each flow's last match, by the flow's place.
     last: Vec<LastHop>,
+    /// At the end, what a second tap shows of the live flows at these places.
+    behind: HashMap<FlowSlot, Behind, foldhash::fast::RandomState>,
+}
+
+/// What a second tap shows of a flow at the first one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Behind {
+    /// Packets that were lost behind the first tap.
+    pub(crate) lost: u64,
+    /// Bytes that were repeated although they had passed the second tap; `None`: nothing shows how many.
+    pub(crate) wasted_bytes: Option<u64>,
 }
 
 /// One of two flows that turned out to be the same traffic: its place, and how the packet was seen there.
@@ -227,6 +256,7 @@ impl TapMatcher {
             sent: Sent::default(),
             matched: Vec::new(),
             last: Vec::new(),
+            behind: HashMap::default(),
         }
     }
 
@@ -256,7 +286,10 @@ impl TapMatcher {
         if let Some(gone) = &noted.gone {
             self.sent.gone(gone, &mut self.hops);
         }
-        let crossing = noted.crossing?;
+        let Some(crossing) = noted.crossing else {
+            return self.late(packet, at, number);
+        };
+        let is_repaired = number.is_repaired(&packet.roce);
         self.count(packet.tap);
         if crossing.is_first {
             self.count(crossing.tap);
@@ -267,6 +300,7 @@ impl TapMatcher {
                 tap: crossing.tap,
                 time: crossing.time,
                 is_ambiguous: crossing.is_ambiguous,
+                is_repaired,
                 hop_limit: crossing.hop_limit,
                 marked: crossing.marked,
             },
@@ -274,6 +308,37 @@ impl TapMatcher {
                 tap: packet.tap,
                 time: packet.time,
                 is_ambiguous: false,
+                is_repaired,
+                hop_limit: packet.roce.hop_limit,
+                marked: packet.roce.ecn() == Ecn::Ce,
+            },
+        })
+    }
+
+    /// The match of a packet that came so late that it was not remembered any longer.
+    fn late(&mut self, packet: &Packet, at: FlowSlot, number: Number) -> Option<Match> {
+        let (flow, tap) = self.last.get(at.index())?.before()?;
+        let of = (number, packet.tap, packet.time);
+        let (transmission, is_alone) = self.sent.late(flow, of, &self.hops)?;
+        self.recent.was_seen(packet, tap);
+        self.count(packet.tap);
+        self.count(tap);
+        let is_repaired = number.is_repaired(&packet.roce);
+        Some(Match {
+            flow,
+            before: Sighted {
+                tap,
+                time: transmission.time,
+                is_ambiguous: !is_alone,
+                is_repaired,
+                hop_limit: transmission.hop_limit,
+                marked: transmission.marked,
+            },
+            now: Sighted {
+                tap: packet.tap,
+                time: packet.time,
+                is_ambiguous: false,
+                is_repaired,
                 hop_limit: packet.roce.hop_limit,
                 marked: packet.roce.ecn() == Ecn::Ce,
             },
@@ -309,8 +374,13 @@ impl TapMatcher {
     }
 
     /// Vantage of a tap for the flow at `at`, among the taps that saw its packets.
-    pub(crate) fn stands(&self, at: FlowSlot, tap: TapId) -> Option<Vantage> {
-        self.hops.stands(self.sent.hops(at), tap)
+    pub(crate) fn stands(
+        &self,
+        at: FlowSlot,
+        tap: TapId,
+        resolution: impl Fn(TapId) -> u64,
+    ) -> Option<Vantage> {
+        self.hops.stands(self.sent.hops(at), tap, resolution)
     }
 
     /// A tap lost records before the frame of this time.
@@ -329,6 +399,16 @@ impl TapMatcher {
         }
         sent.conclude(hops, acked);
         recent.sets.fill(Set::default());
+    }
+
+    /// At the end: what a second tap shows of the flow at `at`.
+    pub(crate) fn note_behind(&mut self, at: FlowSlot, behind: Behind) {
+        self.behind.insert(at, behind);
+    }
+
+    /// What a second tap shows of the flow at `at`, once all is known.
+    pub(crate) fn behind(&self, at: FlowSlot) -> Option<Behind> {
+        self.behind.get(&at).copied()
     }
 
     /// The place `at` is another flow's now.

@@ -40,6 +40,36 @@ impl Alignment {
     }
 }
 
+impl Alignment {
+    /// The same for inputs in another order: `order` has the number that each had.
+    pub(crate) fn reordered(self, order: &[usize]) -> Self {
+        let mut places = vec![0; order.len()];
+        for (place, input) in order.iter().enumerate() {
+            if let Some(of) = places.get_mut(*input) {
+                *of = place;
+            }
+        }
+        let new = |old: usize| places.get(old).copied().unwrap_or(old);
+        let clocks = order.iter().map(|input| {
+            let clock = self.clocks.get(*input).copied().flatten()?;
+            Some(Clock {
+                reference: new(clock.reference),
+                ..clock
+            })
+        });
+        let warnings = self
+            .warnings
+            .iter()
+            .map(|(input, text)| (new(*input), text.clone()));
+        Self {
+            clocks: clocks.collect(),
+            warnings: warnings.collect(),
+            shared: self.shared,
+            apart: self.apart.reordered(order),
+        }
+    }
+}
+
 impl Clock {
     /// True if there is anything to correct.
     pub(crate) fn is_off(&self) -> bool {

@@ -37,7 +37,7 @@ pub(super) struct Look {
     /// It was looked at to its end.
     pub(super) whole: bool,
     /// Number of zero bits at the end of the sampled identities.
-    zeros: u32,
+    pub(super) zeros: u32,
     places: HashMap<(u32, Option<(MirrorKind, u32)>), u16>,
 }
 

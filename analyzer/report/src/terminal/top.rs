@@ -273,7 +273,7 @@ fn add(totals: &mut Totals, row: &FlowRow) {
         (&mut totals.rnr_naks, row.rnr_naks),
         (&mut totals.retransmitted_packets, row.retransmitted_packets),
         (&mut totals.retransmitted_bytes, row.retransmitted_bytes),
-        (&mut totals.wasted_bytes, row.wasted_bytes),
+        (&mut totals.wasted_bytes, row.wasted_bytes.unwrap_or(0)),
         (&mut totals.retransmission_runs, row.retransmission_runs),
         (&mut totals.runs_nak, row.runs_nak),
         (&mut totals.runs_implied_nak, row.runs_implied_nak),

@@ -445,11 +445,13 @@ mod tests {
 
     #[test]
     fn moments_count_once() {
-        let union =
-            |intervals: &[(u64, u64)]| super::union(intervals.iter().map(|(a, b)| (Nanos(*a), Nanos(*b)))).0;
-        assert_eq!(union(&[]), 0);
+        let union = |intervals: &[(u64, u64)]| {
+            let (length, left) = super::union(intervals.iter().map(|(a, b)| (Nanos(*a), Nanos(*b))));
+            (length.0, left)
+        };
+        assert_eq!(union(&[]), (0, 0));
         // 0 to 10 and 20 to 25; 2 to 5 lies inside, 8 to 12 adds two.
-        assert_eq!(union(&[(20, 25), (0, 10), (2, 5), (8, 12)]), 17);
+        assert_eq!(union(&[(20, 25), (0, 10), (2, 5), (8, 12)]), (17, 2));
     }
 
     #[test]

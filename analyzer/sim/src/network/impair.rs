@@ -142,6 +142,9 @@ fn applies(table: &Impairment, packet: &Packet, now: Time) -> bool {
     if now < table.begin || table.end.is_some_and(|end| now >= end) {
         return false;
     }
+    if table.longer_than.is_some_and(|most| packet.bytes <= most) {
+        return false;
+    }
     let is_nak = matches!(packet.kind, Kind::Nak | Kind::RnrNak | Kind::FatalNak);
     match table.only {
         Only::All => packet.kind != Kind::Pause,

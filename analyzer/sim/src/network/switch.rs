@@ -87,6 +87,11 @@ impl Simulation<'_> {
         let config = &self.scenario.switch;
         let (bytes, priority) = (u64::from(packet.bytes), packet.priority);
         let class = self.pause_class(priority);
+        if self.watchdog_drops(egress, priority) {
+            self.topology.ports[egress.index()].count.dropped[usize::from(priority)].add(&packet);
+            self.drop_packet(id, egress, Reason::Watchdog);
+            return;
+        }
         if let Err(reason) = self.admit(switch, ingress, egress, priority, bytes) {
             let (place, queue) = (
                 if reason == Reason::Headroom {
@@ -208,6 +213,16 @@ impl Simulation<'_> {
             SwitchPause::Pfc => config.pause_priorities.contains(&priority).then_some(priority),
             SwitchPause::Link => Some(LINK_CLASS),
         }
+    }
+
+    /// True if the watchdog has found a port's priority paused for too long.
+    fn watchdog_drops(&self, egress: PortId, priority: u8) -> bool {
+        let Some(limit) = self.scenario.switch.watchdog else {
+            return false;
+        };
+        let open = self.topology.ports[egress.index()].pause_log[usize::from(priority)];
+        let pause = open.and_then(|place| self.log.pauses.get(place as usize));
+        pause.is_some_and(|pause| self.now.since(pause.begin) >= limit)
     }
 
     /// True if a packet finds room.

@@ -16,7 +16,7 @@ pub(crate) use seen::{Hole, RunSeen, Seen};
 use crate::Error;
 use crate::network::packet::{Kind, Packet};
 use crate::record::frame::{Ethernet, Granularity, Network, Tunnel, TunnelKind, udp_source_port};
-use crate::record::tap::{self, Clock, Mirror, Offered, Recording};
+use crate::record::tap::{self, Clock, Doubling, Mirror, Offered, Recording};
 use crate::scenario::{MirrorName, Scenario, TapDirection, TapLoss, TapTable};
 use crate::units::Time;
 
@@ -227,6 +227,9 @@ fn describe(scenario: &Scenario, table: &TapTable) -> tap::Tap {
         drift_ppb: table.clock_drift_ppb,
         quantum: Nanos(table.quantum.nanos().max(1)),
         poll: table.poll.map(|poll| Nanos(poll.nanos())),
+        step: table
+            .clock_step_at
+            .map(|at| (Nanos(at.nanos()), table.clock_step_ns)),
     };
     tap::Tap {
         description: Some(format!("simulated tap at {}", table.at)),
@@ -234,7 +237,13 @@ fn describe(scenario: &Scenario, table: &TapTable) -> tap::Tap {
         clock,
         loss: table.loss.map_or(tap::Loss::None, TapLoss::loss),
         loss_report: table.loss_report.report(),
-        doubling: table.doubling(),
+        doubling: table.doubling().map(|doubling| Doubling {
+            tunnel: table.doubled_in.map(|kind| tunnel(kind, table.session)),
+            ..doubling
+        }),
+        late: table
+            .late
+            .map(|late| (Nanos(late.from.nanos()), Nanos(late.to.nanos()))),
         queues: table.receive_queues(),
         mirror: table.mirror.map(|mirror| Mirror {
             tunnel: tunnel(mirror, table.session),

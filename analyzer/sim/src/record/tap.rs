@@ -17,12 +17,13 @@ pub use queues::Queues;
 
 use std::io::{self, Write};
 
+use rand::Rng as _;
 use roce_capture::Direction;
 use roce_capture::write::{ByteOrder, InterfaceOptions, Packet, PcapngWriter};
 use roce_model::Nanos;
 use roce_wire::LinkType;
 
-use crate::engine::random::stream;
+use crate::engine::random::{Random, stream};
 use crate::error::Error;
 use crate::record::frame::{Frame, Tunnel, encode_within};
 use doubling::Copies;
@@ -50,6 +51,9 @@ pub struct Tap {
     pub mirror: Option<Mirror>,
     /// Frames come twice.
     pub doubling: Option<Doubling>,
+    /// Stamps are later than the frames passed: by the least of these times, and up to the most, at random. A mirror's copies come
+    /// over several ports and queues, so that their stamps are not in the order in which the frames passed.
+    pub late: Option<(Nanos, Nanos)>,
     /// The receive queues that records are read from, when the file does not have them in the order of time.
     pub queues: Option<Queues>,
 }
@@ -131,6 +135,7 @@ struct State {
     interface: u32,
     losing: Losing,
     copies: Copies,
+    lateness: Random,
     batches: Batches,
     sequence: u32,
     /// Lost since the last record.
@@ -151,6 +156,7 @@ impl Tap {
             loss_report: LossReport::Silent,
             mirror: None,
             doubling: None,
+            late: None,
             queues: None,
         }
     }
@@ -158,6 +164,17 @@ impl Tap {
     /// The ns of a tick of the file's stamps.
     fn tick_ns(&self) -> u64 {
         10_u64.pow(9 - u32::from(self.digits.min(9)))
+    }
+}
+
+impl State {
+    /// By how much the next stamp is late, in ns.
+    fn late_by(&mut self) -> u64 {
+        let Some((Nanos(least), Nanos(most))) = self.tap.late else {
+            return 0;
+        };
+        let width = u128::from(most.saturating_sub(least)) + 1;
+        least + u64::try_from((u128::from(self.lateness.next_u64()) * width) >> 64).unwrap_or_default()
     }
 }
 
@@ -243,6 +260,11 @@ impl<W: Write> Recording<W> {
             0 => u32::MAX,
             most => most,
         };
+        let wrapped = state
+            .tap
+            .doubling
+            .filter(|_| is_copy)
+            .and_then(|doubling| doubling.tunnel);
         let (original, arrives, mirrored) = match &state.tap.mirror {
             Some(mirror) => {
                 let sequence = state.sequence;
@@ -250,7 +272,10 @@ impl<W: Write> Recording<W> {
                 let arrives = Nanos(time.0.saturating_add(mirror.delay.0));
                 (mirror.tunnel.wire_bytes(frame), arrives, Some((mirror, sequence)))
             }
-            None => (frame.wire_bytes(), time, None),
+            None => {
+                let original = wrapped.map_or_else(|| frame.wire_bytes(), |tunnel| tunnel.wire_bytes(frame));
+                (original, time, None)
+            }
         };
         if is_copy {
             state.seen.copies += 1;
@@ -265,15 +290,17 @@ impl<W: Write> Recording<W> {
         }
         let most = usize::try_from(snaplen).unwrap_or(usize::MAX);
         self.bytes.clear();
-        match mirrored {
-            Some((mirror, sequence)) => {
+        match (mirrored, wrapped) {
+            (Some((mirror, sequence)), _) => {
                 let stamp = mirror.clock.stamp(time);
                 mirror
                     .tunnel
                     .encode(frame, sequence, stamp, most, &mut self.bytes);
             }
-            None => encode_within(frame, most, &mut self.bytes),
+            (None, Some(tunnel)) => tunnel.encode(frame, 0, time, most, &mut self.bytes),
+            (None, None) => encode_within(frame, most, &mut self.bytes),
         }
+        let arrives = Nanos(arrives.0.saturating_add(state.late_by()));
         let tick_ns = state.tap.tick_ns();
         let ticks = state.tap.clock.stamp(arrives).0 / tick_ns;
         let stamp = Nanos(ticks.saturating_mul(tick_ns));
@@ -340,6 +367,7 @@ fn begin<W: Write>(output: W, taps: &[Tap], seed: u64) -> io::Result<(PcapngWrit
         states.push(State {
             interface,
             losing: Losing::new(tap.loss, stream(seed, &format!("tap {}", tap.name))),
+            lateness: stream(seed, &format!("late {}", tap.name)),
             copies: Copies::new(tap.doubling, stream(seed, &format!("copies {}", tap.name))),
             batches: Batches::new(tap.queues, stream(seed, &format!("queues {}", tap.name))),
             sequence: tap.mirror.map_or(0, |mirror| mirror.first_sequence),

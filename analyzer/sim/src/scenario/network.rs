@@ -115,6 +115,9 @@ pub struct Switch {
     pub headroom: Size,
     /// Length of the pause that a frame requests, in quanta of 512 bit times.
     pub quanta: u16,
+    /// The PFC watchdog: a port that is kept paused for this time drops what comes for the paused priority, until the pause
+    /// ends (action `drop` of SONiC's `pfcwd`, whose detection times are 100 ms to 5 s). Without it there is none.
+    pub watchdog: Option<Time>,
 }
 
 impl Default for Switch {
@@ -135,6 +138,7 @@ impl Default for Switch {
             xon: Size(80_000),
             headroom: Size(100_000),
             quanta: 65_535,
+            watchdog: None,
         }
     }
 }
@@ -236,6 +240,9 @@ pub struct Impairment {
     /// Kind of packets that are affected.
     #[serde(default)]
     pub only: Only,
+    /// Only frames of more bytes than this, from the Ethernet header to the ICRC: with `loss = 1.0` a link that drops what is
+    /// above its MTU without a word.
+    pub longer_than: Option<u32>,
     /// Begin.
     #[serde(default)]
     pub begin: Time,

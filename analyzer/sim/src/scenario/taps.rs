@@ -145,6 +145,13 @@ pub struct TapTable {
     /// Rate error of its clock, in parts of 10^9; positive when fast.
     #[serde(default)]
     pub clock_drift_ppb: i64,
+    /// The clock is set anew at this time, by `clock_step_ns`.
+    pub clock_step_at: Option<Time>,
+    /// By how much it then shows more, in nanoseconds; negative: less.
+    #[serde(default)]
+    pub clock_step_ns: i64,
+    /// Stamps are so much later than the frames passed: a time, or a range such as `"10us..40us"`, at random for each frame.
+    pub late: Option<TimeRange>,
     /// Stamps are multiples of this.
     #[serde(default)]
     pub quantum: Time,
@@ -178,6 +185,8 @@ pub struct TapTable {
     /// The copy was taken behind a router: its TTL is less by one, and it has other MAC addresses.
     #[serde(default)]
     pub doubled_routed: bool,
+    /// The copy is in this tunnel, whose identifier is `session`; frames themselves are not.
+    pub doubled_in: Option<MirrorName>,
 }
 
 impl TapTable {
@@ -192,6 +201,7 @@ impl TapTable {
             most: Nanos(range.to.nanos()),
             share: self.doubled_share,
             routed: self.doubled_routed,
+            tunnel: None,
         })
     }
 

@@ -19,7 +19,7 @@ use crate::network::topology::{Node, number};
 use crate::record::frame::udp_source_port;
 use crate::record::observer;
 use crate::scenario::{LossReportName, MirrorName, TapTable};
-use crate::truth::{Connection, ConnectionAtTap, End, Queue, RankStep, Step, Tap, Truth};
+use crate::truth::{ClockStep, Connection, ConnectionAtTap, End, Queue, RankStep, Step, Tap, Truth};
 use crate::units::Time;
 use crate::workload::endpoint::service;
 
@@ -118,6 +118,14 @@ fn taps(simulation: &Simulation<'_>, names: &Names, files: &[String]) -> Vec<Tap
             interface: number(interface.unwrap_or(0)),
             clock_offset_ns: table.clock_offset_ns,
             clock_drift_ppb: table.clock_drift_ppb,
+            clock_steps: table
+                .clock_step_at
+                .map(|at| ClockStep {
+                    time: at.nanos(),
+                    by_ns: table.clock_step_ns,
+                })
+                .into_iter()
+                .collect(),
             snaplen: table.snaplen,
             records: state.records,
             records_lost: state.lost,
@@ -221,6 +229,32 @@ fn is_paired(simulation: &Simulation<'_>, tap: usize, flow: u32, time: Time) -> 
     };
     let answers = one.first_answers.iter().chain(&other.first_answers);
     answers.filter(|answer| **answer <= time).count() as u64 >= answers_wanted(simulation, flow)
+}
+
+/// True if no answer to a flow ever passed a tap, although the tap records what the same two hosts answer to another flow.
+fn is_never_answered(simulation: &Simulation<'_>, tap: usize, flow: u32) -> bool {
+    let Some((from, to)) = hosts_of(simulation, flow) else {
+        return false;
+    };
+    let observed = &simulation.observer.taps[tap];
+    let recorded = |flow: u32| {
+        let seen = observed.flows.get(flow as usize).and_then(Option::as_deref);
+        seen.is_some_and(|seen| seen.packets > 0)
+    };
+    let answered = |other: u32| {
+        hosts_of(simulation, other) == Some((from, to)) && is_paired(simulation, tap, other, Time::NEVER)
+    };
+    recorded(flow)
+        && !recorded(flow ^ 1)
+        && observed.missed.iter().all(|missed| missed.flow != flow ^ 1)
+        && (0..number(simulation.ends.len())).any(answered)
+}
+
+/// The hosts of a flow: the sender and the receiver.
+fn hosts_of(simulation: &Simulation<'_>, flow: u32) -> Option<(u32, u32)> {
+    let own = simulation.ends.get(flow as usize)?;
+    let peer = simulation.ends.get((flow ^ 1) as usize)?;
+    Some((own.host, peer.host))
 }
 
 /// Times at which a flow starts again at a tap whose records show where others are missing: there is a

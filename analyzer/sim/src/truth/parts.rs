@@ -38,6 +38,8 @@ pub enum LossReason {
     Random,
     /// Its ICRC was wrong; the receiver dropped it.
     Icrc,
+    /// Its port was paused for so long that the switch's PFC watchdog dropped it.
+    Watchdog,
 }
 
 /// Fate of a missing PSN (docs/method.md).

@@ -49,6 +49,7 @@ fn a_mirror_shows_each_frame_twice() {
             most: Nanos(5_000),
             share: 1.0,
             routed: false,
+            tunnel: None,
         }),
         ..Tap::new("span")
     };
@@ -83,6 +84,7 @@ fn behind_a_router_the_copy_has_another_header() {
             most: Nanos(100),
             share: 0.25,
             routed: true,
+            tunnel: None,
         }),
         ..Tap::new("span")
     };

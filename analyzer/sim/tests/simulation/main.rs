@@ -23,6 +23,7 @@ mod traffic;
 mod transmissions;
 mod uplinks;
 mod waits;
+mod ways;
 
 use roce_capture::{Options, Reader};
 use roce_sim::truth::Flow;

@@ -55,7 +55,7 @@ pub(super) const PACING: Rule = Rule {
              mark of a train after the last CNP, to the next CNP; of a train that is answered later than 500 us only the first) is over \
              cnp_delay_most, plus cnp_interval_usual for each other marked flow of the same receiver, which may be \
              served in turn. Both with at least least_measurements, or \
-             three delays that are all half as long again, and not where stamps are coarser than a quarter \
+             where every train is answered half as late again, and not where stamps are coarser than a quarter \
              of the interval.",
     source: "DCQCN (SIGCOMM 2015, section 3.1): at most one CNP a flow in 50 us; MIN_TIME_BETWEEN_CNPS = 4 us in mlxconfig.",
     thresholds: &[
@@ -69,9 +69,6 @@ pub(super) const PACING: Rule = Rule {
     confidence: "high when they are too fast: their times show it; medium when they are late at the receiver's side; low when \
                  they are late elsewhere, where the way to the tap takes its time, too",
 };
-
-/// So many delays tell where all of them are too long.
-const FEW_TRAINS: u64 = 3;
 
 /// A flow whose CNPs look too fast or too late.
 #[derive(Debug)]
@@ -348,10 +345,11 @@ impl CnpTally {
     }
 }
 
-/// True if not one of the flow's CNPs was in time, by far: then a few trains of marks tell.
+/// True if not one of the flow's trains of marks was answered in time, by far. Such a delay counts only with several marks in it, and later
+/// ones of its train do not: one tells.
 fn are_all_late(row: &FlowRow, thresholds: &Thresholds) -> bool {
     let by_far = thresholds.cnp_delay_most.0.saturating_mul(3) / 2;
-    row.ce_to_cnp_count >= FEW_TRAINS && row.ce_to_cnp_min_ns.is_some_and(|least| least > by_far)
+    row.ce >= thresholds.least_marks && row.ce_to_cnp_min_ns.is_some_and(|least| least > by_far)
 }
 
 /// Each flow once, the shortest median first.

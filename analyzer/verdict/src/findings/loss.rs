@@ -1,14 +1,17 @@
 //! Findings about what was lost: in the network, by the capture, and what senders only noticed by a timeout.
 
+use std::collections::{BTreeMap, HashMap};
+
 use roce_model::{
-    Confidence, EpisodeKind, EventKind, EventRow, Evidence, FindingRow, FlowRow, Nanos, Severity, TapNames,
-    Vantage,
+    Confidence, EpisodeKind, EventKind, EventRow, Evidence, FindingRow, FlowId, FlowRow, Nanos, Severity,
+    TapId, TapNames, Vantage,
 };
 
 use super::super::coverage::Coverage;
 use super::super::directory::{lost_behind, name_of};
 use super::super::numbers::{bytes, counted, percent, share};
-use super::between::{Claims, LossTotals};
+use super::alone::Facts;
+use super::between::{Claims, LossTotals, LostAt};
 use super::flow_sums::FlowSums;
 use super::missed::{ChanceSign, Missed};
 use super::rule::{Context, Rule};
@@ -72,6 +75,9 @@ pub(super) const TIMEOUT: Rule = Rule {
                  flow or more was never captured, or without any answer of the peer",
 };
 
+/// Flows with timeouts at taps whose rows do not count that are kept at most.
+const MAX_ELSEWHERE: usize = 1 << 12;
+
 #[derive(Clone, Debug, Default)]
 pub(super) struct LossTally {
     data_packets: u64,
@@ -84,6 +90,8 @@ pub(super) struct LossTally {
     ambiguous: u64,
     unresolved: u64,
     wasted_bytes: u64,
+    /// Of some flow it is known what of its retransmitted bytes had arrived.
+    knows_wasted: bool,
     retransmitted_bytes: u64,
     /// The claims of each tap.
     claims: Claims,
@@ -95,6 +103,10 @@ pub(super) struct LossTally {
     sure_behind: Sure,
     sure_capture: Sure,
     sure_timeouts: Sure,
+    /// Losses and timeouts of rows that do not count: see [`Facts`].
+    sure_alone: Sure,
+    timeouts_elsewhere: HashMap<(FlowId, TapId), String, foldhash::fast::RandomState>,
+    timeout_times: Facts<()>,
     timeout_first: Option<Nanos>,
     ways: Ways,
     missed: Missed,
@@ -102,6 +114,7 @@ pub(super) struct LossTally {
 
 impl LossTally {
     pub(super) fn event(&mut self, event: &EventRow) {
+        self.note_time(event);
         self.missed.event(event);
         let first = match (event.kind, event.detail.as_deref()) {
             (EventKind::RetransmissionRun, Some("timeout")) => &mut self.timeout_first,
@@ -109,6 +122,58 @@ impl LossTally {
             _ => return,
         };
         *first = Some(first.map_or(event.time, |first| first.min(event.time)));
+    }
+
+    /// When packets were lost, and when senders waited for a timer: another tap may not have recorded then.
+    fn note_time(&mut self, event: &EventRow) {
+        let Some(flow) = event.flow_id else {
+            return;
+        };
+        let of = (flow, event.tap);
+        let packets = event.value.unwrap_or_default();
+        let detail = event.detail.as_deref();
+        match event.kind {
+            EventKind::Hole | EventKind::ResponseHole if detail == Some("network_lost") => {
+                self.claims.note_time(of, event.time, LostAt::Before, packets);
+            }
+            EventKind::LostAgain => self.claims.note_time(of, event.time, LostAt::Before, packets),
+            EventKind::LostDownstream => self.claims.note_time(of, event.time, LostAt::Behind, 1),
+            EventKind::RetransmissionRun if detail == Some("timeout") => {
+                self.timeout_times.note(of, event.time, (), 1);
+            }
+            _ => {}
+        }
+    }
+
+    /// A row that does not count: another tap saw more of the flow.
+    fn elsewhere(&mut self, row: &FlowRow) {
+        let lost = row.network_lost.saturating_add(lost_behind(row));
+        if lost > 0 {
+            self.sure_alone.add_losses(lost, row);
+        }
+        if row.runs_timeout > 0 && self.timeouts_elsewhere.len() < MAX_ELSEWHERE {
+            self.sure_alone.add_timeouts(row);
+            self.timeouts_elsewhere
+                .insert((row.flow_id, row.tap), name_of(row));
+        }
+    }
+
+    /// Timeouts of all flows, each once.
+    fn all_timeouts(&self, context: &Context<'_>) -> Worst {
+        let mut more: BTreeMap<(FlowId, TapId), u64> = BTreeMap::new();
+        let is_elsewhere = |flow, tap| self.timeouts_elsewhere.contains_key(&(flow, tap));
+        self.timeout_times.each(
+            context.run,
+            |flow, tap| !is_elsewhere(flow, tap),
+            |flow, tap, (), runs| *more.entry((flow, tap)).or_default() += runs,
+        );
+        let mut timeouts = self.timeouts.worst(context);
+        for (key, runs) in &more {
+            timeouts.add(*runs, || {
+                self.timeouts_elsewhere.get(key).cloned().unwrap_or_default()
+            });
+        }
+        timeouts
     }
 
     pub(super) fn flow(&mut self, row: &FlowRow) {
@@ -134,7 +199,8 @@ impl LossTally {
             add(&mut self.responses, responses);
             add(&mut self.ambiguous, row.ambiguous);
             add(&mut self.unresolved, row.unresolved);
-            add(&mut self.wasted_bytes, row.wasted_bytes);
+            add(&mut self.wasted_bytes, row.wasted_bytes.unwrap_or_default());
+            self.knows_wasted |= row.retransmitted_bytes > 0 && row.wasted_bytes.is_some();
             add(&mut self.retransmitted_bytes, row.retransmitted_bytes);
         }
         if row.runs_timeout > 0 {
@@ -151,6 +217,9 @@ impl LossTally {
     /// A flow at any tap: what the capture lost of it.
     pub(super) fn captured(&mut self, row: &FlowRow) {
         self.claims.note(row);
+        if !row.counted {
+            self.elsewhere(row);
+        }
         self.ways.note(row);
         self.missed.flow(row);
         let coverage = Coverage::of(row);
@@ -178,6 +247,11 @@ impl LossTally {
 
     /// The confidence of losses in the network.
     fn sure_of_losses(&self, totals: &LossTotals) -> Confidence {
+        if totals.lost() == totals.alone {
+            return self
+                .sure_alone
+                .confidence(&self.ways, &self.missed, ChanceSign::Loss);
+        }
         if !totals.between.is_empty() {
             // Two taps show it, and one of them that it was requested again.
             let is_certain = totals.confirmed && !self.missed.may_coincide();
@@ -206,6 +280,7 @@ impl LossTally {
                 behind,
                 between: Vec::new(),
                 confirmed: false,
+                alone: 0,
                 flows: self.lost.clone(),
             };
         }
@@ -226,20 +301,25 @@ impl LossTally {
         if lost == 0 {
             return None;
         }
+        let answers = totals.answers();
+        let data_lost = lost.saturating_sub(answers);
         // What was lost before a tap is none of the packets that it captured.
         let between = totals.between.iter().map(|between| between.lost);
-        let never_seen = between.fold(totals.before, u64::saturating_add);
-        let of_data = share(lost, self.data_packets.saturating_add(never_seen)).unwrap_or(1.0);
+        let never_seen = between
+            .fold(totals.before, u64::saturating_add)
+            .saturating_sub(answers);
+        let of_data = share(data_lost, self.data_packets.saturating_add(never_seen)).unwrap_or(1.0);
         let of_data = of_data.min(1.0);
         let thresholds = context.thresholds;
         // A capture that misses as large a share by itself does not show that the network does.
-        let critical = lost >= thresholds.loss_critical_least
+        let critical = data_lost >= thresholds.loss_critical_least
             && of_data > thresholds.loss_critical
             && self.missed.highest_rate() <= thresholds.loss_critical;
         let confidence = self.sure_of_losses(&totals);
         let mut evidence = Evidence::default();
         evidence
             .count("lost", lost)
+            .count("answers_lost", answers)
             .count("network_lost", self.network)
             .count("lost_downstream", self.downstream)
             .count("response_network_lost", self.responses)
@@ -247,9 +327,11 @@ impl LossTally {
             .count("unresolved", self.unresolved)
             .count("data_packets", self.data_packets)
             .number("share", of_data)
-            .count("retransmitted_bytes", self.retransmitted_bytes)
-            .count("wasted_bytes", self.wasted_bytes)
-            .text("worst", totals.flows.list());
+            .count("retransmitted_bytes", self.retransmitted_bytes);
+        if self.knows_wasted {
+            evidence.count("wasted_bytes", self.wasted_bytes);
+        }
+        evidence.text("worst", totals.flows.list());
         let begin = context.run.span.map(|span| span.first);
         let between: Vec<String> = totals
             .between
@@ -283,13 +365,16 @@ impl LossTally {
                     confidence,
                 ),
                 format!(
-                    "the network lost {}{} of {} ({}), {place}; {} retransmitted, {} of it wasted: {}",
+                    "the network lost {}{} of {}{}, {place}{}: {}",
                     self.bound(),
-                    counted(lost, "packet"),
+                    what(data_lost, answers),
                     counted(totals.flows.all(), "flow"),
-                    percent(of_data),
-                    bytes(self.retransmitted_bytes),
-                    bytes(self.wasted_bytes),
+                    if data_lost > 0 {
+                        format!(" ({})", percent(of_data))
+                    } else {
+                        "; what they answer had arrived".to_owned()
+                    },
+                    self.repeated(),
                     totals.flows.names()
                 ),
                 evidence,
@@ -299,6 +384,44 @@ impl LossTally {
                     .or(context.first(&[EpisodeKind::Loss])),
             ),
         )
+    }
+
+    /// What to do about timeouts: two taps show whether packets or answers were lost.
+    fn timeout_step(&self, context: &Context<'_>) -> &'static str {
+        let totals = self.totals(context, &context.run.tap_names());
+        let lost = totals.between.iter().map(|between| between.lost);
+        let lost = lost.fold(0, u64::saturating_add);
+        match totals.answers() {
+            _ if lost == 0 => {
+                "Find out whether the packets or the answers were lost, and compare the timeout of the queue pairs (timeout, \
+                 retry_cnt) with the round trip."
+            }
+            0 => {
+                "The packets were lost between the taps: look for drops on the way there, and compare the timeout of the queue pairs \
+                 (timeout, retry_cnt) with the round trip."
+            }
+            answers if answers == lost => {
+                "The packets had arrived, and their answers were lost on the way back between the taps: look for drops in that \
+                 direction."
+            }
+            _ => "Packets and answers were lost between the taps: look for drops in both directions.",
+        }
+    }
+
+    /// What the losses made senders repeat, where that was anything.
+    fn repeated(&self) -> String {
+        if self.retransmitted_bytes == 0 {
+            return String::new();
+        }
+        let repeated = bytes(self.retransmitted_bytes);
+        if self.knows_wasted {
+            format!(
+                "; {repeated} retransmitted, {} of it wasted",
+                bytes(self.wasted_bytes)
+            )
+        } else {
+            format!("; {repeated} retransmitted")
+        }
     }
 
     /// The word before the number of losses. Holes of the capture may be among them; those that are unclear may be more.
@@ -338,11 +461,17 @@ impl LossTally {
     }
 
     pub(super) fn timeout(&self, context: &Context<'_>) -> Option<FindingRow> {
-        let flows = self.timeouts.worst(context);
+        let flows = self.all_timeouts(context);
         let runs = flows.sum();
         if runs == 0 {
             return None;
         }
+        let confidence = if self.timeouts.worst(context).sum() > 0 {
+            self.sure_of_timeouts()
+        } else {
+            self.sure_alone
+                .confidence(&self.ways, &self.missed, ChanceSign::Timeout)
+        };
         let mut evidence = Evidence::default();
         evidence
             .count("runs_timeout", runs)
@@ -357,7 +486,7 @@ impl LossTally {
             ),
         };
         Some(TIMEOUT.finding(
-            match self.sure_of_timeouts() {
+            match confidence {
                 Confidence::Low => (Severity::Info, Confidence::Low),
                 confidence => (Severity::Warning, confidence),
             },
@@ -368,10 +497,22 @@ impl LossTally {
                 flows.names()
             ),
             evidence,
-            "Find out whether the packets or the answers were lost, and compare the timeout of the queue pairs (timeout, \
-             retry_cnt) with the round trip.",
+            self.timeout_step(context),
             self.timeout_first,
         ))
+    }
+}
+
+/// What was lost: packets, and answers to them.
+fn what(data: u64, answers: u64) -> String {
+    match (data, answers) {
+        (_, 0) => counted(data, "packet"),
+        (0, _) => format!("{} on the way back", counted(answers, "answer")),
+        _ => format!(
+            "{}, and {} on the way back,",
+            counted(data, "packet"),
+            counted(answers, "answer")
+        ),
     }
 }
 

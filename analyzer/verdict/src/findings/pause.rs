@@ -103,6 +103,9 @@ pub(super) struct PauseTally {
     /// Frames that begin or prolong a pause.
     frames: u64,
     link_frames: u64,
+    /// Such frames, and those of links, by their sender and tap; the most of any tap, by sender.
+    by_tap: HashMap<(MacAddress, TapId), [u64; 2], foldhash::fast::RandomState>,
+    by_source: HashMap<MacAddress, [u64; 2], foldhash::fast::RandomState>,
     first: Option<Nanos>,
     /// The link's speed is known.
     timed: bool,
@@ -196,8 +199,19 @@ impl PauseTally {
             }
         }
         if stops {
-            self.frames += 1;
-            self.link_frames += u64::from(pause.kind == PauseKind::Link);
+            let is_link = pause.kind == PauseKind::Link;
+            let key = (pause.source, frame.tap);
+            if self.by_tap.len() < MAX_PAUSES || self.by_tap.contains_key(&key) {
+                let seen = self.by_tap.entry(key).or_default();
+                seen[0] += 1;
+                seen[1] += u64::from(is_link);
+                // Two taps of one link see the same frames: of each sender those count that one of them saw.
+                let most = self.by_source.entry(pause.source).or_default();
+                let more = [0, 1].map(|kind| seen[kind].saturating_sub(most[kind]));
+                *most = [0, 1].map(|kind| most[kind] + more[kind]);
+                self.frames += more[0];
+                self.link_frames += more[1];
+            }
             self.first = Some(self.first.map_or(frame.time, |first| first.min(frame.time)));
         }
     }

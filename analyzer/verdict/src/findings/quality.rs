@@ -1,9 +1,9 @@
 //! Findings about the evidence itself: checksums that are wrong, and what the capture could not show.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use roce_model::{
-    Address, Confidence, Evidence, FindingRow, FlowRow, Nanos, RunSummary, Severity, TapId, TapRow,
+    Address, Confidence, Evidence, FindingRow, FlowId, FlowRow, Nanos, RunSummary, Severity, TapId, TapRow,
 };
 
 use super::super::directory::{lost_behind, name_of};
@@ -14,6 +14,8 @@ use super::worst::Worst;
 
 /// Taps that are kept at most.
 const MAX_TAPS: usize = 1 << 12;
+/// Flows with wrong ICRCs, at each tap, that are kept at most.
+const MAX_FLOWS: usize = 1 << 12;
 /// Coarser stamps than this cannot order the packets of a fast link: at 100 Gb/s ten full ones come in a microsecond.
 const COARSE_STAMPS: u64 = 1_000;
 /// Copies from which on it is said that a tap shows packets twice, if they are a third of its packets and more: at least half of what
@@ -75,7 +77,10 @@ struct Checked {
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct QualityTally {
-    icrc: Worst,
+    /// Wrong ICRCs by flow and tap, with the flow's name.
+    icrc: BTreeMap<(FlowId, TapId), (u64, String)>,
+    /// ICRCs that were checked, of the rows that count.
+    icrc_checked: u64,
     senders: HashMap<(TapId, Address), Checked, foldhash::fast::RandomState>,
     /// Packets lost behind the tap, in flows with at least as many wrong ICRCs: the receiver drops those.
     asked_again: u64,
@@ -110,8 +115,13 @@ impl QualityTally {
         if row.counted && behind <= row.icrc_bad {
             self.asked_again = self.asked_again.saturating_add(behind);
         }
-        if row.icrc_bad > 0 {
-            self.icrc.add(row.icrc_bad, || name_of(row));
+        if row.counted {
+            self.icrc_checked = self.icrc_checked.saturating_add(row.icrc_checked);
+        }
+        let key = (row.flow_id, row.tap);
+        if row.icrc_bad > 0 && (self.icrc.len() < MAX_FLOWS || self.icrc.contains_key(&key)) {
+            let (bad, _) = self.icrc.entry(key).or_insert_with(|| (0, name_of(row)));
+            *bad = bad.saturating_add(row.icrc_bad);
             self.icrc_first = Some(
                 self.icrc_first
                     .map_or(row.first_time, |first| first.min(row.first_time)),
@@ -129,10 +139,24 @@ impl QualityTally {
     }
 
     pub(super) fn icrc(&self, context: &Context<'_>) -> Option<FindingRow> {
-        let (checked, bad) = (context.run.totals.icrc_checked, context.run.totals.icrc_bad);
-        if bad == 0 {
+        let totals = &context.run.totals;
+        if totals.icrc_bad == 0 {
             return None;
         }
+        // Of a flow that several taps saw, the one counts that saw most of them.
+        let of_flow =
+            |flows: &[(&(FlowId, TapId), &(u64, String))]| flows.iter().map(|(_, (bad, _))| *bad).max();
+        let all: Vec<_> = self.icrc.iter().collect();
+        let mut worst = Worst::default();
+        for flows in all.chunk_by(|(a, _), (b, _)| a.0 == b.0) {
+            let name = flows.first().map(|(_, (_, name))| name.clone());
+            worst.add(of_flow(flows).unwrap_or_default(), || name.unwrap_or_default());
+        }
+        let (checked, bad) = if context.run.hops.is_empty() {
+            (totals.icrc_checked, totals.icrc_bad)
+        } else {
+            (self.icrc_checked, worst.sum())
+        };
         let of_checked = share(bad, checked).unwrap_or(1.0);
         let share = context.thresholds.icrc_systematic;
         let with_bad = self.senders.values().filter(|sender| sender.bad > 0);
@@ -148,7 +172,7 @@ impl QualityTally {
             .count("icrc_checked", checked)
             .count("senders", with_bad.count() as u64)
             .count("asked_again", self.asked_again)
-            .text("worst", self.icrc.list());
+            .text("worst", worst.list());
         let (verdict, next_step) = if systematic {
             (
                 (Severity::Info, Confidence::Low),

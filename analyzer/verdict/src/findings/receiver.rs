@@ -1,18 +1,20 @@
 //! Findings about receivers that refuse: no buffers, and errors that end a connection.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use roce_model::{
-    Address, Confidence, EpisodeKind, EventKind, EventRow, Evidence, FindingRow, FlowRow, Nanos, Severity,
+    Address, Confidence, EpisodeKind, EventKind, EventRow, Evidence, FindingRow, FlowId, FlowRow, Nanos,
+    Severity, TapId,
 };
 
 use super::super::directory::name_of;
 use super::super::numbers::counted;
+use super::alone::Facts;
 use super::rule::{Context, Rule};
 use super::worst::Worst;
 
-/// Receivers that are kept at most.
-const MAX_RECEIVERS: usize = 1 << 16;
+/// Flows of receivers that are kept at most, at each tap.
+const MAX_FLOWS: usize = 1 << 16;
 
 pub(super) const RNR: Rule = Rule {
     id: "rnr",
@@ -40,38 +42,72 @@ pub(super) const NAK_FATAL: Rule = Rule {
     confidence: "high: each NAK says it",
 };
 
+/// Kinds of fatal NAKs: invalid request, remote access, remote operational, other.
+type Codes = [u64; 4];
+
+/// What a receiver refused of one connection, as one tap shows it.
+#[derive(Clone, Debug)]
+struct Refused {
+    receiver: Address,
+    name: String,
+    rnr: u64,
+    timers_ns: u64,
+    codes: Codes,
+    /// The tap's rows of this flow count.
+    counted: bool,
+}
+
+impl Refused {
+    fn fatal(&self) -> u64 {
+        self.codes.into_iter().fold(0, u64::saturating_add)
+    }
+}
+
+/// A NAK at one time.
+#[derive(Clone, Copy, Debug)]
+enum Refusal {
+    /// The amount is the timer in ns.
+    Rnr,
+    /// The place of its code.
+    Fatal(usize),
+}
+
 #[derive(Clone, Debug, Default)]
 pub(super) struct ReceiverTally {
-    rnr: u64,
-    receivers: HashMap<Address, u64, foldhash::fast::RandomState>,
-    timers_ns: u64,
-    /// How long senders stood still because of them.
+    flows: BTreeMap<(FlowId, TapId), Refused>,
+    /// Timers of RNR NAKs, by flow and tap.
+    timers: HashMap<(FlowId, TapId), u64, foldhash::fast::RandomState>,
+    refusals: Facts<Refusal>,
+    /// How long senders stood still because of RNR NAKs.
     wait_ns: u64,
-    fatal: Worst,
-    /// Invalid request, remote access, remote operational, other.
-    codes: [u64; 4],
     first_fatal: Option<Nanos>,
 }
 
 impl ReceiverTally {
     pub(super) fn event(&mut self, event: &EventRow) {
         let value = event.value.unwrap_or_default();
-        if event.kind == EventKind::RnrNak {
-            self.timers_ns = self.timers_ns.saturating_add(value);
-        }
-        if event.kind == EventKind::Nak && is_fatal(value) {
+        let code = (event.kind == EventKind::Nak).then(|| code_of(value)).flatten();
+        let is_rnr = event.kind == EventKind::RnrNak;
+        if code.is_some() {
             self.first_fatal = Some(self.first_fatal.map_or(event.time, |first| first.min(event.time)));
+        }
+        let Some(flow) = event.flow_id.filter(|_| is_rnr || code.is_some()) else {
+            return;
+        };
+        let key = (flow, event.tap);
+        let refusal = code.map_or(Refusal::Rnr, Refusal::Fatal);
+        let amount = if is_rnr { value } else { 1 };
+        self.refusals.note(key, event.time, refusal, amount);
+        if is_rnr && (self.timers.len() < MAX_FLOWS || self.timers.contains_key(&key)) {
+            let sum = self.timers.entry(key).or_default();
+            *sum = sum.saturating_add(value);
         }
     }
 
+    /// A flow at any tap.
     pub(super) fn flow(&mut self, row: &FlowRow) {
-        self.wait_ns = self.wait_ns.saturating_add(row.rnr_wait_ns);
-        if row.rnr_naks > 0 {
-            self.rnr = self.rnr.saturating_add(row.rnr_naks);
-            if self.receivers.len() < MAX_RECEIVERS || self.receivers.contains_key(&row.source) {
-                let sum = self.receivers.entry(row.source).or_default();
-                *sum = sum.saturating_add(row.rnr_naks);
-            }
+        if row.counted {
+            self.wait_ns = self.wait_ns.saturating_add(row.rnr_wait_ns);
         }
         let codes = [
             row.nak_invalid_request,
@@ -79,30 +115,91 @@ impl ReceiverTally {
             row.nak_remote_operational,
             row.nak_other,
         ];
-        let fatal = codes.into_iter().fold(0, u64::saturating_add);
-        if fatal > 0 {
-            self.fatal.add(fatal, || name_of(row));
-            for (sum, more) in self.codes.iter_mut().zip(codes) {
-                *sum = sum.saturating_add(more);
-            }
+        let key = (row.flow_id, row.tap);
+        let has_room = self.flows.len() < MAX_FLOWS || self.flows.contains_key(&key);
+        if row.rnr_naks == 0 && codes == Codes::default() || !has_room {
+            return;
+        }
+        let refused = self.flows.entry(key).or_insert_with(|| Refused {
+            receiver: row.source,
+            name: name_of(row),
+            rnr: 0,
+            timers_ns: 0,
+            codes: Codes::default(),
+            counted: false,
+        });
+        refused.counted |= row.counted;
+        refused.rnr = refused.rnr.saturating_add(row.rnr_naks);
+        for (sum, more) in refused.codes.iter_mut().zip(codes) {
+            *sum = sum.saturating_add(more);
         }
     }
 
+    /// What receivers refused, each once: what the taps say whose rows count, and what others saw while those did not record.
+    fn refused(&self, context: &Context<'_>) -> Vec<Refused> {
+        let counts_at = |flow, tap| {
+            self.flows
+                .get(&(flow, tap))
+                .is_some_and(|refused| refused.counted)
+        };
+        let counted = self.flows.iter().filter(|(_, refused)| refused.counted);
+        let mut all: BTreeMap<(FlowId, TapId), Refused> = counted
+            .map(|(key, refused)| {
+                let timers_ns = self.timers.get(key).copied().unwrap_or_default();
+                let refused = Refused {
+                    timers_ns,
+                    ..refused.clone()
+                };
+                (*key, refused)
+            })
+            .collect();
+        self.refusals
+            .each(context.run, counts_at, |flow, tap, refusal, amount| {
+                let Some(known) = self.flows.get(&(flow, tap)) else {
+                    return;
+                };
+                let refused = all.entry((flow, tap)).or_insert_with(|| Refused {
+                    rnr: 0,
+                    timers_ns: 0,
+                    codes: Codes::default(),
+                    ..known.clone()
+                });
+                match refusal {
+                    Refusal::Rnr => {
+                        refused.rnr += 1;
+                        refused.timers_ns = refused.timers_ns.saturating_add(amount);
+                    }
+                    Refusal::Fatal(code) => {
+                        if let Some(sum) = refused.codes.get_mut(code) {
+                            *sum += amount;
+                        }
+                    }
+                }
+            });
+        all.into_values().collect()
+    }
+
     pub(super) fn rnr(&self, context: &Context<'_>) -> Option<FindingRow> {
-        if self.rnr == 0 {
+        let refused = self.refused(context);
+        let sum = |of: fn(&Refused) -> u64| refused.iter().map(of).fold(0, u64::saturating_add);
+        let (naks, timers_ns) = (sum(|flow| flow.rnr), sum(|flow| flow.timers_ns));
+        if naks == 0 {
             return None;
         }
-        let mut sorted: Vec<_> = self.receivers.iter().collect();
-        sorted.sort_unstable();
+        let mut receivers: BTreeMap<Address, u64> = BTreeMap::new();
+        for flow in refused.iter().filter(|flow| flow.rnr > 0) {
+            let sum = receivers.entry(flow.receiver).or_default();
+            *sum = sum.saturating_add(flow.rnr);
+        }
         let mut worst = Worst::default();
-        for (receiver, naks) in sorted {
-            worst.add(*naks, || receiver.to_string());
+        for (receiver, naks) in receivers {
+            worst.add(naks, || receiver.to_string());
         }
         let mut evidence = Evidence::default();
         evidence
-            .count("rnr_naks", self.rnr)
+            .count("rnr_naks", naks)
             .count("receivers", worst.all())
-            .count("timers_ns", self.timers_ns)
+            .count("timers_ns", timers_ns)
             .count("stood_still_ns", self.wait_ns)
             .text("worst", worst.list());
         let waited = match self.wait_ns {
@@ -113,9 +210,9 @@ impl ReceiverTally {
             (Severity::Warning, Confidence::High),
             format!(
                 "{} of {}: no receive buffer was posted; their timers add up to {}{waited}: {}",
-                counted(self.rnr, "RNR NAK"),
+                counted(naks, "RNR NAK"),
                 counted(worst.all(), "receiver"),
-                Nanos(self.timers_ns),
+                Nanos(timers_ns),
                 worst.names()
             ),
             evidence,
@@ -125,19 +222,27 @@ impl ReceiverTally {
         ))
     }
 
-    pub(super) fn fatal(&self) -> Option<FindingRow> {
-        if self.fatal.sum() == 0 {
+    pub(super) fn fatal(&self, context: &Context<'_>) -> Option<FindingRow> {
+        let mut fatal = Worst::default();
+        let mut codes = Codes::default();
+        for flow in self.refused(context).iter().filter(|flow| flow.fatal() > 0) {
+            fatal.add(flow.fatal(), || flow.name.clone());
+            for (sum, more) in codes.iter_mut().zip(flow.codes) {
+                *sum = sum.saturating_add(more);
+            }
+        }
+        if fatal.sum() == 0 {
             return None;
         }
-        let [invalid, access, operational, other] = self.codes;
+        let [invalid, access, operational, other] = codes;
         let mut evidence = Evidence::default();
         evidence
-            .count("naks", self.fatal.sum())
+            .count("naks", fatal.sum())
             .count("invalid_request", invalid)
             .count("remote_access", access)
             .count("remote_operational", operational)
             .count("other", other)
-            .text("from", self.fatal.list());
+            .text("from", fatal.list());
         let kinds = [
             (invalid, "invalid request"),
             (access, "remote access error"),
@@ -153,9 +258,9 @@ impl ReceiverTally {
             (Severity::Critical, Confidence::High),
             format!(
                 "{} ({}) ended connections: {}",
-                counted(self.fatal.sum(), "fatal NAK"),
+                counted(fatal.sum(), "fatal NAK"),
                 kinds.join(", "),
-                self.fatal.names()
+                fatal.names()
             ),
             evidence,
             "Look at the request before the NAK (its PSN is in the events): its rkey, address and length against what the \
@@ -165,7 +270,13 @@ impl ReceiverTally {
     }
 }
 
-/// True if the syndrome of a NAK means an error: every code but a PSN sequence error.
-fn is_fatal(syndrome: u64) -> bool {
-    (0x61..=0x64).contains(&syndrome)
+/// Place of the code of a NAK that means an error: every one but a PSN sequence error.
+fn code_of(syndrome: u64) -> Option<usize> {
+    match syndrome {
+        0x61 => Some(0),
+        0x62 => Some(1),
+        0x63 => Some(2),
+        0x64 => Some(3),
+        _ => None,
+    }
 }

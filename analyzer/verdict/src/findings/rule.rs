@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use roce_model::cast::float;
 use roce_model::{EpisodeKind, FlowId, HopRow, Nanos, RunSummary, Severity, TapId};
 
 use crate::directory::Directory;
@@ -80,8 +81,18 @@ impl Context<'_> {
     /// True if a flow's packets pass this tap first, and others that saw the same packets later.
     pub(super) fn is_first_on_way(&self, tap: TapId, flow: FlowId) -> bool {
         let mut hops = self.run.hops.iter().filter(|hop| hop.flow_id == flow);
+        // Delays that the stamps do not resolve give no order, and marks are added along the way.
+        let is_ordered = |hop: &HopRow| {
+            let resolution = self
+                .quantum(hop.from_tap)
+                .saturating_add(self.quantum(hop.to_tap));
+            hop.marked > 0
+                || hop
+                    .delay_p50_ns
+                    .is_none_or(|delay| delay.abs() > float(resolution))
+        };
         let before = |hop: &HopRow| hop.to_tap == tap && hop.matched > 0;
-        let behind = |hop: &HopRow| hop.from_tap == tap && hop.matched > 0;
+        let behind = |hop: &HopRow| hop.from_tap == tap && hop.matched > 0 && is_ordered(hop);
         let is_first = hops.clone().any(behind);
         is_first && !hops.any(before)
     }

@@ -6,7 +6,7 @@ use roce_model::{Confidence, EpisodeKind, Evidence, FindingRow, FlowId, Nanos, R
 
 use super::super::episodes::Episode;
 use super::super::numbers::{counted, percent, share};
-use super::loss::LossTally;
+use super::missed::Missed;
 use super::rule::{Context, Rule};
 use super::worst::Worst;
 
@@ -68,7 +68,7 @@ fn who_waits(ranks: &RankEnd) -> Option<String> {
     ))
 }
 
-pub(super) fn stall(context: &Context<'_>, loss: &LossTally) -> Option<FindingRow> {
+pub(super) fn stall(context: &Context<'_>, missed: &Missed, timeouts: Confidence) -> Option<FindingRow> {
     let mut worst = Worst::default();
     let (mut others, mut by_timeout, mut explained, mut lossy) = (0u64, 0u64, 0u64, false);
     // A flow that stood still several times is one flow.
@@ -96,8 +96,7 @@ pub(super) fn stall(context: &Context<'_>, loss: &LossTally) -> Option<FindingRo
         by_timeout += u64::from(facts.by_timeout);
         explained += u64::from(facts.by_timeout || has_reason(context, episode));
         let tap = episode.row.tap;
-        lossy |=
-            context.run.tap(tap).is_some_and(|row| row.records_lost() > 0) || loss.missed().is_sparse(tap);
+        lossy |= context.run.tap(tap).is_some_and(|row| row.records_lost() > 0) || missed.is_sparse(tap);
         first = Some(first.map_or(episode.row.start_time, |first: roce_model::Nanos| {
             first.min(episode.row.start_time)
         }));
@@ -124,7 +123,7 @@ pub(super) fn stall(context: &Context<'_>, loss: &LossTally) -> Option<FindingRo
     let confidence = match (lossy, by_timeout) {
         (true, _) => Confidence::Low,
         // No surer than the timeouts themselves.
-        (false, timeouts) if timeouts == worst.all() => loss.sure_of_timeouts(),
+        (false, of) if of == worst.all() => timeouts,
         (false, _) => Confidence::Medium,
     };
     let timeout = match by_timeout {

@@ -35,7 +35,7 @@ impl Tracker {
                 && cause.is_some_and(|cause| cause.trigger == Trigger::Nak && cause.exact)
                 && self.early_downstream.len() < MAX_WAITING_PSNS
             {
-                self.early_downstream.push((psn_of(at), request.time));
+                self.early_downstream.push(psn_of(at));
             }
             let before = self.circumstances(at, next, request);
             self.begin_run(at, Run::new(at, request.time, cause), request, !fills, before);

@@ -1,7 +1,7 @@
 //! One transmission of a packet, as it is remembered to find it at other taps.
 
 use roce_model::{Nanos, Packet, TapId};
-use roce_wire::{Ecn, Psn, Roce};
+use roce_wire::{Ecn, Psn, Roce, Service};
 
 use crate::key::FlowSlot;
 
@@ -29,9 +29,13 @@ impl Number {
         Psn::new(self.0)
     }
 
-    /// A loss of it is repaired by sending the same PSN again.
-    pub(super) fn is_sent_again(self) -> bool {
-        self.0 & Self::ANSWER == 0
+    /// True if the sender of this packet repairs its loss.
+    pub(super) fn is_repaired(self, of: &Roce) -> bool {
+        !self.is_answer() && of.bth.opcode().service().is_reliable()
+    }
+
+    fn is_answer(self) -> bool {
+        self.0 & Self::ANSWER != 0
     }
 
     pub(super) fn is_response(self) -> bool {
@@ -43,6 +47,18 @@ impl Number {
         let stream = self.0 & !(Psn::COUNT - 1);
         Self(self.0.wrapping_sub(1) & (Psn::COUNT - 1) | stream)
     }
+}
+
+/// What shows that a packet was lost, where a tap did not see it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) enum Repair {
+    /// Its PSN is sent again: a request or a READ response.
+    #[default]
+    SentAgain,
+    /// Nobody repeats it: an ACK, a NAK or the response of an atomic operation.
+    Answer,
+    /// Nobody repeats it: its service is unreliable.
+    Unreliable,
 }
 
 /// A later sighting is of another packet with this identity.
@@ -83,6 +99,10 @@ impl Flags {
     pub(super) const BEGINS: u8 = 8;
     /// Its PSN was sent before it.
     pub(super) const AGAIN: u8 = 16;
+    /// It is of an unreliable service: nobody sends it again.
+    pub(super) const UNRELIABLE: u8 = 32;
+    /// It is of a service whose repairs are not known.
+    pub(super) const OTHER: u8 = 64;
 
     pub(super) fn has(self, flag: u8) -> bool {
         self.0 & flag != 0
@@ -100,9 +120,26 @@ impl Flags {
 }
 
 impl Entry {
+    /// What shows its loss; `None` where nothing does.
+    pub(super) fn repair(&self) -> Option<Repair> {
+        if self.flags.has(Flags::OTHER) {
+            None
+        } else if self.flags.has(Flags::UNRELIABLE) {
+            Some(Repair::Unreliable)
+        } else if self.number.is_answer() {
+            Some(Repair::Answer)
+        } else {
+            Some(Repair::SentAgain)
+        }
+    }
+
     pub(super) fn new(tag: u32, at: FlowSlot, generation: u8, packet: &Packet) -> Self {
         let mut flags = Flags::default();
         flags.set_if(Flags::MARKED, packet.roce.ecn() == Ecn::Ce);
+        let service = packet.roce.bth.opcode().service();
+        let is_unreliable = matches!(service, Service::Uc | Service::Ud);
+        flags.set_if(Flags::UNRELIABLE, is_unreliable);
+        flags.set_if(Flags::OTHER, !is_unreliable && !service.is_reliable());
         Self {
             time: packet.time,
             taps: bit(packet.tap),

@@ -1,16 +1,19 @@
 //! Hops between two taps: the packets' delays, marks and losses there.
 
 mod bins;
+mod signed;
+mod table;
 
 use std::collections::HashMap;
 
-use roce_model::{FlowId, HopRow, HopTimelineRow, Nanos, TapId, Vantage};
+use roce_model::cast::float;
+use roce_model::{FlowId, Nanos, TapId, Vantage};
 use roce_wire::Psn;
 
 use super::entry::bit;
 use crate::key::FlowSlot;
-use crate::timing::distribution::{Distribution, Summary};
 use bins::{Bins, Room};
+use signed::Signed;
 
 /// A flow between two taps, in the order in which a packet was seen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,6 +31,8 @@ pub(crate) struct Sighted {
     pub(crate) time: Nanos,
     /// It is one of several transmissions that are alike: the time is that of the most likely one.
     pub(crate) is_ambiguous: bool,
+    /// Its sender would have repaired its loss.
+    pub(crate) is_repaired: bool,
     pub(crate) hop_limit: u8,
     pub(crate) marked: bool,
 }
@@ -79,6 +84,11 @@ impl LastHop {
     pub(super) fn place(self) -> u32 {
         self.place
     }
+
+    /// The place of its flow at the tap before, and that tap.
+    pub(super) fn before(self) -> Option<(FlowSlot, TapId)> {
+        (self.flow != FlowSlot::NONE).then_some((self.flow, self.tap))
+    }
 }
 
 /// Packets that both taps saw from which on it is said which of them saw them first.
@@ -99,6 +109,12 @@ struct Unseen {
     /// The earliest one of those that begin a run.
     first_begins: Option<(Nanos, Psn)>,
     not_captured: u64,
+    /// Answers, and packets of unreliable services, which nobody sends again; the earliest one.
+    answers: u64,
+    unreliable: u64,
+    first_silent: Option<(Nanos, Psn)>,
+    /// Neither sent again nor acknowledged.
+    open: u64,
 }
 
 /// All flows between two taps. They share queues, so the delay of one flow is a delay that others can have.
@@ -108,6 +124,8 @@ struct Pair {
     latest: [Nanos; 2],
     /// The longest time between both taps.
     longest: Nanos,
+    /// Packets in a row that took longer than any transmission before.
+    unusual: u32,
     /// Flows with [`MIN_MATCHED`] packets or more.
     flows: u32,
 }
@@ -127,6 +145,8 @@ struct Hop {
     /// The flow's name at the higher tap: another one where only one of the two sees a tag or an overlay.
     name: FlowId,
     matched: u64,
+    /// Those of them whose loss would have been repaired.
+    repaired: u64,
     /// Marked at the higher tap and not at the lower one; the reverse.
     marked: [u64; 2],
     delays: Signed,
@@ -169,14 +189,6 @@ impl Span {
     }
 }
 
-/// A distribution of times that can be negative, because clocks agree only approximately.
-#[derive(Clone, Debug, Default)]
-struct Signed {
-    /// Negative times, by their absolute values.
-    below: Distribution,
-    above: Distribution,
-}
-
 impl Hop {
     fn is_upwards(&self) -> bool {
         if self.shown == 0 {
@@ -184,6 +196,12 @@ impl Hop {
         } else {
             self.shown > 0
         }
+    }
+
+    /// True if packets show which tap they pass first: by themselves, or by delays that the stamps resolve.
+    fn is_ordered(&self, resolution: u64) -> bool {
+        let median = self.delays.summary().quantile(50, true).unwrap_or_default();
+        self.shown != 0 || median.abs() > float(resolution)
     }
 }
 
@@ -227,6 +245,7 @@ impl Hops {
         let upwards = before.tap < now.tap;
         let (low, high) = if upwards { (before, now) } else { (now, before) };
         hop.matched += 1;
+        hop.repaired += u64::from(now.is_repaired);
         let bin = hop.bins.at(before.time, &mut self.room);
         bin.matched(low.marked, high.marked);
         hop.marked[0] += u64::from(high.marked && !low.marked);
@@ -244,7 +263,17 @@ impl Hops {
         bin.delayed(low, high);
         hop.timed += i64::from(high > low) - i64::from(low > high);
         let distance = high.0.abs_diff(low.0);
-        let is_usual = distance <= USUAL.0.max(hop.longest.0.saturating_mul(2));
+        let is_short = distance <= USUAL.0.max(hop.longest.0.saturating_mul(2));
+        let unusual = self.pairs.get_mut(hop.pair as usize).map(|pair| {
+            pair.unusual = if is_short {
+                0
+            } else {
+                pair.unusual.saturating_add(1)
+            };
+            u64::from(pair.unusual)
+        });
+        // One such packet may be two; a pause holds back many.
+        let is_usual = is_short || unusual.is_some_and(|unusual| unusual >= MIN_MATCHED);
         if is_usual {
             hop.longest = hop.longest.max(Nanos(distance));
         }
@@ -306,11 +335,19 @@ impl Hops {
         (taps & bit(other) == 0).then_some(place)
     }
 
-    /// Vantage of a tap for a flow on these hops: `sender` before all others, `receiver` behind them.
-    pub(super) fn stands(&self, hops: &[u32], tap: TapId) -> Option<Vantage> {
+    /// Vantage of a tap for a flow on these hops: `sender` before all others, `receiver` behind them. `resolution` is that of a tap's
+    /// stamps: shorter delays give no order.
+    pub(super) fn stands(
+        &self,
+        hops: &[u32],
+        tap: TapId,
+        resolution: impl Fn(TapId) -> u64,
+    ) -> Option<Vantage> {
         let (mut begins, mut ends) = (false, false);
         let hops = hops.iter().filter_map(|place| self.list.get(*place as usize));
-        for hop in hops.filter(|hop| hop.matched >= MIN_MATCHED) {
+        let is_ordered =
+            |hop: &&Hop| hop.is_ordered(resolution(hop.low).saturating_add(resolution(hop.high)));
+        for hop in hops.filter(|hop| hop.matched >= MIN_MATCHED).filter(is_ordered) {
             let is_first = hop.is_upwards() == (hop.low == tap);
             begins |= is_first;
             ends |= !is_first;
@@ -380,6 +417,13 @@ impl Hops {
         })
     }
 
+    /// True if packets of the flow that were at `from` before `time` were seen at the other end.
+    pub(super) fn is_behind_seen(&self, hop: u32, from: TapId, time: Nanos) -> bool {
+        self.list
+            .get(hop as usize)
+            .is_some_and(|hop| hop.spans[usize::from(hop.low != from)].first <= time)
+    }
+
     /// The hop, and the side of a tap: 0 for the lower one.
     fn side(&mut self, hop: u32, from: TapId) -> Option<(&mut Hop, usize)> {
         let hop = self.list.get_mut(hop as usize)?;
@@ -397,18 +441,40 @@ impl Hops {
         let Some(unseen) = hop.unseen.get_mut(side) else {
             return;
         };
-        let earliest = |first: &mut Option<(Nanos, Psn)>| {
-            if first.is_none_or(|(earliest, _)| time < earliest) {
-                *first = Some((time, psn));
-            }
-        };
         unseen.lost += 1;
-        earliest(&mut unseen.first);
+        earliest(&mut unseen.first, (time, psn));
         if begins {
             unseen.begins += 1;
-            earliest(&mut unseen.first_begins);
+            earliest(&mut unseen.first_begins, (time, psn));
         }
         self.room = room;
+    }
+
+    /// A packet that was at `from` was not seen at the other end, and nobody sends such packets again.
+    pub(super) fn silent(&mut self, hop: u32, from: TapId, first: (Nanos, Psn), is_answer: bool) {
+        let mut room = self.room;
+        let Some((hop, side)) = self.side(hop, from) else {
+            return;
+        };
+        hop.bins.at(first.0, &mut room).silent(side);
+        if let Some(unseen) = hop.unseen.get_mut(side) {
+            *(if is_answer {
+                &mut unseen.answers
+            } else {
+                &mut unseen.unreliable
+            }) += 1;
+            earliest(&mut unseen.first_silent, first);
+        }
+        self.room = room;
+    }
+
+    /// A packet that was at `from` was not seen at the other end, and nothing shows what became of it.
+    pub(super) fn open(&mut self, hop: u32, from: TapId) {
+        if let Some((hop, side)) = self.side(hop, from)
+            && let Some(unseen) = hop.unseen.get_mut(side)
+        {
+            unseen.open += 1;
+        }
     }
 
     /// A packet that was at `from` at `time` was not seen at the other end, where it was.
@@ -428,39 +494,6 @@ impl Hops {
     pub(super) fn is_incomplete(&mut self, tap: TapId) {
         self.incomplete.push(tap);
     }
-
-    /// The table.
-    pub(crate) fn rows(&self) -> Vec<HopRow> {
-        let row = |(between, place): (&Between, &u32)| {
-            let hop = self.list.get(*place as usize)?;
-            Some(hop.row(*between, &self.incomplete))
-        };
-        let mut rows: Vec<HopRow> = self.by_ends.iter().filter_map(row).collect();
-        rows.sort_unstable_by_key(|row| (row.flow_id, row.from_tap, row.to_tap));
-        rows
-    }
-}
-
-impl Hops {
-    /// The table `hop_timeline`: each row of [`rows`](Self::rows) by bin.
-    pub(crate) fn timeline(&self) -> Vec<HopTimelineRow> {
-        let mut rows = Vec::new();
-        for (between, place) in &self.by_ends {
-            if let Some(hop) = self.list.get(*place as usize) {
-                let row = hop.row(*between, &self.incomplete);
-                let is_incomplete = hop.is_incomplete(row.to_tap, &self.incomplete);
-                hop.bins.write(
-                    &row,
-                    hop.is_upwards(),
-                    is_incomplete,
-                    self.room.width(),
-                    &mut rows,
-                );
-            }
-        }
-        rows.sort_unstable_by_key(|row| (row.time, row.flow_id, row.from_tap, row.to_tap));
-        rows
-    }
 }
 
 impl Between {
@@ -469,84 +502,9 @@ impl Between {
     }
 }
 
-impl Hop {
-    /// True if the tap `to` at the end missed packets itself: then only the first losses of each run count.
-    fn is_incomplete(&self, to: TapId, incomplete: &[TapId]) -> bool {
-        let unseen = self.unseen[usize::from(!self.is_upwards())];
-        unseen.not_captured > 0 || incomplete.binary_search(&to).is_ok()
-    }
-
-    fn row(&self, between: Between, incomplete: &[TapId]) -> HopRow {
-        let upwards = self.is_upwards();
-        let delays = self.delays.summary();
-        let at = |percent| delays.quantile(percent, upwards);
-        let Between { flow, low, high } = between;
-        let (from_tap, flow_id, to_tap) = if upwards {
-            (low, flow, high)
-        } else {
-            (high, self.name, low)
-        };
-        let unseen = self.unseen[usize::from(!upwards)];
-        let (lost, first) = if self.is_incomplete(to_tap, incomplete) {
-            (unseen.begins, unseen.first_begins)
-        } else {
-            (unseen.lost, unseen.first)
-        };
-        HopRow {
-            flow_id,
-            from_tap,
-            to_tap,
-            matched: self.matched,
-            marked: self.marked[usize::from(!upwards)],
-            lost,
-            first_lost_psn: first.map(|(_, psn)| psn.value()),
-            first_lost_time: first.map(|(time, _)| time),
-            not_captured: unseen.not_captured,
-            delay_min_ns: at(0),
-            delay_p50_ns: at(50),
-            delay_p99_ns: at(99),
-            delay_max_ns: at(100),
-        }
-    }
-}
-
-impl Signed {
-    fn summary(&self) -> SignedSummary {
-        SignedSummary {
-            below: self.below.summary(),
-            above: self.above.summary(),
-        }
-    }
-}
-
-struct SignedSummary {
-    below: Summary,
-    above: Summary,
-}
-
-impl SignedSummary {
-    /// The value that `percent` of the samples do not exceed (nearest rank), 0 being the least; of the samples with the
-    /// opposite sign when they are not `upwards`.
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "times between two taps: 2^53 ns are 104 days"
-    )]
-    fn quantile(&self, percent: u64, upwards: bool) -> Option<f64> {
-        let (below, above) = if upwards {
-            (&self.below, &self.above)
-        } else {
-            (&self.above, &self.below)
-        };
-        let rank = ((below.count() + above.count()) * percent).div_ceil(100).max(1);
-        let exact = |summary: &Summary, from_top: bool| if from_top { summary.max() } else { summary.min() };
-        let value = match rank.checked_sub(below.count() + 1) {
-            // The furthest below zero is the least.
-            None if rank == 1 => -(exact(below, true)? as f64),
-            None => -(below.ranked(below.count() + 1 - rank)? as f64),
-            Some(0) => exact(above, false)? as f64,
-            Some(past) => above.ranked(past + 1)? as f64,
-        };
-        // Zero has no sign.
-        Some(value + 0.0)
+/// Keeps the earlier one of two.
+fn earliest(first: &mut Option<(Nanos, Psn)>, other: (Nanos, Psn)) {
+    if first.is_none_or(|(time, _)| other.0 < time) {
+        *first = Some(other);
     }
 }

@@ -1,5 +1,7 @@
 //! Packets at two and three taps: delayed, marked, retransmitted, lost.
 
+mod late;
+
 use roce_wire::{Address, Bth};
 
 use super::*;
@@ -189,6 +191,7 @@ fn memory_is_bounded() {
         tap: TapId(number),
         time: Nanos(5),
         is_ambiguous: false,
+        is_repaired: true,
         hop_limit: 1,
         marked: false,
     };

@@ -3,21 +3,27 @@
 //! Each transmission counts. It was lost between two taps when the second one was recording, had time to
 //! see it, and did not, and the sender retransmitted the PSN. A packet that was acknowledged and never
 //! retransmitted did arrive: the second tap's capture missed it. That holds for the only transmission of its PSN: of several one that
-//! is lost needs no repair where another one arrived. Nothing is concluded about others.
+//! is lost needs no repair where another one arrived. Of others it stays open.
 //! Where the second tap is known to miss packets, only the first one of a run of retransmissions counts
 //! as lost, because the rest is retransmitted in any case (go-back-N).
+//! Answers and packets of unreliable services are not repeated: `hops` tells them by what else the second tap missed.
+//!
+//! A queue or a pause delays packets for longer than before. So what was not seen stays here for as long as it may still come.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use roce_model::{Nanos, Packet, TapId};
 use roce_wire::Psn;
 
-use super::entry::{CLOCKS_DIFFER, Entry, Flags, Number, WINDOW};
+use super::entry::{CLOCKS_DIFFER, Entry, Flags, Number, Repair, WINDOW};
 use crate::key::FlowSlot;
 use crate::taps::matching::hops::Hops;
 
-/// Limit of the transmissions that wait for a retransmission. Nothing is concluded about more.
+/// Limit of the PSNs with transmissions that were not seen and may still come, or be sent again. Beyond it the oldest that can be
+/// judged are judged at once, and nothing is concluded about more.
 const MAX_WAITING: usize = 1 << 16;
+/// Transmissions of one PSN that may still come. Of more the oldest is judged at once.
+const MAX_TRANSMISSIONS: usize = 4;
 /// Stretches in which taps lost records that are kept; what comes after is taken for one stretch to the end.
 const MAX_BLIND: usize = 1 << 12;
 /// Pairs of taps that one flow is followed between: three other taps and more are no usual capture.
@@ -57,16 +63,71 @@ impl OfFlow {
     }
 }
 
-/// A transmission that was not seen at the next tap and is not retransmitted yet.
+/// A transmission that was not seen at the next tap.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Transmission {
+    pub(super) time: Nanos,
+    pub(super) hop_limit: u8,
+    pub(super) marked: bool,
+    /// The PSN was sent again behind it, as the first one of a run.
+    begins: bool,
+}
+
+/// The transmissions of one PSN that were not seen at the next tap and may still come.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     hop: u32,
     from: TapId,
-    time: Nanos,
     generation: u8,
+    repair: Repair,
     /// It is the only transmission of its PSN.
     is_only: bool,
+    /// The last of them was followed by another one.
+    is_again: bool,
+    count: u8,
+    sent: [Transmission; MAX_TRANSMISSIONS],
 }
+
+impl Waiting {
+    fn sent(&self) -> &[Transmission] {
+        self.sent.get(..usize::from(self.count)).unwrap_or_default()
+    }
+
+    fn last(&mut self) -> Option<&mut Transmission> {
+        let last = usize::from(self.count).checked_sub(1)?;
+        self.sent.get_mut(last)
+    }
+
+    /// Takes the oldest transmission out.
+    fn pop(&mut self) -> Option<Transmission> {
+        let oldest = self.sent().first().copied();
+        self.sent.rotate_left(1);
+        self.count = self.count.saturating_sub(1);
+        oldest
+    }
+
+    /// Adds a transmission in the order of time; with whether another one followed.
+    fn add(&mut self, transmission: Transmission, is_again: bool) {
+        let place = self.sent().partition_point(|sent| sent.time <= transmission.time);
+        let count = usize::from(self.count);
+        if place == count {
+            self.is_again = is_again;
+        }
+        if let Some(rest) = self.sent.get_mut(place..=count) {
+            rest.rotate_right(1);
+            rest[0] = transmission;
+            self.count += 1;
+        }
+    }
+
+    /// True if nothing that may follow changes what is said of it, but that it comes late.
+    fn can_be_judged(&self) -> bool {
+        self.is_again || self.repair != Repair::SentAgain
+    }
+}
+
+/// Of which flow and PSN transmissions wait.
+type Waits = (FlowSlot, Number);
 
 /// Times at which a tap was recording.
 #[derive(Clone, Copy, Debug, Default)]
@@ -81,7 +142,11 @@ struct Watch {
 #[derive(Debug, Default)]
 pub(super) struct Sent {
     flows: Vec<OfFlow>,
-    waiting: HashMap<(FlowSlot, Number), Waiting, foldhash::fast::RandomState>,
+    waiting: HashMap<Waits, Waiting, foldhash::fast::RandomState>,
+    /// Those that can be judged, with the time of the first transmission, nearly in its order.
+    due: VecDeque<(Nanos, Waits)>,
+    /// Transmissions that found no room since the last look at all of those.
+    refused: usize,
     /// By tap.
     watches: Vec<Watch>,
     /// From when until when taps lost records.
@@ -204,82 +269,242 @@ impl Sent {
         if !self.waiting.is_empty()
             // One that follows on the one before it, which was new, is new, too: the PSNs began another lap.
             && (!is_next || flow.again == number.before())
-            && let Some(waiting) = self.waiting.remove(&(at, number))
+            && let Some(waiting) = self.waiting.get_mut(&(at, number))
             && waiting.generation == flow.generation
-            && !flow.is_before(waiting.time)
-            && time.since(waiting.time) <= WINDOW
+            && waiting.repair == Repair::SentAgain
+            && let Some(last) = waiting.last()
+            && !flow.is_before(last.time)
+            && time.since(last.time) <= WINDOW
         {
             is_again = true;
-            hops.lost(waiting.hop, waiting.from, waiting.time, number.psn(), begins);
+            last.begins |= begins;
+            if !waiting.is_again {
+                waiting.is_again = true;
+                self.due.push_back((time, (at, number)));
+            }
         }
         if is_again {
             flow.again = number;
         }
+        self.judge_until(Nanos(time.0.saturating_sub(WINDOW.0)), hops);
     }
 
-    /// A packet is not remembered any longer: no tap will be found to have seen it after the latest that did.
-    pub(super) fn gone(&mut self, entry: &Entry, hops: &mut Hops) {
-        if !entry.number.is_sent_again() {
-            return;
+    /// A tap sees a packet that is not among those remembered: the earliest transmission of its PSN that was not seen there, if it can be
+    /// that one. It is late, not lost. `from`: the place of its flow at the tap before.
+    #[inline]
+    pub(super) fn late(
+        &mut self,
+        from: FlowSlot,
+        packet: (Number, TapId, Nanos),
+        hops: &Hops,
+    ) -> Option<(Transmission, bool)> {
+        let (number, tap, time) = packet;
+        if self.waiting.is_empty() {
+            return None;
         }
+        let waiting = self.waiting.get_mut(&(from, number))?;
+        let generation = self.flows.get(from.index()).map(|flow| flow.generation);
+        let first = waiting.sent().first()?;
+        let is_it = generation == Some(waiting.generation)
+            && hops.other(waiting.hop, waiting.from) == Some(tap)
+            && first.time <= time
+            && time.since(first.time) <= WINDOW;
+        if !is_it {
+            return None;
+        }
+        let is_alone = waiting.count == 1 && waiting.is_only && !waiting.is_again;
+        let transmission = waiting.pop();
+        if waiting.count == 0 {
+            self.waiting.remove(&(from, number));
+        }
+        Some((transmission?, is_alone))
+    }
+
+    /// A packet is not remembered any longer.
+    pub(super) fn gone(&mut self, entry: &Entry, hops: &mut Hops) {
         let Some(flow) = self.flows.get(entry.flow.index()) else {
             return;
         };
         if flow.generation != entry.generation {
             return;
         }
-        let Some(hop) = hops.next(&flow.hops, entry.tap, entry.taps) else {
+        let (Some(repair), Some(hop)) = (entry.repair(), hops.next(&flow.hops, entry.tap, entry.taps)) else {
             return;
         };
-        if !self.could_be_seen(hop, entry, hops) {
+        if !self.had_begun(hop, (entry.tap, entry.time), hops) {
             return;
         }
-        let begins = entry.flags.has(Flags::BEGINS);
-        if entry.flags.has(Flags::SENT_AGAIN) {
-            hops.lost(hop, entry.tap, entry.time, entry.number.psn(), begins);
-        } else if self.waiting.len() < MAX_WAITING {
-            let waiting = Waiting {
-                hop,
-                from: entry.tap,
-                time: entry.time,
-                generation: entry.generation,
-                is_only: !entry.flags.has(Flags::AGAIN),
-            };
-            self.waiting.insert((entry.flow, entry.number), waiting);
+        let key = (entry.flow, entry.number);
+        let is_again = entry.flags.has(Flags::SENT_AGAIN) && repair == Repair::SentAgain;
+        let transmission = Transmission {
+            time: entry.time,
+            hop_limit: entry.hop_limit,
+            marked: entry.flags.has(Flags::MARKED),
+            begins: entry.flags.has(Flags::BEGINS),
+        };
+        if self.waiting.len() >= MAX_WAITING
+            && !self.waiting.contains_key(&key)
+            && !self.make_room(entry.time, hops)
+        {
+            return;
+        }
+        let new = Waiting {
+            hop,
+            from: entry.tap,
+            generation: entry.generation,
+            repair,
+            is_only: !entry.flags.has(Flags::AGAIN),
+            is_again,
+            count: 0,
+            sent: [Transmission::default(); MAX_TRANSMISSIONS],
+        };
+        let waiting = self.waiting.entry(key).or_insert(new);
+        if (waiting.hop, waiting.from, waiting.generation) != (hop, entry.tap, entry.generation) {
+            *waiting = new;
+        } else if waiting.count > 0 {
+            waiting.is_only = false;
+        }
+        if usize::from(waiting.count) == MAX_TRANSMISSIONS
+            && let Some(oldest) = waiting.pop()
+        {
+            let of = *waiting;
+            self.judge_one(&of, (&oldest, true), key.1.psn(), hops);
+        }
+        if let Some(waiting) = self.waiting.get_mut(&key) {
+            waiting.add(transmission, is_again);
+            if waiting.can_be_judged() {
+                self.due.push_back((entry.time, key));
+            }
+        }
+    }
+
+    /// Judges the oldest, or forgets what no tap can have seen any more; true if there is room then.
+    #[cold]
+    fn make_room(&mut self, now: Nanos, hops: &mut Hops) -> bool {
+        self.judge_oldest(hops);
+        if self.waiting.len() < MAX_WAITING {
+            return true;
+        }
+        self.refused += 1;
+        if self.refused < MAX_WAITING / 4 {
+            return false;
+        }
+        self.refused = 0;
+        let mut waiting = core::mem::take(&mut self.waiting);
+        waiting.retain(|_, waiting| {
+            waiting.sent().iter().any(|sent| {
+                now.since(sent.time) <= WINDOW
+                    || self.could_be_seen(waiting.hop, (waiting.from, sent.time), hops)
+            })
+        });
+        self.waiting = waiting;
+        self.waiting.len() < MAX_WAITING
+    }
+
+    /// Judges what can have come no later than this time.
+    #[inline]
+    fn judge_until(&mut self, time: Nanos, hops: &mut Hops) {
+        while self.due.front().is_some_and(|(due, _)| *due < time) {
+            self.judge_oldest(hops);
+        }
+    }
+
+    /// Judges the oldest that can be judged.
+    #[cold]
+    fn judge_oldest(&mut self, hops: &mut Hops) {
+        while let Some((_, key)) = self.due.pop_front() {
+            if self.waiting.get(&key).is_some_and(Waiting::can_be_judged)
+                && let Some(waiting) = self.waiting.remove(&key)
+            {
+                self.judge(&waiting, key.1.psn(), hops);
+                return;
+            }
         }
     }
 
     /// True if the tap at the other end of a hop was looking when a packet should have come by. It was if it saw packets of the flow that
     /// were at the first tap before and after this one; otherwise its own times tell.
-    fn could_be_seen(&self, hop: u32, entry: &Entry, hops: &Hops) -> bool {
-        let other = hops.other(hop, entry.tap);
-        let Some((tap, watch)) = other.and_then(|tap| Some((tap, self.watches.get(tap.0 as usize)?))) else {
+    fn could_be_seen(&self, hop: u32, (at, time): (TapId, Nanos), hops: &Hops) -> bool {
+        let Some((tap, watch)) = self.watch_of_other(hop, at, hops) else {
             return false;
         };
-        let (before, after) = (hops.margin_before(hop, entry.tap).0, hops.margin(hop).0);
-        let time = entry.time.0;
-        let (early, late) = (time.saturating_sub(before), time.saturating_add(after));
+        let (before, after) = (hops.margin_before(hop, at).0, hops.margin(hop).0);
+        let (early, late) = (time.0.saturating_sub(before), time.0.saturating_add(after));
         let is_blind = |(of, from, to): &(TapId, Nanos, Nanos)| *of == tap && early <= to.0 && from.0 <= late;
-        let is_between = hops.is_between_seen(hop, entry.tap, entry.time);
+        let is_between = hops.is_between_seen(hop, at, time);
         let is_looking = is_between || watch.first.0 <= early && late <= watch.last.0;
         is_looking && !self.blind.iter().any(is_blind)
     }
 
+    /// True if that tap had begun to look when a packet should have come by.
+    fn had_begun(&self, hop: u32, (at, time): (TapId, Nanos), hops: &Hops) -> bool {
+        let watch = self.watch_of_other(hop, at, hops);
+        watch.is_some_and(|(_, watch)| {
+            watch.first.0.saturating_add(hops.margin_before(hop, at).0) <= time.0
+                || hops.is_behind_seen(hop, at, time)
+        })
+    }
+
+    fn watch_of_other(&self, hop: u32, at: TapId, hops: &Hops) -> Option<(TapId, &Watch)> {
+        let tap = hops.other(hop, at)?;
+        Some((tap, self.watches.get(tap.0 as usize)?))
+    }
+
     /// At the end, acknowledged packets without a retransmission count as not captured.
     pub(super) fn conclude(&mut self, hops: &mut Hops, acked: impl Fn(FlowSlot, Psn) -> bool) {
-        for ((at, number), waiting) in self.waiting.drain() {
+        for ((at, number), mut waiting) in core::mem::take(&mut self.waiting) {
+            if waiting.can_be_judged() {
+                self.judge(&waiting, number.psn(), hops);
+                continue;
+            }
+            let Some(last) = waiting.last().copied() else {
+                continue;
+            };
+            waiting.count -= 1;
+            waiting.is_again = true;
+            self.judge(&waiting, number.psn(), hops);
+            if !self.could_be_seen(waiting.hop, (waiting.from, last.time), hops) {
+                continue;
+            }
             let is_it = self
                 .flows
                 .get(at.index())
-                .is_some_and(|flow| flow.generation == waiting.generation && !flow.is_before(waiting.time));
+                .is_some_and(|flow| flow.generation == waiting.generation && !flow.is_before(last.time));
             if is_it && waiting.is_only && !number.is_response() && acked(at, number.psn()) {
-                hops.not_captured(waiting.hop, waiting.from, waiting.time);
+                hops.not_captured(waiting.hop, waiting.from, last.time);
+            } else {
+                hops.open(waiting.hop, waiting.from);
             }
         }
+        self.due.clear();
         for (tap, watch) in (0..).map(TapId).zip(&self.watches) {
             if watch.has_lost {
                 hops.is_incomplete(tap);
             }
+        }
+    }
+
+    /// Judges transmissions that did not come.
+    fn judge(&self, waiting: &Waiting, psn: Psn, hops: &mut Hops) {
+        let last = waiting.sent().len().saturating_sub(1);
+        for (place, transmission) in waiting.sent().iter().enumerate() {
+            let is_again = place < last || waiting.is_again;
+            self.judge_one(waiting, (transmission, is_again), psn, hops);
+        }
+    }
+
+    /// Judges one of them; with whether its PSN was sent again.
+    fn judge_one(&self, waiting: &Waiting, of: (&Transmission, bool), psn: Psn, hops: &mut Hops) {
+        let (transmission, is_again) = of;
+        let (hop, from, time) = (waiting.hop, waiting.from, transmission.time);
+        if !self.could_be_seen(hop, (from, time), hops) {
+            return;
+        }
+        match waiting.repair {
+            Repair::SentAgain if is_again => hops.lost(hop, from, time, psn, transmission.begins),
+            Repair::SentAgain => hops.open(hop, from),
+            Repair::Answer => hops.silent(hop, from, (time, psn), true),
+            Repair::Unreliable => hops.silent(hop, from, (time, psn), false),
         }
     }
 }

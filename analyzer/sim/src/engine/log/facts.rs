@@ -19,6 +19,8 @@ pub(crate) enum Reason {
     Random,
     /// It came with a wrong ICRC; the receiver dropped it.
     Icrc,
+    /// Its port was paused for so long that the watchdog drops what comes.
+    Watchdog,
 }
 
 /// A packet that was lost.

@@ -16,6 +16,8 @@ pub struct Clock {
     /// Frames are stamped when they are fetched, at multiples of this (by the tap's own clock, from the beginning on): all
     /// that came in between get one stamp, as with libpcap's RDMA sniffer. `None`: each when it arrives.
     pub poll: Option<Nanos>,
+    /// From this time of the simulation on it shows so much more, in ns, or less: a clock that is set anew.
+    pub step: Option<(Nanos, i64)>,
 }
 
 impl Default for Clock {
@@ -27,6 +29,7 @@ impl Default for Clock {
             drift_ppb: 0,
             quantum: Nanos(1),
             poll: None,
+            step: None,
         }
     }
 }
@@ -41,7 +44,8 @@ impl Clock {
             let poll = i128::from(poll);
             local = (local + poll - 1).div_euclid(poll) * poll;
         }
-        let total = i128::from(self.epoch.0) + i128::from(self.offset_ns) + local;
+        let stepped = self.step.filter(|(at, _)| time >= *at).map_or(0, |(_, by)| by);
+        let total = i128::from(self.epoch.0) + i128::from(self.offset_ns) + i128::from(stepped) + local;
         let stamp = u64::try_from(total.max(0)).unwrap_or(u64::MAX);
         Nanos(stamp - stamp % self.quantum.0.max(1))
     }
@@ -57,7 +61,18 @@ mod tests {
         drift_ppb: 0,
         quantum: Nanos(1),
         poll: None,
+        step: None,
     };
+
+    #[test]
+    fn a_step_holds_from_its_time_on() {
+        let stepped = Clock {
+            step: Some((Nanos(500), -40)),
+            ..EXACT
+        };
+        let stamps = [499, 500, 501].map(|time| stepped.stamp(Nanos(time)).0 - 1_000_000);
+        assert_eq!(stamps, [499, 460, 461]);
+    }
 
     #[test]
     fn offset_and_drift() {

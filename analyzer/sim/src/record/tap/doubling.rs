@@ -9,7 +9,7 @@ use roce_model::Nanos;
 use roce_wire::MacAddress;
 
 use crate::engine::random::Random;
-use crate::record::frame::{Frame, Roce};
+use crate::record::frame::{Frame, Roce, Tunnel};
 
 /// Delays of a mirror's second copies. Pause frames are not doubled, because they end at their link.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -22,6 +22,9 @@ pub struct Doubling {
     pub share: f64,
     /// The copy was taken behind a router: its TTL is less by one, and it has other MAC addresses.
     pub routed: bool,
+    /// The copy was taken inside a tunnel: a host's bridge and the tunnel's outer interface, or both sides of a tunnel
+    /// endpoint, in one capture.
+    pub tunnel: Option<Tunnel>,
 }
 
 /// The MAC addresses of a router and of the next hop behind it: locally administered ones that no host has.

@@ -38,6 +38,7 @@ fn reason(reason: Reason) -> LossReason {
         Reason::Headroom => LossReason::Headroom,
         Reason::Random => LossReason::Random,
         Reason::Icrc => LossReason::Icrc,
+        Reason::Watchdog => LossReason::Watchdog,
     }
 }
 
@@ -183,7 +184,8 @@ fn run_at_taps(simulation: &Simulation<'_>, names: &Names, place: u32, run: &Run
             Trigger::Timeout => seen.waited >= Time(simulation.scenario.nic.timeout.0 / 2),
             Trigger::ImpliedNak => true,
         };
-        let paired = super::is_paired(simulation, tap, run.flow, seen.time);
+        let paired = super::is_paired(simulation, tap, run.flow, seen.time)
+            || run.trigger == Trigger::Timeout && super::is_never_answered(simulation, tap, run.flow);
         // The cause is forgotten where everything starts again.
         let cause_time = match run.trigger {
             Trigger::Nak | Trigger::Rnr => refusals.map_or(Time::ZERO, |refusal| refusal.time),

@@ -138,7 +138,7 @@ fn closed() -> impl Strategy<Value = Step> {
             runs_timeout: n[13],
             rnr_naks: n[14],
             nak_invalid_request: n[15],
-            wasted_bytes: n[14],
+            wasted_bytes: Some(n[14]),
             retransmitted_bytes: n[15],
             cnp_trains: n[10],
             cnp_reaction_p50: reals[0],

@@ -8,7 +8,7 @@ use super::*;
 fn one_packet_lost_in_the_network_is_a_warning() {
     let mut data = flow(1, 2);
     (data.network_lost, data.ambiguous) = (1, 3);
-    (data.retransmitted_bytes, data.wasted_bytes) = (4_096, 3_072);
+    (data.retransmitted_bytes, data.wasted_bytes) = (4_096, Some(3_072));
     let run = run_of(&[&data, &back(&data)]);
     let lost = fired(&run, "loss.network");
     assert_eq!(
@@ -148,7 +148,7 @@ fn what_was_lost_between_two_taps_is_one_loss() {
         lost.summary
     );
     assert!(
-        lost.summary.contains("; behind the last tap: 2; "),
+        lost.summary.contains("; behind the last tap: 2: "),
         "{}",
         lost.summary
     );
@@ -174,6 +174,76 @@ fn what_was_lost_between_two_taps_is_one_loss() {
     run.closed(&before);
     run.closed(&behind);
     assert!(finding(&run.conclude(), "loss.network").is_none());
+}
+
+#[test]
+fn answers_that_were_lost_on_the_way_back_are_no_packets_lost() {
+    // The receiver's answers pass its tap first; 3 of 50 do not come to the sender's.
+    let (mut data, answers) = (flow(1, 2), flow(2, 1));
+    (data.runs_timeout, data.retransmission_runs) = (2, 2);
+    let hop = HopRow {
+        flow_id: answers.flow_id,
+        from_tap: TapId(0),
+        to_tap: TapId(1),
+        matched: 47,
+        lost: 3,
+        answers_lost: 3,
+        ..HopRow::default()
+    };
+    let mut run = two_taps();
+    run.summary.hops.push(hop);
+    run.closed(&data);
+    let run = run.conclude();
+    let lost = fired(&run, "loss.network");
+    assert_eq!((count(lost, "lost"), count(lost, "answers_lost")), (3, 3));
+    assert!(
+        lost.summary
+            .starts_with("the network lost 3 answers on the way back of 1 flow; what they answer had arrived, between h1 and h2"),
+        "{}",
+        lost.summary
+    );
+    let timeout = fired(&run, "retransmit.timeout");
+    assert!(
+        timeout.next_step.starts_with("The packets had arrived"),
+        "{}",
+        timeout.next_step
+    );
+}
+
+#[test]
+fn waste_is_told_with_its_reason() {
+    // 300 of 1,000 data packets are sent again after 40 NAKs.
+    let mut data = flow(1, 2);
+    (
+        data.retransmitted_packets,
+        data.retransmitted_bytes,
+        data.runs_nak,
+    ) = (300, 1_228_800, 40);
+    // 35 came late, nothing was lost.
+    data.late = 35;
+    let run = run_of(&[&data]);
+    let waste = fired(&run, "retransmit.waste");
+    assert_eq!(
+        (waste.severity, waste.confidence),
+        (Severity::Warning, Confidence::Medium)
+    );
+    assert!(
+        waste.summary.contains(
+            "30 % of their data packets again, 1.23 MB: packets overtake each other (35 came late)"
+        ),
+        "{}",
+        waste.summary
+    );
+    // 20 were lost: that is the reason, and said there.
+    data.network_lost = 20;
+    assert!(finding(&run_of(&[&data]), "retransmit.waste").is_none());
+    // Nothing came late either: nothing tells the reason.
+    (data.network_lost, data.late) = (0, 0);
+    let run = run_of(&[&data]);
+    assert_eq!(fired(&run, "retransmit.waste").severity, Severity::Info);
+    // 60 of 1,000 are little, and 12 of 100 are few.
+    data.retransmitted_packets = 60;
+    assert!(finding(&run_of(&[&data]), "retransmit.waste").is_none());
 }
 
 #[test]
@@ -224,6 +294,21 @@ fn timeouts_are_told_with_the_silence_before_them() {
     assert_eq!(count(timeout, "stood_still_ns"), 890 * MS);
     (data.runs_timeout, data.runs_unknown) = (0, 2);
     assert!(finding(&run_of(&[&data]), "retransmit.timeout").is_none());
+}
+
+#[test]
+fn a_flow_of_two_epochs_is_one() {
+    let mut data = flow(1, 2);
+    (data.runs_timeout, data.runs_timeout_sure) = (2, 2);
+    let again = FlowRow {
+        epoch: 1,
+        ..data.clone()
+    };
+    let run = run_of(&[&data, &again]);
+    assert_eq!(
+        fired(&run, "retransmit.timeout").summary,
+        "1 flow retransmitted after 4 timeouts: 10.0.0.1 > 10.0.0.2 QP 0x11"
+    );
 }
 
 #[test]

@@ -71,6 +71,7 @@ impl Tap {
             fcs_bytes: 0,
             quantum_ns: 1,
             dropped: None,
+            section: 0,
         };
         Ok(Self { probe, interface })
     }

@@ -41,6 +41,8 @@ pub(super) struct Bin {
     /// Of these, the first ones of each run of retransmissions.
     begins: [u32; 2],
     not_captured: [u32; 2],
+    /// Packets that nobody sends again.
+    silent: [u32; 2],
     /// Packets with a known delay, and its sum, minimum and maximum.
     timed: u32,
     sum: i64,
@@ -73,6 +75,13 @@ impl Bin {
         if let (Some(lost), Some(first)) = (self.lost.get_mut(side), self.begins.get_mut(side)) {
             *lost += 1;
             *first += u32::from(begins);
+        }
+    }
+
+    /// A packet that the tap of `side` saw and the other one did not, and that nobody sends again.
+    pub(super) fn silent(&mut self, side: usize) {
+        if let Some(count) = self.silent.get_mut(side) {
+            *count += 1;
         }
     }
 
@@ -118,7 +127,8 @@ impl Bins {
         self.list.get_mut(place).unwrap_or(&mut self.beyond)
     }
 
-    /// Adds the rows of the bins; `of` has the hop's names. Where the second tap missed packets, only the first losses of each run count.
+    /// Adds the rows of the bins; `of` has the hop's names. Where the second tap missed packets, only the first losses of each run count;
+    /// where it missed none, what nobody sends again was lost, too.
     #[expect(
         clippy::cast_precision_loss,
         reason = "times between two taps: 2^53 ns are 104 days"
@@ -127,7 +137,7 @@ impl Bins {
         &self,
         of: &roce_model::HopRow,
         upwards: bool,
-        is_incomplete: bool,
+        [is_incomplete, shows_silent]: [bool; 2],
         width: Nanos,
         rows: &mut Vec<HopTimelineRow>,
     ) {
@@ -143,6 +153,8 @@ impl Bins {
             } else {
                 bin.lost[side]
             });
+            let silent = if shows_silent { bin.silent[side] } else { 0 };
+            let lost = lost + u64::from(silent);
             let not_captured = u64::from(bin.not_captured[side]);
             if bin.matched + lost + not_captured == 0 {
                 continue;
@@ -188,12 +200,13 @@ mod tests {
         }
         bins.at(Nanos(2_999), &mut room).lost(0, true);
         bins.at(Nanos(2_999), &mut room).lost(0, false);
+        bins.at(Nanos(2_999), &mut room).silent(0);
         let rows = |upwards, is_incomplete| {
             let mut rows = Vec::new();
             bins.write(
                 &HopRow::default(),
                 upwards,
-                is_incomplete,
+                [is_incomplete, !is_incomplete],
                 Nanos(1_000),
                 &mut rows,
             );
@@ -206,7 +219,7 @@ mod tests {
         };
         assert_eq!(
             counts(&rows(true, false)),
-            [[0, 2, 2, 0, 1], [1_000, 1, 1, 0, 0], [2_000, 3, 1, 2, 0]]
+            [[0, 2, 2, 0, 1], [1_000, 1, 1, 0, 0], [2_000, 4, 1, 3, 0]]
         );
         assert_eq!(counts(&rows(true, true))[2], [2_000, 2, 1, 1, 0]);
         // From 50 to 1,000 ns: (50 + 1,000) / 2 = 525.
@@ -233,7 +246,7 @@ mod tests {
             bins.at(Nanos(time), &mut room).matched(false, false);
         }
         let mut rows = Vec::new();
-        bins.write(&HopRow::default(), true, false, Nanos(10), &mut rows);
+        bins.write(&HopRow::default(), true, [false; 2], Nanos(10), &mut rows);
         let arrived: Vec<u64> = rows.iter().map(|row| row.arrived).collect();
         assert_eq!(arrived, [2, 1]);
     }

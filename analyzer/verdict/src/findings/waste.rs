@@ -1,0 +1,134 @@
+//! The finding about data that is repeated although nothing was lost.
+
+use std::collections::HashMap;
+
+use roce_model::{Confidence, Evidence, FindingRow, FlowRow, Nanos, Severity, TapId};
+
+use super::super::directory::{lost_behind, name_of};
+use super::super::numbers::{bytes, counted, percent, reaches, share};
+use super::rule::{Context, Rule};
+use super::worst::Worst;
+
+pub(super) const WASTE: Rule = Rule {
+    id: "retransmit.waste",
+    title: "senders repeat much of what they send",
+    meaning: "Much of what the links carry is sent once more, although nothing was lost: a receiver that goes back N drops all that comes \
+              behind a packet that was only overtaken.",
+    method: "Flows of whose data packets a tenth or more are retransmissions, 64 or more in all. Overtaking is the reason where a tap saw \
+             far more packets come late than were lost, or where a second tap saw all that the first one saw and receivers asked for \
+             packets again. What losses cost is said with the losses (loss.network).",
+    source: "IBTA 9.7.5.1.1 (a responder drops what is out of order) and 9.7.5.2.8; selective repeat: Mittal et al., SIGCOMM 2018.",
+    thresholds: &[],
+    severity: Severity::Info,
+    otherwise: "warning when overtaking is the reason",
+    confidence: "high where two taps saw all packets pass; medium where one saw packets come late; low where nothing shows the reason",
+};
+
+/// One of so many data packets is much.
+const MUCH: f64 = 0.1;
+/// Retransmissions that are enough for a share.
+const LEAST: u64 = 64;
+/// Overtaking is the reason where so many times as many packets came late as were lost.
+const FAR_MORE: u64 = 4;
+
+#[derive(Debug, Default)]
+pub(super) struct WasteTally {
+    flows: Worst,
+    data: u64,
+    packets: u64,
+    bytes: u64,
+    naks: u64,
+    lost: u64,
+    first: Option<Nanos>,
+    /// Late packets, by tap.
+    late: HashMap<TapId, u64, foldhash::fast::RandomState>,
+}
+
+impl WasteTally {
+    /// A flow at any tap.
+    pub(super) fn flow(&mut self, row: &FlowRow) {
+        if !reaches(row.retransmitted_packets, row.data_packets.max(1), MUCH) {
+            return;
+        }
+        let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more);
+        if self.late.len() < MAX_TAPS || self.late.contains_key(&row.tap) {
+            add(self.late.entry(row.tap).or_default(), row.late);
+        }
+        if !row.counted {
+            return;
+        }
+        self.flows.add(row.retransmitted_packets, || name_of(row));
+        add(&mut self.data, row.data_packets);
+        add(&mut self.packets, row.retransmitted_packets);
+        add(&mut self.bytes, row.retransmitted_bytes);
+        add(&mut self.naks, row.runs_nak);
+        add(&mut self.lost, row.network_lost.saturating_add(lost_behind(row)));
+        self.first = Some(
+            self.first
+                .map_or(row.first_time, |first| first.min(row.first_time)),
+        );
+    }
+
+    pub(super) fn waste(&self, context: &Context<'_>) -> Option<FindingRow> {
+        if self.packets < LEAST {
+            return None;
+        }
+        let late = self.late.values().copied().max().unwrap_or_default();
+        let hops = || context.run.hops.iter().filter(|hop| hop.matched > 0);
+        let all_passed = hops().next().is_some() && hops().all(|hop| hop.lost == 0 && hop.unresolved == 0);
+        let is_overtaken = self.naks > 0 && (all_passed || late >= self.lost.max(1).saturating_mul(FAR_MORE));
+        if self.lost > 0 && !is_overtaken {
+            return None;
+        }
+        let of_data = share(self.packets, self.data).unwrap_or_default();
+        let (reason, verdict, next_step) = if is_overtaken {
+            (
+                format!(
+                    "packets overtake each other ({late} came late), and receivers go back for each that was overtaken, {}",
+                    counted(self.naks, "time")
+                ),
+                (
+                    Severity::Warning,
+                    if all_passed {
+                        Confidence::High
+                    } else {
+                        Confidence::Medium
+                    },
+                ),
+                "Turn adaptive routing or packet spraying off for this traffic class at the switches, or out-of-order receiving on at \
+                 the adapters.",
+            )
+        } else {
+            (
+                "nothing shows that a packet was lost".to_owned(),
+                (Severity::Info, Confidence::Low),
+                "Capture behind this tap, too: two taps show whether packets or answers are lost between them, or overtaken.",
+            )
+        };
+        let mut evidence = Evidence::default();
+        evidence
+            .count("retransmitted_packets", self.packets)
+            .count("retransmitted_bytes", self.bytes)
+            .number("share", of_data)
+            .count("runs_nak", self.naks)
+            .count("late", late)
+            .count("lost", self.lost)
+            .text("worst", self.flows.list());
+        Some(WASTE.finding(
+            verdict,
+            format!(
+                "{} sent {} of their data packets again, {}: {reason}: {}",
+                counted(self.flows.all(), "flow"),
+                percent(of_data),
+                bytes(self.bytes),
+                self.flows.names()
+            ),
+            evidence,
+            next_step,
+            self.first,
+        ))
+    }
+}
+
+/// Taps that are kept at most.
+const MAX_TAPS: usize = 1 << 12;

@@ -1,0 +1,116 @@
+//! Several taps whose files overlap, follow each other, or are one: what each of them shows counts once, and nothing gets lost by adding
+//! a file.
+
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use crate::captures::root;
+use crate::command::{document, flows, sum};
+
+fn folder() -> PathBuf {
+    root().join("tests/data/taps")
+}
+
+/// The finding of this id.
+#[track_caller]
+fn finding<'a>(document: &'a Value, id: &str) -> &'a Value {
+    let findings = document["findings"].as_array().unwrap();
+    let found = findings.iter().find(|finding| finding["id"] == id);
+    found.unwrap_or_else(|| panic!("no {id} in {findings:#?}"))
+}
+
+#[test]
+fn a_second_tap_of_another_time_does_not_erase_a_fatal_nak() {
+    // tshark: frame 13 of b is a NAK (syndrome 97, invalid request), 4.5 us behind the last frame of a by a's clock. It is the only one.
+    for files in [
+        &["overlap_fatal-b.pcap"][..],
+        &["overlap_fatal-a.pcap", "overlap_fatal-b.pcap"],
+        &["overlap_fatal-b.pcap", "overlap_fatal-a.pcap"],
+    ] {
+        let found = document(&folder(), files);
+        let fatal = finding(&found, "nak.fatal");
+        assert_eq!(fatal["severity"], "critical", "{files:?}");
+        assert_eq!(fatal["evidence"]["naks"], 1, "{files:?}");
+    }
+}
+
+#[test]
+fn rotated_files_are_one_tap_in_any_order() {
+    // The last stamp of each file is the first one of the next.
+    let files = [0, 1, 2].map(|part| format!("ties_reversed-p{part}.pcap"));
+    let answers = |order: [usize; 3]| {
+        let found = document(&folder(), order.map(|part| files[part].clone()));
+        assert_eq!(found["taps"].as_array().unwrap().len(), 1, "{order:?}");
+        assert_eq!(found["taps"][0]["frames"], 22, "2 and 17 and 3");
+        (
+            found["totals"].clone(),
+            found["flows"].clone(),
+            found["findings"].clone(),
+        )
+    };
+    let whole = answers([0, 1, 2]);
+    for order in [[0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+        assert_eq!(answers(order), whole, "{order:?}");
+    }
+}
+
+#[test]
+fn the_same_file_twice_gives_no_order_of_taps() {
+    let once = document(&folder(), ["same_file_twice.pcap"]);
+    let twice = document(&folder(), ["same_file_twice.pcap"; 2]);
+    for found in [&once, &twice] {
+        let marks = finding(found, "ecn.marks-without-cnp");
+        assert_eq!(
+            (&marks["severity"], &marks["confidence"]),
+            (&"info".into(), &"low".into())
+        );
+    }
+    // 23 packets, each with the same stamp at both.
+    assert_eq!(twice["totals"]["seen_again"], 23);
+    for tap in twice["taps"].as_array().unwrap() {
+        assert_eq!(tap["vantage"], Value::Null);
+    }
+}
+
+#[test]
+fn what_two_taps_count_is_not_added() {
+    for (file, id, numbers) in [
+        ("rnr.pcap", "rnr", &["rnr_naks", "timers_ns"][..]),
+        ("write_bw_nak_invalid_request.pcap", "nak.fatal", &["naks"]),
+        (
+            "demos/pause-storm-leaf1-h1.pcapng",
+            "pause.storm",
+            &["pause_frames"],
+        ),
+    ] {
+        let captures = root().join("captures");
+        let once = document(&captures, [file]);
+        let twice = document(&captures, [file; 2]);
+        for number in numbers {
+            let evidence = |of: &Value| finding(of, id)["evidence"][number].clone();
+            assert!(evidence(&once).as_u64() > Some(0), "{file} {number}");
+            assert_eq!(evidence(&twice), evidence(&once), "{file} {number}");
+        }
+    }
+}
+
+#[test]
+fn waste_is_what_had_arrived() {
+    // Of the 27 packets of 1,024 bytes that were retransmitted 20 repair a loss (ways.tsv): 7 had arrived.
+    let folder = root().join("tests/data/real");
+    let wasted = |ends: &[&str]| {
+        let files = ends.iter().map(|end| format!("write_loss_bursts.{end}.pcap"));
+        let found = document(&folder, files);
+        let flows: Vec<Value> = flows(&found).to_vec();
+        let counted: Vec<Value> = flows
+            .into_iter()
+            .filter(|flow| flow["counted"] == true && flow["retransmitted_packets"] != 0)
+            .collect();
+        assert_eq!(sum(&counted, "retransmitted_packets"), 27, "{ends:?}");
+        counted[0]["wasted_bytes"].clone()
+    };
+    assert_eq!(wasted(&["receiver"]), 7 * 1_024);
+    assert_eq!(wasted(&["sender", "receiver"]), 7 * 1_024);
+    assert_eq!(wasted(&["sender"]), Value::Null, "it captured all of it before");
+}
