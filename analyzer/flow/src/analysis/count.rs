@@ -7,6 +7,7 @@ use crate::analysis::Analysis;
 use crate::analysis::request::note_losses;
 use crate::key::FlowSlot;
 use crate::psn::request::Verdict;
+use crate::psn::tracker::Tracker;
 
 impl Analysis {
     /// Counts what is counted of every packet, of a flow or not.
@@ -113,7 +114,11 @@ impl Analysis {
                 counts.lost.note(packet.time);
                 counts.retransmitted_bytes += u64::from(roce.payload_bytes);
                 if captured_before {
-                    cold.trouble.get_or_insert_default().wasted_bytes += u64::from(roce.payload_bytes);
+                    let position = Tracker::position(&hot.requests, roce.bth.psn());
+                    let is_acknowledged = cold.tracker.has_acknowledged(position);
+                    let trouble = cold.trouble.get_or_insert_default();
+                    trouble.wasted_bytes += u64::from(roce.payload_bytes);
+                    trouble.acknowledged_again += u64::from(roce.payload_bytes) * u64::from(is_acknowledged);
                     if let Some(measures) = &mut self.measures {
                         measures.at(hot.tap).wasted_bytes += u64::from(roce.payload_bytes);
                     }

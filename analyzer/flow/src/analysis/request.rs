@@ -333,12 +333,15 @@ impl Analysis {
             }
             Judged::Retransmitted if decision.captured_before => {
                 let bytes: u64 = decision.parts.iter().map(|(.., bytes)| bytes).sum();
-                cold.trouble.get_or_insert_default().wasted_bytes += bytes;
+                let position = Tracker::position(&self.table.hot[at].requests, decision.psn);
+                let is_acknowledged = cold.tracker.has_acknowledged(position);
+                let trouble = cold.trouble.get_or_insert_default();
+                trouble.wasted_bytes += bytes;
+                trouble.acknowledged_again += bytes * u64::from(is_acknowledged);
                 if let Some(measures) = &mut self.measures {
                     measures.at(self.table.hot[at].tap).wasted_bytes += bytes;
                 }
                 let peer = self.table.hot[at].peer;
-                let position = Tracker::position(&self.table.hot[at].requests, decision.psn);
                 let may_be_lost = cold
                     .reads
                     .as_ref()

@@ -537,7 +537,7 @@ impl Cold {
             congestion.write_charges(&mut row);
         }
         row.vantage = evidence.conclude(&row);
-        row.wasted_bytes = wasted(&row, trouble.wasted_bytes);
+        row.wasted_bytes = wasted(&row, trouble.wasted_bytes, trouble.acknowledged_again);
         row.ack_rtt_kind = row.vantage.map(ack_time_at);
         if let Some(congestion) = &self.congestion {
             let is_sender_side = row.vantage == Some(Vantage::Sender);
@@ -548,10 +548,11 @@ impl Cold {
 }
 
 /// Of what was retransmitted, what had arrived. A tap before the losses captured all of it before, whatever arrived; one behind them, or
-/// one on the receiver's side, captured what passed it.
-fn wasted(row: &FlowRow, captured_before: u64) -> Option<u64> {
+/// one on the receiver's side, captured what passed it. What was acknowledged had arrived wherever the tap is.
+fn wasted(row: &FlowRow, captured_before: u64, acknowledged: u64) -> Option<u64> {
     let is_behind_all = row.network_lost > 0 && row.lost_downstream.unwrap_or_default() == 0;
     let shows = row.retransmitted_packets == 0 || row.vantage == Some(Vantage::Receiver) || is_behind_all;
+    let shows = shows || captured_before > 0 && acknowledged == captured_before;
     shows.then_some(captured_before)
 }
 

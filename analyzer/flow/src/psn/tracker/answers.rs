@@ -58,6 +58,12 @@ impl Tracker {
         requests.next.checked_add_signed(i64::from(ahead))
     }
 
+    /// True if an answer showed that the packet at `position` had arrived.
+    pub(crate) fn has_acknowledged(&self, position: Option<u64>) -> bool {
+        let acked = self.answers().map_or(0, Answers::acked);
+        position.is_some_and(|position| position < acked)
+    }
+
     /// An answer shows that everything before `psn` arrived.
     pub(crate) fn acknowledge(&mut self, requests: &Requests, psn: u64, time: Nanos) -> Answered {
         let Some(answers) = &mut self.answers else {

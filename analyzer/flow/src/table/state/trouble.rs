@@ -23,6 +23,8 @@ pub(crate) struct Trouble {
     /// The first PSN of the latest run, and the silence before it.
     pub(crate) latest_run: Option<(Psn, Nanos)>,
     pub(crate) wasted_bytes: u64,
+    /// Those of them that were acknowledged when they came again: they had arrived.
+    pub(crate) acknowledged_again: u64,
     pub(crate) stale: u64,
     /// Packets that the network delivered more than once.
     pub(crate) duplicates_network: u64,

@@ -149,7 +149,7 @@ fn holes_of_the_capture_open_no_incast() {
         let mut run = TestRun::new();
         for ms in 0..5 {
             // 7.2 Gbit/s: more than half of the slowest link.
-            let large: fn(&mut TimelineRow) = |row| row.payload_bytes = 900_000;
+            let large: fn(&mut TimelineRow) = |row| (row.payload_bytes, row.wire_bytes) = (900_000, 900_000);
             let rows: Vec<Did<'_>> = vec![(&flows[0], large), (&flows[1], sign), (&flows[2], sign)];
             run.bin(ms, &rows, &[]);
         }
