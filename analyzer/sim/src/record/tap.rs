@@ -265,17 +265,14 @@ impl<W: Write> Recording<W> {
             .doubling
             .filter(|_| is_copy)
             .and_then(|doubling| doubling.tunnel);
-        let (original, arrives, mirrored) = match &state.tap.mirror {
-            Some(mirror) => {
-                let sequence = state.sequence;
-                state.sequence = sequence.wrapping_add(1);
-                let arrives = Nanos(time.0.saturating_add(mirror.delay.0));
-                (mirror.tunnel.wire_bytes(frame), arrives, Some((mirror, sequence)))
-            }
-            None => {
-                let original = wrapped.map_or_else(|| frame.wire_bytes(), |tunnel| tunnel.wire_bytes(frame));
-                (original, time, None)
-            }
+        let (original, arrives, mirrored) = if let Some(mirror) = &state.tap.mirror {
+            let sequence = state.sequence;
+            state.sequence = sequence.wrapping_add(1);
+            let arrives = Nanos(time.0.saturating_add(mirror.delay.0));
+            (mirror.tunnel.wire_bytes(frame), arrives, Some((mirror, sequence)))
+        } else {
+            let original = wrapped.map_or_else(|| frame.wire_bytes(), |tunnel| tunnel.wire_bytes(frame));
+            (original, time, None)
         };
         if is_copy {
             state.seen.copies += 1;
