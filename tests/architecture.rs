@@ -166,6 +166,30 @@ const CIRCLES: &[(&str, &str, &str)] = &[
     ),
     ("roce-probe", "error.rs", "as capability.rs"),
     (
+        "roce-flow",
+        "psn/acks.rs",
+        "what was captured before a run is asked of the answers, and kept beside them",
+    ),
+    ("roce-flow", "psn/acks/before_runs.rs", "as psn/acks.rs"),
+    (
+        "roce-verdict",
+        "host_pairs.rs",
+        "senders are numbered as pairs of hosts are, and a pair counts its senders",
+    ),
+    ("roce-verdict", "senders.rs", "as host_pairs.rs"),
+    (
+        "roce-metamorphic",
+        "transformations",
+        "the list of transformations has those of each kind, which use its types",
+    ),
+    (
+        "roce-metamorphic",
+        "input.rs",
+        "an input is of the project or simulated, and both make inputs",
+    ),
+    ("roce-metamorphic", "project.rs", "as input.rs"),
+    ("roce-metamorphic", "simulated.rs", "as input.rs"),
+    (
         "roce-sim",
         "engine/",
         "a run's state has the states of all parts, and all parts change the run's state",

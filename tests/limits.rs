@@ -37,6 +37,12 @@ fn a_file_that_reaches_its_largest_size_is_an_error() {
     assert!([1024, 2048].contains(&fs::metadata(&file).unwrap().len()));
 }
 
+/// What a document says of the traffic: without the times that the run itself took.
+fn results(document: &str) -> [serde_json::Value; 3] {
+    let document: serde_json::Value = serde_json::from_str(document).unwrap();
+    ["totals", "flows", "findings"].map(|key| document[key].clone())
+}
+
 #[test]
 fn memory_that_is_not_to_be_had_is_an_error() {
     let usual = limited(":", "captures/write_bw_loss.pcap --format json --threads 1");
@@ -50,7 +56,7 @@ fn memory_that_is_not_to_be_had_is_an_error() {
         }
         let ended = limited(&limits, "captures/write_bw_loss.pcap --format json --threads 1");
         if ended.code == Some(0) {
-            assert_eq!(ended.stdout, usual.stdout, "{kilobytes}");
+            assert_eq!(results(&ended.stdout), results(&usual.stdout), "{kilobytes}");
             break;
         }
         failed += 1;
@@ -81,7 +87,7 @@ fn threads_that_are_not_to_be_had_are_an_error() {
     let ended = shell("captures/write_bw_loss.pcap --threads 4");
     assert_eq!(ended.code, Some(2), "{ended:?}");
     assert!(
-        ended.stderr.contains("no thread for the analysis"),
+        ended.stderr.contains("no thread for the analysis") || ended.stderr.contains("no thread to read it"),
         "{}",
         ended.stderr
     );

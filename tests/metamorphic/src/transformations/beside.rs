@@ -200,6 +200,7 @@ fn and_tap(input: &Input, records: Vec<Record>) -> Copied {
         fcs_bytes: 0,
         quantum_ns: 1,
         dropped: None,
+        section: 0,
     };
     other.tapes.insert(
         0,

@@ -49,19 +49,26 @@ impl HostPairTimes {
         run: &Circumstances,
         seeming: Trigger,
     ) -> CauseFound {
+        if seeming == Trigger::Rnr {
+            // The receiver said how long to wait and where to go on, and the sender did (IBTA 9.7.5.2.8): that is no matter of likelihood.
+            return CauseFound {
+                trigger: seeming,
+                is_sure: true,
+            };
+        }
         let pair = self.0.get(&(tap, key.source, key.destination));
         let found = pair.map_or_else(|| run.cause_alone(), |pair| pair.learned.cause(run));
         let are_enough = pair.is_some_and(|pair| pair.noted >= ENOUGH_RUNS);
         if are_enough || run.is_blind || found.trigger == seeming {
             return found;
         }
-        // What is assumed before the first run decides: only what nothing contradicts.
+        // What is assumed before the first run decides more than the runs do: what the run seemed to be at once stays.
         let is_alone = seeming == Trigger::Unknown && run.nak.is_none();
         if found.is_sure && (is_alone || found.trigger == Trigger::ImpliedNak) {
             found
         } else {
             CauseFound {
-                trigger: Trigger::Unknown,
+                trigger: seeming,
                 is_sure: false,
             }
         }

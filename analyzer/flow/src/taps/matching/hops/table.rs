@@ -102,10 +102,14 @@ impl Hops {
 }
 
 impl Hop {
-    /// True if the tap at the end missed packets itself: then only the first losses of each run count.
+    /// True if the tap at the end missed more than a tenth of what it did not see, as a count with a small prior says it: then only the
+    /// first losses of each run count. One tap alone judges what is missing inside a run by the same share.
     fn is_incomplete(&self, to: Record) -> bool {
         let unseen = self.unseen[usize::from(!self.is_upwards())];
-        unseen.not_captured > 0 || to.has_lost
+        let missed = unseen.not_captured.saturating_mul(5);
+        let all = unseen.lost.saturating_mul(5).saturating_add(missed);
+        let misses = missed > 0 && missed.saturating_add(1).saturating_mul(10) > all.saturating_add(4);
+        misses || to.has_lost
     }
 
     /// True if what nobody sends again, and the tap at the end did not see, was lost: that tap missed nothing of all that shows what it
