@@ -27,7 +27,7 @@ fn a_dataset_is_not_replaced_unasked() {
     );
     assert_eq!(
         refused.stderr,
-        "error: out holds a dataset already (out/flows/part-0.parquet); hint: give another folder, or --overwrite\n"
+        "error: out holds a dataset already (out/run.json); hint: give another folder, or --overwrite\n"
     );
     let flows_before = rows(&dir, "flows");
     assert_eq!(
@@ -89,9 +89,9 @@ fn a_run_that_fails_leaves_the_old_dataset() {
     assert!(full.stderr.contains("out/"), "the file is named: {full:?}");
     assert_eq!(contents(&dir), before, "nothing is lost, nothing is left behind");
 
-    // Killed in the middle: what it leaves behind is gone after the next run.
-    let killed = limited("");
-    assert_eq!(killed.code, None, "{killed:?}");
+    // The limit's signal is an error as well, not a death.
+    let refused = limited("");
+    assert_eq!(refused.code, Some(2), "{refused:?}");
     for (path, content) in &before {
         assert_eq!(fs::read(path).unwrap(), *content, "{path}");
     }

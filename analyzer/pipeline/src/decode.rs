@@ -507,10 +507,6 @@ pub(crate) fn path(frame: &[u8], roce: &Roce) -> u16 {
 
 /// A hash of the extended headers. Of an AETH alone there is none: its four bytes are in `roce`.
 #[inline]
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "the high bits of the product are the hash"
-)]
 fn extended(frame: &[u8], roce: &Roce) -> u32 {
     if roce.seen == Extended::NONE || roce.seen == Extended::AETH {
         return 0;

@@ -15,7 +15,7 @@ pub fn counted_width(bin: Nanos) -> Nanos {
     let bin = bin.0.max(1);
     let parts = bin.div_ceil(CELL.0);
     // A width that no such number divides is an odd one: then its bins are counted as they are.
-    let even = (parts..parts.saturating_mul(8)).find(|parts| bin % parts == 0);
+    let even = (parts..parts.saturating_mul(8)).find(|parts| bin.is_multiple_of(*parts));
     Nanos(even.map_or(bin, |parts| bin / parts))
 }
 

@@ -105,16 +105,20 @@ impl Waiting {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A connection waits from now on. The receiver is done when it has to end.
-    fn begin(&self) -> (Wait<'_>, oneshot::Receiver<()>) {
+    /// A connection waits from now on, under the number that is returned. The receiver is done when it has to end.
+    fn begin(&self) -> (u64, oneshot::Receiver<()>) {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let (sender, receiver) = oneshot::channel();
         self.all().insert(number, sender);
-        let wait = Wait {
+        (number, receiver)
+    }
+
+    /// The connection of a number, which is forgotten with what is returned.
+    fn of(&self, number: u64) -> Wait<'_> {
+        Wait {
             all: self,
             number: AtomicU64::new(number),
-        };
-        (wait, receiver)
+        }
     }
 
     /// Ends the connection that has waited longest. None: all answer.
@@ -216,9 +220,11 @@ async fn accept(listener: tokio::net::TcpListener, places: Arc<Semaphore>, share
             place
         };
         let shared = Arc::clone(&shared);
+        // Here, not in the task: the next connection may need this one's place before the task begins.
+        let (number, has_to_end) = shared.waiting.begin();
         tokio::spawn(async move {
             shared.counts.connections.fetch_add(1, Ordering::Relaxed);
-            let (wait, has_to_end) = shared.waiting.begin();
+            let wait = shared.waiting.of(number);
             tokio::select! {
                 () = encrypted(stream, &shared, &wait) => {}
                 Ok(()) = has_to_end => {}

@@ -198,7 +198,7 @@ impl Recent {
         for set in &mut self.sets {
             for (tag, seen) in set.tags.iter().zip(&mut set.seen) {
                 let age = now.wrapping_sub(*seen) & TIME_MASK;
-                let is_near = age < EPOCH_UNITS || age > TIME_MASK - DISORDER_UNITS;
+                let is_near = !(EPOCH_UNITS..=TIME_MASK - DISORDER_UNITS).contains(&age);
                 let is_free = *tag | *seen == 0;
                 if !is_free && (all_are_old || !is_near) {
                     *seen = *seen & !TIME_MASK | old;

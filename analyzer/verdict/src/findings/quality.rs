@@ -144,13 +144,12 @@ impl QualityTally {
             return None;
         }
         // Of a flow that several taps saw, the one counts that saw most of them.
-        let of_flow =
-            |flows: &[(&(FlowId, TapId), &(u64, String))]| flows.iter().map(|(_, (bad, _))| *bad).max();
         let all: Vec<_> = self.icrc.iter().collect();
         let mut worst = Worst::default();
         for flows in all.chunk_by(|(a, _), (b, _)| a.0 == b.0) {
             let name = flows.first().map(|(_, (_, name))| name.clone());
-            worst.add(of_flow(flows).unwrap_or_default(), || name.unwrap_or_default());
+            let bad = flows.iter().map(|(_, (bad, _))| *bad).max();
+            worst.add(bad.unwrap_or_default(), || name.unwrap_or_default());
         }
         let (checked, bad) = if context.run.hops.is_empty() {
             (totals.icrc_checked, totals.icrc_bad)

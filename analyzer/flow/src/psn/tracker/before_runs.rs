@@ -34,7 +34,7 @@ impl Tracker {
                     is_answered: false,
                 }),
                 // Some receiver of the host had no buffer: its timer is not known.
-                rnr: request.refused.then(|| Named {
+                rnr: request.refused.then_some(Named {
                     before: request.silence,
                     timer: Nanos(0),
                     ahead: 0,

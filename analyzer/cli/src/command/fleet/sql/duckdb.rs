@@ -142,7 +142,7 @@ fn rows(number: usize) -> String {
 }
 
 fn run(dataset: &Dataset, queries: &[&str], files: &Files) -> anyhow::Result<Vec<Answer>> {
-    let text = statements(dataset, queries, files)?;
+    let text = statements(dataset, queries, files);
     let folder = &files.scratch.folder;
     let mut file = folder.create(Files::STATEMENTS, false, Access::Private)?;
     file.write_all(text.as_bytes())?;
@@ -154,7 +154,7 @@ fn run(dataset: &Dataset, queries: &[&str], files: &Files) -> anyhow::Result<Vec
 }
 
 /// All statements of a run.
-fn statements(dataset: &Dataset, queries: &[&str], files: &Files) -> anyhow::Result<String> {
+fn statements(dataset: &Dataset, queries: &[&str], files: &Files) -> String {
     let mut text = String::new();
     let closed = closed(&[&format!("{}/", dataset.place()), &files.path("")]);
     for statement in files.scratch.limits().into_iter().chain(closed) {
@@ -170,7 +170,7 @@ fn statements(dataset: &Dataset, queries: &[&str], files: &Files) -> anyhow::Res
              COPY (\n{query}\n) TO '{rows}' (FORMAT json);"
         );
     }
-    Ok(text)
+    text
 }
 
 /// Runs the statements in a file.

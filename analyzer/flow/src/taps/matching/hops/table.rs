@@ -108,8 +108,8 @@ impl Hop {
         let unseen = self.unseen[usize::from(!self.is_upwards())];
         let missed = unseen.not_captured.saturating_mul(5);
         let all = unseen.lost.saturating_mul(5).saturating_add(missed);
-        let misses = missed > 0 && missed.saturating_add(1).saturating_mul(10) > all.saturating_add(4);
-        misses || to.has_lost
+        let is_holed = missed > 0 && missed.saturating_add(1).saturating_mul(10) > all.saturating_add(4);
+        is_holed || to.has_lost
     }
 
     /// True if what nobody sends again, and the tap at the end did not see, was lost: that tap missed nothing of all that shows what it
