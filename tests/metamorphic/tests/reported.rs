@@ -211,7 +211,10 @@ fn answer(analyst: &Analyst, files: &[&str], options: &[&str]) -> Answer {
 fn broken(analyst: &Analyst, files: &[&str], answer: &Answer, rule: &Rule) -> Option<String> {
     let told = |id: &str| -> String {
         let verdicts = answer.verdicts.iter().filter(|verdict| verdict.id == id);
-        verdicts.map(|verdict| format!("; {verdict}")).collect()
+        verdicts
+            .map(|verdict| format!("; {verdict}"))
+            .collect::<Vec<_>>()
+            .concat()
     };
     let worst = |id: &str| answer.of_id(id).map(|verdict| verdict.severity).max();
     match *rule {
@@ -272,7 +275,8 @@ fn broken(analyst: &Analyst, files: &[&str], answer: &Answer, rule: &Rule) -> Op
                         .verdicts
                         .iter()
                         .map(|verdict| format!("\n    {verdict}"))
-                        .collect()
+                        .collect::<Vec<_>>()
+                        .concat()
                 };
                 format!(
                     "{others:?} {options:?} gives another answer: {:?}{} -> {:?}{}",
