@@ -81,7 +81,7 @@ pub struct PairTraffic {
     pub(crate) active: Active,
     /// Notifications of all of its rows, and those that belong to a NAK: adapters send one with it, without any mark.
     pub(crate) all_cnp: u64,
-    /// See [`PairTraffic::all_cnp`].
+    /// Notifications of all of its rows that belong to a NAK.
     pub cnp_by_nak: u64,
     /// When data was marked, or its senders notified. Of a flow's marks the first in each 65.5 us.
     pub marked: PacketTimes,
