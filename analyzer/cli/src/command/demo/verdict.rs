@@ -270,6 +270,8 @@ fn runs(truth: &Truth, concluded: &Concluded) -> Vec<Line> {
         .collect();
     let runs = truth.retransmission_runs.iter();
     let runs_of_all = runs.filter(|run| seen.contains(run.flow_id.as_str())).count() as u64;
+    let counted = concluded.flows.iter().filter(|row| row.counted);
+    let runs_said: u64 = counted.map(|row| row.retransmission_runs).sum();
     let lines = RUNS.iter().map(|(about, trigger, of_verdict)| {
         let happened = truth
             .retransmission_runs
@@ -285,13 +287,7 @@ fn runs(truth: &Truth, concluded: &Concluded) -> Vec<Line> {
             .sum();
         // A run that never fell behind what the tap had seen looks like first transmissions. One whose cause is open is missing where its
         // cause is counted.
-        let all: u64 = concluded
-            .flows
-            .iter()
-            .filter(|row| row.counted)
-            .map(|row| row.retransmission_runs)
-            .sum();
-        let is_open = trigger.is_none() && all <= runs_of_all;
+        let is_open = trigger.is_none() && runs_said <= runs_of_all;
         line(about, happened, said).map(|line| Line {
             agreement: Agreement::as_seen(said == happened, said < happened && said > 0 || is_open),
             ..line
