@@ -109,8 +109,11 @@ kill -INT $live
 wait $live
 echo "live run: exit code $?"
 
-# What a second signal ends at once leaves nothing at the interface either.
-/run/roce-analyze live -i va0 --capture tc > $out/second.txt 2>&1 &
+# What a second signal ends at once leaves nothing at the interface either. Its results wait for a pipe that is full and that nobody reads.
+mkfifo /run/full
+sleep 600 < /run/full &
+full=$!
+(head -c 65536 /dev/zero; exec /run/roce-analyze live -i va0 --capture tc --format json) > /run/full 2> $out/second.txt &
 second=$!
 for _ in $(seq 120); do
   grep -qs 'no RoCE packets' $out/second.txt && break
@@ -119,9 +122,12 @@ done
 filters() { tc filter show dev va0 ingress; tc filter show dev va0 egress; }
 filters > $out/filters.before.txt
 kill -INT $second
+# Signals of the same second are one wish.
+sleep 2
 kill -TERM $second
 wait $second
 echo "second signal: exit code $?" | tee $out/second.code.txt
+kill $full
 filters > $out/filters.after.txt
 . ./hosts.sh
 . ./traffic.sh
