@@ -142,6 +142,7 @@ impl Analysis {
             refused: !cold.tracker.is_paired()
                 && self.recent_naks.is_refused(hot.tap, &cold.key, packet.time),
             is_naked_exactly: nak_match == NakMatch::Exact,
+            others_are_answered: is_behind && self.recent_naks.is_answered(hot.tap, &cold.key),
             is_read,
             read_before,
             read_length: if is_read && packet.roce.seen.has(Extended::RETH) {

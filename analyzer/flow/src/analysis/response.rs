@@ -91,6 +91,8 @@ impl Analysis {
         for at in [one, other] {
             self.table.hot[at].knows_answers = true;
             self.table.cold[at].tracker.pair();
+            let tap = self.table.hot[at].tap;
+            self.recent_naks.note_answered(tap, &self.table.cold[at].key);
             self.settle(at);
             for psn in self.table.cold[at].tracker.take_early_downstream() {
                 self.lost_downstream(at, psn, time);
