@@ -20,7 +20,9 @@ mod taps;
 
 use std::collections::HashMap;
 
-use roce_model::{EventKind, EventRow, LostRecords, Nanos, Packet, PacketBatch, SampleRow, TapId, Totals};
+use roce_model::{
+    Between, EventKind, EventRow, LostRecords, Nanos, Packet, PacketBatch, SampleRow, TapId, Totals,
+};
 use roce_wire::{Address, Psn, Qpn};
 
 use crate::bins::{Bins, Place};
@@ -264,55 +266,32 @@ impl Analysis {
                 fingerprint(table.hash_of(packet), packet)
             });
         }
-        // Packets run up to the next thing that lies between them.
         let mut from = 0;
-        let mut pauses = batch.pauses.iter().peekable();
-        let mut links = batch.links.iter().peekable();
-        let mut lost = batch.lost.iter().peekable();
-        let mut management = batch.management.iter().peekable();
-        let mut reports = batch.host.iter().peekable();
-        loop {
-            let next = [
-                pauses.peek().map(|pause| pause.before),
-                links.peek().map(|link| link.before),
-                lost.peek().map(|lost| lost.before),
-                management.peek().map(|message| message.packet),
-                reports.peek().map(|report| report.before),
-            ];
-            let to = next
-                .into_iter()
-                .flatten()
-                .min()
-                .unwrap_or(usize::MAX)
-                .clamp(from, batch.packets.len());
+        for between in &batch.between {
+            let to = between.before().clamp(from, batch.packets.len());
             self.packets(&batch.packets[from..to]);
             from = to;
-            // Of a place, the parts of a run see the same in the same order, whatever packets they have in between.
-            let earlier = [
-                pauses
-                    .peek()
-                    .filter(|pause| pause.before <= to)
-                    .map(|pause| pause.time),
-                lost.peek().filter(|lost| lost.before <= to).map(|lost| lost.time),
-            ];
-            let earlier = earlier.into_iter().flatten().min().unwrap_or(Nanos(u64::MAX));
-            if let Some(link) = links.next_if(|link| link.before <= to && link.time <= earlier) {
+            self.between(between, batch.packets.get(to));
+        }
+        self.packets(&batch.packets[from..]);
+    }
+
+    /// Takes what comes between packets: `next` is the packet behind it, which carries a message of the connection manager.
+    fn between(&mut self, between: &Between, next: Option<&Packet>) {
+        match between {
+            Between::Link(link) => {
                 // A bin does not change by what is learned after it.
                 self.advance_to(link.time);
                 self.pauses.link(link);
                 self.bins.links.push(*link);
-            } else if let Some(lost) = lost.next_if(|lost| lost.before <= to) {
-                self.lost(lost);
-            } else if let Some(report) = reports.next_if(|report| report.before <= to) {
-                self.host(report);
-            } else if let Some(pause) = pauses.next_if(|pause| pause.before <= to) {
-                self.pause(pause);
-            } else if let Some(message) = management.next_if(|message| message.packet <= to) {
-                if let Some(packet) = batch.packets.get(message.packet) {
+            }
+            Between::Lost(lost) => self.lost(lost),
+            Between::Host(report) => self.host(report),
+            Between::Pause(pause) => self.pause(pause),
+            Between::Management(message) => {
+                if let Some(packet) = next {
                     self.management(packet, message);
                 }
-            } else if from == batch.packets.len() {
-                return;
             }
         }
     }
