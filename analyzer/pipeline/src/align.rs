@@ -289,9 +289,7 @@ impl<'a> Compared<'a> {
             (*identity, *clock, *place, sampled.time)
         });
         // One recorder's files can have a packet in common.
-        sightings.dedup_by_key(|(identity, clock, place, sampled)| {
-            (*identity, *clock, *place, sampled.time)
-        });
+        sightings.dedup_by_key(|(identity, clock, place, sampled)| (*identity, *clock, *place, sampled.time));
         let hasher = RandomState::new();
         let mut pairs: BTreeMap<(usize, usize), Vec<Stamped>> = BTreeMap::new();
         for same in sightings.chunk_by(|a, b| a.0 == b.0) {
