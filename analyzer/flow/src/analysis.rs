@@ -6,6 +6,7 @@
 mod cnp;
 mod connect;
 mod count;
+mod early;
 mod host_events;
 mod lifecycle;
 mod limits;

@@ -76,6 +76,13 @@ impl Analysis {
         }
         self.name_process(&cold.key, &mut row);
         cold.totals.add_to_run(&mut self.totals);
+        let trouble = cold.trouble.as_ref();
+        if trouble.is_some_and(|trouble| trouble.is_recorded_out_of_order()) {
+            // What came late here was late on its way to the tap.
+            self.totals.late = self.totals.late.saturating_sub(row.late);
+            (row.late, row.reordered) = (0, 0);
+            (row.reorder_depth_max, row.reorder_time_max_ns) = (None, None);
+        }
         add_verdicts(&row, &mut self.totals);
         self.totals.icrc_checked += hot.icrc_checked;
         self.totals.icrc_bad += row.icrc_bad;

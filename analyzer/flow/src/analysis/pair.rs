@@ -29,6 +29,9 @@ const FAR_DOUBT: u8 = 8;
 /// than a third that are off by little. No capture that is worth reading loses so much.
 const TOO_MUCH_DOUBT: u8 = 32;
 
+/// A paired flow that has been silent for this long waits for no answer: a second, as for [`FAR_PSNS`].
+const SILENT: Nanos = Nanos(Nanos::SECOND);
+
 /// Flows of one direction between two hosts that are listed. With more, PSNs alone must pair them.
 const MAX_SIBLINGS: usize = 256;
 
@@ -174,11 +177,14 @@ impl Analysis {
             (answered, answered_ones)
         };
         let Some((candidate, requested)) = found else {
-            if packet.roce.bth.opcode().operation() == Operation::Acknowledge
-                && let Some(requester) = self.named_by(at, -MAX_IN_FLIGHT..0, packet)
-            {
+            if packet.roce.bth.opcode().operation() != Operation::Acknowledge {
+                return;
+            }
+            if let Some(requester) = self.named_by(at, -MAX_IN_FLIGHT..0, packet) {
                 let requested = self.table.hot[requester.at].last_request;
                 self.note_match(me, requester, requested, packet);
+            } else if let Some(requester) = self.named_by(at, 0..LARGEST_GAP, packet) {
+                self.note_early(requester.at, psn);
             }
             return;
         };
@@ -201,6 +207,7 @@ impl Analysis {
         let mut near = siblings
             .iter()
             .filter(|_| siblings.len() < MAX_SIBLINGS)
+            .filter(|other| self.may_be_asked(**other, packet.time))
             .filter(is_near);
         let (only, None) = (*near.next()?, near.next()) else {
             return None;
@@ -225,7 +232,7 @@ impl Analysis {
             // Flows with PSNs alike, whose answers were stamped before their requests, seem to answer each other.
             return;
         }
-        if self.ports_differ(at, candidate.at) && !self.stands_alone(candidate.at) {
+        if self.ports_differ(at, candidate.at) && !self.stands_alone(candidate.at, packet.time) {
             // So do such whose other directions take other links of equal cost.
             return;
         }
@@ -243,9 +250,15 @@ impl Analysis {
         // Between hosts with one flow in each direction, one answer in its place is enough.
         let is_only = [me, candidate].iter().all(|flow| {
             let pair = self.table.cold[flow.at].groups.pair;
-            self.siblings
+            let siblings = self
+                .siblings
                 .get(&pair)
-                .is_some_and(|siblings| siblings.len() == 1)
+                .filter(|siblings| siblings.len() < MAX_SIBLINGS);
+            let asked = |siblings: &Vec<FlowSlot>| {
+                let mut others = siblings.iter().filter(|other| **other != flow.at);
+                !others.any(|other| self.may_be_asked(*other, packet.time))
+            };
+            siblings.is_some_and(asked)
         });
         let requests = &self.table.hot[candidate.at].requests;
         if requests.is_near_zero() {
@@ -254,14 +267,14 @@ impl Analysis {
         let enough = if is_only { 1 } else { SOLE_MATCHES };
         let sole = self.evidence(me).is_sole(candidate, enough);
         let sole = sole.filter(|_| self.evidence(candidate).is_sole(me, enough).is_some());
-        if let Some(matches) = sole.filter(|_| self.stands_alone(candidate.at)) {
+        if let Some(matches) = sole.filter(|_| self.stands_alone(candidate.at, packet.time)) {
             let matches = Some(u64::from(matches));
             self.link(at, candidate.at, Pairing::Psn, matches, packet.time);
         }
     }
 
     /// True if no other flow of the same direction between the same hosts has PSNs near those of the flow at `at`.
-    fn stands_alone(&self, at: FlowSlot) -> bool {
+    fn stands_alone(&self, at: FlowSlot, now: Nanos) -> bool {
         let pair = self.table.cold[at].groups.pair;
         let requests = &self.table.hot[at].requests;
         let Some(siblings) = self
@@ -271,10 +284,20 @@ impl Analysis {
         else {
             return false;
         };
-        siblings.iter().filter(|other| **other != at).all(|other| {
+        let mut others = siblings
+            .iter()
+            .filter(|other| **other != at && self.may_be_asked(**other, now));
+        others.all(|other| {
             let other = &self.table.hot[*other].requests;
             other.next == 0 || other.expected().offset_from(requests.expected()).abs() >= FAR_PSNS
         })
+    }
+
+    /// True unless a flow has its other direction, and has been silent for so long that an answer between its hosts is not for it: a job that is
+    /// started again has PSNs like those of the one before.
+    fn may_be_asked(&self, at: FlowSlot, now: Nanos) -> bool {
+        let hot = &self.table.hot[at];
+        !hot.is_paired() || now.since(hot.last_time) < SILENT
     }
 
     fn evidence(&mut self, of: Handle) -> &mut Evidence {
@@ -341,6 +364,9 @@ impl Analysis {
         // A NAK names what is still to come, and a READ whose span is not known is answered beyond it.
         if requests.next == 0 || !fits_one_request(packet) {
             return true;
+        }
+        if (0..LARGEST_GAP).contains(&ahead) {
+            self.note_early(peer, packet.roce.bth.psn());
         }
         self.doubt(at, peer, packet, ahead)
     }
