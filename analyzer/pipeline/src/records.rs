@@ -89,9 +89,7 @@ impl Overlap {
     fn of(a: &[(u64, Nanos)], b: &[(u64, Nanos)], from: Nanos, to: Nanos) -> Self {
         let within = |records: &[(u64, Nanos)]| -> HashMap<u64, Nanos> {
             let records = records.iter().copied();
-            records
-                .filter(|(_, time)| (from..=to).contains(time))
-                .collect()
+            records.filter(|(_, time)| (from..=to).contains(time)).collect()
         };
         let (a, b) = (within(a), within(b));
         let only = |these: &HashMap<u64, Nanos>, those: &HashMap<u64, Nanos>| {
@@ -270,9 +268,8 @@ mod tests {
     fn equal_records_count_as_often_as_one_file_has_them() {
         let mut stamp = OneStamp::default();
         // Two equal records of one file, one of another file with a third of that stamp.
-        let new = [(0, 7), (0, 7), (1, 7), (1, 7), (1, 8)].map(|(input, hash)| {
-            stamp.is_new(input, Nanos(5), hash)
-        });
+        let new =
+            [(0, 7), (0, 7), (1, 7), (1, 7), (1, 8)].map(|(input, hash)| stamp.is_new(input, Nanos(5), hash));
         assert_eq!(new, [true, true, false, false, true]);
         assert!(stamp.is_new(1, Nanos(6), 7), "another stamp");
     }
