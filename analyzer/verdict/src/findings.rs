@@ -30,6 +30,7 @@ pub(crate) mod rule;
 mod stall;
 mod sure;
 mod switch;
+mod unpassed;
 mod waste;
 mod window;
 mod worst;
@@ -55,6 +56,7 @@ pub const RULES: &[Rule] = &[
     clock::CLOCK,
     job::COMPLETION,
     receiver::NAK_FATAL,
+    unpassed::UNPASSED,
     loss::NETWORK,
     switch::DROPS,
     loss::TIMEOUT,
@@ -101,6 +103,7 @@ pub(super) struct Findings {
     pause: pause::PauseTally,
     quality: quality::QualityTally,
     waste: waste::WasteTally,
+    unpassed: unpassed::UnpassedTally,
     gpu: gpu::GpuTally,
 }
 
@@ -118,6 +121,7 @@ impl Findings {
             path: path::PathTally::default(),
             quality: quality::QualityTally::default(),
             waste: waste::WasteTally::default(),
+            unpassed: unpassed::UnpassedTally::default(),
             gpu: gpu::GpuTally::default(),
         }
     }
@@ -169,6 +173,7 @@ impl Findings {
         if row.counted {
             self.class.flow(row, thresholds);
             self.loss.flow(row);
+            self.unpassed.flow(row);
             self.path.flow(row, thresholds);
         }
     }
@@ -245,6 +250,7 @@ impl Findings {
             clock::clock(&context),
             job::completion(&context, &self.settings.job),
             self.receiver.fatal(&context),
+            self.unpassed.unpassed(),
             loss,
             drops,
             self.loss.timeout(&context),
