@@ -52,7 +52,7 @@ pub use host::{Element, HostChange, HostEvent, Process, QueuePairChange, QueuePa
 pub use identity::{FlowId, FlowKey, TapId};
 pub use measures::{JobSteps, TapMeasures, TimeBuckets};
 pub use packet::{
-    HostReport, LinkAddresses, LostRecords, Management, Packet, PacketBatch, Packets, PauseFrame,
+    Between, HostReport, LinkAddresses, LostRecords, Management, Packet, PacketBatch, Packets, PauseFrame,
 };
 pub use places::{HopColumns, HopRow, HopTimelineColumns, HopTimelineRow, VantageColumns, VantageRow};
 pub use prefetch::prefetch;
@@ -63,7 +63,7 @@ pub use sample::{
     Counter, CounterChange, Sample, SampleColumns, SampleKind, SampleRow, SampleSeries, SampleSource,
     has_wrapped, value_of,
 };
-pub use sink::{Progress, RunSummary, Sink, SinkError, Snapshot, TapNames};
+pub use sink::{ClockStep, Progress, QUIET, RunSummary, Sink, SinkError, Snapshot, TapNames};
 pub use table::{Cell, Column, ColumnType, Columns, Data, Table, Value, Values, word};
 pub use taps::{CnpReceiver, TapColumns, TapRow};
 pub use time::{Nanos, Span};

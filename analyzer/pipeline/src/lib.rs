@@ -55,9 +55,11 @@ mod paced;
 #[cfg(feature = "live")]
 pub mod packet_files;
 mod processes;
+mod records;
 mod run;
 mod samples;
 pub mod span;
+mod stamps;
 #[cfg(feature = "parquet")]
 pub mod stored;
 mod summary;

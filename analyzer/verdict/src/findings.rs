@@ -10,6 +10,7 @@ mod alone;
 mod between;
 mod blind;
 mod class;
+mod clock;
 mod cnp;
 mod collective;
 mod ecn;
@@ -29,6 +30,7 @@ pub(crate) mod rule;
 mod stall;
 mod sure;
 mod switch;
+mod unpassed;
 mod waste;
 mod window;
 mod worst;
@@ -51,8 +53,10 @@ use rule::{Context, Rule};
 /// All rules, causes before what follows from them: the order in which findings of one severity are listed.
 pub const RULES: &[Rule] = &[
     blind::BLIND,
+    clock::CLOCK,
     job::COMPLETION,
     receiver::NAK_FATAL,
+    unpassed::UNPASSED,
     loss::NETWORK,
     switch::DROPS,
     loss::TIMEOUT,
@@ -99,6 +103,7 @@ pub(super) struct Findings {
     pause: pause::PauseTally,
     quality: quality::QualityTally,
     waste: waste::WasteTally,
+    unpassed: unpassed::UnpassedTally,
     gpu: gpu::GpuTally,
 }
 
@@ -116,6 +121,7 @@ impl Findings {
             path: path::PathTally::default(),
             quality: quality::QualityTally::default(),
             waste: waste::WasteTally::default(),
+            unpassed: unpassed::UnpassedTally::default(),
             gpu: gpu::GpuTally::default(),
         }
     }
@@ -167,6 +173,7 @@ impl Findings {
         if row.counted {
             self.class.flow(row, thresholds);
             self.loss.flow(row);
+            self.unpassed.flow(row);
             self.path.flow(row, thresholds);
         }
     }
@@ -240,8 +247,10 @@ impl Findings {
         let drops = switch::drops(&context, loss.as_ref());
         worst_first([
             self.blind.blind(&context),
+            clock::clock(&context),
             job::completion(&context, &self.settings.job),
             self.receiver.fatal(&context),
+            self.unpassed.unpassed(),
             loss,
             drops,
             self.loss.timeout(&context),

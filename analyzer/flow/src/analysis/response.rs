@@ -183,7 +183,7 @@ impl Analysis {
     pub(super) fn count_read_gap(&mut self, at: FlowSlot, first: Psn, missing: u64, time: Nanos) {
         let cold = &mut self.table.cold[at];
         cold.trouble.get_or_insert_default().response_missing += missing;
-        self.totals.response_missing += missing;
+        self.tally.totals.response_missing += missing;
         self.bins.events.push(EventRow {
             time,
             kind: EventKind::ResponseGap,
