@@ -16,8 +16,8 @@ pub(super) const WASTE: Rule = Rule {
               behind a packet that was only overtaken.",
     method: "Flows of whose data packets a tenth or more are retransmissions, 64 or more in all. Overtaking is the reason where a tap saw \
              far more packets come late than were lost, or receivers acknowledged them before their repetition could have come, or where a \
-              second tap saw all that the first one saw, half as many came late as receivers asked for, and nothing was lost in between. \
-              What losses cost is said with the losses (loss.network).",
+             second tap saw all that the first one saw, half as many came late as receivers asked for, and nothing was lost in between. \
+             What losses cost is said with the losses (loss.network).",
     source: "IBTA 9.7.5.1.1 (a responder drops what is out of order) and 9.7.5.2.8; selective repeat: Mittal et al., SIGCOMM 2018.",
     thresholds: &[],
     severity: Severity::Info,
