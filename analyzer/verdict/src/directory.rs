@@ -55,7 +55,7 @@ pub(super) fn lost_behind(row: &FlowRow) -> u64 {
     let named = row.lost_downstream.unwrap_or_default();
     let overtaken = row.overtaken_downstream.unwrap_or_default();
     let is_rule =
-        overtaken >= RULE && overtaken.saturating_mul(4) >= named || row.late >= 2 * RULE.max(named);
+        overtaken >= RULE && overtaken.saturating_mul(4) >= named || row.late >= RULE.max(named).saturating_mul(2);
     if is_rule && row.recovery == Some("go_back_n") {
         return 0;
     }
