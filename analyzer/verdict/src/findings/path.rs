@@ -58,8 +58,8 @@ pub(super) const SPREAD: Rule = Rule {
     thresholds: &["least_measurements"],
     severity: Severity::Info,
     otherwise: "",
-    confidence: "high when no packet of these flows was lost or retransmitted; medium when some were, as a late packet and \
-                 a retransmitted one then look alike",
+    confidence: "high where nothing was lost and the receivers asked for late packets, which proves that they saw them late, too; else medium: \
+                 a mirror puts packets out of order as well, and a late packet and a retransmitted one look alike",
 };
 
 /// The path MTU that fits into the smallest frame of Ethernet that is in use, 1500 bytes.
@@ -79,6 +79,7 @@ impl Spread {
             self.lost = self.lost.saturating_add(lost);
         }
         self.retransmitted = self.retransmitted.saturating_add(row.retransmitted_packets);
+        self.asked = self.asked.saturating_add(row.runs_nak);
         let first = self.first.unwrap_or(row.first_time);
         self.first = Some(first.min(row.first_time));
     }
@@ -110,6 +111,8 @@ struct Spread {
     time: Option<Nanos>,
     lost: u64,
     retransmitted: u64,
+    /// Runs of retransmissions that a NAK began.
+    asked: u64,
     first: Option<Nanos>,
 }
 
@@ -232,6 +235,7 @@ impl PathTally {
             time,
             lost,
             retransmitted,
+            asked,
             first,
         } = &self.spread;
         if flows.all() == 0 {
@@ -262,7 +266,7 @@ impl PathTally {
         } else {
             format!("{} lost besides", counted(*lost, "packet"))
         };
-        let confidence = if *lost == 0 && *retransmitted == 0 {
+        let confidence = if *lost == 0 && *asked >= flows.sum().div_ceil(2) {
             Confidence::High
         } else {
             Confidence::Medium
