@@ -12,18 +12,30 @@ use crate::captures::root;
 use modules::Modules;
 
 /// Each crate of the workspace, and those of the others that it may import.
-pub(crate) const ARROWS: [(&str, &[&str]); 20] = [
+pub(crate) const ARROWS: [(&str, &[&str]); 23] = [
     ("roce-files", &[]),
     ("roce-wire", &[]),
     ("roce-model", &["roce-wire"]),
     ("roce-capture", &["roce-wire", "roce-model"]),
-    ("roce-verdict", &["roce-model"]),
+    ("roce-rules", &["roce-model"]),
+    ("roce-verdict", &["roce-model", "roce-rules"]),
     ("roce-flow", &["roce-wire", "roce-model", "roce-verdict"]),
     ("roce-abi", &[]),
-    ("roce-fabric", &["roce-model"]),
+    ("roce-hosts", &["roce-model", "roce-rules"]),
+    ("roce-switches", &["roce-model", "roce-rules", "roce-hosts"]),
+    ("roce-jobs", &["roce-model", "roce-hosts", "roce-switches"]),
     ("roce-metrics", &["roce-model"]),
-    ("roce-probe", &["roce-model", "roce-fabric", "roce-abi"]),
-    ("roce-remote", &["roce-files", "roce-model", "roce-fabric"]),
+    ("roce-probe", &["roce-model", "roce-hosts", "roce-abi"]),
+    (
+        "roce-remote",
+        &[
+            "roce-files",
+            "roce-model",
+            "roce-hosts",
+            "roce-switches",
+            "roce-jobs",
+        ],
+    ),
     (
         "roce-sim",
         &["roce-files", "roce-wire", "roce-model", "roce-capture"],
@@ -53,7 +65,10 @@ pub(crate) const ARROWS: [(&str, &[&str]); 20] = [
             "roce-capture",
             "roce-verdict",
             "roce-flow",
-            "roce-fabric",
+            "roce-rules",
+            "roce-hosts",
+            "roce-switches",
+            "roce-jobs",
             "roce-metrics",
             "roce-probe",
             "roce-remote",
@@ -139,8 +154,8 @@ const NEVER: &[(&str, &str, &str)] = &[
     ("roce-flow", "timing", "taps"),
     // Episodes are found before findings are concluded from them.
     ("roce-verdict", "episodes", "findings"),
-    ("roce-verdict", "episodes", "fabric"),
-    ("roce-verdict", "fabric", "findings"),
+    ("roce-verdict", "episodes", "pauses"),
+    ("roce-verdict", "pauses", "findings"),
     ("roce-verdict", "", "lib.rs"),
 ];
 

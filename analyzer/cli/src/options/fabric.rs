@@ -9,7 +9,7 @@ use anyhow::bail;
 use anyhow::{Context, anyhow};
 #[cfg(feature = "probe")]
 use clap::Args;
-use roce_fabric::inventory::Inventory;
+use roce_switches::inventory::Inventory;
 
 /// The inventory in the current folder.
 #[cfg(feature = "probe")]

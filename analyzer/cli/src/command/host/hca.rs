@@ -9,8 +9,8 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
-use roce_fabric::doctor::Host;
-use roce_fabric::hca::{HcaPort, Hcas, hcas};
+use roce_hosts::doctor::Host;
+use roce_hosts::hca::{HcaPort, Hcas, hcas};
 use roce_model::text::{clean, escape_json};
 use roce_probe::{SnapshotOptions, environment_json, recorded_snapshot, running_snapshot};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

@@ -15,10 +15,10 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Args;
 use roce_capture::live::{Notes, Stop};
-use roce_fabric::device::Neighbor;
-use roce_fabric::inventory::Inventory;
 use roce_model::{SampleRow, Wiring};
 use roce_pipeline::{sample_row, time_of_day};
+use roce_switches::device::Neighbor;
+use roce_switches::inventory::Inventory;
 use serde_json::{Map, Value};
 
 use crate::command::fabric::targets;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use roce_fabric::results::{When, when};
+use roce_jobs::results::{When, when};
 use roce_model::{
     Columns as _, EpisodeRow, Nanos, RunSummary, Sink, SinkError, Span, TapId, TimelineColumns, Values,
 };

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use roce_fabric::nccl::Log;
-use roce_fabric::results::{Expectation, Latency, LatencyKind, Measurement, Results, Weight};
+use roce_jobs::nccl::Log;
+use roce_jobs::results::{Expectation, Latency, LatencyKind, Measurement, Results, Weight};
 use roce_model::text::clean;
 use serde_json::{Value, json};
 

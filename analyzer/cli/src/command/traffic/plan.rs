@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use anyhow::{anyhow, bail};
 use clap::Args;
-use roce_fabric::inventory::{HostTarget, Inventory, parse_time};
-use roce_fabric::traffic::{
+use roce_jobs::traffic::{
     Endpoint, Facts, Pair, Pattern, PortRange, Report, Role, Stream, StreamSize, Tool, TrafficPlan, concerns,
     loads, streams, words, written,
 };
 use roce_model::text::{clean, escape_json};
 use roce_remote::traffic::{Preflight, Setup, machines, preflight};
+use roce_switches::inventory::{HostTarget, Inventory, parse_time};
 use serde_json::json;
 
 use super::actions::{program, run_id};
@@ -273,7 +273,7 @@ fn document(
     plan: &TrafficPlan,
     hosts: &[HostTarget],
     seen: &Preflight,
-    concerns: &[roce_fabric::traffic::Concern],
+    concerns: &[roce_jobs::traffic::Concern],
 ) -> serde_json::Value {
     let all = streams(plan);
     let streams: Vec<serde_json::Value> = all

@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use roce_fabric::device::Reading;
 use roce_model::Counter;
 use roce_model::text::clean;
 use roce_report::Style;
+use roce_switches::device::Reading;
 
 use crate::command::fabric::changes::Changes;
 use crate::output::columns::{Column, lay};
