@@ -1,5 +1,7 @@
 //! The inventory `fabric.toml`: hosts, switches and hypervisors, and how they are reached. All commands about more than one host share it.
 
+mod host;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
@@ -8,8 +10,10 @@ use serde::Deserialize;
 use serde::de::{self, Deserializer};
 use toml::Spanned;
 
-/// Hosts, switches and hypervisors of one inventory, each.
-const MAX_TARGETS: usize = 4_096;
+pub use host::{HostRank, HostTarget};
+
+/// Hosts, switches and hypervisors of one inventory, together.
+const MAX_TARGETS: usize = 32_768;
 /// Characters of the name of a hypervisor's adapter.
 const MAX_ADAPTER_NAME: usize = 32;
 
@@ -96,33 +100,6 @@ impl Default for SshSettings {
             command: None,
         }
     }
-}
-
-/// A host.
-#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct HostTarget {
-    /// Its name in results.
-    pub name: String,
-    /// Its address for ssh; `local` is this machine. Default: the name.
-    pub address: Option<String>,
-    /// The user for ssh.
-    pub user: Option<String>,
-    /// The hypervisor that it runs on.
-    pub hypervisor: Option<String>,
-    /// Its network interfaces; empty: those of its RDMA devices.
-    #[serde(default)]
-    pub interfaces: Vec<String>,
-    /// The switch and its interface (`leaf1:Ethernet1/1/1`) that each network interface is connected to.
-    #[serde(default)]
-    pub switch_ports: BTreeMap<String, String>,
-    /// The IP address in captures of each network interface.
-    #[serde(default)]
-    pub addresses: BTreeMap<String, String>,
-    /// Words before each command there, such as `sudo -n` or `ip netns exec h1`.
-    pub prefix: Option<String>,
-    /// The rack that it is in.
-    pub rack: Option<String>,
 }
 
 /// A switch.
@@ -297,16 +274,6 @@ pub fn plain(message: &str) -> String {
     text
 }
 
-/// Checks that the addresses of interfaces are IP addresses.
-fn check_addresses(addresses: &BTreeMap<String, String>) -> Result<(), String> {
-    for (interface, address) in addresses {
-        if address.parse::<std::net::IpAddr>().is_err() {
-            return Err(format!("{interface}: '{address}' is not an IP address"));
-        }
-    }
-    Ok(())
-}
-
 /// The parts of an inventory whose places are needed for errors.
 #[derive(Deserialize)]
 struct Places {
@@ -359,7 +326,7 @@ impl Inventory {
             check_name(&host.name, &mut names).map_err(fail)?;
             check_address(host.address.as_deref(), host.user.as_deref()).map_err(fail)?;
             inventory.check_ports(&host.switch_ports).map_err(fail)?;
-            check_addresses(&host.addresses).map_err(fail)?;
+            host.check().map_err(fail)?;
             if let Some(name) = &host.hypervisor
                 && !inventory.hypervisors.iter().any(|known| known.name == *name)
             {
@@ -455,28 +422,6 @@ impl Inventory {
     /// The host of this name.
     pub fn host(&self, name: &str) -> Option<&HostTarget> {
         self.hosts.iter().find(|host| host.name == name)
-    }
-}
-
-impl HostTarget {
-    /// The address for ssh; `local` is this machine.
-    pub fn address(&self) -> &str {
-        self.address.as_deref().unwrap_or(&self.name)
-    }
-
-    /// A host that only has a name, which is its address.
-    pub fn named(name: &str) -> Self {
-        Self {
-            name: name.to_owned(),
-            address: None,
-            user: None,
-            hypervisor: None,
-            interfaces: Vec::new(),
-            switch_ports: BTreeMap::new(),
-            addresses: BTreeMap::new(),
-            prefix: None,
-            rack: None,
-        }
     }
 }
 

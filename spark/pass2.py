@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Analyses captures that saw the same flows together, on Spark: `roce-analyze fleet pass2 DS RAW --date DATE`, a task for each day.
 
-    spark-submit --master spark://HOST:7077 fleet/pass2.py DS RAW --date DATE [--date DATE]...
+    spark-submit --master spark://HOST:7077 spark/pass2.py DS RAW --date DATE [--date DATE]...
 
 A day runs on one worker, by `--jobs` processes: its groups are found there. The results are in DS/pass2, in the same layout.
 """

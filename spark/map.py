@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Analyses all captures below RAW into the dataset DS, on Spark.
 
-    spark-submit --master spark://HOST:7077 fleet/map.py RAW DS [--binary PATH] [--manifest FILE]
+    spark-submit --master spark://HOST:7077 spark/map.py RAW DS [--binary PATH] [--manifest FILE]
 
 RAW and DS are paths that all workers see, or addresses in an object store where the binary reads those. Each capture is a task, the
 largest first. A capture that fails is a row with `error`; the exit code is 1 then. A second run writes files of the same names. Paths may

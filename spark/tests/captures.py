@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
 """Writes the captures of the test fleet: ten hosts in two racks, four days, one capture of each host a day, by `roce-analyze simulate`.
 
-    captures.py BINARY FOLDER      FOLDER gets raw/HOST/DATE.pcapng, truth/DATE.json and hosts.csv
+    captures.py BINARY FOLDER      FOLDER gets raw/HOST/DATE.pcapng, truth/DATE.json and fabric.toml
 
 Three days are alike. On the fourth, five hosts write to h5 at once, one of them by four queue pairs,
 and h1 with little data; the link from h5 loses packets; h4's clock is 300 us ahead.
 Standard library only.
 """
 
-import csv
 import datetime
 import pathlib
 import subprocess
@@ -148,11 +147,13 @@ def write(binary, folder):
             raw = folder / "raw" / host
             raw.mkdir(parents=True, exist_ok=True)
             (folder / f"x-{host}.pcapng").rename(raw / f"{day}.pcapng")
-    with open(folder / "hosts.csv", "w", newline="") as file:
-        rows = csv.writer(file, lineterminator="\n")
-        rows.writerow(["host", "address", "rack", "job", "rank"])
+    with open(folder / "fabric.toml", "w") as file:
         for number, host in enumerate(HOSTS, 1):
-            rows.writerow([host, f"10.0.0.{number}", "r1" if number <= 5 else "r2", *job_and_rank(host)])
+            job, rank = job_and_rank(host)
+            rack = "r1" if number <= 5 else "r2"
+            file.write(f'[[host]]\nname = "{host}"\nrack = "{rack}"\naddresses = {{ eth0 = "10.0.0.{number}" }}\n')
+            if job:
+                file.write(f'job = "{job}"\nrank = {rank}\n')
 
 
 if __name__ == "__main__":

@@ -171,13 +171,14 @@ def host_of(key, inventory):
 
 
 def hosts(path):
-    """Hosts by path from a file with lines PATH,HOST, as `roce-analyze fleet map --inventory` reads it; none without a file."""
-    found = {}
-    for line in listed(path) if path else []:
-        place, _, host = line.rpartition(",")
-        if not line.startswith("#"):
-            found[place.strip().strip("/")] = host.strip()
-    return found
+    """Hosts by path from `captures` of the hosts in fabric.toml, as `roce-analyze fleet map --inventory` reads it; none without a file."""
+    if not path:
+        return {}
+    # Python 3.11 has it. Only the machine that makes the tasks reads an inventory.
+    import tomllib
+
+    inventory = tomllib.loads(pathlib.Path(path).read_text())
+    return {place.strip("/"): host["name"] for host in inventory.get("host", []) for place in host.get("captures", [])}
 
 
 def find(raw):
@@ -203,7 +204,7 @@ def options_of(parser):
     """Options that this and the Spark programs have."""
     parser.add_argument("--binary", type=program_of, default="roce-analyze", help="the program, as the workers find it")
     parser.add_argument("--captures", help="a file with a key on each line, for object stores; without it all captures below RAW")
-    parser.add_argument("--inventory", help="a file with lines PATH,HOST: the hosts of captures or folders below RAW")
+    parser.add_argument("--inventory", help="fabric.toml, whose hosts name their captures or folders below RAW")
     parser.add_argument("--options", default="", help="further options of the analysis, separated by spaces")
     parser.add_argument("--tries", type=int, default=3, help="times that a binary is started for a capture")
     parser.add_argument("--timeout", type=float, default=3600, help="seconds for one capture")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Answers a question about the dataset DS, on Spark: the text is that of `roce-analyze fleet sql DS NAME --print --engine spark`.
 
-    spark-submit --master spark://HOST:7077 fleet/sql.py DS NAME|FILE.sql [--output FILE.csv]
+    spark-submit --master spark://HOST:7077 spark/sql.py DS NAME|FILE.sql [--output FILE.csv]
 
 The answer is printed, or written as CSV. DS is a path that all workers see, or an address of an object store that Spark reads.
 """
@@ -19,7 +19,7 @@ import worker
 def text_of(given, name):
     """Statements for Spark, the last of which is the question."""
     command = [given.binary, "fleet", "sql", given.dataset, name, "--print", "--engine", "spark"]
-    for option in ("hosts", "since", "until"):
+    for option in ("inventory", "since", "until"):
         if getattr(given, option):
             command += [f"--{option}", getattr(given, option)]
     try:
@@ -64,7 +64,7 @@ def parse(arguments=None):
     parser.add_argument("dataset", type=worker.place_of)
     parser.add_argument("question")
     parser.add_argument("--binary", default="roce-analyze", help="the program on this machine")
-    parser.add_argument("--hosts", help="racks, jobs and ranks of the hosts, as `fleet sql --hosts` reads them")
+    parser.add_argument("--inventory", help="fabric.toml with racks, jobs and ranks of the hosts, as `fleet sql --inventory` reads it")
     parser.add_argument("--since")
     parser.add_argument("--until")
     parser.add_argument("--output", help="write the answer as CSV")

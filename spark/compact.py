@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Brings the runs of whole days together, on a worker of Spark: `roce-analyze fleet compact DS --before DATE`.
 
-    spark-submit --master spark://HOST:7077 fleet/compact.py DS --before DATE
+    spark-submit --master spark://HOST:7077 spark/compact.py DS --before DATE
 
 It is one task: a compaction locks the dataset, and moves only what the captures became, 0.1 to 1 % of their bytes.
 """

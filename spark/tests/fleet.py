@@ -99,7 +99,7 @@ def committed(dataset):
 
 
 def submitted(spark, folder, binary, raw, dataset):
-    """Starts `spark-submit fleet/map.py` as a user does."""
+    """Starts `spark-submit spark/map.py` as a user does."""
     command = [cluster.HOME / "bin/spark-submit", "--master", spark.master_url]
     for key, value in cluster.settings().items():
         command += ["--conf", f"{key}={value}"]
@@ -162,14 +162,14 @@ def second_run(held, session, given, dataset):
 
 
 def mapped(session, given):
-    """Rows of fleet/map.py in this process."""
+    """Rows of spark/map.py in this process."""
     import map as program
 
     return program.run(session, given.raw, given.dataset, given)
 
 
 class Given:
-    """Options of fleet/map.py."""
+    """Options of spark/map.py."""
 
     captures = inventory = None
     options = OPTIONS
@@ -429,7 +429,7 @@ def main():
     poison(folder / "raw")
     dataset = folder / "ds"
     dataset.mkdir()
-    (dataset / "hosts.csv").write_bytes((folder / "hosts.csv").read_bytes())
+    (dataset / "fabric.toml").write_bytes((folder / "fabric.toml").read_bytes())
     one_binary_a_slot(held, folder)
     kills = script(folder / "kills.sh", f'case "$1" in *kills.pcapng) kill -9 $$ ;; esac\nexec "{binary}" "$@"')
     spark = cluster.Cluster(folder / "cluster", sys.executable)
