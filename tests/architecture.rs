@@ -12,18 +12,25 @@ use crate::captures::root;
 use modules::Modules;
 
 /// Each crate of the workspace, and those of the others that it may import.
-pub(crate) const ARROWS: [(&str, &[&str]); 23] = [
+pub(crate) const ARROWS: [(&str, &[&str]); 24] = [
     ("roce-files", &[]),
     ("roce-wire", &[]),
     ("roce-model", &["roce-wire"]),
     ("roce-capture", &["roce-wire", "roce-model"]),
     ("roce-rules", &["roce-model"]),
-    ("roce-verdict", &["roce-model", "roce-rules"]),
+    ("roce-spelling", &["roce-model"]),
+    ("roce-verdict", &["roce-model", "roce-rules", "roce-spelling"]),
     ("roce-flow", &["roce-wire", "roce-model", "roce-verdict"]),
     ("roce-abi", &[]),
     ("roce-hosts", &["roce-model", "roce-rules"]),
-    ("roce-switches", &["roce-model", "roce-rules", "roce-hosts"]),
-    ("roce-jobs", &["roce-model", "roce-hosts", "roce-switches"]),
+    (
+        "roce-switches",
+        &["roce-model", "roce-rules", "roce-spelling", "roce-hosts"],
+    ),
+    (
+        "roce-jobs",
+        &["roce-model", "roce-spelling", "roce-hosts", "roce-switches"],
+    ),
     ("roce-metrics", &["roce-model"]),
     ("roce-probe", &["roce-model", "roce-hosts", "roce-abi"]),
     (
@@ -40,7 +47,7 @@ pub(crate) const ARROWS: [(&str, &[&str]); 23] = [
         "roce-sim",
         &["roce-files", "roce-wire", "roce-model", "roce-capture"],
     ),
-    ("roce-report", &["roce-model"]),
+    ("roce-report", &["roce-model", "roce-spelling"]),
     ("roce-parquet", &["roce-files", "roce-model"]),
     ("roce-store", &["roce-model"]),
     (
@@ -66,6 +73,7 @@ pub(crate) const ARROWS: [(&str, &[&str]); 23] = [
             "roce-verdict",
             "roce-flow",
             "roce-rules",
+            "roce-spelling",
             "roce-hosts",
             "roce-switches",
             "roce-jobs",

@@ -10,6 +10,8 @@ mod limits;
 mod objects;
 mod options;
 mod output;
+#[cfg(any(feature = "object-store", feature = "probe"))]
+mod own_process;
 mod sandbox;
 
 use std::io::Write;

@@ -8,7 +8,6 @@ pub mod device;
 pub mod findings;
 pub mod hypervisor;
 pub mod inventory;
-mod numbers;
 pub mod pauses;
 mod refusal;
 pub mod switch;

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use super::plan::{Endpoint, TrafficPlan};
 use super::stream::{Stream, streams};
+use roce_model::cast::float;
+use roce_spelling::rate_of;
 use roce_switches::inventory::HostTarget;
 
 /// The longest run without `--long`.
@@ -197,8 +199,8 @@ fn of_loads(plan: &TrafficPlan, streams: &[Stream], speeds: &Speeds) -> Vec<Conc
             let receives = u64::try_from(load.receives).unwrap_or(u64::MAX).max(1);
             format!(
                 ": each gets at most {} of its {}",
-                gigabits(bps / receives),
-                gigabits(bps)
+                rate_of(float(bps / receives)),
+                rate_of(float(bps))
             )
         });
         let text = format!(
@@ -219,21 +221,11 @@ fn of_loads(plan: &TrafficPlan, streams: &[Stream], speeds: &Speeds) -> Vec<Conc
         {
             let text = format!(
                 "{source} sends at {} and {target} receives at {}: marks and pauses are to be expected",
-                gigabits(sends),
-                gigabits(receives)
+                rate_of(float(sends)),
+                rate_of(float(receives))
             );
             all.push(Concern::new(Gravity::Note, text));
         }
     }
     all
-}
-
-/// A rate in Gb/s with one digit.
-fn gigabits(bps: u64) -> String {
-    let tenths = bps / 100_000_000;
-    if tenths.is_multiple_of(10) {
-        format!("{} Gb/s", tenths / 10)
-    } else {
-        format!("{}.{} Gb/s", tenths / 10, tenths % 10)
-    }
 }

@@ -150,7 +150,7 @@ fn checks() {
     assert!(
         found[0]
             .1
-            .contains("gpu1:mlx5_0 sends at 100 Gb/s and gpu5:mlx5_0 receives at 40 Gb/s"),
+            .contains("gpu1:mlx5_0 sends at 100 Gbit/s and gpu5:mlx5_0 receives at 40.0 Gbit/s"),
         "{found:?}"
     );
     let twice = format!("{CROSS}\n[[pair]]\nfrom = \"gpu5:mlx5_0\"\nto = \"gpu1:mlx5_0\"\n");
@@ -172,7 +172,7 @@ fn checks() {
     assert!(
         found[0]
             .1
-            .contains("receives 3 streams from 3 hosts, which is an incast: each gets at most 33.3 Gb/s"),
+            .contains("receives 3 streams from 3 hosts, which is an incast: each gets at most 33.3 Gbit/s"),
         "{found:?}"
     );
     // Of a READ the data goes the other way.

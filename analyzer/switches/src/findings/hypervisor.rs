@@ -6,7 +6,7 @@ use roce_model::{Counter, Sample, Severity};
 
 use super::facts::{Amount, Facts, detail, is_on, listed};
 use super::rule::{DeviceRule, DeviceRun, FoundSign, NO_TEXTS, Needs};
-use crate::numbers::counted;
+use roce_spelling::counted;
 
 /// Share by which twice the transitions and the frames may differ where pauses come in pairs of XOFF and XON.
 const PAIR_DIFFERENCE: f64 = 0.01;

@@ -6,7 +6,7 @@ use roce_model::{Counter, Sample, Severity};
 
 use super::facts::{Amount, Facts, detail, is_on, listed};
 use super::rule::{DeviceRule, DeviceRun, FoundSign, NO_TEXTS, Needs};
-use crate::numbers::{counted, number};
+use roce_spelling::{counted, whole};
 
 /// PFC frames per second at a port from which on it is a warning.
 const PFC_PER_SECOND: f64 = 100.0;
@@ -276,7 +276,7 @@ fn wred_drops(facts: &Facts<'_>) -> Vec<FoundSign> {
         match of_ecn.get(object) {
             Some(capable) => format!(
                 "WRED dropped {all}, {} of them able to be marked",
-                number(capable.count)
+                whole(capable.count)
             ),
             None => format!("WRED dropped {all}"),
         }
@@ -344,7 +344,7 @@ fn pfc_edge(facts: &Facts<'_>) -> Vec<FoundSign> {
         let text = format!(
             "{} received and {} sent",
             counted(received.count, "PFC frame"),
-            number(sent.count)
+            whole(sent.count)
         );
         let of = FoundSign::of_count(severity, object, &text, "frames", both);
         found.push(of.with(|evidence| {
@@ -464,8 +464,8 @@ fn ecn_above_pfc(facts: &Facts<'_>) -> Vec<FoundSign> {
         (mark >= sample.value).then(|| {
             let text = format!(
                 "queue {queue} marks from {} bytes on and pauses from {} bytes on: PFC comes first",
-                number(mark),
-                number(sample.value)
+                whole(mark),
+                whole(sample.value)
             );
             FoundSign::new(Severity::Warning, &sample.object, text).with(|evidence| {
                 evidence

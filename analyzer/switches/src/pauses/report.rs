@@ -9,7 +9,7 @@ use super::links::{Links, Place, Places, links};
 use super::order::{order, since_start};
 use super::row::{Kind, Level, PauseFamily, RowKey, Unseen};
 use crate::inventory::Inventory;
-use crate::numbers::{counted, number};
+use roce_spelling::{counted, whole};
 
 /// The result of a collector.
 pub(super) fn pauses(of: &PauseCollector, inventory: &Inventory) -> Pauses {
@@ -319,9 +319,9 @@ impl<'a> Verdicts<'a> {
                 Some(moved) => {
                     is_notice = true;
                     let at = since_start(moved.to, self.times);
-                    format!("more than before ({} per second) from {at} on", number(usual))
+                    format!("more than before ({} per second) from {at} on", whole(usual))
                 }
-                None => format!("usual (before: {} per second)", number(usual)),
+                None => format!("usual (before: {} per second)", whole(usual)),
             };
             texts.push(text);
         }
@@ -354,7 +354,7 @@ impl<'a> Verdicts<'a> {
                 texts.push(format!(
                     "differs from {}, which sent {}",
                     pair.sender,
-                    number(pair.sent)
+                    whole(pair.sent)
                 ));
                 true
             }

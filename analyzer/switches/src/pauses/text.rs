@@ -8,7 +8,7 @@ use roce_model::text::clean;
 use super::document::{PairState, PauseTimes, Pauses, Reset, Row, Sign};
 use super::order::since_start;
 use super::row::{Kind, Level, PauseFamily};
-use crate::numbers::number;
+use roce_spelling::whole;
 
 /// Width from which a row is one line.
 const WIDE: usize = 120;
@@ -20,7 +20,7 @@ const MAX_PLACE: usize = 36;
 const NUMBER: usize = 11;
 
 fn cell(value: Option<f64>) -> String {
-    value.map_or_else(|| "-".to_owned(), number)
+    value.map_or_else(|| "-".to_owned(), whole)
 }
 
 /// A line of the table: one row, or both directions of a kind of pauses of which none was seen.
@@ -71,7 +71,7 @@ pub fn pause_text(pauses: &Pauses, width: usize) -> String {
         say("chain", &chain.text);
     }
     for pair in pauses.pairs.iter().filter(|pair| pair.state == PairState::Differ) {
-        let (sent, received, allowed) = (number(pair.sent), number(pair.received), number(pair.allowed));
+        let (sent, received, allowed) = (whole(pair.sent), whole(pair.received), whole(pair.allowed));
         let said = format!(
             "pauses.ends_differ: {} sent {sent} {} frames, {} received {received}; readings explain {allowed}",
             pair.sender,

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -25,6 +25,7 @@ use crate::command::fabric::targets;
 use crate::command::lines::{LineLimits, Lines};
 use crate::options::fabric;
 use crate::output::messages;
+use crate::own_process::own_process;
 
 /// Name of messages about the process.
 const INPUT: &str = "fabric";
@@ -63,7 +64,7 @@ impl FabricArguments {
         }
         // A password that cannot be read is an error now, and not a warning later.
         drop(targets(&inventory)?);
-        let mut command = Command::new("/proc/self/exe");
+        let mut command = own_process();
         command.args(["fabric", "samples", "--fabric"]).arg(path);
         if let Some(user) = user {
             command.args(["--user", user]);

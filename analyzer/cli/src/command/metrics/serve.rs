@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::process::{Child, ExitCode, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -29,6 +29,7 @@ use crate::endpoint::{
 };
 use crate::options::duration::parse_duration;
 use crate::output::messages;
+use crate::own_process::own_process;
 use crate::sandbox::{self, Needs, Outputs};
 
 /// Time that the start waits for the first reading.
@@ -229,7 +230,7 @@ fn as_other_user(error: anyhow::Error) -> anyhow::Error {
 /// Starts the process that runs checks and asks for GPUs, as the user that this one is now.
 fn start_collector(arguments: &Serve) -> std::io::Result<Child> {
     let time = |time: Nanos| format!("{}ns", time.0);
-    let mut command = Command::new("/proc/self/exe");
+    let mut command = own_process();
     command.args(["metrics", "collect", "--interval", &time(arguments.interval)]);
     command.args(["--doctor-every", &time(arguments.doctor_every)]);
     let host = &arguments.host;

@@ -1,14 +1,43 @@
 //! Numbers for people: three digits where they say enough, all of them where they are counted.
+//!
+//! There is one spelling of each: `1,204,113`, `1.41 MB`, `5.88 Gbit/s`, `1.31 %`.
 
 use roce_model::Nanos;
 use roce_model::cast::float;
 
 /// Text for a value that is not known.
-pub(super) const ABSENT: &str = "-";
+pub const ABSENT: &str = "-";
+
+/// Largest count with a fraction that is written; larger ones are written as this one.
+const MAX_WHOLE: f64 = 1e18;
 
 /// All digits, in groups of three.
-pub(crate) fn count(value: u64) -> String {
-    let digits = value.to_string();
+pub fn count(value: u64) -> String {
+    grouped(&value.to_string())
+}
+
+/// A count that was computed, as a whole number with all digits. What is below 0 is 0.
+pub fn whole(value: f64) -> String {
+    grouped(&format!("{:.0}", value.clamp(0.0, MAX_WHOLE)))
+}
+
+/// A number with all digits before the point, in groups, and up to three behind it.
+pub fn decimal(value: f64) -> String {
+    let text = format!("{value:.3}");
+    let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
+    let (sign, digits) = whole
+        .strip_prefix('-')
+        .map_or(("", whole), |digits| ("-", digits));
+    let whole = grouped(digits);
+    let fraction = fraction.trim_end_matches('0');
+    if fraction.is_empty() {
+        format!("{sign}{whole}")
+    } else {
+        format!("{sign}{whole}.{fraction}")
+    }
+}
+
+fn grouped(digits: &str) -> String {
     let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
     for (index, digit) in digits.chars().enumerate() {
         if index > 0 && (digits.len() - index).is_multiple_of(3) {
@@ -20,7 +49,7 @@ pub(crate) fn count(value: u64) -> String {
 }
 
 /// A count in few columns: all digits below a million, three of them from there.
-pub(super) fn short_count(value: u64) -> String {
+pub fn short_count(value: u64) -> String {
     if value < 1_000_000 {
         count(value)
     } else {
@@ -29,7 +58,7 @@ pub(super) fn short_count(value: u64) -> String {
 }
 
 /// `1.41 MB`.
-pub(super) fn bytes(value: u64) -> String {
+pub fn bytes(value: u64) -> String {
     if value < 1_000 {
         return format!("{value} B");
     }
@@ -41,25 +70,39 @@ pub(super) fn bytes(value: u64) -> String {
 }
 
 /// `5.88 Gbit/s` for `bytes` in a time; `None` when it took none.
-pub(super) fn rate(bytes: u64, time: Nanos) -> Option<String> {
+pub fn rate(bytes: u64, time: Nanos) -> Option<String> {
     (time.0 > 0).then(|| rate_of(float(bytes) * 8.0 / time.seconds()))
 }
 
 /// A rate in bits in a second.
-pub(super) fn rate_of(bits: f64) -> String {
+pub fn rate_of(bits: f64) -> String {
     let units = [
         " bit/s", " kbit/s", " Mbit/s", " Gbit/s", " Tbit/s", " Pbit/s", " Ebit/s",
     ];
     scaled(bits, 1e3, units)
 }
 
+/// Packets in a second: `1.25 Mpackets/s`.
+pub fn packet_rate(packets: f64) -> String {
+    let units = [
+        " packets/s",
+        " kpackets/s",
+        " Mpackets/s",
+        " Gpackets/s",
+        " Tpackets/s",
+        " Ppackets/s",
+        " Epackets/s",
+    ];
+    scaled(packets, 1e3, units)
+}
+
 /// `1.31 %` of a whole; `None` when there is no whole.
-pub(super) fn percent(part: u64, whole: u64) -> Option<String> {
+pub fn percent(part: u64, whole: u64) -> Option<String> {
     share(part, whole).map(|share| format!("{share} %"))
 }
 
 /// A share without its sign. Only exact values are shown as nothing or everything.
-pub(super) fn share(part: u64, whole: u64) -> Option<String> {
+pub fn share(part: u64, whole: u64) -> Option<String> {
     if whole == 0 {
         return None;
     }
@@ -79,8 +122,15 @@ pub(super) fn share(part: u64, whole: u64) -> Option<String> {
     })
 }
 
+/// A computed count with its noun, which takes an s: `1 packet`, `48,000 packets`.
+pub fn counted(count: f64, noun: &str) -> String {
+    let number = whole(count);
+    let ending = if number == "1" { "" } else { "s" };
+    format!("{number} {noun}{ending}")
+}
+
 /// A word for one or for many.
-pub(super) fn plural(value: u64, one: &str, many: &str) -> String {
+pub fn plural(value: u64, one: &str, many: &str) -> String {
     format!("{} {}", count(value), if value == 1 { one } else { many })
 }
 
@@ -115,6 +165,26 @@ mod tests {
     }
 
     #[test]
+    fn computed_counts_are_whole() {
+        for (value, text) in [
+            (0.0, "0"),
+            (999.0, "999"),
+            (1_000.0, "1,000"),
+            (133_704_872.0, "133,704,872"),
+            (-5.0, "0"),
+            (1e300, "1,000,000,000,000,000,000"),
+        ] {
+            assert_eq!(whole(value), text);
+        }
+        assert_eq!(
+            (counted(1.0, "packet"), counted(0.0, "packet")),
+            ("1 packet".into(), "0 packets".into())
+        );
+        assert_eq!(decimal(-1_234.5), "-1,234.5");
+        assert_eq!(decimal(0.000_4), "0");
+    }
+
+    #[test]
     fn three_digits_and_a_unit() {
         assert_eq!(bytes(0), "0 B");
         assert_eq!(bytes(999), "999 B");
@@ -128,6 +198,8 @@ mod tests {
             Some("5.90 Mbit/s")
         );
         assert_eq!(rate(1, Nanos(0)), None);
+        assert_eq!(rate_of(400e9), "400 Gbit/s");
+        assert_eq!(packet_rate(12_345.0), "12.3 kpackets/s");
     }
 
     #[test]
