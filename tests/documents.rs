@@ -341,9 +341,9 @@ fn the_crates_of_the_architecture_page_are_those_that_are_held() {
 }
 
 #[test]
-fn the_readme_lists_every_finding() {
-    let readme = Page::read(&root(), Path::new("README.md"));
-    let shown: BTreeSet<Vec<String>> = readme
+fn the_page_of_findings_lists_every_one() {
+    let page = Page::read(&root(), Path::new("docs/findings.md"));
+    let shown: BTreeSet<Vec<String>> = page
         .rows("what-it-finds")
         .into_iter()
         .map(|row| {
@@ -371,6 +371,38 @@ fn the_readme_lists_every_finding() {
     let unknown: Vec<_> = shown.difference(&rules).collect();
     assert!(
         missing.is_empty() && unknown.is_empty(),
-        "in `--explain list` alone: {missing:?}\nin the README alone: {unknown:?}"
+        "in `--explain list` alone: {missing:?}\non the page alone: {unknown:?}"
     );
+}
+
+/// A number of a constant as the sources write it: `16_384`, `1 << 14`.
+fn number(text: &str) -> u64 {
+    let one = |text: &str| text.trim().replace('_', "").parse::<u64>().unwrap();
+    match text.split_once("<<") {
+        Some((value, bits)) => one(value) << one(bits),
+        None => one(text),
+    }
+}
+
+#[test]
+fn the_bounds_of_the_architecture_page_are_constants_of_the_sources() {
+    let page = Page::read(&root(), Path::new("ARCHITECTURE.md"));
+    let place = Regex::new(r"^(MAX_\w+) in (\S+\.rs)$").unwrap();
+    let mut held = 0;
+    for row in page.rows("bounds") {
+        let [.., limit, _, constant] = row else {
+            panic!("{row:?}");
+        };
+        // The first one is an option.
+        let constant = constant.replace('`', "");
+        let Some(found) = place.captures(&constant) else {
+            continue;
+        };
+        let source = std::fs::read_to_string(root().join(&found[2])).unwrap();
+        let line = Regex::new(&format!(r"const {}: \w+ = ([\d_ <]+);", &found[1])).unwrap();
+        let value = line.captures(&source).unwrap_or_else(|| panic!("{constant}"));
+        assert_eq!(number(&value[1]), number(&limit.replace(',', "")), "{constant}");
+        held += 1;
+    }
+    assert_eq!(held, 11);
 }

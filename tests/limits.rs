@@ -94,3 +94,25 @@ fn threads_that_are_not_to_be_had_are_an_error() {
     assert!(!ended.stderr.contains("panicked"), "{}", ended.stderr);
     assert_eq!(shell("captures/write_bw_loss.pcap --threads 1").code, Some(0));
 }
+
+/// Rust's runtime puts `/dev/null` in the place of what is closed, so that each write succeeds and nothing arrives.
+#[test]
+fn a_standard_output_that_is_closed_is_an_error() {
+    for arguments in [
+        "captures/write_bw_loss.pcap",
+        "captures/write_bw_loss.pcap --format json",
+        "annotate captures/write_bw_loss.pcap",
+        "--version",
+        "",
+    ] {
+        let ended = limited(":", &format!("{arguments} >&-"));
+        assert_eq!(ended.code, Some(2), "{arguments}: {ended:?}");
+        let is_said = ended.stderr.contains("the standard output is closed");
+        assert!(is_said, "{arguments}: {}", ended.stderr);
+    }
+    // Whoever wants none of it says so, for reading and writing as well (Python's `subprocess.DEVNULL`).
+    for wanted in ["> /dev/null", "1<> /dev/null"] {
+        let ended = limited(":", &format!("captures/write_bw_loss.pcap {wanted}"));
+        assert_eq!(ended.code, Some(0), "{wanted}: {ended:?}");
+    }
+}

@@ -1,5 +1,5 @@
 //! Captures in a store, by the real command: a server of this test speaks as much of S3 as reading takes. What the process that connects may do is
-//! compared with the table of `ARCHITECTURE.md`. Writing and live runs are checked against moto (`tests/store/check.py`).
+//! compared with the table of `docs/internals/rights.md`. Writing and live runs are checked against moto (`tests/store/check.py`).
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,4 +1,4 @@
-//! Rights of a run that captures or analyses: the table of `ARCHITECTURE.md`, compared with the kernel's
+//! Rights of a run that captures or analyses: the table of `docs/internals/rights.md`, compared with the kernel's
 //! status of each of its threads, and with attempts to do more.
 
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ const LINES: [&str; 5] = ["Uid", "CapEff", "CapBnd", "NoNewPrivs", "Seccomp"];
 
 /// The rows of the table: a command line, and the values of [`LINES`].
 fn table() -> Vec<(String, Vec<String>)> {
-    let document = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    let document = fs::read_to_string(root().join("docs/internals/rights.md")).unwrap();
     let rows = document
         .lines()
         .skip_while(|line| !line.starts_with("| run | Uid |"))

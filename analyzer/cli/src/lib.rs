@@ -227,11 +227,20 @@ Where to put the pages:
   roce-analyze man -o ~/.local/share/man/man1
   man roce-analyze-live";
 
+/// What the command does before Rust's runtime starts: it looks whether there is a standard output.
+pub extern "C" fn before_runtime() {
+    limits::look_at_output();
+}
+
 /// Runs the command with the arguments of the process.
 ///
 /// Exit codes: 0 done, 1 a finding that `--fail-on` names, 2 an error (also when one of several inputs failed).
 pub fn main() -> ExitCode {
     limits::hear();
+    if let Some(error) = limits::closed_output() {
+        messages::report(&error);
+        return ExitCode::from(2);
+    }
     if overview::is_wanted(std::env::args_os().skip(1)) {
         let text = overview::overview(&Arguments::command());
         // A text that nobody reads to its end is no error.

@@ -1,13 +1,34 @@
-//! Limits of the system that end a process without a word, unless it wants to hear of them.
+//! Limits of the system, and an output that is none: what would end a process without a word, or let it end as if all were well.
 
+use std::panic;
+use std::process::exit;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use anyhow::anyhow;
+use rustix::io::{Errno, fcntl_getfd};
 use signal_hook::consts::{SIGABRT, SIGXFSZ};
 use signal_hook::flag;
 
+use crate::output::messages;
+
 /// Exit code of an error.
 const ERROR: i32 = 2;
+
+static IS_OUTPUT_CLOSED: AtomicBool = AtomicBool::new(false);
+
+/// Looks whether there is a standard output. Rust's runtime puts `/dev/null` in the place of one that is closed, so that this comes before it.
+pub(crate) fn look_at_output() {
+    let is_closed = fcntl_getfd(rustix::stdio::stdout()) == Err(Errno::BADF);
+    IS_OUTPUT_CLOSED.store(is_closed, Ordering::Relaxed);
+}
+
+/// That the standard output was closed from the start.
+pub(crate) fn closed_output() -> Option<anyhow::Error> {
+    let is_closed = IS_OUTPUT_CLOSED.load(Ordering::Relaxed);
+    is_closed
+        .then(|| anyhow!("the standard output is closed\nhint: > /dev/null, if nothing is to be printed"))
+}
 
 /// From here on a file that reaches its largest size (`ulimit -f`) is an error of the write that reaches it, and memory that is not to be had
 /// ends the process as an error, behind the message that Rust's runtime prints. A program that this one starts has the usual signals again.
@@ -15,4 +36,20 @@ pub(crate) fn hear() {
     // A system that refuses leaves the signals as they are.
     let _ = flag::register(SIGXFSZ, Arc::default());
     let _ = flag::register_conditional_shutdown(SIGABRT, ERROR, Arc::new(AtomicBool::new(true)));
+    hear_of_threads();
+}
+
+/// Libraries panic where the system has no thread for them (polars' pool, connections to stores). That is no fault of the program.
+fn hear_of_threads() {
+    let report = panic::take_hook();
+    panic::set_hook(Box::new(move |panicked| {
+        let text = panicked.payload_as_str().unwrap_or_default();
+        if text.contains("spawn") && text.contains("thread") {
+            messages::report(&anyhow!(
+                "the system has no thread: {text}\nhint: ulimit -u limits them"
+            ));
+            exit(ERROR);
+        }
+        report(panicked);
+    }));
 }

@@ -15,6 +15,17 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 #[unsafe(export_name = "_rjem_malloc_conf")]
 pub static ALLOCATOR_OPTIONS: &[u8; 24] = b"thp:always,retain:false\0";
 
+/// What runs before Rust's runtime does.
+#[cfg(target_os = "linux")]
+#[expect(
+    unsafe_code,
+    reason = "the runtime opens what is closed, so that nothing behind it can see that"
+)]
+#[used]
+// SAFETY: the system's loader calls the functions in this section one after the other. This one asks the kernel, and sets a flag.
+#[unsafe(link_section = ".init_array")]
+static BEFORE_RUNTIME: extern "C" fn() = roce_analyze::before_runtime;
+
 fn main() -> ExitCode {
     roce_analyze::main()
 }

@@ -1,5 +1,5 @@
 //! Least privilege: a run first uses the rights that it needs, then gives them up for good, so that a
-//! hostile packet finds nothing to take. `ARCHITECTURE.md` has the order of a start, and the table of
+//! hostile packet finds nothing to take. `docs/internals/rights.md` has the order of a start, and the table of
 //! remaining rights in each mode.
 
 #[cfg(debug_assertions)]

@@ -5,50 +5,44 @@
 
 mod cnp;
 mod connect;
+mod connections;
 mod count;
 mod host_events;
 mod lifecycle;
 mod limits;
 mod measures;
+mod notifications;
 mod output;
 mod pair;
 mod request;
 mod response;
 mod run_causes;
 mod snapshot;
+mod tally;
 mod taps;
 
-use std::collections::HashMap;
-
-use roce_model::{EventKind, EventRow, LostRecords, Nanos, Packet, PacketBatch, SampleRow, TapId, Totals};
-use roce_wire::{Address, Psn, Qpn};
+use roce_model::{Between, EventKind, EventRow, LostRecords, Nanos, Packet, PacketBatch, SampleRow};
+use roce_wire::Psn;
 
 use crate::bins::{Bins, Place};
-use crate::congestion::cnp_receivers::CnpReceivers;
 use crate::congestion::dcqcn::Parameters;
-use crate::congestion::dcqcn::bound::Legal;
-use crate::congestion::pauses::Pauses;
-use crate::congestion::recent_marks::Marks;
 use crate::counts::Counts;
 use crate::key::FlowSlot;
-use crate::pairing::bounded_map::{BoundedMap, bounded_map};
-use crate::pairing::cm_exchanges::Exchanges;
-use crate::pairing::host_queue_pairs::QueuePairs;
-use crate::pairing::known_peers::KnownPeers;
-use crate::pairing::outstanding::Outstanding;
-use crate::pairing::shared_ports::SharedPorts;
 use crate::psn::causes::HostPairTimes;
-use crate::psn::holes::MAX_OPEN_HOLES;
 use crate::psn::recent_naks::RecentNaks;
 use crate::spare::Spare;
 use crate::table::FlowTable;
 use crate::table::lookup::{Found, LOOKUP_BATCH};
 use crate::taps::duplicates::{Recent, Sighting, fingerprint};
-use crate::taps::matching::TapMatcher;
 
+use connections::Connections;
+use limits::SenderLimits;
 use measures::Measures;
+use notifications::Notifications;
 pub(crate) use output::LiveFlows;
 pub use output::{Conclusion, Output};
+use tally::Tally;
+use taps::TapStates;
 
 /// Options of the analysis.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -116,68 +110,24 @@ pub struct Analysis {
     table: FlowTable,
     bins: Bins,
     recent: Recent,
-    /// Packets that were looked at before they were judged.
-    learned: usize,
     recent_naks: RecentNaks,
     causes: HostPairTimes,
-    cnp: CnpReceivers,
-    marks: Marks,
-    /// UD flows by the hash of their hosts and by the queue pair that they come from.
-    datagrams: HashMap<(u64, Qpn), Vec<FlowSlot>, foldhash::fast::RandomState>,
-    outstanding: Outstanding,
-    shared_ports: SharedPorts,
-    /// Reliable flows of one direction between two hosts, by the hash of the pair.
-    siblings: HashMap<u64, Vec<FlowSlot>, foldhash::fast::RandomState>,
-    exchanges: Exchanges,
-    known_peers: KnownPeers,
-    queue_pairs: QueuePairs,
-    /// The last serial number given to a flow; see [`crate::table::state::Cold::serial`].
-    last_serial: u32,
-    pauses: Pauses,
-    link_rate: Option<u64>,
-    dcqcn: Option<Parameters>,
-    /// Upper bound of a sender's rate by DCQCN; `None` when senders do not follow DCQCN.
-    legal: Option<Legal>,
-    priority_of_dscp: [u8; 64],
+    notifications: Notifications,
+    connections: Connections,
+    limits: SenderLimits,
     /// Responses that are missing before the READ response being counted, as far as that alone shows.
     read_gap: Option<(Psn, u32)>,
-    totals: Totals,
-    /// RoCE packets over IP by ECN field, CNPs left out.
-    ecn: [u64; 4],
-    carriers: [u64; 5],
-    copies: Vec<u64>,
-    /// How often the capture lost records, by tap.
-    losses: Vec<u32>,
+    tally: Tally,
     /// The latest stamp of a packet, and that of the whole capture once that has ended; before, 0.
     latest: Nanos,
     ended: Nanos,
-    /// When it lost some last, by tap; 0: never.
-    lost_at: Vec<Nanos>,
-    /// When two hosts were first seen at a tap, by their hash; of the latest 65,536 of them.
-    begun: BoundedMap<u64, Nanos>,
-    /// Hosts of which two flows were paired by their UDP source port: the lower address first.
-    ports_follow: BoundedMap<(Address, Address), ()>,
-    /// Finds packets that several taps saw; from the second tap on.
-    matcher: Option<Box<TapMatcher>>,
-    first_tap: Option<TapId>,
-    /// Resolution of the stamps of each tap, in nanoseconds.
-    resolutions: Vec<u64>,
-    /// One more than the highest tap of a flow.
-    taps: u32,
-    max_flows: usize,
+    taps: TapStates,
     /// Measurements at each tap, where they are wanted.
     measures: Option<Measures>,
-    /// Intervals of missing PSNs that one flow may keep, by how many flows there are.
-    max_holes: usize,
     output: Output,
     /// Room for looking packets up.
     found: Box<[Found]>,
-    /// The first epoch of a new flow: past all epochs of evicted ones, so that no key is used twice.
-    first_epoch: u32,
 }
-
-/// Intervals of missing PSNs of all flows together, as far as flows have more than [`crate::psn::holes::MIN_OPEN_HOLES`]: 64 bytes each.
-const MAX_HOLES_OF_ALL: usize = 1 << 22;
 
 /// Flows that close together, so that waits for memory overlap.
 const CLOSE_BATCH: usize = 16;
@@ -191,9 +141,6 @@ const MAX_EVENTS: usize = 1 << 16;
 /// Rows and events that wait for the end of their bins, at most, but twice as many as flows may be live: some 250 bytes each.
 const MAX_HELD: usize = 1 << 19;
 
-/// Queue pairs whose notifications are counted: some 40 MB. Notifications of others are in the totals only.
-const MAX_CNP_RECEIVERS: usize = 1 << 18;
-
 impl Analysis {
     /// So many packets should come together at the beginning: at 800 Gbit/s packets of 1 KiB fill 0.17 ms, longer than mirrors
     /// take for their copies.
@@ -205,47 +152,19 @@ impl Analysis {
             table: FlowTable::new(options.max_flows, options.seed),
             bins: Bins::of_timeline(options.bin),
             recent: Recent::default(),
-            learned: 0,
             recent_naks: RecentNaks::default(),
             causes: HostPairTimes::default(),
             latest: Nanos(0),
             ended: Nanos(0),
-            cnp: CnpReceivers::new(options.max_flows.min(MAX_CNP_RECEIVERS)),
-            marks: Marks::default(),
-            datagrams: HashMap::default(),
-            outstanding: Outstanding::default(),
-            shared_ports: SharedPorts::default(),
-            siblings: HashMap::default(),
-            exchanges: Exchanges::default(),
-            known_peers: KnownPeers::default(),
-            queue_pairs: QueuePairs::default(),
-            last_serial: 0,
-            pauses: Pauses::new(options.link_rate),
-            link_rate: options.link_rate,
-            dcqcn: options.dcqcn,
-            legal: options
-                .dcqcn
-                .map(|set| Legal::new(options.link_rate, options.dcqcn_stated.then_some(set))),
-            priority_of_dscp: options.priority_of_dscp,
+            notifications: Notifications::new(options.max_flows),
+            connections: Connections::default(),
+            limits: SenderLimits::new(&options),
             read_gap: None,
-            totals: Totals::default(),
-            ecn: [0; 4],
-            carriers: [0; 5],
-            copies: Vec::new(),
-            losses: Vec::new(),
-            lost_at: Vec::new(),
-            begun: bounded_map(),
-            ports_follow: bounded_map(),
-            matcher: None,
-            first_tap: None,
-            resolutions: Vec::new(),
-            taps: 0,
-            max_flows: options.max_flows,
+            tally: Tally::default(),
+            taps: TapStates::default(),
             measures: options.measures.then(Measures::default),
-            max_holes: MAX_OPEN_HOLES,
             output: Output::default(),
             found: vec![Found::default(); LOOKUP_BATCH].into_boxed_slice(),
-            first_epoch: 0,
         }
     }
 
@@ -257,62 +176,38 @@ impl Analysis {
     /// Takes packets in the order of time. What shows only in many packets, as that a tap shows each of them twice, is learned from
     /// the first batches before they are judged: [`Analysis::FIRST_PACKETS`] should come together.
     pub fn push(&mut self, batch: &PacketBatch) {
-        if self.learned < Self::FIRST_PACKETS && !batch.packets.is_empty() {
-            self.learned += batch.packets.len();
+        if self.recent.learned() < Self::FIRST_PACKETS && !batch.packets.is_empty() {
             let table = &self.table;
             self.recent.learn(&batch.packets, |packet| {
                 fingerprint(table.hash_of(packet), packet)
             });
         }
-        // Packets run up to the next thing that lies between them.
         let mut from = 0;
-        let mut pauses = batch.pauses.iter().peekable();
-        let mut links = batch.links.iter().peekable();
-        let mut lost = batch.lost.iter().peekable();
-        let mut management = batch.management.iter().peekable();
-        let mut reports = batch.host.iter().peekable();
-        loop {
-            let next = [
-                pauses.peek().map(|pause| pause.before),
-                links.peek().map(|link| link.before),
-                lost.peek().map(|lost| lost.before),
-                management.peek().map(|message| message.packet),
-                reports.peek().map(|report| report.before),
-            ];
-            let to = next
-                .into_iter()
-                .flatten()
-                .min()
-                .unwrap_or(usize::MAX)
-                .clamp(from, batch.packets.len());
+        for between in &batch.between {
+            let to = between.before().clamp(from, batch.packets.len());
             self.packets(&batch.packets[from..to]);
             from = to;
-            // Of a place, the parts of a run see the same in the same order, whatever packets they have in between.
-            let earlier = [
-                pauses
-                    .peek()
-                    .filter(|pause| pause.before <= to)
-                    .map(|pause| pause.time),
-                lost.peek().filter(|lost| lost.before <= to).map(|lost| lost.time),
-            ];
-            let earlier = earlier.into_iter().flatten().min().unwrap_or(Nanos(u64::MAX));
-            if let Some(link) = links.next_if(|link| link.before <= to && link.time <= earlier) {
+            self.between(between, batch.packets.get(to));
+        }
+        self.packets(&batch.packets[from..]);
+    }
+
+    /// Takes what comes between packets: `next` is the packet behind it, which carries a message of the connection manager.
+    fn between(&mut self, between: &Between, next: Option<&Packet>) {
+        match between {
+            Between::Link(link) => {
                 // A bin does not change by what is learned after it.
                 self.advance_to(link.time);
-                self.pauses.link(link);
+                self.limits.pauses.link(link);
                 self.bins.links.push(*link);
-            } else if let Some(lost) = lost.next_if(|lost| lost.before <= to) {
-                self.lost(lost);
-            } else if let Some(report) = reports.next_if(|report| report.before <= to) {
-                self.host(report);
-            } else if let Some(pause) = pauses.next_if(|pause| pause.before <= to) {
-                self.pause(pause);
-            } else if let Some(message) = management.next_if(|message| message.packet <= to) {
-                if let Some(packet) = batch.packets.get(message.packet) {
+            }
+            Between::Lost(lost) => self.lost(lost),
+            Between::Host(report) => self.host(report),
+            Between::Pause(pause) => self.pause(pause),
+            Between::Management(message) => {
+                if let Some(packet) = next {
                     self.management(packet, message);
                 }
-            } else if from == batch.packets.len() {
-                return;
             }
         }
     }
@@ -384,33 +279,19 @@ impl Analysis {
     /// The end: everything that is open closes.
     pub fn finish(mut self) -> (Output, Conclusion) {
         while self.close_flows(usize::MAX) {}
-        self.pauses.finish(self.bins.end(), &mut self.bins.events);
+        self.limits.pauses.finish(self.bins.end(), &mut self.bins.events);
         self.begin_bin(self.bins.current() + 1);
         self.emit(true);
         let mut output = self.take_output();
         output.watermark = u64::MAX;
-        let [not_ect, ect1, ect0, ce] = self.ecn;
-        let [v2_over_ipv4, v2_over_ipv6, roce_v1, local, global] = self.carriers;
-        let totals = Totals {
-            not_ect,
-            ect1,
-            ect0,
-            ce,
-            roce_v1,
-            roce_v2: v2_over_ipv4 + v2_over_ipv6,
-            infiniband: local + global,
-            ..self.totals
-        };
-        let (matched, hops, hop_timeline) = self.matcher.map_or_else(Default::default, |matcher| {
-            let hops = &matcher.hops;
-            (matcher.matched().to_vec(), hops.rows(), hops.timeline())
-        });
+        let (totals, copies) = self.tally.conclude();
+        let (matched, hops, hop_timeline) = self.taps.conclude();
         (
             output,
             Conclusion {
                 totals,
-                cnp_receivers: self.cnp.list(),
-                copies: self.copies,
+                cnp_receivers: self.notifications.receivers.list(),
+                copies,
                 matched,
                 hops,
                 hop_timeline,
@@ -425,7 +306,7 @@ impl Analysis {
         let mut found = core::mem::take(&mut self.found);
         for some in packets.chunks(LOOKUP_BATCH) {
             self.table.find_all(some, &self.recent, &mut found);
-            if let Some(matcher) = &self.matcher {
+            if let Some(matcher) = &self.taps.matcher {
                 matcher.prefetch(some);
             }
             // A flow that is new to this batch may be opened, and another evicted, by a packet before: then what
@@ -433,7 +314,7 @@ impl Analysis {
             let mut holds = true;
             for (packet, found) in some.iter().zip(found.iter()) {
                 if self.recent.is_shown_bare(packet) {
-                    self.copy(packet);
+                    self.tally.copy(packet);
                     continue;
                 }
                 if packet.roce.bth.opcode().is_cnp() {
@@ -461,9 +342,9 @@ impl Analysis {
         let hot = &mut self.table.hot[at];
         hot.referenced = true;
         if hot.evidence.is_copy(sighting, packet.roce.ip_id) {
-            return self.copy(packet);
+            return self.tally.copy(packet);
         }
-        if self.matcher.is_some() {
+        if self.taps.matcher.is_some() {
             self.cross(at, packet);
         }
         let seen = CopyCheck {
@@ -507,28 +388,9 @@ impl Analysis {
         }
     }
 
-    #[cold]
-    fn copy(&mut self, packet: &Packet) {
-        self.totals.copies += 1;
-        let tap = packet.tap.0 as usize;
-        if self.copies.len() <= tap {
-            self.copies.resize(tap + 1, 0);
-        }
-        self.copies[tap] += 1;
-    }
-
     fn lost(&mut self, lost: &LostRecords) {
         self.advance_to(lost.time);
-        let tap = lost.tap.0 as usize;
-        if self.losses.len() <= tap {
-            self.losses.resize(tap + 1, 0);
-        }
-        self.losses[tap] = self.losses[tap].wrapping_add(1);
-        self.lost_at.resize(self.losses.len(), Nanos(0));
-        self.lost_at[tap] = lost.time;
-        if let Some(matcher) = &mut self.matcher {
-            matcher.lost(lost.tap, lost.time);
-        }
+        self.taps.lost(lost.tap, lost.time);
         if lost.records == 0 {
             return;
         }
@@ -548,7 +410,9 @@ impl Analysis {
     /// Ends the current bin.
     fn begin_bin(&mut self, number: u64) {
         self.close_rows();
-        self.pauses.end_bin(self.bins.time(number), &mut self.bins.events);
+        self.limits
+            .pauses
+            .end_bin(self.bins.time(number), &mut self.bins.events);
         self.bins.advance(number);
         self.emit(false);
     }

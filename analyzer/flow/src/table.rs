@@ -16,6 +16,7 @@ use roce_model::{FlowKey, Packet, TapId, prefetch};
 
 use crate::hash::Seeds;
 use crate::key::{FlowSlot, Key, Slots};
+use crate::psn::holes::MAX_OPEN_HOLES;
 use crate::table::lookup::Found;
 use crate::table::state::{Cold, Hot};
 use crate::taps::duplicates::{Recent, fingerprint};
@@ -41,6 +42,10 @@ pub(crate) struct FlowTable {
     hand: usize,
     /// No place before this one is live.
     first_live: usize,
+    /// The first epoch of a new flow: past all epochs of evicted ones, so that no key is used twice.
+    pub(crate) first_epoch: u32,
+    /// Intervals of missing PSNs that one flow may keep, by how many flows there are.
+    max_holes: usize,
 }
 
 /// Packets that begin their lookup between two stages of another's.
@@ -52,6 +57,9 @@ const LOW: u64 = 0xffff_ffff;
 /// that is a quarter full the longest distance grows as ln(n) / (0.25 - 1 - ln 0.25) (Pittel 1987): 27
 /// slots for 30 million flows.
 const MAX_PROBES: usize = 128;
+
+/// Intervals of missing PSNs of all flows together, as far as flows have more than [`crate::psn::holes::MIN_OPEN_HOLES`]: 64 bytes each.
+const MAX_HOLES_OF_ALL: usize = 1 << 22;
 
 /// Number of flows from which there is room for the maximum.
 const RESERVE_FROM: usize = 1 << 13;
@@ -69,6 +77,8 @@ impl FlowTable {
             most: most.clamp(1, u32::MAX as usize / 4),
             hand: 0,
             first_live: 0,
+            first_epoch: 0,
+            max_holes: MAX_OPEN_HOLES,
         }
     }
 
@@ -189,9 +199,10 @@ impl FlowTable {
         self.find_now(&key)
     }
 
-    /// Live flows.
-    pub(crate) fn len(&self) -> usize {
-        self.len
+    /// Intervals of missing PSNs that one flow may keep.
+    #[inline]
+    pub(crate) fn max_holes(&self) -> usize {
+        self.max_holes
     }
 
     /// Flows that may be live.
@@ -232,6 +243,7 @@ impl FlowTable {
         }
         self.first_live = self.first_live.min(at.index());
         self.len += 1;
+        self.max_holes = (MAX_HOLES_OF_ALL / self.len).min(MAX_OPEN_HOLES);
         at
     }
 

@@ -4,8 +4,8 @@
 
 use roce_flow::{Analysis, Collector, Options};
 use roce_model::{
-    FlowRow, HostChange, HostEvent, HostReport, Nanos, Packet, PacketBatch, Process, QueuePairChange, Sink,
-    SinkError,
+    Between, FlowRow, HostChange, HostEvent, HostReport, Nanos, Packet, PacketBatch, Process,
+    QueuePairChange, Sink, SinkError,
 };
 use roce_verdict::Settings;
 use roce_wire::{Address, Aeth, Bth, Opcode, Psn, Qpn, Roce};
@@ -86,14 +86,16 @@ fn requests(
     let mut flows = Flows::default();
     let mut collector = Collector::new(1, Settings::default(), vec![&mut flows]);
     let mut analysis = Analysis::new(Options::default());
-    let report = |(before, event): &(usize, HostEvent)| HostReport {
-        before: *before,
-        event: event.clone(),
-        reported: true,
+    let report = |(before, event): &(usize, HostEvent)| {
+        Between::Host(Box::new(HostReport {
+            before: *before,
+            event: event.clone(),
+            reported: true,
+        }))
     };
     analysis.push(&PacketBatch {
         packets: packets.into(),
-        host: said.iter().map(report).collect(),
+        between: said.iter().map(report).collect(),
         ..PacketBatch::default()
     });
     collector.push(0, analysis.finish().0).unwrap();

@@ -52,7 +52,7 @@ pub use host::{Element, HostChange, HostEvent, Process, QueuePairChange, QueuePa
 pub use identity::{FlowId, FlowKey, TapId};
 pub use measures::{JobSteps, TapMeasures, TimeBuckets};
 pub use packet::{
-    HostReport, LinkAddresses, LostRecords, Management, Packet, PacketBatch, Packets, PauseFrame,
+    Between, HostReport, LinkAddresses, LostRecords, Management, Packet, PacketBatch, Packets, PauseFrame,
 };
 pub use places::{HopColumns, HopRow, HopTimelineColumns, HopTimelineRow, VantageColumns, VantageRow};
 pub use prefetch::prefetch;

@@ -109,6 +109,34 @@ pub struct HostReport {
     pub reported: bool,
 }
 
+/// What comes between packets, or with one of them.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Between {
+    /// A pause frame.
+    Pause(PauseFrame),
+    /// Link addresses of two hosts.
+    Link(LinkAddresses),
+    /// A loss of the capture, or of the mirror in front of it.
+    Lost(LostRecords),
+    /// A connection manager's message.
+    Management(Management),
+    /// A host's report.
+    Host(Box<HostReport>),
+}
+
+impl Between {
+    /// The index in [`PacketBatch::packets`] of the packet that it precedes or that carries it.
+    pub fn before(&self) -> usize {
+        match self {
+            Self::Pause(pause) => pause.before,
+            Self::Link(link) => link.before,
+            Self::Lost(lost) => lost.before,
+            Self::Management(message) => message.packet,
+            Self::Host(report) => report.before,
+        }
+    }
+}
+
 /// Packets whose places are used again: they are decoded where they stay, and no place is cleared for the next one.
 #[derive(Clone, Default, Debug)]
 pub struct Packets {
@@ -171,16 +199,8 @@ impl From<Vec<Packet>> for Packets {
 pub struct PacketBatch {
     /// The packets.
     pub packets: Packets,
-    /// Pause frames between them, by position.
-    pub pauses: Vec<PauseFrame>,
-    /// Link addresses, by position.
-    pub links: Vec<LinkAddresses>,
-    /// Connection manager messages among them, by position.
-    pub management: Vec<Management>,
-    /// Losses of the capture between them, by position.
-    pub lost: Vec<LostRecords>,
-    /// Events of hosts between them, by position.
-    pub host: Vec<HostReport>,
+    /// What comes between them, in the order of the stream: [`Between::before`] never falls.
+    pub between: Vec<Between>,
     /// Samples read meanwhile. They do not change how packets are analysed.
     pub samples: Vec<SampleRow>,
 }
@@ -188,8 +208,7 @@ pub struct PacketBatch {
 impl PacketBatch {
     /// Number of its items.
     pub fn len(&self) -> usize {
-        let notes = self.pauses.len() + self.management.len() + self.lost.len() + self.host.len();
-        self.packets.len() + notes + self.samples.len()
+        self.packets.len() + self.between.len() + self.samples.len()
     }
 
     /// Nothing is in it.
@@ -200,11 +219,7 @@ impl PacketBatch {
     /// Empties it, keeping its room.
     pub fn clear(&mut self) {
         self.packets.clear();
-        self.pauses.clear();
-        self.links.clear();
-        self.management.clear();
-        self.lost.clear();
-        self.host.clear();
+        self.between.clear();
         self.samples.clear();
     }
 }

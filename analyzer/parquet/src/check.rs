@@ -1,8 +1,9 @@
-//! Checks sizes and counts in a Parquet file's footer and page headers before polars reads it. polars
+//! Checks a Parquet file before polars reads it: its checksums, and sizes and counts in its footer and page headers. polars
 //! reserves memory for what a file claims, and a claim of 2^58 rows ends the process instead of the
 //! reading.
 //!
-//! Reading the values is left to polars, which fails or panics at others that are damaged; `read` catches both.
+//! Reading the values is left to polars, which fails or panics at some that are damaged; `read` catches both. A file that this program wrote
+//! has a checksum, so that no damaged one of these gets there. Files of other programs and of older versions have none.
 //!
 //! A crate was looked for and not taken: parquet-format-safe bounds what its decoder allocates, not what the counts in it say, and is a
 //! second decoder beside that of polars.
@@ -11,6 +12,10 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
+
+use crc32fast::Hasher;
+
+use crate::file::{CREATED_BY, NO_DIGITS, checksum_mark, last_place};
 
 /// Maximum size of a footer: some 400,000 chunks of columns.
 const MAX_FOOTER_BYTES: u64 = 64 << 20;
@@ -22,6 +27,8 @@ const MAX_PAGE_BYTES: i64 = 64 << 20;
 pub(crate) const MAX_GROUP_VALUES: u64 = 1 << 26;
 /// Maximum of decompressed bytes in a row group. Written are some 100 MB.
 const MAX_GROUP_BYTES: i64 = 1 << 30;
+/// Bytes that are read at once for a checksum.
+const BUFFER_BYTES: u64 = 1 << 20;
 /// Structs and lists in each other.
 const MAX_DEPTH: u32 = 16;
 /// Bytes of the smallest struct in a list, that of an order of columns: a field with an empty struct, and two ends. Lists of shorter ones claim
@@ -34,11 +41,18 @@ const ENCODINGS: [i64; 4] = [0, 2, 3, 8];
 /// A reason why a file cannot be read, in words.
 pub(crate) type Damage = String;
 
-/// The footer of a file (parquet.thrift, `FileMetaData`), its counts of elements checked.
+/// The footer of a file (parquet.thrift, `FileMetaData`).
+pub(crate) struct Footer {
+    /// Byte of the file at which it begins.
+    pub(crate) begin: u64,
+    bytes: Vec<u8>,
+}
+
+/// Finds the footer of a file.
 ///
 /// # Errors
 /// When the file cannot be read.
-pub(crate) fn footer(file: &File) -> io::Result<Result<(), Damage>> {
+pub(crate) fn footer(file: &File) -> io::Result<Result<Footer, Damage>> {
     let size = file.metadata()?.len();
     let mut tail = [0; 8];
     let Some(at) = size.checked_sub(8).filter(|at| *at >= 4) else {
@@ -48,15 +62,93 @@ pub(crate) fn footer(file: &File) -> io::Result<Result<(), Damage>> {
     let [a, b, c, d, magic @ ..] = tail;
     let length = u64::from(u32::from_le_bytes([a, b, c, d]));
     if magic != *b"PAR1" {
-        return Ok(Err("it does not end as a Parquet file".to_owned()));
+        return Ok(Err(format!("it does not end as a Parquet file at byte {size}")));
     }
     if length > (at - 4).min(MAX_FOOTER_BYTES) {
-        return Ok(Err(format!("its footer claims {length} bytes")));
+        return Ok(Err(format!("its footer claims {length} bytes at byte {at}")));
     }
-    let bytes = read(file, at - length, length)?;
-    Ok(Thrift::new(&bytes)
-        .skip(STRUCT, 0)
-        .map_err(|()| "its footer is damaged".to_owned()))
+    let begin = at - length;
+    let bytes = read(file, begin, length)?;
+    Ok(Ok(Footer { begin, bytes }))
+}
+
+impl Footer {
+    /// Checks its counts of elements.
+    pub(crate) fn check(&self) -> Result<(), Damage> {
+        Thrift::new(&self.bytes)
+            .skip(STRUCT, 0)
+            .map_err(|()| self.damage())
+    }
+
+    /// That it cannot be understood.
+    pub(crate) fn damage(&self) -> Damage {
+        format!("its footer at byte {} is damaged", self.begin)
+    }
+}
+
+/// What the checksum of a file shows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Checksum {
+    /// Each byte is as it was written.
+    Fits,
+    /// A byte is not, or the checksum itself.
+    Differs,
+    /// Another program, or an older version, wrote the file without one.
+    Missing,
+}
+
+/// Compares a file with its checksum.
+///
+/// # Errors
+/// When the file cannot be read.
+pub(crate) fn checksum(file: &File, footer: &Footer) -> io::Result<Checksum> {
+    let mark = checksum_mark();
+    let Some(place) = last_place(&footer.bytes, &mark) else {
+        let is_own = last_place(&footer.bytes, CREATED_BY.as_bytes()).is_some();
+        return Ok(if is_own {
+            Checksum::Differs
+        } else {
+            Checksum::Missing
+        });
+    };
+    let place = place + mark.len();
+    let Some((before, rest)) = footer.bytes.split_at_checked(place) else {
+        return Ok(Checksum::Differs);
+    };
+    let Some((digits, behind)) = rest.split_at_checked(NO_DIGITS.len()) else {
+        return Ok(Checksum::Differs);
+    };
+    let mut found = Hasher::new();
+    update(file, 0..footer.begin, &mut found)?;
+    for bytes in [before, &NO_DIGITS, behind] {
+        found.update(bytes);
+    }
+    update(
+        file,
+        footer.begin + footer.bytes.len() as u64..file.metadata()?.len(),
+        &mut found,
+    )?;
+    let is_equal = format!("{:08x}", found.finalize()).as_bytes() == digits;
+    Ok(if is_equal {
+        Checksum::Fits
+    } else {
+        Checksum::Differs
+    })
+}
+
+/// Adds bytes of a file to a checksum.
+fn update(file: &File, range: Range<u64>, checksum: &mut Hasher) -> io::Result<()> {
+    let mut buffer =
+        vec![0; usize::try_from((range.end - range.start).min(BUFFER_BYTES)).map_err(io::Error::other)?];
+    let mut at = range.start;
+    while at < range.end {
+        let length = usize::try_from((range.end - at).min(BUFFER_BYTES)).map_err(io::Error::other)?;
+        let bytes = buffer.get_mut(..length).ok_or(io::ErrorKind::UnexpectedEof)?;
+        file.read_exact_at(bytes, at)?;
+        checksum.update(bytes);
+        at += length as u64;
+    }
+    Ok(())
 }
 
 /// The chunk of a column in a row group, as the footer describes it.
@@ -65,11 +157,16 @@ pub(crate) struct Chunk {
     pub(crate) range: Range<u64>,
 }
 
-/// Checks the pages of a row group of `rows` rows.
+/// Checks the pages of a row group of `rows` rows; with `sums` the checksums of those that have one.
 ///
 /// # Errors
 /// When the file cannot be read.
-pub(crate) fn group(file: &File, rows: usize, chunks: &[Chunk]) -> io::Result<Result<(), Damage>> {
+pub(crate) fn group(
+    file: &File,
+    rows: usize,
+    chunks: &[Chunk],
+    sums: bool,
+) -> io::Result<Result<(), Damage>> {
     let size = file.metadata()?.len();
     let values = (rows as u64).saturating_mul(chunks.len().max(1) as u64);
     if values > MAX_GROUP_VALUES {
@@ -86,7 +183,7 @@ pub(crate) fn group(file: &File, rows: usize, chunks: &[Chunk]) -> io::Result<Re
         if chunk.range.start < 4 || chunk.range.start > chunk.range.end || chunk.range.end > size {
             return Ok(Err("a column outside of the file".to_owned()));
         }
-        match pages(file, chunk)? {
+        match pages(file, chunk, sums)? {
             Ok(more) => bytes = bytes.saturating_add(more),
             Err(damage) => return Ok(Err(damage)),
         }
@@ -98,7 +195,7 @@ pub(crate) fn group(file: &File, rows: usize, chunks: &[Chunk]) -> io::Result<Re
 }
 
 /// The decompressed bytes of a chunk's pages, once their headers are checked.
-fn pages(file: &File, chunk: &Chunk) -> io::Result<Result<i64, Damage>> {
+fn pages(file: &File, chunk: &Chunk, sums: bool) -> io::Result<Result<i64, Damage>> {
     let (mut at, mut left, mut bytes) = (chunk.range.start, chunk.values, 0_i64);
     while left > 0 {
         let room = (chunk.range.end - at).min(MAX_HEADER_BYTES);
@@ -117,6 +214,13 @@ fn pages(file: &File, chunk: &Chunk) -> io::Result<Result<i64, Damage>> {
         let Some(next) = next.filter(|_| page.values <= left) else {
             return Ok(Err(format!("the page at byte {at} claims more than there is")));
         };
+        if let Some(sum) = page.checksum.filter(|_| sums) {
+            let mut found = Hasher::new();
+            update(file, at + page.header..next, &mut found)?;
+            if found.finalize() != sum {
+                return Ok(Err(format!("the page at byte {at} is damaged")));
+            }
+        }
         bytes = bytes.saturating_add(page.uncompressed);
         left -= page.values;
         at = next;
@@ -136,6 +240,8 @@ struct Page {
     header: u64,
     compressed: u64,
     uncompressed: i64,
+    /// CRC-32 of the page as it is stored.
+    checksum: Option<u32>,
     /// Values in it, absent ones counted; 0 of a dictionary.
     values: i64,
 }
@@ -175,6 +281,9 @@ impl Page {
             header: thrift.at as u64,
             compressed,
             uncompressed,
+            checksum: number(4, 0)
+                .and_then(|sum| i32::try_from(sum).ok())
+                .map(i32::cast_unsigned),
             values: if outer == 7 { 0 } else { values },
         })
     }

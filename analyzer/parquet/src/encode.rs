@@ -5,22 +5,18 @@
 //! 5.2 times, for files of the same size: `tests/writers` measures them side by side.
 
 use polars::polars_utils::compression::ZstdLevel;
-use polars::prelude::{Column, CompatLevel, PolarsResult, StatisticsOptions};
-use polars_parquet::parquet::CowBuffer;
-use polars_parquet::parquet::metadata::{ColumnDescriptor, Descriptor};
-use polars_parquet::parquet::page::{
-    DataPage, DataPageHeader, DataPageHeaderV1, DictPage, FormatEncoding, Page,
-};
+use polars::prelude::{Column, CompatLevel, DataType, PolarsResult, StatisticsOptions, polars_err};
+use polars_parquet::parquet::metadata::ColumnDescriptor;
+use polars_parquet::parquet::page::{DataPageHeader, DataPageHeaderV1, FormatEncoding, Page};
 use polars_parquet::parquet::statistics::{BinaryStatistics, ParquetStatistics, PrimitiveStatistics};
 use polars_parquet::parquet::types::NativeType;
-use polars_parquet::parquet::write::compress;
-use polars_parquet::write::{
-    CompressedPage, CompressionOptions, Encoding, Version, WriteOptions, array_to_columns,
-};
+use polars_parquet::write::{CompressionOptions, Encoding, Version, WriteOptions, array_to_columns};
 use roce_model::Values;
 
+use crate::file::FilePage;
+
 /// The pages of a column chunk: perhaps one of a dictionary, and one of data.
-pub(crate) type Pages = Vec<CompressedPage>;
+pub(crate) type Pages = Vec<FilePage>;
 
 /// A range so narrow that each of its numbers gets a place in the dictionary, whether it occurs or not.
 const MAX_DENSE: u64 = 1 << 6;
@@ -30,6 +26,9 @@ const MAX_RANGE: u64 = 1 << 14;
 const MAX_DISTINCT: usize = 1 << 16;
 /// A chunk whose encoded values are shorter is not compressed: the header of a zstd frame and its tables cost more than they save.
 const MIN_COMPRESSED: usize = 64;
+
+/// Bytes from which values of other types than numbers take several pages.
+const PAGE_BYTES: usize = 16 << 20;
 
 /// A number as the tables store it.
 pub(crate) trait Number: NativeType + Default + Ord + Into<i64> {
@@ -49,6 +48,16 @@ impl Number for i64 {
     }
 }
 
+/// How values become pages.
+pub(crate) const fn options(compression: ZstdLevel, statistics: StatisticsOptions) -> WriteOptions {
+    WriteOptions {
+        statistics,
+        version: Version::V1,
+        compression: CompressionOptions::Zstd(Some(compression)),
+        data_page_size: Some(PAGE_BYTES),
+    }
+}
+
 /// Encodes chunks; keeps its tables from one to the next.
 pub(crate) struct ChunkEncoder {
     options: WriteOptions,
@@ -61,12 +70,7 @@ pub(crate) struct ChunkEncoder {
 impl ChunkEncoder {
     pub(crate) fn new(compression: ZstdLevel, statistics: StatisticsOptions) -> Self {
         Self {
-            options: WriteOptions {
-                statistics,
-                version: Version::V1,
-                compression: CompressionOptions::Zstd(Some(compression)),
-                data_page_size: None,
-            },
+            options: options(compression, statistics),
             places: Vec::new(),
             hashed: HashedDictionary::default(),
             indexes: Vec::new(),
@@ -108,8 +112,8 @@ impl ChunkEncoder {
         let Some(distinct) = distinct else {
             plain(&mut body, present);
             let compression = self.compression(body.len());
-            let page = data_page(body, rows, Encoding::Plain, statistics, &column.descriptor);
-            return Ok(vec![compress(page, Vec::new(), compression)?]);
+            let header = data_header(rows, Encoding::Plain, statistics);
+            return Ok(vec![FilePage::data(&body, header, compression)?]);
         };
         if distinct.len() == 1 {
             one_index(&mut body, present.len());
@@ -118,14 +122,7 @@ impl ChunkEncoder {
         }
         let mut dictionary = Vec::new();
         plain(&mut dictionary, &distinct);
-        self.with_dictionary(
-            dictionary,
-            distinct.len(),
-            body,
-            rows,
-            statistics,
-            &column.descriptor,
-        )
+        self.with_dictionary(&dictionary, distinct.len(), &body, rows, statistics)
     }
 
     /// The pages of a chunk in which every row has the same text.
@@ -149,7 +146,17 @@ impl ChunkEncoder {
             max_value: Some(text.as_bytes().to_vec()),
         }
         .serialize();
-        self.with_dictionary(plain, 1, body, rows, statistics, &column.descriptor)
+        self.with_dictionary(&plain, 1, &body, rows, statistics)
+    }
+
+    /// The pages of a column of polars'.
+    pub(crate) fn column(&mut self, values: &Column, column: &ColumnDescriptor) -> PolarsResult<Pages> {
+        let physical = values.to_physical_repr();
+        match physical.dtype() {
+            DataType::Int32 => self.numbers(&numbers(physical.i32()?.iter()), column),
+            DataType::Int64 => self.numbers(&numbers(physical.i64()?.iter()), column),
+            _ => self.other(values, column),
+        }
     }
 
     /// The pages of a chunk of another type, by polars' encoders.
@@ -164,29 +171,35 @@ impl ChunkEncoder {
             self.options,
             &[Encoding::RleDictionary],
         )?;
-        let mut compressed = Vec::new();
-        for page in columns.into_iter().flatten() {
-            compressed.push(compress(page?, Vec::new(), self.options.compression)?);
-        }
-        Ok(compressed)
+        let compression = self.options.compression;
+        let page = |page| match page {
+            Page::Dict(page) => FilePage::dictionary(&page.buffer, page.num_values, compression),
+            Page::Data(page) => match page.header() {
+                DataPageHeader::V1(header) => FilePage::data(page.buffer(), header.clone(), compression),
+                DataPageHeader::V2(_) => Err(polars_err!(ComputeError: "a page of version 2")),
+            },
+        };
+        columns
+            .into_iter()
+            .flatten()
+            .map(|encoded| page(encoded?))
+            .collect()
     }
 
     fn with_dictionary(
         &self,
-        plain: Vec<u8>,
+        plain: &[u8],
         distinct: usize,
-        body: Vec<u8>,
+        body: &[u8],
         rows: usize,
         statistics: ParquetStatistics,
-        descriptor: &Descriptor,
     ) -> PolarsResult<Pages> {
         // All pages of a chunk are compressed alike (parquet.thrift, `ColumnMetaData.codec`).
         let compression = self.compression(plain.len() + body.len());
-        let dictionary = Page::Dict(DictPage::new(CowBuffer::Owned(plain), distinct, false));
-        let data = data_page(body, rows, Encoding::RleDictionary, statistics, descriptor);
+        let header = data_header(rows, Encoding::RleDictionary, statistics);
         Ok(vec![
-            compress(dictionary, Vec::new(), compression)?,
-            compress(data, Vec::new(), compression)?,
+            FilePage::dictionary(plain, distinct, compression)?,
+            FilePage::data(body, header, compression)?,
         ])
     }
 
@@ -241,6 +254,18 @@ impl ChunkEncoder {
         }));
         distinct
     }
+}
+
+/// Numbers of which some are absent.
+fn numbers<T: Number>(from: impl Iterator<Item = Option<T>>) -> Values<T> {
+    let mut values = Values::default();
+    for value in from {
+        match value {
+            Some(value) => values.push(value),
+            None => values.push_null(),
+        }
+    }
+    values
 }
 
 /// Distance of a value from the smallest one, where the range has 16 bits.
@@ -420,38 +445,25 @@ fn one_index(body: &mut Vec<u8>, rows: usize) {
     repeated(body, 0, rows, 1);
 }
 
-fn data_page(
-    body: Vec<u8>,
-    rows: usize,
-    encoding: Encoding,
-    statistics: ParquetStatistics,
-    descriptor: &Descriptor,
-) -> Page {
-    let header = DataPageHeaderV1 {
+fn data_header(rows: usize, encoding: Encoding, statistics: ParquetStatistics) -> DataPageHeaderV1 {
+    DataPageHeaderV1 {
         num_values: i32::try_from(rows).unwrap_or(i32::MAX),
         encoding: FormatEncoding::from(encoding),
         definition_level_encoding: Encoding::Rle.into(),
         repetition_level_encoding: Encoding::Rle.into(),
         statistics: Some(statistics),
-    };
-    Page::Data(DataPage::new(
-        DataPageHeader::V1(header),
-        CowBuffer::Owned(body),
-        descriptor.clone(),
-        rows,
-    ))
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use polars::prelude::{
-        DataFrame, Int64Chunked, IntoColumn, NewChunkedArray, ParquetReader, ParquetWriter, SerReader,
-    };
+    use polars::prelude::{DataFrame, Int64Chunked, IntoColumn, NewChunkedArray, ParquetReader, SerReader};
     use polars_parquet::parquet::encoding::hybrid_rle::HybridRleDecoder;
     use rand::{Rng, RngExt, SeedableRng};
     use rand_pcg::Pcg64;
 
     use super::*;
+    use crate::file::FileWriter;
 
     #[test]
     fn indexes_come_back_from_the_decoder_of_polars() {
@@ -525,8 +537,8 @@ mod tests {
             )
             .unwrap();
             let mut file = Vec::new();
-            let mut writer = ParquetWriter::new(&mut file).batched(frame.schema()).unwrap();
-            let column = writer.parquet_schema().columns()[0].clone();
+            let mut writer = FileWriter::begin(&mut file, frame.schema(), encoder.options).unwrap();
+            let column = writer.schema().columns()[0].clone();
             // A first value that is dropped again: absent ones behind it keep their places.
             let mut chunk = Values::default();
             chunk.extend_null(leading_nulls);
@@ -541,8 +553,7 @@ mod tests {
             chunk.retain(&keep);
             let pages = encoder.numbers(&chunk, &column).unwrap();
             writer.write_row_group(rows as u64, &[pages]).unwrap();
-            writer.finish().unwrap();
-            drop(writer);
+            writer.end("0", Vec::new()).unwrap();
             let read = ParquetReader::new(std::io::Cursor::new(file)).finish().unwrap();
             assert!(read.equals_missing(&frame), "round {round}: {read}");
         }

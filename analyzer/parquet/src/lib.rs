@@ -18,6 +18,7 @@ mod compact;
 mod dataset;
 mod encode;
 mod error;
+mod file;
 mod names;
 mod options;
 mod partition;

@@ -9,7 +9,7 @@ use polars::prelude::{
     PolarsResult, SerReader, StringChunked,
 };
 
-use crate::check::{self, Chunk};
+use crate::check::{self, Checksum, Chunk, Footer};
 use crate::error::Error;
 use crate::names::SCHEMA_VERSION;
 use crate::table::{files, is_part};
@@ -163,9 +163,36 @@ fn damaged(path: &Path, reason: String) -> Error {
     }
 }
 
-/// Checks the pages of a part. Call it once before the part is read.
+/// Checks a part: its checksum, and its pages. Call it once before the part is read.
 pub(crate) fn check(path: &Path) -> Result<(), Error> {
     let file = roce_files::open_regular(path)?;
+    let footer = footer(&file, path)?;
+    let checksum = check::checksum(&file, &footer).map_err(Error::io("read", path))?;
+    // Where the checksum fits, those of pages do.
+    let pages = pages(&file, path, checksum != Checksum::Fits);
+    if checksum != Checksum::Differs {
+        return pages;
+    }
+    let place = match pages {
+        Err(Error::Parquet { reason, .. }) => reason,
+        // It is in no page.
+        _ => "its footer or the header of a page is damaged".to_owned(),
+    };
+    let reason = format!(
+        "{place}; the checksum of the file differs, its footer begins at byte {}",
+        footer.begin
+    );
+    Err(damaged(path, reason))
+}
+
+/// Finds the footer of a part.
+fn footer(file: &File, path: &Path) -> Result<Footer, Error> {
+    let footer = check::footer(file).map_err(Error::io("read", path))?;
+    footer.map_err(|damage| damaged(path, damage))
+}
+
+/// Checks the pages of a part.
+fn pages(file: &File, path: &Path, sums: bool) -> Result<(), Error> {
     let mut reader = open(path)?;
     let metadata = undamaged(path, || reader.get_metadata().cloned())?;
     for group in &metadata.row_groups {
@@ -178,7 +205,7 @@ pub(crate) fn check(path: &Path) -> Result<(), Error> {
                 })
                 .collect::<Vec<_>>())
         })?;
-        let checked = check::group(&file, group.num_rows(), &chunks).map_err(Error::io("read", path))?;
+        let checked = check::group(file, group.num_rows(), &chunks, sums).map_err(Error::io("read", path))?;
         checked.map_err(|damage| damaged(path, damage))?;
     }
     Ok(())
@@ -187,10 +214,13 @@ pub(crate) fn check(path: &Path) -> Result<(), Error> {
 /// Opens a part of a schema that is understood here.
 pub(crate) fn open(path: &Path) -> Result<ParquetReader<File>, Error> {
     let file = roce_files::open_regular(path)?;
-    let checked = check::footer(&file).map_err(Error::io("read", path))?;
-    checked.map_err(|damage| damaged(path, damage))?;
+    let footer = footer(&file, path)?;
+    footer.check().map_err(|damage| damaged(path, damage))?;
     let mut reader = ParquetReader::new(file);
-    let metadata = undamaged(path, || reader.get_metadata().cloned())?;
+    let metadata = catch_unwind(AssertUnwindSafe(|| reader.get_metadata().cloned()));
+    let Ok(Ok(metadata)) = metadata else {
+        return Err(damaged(path, footer.damage()));
+    };
     let version = metadata
         .key_value_metadata()
         .iter()

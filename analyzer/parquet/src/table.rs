@@ -4,20 +4,19 @@
 use std::fs;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use polars::polars_utils::compression::ZstdLevel;
-use polars::prelude::{
-    BatchedWriter, ParquetCompression, ParquetWriter, PolarsResult, Schema, StatisticsOptions,
-};
-use polars_parquet::parquet::metadata::{KeyValue, SchemaDescriptor};
+use polars::prelude::{PolarsResult, Schema, StatisticsOptions};
+use polars_parquet::parquet::metadata::SchemaDescriptor;
 use roce_files::Directory;
 use roce_model::{Columns, RunKey, Table, TimelineColumns};
 
 use crate::column::{ColumnBuffer, fields};
-use crate::encode::{ChunkEncoder, Pages};
+use crate::encode::{self, ChunkEncoder, Pages};
 use crate::error::Error;
+use crate::file::FileWriter;
 use crate::names::SCHEMA_VERSION;
 use crate::options::Options;
 use crate::partition::Partition;
@@ -77,7 +76,7 @@ impl Group {
 }
 
 /// Statistics that pages and chunks have.
-fn statistics() -> StatisticsOptions {
+pub(crate) fn statistics() -> StatisticsOptions {
     StatisticsOptions {
         min_value: true,
         max_value: true,
@@ -114,9 +113,7 @@ struct OpenFile {
     pending: Box<dyn PendingFile>,
     /// Its path until it is published, for errors.
     temporary: PathBuf,
-    writer: BatchedWriter<BufWriter<Box<dyn Write + Send>>>,
-    /// The columns as the file describes them.
-    schema: Arc<SchemaDescriptor>,
+    writer: FileWriter<BufWriter<Box<dyn Write + Send>>>,
 }
 
 impl OpenFile {
@@ -133,10 +130,9 @@ impl OpenFile {
         let columns = RunKey::COLUMNS.iter().chain(table.columns);
         let schema: Schema = columns.flat_map(fields).collect();
         let writer = BufWriter::with_capacity(1 << 20, file);
-        let mut writer = batched(writer, options.compression_level, &schema, &temporary)?;
+        let writer = batched(writer, options.compression_level, &schema, &temporary)?;
         Ok(Self {
             pending,
-            schema: Arc::new(writer.parquet_schema().clone()),
             temporary,
             writer,
         })
@@ -149,28 +145,21 @@ pub(crate) fn batched<W: Write>(
     compression_level: i32,
     schema: &Schema,
     path: &Path,
-) -> Result<BatchedWriter<W>, Error> {
-    let level = ZstdLevel::try_new(compression_level).map_err(Error::parquet("write", path))?;
-    ParquetWriter::new(file)
-        .with_compression(ParquetCompression::Zstd(Some(level)))
-        .with_statistics(statistics())
-        .batched(schema)
+) -> Result<FileWriter<W>, Error> {
+    ZstdLevel::try_new(compression_level)
+        .and_then(|level| FileWriter::begin(file, schema, encode::options(level, statistics())))
         .map_err(Error::parquet("write", path))
 }
 
 /// Writes the footer of a file with rows of `table`. The number of bytes of the file.
-///
-/// Polars' own footer has an Arrow schema beside Parquet's, in which texts are of the type `string_view`. pyarrow 26 has no function that
-/// compares such columns, so that every filter on them fails. Without that schema all readers take Parquet's.
-pub(crate) fn end<W: Write>(writer: &BatchedWriter<W>, table: &Table) -> PolarsResult<u64> {
-    let pairs = [
+pub(crate) fn end<W: Write>(writer: &mut FileWriter<W>, table: &Table) -> PolarsResult<u64> {
+    let version = env!("CARGO_PKG_VERSION");
+    let pairs = vec![
         ("roce-analyze.schema_version", SCHEMA_VERSION.to_string()),
-        ("roce-analyze.version", env!("CARGO_PKG_VERSION").to_owned()),
+        ("roce-analyze.version", version.to_owned()),
         ("roce-analyze.table", table.name.to_owned()),
     ];
-    let pairs = pairs.map(|(key, value)| KeyValue::new(key.to_owned(), value));
-    let mut writer = writer.get_writer().lock().unwrap_or_else(PoisonError::into_inner);
-    writer.end(Some(pairs.to_vec()))
+    writer.end(version, pairs)
 }
 
 /// The level of the compression.
@@ -293,7 +282,7 @@ impl TableWriter {
     /// Writes the collected rows as a row group. With `parallel` they are encoded on a thread of their own, while the next ones come.
     fn flush(&mut self) -> Result<(), Error> {
         self.write_encoding()?;
-        let schema = Arc::clone(&self.file()?.schema);
+        let schema = Arc::clone(self.file()?.writer.schema());
         let rows = std::mem::take(&mut self.rows);
         if self.options.parallel {
             let spare = self.spare.take();
@@ -346,7 +335,7 @@ impl TableWriter {
         let Some(file) = &mut self.file else {
             return Ok(());
         };
-        let bytes = end(&file.writer, &self.table).map_err(Error::parquet("write", &file.temporary))?;
+        let bytes = end(&mut file.writer, &self.table).map_err(Error::parquet("write", &file.temporary))?;
         self.size.bytes = self.size.bytes.saturating_add(bytes);
         Ok(())
     }

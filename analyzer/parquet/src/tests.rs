@@ -1,5 +1,7 @@
 //! Datasets written and read back, and the rules of which files appear and disappear.
 
+mod damage;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 

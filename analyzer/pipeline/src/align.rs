@@ -24,6 +24,8 @@ pub(crate) use alignment::{Alignment, Clock};
 pub use known::KnownClock;
 use look::{Budget, Look, Sampled};
 
+use crate::records::RecordSample;
+
 /// Frames looked at in all files together, and their bytes: some seconds at the most. Longer ones are looked at from
 /// their beginning.
 const MAX_FRAMES: u64 = 32 << 20;
@@ -38,6 +40,8 @@ const SAMPLED: std::ops::RangeInclusive<usize> = 1 << 10..=1 << 15;
 const MAX_OFFSET: Nanos = CONTINUES;
 /// A rotated file begins within this time after the end of the one before, where traffic goes on.
 const ROTATES: Nanos = Nanos(Nanos::SECOND);
+/// Captures before another one that may overlap with it and are compared, at most.
+const MAX_OVERLAPPING: usize = 64;
 /// Sightings of one packet that are compared with each other.
 const MAX_SIGHTINGS: usize = 8;
 
@@ -79,16 +83,57 @@ fn compared(paths: &[&PathBuf], threads: u32, known: &[Option<KnownClock>]) -> A
     }
     let looks = look_into(paths, &close, threads);
     alignment.shared |= looks.iter().any(|(_, look)| !look.whole);
-    let groups = group(&looks, known, CONTINUES);
+    let recorders = recorders(&looks, known);
+    let groups = group(&looks, &recorders, known, CONTINUES);
     let compared = Compared::new(&looks, &groups);
     if compared.contradicts() {
         // What follows another one after a long silence may have another clock.
-        let groups = group(&looks, known, ROTATES);
+        let groups = group(&looks, &recorders, known, ROTATES);
         Compared::new(&looks, &groups).conclude(paths, &mut alignment);
     } else {
         compared.conclude(paths, &mut alignment);
     }
+    let mut files: HashMap<usize, usize> = HashMap::new();
+    for recorder in &recorders {
+        *files.entry(*recorder).or_default() += 1;
+    }
+    let mut of_inputs = vec![None; paths.len()];
+    for ((input, _), recorder) in looks.iter().zip(&recorders) {
+        of_inputs[*input] = (files[recorder] > 1).then_some(*recorder);
+    }
+    if of_inputs.iter().any(Option::is_some) {
+        alignment.apart = std::mem::take(&mut alignment.apart).by_recorder(of_inputs);
+    }
     alignment
+}
+
+/// The recorder of each look, by the number of its first look: captures that overlap in time and share their records there are of one.
+fn recorders(looks: &[(usize, Look)], known: &[Option<KnownClock>]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..looks.len()).collect();
+    order.sort_by_key(|at| (looks[*at].1.first, *at));
+    let mut recorders: Vec<usize> = (0..looks.len()).collect();
+    let mut before: HashMap<(&[_], Option<u32>), Vec<usize>> = HashMap::new();
+    for at in order {
+        let look = &looks[at].1;
+        let before = before
+            .entry((&look.interfaces, machine(known, looks[at].0)))
+            .or_default();
+        let latest = before.len().saturating_sub(MAX_OVERLAPPING);
+        let found = before[latest..].iter().rev().find(|earlier| {
+            let earlier = &looks[**earlier].1;
+            let to = earlier.last.min(look.last);
+            look.first <= to && RecordSample::is_shared(&earlier.records, &look.records, look.first, to)
+        });
+        if let Some(earlier) = found {
+            recorders[at] = recorders[*earlier];
+        }
+        before.push(at);
+    }
+    recorders
+}
+
+fn machine(known: &[Option<KnownClock>], input: usize) -> Option<u32> {
+    known.get(input).copied().flatten().map(|known| known.machine)
 }
 
 /// Those of `files` that begin no further from another one than clocks can be apart.
@@ -152,9 +197,15 @@ fn look_into(paths: &[&PathBuf], inputs: &[usize], threads: u32) -> Vec<(usize, 
     looks
 }
 
-/// The clock of each look, by number: a capture that continues another one, after `silence` or less, has the same.
-fn group(looks: &[(usize, Look)], known: &[Option<KnownClock>], silence: Nanos) -> Vec<usize> {
-    let machine = |input: usize| known.get(input).copied().flatten().map(|known| known.machine);
+/// The clock of each look, by number: a capture that continues another one, after `silence` or less, has the same, and so have those of
+/// one recorder.
+fn group(
+    looks: &[(usize, Look)],
+    recorders: &[usize],
+    known: &[Option<KnownClock>],
+    silence: Nanos,
+) -> Vec<usize> {
+    let machine = |input: usize| machine(known, input);
     let mut order: Vec<usize> = (0..looks.len()).collect();
     order.sort_by_key(|at| (looks[*at].1.first, *at));
     let mut clocks: Vec<usize> = (0..looks.len()).collect();
@@ -164,6 +215,9 @@ fn group(looks: &[(usize, Look)], known: &[Option<KnownClock>], silence: Nanos) 
         let look = &looks[at].1;
         let ends = ends.entry(&look.interfaces).or_default();
         let before = ends.iter().rposition(|end| {
+            if recorders[*end] == recorders[at] {
+                return true;
+            }
             let (ended, end) = &looks[*end];
             machine(*ended) == machine(looks[at].0)
                 && end.whole
@@ -174,7 +228,9 @@ fn group(looks: &[(usize, Look)], known: &[Option<KnownClock>], silence: Nanos) 
         match before {
             Some(before) => {
                 clocks[at] = clocks[ends[before]];
-                ends[before] = at;
+                if looks[ends[before]].1.last <= look.last {
+                    ends[before] = at;
+                }
             }
             None => ends.push(at),
         }
@@ -232,6 +288,8 @@ impl<'a> Compared<'a> {
         sightings.sort_unstable_by_key(|(identity, clock, place, sampled)| {
             (*identity, *clock, *place, sampled.time)
         });
+        // One recorder's files can have a packet in common.
+        sightings.dedup_by_key(|(identity, clock, place, sampled)| (*identity, *clock, *place, sampled.time));
         let hasher = RandomState::new();
         let mut pairs: BTreeMap<(usize, usize), Vec<Stamped>> = BTreeMap::new();
         for same in sightings.chunk_by(|a, b| a.0 == b.0) {

@@ -199,12 +199,22 @@ impl Analysed {
     /// When one cannot be hashed.
     pub fn inputs(&self, hash: bool) -> Result<Vec<InputSummary>, Error> {
         let errors = [self.errors.as_slice(), self.ended_early.as_slice()].concat();
+        let recorders = self.alignment.apart.recorders();
+        let keys = crate::names::input_keys(&self.paths);
+        let name = |reader: usize| {
+            let place = self.places.get(reader);
+            place
+                .and_then(|place| keys.get(*place).cloned())
+                .unwrap_or_default()
+        };
+        let left_out = inputs::left_out(&self.done.feed, recorders, name);
+        let warnings = [self.alignment.warnings.as_slice(), left_out.as_slice()].concat();
         inputs::summaries(
             &self.paths,
             &self.done.feed.merge,
             &self.places,
             &errors,
-            &self.alignment.warnings,
+            &warnings,
             hash,
         )
     }
@@ -220,10 +230,12 @@ impl Analysed {
             let input = self.places.get(input).and_then(|place| inputs.get(*place));
             input.map(|input| input.input.clone()).unwrap_or_default()
         };
-        let readers = self.done.feed.merge.readers().iter();
+        let readers = self.done.feed.merge.readers().iter().enumerate();
         let read: Vec<Read<'_>> = readers
-            .map(|reader| Read {
+            .map(|(input, reader)| Read {
                 summary: reader.summary(),
+                is_repeated: reader.summary().frames > 0
+                    && self.done.feed.left_out(input) == reader.summary().frames,
                 interfaces: reader.interfaces(),
             })
             .collect();

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use roce_capture::{Frame, Interface, Note};
 use roce_model::{
-    Filter, HostEvent, HostReport, LostRecords, Management, Nanos, Packet, PacketBatch, PauseFrame, Recorded,
-    SampleRow, Span, Totals,
+    Between, Filter, HostEvent, HostReport, LostRecords, Management, Nanos, Packet, PacketBatch, PauseFrame,
+    Recorded, SampleRow, Span, Totals,
 };
 use roce_wire::icrc::{self, Icrc};
 use roce_wire::{Address, Bth, Content, Cut, Extended, LinkType, Other, Roce};
@@ -171,6 +171,10 @@ impl Decoder {
         let last_part = part.end >= run.range.end;
         let mut at = part.start;
         while let Some(first) = all.get(at).filter(|_| at < part.end) {
+            // Of one place, losses come before notes.
+            while let Some(lost) = lost.next_if(|lost| lost.before as usize <= at) {
+                self.lost(work, lost, first.time, batch);
+            }
             while let Some(note) = notes.next_if(|note| note.before as usize <= at) {
                 self.note(work, note, batch);
             }
@@ -180,13 +184,7 @@ impl Decoder {
                 notes.peek().map(|note| note.before),
             ];
             let next = next.into_iter().flatten().min();
-            let until = next.map_or(part.end, |next| (next as usize).clamp(at, part.end));
-            if until == at {
-                if let Some(lost) = lost.next() {
-                    self.lost(work, lost, first.time, batch);
-                }
-                continue;
-            }
+            let until = next.map_or(part.end, |next| (next as usize).min(part.end));
             let same = all[at..until]
                 .iter()
                 .take_while(|frame| frame.interface == first.interface)
@@ -242,11 +240,12 @@ impl Decoder {
         if self.chosen.as_mut().is_some_and(|chosen| !chosen.takes(&event)) {
             return;
         }
-        batch.host.push(HostReport {
+        let report = HostReport {
             before: batch.packets.len(),
             event,
             reported: self.shard.is_first(),
-        });
+        };
+        batch.between.push(Between::Host(Box::new(report)));
     }
 
     fn lost(&mut self, work: &Work, lost: &roce_capture::Lost, time: Nanos, batch: &mut PacketBatch) {
@@ -259,14 +258,14 @@ impl Decoder {
         let tap = self
             .taps
             .interface(work.run.input, &work.capture, lost.interface, interface, time);
-        batch.lost.push(LostRecords {
+        batch.between.push(Between::Lost(LostRecords {
             before: batch.packets.len(),
             time,
             tap,
             // Every shard learns of the loss, and one reports it.
             records: if self.shard.is_first() { lost.records } else { 0 },
             by_mirror: false,
-        });
+        }));
     }
 
     /// Frames of one interface.
@@ -328,7 +327,7 @@ impl Decoder {
                 let learned = self
                     .link_addresses
                     .learn(at, frame, on_the_wire(frame, bytes), before + used);
-                batch.links.extend(learned);
+                batch.between.extend(learned.map(Between::Link));
             }
             let owner = self.shard.owner(interface.link, bytes);
             if owner == Owner::Other || !all && !in_range(&frame) {
@@ -341,7 +340,7 @@ impl Decoder {
             (packet.time, packet.tap, packet.wire_bytes, packet.cut) = (frame.time, tap, original, false);
             let taken = if roce_wire::fast::decode_into(interface.link, bytes, original, &mut packet.roce) {
                 (owner == Owner::This || self.shard.takes(&packet.roce))
-                    && self.keep(packet, bytes, before + used, &mut batch.management)
+                    && self.keep(packet, bytes, before + used, &mut batch.between)
             } else {
                 let taken = self.unusual(interface, bytes, packet, before + used, (owner, batch));
                 learning = self.link_addresses.learns(tap);
@@ -374,13 +373,7 @@ impl Decoder {
         at: usize,
         (owner, batch): (Owner, &mut PacketBatch),
     ) -> bool {
-        let PacketBatch {
-            pauses,
-            links,
-            management,
-            lost,
-            ..
-        } = batch;
+        let between = &mut batch.between;
         let decoded = roce_wire::decode(interface.link, bytes, packet.wire_bytes);
         let stop = decoded.stop;
         let counts = owner == Owner::This || self.shard.is_first();
@@ -388,13 +381,13 @@ impl Decoder {
             let (tap, missing) = self.taps.mirror(packet.tap, interface, &mirror, packet.time);
             packet.tap = tap;
             if missing > 0 {
-                lost.push(LostRecords {
+                between.push(Between::Lost(LostRecords {
                     before: at,
                     time: packet.time,
                     tap,
                     records: if self.shard.is_first() { missing } else { 0 },
                     by_mirror: true,
-                });
+                }));
             }
         }
         if let (Some(stop), true) = (stop, counts) {
@@ -405,14 +398,15 @@ impl Decoder {
                 // Every shard learns the same.
                 if decoded.mirror.is_some() && self.link_addresses.learns(packet.tap) {
                     let at_tap = (packet.tap, packet.time);
-                    links.extend(self.link_addresses.learn_mirrored(at_tap, bytes, &roce, at));
+                    let learned = self.link_addresses.learn_mirrored(at_tap, bytes, &roce, at);
+                    between.extend(learned.map(Between::Link));
                 }
                 if !self.shard.takes(&roce) {
                     return false;
                 }
                 packet.roce = roce;
                 packet.cut = stop.is_some_and(|stop| stop.cut == Cut::Snaplen);
-                let taken = self.keep(packet, bytes, at, management);
+                let taken = self.keep(packet, bytes, at, between);
                 if taken && decoded.mirror.is_some() {
                     self.mirrored += 1;
                     self.taps.roce(packet.tap, 1);
@@ -426,13 +420,13 @@ impl Decoder {
                 }
                 self.link_addresses.begin(packet.tap);
                 let (time, tap) = (packet.time, packet.tap);
-                pauses.push(PauseFrame {
+                between.push(Between::Pause(PauseFrame {
                     before: at,
                     time,
                     tap,
                     pause,
                     reported: counts,
-                });
+                }));
             }
             _ if !counts => {}
             Content::Fragment => self.totals.fragments += 1,
@@ -449,13 +443,7 @@ impl Decoder {
         clippy::inline_always,
         reason = "called for every packet from one place, and from another that is rare"
     )]
-    fn keep(
-        &mut self,
-        packet: &mut Packet,
-        bytes: &[u8],
-        at: usize,
-        management: &mut Vec<Management>,
-    ) -> bool {
+    fn keep(&mut self, packet: &mut Packet, bytes: &[u8], at: usize, between: &mut Vec<Between>) -> bool {
         let roce = &packet.roce;
         if self.filter.as_ref().is_some_and(|filter| !filter.matches(roce))
             || self.chosen.as_ref().is_some_and(|chosen| !chosen.has(roce))
@@ -473,7 +461,7 @@ impl Decoder {
         if roce.bth.destination_qpn() == roce_wire::Qpn::GENERAL_SERVICES
             && let Some(message) = connection_message(bytes, roce, at)
         {
-            management.push(message);
+            between.push(Between::Management(message));
         }
         true
     }

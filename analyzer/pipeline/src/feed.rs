@@ -5,6 +5,10 @@ use std::sync::Arc;
 use roce_capture::{Correction, Error, Interface, Merge, Run};
 use roce_model::Nanos;
 
+use crate::records::RecordsOnce;
+use crate::run::Plan;
+use crate::taps::Apart;
+
 /// Source of frames in the order of time.
 pub trait Feed: Send {
     /// Returns the next item.
@@ -46,13 +50,19 @@ pub struct Source {
     pub merge: Merge,
     captures: Vec<Arc<str>>,
     interfaces: Vec<Arc<Vec<Interface>>>,
+    once: RecordsOnce,
     /// Errors that ended inputs early.
     pub(crate) errors: Vec<(usize, Error)>,
 }
 
 impl Source {
-    /// A feed of the merged inputs.
-    pub fn new(merge: Merge) -> Self {
+    /// A feed of the merged inputs of a run.
+    pub fn new(merge: Merge, plan: &Plan) -> Self {
+        Self::of(merge, &plan.apart)
+    }
+
+    /// A feed of the merged inputs. What several of them recorded comes once.
+    pub(crate) fn of(merge: Merge, apart: &Apart) -> Self {
         let inputs = merge.readers().len();
         let captures = merge
             .readers()
@@ -63,13 +73,19 @@ impl Source {
             merge,
             captures,
             interfaces: vec![Arc::default(); inputs],
+            once: RecordsOnce::new(apart.recorders().to_vec()),
             errors: Vec::new(),
         }
     }
 
+    /// Records of an input that another one has, too, and had shown before.
+    pub(crate) fn left_out(&self, input: usize) -> u64 {
+        self.once.left_out(input)
+    }
+
     /// The next frames.
     pub(crate) fn work(&mut self) -> Option<Work> {
-        let run = self.merge.next_run();
+        let run = self.once.next_run(&mut self.merge);
         self.errors.extend(self.merge.take_errors());
         let run: Run = run?;
         let known = self.interfaces.get_mut(run.input)?;

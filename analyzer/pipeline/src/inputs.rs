@@ -8,6 +8,7 @@ use roce_capture::{Error, Merge, Options, Reader};
 use roce_model::{InputSummary, Nanos};
 use sha2::{Digest, Sha256};
 
+use crate::feed::Source;
 use crate::names::input_keys;
 
 /// The inputs that could be opened, and what is known of those that could not.
@@ -145,6 +146,26 @@ pub(crate) fn summaries(
         }
     }
     Ok(inputs)
+}
+
+/// A message about each input with records that another one has, too. `recorders` are by input.
+pub(crate) fn left_out(
+    source: &Source,
+    recorders: &[Option<usize>],
+    name: impl Fn(usize) -> String,
+) -> Vec<(usize, String)> {
+    let readers = source.merge.readers();
+    let inputs = readers.iter().enumerate().filter_map(|(input, reader)| {
+        let records = source.left_out(input);
+        let same = |other: &usize| *other != input && recorders.get(*other) == recorders.get(input);
+        let other = name((0..readers.len()).find(same)?);
+        let all = reader.summary().frames;
+        let text = format!(
+            "{records} of its {all} records are in {other}, too, with the same stamps: each counts once"
+        );
+        (records > 0).then_some((input, text))
+    });
+    inputs.collect()
 }
 
 /// A warning about a compressed capture that is far longer than its file, as no real one is.

@@ -55,6 +55,7 @@ mod paced;
 #[cfg(feature = "live")]
 pub mod packet_files;
 mod processes;
+mod records;
 mod run;
 mod samples;
 pub mod span;

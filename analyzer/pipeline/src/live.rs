@@ -199,6 +199,7 @@ impl Done<LiveFeed> {
         };
         as_live(&mut input, name);
         let read = [Read {
+            is_repeated: false,
             summary: counted,
             interfaces: stream.interfaces(),
         }];

@@ -165,7 +165,7 @@ pub fn run(
     mut progress: impl FnMut(&Merge) + Send,
 ) -> Result<(Done<Source>, Verdicts), SinkError> {
     let mut collector = Collector::new(plan.threads as usize, plan.settings.clone(), sinks);
-    let source = Source::new(merge);
+    let source = Source::new(merge, plan);
     let progress = |source: &Source| progress(&source.merge);
     let done = if plan.threads == 1 {
         single(source, plan, &mut collector, progress)

@@ -12,6 +12,8 @@ use crate::taps::Taps;
 pub(crate) struct Read<'a> {
     /// Its frames, times and losses.
     pub(crate) summary: &'a Summary,
+    /// Another input has all its records, too, and what both lost is counted there.
+    pub(crate) is_repeated: bool,
     /// Its interfaces.
     pub(crate) interfaces: &'a [Interface],
 }
@@ -29,6 +31,7 @@ impl<F> Done<F> {
         let mut totals = self.totals();
         totals.frames_lost = inputs
             .iter()
+            .filter(|input| !input.is_repeated)
             .map(|input| input.summary.lost_records)
             .fold(0, u64::saturating_add);
         let mut taps = decoder.taps.rows(name);

@@ -20,6 +20,8 @@ pub(crate) struct Apart {
     pairs: BTreeSet<(usize, usize)>,
     /// For each input, the number of its machine, if that is known.
     machines: Vec<Option<u32>>,
+    /// For each input, the number of its recorder, where several inputs share records.
+    recorders: Vec<Option<usize>>,
 }
 
 impl Apart {
@@ -29,7 +31,18 @@ impl Apart {
             clocks,
             pairs,
             machines: Vec::new(),
+            recorders: Vec::new(),
         }
+    }
+
+    /// The same with the recorder of each input that shares records with others.
+    pub(crate) fn by_recorder(self, recorders: Vec<Option<usize>>) -> Self {
+        Self { recorders, ..self }
+    }
+
+    /// For each input, the number of its recorder, where several inputs share records; empty where none does.
+    pub(crate) fn recorders(&self) -> &[Option<usize>] {
+        &self.recorders
     }
 
     /// The same with the machine of each input.
@@ -45,9 +58,13 @@ impl Apart {
         let machines = order
             .iter()
             .map(|input| self.machines.get(*input).copied().flatten());
+        let recorders = order
+            .iter()
+            .map(|input| self.recorders.get(*input).copied().flatten());
         Self {
             clocks: clocks.collect(),
             machines: machines.collect(),
+            recorders: recorders.collect(),
             pairs: self.pairs,
         }
     }
@@ -146,6 +163,8 @@ pub(crate) struct Taps {
     /// By input, the section of its file that is read now, and the taps that record in it.
     sections: Vec<(u32, Vec<TapId>)>,
     mirrors: HashMap<(TapId, MirrorKind, u32), TapId>,
+    /// Of recorders whose files overlap, by recorder, section and interface.
+    overlapping: HashMap<(usize, u32, u32), TapId>,
     /// Taps whose capture, or whose section of it, has ended, by link type and interface name.
     ended: HashMap<(LinkType, Option<String>), Vec<TapId>>,
     lags: Vec<Lag>,
@@ -222,10 +241,17 @@ impl Taps {
             self.sections[input].1.push(tap);
             return tap;
         }
-        let tap = match self.continued(input, of, time) {
+        let recorder = self.apart.recorders().get(input).copied().flatten();
+        let number = u32::try_from(index).unwrap_or(u32::MAX);
+        let overlapping = recorder.map(|recorder| (recorder, of.section, number));
+        let known = overlapping.and_then(|key| self.overlapping.get(&key).copied());
+        let tap = match known.or_else(|| self.continued(input, of, time)) {
             Some(tap) => tap,
             None => self.add(input, of, None),
         };
+        if let Some(key) = overlapping {
+            self.overlapping.insert(key, tap);
+        }
         if let Some(state) = self.list.get_mut(tap.0 as usize) {
             state.input = input;
         }

@@ -32,6 +32,9 @@ pub enum RemoteError {
         /// The system's reason.
         source: std::io::Error,
     },
+    /// The system has no thread for its output.
+    #[error("no thread for the output of a command: {0}")]
+    Thread(std::io::Error),
     /// ssh could not connect.
     #[error("ssh cannot connect: {0}")]
     Unreachable(String),

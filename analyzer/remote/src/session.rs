@@ -71,12 +71,13 @@ impl Machine {
         let mut child = started(&mut self.shell(script)?, Stdio::piped())?;
         let (sender, lines) = sync_channel(MAX_WAITING_LINES);
         if let Some(pipe) = child.stdout.take() {
-            std::thread::spawn(move || read_lines(pipe, &sender));
+            beside(&mut child, move || read_lines(pipe, &sender))?;
         }
+        let errors = errors_of(&mut child)?;
         Ok(Session {
             machine: self.clone(),
             input: child.stdin.take(),
-            errors: errors_of(&mut child),
+            errors,
             child,
             lines,
         })
@@ -96,10 +97,10 @@ impl Machine {
         goes_on: &dyn Fn() -> bool,
     ) -> Result<u64, RemoteError> {
         let mut child = started(&mut self.shell(script)?, Stdio::null())?;
-        let errors = errors_of(&mut child);
+        let errors = errors_of(&mut child)?;
         let (sender, blocks) = sync_channel(MAX_WAITING_BLOCKS);
         if let Some(pipe) = child.stdout.take() {
-            std::thread::spawn(move || read_blocks(pipe, &sender));
+            beside(&mut child, move || read_blocks(pipe, &sender))?;
         }
         let result = drain(&blocks, sink, bounds, goes_on);
         match result {
@@ -125,15 +126,15 @@ impl Machine {
         patience: Duration,
     ) -> Result<Vec<u8>, RemoteError> {
         let mut child = started(&mut self.shell(script)?, Stdio::piped())?;
-        let errors = errors_of(&mut child);
+        let errors = errors_of(&mut child)?;
         let (sender, output) = channel();
         if let Some(pipe) = child.stdout.take() {
-            std::thread::spawn(move || {
+            beside(&mut child, move || {
                 let mut bytes = Vec::new();
                 // Bytes that cannot be read are absent.
                 let _ = pipe.take(64 << 10).read_to_end(&mut bytes);
                 let _ = sender.send(bytes);
-            });
+            })?;
         }
         let copied = match child.stdin.take() {
             Some(mut input) => io::copy(source, &mut input).map(drop),
@@ -157,11 +158,20 @@ fn started(command: &mut Command, input: Stdio) -> Result<Child, RemoteError> {
         .map_err(|source| RemoteError::Start { program, source })
 }
 
+/// Does something in another thread. Where there is none, the child ends.
+fn beside(child: &mut Child, work: impl FnOnce() + Send + 'static) -> Result<(), RemoteError> {
+    let thread = std::thread::Builder::new().spawn(work);
+    thread.map(drop).map_err(|source| {
+        end(child);
+        RemoteError::Thread(source)
+    })
+}
+
 /// Reads standard error in another thread, and keeps its end.
-fn errors_of(child: &mut Child) -> Receiver<Vec<u8>> {
+fn errors_of(child: &mut Child) -> Result<Receiver<Vec<u8>>, RemoteError> {
     let (sender, receiver) = channel();
     if let Some(mut pipe) = child.stderr.take() {
-        std::thread::spawn(move || {
+        beside(child, move || {
             let mut kept = Vec::new();
             let mut block = [0; 4096];
             while let Ok(read @ 1..) = pipe.read(&mut block) {
@@ -171,9 +181,9 @@ fn errors_of(child: &mut Child) -> Receiver<Vec<u8>> {
                 }
             }
             let _ = sender.send(kept);
-        });
+        })?;
     }
-    receiver
+    Ok(receiver)
 }
 
 fn read_lines(pipe: impl Read, sender: &SyncSender<String>) {

@@ -29,6 +29,7 @@ pub(crate) mod rule;
 mod stall;
 mod sure;
 mod switch;
+mod unpassed;
 mod waste;
 mod window;
 mod worst;
@@ -53,6 +54,7 @@ pub const RULES: &[Rule] = &[
     blind::BLIND,
     job::COMPLETION,
     receiver::NAK_FATAL,
+    unpassed::UNPASSED,
     loss::NETWORK,
     switch::DROPS,
     loss::TIMEOUT,
@@ -99,6 +101,7 @@ pub(super) struct Findings {
     pause: pause::PauseTally,
     quality: quality::QualityTally,
     waste: waste::WasteTally,
+    unpassed: unpassed::UnpassedTally,
     gpu: gpu::GpuTally,
 }
 
@@ -116,6 +119,7 @@ impl Findings {
             path: path::PathTally::default(),
             quality: quality::QualityTally::default(),
             waste: waste::WasteTally::default(),
+            unpassed: unpassed::UnpassedTally::default(),
             gpu: gpu::GpuTally::default(),
         }
     }
@@ -167,6 +171,7 @@ impl Findings {
         if row.counted {
             self.class.flow(row, thresholds);
             self.loss.flow(row);
+            self.unpassed.flow(row);
             self.path.flow(row, thresholds);
         }
     }
@@ -242,6 +247,7 @@ impl Findings {
             self.blind.blind(&context),
             job::completion(&context, &self.settings.job),
             self.receiver.fatal(&context),
+            self.unpassed.unpassed(),
             loss,
             drops,
             self.loss.timeout(&context),

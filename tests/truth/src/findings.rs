@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use roce_model::{Confidence, Fact, FindingRow, Severity};
-use roce_sim::truth::{Finding, HoleClass, LossReason, PacketKind, Tap, TriggerKind};
+use roce_sim::truth::{Finding, HoleClass, LossReason, LostDownstream, PacketKind, Tap, TriggerKind};
 use roce_verdict::Thresholds;
 
 use crate::case::Case;
@@ -336,7 +336,7 @@ fn is_large_enough(case: &Case, finding: &Finding, tap: &Tap) -> bool {
             hole || tap
                 .lost_downstream
                 .iter()
-                .any(|lost| lost.observable && !lost.reordered)
+                .any(|lost| lost.observable && !lost.reordered && !arrived_damaged(case, tap, lost))
         }
         "retransmit.timeout" => case.truth.retransmission_runs.iter().any(|run| {
             let here = run.taps.iter().find(|here| here.tap == tap.name);
@@ -361,6 +361,19 @@ fn is_large_enough(case: &Case, finding: &Finding, tap: &Tap) -> bool {
         }),
         _ => true,
     }
+}
+
+/// True if the tap recorded the packet as it arrived: with a wrong ICRC. An adapter discards such a packet (IBTA 7.8.1), and asks for it again.
+/// That is what `icrc.bad` says; the network delivered it.
+fn arrived_damaged(case: &Case, tap: &Tap, lost: &LostDownstream) -> bool {
+    let mut losses = case.truth.losses.iter();
+    tap.snaplen == 0
+        && losses.any(|loss| {
+            loss.reason == LossReason::Icrc
+                && (&loss.flow_id, loss.psn) == (&lost.flow_id, lost.psn)
+                && loss.recorded_by.contains(&tap.name)
+                && loss.place.ends_with(&format!("->{}", tap.node))
+        })
 }
 
 /// True if a tap shows signs of a kind that have the property.

@@ -75,7 +75,10 @@ impl Identity {
     }
 
     /// True if it can write to all of these without any capability. A thread becomes it, and tries.
-    fn can_write(self, targets: &[PathBuf]) -> bool {
+    ///
+    /// # Errors
+    /// When there is no thread for it.
+    fn can_write(self, targets: &[PathBuf]) -> anyhow::Result<bool> {
         let tried = || -> rustix::io::Result<bool> {
             set_thread_groups(&[])?;
             set_thread_res_gid(self.gid, self.gid, self.gid)?;
@@ -98,7 +101,12 @@ impl Identity {
                 accessat(CWD, target, wanted, AtFlags::EACCESS).is_ok()
             }))
         };
-        std::thread::scope(|scope| scope.spawn(tried).join()).is_ok_and(|tried| tried.unwrap_or(false))
+        std::thread::scope(|scope| {
+            let thread = std::thread::Builder::new()
+                .spawn_scoped(scope, tried)
+                .context("no thread that tries which user can write")?;
+            Ok(thread.join().is_ok_and(|tried| tried.unwrap_or(false)))
+        })
     }
 }
 
@@ -148,7 +156,7 @@ impl Outputs<'_> {
         let preferred = preferred.unwrap_or_else(|| Identity::new(NOBODY, NOBODY));
         give(preferred)?;
         let targets = self.targets();
-        if preferred.can_write(&targets) {
+        if preferred.can_write(&targets)? {
             return Ok(preferred);
         }
         if let Some((name, _)) = named {
@@ -174,7 +182,7 @@ impl Outputs<'_> {
         let root = Identity::new(0, 0);
         for owner in owners.chain([root]) {
             give(owner)?;
-            if owner.can_write(&targets) {
+            if owner.can_write(&targets)? {
                 return Ok(owner);
             }
         }

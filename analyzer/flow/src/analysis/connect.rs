@@ -57,13 +57,15 @@ impl Analysis {
         let end = message.local_qpn.map(|qpn| (qpn, message.starting_psn));
         match (message.name, end) {
             ("REQ", Some(end)) => {
-                let step = mine.map_or(Step::New(None), |key| self.exchanges.request(key, end));
+                let step = mine.map_or(Step::New(None), |key| {
+                    self.connections.exchanges.request(key, end)
+                });
                 if step != Step::Repeated {
                     self.connect(packet, end);
                 }
             }
             ("REP", Some(end)) => {
-                let step = theirs.map_or(Step::New(None), |key| self.exchanges.reply(&key, end));
+                let step = theirs.map_or(Step::New(None), |key| self.connections.exchanges.reply(&key, end));
                 if let Step::New(other) = step {
                     self.connect(packet, end);
                     if let Some(other) = other {
@@ -74,7 +76,7 @@ impl Analysis {
             ("REJ" | "DREQ" | "DREP", _) => {
                 let ended = [(mine, false), (theirs, true)]
                     .into_iter()
-                    .find_map(|(key, turned)| Some((self.exchanges.end(&key?)?, turned)));
+                    .find_map(|(key, turned)| Some((self.connections.exchanges.end(&key?)?, turned)));
                 let Some(((one, Some(other)), turned)) = ended else {
                     return;
                 };
@@ -94,9 +96,10 @@ impl Analysis {
                 ..back(packet, qpn)
             };
             let direction = Direction::new(packet.tap, &key);
-            if let Some(known) = self.known_peers.get(&direction) {
-                self.known_peers.forget(&direction);
-                self.known_peers
+            if let Some(known) = self.connections.known_peers.get(&direction) {
+                self.connections.known_peers.forget(&direction);
+                self.connections
+                    .known_peers
                     .forget(&Direction::new(packet.tap, &forth(packet, known.qpn)));
             }
             if let Some(at) = self.table.find_key(packet.tap, &key) {
@@ -120,7 +123,9 @@ impl Analysis {
                 how: Pairing::Cm,
                 matches: None,
             };
-            self.known_peers.remember(Direction::new(packet.tap, key), known);
+            self.connections
+                .known_peers
+                .remember(Direction::new(packet.tap, key), known);
         }
         for service in CONNECTED {
             let key = FlowKey { service, ..back };
@@ -135,7 +140,9 @@ impl Analysis {
     fn disconnect(&mut self, packet: &Packet, mine: Qpn, theirs: Qpn, refused: bool) {
         let (back, forth) = (back(packet, mine), forth(packet, theirs));
         for key in [&back, &forth] {
-            self.known_peers.forget(&Direction::new(packet.tap, key));
+            self.connections
+                .known_peers
+                .forget(&Direction::new(packet.tap, key));
         }
         for service in CONNECTED.into_iter().filter(|_| refused) {
             let key = FlowKey { service, ..back };

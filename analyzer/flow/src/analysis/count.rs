@@ -10,14 +10,6 @@ use crate::psn::request::Verdict;
 use crate::psn::tracker::Tracker;
 
 impl Analysis {
-    /// Counts what is counted of every packet, of a flow or not.
-    #[inline]
-    pub(super) fn count_packet(&mut self, packet: &Packet) {
-        self.totals.opcodes.count(packet.roce.bth.opcode());
-        self.carriers[packet.roce.carrier as usize] += 1;
-        self.totals.cut_by_snaplen += u64::from(packet.cut);
-    }
-
     /// Counts a packet of a flow in its open row.
     #[inline(always)]
     #[expect(
@@ -25,12 +17,12 @@ impl Analysis {
         reason = "called for every packet from one place, and from another that is rare"
     )]
     pub(super) fn count(&mut self, at: FlowSlot, packet: &Packet, verdict: Verdict) {
-        self.count_packet(packet);
+        self.tally.packet(packet);
         let roce = &packet.roce;
         let traits = roce.bth.opcode().traits();
         let ecn = roce.traffic_class & 3;
         let has_ip = roce.carrier.has_ip();
-        self.ecn[usize::from(ecn)] += u64::from(has_ip);
+        self.tally.ecn(ecn, has_ip);
         let data = traits.carries_data() && roce.payload_bytes > 0;
         let is_marked = data && has_ip && ecn == Ecn::Ce as u8;
         let mut hot = &mut self.table.hot[at];
@@ -166,14 +158,7 @@ impl Analysis {
         let roce = &packet.roce;
         let opcode = roce.bth.opcode();
         if opcode.is_read_response() {
-            note_losses(
-                hot,
-                cold,
-                self.losses
-                    .get(packet.tap.0 as usize)
-                    .copied()
-                    .unwrap_or_default(),
-            );
+            note_losses(hot, cold, self.taps.losses(packet.tap));
             if !opcode.is_last() {
                 hot.messages.learn(roce.payload_bytes);
             } else if opcode.is_first() {

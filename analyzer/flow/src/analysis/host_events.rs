@@ -21,7 +21,7 @@ impl Analysis {
             // A host is no tap: its events belong to the first one.
             self.bins.events.push(event.row(TapId(0), None));
         }
-        if let Some(connection) = self.queue_pairs.take(event) {
+        if let Some(connection) = self.connections.queue_pairs.take(event) {
             self.connected_by_host(&connection, event.time);
         }
     }
@@ -29,7 +29,7 @@ impl Analysis {
     /// A queue pair got a connection: earlier flows for it start again, and have a peer. Reports may
     /// come later than packets: a flow that has started since is of this connection.
     fn connected_by_host(&mut self, connection: &Connection, time: Nanos) {
-        for tap in (0..self.taps).map(TapId) {
+        for tap in (0..self.taps.count).map(TapId) {
             for service in [Service::Rc, Service::Uc, Service::Xrc] {
                 let to_this_host = FlowKey {
                     source: connection.remote,
@@ -62,7 +62,12 @@ impl Analysis {
     pub(super) fn link_as_reported(&mut self, at: FlowSlot, time: Nanos) {
         let key = &self.table.cold[at].key;
         let is_connected = matches!(key.service, Service::Rc | Service::Uc | Service::Xrc);
-        let Some(reported) = self.queue_pairs.reported(key).filter(|_| is_connected) else {
+        let Some(reported) = self
+            .connections
+            .queue_pairs
+            .reported(key)
+            .filter(|_| is_connected)
+        else {
             return;
         };
         let other = FlowKey {
@@ -84,7 +89,7 @@ impl Analysis {
 
     /// Names the process behind a flow that closes.
     pub(super) fn name_process(&self, key: &FlowKey, row: &mut FlowRow) {
-        let Some(process) = self.queue_pairs.process(key) else {
+        let Some(process) = self.connections.queue_pairs.process(key) else {
             return;
         };
         row.pid = Some(process.pid);

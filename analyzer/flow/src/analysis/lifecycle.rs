@@ -3,9 +3,8 @@
 
 use roce_model::{EventKind, EventRow, FlowKey, FlowRow, Nanos, Packet, Totals};
 
-use crate::analysis::{Analysis, MAX_HOLES_OF_ALL};
+use crate::analysis::Analysis;
 use crate::key::FlowSlot;
-use crate::psn::holes::MAX_OPEN_HOLES;
 use crate::rows::Row;
 use crate::table::lookup::Found;
 use crate::table::state::{Cold, Hosts, Hot};
@@ -14,10 +13,9 @@ use crate::timing::latency::BinTimes;
 impl Analysis {
     /// Opens the flow of a packet that was not found.
     pub(super) fn open_flow(&mut self, found: &Found, packet: &Packet) -> FlowSlot {
-        if *self.first_tap.get_or_insert(packet.tap) != packet.tap {
+        if self.taps.note(packet.tap) {
             self.match_taps();
         }
-        self.taps = self.taps.max(packet.tap.0.saturating_add(1));
         if self.table.is_full()
             && let Some(idle) = self.table.idle()
         {
@@ -31,13 +29,11 @@ impl Analysis {
             .push((FlowKey::from_packet(&packet.roce), dscp));
         let hosts = Hosts::from_packet(packet);
         let hot = Hot::new(packet, found.key);
-        let serial = self.next_serial();
-        let cold = Cold::new(packet, self.first_epoch, serial, hosts);
+        let serial = self.connections.next_serial();
+        let cold = Cold::new(packet, self.table.first_epoch, serial, hosts);
         let at = self.table.insert(hot, cold);
-        self.max_holes = (MAX_HOLES_OF_ALL / self.table.len()).min(MAX_OPEN_HOLES);
-        self.begin_hosts(at, packet.time);
-        self.enter_ports(at);
-        self.enter_datagrams(at);
+        self.connections.enter(&self.table, at, packet.time);
+        self.notifications.enter(&self.table.cold[at], at);
         self.link_as_expected(at, packet.time);
         self.link_as_reported(at, packet.time);
         at
@@ -46,9 +42,9 @@ impl Analysis {
     /// Takes a closed flow out of the table.
     pub(super) fn drop_flow(&mut self, at: FlowSlot) {
         self.unlink(at);
-        self.leave_ports(at);
-        self.leave_datagrams(at);
-        if let Some(matcher) = &mut self.matcher {
+        self.connections.leave(&self.table.cold[at], at);
+        self.notifications.leave(&self.table.cold[at], at);
+        if let Some(matcher) = &mut self.taps.matcher {
             matcher.forget(at);
         }
         self.table.remove(at);
@@ -70,18 +66,18 @@ impl Analysis {
             return;
         }
         let mut row = cold.flow_row(hot, evicted, other, self.by_taps(at));
-        if let Some(behind) = self.matcher.as_ref().and_then(|matcher| matcher.behind(at)) {
+        if let Some(behind) = self.taps.matcher.as_ref().and_then(|matcher| matcher.behind(at)) {
             row.lost_downstream = row.lost_downstream.map(|_| behind.lost);
             row.wasted_bytes = behind.wasted_bytes;
         }
         self.name_process(&cold.key, &mut row);
-        cold.totals.add_to_run(&mut self.totals);
-        add_verdicts(&row, &mut self.totals);
-        self.totals.icrc_checked += hot.icrc_checked;
-        self.totals.icrc_bad += row.icrc_bad;
+        cold.totals.add_to_run(&mut self.tally.totals);
+        add_verdicts(&row, &mut self.tally.totals);
+        self.tally.totals.icrc_checked += hot.icrc_checked;
+        self.tally.totals.icrc_bad += row.icrc_bad;
         if evicted {
-            self.totals.evicted += 1;
-            self.first_epoch = self.first_epoch.max(cold.epoch + 1);
+            self.tally.totals.evicted += 1;
+            self.table.first_epoch = self.table.first_epoch.max(cold.epoch + 1);
             self.bins.events.push(EventRow {
                 time: hot.last_time,
                 kind: EventKind::Evicted,
@@ -110,7 +106,7 @@ impl Analysis {
         {
             times = of_flow.take_bin();
         }
-        let limits = self.limits(at, &counts);
+        let limits = self.limits.in_bin(&mut self.table, &self.bins, at, &counts);
         let hot = &self.table.hot[at];
         let cold = &mut self.table.cold[at];
         let (place, pair) = self.bins.place_row(&mut cold.pair, &cold.groups, hot.tap);

@@ -1,22 +1,97 @@
-//! Limits of flows: pauses of their links, and DCQCN.
+//! Limits of senders: pauses of their links, and DCQCN.
 
 use roce_model::{EventKind, EventRow, Nanos, PauseFrame};
 
-use crate::analysis::Analysis;
+use crate::analysis::{Analysis, Options};
+use crate::bins::Bins;
+use crate::congestion::dcqcn::Parameters;
+use crate::congestion::dcqcn::bound::Legal;
 use crate::congestion::dcqcn::replay::Replay;
+use crate::congestion::pauses::Pauses;
 use crate::counts::Counts;
 use crate::key::FlowSlot;
 use crate::rows::Limits;
+use crate::table::FlowTable;
+
+/// What keeps senders from sending, and the options that say how much.
+#[derive(Debug)]
+pub(super) struct SenderLimits {
+    /// Pauses of links.
+    pub(super) pauses: Pauses,
+    /// Upper bound of a sender's rate by DCQCN; `None` when senders do not follow DCQCN.
+    pub(super) legal: Option<Legal>,
+    link_rate: Option<u64>,
+    dcqcn: Option<Parameters>,
+    priority_of_dscp: [u8; 64],
+}
+
+impl SenderLimits {
+    /// Limits by options, before any packet.
+    pub(super) fn new(options: &Options) -> Self {
+        let stated = options.dcqcn.filter(|_| options.dcqcn_stated);
+        Self {
+            pauses: Pauses::new(options.link_rate),
+            legal: options.dcqcn.map(|_| Legal::new(options.link_rate, stated)),
+            link_rate: options.link_rate,
+            dcqcn: options.dcqcn,
+            priority_of_dscp: options.priority_of_dscp,
+        }
+    }
+
+    /// A notification for the flow at `at`: its sender has to slow down.
+    pub(super) fn slow_down(&self, table: &mut FlowTable, bins: &Bins, at: FlowSlot, time: Nanos) {
+        let (Some(line), Some(parameters)) = (self.link_rate, self.dcqcn) else {
+            return;
+        };
+        let hot = &table.hot[at];
+        let cold = &mut table.cold[at];
+        let bin = bins.time(bins.current());
+        let new = || Box::new(Replay::new(parameters, line, bin));
+        cold.replay
+            .get_or_insert_with(new)
+            .cnp(time, bin, hot.counts.wire_bytes);
+    }
+
+    /// Limits of the flow at `at` up to the end of the current bin, which has these counts.
+    #[inline]
+    pub(super) fn in_bin(
+        &mut self,
+        table: &mut FlowTable,
+        bins: &Bins,
+        at: FlowSlot,
+        counts: &Counts,
+    ) -> Limits {
+        let mut limits = Limits::default();
+        let hot = &table.hot[at];
+        let cold = &mut table.cold[at];
+        // Without a link's speed nothing is replayed.
+        if self.link_rate.is_some()
+            && let Some(replay) = &mut cold.replay
+        {
+            let begin = bins.time(bins.current());
+            limits.dcqcn_rate_bps =
+                replay.bin(begin, bins.width(), counts.wire_bytes, counts.payload_bytes > 0);
+        }
+        if self.pauses.any() {
+            let hosts = (cold.key.source, cold.key.destination);
+            let priority = cold.priority(hot, &self.priority_of_dscp);
+            let paused = self.pauses.overlap(hot.tap, hosts, priority, bins.end());
+            limits.pause_ns = paused.map(|paused| paused.in_bin);
+            cold.paused(paused);
+        }
+        limits
+    }
+}
 
 impl Analysis {
     /// A pause frame: every part of a run sees it, one reports it.
     pub(super) fn pause(&mut self, frame: &PauseFrame) {
         self.advance_to(frame.time);
-        self.pauses.frame(frame, &mut self.bins.events);
+        self.limits.pauses.frame(frame, &mut self.bins.events);
         if !frame.reported {
             return;
         }
-        self.totals.pause_frames += 1;
+        self.tally.totals.pause_frames += 1;
         self.bins.pauses.push(*frame);
         let quanta = frame.pause.quanta.iter().copied().max().unwrap_or_default();
         self.bins.events.push(EventRow {
@@ -27,47 +102,5 @@ impl Analysis {
             detail: Some(frame.pause.to_string().into()),
             ..EventRow::default()
         });
-    }
-
-    /// A notification for the flow at `at`: its sender has to slow down.
-    pub(super) fn slow_down(&mut self, at: FlowSlot, time: Nanos) {
-        let (Some(line), Some(parameters)) = (self.link_rate, self.dcqcn) else {
-            return;
-        };
-        let hot = &self.table.hot[at];
-        let cold = &mut self.table.cold[at];
-        let bin = self.bins.time(self.bins.current());
-        let new = || Box::new(Replay::new(parameters, line, bin));
-        cold.replay
-            .get_or_insert_with(new)
-            .cnp(time, bin, hot.counts.wire_bytes);
-    }
-
-    /// Limits of the flow at `at` up to the end of the current bin, which has these counts.
-    #[inline]
-    pub(super) fn limits(&mut self, at: FlowSlot, counts: &Counts) -> Limits {
-        let mut limits = Limits::default();
-        let hot = &self.table.hot[at];
-        let cold = &mut self.table.cold[at];
-        // Without a link's speed nothing is replayed.
-        if self.link_rate.is_some()
-            && let Some(replay) = &mut cold.replay
-        {
-            let begin = self.bins.time(self.bins.current());
-            limits.dcqcn_rate_bps = replay.bin(
-                begin,
-                self.bins.width(),
-                counts.wire_bytes,
-                counts.payload_bytes > 0,
-            );
-        }
-        if self.pauses.any() {
-            let hosts = (cold.key.source, cold.key.destination);
-            let priority = cold.priority(hot, &self.priority_of_dscp);
-            let paused = self.pauses.overlap(hot.tap, hosts, priority, self.bins.end());
-            limits.pause_ns = paused.map(|paused| paused.in_bin);
-            cold.paused(paused);
-        }
-        limits
     }
 }

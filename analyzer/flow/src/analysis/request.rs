@@ -35,11 +35,7 @@ impl Analysis {
             return Verdict::InOrder;
         }
         let hot = &mut self.table.hot[at];
-        let generation = self
-            .losses
-            .get(packet.tap.0 as usize)
-            .copied()
-            .unwrap_or_default();
+        let generation = self.taps.losses(packet.tap);
         if traits.takes_one_psn()
             && hot.losses == generation
             && hot.requests.advance(packet.roce.bth.psn(), 1)
@@ -75,6 +71,7 @@ impl Analysis {
             known: self.table.hot[peer].messages.path_mtu(),
             least: self.table.cold[peer].responses.longest_only(),
         });
+        let max_holes = self.table.max_holes();
         let hot = &mut self.table.hot[at];
         let cold = &mut self.table.cold[at];
         let psn = packet.roce.bth.psn();
@@ -90,7 +87,7 @@ impl Analysis {
         }
         let span_of = |length| hot.messages.read_span(length, mtu_of_peer);
         if cold.tracker.longest_unsure_read().and_then(span_of).is_some() {
-            for (first, missing) in cold.tracker.learn_spans(self.max_holes, span_of) {
+            for (first, missing) in cold.tracker.learn_spans(max_holes, span_of) {
                 let counts = hot.counts.rare_mut();
                 counts.missing += u64::from(missing);
                 counts.lost.note(packet.time);
@@ -145,6 +142,7 @@ impl Analysis {
             refused: !cold.tracker.is_paired()
                 && self.recent_naks.is_refused(hot.tap, &cold.key, packet.time),
             is_naked_exactly: nak_match == NakMatch::Exact,
+            others_are_answered: is_behind && self.recent_naks.is_answered(hot.tap, &cold.key),
             is_read,
             read_before,
             read_length: if is_read && packet.roce.seen.has(Extended::RETH) {
@@ -187,7 +185,7 @@ impl Analysis {
                 has_other_port(silence, messages, cold.only_port(), packet)
             },
             others_late: is_open && self.recent_naks.is_reordered(hot.tap, &cold.key),
-            max_holes: self.max_holes,
+            max_holes,
         };
         let open = hot.messages.is_open() && !packet.roce.bth.opcode().is_first();
         hot.last_request = hot.last_request.max(packet.time);
@@ -461,7 +459,7 @@ impl Analysis {
         cold.tracker.restart(&mut hot.requests);
         cold.next_epoch(packet.time);
         hot.next_epoch(packet.time);
-        if let Some(matcher) = &mut self.matcher {
+        if let Some(matcher) = &mut self.taps.matcher {
             matcher.renew(at, packet.time);
         }
         self.keep_peer(at);

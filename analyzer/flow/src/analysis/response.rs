@@ -91,6 +91,8 @@ impl Analysis {
         for at in [one, other] {
             self.table.hot[at].knows_answers = true;
             self.table.cold[at].tracker.pair();
+            let tap = self.table.hot[at].tap;
+            self.recent_naks.note_answered(tap, &self.table.cold[at].key);
             self.settle(at);
             for psn in self.table.cold[at].tracker.take_early_downstream() {
                 self.lost_downstream(at, psn, time);
@@ -173,7 +175,7 @@ impl Analysis {
     pub(super) fn count_read_gap(&mut self, at: FlowSlot, first: Psn, missing: u64, time: Nanos) {
         let cold = &mut self.table.cold[at];
         cold.trouble.get_or_insert_default().response_missing += missing;
-        self.totals.response_missing += missing;
+        self.tally.totals.response_missing += missing;
         self.bins.events.push(EventRow {
             time,
             kind: EventKind::ResponseGap,

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use roce_model::{FlowId, FlowRow, Packet, TapId, Vantage};
+use roce_model::{FlowId, FlowRow, HopRow, HopTimelineRow, Nanos, Packet, TapId, Vantage};
 
 use crate::analysis::Analysis;
 use crate::key::FlowSlot;
@@ -17,29 +17,95 @@ use crate::taps::matching::{Behind, TapMatcher, traffic};
 /// A second tap that recorded while so many of so many packets passed the first one tells of all of them.
 const MOST: (u64, u64) = (99, 100);
 
+/// State by tap: what it lost, how fine its stamps are, and the packets that several taps saw.
+#[derive(Debug, Default)]
+pub(super) struct TapStates {
+    /// Finds packets that several taps saw; from the second tap on.
+    pub(super) matcher: Option<Box<TapMatcher>>,
+    first: Option<TapId>,
+    /// One more than the highest tap of a flow.
+    pub(super) count: u32,
+    /// Resolution of the stamps of each tap, in nanoseconds.
+    resolutions: Vec<u64>,
+    /// How often each tap's capture lost records, and when last.
+    losses: Vec<(u32, Nanos)>,
+}
+
+impl TapStates {
+    /// Notes the tap of a new flow. Returns true if it is not the first one.
+    pub(super) fn note(&mut self, tap: TapId) -> bool {
+        self.count = self.count.max(tap.0.saturating_add(1));
+        *self.first.get_or_insert(tap) != tap
+    }
+
+    /// A tap's capture lost records before `time`.
+    pub(super) fn lost(&mut self, tap: TapId, time: Nanos) {
+        let place = tap.0 as usize;
+        if self.losses.len() <= place {
+            self.losses.resize(place + 1, (0, Nanos(0)));
+        }
+        let (count, last) = &mut self.losses[place];
+        (*count, *last) = (count.wrapping_add(1), time);
+        if let Some(matcher) = &mut self.matcher {
+            matcher.lost(tap, time);
+        }
+    }
+
+    /// How often a tap's capture lost records, modulo 2^32.
+    #[inline]
+    pub(super) fn losses(&self, tap: TapId) -> u32 {
+        self.losses.get(tap.0 as usize).map_or(0, |(count, _)| *count)
+    }
+
+    /// When a tap's capture lost records last; 0: never.
+    pub(super) fn lost_at(&self, tap: TapId) -> Nanos {
+        self.losses
+            .get(tap.0 as usize)
+            .map_or(Nanos(0), |(_, last)| *last)
+    }
+
+    /// Vantage of a flow's tap among those that saw its packets.
+    fn by_taps(&self, at: FlowSlot, tap: TapId) -> Option<Vantage> {
+        let resolution = |tap: TapId| {
+            let resolution = self.resolutions.get(tap.0 as usize);
+            resolution.copied().unwrap_or_default()
+        };
+        self.matcher.as_ref()?.stands(at, tap, resolution)
+    }
+
+    /// Packets that another tap saw by tap, hops, and hops by bin.
+    pub(super) fn conclude(self) -> (Vec<u64>, Vec<HopRow>, Vec<HopTimelineRow>) {
+        self.matcher.map_or_else(Default::default, |matcher| {
+            let hops = &matcher.hops;
+            (matcher.matched().to_vec(), hops.rows(), hops.timeline())
+        })
+    }
+}
+
 impl Analysis {
     /// Resolution of the stamps of the next tap, in nanoseconds: taps are told in the order of their numbers.
     pub fn add_resolution(&mut self, ns: u64) {
-        self.resolutions.push(ns);
+        self.taps.resolutions.push(ns);
     }
 
     /// Number of taps whose resolution is known.
     pub fn resolutions(&self) -> usize {
-        self.resolutions.len()
+        self.taps.resolutions.len()
     }
 
     /// From now on packets are matched between taps. Matching starts by itself with the second tap.
     /// Started before the first packet, it also finds packets that were on their way at that time. It
     /// costs memory, and some time for each packet.
     pub fn match_taps(&mut self) {
-        if self.matcher.is_none() {
-            self.matcher = Some(Box::new(TapMatcher::new(self.max_flows, self.bins.shown())));
+        if self.taps.matcher.is_none() {
+            let matcher = TapMatcher::new(self.table.most(), self.bins.shown());
+            self.taps.matcher = Some(Box::new(matcher));
         }
     }
 
     /// Looks whether another tap saw a packet of the flow at `at`.
     pub(super) fn cross(&mut self, at: FlowSlot, packet: &Packet) {
-        let Some(matcher) = &mut self.matcher else {
+        let Some(matcher) = &mut self.taps.matcher else {
             return;
         };
         let flows = &self.table.hot;
@@ -71,17 +137,13 @@ impl Analysis {
 
     /// Vantage of the flow's tap among those that saw its packets: `sender`, `receiver`, `between`.
     pub(super) fn by_taps(&self, at: FlowSlot) -> Option<Vantage> {
-        let tap = self.table.hot.get(at)?.tap;
-        let resolution = |tap: TapId| {
-            let resolution = self.resolutions.get(tap.0 as usize);
-            resolution.copied().unwrap_or_default()
-        };
-        self.matcher.as_ref()?.stands(at, tap, resolution)
+        self.taps.by_taps(at, self.table.hot.get(at)?.tap)
     }
 
     /// Before flows close for good: which tap's rows count is decided by all that every tap saw.
     pub(super) fn choose_taps(&mut self) {
         let Some(matcher) = self
+            .taps
             .matcher
             .as_mut()
             .filter(|matcher| !matcher.sides.is_complete())
@@ -153,7 +215,7 @@ impl Analysis {
     /// Emits the row of a flow that closes, or holds it back until it is known which tap saw most of it.
     pub(super) fn emit_flow(&mut self, at: FlowSlot, row: FlowRow) {
         let hot = &self.table.hot[at];
-        let row = match &mut self.matcher {
+        let row = match &mut self.taps.matcher {
             Some(matcher) if hot.matched => matcher.sides.close(traffic(&self.table.cold[at].key), row),
             _ => Some(row),
         };
@@ -164,7 +226,7 @@ impl Analysis {
 
     fn count_flow(&mut self, row: FlowRow) {
         if !row.counted {
-            self.totals.seen_again += row.packets;
+            self.tally.totals.seen_again += row.packets;
         }
         self.output.flows.push(row);
     }

@@ -46,6 +46,8 @@ struct Pair {
     refused: Nanos,
     /// A request came late.
     is_reordered: bool,
+    /// Answers to requests of some flow are captured.
+    is_answered: bool,
     /// The longest time that senders took to answer a NAK, and how many answers that is the longest of; 0: none did.
     answer: Nanos,
     answers: u32,
@@ -122,6 +124,16 @@ impl RecentNaks {
     /// A request of the flow of `key` came late at `tap`: others between its hosts may, too.
     pub(crate) fn note_late(&mut self, tap: TapId, key: &FlowKey) {
         self.pair_mut((tap, key.source, key.destination)).is_reordered = true;
+    }
+
+    /// Answers to the flow of `key` are captured at `tap`: those to others between its hosts are, too.
+    pub(crate) fn note_answered(&mut self, tap: TapId, key: &FlowKey) {
+        self.pair_mut((tap, key.source, key.destination)).is_answered = true;
+    }
+
+    /// True if answers to some flow between the hosts of `key` are captured at `tap`.
+    pub(crate) fn is_answered(&self, tap: TapId, key: &FlowKey) -> bool {
+        self.pair(tap, key).is_some_and(|pair| pair.is_answered)
     }
 
     /// The flow of `key` at `tap` answered NAKs after `took` at the most, `answers` more of them than at the last call.

@@ -99,6 +99,8 @@ pub(crate) struct Request {
     pub(crate) refused: bool,
     /// ... or for this very PSN.
     pub(crate) is_naked_exactly: bool,
+    /// Answers to some flow between the same hosts are captured.
+    pub(crate) others_are_answered: bool,
     pub(crate) is_read: bool,
     /// Length of the READ before it, of which it is not known how many PSNs it takes; 0: not known.
     pub(crate) read_before: u32,

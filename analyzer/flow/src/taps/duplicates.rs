@@ -21,6 +21,8 @@ pub(crate) struct Recent {
     renewed: u64,
     mirrors: Mirrors,
     overlays: Overlays,
+    /// Packets that were looked at before they were judged.
+    learned: usize,
 }
 
 /// Packets whose fingerprints have the same place, the newest first. The two parts of an entry lie apart, because one vector
@@ -110,6 +112,7 @@ impl Default for Recent {
             renewed: 0,
             mirrors: Mirrors::default(),
             overlays: Overlays::default(),
+            learned: 0,
         }
     }
 }
@@ -244,9 +247,15 @@ impl Recent {
         packet.roce.vni.is_some() && self.overlays.is_shown_bare(packet)
     }
 
+    /// Number of packets that [`Recent::learn`] looked at.
+    pub(crate) fn learned(&self) -> usize {
+        self.learned
+    }
+
     /// Looks at the first packets of a capture, before they are judged, for taps that show everything twice. `fingerprint` is that
     /// of a packet.
     pub(crate) fn learn(&mut self, packets: &[Packet], fingerprint: impl Fn(&Packet) -> u64) {
+        self.learned += packets.len();
         self.overlays.learn(packets);
         let mut ahead = Self::default();
         core::mem::swap(&mut ahead.mirrors, &mut self.mirrors);

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use roce_flow::{Analysis, Collector, Conclusion, Options};
 use roce_model::{
-    Cell, Columns, Data, EventColumns, FlowColumns, FlowRow, LostRecords, PacketBatch, Sink, SinkError,
-    TimelineColumns,
+    Between, Cell, Columns, Data, EventColumns, FlowColumns, FlowRow, LostRecords, PacketBatch, Sink,
+    SinkError, TimelineColumns,
 };
 use roce_verdict::Settings;
 
@@ -193,14 +193,18 @@ fn add(batch: &mut PacketBatch, item: &Item) {
     match item {
         Item::Packet(packet) => batch.packets.push(*packet),
         Item::Management(packet, message) => {
-            batch.management.push(roce_model::Management {
+            batch.between.push(Between::Management(roce_model::Management {
                 packet: before,
                 ..*message
-            });
+            }));
             batch.packets.push(*packet);
         }
-        Item::Lost(lost) => batch.lost.push(LostRecords { before, ..*lost }),
-        Item::Link(link) => batch.links.push(roce_model::LinkAddresses { before, ..*link }),
-        Item::Pause(pause) => batch.pauses.push(roce_model::PauseFrame { before, ..*pause }),
+        Item::Lost(lost) => batch.between.push(Between::Lost(LostRecords { before, ..*lost })),
+        Item::Link(link) => batch
+            .between
+            .push(Between::Link(roce_model::LinkAddresses { before, ..*link })),
+        Item::Pause(pause) => batch
+            .between
+            .push(Between::Pause(roce_model::PauseFrame { before, ..*pause })),
     }
 }

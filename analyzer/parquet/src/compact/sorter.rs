@@ -3,14 +3,21 @@
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use polars::prelude::{BatchedWriter, DataFrame, IntoColumn, Schema, Series, SortOptions};
+use polars::polars_utils::compression::ZstdLevel;
+use polars::prelude::{DataFrame, IntoColumn, PolarsResult, Schema, Series, SortOptions};
 use roce_model::{Column, ColumnType, RunKey, Table};
 
 use crate::column::fields;
+use crate::encode::ChunkEncoder;
 use crate::error::Error;
+use crate::file::FileWriter;
 use crate::rows::groups;
-use crate::table::{batched, end, row_group};
+use crate::table::{batched, end, row_group, statistics};
+
+/// Level of the compression.
+const LEVEL: i32 = 1;
 
 /// Rows that are held of a table as wide as the timeline; wide tables have fewer. Some 300 bytes each: with the copy that sorting makes, 600 MB.
 const MAX_ROWS: usize = 1 << 20;
@@ -32,7 +39,8 @@ pub(super) struct Sorter {
     /// Column by which rows are sorted; `None`: they keep the order of the runs.
     time: Option<String>,
     path: PathBuf,
-    writer: BatchedWriter<BufWriter<File>>,
+    writer: FileWriter<BufWriter<File>>,
+    encoder: ChunkEncoder,
     held: Option<DataFrame>,
     max_rows: usize,
     rows: u64,
@@ -45,7 +53,8 @@ impl Sorter {
     pub(super) fn new(table: &'static Table, file: File, path: &Path) -> Result<Self, Error> {
         let columns = RunKey::COLUMNS.iter().chain(table.columns);
         let schema: Schema = columns.flat_map(fields).collect();
-        let writer = batched(BufWriter::with_capacity(1 << 20, file), 1, &schema, path)?;
+        let writer = batched(BufWriter::with_capacity(1 << 20, file), LEVEL, &schema, path)?;
+        let level = ZstdLevel::try_new(LEVEL).map_err(Error::parquet("write", path))?;
         let times = || {
             table
                 .columns
@@ -62,6 +71,7 @@ impl Sorter {
             schema,
             path: path.to_path_buf(),
             writer,
+            encoder: ChunkEncoder::new(level, statistics()),
             held: None,
             max_rows: row_group(table, MAX_ROWS),
             table,
@@ -160,13 +170,22 @@ impl Sorter {
         while first < rows.height() {
             let mut group = rows.slice(i64::try_from(first).unwrap_or(i64::MAX), step);
             group.rechunk_mut();
-            self.writer
-                .write_batch(&group)
+            self.write_group(&group)
                 .map_err(Error::parquet("write", &self.path))?;
             first = first.saturating_add(step);
         }
         self.rows = self.rows.saturating_add(rows.height() as u64);
         Ok(())
+    }
+
+    /// Writes rows as a row group.
+    fn write_group(&mut self, rows: &DataFrame) -> PolarsResult<()> {
+        let schema = Arc::clone(self.writer.schema());
+        let columns = rows.columns().iter().zip(schema.columns());
+        let chunks: PolarsResult<Vec<_>> = columns
+            .map(|(column, described)| self.encoder.column(column, described))
+            .collect();
+        self.writer.write_row_group(rows.height() as u64, &chunks?)
     }
 
     /// Rows with exactly the columns of this version, in their order: unknown ones are left out, missing ones are absent in each row.
@@ -206,7 +225,7 @@ impl Sorter {
             let sorted = self.sorted(held)?;
             self.write(&sorted)?;
         }
-        let bytes = end(&self.writer, self.table).map_err(Error::parquet("write", &self.path))?;
+        let bytes = end(&mut self.writer, self.table).map_err(Error::parquet("write", &self.path))?;
         Ok(Written {
             rows: self.rows,
             bytes,

@@ -13,6 +13,7 @@ use roce_wire::icrc::{self, Icrc};
 use roce_wire::{Content, Ecn, LinkType, MirrorKind, Roce};
 
 use crate::decode::{on_the_wire, path};
+use crate::records::RecordSample;
 
 /// Limits of the sample of a capture.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +28,8 @@ pub(super) struct Budget {
 pub(super) struct Look {
     /// By identity and place; the places of a capture are its interfaces, and the mirror sessions behind them.
     pub(super) packets: HashMap<(u64, u16), Sampled>,
+    /// Its records, whatever they are.
+    pub(super) records: RecordSample,
     /// Link types and names of its interfaces.
     pub(super) interfaces: Vec<(LinkType, Option<String>)>,
     /// The times of the frames that were looked at.
@@ -77,6 +80,7 @@ pub(super) fn look(path: &Path, budget: &Budget) -> Option<Look> {
     let mut reader = Reader::open(path, &Options::default()).ok()?;
     let mut look = Look {
         packets: HashMap::new(),
+        records: RecordSample::default(),
         interfaces: Vec::new(),
         first: Nanos(u64::MAX),
         last: Nanos(0),
@@ -94,6 +98,7 @@ pub(super) fn look(path: &Path, budget: &Budget) -> Option<Look> {
         for frame in batch.frames() {
             look.first = look.first.min(frame.time);
             look.last = look.last.max(frame.time);
+            look.records.record(frame, batch.bytes(frame));
             if let Some(interface) = reader.interfaces().get(frame.interface as usize) {
                 look.frame(interface, frame, batch.bytes(frame), budget.packets);
             }

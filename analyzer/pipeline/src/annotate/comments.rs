@@ -5,7 +5,10 @@ use std::fmt::Write as _;
 use std::num::NonZeroUsize;
 
 use lru::LruCache;
-use roce_model::{EpisodeKind, EventKind, Filter, FlowId, FlowKey, Nanos, PacketBatch, PauseFrame, TapId};
+use roce_model::{
+    Between, EpisodeKind, EventKind, Filter, FlowId, FlowKey, LostRecords, Nanos, PacketBatch, PauseFrame,
+    TapId,
+};
 use roce_wire::{AethKind, Ecn, Extended, PauseKind, Psn, Roce};
 
 use super::known::{Known, Moment};
@@ -112,16 +115,12 @@ impl Commenter {
     pub(super) fn frame(&mut self, batch: &PacketBatch, all: bool) -> Option<Remark> {
         self.pending = Pending::default();
         let mut remark = Remark::default();
-        for lost in batch.lost.iter().filter(|lost| lost.records > 0) {
-            let by = if lost.by_mirror {
-                "the mirror session"
-            } else {
-                "the capture"
-            };
-            remark.add(&format!("before this frame {by} lost {} records", lost.records));
-        }
-        for pause in &batch.pauses {
-            remark.add(&paused(pause));
+        for between in &batch.between {
+            match between {
+                Between::Lost(lost) if lost.records > 0 => remark.add(&lost_before(lost)),
+                Between::Pause(pause) => remark.add(&paused(pause)),
+                _ => {}
+            }
         }
         if let Some(packet) = batch.packets.first() {
             let (tap, time, roce) = (packet.tap, packet.time, &packet.roce);
@@ -131,8 +130,10 @@ impl Commenter {
             } else {
                 self.packet(tap, time, roce, &mut remark);
             }
-            for message in &batch.management {
-                remark.add(&format!("connection manager: {}", message.name));
+            for between in &batch.between {
+                if let Between::Management(message) = between {
+                    remark.add(&format!("connection manager: {}", message.name));
+                }
             }
             if all {
                 let flow = FlowKey::from_packet(roce);
@@ -421,6 +422,16 @@ fn cause(detail: &str, flow: &State) -> String {
         "timeout" => "after a timeout of the sender".to_owned(),
         _ => "cause not known".to_owned(),
     }
+}
+
+/// A loss in front of a frame, in words.
+fn lost_before(lost: &LostRecords) -> String {
+    let by = if lost.by_mirror {
+        "the mirror session"
+    } else {
+        "the capture"
+    };
+    format!("before this frame {by} lost {} records", lost.records)
 }
 
 /// A pause frame in words.

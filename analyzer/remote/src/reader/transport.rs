@@ -73,7 +73,8 @@ fn failed(error: &RemoteError) -> Unanswered {
         RemoteError::Start { .. }
         | RemoteError::Unreachable(_)
         | RemoteError::Interrupted
-        | RemoteError::Sink(_) => Reason::Unreachable,
+        | RemoteError::Sink(_)
+        | RemoteError::Thread(_) => Reason::Unreachable,
         RemoteError::NoAnswer(_) | RemoteError::TooSlow(_) => Reason::Timeout,
         RemoteError::NotFound(_) | RemoteError::Argument(_) => Reason::Unsupported,
         RemoteError::TooMuch(_) => Reason::Parse,

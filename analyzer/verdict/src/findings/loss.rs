@@ -442,6 +442,8 @@ impl LossTally {
         if lost == 0 {
             return None;
         }
+        // Where frames are cut a short snaplen is set already.
+        let is_whole = context.run.taps.iter().all(|tap| tap.cut_frames == 0);
         let mut evidence = Evidence::default();
         evidence
             .count("capture_lost", lost)
@@ -456,8 +458,12 @@ impl LossTally {
                 counted(self.capture.all(), "flow")
             ),
             evidence,
-            "Capture with a smaller snaplen (96 bytes hold all headers), a larger buffer or fewer flows before trusting \
-             small counts.",
+            if is_whole {
+                "Capture with a smaller snaplen (96 bytes hold all headers), a larger buffer or fewer flows before trusting \
+                 small counts."
+            } else {
+                "Capture with a larger buffer or fewer flows before trusting small counts."
+            },
             self.capture_first,
         ))
     }

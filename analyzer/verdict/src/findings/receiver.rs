@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use roce_model::{
     Address, Confidence, EpisodeKind, EventKind, EventRow, Evidence, FindingRow, FlowId, FlowRow, Nanos,
-    Severity, TapId,
+    RnrTimer, Severity, TapId,
 };
 
 use super::super::directory::name_of;
@@ -21,7 +21,7 @@ pub(super) const RNR: Rule = Rule {
     title: "receivers had no buffer posted",
     meaning: "A SEND (or a WRITE with immediate) came while the receive queue was empty: the sender has to wait for the \
               time that the NAK names and send everything again from there on.",
-    method: "RNR NAKs, by the host that sent them, with the sum of the times that they name.",
+    method: "RNR NAKs, by the host that sent them, with the sum of the times that they name, and the codes of these times.",
     source: "IBTA 9.7.5.2.8 (RNR NAK); enum ib_rnr_timeout in Linux include/rdma/ib_verbs.h (its timer).",
     thresholds: &[],
     severity: Severity::Warning,
@@ -80,6 +80,8 @@ pub(super) struct ReceiverTally {
     refusals: Facts<Refusal>,
     /// How long senders stood still because of RNR NAKs.
     wait_ns: u64,
+    /// The shortest and the longest timer, in ns.
+    timer_range: Option<(u64, u64)>,
     first_fatal: Option<Nanos>,
 }
 
@@ -97,6 +99,10 @@ impl ReceiverTally {
         let key = (flow, event.tap);
         let refusal = code.map_or(Refusal::Rnr, Refusal::Fatal);
         let amount = if is_rnr { value } else { 1 };
+        if is_rnr {
+            let (least, most) = self.timer_range.unwrap_or((value, value));
+            self.timer_range = Some((least.min(value), most.max(value)));
+        }
         self.refusals.note(key, event.time, refusal, amount);
         if is_rnr && (self.timers.len() < MAX_FLOWS || self.timers.contains_key(&key)) {
             let sum = self.timers.entry(key).or_default();
@@ -202,6 +208,12 @@ impl ReceiverTally {
             .count("timers_ns", timers_ns)
             .count("stood_still_ns", self.wait_ns)
             .text("worst", worst.list());
+        let timers = self
+            .timer_range
+            .map_or_else(String::new, |(least, most)| match timer(least) {
+                _ if least < most => format!(" (from {} to {})", timer(least), timer(most)),
+                each => format!(" (each {each})"),
+            });
         let waited = match self.wait_ns {
             0 => String::new(),
             wait => format!(", senders stood still for {}", Nanos(wait)),
@@ -209,7 +221,7 @@ impl ReceiverTally {
         Some(RNR.finding(
             (Severity::Warning, Confidence::High),
             format!(
-                "{} of {}: no receive buffer was posted; their timers add up to {}{waited}: {}",
+                "{} of {}: no receive buffer was posted; their timers add up to {}{timers}{waited}: {}",
                 counted(naks, "RNR NAK"),
                 counted(worst.all(), "receiver"),
                 Nanos(timers_ns),
@@ -270,6 +282,15 @@ impl ReceiverTally {
     }
 }
 
+/// A timer of an RNR NAK, and the code that stands for it (IBTA 9.7.5.2.8, table 45).
+fn timer(nanos: u64) -> String {
+    let code = (0..32).find(|code| RnrTimer::new(*code).nanos() == nanos);
+    code.map_or_else(
+        || Nanos(nanos).to_string(),
+        |code| format!("{}, code {code}", Nanos(nanos)),
+    )
+}
+
 /// Place of the code of a NAK that means an error: every one but a PSN sequence error.
 fn code_of(syndrome: u64) -> Option<usize> {
     match syndrome {
@@ -278,5 +299,24 @@ fn code_of(syndrome: u64) -> Option<usize> {
         0x63 => Some(2),
         0x64 => Some(3),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timers_have_the_codes_of_the_standard() {
+        // IBTA table 45: 0 is 655.36 ms, 1 is 0.01 ms, 12 is 0.64 ms, 31 is 491.52 ms.
+        for (nanos, text) in [
+            (655_360_000, "655 ms, code 0"),
+            (10_000, "10.0 us, code 1"),
+            (640_000, "640 us, code 12"),
+            (491_520_000, "492 ms, code 31"),
+            (700, "700 ns"),
+        ] {
+            assert_eq!(timer(nanos), text);
+        }
     }
 }

@@ -15,6 +15,7 @@ mod missed;
 mod pauses;
 mod readings;
 mod switches;
+mod unpassed;
 mod waits;
 
 use roce_model::{

@@ -269,10 +269,14 @@ fn run(
     std::thread::scope(|scope| {
         for job in &jobs {
             let control = &control;
-            scope.spawn(move || {
+            let thread = std::thread::Builder::new().spawn_scoped(scope, move || {
                 follow::follow(job, book, control);
                 control.ended.fetch_add(1, Ordering::Relaxed);
             });
+            if let Err(error) = thread {
+                follow::give_up(job, book, control, &format!("no thread for the capture: {error}"));
+                control.ended.fetch_add(1, Ordering::Relaxed);
+            }
         }
         if !arguments.command.is_empty() {
             run_command(&arguments.command, book, &control, (start_ns, jobs.len()));

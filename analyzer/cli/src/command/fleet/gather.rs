@@ -37,7 +37,8 @@ pub(super) fn gather(book: &Book, targets: &[Option<Target>], interrupts: &Inter
     let done: Vec<AtomicU64> = rows.iter().map(|_| AtomicU64::new(0)).collect();
     let is_over = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
-        scope.spawn(|| show(book, &done, &is_over));
+        // Without a thread the files come all the same, and nothing shows how far they are.
+        let _ = std::thread::Builder::new().spawn_scoped(scope, || show(book, &done, &is_over));
         each(&rows, MAX_AT_ONCE, |at, row| {
             if let (Some(Some(target)), Some(done), true) = (
                 targets.get(at),

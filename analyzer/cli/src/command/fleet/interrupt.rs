@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use anyhow::anyhow;
+use anyhow::{Context as _, anyhow};
 use tokio::sync::oneshot;
 
 use crate::command::watch::Signals;
@@ -69,12 +69,14 @@ pub(super) fn over_signals<T: Send>(
     let (runtime, mut signals) = Signals::take()?;
     let (ended, mut has_ended) = oneshot::channel::<()>();
     std::thread::scope(|scope| {
-        let thread = scope.spawn(move || {
-            let result = work();
-            // The waiting side exists until the message comes.
-            let _ = ended.send(());
-            result
-        });
+        let thread = std::thread::Builder::new()
+            .spawn_scoped(scope, move || {
+                let result = work();
+                // The waiting side exists until the message comes.
+                let _ = ended.send(());
+                result
+            })
+            .context("no thread for the run")?;
         runtime.block_on(async {
             loop {
                 tokio::select! {

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{anyhow, bail};
+use anyhow::{Context as _, anyhow, bail};
 use clap::Args;
 use roce_jobs::traffic::{Concern, Endpoint, Gravity, Speeds, TrafficPlan, concerns, streams};
 use roce_model::text::escape_json;
@@ -285,7 +285,9 @@ fn interruptible<T: Send>(
 ) -> anyhow::Result<T> {
     let (runtime, mut signals) = Signals::take()?;
     std::thread::scope(|scope| {
-        let work = scope.spawn(work);
+        let work = std::thread::Builder::new()
+            .spawn_scoped(scope, work)
+            .context("no thread for the run")?;
         while !work.is_finished() {
             let signal = runtime.block_on(async {
                 tokio::select! {

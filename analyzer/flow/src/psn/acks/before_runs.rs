@@ -100,12 +100,11 @@ impl Answers {
     }
 
     fn nak_before(&self, at: u64, request: &Request) -> Option<Named> {
-        let Some(note) = self
-            .notes
-            .iter()
-            .rev()
-            .find(|note| (note.at..note.at + REACH).contains(&at))
-        else {
+        // NAKs overtake each other, too: one for just this PSN says more than a later one for a PSN before.
+        let latest = |is_it: &dyn Fn(&NakNote) -> bool| self.notes.iter().rev().find(|note| is_it(note));
+        let exact = latest(&|note| note.at == at && !note.is_answered);
+        let near = || latest(&|note| (note.at..note.at + REACH).contains(&at));
+        let Some(note) = exact.or_else(near) else {
             // The first NAK may have come before it was known whose it is.
             let (before, ahead) = request.nak_before.filter(|_| self.notes.is_empty())?;
             return Some(Named {

@@ -51,14 +51,18 @@ pub(crate) struct Circumstances {
 }
 
 impl Circumstances {
+    /// True if the capture shows that the sender sent nothing in its silence. It does not where answers show packets of that time which it
+    /// lacks, or where it lacks most packets: silence is its own there, and no sign of a timer.
+    pub(crate) fn shows_silence(&self) -> bool {
+        !self.has_moved && self.not_captured <= self.psns / 2
+    }
+
     /// How long the sender stood still before the run, as far as the capture shows it.
     pub(crate) fn stood_still(&self) -> Nanos {
-        // With most packets missing, silence is that of the capture.
-        let is_thinned = self.not_captured > self.psns / 2;
-        if self.has_moved || is_thinned {
-            Nanos(0)
-        } else {
+        if self.shows_silence() {
             self.silence
+        } else {
+            Nanos(0)
         }
     }
 }

@@ -56,6 +56,10 @@ impl HostPairTimes {
                 is_sure: true,
             };
         }
+        let seeming = match seeming {
+            Trigger::Timeout if !run.shows_silence() => Trigger::Unknown,
+            seeming => seeming,
+        };
         let pair = self.0.get(&(tap, key.source, key.destination));
         let found = pair.map_or_else(|| run.cause_alone(), |pair| pair.learned.cause(run));
         let are_enough = pair.is_some_and(|pair| pair.noted >= ENOUGH_RUNS);

@@ -266,6 +266,10 @@ impl Tracker {
             self.settle_pending(next, request.time);
             return self.again(at, span, next, request, Sighting::Captured);
         }
+        if request.has_old_id {
+            // A copy that the network made has the identification of its original. It says nothing of what the sender did.
+            return Verdict::Duplicate;
+        }
         if self.comes_after_its_retransmission(at, request) {
             self.settle_pending(next, request.time);
             self.reordering.note(next - 1 - at, &[], request.time);

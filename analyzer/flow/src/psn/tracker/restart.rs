@@ -51,8 +51,10 @@ impl Tracker {
         let Some(answers) = self.answers() else {
             // Many libraries begin every connection with PSN 0; another first PSN is hardly given twice. Where nothing was
             // missing, and the last message had ended, nothing is retransmitted either.
+            // Where others are answered, nobody answered these requests: they are outstanding.
             let is_begin = psn_of(self.begin) == Psn::new(0) && self.begin + DONE <= next;
-            return is_begin && self.holes.is_none() && !request.in_message && request.silence >= SILENCE;
+            let may_be_done = !request.others_are_answered && !request.in_message;
+            return is_begin && may_be_done && self.holes.is_none() && request.silence >= SILENCE;
         };
         if answers.named().is_some() {
             // The receiver waits for a packet. Its answers may be stuck in queues for milliseconds, and the sender falls back this far.

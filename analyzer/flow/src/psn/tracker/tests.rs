@@ -477,6 +477,24 @@ fn psn_zero_after_a_rest_begins_an_epoch_only_when_all_is_acknowledged() {
 }
 
 #[test]
+fn psn_zero_once_more_is_a_retransmission_where_others_are_answered() {
+    // A connection from PSN 0 on, whose message ended and that nobody answered. Where answers to others are captured, it is outstanding.
+    for others_are_answered in [false, true] {
+        let mut flow = Flow::default();
+        for psn in 0..16 {
+            assert_eq!(flow.see(psn), Verdict::InOrder);
+        }
+        flow.now += 4_194_000;
+        let request = Request {
+            others_are_answered,
+            ..flow.request(0, 4_194_000)
+        };
+        let verdict = flow.take(&request);
+        assert_eq!(matches!(verdict, Verdict::NewEpoch(_)), !others_are_answered);
+    }
+}
+
+#[test]
 fn what_is_acknowledged_without_a_retransmission_was_overtaken_behind_the_tap() {
     for is_sent_again in [false, true] {
         let mut flow = Flow::default();

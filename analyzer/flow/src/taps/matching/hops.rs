@@ -124,6 +124,8 @@ struct Pair {
     latest: [Nanos; 2],
     /// The longest time between both taps.
     longest: Nanos,
+    /// Packets of one flow overtook each other there.
+    is_shuffled: bool,
     /// Packets in a row that took longer than any transmission before.
     unusual: u32,
     /// Flows with [`MIN_MATCHED`] packets or more.
@@ -254,6 +256,7 @@ impl Hops {
         hop.shown += i64::from(high.marked) - i64::from(low.marked);
         hop.shown += i64::from(low.hop_limit > high.hop_limit) - i64::from(high.hop_limit > low.hop_limit);
         let is_ambiguous = low.is_ambiguous || high.is_ambiguous;
+        let is_overtaken = before.time < hop.spans[usize::from(!upwards)].last;
         let (low, high) = (low.time, high.time);
         hop.spans[0].add(low);
         hop.spans[1].add(high);
@@ -280,6 +283,7 @@ impl Hops {
         if let Some(pair) = self.pairs.get_mut(hop.pair as usize) {
             pair.latest[usize::from(!upwards)] = Nanos(distance);
             pair.longest = pair.longest.max(hop.longest);
+            pair.is_shuffled |= is_overtaken;
             pair.flows += u32::from(hop.matched == MIN_MATCHED);
         }
         if high >= low {
@@ -409,11 +413,15 @@ impl Hops {
         }
     }
 
-    /// True if packets of the flow that were at `from` before `time`, and others after that, were seen at the other end.
-    pub(super) fn is_between_seen(&self, hop: u32, from: TapId, time: Nanos) -> bool {
+    /// True if packets of the flow that were at `from` after `time` were seen at the other end, where none overtakes another: this one will
+    /// not come any more.
+    pub(super) fn is_passed(&self, hop: u32, from: TapId, time: Nanos) -> bool {
         self.list.get(hop as usize).is_some_and(|hop| {
-            let span = hop.spans[usize::from(hop.low != from)];
-            span.first <= time && time <= span.last
+            let is_shuffled = self
+                .pairs
+                .get(hop.pair as usize)
+                .is_some_and(|pair| pair.is_shuffled);
+            !is_shuffled && time <= hop.spans[usize::from(hop.low != from)].last
         })
     }
 

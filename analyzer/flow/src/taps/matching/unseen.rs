@@ -423,7 +423,8 @@ impl Sent {
     }
 
     /// True if the tap at the other end of a hop was looking when a packet should have come by. It was if it saw packets of the flow that
-    /// were at the first tap before and after this one; otherwise its own times tell.
+    /// were at the first tap before and after this one; otherwise its own times tell. Where packets overtake each other, those after this one
+    /// say nothing: it may still be on its way.
     fn could_be_seen(&self, hop: u32, (at, time): (TapId, Nanos), hops: &Hops) -> bool {
         let Some((tap, watch)) = self.watch_of_other(hop, at, hops) else {
             return false;
@@ -431,9 +432,9 @@ impl Sent {
         let (before, after) = (hops.margin_before(hop, at).0, hops.margin(hop).0);
         let (early, late) = (time.0.saturating_sub(before), time.0.saturating_add(after));
         let is_blind = |(of, from, to): &(TapId, Nanos, Nanos)| *of == tap && early <= to.0 && from.0 <= late;
-        let is_between = hops.is_between_seen(hop, at, time);
-        let is_looking = is_between || watch.first.0 <= early && late <= watch.last.0;
-        is_looking && !self.blind.iter().any(is_blind)
+        let had_begun = watch.first.0 <= early || hops.is_behind_seen(hop, at, time);
+        let has_gone_on = late <= watch.last.0 || hops.is_passed(hop, at, time);
+        had_begun && has_gone_on && !self.blind.iter().any(is_blind)
     }
 
     /// True if that tap had begun to look when a packet should have come by.

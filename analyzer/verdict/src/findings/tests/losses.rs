@@ -258,6 +258,14 @@ fn what_the_capture_lost_is_told_apart() {
         "the capture missed 3 packets of 1 flow that were acknowledged and never retransmitted"
     );
     assert!(finding(&run, "loss.network").is_none());
+    assert!(lost.next_step.contains("a smaller snaplen"), "{}", lost.next_step);
+    // Frames that are cut have a short snaplen already.
+    let mut cut = TestRun::new();
+    cut.summary.taps[0].cut_frames = 1_000;
+    cut.closed(&data);
+    let cut = cut.conclude();
+    let next = &fired(&cut, "loss.capture").next_step;
+    assert!(!next.contains("snaplen"), "{next}");
     (data.capture_lost, data.response_capture_lost) = (0, Some(0));
     assert!(finding(&run_of(&[&data]), "loss.capture").is_none());
 }
@@ -383,7 +391,7 @@ fn receivers_without_buffers() {
     let rnr = fired(&run, "rnr");
     assert_eq!(
         rnr.summary,
-        "2 RNR NAKs of 1 receiver: no receive buffer was posted; their timers add up to 20.0 us: 10.0.0.2"
+        "2 RNR NAKs of 1 receiver: no receive buffer was posted; their timers add up to 20.0 us (each 10.0 us, code 1): 10.0.0.2"
     );
     assert_eq!((rnr.severity, count(rnr, "rnr_naks")), (Severity::Warning, 2));
     naks.rnr_naks = 0;

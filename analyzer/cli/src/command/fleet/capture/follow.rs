@@ -55,6 +55,15 @@ pub(super) fn follow(job: &Job<'_>, book: &Book, control: &Control<'_>) {
     });
 }
 
+/// Ends a host's capture that nothing has begun. The command does not wait for it.
+pub(super) fn give_up(job: &Job<'_>, book: &Book, control: &Control<'_>, reason: &str) {
+    control.capturing.fetch_add(1, Ordering::Relaxed);
+    book.host(job.at, |row| {
+        row.state = HostState::Failed;
+        row.error = Some(reason.to_owned());
+    });
+}
+
 /// Follows the script until it closes its output.
 fn watch(job: &Job<'_>, book: &Book, control: &Control<'_>, report: &mut Report) -> anyhow::Result<()> {
     let script = job.capture.script()?;

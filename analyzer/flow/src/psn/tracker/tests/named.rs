@@ -318,3 +318,23 @@ fn a_loss_just_before_the_end_is_not_proven() {
         assert_eq!(fates[LossClass::NetworkLost as usize], 1, "lost all the same");
     }
 }
+
+#[test]
+fn a_copy_of_the_answer_to_a_nak_does_not_make_the_answer_late() {
+    // 6 is lost, named and sent again. The network delivers that once more 13 us later: with the same identification.
+    let mut flow = paired(false);
+    assert_eq!(flow.see(7), gap(6, 1));
+    flow.nak(6);
+    flow.see(6);
+    flow.now += 13_000;
+    let copy = Request {
+        has_old_id: true,
+        ..flow.request(6, 13_000)
+    };
+    assert_eq!(flow.take(&copy), Verdict::Duplicate);
+    flow.see(8);
+    flow.tracker.close(Nanos(flow.now));
+    assert_eq!(flow.fates()[LossClass::NetworkLost as usize], 1);
+    let run = flow.tracker.take_ended().unwrap();
+    assert_eq!((run.first.value(), trigger_of(&run)), (6, Trigger::Nak));
+}

@@ -99,3 +99,18 @@ fn an_answer_that_takes_as_long_as_the_sender_rested_before_is_unclear() {
     // Answers between the hosts took 20 us: no queue is as long.
     assert_eq!(after_a_rest(966_000, 20_000), Some(Trigger::Timeout));
 }
+
+#[test]
+fn a_nak_for_the_very_packet_explains_it_whatever_came_after() {
+    // The NAK for 120 left before that for 123, and was overtaken by it.
+    let mut flow = paired();
+    for psn in 120..130 {
+        flow.see(psn);
+    }
+    flow.nak(123);
+    flow.nak(120);
+    let before = flow
+        .tracker
+        .circumstances(flow.at(123), flow.requests.next, &flow.request(123, 1_000));
+    assert_eq!(before.nak.unwrap().ahead, 0);
+}

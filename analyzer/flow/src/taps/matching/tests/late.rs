@@ -141,3 +141,30 @@ fn what_a_pause_holds_back_is_late_and_not_lost() {
     assert_eq!(all, (99_540, 0, 0, 0));
     assert_eq!(rows[0].delay_max_ns, Some(7_000_000.0));
 }
+
+#[test]
+fn what_others_overtook_may_still_come_when_the_capture_ends() {
+    // Packets 0, 10, 20, ... take 15 us, all others 3 us: seven come before the one that left first. Packet 30 leaves at 300 us, is sent
+    // again, and the capture ends at 312 us: nothing was lost. Where it goes on to 400 us, it was.
+    let lost = |end: u64| {
+        let mut run = Run::new();
+        let mut seen: Vec<(u64, u32, u8)> = Vec::new();
+        for psn in 0..40_u8 {
+            let sent = 10 * u64::from(psn);
+            let took = if psn % 10 == 0 { 15 } else { 3 };
+            seen.push((sent, 0, psn));
+            if psn != 30 {
+                seen.push((sent + took, 1, psn));
+            }
+        }
+        seen.push((306, 0, 30));
+        seen.sort_unstable();
+        for (us, tap, psn) in seen.into_iter().filter(|(us, ..)| *us <= end) {
+            run.see(packet(tap, us, psn, 64));
+        }
+        run.losses(0)
+    };
+    assert_eq!(lost(312), [(0, 1, 0, 0, None)]);
+    // The first of its two transmissions: nobody asked for the second one again.
+    assert_eq!(lost(395), [(0, 1, 1, 0, Some(30))]);
+}

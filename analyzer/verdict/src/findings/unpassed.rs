@@ -1,0 +1,208 @@
+//! Findings about connections whose packets never pass because of their length.
+
+use std::collections::HashMap;
+
+use roce_model::{Address, Confidence, Evidence, FindingRow, FlowId, FlowRow, Nanos, Severity, TapId};
+
+use super::super::directory::name_of;
+use super::super::numbers::counted;
+use super::rule::{FindingOf as _, Rule};
+use super::worst::Worst;
+
+type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
+
+/// Flows of each kind that are kept at most.
+const MAX_KEPT: usize = 1 << 16;
+/// Runs after a timer, or of answers to NAKs, from which a connection repeats. `retry_cnt` is 7 by default (rdma_cm, perftest, NCCL).
+const MIN_RUNS: u64 = 3;
+/// Packets of the length in question, from which it is no chance that each was lost where a receiver answers.
+const MIN_LOST: u64 = 8;
+/// Unit of the local ACK timeout: 4.096 us (IBTA 9.7.6.1.3).
+const TIMER_UNIT_NS: u64 = 4_096;
+
+pub(super) const UNPASSED: Rule = Rule {
+    id: "mtu.exceeded",
+    title: "packets of a length never pass",
+    meaning: "A connection repeats its first packets until it gives up, while shorter packets between the same two hosts arrive: a link on \
+              the way has a smaller MTU than the ends, and drops what is longer without a word.",
+    method: "Connections that went back to where they began three times or more, and of which nothing was ever acknowledged, against \
+             those that the same two hosts had in the same time and direction: packets of some are acknowledged, and all of these are shorter. \
+             ack_timeout is the largest local ACK timeout that fits the waits between repeats.",
+    source: "IBTA 9.7.6.1.3 (an adapter waits 4.096 us times 2^n, up to four times as long); IEEE 802.3 bridges drop frames above their limit.",
+    thresholds: &[],
+    severity: Severity::Warning,
+    confidence: "high when the receiver of eight such packets or more NAKed each time what came behind them: it is alive, and got the shorter \
+                 packets of this connection; medium without its NAKs, as its queue pair may be gone",
+    ..Rule::TALLIED
+};
+
+/// A connection of which nothing was acknowledged, or one of which something was.
+#[derive(Clone, Debug)]
+struct Tried {
+    peer: Option<FlowId>,
+    /// Its tap and hosts.
+    way: (TapId, Address, Address),
+    first: Nanos,
+    last: Nanos,
+    /// Length of its longest packets, in bytes of payload.
+    length: u64,
+    /// Packets of it, and runs in which it sent them again.
+    packets: u64,
+    runs: u64,
+    timeouts: u64,
+    waited: u64,
+    name: String,
+}
+
+/// Answers that a flow carries.
+#[derive(Clone, Copy, Debug, Default)]
+struct Answers {
+    acks: u64,
+    naks: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct UnpassedTally {
+    repeated: Vec<Tried>,
+    /// Flows with at least one acknowledgement, by their way.
+    acknowledged: Map<(TapId, Address, Address), Vec<(Nanos, Nanos, u64)>>,
+    kept: usize,
+    answers: Map<(TapId, FlowId), Answers>,
+    /// Ways of answers that fit no flow: what they acknowledge is not known.
+    unpaired: Map<(TapId, Address, Address), ()>,
+}
+
+impl UnpassedTally {
+    pub(super) fn flow(&mut self, row: &FlowRow) {
+        let way = (row.tap, row.source, row.destination);
+        if row.acks > 0 || row.naks > 0 {
+            if self.answers.len() < MAX_KEPT {
+                let answers = self.answers.entry((row.tap, row.flow_id)).or_default();
+                answers.acks = answers.acks.saturating_add(row.acks);
+                answers.naks = answers.naks.saturating_add(row.nak_sequence);
+            }
+            if row.peer_flow_id.is_none() && self.unpaired.len() < MAX_KEPT {
+                self.unpaired.insert(way, ());
+            }
+        }
+        // Of a message in one packet that is its length.
+        let length = row.path_mtu.map(u64::from).or(row.message_bytes_max);
+        let Some(length) = length.filter(|_| row.data_packets > 0) else {
+            return;
+        };
+        if row.ack_rtt_count > 0 {
+            if self.kept < MAX_KEPT {
+                self.kept += 1;
+                let times = (row.first_time, row.last_time, length);
+                self.acknowledged.entry(way).or_default().push(times);
+            }
+            return;
+        }
+        let runs = row.runs_timeout.saturating_add(row.runs_nak);
+        let new = row.data_packets.saturating_sub(row.retransmitted_packets);
+        // It repeats the same packets: one that goes on sends new ones between its repeats.
+        let is_stuck = runs >= MIN_RUNS && row.retransmitted_packets >= new.saturating_mul(2);
+        if matches!(row.service, "RC" | "XRC") && is_stuck && self.repeated.len() < MAX_KEPT {
+            self.repeated.push(Tried {
+                peer: row.peer_flow_id,
+                way,
+                first: row.first_time,
+                last: row.last_time,
+                length,
+                packets: row.data_packets,
+                runs,
+                timeouts: row.runs_timeout,
+                waited: row.timeout_wait_ns,
+                name: name_of(row),
+            });
+        }
+    }
+
+    /// The longest packets of others that arrived in the time and on the way of a connection.
+    fn passed(&self, tried: &Tried) -> Option<u64> {
+        let others = self.acknowledged.get(&tried.way)?.iter();
+        let beside = others.filter(|(first, last, _)| *first <= tried.last && *last >= tried.first);
+        beside.map(|(.., length)| *length).max()
+    }
+
+    pub(super) fn unpassed(&self) -> Option<FindingRow> {
+        let mut worst = Worst::default();
+        let (mut length, mut passed, mut runs, mut timer) = (u64::MAX, 0, 0_u64, None);
+        let mut confidence = Confidence::High;
+        let mut first: Option<Nanos> = None;
+        for tried in &self.repeated {
+            let (tap, source, destination) = tried.way;
+            let answers = tried.peer.and_then(|peer| self.answers.get(&(tap, peer)));
+            let answers = answers.copied().unwrap_or_default();
+            let is_unclear = tried.peer.is_none() && self.unpaired.contains_key(&(tap, destination, source));
+            let Some(longest) = self.passed(tried).filter(|longest| *longest < tried.length) else {
+                continue;
+            };
+            if answers.acks > 0 || is_unclear {
+                continue;
+            }
+            if answers.naks == 0 || tried.packets < MIN_LOST {
+                confidence = Confidence::Medium;
+            }
+            worst.add(tried.waited, || tried.name.clone());
+            length = length.min(tried.length);
+            passed = passed.max(longest);
+            runs = runs.saturating_add(tried.runs);
+            timer = timer.or_else(|| exponent(tried.waited.checked_div(tried.timeouts)?));
+            first = Some(first.map_or(tried.first, |first| first.min(tried.first)));
+        }
+        if worst.all() == 0 {
+            return None;
+        }
+        let mut evidence = Evidence::default();
+        evidence
+            .count("flows", worst.all())
+            .count("repeats", runs)
+            .count("packet_bytes", length)
+            .count("passed_bytes", passed)
+            .count("waited_ns", worst.sum());
+        let fits = timer.map_or_else(String::new, |timer| {
+            evidence.count("ack_timeout", timer);
+            format!(", as a timeout of {timer} makes it")
+        });
+        evidence.text("worst", worst.names());
+        Some(UNPASSED.finding(
+            (Severity::Warning, confidence),
+            format!(
+                "nothing of {length} bytes was ever acknowledged, while {passed} bytes were: the MTU of a link on the way is smaller; {} stood \
+                 still {} in {}{fits}: {}",
+                counted(worst.all(), "connection"),
+                Nanos(worst.sum()),
+                counted(runs, "repeat"),
+                worst.names()
+            ),
+            evidence,
+            // IP, UDP, BTH, RETH and ICRC: 20 + 8 + 12 + 16 + 4 bytes, with IPv6 20 more (IBTA annex A17.3.1).
+            "Compare the MTU of the interfaces and of each switch port between the two hosts with the queue pair's path MTU: an IP packet has up \
+             to 60 bytes more than that, with IPv6 80.",
+            first,
+        ))
+    }
+}
+
+/// The largest local ACK timeout after which a sender waits so long at least.
+fn exponent(waited_ns: u64) -> Option<u64> {
+    waited_ns
+        .checked_div(TIMER_UNIT_NS)?
+        .checked_ilog2()
+        .map(u64::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_timer_is_the_largest_that_ends_before_the_wait() {
+        // 4.096 us times 2^12 are 16.78 ms, times 2^13 33.55 ms.
+        assert_eq!(exponent(16_777_216), Some(12));
+        assert_eq!(exponent(18_864_922), Some(12));
+        assert_eq!(exponent(33_554_432), Some(13));
+        assert_eq!(exponent(4_000), None);
+    }
+}
