@@ -12,7 +12,7 @@ use crate::captures::root;
 use modules::Modules;
 
 /// Each crate of the workspace, and those of the others that it may import.
-pub(crate) const ARROWS: [(&str, &[&str]); 24] = [
+pub(crate) const ARROWS: [(&str, &[&str]); 25] = [
     ("roce-files", &[]),
     ("roce-wire", &[]),
     ("roce-model", &["roce-wire"]),
@@ -32,6 +32,7 @@ pub(crate) const ARROWS: [(&str, &[&str]); 24] = [
         &["roce-model", "roce-spelling", "roce-hosts", "roce-switches"],
     ),
     ("roce-metrics", &["roce-model"]),
+    ("roce-endpoint", &["roce-files", "roce-model", "roce-metrics"]),
     ("roce-probe", &["roce-model", "roce-hosts", "roce-abi"]),
     (
         "roce-remote",
@@ -78,6 +79,7 @@ pub(crate) const ARROWS: [(&str, &[&str]); 24] = [
             "roce-switches",
             "roce-jobs",
             "roce-metrics",
+            "roce-endpoint",
             "roce-probe",
             "roce-remote",
             "roce-sim",
@@ -120,16 +122,22 @@ const ONLY: [(&str, &[&str]); 13] = [
     ("aya", &["roce-probe", "roce-abi"]),
     (
         "rustix",
-        &["roce-files", "roce-probe", "roce-analyze", "roce-capture"],
+        &[
+            "roce-files",
+            "roce-probe",
+            "roce-analyze",
+            "roce-capture",
+            "roce-endpoint",
+        ],
     ),
     ("pcap", &["roce-capture"]),
-    ("tokio", &["roce-analyze", "roce-store"]),
-    ("hyper", &["roce-analyze"]),
-    ("rustls", &["roce-analyze", "roce-remote"]),
+    ("tokio", &["roce-analyze", "roce-endpoint", "roce-store"]),
+    ("hyper", &["roce-endpoint"]),
+    ("rustls", &["roce-endpoint", "roce-remote"]),
     ("ureq", &["roce-remote"]),
     ("ratatui-core", &["roce-report", "roce-analyze"]),
     ("ratatui-crossterm", &["roce-analyze"]),
-    ("anyhow", &["roce-analyze", "xtask"]),
+    ("anyhow", &["roce-analyze", "roce-endpoint", "xtask"]),
     ("clap", &["roce-analyze"]),
 ];
 

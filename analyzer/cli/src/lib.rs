@@ -1,8 +1,6 @@
 //! The command `roce-analyze`: arguments become a run, a run becomes results.
 
 mod command;
-#[cfg(feature = "http")]
-mod endpoint;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod limits;

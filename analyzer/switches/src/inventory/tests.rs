@@ -167,11 +167,11 @@ fn values_beyond_their_bounds_are_mistakes() {
             "needs files",
         ),
         (
-            (0..=4_096)
+            (0..=32_768)
                 .map(|host| format!("[[host]]\nname = \"h{host}\"\n"))
                 .collect::<Vec<_>>()
                 .concat(),
-            "4097 targets are more than 4096",
+            "32769 targets are more than 32768",
         ),
     ];
     for (text, expected) in cases {

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail};
 use clap::Args;
+use roce_endpoint::{Counts, DEFAULT_ADDRESS, Latest, Source, Texts, parse_address};
 use roce_metrics::{Exposition, Format, SERIES_LEFT_OUT, joined};
 use roce_model::text::clean;
 use roce_model::{Nanos, value_of};
@@ -23,10 +24,8 @@ use super::fabric::Named;
 use super::host::{COLLECTOR, HostArguments, HostMetrics};
 use super::{checks, fabric, gpus};
 use crate::command::confinement::Confinement;
+use crate::command::endpoint::EndpointArguments;
 use crate::command::watch::Signals;
-use crate::endpoint::{
-    Counts, DEFAULT_ADDRESS, Endpoint, EndpointArguments, Latest, Source, Texts, parse_address,
-};
 use crate::options::duration::parse_duration;
 use crate::output::messages;
 use crate::own_process::own_process;
@@ -104,7 +103,7 @@ pub(super) fn serve(arguments: &Serve) -> anyhow::Result<ExitCode> {
     let confinement = Confinement::begin(arguments.user.as_deref(), arguments.no_sandbox)?;
     sandbox::raise()?;
     // Keys may be root's alone, and a port may be a low one.
-    let endpoint = Endpoint::open(&arguments.listen, &arguments.endpoint)?;
+    let endpoint = arguments.endpoint.open(&arguments.listen)?;
     let host = HostMetrics::open(&arguments.host)?;
     let outputs = Outputs {
         dir: None,

@@ -27,11 +27,13 @@ struct Reading {
 
 /// A reading as text in each format.
 #[derive(Clone, Debug)]
-pub(crate) struct Texts {
-    pub(crate) prometheus: String,
-    pub(crate) open_metrics: String,
+pub struct Texts {
+    /// In the text format of Prometheus.
+    pub prometheus: String,
+    /// In the format OpenMetrics.
+    pub open_metrics: String,
     /// Number of series that found no room.
-    pub(crate) left_out: usize,
+    pub left_out: usize,
 }
 
 impl From<&Exposition> for Texts {
@@ -45,7 +47,7 @@ impl From<&Exposition> for Texts {
 }
 
 /// Readings of one collector, the last of which is served.
-pub(crate) struct Latest {
+pub struct Latest {
     collector: Label<'static>,
     last: Mutex<Option<Arc<Reading>>>,
     /// When the last reading that succeeded came.
@@ -57,7 +59,7 @@ pub(crate) struct Latest {
 
 impl Latest {
     /// No reading yet; there is one each `interval`.
-    pub(crate) fn new(collector: Label<'static>, interval: Duration) -> Self {
+    pub fn new(collector: Label<'static>, interval: Duration) -> Self {
         Self {
             collector,
             last: Mutex::default(),
@@ -69,12 +71,12 @@ impl Latest {
     }
 
     /// Takes a whole reading, and how long it took; scrapes in progress keep the one before.
-    pub(crate) fn take(&self, texts: Texts, took: Option<Duration>) {
+    pub fn take(&self, texts: Texts, took: Option<Duration>) {
         self.take_outcome(texts, took, true);
     }
 
     /// Takes a reading that may have failed: its text says so, and its age goes on.
-    pub(crate) fn take_outcome(&self, texts: Texts, took: Option<Duration>, is_success: bool) {
+    pub fn take_outcome(&self, texts: Texts, took: Option<Duration>, is_success: bool) {
         let at = Instant::now();
         let reading = Reading {
             texts,
@@ -89,7 +91,7 @@ impl Latest {
     }
 
     /// Who reads has ended: there are no values, and no success, until the next reading.
-    pub(crate) fn fail(&self) {
+    pub fn fail(&self) {
         let nothing = Texts {
             prometheus: String::new(),
             open_metrics: String::new(),
@@ -126,12 +128,12 @@ impl Source for Latest {
 
 impl Latest {
     /// Number of series that the last reading had no room for.
-    pub(crate) fn left_out(&self) -> usize {
+    pub fn left_out(&self) -> usize {
         self.fresh().map_or(0, |reading| reading.texts.left_out)
     }
 
     /// Adds what there is to know about the collector at this moment.
-    pub(crate) fn add_collector(&self, into: &mut Exposition) {
+    pub fn add_collector(&self, into: &mut Exposition) {
         let collector = [self.collector.clone()];
         let succeeded = *self.succeeded.lock().unwrap_or_else(PoisonError::into_inner);
         let since = succeeded.unwrap_or(self.started);

@@ -1,9 +1,10 @@
-//! The endpoint that Prometheus scrapes: HTTP/1.1 over TCP, with TLS and passwords where `--web-config` says so.
+//! The endpoint that Prometheus scrapes: HTTP/1.1 over TCP, with TLS and passwords where a file says so.
 //!
 //! It answers from memory. Whoever serves metrics gives it a [`Source`], whose text never waits for hardware or for the analysis.
 
 mod answer;
 mod latest;
+mod notices;
 mod process;
 mod server;
 mod source;
@@ -16,34 +17,30 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use clap::Args;
 
-use crate::output::messages;
-pub(crate) use latest::{Latest, Texts};
-pub(crate) use server::Counts;
+pub use latest::{Latest, Texts};
+pub use notices::Notices;
+pub use server::Counts;
 use server::{Limits, Shared};
-pub(crate) use source::Source;
+pub use source::Source;
 use tls::Certificates;
 use users::Users;
 use web_config::WebConfig;
 
 /// The default address: this host alone reaches it.
-pub(crate) const DEFAULT_ADDRESS: &str = "127.0.0.1:9902";
+pub const DEFAULT_ADDRESS: &str = "127.0.0.1:9902";
 
-// Options of whoever serves metrics. (A comment for the compiler would become the help's first line.)
-#[derive(Args, Clone, Debug, Default)]
-pub(crate) struct EndpointArguments {
-    /// TLS and passwords, from a FILE in the form that Prometheus' exporters share (tls_server_config, basic_auth_users)
-    #[arg(long, value_name = "FILE")]
-    web_config: Option<PathBuf>,
-
-    /// Allow an address that other hosts reach without TLS and passwords: everybody who reaches it reads the metrics
-    #[arg(long, conflicts_with = "web_config")]
-    listen_anywhere_unprotected: bool,
+/// How an endpoint is protected.
+#[derive(Clone, Debug, Default)]
+pub struct Protection {
+    /// The file with TLS and passwords, in the form that Prometheus' exporters share.
+    pub web_config: Option<PathBuf>,
+    /// Addresses that other hosts reach are allowed without TLS and passwords.
+    pub listen_anywhere_unprotected: bool,
 }
 
 /// An endpoint that is open, and does not answer yet.
-pub(crate) struct Endpoint {
+pub struct Endpoint {
     listeners: Vec<TcpListener>,
     tls: Option<Arc<Certificates>>,
     users: Users,
@@ -54,38 +51,34 @@ impl Endpoint {
     ///
     /// # Errors
     /// The file is not understood, an address is in use, or others could reach it unprotected.
-    pub(crate) fn open(addresses: &[SocketAddr], arguments: &EndpointArguments) -> anyhow::Result<Self> {
-        let config = match &arguments.web_config {
+    pub fn open(addresses: &[SocketAddr], protection: &Protection, notices: Notices) -> anyhow::Result<Self> {
+        let config = match &protection.web_config {
             Some(path) => WebConfig::read(path)?,
             None => WebConfig::default(),
         };
         let tls = config
             .tls
-            .map(Certificates::read)
+            .map(|files| Certificates::read(files, notices))
             .transpose()
-            .with_context(|| shown(arguments.web_config.as_deref()))?
+            .with_context(|| shown(protection.web_config.as_deref()))?
             .map(Arc::new);
         let users = Users::new(config.users);
         if let Some(open) = addresses.iter().find(|address| !address.ip().is_loopback()) {
-            if tls.is_none() && users.is_empty() && !arguments.listen_anywhere_unprotected {
+            if tls.is_none() && users.is_empty() && !protection.listen_anywhere_unprotected {
                 bail!(
                     "{open}: other hosts reach this address, and nothing protects it\n\
                      hint: --web-config FILE with TLS or passwords, or --listen-anywhere-unprotected"
                 );
             }
             if tls.is_none() && !users.is_empty() {
-                messages::warn(
-                    "metrics",
-                    &format!("{open}: passwords travel without TLS; tls_server_config protects them"),
-                );
+                (notices.warn)(&format!(
+                    "{open}: passwords travel without TLS; tls_server_config protects them"
+                ));
             }
-            if arguments.listen_anywhere_unprotected {
-                messages::warn(
-                    "metrics",
-                    &format!(
-                        "{open}: everybody who reaches this address reads the metrics, without a password and without TLS"
-                    ),
-                );
+            if protection.listen_anywhere_unprotected {
+                (notices.warn)(&format!(
+                    "{open}: everybody who reaches this address reads the metrics, without a password and without TLS"
+                ));
             }
         }
         let listeners = addresses.iter().map(|address| {
@@ -101,7 +94,7 @@ impl Endpoint {
     }
 
     /// Its addresses as URLs of the metrics. A port of 0 is the one that the system chose.
-    pub(crate) fn urls(&self) -> Vec<String> {
+    pub fn urls(&self) -> Vec<String> {
         let scheme = if self.tls.is_some() { "https" } else { "http" };
         let addresses = self
             .listeners
@@ -113,7 +106,7 @@ impl Endpoint {
     }
 
     /// Folders whose files are read again while it answers.
-    pub(crate) fn folders(&self) -> Vec<PathBuf> {
+    pub fn folders(&self) -> Vec<PathBuf> {
         self.tls.as_ref().map_or_else(Vec::new, |tls| tls.folders())
     }
 
@@ -121,7 +114,7 @@ impl Endpoint {
     ///
     /// # Errors
     /// The system does not let the addresses be waited for.
-    pub(crate) async fn serve(
+    pub async fn serve(
         self,
         source: Arc<dyn Source>,
         counts: Arc<Counts>,
@@ -143,7 +136,7 @@ fn shown(path: Option<&Path>) -> String {
 ///
 /// # Errors
 /// It is no address.
-pub(crate) fn parse_address(text: &str) -> Result<SocketAddr, String> {
+pub fn parse_address(text: &str) -> Result<SocketAddr, String> {
     if let Ok(port) = text.parse::<u16>() {
         return Ok(SocketAddr::from(([127, 0, 0, 1], port)));
     }

@@ -59,7 +59,7 @@ impl Default for Limits {
 
 /// Counts of an endpoint.
 #[derive(Default)]
-pub(crate) struct Counts {
+pub struct Counts {
     answers: Mutex<BTreeMap<u16, u64>>,
     connections: AtomicU64,
 }

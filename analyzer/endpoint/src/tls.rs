@@ -16,8 +16,8 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::version::{TLS12, TLS13};
 use rustls::{RootCertStore, ServerConfig};
 
+use super::notices::Notices;
 use super::web_config::{ClientAuth, Tls};
-use crate::output::messages;
 
 /// Larger files of certificates are not read.
 const MAX_BYTES: u64 = 1 << 20;
@@ -29,6 +29,7 @@ type Stamp = Option<(u64, u64, u64, [i64; 4])>;
 /// Certificate, key and authority of clients, as their files have them.
 pub(super) struct Certificates {
     files: Tls,
+    notices: Notices,
     /// One thread looks at the files; others use what there is meanwhile.
     turn: Mutex<()>,
     state: Mutex<State>,
@@ -49,7 +50,7 @@ impl Certificates {
     ///
     /// # Errors
     /// A file cannot be read, or key and certificate do not fit.
-    pub(super) fn read(files: Tls) -> anyhow::Result<Self> {
+    pub(super) fn read(files: Tls, notices: Notices) -> anyhow::Result<Self> {
         // First the stamps: a file that changes meanwhile is read again.
         let stamps = stamps(&files);
         let state = State {
@@ -60,6 +61,7 @@ impl Certificates {
         };
         Ok(Self {
             files,
+            notices,
             turn: Mutex::default(),
             state: Mutex::new(state),
         })
@@ -93,15 +95,14 @@ impl Certificates {
                 state.config = config;
                 state.loaded = SystemTime::now();
                 drop(state);
-                messages::note("metrics", "the certificate has changed: it was read again");
+                (self.notices.note)("the certificate has changed: it was read again");
             }
             Err(error) => {
                 state.failures += 1;
                 drop(state);
-                messages::warn(
-                    "metrics",
-                    &format!("{error:#}; the certificate that was read before stays in use"),
-                );
+                (self.notices.warn)(&format!(
+                    "{error:#}; the certificate that was read before stays in use"
+                ));
             }
         }
     }
@@ -132,12 +133,9 @@ impl Certificates {
     pub(super) fn check(&self) {
         for path in paths(&self.files) {
             if let Err(error) = roce_files::open_regular(path) {
-                messages::warn(
-                    "metrics",
-                    &format!(
-                        "{error}; a new one takes effect at the next start, or at once if that user may read it"
-                    ),
-                );
+                (self.notices.warn)(&format!(
+                    "{error}; a new one takes effect at the next start, or at once if that user may read it"
+                ));
             }
         }
     }

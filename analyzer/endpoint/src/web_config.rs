@@ -13,27 +13,27 @@ const MAX_USERS: usize = 1024;
 
 /// Contents of the file.
 #[derive(Default, Debug)]
-pub(crate) struct WebConfig {
-    pub(crate) tls: Option<Tls>,
+pub(super) struct WebConfig {
+    pub(super) tls: Option<Tls>,
     /// Names, and bcrypt hashes of passwords.
-    pub(crate) users: Vec<(String, String)>,
+    pub(super) users: Vec<(String, String)>,
 }
 
 /// `tls_server_config`.
 #[derive(Default, Debug, PartialEq, Eq)]
-pub(crate) struct Tls {
-    pub(crate) certificate: PathBuf,
-    pub(crate) key: PathBuf,
+pub(super) struct Tls {
+    pub(super) certificate: PathBuf,
+    pub(super) key: PathBuf,
     /// Certificates of the authorities that sign clients' certificates.
-    pub(crate) client_ca: Option<PathBuf>,
-    pub(crate) client_auth: ClientAuth,
+    pub(super) client_ca: Option<PathBuf>,
+    pub(super) client_auth: ClientAuth,
     /// True if TLS 1.2 is refused.
-    pub(crate) only_tls13: bool,
+    pub(super) only_tls13: bool,
 }
 
 /// `client_auth_type`.
 #[derive(Default, Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ClientAuth {
+pub(super) enum ClientAuth {
     #[default]
     None,
     IfGiven,
@@ -45,7 +45,7 @@ impl WebConfig {
     ///
     /// # Errors
     /// It cannot be read, or has what is not understood.
-    pub(crate) fn read(path: &Path) -> anyhow::Result<Self> {
+    pub(super) fn read(path: &Path) -> anyhow::Result<Self> {
         let text = roce_files::read_text(path, MAX_BYTES)?;
         let folder = path.parent().unwrap_or(Path::new("."));
         Self::parse(&text, folder).with_context(|| path.display().to_string())
@@ -55,7 +55,7 @@ impl WebConfig {
     ///
     /// # Errors
     /// It has what is not understood.
-    pub(crate) fn parse(text: &str, folder: &Path) -> anyhow::Result<Self> {
+    pub(super) fn parse(text: &str, folder: &Path) -> anyhow::Result<Self> {
         // The parser's own message quotes the text, which may have hashes of passwords: only its place is shown.
         let documents = Yaml::load_from_str(text)
             .map_err(|error| anyhow!("no YAML at line {}", error.marker().line()))?;

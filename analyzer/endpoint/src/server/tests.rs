@@ -10,7 +10,12 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use tokio::sync::oneshot;
 
 use super::*;
-use crate::endpoint::{Endpoint, EndpointArguments};
+use crate::{Endpoint, Notices, Protection};
+
+const QUIET: Notices = Notices {
+    warn: |_| {},
+    note: |_| {},
+};
 
 struct Fixed;
 
@@ -101,7 +106,7 @@ fn get(path: &str) -> String {
 }
 
 fn open() -> Endpoint {
-    Endpoint::open(&["127.0.0.1:0".parse().unwrap()], &EndpointArguments::default()).unwrap()
+    Endpoint::open(&["127.0.0.1:0".parse().unwrap()], &Protection::default(), QUIET).unwrap()
 }
 
 /// Limits that a test can wait for.
@@ -314,11 +319,11 @@ fn changed_certificates_are_read_without_a_restart_and_broken_ones_are_not_taken
         "web.yml",
         "tls_server_config:\n  cert_file: host.crt\n  key_file: host.key\n",
     );
-    let arguments = EndpointArguments {
+    let arguments = Protection {
         web_config: Some(folder.path().join("web.yml")),
-        ..EndpointArguments::default()
+        ..Protection::default()
     };
-    let endpoint = Endpoint::open(&["127.0.0.1:0".parse().unwrap()], &arguments).unwrap();
+    let endpoint = Endpoint::open(&["127.0.0.1:0".parse().unwrap()], &arguments, QUIET).unwrap();
     assert_eq!(
         endpoint.folders()[0],
         folder.path(),
@@ -371,11 +376,11 @@ fn tls_by_the_file_of_prometheus_exporters() {
     write("plain.yml", tls);
     write("mutual.yml", &format!("{tls}  client_ca_file: client.crt\n"));
     let running = |name: &str| {
-        let arguments = EndpointArguments {
+        let arguments = Protection {
             web_config: Some(folder.path().join(name)),
-            ..EndpointArguments::default()
+            ..Protection::default()
         };
-        let endpoint = Endpoint::open(&["127.0.0.1:0".parse().unwrap()], &arguments).unwrap();
+        let endpoint = Endpoint::open(&["127.0.0.1:0".parse().unwrap()], &arguments, QUIET).unwrap();
         assert!(endpoint.urls()[0].starts_with("https://127.0.0.1:"));
         Running::new(endpoint, quick())
     };
@@ -400,15 +405,15 @@ fn tls_by_the_file_of_prometheus_exporters() {
 #[test]
 fn an_address_that_others_reach_needs_protection() {
     let anywhere = ["0.0.0.0:0".parse().unwrap()];
-    let error = Endpoint::open(&anywhere, &EndpointArguments::default())
+    let error = Endpoint::open(&anywhere, &Protection::default(), QUIET)
         .err()
         .unwrap();
     assert!(error.to_string().contains("--web-config"), "{error}");
-    let allowed = EndpointArguments {
+    let allowed = Protection {
         listen_anywhere_unprotected: true,
-        ..EndpointArguments::default()
+        ..Protection::default()
     };
-    assert!(Endpoint::open(&anywhere, &allowed).is_ok());
+    assert!(Endpoint::open(&anywhere, &allowed, QUIET).is_ok());
 }
 
 #[test]
