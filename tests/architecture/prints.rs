@@ -13,6 +13,10 @@ const WRITERS: &[(&str, &str)] = &[
         "the manual page, completions and the version: our own text",
     ),
     (
+        "analyzer/cli/src/limits.rs",
+        "it looks whether the standard output is open, and writes nothing",
+    ),
+    (
         "analyzer/cli/src/command/analyse.rs",
         "JSON and HTML escape what they write",
     ),

@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use roce_model::Nanos;
+
 use crate::correction::Correction;
 use crate::error::Error;
 use crate::frame::{Batch, Frame, Interface, Lost};
@@ -16,6 +18,7 @@ use crate::input::{self, Counts, Opened, Stream};
 use crate::open_capture::OpenCapture;
 use crate::options::Options;
 use crate::sorter::Sorting;
+use crate::steps::{ClockStep, ClockSteps};
 use crate::summary::{Progress, Summary};
 use crate::walk::Found;
 
@@ -36,6 +39,8 @@ pub struct Reader {
     summary: Summary,
     /// Correction that is subtracted from the times of its frames.
     correction: Option<Correction>,
+    /// Steps of its clock, which are undone before it is corrected.
+    steps: ClockSteps,
     /// Batches' vectors to be used again.
     spare: Vec<(Vec<Frame>, Vec<Lost>)>,
 }
@@ -104,6 +109,7 @@ impl Reader {
             found,
             summary,
             correction: None,
+            steps: ClockSteps::default(),
             spare: Vec::new(),
         })
     }
@@ -145,7 +151,15 @@ impl Reader {
                 self.recycle(batch);
                 continue;
             }
+            let (first, newest, before) = (
+                self.summary.frames,
+                self.summary.last_time.unwrap_or_default(),
+                self.steps_back(),
+            );
             self.count(&batch);
+            let in_order = self.steps_back() == before;
+            self.steps
+                .take(&mut batch, &self.found.interfaces, (first, newest, in_order));
             if let Some(correction) = &self.correction {
                 for frame in &mut batch.frames {
                     frame.time = correction.correct(frame.time);
@@ -238,6 +252,16 @@ impl Reader {
     /// Correction of the frames' times, if there is one. Times inside of notes are not corrected here.
     pub fn correction(&self) -> Option<Correction> {
         self.correction
+    }
+
+    /// The file's clock is known to have been set forward: frames that it stamped from `at` on are moved back by that, in nanoseconds.
+    pub fn set_back(&mut self, at: Nanos, by_ns: u64) {
+        self.steps.set_back(at, by_ns);
+    }
+
+    /// Steps of the file's clock up to the last batch. What is behind them has been moved.
+    pub fn clock_steps(&self) -> &[ClockStep] {
+        self.steps.all()
     }
 
     /// Number of stamps that stepped back, and of records without a fitting stamp.

@@ -7,6 +7,7 @@ mod cnp;
 mod connect;
 mod connections;
 mod count;
+mod early;
 mod host_events;
 mod lifecycle;
 mod limits;

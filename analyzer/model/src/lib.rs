@@ -63,7 +63,7 @@ pub use sample::{
     Counter, CounterChange, Sample, SampleColumns, SampleKind, SampleRow, SampleSeries, SampleSource,
     has_wrapped, value_of,
 };
-pub use sink::{Progress, RunSummary, Sink, SinkError, Snapshot, TapNames};
+pub use sink::{ClockStep, Progress, QUIET, RunSummary, Sink, SinkError, Snapshot, TapNames};
 pub use table::{Cell, Column, ColumnType, Columns, Data, Table, Value, Values, word};
 pub use taps::{CnpReceiver, TapColumns, TapRow};
 pub use time::{Nanos, Span};

@@ -12,6 +12,20 @@ use crate::{
 /// Error of a sink; it names the file or stream.
 pub type SinkError = Box<dyn std::error::Error + Send + Sync>;
 
+/// A clock that was set while it recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClockStep {
+    /// A tap that it stamped for.
+    pub tap: TapId,
+    /// When, by the stamps before the step.
+    pub time: Nanos,
+    /// By how much it was set forward, in nanoseconds; negative where it was set back.
+    pub by_ns: i64,
+}
+
+/// A tap that shows nothing at all for this long, in nanoseconds, is quiet: what follows is judged by itself.
+pub const QUIET: Nanos = Nanos(10_000_000);
+
 /// The whole of a run, at its end.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunSummary {
@@ -35,6 +49,10 @@ pub struct RunSummary {
     pub totals: Totals,
     /// The points of observation.
     pub taps: Vec<TapRow>,
+    /// Steps of the clocks of captures.
+    pub clock_steps: Vec<ClockStep>,
+    /// For each tap, the times without a silence of [`QUIET`] in between, the first ones of them.
+    pub stretches: Vec<Vec<Span>>,
     /// Destinations of CNPs, the most frequent first.
     pub cnp_receivers: Vec<CnpReceiver>,
     /// Vantages of the taps.

@@ -6,6 +6,7 @@
 //! once and are left out.
 
 mod alignment;
+mod forward;
 mod known;
 mod look;
 
@@ -40,6 +41,8 @@ const SAMPLED: std::ops::RangeInclusive<usize> = 1 << 10..=1 << 15;
 const MAX_OFFSET: Nanos = CONTINUES;
 /// A rotated file begins within this time after the end of the one before, where traffic goes on.
 const ROTATES: Nanos = Nanos(Nanos::SECOND);
+/// Steps of clocks that are looked for.
+const MAX_SET_FORWARD: usize = 8;
 /// Captures before another one that may overlap with it and are compared, at most.
 const MAX_OVERLAPPING: usize = 64;
 /// Sightings of one packet that are compared with each other.
@@ -81,10 +84,20 @@ fn compared(paths: &[&PathBuf], threads: u32, known: &[Option<KnownClock>]) -> A
     if close.len() < 2 {
         return alignment;
     }
-    let looks = look_into(paths, &close, threads);
+    let mut looks = look_into(paths, &close, threads);
     alignment.shared |= looks.iter().any(|(_, look)| !look.whole);
     let recorders = recorders(&looks, known);
     let groups = group(&looks, &recorders, known, CONTINUES);
+    for _ in 0..MAX_SET_FORWARD {
+        let Some((clock, at, by_ns)) = Compared::new(&looks, &groups).set_forward() else {
+            break;
+        };
+        // All files of the clock are stamped by it.
+        for ((input, look), _) in looks.iter_mut().zip(&groups).filter(|(_, of)| **of == clock) {
+            look.set_back(at, by_ns);
+            alignment.set_forward.push((*input, at, by_ns));
+        }
+    }
     let compared = Compared::new(&looks, &groups);
     if compared.contradicts() {
         // What follows another one after a long silence may have another clock.
@@ -375,6 +388,25 @@ impl<'a> Compared<'a> {
         }
     }
 
+    /// A clock that was set forward, where that explains why no difference of two clocks fits: when, and by how much.
+    fn set_forward(&self) -> Option<(usize, Nanos, u64)> {
+        let mut contradict = self
+            .pairs
+            .iter()
+            .filter(|(pair, packets)| self.compare(**pair, packets) == Comparison::Contradicts);
+        contradict.find_map(|((reference, other), packets)| {
+            let step = forward::set_forward(packets, self.quantum(*reference, *other))?;
+            let clock = if step.is_reference { reference } else { other };
+            Some((*clock, step.at, step.by_ns))
+        })
+    }
+
+    /// The resolutions of the stamps of two clocks, added.
+    fn quantum(&self, reference: usize, other: usize) -> u64 {
+        let quantum = [reference, other].map(|clock| self.looks[clock].1.quantum_ns);
+        quantum[0].saturating_add(quantum[1])
+    }
+
     /// True if no difference of two clocks fits the times of what both stamped.
     fn contradicts(&self) -> bool {
         let compared = self
@@ -387,8 +419,7 @@ impl<'a> Compared<'a> {
     }
 
     fn compare(&self, (reference, other): (usize, usize), packets: &[Stamped]) -> Comparison {
-        let quantum = [reference, other].map(|clock| self.looks[clock].1.quantum_ns);
-        clocks::compare(packets, quantum[0].saturating_add(quantum[1]))
+        clocks::compare(packets, self.quantum(reference, other))
     }
 
     /// Of the clocks that are not known yet, the one that is known best by one that is.

@@ -234,6 +234,7 @@ impl Analysed {
         let read: Vec<Read<'_>> = readers
             .map(|(input, reader)| Read {
                 summary: reader.summary(),
+                clock_steps: reader.clock_steps(),
                 is_repeated: reader.summary().frames > 0
                     && self.done.feed.left_out(input) == reader.summary().frames,
                 interfaces: reader.interfaces(),
@@ -272,6 +273,11 @@ fn align_clocks(
         .filter_map(|place| paths.get(*place))
         .collect();
     let alignment = align(&paths, threads, known);
+    for (input, at, by_ns) in &alignment.set_forward {
+        if let Some(reader) = opened.readers.get_mut(*input) {
+            reader.set_back(*at, *by_ns);
+        }
+    }
     for (reader, clock) in opened.readers.iter_mut().zip(&alignment.clocks) {
         if let Some(clock) = clock.filter(Clock::is_off) {
             reader.correct(clock.correction);

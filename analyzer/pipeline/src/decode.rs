@@ -5,7 +5,7 @@ use std::ops::Range;
 use roce_capture::{Frame, Interface, Note};
 use roce_model::{
     Between, Filter, HostEvent, HostReport, LostRecords, Management, Nanos, Packet, PacketBatch, PauseFrame,
-    Recorded, SampleRow, Span, Totals,
+    QUIET, Recorded, SampleRow, Span, Totals,
 };
 use roce_wire::icrc::{self, Icrc};
 use roce_wire::{Address, Bth, Content, Cut, Extended, LinkType, Other, Roce};
@@ -13,7 +13,8 @@ use roce_wire::{Address, Bth, Content, Cut, Extended, LinkType, Other, Roce};
 use crate::feed::Work;
 use crate::link_addresses::LinkAddressBook;
 use crate::processes::Chosen;
-use crate::taps::{Stamps, Taps};
+use crate::stamps::Stamps;
+use crate::taps::Taps;
 
 /// Selection of packets for one shard of a run, by their pairs of hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -299,6 +300,13 @@ impl Decoder {
         }
         self.taps.frames(tap, taken, cut, span.first, span.last);
         self.taps.stamps(tap, stamps);
+        if span.length() < QUIET {
+            self.taps.recorded(tap, span);
+        } else {
+            for frame in frames.iter().filter(in_range) {
+                self.taps.recorded(tap, Span::at(frame.time));
+            }
+        }
         let whole = self.span.get_or_insert(span);
         whole.include(span.first);
         whole.include(span.last);

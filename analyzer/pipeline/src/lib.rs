@@ -59,6 +59,7 @@ mod records;
 mod run;
 mod samples;
 pub mod span;
+mod stamps;
 #[cfg(feature = "parquet")]
 pub mod stored;
 mod summary;

@@ -200,6 +200,7 @@ impl Done<LiveFeed> {
         as_live(&mut input, name);
         let read = [Read {
             is_repeated: false,
+            clock_steps: &[],
             summary: counted,
             interfaces: stream.interfaces(),
         }];

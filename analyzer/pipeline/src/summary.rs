@@ -1,7 +1,7 @@
 //! The summary of a run: what its inputs, its decoder and its analysis counted.
 
 use roce_capture::{Interface, Summary};
-use roce_model::{RunSummary, TapRow};
+use roce_model::{ClockStep, RunSummary, TapRow};
 
 use crate::align::{Alignment, Clock};
 use crate::clock::RunStart;
@@ -12,6 +12,8 @@ use crate::taps::Taps;
 pub(crate) struct Read<'a> {
     /// Its frames, times and losses.
     pub(crate) summary: &'a Summary,
+    /// Steps of its clock.
+    pub(crate) clock_steps: &'a [roce_capture::ClockStep],
     /// Another input has all its records, too, and what both lost is counted there.
     pub(crate) is_repeated: bool,
     /// Its interfaces.
@@ -43,8 +45,23 @@ impl<F> Done<F> {
                 note_clock(tap, &clock, &decoder.taps);
             }
         }
+        let mut clock_steps = Vec::new();
         for (input, read) in inputs.iter().enumerate() {
-            let disorder = read.summary.disorder;
+            let tap = decoder.taps.input_taps(input).next();
+            clock_steps.extend(read.clock_steps.iter().filter_map(|step| {
+                Some(ClockStep {
+                    tap: tap?,
+                    time: step.time,
+                    by_ns: step.by_ns,
+                })
+            }));
+            let mut disorder = read.summary.disorder;
+            // What steps of the clock put out of order has been put right.
+            let back = read.clock_steps.iter().filter(|step| step.by_ns < 0).count();
+            disorder.records = disorder.records.saturating_sub(back as u64);
+            if disorder.records == 0 {
+                disorder.max_back_ns = 0;
+            }
             // A file's own counts belong to its interfaces' taps: all of them to the first one.
             if let Some(tap) = decoder
                 .taps
@@ -79,6 +96,8 @@ impl<F> Done<F> {
             span: decoder.span,
             totals,
             taps,
+            clock_steps,
+            stretches: decoder.taps.stretches(),
             cnp_receivers: conclusion.cnp_receivers.clone(),
             hops: conclusion.hops.clone(),
             hop_timeline: conclusion.hop_timeline.clone(),

@@ -4,8 +4,10 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use roce_capture::Interface;
-use roce_model::{Nanos, TapId, TapRow};
+use roce_model::{Nanos, QUIET, Span, TapId, TapRow};
 use roce_wire::{LinkType, Mirror, MirrorKind};
+
+use crate::stamps::Stamps;
 
 /// A file that begins within this time after the end of another one of the same interface continues it. What begins later is of another
 /// time.
@@ -96,6 +98,8 @@ struct Tap {
     mirror: Option<(MirrorKind, u32)>,
     first: Option<Nanos>,
     last: Nanos,
+    /// Times without a silence, the first ones.
+    stretches: Vec<Span>,
     frames: u64,
     roce_packets: u64,
     pause_frames: u64,
@@ -105,51 +109,17 @@ struct Tap {
     sequence: Option<u32>,
 }
 
-/// Resolution of the stamps of consecutive frames.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Stamps {
-    frames: u64,
-    /// Frames with the stamp of the two before them: a frame that was recorded twice makes two of one stamp, not three.
-    alike: u64,
-    /// The least time between two that differ.
-    step: Option<u64>,
-    last: [Option<Nanos>; 2],
-}
-
-impl Stamps {
-    /// Number of frames like the two before them, ...
-    const MIN_FRAMES: u64 = 16;
-    /// ... and share (one of this number) of all frames, that show that stamps are coarse, or that
-    /// frames were stamped in batches.
-    const SHARE: u64 = 8;
-
-    /// The next frame.
-    #[inline]
-    pub(crate) fn frame(&mut self, time: Nanos) {
-        self.frames += 1;
-        let [before, last] = self.last;
-        if last == Some(time) {
-            self.alike += u64::from(before == last);
-        } else if let Some(last) = last {
-            let step = time.0.abs_diff(last.0);
-            self.step = Some(self.step.map_or(step, |least| least.min(step)));
+impl Tap {
+    /// Something was recorded from one moment to another.
+    fn recorded(&mut self, span: Span) {
+        let room = self.stretches.len() < MAX_STRETCHES;
+        let goes_on = |stretch: &&mut Span| span.first.since(stretch.last) < QUIET;
+        if let Some(stretch) = self.stretches.last_mut().filter(goes_on) {
+            stretch.include(span.first);
+            stretch.include(span.last);
+        } else if room {
+            self.stretches.push(span);
         }
-        self.last = [last, Some(time)];
-    }
-
-    fn add(&mut self, other: Self) {
-        self.frames += other.frames;
-        self.alike += other.alike;
-        self.step = match (self.step, other.step) {
-            (Some(one), Some(two)) => Some(one.min(two)),
-            (one, two) => one.or(two),
-        };
-    }
-
-    /// The resolution that they show, in ns; 0: no coarse one.
-    fn shown(self) -> u64 {
-        let coarse = self.alike >= Self::MIN_FRAMES && self.alike.saturating_mul(Self::SHARE) >= self.frames;
-        self.step.filter(|_| coarse).unwrap_or_default()
     }
 }
 
@@ -183,6 +153,9 @@ const MAX_ENDED: usize = 64;
 
 /// Limit of the distance by which mirrored frames come late; further back, the mirror started again.
 const MIRROR_REORDERING: u32 = 64;
+
+/// Stretches without a silence that are remembered of a tap.
+const MAX_STRETCHES: usize = 256;
 
 /// Mirror sessions distinguished: a capture could name as many as it has frames.
 const MAX_MIRRORS: usize = 4096;
@@ -293,6 +266,7 @@ impl Taps {
             mirror,
             first: None,
             last: Nanos(0),
+            stretches: Vec::new(),
             frames: 0,
             roce_packets: 0,
             pause_frames: 0,
@@ -327,6 +301,7 @@ impl Taps {
             state.first.get_or_insert(time);
             state.last = state.last.max(time);
             state.frames += 1;
+            state.recorded(Span::at(time));
             if let Some(sequence) = mirror.sequence {
                 let expected = state.sequence.map_or(sequence, |last| last.wrapping_add(1));
                 let ahead = sequence.wrapping_sub(expected);
@@ -352,6 +327,18 @@ impl Taps {
             tap.first = Some(tap.first.map_or(first, |old| old.min(first)));
             tap.last = tap.last.max(last);
         }
+    }
+
+    /// Something was recorded at a tap's interface from one moment to another.
+    pub(crate) fn recorded(&mut self, tap: TapId, span: Span) {
+        if let Some(tap) = self.list.get_mut(tap.0 as usize) {
+            tap.recorded(span);
+        }
+    }
+
+    /// For each tap, the times without a silence in between.
+    pub(crate) fn stretches(&self) -> Vec<Vec<Span>> {
+        self.list.iter().map(|tap| tap.stretches.clone()).collect()
     }
 
     /// Notes the resolution of stamps of some frames of a tap's interface.
@@ -477,25 +464,6 @@ mod tests {
             dropped: None,
             section: 0,
         }
-    }
-
-    #[test]
-    fn batches_show_in_stamps_and_pairs_do_not() {
-        let shown = |times: &mut dyn Iterator<Item = u64>| {
-            let mut stamps = Stamps::default();
-            times.for_each(|time| stamps.frame(Nanos(time)));
-            stamps.shown()
-        };
-        // Frames 10 us apart, stamped each 100 us: eight of ten are like the two before them.
-        assert_eq!(
-            shown(&mut (0..100u64).map(|at| at * 10_000 / 100_000 * 100_000)),
-            100_000
-        );
-        assert_eq!(shown(&mut (0..100u64).map(|at| at * 10_000)), 0);
-        // Each frame twice.
-        assert_eq!(shown(&mut (0..100u64).map(|at| at / 2 * 10_000)), 0);
-        // Fifteen of three, and then none.
-        assert_eq!(shown(&mut (0..45u64).map(|at| at / 3 * 10_000)), 0);
     }
 
     #[test]

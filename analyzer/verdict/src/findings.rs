@@ -10,6 +10,7 @@ mod alone;
 mod between;
 mod blind;
 mod class;
+mod clock;
 mod cnp;
 mod collective;
 mod ecn;
@@ -52,6 +53,7 @@ use rule::{Context, Rule};
 /// All rules, causes before what follows from them: the order in which findings of one severity are listed.
 pub const RULES: &[Rule] = &[
     blind::BLIND,
+    clock::CLOCK,
     job::COMPLETION,
     receiver::NAK_FATAL,
     unpassed::UNPASSED,
@@ -245,6 +247,7 @@ impl Findings {
         let drops = switch::drops(&context, loss.as_ref());
         worst_first([
             self.blind.blind(&context),
+            clock::clock(&context),
             job::completion(&context, &self.settings.job),
             self.receiver.fatal(&context),
             self.unpassed.unpassed(),

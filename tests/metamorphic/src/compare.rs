@@ -183,6 +183,10 @@ fn loud_ids<'a>(answers: &[&'a Answer]) -> BTreeSet<&'a str> {
 fn same(numbers: Numbers, before: &Answer, after: &Answer) -> Vec<Change> {
     let mut changes = Vec::new();
     for id in loud_ids(&[before, after]) {
+        if matches!(numbers, Numbers::Twice) && id == "stall" && is_worse(id, before, after) {
+            // What ends inside a message, and goes on after ten seconds, has stood still for them: the copy shows a longer stall.
+            continue;
+        }
         let (was, is) = (loud(before, id), loud(after, id));
         let kind = |list: &[&Verdict]| -> Vec<_> {
             list.iter()
@@ -199,6 +203,19 @@ fn same(numbers: Numbers, before: &Answer, after: &Answer) -> Vec<Change> {
     }
     changes.extend(totals(numbers, before, after).map(Change::number));
     changes
+}
+
+/// True if what a rule says of the copy is at least as bad as what it says of the original.
+fn is_worse(id: &str, before: &Answer, after: &Answer) -> bool {
+    let worst = |answer: &Answer| loud(answer, id).iter().map(|verdict| verdict.severity).max();
+    let longest = |answer: &Answer| {
+        let verdicts = loud(answer, id);
+        let times = verdicts
+            .iter()
+            .filter_map(|verdict| verdict.facts.get("stood_still_ns"));
+        times.fold(0.0, |longest: f64, time| longest.max(*time))
+    };
+    worst(after) >= worst(before) && longest(after) >= longest(before) + 1e10
 }
 
 /// Differences of two verdicts' numbers, in words.

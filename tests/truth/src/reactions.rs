@@ -73,13 +73,20 @@ fn is_line_shown(case: &Case, tap: &Tap, host: &str) -> bool {
     of_host.count() == 1 && case.quantum(tap) <= 1.0
 }
 
+/// NVIDIA's rule for increases with the shortest timer of a published set. Operators set the timer (`rpg_time_reset` of mlx5, 1 us and more), as the
+/// families do, and no record shows it: a sender that obeys one of 80 us sends more than the default of 300 us allows.
+const NVIDIA: Parameters = Parameters {
+    rate_timer: Parameters::PAPER.rate_timer,
+    ..Parameters::NVIDIA
+};
+
 /// Each published rule for alpha with each published rule for increases that belongs to a spacing of
 /// CNPs. Alpha is 0 at first: no record shows how long ago a sender was notified before.
 fn sets(is_wide: bool) -> Vec<Parameters> {
     let increases: &[Parameters] = if is_wide {
         &[Parameters::PAPER, Parameters::NS3]
     } else {
-        &[Parameters::PAPER, Parameters::NS3, Parameters::NVIDIA]
+        &[Parameters::PAPER, Parameters::NS3, NVIDIA]
     };
     let alphas = [Parameters::PAPER, Parameters::NVIDIA];
     let of = |alpha: Parameters, increase: Parameters| Parameters {

@@ -24,6 +24,9 @@ use crate::table::state::Cold;
 /// Flows of one direction between two hosts that are listed. With more, PSNs alone must pair them.
 const MAX_SIBLINGS: usize = 256;
 
+/// A paired flow that has been silent for this long waits for no answer: a second, as for [`FAR_PSNS`].
+const SILENT: Nanos = Nanos(Nanos::SECOND);
+
 /// What is known of connections besides the state of their flows.
 #[derive(Debug)]
 pub(super) struct Connections {
@@ -120,10 +123,14 @@ impl Connections {
         self.ports_follow.put(hosts_of(cold), ());
     }
 
-    /// True if a flow is the only one of its direction between its hosts.
-    pub(super) fn is_only(&self, cold: &Cold) -> bool {
-        let siblings = self.siblings.get(&cold.groups.pair);
-        siblings.is_some_and(|siblings| siblings.len() == 1)
+    /// True if a flow is the only one of its direction between its hosts that an answer at `now` may be for.
+    pub(super) fn is_only(&self, table: &FlowTable, at: FlowSlot, now: Nanos) -> bool {
+        let siblings = self.siblings.get(&table.cold[at].groups.pair);
+        let siblings = siblings.filter(|siblings| siblings.len() < MAX_SIBLINGS);
+        siblings.is_some_and(|siblings| {
+            let mut others = siblings.iter().filter(|other| **other != at);
+            !others.any(|other| table.may_be_asked(*other, now))
+        })
     }
 
     /// The only flow whose requests the answer of the flow at `at` may name: it alone has sent the PSN, or is about to, and all
@@ -145,6 +152,7 @@ impl Connections {
         let mut near = siblings
             .iter()
             .filter(|_| siblings.len() < MAX_SIBLINGS)
+            .filter(|other| table.may_be_asked(**other, packet.time))
             .filter(is_near);
         let (only, None) = (*near.next()?, near.next()) else {
             return None;
@@ -163,7 +171,7 @@ impl Connections {
     }
 
     /// True if no other flow of the same direction between the same hosts has PSNs near those of the flow at `at`.
-    pub(super) fn stands_alone(&self, table: &FlowTable, at: FlowSlot) -> bool {
+    pub(super) fn stands_alone(&self, table: &FlowTable, at: FlowSlot, now: Nanos) -> bool {
         let pair = table.cold[at].groups.pair;
         let requests = &table.hot[at].requests;
         let Some(siblings) = self
@@ -173,7 +181,10 @@ impl Connections {
         else {
             return false;
         };
-        siblings.iter().filter(|other| **other != at).all(|other| {
+        let mut others = siblings
+            .iter()
+            .filter(|other| **other != at && table.may_be_asked(**other, now));
+        others.all(|other| {
             let other = &table.hot[*other].requests;
             other.next == 0 || other.expected().offset_from(requests.expected()).abs() >= FAR_PSNS
         })
@@ -241,6 +252,13 @@ impl FlowTable {
         let (hot, cold) = (self.hot.get(handle.at), self.cold.get(handle.at));
         hot.is_some_and(|hot| hot.live && !hot.is_paired())
             && cold.is_some_and(|cold| cold.serial == handle.serial)
+    }
+
+    /// True unless a flow has its other direction, and has been silent for so long that an answer between its hosts is not for it: a job that is
+    /// started again has PSNs like those of the one before.
+    fn may_be_asked(&self, at: FlowSlot, now: Nanos) -> bool {
+        let hot = &self.hot[at];
+        !hot.is_paired() || now.since(hot.last_time) < SILENT
     }
 
     /// Evidence of a flow's other direction.

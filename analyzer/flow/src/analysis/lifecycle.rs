@@ -72,6 +72,14 @@ impl Analysis {
         }
         self.name_process(&cold.key, &mut row);
         cold.totals.add_to_run(&mut self.tally.totals);
+        let trouble = cold.trouble.as_ref();
+        if trouble.is_some_and(|trouble| trouble.is_recorded_out_of_order()) {
+            // What came late here was late on its way to the tap.
+            let late = &mut self.tally.totals.late;
+            *late = late.saturating_sub(row.late);
+            (row.late, row.reordered) = (0, 0);
+            (row.reorder_depth_max, row.reorder_time_max_ns) = (None, None);
+        }
         add_verdicts(&row, &mut self.tally.totals);
         self.tally.totals.icrc_checked += hot.icrc_checked;
         self.tally.totals.icrc_bad += row.icrc_bad;

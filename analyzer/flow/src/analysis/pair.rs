@@ -133,13 +133,15 @@ impl Analysis {
             (answered, answered_ones)
         };
         let Some((candidate, requested)) = found else {
-            if packet.roce.bth.opcode().operation() == Operation::Acknowledge
-                && let Some(requester) = self
-                    .connections
-                    .named_by(&self.table, at, -MAX_IN_FLIGHT..0, packet)
-            {
+            if packet.roce.bth.opcode().operation() != Operation::Acknowledge {
+                return;
+            }
+            let named = |ahead| self.connections.named_by(&self.table, at, ahead, packet);
+            if let Some(requester) = named(-MAX_IN_FLIGHT..0) {
                 let requested = self.table.hot[requester.at].last_request;
                 self.note_match(me, requester, requested, packet);
+            } else if let Some(requester) = named(0..LARGEST_GAP) {
+                self.note_early(requester.at, psn);
             }
             return;
         };
@@ -159,7 +161,9 @@ impl Analysis {
             return;
         }
         if self.connections.ports_differ(&self.table, at, candidate.at)
-            && !self.connections.stands_alone(&self.table, candidate.at)
+            && !self
+                .connections
+                .stands_alone(&self.table, candidate.at, packet.time)
         {
             // So do such whose other directions take other links of equal cost.
             return;
@@ -180,7 +184,7 @@ impl Analysis {
         // Between hosts with one flow in each direction, one answer in its place is enough.
         let is_only = [me, candidate]
             .iter()
-            .all(|flow| self.connections.is_only(&self.table.cold[flow.at]));
+            .all(|flow| self.connections.is_only(&self.table, flow.at, packet.time));
         let requests = &self.table.hot[candidate.at].requests;
         if requests.is_near_zero() {
             return;
@@ -188,7 +192,10 @@ impl Analysis {
         let enough = if is_only { 1 } else { SOLE_MATCHES };
         let sole = self.table.evidence(me).is_sole(candidate, enough);
         let sole = sole.filter(|_| self.table.evidence(candidate).is_sole(me, enough).is_some());
-        if let Some(matches) = sole.filter(|_| self.connections.stands_alone(&self.table, candidate.at)) {
+        if let Some(matches) = sole.filter(|_| {
+            self.connections
+                .stands_alone(&self.table, candidate.at, packet.time)
+        }) {
             let matches = Some(u64::from(matches));
             self.link(at, candidate.at, Pairing::Psn, matches, packet.time);
         }
@@ -207,6 +214,9 @@ impl Analysis {
         // A NAK names what is still to come, and a READ whose span is not known is answered beyond it.
         if requests.next == 0 || !fits_one_request(packet) {
             return true;
+        }
+        if (0..LARGEST_GAP).contains(&ahead) {
+            self.note_early(peer, packet.roce.bth.psn());
         }
         self.doubt(at, peer, packet, ahead)
     }

@@ -1,7 +1,7 @@
 //! Causes of retransmission runs. A run whose cause is not sure when it ends waits: later runs between the same hosts show how long
 //! their NAKs and timers take.
 
-use roce_model::{EventKind, EventRow};
+use roce_model::{EventKind, EventRow, Nanos};
 
 use crate::analysis::Analysis;
 use crate::key::FlowSlot;
@@ -23,8 +23,10 @@ impl Analysis {
         let waits = cold.tracker.take_longest_waits();
         self.causes.note(tap, &cold.key, &run.before, &waits);
         let cause = self.causes.cause(tap, &cold.key, &run.before, run.seeming);
-        // Before other runs show how long answers take, a slow answer to a NAK looks like the timer.
-        let may_change = cause.trigger == Trigger::Timeout && run.before.nak.is_some();
+        // Before other runs show how long answers take, a slow answer to a NAK looks like the timer; answers may be captured of which it
+        // is not known yet whose they are.
+        let is_open = run.before.nak.is_some() || run.before.is_blind;
+        let may_change = cause.trigger == Trigger::Timeout && is_open;
         if cause.is_sure && !may_change {
             return self.tell_run(at, run, cause);
         }
@@ -49,9 +51,19 @@ impl Analysis {
         let waits = self.table.cold[at].tracker.take_longest_waits();
         self.causes.learn(tap, &key, &waits);
         for run in &runs {
-            let cause = self.causes.cause(tap, &key, &run.before, run.seeming);
+            let mut cause = self.causes.cause(tap, &key, &run.before, run.seeming);
+            if cause.trigger == Trigger::Timeout && run.before.is_blind && self.had_answers(at, run.begin) {
+                // Nobody looked at what they say.
+                cause = CauseFound::UNKNOWN;
+            }
             self.tell_run(at, run, cause);
         }
+    }
+
+    /// True if the flow at `at` was answered before `time`, as is known now.
+    fn had_answers(&self, at: FlowSlot, time: Nanos) -> bool {
+        let hot = &self.table.hot[at];
+        hot.is_paired() && self.table.cold[hot.peer].first_time < time
     }
 
     /// Counts and reports a run of the flow at `at`.

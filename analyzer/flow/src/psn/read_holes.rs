@@ -14,7 +14,7 @@ use crate::psn::request::Again;
 
 /// READs remembered that are not answered. Adapters allow 16 at once to a queue pair, few as many as this.
 const MAX_READS: usize = 128;
-/// Answers remembered, each so long after the one before or later: a round trip through full queues.
+/// Answers remembered, those in order so long after the one before or later: a round trip through full queues.
 const MAX_ANSWERS: usize = 128;
 const APART: Nanos = Nanos(500);
 /// Holes remembered; the oldest is forgotten.
@@ -42,6 +42,8 @@ pub(crate) struct Reads {
     lost_again: VecDeque<DecidedHole>,
     /// Some of the latest answers: PSN and time.
     answers: VecDeque<(u64, Nanos)>,
+    /// The PSN of the latest one.
+    latest_answer: u64,
     /// The responder was seen to answer the rest of a READ with a message of its own, which begins with a First. Soft-RoCE goes on
     /// with Middles (`drivers/infiniband/sw/rxe/rxe_resp.c`, `read_reply`).
     rests_begin_messages: bool,
@@ -280,13 +282,11 @@ impl Reads {
         !self.may_be_late() && self.awaited.may_have_had(psn)
     }
 
-    /// An answer to `psn` came at `time`.
+    /// An answer to `psn` came at `time`. In the order of PSNs some are enough.
     fn note_answer(&mut self, psn: u64, time: Nanos) {
-        if self
-            .answers
-            .back()
-            .is_some_and(|(_, latest)| time.since(*latest) < APART)
-        {
+        let is_next = core::mem::replace(&mut self.latest_answer, psn) + 1 == psn;
+        let latest = self.answers.back().map_or(Nanos(0), |(_, latest)| *latest);
+        if is_next && time.since(latest) < APART {
             return;
         }
         if self.answers.len() == MAX_ANSWERS {
@@ -295,19 +295,20 @@ impl Reads {
         self.answers.push_back((psn, time));
     }
 
-    /// When an answer to something behind `psn` came first, since the requester last asked for that; 0: none did, as far as answers are
-    /// remembered.
+    /// When an answer to something behind `psn` came first while the requester waited for that: since the latest answer to something before,
+    /// and since it last asked for it. 0: none did, as far as answers are remembered.
     pub(crate) fn first_beyond(&self, psn: u64) -> Nanos {
         let asked = if self.requested_again.contains(&psn) {
             self.requested_again_at
         } else {
             Nanos(0)
         };
-        let mut beyond = self
-            .answers
-            .iter()
-            .filter(|(at, time)| *at > psn && *time > asked);
-        beyond.next().map_or(Nanos(0), |(_, time)| *time)
+        let is_before = |(at, time): &(u64, Nanos)| *at < psn || *time <= asked;
+        let begin = self.answers.iter().rposition(is_before).map_or(0, |at| at + 1);
+        let mut since = self.answers.range(begin..);
+        since
+            .find(|(at, _)| *at > psn)
+            .map_or(Nanos(0), |(_, time)| *time)
     }
 
     /// Responses, since the last call, that were overtaken behind the tap: requested again, and taken although they did not come

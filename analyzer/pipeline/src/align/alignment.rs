@@ -1,6 +1,7 @@
 //! Results of comparing the clocks of a run's inputs.
 
 use roce_capture::Correction;
+use roce_model::Nanos;
 
 use crate::taps::Apart;
 
@@ -9,6 +10,8 @@ use crate::taps::Apart;
 pub(crate) struct Alignment {
     /// For each input, what its clock was found to be, if it was compared with another one's.
     pub(crate) clocks: Vec<Option<Clock>>,
+    /// Inputs whose clocks were set forward: the first stamp behind the step, and by how much, in nanoseconds.
+    pub(crate) set_forward: Vec<(usize, Nanos, u64)>,
     /// Messages about inputs.
     pub(crate) warnings: Vec<(usize, String)>,
     /// Some inputs saw the same packets, or nothing says that they did not.
@@ -33,6 +36,7 @@ impl Alignment {
     pub(crate) fn none(inputs: usize) -> Self {
         Self {
             clocks: vec![None; inputs],
+            set_forward: Vec::new(),
             warnings: Vec::new(),
             shared: inputs > 1,
             apart: Apart::default(),
@@ -61,8 +65,12 @@ impl Alignment {
             .warnings
             .iter()
             .map(|(input, text)| (new(*input), text.clone()));
+        let set_forward = self.set_forward.iter();
         Self {
             clocks: clocks.collect(),
+            set_forward: set_forward
+                .map(|(input, at, by_ns)| (new(*input), *at, *by_ns))
+                .collect(),
             warnings: warnings.collect(),
             shared: self.shared,
             apart: self.apart.reordered(order),

@@ -115,6 +115,19 @@ pub(super) fn look(path: &Path, budget: &Budget) -> Option<Look> {
 }
 
 impl Look {
+    /// Moves what was stamped from `at` on, in nanoseconds.
+    pub(super) fn set_back(&mut self, at: Nanos, by_ns: u64) {
+        let later = self.packets.values_mut().filter(|sampled| sampled.time >= at);
+        for sampled in later {
+            sampled.time.0 = sampled.time.0.saturating_sub(by_ns);
+        }
+        for edge in [&mut self.first, &mut self.last] {
+            if *edge >= at {
+                edge.0 = edge.0.saturating_sub(by_ns);
+            }
+        }
+    }
+
     fn frame(&mut self, interface: &Interface, frame: &Frame, bytes: &[u8], most: usize) {
         let (bytes, original) = on_the_wire(frame, bytes);
         let mut roce = Roce::default();

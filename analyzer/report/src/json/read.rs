@@ -46,6 +46,8 @@ pub fn read(from: impl Read) -> Result<RunSummary, Error> {
         span: Option::zip(first, last).map(|(first, last)| Span { first, last }),
         totals: totals(&stored.totals)?,
         taps,
+        clock_steps: Vec::new(),
+        stretches: Vec::new(),
         cnp_receivers,
         vantages: rows::<VantageColumns>(&stored.vantages)?,
         hops: rows::<HopColumns>(&stored.hops)?,

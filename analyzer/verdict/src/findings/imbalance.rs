@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use roce_model::{Address, Confidence, Evidence, FindingRow, FlowId, Nanos, Severity, TapId, value_of};
+use roce_model::{
+    Address, Confidence, Evidence, FindingRow, FlowId, Nanos, QUIET, Severity, TapId, value_of,
+};
 
 use super::super::numbers::{counted, jain, percent, share};
 use super::super::pauses::{ConcludedPauses, FlowFacts, PortNumber, Quantity, Window};
@@ -317,10 +319,30 @@ fn of_taps(context: &Context<'_>, fabric: &ConcludedPauses, members: &[TapId]) -
     }
     let mut found: Vec<Uneven> = directions
         .into_iter()
+        .flat_map(at_once)
         .filter_map(|flows| one_way(context, members, &flows))
         .collect();
     found.sort_by(|a, b| b.over_mean.total_cmp(&a.over_mean));
     found.into_iter().next()
+}
+
+/// The flows in groups that overlap in time: what comes after a silence is judged by itself.
+fn at_once(mut flows: Vec<FlowFacts>) -> Vec<Vec<FlowFacts>> {
+    flows.sort_by_key(|flow| (flow.first, flow.flow, flow.tap));
+    let mut groups: Vec<Vec<FlowFacts>> = Vec::new();
+    let mut last = 0;
+    for flow in flows {
+        let goes_on = flow.first < u64::saturating_add(last, QUIET.0);
+        match groups.last_mut().filter(|_| goes_on) {
+            Some(group) => group.push(flow),
+            None => groups.push(vec![flow]),
+        }
+        last = last.max(flow.last);
+    }
+    for group in &mut groups {
+        group.sort_by_key(|flow| (core::cmp::Reverse(flow.wire_bytes), flow.flow, flow.tap));
+    }
+    groups
 }
 
 fn one_way(context: &Context<'_>, members: &[TapId], flows: &[FlowFacts]) -> Option<Uneven> {

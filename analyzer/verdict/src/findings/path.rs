@@ -58,8 +58,8 @@ pub(super) const SPREAD: Rule = Rule {
     source: "Packet spraying and adaptive routing: IRN (SIGCOMM 2018, section 4), NVIDIA's adaptive routing, Ultra Ethernet 1.0.",
     thresholds: &["least_measurements"],
     severity: Severity::Info,
-    confidence: "high when no packet of these flows was lost or retransmitted; medium when some were, as a late packet and \
-                 a retransmitted one then look alike",
+    confidence: "high where nothing was lost and the receivers asked for late packets, which proves that they saw them late, too; else medium: \
+                 a mirror puts packets out of order as well, and a late packet and a retransmitted one look alike",
     ..Rule::TALLIED
 };
 
@@ -80,6 +80,7 @@ impl Spread {
             self.lost = self.lost.saturating_add(lost);
         }
         self.retransmitted = self.retransmitted.saturating_add(row.retransmitted_packets);
+        self.asked = self.asked.saturating_add(row.runs_nak);
         let first = self.first.unwrap_or(row.first_time);
         self.first = Some(first.min(row.first_time));
     }
@@ -111,6 +112,8 @@ struct Spread {
     time: Option<Nanos>,
     lost: u64,
     retransmitted: u64,
+    /// Runs of retransmissions that a NAK began.
+    asked: u64,
     first: Option<Nanos>,
 }
 
@@ -233,6 +236,7 @@ impl PathTally {
             time,
             lost,
             retransmitted,
+            asked,
             first,
         } = &self.spread;
         if flows.all() == 0 {
@@ -263,7 +267,7 @@ impl PathTally {
         } else {
             format!("{} lost besides", counted(*lost, "packet"))
         };
-        let confidence = if *lost == 0 && *retransmitted == 0 {
+        let confidence = if *lost == 0 && *asked >= flows.sum().div_ceil(2) {
             Confidence::High
         } else {
             Confidence::Medium

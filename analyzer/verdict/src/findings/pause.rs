@@ -223,20 +223,26 @@ impl PauseTally {
         let mut paused: Vec<(Key, AtSpeeds)> = self.paused.iter().map(|(key, at)| (*key, *at)).collect();
         paused.sort_by_key(|(key, at)| (core::cmp::Reverse(at.total), *key));
         // The one that is paused longest at the highest speed is reported.
-        let mut longest: Option<(Key, [f64; SPEEDS.len()], u64)> = None;
+        let mut longest: Option<(Key, [f64; SPEEDS.len()], u64, u64)> = None;
         for ((tap, priority, source), mut at) in paused {
             let end = context.run.tap(tap).and_then(|row| row.last_time);
             at.advance(end.map_or(at.last, |end| end.0.max(at.last)));
-            let watched = context.watched(tap).min(WINDOW);
-            let shares = at
-                .worst
-                .map(|worst| share(worst.most(), watched).unwrap_or_default().min(1.0));
-            let fastest = longest.map_or(-1.0, |(_, shares, _)| shares[SPEEDS.len() - 1]);
+            let shares = at.worst.map(|worst| {
+                let watched = context.watched(tap, worst.at()).min(WINDOW);
+                share(worst.most(), watched).unwrap_or_default().min(1.0)
+            });
+            let fastest = longest.map_or(-1.0, |(_, shares, ..)| shares[SPEEDS.len() - 1]);
             if shares[SPEEDS.len() - 1] > fastest {
-                longest = Some(((tap, priority, source), shares, at.total[SPEEDS.len() - 1]));
+                let [.., fastest] = at.worst;
+                longest = Some((
+                    (tap, priority, source),
+                    shares,
+                    at.total[SPEEDS.len() - 1],
+                    fastest.at(),
+                ));
             }
         }
-        let ((tap, priority, source), shares, proven) = longest?;
+        let ((tap, priority, source), shares, proven, moment) = longest?;
         let slowest = self.slowest(tap);
         let (least, most) = (shares[SPEEDS.len() - 1], shares[slowest]);
         let is_short = proven < thresholds.pause_least.0;
@@ -269,9 +275,10 @@ impl PauseTally {
             format!("priority {priority}")
         };
         let from = format!(" by {source}");
-        let watched = context.watched(tap) > 0;
+        let watched = context.watched(tap, moment);
         let same = most - least <= 0.01 * most;
-        let of = time_of(context.watched(tap));
+        let of = context.time_of(tap, watched);
+        let watched = watched > 0;
         let words = if same {
             format!("{} of {of} at any speed", percent(least))
         } else {
@@ -390,11 +397,11 @@ impl PauseTally {
         let mut worst = Worst::default();
         let (mut most, mut longest) = (0.0f64, 0);
         for ((tap, priority, source), of) in sorted {
-            let watched = context.watched(tap);
-            let most_in_window = self
+            let (most_in_window, moment) = self
                 .timed_worst
                 .get(&(tap, priority, source))
-                .map_or(0, Worst10Ms::most);
+                .map_or((0, 0), |worst| (worst.most(), worst.at()));
+            let watched = context.watched(tap, moment);
             let share = share(most_in_window, watched.min(WINDOW))
                 .unwrap_or_default()
                 .min(1.0);
@@ -409,7 +416,11 @@ impl PauseTally {
                 };
                 let from = source.map_or_else(String::new, |source| format!(" by {source}"));
                 worst.add(of.total, || {
-                    format!("{what}{from} for {} of {}", percent(share), time_of(watched))
+                    format!(
+                        "{what}{from} for {} of {}",
+                        percent(share),
+                        context.time_of(tap, watched)
+                    )
                 });
             }
         }
@@ -450,23 +461,38 @@ impl PauseTally {
     }
 }
 
-/// What a share of the worst window is a share of, at a tap that watched for so long.
-fn time_of(watched: u64) -> &'static str {
-    if watched > WINDOW {
-        "its worst 10 ms"
-    } else {
-        "the time"
-    }
-}
-
 impl Context<'_> {
-    /// How long a tap was looking, in ns.
-    fn watched(&self, tap: TapId) -> u64 {
+    /// For how long a tap recorded around a moment, without a silence, in ns.
+    fn watched(&self, tap: TapId, at: u64) -> u64 {
+        let of_tap = self.run.stretches.get(tap.0 as usize);
+        let around = of_tap
+            .into_iter()
+            .flatten()
+            .find(|stretch| (stretch.first.0..=stretch.last.0).contains(&at));
+        let around = around.map(|stretch| stretch.length().0);
+        around
+            .filter(|length| *length > 0)
+            .unwrap_or_else(|| self.recorded(tap))
+    }
+
+    /// How long a tap recorded, in ns.
+    fn recorded(&self, tap: TapId) -> u64 {
         let of_tap = self
             .run
             .tap(tap)
             .and_then(|row| Some(row.last_time?.since(row.first_time?).0));
         let of_run = self.run.span.map(|span| span.length().0);
         of_tap.filter(|length| *length > 0).or(of_run).unwrap_or_default()
+    }
+
+    /// What a share of the worst window is a share of, at a tap that recorded for so long around it.
+    fn time_of(&self, tap: TapId, watched: u64) -> String {
+        if watched > WINDOW {
+            "its worst 10 ms".to_owned()
+        } else if watched < self.recorded(tap) {
+            format!("its worst {}", Nanos(watched))
+        } else {
+            "the time".to_owned()
+        }
     }
 }

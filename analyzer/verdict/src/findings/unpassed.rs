@@ -1,6 +1,6 @@
 //! Findings about connections whose packets never pass because of their length.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use roce_model::{Address, Confidence, Evidence, FindingRow, FlowId, FlowRow, Nanos, Severity, TapId};
 
@@ -10,6 +10,9 @@ use super::rule::{FindingOf as _, Rule};
 use super::worst::Worst;
 
 type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
+type Set<K> = HashSet<K, foldhash::fast::RandomState>;
+/// A tap, and the two hosts in the direction of packets.
+type Way = (TapId, Address, Address);
 
 /// Flows of each kind that are kept at most.
 const MAX_KEPT: usize = 1 << 16;
@@ -40,8 +43,7 @@ pub(super) const UNPASSED: Rule = Rule {
 #[derive(Clone, Debug)]
 struct Tried {
     peer: Option<FlowId>,
-    /// Its tap and hosts.
-    way: (TapId, Address, Address),
+    way: Way,
     first: Nanos,
     last: Nanos,
     /// Length of its longest packets, in bytes of payload.
@@ -61,15 +63,44 @@ struct Answers {
     naks: u64,
 }
 
+/// Flows of one way of which something was acknowledged.
+#[derive(Clone, Debug, Default)]
+struct Passed {
+    /// First and last time of each.
+    times: Vec<(Nanos, Nanos)>,
+    /// Length of the longest packets.
+    longest: u64,
+}
+
+impl Passed {
+    /// Joins times that overlap, in order.
+    fn join(&mut self) {
+        self.times.sort_unstable();
+        let mut joined: Vec<(Nanos, Nanos)> = Vec::new();
+        for (first, last) in self.times.drain(..) {
+            match joined.last_mut().filter(|(_, end)| first <= *end) {
+                Some((_, end)) => *end = last.max(*end),
+                None => joined.push((first, last)),
+            }
+        }
+        self.times = joined;
+    }
+
+    /// True if one of them was there between two times; they are joined.
+    fn overlaps(&self, first: Nanos, last: Nanos) -> bool {
+        let place = self.times.partition_point(|(_, end)| *end < first);
+        self.times.get(place).is_some_and(|(begin, _)| *begin <= last)
+    }
+}
+
 #[derive(Clone, Debug, Default)]
 pub(super) struct UnpassedTally {
     repeated: Vec<Tried>,
-    /// Flows with at least one acknowledgement, by their way.
-    acknowledged: Map<(TapId, Address, Address), Vec<(Nanos, Nanos, u64)>>,
+    acknowledged: Map<Way, Passed>,
     kept: usize,
     answers: Map<(TapId, FlowId), Answers>,
     /// Ways of answers that fit no flow: what they acknowledge is not known.
-    unpaired: Map<(TapId, Address, Address), ()>,
+    unpaired: Set<Way>,
 }
 
 impl UnpassedTally {
@@ -82,7 +113,7 @@ impl UnpassedTally {
                 answers.naks = answers.naks.saturating_add(row.nak_sequence);
             }
             if row.peer_flow_id.is_none() && self.unpaired.len() < MAX_KEPT {
-                self.unpaired.insert(way, ());
+                self.unpaired.insert(way);
             }
         }
         // Of a message in one packet that is its length.
@@ -93,8 +124,9 @@ impl UnpassedTally {
         if row.ack_rtt_count > 0 {
             if self.kept < MAX_KEPT {
                 self.kept += 1;
-                let times = (row.first_time, row.last_time, length);
-                self.acknowledged.entry(way).or_default().push(times);
+                let passed = self.acknowledged.entry(way).or_default();
+                passed.times.push((row.first_time, row.last_time));
+                passed.longest = passed.longest.max(length);
             }
             return;
         }
@@ -118,27 +150,26 @@ impl UnpassedTally {
         }
     }
 
-    /// The longest packets of others that arrived in the time and on the way of a connection.
-    fn passed(&self, tried: &Tried) -> Option<u64> {
-        let others = self.acknowledged.get(&tried.way)?.iter();
-        let beside = others.filter(|(first, last, _)| *first <= tried.last && *last >= tried.first);
-        beside.map(|(.., length)| *length).max()
-    }
-
-    pub(super) fn unpassed(&self) -> Option<FindingRow> {
+    /// The finding; nothing is added behind it.
+    pub(super) fn unpassed(mut self) -> Option<FindingRow> {
         let mut worst = Worst::default();
         let (mut length, mut passed, mut runs, mut timer) = (u64::MAX, 0, 0_u64, None);
         let mut confidence = Confidence::High;
         let mut first: Option<Nanos> = None;
+        for passed in self.acknowledged.values_mut() {
+            passed.join();
+        }
         for tried in &self.repeated {
             let (tap, source, destination) = tried.way;
             let answers = tried.peer.and_then(|peer| self.answers.get(&(tap, peer)));
             let answers = answers.copied().unwrap_or_default();
-            let is_unclear = tried.peer.is_none() && self.unpaired.contains_key(&(tap, destination, source));
-            let Some(longest) = self.passed(tried).filter(|longest| *longest < tried.length) else {
+            let is_unclear = tried.peer.is_none() && self.unpaired.contains(&(tap, destination, source));
+            let passed_here = self.acknowledged.get(&tried.way);
+            let passed_here = passed_here.filter(|others| others.overlaps(tried.first, tried.last));
+            let Some(longest) = passed_here.map(|others| others.longest) else {
                 continue;
             };
-            if answers.acks > 0 || is_unclear {
+            if longest >= tried.length || answers.acks > 0 || is_unclear {
                 continue;
             }
             if answers.naks == 0 || tried.packets < MIN_LOST {

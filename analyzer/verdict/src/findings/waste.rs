@@ -15,8 +15,8 @@ pub(super) const WASTE: Rule = Rule {
     meaning: "Much of what the links carry is sent once more, although nothing was lost: a receiver that goes back N drops all that comes \
               behind a packet that was only overtaken.",
     method: "Flows of whose data packets a tenth or more are retransmissions, 64 or more in all. Overtaking is the reason where a tap saw \
-             far more packets come late than were lost, or where a second tap saw all that the first one saw and receivers asked for \
-             packets again. What losses cost is said with the losses (loss.network).",
+             far more packets come late than were lost, or where a second tap saw all that the first one saw, half as many came late as \
+             receivers asked for, and nothing was lost in between. What losses cost is said with the losses (loss.network).",
     source: "IBTA 9.7.5.1.1 (a responder drops what is out of order) and 9.7.5.2.8; selective repeat: Mittal et al., SIGCOMM 2018.",
     thresholds: &[],
     severity: Severity::Info,
@@ -29,6 +29,8 @@ pub(super) const WASTE: Rule = Rule {
 const MUCH: f64 = 0.1;
 /// Retransmissions that are enough for a share.
 const LEAST: u64 = 64;
+/// Such a share of the data packets is nearly all of them.
+const NEARLY_ALL: f64 = 0.9;
 /// Overtaking is the reason where so many times as many packets came late as were lost.
 const FAR_MORE: u64 = 4;
 
@@ -76,7 +78,11 @@ impl WasteTally {
         }
         let late = self.late.values().copied().max().unwrap_or_default();
         let hops = || context.run.hops.iter().filter(|hop| hop.matched > 0);
-        let all_passed = hops().next().is_some() && hops().all(|hop| hop.lost == 0 && hop.unresolved == 0);
+        let matched = hops().map(|hop| hop.matched).fold(0, u64::saturating_add);
+        // The second tap has seen these flows whole, and what it saw came late about as often as receivers asked for packets.
+        let all_passed = reaches(matched, self.data.max(1), NEARLY_ALL)
+            && hops().all(|hop| hop.lost == 0 && hop.unresolved == 0)
+            && late.saturating_mul(2) >= self.naks;
         let is_overtaken = self.naks > 0 && (all_passed || late >= self.lost.max(1).saturating_mul(FAR_MORE));
         if self.lost > 0 && !is_overtaken {
             return None;

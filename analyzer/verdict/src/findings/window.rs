@@ -14,6 +14,8 @@ pub(super) struct Worst10Ms {
     step: u64,
     sums: [u64; STEPS],
     most: u64,
+    /// When that was reached.
+    at: u64,
 }
 
 impl Worst10Ms {
@@ -30,8 +32,10 @@ impl Worst10Ms {
             }
             at = end;
         }
-        let sum: u64 = self.sums.iter().sum();
-        self.most = self.most.max(sum.min(WINDOW));
+        let sum: u64 = self.sums.iter().sum::<u64>().min(WINDOW);
+        if sum > self.most {
+            (self.most, self.at) = (sum, from);
+        }
     }
 
     fn advance(&mut self, step: u64) {
@@ -40,6 +44,11 @@ impl Worst10Ms {
             self.sums[place(step - passed)] = 0;
         }
         self.step = self.step.max(step);
+    }
+
+    /// When what fills that window up began, in ns since the epoch.
+    pub(super) fn at(&self) -> u64 {
+        self.at
     }
 
     /// The most in one window, in ns.

@@ -33,6 +33,14 @@ pub(crate) struct CauseFound {
     pub(crate) is_sure: bool,
 }
 
+impl CauseFound {
+    /// Nothing that was captured explains it.
+    pub(crate) const UNKNOWN: Self = Self {
+        trigger: Trigger::Unknown,
+        is_sure: false,
+    };
+}
+
 /// The share of each cause of one run.
 #[derive(Clone, Copy, Debug)]
 struct Shares {

@@ -23,3 +23,17 @@ fn where_responses_step_back_without_a_cause_one_may_have_been_overtaken_behind_
     // One READ is answered in the order of PSNs (IBTA 9.7.5.1.9): 13 overtook 11, and 12 may have overtaken 11 behind the tap.
     assert!(!is_lost(&[10, 13, 11, 12, 14]));
 }
+
+#[test]
+fn a_requester_sees_the_gap_before_the_response_that_it_waits_for() {
+    // The rest of the READ came twice: 11 was missing, and 14 was the second time. 15 shows that, at 13 us.
+    let mut reads = Reads::default();
+    reads.requested(10, Some(20));
+    let order = [10, 12, 13, 14, 15, 16, 17, 18, 19, 11, 12, 13, 15];
+    for (at, psn) in (1..).zip(order) {
+        reads.response(psn, psn == 10, psn == 19, Nanos(at * 1_000), 20);
+    }
+    assert_eq!(reads.first_beyond(14), Nanos(13_000));
+    // Nothing behind 15 came since.
+    assert_eq!(reads.first_beyond(16), Nanos(0));
+}

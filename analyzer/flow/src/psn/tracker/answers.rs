@@ -58,6 +58,11 @@ impl Tracker {
         requests.next.checked_add_signed(i64::from(ahead))
     }
 
+    /// True if the request of this PSN was not captured.
+    pub(crate) fn misses(&self, requests: &Requests, psn: Psn) -> bool {
+        Self::position(requests, psn).is_some_and(|position| self.is_missing(position))
+    }
+
     /// True if an answer showed that the packet at `position` had arrived.
     pub(crate) fn has_acknowledged(&self, position: Option<u64>) -> bool {
         let acked = self.answers().map_or(0, Answers::acked);

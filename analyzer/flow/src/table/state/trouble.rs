@@ -33,6 +33,9 @@ pub(crate) struct Trouble {
     /// READs that were retransmitted because no response came.
     pub(crate) reads_unanswered: u64,
     pub(crate) response_missing: u64,
+    /// The latest answer that was recorded before its request, and how many of them had requests that were recorded later.
+    pub(crate) early: Option<Psn>,
+    pub(crate) early_answers: u32,
     /// Captured packets that the receiver requested again and took without a retransmission.
     pub(crate) overtaken_downstream: u64,
     /// Missing READ responses by [`crate::psn::holes::LossClass`].
@@ -40,4 +43,14 @@ pub(crate) struct Trouble {
     pub(crate) icrc_bad: u64,
     /// The first request that its receiver refused for good.
     pub(crate) refusal: Option<Refusal>,
+}
+
+/// So many answers before their requests are no chance.
+const ENOUGH_EARLY: u32 = 8;
+
+impl Trouble {
+    /// True if the tap does not record the flow in the order of the wire.
+    pub(crate) fn is_recorded_out_of_order(&self) -> bool {
+        self.early_answers >= ENOUGH_EARLY
+    }
 }
