@@ -187,13 +187,16 @@ pub struct CheckRun {
     pub(crate) judge: fn(&Facts<'_>) -> Vec<Outcome>,
 }
 
+impl CheckRun {
+    pub(crate) const fn of(group: &'static str, judge: fn(&Facts<'_>) -> Vec<Outcome>) -> Self {
+        Self { group, judge }
+    }
+}
+
 /// A check without texts, whose outcomes are certain.
 pub(crate) const CERTAIN: Check = Check {
     confidence: "certain",
-    ..Check::judged_by(CheckRun {
-        group: "",
-        judge: |_| Vec::new(),
-    })
+    ..Check::judged_by(CheckRun::of("", |_| Vec::new()))
 };
 
 /// A check with its outcome.

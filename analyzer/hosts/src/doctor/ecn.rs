@@ -17,10 +17,7 @@ pub(crate) const CHECKS: &[Check] = &[
         alternatives: "qos.map",
         source: "RFC 2474; Linux Documentation/ABI/testing/configfs-rdma_cm",
         severity: Severity::Warning,
-        run: CheckRun {
-            group: "ecn",
-            judge: tos,
-        },
+        run: CheckRun::of("ecn", tos),
         ..CERTAIN
     },
     Check {
@@ -33,10 +30,7 @@ pub(crate) const CHECKS: &[Check] = &[
         source: "IBTA annex A17.9.3",
         severity: Severity::Critical,
         confidence: "certain; likely where the outcome says so",
-        run: CheckRun {
-            group: "ecn",
-            judge: np,
-        },
+        run: CheckRun::of("ecn", np),
         ..CERTAIN
     },
     Check {
@@ -50,10 +44,7 @@ pub(crate) const CHECKS: &[Check] = &[
         source: "IBTA annex A17.9.3",
         severity: Severity::Warning,
         confidence: "certain; likely where the outcome says so",
-        run: CheckRun {
-            group: "ecn",
-            judge: rp,
-        },
+        run: CheckRun::of("ecn", rp),
         ..CERTAIN
     },
     Check {
@@ -66,10 +57,7 @@ pub(crate) const CHECKS: &[Check] = &[
         alternatives: "qos.map",
         source: "NVIDIA: recommended network configuration for RoCE",
         severity: Severity::Warning,
-        run: CheckRun {
-            group: "ecn",
-            judge: cnp_dscp,
-        },
+        run: CheckRun::of("ecn", cnp_dscp),
         ..CERTAIN
     },
     Check {
@@ -82,10 +70,7 @@ pub(crate) const CHECKS: &[Check] = &[
         alternatives: "ecn.rp",
         source: "Linux mlx5 counters.rst",
         severity: Severity::Critical,
-        run: CheckRun {
-            group: "ecn",
-            judge: ignored,
-        },
+        run: CheckRun::of("ecn", ignored),
         ..CERTAIN
     },
 ];

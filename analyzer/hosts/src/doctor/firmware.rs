@@ -19,10 +19,7 @@ pub(crate) const CHECKS: &[Check] = &[
         alternatives: "firmware.settings",
         source: "Linux Documentation/ABI/stable/sysfs-class-infiniband",
         severity: Severity::Warning,
-        run: CheckRun {
-            group: "firmware",
-            judge: same,
-        },
+        run: CheckRun::of("firmware", same),
         ..CERTAIN
     },
     Check {
@@ -35,10 +32,7 @@ pub(crate) const CHECKS: &[Check] = &[
         alternatives: "firmware.same",
         source: "the site's own list",
         severity: Severity::Warning,
-        run: CheckRun {
-            group: "firmware",
-            judge: least,
-        },
+        run: CheckRun::of("firmware", least),
         ..CERTAIN
     },
     Check {
@@ -51,10 +45,7 @@ pub(crate) const CHECKS: &[Check] = &[
         alternatives: "pcie.read_request",
         source: "mstflint, mstconfig(1)",
         severity: Severity::Warning,
-        run: CheckRun {
-            group: "firmware",
-            judge: settings,
-        },
+        run: CheckRun::of("firmware", settings),
         ..CERTAIN
     },
     Check {
@@ -66,10 +57,7 @@ pub(crate) const CHECKS: &[Check] = &[
         symptom: "mstconfig does not show MAX_ACC_OUT_READ on some adapters.",
         source: "mstflint, mstconfig(1)",
         severity: Severity::Info,
-        run: CheckRun {
-            group: "firmware",
-            judge: hidden,
-        },
+        run: CheckRun::of("firmware", hidden),
         ..CERTAIN
     },
 ];

@@ -20,10 +20,7 @@ pub(crate) const CHECKS: &[Check] = &[
         alternatives: "mtu.path",
         source: "IEEE 802.3",
         severity: Severity::Warning,
-        run: CheckRun {
-            group: "mtu",
-            judge: none,
-        },
+        run: CheckRun::of("mtu", none),
         ..CERTAIN
     },
     Check {
@@ -35,10 +32,7 @@ pub(crate) const CHECKS: &[Check] = &[
         symptom: "Connections reach the wrong host, now and then.",
         source: "RFC 5227",
         severity: Severity::Warning,
-        run: CheckRun {
-            group: "fleet",
-            judge: none,
-        },
+        run: CheckRun::of("fleet", none),
         ..CERTAIN
     },
     Check {
@@ -52,10 +46,7 @@ pub(crate) const CHECKS: &[Check] = &[
         source: "majority of the hosts themselves",
         severity: Severity::Warning,
         confidence: "certain; likely where the outcome says so",
-        run: CheckRun {
-            group: "fleet",
-            judge: none,
-        },
+        run: CheckRun::of("fleet", none),
         ..CERTAIN
     },
     Check {
@@ -68,10 +59,7 @@ pub(crate) const CHECKS: &[Check] = &[
         alternatives: "nccl.rails",
         source: "NVIDIA/nccl, src/transport/net_ib (order by PCI path)",
         severity: Severity::Warning,
-        run: CheckRun {
-            group: "fleet",
-            judge: none,
-        },
+        run: CheckRun::of("fleet", none),
         ..CERTAIN
     },
 ];

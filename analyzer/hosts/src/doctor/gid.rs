@@ -21,10 +21,7 @@ pub(crate) const CHECKS: &[Check] = &[
         symptom: "'Failed to modify QP to RTR'; NCCL: 'no GID found'.",
         source: "IBTA annex A17",
         severity: Severity::Critical,
-        run: CheckRun {
-            group: "gid",
-            judge: rocev2,
-        },
+        run: CheckRun::of("gid", rocev2),
         ..CERTAIN
     },
     Check {
@@ -36,10 +33,7 @@ pub(crate) const CHECKS: &[Check] = &[
         symptom: "Connections within a rack work and others do not; PFC and ECN have no effect.",
         source: "perftest's manual, --gid-index; NCCL_IB_GID_INDEX",
         severity: Severity::Warning,
-        run: CheckRun {
-            group: "gid",
-            judge: choice,
-        },
+        run: CheckRun::of("gid", choice),
         ..CERTAIN
     },
     Check {
@@ -53,10 +47,7 @@ pub(crate) const CHECKS: &[Check] = &[
         source: "Linux Documentation/ABI/testing/configfs-rdma_cm",
         severity: Severity::Warning,
         confidence: "certain; likely where the outcome says so",
-        run: CheckRun {
-            group: "gid",
-            judge: cm_mode,
-        },
+        run: CheckRun::of("gid", cm_mode),
         ..CERTAIN
     },
     Check {
@@ -68,10 +59,7 @@ pub(crate) const CHECKS: &[Check] = &[
         symptom: "Throughput below the line rate, at high packet rates.",
         source: "Linux include/rdma/ib_addr.h, iboe_get_mtu",
         severity: Severity::Warning,
-        run: CheckRun {
-            group: "mtu",
-            judge: interface,
-        },
+        run: CheckRun::of("mtu", interface),
         ..CERTAIN
     },
     Check {
@@ -84,10 +72,7 @@ pub(crate) const CHECKS: &[Check] = &[
         alternatives: "mtu.interface",
         source: "ping(8), -M do",
         severity: Severity::Warning,
-        run: CheckRun {
-            group: "mtu",
-            judge: path,
-        },
+        run: CheckRun::of("mtu", path),
         ..CERTAIN
     },
     Check {
@@ -100,10 +85,7 @@ pub(crate) const CHECKS: &[Check] = &[
         alternatives: "mtu.path",
         source: "IEEE 802.3 frame format: 14 bytes of Ethernet header and 4 of a VLAN tag",
         severity: Severity::Info,
-        run: CheckRun {
-            group: "mtu",
-            judge: switch,
-        },
+        run: CheckRun::of("mtu", switch),
         ..CERTAIN
     },
     Check {
@@ -116,10 +98,7 @@ pub(crate) const CHECKS: &[Check] = &[
         source: "Linux Documentation/networking/ip-sysctl.rst",
         severity: Severity::Warning,
         confidence: "certain; likely where the outcome says so",
-        run: CheckRun {
-            group: "routing",
-            judge: rails,
-        },
+        run: CheckRun::of("routing", rails),
         ..CERTAIN
     },
 ];

@@ -19,10 +19,7 @@ pub(crate) const CHECKS: &[Check] = &[
         source: "nvidia-smi topo -m, legend",
         severity: Severity::Warning,
         confidence: "certain; likely where the outcome says so",
-        run: CheckRun {
-            group: "gpu",
-            judge: gpus,
-        },
+        run: CheckRun::of("gpu", gpus),
         ..CERTAIN
     },
     Check {
@@ -35,10 +32,7 @@ pub(crate) const CHECKS: &[Check] = &[
         alternatives: "gpu.dmabuf",
         source: "NVIDIA GPUDirect RDMA documentation",
         severity: Severity::Warning,
-        run: CheckRun {
-            group: "gpu",
-            judge: peermem,
-        },
+        run: CheckRun::of("gpu", peermem),
         ..CERTAIN
     },
     Check {
@@ -51,10 +45,7 @@ pub(crate) const CHECKS: &[Check] = &[
         alternatives: "gpu.peermem",
         source: "NVIDIA NCCL documentation, NCCL_DMABUF_ENABLE",
         severity: Severity::Warning,
-        run: CheckRun {
-            group: "gpu",
-            judge: dmabuf,
-        },
+        run: CheckRun::of("gpu", dmabuf),
         ..CERTAIN
     },
     Check {
@@ -67,10 +58,7 @@ pub(crate) const CHECKS: &[Check] = &[
         alternatives: "gpu.peermem",
         source: "Linux drivers/infiniband: reg_user_mr_dmabuf of mlx5, irdma, bnxt_re, efa",
         severity: Severity::Warning,
-        run: CheckRun {
-            group: "gpu",
-            judge: direct,
-        },
+        run: CheckRun::of("gpu", direct),
         ..CERTAIN
     },
 ];

@@ -22,10 +22,7 @@ pub(crate) const CHECKS: &[Check] = &[
         alternatives: "iommu.mode: neither of the two is the cause before the other is excluded",
         source: "setrlimit(2), RLIMIT_MEMLOCK; Linux drivers/infiniband/core/umem.c",
         severity: Severity::Critical,
-        run: CheckRun {
-            group: "limits",
-            judge: memlock,
-        },
+        run: CheckRun::of("limits", memlock),
         ..CERTAIN
     },
     Check {
@@ -38,10 +35,7 @@ pub(crate) const CHECKS: &[Check] = &[
         alternatives: "memlock",
         source: "setrlimit(2); Linux drivers/infiniband/core/umem.c",
         severity: Severity::Critical,
-        run: CheckRun {
-            group: "limits",
-            judge: pod_memlock,
-        },
+        run: CheckRun::of("limits", pod_memlock),
         ..CERTAIN
     },
     Check {
@@ -53,10 +47,7 @@ pub(crate) const CHECKS: &[Check] = &[
         symptom: "NCCL: 'Too many open files'.",
         source: "NVIDIA NCCL, troubleshooting",
         severity: Severity::Warning,
-        run: CheckRun {
-            group: "limits",
-            judge: nofile,
-        },
+        run: CheckRun::of("limits", nofile),
         ..CERTAIN
     },
     Check {
@@ -69,10 +60,7 @@ pub(crate) const CHECKS: &[Check] = &[
         alternatives: "memlock",
         source: "Linux Documentation/admin-guide/cgroup-v1/rdma.rst",
         severity: Severity::Critical,
-        run: CheckRun {
-            group: "limits",
-            judge: cgroup,
-        },
+        run: CheckRun::of("limits", cgroup),
         ..CERTAIN
     },
     Check {
@@ -85,10 +73,7 @@ pub(crate) const CHECKS: &[Check] = &[
         alternatives: "memlock",
         source: "capabilities(7)",
         severity: Severity::Warning,
-        run: CheckRun {
-            group: "limits",
-            judge: container,
-        },
+        run: CheckRun::of("limits", container),
         ..CERTAIN
     },
 ];

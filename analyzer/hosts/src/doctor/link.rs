@@ -18,10 +18,7 @@ pub(crate) const CHECKS: &[Check] = &[
         source: "Linux include/uapi/linux/ethtool.h",
         severity: Severity::Warning,
         confidence: "certain; likely where the outcome says so",
-        run: CheckRun {
-            group: "link",
-            judge: speed,
-        },
+        run: CheckRun::of("link", speed),
         ..CERTAIN
     },
     Check {
@@ -34,10 +31,7 @@ pub(crate) const CHECKS: &[Check] = &[
         source: "Linux mlx5 counters.rst; 1e-8 is the lower end of what error correction is designed for (IEEE 802.3, clause 91)",
         severity: Severity::Critical,
         confidence: "certain; likely where the outcome says so",
-        run: CheckRun {
-            group: "link",
-            judge: errors,
-        },
+        run: CheckRun::of("link", errors),
         ..CERTAIN
     },
     Check {
@@ -50,10 +44,7 @@ pub(crate) const CHECKS: &[Check] = &[
         alternatives: "link.errors",
         source: "IEEE 802.3 clauses 91 and 108",
         severity: Severity::Warning,
-        run: CheckRun {
-            group: "link",
-            judge: fec,
-        },
+        run: CheckRun::of("link", fec),
         ..CERTAIN
     },
     Check {
@@ -66,10 +57,7 @@ pub(crate) const CHECKS: &[Check] = &[
         alternatives: "link.errors",
         source: "Linux mlx5 counters.rst",
         severity: Severity::Info,
-        run: CheckRun {
-            group: "link",
-            judge: lanes,
-        },
+        run: CheckRun::of("link", lanes),
         ..CERTAIN
     },
 ];

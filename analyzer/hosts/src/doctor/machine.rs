@@ -18,10 +18,7 @@ pub(crate) const CHECKS: &[Check] = &[
         symptom: "All counters of the physical port are absent or 0.",
         source: "CPUID leaf 1, ECX bit 31",
         severity: Severity::Info,
-        run: CheckRun {
-            group: "host",
-            judge: machine,
-        },
+        run: CheckRun::of("host", machine),
         ..CERTAIN
     },
     Check {
@@ -34,10 +31,7 @@ pub(crate) const CHECKS: &[Check] = &[
         alternatives: "irq.affinity",
         source: "Linux Documentation/admin-guide/cgroup-v2.rst, cpuset",
         severity: Severity::Warning,
-        run: CheckRun {
-            group: "host",
-            judge: numa,
-        },
+        run: CheckRun::of("host", numa),
         ..CERTAIN
     },
     Check {
@@ -50,10 +44,7 @@ pub(crate) const CHECKS: &[Check] = &[
         alternatives: "cpu.governor",
         source: "Linux Documentation/core-api/irq/irq-affinity.rst",
         severity: Severity::Warning,
-        run: CheckRun {
-            group: "host",
-            judge: interrupts,
-        },
+        run: CheckRun::of("host", interrupts),
         ..CERTAIN
     },
     Check {
@@ -66,10 +57,7 @@ pub(crate) const CHECKS: &[Check] = &[
         alternatives: "irq.affinity",
         source: "Linux Documentation/admin-guide/pm/cpufreq.rst",
         severity: Severity::Warning,
-        run: CheckRun {
-            group: "host",
-            judge: governor,
-        },
+        run: CheckRun::of("host", governor),
         ..CERTAIN
     },
     Check {
@@ -81,10 +69,7 @@ pub(crate) const CHECKS: &[Check] = &[
         symptom: "Slow start of programs that register much memory.",
         source: "Linux Documentation/admin-guide/mm/hugetlbpage.rst",
         severity: Severity::Info,
-        run: CheckRun {
-            group: "host",
-            judge: hugepages,
-        },
+        run: CheckRun::of("host", hugepages),
         ..CERTAIN
     },
     Check {
@@ -96,10 +81,7 @@ pub(crate) const CHECKS: &[Check] = &[
         symptom: "Packets arrive before they were sent.",
         source: "adjtimex(2)",
         severity: Severity::Warning,
-        run: CheckRun {
-            group: "host",
-            judge: clock,
-        },
+        run: CheckRun::of("host", clock),
         ..CERTAIN
     },
     Check {
@@ -111,10 +93,7 @@ pub(crate) const CHECKS: &[Check] = &[
         symptom: "A capture without any RoCE.",
         source: "docs/live.md",
         severity: Severity::Info,
-        run: CheckRun {
-            group: "host",
-            judge: sniffer,
-        },
+        run: CheckRun::of("host", sniffer),
         ..CERTAIN
     },
 ];

@@ -19,10 +19,7 @@ pub(crate) const CHECKS: &[Check] = &[
         alternatives: "nccl.rails",
         source: "NVIDIA/nccl, src/transport/net_ib",
         severity: Severity::Critical,
-        run: CheckRun {
-            group: "nccl",
-            judge: nccl_hca,
-        },
+        run: CheckRun::of("nccl", nccl_hca),
         ..CERTAIN
     },
     Check {
@@ -36,10 +33,7 @@ pub(crate) const CHECKS: &[Check] = &[
         source: "NVIDIA NCCL documentation, NCCL_CROSS_NIC",
         severity: Severity::Warning,
         confidence: "certain; likely where the outcome says so",
-        run: CheckRun {
-            group: "nccl",
-            judge: nccl_rails,
-        },
+        run: CheckRun::of("nccl", nccl_rails),
         ..CERTAIN
     },
     Check {
@@ -52,10 +46,7 @@ pub(crate) const CHECKS: &[Check] = &[
         alternatives: "gid.rocev2",
         source: "NVIDIA/nccl, src/init.cc",
         severity: Severity::Warning,
-        run: CheckRun {
-            group: "nccl",
-            judge: plugin,
-        },
+        run: CheckRun::of("nccl", plugin),
         ..CERTAIN
     },
 ];

@@ -19,10 +19,7 @@ pub(crate) const CHECKS: &[Check] = &[
         source: "Linux Documentation/ABI/testing/sysfs-kernel-iommu_groups",
         severity: Severity::Warning,
         confidence: "certain; likely where the outcome says so",
-        run: CheckRun {
-            group: "pcie",
-            judge: iommu,
-        },
+        run: CheckRun::of("pcie", iommu),
         ..CERTAIN
     },
     Check {
@@ -35,10 +32,7 @@ pub(crate) const CHECKS: &[Check] = &[
         alternatives: "link.speed",
         source: "Linux Documentation/ABI/testing/sysfs-bus-pci",
         severity: Severity::Warning,
-        run: CheckRun {
-            group: "pcie",
-            judge: link,
-        },
+        run: CheckRun::of("pcie", link),
         ..CERTAIN
     },
     Check {
@@ -51,10 +45,7 @@ pub(crate) const CHECKS: &[Check] = &[
         alternatives: "pcie.link",
         source: "PCI Express Base Specification, 7.5.3.4",
         severity: Severity::Warning,
-        run: CheckRun {
-            group: "pcie",
-            judge: payload,
-        },
+        run: CheckRun::of("pcie", payload),
         ..CERTAIN
     },
     Check {
@@ -67,10 +58,7 @@ pub(crate) const CHECKS: &[Check] = &[
         alternatives: "firmware.settings",
         source: "PCI Express Base Specification, 7.5.3.4",
         severity: Severity::Warning,
-        run: CheckRun {
-            group: "pcie",
-            judge: read_request,
-        },
+        run: CheckRun::of("pcie", read_request),
         ..CERTAIN
     },
     Check {
@@ -83,10 +71,7 @@ pub(crate) const CHECKS: &[Check] = &[
         alternatives: "iommu.mode",
         source: "PCI Express Base Specification, 7.7.8.3",
         severity: Severity::Warning,
-        run: CheckRun {
-            group: "pcie",
-            judge: acs,
-        },
+        run: CheckRun::of("pcie", acs),
         ..CERTAIN
     },
     Check {
@@ -100,10 +85,7 @@ pub(crate) const CHECKS: &[Check] = &[
         source: "PCI Express Base Specification, 10.5.1",
         severity: Severity::Warning,
         confidence: "certain; likely where the outcome says so",
-        run: CheckRun {
-            group: "pcie",
-            judge: ats,
-        },
+        run: CheckRun::of("pcie", ats),
         ..CERTAIN
     },
 ];

@@ -19,10 +19,7 @@ pub(crate) const CHECKS: &[Check] = &[
         alternatives: "ecn.np",
         source: "IEEE 802.1Q clause 36; Linux include/uapi/linux/dcbnl.h",
         severity: Severity::Warning,
-        run: CheckRun {
-            group: "pfc",
-            judge: enabled,
-        },
+        run: CheckRun::of("pfc", enabled),
         ..CERTAIN
     },
     Check {
@@ -34,10 +31,7 @@ pub(crate) const CHECKS: &[Check] = &[
         symptom: "One slow receiver stops TCP as well.",
         source: "IEEE 802.1Q clause 36",
         severity: Severity::Critical,
-        run: CheckRun {
-            group: "pfc",
-            judge: others,
-        },
+        run: CheckRun::of("pfc", others),
         ..CERTAIN
     },
     Check {
@@ -50,10 +44,7 @@ pub(crate) const CHECKS: &[Check] = &[
         alternatives: "pause.global_instead_of_pfc",
         source: "Linux mlx5 driver: 'pause parameters cannot be set when pfc is enabled'",
         severity: Severity::Critical,
-        run: CheckRun {
-            group: "pfc",
-            judge: and_pause,
-        },
+        run: CheckRun::of("pfc", and_pause),
         ..CERTAIN
     },
     Check {
@@ -66,10 +57,7 @@ pub(crate) const CHECKS: &[Check] = &[
         alternatives: "pfc.and_pause",
         source: "Linux Documentation/networking/device_drivers/ethernet/mellanox/mlx5/counters.rst",
         severity: Severity::Warning,
-        run: CheckRun {
-            group: "pfc",
-            judge: global,
-        },
+        run: CheckRun::of("pfc", global),
         ..CERTAIN
     },
     Check {
@@ -81,10 +69,7 @@ pub(crate) const CHECKS: &[Check] = &[
         symptom: "Settings vanish when the link comes up.",
         source: "Linux include/uapi/linux/dcbnl.h, DCB_CAP_DCBX_*",
         severity: Severity::Warning,
-        run: CheckRun {
-            group: "pfc",
-            judge: dcbx,
-        },
+        run: CheckRun::of("pfc", dcbx),
         ..CERTAIN
     },
     Check {
@@ -97,10 +82,7 @@ pub(crate) const CHECKS: &[Check] = &[
         source: "IEEE 802.1Q annex O (headroom)",
         severity: Severity::Critical,
         confidence: "certain; likely where the outcome says so",
-        run: CheckRun {
-            group: "pfc",
-            judge: buffer,
-        },
+        run: CheckRun::of("pfc", buffer),
         ..CERTAIN
     },
     Check {
@@ -112,10 +94,7 @@ pub(crate) const CHECKS: &[Check] = &[
         symptom: "The host sends PFC frames, and the switch goes on sending.",
         source: "IEEE 802.1Q annex D (PFC configuration TLV)",
         severity: Severity::Critical,
-        run: CheckRun {
-            group: "pfc",
-            judge: peer,
-        },
+        run: CheckRun::of("pfc", peer),
         ..CERTAIN
     },
 ];

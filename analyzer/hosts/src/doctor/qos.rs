@@ -20,10 +20,7 @@ pub(crate) const CHECKS: &[Check] = &[
         alternatives: "qos.map",
         source: "Linux mlx5 driver, dcbnl; dcb-apptrust(8)",
         severity: Severity::Warning,
-        run: CheckRun {
-            group: "qos",
-            judge: trust,
-        },
+        run: CheckRun::of("qos", trust),
         ..CERTAIN
     },
     Check {
@@ -36,10 +33,7 @@ pub(crate) const CHECKS: &[Check] = &[
         alternatives: "qos.trust",
         source: "NVIDIA: recommended network configuration for RoCE",
         severity: Severity::Warning,
-        run: CheckRun {
-            group: "qos",
-            judge: map,
-        },
+        run: CheckRun::of("qos", map),
         ..CERTAIN
     },
     Check {
@@ -52,10 +46,7 @@ pub(crate) const CHECKS: &[Check] = &[
         alternatives: "link.speed",
         source: "Linux include/uapi/linux/dcbnl.h, struct ieee_maxrate",
         severity: Severity::Warning,
-        run: CheckRun {
-            group: "qos",
-            judge: ratelimit,
-        },
+        run: CheckRun::of("qos", ratelimit),
         ..CERTAIN
     },
 ];

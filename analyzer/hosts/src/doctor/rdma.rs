@@ -19,10 +19,7 @@ pub(crate) const CHECKS: &[Check] = &[
         symptom: "perftest: 'No IB devices found'; NCCL: 'NET/IB : No device found'.",
         source: "Linux Documentation/ABI/stable/sysfs-class-infiniband",
         severity: Severity::Critical,
-        run: CheckRun {
-            group: "rdma",
-            judge: devices,
-        },
+        run: CheckRun::of("rdma", devices),
         ..CERTAIN
     },
     Check {
@@ -35,10 +32,7 @@ pub(crate) const CHECKS: &[Check] = &[
         alternatives: "rdma.nodes",
         source: "Linux drivers/infiniband",
         severity: Severity::Warning,
-        run: CheckRun {
-            group: "rdma",
-            judge: modules,
-        },
+        run: CheckRun::of("rdma", modules),
         ..CERTAIN
     },
     Check {
@@ -51,10 +45,7 @@ pub(crate) const CHECKS: &[Check] = &[
         alternatives: "sriov.pod",
         source: "Linux Documentation/infiniband/user_verbs.rst",
         severity: Severity::Critical,
-        run: CheckRun {
-            group: "rdma",
-            judge: nodes,
-        },
+        run: CheckRun::of("rdma", nodes),
         ..CERTAIN
     },
     Check {
@@ -68,10 +59,7 @@ pub(crate) const CHECKS: &[Check] = &[
         source: "rdma-system(8)",
         severity: Severity::Critical,
         confidence: "certain; likely where the outcome says so",
-        run: CheckRun {
-            group: "rdma",
-            judge: netns,
-        },
+        run: CheckRun::of("rdma", netns),
         ..CERTAIN
     },
     Check {
@@ -83,10 +71,7 @@ pub(crate) const CHECKS: &[Check] = &[
         symptom: "Programs that use the default port fail, although the cable is in the other one.",
         source: "IBTA 7.2.7 (port states)",
         severity: Severity::Critical,
-        run: CheckRun {
-            group: "port",
-            judge: state,
-        },
+        run: CheckRun::of("port", state),
         ..CERTAIN
     },
     Check {
@@ -98,10 +83,7 @@ pub(crate) const CHECKS: &[Check] = &[
         symptom: "ib_write_bw fails with 'Port number 1 state is Down' on a device whose second port is active.",
         source: "perftest's manual, --ib-port",
         severity: Severity::Info,
-        run: CheckRun {
-            group: "port",
-            judge: cabled,
-        },
+        run: CheckRun::of("port", cabled),
         ..CERTAIN
     },
 ];

@@ -19,10 +19,7 @@ pub(crate) const CHECKS: &[Check] = &[
         source: "Linux Documentation/PCI/pci-iov-howto.rst",
         severity: Severity::Warning,
         confidence: "certain; likely where the outcome says so",
-        run: CheckRun {
-            group: "sriov",
-            judge: functions,
-        },
+        run: CheckRun::of("sriov", functions),
         ..CERTAIN
     },
     Check {
@@ -35,10 +32,7 @@ pub(crate) const CHECKS: &[Check] = &[
         alternatives: "rdma.nodes",
         source: "k8snetworkplumbingwg/sriov-network-device-plugin, README",
         severity: Severity::Critical,
-        run: CheckRun {
-            group: "pod",
-            judge: pod,
-        },
+        run: CheckRun::of("pod", pod),
         ..CERTAIN
     },
     Check {
@@ -51,10 +45,7 @@ pub(crate) const CHECKS: &[Check] = &[
         alternatives: "gid.rocev2",
         source: "Kubernetes network plumbing working group, multi-network specification",
         severity: Severity::Warning,
-        run: CheckRun {
-            group: "pod",
-            judge: networks,
-        },
+        run: CheckRun::of("pod", networks),
         ..CERTAIN
     },
 ];

@@ -26,11 +26,14 @@ pub struct DeviceRun {
     pub(super) judge: fn(&Facts<'_>) -> Vec<FoundSign>,
 }
 
+impl DeviceRun {
+    pub(super) const fn of(needs: Needs, judge: fn(&Facts<'_>) -> Vec<FoundSign>) -> Self {
+        Self { needs, judge }
+    }
+}
+
 /// A rule of settings, without texts.
-pub(super) const NO_TEXTS: DeviceRule = DeviceRule::judged_by(DeviceRun {
-    needs: Needs::One,
-    judge: |_| Vec::new(),
-});
+pub(super) const NO_TEXTS: DeviceRule = DeviceRule::judged_by(DeviceRun::of(Needs::One, |_| Vec::new()));
 
 /// Something found at one object.
 #[derive(Clone, PartialEq, Debug)]
