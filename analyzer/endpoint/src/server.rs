@@ -190,7 +190,6 @@ pub(super) async fn serve(
     shared: Shared,
     stop: impl Future<Output = ()>,
 ) -> anyhow::Result<()> {
-    crate::limits::serve();
     let shared = Arc::new(shared);
     let places = Arc::new(Semaphore::new(shared.limits.connections));
     let mut listening = JoinSet::new();
