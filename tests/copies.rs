@@ -76,3 +76,39 @@ fn a_tap_that_shows_every_packet_twice() {
         only_once(&capture, "shown twice", &twice(&capture.frames(), |_| {}));
     }
 }
+
+#[test]
+fn a_record_in_two_files_counts_once() {
+    for capture in captures::all() {
+        let records = capture.frames();
+        if !records.is_sorted_by_key(|record| record.time) {
+            continue;
+        }
+        let folder = tempdir().unwrap();
+        let middle = records.len() / 2;
+        let more = middle.min(20);
+        for (name, part) in [
+            ("whole.pcap", &records[..]),
+            ("first.pcap", &records[..middle]),
+            ("then.pcap", &records[middle - more..]),
+        ] {
+            let data = pcap(part, Container::PcapNanos, ByteOrder::Little);
+            fs::write(folder.path().join(name), data).unwrap();
+        }
+        let once = document(folder.path(), ["whole.pcap"]);
+        for threads in ["1", "2"] {
+            let parts = document(
+                folder.path(),
+                ["then.pcap", "first.pcap", "-q", "--threads", threads],
+            );
+            assert_eq!(parts["totals"], once["totals"], "{}: parts", capture.name);
+            let twice = document(
+                folder.path(),
+                ["whole.pcap", "whole.pcap", "-q", "--threads", threads],
+            );
+            assert_eq!(twice["totals"], once["totals"], "{}: twice", capture.name);
+            let warnings = twice["run"]["inputs"].to_string();
+            assert!(warnings.contains("each counts once"), "{warnings}");
+        }
+    }
+}

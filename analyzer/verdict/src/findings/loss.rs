@@ -14,7 +14,7 @@ use super::alone::Facts;
 use super::between::{Claims, LossTotals, LostAt};
 use super::flow_sums::FlowSums;
 use super::missed::{ChanceSign, Missed};
-use super::rule::{Context, Rule};
+use super::rule::{Context, FindingOf as _, Rule};
 use super::stall;
 use super::sure::{Sure, Ways};
 use super::worst::Worst;
@@ -40,6 +40,7 @@ pub(super) const NETWORK: Rule = Rule {
                  packets between these hosts came late or twice, for which NAKs come as well, or where holes of the capture would meet as many \
                  retransmissions in 1 of 20 captures. It is medium at most where the capture missed packets of these hosts, or where its holes meet \
                  any retransmission in 1 of 20 captures, and low without any answer of the peer",
+    ..Rule::TALLIED
 };
 
 pub(super) const CAPTURE: Rule = Rule {
@@ -52,9 +53,9 @@ pub(super) const CAPTURE: Rule = Rule {
     source: "IBTA 9.7.5.1.2: an acknowledgement covers all requests before it.",
     thresholds: &[],
     severity: Severity::Info,
-    otherwise: "",
     confidence: "high when no packet of such a flow came late or twice: what was acknowledged arrived; medium when packets of other \
                  flows between these hosts did, or when a third of the flow or more is missing, which may have taken other ways; low otherwise",
+    ..Rule::TALLIED
 };
 
 pub(super) const TIMEOUT: Rule = Rule {
@@ -73,6 +74,7 @@ pub(super) const TIMEOUT: Rule = Rule {
                  late or twice, and the capture missed nothing that may have caused a run; medium when packets of other flows between \
                  these hosts did, when the capture missed packets of these hosts, or without ACKs; low otherwise, where a third of the \
                  flow or more was never captured, or without any answer of the peer",
+    ..Rule::TALLIED
 };
 
 /// Flows with timeouts at taps whose rows do not count that are kept at most.

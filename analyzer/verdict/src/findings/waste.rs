@@ -6,7 +6,7 @@ use roce_model::{Confidence, Evidence, FindingRow, FlowRow, Nanos, Severity, Tap
 
 use super::super::directory::{lost_behind, name_of};
 use super::super::numbers::{bytes, counted, percent, reaches, share};
-use super::rule::{Context, Rule};
+use super::rule::{Context, FindingOf as _, Rule};
 use super::worst::Worst;
 
 pub(super) const WASTE: Rule = Rule {
@@ -23,6 +23,7 @@ pub(super) const WASTE: Rule = Rule {
     severity: Severity::Info,
     otherwise: "warning when overtaking is the reason",
     confidence: "high where two taps saw all packets pass; medium where one saw packets come late; low where nothing shows the reason",
+    ..Rule::TALLIED
 };
 
 /// One of so many data packets is much.
