@@ -1,7 +1,7 @@
 //! Several taps whose files overlap, follow each other, or are one: what each of them shows counts once, and nothing gets lost by adding
 //! a file.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
@@ -10,6 +10,13 @@ use crate::command::{command, document, flows, ran, sum};
 
 fn folder() -> PathBuf {
     root().join("tests/data/taps")
+}
+
+/// The document of a file that is given twice, which a message says.
+fn given_twice(folder: &Path, file: &str) -> Value {
+    let mut again = command(folder);
+    again.args(["--format", "json", file, file]);
+    ran(&mut again).json()
 }
 
 /// The finding of this id.
@@ -88,7 +95,7 @@ fn what_two_taps_count_is_not_added() {
     ] {
         let captures = root().join("captures");
         let once = document(&captures, [file]);
-        let twice = document(&captures, [file; 2]);
+        let twice = given_twice(&captures, file);
         for number in numbers {
             let evidence = |of: &Value| finding(of, id)["evidence"][number].clone();
             assert!(evidence(&once).as_u64() > Some(0), "{file} {number}");
