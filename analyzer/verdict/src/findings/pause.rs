@@ -10,7 +10,7 @@ use roce_model::{
 
 use super::super::episodes::{Episode, sender_of};
 use super::super::numbers::{counted, percent, share};
-use super::rule::{Context, Rule};
+use super::rule::{Context, FindingOf as _, Rule};
 use super::window::{WINDOW, Worst10Ms};
 use super::worst::Worst;
 use crate::settings::CELL;
@@ -33,6 +33,7 @@ pub(super) const STORM: Rule = Rule {
                 are proven are shorter than pause_least in all",
     confidence: "high where the frames prove the share: the link's speed is given, the share holds even at 800 Gbit/s, or they frame a standstill; medium \
                  where it reaches pause_share at a slower speed only; low where it does at no speed",
+    ..Rule::TALLIED
 };
 
 /// Speeds that a link can have, in Gbit/s (IEEE 802.3).
