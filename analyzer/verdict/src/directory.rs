@@ -54,8 +54,8 @@ const RULE: u64 = 4;
 pub(super) fn lost_behind(row: &FlowRow) -> u64 {
     let named = row.lost_downstream.unwrap_or_default();
     let overtaken = row.overtaken_downstream.unwrap_or_default();
-    let is_rule =
-        overtaken >= RULE && overtaken.saturating_mul(4) >= named || row.late >= RULE.max(named).saturating_mul(2);
+    let is_rule = overtaken >= RULE && overtaken.saturating_mul(4) >= named
+        || row.late >= RULE.max(named).saturating_mul(2);
     if is_rule && row.recovery == Some("go_back_n") {
         return 0;
     }
