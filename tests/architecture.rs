@@ -12,23 +12,43 @@ use crate::captures::root;
 use modules::Modules;
 
 /// Each crate of the workspace, and those of the others that it may import.
-pub(crate) const ARROWS: [(&str, &[&str]); 20] = [
+pub(crate) const ARROWS: [(&str, &[&str]); 25] = [
     ("roce-files", &[]),
     ("roce-wire", &[]),
     ("roce-model", &["roce-wire"]),
     ("roce-capture", &["roce-wire", "roce-model"]),
-    ("roce-verdict", &["roce-model"]),
+    ("roce-rules", &["roce-model"]),
+    ("roce-spelling", &["roce-model"]),
+    ("roce-verdict", &["roce-model", "roce-rules", "roce-spelling"]),
     ("roce-flow", &["roce-wire", "roce-model", "roce-verdict"]),
     ("roce-abi", &[]),
-    ("roce-fabric", &["roce-model"]),
+    ("roce-hosts", &["roce-model", "roce-rules"]),
+    (
+        "roce-switches",
+        &["roce-model", "roce-rules", "roce-spelling", "roce-hosts"],
+    ),
+    (
+        "roce-jobs",
+        &["roce-model", "roce-spelling", "roce-hosts", "roce-switches"],
+    ),
     ("roce-metrics", &["roce-model"]),
-    ("roce-probe", &["roce-model", "roce-fabric", "roce-abi"]),
-    ("roce-remote", &["roce-files", "roce-model", "roce-fabric"]),
+    ("roce-endpoint", &["roce-files", "roce-model", "roce-metrics"]),
+    ("roce-probe", &["roce-model", "roce-hosts", "roce-abi"]),
+    (
+        "roce-remote",
+        &[
+            "roce-files",
+            "roce-model",
+            "roce-hosts",
+            "roce-switches",
+            "roce-jobs",
+        ],
+    ),
     (
         "roce-sim",
         &["roce-files", "roce-wire", "roce-model", "roce-capture"],
     ),
-    ("roce-report", &["roce-model"]),
+    ("roce-report", &["roce-model", "roce-spelling"]),
     ("roce-parquet", &["roce-files", "roce-model"]),
     ("roce-store", &["roce-model"]),
     (
@@ -53,8 +73,13 @@ pub(crate) const ARROWS: [(&str, &[&str]); 20] = [
             "roce-capture",
             "roce-verdict",
             "roce-flow",
-            "roce-fabric",
+            "roce-rules",
+            "roce-spelling",
+            "roce-hosts",
+            "roce-switches",
+            "roce-jobs",
             "roce-metrics",
+            "roce-endpoint",
             "roce-probe",
             "roce-remote",
             "roce-sim",
@@ -97,16 +122,22 @@ const ONLY: [(&str, &[&str]); 13] = [
     ("aya", &["roce-probe", "roce-abi"]),
     (
         "rustix",
-        &["roce-files", "roce-probe", "roce-analyze", "roce-capture"],
+        &[
+            "roce-files",
+            "roce-probe",
+            "roce-analyze",
+            "roce-capture",
+            "roce-endpoint",
+        ],
     ),
     ("pcap", &["roce-capture"]),
-    ("tokio", &["roce-analyze", "roce-store"]),
-    ("hyper", &["roce-analyze"]),
-    ("rustls", &["roce-analyze", "roce-remote"]),
+    ("tokio", &["roce-analyze", "roce-endpoint", "roce-store"]),
+    ("hyper", &["roce-endpoint"]),
+    ("rustls", &["roce-endpoint", "roce-remote"]),
     ("ureq", &["roce-remote"]),
     ("ratatui-core", &["roce-report", "roce-analyze"]),
     ("ratatui-crossterm", &["roce-analyze"]),
-    ("anyhow", &["roce-analyze", "xtask"]),
+    ("anyhow", &["roce-analyze", "roce-endpoint", "xtask"]),
     ("clap", &["roce-analyze"]),
 ];
 
@@ -139,8 +170,8 @@ const NEVER: &[(&str, &str, &str)] = &[
     ("roce-flow", "timing", "taps"),
     // Episodes are found before findings are concluded from them.
     ("roce-verdict", "episodes", "findings"),
-    ("roce-verdict", "episodes", "fabric"),
-    ("roce-verdict", "fabric", "findings"),
+    ("roce-verdict", "episodes", "pauses"),
+    ("roce-verdict", "pauses", "findings"),
     ("roce-verdict", "", "lib.rs"),
 ];
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use insta::assert_snapshot;
-use roce_fabric::doctor::{Host, Plan, Status, checks, judge};
+use roce_hosts::doctor::{Host, Plan, Status, checks, judge};
 use serde_json::Value;
 use tempfile::tempdir;
 
@@ -232,7 +232,7 @@ fn every_check_has_a_story_with_its_worst_outcome() {
             } else {
                 "info"
             }
-        } else if check.rule.contains("critical") {
+        } else if check.method.contains("critical") {
             "critical"
         } else {
             "warning"

@@ -16,7 +16,7 @@ use crate::cli::refusal;
 /// `None` without a Python.
 fn with_programs(code: &str) -> Option<(String, String)> {
     let mut python = Command::new("python3");
-    python.args(["-c", code]).env("PYTHONPATH", root().join("fleet"));
+    python.args(["-c", code]).env("PYTHONPATH", root().join("spark"));
     python.env("PYTHONDONTWRITEBYTECODE", "1").current_dir("/");
     let ran = python.output().ok()?;
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();

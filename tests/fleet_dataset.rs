@@ -307,7 +307,8 @@ fn all_captures_below_a_folder_are_mapped() {
     let raw = raw(folder.path());
     fs::write(raw.join("h3.noise.pcap"), [0x5a; 1000]).unwrap();
     std::os::unix::fs::symlink(raw.join("h1"), raw.join("h9")).unwrap();
-    fs::write(folder.path().join("hosts.csv"), "path,host\nh1/later,h1b\n").unwrap();
+    let inventory = "[[host]]\nname = \"h1b\"\ncaptures = [\"h1/later\"]\n";
+    fs::write(folder.path().join("fabric.toml"), inventory).unwrap();
     let arguments = [
         "map",
         "raw",
@@ -316,7 +317,7 @@ fn all_captures_below_a_folder_are_mapped() {
         "--jobs",
         "2",
         "--inventory",
-        "hosts.csv",
+        "fabric.toml",
     ];
     let mapped = fleet(folder.path(), &arguments);
     assert_eq!(mapped.code, Some(1), "one of four is no capture: {mapped:?}");

@@ -37,11 +37,11 @@ fn results_of_several_tools_are_one_table() {
     // 4,665 Mbit/s arrived; 4555.02 x 2^20 x 8 bits.
     assert_eq!(
         line("iperf3"),
-        "TCP iperf3 - 1 - 1500 4.67 Gb/s - 12 % - 212 us* - 17 % tcp.json"
+        "TCP iperf3 - 1 - 1500 4.67 Gbit/s - 12 % - 212 us* - 17 % tcp.json"
     );
     assert_eq!(
         line("ib_write_bw"),
-        "RDMA WRITE ib_write_bw 64 KiB 1 - 2048 38.2 Gb/s - 96 % - - - - rdma_bw.txt"
+        "RDMA WRITE ib_write_bw 64 KiB 1 - 2048 38.2 Gbit/s - 96 % - - - - rdma_bw.txt"
     );
     // 38.21 / 4.665.
     assert!(
@@ -148,7 +148,7 @@ fn folders_of_runs_are_read() {
     fs::write(kept.join("run.json"), document).unwrap();
     let ran = run(folder.path(), ["traffic", "results", "kept"]);
     assert_eq!(ran.code, Some(2), "{}", ran.stderr);
-    assert!(ran.stdout.contains("38.2 Gb/s"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("38.2 Gbit/s"), "{}", ran.stdout);
     assert!(
         ran.stderr.contains("kept/secret"),
         "not the file above: {}",

@@ -51,7 +51,7 @@ fn streams_of_perftest_and_one_that_fails() {
         "{ran:?}"
     );
     // 92.5 Gb/s each.
-    assert_eq!(ran.stdout.matches("92.5 Gb/s").count(), 2, "{ran:?}");
+    assert_eq!(ran.stdout.matches("92.5 Gbit/s").count(), 2, "{ran:?}");
     // The ports of both hosts say 100 Gb/s: 92.5 % of the link, to a whole number.
     assert_eq!(ran.stdout.matches(" 92 %").count(), 2, "{ran:?}");
     assert!(
@@ -66,7 +66,7 @@ fn streams_of_perftest_and_one_that_fails() {
     );
     assert!(
         ran.stdout
-            .contains("4 streams: 2 done, 2 failed; together 185 Gb/s"),
+            .contains("4 streams: 2 done, 2 failed; together 185 Gbit/s"),
         "{ran:?}"
     );
     // Servers first; clients within a second of each other.
@@ -259,7 +259,7 @@ fn hosts_that_are_wrong_are_named() {
             .contains("-s 65536 -q 1 -D 1 -F --report_gbits 10.79.0.2"),
         "{ran:?}"
     );
-    assert!(ran.stdout.contains("100 Gb/s"), "{ran:?}");
+    assert!(ran.stdout.contains("100 Gbit/s"), "{ran:?}");
     // A port that is taken.
     fs::write(&path, format!("ports = \"19999-20010\"\n{text}")).unwrap();
     let _foreign = lab.foreign();

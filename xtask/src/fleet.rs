@@ -1,4 +1,4 @@
-//! The test of a fleet: captures of ten hosts on a real Spark cluster on loopback, with answers of two engines, and an S3 (`fleet/tests`).
+//! The test of a fleet: captures of ten hosts on a real Spark cluster on loopback, with answers of two engines, and an S3 (`spark/tests`).
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ pub(crate) fn check(workspace: &Workspace, python: &Path, store: &Path) -> Resul
     // Built by the tests of the command line.
     let program = workspace.program(Profile::Dev, "roce-analyze");
     let mut test = workspace.command(python);
-    test.arg("fleet/tests/fleet.py")
+    test.arg("spark/tests/fleet.py")
         .arg(program)
         .arg(workspace.target.join("fleet"))
         .arg(store);

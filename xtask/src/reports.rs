@@ -1,4 +1,4 @@
-//! `cargo xtask reports`: the HTML pages of some demos, as they look for everybody who opens `reports/`; with `--screenshots` also the
+//! `cargo xtask reports`: the HTML pages of some demos, in `reports/`; with `--screenshots` also the
 //! pictures of the documents.
 
 use anyhow::{Context, Result, bail};
@@ -36,7 +36,9 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
             .env("SOURCE_DATE_EPOCH", BEGAN)
             .current_dir(&workspace.root);
         let page = output(&mut command)?;
-        let path = workspace.root.join(format!("reports/{name}.html"));
+        let folder = workspace.root.join("reports");
+        std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        let path = folder.join(format!("{name}.html"));
         std::fs::write(&path, &page).with_context(|| format!("cannot write {}", path.display()))?;
         println!("reports/{name}.html: {} kB", page.len() / 1000);
     }

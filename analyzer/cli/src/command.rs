@@ -12,6 +12,8 @@ pub(crate) mod devices;
 #[cfg(feature = "probe")]
 pub(crate) mod doctor;
 mod duckdb;
+#[cfg(feature = "http")]
+pub(crate) mod endpoint;
 pub(crate) mod explain;
 pub(crate) mod explain_error;
 #[cfg(feature = "probe")]

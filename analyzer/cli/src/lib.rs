@@ -1,8 +1,6 @@
 //! The command `roce-analyze`: arguments become a run, a run becomes results.
 
 mod command;
-#[cfg(feature = "http")]
-mod endpoint;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod limits;
@@ -10,6 +8,8 @@ mod limits;
 mod objects;
 mod options;
 mod output;
+#[cfg(any(feature = "object-store", feature = "probe"))]
+mod own_process;
 mod sandbox;
 
 use std::io::Write;

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use roce_fabric::{Mapped, Place, ethtool_statistics, mapped};
+use roce_hosts::{Mapped, Place, ethtool_statistics, mapped};
 use roce_model::{Counter, Nanos, Sample, SampleSource, value_of};
 
 use crate::dcb::{Dcb, Reading};

@@ -11,7 +11,7 @@ mod tree;
 use std::io;
 use std::path::Path;
 
-use roce_fabric::doctor::{Host, LATER};
+use roce_hosts::doctor::{Host, LATER};
 
 pub use answers::environment_json;
 pub use options::SnapshotOptions;

@@ -6,8 +6,8 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use roce_fabric::inventory::{HostTarget, HypervisorTarget, SshSettings, SwitchTarget};
 use roce_files::{Access, Directory};
+use roce_switches::inventory::{HostTarget, HypervisorTarget, SshSettings, SwitchTarget};
 
 use crate::program::{self, Ended, Failure, Limits};
 

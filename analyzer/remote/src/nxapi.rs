@@ -12,9 +12,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use roce_fabric::device::{Form, Problem, Question, Reason};
-use roce_fabric::inventory::{SshSettings, SwitchTarget};
-use roce_fabric::switch::{NXAPI_NO_JSON, NxapiForm, nxapi_bodies, nxapi_request};
+use roce_switches::device::{Form, Problem, Question, Reason};
+use roce_switches::inventory::{SshSettings, SwitchTarget};
+use roce_switches::switch::{NXAPI_NO_JSON, NxapiForm, nxapi_bodies, nxapi_request};
 use ureq::Agent;
 use ureq::unversioned::resolver::DefaultResolver;
 use ureq::unversioned::transport::{Connector as _, TcpConnector};

@@ -17,12 +17,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use roce_fabric::device::{Answers, Problem, Question, Reading, Reason};
-use roce_fabric::inventory::{
+use roce_model::{Counter, Nanos, SampleSource};
+use roce_switches::device::{Answers, Problem, Question, Reading, Reason};
+use roce_switches::inventory::{
     HypervisorKind, HypervisorTarget, SshSettings, SwitchKind, SwitchTarget, Transport as Way,
 };
-use roce_fabric::{hypervisor, switch};
-use roce_model::{Counter, Nanos, SampleSource};
+use roce_switches::{hypervisor, switch};
 
 use crate::machine::Machine;
 use answer::{Outcome, Unanswered};

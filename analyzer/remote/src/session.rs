@@ -341,7 +341,7 @@ impl Drop for Session {
 mod tests {
     use std::sync::Arc;
 
-    use roce_fabric::inventory::SshSettings;
+    use roce_switches::inventory::SshSettings;
 
     use super::*;
 

@@ -15,7 +15,6 @@ mod field;
 mod grid;
 mod ink;
 mod live;
-pub(crate) mod number;
 mod page;
 mod places;
 mod report;

@@ -38,14 +38,14 @@ mod worst;
 use std::collections::HashSet;
 
 use roce_model::{
-    Confidence, EventRow, Evidence, FindingRow, FlowId, FlowRow, Nanos, PauseFrame, RunSummary,
-    SampleColumns, SampleRow, Severity, TapId,
+    Confidence, EventRow, FindingRow, FlowId, FlowRow, PauseFrame, RunSummary, SampleColumns, SampleRow,
+    TapId,
 };
 
 use super::arrivals::Arrivals;
 use super::directory::Directory;
 use super::episodes::Episode;
-use super::fabric::Concluded;
+use super::pauses::ConcludedPauses;
 use crate::settings::Settings;
 use crate::thresholds::Thresholds;
 use rule::{Context, Rule};
@@ -226,7 +226,7 @@ impl Findings {
     pub(super) fn conclude(
         self,
         run: &RunSummary,
-        (directory, arrivals, fabric): (&Directory, &Arrivals, &Concluded),
+        (directory, arrivals, fabric): (&Directory, &Arrivals, &ConcludedPauses),
         (episodes, dropped): (&[Episode], u64),
         only: Option<&HashSet<FlowId>>,
     ) -> Vec<FindingRow> {
@@ -303,32 +303,6 @@ fn worst_first(findings: impl IntoIterator<Item = Option<FindingRow>>) -> Vec<Fi
         )
     });
     findings
-}
-
-impl Rule {
-    /// A finding of this rule. What is only likely asks nobody to act: of low confidence it is for information at most.
-    fn finding(
-        &self,
-        (severity, confidence): (Severity, Confidence),
-        summary: String,
-        evidence: Evidence,
-        next_step: &'static str,
-        first_time: Option<Nanos>,
-    ) -> FindingRow {
-        FindingRow {
-            id: self.id,
-            severity: match confidence {
-                Confidence::Low => severity.min(Severity::Info),
-                _ => severity,
-            },
-            summary: summary.into(),
-            evidence,
-            confidence,
-            next_step: next_step.into(),
-            first_time,
-            concerns_shown: None,
-        }
-    }
 }
 
 #[cfg(test)]

@@ -7,10 +7,10 @@ mod collectives;
 mod coverage;
 mod directory;
 mod episodes;
-mod fabric;
 mod findings;
 mod host_pairs;
 mod numbers;
+mod pauses;
 #[cfg(test)]
 mod rows;
 mod senders;
@@ -29,7 +29,6 @@ use roce_model::{
 
 pub use bin_rows::{BinRows, PacketTimes, PairTraffic, Translated};
 pub use coverage::leave_unclear;
-pub use findings::rule::Rule;
 pub use findings::{RULES, add_slowed_collectives};
 pub use host_pairs::{HostPair, HostPairs};
 pub use settings::{CELL, Settings, cell_of, counted_width};
@@ -40,8 +39,8 @@ use arrivals::Arrivals;
 use collectives::Collectives;
 use directory::Directory;
 use episodes::{Episode, Episodes};
-use fabric::Fabric;
 use findings::Findings;
+use pauses::Pauses;
 use steps::Steps;
 use tap_vantage::Vantages;
 
@@ -52,7 +51,7 @@ pub struct Verdicts {
     vantages: Vantages,
     episodes: Episodes,
     findings: Findings,
-    fabric: Fabric,
+    pauses: Pauses,
     /// Width of the bins that rows come in.
     width: Nanos,
     settings: Settings,
@@ -122,7 +121,7 @@ impl Verdicts {
                 })
             }),
             findings: Findings::new(settings.clone()),
-            fabric: Fabric::default(),
+            pauses: Pauses::default(),
             width,
             settings,
             lost: BTreeMap::new(),
@@ -142,7 +141,7 @@ impl Verdicts {
 
     /// Takes the traffic of a shard in the bin, pair by pair.
     pub fn traffic(&mut self, time: Nanos, rows: &BinRows, pairs: &HostPairs) {
-        self.fabric.traffic(time.0, self.width.0, rows);
+        self.pauses.traffic(time.0, self.width.0, rows);
         for (at, traffic) in rows.traffic.iter().enumerate() {
             if let Some(later) = rows.traffic.get(at + 2 * bin_rows::PAIR_LAG) {
                 self.steps.prefetch_place(later.hosts);
@@ -182,13 +181,13 @@ impl Verdicts {
         }
         self.episodes.event(event);
         self.findings.event(event);
-        self.fabric.event(event);
+        self.pauses.event(event);
     }
 
     /// A pause frame.
     pub fn pause(&mut self, frame: &PauseFrame) {
         self.episodes.pause(frame);
-        self.fabric.pause(frame);
+        self.pauses.pause(frame);
         self.findings.pause(frame);
         if let Some(shown) = &mut self.of_shown {
             shown.findings.pause(frame);
@@ -197,7 +196,7 @@ impl Verdicts {
 
     /// Link addresses between which two hosts talk, at a tap with pause frames. Giving them twice does no harm.
     pub fn link(&mut self, link: &LinkAddresses) {
-        self.fabric.link(link);
+        self.pauses.link(link);
     }
 
     /// All traffic of the bin was given.
@@ -219,7 +218,7 @@ impl Verdicts {
     pub fn flow(&mut self, row: &FlowRow) {
         self.directory.note(row);
         self.vantages.flow(row);
-        self.fabric.flow(row);
+        self.pauses.flow(row);
         self.findings.flow(row);
         if let Some(shown) = &mut self.of_shown {
             shown.flow(row);
@@ -231,7 +230,7 @@ impl Verdicts {
     /// Readings of counters and gauges of all hosts, also of those that are joined; those of one series come in the order of time.
     pub fn samples(&mut self, rows: &SampleColumns) {
         self.findings.samples(rows);
-        self.fabric.samples(rows);
+        self.pauses.samples(rows);
         if let Some(shown) = &mut self.of_shown {
             shown.findings.samples(rows);
         }
@@ -293,7 +292,7 @@ impl Verdicts {
         let (finished, dropped) = self.episodes.conclude(&self.directory);
         let episodes = episodes::tell(finished, &self.directory);
         let mut fabric = self
-            .fabric
+            .pauses
             .conclude(&self.settings, run, &self.directory, &episodes);
         run.waits = std::mem::take(&mut fabric.waits);
         let all = (&self.directory, &self.arrivals, &fabric);

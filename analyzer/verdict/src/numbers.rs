@@ -3,6 +3,7 @@
 use std::fmt::Display;
 
 use roce_model::cast::float;
+pub(super) use roce_spelling::bytes;
 
 /// `part` of `whole`; `None` of nothing.
 pub(super) fn share(part: u64, whole: u64) -> Option<f64> {
@@ -37,26 +38,6 @@ pub(super) fn percent(share: f64) -> String {
     format!("{percent:.decimals$} %")
 }
 
-/// Bytes in three digits and a decimal unit: `512 B`, `4.10 kB`, `1.98 MB`.
-pub(super) fn bytes(count: u64) -> String {
-    const UNITS: [&str; 5] = ["kB", "MB", "GB", "TB", "PB"];
-    if count < 1_000 {
-        return format!("{count} B");
-    }
-    let mut value = float(count) / 1e3;
-    let mut unit = 0;
-    while value >= 999.5 && unit + 1 < UNITS.len() {
-        value /= 1e3;
-        unit += 1;
-    }
-    let decimals = match value {
-        _ if value < 9.995 => 2,
-        _ if value < 99.95 => 1,
-        _ => 0,
-    };
-    format!("{value:.decimals$} {}", UNITS[unit])
-}
-
 /// A count with its noun, which takes an s.
 pub(super) fn counted(count: u64, noun: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
@@ -78,28 +59,6 @@ pub(super) fn some<T: Display>(items: &[T], most: usize, all: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn bytes_have_three_digits() {
-        let sums = [
-            0,
-            999,
-            1_000,
-            4_096,
-            99_949,
-            999_499,
-            999_500,
-            2_027_520,
-            5_000_000_000,
-        ]
-        .map(bytes);
-        assert_eq!(
-            sums,
-            [
-                "0 B", "999 B", "1.00 kB", "4.10 kB", "99.9 kB", "999 kB", "1.00 MB", "2.03 MB", "5.00 GB"
-            ]
-        );
-    }
 
     #[test]
     fn jain_is_between_one_nth_and_one() {

@@ -4,9 +4,9 @@
 #![no_main]
 
 use libfuzzer_sys::{Corpus, fuzz_target};
-use roce_fabric::device::{Answers, Question, Reading};
-use roce_fabric::inventory::{HypervisorKind, SwitchKind};
-use roce_fabric::{hypervisor, switch};
+use roce_switches::device::{Answers, Question, Reading};
+use roce_switches::inventory::{HypervisorKind, SwitchKind};
+use roce_switches::{hypervisor, switch};
 use roce_model::Nanos;
 
 const SWITCHES: [SwitchKind; 4] = [

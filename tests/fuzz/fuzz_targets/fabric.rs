@@ -4,8 +4,8 @@
 #![no_main]
 
 use libfuzzer_sys::{Corpus, fuzz_target};
-use roce_fabric::inventory::Inventory;
-use roce_fabric::traffic::{
+use roce_switches::inventory::Inventory;
+use roce_jobs::traffic::{
     Endpoint, Facts, MAX_STREAMS, Role, Speeds, TrafficPlan, concerns, loads, streams, words,
 };
 use roce_remote::fleet::manifest::Manifest;

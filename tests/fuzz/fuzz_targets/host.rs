@@ -3,8 +3,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use roce_fabric::doctor::{Host, Plan, judge, judge_fleet};
-use roce_fabric::{ethtool_statistics, gpu, hca, rdma_statistics};
+use roce_hosts::doctor::{Host, Plan, judge, judge_fleet};
+use roce_hosts::{ethtool_statistics, gpu, hca, rdma_statistics};
 
 /// Files that the pieces become, in this order.
 const PATHS: [&str; 20] = [

@@ -3,8 +3,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use roce_fabric::results::{Measurement, Results, results, when};
-use roce_fabric::traffic::log_state;
+use roce_jobs::results::{Measurement, Results, results, when};
+use roce_jobs::traffic::log_state;
 
 fuzz_target!(|data: &[u8]| {
     let text = String::from_utf8_lossy(data);

@@ -11,6 +11,8 @@ use anyhow::{Context as _, bail};
 use clap::Args;
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 
+use crate::own_process::own_process;
+
 /// Become a program that ends with its parent
 #[derive(Args, Debug)]
 pub(crate) struct Beside {
@@ -25,7 +27,7 @@ pub(crate) struct Beside {
 
 /// A command of `program` that ends with this process. The thread that starts it has to live on: the system looks at that one.
 pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
-    let mut command = Command::new("/proc/self/exe");
+    let mut command = own_process();
     command.args(["beside", "--parent", &std::process::id().to_string(), "--"]);
     command.arg(program);
     command

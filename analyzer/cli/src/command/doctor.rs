@@ -15,15 +15,16 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
 use clap::Args;
-use roce_fabric::doctor::{self, Host, Judgement, Plan, Status};
-use roce_fabric::inventory::{Cluster, Inventory};
+use roce_hosts::doctor::{self, Host, Judgement, Plan};
 use roce_model::Nanos;
 use roce_probe::{SnapshotOptions, add_second_reading, recorded_snapshot, running_snapshot};
 use roce_remote::Machine;
+use roce_switches::inventory::{Cluster, Inventory};
 
 use crate::options::arguments::DocumentFormat;
 use crate::options::duration::parse_duration;
 use crate::options::fabric;
+use crate::options::fail_on::FailOn;
 use crate::options::nearest::nearest;
 use crate::output::messages;
 use crate::sandbox;
@@ -66,8 +67,8 @@ pub(crate) struct Doctor {
     only: Vec<String>,
 
     /// Exit with 1 if a check ends with this severity or worse (info, warning, critical), or if one of these checks warns
-    #[arg(long, value_name = "SEVERITY", value_delimiter = ',', value_parser = parse_severity)]
-    fail_on: Vec<String>,
+    #[arg(long, value_name = "SEVERITY", value_parser = FailOn::parse_checks)]
+    fail_on: Option<FailOn>,
 
     /// Watch counters for this time: errors of links, CNPs
     #[arg(short, long, value_name = "TIME", value_parser = parse_duration)]
@@ -146,12 +147,6 @@ fn parse_group(text: &str) -> Result<String, String> {
     })
 }
 
-/// A severity or the name of a check.
-fn parse_severity(text: &str) -> Result<String, String> {
-    named(text, &["info", "warning", "critical"])
-        .map_err(|(name, hint)| format!("'{name}' is neither info, warning, critical nor a check{hint}"))
-}
-
 /// One of these names, or that of a check; else the name, and a hint at the nearest known one.
 fn named<'a>(text: &'a str, names: &[&str]) -> Result<String, (&'a str, String)> {
     let name = text.trim();
@@ -195,7 +190,7 @@ pub(crate) fn doctor(arguments: &Doctor) -> anyhow::Result<ExitCode> {
     let read = hosts(arguments, &inventory)?;
     let shown = Shown {
         only: &arguments.only,
-        fail_on: &arguments.fail_on,
+        fail_on: arguments.fail_on.as_ref(),
         fix_commands: arguments.fix_commands,
         all: arguments.all,
         format: arguments.format,
@@ -206,7 +201,7 @@ pub(crate) fn doctor(arguments: &Doctor) -> anyhow::Result<ExitCode> {
 /// What of the outcomes is shown, and which of them fail the run.
 struct Shown<'a> {
     only: &'a [String],
-    fail_on: &'a [String],
+    fail_on: Option<&'a FailOn>,
     fix_commands: bool,
     all: bool,
     format: DocumentFormat,
@@ -220,8 +215,8 @@ pub(crate) struct FleetOptions {
     only: Vec<String>,
 
     /// Exit with 1 if a check ends with this severity or worse (info, warning, critical), or if one of these checks warns
-    #[arg(long, value_name = "SEVERITY", value_delimiter = ',', value_parser = parse_severity)]
-    fail_on: Vec<String>,
+    #[arg(long, value_name = "SEVERITY", value_parser = FailOn::parse_checks)]
+    fail_on: Option<FailOn>,
 
     /// Watch counters for this time: errors of links, CNPs
     #[arg(short, long, value_name = "TIME", value_parser = parse_duration)]
@@ -255,7 +250,7 @@ pub(crate) fn doctor_of_machines(
     let read = over_ssh(machines, options.duration);
     let shown = Shown {
         only: &options.only,
-        fail_on: &options.fail_on,
+        fail_on: options.fail_on.as_ref(),
         fix_commands: options.fix_commands,
         all: options.all,
         format: options.format,
@@ -335,26 +330,14 @@ fn without_fleet(mut judgements: Vec<Judgement>) -> Vec<Judgement> {
 }
 
 /// Names of checks that `--fail-on` names.
-fn failed(examined: &[Examined], fleet: &[Judgement], fail_on: &[String]) -> Vec<String> {
-    let least = fail_on
-        .iter()
-        .filter_map(|name| match name.as_str() {
-            "info" => Some(Status::Info),
-            "warning" => Some(Status::Warning),
-            "critical" => Some(Status::Critical),
-            _ => None,
-        })
-        .min();
+fn failed(examined: &[Examined], fleet: &[Judgement], fail_on: Option<&FailOn>) -> Vec<String> {
     let all = examined
         .iter()
         .flat_map(|examined| &examined.judgements)
         .chain(fleet);
     let fails = all.filter(|judgement| {
-        let status = judgement.outcome.status;
-        let is_bad = matches!(status, Status::Info | Status::Warning | Status::Critical);
-        let is_named = fail_on.iter().any(|name| name == judgement.id)
-            && matches!(status, Status::Warning | Status::Critical);
-        is_named || is_bad && least.is_some_and(|least| status >= least)
+        let severity = judgement.outcome.status.severity();
+        fail_on.is_some_and(|fail_on| fail_on.holds_check(judgement.id, severity))
     });
     let mut names: Vec<String> = fails
         .map(|judgement| format!("{} ({})", judgement.id, judgement.outcome.status.name()))

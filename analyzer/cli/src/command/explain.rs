@@ -1,25 +1,22 @@
 //! `--explain`: what a finding means, how it is computed, its thresholds as they are now, and where its rule comes from; the
-//! columns of a table; a check of `doctor`; a word of the glossary.
-
-mod check;
+//! columns of a table; a check of `doctor`; a finding about a device; a word of the glossary.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::process::ExitCode;
 
 use anyhow::anyhow;
-use roce_fabric::doctor::checks;
+use roce_hosts::doctor::checks;
 use roce_model::Table;
 use roce_report::schema::TABLES;
-use roce_verdict::{RULES, Rule, ThresholdValue, Thresholds};
+use roce_rules::Rule;
+use roce_switches::findings;
+use roce_verdict::{RULES, ThresholdValue, Thresholds};
 
 use crate::options::arguments::Analyse;
 use crate::options::nearest::nearest;
 use crate::options::settings;
 use crate::output::style::width;
-
-#[cfg(feature = "probe")]
-pub(crate) use check::explained as explained_check;
 
 /// Text is not wrapped wider than this: longer lines are hard to read.
 const WIDEST: usize = 100;
@@ -48,11 +45,8 @@ fn explain(id: &str, thresholds: &Thresholds, width: usize) -> anyhow::Result<St
     if id == "list" {
         return Ok(list(width));
     }
-    if let Some(rule) = RULES.iter().find(|rule| rule.id == id) {
-        return Ok(text(rule, thresholds, width));
-    }
-    if let Some(text) = check::explained(id, width) {
-        return Ok(text);
+    if let Some(rule) = rules().find(|rule| rule.id == id) {
+        return Ok(text(&rule, thresholds, width));
     }
     let words: Vec<(&str, &str)> = glossary().collect();
     let found = TABLES.iter().find(|table| table.name == id);
@@ -73,10 +67,8 @@ fn explain(id: &str, thresholds: &Thresholds, width: usize) -> anyhow::Result<St
         }
         return Ok(text);
     }
-    let known = RULES
-        .iter()
+    let known = rules()
         .map(|rule| rule.id)
-        .chain(checks().map(|check| check.id))
         .chain(TABLES.iter().map(|table| table.name))
         .chain(words.iter().flat_map(|(word, _)| word.split(", ")));
     let hint = nearest(id, known).map_or_else(String::new, |nearest| {
@@ -86,6 +78,26 @@ fn explain(id: &str, thresholds: &Thresholds, width: usize) -> anyhow::Result<St
         "there is no finding, check, table or word '{id}'{hint}\n\n{}",
         list(width).trim_end()
     ))
+}
+
+/// All rules: of findings in captures, of checks of a host, of findings about devices.
+fn rules() -> impl Iterator<Item = Rule> {
+    let of_devices = findings::rules().map(Rule::texts);
+    RULES
+        .iter()
+        .copied()
+        .chain(checks().map(Rule::texts))
+        .chain(of_devices)
+}
+
+/// The text about a rule that has no thresholds.
+#[cfg(feature = "probe")]
+pub(crate) fn rule<Run>(rule: &Rule<Run>, width: usize) -> String {
+    text(
+        &rule.texts(),
+        &Thresholds::default(),
+        width.clamp(NARROWEST, WIDEST),
+    )
 }
 
 /// The page of words that results use.
@@ -145,7 +157,13 @@ fn list(width: usize) -> String {
     let tables: Vec<&str> = TABLES.iter().map(|table| table.name).collect();
     let words: Vec<&str> = glossary().map(|(word, _)| word).collect();
     let checks: Vec<&str> = checks().map(|check| check.id).collect();
-    for (name, all) in [("checks", checks), ("tables", tables), ("words", words)] {
+    let devices: Vec<&str> = findings::rules().map(|rule| rule.id).collect();
+    for (name, all) in [
+        ("checks", checks),
+        ("devices", devices),
+        ("tables", tables),
+        ("words", words),
+    ] {
         list.push('\n');
         paragraph(
             &mut list,
@@ -169,10 +187,17 @@ fn text(rule: &Rule, thresholds: &Thresholds, width: usize) -> String {
     for (name, words) in [
         ("severity", severity.as_str()),
         ("meaning", rule.meaning),
+        ("read", rule.read),
         ("computed", rule.method),
+        ("shows as", rule.symptom),
+        ("or else", rule.alternatives),
         ("confidence", rule.confidence),
         ("rule from", rule.source),
+        ("next", rule.next),
     ] {
+        if words.is_empty() {
+            continue;
+        }
         text.push('\n');
         paragraph(&mut text, &format!("{name:NAME$}"), NAME, words, width);
     }
@@ -240,7 +265,7 @@ mod tests {
 
     #[test]
     fn every_finding_is_explained_at_every_width() {
-        for rule in RULES {
+        for rule in rules() {
             for width in [0, 40, 80, 160, usize::MAX] {
                 let text = explain(rule.id, &Thresholds::default(), width).unwrap();
                 assert!(text.starts_with(rule.id), "{text}");

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use anyhow::bail;
-use roce_fabric::nccl::{Completion, Log, completion, job_error, log};
+use roce_jobs::nccl::{Completion, Log, completion, job_error, log};
 use roce_model::JobError;
 use roce_model::text::escape_json;
 use roce_report::ends::Ends;

@@ -4,7 +4,6 @@ mod changes;
 mod configure;
 mod device;
 mod document;
-mod fail;
 mod host;
 mod hypervisor;
 mod pauses;

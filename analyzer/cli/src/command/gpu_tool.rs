@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use roce_fabric::gpu::{Gpus, QUERY, csv_columns, gpus, gpus_of_columns};
+use roce_hosts::gpu::{Gpus, QUERY, csv_columns, gpus, gpus_of_columns};
 use roce_model::{Nanos, Sample};
 
 use crate::command::lines::{LineLimits, Lines};

@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use roce_fabric::results::{Expectation, Outcome, results as parsed};
+use roce_jobs::results::{Expectation, Outcome, results as parsed};
 use roce_model::text::escape_json;
 use serde_json::Value;
 

@@ -6,7 +6,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,6 +19,7 @@ use rustix::net::{
 
 use super::serve;
 use super::wire::{self, Cause, Verb};
+use crate::own_process::own_process;
 
 /// Objects that one run reads.
 const MAX_INPUTS: usize = 1_000;
@@ -81,7 +82,7 @@ impl Objects {
             None,
         )
         .context("no socket for the process that reads and writes objects")?;
-        let mut command = Command::new("/proc/self/exe");
+        let mut command = own_process();
         command.arg(serve::NAME);
         for read in reads {
             command.arg("--read").arg(read.to_string());

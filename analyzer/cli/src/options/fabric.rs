@@ -9,7 +9,7 @@ use anyhow::bail;
 use anyhow::{Context, anyhow};
 #[cfg(feature = "probe")]
 use clap::Args;
-use roce_fabric::inventory::Inventory;
+use roce_switches::inventory::Inventory;
 
 /// The inventory in the current folder.
 #[cfg(feature = "probe")]
@@ -21,7 +21,7 @@ const OF_USER: &str = "roce-analyze/fabric.toml";
 #[cfg(feature = "probe")]
 pub(crate) const MAX_AT_ONCE: usize = 32;
 /// Bytes of an inventory.
-const MAX_BYTES: u64 = 4 << 20;
+const MAX_BYTES: u64 = 16 << 20;
 
 // The inventory. (A comment for the compiler would become the help's first line.)
 #[cfg(feature = "probe")]
@@ -110,7 +110,15 @@ fn of_user() -> Option<PathBuf> {
 /// If it cannot be read, or has a mistake.
 pub(crate) fn read(path: &Path) -> anyhow::Result<Inventory> {
     let text = roce_files::read_text(path, MAX_BYTES).context("the inventory cannot be read")?;
-    let mut inventory = Inventory::parse(&text).map_err(|error| anyhow!("{}:{error}", path.display()))?;
+    let mut inventory = Inventory::parse(&text).map_err(|error| {
+        let is_list = path.extension().is_some_and(|extension| extension == "csv");
+        let hint = if is_list {
+            "\nhint: an inventory is a fabric.toml: rack, job, rank, addresses and captures are keys of [[host]]"
+        } else {
+            ""
+        };
+        anyhow!("{}:{error}{hint}", path.display())
+    })?;
     let folder = path.parent().unwrap_or(Path::new(""));
     let beside = |name: &mut Option<String>| {
         if let Some(name) = name

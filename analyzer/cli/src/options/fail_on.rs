@@ -1,6 +1,8 @@
-//! `--fail-on`: which findings make a run exit with 1, and that a run which shows nothing does.
+//! `--fail-on`: which findings or checks make a run exit with 1, and that a run which shows nothing does.
 
-use roce_model::{FindingRow, Severity};
+use roce_hosts::doctor;
+use roce_model::Severity;
+use roce_switches::findings;
 use roce_verdict::RULES;
 
 use crate::options::nearest::nearest;
@@ -20,28 +22,77 @@ pub(crate) struct FailOn {
 /// Names a run that had no RoCE packet to judge.
 const NO_ROCE: &str = "no-roce";
 
+/// Rules whose ids `--fail-on` may name, and the end of the sentence about a name that is none of them.
+struct NamedRules {
+    ids: Vec<&'static str>,
+    no_roce: bool,
+    noun: &'static str,
+    hint: &'static str,
+}
+
 impl FailOn {
-    /// Parses `warning`, `loss.network`, or several of them with commas.
+    /// Parses `warning`, `loss.network`, or several of them with commas, for findings in captures.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        let mut found = Self::default();
+        Self::among(
+            text,
+            &NamedRules {
+                ids: RULES.iter().map(|rule| rule.id).collect(),
+                no_roce: true,
+                noun: "no-roce nor a finding",
+                hint: " `--explain list` has all findings",
+            },
+        )
+    }
+
+    /// The same for findings about devices: `warning`, `switch.mmu_drops`.
+    pub(crate) fn parse_devices(text: &str) -> Result<Self, String> {
+        Self::among(
+            text,
+            &NamedRules {
+                ids: findings::rules().map(|rule| rule.id).collect(),
+                no_roce: false,
+                noun: "critical nor a finding",
+                hint: "",
+            },
+        )
+    }
+
+    /// The same for checks of a host: `warning`, `pfc.enabled`.
+    pub(crate) fn parse_checks(text: &str) -> Result<Self, String> {
+        Self::among(
+            text,
+            &NamedRules {
+                ids: doctor::checks().map(|check| check.id).collect(),
+                no_roce: false,
+                noun: "critical nor a check",
+                hint: "",
+            },
+        )
+    }
+
+    fn among(text: &str, rules: &NamedRules) -> Result<Self, String> {
+        let mut chosen = Self::default();
         for name in text.split(',').map(str::trim) {
             if let Some(severity) = SEVERITIES.iter().find(|severity| severity.name() == name) {
                 // The lower one includes the higher one.
-                found.severity = Some(found.severity.map_or(*severity, |known| known.min(*severity)));
-            } else if name == NO_ROCE {
-                found.no_roce = true;
-            } else if let Some(rule) = RULES.iter().find(|rule| rule.id == name) {
-                found.ids.push(rule.id);
+                chosen.severity = Some(chosen.severity.map_or(*severity, |known| known.min(*severity)));
+            } else if rules.no_roce && name == NO_ROCE {
+                chosen.no_roce = true;
+            } else if let Some(id) = rules.ids.iter().find(|id| **id == name) {
+                chosen.ids.push(id);
             } else {
-                let hint = nearest(name, names()).map_or_else(String::new, |name| {
-                    format!("; hint: did you mean '{name}'? `--explain list` has all findings")
+                let known = names_of(rules);
+                let hint = nearest(name, known.into_iter()).map_or_else(String::new, |near| {
+                    format!("; hint: did you mean '{near}'?{}", rules.hint)
                 });
+                let critical = if rules.no_roce { "critical, " } else { "" };
                 return Err(format!(
-                    "'{name}' is neither info, warning, critical, no-roce nor a finding{hint}"
+                    "'{name}' is neither info, warning, {critical}{}{hint}",
+                    rules.noun
                 ));
             }
         }
-        Ok(found)
+        Ok(chosen)
     }
 
     /// True if a run without any RoCE packet fails: whoever asks for findings of some kind gets no answer from it.
@@ -50,12 +101,28 @@ impl FailOn {
     }
 
     /// True if a finding fails the run.
-    pub(crate) fn holds(&self, finding: &FindingRow) -> bool {
-        self.severity.is_some_and(|severity| finding.severity >= severity) || self.ids.contains(&finding.id)
+    pub(crate) fn holds(&self, id: &str, severity: Severity) -> bool {
+        self.severity.is_some_and(|least| severity >= least) || self.ids.contains(&id)
+    }
+
+    /// True if a check that ended so fails the run. Every check has an outcome, so one that is named fails by a warning or worse.
+    #[cfg(feature = "probe")]
+    pub(crate) fn holds_check(&self, id: &str, severity: Severity) -> bool {
+        let is_reached = self.severity.is_some_and(|least| severity >= least);
+        is_reached || severity >= Severity::Warning && self.ids.contains(&id)
     }
 }
 
-/// Severities and ids.
+fn names_of(rules: &NamedRules) -> Vec<&'static str> {
+    let severities = SEVERITIES.iter().map(|severity| severity.name());
+    let no_roce = rules.no_roce.then_some(NO_ROCE);
+    severities
+        .chain(no_roce)
+        .chain(rules.ids.iter().copied())
+        .collect()
+}
+
+/// Severities and ids of findings in captures.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     let severities = SEVERITIES.iter().map(|severity| severity.name());
     severities
@@ -67,17 +134,9 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
 mod tests {
     use super::*;
 
-    fn finding(id: &'static str, severity: Severity) -> FindingRow {
-        FindingRow {
-            id,
-            severity,
-            ..FindingRow::default()
-        }
-    }
-
     #[test]
     fn severities_and_ids_are_accepted_together() {
-        let fails = |text: &str, id, severity| FailOn::parse(text).unwrap().holds(&finding(id, severity));
+        let fails = |text: &str, id, severity| FailOn::parse(text).unwrap().holds(id, severity);
         assert!(fails("warning", "rnr", Severity::Warning) && fails("warning", "rnr", Severity::Critical));
         assert!(!fails("warning", "stall", Severity::Info));
         assert!(fails("loss.network", "loss.network", Severity::Info));
@@ -94,7 +153,7 @@ mod tests {
         assert!(FailOn::parse("rnr").unwrap().needs_roce() && FailOn::parse("warning").unwrap().needs_roce());
         assert!(!FailOn::default().needs_roce());
         let only = FailOn::parse("no-roce").unwrap();
-        assert!(!only.holds(&finding("rnr", Severity::Critical)));
+        assert!(!only.holds("rnr", Severity::Critical));
     }
 
     #[test]
@@ -105,5 +164,24 @@ mod tests {
              `--explain list` has all findings"
         );
         assert!(FailOn::parse("ok").is_err() && FailOn::parse("warning,").is_err());
+    }
+
+    #[test]
+    fn devices_and_checks_have_ids_of_their_own() {
+        let drops = FailOn::parse_devices("critical,switch.mmu_drops").unwrap();
+        assert!(drops.holds("switch.mmu_drops", Severity::Info) && drops.holds("other", Severity::Critical));
+        for (parsed, text) in [
+            (
+                FailOn::parse_devices("switch.mmu_drop"),
+                "'switch.mmu_drop' is neither info, warning, critical nor a finding; hint: did you mean 'switch.mmu_drops'?",
+            ),
+            (
+                FailOn::parse_checks("pfc.enable"),
+                "'pfc.enable' is neither info, warning, critical nor a check; hint: did you mean 'pfc.enabled'?",
+            ),
+        ] {
+            assert_eq!(parsed.unwrap_err(), text);
+        }
+        assert!(FailOn::parse_devices("no-roce").is_err() && FailOn::parse_checks("no-roce").is_err());
     }
 }

@@ -5,7 +5,7 @@ use std::io::BufReader;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
-use roce_fabric::nccl::{Log, Reader, job_error};
+use roce_jobs::nccl::{Log, Reader, job_error};
 use roce_model::JobLog;
 use roce_pipeline::path_key;
 

@@ -13,7 +13,7 @@ pub(crate) fn exit_code(all_read: bool, summary: &RunSummary, fail_on: &FailOn) 
     let mut failed: Vec<String> = summary
         .findings
         .iter()
-        .filter(|finding| fail_on.holds(finding))
+        .filter(|finding| fail_on.holds(finding.id, finding.severity))
         .map(|finding| format!("{} ({})", finding.id, finding.severity.name()))
         .collect();
     if fail_on.needs_roce() && summary.totals.roce_packets == 0 {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use roce_fabric::port_rate_bps;
+use roce_hosts::port_rate_bps;
 
 /// Bits on the wire of the smallest RoCEv2 packet: a frame of 64 bytes (Ethernet 14, IPv4 20, UDP 8, BTH 12, ICRC 4, FCS 4 are 62, which
 /// IEEE 802.3 fills up to 64), its preamble of 8 bytes and the gap of 12 behind it. Each packet counts at most once.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use roce_fabric::{Place, ethtool_statistics, rdma_statistics};
+use roce_hosts::{Place, ethtool_statistics, rdma_statistics};
 
 /// A counter in a text.
 #[derive(Clone, PartialEq, Eq, Debug)]

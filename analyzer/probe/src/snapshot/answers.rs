@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::io;
 
-use roce_fabric::doctor::{Host, netdev_names};
+use roce_hosts::doctor::{Host, netdev_names};
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use serde_json::{Map, Value, json};
 

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use roce_fabric::doctor::{Host, LINKS};
+use roce_hosts::doctor::{Host, LINKS};
 
 use super::tree::Tree;
 

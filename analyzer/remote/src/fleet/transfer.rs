@@ -263,7 +263,7 @@ mod tests {
     use std::fs;
     use std::sync::Arc;
 
-    use roce_fabric::inventory::SshSettings;
+    use roce_switches::inventory::SshSettings;
 
     use super::*;
 
@@ -306,7 +306,7 @@ mod tests {
         // Each connection leaves a line.
         let tries = host.folder.path().join("tries");
         fs::write(&program, format!("echo >> {}\n{script}\n", tries.display())).unwrap();
-        let mut target = roce_fabric::inventory::HostTarget::named("here");
+        let mut target = roce_switches::inventory::HostTarget::named("here");
         target.address = Some("local".to_owned());
         target.prefix = Some(format!("sh {}", program.display()));
         host.machine = Machine::host(&target, &Arc::new(SshSettings::default()));

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use roce_fabric::inventory::SwitchTarget;
+use roce_switches::inventory::SwitchTarget;
 
 use crate::reader::error::ReaderError;
 

@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, channel};
 
-use roce_fabric::inventory::Inventory;
+use roce_switches::inventory::Inventory;
 use rustls::pki_types::PrivatePkcs8KeyDer;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::{Value, json};

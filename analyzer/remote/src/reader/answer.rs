@@ -1,6 +1,6 @@
 //! The outcome of a question, and its bounds.
 
-use roce_fabric::device::Reason;
+use roce_switches::device::Reason;
 
 /// Bytes of one answer.
 pub(crate) const MAX_ANSWER_BYTES: u64 = 64 << 20;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::Path;
 
-use roce_fabric::device::{Answers, Question, file_name};
 use roce_files::{Access, Directory, Error, Place};
+use roce_switches::device::{Answers, Question, file_name};
 
 use super::secrets::without_secrets;
 

@@ -1,6 +1,6 @@
 //! Texts by which devices refuse a command.
 
-use roce_fabric::refusal_in;
+use roce_switches::refusal_in;
 
 use super::answer::Unanswered;
 
@@ -28,7 +28,7 @@ pub(crate) fn refusal(text: &str) -> Option<Unanswered> {
 
 #[cfg(test)]
 mod tests {
-    use roce_fabric::device::Reason;
+    use roce_switches::device::Reason;
 
     use super::*;
 

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::sync::Mutex;
 
 use super::*;
-use roce_fabric::device::file_name;
+use roce_switches::device::file_name;
 
 /// Two commands, one of them slow, and one for each interface that the slow one names.
 struct Fake;

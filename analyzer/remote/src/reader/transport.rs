@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use roce_fabric::device::{Form, Question, Reason, file_name};
+use roce_switches::device::{Form, Question, Reason, file_name};
 
 use super::answer::{MAX_ANSWER_BYTES, Outcome, Unanswered};
 use super::refusal::refusal;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use roce_fabric::traffic::Role;
+use roce_jobs::traffic::Role;
 
 use super::parallel::{Machines, each};
 use super::record::{HostRecord, RunRecord};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use roce_fabric::traffic::Endpoint;
+use roce_jobs::traffic::Endpoint;
 use serde_json::Value;
 
 /// Devices, addresses, interfaces and other runs of an answer that are kept, each.
@@ -81,7 +81,7 @@ impl HostFacts {
                     let port = PortFacts {
                         is_active,
                         interface,
-                        rate_bps: roce_fabric::port_rate_bps(&rate.join(" ")),
+                        rate_bps: roce_hosts::port_rate_bps(&rate.join(" ")),
                         ..PortFacts::default()
                     };
                     self.ports.insert((device.to_owned(), number), port);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use roce_fabric::inventory::{HostTarget, SshSettings};
+use roce_switches::inventory::{HostTarget, SshSettings};
 
 use crate::Machine;
 

@@ -4,8 +4,8 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use roce_fabric::inventory::{HostTarget, SshSettings};
 use roce_files::{Access, Directory};
+use roce_switches::inventory::{HostTarget, SshSettings};
 use serde::{Deserialize, Serialize};
 
 use super::parallel::{Machines, machines};

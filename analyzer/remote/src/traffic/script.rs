@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use roce_fabric::traffic::Role;
+use roce_jobs::traffic::Role;
 
 use crate::{RemoteError, quoted};
 

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use roce_fabric::inventory::{HostTarget, SshSettings};
-use roce_fabric::traffic::{Concern, Facts, Gravity, Role, Speeds, Stream, TrafficPlan, streams, words};
+use roce_jobs::traffic::{Concern, Facts, Gravity, Role, Speeds, Stream, TrafficPlan, streams, words};
+use roce_switches::inventory::{HostTarget, SshSettings};
 
 use super::clocks;
 use super::facts::HostFacts;

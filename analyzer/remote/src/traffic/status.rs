@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use roce_fabric::traffic::{LogState, Role, log_state};
+use roce_jobs::traffic::{LogState, Role, log_state};
 
 use super::parallel::{Machines, each};
 use super::record::{HostRecord, RunRecord, StreamRecord};

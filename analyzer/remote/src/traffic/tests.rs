@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use roce_fabric::traffic::{Endpoint, Role};
+use roce_jobs::traffic::{Endpoint, Role};
 
 use super::facts::HostFacts;
 use super::script::{self, Ended, Launch, Needs, Place};

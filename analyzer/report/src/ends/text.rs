@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::end::End;
 use super::sink::{By, Ends, Explained};
 use crate::terminal::episodes::after;
-use crate::terminal::number::count;
+use roce_spelling::count;
 
 /// Times of retransmission runs that are shown.
 const SHOWN: usize = 8;

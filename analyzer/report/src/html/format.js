@@ -32,7 +32,7 @@ function count(value) {
 const many = (value, name) => `${count(value)} ${name}${value === 1 ? "" : "s"}`;
 
 const bytes = (value) => scaled(value, "B");
-const rate = (bitsPerSecond) => scaled(bitsPerSecond, "b/s");
+const rate = (bitsPerSecond) => scaled(bitsPerSecond, "bit/s");
 
 /** A length of time in ns. */
 function duration(ns) {

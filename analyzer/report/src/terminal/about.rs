@@ -5,9 +5,9 @@ use roce_model::Nanos;
 
 use super::field::{NAME, NAMED, field, more, wrapped};
 use super::ink::{Ink, clean, shorten, width};
-use super::number::{bytes, count, plural};
 use super::places::vantage_field;
 use super::view::View;
+use roce_spelling::{bytes, count, plural};
 
 /// Lines about the inputs.
 pub(super) fn about(view: &View<'_>) -> Vec<String> {

@@ -9,8 +9,8 @@ use super::episodes::after;
 use super::field::{NAMED, field};
 use super::grid::{Column, lay};
 use super::ink::{Ink, clean, shorten};
-use super::number::{ABSENT, bytes, count, plural, rate_of};
 use super::view::View;
+use roce_spelling::{ABSENT, bytes, count, plural, rate_of};
 
 /// Collectives that are shown: those that were slowed, then those that are longest against the median of their equals.
 const SHOWN: usize = 5;

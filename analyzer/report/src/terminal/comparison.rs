@@ -8,9 +8,9 @@ use roce_model::{Nanos, Severity};
 use super::field::{field, wrapped};
 use super::grid::{Column, lay};
 use super::ink::{Ink, clean, paint, shorten};
-use super::number::{ABSENT, bytes, plural, rate_of};
 use super::style::{MIN_WIDTH, Style};
 use crate::compare::{Compared, Comparison, FindingChange, Outcome, Scope, Side, Unit};
+use roce_spelling::{ABSENT, bytes, plural, rate_of};
 
 /// Lines about pairs of hosts; the others are counted.
 const PAIRS: usize = 20;

@@ -4,8 +4,8 @@ use roce_model::Totals;
 
 use super::field::{NAMED, field};
 use super::ink::{Ink, shorten};
-use super::number::{bytes, count, percent, plural, rate};
 use super::view::View;
+use roce_spelling::{bytes, count, percent, plural, rate};
 
 /// Why there is nothing to count.
 pub(super) fn no_packet(view: &View<'_>) -> String {

@@ -5,9 +5,9 @@ use roce_model::{Devices, Gid, RdmaDevice, RdmaPort};
 
 use super::grid::{Column, lay};
 use super::ink::{self, Ink, clean, width};
-use super::number::{ABSENT, count, rate_of};
 use super::style::Style;
 use crate::devices::notes::{device_capture, interface_capture, interface_notes, port_notes, rdma_ports};
+use roce_spelling::{ABSENT, count, rate_of};
 
 /// Three digits of a rate.
 fn speed(bits: Option<u64>) -> String {

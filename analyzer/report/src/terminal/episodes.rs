@@ -8,10 +8,10 @@ use roce_model::{EpisodeRow, Nanos};
 use super::field::padded;
 use super::grid::{Column, lay};
 use super::ink::{Ink, clean, shorten, width};
-use super::number::{ABSENT, plural, short_count};
 use super::style::Style;
 use super::verdicts::three_digits;
 use super::view::View;
+use roce_spelling::{ABSENT, plural, short_count};
 
 /// Episodes that are shown on wide screens; of more, those with most losses and marks.
 const SHOWN: usize = 8;

@@ -2,8 +2,8 @@
 //! text. `about`, `counts` and `summary` provide the contents.
 
 use super::ink::{Ink, shorten, width};
-use super::number::count;
 use super::style::Style;
+use roce_spelling::count;
 
 /// Columns of a field's name, with the blanks around it.
 pub(super) const NAME: usize = 12;

@@ -3,8 +3,8 @@
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
 
 use super::ink::{Ink, shorten, width};
-use super::number::ABSENT;
 use super::style::Style;
+use roce_spelling::ABSENT;
 
 /// Blanks between two columns.
 pub(super) fn gap(style: &Style) -> usize {

@@ -8,10 +8,10 @@ use jiff::Timestamp;
 use roce_model::{FlowId, FlowKey, FlowRow, Nanos, RunSummary, Sink, SinkError, TapId, TimelineColumns};
 
 use super::ink::{self, Ink, clean, shorten, width};
-use super::number::{count, percent, plural, rate};
 use super::report::TerminalReport;
 use super::style::Style;
 use crate::Error;
+use roce_spelling::{count, percent, plural, rate};
 
 /// Flows under each line, at most.
 const MAX_FLOWS: usize = 5;

@@ -7,9 +7,9 @@ use roce_model::{Address, HopRow, HostVantage, TapId, TapRow, Vantage};
 use super::field::{field, sentence};
 use super::grid::{Column, lay};
 use super::ink::{Ink, clean, shorten};
-use super::number::{ABSENT, count, plural, short_count};
 use super::verdicts::{nanoseconds, three_digits};
 use super::view::View;
+use roce_spelling::{ABSENT, count, plural, short_count};
 
 /// Taps and pairs of taps that are shown.
 const SHOWN: usize = 8;

@@ -2,9 +2,9 @@
 
 use super::grid::{Column, lay};
 use super::ink::{self, Ink, clean};
-use super::number::{ABSENT, plural};
 use super::style::Style;
 use crate::samples::summary::{Key, SampleSummary, Series};
+use roce_spelling::{ABSENT, decimal, plural};
 
 /// All lines, painted.
 pub(crate) fn lines(summary: &SampleSummary, all: bool, style: &Style) -> String {
@@ -24,16 +24,16 @@ pub(crate) fn lines(summary: &SampleSummary, all: bool, style: &Style) -> String
         ];
         if has_changes {
             columns.extend([
-                Column::new("before", true, 2, object, |(_, series)| number(series.first.1)),
-                Column::new("after", true, 1, object, |(_, series)| number(series.last.1)),
+                Column::new("before", true, 2, object, |(_, series)| decimal(series.first.1)),
+                Column::new("after", true, 1, object, |(_, series)| decimal(series.last.1)),
                 Column::new("change", true, 0, object, |(_, series)| change(series)),
                 Column::new("per second", true, 1, object, |(_, series)| {
-                    series.rate().map_or_else(|| ABSENT.to_owned(), number)
+                    series.rate().map_or_else(|| ABSENT.to_owned(), decimal)
                 }),
             ]);
         } else {
             columns.push(Column::new("value", true, 0, object, |(_, series)| {
-                number(series.last.1)
+                decimal(series.last.1)
             }));
         }
         lines.extend(lay(columns, None, style));
@@ -90,7 +90,7 @@ fn name(key: &Key) -> String {
 
 fn change(series: &Series) -> String {
     let text = match series.change {
-        Some(change) if change > 0.0 => format!("+{}", number(change)),
+        Some(change) if change > 0.0 => format!("+{}", decimal(change)),
         Some(_) => "0".to_owned(),
         None if series.unknown > 0 => "unknown".to_owned(),
         None => ABSENT.to_owned(),
@@ -99,28 +99,6 @@ fn change(series: &Series) -> String {
         0 => text,
         1 => format!("{text} (reset)"),
         many => format!("{text} ({many} resets)"),
-    }
-}
-
-/// A value with all digits before the point, in groups, and up to three behind it.
-fn number(value: f64) -> String {
-    let text = format!("{value:.3}");
-    let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
-    let (sign, digits) = whole
-        .strip_prefix('-')
-        .map_or(("", whole), |digits| ("-", digits));
-    let mut grouped = String::from(sign);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    let fraction = fraction.trim_end_matches('0');
-    if fraction.is_empty() {
-        grouped
-    } else {
-        format!("{grouped}.{fraction}")
     }
 }
 
@@ -138,7 +116,7 @@ mod tests {
             (0.02, "0.02"),
             (-1_000.5, "-1,000.5"),
         ] {
-            assert_eq!(number(value), text);
+            assert_eq!(decimal(value), text);
         }
     }
 }

@@ -4,8 +4,8 @@ use roce_model::{CollectiveEvidence, CollectiveRow};
 
 use super::field::field;
 use super::ink::{Ink, clean, shorten};
-use super::number::{bytes, plural};
 use super::view::View;
+use roce_spelling::{bytes, plural};
 
 /// Shapes that are shown, those with the most data first.
 const SHOWN: usize = 5;

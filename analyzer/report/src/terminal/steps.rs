@@ -10,8 +10,8 @@ use super::episodes::after;
 use super::field::{NAME, field, padded};
 use super::grid::{Column, lay};
 use super::ink::{Ink, clean, shorten};
-use super::number::{ABSENT, bytes, count, plural};
 use super::view::View;
+use roce_spelling::{ABSENT, bytes, count, plural};
 
 /// Outliers that are shown, the longest first.
 const SHOWN: usize = 5;

@@ -9,11 +9,11 @@ use super::counts::totals;
 use super::draw::{Height, peak, strip};
 use super::field::{NAME, NAMED, field, more, padded, sentence, wrapped};
 use super::ink::{Ink, clean, shorten};
-use super::number::{bytes, count, percent, plural, rate_of};
 use super::strip::FlowStrips;
 use super::table;
 use super::top::TopFlows;
 use super::view::View;
+use roce_spelling::{bytes, count, percent, plural, rate_of};
 
 /// The part above the flows.
 pub(super) fn lines(view: &View<'_>) -> Vec<String> {

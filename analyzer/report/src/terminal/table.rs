@@ -5,10 +5,10 @@ use roce_model::FlowId;
 use super::draw::{Height, strip};
 use super::grid::{Column, choose, draw, gap};
 use super::ink::{Ink, clean, shorten};
-use super::number::{ABSENT, bytes, rate, share, short_count};
 use super::strip::FlowStrips;
 use super::style::Style;
 use super::top::{TRIGGERS, TopFlow};
+use roce_spelling::{ABSENT, bytes, rate, share, short_count};
 
 /// A strip narrower than this says nothing.
 const STRIP: usize = 10;

@@ -7,8 +7,8 @@ use roce_model::{Confidence, EpisodeKind, Fact, FindingRow, Nanos, Severity, Spa
 use super::counts::no_packet;
 use super::field::{field, wrapped};
 use super::ink::{Ink, clean};
-use super::number::{bytes, count, percent, plural, rate, rate_of};
 use super::view::View;
+use roce_spelling::{bytes, count, percent, plural, rate, rate_of};
 
 /// Findings from `warning` on that are shown with their numbers and next step.
 const IN_FULL: usize = 3;

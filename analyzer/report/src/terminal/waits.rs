@@ -10,8 +10,8 @@ use super::episodes::after;
 use super::field::sentence;
 use super::grid::{Column, lay};
 use super::ink::{Ink, clean, shorten};
-use super::number::{ABSENT, plural, short_count};
 use super::view::View;
+use roce_spelling::{ABSENT, plural, short_count};
 
 /// Pairs of ports that are shown.
 const SHOWN: usize = 12;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use roce_model::{Confidence, Counter, Evidence, FindingRow, Nanos, RunSummary, SampleRow, Severity};
 
 use super::super::numbers::counted;
-use super::rule::{Context, Rule};
+use super::rule::{Context, FindingOf as _, Rule};
 
 /// Interfaces whose bytes are added up.
 const MAX_INTERFACES: usize = 1 << 10;
@@ -21,8 +21,8 @@ pub(super) const BLIND: Rule = Rule {
              bytes, which no packet socket gets).",
     thresholds: &["blind_bytes"],
     severity: Severity::Critical,
-    otherwise: "",
     confidence: "high: the counter and the capture are of one interface and one time",
+    ..Rule::TALLIED
 };
 
 /// RDMA bytes that an interface counted.

@@ -8,7 +8,7 @@ use roce_model::{Address, Confidence, Evidence, FindingRow, FlowRow, Nanos, Seve
 use super::super::directory::name_of;
 use super::super::numbers::counted;
 use super::super::thresholds::Thresholds;
-use super::rule::{Context, Rule};
+use super::rule::{Context, FindingOf as _, Rule};
 use super::worst::Worst;
 
 type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
@@ -26,6 +26,7 @@ pub(super) const CNP_CLASS: Rule = Rule {
     severity: Severity::Info,
     otherwise: "warning when they carry DSCP 0 and the data another",
     confidence: "high: the packets carry the class",
+    ..Rule::TALLIED
 };
 
 pub(super) const DSCP_MISMATCH: Rule = Rule {
@@ -39,8 +40,8 @@ pub(super) const DSCP_MISMATCH: Rule = Rule {
     source: "RFC 2474 (DSCP), IEEE 802.1Q (priority); lossless queues are chosen by either of them.",
     thresholds: &["least_data_packets"],
     severity: Severity::Warning,
-    otherwise: "",
     confidence: "high: the packets carry the class",
+    ..Rule::TALLIED
 };
 
 /// The class of data.

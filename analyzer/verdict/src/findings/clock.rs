@@ -3,7 +3,7 @@
 use roce_model::{Confidence, Evidence, FindingRow, Nanos, Severity};
 
 use super::super::numbers::counted;
-use super::rule::{Context, Rule};
+use super::rule::{Context, FindingOf as _, Rule};
 
 pub(super) const CLOCK: Rule = Rule {
     id: "capture.clock",
@@ -16,8 +16,8 @@ pub(super) const CLOCK: Rule = Rule {
     source: "The PSN of a packet follows on that of the one before (IBTA 9.7.2), whatever the clock shows.",
     thresholds: &[],
     severity: Severity::Info,
-    otherwise: "",
     confidence: "high: the packets prove it",
+    ..Rule::TALLIED
 };
 
 /// Steps that are named.

@@ -9,7 +9,7 @@ use roce_model::{
 use super::super::directory::name_of;
 use super::super::numbers::{counted, reaches, some};
 use super::super::thresholds::Thresholds;
-use super::rule::{Context, Rule};
+use super::rule::{Context, FindingOf as _, Rule};
 use super::worst::Worst;
 
 type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
@@ -37,10 +37,10 @@ pub(super) const IGNORED: Rule = Rule {
              a CNP each 50 us from 25 Gbit/s on: then no packet can tell who ignores CNPs, unless --dcqcn names another set.",
     thresholds: &["ignored_windows"],
     severity: Severity::Warning,
-    otherwise: "",
     confidence: "high with four times ignored_windows windows over the bound, nine in ten of those that tell, at a tap on the \
                  sender's side, where the speed of the port is stated or 800 Gbit/s, and CNPs come closer together than 40 us, \
                  so that every known set was checked; medium otherwise",
+    ..Rule::TALLIED
 };
 
 /// CNPs never less than this apart are those of the paper: only its rules of increase are replayed then (see `dcqcn::bound`).
@@ -68,6 +68,7 @@ pub(super) const PACING: Rule = Rule {
     otherwise: "info when they are too fast only",
     confidence: "high when they are too fast: their times show it; medium when they are late at the receiver's side; low when \
                  they are late elsewhere, where the way to the tap takes its time, too",
+    ..Rule::TALLIED
 };
 
 /// A flow whose CNPs look too fast or too late.

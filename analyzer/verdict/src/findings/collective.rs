@@ -10,7 +10,7 @@ use roce_model::{
 
 use super::super::numbers::{bytes, counted};
 use super::super::thresholds::Thresholds;
-use super::rule::Rule;
+use super::rule::{FindingOf as _, Rule};
 use super::worst::Worst;
 
 type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
@@ -28,9 +28,9 @@ pub(super) const SLOWED: Rule = Rule {
     source: "The definition of the analysis. That one slow connection holds up a ring: Patarasuk and Yuan, JPDC 69 (2009).",
     thresholds: &["collective_equals", "collective_slow", "collective_excess"],
     severity: Severity::Warning,
-    otherwise: "",
     confidence: "medium when the traffic shows how the clocks are related; low when only the trace states it. Never high: packets do not \
                  show what GPUs and other ranks did meanwhile",
+    ..Rule::TALLIED
 };
 
 /// Fewer times the median than this are the usual length.

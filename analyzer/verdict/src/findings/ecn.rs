@@ -12,7 +12,7 @@ use super::super::directory::name_of;
 use super::super::numbers::{counted, percent, reaches};
 use super::super::thresholds::Thresholds;
 use super::cnp::is_often_over;
-use super::rule::{Context, Rule};
+use super::rule::{Context, FindingOf as _, Rule};
 use super::worst::Worst;
 
 type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
@@ -35,8 +35,8 @@ pub(super) const WORKING: Rule = Rule {
              its rate. RoCEv2 CNP: IBTA annex A17.9.3.",
     thresholds: &["reaction_seen", "arrivals_fell", "cnp_delay_most"],
     severity: Severity::Ok,
-    otherwise: "",
     confidence: "high where senders are seen to slow down at their own side; medium where arrivals show it, or where only marks and CNPs are seen",
+    ..Rule::TALLIED
 };
 
 pub(super) const NOT_CAPABLE: Rule = Rule {
@@ -51,6 +51,7 @@ pub(super) const NOT_CAPABLE: Rule = Rule {
     severity: Severity::Info,
     otherwise: "warning when such flows lost packets or were paused, or go to a host to which others are marked",
     confidence: "high: the packets carry the codepoint at this tap",
+    ..Rule::TALLIED
 };
 
 pub(super) const MARKS_WITHOUT_CNP: Rule = Rule {
@@ -66,6 +67,7 @@ pub(super) const MARKS_WITHOUT_CNP: Rule = Rule {
     severity: Severity::Warning,
     otherwise: "info when it is not known where the tap stands: the CNPs could take another way",
     confidence: "high at a tap on the receiver's side; medium between the hosts; low where it is not known where the tap stands",
+    ..Rule::TALLIED
 };
 
 /// Signals of one flow, the most that any tap shows.

@@ -8,7 +8,7 @@ use roce_model::{
 
 use super::super::numbers::counted;
 use super::super::thresholds::Thresholds;
-use super::rule::{Context, Rule};
+use super::rule::{Context, FindingOf as _, Rule};
 
 pub(super) const WAITS: Rule = Rule {
     id: "gpu.waits",
@@ -26,9 +26,9 @@ pub(super) const WAITS: Rule = Rule {
              doi 10.1101/2020.11.29.402719). p = (1 + places as good) / (1 + places) (Phipson and Smyth 2010), with Bonferroni's correction.",
     thresholds: &["gpu_busy", "gpu_fall", "gpu_episodes", "gpu_share", "gpu_chance"],
     severity: Severity::Info,
-    otherwise: "",
     confidence: "medium from twice gpu_episodes on, if the load fell in all of them and no record was lost; else low. Never high: a common cause \
                  cannot be excluded",
+    ..Rule::TALLIED
 };
 
 /// GPUs that are followed, at most.

@@ -6,10 +6,10 @@ use roce_model::{
     Address, Confidence, Evidence, FindingRow, FlowId, Nanos, QUIET, Severity, TapId, value_of,
 };
 
-use super::super::fabric::{Concluded, FlowFacts, PortNumber, Quantity, Window};
 use super::super::numbers::{counted, jain, percent, share};
+use super::super::pauses::{ConcludedPauses, FlowFacts, PortNumber, Quantity, Window};
 use super::super::thresholds::Thresholds;
-use super::rule::{Context, Rule};
+use super::rule::{Context, FindingOf as _, Rule};
 use super::worst::Worst;
 
 pub(super) const IMBALANCE: Rule = Rule {
@@ -28,6 +28,7 @@ pub(super) const IMBALANCE: Rule = Rule {
     otherwise: "info when the confidence is low",
     confidence: "medium: what the links carry is captured; that they are alternatives for the same flows is concluded from the flows; low by \
                  counters alone, which do not show the flows of a link, or when the busiest is below 90 % of its rate and not marked",
+    ..Rule::TALLIED
 };
 
 /// Taps that are compared.
@@ -222,7 +223,7 @@ fn judge(
 }
 
 /// Groups of taps: flows of the same two hosts are split between them.
-fn by_taps(context: &Context<'_>, fabric: &Concluded) -> Vec<Uneven> {
+fn by_taps(context: &Context<'_>, fabric: &ConcludedPauses) -> Vec<Uneven> {
     let flows = &fabric.flows.all;
     let taps: Vec<TapId> = flows
         .iter()
@@ -290,7 +291,7 @@ fn by_taps(context: &Context<'_>, fabric: &Concluded) -> Vec<Uneven> {
 }
 
 /// A group of taps in both directions.
-fn of_taps(context: &Context<'_>, fabric: &Concluded, members: &[TapId]) -> Option<Uneven> {
+fn of_taps(context: &Context<'_>, fabric: &ConcludedPauses, members: &[TapId]) -> Option<Uneven> {
     let mut flows: Vec<&FlowFacts> = fabric
         .flows
         .all
@@ -381,7 +382,7 @@ fn one_way(context: &Context<'_>, members: &[TapId], flows: &[FlowFacts]) -> Opt
 }
 
 /// Groups of a switch's ports, by their counters.
-fn by_ports(context: &Context<'_>, fabric: &Concluded) -> Vec<Uneven> {
+fn by_ports(context: &Context<'_>, fabric: &ConcludedPauses) -> Vec<Uneven> {
     let groups = fabric.net.groups(&fabric.readings.ports);
     groups
         .iter()
@@ -389,7 +390,7 @@ fn by_ports(context: &Context<'_>, fabric: &Concluded) -> Vec<Uneven> {
         .collect()
 }
 
-fn of_ports(context: &Context<'_>, fabric: &Concluded, group: &[PortNumber]) -> Option<Uneven> {
+fn of_ports(context: &Context<'_>, fabric: &ConcludedPauses, group: &[PortNumber]) -> Option<Uneven> {
     let readings = &fabric.readings;
     let mut busy: Vec<Window> = Vec::new();
     let rate_of = |port: &PortNumber| {
@@ -432,7 +433,7 @@ fn of_ports(context: &Context<'_>, fabric: &Concluded, group: &[PortNumber]) -> 
         }
         links.push(Link {
             name: readings.ports.name(*port),
-            bytes: super::super::fabric::whole(bytes),
+            bytes: super::super::pauses::whole(bytes),
             flows: Vec::new(),
             ce: 0,
             data_packets: 0,

@@ -6,7 +6,7 @@ use roce_model::{Address, Confidence, EpisodeKind, Evidence, FindingRow, Nanos, 
 
 use super::super::episodes::Episode;
 use super::super::numbers::{counted, percent};
-use super::rule::{Context, Rule};
+use super::rule::{Context, FindingOf as _, Rule};
 use super::worst::Worst;
 
 pub(super) const INCAST: Rule = Rule {
@@ -22,6 +22,7 @@ pub(super) const INCAST: Rule = Rule {
     severity: Severity::Info,
     otherwise: "warning when packets were lost or flows paused meanwhile, or when the incasts lasted incast_long in all; never with low confidence",
     confidence: "high with at least 10 marked packets while the senders' traffic overlaps; medium with fewer marks, or with CNPs or pauses only; low with losses only",
+    ..Rule::TALLIED
 };
 
 pub(super) const UNFAIR: Rule = Rule {
@@ -35,6 +36,7 @@ pub(super) const UNFAIR: Rule = Rule {
     severity: Severity::Info,
     otherwise: "warning below jain_warning, unless the confidence is low",
     confidence: "medium: the shares are counted, but a flow may have had less to send; low in an episode of low confidence",
+    ..Rule::TALLIED
 };
 
 /// Flows that an index of fairness is worth computing of.

@@ -6,7 +6,7 @@ use roce_model::{Address, Confidence, Evidence, FindingRow, FlowId, JobError, Jo
 
 use super::super::directory::Directory;
 use super::super::numbers::counted;
-use super::rule::{Context, Rule};
+use super::rule::{Context, FindingOf as _, Rule};
 use super::worst::Worst;
 
 /// Longest place of an error that is shown.
@@ -22,8 +22,8 @@ pub(super) const COMPLETION: Rule = Rule {
     source: "NVIDIA/nccl, src/transport/net_ib.cc (its lines); libibverbs, enum ibv_wc_status.",
     thresholds: &[],
     severity: Severity::Critical,
-    otherwise: "",
     confidence: "high: the log says it",
+    ..Rule::TALLIED
 };
 
 /// Flows by their ends, and which of them is the busiest of two addresses.

@@ -14,7 +14,7 @@ use super::alone::Facts;
 use super::between::{Claims, LossTotals, LostAt};
 use super::flow_sums::FlowSums;
 use super::missed::{ChanceSign, Missed};
-use super::rule::{Context, Rule};
+use super::rule::{Context, FindingOf as _, Rule};
 use super::stall;
 use super::sure::{Sure, Ways};
 use super::worst::Worst;
@@ -40,6 +40,7 @@ pub(super) const NETWORK: Rule = Rule {
                  packets between these hosts came late or twice, for which NAKs come as well, or where holes of the capture would meet as many \
                  retransmissions in 1 of 20 captures. It is medium at most where the capture missed packets of these hosts, or where its holes meet \
                  any retransmission in 1 of 20 captures, and low without any answer of the peer",
+    ..Rule::TALLIED
 };
 
 pub(super) const CAPTURE: Rule = Rule {
@@ -52,9 +53,9 @@ pub(super) const CAPTURE: Rule = Rule {
     source: "IBTA 9.7.5.1.2: an acknowledgement covers all requests before it.",
     thresholds: &[],
     severity: Severity::Info,
-    otherwise: "",
     confidence: "high when no packet of such a flow came late or twice: what was acknowledged arrived; medium when packets of other \
                  flows between these hosts did, or when a third of the flow or more is missing, which may have taken other ways; low otherwise",
+    ..Rule::TALLIED
 };
 
 pub(super) const TIMEOUT: Rule = Rule {
@@ -73,6 +74,7 @@ pub(super) const TIMEOUT: Rule = Rule {
                  late or twice, and the capture missed nothing that may have caused a run; medium when packets of other flows between \
                  these hosts did, when the capture missed packets of these hosts, or without ACKs; low otherwise, where a third of the \
                  flow or more was never captured, or without any answer of the peer",
+    ..Rule::TALLIED
 };
 
 /// Flows with timeouts at taps whose rows do not count that are kept at most.
@@ -316,10 +318,17 @@ impl LossTally {
             && of_data > thresholds.loss_critical
             && self.missed.highest_rate() <= thresholds.loss_critical;
         let confidence = self.sure_of_losses(&totals);
+        // Where nothing else was lost, timers expired because of answers alone.
+        let timeouts = if data_lost == 0 {
+            self.all_timeouts(context).sum()
+        } else {
+            0
+        };
         let mut evidence = Evidence::default();
         evidence
             .count("lost", lost)
             .count("answers_lost", answers)
+            .count("timeouts_by_lost_answers", timeouts)
             .count("network_lost", self.network)
             .count("lost_downstream", self.downstream)
             .count("response_network_lost", self.responses)
@@ -372,7 +381,7 @@ impl LossTally {
                     if data_lost > 0 {
                         format!(" ({})", percent(of_data))
                     } else {
-                        "; what they answer had arrived".to_owned()
+                        arrived(timeouts)
                     },
                     self.repeated(),
                     totals.flows.names()
@@ -507,6 +516,15 @@ impl LossTally {
             self.timeout_first,
         ))
     }
+}
+
+/// Of lost answers: how many timeouts they cost.
+fn arrived(timeouts: u64) -> String {
+    let arrived = "; what they answer had arrived";
+    if timeouts == 0 {
+        return arrived.to_owned();
+    }
+    format!("{arrived}, and {} followed", counted(timeouts, "timeout"))
 }
 
 /// What was lost: packets, and answers to them.

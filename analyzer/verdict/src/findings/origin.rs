@@ -2,9 +2,9 @@
 
 use roce_model::{Confidence, Evidence, FindingRow, Nanos, RootKind, Severity};
 
-use super::super::fabric::Chain;
 use super::super::numbers::{counted, percent, some};
-use super::rule::{Context, Rule};
+use super::super::pauses::Chain;
+use super::rule::{Context, FindingOf as _, Rule};
 use super::worst::Worst;
 
 pub(super) const ORIGIN: Rule = Rule {
@@ -30,6 +30,7 @@ pub(super) const ORIGIN: Rule = Rule {
                  counters of switches and hosts whose cables are known, or by frames and captured senders that overlap; low when \
                  several ports fit, cables are unknown, the ends of a cable contradict each other, or a host paused while data came and nothing \
                  shows what it lacked",
+    ..Rule::TALLIED
 };
 
 /// Flows that a finding names.

@@ -7,7 +7,7 @@ use roce_model::{Address, Confidence, Evidence, FindingRow, FlowId, FlowRow, Nan
 use super::super::directory::name_of;
 use super::super::numbers::{counted, share};
 use super::super::thresholds::Thresholds;
-use super::rule::{Context, Rule};
+use super::rule::{Context, FindingOf as _, Rule};
 use super::worst::Worst;
 
 type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
@@ -30,6 +30,7 @@ pub(super) const ENTROPY: Rule = Rule {
     severity: Severity::Info,
     otherwise: "warning when flows of such a pair were marked, or lost packets",
     confidence: "medium: the ports are counted, but that switches hash by them, and that there are several paths, is not seen",
+    ..Rule::TALLIED
 };
 
 pub(super) const MTU: Rule = Rule {
@@ -42,8 +43,8 @@ pub(super) const MTU: Rule = Rule {
              packet of 1024.",
     thresholds: &["mtu_bytes"],
     severity: Severity::Info,
-    otherwise: "",
     confidence: "medium: what both hosts use with others may be more than this way allows",
+    ..Rule::TALLIED
 };
 
 pub(super) const SPREAD: Rule = Rule {
@@ -57,9 +58,9 @@ pub(super) const SPREAD: Rule = Rule {
     source: "Packet spraying and adaptive routing: IRN (SIGCOMM 2018, section 4), NVIDIA's adaptive routing, Ultra Ethernet 1.0.",
     thresholds: &["least_measurements"],
     severity: Severity::Info,
-    otherwise: "",
     confidence: "high where nothing was lost and the receivers asked for late packets, which proves that they saw them late, too; else medium: \
                  a mirror puts packets out of order as well, and a late packet and a retransmitted one look alike",
+    ..Rule::TALLIED
 };
 
 /// The path MTU that fits into the smallest frame of Ethernet that is in use, 1500 bytes.

@@ -10,7 +10,7 @@ use roce_model::{
 
 use super::super::episodes::{Episode, sender_of};
 use super::super::numbers::{counted, percent, share};
-use super::rule::{Context, Rule};
+use super::rule::{Context, FindingOf as _, Rule};
 use super::window::{WINDOW, Worst10Ms};
 use super::worst::Worst;
 use crate::settings::CELL;
@@ -33,6 +33,7 @@ pub(super) const STORM: Rule = Rule {
                 are proven are shorter than pause_least in all",
     confidence: "high where the frames prove the share: the link's speed is given, the share holds even at 800 Gbit/s, or they frame a standstill; medium \
                  where it reaches pause_share at a slower speed only; low where it does at no speed",
+    ..Rule::TALLIED
 };
 
 /// Speeds that a link can have, in Gbit/s (IEEE 802.3).
@@ -244,23 +245,14 @@ impl PauseTally {
         let ((tap, priority, source), shares, proven, moment) = longest?;
         let slowest = self.slowest(tap);
         let (least, most) = (shares[SPEEDS.len() - 1], shares[slowest]);
-        let is_short = proven < thresholds.pause_least.0;
         let stood = self.stood_still(context);
+        let is_short = proven < thresholds.pause_least.0 && self.link_frames == 0;
         let (severity, confidence) = match () {
             () if stood.is_some() && least < thresholds.pause_share_critical => {
                 (Severity::Warning, Confidence::High)
             }
-            () if is_short && self.link_frames == 0 => {
-                let is_large = most >= thresholds.pause_share;
-                (
-                    Severity::Info,
-                    if is_large {
-                        Confidence::Medium
-                    } else {
-                        Confidence::Low
-                    },
-                )
-            }
+            () if is_short && most >= thresholds.pause_share => (Severity::Info, Confidence::Medium),
+            () if is_short => (Severity::Info, Confidence::Low),
             () if least >= thresholds.pause_share_critical => (Severity::Critical, Confidence::High),
             () if least >= thresholds.pause_share || self.link_frames > 0 => {
                 (Severity::Warning, Confidence::High)

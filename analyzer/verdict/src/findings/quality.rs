@@ -9,7 +9,7 @@ use roce_model::{
 use super::super::directory::{lost_behind, name_of};
 use super::super::numbers::{counted, percent, reaches, share};
 use super::missed::Missed;
-use super::rule::{Context, Rule};
+use super::rule::{Context, FindingOf as _, Rule};
 use super::worst::Worst;
 
 /// Taps that are kept at most.
@@ -37,6 +37,7 @@ pub(super) const ICRC: Rule = Rule {
     severity: Severity::Warning,
     otherwise: "info when every sender with wrong ones is over icrc_systematic, and its packets are acknowledged",
     confidence: "high: the checksum is computed; low over icrc_systematic, where the way of capturing explains it better",
+    ..Rule::TALLIED
 };
 
 pub(super) const CAPTURE: Rule = Rule {
@@ -51,8 +52,8 @@ pub(super) const CAPTURE: Rule = Rule {
     source: "pcapng ISB and EPB options, ERSPAN sequence numbers; all headers of RoCEv2 end within 96 bytes.",
     thresholds: &["least_data_packets"],
     severity: Severity::Info,
-    otherwise: "",
     confidence: "high: the capture states it, shows it or lacks it",
+    ..Rule::TALLIED
 };
 
 /// Requests and answers that a tap saw.

@@ -10,7 +10,7 @@ use roce_model::{
 use super::super::directory::name_of;
 use super::super::numbers::counted;
 use super::alone::Facts;
-use super::rule::{Context, Rule};
+use super::rule::{Context, FindingOf as _, Rule};
 use super::worst::Worst;
 
 /// Flows of receivers that are kept at most, at each tap.
@@ -25,8 +25,8 @@ pub(super) const RNR: Rule = Rule {
     source: "IBTA 9.7.5.2.8 (RNR NAK); enum ib_rnr_timeout in Linux include/rdma/ib_verbs.h (its timer).",
     thresholds: &[],
     severity: Severity::Warning,
-    otherwise: "",
     confidence: "high: each NAK says it",
+    ..Rule::TALLIED
 };
 
 pub(super) const NAK_FATAL: Rule = Rule {
@@ -38,8 +38,8 @@ pub(super) const NAK_FATAL: Rule = Rule {
     source: "IBTA 9.7.5.2 (NAK codes); check_ack in Linux drivers/infiniband/sw/rxe/rxe_comp.c (completion errors).",
     thresholds: &[],
     severity: Severity::Critical,
-    otherwise: "",
     confidence: "high: each NAK says it",
+    ..Rule::TALLIED
 };
 
 /// Kinds of fatal NAKs: invalid request, remote access, remote operational, other.

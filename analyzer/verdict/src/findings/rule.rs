@@ -1,36 +1,54 @@
-//! A rule, and the context that all rules conclude from.
+//! The context that all rules conclude from, and the finding of a rule.
 
 use std::collections::HashSet;
 
 use roce_model::cast::float;
-use roce_model::{EpisodeKind, FlowId, HopRow, Nanos, RunSummary, Severity, TapId};
+use roce_model::{
+    Confidence, EpisodeKind, Evidence, FindingRow, FlowId, HopRow, Nanos, RunSummary, Severity, TapId,
+};
+pub(super) use roce_rules::Rule;
 
 use crate::directory::Directory;
 use crate::episodes::Episode;
-use crate::fabric::Concluded;
+use crate::pauses::ConcludedPauses;
 use crate::thresholds::Thresholds;
 
-/// One rule, with the texts that `--explain` shows.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Rule {
-    /// Its id, the same as in [`roce_model::FindingRow::id`].
-    pub id: &'static str,
-    /// It in a few words.
-    pub title: &'static str,
-    /// Its meaning when it fires.
-    pub meaning: &'static str,
-    /// How it is computed.
-    pub method: &'static str,
-    /// Where it comes from.
-    pub source: &'static str,
-    /// The names of its thresholds.
-    pub thresholds: &'static [&'static str],
-    /// Its severity, as a rule.
-    pub severity: Severity,
-    /// When the severity is another one; empty if never.
-    pub otherwise: &'static str,
-    /// The evidence that earns each confidence.
-    pub confidence: &'static str,
+/// Findings of a rule.
+pub(super) trait FindingOf {
+    /// A finding of this rule. What is only likely asks nobody to act: of low confidence it is for information at most.
+    fn finding(
+        &self,
+        judged: (Severity, Confidence),
+        summary: String,
+        evidence: Evidence,
+        next_step: &'static str,
+        first_time: Option<Nanos>,
+    ) -> FindingRow;
+}
+
+impl FindingOf for Rule {
+    fn finding(
+        &self,
+        (severity, confidence): (Severity, Confidence),
+        summary: String,
+        evidence: Evidence,
+        next_step: &'static str,
+        first_time: Option<Nanos>,
+    ) -> FindingRow {
+        FindingRow {
+            id: self.id,
+            severity: match confidence {
+                Confidence::Low => severity.min(Severity::Info),
+                _ => severity,
+            },
+            summary: summary.into(),
+            evidence,
+            confidence,
+            next_step: next_step.into(),
+            first_time,
+            concerns_shown: None,
+        }
+    }
 }
 
 /// Input of all rules, besides the tally of each.
@@ -45,7 +63,7 @@ pub(super) struct Context<'a> {
     /// Episodes that found no room.
     pub(super) dropped: u64,
     /// What was counted at several levels; `None` in a snapshot.
-    pub(super) fabric: Option<&'a Concluded>,
+    pub(super) fabric: Option<&'a ConcludedPauses>,
     /// The only flows that findings are about.
     pub(super) only: Option<&'a HashSet<FlowId>>,
 }

@@ -7,7 +7,7 @@ use roce_model::{Confidence, EpisodeKind, Evidence, FindingRow, FlowId, Nanos, R
 use super::super::episodes::Episode;
 use super::super::numbers::{counted, percent, share};
 use super::missed::Missed;
-use super::rule::{Context, Rule};
+use super::rule::{Context, FindingOf as _, Rule};
 use super::worst::Worst;
 
 pub(super) const STALL: Rule = Rule {
@@ -25,6 +25,7 @@ pub(super) const STALL: Rule = Rule {
                 meanwhile, or when one lasted stall_long",
     confidence: "high when a timeout ended every stall, unless retransmit.timeout is less sure; medium when nothing captured says why; low \
                  at a tap that lost records, or that shows a part of its flows only",
+    ..Rule::TALLIED
 };
 
 /// True if something else that was captured explains a stall: losses on the way to the same host, a host without

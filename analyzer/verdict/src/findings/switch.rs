@@ -7,9 +7,9 @@ use roce_model::{
     Confidence, EpisodeKind, Evidence, Fact, FindingRow, HostVantage, Nanos, Severity, value_of,
 };
 
-use super::super::fabric::{Concluded, Key, Level, Passes, PortNumber, Quantity, Window, whole};
 use super::super::numbers::{counted, some};
-use super::rule::{Context, Rule};
+use super::super::pauses::{ConcludedPauses, Key, Level, Passes, PortNumber, Quantity, Window, whole};
+use super::rule::{Context, FindingOf as _, Rule};
 
 pub(super) const DROPS: Rule = Rule {
     id: "drops.switch",
@@ -26,6 +26,7 @@ pub(super) const DROPS: Rule = Rule {
     confidence: "high when drops and losses agree by drops_agree, from 10 on, none were counted at other times, no counter was reset, and a flow \
                  with losses surely passes the port; medium when they agree and the way is not known, when at least half as many were \
                  dropped at these times alone, or when no drop was counted at all; low when the times alone agree",
+    ..Rule::TALLIED
 };
 
 pub(super) const THRESHOLD: Rule = Rule {
@@ -42,6 +43,7 @@ pub(super) const THRESHOLD: Rule = Rule {
     severity: Severity::Warning,
     otherwise: "info when fewer packets arrived marked than the switch counted: other traffic may share the queue",
     confidence: "medium; low when fewer packets arrived marked than the switch counted",
+    ..Rule::TALLIED
 };
 
 /// A drop is noticed up to this time later: by the next packet, or a timer.
@@ -97,7 +99,7 @@ struct Drops {
 }
 
 impl Drops {
-    fn new(fabric: &Concluded, times: &[Window]) -> Option<Self> {
+    fn new(fabric: &ConcludedPauses, times: &[Window]) -> Option<Self> {
         let (begin, end) = (
             times.first()?.from.saturating_add(NOTICED_AFTER),
             times.last()?.to,
@@ -159,7 +161,7 @@ impl Drops {
     }
 
     /// The queues with their drops, the largest first.
-    fn names(&self, fabric: &Concluded) -> String {
+    fn names(&self, fabric: &ConcludedPauses) -> String {
         let mut sorted: Vec<(&Key, &Dropped)> = self.queues.iter().collect();
         sorted.sort_by(|(one, a), (other, b)| b.inside.total_cmp(&a.inside).then(one.cmp(other)));
         let name = |(key, dropped): &(&Key, &Dropped)| {
@@ -265,7 +267,7 @@ fn none_dropped(lost: u64, read: &BTreeSet<String>, finding: &FindingRow) -> Opt
 }
 
 /// True if flows with losses pass the port; `None`: not known.
-fn lossy_passes(fabric: &Concluded, port: PortNumber, quantity: Quantity) -> Option<Passes> {
+fn lossy_passes(fabric: &ConcludedPauses, port: PortNumber, quantity: Quantity) -> Option<Passes> {
     let peer = fabric.net.peer(port)?;
     let cable = match quantity {
         Quantity::IngressDrops => (peer, port),
@@ -299,7 +301,7 @@ pub(super) fn threshold(context: &Context<'_>) -> Option<FindingRow> {
 }
 
 /// A queue that pauses before it marks, in a switch that stopped.
-fn pauses_first(fabric: &Concluded) -> Option<FindingRow> {
+fn pauses_first(fabric: &ConcludedPauses) -> Option<FindingRow> {
     let readings = &fabric.readings;
     let ports = &readings.ports;
     // By node and queue: the lowest threshold of pausing.
@@ -357,7 +359,7 @@ fn pauses_first(fabric: &Concluded) -> Option<FindingRow> {
 }
 
 /// Marks counted at the port to a host against those that a tap at this host saw.
-fn marks_differ(context: &Context<'_>, fabric: &Concluded) -> Option<FindingRow> {
+fn marks_differ(context: &Context<'_>, fabric: &ConcludedPauses) -> Option<FindingRow> {
     let ports = &fabric.readings.ports;
     let marks = fabric.readings.of(Quantity::QueueMarks);
     if marks.is_empty() {

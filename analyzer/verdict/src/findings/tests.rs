@@ -25,7 +25,7 @@ use roce_model::{
 
 use super::super::rows::{MS, TestRun, back, event, flow, host};
 use super::super::thresholds::Thresholds;
-use super::rule::Rule;
+use super::rule::{FindingOf as _, Rule};
 use super::{RULES, loss, pause, quality, stall, worst_first};
 
 /// The run over these flows.

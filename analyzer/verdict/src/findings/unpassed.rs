@@ -6,7 +6,7 @@ use roce_model::{Address, Confidence, Evidence, FindingRow, FlowId, FlowRow, Nan
 
 use super::super::directory::name_of;
 use super::super::numbers::counted;
-use super::rule::Rule;
+use super::rule::{FindingOf as _, Rule};
 use super::worst::Worst;
 
 type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
@@ -34,9 +34,9 @@ pub(super) const UNPASSED: Rule = Rule {
     source: "IBTA 9.7.6.1.3 (an adapter waits 4.096 us times 2^n, up to four times as long); IEEE 802.3 bridges drop frames above their limit.",
     thresholds: &[],
     severity: Severity::Warning,
-    otherwise: "",
     confidence: "high when the receiver of eight such packets or more NAKed each time what came behind them: it is alive, and got the shorter \
                  packets of this connection; medium without its NAKs, as its queue pair may be gone",
+    ..Rule::TALLIED
 };
 
 /// A connection of which nothing was acknowledged, or one of which something was.

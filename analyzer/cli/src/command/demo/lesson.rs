@@ -178,7 +178,7 @@ impl Found {
                 .with_context(|| format!("the frame `{label}` has no {field}"));
         }
         if let Some(count) = self.counts.get(place) {
-            return Ok(grouped(*count));
+            return Ok(roce_spelling::count(*count));
         }
         if let Some(rate) = self.rates.get(place) {
             return Ok(rate.clone());
@@ -272,17 +272,4 @@ fn share(part: u64, whole: u64) -> String {
     let share = part as f64 / whole as f64 * 100.0;
     let decimals = usize::from(share < 10.0 && part > 0);
     format!("{share:.decimals$} %")
-}
-
-/// All digits, in groups of three.
-pub(crate) fn grouped(value: u64) -> String {
-    let digits = value.to_string();
-    let mut grouped = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
 }

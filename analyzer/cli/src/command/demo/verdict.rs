@@ -8,8 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use roce_model::text::port_name;
 use roce_model::{EventColumns, FlowRow, Nanos, RunSummary, Severity, Sink, SinkError};
 use roce_sim::truth::{ConnectionAtTap, HoleClass, PacketKind, TapFlow, TriggerKind, Truth};
+use roce_spelling::count;
 
-use super::lesson::{Lesson, grouped};
+use super::lesson::Lesson;
 
 /// Keeps what the analysis hands out.
 #[derive(Debug, Default)]
@@ -157,8 +158,8 @@ fn counts(truth: &Truth, concluded: &Concluded) -> Vec<Line> {
         if happened > 0 || said > 0 || (looks_retransmitted && about == RETRANSMITTED) {
             lines.push(Line {
                 about: about.to_owned(),
-                truth: grouped(happened),
-                verdict: grouped(said),
+                truth: count(happened),
+                verdict: count(said),
                 agreement: Agreement::from_bool(by_flow.values().all(|(truth, verdict)| truth == verdict)),
             });
         }
@@ -170,8 +171,8 @@ fn counts(truth: &Truth, concluded: &Concluded) -> Vec<Line> {
 fn line(about: &str, truth: u64, verdict: u64) -> Option<Line> {
     (truth > 0 || verdict > 0).then(|| Line {
         about: about.to_owned(),
-        truth: grouped(truth),
-        verdict: grouped(verdict),
+        truth: count(truth),
+        verdict: count(verdict),
         agreement: Agreement::from_bool(truth == verdict),
     })
 }
@@ -422,8 +423,8 @@ fn episodes(truth: &Truth, concluded: &Concluded) -> Vec<Line> {
         } = counts;
         Line {
             about: format!("episodes: {kind}"),
-            truth: grouped(happened),
-            verdict: grouped(said),
+            truth: count(happened),
+            verdict: count(said),
             // The border between two episodes is a matter of definition; the presence of one is not.
             // CNPs can show an episode that no tap recorded.
             agreement: Agreement::as_seen(

@@ -7,8 +7,8 @@ use std::io::{Read, Write};
 use std::path::{Component, Path};
 
 use anyhow::{Context, bail};
-use roce_fabric::doctor::{Host, UNREADABLE};
 use roce_files::{Access, Place};
+use roce_hosts::doctor::{Host, UNREADABLE};
 use serde_json::{Map, Value, json};
 
 /// Decompressed bytes of a recording.

@@ -1,6 +1,6 @@
 //! A host with what its checks found.
 
-use roce_fabric::doctor::{Host, Judgement, Recommended};
+use roce_hosts::doctor::{Host, Judgement, Recommended};
 
 /// A host with the outcomes of its checks.
 pub(super) struct Examined {

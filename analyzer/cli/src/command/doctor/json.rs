@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use roce_fabric::doctor::{Judgement, Recommended};
+use roce_hosts::doctor::{Judgement, Recommended};
 use roce_model::text::escape_json;
 use serde_json::{Value, json};
 

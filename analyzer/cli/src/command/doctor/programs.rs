@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::process::Command;
 use std::time::Duration;
 
-use roce_fabric::doctor::Host;
+use roce_hosts::doctor::Host;
 use serde_json::json;
 
 use roce_remote::program::{self, Limits};
@@ -27,7 +27,7 @@ pub(super) fn add_answers(host: &mut Host, peers: &[IpAddr]) {
     }
     // mstconfig opens the device by its PCI resource, which needs root.
     let is_root = rustix::process::geteuid().is_root();
-    let adapters: Vec<String> = roce_fabric::doctor::physical_adapters(host);
+    let adapters: Vec<String> = roce_hosts::doctor::physical_adapters(host);
     for address in adapters.iter().filter(|_| is_root) {
         for program in ["mstconfig", "mlxconfig"] {
             if let Some((true, text)) = run(program, &["-d", address, "-e", "query"]) {
@@ -40,7 +40,7 @@ pub(super) fn add_answers(host: &mut Host, peers: &[IpAddr]) {
 
 /// Sends one small and one large packet with the don't-fragment bit.
 fn ping(host: &Host, peer: IpAddr) -> serde_json::Value {
-    let mtus = roce_fabric::doctor::netdev_names(host)
+    let mtus = roce_hosts::doctor::netdev_names(host)
         .into_iter()
         .filter_map(|name| host.number::<u32>(&format!("sys/class/net/{name}/mtu")).ok());
     let mtu = mtus.max().unwrap_or(1500);

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::anyhow;
-use roce_fabric::doctor::Host;
-use roce_fabric::inventory::Inventory;
+use roce_hosts::doctor::Host;
 use roce_remote::{Machine, RemoteError, each, quoted};
+use roce_switches::inventory::Inventory;
 
 use super::archive;
 use crate::sandbox;

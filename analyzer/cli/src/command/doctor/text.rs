@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::io::Write;
 
 use anstyle::{AnsiColor, Style};
-use roce_fabric::doctor::{Host, Judgement, Outcome, Recommended, Status};
+use roce_hosts::doctor::{Host, Judgement, Outcome, Recommended, Status};
 use roce_model::text::clean;
 
 use super::examined::Examined;

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use roce_fabric::device::Reading;
 use roce_model::{Counter, Nanos, Sample, SampleKind, SampleRow, SampleSeries};
 use roce_report::samples::SampleSummary;
+use roce_switches::device::Reading;
 
 /// Series of one device; of more, the rest is not shown.
 const MAX_SERIES: usize = 1 << 17;

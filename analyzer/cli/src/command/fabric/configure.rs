@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use anyhow::{Context, anyhow, bail};
 use clap::{Args, Subcommand, ValueEnum};
-use roce_fabric::configure::{self, Change, HostTool, NexusGeneration, Persistence, Settings, Step};
-use roce_fabric::inventory::{Inventory, SwitchKind, SwitchTarget};
 use roce_model::text::{clean, escape_json};
 use roce_probe::{SnapshotOptions, recorded_snapshot, running_snapshot};
 use roce_remote::{DeviceReader, ReaderError};
+use roce_switches::configure::{self, Change, HostTool, NexusGeneration, Persistence, Settings, Step};
+use roce_switches::inventory::{Inventory, SwitchKind, SwitchTarget};
 use serde_json::{Value, json};
 
 use super::device::chosen;
@@ -365,7 +365,7 @@ fn host(arguments: &HostArguments) -> anyhow::Result<Shown> {
     Ok(Shown::Changes(state.changes, state.unknown))
 }
 
-fn recorded(folder: &Path) -> anyhow::Result<roce_fabric::doctor::Host> {
+fn recorded(folder: &Path) -> anyhow::Result<roce_hosts::doctor::Host> {
     let is_host = ["sys", "proc", "answers"]
         .iter()
         .any(|name| folder.join(name).is_dir());

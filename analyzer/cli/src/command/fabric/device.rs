@@ -6,22 +6,22 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::Args;
-use roce_fabric::device::Reading;
-use roce_fabric::findings::judge;
-use roce_fabric::inventory::Cluster;
 use roce_model::text::escape_json;
 use roce_model::{Columns as _, Nanos, SampleColumns};
 use roce_pipeline::time_of_day;
 use roce_remote::{DeviceReader, Recorder, each_mut};
+use roce_switches::device::Reading;
+use roce_switches::findings::{DeviceFinding, judge};
+use roce_switches::inventory::Cluster;
 
 use super::changes::{Changes, Device};
-use super::fail::DeviceFailOn;
 use super::print::print;
 use super::{document, text};
 use crate::command::host::series::{About, Destination, Kept, LOOK, Pace, paced};
 use crate::options::arguments::DocumentFormat;
 use crate::options::duration::parse_duration;
 use crate::options::fabric::{FabricFile, MAX_AT_ONCE};
+use crate::options::fail_on::FailOn;
 use crate::options::nearest::near;
 use crate::output::messages;
 use crate::output::style::style;
@@ -57,8 +57,8 @@ pub(super) struct DeviceArguments {
     all: bool,
 
     /// Exit with 1 if there is a finding of this severity or worse (info, warning, critical), or with this id (commas between several)
-    #[arg(long, value_name = "FINDINGS", value_parser = DeviceFailOn::parse, default_value = "")]
-    fail_on: DeviceFailOn,
+    #[arg(long, value_name = "FINDINGS", value_parser = FailOn::parse_devices)]
+    fail_on: Option<FailOn>,
 
     /// Format of standard output
     #[arg(long, value_enum, default_value = "text")]
@@ -256,8 +256,7 @@ fn shown(devices: &[Device], options: &DeviceArguments, cluster: &Cluster) -> an
         }
     };
     print(&text)?;
-    let all: Vec<_> = findings.iter().flatten().collect();
-    let failed = options.fail_on.failed(&all);
+    let failed = failed(options.fail_on.as_ref(), findings.iter().flatten());
     if !failed.is_empty() {
         messages::failed("--fail-on", &failed.join(", "));
     }
@@ -269,4 +268,22 @@ fn shown(devices: &[Device], options: &DeviceArguments, cluster: &Cluster) -> an
     } else {
         ExitCode::from(1)
     })
+}
+
+/// Names of the findings that fail the run.
+fn failed<'a>(fail_on: Option<&FailOn>, findings: impl Iterator<Item = &'a DeviceFinding>) -> Vec<String> {
+    let fails =
+        |finding: &&DeviceFinding| fail_on.is_some_and(|fail_on| fail_on.holds(finding.id, finding.severity));
+    let failed = findings.filter(fails);
+    failed
+        .map(|finding| {
+            let place = [finding.node.as_str(), &finding.object].join(" ");
+            format!(
+                "{} ({}) {}",
+                finding.id,
+                finding.severity.name(),
+                place.trim_end()
+            )
+        })
+        .collect()
 }

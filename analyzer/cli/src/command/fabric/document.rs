@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use roce_fabric::device::Reading;
-use roce_fabric::findings::DeviceFinding;
 use roce_model::{Sample, SampleKind};
+use roce_switches::device::Reading;
+use roce_switches::findings::DeviceFinding;
 use serde_json::{Map, Value, json};
 
 use super::changes::{Changes, Device};

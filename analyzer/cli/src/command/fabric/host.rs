@@ -9,11 +9,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
-use roce_fabric::inventory::{HostTarget, SshSettings};
 use roce_model::{Counter, Nanos, Sample, SampleSource};
 use roce_probe::HostReader;
 use roce_remote::program::{self, Limits};
 use roce_remote::{Machine, RemoteError, quoted};
+use roce_switches::inventory::{HostTarget, SshSettings};
 use serde_json::Value;
 
 /// Bytes of a host's document.

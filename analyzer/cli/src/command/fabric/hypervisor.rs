@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
-use roce_fabric::inventory::{HypervisorKind, HypervisorTarget, Inventory, Transport};
 use roce_remote::DeviceReader;
+use roce_switches::inventory::{HypervisorKind, HypervisorTarget, Inventory, Transport};
 
 use super::device::{self, DeviceArguments, Target, node_of};
 

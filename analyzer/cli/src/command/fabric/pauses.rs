@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::Args;
-use roce_fabric::inventory::{HostTarget, Inventory};
-use roce_fabric::pauses::{Kind, Level, PauseCollector, Unseen, pause_json, pause_text};
 use roce_model::text::escape_json;
 use roce_model::{Columns as _, Nanos, Sample, SampleColumns, SampleSeries};
 use roce_pipeline::time_of_day;
 use roce_remote::DeviceReader;
+use roce_switches::inventory::{HostTarget, Inventory};
+use roce_switches::pauses::{Kind, Level, PauseCollector, Unseen, pause_json, pause_text};
 
 use super::host::{HostReading, HostSource};
 use super::print::print;

@@ -13,13 +13,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::Args;
-use roce_fabric::device::{Neighbor, Reading};
-use roce_fabric::inventory::Inventory;
 use roce_model::text::escape_json;
 use roce_model::{Columns as _, Counter, SampleColumns, SampleSeries};
 use roce_pipeline::time_of_day;
 use roce_remote::DeviceReader;
 use roce_report::json::sample_lines;
+use roce_switches::device::{Neighbor, Reading};
+use roce_switches::inventory::Inventory;
 use rustix::process::{Signal, kill_current_process_group};
 use rustix::thread::CapabilitySet;
 use serde_json::json;
@@ -165,8 +165,8 @@ impl Lines {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use roce_fabric::device::Reason;
     use roce_model::{Nanos, SampleSource};
+    use roce_switches::device::Reason;
     use serde_json::Value;
 
     fn parsed(text: &str) -> Vec<Value> {

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::Args;
-use roce_fabric::inventory::{Inventory, SwitchKind, SwitchTarget, Transport};
 use roce_remote::DeviceReader;
+use roce_switches::inventory::{Inventory, SwitchKind, SwitchTarget, Transport};
 
 use super::device::{self, DeviceArguments, Target, node_of};
 

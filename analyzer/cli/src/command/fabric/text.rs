@@ -5,11 +5,11 @@ mod tables;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use roce_fabric::device::{Reading, Reason};
-use roce_fabric::findings::DeviceFinding;
 use roce_model::text::clean;
 use roce_model::{Counter, SampleSource};
 use roce_report::{Style, samples};
+use roce_switches::device::{Reading, Reason};
+use roce_switches::findings::DeviceFinding;
 
 use super::changes::Device;
 use crate::output::columns::{Column, lay};
@@ -102,7 +102,7 @@ fn neighbors(reading: &Reading, style: &Style, out: &mut String) {
     if reading.neighbors.is_empty() {
         return;
     }
-    let column = |title, cell: &dyn Fn(&roce_fabric::device::Neighbor) -> &str| {
+    let column = |title, cell: &dyn Fn(&roce_switches::device::Neighbor) -> &str| {
         let cells = reading
             .neighbors
             .iter()

@@ -4,9 +4,9 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use roce_fabric::device::Reading;
 use roce_pipeline::time_of_day;
 use roce_remote::DeviceReader;
+use roce_switches::device::Reading;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::host::{HostReading, HostSource};

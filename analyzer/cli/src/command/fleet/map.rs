@@ -63,9 +63,9 @@ pub(super) struct Map {
     #[arg(long)]
     resume: bool,
 
-    /// Hosts of captures: lines PATH,HOST, the path of a capture or folder below RAW [default: the first folder below RAW, or the file's name
-    /// before its first dot]
-    #[arg(long, value_name = "FILE")]
+    /// The inventory whose hosts name their captures: paths of files or folders below RAW [default: the first folder below RAW, or the file's
+    /// name before its first dot]
+    #[arg(long, value_name = "FILE", alias = "fabric")]
     inventory: Option<PathBuf>,
 
     /// Starts of the analysis of one capture before it counts as failed

@@ -19,7 +19,7 @@ use crate::output::table::laid;
 #[cfg(test)]
 pub(super) use duckdb::AnswerColumn;
 pub(super) use duckdb::{Answer, Cell, ask};
-use inventory::Host;
+use inventory::HostAddress;
 use text::{Dataset, Engine, Range};
 
 /// Longest SQL file that is read.
@@ -45,9 +45,9 @@ pub(super) struct Source {
     #[arg(value_name = "DS")]
     pub(super) dataset: PathBuf,
 
-    /// Racks, jobs and ranks of the hosts: a CSV file with the columns host, address, rack, job, rank [default: DS/hosts.csv if it exists]
-    #[arg(long, value_name = "FILE")]
-    hosts: Option<PathBuf>,
+    /// The inventory with addresses, racks, jobs and ranks of the hosts [default: DS/fabric.toml if it exists]
+    #[arg(long, value_name = "FILE", aliases = ["fabric", "hosts"])]
+    inventory: Option<PathBuf>,
 
     /// Read only days from this one on, such as 2026-03-02
     #[arg(long, value_name = "DATE")]
@@ -60,9 +60,9 @@ pub(super) struct Source {
 
 impl Source {
     /// Hosts of the inventory. Empty without one: then the captures themselves show which host has which address.
-    fn inventory(&self) -> anyhow::Result<Vec<Host>> {
-        let beside = self.dataset.join("hosts.csv");
-        match &self.hosts {
+    fn inventory(&self) -> anyhow::Result<Vec<HostAddress>> {
+        let beside = self.dataset.join("fabric.toml");
+        match &self.inventory {
             Some(path) => inventory::read(path),
             None if beside.is_file() => inventory::read(&beside),
             None => Ok(Vec::new()),
@@ -128,7 +128,7 @@ pub(super) fn sql(arguments: &Sql) -> anyhow::Result<ExitCode> {
     if answer.rows.is_empty() && arguments.format == Format::Text {
         messages::note(
             &arguments.source.dataset.display().to_string(),
-            "the answer has no rows. Most questions need to know which host has which address: from --hosts, or from captures that show at which host they were made",
+            "the answer has no rows. Most questions need to know which host has which address: from --inventory, or from captures that show at which host they were made",
         );
     }
     let text = match arguments.format {

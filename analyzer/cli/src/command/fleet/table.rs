@@ -6,6 +6,7 @@ use std::path::Path;
 
 use roce_model::text::clean;
 use roce_remote::fleet::manifest::{HostRow, HostState, Manifest};
+use roce_spelling::{bytes, count};
 
 use crate::output::messages;
 use crate::output::table::laid;
@@ -54,7 +55,7 @@ pub(super) fn print(manifest: &Manifest, folder: &Path, said: &[usize]) -> std::
 /// A row for each file of a host; one row for a host without files.
 fn rows_of(row: &HostRow, folder: &Path) -> Vec<Vec<String>> {
     let none = || "-".to_owned();
-    let number = |value: Option<u64>| value.map_or_else(none, grouped);
+    let number = |value: Option<u64>| value.map_or_else(none, count);
     let how = row.how.clone().unwrap_or_else(none);
     if row.files.is_empty() {
         let reason = row
@@ -95,7 +96,7 @@ fn rows_of(row: &HostRow, folder: &Path) -> Vec<Vec<String>> {
             only(starts.map_or_else(none, signed)),
             only(number(row.frames)),
             only(number(row.dropped)),
-            size(file.bytes),
+            bytes(file.bytes),
             if file.is_here {
                 path
             } else {
@@ -134,39 +135,12 @@ fn length(ns: u64) -> String {
     }
 }
 
-/// A size in decimal units.
-fn size(bytes: u64) -> String {
-    match bytes {
-        0..1_000 => format!("{bytes} B"),
-        1_000..1_000_000 => format!("{} kB", bytes / 1_000),
-        1_000_000..10_000_000_000 => format!("{} MB", bytes / 1_000_000),
-        _ => format!("{} GB", bytes / 1_000_000_000),
-    }
-}
-
-/// A number with a comma between thousands.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn numbers_are_short() {
-        assert_eq!(grouped(0), "0");
-        assert_eq!(grouped(812_400), "812,400");
-        assert_eq!(grouped(1_000), "1,000");
-        assert_eq!(size(131_000_000), "131 MB");
         assert_eq!(signed(400_000), "+400 us");
         assert_eq!(signed(-12_000_000), "-12 ms");
         assert_eq!(length(1_234_567), "1.2 ms");

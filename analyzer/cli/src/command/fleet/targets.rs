@@ -4,8 +4,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::bail;
-use roce_fabric::inventory::{HostTarget, Inventory};
 use roce_remote::Machine;
+use roce_switches::inventory::{HostTarget, Inventory};
 
 use crate::options::fabric::HostsFile;
 

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::Args;
-use roce_fabric::gpu::{Gpu, Gpus, gpus as parsed};
+use roce_hosts::gpu::{Gpu, Gpus, gpus as parsed};
 use roce_model::text::escape_json;
 use roce_model::{Counter, Nanos};
 use serde_json::{Value, json};

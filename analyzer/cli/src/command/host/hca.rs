@@ -9,10 +9,12 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
-use roce_fabric::doctor::Host;
-use roce_fabric::hca::{HcaPort, Hcas, hcas};
+use roce_hosts::doctor::Host;
+use roce_hosts::hca::{HcaPort, Hcas, hcas};
+use roce_model::cast::float;
 use roce_model::text::{clean, escape_json};
 use roce_probe::{SnapshotOptions, environment_json, recorded_snapshot, running_snapshot};
+use roce_spelling::rate_of;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::{Value, json};
 
@@ -196,7 +198,7 @@ fn run(found: &Hcas, words: &[OsString]) -> anyhow::Result<ExitCode> {
 
 fn rate(port: &HcaPort) -> String {
     port.rate_bps
-        .map_or_else(|| "-".to_owned(), |bits| format!("{} Gb/s", bits / 1_000_000_000))
+        .map_or_else(|| "-".to_owned(), |bits| rate_of(float(bits)))
 }
 
 fn or_dash(value: Option<impl ToString>) -> String {

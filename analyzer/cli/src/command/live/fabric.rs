@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -15,16 +15,17 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Args;
 use roce_capture::live::{Notes, Stop};
-use roce_fabric::device::Neighbor;
-use roce_fabric::inventory::Inventory;
 use roce_model::{SampleRow, Wiring};
 use roce_pipeline::{sample_row, time_of_day};
+use roce_switches::device::Neighbor;
+use roce_switches::inventory::Inventory;
 use serde_json::{Map, Value};
 
 use crate::command::fabric::targets;
 use crate::command::lines::{LineLimits, Lines};
 use crate::options::fabric;
 use crate::output::messages;
+use crate::own_process::own_process;
 
 /// Name of messages about the process.
 const INPUT: &str = "fabric";
@@ -63,7 +64,7 @@ impl FabricArguments {
         }
         // A password that cannot be read is an error now, and not a warning later.
         drop(targets(&inventory)?);
-        let mut command = Command::new("/proc/self/exe");
+        let mut command = own_process();
         command.args(["fabric", "samples", "--fabric"]).arg(path);
         if let Some(user) = user {
             command.args(["--user", user]);

@@ -14,13 +14,14 @@ use anyhow::Context;
 use clap::Args;
 use roce_capture::Interface;
 use roce_capture::live::Counters;
+use roce_endpoint::{Counts, Endpoint, Latest, parse_address};
 use roce_metrics::Label;
 use roce_model::{Nanos, Sink};
 use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 
 use super::fleet::PartCounts;
-use crate::endpoint::{Counts, Endpoint, EndpointArguments, Latest, parse_address};
+use crate::command::endpoint::EndpointArguments;
 use crate::output::messages;
 use sink::LiveMetrics;
 
@@ -60,7 +61,7 @@ impl Metrics {
             return Ok(None);
         };
         Ok(Some(Self {
-            endpoint: Endpoint::open(&[address], &arguments.endpoint)?,
+            endpoint: arguments.endpoint.open(&[address])?,
             pairs: usize::try_from(arguments.metrics_flows).unwrap_or(usize::MAX),
         }))
     }
@@ -112,6 +113,7 @@ impl Metrics {
                     // Both a message and a sender that is gone end it.
                     let _ = stopped.await;
                 };
+                crate::limits::serve();
                 let served = runtime.block_on(endpoint.serve(latest, Arc::new(Counts::default()), stop));
                 if let Err(error) = served {
                     messages::warn("metrics", &format!("{error:#}"));

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use roce_fabric::doctor::{self, Host, Plan, Status};
+use roce_hosts::doctor::{self, Host, Plan, Status};
 use roce_metrics::{CHECK_STATUS, Exposition, Label};
 use roce_probe::{SnapshotOptions, recorded_snapshot, running_snapshot};
 

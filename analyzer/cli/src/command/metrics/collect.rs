@@ -10,7 +10,7 @@ use std::ffi::OsString;
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use clap::Args;
@@ -25,6 +25,7 @@ use super::host::HostArguments;
 use super::{checks, fabric, gpus};
 use crate::options::duration::parse_duration;
 use crate::options::fabric::MAX_AT_ONCE;
+use crate::own_process::own_process;
 
 /// Shortest time between two readings of GPUs.
 const MIN_INTERVAL: Duration = Duration::from_secs(1);
@@ -88,7 +89,7 @@ fn keep() -> anyhow::Result<ExitCode> {
     let mut delay = least;
     loop {
         let begun = Instant::now();
-        let mut command = Command::new("/proc/self/exe");
+        let mut command = own_process();
         command.args(own_arguments()).arg(KEEPER);
         command.arg(std::process::id().to_string());
         let ended = command
@@ -119,7 +120,7 @@ fn watch(keeper: i32) {
     std::thread::sleep(delay);
     // No line is cut.
     let _out = io::stdout().lock();
-    let error = Command::new("/proc/self/exe").args(own_arguments()).exec();
+    let error = own_process().args(own_arguments()).exec();
     drop(error);
     std::process::exit(2);
 }

@@ -5,8 +5,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use roce_fabric::device::Reading;
-use roce_fabric::inventory::Inventory;
 use roce_metrics::{
     COLLECTOR_DURATION, COLLECTOR_ERRORS, COLLECTOR_SUCCESS, COLLECTOR_VALUES, Exposition, HYPERVISOR_INFO,
     HYPERVISOR_NIC_INFO, Label, SWITCH_INFO, SWITCH_NEIGHBOR,
@@ -14,6 +12,8 @@ use roce_metrics::{
 use roce_model::{Counter, SampleSource, value_of};
 use roce_pipeline::time_of_day;
 use roce_remote::{DeviceReader, each_mut};
+use roce_switches::device::Reading;
+use roce_switches::inventory::Inventory;
 
 use crate::options::fabric::{self, MAX_AT_ONCE};
 
@@ -189,9 +189,9 @@ fn known<'a>(labels: &[(&'static str, &'a str)]) -> Vec<Label<'a>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use roce_fabric::device::Neighbor;
     use roce_metrics::Format;
     use roce_model::Nanos;
+    use roce_switches::device::Neighbor;
 
     #[test]
     fn names_from_devices_are_escaped() {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use roce_fabric::gpu::{Gpus, gpus};
+use roce_hosts::gpu::{Gpus, gpus};
 use roce_metrics::{Exposition, GPU_INFO, GPU_LOST, Label};
 use roce_model::{Counter, Nanos, Sample};
 

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use anyhow::bail;
 use clap::Args;
-use roce_fabric::doctor::{Host, path_mtu};
-use roce_fabric::hca::{Hcas, given, hcas};
+use roce_hosts::doctor::{Host, path_mtu};
+use roce_hosts::hca::{Hcas, given, hcas};
 use roce_metrics::{
     ALLOCATED, ALLOCATED_INFO, ALLOCATED_USABLE, COLLECTOR_ERRORS, Exposition, Label, PORT_INFO,
     PORT_MAX_RATE, PORT_MTU, PORT_RATE, PORT_UP,

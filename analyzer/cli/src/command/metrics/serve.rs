@@ -8,12 +8,13 @@ use std::ffi::OsString;
 use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::process::{Child, ExitCode, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail};
 use clap::Args;
+use roce_endpoint::{Counts, DEFAULT_ADDRESS, Latest, Source, Texts, parse_address};
 use roce_metrics::{Exposition, Format, SERIES_LEFT_OUT, joined};
 use roce_model::text::clean;
 use roce_model::{Nanos, value_of};
@@ -23,12 +24,11 @@ use super::fabric::Named;
 use super::host::{COLLECTOR, HostArguments, HostMetrics};
 use super::{checks, fabric, gpus};
 use crate::command::confinement::Confinement;
+use crate::command::endpoint::EndpointArguments;
 use crate::command::watch::Signals;
-use crate::endpoint::{
-    Counts, DEFAULT_ADDRESS, Endpoint, EndpointArguments, Latest, Source, Texts, parse_address,
-};
 use crate::options::duration::parse_duration;
 use crate::output::messages;
+use crate::own_process::own_process;
 use crate::sandbox::{self, Needs, Outputs};
 
 /// Time that the start waits for the first reading.
@@ -103,7 +103,7 @@ pub(super) fn serve(arguments: &Serve) -> anyhow::Result<ExitCode> {
     let confinement = Confinement::begin(arguments.user.as_deref(), arguments.no_sandbox)?;
     sandbox::raise()?;
     // Keys may be root's alone, and a port may be a low one.
-    let endpoint = Endpoint::open(&arguments.listen, &arguments.endpoint)?;
+    let endpoint = arguments.endpoint.open(&arguments.listen)?;
     let host = HostMetrics::open(&arguments.host)?;
     let outputs = Outputs {
         dir: None,
@@ -185,6 +185,7 @@ pub(super) fn serve(arguments: &Serve) -> anyhow::Result<ExitCode> {
         let stop = async {
             signals.next().await;
         };
+        crate::limits::serve();
         endpoint.serve(all, Arc::new(Counts::default()), stop).await
     })?;
     // A password that is being compared, or a driver that hangs, does not hold up the end.
@@ -229,7 +230,7 @@ fn as_other_user(error: anyhow::Error) -> anyhow::Error {
 /// Starts the process that runs checks and asks for GPUs, as the user that this one is now.
 fn start_collector(arguments: &Serve) -> std::io::Result<Child> {
     let time = |time: Nanos| format!("{}ns", time.0);
-    let mut command = Command::new("/proc/self/exe");
+    let mut command = own_process();
     command.args(["metrics", "collect", "--interval", &time(arguments.interval)]);
     command.args(["--doctor-every", &time(arguments.doctor_every)]);
     let host = &arguments.host;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use roce_fabric::results::{When, when};
+use roce_jobs::results::{When, when};
 use roce_model::{
     Columns as _, EpisodeRow, Nanos, RunSummary, Sink, SinkError, Span, TapId, TimelineColumns, Values,
 };
@@ -168,7 +168,7 @@ impl Beside {
                     vec![
                         shown(begin),
                         format!("{seconds:.1} s"),
-                        super::form::bytes(counts.payload_bytes),
+                        roce_spelling::bytes(counts.payload_bytes),
                         super::form::bit_rate(counts.payload_bytes, seconds),
                         counts
                             .ce_share()
@@ -382,7 +382,7 @@ mod tests {
         assert_eq!(document["runs"][2]["payload_bytes"], Value::Null);
         let text = beside.text(Path::new("out"));
         // 2,000 bytes in 2 s.
-        assert!(text.contains("8.00 kb/s"), "{text}");
+        assert!(text.contains("8.00 kbit/s"), "{text}");
         assert!(
             text.contains("not in the dataset's time") && text.contains("its time is not known"),
             "{text}"

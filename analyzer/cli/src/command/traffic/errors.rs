@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::bail;
-use roce_fabric::nccl::job_error;
+use roce_jobs::nccl::job_error;
 use roce_model::JobError;
 use roce_report::ends::{Ends, MAX_ERRORS};
 

@@ -2,9 +2,10 @@
 
 use std::fmt::Write as _;
 
-use roce_fabric::nccl::Log;
-use roce_fabric::results::{Expectation, Latency, LatencyKind, Measurement, Results, Weight};
+use roce_jobs::nccl::Log;
+use roce_jobs::results::{Expectation, Latency, LatencyKind, Measurement, Results, Weight};
 use roce_model::text::clean;
+use roce_spelling::rate_of;
 use serde_json::{Value, json};
 
 use crate::output::columns::{Column, lay};
@@ -34,17 +35,6 @@ const RANKS: [u8; 14] = [0, 6, 0, 4, 5, 7, 0, 1, 2, 8, 1, 10, 9, 3];
 const NUMBERS: core::ops::Range<usize> = 2..13;
 
 const NONE: &str = "-";
-
-/// A rate with three digits.
-fn rate(bps: f64) -> String {
-    let (number, unit) = match bps {
-        bps if bps >= 1e12 => (bps / 1e12, "Tb/s"),
-        bps if bps >= 1e9 => (bps / 1e9, "Gb/s"),
-        bps if bps >= 1e6 => (bps / 1e6, "Mb/s"),
-        bps => (bps / 1e3, "kb/s"),
-    };
-    format!("{} {unit}", digits(number))
-}
 
 /// Three digits that matter.
 fn digits(number: f64) -> String {
@@ -77,24 +67,12 @@ fn size(bytes: u64) -> String {
     format!("{bytes} B")
 }
 
-/// Bytes, in decimal units with three digits.
-pub(super) fn bytes(bytes: u64) -> String {
-    #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
-    let number = bytes as f64;
-    match number {
-        number if number >= 1e9 => format!("{} GB", digits(number / 1e9)),
-        number if number >= 1e6 => format!("{} MB", digits(number / 1e6)),
-        number if number >= 1e3 => format!("{} kB", digits(number / 1e3)),
-        _ => format!("{bytes} B"),
-    }
-}
-
 /// The rate of bytes in a time.
 pub(super) fn bit_rate(bytes: u64, seconds: f64) -> String {
     #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
     let bits = bytes as f64 * 8.0;
     if seconds > 0.0 {
-        rate(bits / seconds)
+        rate_of(bits / seconds)
     } else {
         NONE.to_owned()
     }
@@ -127,8 +105,8 @@ fn row(input: &Input, row: &Measurement, link: Option<u64>) -> Vec<String> {
         or_none(row.streams, |streams| streams.to_string()),
         or_none(row.ranks, |ranks| ranks.to_string()),
         or_none(row.mtu, |mtu| mtu.to_string()),
-        or_none(row.goodput_bps, rate),
-        or_none(row.bus_bps, rate),
+        or_none(row.goodput_bps, rate_of),
+        or_none(row.bus_bps, rate_of),
         or_none(share, percent),
         or_none(row.time_us, time),
         or_none(row.latency.as_ref().and_then(Latency::usual), |us| {
@@ -275,14 +253,14 @@ fn ratio(inputs: &[Input]) -> String {
     format!(" RDMA : TCP  goodput {} : 1{differs}\n", digits(fast / slow))
 }
 
-/// The sum of the clients' rates, where there are several: `; together 182 Gb/s`.
+/// The sum of the clients' rates, where there are several: `; together 182 Gbit/s`.
 #[cfg(feature = "probe")]
 pub(super) fn together(inputs: &[Input]) -> String {
     let rates = inputs.iter().flat_map(|input| &input.results.measurements);
     let rates: Vec<f64> = rates.filter_map(|row| row.goodput_bps).collect();
     match rates.len() {
         0 | 1 => String::new(),
-        _ => format!("; together {}", rate(rates.iter().sum())),
+        _ => format!("; together {}", rate_of(rates.iter().sum())),
     }
 }
 
@@ -333,10 +311,10 @@ fn stages_of(inputs: &[Input]) -> String {
         rows.push(vec![
             input.name.clone(),
             stage.count.to_string(),
-            rate(stage.min),
-            rate(stage.mean),
-            or_none(stage.stddev, rate),
-            rate(stage.max),
+            rate_of(stage.min),
+            rate_of(stage.mean),
+            or_none(stage.stddev, rate_of),
+            rate_of(stage.max),
             or_none(change, |change| format!("{:+.1} %", change * 100.0)),
         ]);
         before = Some(stage.mean);
@@ -388,8 +366,7 @@ pub(super) fn expected(expectation: &Expectation, value: f64) -> String {
     } else {
         format!("{in_unit:.2e} {unit}")
     };
-    // `Gbit/s` and `Gb/s` are one unit.
-    if unit.is_empty() || shown == other.replace("bit/s", "b/s") || shown.ends_with('%') {
+    if unit.is_empty() || shown == other || shown.ends_with('%') {
         shown
     } else {
         format!("{shown} ({other})")
@@ -399,7 +376,7 @@ pub(super) fn expected(expectation: &Expectation, value: f64) -> String {
 fn by_quantity(expectation: &Expectation, value: f64) -> String {
     let text = expectation.to_string();
     if text.contains("bw") || text.contains("goodput") {
-        rate(value)
+        rate_of(value)
     } else if text.contains("latency") {
         time(value)
     } else if text.contains("lost") {

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{anyhow, bail};
 use clap::Args;
-use roce_fabric::inventory::{HostTarget, Inventory};
-use roce_fabric::traffic::{Concern, Endpoint, Gravity, TrafficPlan};
+use roce_jobs::traffic::{Concern, Endpoint, Gravity, TrafficPlan};
+use roce_switches::inventory::{HostTarget, Inventory};
 
 use crate::options::fabric;
 use crate::output::messages;

@@ -5,9 +5,9 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use anyhow::anyhow;
-use roce_fabric::results::results as parsed;
-use roce_fabric::traffic::Role;
 use roce_files::{Access, Directory, Place};
+use roce_jobs::results::results as parsed;
+use roce_jobs::traffic::Role;
 use roce_model::text::escape_json;
 use roce_remote::traffic::{Log, Machines, RunRecord, RunStatus, collect};
 use serde_json::{Value, json};

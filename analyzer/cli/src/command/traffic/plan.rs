@@ -8,13 +8,15 @@ use std::time::Duration;
 
 use anyhow::{anyhow, bail};
 use clap::Args;
-use roce_fabric::inventory::{HostTarget, Inventory, parse_time};
-use roce_fabric::traffic::{
+use roce_jobs::traffic::{
     Endpoint, Facts, Pair, Pattern, PortRange, Report, Role, Stream, StreamSize, Tool, TrafficPlan, concerns,
     loads, streams, words, written,
 };
+use roce_model::cast::float;
 use roce_model::text::{clean, escape_json};
 use roce_remote::traffic::{Preflight, Setup, machines, preflight};
+use roce_spelling::rate_of;
+use roce_switches::inventory::{HostTarget, Inventory, parse_time};
 use serde_json::json;
 
 use super::actions::{program, run_id};
@@ -259,7 +261,7 @@ fn text(plan: &TrafficPlan, hosts: &[HostTarget], seen: &Preflight) -> String {
             load.receives.to_string(),
             load.senders.to_string(),
             load.link_bps
-                .map_or_else(|| "-".to_owned(), |bps| format!("{} Gb/s", bps / 1_000_000_000)),
+                .map_or_else(|| "-".to_owned(), |bps| rate_of(float(bps))),
         ]
     }));
     text.push_str(&laid(&rows, &(1..5)));
@@ -273,7 +275,7 @@ fn document(
     plan: &TrafficPlan,
     hosts: &[HostTarget],
     seen: &Preflight,
-    concerns: &[roce_fabric::traffic::Concern],
+    concerns: &[roce_jobs::traffic::Concern],
 ) -> serde_json::Value {
     let all = streams(plan);
     let streams: Vec<serde_json::Value> = all

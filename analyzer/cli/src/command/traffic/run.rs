@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow, bail};
 use clap::Args;
-use roce_fabric::inventory::{HostTarget, Inventory};
-use roce_fabric::traffic::{Concern, Endpoint, Gravity, Speeds, TrafficPlan, concerns, streams};
+use roce_jobs::traffic::{Concern, Endpoint, Gravity, Speeds, TrafficPlan, concerns, streams};
 use roce_model::text::escape_json;
 use roce_remote::traffic::{
     Machines, Preflight, RunRecord, RunRecords, RunStatus, Setup, Started, StreamState, clean as remove,
     counters, discard, machines, preflight, start as started, status as asked, stop as ended,
 };
+use roce_switches::inventory::{HostTarget, Inventory};
 use serde_json::json;
 
 use super::actions::{code, counted, failures, program, records, run_id};

@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use clap::Args;
 use roce_model::text::{clean, escape_json};
 use roce_remote::traffic::{RunRecord, RunStatus, Stopped, clean as remove, status as asked, stop as ended};
+use roce_spelling::{packet_rate, rate_of};
 use serde_json::{Value, json};
 
 use super::actions::{code, counted, recorded, records, stream_values, table, time};
@@ -67,20 +68,8 @@ pub(super) fn status(arguments: &StatusArguments) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// A rate with three digits.
 fn rate(rate: f64, is_bits: bool) -> String {
-    let (number, unit) = match rate {
-        rate if rate >= 1e9 => (rate / 1e9, "G"),
-        rate if rate >= 1e6 => (rate / 1e6, "M"),
-        rate if rate >= 1e3 => (rate / 1e3, "k"),
-        rate => (rate, ""),
-    };
-    let digits = match number {
-        number if number >= 99.95 || unit.is_empty() => format!("{number:.0}"),
-        number if number >= 9.995 => format!("{number:.1}"),
-        number => format!("{number:.2}"),
-    };
-    format!("{digits} {unit}{}", if is_bits { "b/s" } else { "packets/s" })
+    if is_bits { rate_of(rate) } else { packet_rate(rate) }
 }
 
 fn text(record: &RunRecord, found: &RunStatus) -> String {

@@ -2,7 +2,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use roce_fabric::inventory::SshSettings;
+use roce_switches::inventory::SshSettings;
 
 use super::*;
 

@@ -7,9 +7,9 @@ use roce_model::{Columns, Nanos, SampleColumns};
 
 use super::super::grid::end_cut;
 use super::super::ink::Ink;
-use super::super::number::{plural, rate_of, short_count};
 use super::super::style::Style;
 use super::history::MAX_INTERVALS;
+use roce_spelling::{plural, rate_of, short_count};
 
 /// How a counter is summed up and written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -8,12 +8,12 @@ use roce_model::{FlowId, FlowRow, Nanos};
 use super::super::draw::bars;
 use super::super::field::{field, padded};
 use super::super::ink::{Ink, clean};
-use super::super::number::{ABSENT, bytes, count, percent, plural, rate, short_count};
 use super::flows::{process, rivals, strip, time};
 use super::head::moment;
 use super::history::{Cell, MAX_INTERVALS};
 use super::shown::Shown;
 use super::state::{Event, Flow};
+use roce_spelling::{ABSENT, bytes, count, percent, plural, rate, short_count};
 
 /// Flows to the same destination that are named.
 const RIVALS: usize = 4;

@@ -5,10 +5,10 @@ use roce_model::{EpisodeKind, EpisodeRow, FindingRow, Nanos, Severity};
 use super::super::field::wrapped;
 use super::super::grid::end_cut;
 use super::super::ink::{Ink, clean};
-use super::super::number::plural;
 use super::super::verdicts::mark;
 use super::head::moment;
 use super::shown::Shown;
+use roce_spelling::plural;
 
 /// Lines above the table: the worst findings, and the latest episode. At most `room`.
 pub(super) fn short(shown: &Shown<'_>, room: usize) -> Vec<String> {

@@ -6,7 +6,6 @@ use roce_model::{FlowId, Nanos};
 use super::super::draw::{self, Height};
 use super::super::field::padded;
 use super::super::ink::{Ink, clean, shorten, width};
-use super::super::number::{ABSENT, bytes, rate_of, share, short_count};
 use super::super::strip::Column as Bar;
 use super::super::style::Style;
 use super::super::top;
@@ -14,6 +13,7 @@ use super::history::{Cell, MAX_INTERVALS};
 use super::shown::Shown;
 use super::state::Flow;
 use super::view::{View, lately};
+use roce_spelling::{ABSENT, bytes, rate_of, share, short_count};
 
 /// A strip narrower than this says nothing.
 const STRIP: usize = 10;

@@ -7,9 +7,9 @@ use roce_model::{Columns, SampleColumns};
 
 use super::super::grid::{Column, end_cut, lay};
 use super::super::ink::{Ink, clean};
-use super::super::number::{ABSENT, plural, rate_of};
 use super::super::style::Style;
 use super::history::MAX_INTERVALS;
+use roce_spelling::{ABSENT, plural, rate_of};
 
 /// GPUs that are followed, at most: those of a rack.
 const MAX_GPUS: usize = 128;

@@ -5,10 +5,10 @@ use roce_model::Nanos;
 
 use super::super::grid::end_cut;
 use super::super::ink::{Ink, clean, shorten, width};
-use super::super::number::{ABSENT, count, percent, plural, rate};
 use super::flows::strip;
 use super::shown::Shown;
 use super::view::{Page, View};
+use roce_spelling::{ABSENT, count, percent, plural, rate};
 
 /// Columns for a filter that is typed, at least.
 const TYPED: usize = 40;

@@ -2,26 +2,19 @@
 
 use std::fmt::Write as _;
 
-use roce_fabric::device::Reading;
 use roce_model::Counter;
 use roce_model::text::clean;
 use roce_report::Style;
+use roce_switches::device::Reading;
+
+use roce_spelling::{ABSENT, whole};
 
 use crate::command::fabric::changes::Changes;
 use crate::output::columns::{Column, lay};
 
 /// A count with all its digits, in groups of three; what is not known is `-`.
 fn count(value: Option<f64>) -> String {
-    let Some(value) = value else { return "-".to_owned() };
-    let digits = format!("{value:.0}");
-    let mut text = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) && text != "-" {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+    value.map_or_else(|| ABSENT.to_owned(), whole)
 }
 
 /// A rate in bit/s.

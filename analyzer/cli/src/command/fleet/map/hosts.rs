@@ -1,14 +1,12 @@
-//! Hosts of captures: from an inventory, or from the capture's path.
+//! Hosts of captures: from the inventory, or from the capture's path.
 
 use std::path::Path;
 
-use anyhow::bail;
-use roce_files::read_text;
+use anyhow::{anyhow, bail};
+use roce_switches::inventory::Inventory;
 
+use crate::options::fabric;
 use crate::options::names::{parse_name, plain_name};
-
-/// Maximum size of an inventory in bytes.
-const MAX_BYTES: u64 = 64 << 20;
 
 /// Hosts by path.
 #[derive(Debug, Default)]
@@ -18,37 +16,31 @@ pub(crate) struct Hosts {
 }
 
 impl Hosts {
-    /// Reads an inventory: lines `PATH,HOST`, where the path is that of a capture or of a folder, from the folder that is mapped. Lines that are
-    /// empty or begin with `#` are passed over, and so is a first line `path,host`.
+    /// Reads an inventory: `captures` of a host are paths of captures or of folders, from the folder that is mapped.
     ///
     /// # Errors
-    /// When the file cannot be read, or a line has no path, no host, or a host that is no name; the line's number is named.
+    /// When the file cannot be read, a path is empty or has two hosts, or a host with captures has a name that no dataset has.
     pub(crate) fn read(path: &Path) -> anyhow::Result<Self> {
-        Self::parse(&read_text(path, MAX_BYTES)?, &path.display().to_string())
+        Self::of(&fabric::read(path)?).map_err(|error| anyhow!("{}: {error}", path.display()))
     }
 
-    fn parse(text: &str, file: &str) -> anyhow::Result<Self> {
+    fn of(inventory: &Inventory) -> anyhow::Result<Self> {
         let mut rows = Vec::new();
-        for (number, line) in text.lines().enumerate() {
-            let line = line.trim();
-            if line.is_empty() || line.starts_with('#') || number == 0 && line == "path,host" {
-                continue;
+        for host in &inventory.hosts {
+            for path in &host.captures {
+                let name =
+                    parse_name(&host.name).map_err(|error| anyhow!("host '{}': {error}", host.name))?;
+                let path = path.trim_matches('/');
+                if path.is_empty() {
+                    bail!("host '{}': the path of a capture is empty", host.name);
+                }
+                rows.push((path.to_owned(), name));
             }
-            let number = number + 1;
-            let Some((path, host)) = line.rsplit_once(',') else {
-                bail!("{file}: line {number}: a path and a host are expected, such as rack7/h12,h12");
-            };
-            let (path, host) = (path.trim().trim_matches('/'), host.trim());
-            let host = parse_name(host).map_err(|error| anyhow::anyhow!("{file}: line {number}: {error}"))?;
-            if path.is_empty() {
-                bail!("{file}: line {number}: the path is empty");
-            }
-            rows.push((path.to_owned(), host));
         }
         rows.sort();
         let mut neighbours = rows.iter().zip(rows.iter().skip(1));
         if let Some(((path, _), _)) = neighbours.find(|(one, next)| one.0 == next.0) {
-            bail!("{file}: the path {path} has two hosts");
+            bail!("the path {path} has two hosts");
         }
         Ok(Self { rows })
     }
@@ -90,8 +82,9 @@ mod tests {
 
     #[test]
     fn the_longest_path_of_the_inventory_counts() {
-        let text = "path,host\n# racks\nrack7,r7\nrack7/h12/,h12\nrack7/h12/odd,name.pcap,h13\n\n";
-        let hosts = Hosts::parse(text, "hosts.csv").unwrap();
+        let text = "[[host]]\nname = \"r7\"\ncaptures = [\"rack7\"]\n[[host]]\nname = \"h12\"\ncaptures = [\"rack7/h12/\"]\n\
+                    [[host]]\nname = \"h13\"\ncaptures = [\"rack7/h12/odd,name.pcap\"]\n";
+        let hosts = Hosts::of(&Inventory::parse(text).unwrap()).unwrap();
         assert_eq!(hosts.host("rack7/h12/odd,name.pcap"), "h13");
         assert_eq!(hosts.host("rack7/h12/a.pcap"), "h12");
         assert_eq!(hosts.host("rack7/h1/a.pcap"), "r7");
@@ -99,15 +92,19 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_named_with_their_line() {
+    fn mistakes_are_named() {
         for (text, said) in [
-            ("rack7", "line 1: a path and a host"),
-            ("a,b\nc,../d", "line 2: a name"),
-            (",h1", "line 1: the path is empty"),
-            ("a,b\na/,c", "the path a has two hosts"),
+            (
+                "[[host]]\nname = \"h1\"\ncaptures = [\"/\"]\n",
+                "host 'h1': the path of a capture is empty",
+            ),
+            (
+                "[[host]]\nname = \"b\"\ncaptures = [\"a\"]\n[[host]]\nname = \"c\"\ncaptures = [\"a/\"]\n",
+                "the path a has two hosts",
+            ),
         ] {
-            let error = Hosts::parse(text, "hosts.csv").unwrap_err().to_string();
-            assert!(error.contains(said), "{error}");
+            let error = Hosts::of(&Inventory::parse(text).unwrap()).unwrap_err();
+            assert!(error.to_string().contains(said), "{error}");
         }
     }
 }

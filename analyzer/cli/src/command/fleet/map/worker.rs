@@ -4,7 +4,6 @@
 use std::ffi::OsString;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
-use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +13,8 @@ use roce_parquet::Storage;
 use roce_pipeline::fleet::FleetRun;
 use roce_pipeline::{Manifest, RunStart};
 use roce_remote::program::{Ended, Failure, Limits, run_unless};
+
+use crate::own_process::own_process;
 
 /// Bytes of a child's standard output and error that are kept.
 const MAX_OUTPUT_BYTES: u64 = 1 << 16;
@@ -111,7 +112,7 @@ impl Worker {
 
     /// Starts the binary once.
     fn start(&self, task: &Task, stops: impl Fn() -> bool) -> Ending {
-        let mut command = Command::new("/proc/self/exe");
+        let mut command = own_process();
         if let Some(folder) = &self.folder {
             command.current_dir(folder);
         }

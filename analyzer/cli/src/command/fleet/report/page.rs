@@ -209,17 +209,10 @@ fn shown(cell: &Cell) -> String {
     }
 }
 
-/// A whole number with a thin space between thousands.
+/// A whole number with all its digits, in groups.
 fn grouped(number: i64) -> String {
-    let digits = number.unsigned_abs().to_string();
-    let mut text = if number < 0 { "-".to_owned() } else { String::new() };
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push('\u{202f}');
-        }
-        text.push(digit);
-    }
-    text
+    let sign = if number < 0 { "-" } else { "" };
+    format!("{sign}{}", roce_spelling::count(number.unsigned_abs()))
 }
 
 /// A cell of a chosen row.

@@ -3,7 +3,6 @@
 use std::collections::{BTreeSet, HashMap};
 use std::io::Write as _;
 use std::path::{Component, Path, PathBuf};
-use std::process::Command;
 use std::time::Duration;
 
 use roce_files::{Access, Directory, Place};
@@ -11,6 +10,7 @@ use roce_remote::program::{self, Limits};
 
 use super::super::sql::Answer;
 use crate::output::messages;
+use crate::own_process::own_process;
 
 /// Host and capture of each run.
 pub(super) const QUERY: &str =
@@ -101,7 +101,7 @@ impl Runs {
     fn write(&self, id: &str, run: &Run, raw: &Path) -> anyhow::Result<()> {
         let path = inside(raw, &run.capture)
             .ok_or_else(|| anyhow::anyhow!("its key is no path below {}", raw.display()))?;
-        let mut command = Command::new("/proc/self/exe");
+        let mut command = own_process();
         command
             .arg("--format=html")
             .args([

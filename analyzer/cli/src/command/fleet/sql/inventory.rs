@@ -1,25 +1,25 @@
-//! The inventory of a fleet: hosts with their addresses, racks, jobs and ranks, from a CSV file, as a view for an SQL engine.
+//! The hosts of an inventory with their addresses, racks, jobs and ranks, as a view for an SQL engine.
 //!
 //! The values become literals in SQL of two dialects, so they have to be of letters, digits and `._:@/+-`: nothing needs quoting then.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
+use std::net::IpAddr;
 use std::path::Path;
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, ensure};
+use roce_switches::inventory::Inventory;
 
-/// Longest inventory that is read.
-const MAX_BYTES: u64 = 16 << 20;
-/// Most rows of an inventory.
+use crate::options::fabric;
+
+/// Addresses of all hosts, at most.
 const MAX_ROWS: usize = 100_000;
 /// Longest value.
 const MAX_VALUE: usize = 256;
-/// Columns that are read; others are ignored.
-const COLUMNS: [&str; 5] = ["host", "address", "rack", "job", "rank"];
 
 /// An address of a host.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(in super::super) struct Host {
+pub(in super::super) struct HostAddress {
     name: String,
     address: String,
     rack: Option<String>,
@@ -27,51 +27,21 @@ pub(in super::super) struct Host {
     rank: Option<u32>,
 }
 
-/// Reads an inventory.
+/// Reads the hosts of an inventory.
 ///
 /// # Errors
-/// If it cannot be read, has no columns `host` and `address`, or a value that cannot stand in SQL.
-pub(super) fn read(path: &Path) -> anyhow::Result<Vec<Host>> {
-    let text = roce_files::read_text(path, MAX_BYTES)?;
-    parse(&text).with_context(|| path.display().to_string())
+/// If it cannot be read, two hosts have one address, or a value cannot stand in SQL.
+pub(super) fn read(path: &Path) -> anyhow::Result<Vec<HostAddress>> {
+    rows(&fabric::read(path)?).with_context(|| path.display().to_string())
 }
 
-/// Reads the text of an inventory.
-fn parse(text: &str) -> anyhow::Result<Vec<Host>> {
-    let mut lines = text
-        .lines()
-        .enumerate()
-        .filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
-    let (_, header) = lines
-        .next()
-        .context("it has no header: host,address,rack,job,rank")?;
-    let names: Vec<&str> = header.split(',').map(str::trim).collect();
-    let places = COLUMNS.map(|column| names.iter().position(|name| *name == column));
-    let [Some(_), Some(_), ..] = places else {
-        bail!("its first line must name the columns host and address; rack, job and rank may follow");
-    };
-    let mut hosts = Vec::new();
+/// The addresses of an inventory's hosts.
+fn rows(inventory: &Inventory) -> anyhow::Result<Vec<HostAddress>> {
+    let mut rows = Vec::new();
     let mut seen = HashSet::new();
-    for (number, line) in lines {
-        let at = || format!("line {}", number + 1);
-        let cells: Vec<&str> = line.split(',').map(str::trim).collect();
-        ensure!(
-            cells.len() == names.len(),
-            "{}: expected {} values",
-            at(),
-            names.len()
-        );
-        let [host, address, rack, job, number_in_job] = places.map(|place| {
-            let cell = place
-                .and_then(|place| cells.get(place))
-                .copied()
-                .unwrap_or_default();
-            (!cell.is_empty()).then(|| cell.to_owned())
-        });
-        let (Some(host), Some(address)) = (host, address) else {
-            bail!("{}: a host needs a name and an address", at());
-        };
-        for value in [Some(&host), Some(&address), rack.as_ref(), job.as_ref()]
+    for host in &inventory.hosts {
+        let at = || format!("host '{}'", host.name);
+        for value in [Some(&host.name), host.rack.as_ref(), host.job.as_ref()]
             .into_iter()
             .flatten()
         {
@@ -81,26 +51,27 @@ fn parse(text: &str) -> anyhow::Result<Vec<Host>> {
                 at()
             );
         }
-        let place = match number_in_job.as_deref().map(str::parse::<u32>) {
-            None => None,
-            Some(Ok(place)) if i32::try_from(place).is_ok() => Some(place),
-            Some(_) => bail!("{}: a rank is a number", at()),
-        };
-        ensure!(
-            seen.insert(address.clone()),
-            "{}: the address is there twice",
-            at()
-        );
-        ensure!(hosts.len() < MAX_ROWS, "it has more than {MAX_ROWS} rows");
-        hosts.push(Host {
-            name: host,
-            address,
-            rack,
-            job,
-            rank: place,
-        });
+        for (interface, address) in &host.addresses {
+            // As captures write it.
+            let address: IpAddr = address.parse().with_context(at)?;
+            let rank = host.rank_of(interface);
+            ensure!(
+                rank.is_none_or(|rank| i32::try_from(rank).is_ok()),
+                "{}: the rank of {interface} is too large",
+                at()
+            );
+            ensure!(seen.insert(address), "{}: {address} is there twice", at());
+            ensure!(rows.len() < MAX_ROWS, "it has more than {MAX_ROWS} addresses");
+            rows.push(HostAddress {
+                name: host.name.clone(),
+                address: address.to_string(),
+                rack: host.rack.clone(),
+                job: host.job.clone(),
+                rank,
+            });
+        }
     }
-    Ok(hosts)
+    Ok(rows)
 }
 
 /// True if a value can stand between quotes in every dialect of SQL.
@@ -110,7 +81,7 @@ fn is_plain(value: &str) -> bool {
 }
 
 /// The view `hosts`. Without an inventory it has the addresses at which captures were taken.
-pub(super) fn view(hosts: &[Host]) -> String {
+pub(super) fn view(hosts: &[HostAddress]) -> String {
     if hosts.is_empty() {
         return "CREATE OR REPLACE TEMP VIEW hosts AS\n\
             SELECT min(host) AS host, address, CAST(NULL AS STRING) AS rack, CAST(NULL AS STRING) AS job, CAST(NULL AS INT) AS job_rank\n\
@@ -142,46 +113,52 @@ pub(super) fn view(hosts: &[Host]) -> String {
 mod tests {
     use super::*;
 
+    fn parse(text: &str) -> anyhow::Result<Vec<HostAddress>> {
+        rows(&Inventory::parse(text)?)
+    }
+
     #[test]
-    fn an_inventory_is_read() {
-        let hosts =
-            parse("host,address,rack,job,rank\nh1,10.0.0.1,r1,train,0\n\n# a rail\nh1,fd00::1,,,\n").unwrap();
-        assert_eq!(hosts.len(), 2);
-        assert_eq!(hosts[0].rank, Some(0));
-        assert_eq!((hosts[1].rack.as_deref(), hosts[1].rank), (None, None));
+    fn hosts_of_an_inventory_are_rows_of_a_view() {
+        let hosts = parse(
+            "[[host]]\nname = \"h1\"\nrack = \"r1\"\njob = \"train\"\naddresses = { eth0 = \"10.0.0.1\", eth1 = \"FD00::1\" }\n\
+             rank = { eth0 = 0 }\n[[host]]\nname = \"h2\"\nrank = 7\naddresses = { eth0 = \"10.0.0.2\" }\n[[host]]\nname = \"h3\"\n",
+        )
+        .unwrap();
+        assert_eq!(hosts.len(), 3, "h3 has no address");
+        assert_eq!((hosts[2].rack.as_deref(), hosts[2].rank), (None, Some(7)));
         let view = view(&hosts);
         assert!(view.contains("('h1', '10.0.0.1', 'r1', 'train', 0)"), "{view}");
         assert!(
-            view.contains("('h1', 'fd00::1', CAST(NULL AS STRING), CAST(NULL AS STRING), CAST(NULL AS INT))"),
+            view.contains("('h1', 'fd00::1', 'r1', 'train', CAST(NULL AS INT))"),
             "{view}"
         );
-        // Columns in another order, and one that is not known.
-        let hosts = parse("rack,zone,address,host\nr9,z,10.0.0.2,h2\n").unwrap();
-        assert_eq!(
-            (hosts[0].name.as_str(), hosts[0].rack.as_deref()),
-            ("h2", Some("r9"))
+        assert!(
+            view.contains("('h2', '10.0.0.2', CAST(NULL AS STRING), CAST(NULL AS STRING), 7)"),
+            "{view}"
         );
     }
 
     #[test]
     fn what_cannot_stand_in_sql_is_refused() {
+        let host = |more: &str| format!("[[host]]\nname = \"h1\"\n{more}\n");
         for (text, says) in [
-            ("", "no header"),
-            ("name,address\n", "must name the columns"),
-            ("host,address\nh1\n", "line 2: expected 2 values"),
-            ("host,address\nh1,\n", "line 2: a host needs"),
             (
-                "host,address\nh1') --,10.0.0.1\n",
-                "line 2: a value has other characters",
+                host("rack = \"r1') --\""),
+                "host 'h1': a value has other characters",
             ),
-            ("host,address\nh1\\,10.0.0.1\n", "other characters"),
-            ("host,address,rank\nh1,10.0.0.1,x\n", "a rank is a number"),
+            (host("job = \"a\\\\b\""), "other characters"),
             (
-                "host,address\nh1,10.0.0.1\nh2,10.0.0.1\n",
-                "line 3: the address is there twice",
+                host("rank = 3000000000\naddresses = { eth0 = \"10.0.0.1\" }"),
+                "too large",
+            ),
+            (host("rank = \"x\""), "a rank is a whole number"),
+            (host("rank = { eth0 = 1 }"), "the rank of eth0 needs its address"),
+            (
+                host("addresses = { eth0 = \"10.0.0.1\", eth1 = \"10.0.0.1\" }"),
+                "10.0.0.1 is there twice",
             ),
         ] {
-            let error = format!("{:#}", parse(text).unwrap_err());
+            let error = format!("{:#}", parse(&text).unwrap_err());
             assert!(error.contains(says), "{text:?}: {error}");
         }
     }

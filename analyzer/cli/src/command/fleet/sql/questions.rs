@@ -1,4 +1,4 @@
-//! The questions that come with the program: their texts are the files of `fleet/sql`, one text for DuckDB and Spark.
+//! The questions that come with the program: their texts are the files of `spark/sql`, one text for DuckDB and Spark.
 
 /// A question.
 #[derive(Clone, Copy, Debug)]
@@ -7,7 +7,7 @@ pub(in super::super) struct Question {
     pub(in super::super) name: &'static str,
     /// What it asks, in a sentence.
     pub(in super::super) about: &'static str,
-    /// A SELECT over the tables of the dataset and the views of `fleet/sql/views.sql`.
+    /// A SELECT over the tables of the dataset and the views of `spark/sql/views.sql`.
     pub(in super::super) sql: &'static str,
 }
 
@@ -16,13 +16,13 @@ macro_rules! question {
         Question {
             name: $name,
             about: $about,
-            sql: include_str!(concat!("../../../../../../fleet/sql/", $name, ".sql")),
+            sql: include_str!(concat!("../../../../../../spark/sql/", $name, ".sql")),
         }
     };
 }
 
 /// Views that the questions share.
-pub(super) const VIEWS: &str = include_str!("../../../../../../fleet/sql/views.sql");
+pub(super) const VIEWS: &str = include_str!("../../../../../../spark/sql/views.sql");
 
 /// All questions, in the order of the report.
 pub(in super::super) const ALL: [Question; 7] = [

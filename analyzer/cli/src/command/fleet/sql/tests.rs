@@ -1,4 +1,4 @@
-//! Tests of questions and formats, without an engine. `fleet/tests` runs them in DuckDB and Spark.
+//! Tests of questions and formats, without an engine. `spark/tests` runs them in DuckDB and Spark.
 
 use serde_json::json;
 

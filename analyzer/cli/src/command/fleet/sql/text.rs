@@ -14,7 +14,7 @@ use clap::ValueEnum;
 use roce_model::{Column, ColumnType, RunKey};
 use roce_report::schema::TABLES;
 
-use super::inventory::{self, Host};
+use super::inventory::{self, HostAddress};
 use super::questions::VIEWS;
 pub(super) use days::Range;
 use days::{Days, found};
@@ -49,7 +49,7 @@ pub(in super::super) struct Dataset {
     /// The place in a form that is safe between quotes in SQL.
     place: String,
     tables: Vec<StoredTable>,
-    hosts: Vec<Host>,
+    hosts: Vec<HostAddress>,
 }
 
 impl Dataset {
@@ -57,7 +57,7 @@ impl Dataset {
     ///
     /// # Errors
     /// If the folder is no such dataset, or its path cannot stand in SQL.
-    pub(super) fn new(path: &Path, range: Range, hosts: &[Host]) -> anyhow::Result<Self> {
+    pub(super) fn new(path: &Path, range: Range, hosts: &[HostAddress]) -> anyhow::Result<Self> {
         let place = place(path)?;
         let is_remote = place.contains("://");
         let mut tables = Vec::new();

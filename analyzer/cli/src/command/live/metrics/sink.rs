@@ -16,7 +16,7 @@ use roce_pipeline::time_of_day;
 use super::super::fleet::PartCounts;
 use super::hosts::FlowHosts;
 use super::pairs::{PairCounts, Pairs};
-use crate::endpoint::{Latest, Texts};
+use roce_endpoint::{Latest, Texts};
 
 /// Taps with counts of their own; those of mirror sessions beyond them are one.
 const MAX_TAPS: u32 = 64;

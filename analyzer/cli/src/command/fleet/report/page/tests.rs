@@ -1,4 +1,4 @@
-//! Tests of the page with answers made by hand. `fleet/tests` makes one of a dataset and opens it in a browser.
+//! Tests of the page with answers made by hand. `spark/tests` makes one of a dataset and opens it in a browser.
 
 use std::path::Path;
 

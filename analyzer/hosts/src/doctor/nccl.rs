@@ -1,0 +1,190 @@
+//! Checks of what NCCL is given and takes.
+
+use roce_model::Severity;
+
+use crate::doctor::check::{CERTAIN, Check, CheckRun, Outcome};
+use crate::doctor::facts::{Facts, RdmaPort};
+use crate::doctor::gid::subnet;
+use crate::doctor::host::Unknown;
+use crate::hca::NcclFilter;
+
+pub(crate) const CHECKS: &[Check] = &[
+    Check {
+        id: "nccl.hca",
+        title: "NCCL_IB_HCA names what it means",
+        read: "NCCL_IB_HCA of the environment (with --pid, of that process), /etc/nccl.conf, ~/.nccl.conf",
+        method: "a name that matches nothing: critical; a prefix that matches several devices, a port that is not ACTIVE, or blanks in it: warning",
+        meaning: "The variable is a filter by prefix: mlx5_1 matches mlx5_10. Names that match nothing are skipped without a word.",
+        symptom: "Half of the bandwidth, and no message.",
+        alternatives: "nccl.rails",
+        source: "NVIDIA/nccl, src/transport/net_ib",
+        severity: Severity::Critical,
+        run: CheckRun::of("nccl", nccl_hca),
+        ..CERTAIN
+    },
+    Check {
+        id: "nccl.rails",
+        title: "rails do not need routes that are missing",
+        read: "NCCL_CROSS_NIC; addresses of the active ports",
+        method: "devices in different subnets and NCCL_CROSS_NIC of 1 or 2: warning",
+        meaning: "With NCCL_CROSS_NIC ranks talk across rails, which needs routes between their subnets.",
+        symptom: "The job hangs or times out at its start.",
+        alternatives: "routing.rails",
+        source: "NVIDIA NCCL documentation, NCCL_CROSS_NIC",
+        severity: Severity::Warning,
+        confidence: "certain; likely where the outcome says so",
+        run: CheckRun::of("nccl", nccl_rails),
+        ..CERTAIN
+    },
+    Check {
+        id: "nccl.plugin",
+        title: "NCCL uses RDMA",
+        read: "the log of --nccl-log: 'Using network X', 'NET/IB'",
+        method: "Socket on a host with RDMA devices: warning; otherwise the network",
+        meaning: "NCCL falls back to TCP without an error.",
+        symptom: "0.98 instead of 83 GiB/s.",
+        alternatives: "gid.rocev2",
+        source: "NVIDIA/nccl, src/init.cc",
+        severity: Severity::Warning,
+        run: CheckRun::of("nccl", plugin),
+        ..CERTAIN
+    },
+];
+
+/// The value of NCCL_IB_HCA and where it is set: the environment first, then the user's file, then the system's.
+fn nccl_variable(facts: &Facts<'_>, name: &str) -> Option<(String, &'static str)> {
+    if let Some(value) = facts.host.variable(name) {
+        return Some((value, "answers/env.json"));
+    }
+    ["home/.nccl.conf", "etc/nccl.conf"]
+        .into_iter()
+        .find_map(|path| Some((facts.host.field(path, name)?, path)))
+}
+
+fn nccl_hca(facts: &Facts<'_>) -> Vec<Outcome> {
+    let Some((value, from)) = nccl_variable(facts, "NCCL_IB_HCA") else {
+        return Vec::new();
+    };
+    let object = "NCCL_IB_HCA";
+    let ports: Vec<(&str, &RdmaPort)> = facts
+        .devices
+        .iter()
+        .flat_map(|device| device.ports.iter().map(|port| (device.name.as_str(), port)))
+        .collect();
+    let active: Vec<String> = ports
+        .iter()
+        .filter(|(_, port)| port.is_active())
+        .map(|(_, port)| port.object.clone())
+        .collect();
+    let fix = format!("export NCCL_IB_HCA=={}", active.join(","));
+    let filter = NcclFilter::parse(&value);
+    let mut all = Vec::new();
+    if value.chars().any(char::is_whitespace) || value.contains("found") {
+        all.push(
+            Outcome::warning(object, "it has blanks or words that are no names")
+                .seen(from, &value)
+                .expected("names by commas")
+                .fix(fix.clone()),
+        );
+    }
+    for entry in &filter.entries {
+        let matched: Vec<&(&str, &RdmaPort)> = ports
+            .iter()
+            .filter(|(device, port)| entry.matches(device, port.number, filter.is_exact))
+            .collect();
+        let mut devices: Vec<&str> = matched.iter().map(|(device, _)| *device).collect();
+        devices.dedup();
+        let name = &entry.name;
+        let outcome = if matched.is_empty() && !filter.is_excluding {
+            Outcome::critical(object, format!("'{name}' matches no device here"))
+        } else if devices.len() > 1 && !filter.is_exact {
+            Outcome::warning(
+                object,
+                format!("'{name}' is a prefix of several devices: {}", devices.join(", ")),
+            )
+        } else if let Some((_, port)) = matched.iter().find(|(_, port)| !port.is_active())
+            && !filter.is_excluding
+            && (entry.port.is_some() || !matched.iter().any(|(_, port)| port.is_active()))
+        {
+            Outcome::warning(object, format!("{} is not active and is skipped", port.object))
+        } else {
+            all.push(Outcome::ok(object, format!("'{name}' is {}", devices.join(", "))).seen(from, &value));
+            continue;
+        };
+        all.push(
+            outcome
+                .seen(from, &value)
+                .expected("'=' in front, then device:port of active ports")
+                .fix(fix.clone()),
+        );
+    }
+    all
+}
+
+fn nccl_rails(facts: &Facts<'_>) -> Vec<Outcome> {
+    let Some((value, from)) = nccl_variable(facts, "NCCL_CROSS_NIC") else {
+        return Vec::new();
+    };
+    let mut subnets: Vec<String> = facts
+        .ports()
+        .filter(|(_, port)| port.is_active())
+        .filter_map(|(_, port)| port.best_gid()?.routable())
+        .map(subnet)
+        .collect();
+    subnets.sort();
+    subnets.dedup();
+    if subnets.len() < 2 {
+        return Vec::new();
+    }
+    let object = "NCCL_CROSS_NIC";
+    let outcome = if value == "1" || value == "2" {
+        Outcome::warning(
+            object,
+            format!(
+                "NCCL_CROSS_NIC={value}, and the devices are in {} subnets: {}",
+                subnets.len(),
+                subnets.join(", ")
+            ),
+        )
+        .expected("0, or routes between the subnets of the rails")
+        .fix("export NCCL_CROSS_NIC=0")
+        .likely()
+    } else {
+        Outcome::ok(object, format!("NCCL_CROSS_NIC={value}"))
+    };
+    vec![outcome.seen(from, value)]
+}
+
+fn plugin(facts: &Facts<'_>) -> Vec<Outcome> {
+    let Some(log) = &facts.plan.nccl_log else {
+        return Vec::new();
+    };
+    let object = "NCCL";
+    let network = log.lines().find_map(|line| line.split("Using network ").nth(1));
+    let network = network.map(|network| network.split_whitespace().next().unwrap_or_default());
+    let Some(network) = network else {
+        return vec![Outcome::unknown(
+            object,
+            Unknown {
+                source: "NCCL's log".to_owned(),
+                why: "it has no line 'Using network'; run with NCCL_DEBUG=INFO".to_owned(),
+            },
+        )];
+    };
+    let outcome = if network == "Socket" && !facts.devices.is_empty() {
+        Outcome::warning(
+            object,
+            "NCCL used sockets (TCP), although this host has RDMA devices",
+        )
+        .expected("IB, or a plugin")
+        .advice("NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=INIT,NET show why, in the lines of NET/IB")
+    } else {
+        Outcome::info(object, format!("NCCL used the network {network}"))
+    };
+    let mut outcome = outcome;
+    outcome.seen.push(crate::doctor::check::ReadValue {
+        source: "NCCL's log".to_owned(),
+        value: format!("Using network {network}"),
+    });
+    vec![outcome]
+}

@@ -1,0 +1,523 @@
+//! Names of counters in drivers: one table from them to [`Counter`].
+//!
+//! Sources: Linux Documentation/networking/device_drivers/ethernet/mellanox/mlx5/counters.rst (mlx5);
+//! drivers/infiniband/hw/bnxt_re/hw_counters.c (bnxt_re); drivers/infiniband/sw/rxe/rxe_hw_counters.c (rxe);
+//! drivers/infiniband/hw/irdma/verbs.c (irdma). The names of mlx4_en, bnxt_en and ice were not verified on hardware: a name that
+//! does not occur maps nothing.
+
+use std::borrow::Cow;
+
+use roce_model::Counter;
+
+/// Where a counter was read.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Place {
+    /// `ports/N/counters` of an RDMA device.
+    Port,
+    /// `hw_counters` of an RDMA device or of its port.
+    Hardware,
+    /// The statistics of a network interface (`ethtool -S`).
+    Netdev,
+}
+
+/// Meaning of a driver's counter.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Mapped {
+    /// The quantity.
+    pub counter: Counter,
+    /// The priority in its name.
+    pub priority: Option<u8>,
+    /// The values of the counter's labels.
+    pub details: Vec<Cow<'static, str>>,
+    /// The driver's number times this is the value in base units.
+    pub factor: f64,
+    /// The width of the register in bits.
+    pub bits: u8,
+}
+
+struct Rule {
+    place: Place,
+    /// The driver's name; `#` stands for a priority of 0 to 7.
+    name: &'static str,
+    counter: Counter,
+    details: &'static [&'static str],
+    factor: f64,
+    bits: u8,
+}
+
+/// Microseconds in seconds.
+const US: f64 = 1e-6;
+/// Counters of data are in words of four bytes (IBTA 16.1.3.5, PortXmitData).
+const WORDS: f64 = 4.0;
+const PERCENT: f64 = 0.01;
+
+macro_rules! rules {
+    ($( $place:ident $name:literal => $counter:ident $([$($detail:literal),+])? $(* $factor:ident)? $(bits $bits:literal)?; )+) => {
+        &[ $( Rule {
+            place: Place::$place,
+            name: $name,
+            counter: Counter::$counter,
+            details: &[$($($detail),+)?],
+            factor: rules!(@factor $($factor)?),
+            bits: rules!(@bits $($bits)?),
+        }, )+ ]
+    };
+    (@factor) => { 1.0 };
+    (@factor $factor:ident) => { $factor };
+    (@bits) => { 64 };
+    (@bits $bits:literal) => { $bits };
+}
+
+// mlx5's counters of queue counter sets have 32 bits (include/linux/mlx5/mlx5_ifc.h, query_q_counter_out), those of congestion 64.
+const RULES: &[Rule] = rules! {
+    Port "port_rcv_data" => PortReceivedBytes * WORDS;
+    Port "port_xmit_data" => PortTransmittedBytes * WORDS;
+    Port "port_rcv_packets" => PortReceivedPackets;
+    Port "port_xmit_packets" => PortTransmittedPackets;
+    Port "link_downed" => PhyLinkDowns;
+
+    // mlx5
+    Hardware "np_ecn_marked_roce_packets" => PortEcnMarkedPacketsReceived;
+    Hardware "np_cnp_sent" => PortCnpSent;
+    Hardware "rp_cnp_handled" => PortCnpHandled;
+    Hardware "rp_cnp_ignored" => PortCnpIgnored;
+    Hardware "rx_write_requests" => PortRequestsReceived ["write"] bits 32;
+    Hardware "rx_read_requests" => PortRequestsReceived ["read"] bits 32;
+    Hardware "rx_atomic_requests" => PortRequestsReceived ["atomic"] bits 32;
+    Hardware "out_of_sequence" => PortOutOfSequencePackets bits 32;
+    Hardware "packet_seq_err" => PortPacketSequenceErrors bits 32;
+    Hardware "local_ack_timeout_err" => PortAckTimeouts bits 32;
+    Hardware "rnr_nak_retry_err" => PortRnrNaksReceived bits 32;
+    Hardware "out_of_buffer" => PortOutOfBufferDrops bits 32;
+    Hardware "duplicate_request" => PortDuplicateRequests bits 32;
+    Hardware "implied_nak_seq_err" => PortImpliedNakSequenceErrors bits 32;
+    Hardware "roce_adp_retrans" => PortAdaptiveRetransmissions bits 32;
+    Hardware "roce_adp_retrans_to" => PortAdaptiveRetransmissionTimeouts bits 32;
+    Hardware "roce_slow_restart" => PortSlowRestarts bits 32;
+    Hardware "rx_icrc_encapsulated" => PortIcrcErrors;
+    Hardware "req_cqe_error" => PortCompletionErrors ["requester", "error"] bits 32;
+    Hardware "req_cqe_flush_error" => PortCompletionErrors ["requester", "flush"] bits 32;
+    Hardware "resp_cqe_error" => PortCompletionErrors ["responder", "error"] bits 32;
+    Hardware "resp_cqe_flush_error" => PortCompletionErrors ["responder", "flush"] bits 32;
+    Hardware "req_remote_access_errors" => PortAccessErrors ["requester"] bits 32;
+    Hardware "resp_remote_access_errors" => PortAccessErrors ["responder"] bits 32;
+
+    // bnxt_re
+    Hardware "rx_bytes" => PortReceivedBytes;
+    Hardware "tx_bytes" => PortTransmittedBytes;
+    Hardware "rx_pkts" => PortReceivedPackets;
+    Hardware "tx_pkts" => PortTransmittedPackets;
+    Hardware "rx_ecn_marked_pkts" => PortEcnMarkedPacketsReceived;
+    Hardware "tx_cnp_pkts" => PortCnpSent;
+    Hardware "rx_cnp_pkts" => PortCnpHandled;
+    Hardware "rx_write_req" => PortRequestsReceived ["write"];
+    Hardware "rx_read_req" => PortRequestsReceived ["read"];
+    Hardware "rx_atomic_req" => PortRequestsReceived ["atomic"];
+    Hardware "rx_send_req" => PortRequestsReceived ["send"];
+    Hardware "oos_drop_count" => PortOutOfSequencePackets;
+    Hardware "seq_err_naks_rcvd" => PortPacketSequenceErrors;
+    Hardware "to_retransmits" => PortAckTimeouts;
+    Hardware "max_retry_exceeded" => PortRetriesExceeded;
+    Hardware "rnr_naks_rcvd" => PortRnrNaksReceived;
+    Hardware "rx_out_of_buffer" => PortOutOfBufferDrops;
+    Hardware "dup_req" => PortDuplicateRequests;
+    Hardware "missing_resp" => PortImpliedNakSequenceErrors;
+    Hardware "remote_access_err" => PortAccessErrors ["responder"];
+    Hardware "active_qps" => PortObjects ["qp"];
+    Hardware "active_rc_qps" => PortObjects ["qp_rc"];
+    Hardware "active_ud_qps" => PortObjects ["qp_ud"];
+    Hardware "active_cqs" => PortObjects ["cq"];
+    Hardware "active_mrs" => PortObjects ["mr"];
+    Hardware "active_mws" => PortObjects ["mw"];
+    Hardware "active_pds" => PortObjects ["pd"];
+    Hardware "active_ahs" => PortObjects ["ah"];
+    Hardware "active_srqs" => PortObjects ["srq"];
+    Hardware "watermark_qps" => PortObjects ["qp_most"];
+    Hardware "watermark_rc_qps" => PortObjects ["qp_rc_most"];
+    Hardware "watermark_ud_qps" => PortObjects ["qp_ud_most"];
+    Hardware "watermark_cqs" => PortObjects ["cq_most"];
+    Hardware "watermark_mrs" => PortObjects ["mr_most"];
+    Hardware "watermark_mws" => PortObjects ["mw_most"];
+    Hardware "watermark_pds" => PortObjects ["pd_most"];
+    Hardware "watermark_ahs" => PortObjects ["ah_most"];
+    Hardware "watermark_srqs" => PortObjects ["srq_most"];
+
+    // irdma
+    Hardware "RxECNMrkd" => PortEcnMarkedPacketsReceived;
+    Hardware "cnpSent" => PortCnpSent;
+    Hardware "cnpHandled" => PortCnpHandled;
+    Hardware "cnpIgnored" => PortCnpIgnored;
+    Hardware "InRdmaWrites" => PortRequestsReceived ["write"];
+    Hardware "InRdmaReads" => PortRequestsReceived ["read"];
+    Hardware "InRdmaSends" => PortRequestsReceived ["send"];
+
+    // rxe (Soft-RoCE)
+    Hardware "rcvd_pkts" => PortReceivedPackets;
+    Hardware "sent_pkts" => PortTransmittedPackets;
+    Hardware "rdma_recvs" => PortRequestsReceived ["send"];
+    Hardware "out_of_seq_request" => PortOutOfSequencePackets;
+    Hardware "rcvd_seq_err" => PortPacketSequenceErrors;
+    Hardware "completer_retry_err" => PortAckTimeouts;
+    Hardware "retry_exceeded_err" => PortRetriesExceeded;
+    Hardware "rcvd_rnr_err" => PortRnrNaksReceived;
+    Hardware "send_rnr_err" => PortRnrNaksSent;
+    Hardware "send_err" => PortCompletionErrors ["requester", "error"];
+    Hardware "link_downed" => PhyLinkDowns;
+
+    // mlx5_core
+    Netdev "rx_prio#_pause" => PfcReceivedFrames;
+    Netdev "tx_prio#_pause" => PfcTransmittedFrames;
+    Netdev "rx_prio#_pause_duration" => PfcReceivePausedSeconds * US;
+    Netdev "tx_prio#_pause_duration" => PfcTransmitPausedSeconds * US;
+    Netdev "rx_prio#_pause_transition" => PfcTransitions;
+    Netdev "rx_global_pause" => PauseReceivedFrames;
+    Netdev "tx_global_pause" => PauseTransmittedFrames;
+    Netdev "rx_global_pause_duration" => PauseReceivePausedSeconds * US;
+    Netdev "tx_global_pause_duration" => PauseTransmitPausedSeconds * US;
+    Netdev "rx_global_pause_transition" => PauseTransitions;
+    Netdev "rx_pause_ctrl_phy" => PauseControlReceivedFrames;
+    Netdev "tx_pause_ctrl_phy" => PauseControlTransmittedFrames;
+    Netdev "tx_pause_storm_warning_events" => PauseStormEvents ["warning"];
+    Netdev "tx_pause_storm_error_events" => PauseStormEvents ["error"];
+    Netdev "rx_prio#_bytes" => PriorityReceivedBytes;
+    Netdev "tx_prio#_bytes" => PriorityTransmittedBytes;
+    Netdev "rx_prio#_packets" => PriorityReceivedPackets;
+    Netdev "tx_prio#_packets" => PriorityTransmittedPackets;
+    Netdev "rx_prio#_buf_discard" => PriorityDiscards ["buffer"];
+    Netdev "rx_prio#_cong_discard" => PriorityDiscards ["congestion"];
+    Netdev "rx_prio#_discards" => PriorityDiscards ["all"];
+    Netdev "rx_prio#_marked" => PriorityEcnMarkedPackets;
+    Netdev "rx_discards_phy" => NetdevDiscards ["received"];
+    Netdev "tx_discards_phy" => NetdevDiscards ["transmitted"];
+    Netdev "rx_out_of_buffer" => NetdevOutOfBuffer;
+    Netdev "rx_vport_rdma_unicast_bytes" => RdmaReceivedBytes ["unicast"];
+    Netdev "rx_vport_rdma_multicast_bytes" => RdmaReceivedBytes ["multicast"];
+    Netdev "tx_vport_rdma_unicast_bytes" => RdmaTransmittedBytes ["unicast"];
+    Netdev "tx_vport_rdma_multicast_bytes" => RdmaTransmittedBytes ["multicast"];
+    Netdev "rx_vport_rdma_unicast_packets" => RdmaReceivedPackets ["unicast"];
+    Netdev "rx_vport_rdma_multicast_packets" => RdmaReceivedPackets ["multicast"];
+    Netdev "tx_vport_rdma_unicast_packets" => RdmaTransmittedPackets ["unicast"];
+    Netdev "tx_vport_rdma_multicast_packets" => RdmaTransmittedPackets ["multicast"];
+    Netdev "rx_crc_errors_phy" => PhyCrcErrors;
+    Netdev "rx_pcs_symbol_err_phy" => PhySymbolErrors;
+    Netdev "rx_corrected_bits_phy" => PhyCorrectedBits;
+    Netdev "rx_bits_phy" => PhyReceivedBits;
+    Netdev "link_down_events_phy" => PhyLinkDowns;
+    Netdev "outbound_pci_stalled_rd" => PcieStalledRatio ["read"] * PERCENT;
+    Netdev "outbound_pci_stalled_wr" => PcieStalledRatio ["write"] * PERCENT;
+    Netdev "outbound_pci_stalled_rd_events" => PcieStalledSeconds ["read"];
+    Netdev "outbound_pci_stalled_wr_events" => PcieStalledSeconds ["write"];
+
+    // mlx4_en
+    Netdev "rx_pause_prio_#" => PfcReceivedFrames;
+    Netdev "tx_pause_prio_#" => PfcTransmittedFrames;
+    Netdev "rx_pause_duration_prio_#" => PfcReceivePausedSeconds * US;
+    Netdev "tx_pause_duration_prio_#" => PfcTransmitPausedSeconds * US;
+    Netdev "rx_pause_transition_prio_#" => PfcTransitions;
+    Netdev "rx_pause" => PauseReceivedFrames;
+    Netdev "tx_pause" => PauseTransmittedFrames;
+    Netdev "rx_pause_duration" => PauseReceivePausedSeconds * US;
+    Netdev "tx_pause_duration" => PauseTransmitPausedSeconds * US;
+    Netdev "rx_pause_transition" => PauseTransitions;
+    Netdev "rx_prio_#_bytes" => PriorityReceivedBytes;
+    Netdev "tx_prio_#_bytes" => PriorityTransmittedBytes;
+    Netdev "rx_prio_#_packets" => PriorityReceivedPackets;
+    Netdev "tx_prio_#_packets" => PriorityTransmittedPackets;
+    Netdev "rx_fifo_errors" => NetdevDiscards ["received"];
+    Netdev "rx_crc_errors" => PhyCrcErrors;
+
+    // bnxt_en
+    Netdev "rx_pfc_ena_frames_pri#" => PfcReceivedFrames;
+    Netdev "tx_pfc_ena_frames_pri#" => PfcTransmittedFrames;
+    Netdev "rx_pfc_pri#_duration_us" => PfcReceivePausedSeconds * US;
+    Netdev "tx_pfc_pri#_duration_us" => PfcTransmitPausedSeconds * US;
+    Netdev "rx_pause_frames" => PauseReceivedFrames;
+    Netdev "tx_pause_frames" => PauseTransmittedFrames;
+    Netdev "rx_mac_ctrl_frames" => PauseControlReceivedFrames;
+    Netdev "rx_bytes_pri#" => PriorityReceivedBytes;
+    Netdev "tx_bytes_pri#" => PriorityTransmittedBytes;
+    Netdev "rx_packets_pri#" => PriorityReceivedPackets;
+    Netdev "tx_packets_pri#" => PriorityTransmittedPackets;
+    Netdev "rx_total_discard_pkts" => NetdevDiscards ["received"];
+    Netdev "tx_total_discard_pkts" => NetdevDiscards ["transmitted"];
+    Netdev "rx_fcs_err_frames" => PhyCrcErrors;
+    Netdev "rx_corrected_bits" => PhyCorrectedBits;
+
+    // ice
+    Netdev "rx_priority_#_xoff.nic" => PfcReceivedFrames;
+    Netdev "tx_priority_#_xoff.nic" => PfcTransmittedFrames;
+    Netdev "rx_priority_#_xon.nic" => PfcTransitions;
+    Netdev "link_xoff_rx.nic" => PauseReceivedFrames;
+    Netdev "link_xoff_tx.nic" => PauseTransmittedFrames;
+    Netdev "link_xon_rx.nic" => PauseTransitions;
+    Netdev "rx_dropped.nic" => NetdevDiscards ["received"];
+    Netdev "rx_crc_errors.nic" => PhyCrcErrors;
+
+    // ixgbe
+    Netdev "rx_flow_control_xoff" => PauseReceivedFrames;
+    Netdev "tx_flow_control_xoff" => PauseTransmittedFrames;
+};
+
+/// Parts of the names of statistics that are kept although they have no common name.
+const KEPT: [&str; 10] = [
+    "pause",
+    "pfc",
+    "discard",
+    "drop",
+    "out_of_buffer",
+    "ecn",
+    "cnp",
+    "err",
+    "stall",
+    "rdma",
+];
+
+/// The quantity that a driver's name stands for; `None` where it is of no interest: a setting, or one queue's share of a sum.
+///
+/// Blanks around the name do not count: mlx5 of some 5.x kernels has one at the end of `tx_pause_storm_warning_events`.
+pub fn mapped(place: Place, name: &str) -> Option<Mapped> {
+    let name = name.trim();
+    for rule in RULES.iter().filter(|rule| rule.place == place) {
+        let priority = match fit(rule.name, name) {
+            Fit::No => continue,
+            Fit::Whole => None,
+            Fit::Priority(priority) => Some(priority),
+        };
+        return Some(Mapped {
+            counter: rule.counter,
+            priority,
+            details: rule.details.iter().map(|detail| Cow::Borrowed(*detail)).collect(),
+            factor: rule.factor,
+            bits: rule.bits,
+        });
+    }
+    let counter = match place {
+        Place::Port | Place::Hardware if name == "lifespan" => return None,
+        Place::Port | Place::Hardware => Counter::PortHwCounter,
+        Place::Netdev if is_of_one_queue(name) || !KEPT.iter().any(|part| name.contains(part)) => {
+            return None;
+        }
+        Place::Netdev => Counter::NetdevStatistic,
+    };
+    Some(Mapped {
+        counter,
+        priority: None,
+        details: vec![Cow::Owned(name.to_owned())],
+        factor: 1.0,
+        bits: 64,
+    })
+}
+
+/// The quantity that a name of an interface's statistic stands for, if the map has it; case, `_` and blanks do not count.
+///
+/// ESXi's drivers write the names of the table in several ways: `rxPauseCtrlPhy` is `rx_pause_ctrl_phy`.
+pub fn mapped_loosely(name: &str) -> Option<Mapped> {
+    let plain = |name: &str| -> String {
+        let kept = name
+            .chars()
+            .filter(|glyph| *glyph != '_' && !glyph.is_whitespace());
+        kept.map(|glyph| glyph.to_ascii_lowercase()).collect()
+    };
+    let name = plain(name);
+    let rules = RULES.iter().filter(|rule| rule.place == Place::Netdev);
+    rules.into_iter().find_map(|rule| {
+        let priority = match fit(&plain(rule.name), &name) {
+            Fit::No => return None,
+            Fit::Whole => None,
+            Fit::Priority(priority) => Some(priority),
+        };
+        Some(Mapped {
+            counter: rule.counter,
+            priority,
+            details: rule.details.iter().map(|detail| Cow::Borrowed(*detail)).collect(),
+            factor: rule.factor,
+            bits: rule.bits,
+        })
+    })
+}
+
+/// How a driver's name fits a rule's.
+#[derive(PartialEq, Eq)]
+enum Fit {
+    No,
+    Whole,
+    Priority(u8),
+}
+
+fn fit(pattern: &str, name: &str) -> Fit {
+    let Some((before, after)) = pattern.split_once('#') else {
+        return if pattern == name { Fit::Whole } else { Fit::No };
+    };
+    let digit = name
+        .strip_prefix(before)
+        .and_then(|rest| rest.strip_suffix(after));
+    match digit.map(str::as_bytes) {
+        Some([digit @ b'0'..=b'7']) => Fit::Priority(digit - b'0'),
+        _ => Fit::No,
+    }
+}
+
+/// True for statistics of one of many queues or channels: `rx12_packets`, `ch3_events`, `tx-4.bytes`, `[7]: rx_drops`.
+fn is_of_one_queue(name: &str) -> bool {
+    name.starts_with('[')
+        || ["rx", "tx", "ch", "queue", "rx-", "tx-"].iter().any(|prefix| {
+            name.strip_prefix(prefix)
+                .is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_digit()))
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn netdev(name: &str) -> (Counter, Option<u8>, f64) {
+        let mapped = mapped(Place::Netdev, name).unwrap();
+        (mapped.counter, mapped.priority, mapped.factor)
+    }
+
+    #[test]
+    fn frames_durations_and_transitions_are_three_counters() {
+        assert_eq!(
+            netdev("rx_prio3_pause"),
+            (Counter::PfcReceivedFrames, Some(3), 1.0)
+        );
+        assert_eq!(
+            netdev("rx_prio3_pause_duration"),
+            (Counter::PfcReceivePausedSeconds, Some(3), 1e-6)
+        );
+        assert_eq!(
+            netdev("rx_prio3_pause_transition"),
+            (Counter::PfcTransitions, Some(3), 1.0)
+        );
+        // mlx4 puts the priority last.
+        assert_eq!(
+            netdev("rx_pause_duration_prio_3"),
+            (Counter::PfcReceivePausedSeconds, Some(3), 1e-6)
+        );
+    }
+
+    /// The five statistics of a priority in the driver's order: a search for a part of a name takes the last one (F.2, trap 1).
+    #[test]
+    fn a_name_is_a_whole_name() {
+        let lines = [
+            ("rx_prio3_pause", Counter::PfcReceivedFrames, 1.0),
+            ("rx_prio3_pause_duration", Counter::PfcReceivePausedSeconds, 1e-6),
+            ("tx_prio3_pause", Counter::PfcTransmittedFrames, 1.0),
+            ("tx_prio3_pause_duration", Counter::PfcTransmitPausedSeconds, 1e-6),
+            ("rx_prio3_pause_transition", Counter::PfcTransitions, 1.0),
+        ];
+        for (name, counter, factor) in lines {
+            assert_eq!(netdev(name), (counter, Some(3), factor), "{name}");
+        }
+        assert_eq!(netdev("rx_prio0_pause").1, Some(0));
+        assert_eq!(netdev("rx_prio7_pause").1, Some(7));
+    }
+
+    #[test]
+    fn spellings_of_esxi_find_the_rule_and_mean_one_quantity() {
+        let loose = |name: &str| mapped_loosely(name).map(|all| (all.counter, all.priority));
+        assert_eq!(
+            loose("rxPauseCtrlPhy"),
+            Some((Counter::PauseControlReceivedFrames, None))
+        );
+        assert_eq!(
+            loose("Rx_Prio3_Pause "),
+            Some((Counter::PfcReceivedFrames, Some(3)))
+        );
+        assert_eq!(
+            loose("rxprio3pauseduration"),
+            Some((Counter::PfcReceivePausedSeconds, Some(3)))
+        );
+        assert_eq!(loose("rx_prio9_pause"), None);
+        // Two rules that are spelled alike have to agree.
+        for rule in RULES.iter().filter(|rule| rule.place == Place::Netdev) {
+            let name = rule.name.replace('#', "3");
+            assert_eq!(loose(&name).unwrap().0, rule.counter, "{name}");
+        }
+    }
+
+    #[test]
+    fn the_sum_of_both_kinds_of_pause_is_neither() {
+        assert_eq!(netdev("rx_pause_ctrl_phy").0, Counter::PauseControlReceivedFrames);
+        assert_eq!(netdev("rx_global_pause").0, Counter::PauseReceivedFrames);
+    }
+
+    #[test]
+    fn blanks_around_a_name_do_not_count() {
+        assert_eq!(
+            netdev("tx_pause_storm_warning_events ").0,
+            Counter::PauseStormEvents
+        );
+    }
+
+    #[test]
+    fn a_priority_is_one_digit_up_to_7() {
+        for name in [
+            "rx_prio8_pause",
+            "rx_prio33_pause",
+            "rx_prio_pause",
+            "rx_priox_pause",
+        ] {
+            let mapped = mapped(Place::Netdev, name).unwrap();
+            assert_eq!(
+                (mapped.counter, &*mapped.details[0]),
+                (Counter::NetdevStatistic, name)
+            );
+        }
+    }
+
+    #[test]
+    fn objects_of_bnxt_are_gauges_and_settings_are_nothing() {
+        let active = mapped(Place::Hardware, "active_qps").unwrap();
+        assert_eq!(
+            (active.counter, &*active.details[0]),
+            (Counter::PortObjects, "qp")
+        );
+        assert_eq!(mapped(Place::Hardware, "lifespan"), None);
+        let other = mapped(Place::Hardware, "unheard_of").unwrap();
+        assert_eq!(
+            (other.counter, &*other.details[0]),
+            (Counter::PortHwCounter, "unheard_of")
+        );
+    }
+
+    #[test]
+    fn the_same_name_is_another_quantity_elsewhere() {
+        // bnxt_re's rx_bytes are RDMA's; an interface's are those of all traffic, which has no common name here.
+        assert_eq!(
+            mapped(Place::Hardware, "rx_bytes").unwrap().counter,
+            Counter::PortReceivedBytes
+        );
+        assert_eq!(mapped(Place::Netdev, "rx_bytes"), None);
+    }
+
+    #[test]
+    fn shares_of_queues_are_left_out() {
+        for name in [
+            "rx0_xdp_drop",
+            "tx12_dropped",
+            "ch3_poll_errors",
+            "[7]: rx_discards",
+        ] {
+            assert_eq!(mapped(Place::Netdev, name), None, "{name}");
+        }
+        assert!(mapped(Place::Netdev, "rx_steer_missed_packets").is_none());
+        // veth has few queues, and no sum of them.
+        assert!(mapped(Place::Netdev, "rx_queue_0_drops").is_some());
+        assert!(mapped(Place::Netdev, "rx_oversize_pkts_sw_drop").is_some());
+    }
+
+    #[test]
+    fn details_fit_the_labels_of_their_counter() {
+        let mut names = std::collections::BTreeSet::new();
+        for rule in RULES {
+            assert_eq!(rule.details.len(), rule.counter.labels().len(), "{}", rule.name);
+            assert!(rule.name.matches('#').count() <= 1);
+            assert!(
+                names.insert((format!("{:?}", rule.place), rule.name)),
+                "{} twice",
+                rule.name
+            );
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! Texts and numbers of hosts, adapters and GPUs become [`roce_model::Sample`]s; a snapshot of a host is checked.
+//!
+//! Everything here is a pure function of what somebody else read: no files, no sockets, no clocks.
+
+pub mod doctor;
+mod drivers;
+pub mod gpu;
+pub mod hca;
+mod host;
+mod terminal;
+
+pub use drivers::{Mapped, Place, mapped, mapped_loosely};
+pub use host::{Link, Statistic, ethtool_statistics, port_rate_bps, rdma_statistics};
+pub use terminal::without_terminal;

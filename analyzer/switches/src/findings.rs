@@ -1,0 +1,76 @@
+//! Findings of switches and hypervisors from one reading or two: a table of rules, and [`judge`], which applies it.
+//!
+//! A count of one reading has an unknown start: it is worth a note at most. Of two readings the growth decides; a reset between them is
+//! no growth. What was not read decides nothing: it gives no finding, and is never taken for good.
+//! Which readings are compared, how findings are shown, and exit codes are left to others.
+
+mod facts;
+mod hypervisor;
+mod rule;
+mod switch;
+
+use std::fmt::Write as _;
+
+use roce_model::{SampleSource, Severity};
+
+use crate::device::Reading;
+use crate::inventory::Cluster;
+use facts::Facts;
+pub use rule::{DeviceFinding, DeviceRule, DeviceRun, Needs};
+
+/// Findings of one rule that are kept; more are counted in the last one.
+const MAX_FINDINGS_OF_RULE: usize = 64;
+
+/// All rules, in the order in which they are shown.
+pub fn rules() -> impl Iterator<Item = &'static DeviceRule> {
+    switch::RULES.iter().chain(hypervisor::RULES)
+}
+
+/// The rule of this name.
+pub fn rule_of(id: &str) -> Option<&'static DeviceRule> {
+    rules().find(|rule| rule.id == id)
+}
+
+/// Findings about one device, the worst first.
+///
+/// `before` is an earlier reading of the same device: without it counts are totals since an unknown start, and findings out of them
+/// are of the severity info. Settings need one reading alone.
+pub fn judge(before: Option<&Reading>, now: &Reading, cluster: &Cluster) -> Vec<DeviceFinding> {
+    let of_source = match now.source {
+        SampleSource::Switch => switch::RULES,
+        SampleSource::Hypervisor => hypervisor::RULES,
+        SampleSource::Host | SampleSource::Gpu | SampleSource::Tool => return Vec::new(),
+    };
+    let facts = Facts::new(before, now, cluster);
+    let mut all = Vec::new();
+    for rule in of_source {
+        let mut found = (rule.run.judge)(&facts);
+        let beyond = found.len().saturating_sub(MAX_FINDINGS_OF_RULE);
+        found.truncate(MAX_FINDINGS_OF_RULE);
+        if let Some(last) = found.last_mut().filter(|_| beyond > 0) {
+            // Writing into a text does not fail.
+            let _ = write!(last.text, " ({beyond} more places have this finding)");
+        }
+        all.extend(found.into_iter().map(|found| DeviceFinding {
+            id: rule.id,
+            severity: found.severity,
+            node: now.node.to_string(),
+            object: found.object,
+            text: found.text,
+            evidence: found.evidence,
+            next: rule.next,
+            confidence: rule.confidence,
+        }));
+    }
+    // Equal ones stay in the order of the table.
+    all.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+    all
+}
+
+/// The worst severity; `None` without findings.
+pub fn worst_of(findings: &[DeviceFinding]) -> Option<Severity> {
+    findings.iter().map(|finding| finding.severity).max()
+}
+
+#[cfg(test)]
+mod tests;

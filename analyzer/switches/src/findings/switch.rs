@@ -1,0 +1,514 @@
+//! Rules about switches.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use roce_model::{Counter, Sample, Severity};
+
+use super::facts::{Amount, Facts, detail, is_on, listed};
+use super::rule::{DeviceRule, DeviceRun, FoundSign, NO_TEXTS, Needs};
+use roce_spelling::{counted, whole};
+
+/// PFC frames per second at a port from which on it is a warning.
+const PFC_PER_SECOND: f64 = 100.0;
+/// Share of a port's rate from which on its default queue is busy.
+const BUSY_SHARE: f64 = 0.1;
+/// Bytes in the default queue since an unknown start from which on it was busy.
+const BUSY_BYTES: f64 = 1e9;
+/// Queue of traffic that no policy classifies.
+const DEFAULT_QUEUE: &str = "0";
+
+pub(super) const RULES: &[DeviceRule] = &[
+    DeviceRule {
+        id: "switch.mmu_drops",
+        title: "packets are dropped on ingress",
+        meaning: "The shared buffer, or the share of a priority group, was full: a lossless priority that drops has too little headroom, or no PFC.",
+        method: "packets dropped on ingress between two readings: critical",
+        source: "Cisco NX-OS, show queuing interface, Ingress MMU Drop; SAI, SAI_INGRESS_PRIORITY_GROUP_STAT_DROPPED_PACKETS",
+        next: "Compare PFC of both ends of this link, then headroom and cable length; look for packets in queues without PFC.",
+        severity: Severity::Critical,
+        confidence: "certain",
+        run: DeviceRun::of(Needs::Two, mmu_drops),
+        ..NO_TEXTS
+    },
+    DeviceRule {
+        id: "switch.lossless_queue_drops",
+        title: "a lossless queue drops packets",
+        meaning: "PFC has to stop the senders before this queue is full. A drop here means that it does not.",
+        method: "packets dropped by a queue that is lossless between two readings: critical",
+        source: "IEEE 802.1Q clause 36",
+        next: "Look whether the senders of this queue answer PFC, and whether a watchdog dropped the packets.",
+        severity: Severity::Critical,
+        confidence: "certain",
+        run: DeviceRun::of(Needs::Two, lossless_queue_drops),
+        ..NO_TEXTS
+    },
+    DeviceRule {
+        id: "switch.wred_drops",
+        title: "WRED drops packets instead of marking them",
+        meaning: "A packet that may be marked is dropped where ECN is off or the queue is over the maximum; others are dropped since they carry no ECT.",
+        method: "packets dropped by WRED between two readings: warning",
+        source: "RFC 3168 section 5; Cisco NX-OS, show queuing interface, WRED Drop and WRED Non ECN Drop",
+        next: "Set ECN in the queue of RoCE, and the traffic class of the applications so that their packets carry ECT.",
+        severity: Severity::Warning,
+        confidence: "certain",
+        run: DeviceRun::of(Needs::Two, wred_drops),
+        ..NO_TEXTS
+    },
+    DeviceRule {
+        id: "switch.pfc_edge",
+        title: "ports pause or are paused",
+        meaning: "Received PFC frames: the neighbour cannot take the traffic. Sent ones: the switch cannot. ECN should slow the senders before.",
+        method: "100 PFC frames a second at a port: warning; fewer: info",
+        source: "IEEE 802.1Q clause 36; the alert on roce_switch_pfc_received_frames_total",
+        next: "Compare marks and CNPs of the same time with `fabric pauses`.",
+        severity: Severity::Warning,
+        confidence: "certain",
+        run: DeviceRun::of(Needs::Two, pfc_edge),
+        ..NO_TEXTS
+    },
+    DeviceRule {
+        id: "switch.internal_only",
+        title: "only links inside of the switch are paused",
+        meaning: "Chips or slices of the switch pause each other, and no port does: congestion inside of the switch. Hosts were not paused.",
+        method: "PFC frames at internal links, and none at any port: info",
+        source: "Cisco NX-OS, show interface priority-flow-control, interfaces ii",
+        next: "Compare the chips or slices of the busy ports; spread the hosts of one job over them.",
+        severity: Severity::Info,
+        confidence: "certain",
+        run: DeviceRun::of(Needs::Two, internal_only),
+        ..NO_TEXTS
+    },
+    DeviceRule {
+        id: "switch.llfc_and_pfc",
+        title: "802.3x and PFC are on at one port",
+        meaning: "802.3x stops the whole link, PFC one priority. An adapter answers one of them: the other pauses nothing.",
+        method: "802.3x in operation in a direction, and PFC on a priority, at one port: warning",
+        source: "IEEE 802.1Q clause 36.1: a port with PFC does not use 802.3x",
+        next: "Turn 802.3x off at this port and at its adapter.",
+        severity: Severity::Warning,
+        confidence: "certain",
+        run: DeviceRun::of(Needs::One, llfc_and_pfc),
+        ..NO_TEXTS
+    },
+    DeviceRule {
+        id: "switch.pfc_other_priority",
+        title: "PFC is on for another priority than the cluster's",
+        meaning: "Pauses of a priority that RoCE does not use protect nothing, and need buffers. Pauses of all priorities stop all traffic.",
+        method: "PFC on a priority that is not the inventory's: warning",
+        source: "IEEE 802.1Q clause 36; the inventory's [cluster] priority",
+        next: "Set PFC for the cluster's priority alone, at the switch and at the adapters.",
+        severity: Severity::Warning,
+        confidence: "certain",
+        run: DeviceRun::of(Needs::One, pfc_other_priority),
+        ..NO_TEXTS
+    },
+    DeviceRule {
+        id: "switch.ecn_off",
+        title: "the queue of RoCE marks no packets",
+        meaning: "Without marks no CNPs are sent: the senders do not slow down until PFC stops them.",
+        method: "the class of RoCE's queue has no ECN: warning",
+        source: "IEEE 802.1Qau; DCQCN (SIGCOMM 2015) section 3",
+        next: "Set WRED with ECN in the class of this queue.",
+        severity: Severity::Warning,
+        confidence: "certain",
+        run: DeviceRun::of(Needs::One, ecn_off),
+        ..NO_TEXTS
+    },
+    DeviceRule {
+        id: "switch.ecn_above_pfc",
+        title: "marks begin above the pause threshold",
+        meaning: "The switch pauses the senders before it marks packets: PFC acts first, and spreads the congestion.",
+        method: "minimum threshold of ECN at or above the pause threshold of the same queue: warning",
+        source: "DCQCN (SIGCOMM 2015) section 4",
+        next: "Lower the minimum threshold of ECN, or raise the pause threshold.",
+        severity: Severity::Warning,
+        confidence: "likely",
+        run: DeviceRun::of(Needs::One, ecn_above_pfc),
+        ..NO_TEXTS
+    },
+    DeviceRule {
+        id: "switch.rdma_strict_priority",
+        title: "RoCE data is in a strict priority queue",
+        meaning: "Data in strict priority starves all other queues, and CNPs gain nothing: they have to overtake data.",
+        method: "the class of RoCE's queue has a priority level: warning",
+        source: "DCQCN (SIGCOMM 2015) section 3: CNPs have the high priority",
+        next: "Give RoCE data a share of the bandwidth, and the strict priority to CNPs.",
+        severity: Severity::Warning,
+        confidence: "certain",
+        run: DeviceRun::of(Needs::One, rdma_strict_priority),
+        ..NO_TEXTS
+    },
+    DeviceRule {
+        id: "switch.no_watchdog",
+        title: "PFC runs without a watchdog",
+        meaning: "One adapter that sends pauses for ever stops all ports behind each other. A watchdog opens the queue again.",
+        method: "PFC on a priority of any port, and the watchdog is off: warning",
+        source: "Cisco NX-OS, priority-flow-control watch-dog; SONiC, pfcwd",
+        next: "Turn the PFC watchdog on.",
+        severity: Severity::Warning,
+        confidence: "certain",
+        run: DeviceRun::of(Needs::One, no_watchdog),
+        ..NO_TEXTS
+    },
+    DeviceRule {
+        id: "switch.queue_unclassified",
+        title: "traffic of RoCE is in the default queue",
+        meaning: "The queue of RoCE sends nothing while the port is busy with the default queue: packets have another DSCP, or the port does not trust it.",
+        method: "the default queue has 10 % of the port's rate, and RoCE's queue sends nothing: warning",
+        source: "the inventory's [cluster] dscp and priority",
+        next: "Compare the DSCP of the applications' packets with the policy of the port.",
+        severity: Severity::Warning,
+        confidence: "likely",
+        run: DeviceRun::of(Needs::Two, queue_unclassified),
+        ..NO_TEXTS
+    },
+];
+
+/// One finding for each object whose sum is not zero.
+fn each(
+    sums: BTreeMap<&str, Amount>,
+    severity: Severity,
+    name: &'static str,
+    text: impl Fn(&str, Amount) -> String,
+) -> Vec<FoundSign> {
+    let counted = sums.into_iter().filter(|(_, amount)| amount.count > 0.0);
+    counted
+        .map(|(object, amount)| FoundSign::of_count(severity, object, &text(object, amount), name, amount))
+        .collect()
+}
+
+fn mmu_drops(facts: &Facts<'_>) -> Vec<FoundSign> {
+    let counters = [
+        Counter::SwitchMmuDroppedPackets,
+        Counter::SwitchPriorityGroupDroppedPackets,
+    ];
+    let sums = facts.by_object(&counters, |_| true);
+    let mut found = each(sums, Severity::Critical, "dropped_packets", |_, amount| {
+        format!("{} dropped on ingress", counted(amount.count, "packet"))
+    });
+    for (sample, amount) in facts
+        .counted(Counter::SwitchSliceDroppedPackets)
+        .filter(|(_, amount)| amount.count > 0.0)
+    {
+        let slice = format!("slice {}", detail(sample, 0));
+        let text = format!(
+            "{} dropped on ingress by {slice}",
+            counted(amount.count, "packet")
+        );
+        found.push(FoundSign::of_count(
+            Severity::Critical,
+            &slice,
+            &text,
+            "dropped_packets",
+            amount,
+        ));
+    }
+    found
+}
+
+fn lossless_queue_drops(facts: &Facts<'_>) -> Vec<FoundSign> {
+    let lossless: BTreeSet<(&str, &str)> = facts
+        .of(Counter::SwitchQueueNoDrop)
+        .filter(|sample| is_on(sample))
+        .filter_map(|sample| Some((&*sample.object, sample.queue.as_deref()?)))
+        .collect();
+    let is_lossless = |sample: &Sample| {
+        let queue = sample.queue.as_deref();
+        queue.is_some_and(|queue| lossless.contains(&(&*sample.object, queue)))
+    };
+    let queues = |object: &str| {
+        let of = lossless.iter().filter(|(interface, _)| *interface == object);
+        listed(of.map(|(_, queue)| *queue))
+    };
+    let sums = facts.by_object(&[Counter::SwitchQueueDroppedPackets], is_lossless);
+    each(sums, Severity::Critical, "dropped_packets", |object, amount| {
+        format!(
+            "lossless queue {} dropped {}",
+            queues(object),
+            counted(amount.count, "packet")
+        )
+    })
+}
+
+fn wred_drops(facts: &Facts<'_>) -> Vec<FoundSign> {
+    let counter = Counter::SwitchQueueWredDroppedPackets;
+    let of_ecn = facts.by_object(&[counter], |sample| detail(sample, 1) == "capable");
+    let sums = facts.by_object(&[counter], |_| true);
+    each(sums, Severity::Warning, "dropped_packets", |object, amount| {
+        let all = counted(amount.count, "packet");
+        // Most switches do not count packets with ECT and others apart.
+        match of_ecn.get(object) {
+            Some(capable) => format!(
+                "WRED dropped {all}, {} of them able to be marked",
+                whole(capable.count)
+            ),
+            None => format!("WRED dropped {all}"),
+        }
+    })
+}
+
+/// PFC frames of each interface of a kind: received and sent.
+fn pfc_frames<'a>(facts: &Facts<'a>, kind: &str) -> BTreeMap<&'a str, (Amount, Amount)> {
+    let zero = Amount {
+        count: 0.0,
+        seconds: None,
+    };
+    let sums = |total: Counter, by_priority: Counter| {
+        let is_kind = |sample: &Sample| detail(sample, 0) == kind;
+        let mut sums = facts.by_object(&[by_priority], is_kind);
+        // The sum of all priorities counts where there is one.
+        sums.extend(facts.by_object(&[total], is_kind));
+        sums
+    };
+    let received = sums(
+        Counter::SwitchPfcReceivedFrames,
+        Counter::SwitchPriorityPfcReceivedFrames,
+    );
+    let sent = sums(
+        Counter::SwitchPfcTransmittedFrames,
+        Counter::SwitchPriorityPfcTransmittedFrames,
+    );
+    let names: BTreeSet<&str> = received.keys().chain(sent.keys()).copied().collect();
+    let of = |name: &str| {
+        let (received, sent) = (received.get(name).copied(), sent.get(name).copied());
+        (
+            received.or(sent).unwrap_or(zero).with_count(received),
+            sent.or(received).unwrap_or(zero).with_count(sent),
+        )
+    };
+    names.into_iter().map(|name| (name, of(name))).collect()
+}
+
+impl Amount {
+    /// The time of this one with another's count; 0 without another.
+    fn with_count(self, other: Option<Self>) -> Self {
+        Self {
+            count: other.map_or(0.0, |other| other.count),
+            ..self
+        }
+    }
+}
+
+fn pfc_edge(facts: &Facts<'_>) -> Vec<FoundSign> {
+    let mut found = Vec::new();
+    for (object, (received, sent)) in pfc_frames(facts, "port") {
+        let both = Amount {
+            count: received.count + sent.count,
+            ..received
+        };
+        if both.count <= 0.0 {
+            continue;
+        }
+        let is_much = both.rate().is_some_and(|rate| rate >= PFC_PER_SECOND);
+        let severity = if is_much {
+            Severity::Warning
+        } else {
+            Severity::Info
+        };
+        let text = format!(
+            "{} received and {} sent",
+            counted(received.count, "PFC frame"),
+            whole(sent.count)
+        );
+        let of = FoundSign::of_count(severity, object, &text, "frames", both);
+        found.push(of.with(|evidence| {
+            evidence
+                .number("received_frames", received.count)
+                .number("sent_frames", sent.count);
+        }));
+    }
+    found
+}
+
+fn internal_only(facts: &Facts<'_>) -> Vec<FoundSign> {
+    let frames = |kind| {
+        let sums = pfc_frames(facts, kind)
+            .into_values()
+            .map(|(received, sent)| Amount {
+                count: received.count + sent.count,
+                ..received
+            });
+        sums.reduce(|sum, other| Amount {
+            count: sum.count + other.count,
+            ..sum
+        })
+    };
+    // Ports that were not read may have been paused.
+    let (Some(inside), Some(ports)) = (frames("internal"), frames("port")) else {
+        return Vec::new();
+    };
+    if inside.count <= 0.0 || ports.count > 0.0 {
+        return Vec::new();
+    }
+    let text = format!(
+        "{} inside of the switch and none at its ports: hosts were not paused",
+        counted(inside.count, "PFC frame")
+    );
+    vec![FoundSign::of_count(
+        Severity::Info,
+        "",
+        &text,
+        "internal_frames",
+        inside,
+    )]
+}
+
+fn llfc_and_pfc(facts: &Facts<'_>) -> Vec<FoundSign> {
+    let pfc = facts.priorities(Counter::SwitchPfcEnabled);
+    let mut on: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for sample in facts
+        .of(Counter::SwitchPauseEnabled)
+        .filter(|sample| is_on(sample))
+    {
+        on.entry(&*sample.object).or_default().insert(detail(sample, 1));
+    }
+    let both = on.into_iter().filter_map(|(object, directions)| {
+        let priorities = pfc.get(object).filter(|priorities| !priorities.is_empty())?;
+        let (directions, priorities) = (listed(directions), listed(priorities));
+        let text = format!("802.3x pauses ({directions}) and PFC on priority {priorities} are both on");
+        Some(FoundSign::new(Severity::Warning, object, text).with(|evidence| {
+            evidence
+                .text("pause_directions", directions)
+                .text("pfc_priorities", priorities);
+        }))
+    });
+    both.collect()
+}
+
+fn pfc_other_priority(facts: &Facts<'_>) -> Vec<FoundSign> {
+    let wanted = facts.cluster.priority;
+    let ports: BTreeSet<&str> = facts
+        .of(Counter::SwitchPfcEnabled)
+        .filter(|sample| detail(sample, 0) == "port")
+        .map(|sample| &*sample.object)
+        .collect();
+    let all = facts.priorities(Counter::SwitchPfcEnabled);
+    let others = all
+        .into_iter()
+        .filter(|(object, on)| ports.contains(object) && on.iter().any(|one| *one != wanted));
+    let found = others.map(|(object, on)| {
+        let text = format!(
+            "PFC is on for priority {}; the cluster's is {wanted}",
+            listed(&on)
+        );
+        FoundSign::new(Severity::Warning, object, text).with(|evidence| {
+            evidence
+                .text("pfc_priorities", listed(&on))
+                .count("cluster_priority", u64::from(wanted));
+        })
+    });
+    found.collect()
+}
+
+fn ecn_off(facts: &Facts<'_>) -> Vec<FoundSign> {
+    let without = facts.data_classes().filter(|class| !class.has_ecn);
+    let found = without.map(|class| {
+        let text = format!("queue {} carries RoCE data and has no ECN", class.queue);
+        FoundSign::new(Severity::Warning, &class.interface, text).with(|evidence| {
+            evidence.text("queue", class.queue.as_str());
+        })
+    });
+    found.collect()
+}
+
+fn ecn_above_pfc(facts: &Facts<'_>) -> Vec<FoundSign> {
+    let marks = facts
+        .of(Counter::SwitchEcnThreshold)
+        .filter(|sample| detail(sample, 1) == "min");
+    let marks: BTreeMap<(&str, &str), f64> = marks
+        .filter_map(|sample| Some(((&*sample.object, sample.queue.as_deref()?), sample.value)))
+        .collect();
+    let pauses = facts.of(Counter::SwitchQueuePauseThreshold);
+    let found = pauses.filter_map(|sample| {
+        let queue = sample.queue.as_deref()?;
+        // A policy of the whole system has no interface.
+        let mark = *marks
+            .get(&(&*sample.object, queue))
+            .or_else(|| marks.get(&("", queue)))?;
+        (mark >= sample.value).then(|| {
+            let text = format!(
+                "queue {queue} marks from {} bytes on and pauses from {} bytes on: PFC comes first",
+                whole(mark),
+                whole(sample.value)
+            );
+            FoundSign::new(Severity::Warning, &sample.object, text).with(|evidence| {
+                evidence
+                    .text("queue", queue)
+                    .number("ecn_min_bytes", mark)
+                    .number("pause_threshold_bytes", sample.value);
+            })
+        })
+    });
+    found.collect()
+}
+
+fn rdma_strict_priority(facts: &Facts<'_>) -> Vec<FoundSign> {
+    let found = facts.data_classes().filter_map(|class| {
+        let level = class.priority_level?;
+        let text = format!(
+            "queue {} carries RoCE data and has strict priority, level {level}",
+            class.queue
+        );
+        Some(
+            FoundSign::new(Severity::Warning, &class.interface, text).with(|evidence| {
+                evidence
+                    .text("queue", class.queue.as_str())
+                    .count("priority_level", u64::from(level));
+            }),
+        )
+    });
+    found.collect()
+}
+
+fn no_watchdog(facts: &Facts<'_>) -> Vec<FoundSign> {
+    let pfc = facts.priorities(Counter::SwitchPfcEnabled);
+    let count = pfc.values().filter(|priorities| !priorities.is_empty()).count();
+    if facts.now.has_watchdog != Some(false) || count == 0 {
+        return Vec::new();
+    }
+    let text = "PFC is on and its watchdog is off";
+    vec![FoundSign::new(Severity::Warning, "", text).with(|evidence| {
+        evidence.count("interfaces_with_pfc", count as u64);
+    })]
+}
+
+fn queue_unclassified(facts: &Facts<'_>) -> Vec<FoundSign> {
+    let counter = Counter::SwitchQueueTransmittedBytes;
+    let default = facts
+        .now
+        .queue_of_dscp
+        .get(&0)
+        .map_or(DEFAULT_QUEUE, String::as_str);
+    let in_default = facts.by_object(&[counter], |sample| sample.queue.as_deref() == Some(default));
+    let rates: BTreeMap<&str, f64> = facts
+        .of(Counter::SwitchInterfaceRate)
+        .map(|sample| (&*sample.object, sample.value))
+        .collect();
+    let mut sent: BTreeMap<(&str, &str), f64> = BTreeMap::new();
+    for (sample, amount) in facts.counted(counter) {
+        if let Some(queue) = sample.queue.as_deref() {
+            *sent.entry((&*sample.object, queue)).or_default() += amount.count;
+        }
+    }
+    let found = in_default.into_iter().filter_map(|(object, amount)| {
+        let queue = facts.data_queue(object).filter(|queue| queue != default)?;
+        // A queue that was not read may have sent.
+        let idle = sent
+            .get(&(object, queue.as_str()))
+            .is_some_and(|bytes| *bytes <= 0.0);
+        let is_busy = match amount.rate() {
+            Some(rate) => rates
+                .get(object)
+                .is_some_and(|most| *most > 0.0 && rate >= most * BUSY_SHARE),
+            None => amount.is_total() && amount.count >= BUSY_BYTES,
+        };
+        (idle && is_busy).then(|| {
+            let text = format!(
+                "the default queue sent {} and queue {queue}, that of RoCE, none",
+                counted(amount.count, "byte")
+            );
+            FoundSign::of_count(Severity::Warning, object, &text, "default_queue_bytes", amount)
+        })
+    });
+    found.collect()
+}
