@@ -355,7 +355,7 @@ fn is_large_enough(case: &Case, finding: &Finding, tap: &Tap) -> bool {
             hole || tap
                 .lost_downstream
                 .iter()
-                .any(|lost| lost.observable && !lost.reordered && !arrived_damaged(case, tap, lost))
+                .any(|lost| lost.observable && !lost.reordered && !was_recorded_damaged(case, tap, lost))
         }
         "retransmit.timeout" => case.truth.retransmission_runs.iter().any(|run| {
             let here = run.taps.iter().find(|here| here.tap == tap.name);
@@ -396,16 +396,16 @@ fn is_large_enough(case: &Case, finding: &Finding, tap: &Tap) -> bool {
     }
 }
 
-/// True if the tap recorded the packet as it arrived: with a wrong ICRC. An adapter discards such a packet (IBTA 7.8.1), and asks for it again.
+/// True if the tap recorded the packet on the link that broke it, with a wrong ICRC. An adapter discards such a packet (IBTA 7.8.1), and asks for it again.
 /// That is what `icrc.bad` says; the network delivered it.
-fn arrived_damaged(case: &Case, tap: &Tap, lost: &LostDownstream) -> bool {
+fn was_recorded_damaged(case: &Case, tap: &Tap, lost: &LostDownstream) -> bool {
     let mut losses = case.truth.losses.iter();
     tap.snaplen == 0
         && losses.any(|loss| {
             loss.reason == LossReason::Icrc
                 && (&loss.flow_id, loss.psn) == (&lost.flow_id, lost.psn)
                 && loss.recorded_by.contains(&tap.name)
-                && loss.place.ends_with(&format!("->{}", tap.node))
+                && loss.place.split("->").any(|end| end == tap.node)
         })
 }
 
