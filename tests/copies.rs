@@ -4,10 +4,11 @@ use std::fs;
 
 use roce_capture::Container;
 use roce_capture::write::ByteOrder;
+use serde_json::Value;
 use tempfile::tempdir;
 
 use crate::captures::{self, Capture, Record, root};
-use crate::command::{document, sum, total};
+use crate::command::{command, document, ran, sum, total};
 use crate::variants::pcap;
 
 /// Every frame a second time, 3 us later, as `change` makes it.
@@ -74,5 +75,50 @@ fn a_tap_that_shows_every_packet_twice() {
         .filter(|capture| capture.golden().of("cnp") == 0)
     {
         only_once(&capture, "shown twice", &twice(&capture.frames(), |_| {}));
+    }
+}
+
+#[test]
+fn a_record_in_two_files_counts_once() {
+    for capture in captures::all() {
+        let records = capture.frames();
+        if !records.is_sorted_by_key(|record| record.time) {
+            continue;
+        }
+        let folder = tempdir().unwrap();
+        let middle = records.len() / 2;
+        let more = middle.min(20);
+        for (name, part) in [
+            ("whole.pcap", &records[..]),
+            ("first.pcap", &records[..middle]),
+            ("then.pcap", &records[middle - more..]),
+        ] {
+            let data = pcap(part, Container::PcapNanos, ByteOrder::Little);
+            fs::write(folder.path().join(name), data).unwrap();
+        }
+        let once = document(folder.path(), ["whole.pcap"]);
+        for threads in ["1", "2"] {
+            // A message says how many records two files share.
+            let answer = |files: [&str; 2]| {
+                let mut command = command(folder.path());
+                command
+                    .args(["--format", "json", "--threads", threads])
+                    .args(files);
+                ran(&mut command).json()
+            };
+            let parts = answer(["then.pcap", "first.pcap"]);
+            assert_eq!(parts["totals"], once["totals"], "{}: parts", capture.name);
+            let twice = answer(["whole.pcap", "whole.pcap"]);
+            assert_eq!(twice["totals"], once["totals"], "{}: twice", capture.name);
+            let warnings = |document: &Value| document["run"]["inputs"].to_string();
+            if more > 0 {
+                assert!(warnings(&parts).contains("each counts once"), "{}", capture.name);
+            }
+            assert!(
+                warnings(&twice).contains("its records count once"),
+                "{}",
+                capture.name
+            );
+        }
     }
 }

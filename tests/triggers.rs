@@ -1,7 +1,8 @@
-//! Equal packets have equal causes of retransmission runs, whatever was captured before.
+//! Why senders of the project's captures began to retransmit, and equal packets have equal causes, whatever was captured before.
 
+use std::fmt::Write as _;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use roce_capture::write::ByteOrder;
 use roce_capture::{Container, Merge, Reader};
@@ -66,4 +67,59 @@ fn equal_packets_have_equal_causes_whatever_was_captured_before() {
             (copies * naks, copies * timeouts, copies * waited)
         );
     }
+}
+
+/// All captures below a folder, in the order of their names.
+fn captures_below(folder: &Path, into: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            captures_below(&path, into);
+        } else if path
+            .extension()
+            .is_some_and(|ending| ending == "pcap" || ending == "pcapng")
+        {
+            into.push(path);
+        }
+    }
+    into.sort();
+}
+
+/// The list is looked at in review: a changed rule shows here what it changes. `UPDATE_EXAMPLES=1` writes it anew.
+#[test]
+fn runs_of_all_captures_are_those_of_the_list() {
+    let mut paths = Vec::new();
+    for folder in ["captures", "tests/data"] {
+        captures_below(&root().join(folder), &mut paths);
+    }
+    let mut found = String::from(
+        "# Runs of retransmissions by cause, and the time waited for timers in us; captures without any are left out.\n\
+         capture\tnak\timplied_nak\trnr\ttimeout\tunknown\twaited\n",
+    );
+    for path in &paths {
+        let rows = flows(path);
+        let sum = |of: fn(&FlowRow) -> u64| rows.iter().map(of).sum::<u64>();
+        let runs = [
+            sum(|row| row.runs_nak),
+            sum(|row| row.runs_implied_nak),
+            sum(|row| row.runs_rnr),
+            sum(|row| row.runs_timeout),
+            sum(|row| row.runs_unknown),
+        ];
+        if runs != [0; 5] {
+            let name = path.strip_prefix(root()).unwrap().display();
+            let [nak, implied, rnr, timeout, unknown] = runs;
+            let waited = sum(|row| row.timeout_wait_ns) / 1_000;
+            writeln!(
+                found,
+                "{name}\t{nak}\t{implied}\t{rnr}\t{timeout}\t{unknown}\t{waited}"
+            )
+            .unwrap();
+        }
+    }
+    let list = root().join("tests/data/triggers.tsv");
+    if std::env::var_os("UPDATE_EXAMPLES").is_some() {
+        fs::write(&list, &found).unwrap();
+    }
+    assert_eq!(fs::read_to_string(&list).unwrap(), found);
 }

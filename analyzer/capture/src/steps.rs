@@ -31,6 +31,8 @@ const NEAR: usize = 512;
 const PROVES: u32 = 3;
 /// ... and so many times more than those that go back with their stamp.
 const FAR_MORE: u32 = 8;
+/// One frame in so many steps back where records are out of order, and more: among such no step is looked for.
+const ORDERLY: usize = 64;
 /// A PSN that is further ahead than this is of another connection.
 const GOES_ON: u32 = 1 << 16;
 /// Steps of a file, and places that are looked at, at most.
@@ -135,6 +137,13 @@ fn is_step(batch: &Batch, at: usize, shift: u64, interfaces: &[Interface]) -> bo
     };
     let before = of_interface(&batch.frames[at.saturating_sub(NEAR)..at]);
     let behind = of_interface(&batch.frames[at..batch.frames.len().min(at + NEAR)]);
+    let disorder = [&before, &behind].map(|frames| {
+        let pairs = frames.windows(2);
+        pairs.filter(|pair| pair[1].time < pair[0].time).count()
+    });
+    if (disorder[0] + disorder[1]).saturating_mul(ORDERLY) > before.len() + behind.len() {
+        return false;
+    }
     let mut last: HashMap<Sequence, (u32, Nanos), RandomState> = HashMap::new();
     for frame in &before {
         if let Some((sequence, psn)) = sequence(batch, frame, interfaces) {

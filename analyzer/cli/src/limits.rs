@@ -39,12 +39,22 @@ pub(crate) fn hear() {
     hear_of_threads();
 }
 
+/// A server goes on where one of its connections gets no thread.
+static IS_SERVER: AtomicBool = AtomicBool::new(false);
+
+/// From here on a thread that is not to be had ends what wanted it, and not the process.
+#[cfg(feature = "http")]
+pub(crate) fn serve() {
+    IS_SERVER.store(true, Ordering::Relaxed);
+}
+
 /// Libraries panic where the system has no thread for them (polars' pool, connections to stores). That is no fault of the program.
 fn hear_of_threads() {
     let report = panic::take_hook();
     panic::set_hook(Box::new(move |panicked| {
         let text = panicked.payload_as_str().unwrap_or_default();
-        if text.contains("spawn") && text.contains("thread") {
+        let is_of_threads = text.contains("spawn") && text.contains("thread");
+        if is_of_threads && !IS_SERVER.load(Ordering::Relaxed) {
             messages::report(&anyhow!(
                 "the system has no thread: {text}\nhint: ulimit -u limits them"
             ));

@@ -76,7 +76,7 @@ table! {
     ambiguous: u64, "packets", "Missing packets inside a go-back-N run that began earlier: lost, or discarded by the receiver.";
     unresolved: u64, "packets", "Missing packets without evidence of their fate.";
     lost_downstream: Option<u64>, "packets", "Packets captured here that the receiver NAKed: lost behind this tap. Absent: needs the other direction.";
-    overtaken_downstream: Option<u64>, "packets", "Captured packets that the receiver NAKed, or requested again, and then took without a retransmission: overtaken behind this tap, not lost. Absent: needs the other direction.";
+    overtaken_downstream: Option<u64>, "packets", "Captured packets that the receiver NAKed, or requested again, and then took before a retransmission could have come: overtaken behind this tap, not lost. Absent: needs the other direction.";
     late: u64, "packets", "Request packets that filled a hole outside of any retransmission run: reordering.";
     stale: u64, "packets", "Request packets behind the highest PSN that no sender retransmits: by 2^22 PSNs or more, more than 2^16 before the first one captured or before what is acknowledged; of UC, all that fill no hole.";
     reorder_depth_max: Option<u64>, "packets", "Maximum number of PSNs by which a late packet was behind the highest one seen. Absent: no packet was late.";

@@ -69,7 +69,7 @@ impl Captures {
         };
         let writer = PcapngWriter::with(output, ByteOrder::Little, &about)?;
         let (merge, apart) = self.into_frames();
-        let mut source = Source::of(merge, &apart);
+        let mut source = Source::new(merge, &apart);
         let taps = Taps::new(&plan.lags, apart);
         // Packets that are not analysed have no comment, but are written: no filter here.
         let decoder = Decoder::new(Shard::ALL, None, None, plan.range.clone(), taps);

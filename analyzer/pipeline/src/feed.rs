@@ -6,7 +6,6 @@ use roce_capture::{Correction, Error, Interface, Merge, Run};
 use roce_model::Nanos;
 
 use crate::records::RecordsOnce;
-use crate::run::Plan;
 use crate::taps::Apart;
 
 /// Source of frames in the order of time.
@@ -56,13 +55,8 @@ pub struct Source {
 }
 
 impl Source {
-    /// A feed of the merged inputs of a run.
-    pub fn new(merge: Merge, plan: &Plan) -> Self {
-        Self::of(merge, &plan.apart)
-    }
-
     /// A feed of the merged inputs. What several of them recorded comes once.
-    pub(crate) fn of(merge: Merge, apart: &Apart) -> Self {
+    pub(crate) fn new(merge: Merge, apart: &Apart) -> Self {
         let inputs = merge.readers().len();
         let captures = merge
             .readers()

@@ -160,9 +160,13 @@ pub(crate) fn left_out(
         let same = |other: &usize| *other != input && recorders.get(*other) == recorders.get(input);
         let other = name((0..readers.len()).find(same)?);
         let all = reader.summary().frames;
-        let text = format!(
-            "{records} of its {all} records are in {other}, too, with the same stamps: each counts once"
-        );
+        let text = if other == name(input) {
+            "it is given more than once: its records count once".to_owned()
+        } else {
+            format!(
+                "{records} of its {all} records are in {other}, too, with the same stamps: each counts once"
+            )
+        };
         (records > 0).then_some((input, text))
     });
     inputs.collect()

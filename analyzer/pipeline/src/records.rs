@@ -64,7 +64,7 @@ impl RecordSample {
     /// True if both captures have the same records in the time that both cover: `a` begins first, and `from` to `to` is in both.
     pub(crate) fn is_shared(a: &Self, b: &Self, from: Nanos, to: Nanos) -> bool {
         let zeros = a.zeros.max(b.zeros);
-        let sampled = |of: &Self| -> Vec<(u64, Nanos)> {
+        let marked_records = |of: &Self| -> Vec<(u64, Nanos)> {
             let all = of.sample.iter().map(|(hash, time)| (*hash, *time));
             all.filter(|(hash, _)| hash.trailing_zeros() >= zeros).collect()
         };
@@ -73,8 +73,8 @@ impl RecordSample {
         let known_from = end.iter().map(|(_, time)| *time).min().unwrap_or(from);
         let known_to = b.first.iter().map(|(_, time)| *time).max().unwrap_or(to);
         let edges = Overlap::of(&end, &b.first, from.max(known_from), to.min(known_to));
-        let samples = Overlap::of(&sampled(a), &sampled(b), from, to);
-        edges.is_one() || samples.is_one()
+        let shared = Overlap::of(&marked_records(a), &marked_records(b), from, to);
+        edges.is_one() || shared.is_one()
     }
 }
 

@@ -128,6 +128,11 @@ impl Plan {
         }
     }
 
+    /// A feed of the merged inputs of this run.
+    pub fn source(&self, merge: Merge) -> Source {
+        Source::new(merge, &self.apart)
+    }
+
     fn worker(&self, shard: Shard) -> ShardWorker {
         let decoder = Decoder::new(
             shard,
@@ -165,7 +170,7 @@ pub fn run(
     mut progress: impl FnMut(&Merge) + Send,
 ) -> Result<(Done<Source>, Verdicts), SinkError> {
     let mut collector = Collector::new(plan.threads as usize, plan.settings.clone(), sinks);
-    let source = Source::new(merge, plan);
+    let source = plan.source(merge);
     let progress = |source: &Source| progress(&source.merge);
     let done = if plan.threads == 1 {
         single(source, plan, &mut collector, progress)

@@ -46,11 +46,20 @@ impl Party {
     }
 }
 
+/// Packets that come late, or that were overtaken behind the tap, from which on that is the rule in a flow.
+const RULE: u64 = 4;
+
 /// Packets of a flow that were lost behind the tap: captured, and NAKed or requested again, without those that the receiver had
-/// after all.
+/// after all. Where packets overtake each other as a rule, a receiver that goes back names those that are only late.
 pub(super) fn lost_behind(row: &FlowRow) -> u64 {
+    let named = row.lost_downstream.unwrap_or_default();
     let overtaken = row.overtaken_downstream.unwrap_or_default();
-    row.lost_downstream.unwrap_or_default().saturating_sub(overtaken)
+    let is_rule =
+        overtaken >= RULE && overtaken.saturating_mul(4) >= named || row.late >= RULE.max(named).saturating_mul(2);
+    if is_rule && row.recovery == Some("go_back_n") {
+        return 0;
+    }
+    named.saturating_sub(overtaken)
 }
 
 /// True if the flow's packets overtake each other, here or behind the tap, or come twice.

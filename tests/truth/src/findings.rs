@@ -42,6 +42,7 @@ const KNOWN: &[&str] = &[
     "pause.storm",
     "ecmp.entropy",
     "mtu",
+    "mtu.exceeded",
     "icrc.bad",
     "capture.quality",
     "path.spread",
@@ -197,6 +198,7 @@ fn is_poor(case: &Case, tap: &Tap) -> bool {
 fn happened(case: &Case) -> Vec<Finding> {
     let mut findings = case.truth.findings.clone();
     findings.retain(|finding| finding.id != "cnp.ignored");
+    findings.extend(never_passed(case));
     let ignoring: BTreeSet<&String> = case
         .truth
         .cnps
@@ -218,6 +220,23 @@ fn happened(case: &Case) -> Vec<Finding> {
         });
     }
     findings
+}
+
+/// Flows of which not one packet arrived, because all are longer than a link on the way takes.
+fn never_passed(case: &Case) -> Option<Finding> {
+    let mut links = case.parsed.impairment.iter();
+    if !links.any(|link| link.longer_than.is_some()) {
+        return None;
+    }
+    let flows = case.truth.flows.iter();
+    let flows = flows.filter(|flow| !flow.management && flow.packets_sent > 0 && flow.packets_received == 0);
+    let flows: Vec<String> = flows.map(|flow| flow.flow_id.clone()).collect();
+    (!flows.is_empty()).then(|| Finding {
+        id: "mtu.exceeded".to_owned(),
+        why: format!("no packet of {} flows is as short as a link takes", flows.len()),
+        taps: case.truth.taps.iter().map(|tap| tap.name.clone()).collect(),
+        flows,
+    })
 }
 
 /// True if no record can disprove a finding that is not true.
@@ -342,6 +361,20 @@ fn is_large_enough(case: &Case, finding: &Finding, tap: &Tap) -> bool {
             let here = run.taps.iter().find(|here| here.tap == tap.name);
             run.trigger == TriggerKind::Timeout && here.is_some_and(|here| here.observable)
         }),
+        // Three repeats of one flow, and packets of another that are answered.
+        "mtu.exceeded" => {
+            let repeats = |id: &String| {
+                let mut runs = 0;
+                for run in &case.truth.retransmission_runs {
+                    let mut here = run.taps.iter().filter(|here| here.tap == tap.name);
+                    runs += u32::from(run.flow_id == *id && here.any(|here| here.observable));
+                }
+                runs
+            };
+            let mut here = tap.flows.iter();
+            finding.flows.iter().any(|id| repeats(id) >= 3)
+                && here.any(|flow| flow.data_packets > 0 && case.is_paired_at(tap, &flow.flow_id))
+        }
         "incast" => holds(case, tap, "incast", |sign| sign.sure),
         "unfair" | "mtu" => false,
         "stall" => case.truth.episodes.iter().any(|episode| {

@@ -41,7 +41,7 @@ impl Player {
         // Time outside of the range is not waited for.
         let from = Nanos(plan.range.start);
         let feed = Paced::new(
-            Source::new(merge, plan),
+            plan.source(merge),
             Arc::clone(&self.pace),
             from,
             // Lines come when their frames have come; only the screen knows the position and hides what is later.

@@ -4,6 +4,7 @@ use roce_wire::Psn;
 
 use crate::analysis::Analysis;
 use crate::key::FlowSlot;
+use crate::psn::request::LARGEST_GAP;
 
 impl Analysis {
     /// An answer for a request that the flow at `at` has not shown yet. Where the request is recorded later, the tap does not record in the
@@ -13,10 +14,15 @@ impl Analysis {
         let requests = &self.table.hot[at].requests;
         let cold = &mut self.table.cold[at];
         let trouble = cold.trouble.get_or_insert_default();
-        let earlier = trouble.early.replace(psn);
-        let came =
-            earlier.filter(|earlier| requests.next != 0 && requests.expected().offset_from(*earlier) > 0);
-        let is_recorded = came.is_some_and(|earlier| !cold.tracker.misses(requests, earlier));
-        trouble.early_answers = trouble.early_answers.saturating_add(u32::from(is_recorded));
+        if let Some(earlier) = trouble.early {
+            let sent = requests.expected().offset_from(earlier);
+            if requests.next != 0 && (-LARGEST_GAP..=0).contains(&sent) {
+                // Its request has not come yet.
+                return;
+            }
+            let is_recorded = requests.next != 0 && sent > 0 && !cold.tracker.misses(requests, earlier);
+            trouble.early_answers = trouble.early_answers.saturating_add(u32::from(is_recorded));
+        }
+        trouble.early = Some(psn);
     }
 }

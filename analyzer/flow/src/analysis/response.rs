@@ -58,8 +58,16 @@ impl Analysis {
                 cold.tracker.rnr(&requests, psn, time, Nanos(timer.nanos()))
             }
             (Answer::Nak, AethKind::Nak(Nak::PsnSequenceError)) => {
-                let rtt = cold.times.as_deref().map_or(Nanos(0), Times::shortest);
-                cold.tracker.nak(&requests, psn, time, rtt)
+                let times = cold.times.as_deref();
+                let oldest = |times: &Times| {
+                    if times.is_measured() {
+                        Nanos(0)
+                    } else {
+                        times.waiting_since()
+                    }
+                };
+                let times = times.map_or((Nanos(0), Nanos(0)), |times| (times.shortest(), oldest(times)));
+                cold.tracker.nak(&requests, psn, time, times)
             }
             (Answer::Nak, _) => {
                 let refusal = &mut cold.trouble.get_or_insert_default().refusal;

@@ -86,6 +86,8 @@ pub(crate) struct Answers {
     is_waiting: bool,
     /// There is `lost_again`.
     pub(super) has_lost_again: bool,
+    /// There is `downstream`.
+    has_downstream: bool,
     /// The latest RNR NAK that is not acknowledged. Of its cache line an ACK needs the first byte alone.
     rnr: Option<NakRecord>,
     /// A PSN that was retransmitted after a NAK, captured, and then sent once more by a timeout, and how often: lost behind the
@@ -109,10 +111,18 @@ pub(crate) struct Answers {
     rest_end: Nanos,
     /// The latest PSNs that came late: a NAK that was sent before does not mean that they were lost.
     late: core::ops::Range<u64>,
-    /// The PSN last counted as lost downstream, until it is retransmitted.
+    /// The PSN that a NAK last named although it was captured, until it is acknowledged, and when it was retransmitted; 0: it was not.
     downstream: u64,
-    /// The receiver has such a PSN although it was not retransmitted.
+    downstream_again: Nanos,
+    /// The receiver has such a PSN before its retransmission can have come.
     has_overtaken: bool,
+    /// Such PSNs, and all that NAKs named although they were captured.
+    overtaken: u32,
+    named_downstream: u32,
+    /// The shortest time that an answer took, when a NAK last came; 0: not known. Of flows of which none was measured: a quarter of the
+    /// shortest time from the oldest request that was not answered to a NAK.
+    rtt: Nanos,
+    nak_took: Nanos,
     /// The latest run: its PSNs so far, and its begin.
     pub(super) run: core::ops::Range<u64>,
     run_begin: Nanos,
@@ -206,9 +216,9 @@ impl Answers {
             self.late_before = 0;
             self.taken_out_of_order += 1;
         }
-        if self.expects != 0 && self.downstream != 0 && psn > self.downstream {
-            self.downstream = 0;
-            self.has_overtaken = true;
+        if self.has_downstream && psn > self.downstream {
+            self.has_downstream = false;
+            self.note_taken(time);
         }
         match self.expects {
             0 => {}
@@ -228,17 +238,42 @@ impl Answers {
         self.expects = if psn < next { psn } else { 0 };
     }
 
+    /// The receiver has the packet that a NAK named although it was captured. It has the original if its answer comes before it could have the
+    /// retransmission: well before the shortest round trip after that.
+    #[cold]
+    fn note_taken(&mut self, time: Nanos) {
+        let again = self.downstream_again;
+        let is_early = again.0 == 0 || time.since(again).0.saturating_mul(5) < self.rtt.0.saturating_mul(4);
+        self.has_overtaken |= is_early;
+        self.overtaken = self.overtaken.saturating_add(u32::from(is_early));
+    }
+
+    /// True if packets usually overtake each other behind the tap: four or more of those that NAKs name, and one in 16, were only late.
+    pub(super) fn are_overtaken(&self) -> bool {
+        self.overtaken >= 4 && self.overtaken >= self.named_downstream / 16
+    }
+
     /// A sequence NAK for `psn`. `selective`: the receiver keeps what comes out of order. `rtt`: the shortest time that
-    /// an answer took; 0: not known.
+    /// an answer took, `oldest_sent`: when the oldest request was sent that is not answered, where no answer was
+    /// measured; 0: not known.
     pub(super) fn nak(
         &mut self,
         psn: u64,
         next: u64,
         time: Nanos,
         selective: bool,
-        rtt: Nanos,
+        (rtt, oldest_sent): (Nanos, Nanos),
     ) -> NakMeaning {
         self.note_nak(psn, time);
+        let took = time.since(oldest_sent);
+        if oldest_sent.0 != 0 && (self.nak_took.0 == 0 || took < self.nak_took) {
+            self.nak_took = took;
+        }
+        self.rtt = if rtt.0 == 0 {
+            Nanos(self.nak_took.0 / 4)
+        } else {
+            rtt
+        };
         if psn < self.acked {
             return NakMeaning::Stale;
         }
@@ -269,7 +304,7 @@ impl Answers {
             return NakMeaning::Missing;
         }
         let new = if selective {
-            psn != self.downstream
+            !self.has_downstream || psn != self.downstream || self.downstream_again.0 != 0
         } else {
             psn < expected
         };
@@ -280,7 +315,7 @@ impl Answers {
         }
     }
 
-    /// True, once, if the receiver has a PSN that it had named in a NAK, that was captured before, and that was not retransmitted since: other
+    /// True, once, if the receiver has a PSN that it had named in a NAK, that was captured before, and whose retransmission it cannot have: other
     /// packets had overtaken it behind the tap.
     pub(super) fn take_overtaken(&mut self) -> bool {
         core::mem::take(&mut self.has_overtaken)
@@ -289,14 +324,16 @@ impl Answers {
     /// The PSNs `first..end` are captured once more, or late, at `time`.
     pub(super) fn come_again(&mut self, first: u64, end: u64, time: Nanos) {
         self.sent_behind = time;
-        if (first..end).contains(&self.downstream) {
-            self.downstream = 0;
+        if self.has_downstream && (first..end).contains(&self.downstream) && self.downstream_again.0 == 0 {
+            self.downstream_again = time;
         }
     }
 
     /// A packet was captured and named by a NAK: it counts once, until it is retransmitted.
     pub(super) fn count_downstream(&mut self, psn: u64) {
-        self.downstream = psn;
+        (self.downstream, self.downstream_again) = (psn, Nanos(0));
+        self.has_downstream = true;
+        self.named_downstream = self.named_downstream.saturating_add(1);
     }
 
     /// The receiver had no buffer for `psn`, and asks for it after `timer`.

@@ -130,6 +130,11 @@ impl Buckets {
 }
 
 impl Distribution {
+    /// True if it has a sample.
+    pub(super) fn has_samples(&self) -> bool {
+        self.repeats > 0
+    }
+
     /// Adds a sample.
     #[inline]
     pub(crate) fn add(&mut self, value: u64) {

@@ -305,6 +305,11 @@ impl Times {
         self.shortest
     }
 
+    /// True if the time of some ACK was measured, be it 0.
+    pub(crate) fn is_measured(&self) -> bool {
+        self.ack_rtt.has_samples()
+    }
+
     /// Usual time of an ACK; 0: not known.
     pub(crate) fn usual(&self) -> Nanos {
         self.usual

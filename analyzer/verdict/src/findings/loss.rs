@@ -318,10 +318,17 @@ impl LossTally {
             && of_data > thresholds.loss_critical
             && self.missed.highest_rate() <= thresholds.loss_critical;
         let confidence = self.sure_of_losses(&totals);
+        // Where nothing else was lost, timers expired because of answers alone.
+        let timeouts = if data_lost == 0 {
+            self.all_timeouts(context).sum()
+        } else {
+            0
+        };
         let mut evidence = Evidence::default();
         evidence
             .count("lost", lost)
             .count("answers_lost", answers)
+            .count("timeouts_by_lost_answers", timeouts)
             .count("network_lost", self.network)
             .count("lost_downstream", self.downstream)
             .count("response_network_lost", self.responses)
@@ -374,7 +381,7 @@ impl LossTally {
                     if data_lost > 0 {
                         format!(" ({})", percent(of_data))
                     } else {
-                        "; what they answer had arrived".to_owned()
+                        arrived(timeouts)
                     },
                     self.repeated(),
                     totals.flows.names()
@@ -509,6 +516,15 @@ impl LossTally {
             self.timeout_first,
         ))
     }
+}
+
+/// Of lost answers: how many timeouts they cost.
+fn arrived(timeouts: u64) -> String {
+    let arrived = "; what they answer had arrived";
+    if timeouts == 0 {
+        return arrived.to_owned();
+    }
+    format!("{arrived}, and {} followed", counted(timeouts, "timeout"))
 }
 
 /// What was lost: packets, and answers to them.

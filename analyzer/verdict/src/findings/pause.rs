@@ -245,23 +245,14 @@ impl PauseTally {
         let ((tap, priority, source), shares, proven, moment) = longest?;
         let slowest = self.slowest(tap);
         let (least, most) = (shares[SPEEDS.len() - 1], shares[slowest]);
-        let is_short = proven < thresholds.pause_least.0;
         let stood = self.stood_still(context);
+        let is_short = proven < thresholds.pause_least.0 && self.link_frames == 0;
         let (severity, confidence) = match () {
             () if stood.is_some() && least < thresholds.pause_share_critical => {
                 (Severity::Warning, Confidence::High)
             }
-            () if is_short && self.link_frames == 0 => {
-                let is_large = most >= thresholds.pause_share;
-                (
-                    Severity::Info,
-                    if is_large {
-                        Confidence::Medium
-                    } else {
-                        Confidence::Low
-                    },
-                )
-            }
+            () if is_short && most >= thresholds.pause_share => (Severity::Info, Confidence::Medium),
+            () if is_short => (Severity::Info, Confidence::Low),
             () if least >= thresholds.pause_share_critical => (Severity::Critical, Confidence::High),
             () if least >= thresholds.pause_share || self.link_frames > 0 => {
                 (Severity::Warning, Confidence::High)

@@ -15,8 +15,9 @@ pub(super) const WASTE: Rule = Rule {
     meaning: "Much of what the links carry is sent once more, although nothing was lost: a receiver that goes back N drops all that comes \
               behind a packet that was only overtaken.",
     method: "Flows of whose data packets a tenth or more are retransmissions, 64 or more in all. Overtaking is the reason where a tap saw \
-             far more packets come late than were lost, or where a second tap saw all that the first one saw, half as many came late as \
-             receivers asked for, and nothing was lost in between. What losses cost is said with the losses (loss.network).",
+             far more packets come late than were lost, or receivers acknowledged them before their repetition could have come, or where a \
+             second tap saw all that the first one saw, half as many came late as receivers asked for, and nothing was lost in between. \
+             What losses cost is said with the losses (loss.network).",
     source: "IBTA 9.7.5.1.1 (a responder drops what is out of order) and 9.7.5.2.8; selective repeat: Mittal et al., SIGCOMM 2018.",
     thresholds: &[],
     severity: Severity::Info,
@@ -42,6 +43,8 @@ pub(super) struct WasteTally {
     bytes: u64,
     naks: u64,
     lost: u64,
+    /// Packets that receivers asked for again, and that came before their repetition could have.
+    overtaken: u64,
     first: Option<Nanos>,
     /// Late packets, by tap.
     late: HashMap<TapId, u64, foldhash::fast::RandomState>,
@@ -66,6 +69,7 @@ impl WasteTally {
         add(&mut self.bytes, row.retransmitted_bytes);
         add(&mut self.naks, row.runs_nak);
         add(&mut self.lost, row.network_lost.saturating_add(lost_behind(row)));
+        add(&mut self.overtaken, row.overtaken_downstream.unwrap_or_default());
         self.first = Some(
             self.first
                 .map_or(row.first_time, |first| first.min(row.first_time)),
@@ -77,6 +81,7 @@ impl WasteTally {
             return None;
         }
         let late = self.late.values().copied().max().unwrap_or_default();
+        let late = late.max(self.overtaken);
         let hops = || context.run.hops.iter().filter(|hop| hop.matched > 0);
         let matched = hops().map(|hop| hop.matched).fold(0, u64::saturating_add);
         // The second tap has seen these flows whole, and what it saw came late about as often as receivers asked for packets.

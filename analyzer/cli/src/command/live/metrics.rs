@@ -113,6 +113,7 @@ impl Metrics {
                     // Both a message and a sender that is gone end it.
                     let _ = stopped.await;
                 };
+                crate::limits::serve();
                 let served = runtime.block_on(endpoint.serve(latest, Arc::new(Counts::default()), stop));
                 if let Err(error) = served {
                     messages::warn("metrics", &format!("{error:#}"));

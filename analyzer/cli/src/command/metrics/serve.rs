@@ -185,6 +185,7 @@ pub(super) fn serve(arguments: &Serve) -> anyhow::Result<ExitCode> {
         let stop = async {
             signals.next().await;
         };
+        crate::limits::serve();
         endpoint.serve(all, Arc::new(Counts::default()), stop).await
     })?;
     // A password that is being compared, or a driver that hangs, does not hold up the end.

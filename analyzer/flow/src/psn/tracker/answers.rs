@@ -114,8 +114,15 @@ impl Tracker {
         answered
     }
 
-    /// A sequence NAK for `psn`: all before arrived. `rtt`: the shortest time that an answer took; 0: not known.
-    pub(crate) fn nak(&mut self, requests: &Requests, psn: u64, time: Nanos, rtt: Nanos) -> Answered {
+    /// A sequence NAK for `psn`: all before arrived. `times`: the shortest time that an answer took, and when the oldest request was
+    /// sent that is not answered; 0: not known.
+    pub(crate) fn nak(
+        &mut self,
+        requests: &Requests,
+        psn: u64,
+        time: Nanos,
+        times: (Nanos, Nanos),
+    ) -> Answered {
         let missing = self.is_missing(psn);
         let filled = self
             .pending
@@ -142,14 +149,15 @@ impl Tracker {
         };
         answers.last_answer = time;
         let before = answers.acked();
-        let says = answers.nak(psn, next, time, selective, rtt);
+        let says = answers.nak(psn, next, time, selective, times);
         let was_overtaken = answers.take_overtaken();
         let is_sure = psn >= begin && !self.unsure.contains(&psn);
-        let lost_downstream =
-            says == NakMeaning::LostDownstream && !missing && !filling && is_sure && !is_doubtful;
-        if lost_downstream {
+        let is_named = says == NakMeaning::LostDownstream && !missing && !filling && is_sure && !is_doubtful;
+        if is_named {
             answers.count_downstream(psn);
         }
+        // Where they overtake each other behind the tap, it may be late there.
+        let lost_downstream = is_named && (selective || !answers.are_overtaken());
         let is_new = answers.acked() > before;
         if let Some(holes) = self.holes.as_mut().filter(|_| says != NakMeaning::Stale) {
             holes.cover(psn, time);

@@ -198,10 +198,11 @@ fn answers_that_were_lost_on_the_way_back_are_no_packets_lost() {
     assert_eq!((count(lost, "lost"), count(lost, "answers_lost")), (3, 3));
     assert!(
         lost.summary
-            .starts_with("the network lost 3 answers on the way back of 1 flow; what they answer had arrived, between h1 and h2"),
+            .starts_with("the network lost 3 answers on the way back of 1 flow; what they answer had arrived, and 2 timeouts followed, "),
         "{}",
         lost.summary
     );
+    assert_eq!(count(lost, "timeouts_by_lost_answers"), 2);
     let timeout = fired(&run, "retransmit.timeout");
     assert!(
         timeout.next_step.starts_with("The packets had arrived"),
@@ -241,6 +242,17 @@ fn waste_is_told_with_its_reason() {
     (data.network_lost, data.late) = (0, 0);
     let run = run_of(&[&data]);
     assert_eq!(fired(&run, "retransmit.waste").severity, Severity::Info);
+    // At the sender nothing is late. Of 40 packets that NAKs name 12 were acknowledged before they can have come again: the rest was overtaken, too.
+    let mut sent = data.clone();
+    (sent.lost_downstream, sent.overtaken_downstream) = (Some(40), Some(12));
+    sent.recovery = Some("go_back_n");
+    let run = run_of(&[&sent]);
+    assert_eq!(fired(&run, "retransmit.waste").severity, Severity::Warning);
+    assert!(finding(&run, "loss.network").is_none());
+    // 3 of 40 may be chance.
+    sent.overtaken_downstream = Some(3);
+    let run = run_of(&[&sent]);
+    assert_eq!(count(fired(&run, "loss.network"), "lost"), 37);
     // 60 of 1,000 are little, and 12 of 100 are few.
     data.retransmitted_packets = 60;
     assert!(finding(&run_of(&[&data]), "retransmit.waste").is_none());

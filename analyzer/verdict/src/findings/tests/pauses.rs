@@ -1,6 +1,6 @@
 //! Pauses: how long a priority stood still, with and without the speed of its link.
 
-use roce_model::{EventRow, MacAddress, Pause, PauseFrame, PauseKind, TapRow};
+use roce_model::{EventRow, MacAddress, Pause, PauseFrame, PauseKind, Span, TapRow};
 
 use super::super::super::Settings;
 use super::*;
@@ -56,6 +56,43 @@ fn a_priority_that_stands_still() {
         Severity::Warning
     );
     assert!(finding(&pauses(300_000, 99_999, 3), "pause.storm").is_none());
+}
+
+#[test]
+fn quiet_behind_the_pauses_changes_nothing() {
+    // 100 us of 300 us, and one frame ten seconds later: still a third, of the stretch around the pause.
+    let mut run = TestRun::with(Settings {
+        link_rate: Some(100_000_000_000),
+        ..Settings::default()
+    });
+    run.summary.taps = vec![TapRow {
+        first_time: Some(Nanos(0)),
+        last_time: Some(Nanos(10_000 * MS)),
+        ..TapRow::default()
+    }];
+    let stretch = |first, last| Span {
+        first: Nanos(first),
+        last: Nanos(last),
+    };
+    run.summary.stretches = vec![vec![stretch(0, 300_000), stretch(10_000 * MS, 10_000 * MS)]];
+    let event = EventRow {
+        time: Nanos(0),
+        kind: EventKind::PauseInterval,
+        psn: Some(3),
+        value: Some(100_000),
+        ..EventRow::default()
+    };
+    run.bin(0, &[], &[event]);
+    let run = run.conclude();
+    let storm = fired(&run, "pause.storm");
+    assert_eq!(storm.severity, Severity::Warning);
+    assert!(
+        storm
+            .summary
+            .starts_with("paused: priority 3 for 33 % of its worst 300 us"),
+        "{}",
+        storm.summary
+    );
 }
 
 #[test]

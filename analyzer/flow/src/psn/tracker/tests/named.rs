@@ -7,7 +7,7 @@ impl Flow {
     pub(super) fn nak(&mut self, psn: u32) {
         let at = Tracker::position(&self.requests, Psn::new(psn)).unwrap();
         let now = Nanos(self.now);
-        self.tracker.nak(&self.requests, at, now, Nanos(0));
+        self.tracker.nak(&self.requests, at, now, (Nanos(0), Nanos(0)));
     }
 
     /// A packet `after` ns after the one before.
