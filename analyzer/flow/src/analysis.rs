@@ -20,9 +20,12 @@ mod response;
 mod run_causes;
 mod snapshot;
 mod tally;
+mod tap_states;
 mod taps;
 
-use roce_model::{Between, EventKind, EventRow, LostRecords, Nanos, Packet, PacketBatch, SampleRow};
+use roce_model::{
+    Between, EventKind, EventRow, LostRecords, Nanos, Packet, PacketBatch, PauseFrame, SampleRow,
+};
 use roce_wire::Psn;
 
 use crate::bins::{Bins, Place};
@@ -43,7 +46,7 @@ use notifications::Notifications;
 pub(crate) use output::LiveFlows;
 pub use output::{Conclusion, Output};
 use tally::Tally;
-use taps::TapStates;
+use tap_states::TapStates;
 
 /// Options of the analysis.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -159,7 +162,12 @@ impl Analysis {
             ended: Nanos(0),
             notifications: Notifications::new(options.max_flows),
             connections: Connections::default(),
-            limits: SenderLimits::new(&options),
+            limits: SenderLimits::new(
+                options.link_rate,
+                options.dcqcn,
+                options.dcqcn_stated,
+                options.priority_of_dscp,
+            ),
             read_gap: None,
             tally: Tally::default(),
             taps: TapStates::default(),
@@ -404,6 +412,26 @@ impl Analysis {
             },
             tap: lost.tap,
             value: Some(lost.records),
+            ..EventRow::default()
+        });
+    }
+
+    /// A pause frame: every part of a run sees it, one reports it.
+    fn pause(&mut self, frame: &PauseFrame) {
+        self.advance_to(frame.time);
+        self.limits.pauses.frame(frame, &mut self.bins.events);
+        if !frame.reported {
+            return;
+        }
+        self.tally.totals.pause_frames += 1;
+        self.bins.pauses.push(*frame);
+        let quanta = frame.pause.quanta.iter().copied().max().unwrap_or_default();
+        self.bins.events.push(EventRow {
+            time: frame.time,
+            kind: EventKind::Pause,
+            tap: frame.tap,
+            value: Some(u64::from(quanta)),
+            detail: Some(frame.pause.to_string().into()),
             ..EventRow::default()
         });
     }

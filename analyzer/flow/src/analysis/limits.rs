@@ -1,8 +1,7 @@
 //! Limits of senders: pauses of their links, and DCQCN.
 
-use roce_model::{EventKind, EventRow, Nanos, PauseFrame};
+use roce_model::Nanos;
 
-use crate::analysis::{Analysis, Options};
 use crate::bins::Bins;
 use crate::congestion::dcqcn::Parameters;
 use crate::congestion::dcqcn::bound::Legal;
@@ -26,15 +25,20 @@ pub(super) struct SenderLimits {
 }
 
 impl SenderLimits {
-    /// Limits by options, before any packet.
-    pub(super) fn new(options: &Options) -> Self {
-        let stated = options.dcqcn.filter(|_| options.dcqcn_stated);
+    /// Limits before any packet, by the speed of links in bit/s, DCQCN's parameters, whether these were stated, and the priority of each DSCP.
+    pub(super) fn new(
+        link_rate: Option<u64>,
+        dcqcn: Option<Parameters>,
+        is_stated: bool,
+        priority_of_dscp: [u8; 64],
+    ) -> Self {
+        let stated = dcqcn.filter(|_| is_stated);
         Self {
-            pauses: Pauses::new(options.link_rate),
-            legal: options.dcqcn.map(|_| Legal::new(options.link_rate, stated)),
-            link_rate: options.link_rate,
-            dcqcn: options.dcqcn,
-            priority_of_dscp: options.priority_of_dscp,
+            pauses: Pauses::new(link_rate),
+            legal: dcqcn.map(|_| Legal::new(link_rate, stated)),
+            link_rate,
+            dcqcn,
+            priority_of_dscp,
         }
     }
 
@@ -80,27 +84,5 @@ impl SenderLimits {
             cold.paused(paused);
         }
         limits
-    }
-}
-
-impl Analysis {
-    /// A pause frame: every part of a run sees it, one reports it.
-    pub(super) fn pause(&mut self, frame: &PauseFrame) {
-        self.advance_to(frame.time);
-        self.limits.pauses.frame(frame, &mut self.bins.events);
-        if !frame.reported {
-            return;
-        }
-        self.tally.totals.pause_frames += 1;
-        self.bins.pauses.push(*frame);
-        let quanta = frame.pause.quanta.iter().copied().max().unwrap_or_default();
-        self.bins.events.push(EventRow {
-            time: frame.time,
-            kind: EventKind::Pause,
-            tap: frame.tap,
-            value: Some(u64::from(quanta)),
-            detail: Some(frame.pause.to_string().into()),
-            ..EventRow::default()
-        });
     }
 }
