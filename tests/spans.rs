@@ -1,12 +1,17 @@
 //! Several taps whose files overlap, follow each other, or are one: what each of them shows counts once, and nothing gets lost by adding
 //! a file.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
+use roce_capture::Container;
+use roce_capture::write::ByteOrder;
 use serde_json::Value;
+use tempfile::tempdir;
 
-use crate::captures::root;
+use crate::captures::{frames, root};
 use crate::command::{command, document, flows, ran, sum};
+use crate::variants::pcap;
 
 fn folder() -> PathBuf {
     root().join("tests/data/taps")
@@ -93,9 +98,20 @@ fn what_two_taps_count_is_not_added() {
             &["pause_frames"],
         ),
     ] {
-        let captures = root().join("captures");
-        let once = document(&captures, [file]);
-        let twice = given_twice(&captures, file);
+        let folder = tempdir().unwrap();
+        let first = frames(&root().join("captures").join(file));
+        // The second tap is 2 us behind the first one.
+        let mut second = first.clone();
+        for record in &mut second {
+            record.time.0 += 2_000;
+        }
+        for (name, records) in [("first.pcap", &first), ("second.pcap", &second)] {
+            let bytes = pcap(records, Container::PcapNanos, ByteOrder::Little);
+            fs::write(folder.path().join(name), bytes).unwrap();
+        }
+        let once = document(folder.path(), ["first.pcap"]);
+        let twice = document(folder.path(), ["first.pcap", "second.pcap"]);
+        assert_eq!(twice["taps"].as_array().unwrap().len(), 2, "{file}");
         for number in numbers {
             let evidence = |of: &Value| finding(of, id)["evidence"][number].clone();
             assert!(evidence(&once).as_u64() > Some(0), "{file} {number}");
