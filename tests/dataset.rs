@@ -236,9 +236,9 @@ fn no_absolute_path_is_in_the_results() {
     let folder = tempdir().unwrap();
     let dir = folder.path().join("out");
     fs::create_dir(folder.path().join("a")).unwrap();
-    let captures = ["a/one.pcap", "two.pcap"].map(|name| {
+    let captures = [("a/one.pcap", "rping"), ("two.pcap", "rnr")].map(|(name, capture)| {
         let path = folder.path().join(name);
-        fs::write(&path, Capture::named("rping").bytes()).unwrap();
+        fs::write(&path, Capture::named(capture).bytes()).unwrap();
         path.to_str().unwrap().to_owned()
     });
     let config = folder.path().join("settings.toml");

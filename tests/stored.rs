@@ -83,10 +83,11 @@ impl Sink for Seen {
     }
 
     fn finish(&mut self, run: &RunSummary) -> Result<(), SinkError> {
-        // Bins of hops are in their table alone, as those of flows are.
-        let hop_timeline = Vec::new();
+        // Bins of hops are in their table alone, as those of flows are. Stretches of recording are for verdicts, which are stored.
+        let (hop_timeline, stretches) = (Vec::new(), Vec::new());
         let run = RunSummary {
             hop_timeline,
+            stretches,
             ..run.clone()
         };
         self.summary = format!("{run:?}");

@@ -8,7 +8,7 @@ use super::{ends, fifo, refused};
 use crate::captures::Capture;
 use crate::command::command;
 
-/// The place of the count of values in the first data page of a Parquet file (parquet.thrift, `PageHeader`: fields 1 to 3 are numbers, then
+/// The place of the count of values in the first data page of a Parquet file (parquet.thrift, `PageHeader`: fields 1 to 4 are numbers, then
 /// comes the page's own header, whose first field is the count). Pages begin behind the magic.
 fn first_count(bytes: &[u8]) -> usize {
     let varint = |at: &mut usize| {
@@ -27,7 +27,7 @@ fn first_count(bytes: &[u8]) -> usize {
     (4..bytes.len() - 8)
         .find_map(|begin| {
             let mut at = begin;
-            for _ in 0..3 {
+            for _ in 0..4 {
                 if bytes.get(at) != Some(&0x15) {
                     return None;
                 }
@@ -35,7 +35,7 @@ fn first_count(bytes: &[u8]) -> usize {
                 varint(&mut at);
             }
             // The header of a data page is field 5.
-            (bytes[begin + 1] == 0 && bytes[at] == 0x2c && bytes[at + 1] == 0x15).then_some(at + 2)
+            (bytes[begin + 1] == 0 && bytes[at] == 0x1c && bytes[at + 1] == 0x15).then_some(at + 2)
         })
         .unwrap()
 }
