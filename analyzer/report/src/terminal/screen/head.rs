@@ -162,7 +162,7 @@ fn lost(shown: &Shown<'_>) -> String {
     match shown.standing.counted {
         Some(counted) => {
             losses.push((counted.kernel, "dropped by the kernel"));
-            losses.push((counted.overrun, "not kept: the analysis is too slow"));
+            losses.push((counted.overrun, "not taken in time"));
             // Other losses in the stream are those of ring buffers and mirrors.
             let conclusions = counted.kernel.saturating_add(counted.overrun);
             losses.push((state.records_lost.saturating_sub(conclusions), "lost on the way"));
