@@ -8,7 +8,6 @@ mod limits;
 mod objects;
 mod options;
 mod output;
-#[cfg(any(feature = "object-store", feature = "probe"))]
 mod own_process;
 mod sandbox;
 

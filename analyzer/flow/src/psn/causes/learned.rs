@@ -133,7 +133,8 @@ impl Learned {
         self.nak.fit();
         self.implied.fit();
         self.timer.fit();
-        self.timeout_despite_nak = ((self.naks.1 + 0.3) / (self.naks.0 + 4.0)).ln();
+        // Before anything is known, the answer to one NAK in seven is lost on its whole way to the tap.
+        self.timeout_despite_nak = ((self.naks.1 + 0.6) / (self.naks.0 + 4.0)).ln();
     }
 
     /// The cause of `run`.
