@@ -17,13 +17,6 @@ fn folder() -> PathBuf {
     root().join("tests/data/taps")
 }
 
-/// The document of a file that is given twice, which a message says.
-fn given_twice(folder: &Path, file: &str) -> Value {
-    let mut again = command(folder);
-    again.args(["--format", "json", file, file]);
-    ran(&mut again).json()
-}
-
 /// The finding of this id.
 #[track_caller]
 fn finding<'a>(document: &'a Value, id: &str) -> &'a Value {

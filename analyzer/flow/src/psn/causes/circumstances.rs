@@ -40,8 +40,6 @@ pub(crate) struct Circumstances {
     pub(crate) psns: u64,
     pub(crate) missing: u64,
     pub(crate) not_captured: u64,
-    /// PSNs of the flow that are acknowledged; all of them where no answer is captured.
-    pub(crate) acknowledged: u64,
     /// The sender was notified of congestion a moment ago: it may take any time to answer a NAK.
     pub(crate) is_slowed: bool,
     /// It begins with a READ or an atomic.
@@ -54,11 +52,9 @@ pub(crate) struct Circumstances {
 
 impl Circumstances {
     /// True if the capture shows that the sender sent nothing in its silence. It does not where answers show packets of that time which it
-    /// lacks, or where it lacks most packets: silence is its own there, and no sign of a timer. What is not acknowledged may have been lost
-    /// before the tap.
+    /// lacks, or where it lacks most packets: silence is its own there, and no sign of a timer.
     pub(crate) fn shows_silence(&self) -> bool {
-        let half = self.psns / 2;
-        !self.has_moved && (self.not_captured <= half || self.acknowledged <= half)
+        !self.has_moved && self.not_captured <= self.psns / 2
     }
 
     /// How long the sender stood still before the run, as far as the capture shows it.

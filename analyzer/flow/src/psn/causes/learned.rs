@@ -472,7 +472,6 @@ mod tests {
             psns: 689,
             missing: 687,
             not_captured: 687,
-            acknowledged: 689,
             silence: Nanos(9_200),
             ..alone(1_046 * US)
         };

@@ -47,7 +47,6 @@ impl Tracker {
         };
         let hole = self.holes.as_ref().and_then(|holes| holes.hole_with(at));
         let (missing, not_captured) = self.holes.as_ref().map_or((0, 0), |holes| holes.opened());
-        let psns = next.saturating_sub(self.begin);
         Circumstances {
             implied: match request.implied_since {
                 Nanos(0) => Nanos(0),
@@ -55,13 +54,9 @@ impl Tracker {
             },
             silence: request.silence,
             since_gap: hole.map_or(Nanos(0), |hole| request.time.since(hole.time)),
-            psns,
+            psns: next.saturating_sub(self.begin),
             missing,
             not_captured,
-            acknowledged: match &self.answers {
-                Some(answers) if !of_answers.is_blind => answers.acked().saturating_sub(self.begin),
-                _ => psns,
-            },
             is_fetch: request.is_fetch,
             is_slowed: request.is_slowed,
             ..of_answers
