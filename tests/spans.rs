@@ -2,7 +2,7 @@
 //! a file.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use roce_capture::Container;
 use roce_capture::write::ByteOrder;
