@@ -4,10 +4,10 @@
 #![no_main]
 
 use libfuzzer_sys::{Corpus, fuzz_target};
+use roce_model::Nanos;
 use roce_switches::device::{Answers, Question, Reading};
 use roce_switches::inventory::{HypervisorKind, SwitchKind};
 use roce_switches::{hypervisor, switch};
-use roce_model::Nanos;
 
 const SWITCHES: [SwitchKind; 4] = [
     SwitchKind::Nexus,

@@ -4,7 +4,6 @@
 #![no_main]
 
 use libfuzzer_sys::{Corpus, fuzz_target};
-use roce_switches::inventory::Inventory;
 use roce_jobs::traffic::{
     Endpoint, Facts, MAX_STREAMS, Role, Speeds, TrafficPlan, concerns, loads, streams, words,
 };
@@ -12,6 +11,7 @@ use roce_remote::fleet::manifest::Manifest;
 use roce_remote::fleet::preflight::{self, By};
 use roce_remote::fleet::report::Report;
 use roce_remote::traffic::HostFacts;
+use roce_switches::inventory::Inventory;
 
 fuzz_target!(|data: &[u8]| -> Corpus {
     let Some((kind, rest)) = roce_fuzz::kind(data, 5) else {
