@@ -85,7 +85,7 @@ fn captures_below(folder: &Path, into: &mut Vec<PathBuf>) {
     into.sort();
 }
 
-/// The list is looked at in review: a changed rule shows here what it changes. `UPDATE_EXAMPLES=1` writes it anew.
+/// The list is looked at in review: a changed rule shows here what it changes. `UPDATE_EXAMPLES=1` writes it again.
 #[test]
 fn runs_of_all_captures_are_those_of_the_list() {
     let mut paths = Vec::new();

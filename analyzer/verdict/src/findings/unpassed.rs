@@ -41,7 +41,7 @@ pub(super) const UNPASSED: Rule = Rule {
 
 /// A connection of which nothing was acknowledged, or one of which something was.
 #[derive(Clone, Debug)]
-struct Tried {
+struct TriedConnection {
     peer: Option<FlowId>,
     way: Way,
     first: Nanos,
@@ -65,14 +65,14 @@ struct Answers {
 
 /// Flows of one way of which something was acknowledged.
 #[derive(Clone, Debug, Default)]
-struct Passed {
+struct PassedTraffic {
     /// First and last time of each.
     times: Vec<(Nanos, Nanos)>,
     /// Length of the longest packets.
     longest: u64,
 }
 
-impl Passed {
+impl PassedTraffic {
     /// Joins times that overlap, in order.
     fn join(&mut self) {
         self.times.sort_unstable();
@@ -95,8 +95,8 @@ impl Passed {
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct UnpassedTally {
-    repeated: Vec<Tried>,
-    acknowledged: Map<Way, Passed>,
+    repeated: Vec<TriedConnection>,
+    acknowledged: Map<Way, PassedTraffic>,
     kept: usize,
     answers: Map<(TapId, FlowId), Answers>,
     /// Ways of answers that fit no flow: what they acknowledge is not known.
@@ -135,7 +135,7 @@ impl UnpassedTally {
         // It repeats the same packets: one that goes on sends new ones between its repeats.
         let is_stuck = runs >= MIN_RUNS && row.retransmitted_packets >= new.saturating_mul(2);
         if matches!(row.service, "RC" | "XRC") && is_stuck && self.repeated.len() < MAX_KEPT {
-            self.repeated.push(Tried {
+            self.repeated.push(TriedConnection {
                 peer: row.peer_flow_id,
                 way,
                 first: row.first_time,
