@@ -39,7 +39,7 @@ pub(super) const UNPASSED: Rule = Rule {
     ..Rule::TALLIED
 };
 
-/// A connection of which nothing was acknowledged, or one of which something was.
+/// A connection of which nothing was acknowledged.
 #[derive(Clone, Debug)]
 struct TriedConnection {
     peer: Option<FlowId>,
