@@ -466,7 +466,7 @@ fn losses_of_the_capture_stand_in_the_header() {
     };
     insta::assert_snapshot!(
         line(&drawn(&screen, &standing, 120, 24), "LOST"),
-        @r#""CAPTURE LOST: 1 frame dropped by the kernel, 5,000 frames not taken in time, 7 frames lost on the way, 2 host events""#
+        @r#""CAPTURE LOST: 1 frame dropped by the kernel, 5,000 frames not taken in time, 7 frames lost on the way, 2 host events    ""#
     );
     // Far behind: what is shown is old.
     let late = Standing {
