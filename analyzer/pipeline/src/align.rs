@@ -88,18 +88,20 @@ fn compared(paths: &[&PathBuf], threads: u32, known: &[Option<KnownClock>]) -> A
     alignment.shared |= looks.iter().any(|(_, look)| !look.whole);
     let recorders = recorders(&looks, known);
     let groups = group(&looks, &recorders, known, CONTINUES);
-    for _ in 0..MAX_SET_FORWARD {
-        let Some((clock, at, by_ns)) = Compared::new(&looks, &groups).set_forward() else {
-            break;
+    let mut steps = 0..MAX_SET_FORWARD;
+    let compared = loop {
+        let compared = Compared::new(&looks, &groups);
+        let step = steps.next().and_then(|_| compared.set_forward());
+        let Some((clock, at, by_ns)) = step else {
+            break compared;
         };
         // All files of the clock are stamped by it.
         for ((input, look), _) in looks.iter_mut().zip(&groups).filter(|(_, of)| **of == clock) {
             look.set_back(at, by_ns);
             alignment.set_forward.push((*input, at, by_ns));
         }
-    }
-    let compared = Compared::new(&looks, &groups);
-    if compared.contradicts() {
+    };
+    if compared.contradictions().next().is_some() {
         // What follows another one after a long silence may have another clock.
         let groups = group(&looks, &recorders, known, ROTATES);
         Compared::new(&looks, &groups).conclude(paths, &mut alignment);
@@ -283,7 +285,16 @@ struct Compared<'a> {
     looks: &'a [(usize, Look)],
     clocks: &'a [usize],
     /// By two clocks, the lower number first, which is the reference.
-    pairs: BTreeMap<(usize, usize), Vec<Stamped>>,
+    pairs: BTreeMap<(usize, usize), ComparedPair>,
+}
+
+/// Packets that two clocks stamped, and whether one difference of the two fits them.
+#[derive(Debug)]
+struct ComparedPair {
+    packets: Vec<Stamped>,
+    /// The resolutions of the stamps of both, added, in nanoseconds.
+    quantum_ns: u64,
+    result: Comparison,
 }
 
 impl<'a> Compared<'a> {
@@ -323,7 +334,22 @@ impl<'a> Compared<'a> {
             }
         }
         pairs.retain(|_, packets| packets.len() >= MIN_PACKETS);
-        Self { looks, clocks, pairs }
+        let compare = |(pair, packets): ((usize, usize), Vec<Stamped>)| {
+            let quantum = |clock: usize| looks[clock].1.quantum_ns;
+            let quantum_ns = quantum(pair.0).saturating_add(quantum(pair.1));
+            let result = clocks::compare(&packets, quantum_ns);
+            let of_pair = ComparedPair {
+                packets,
+                quantum_ns,
+                result,
+            };
+            (pair, of_pair)
+        };
+        Self {
+            looks,
+            clocks,
+            pairs: pairs.into_iter().map(compare).collect(),
+        }
     }
 
     /// Chooses references and works out every clock's offset to its own.
@@ -331,8 +357,8 @@ impl<'a> Compared<'a> {
         let name = |clock: usize| self.looks.get(clock).map_or(0, |(input, _)| *input);
         let mut fits: BTreeMap<(usize, usize), Offset> = BTreeMap::new();
         let mut contradictions = Vec::new();
-        for (pair, packets) in &self.pairs {
-            match self.compare(*pair, packets) {
+        for (pair, of_pair) in &self.pairs {
+            match of_pair.result {
                 Comparison::Fits(offset) => {
                     fits.insert(*pair, offset);
                 }
@@ -388,38 +414,19 @@ impl<'a> Compared<'a> {
         }
     }
 
+    /// The pairs of clocks for which no one difference fits.
+    fn contradictions(&self) -> impl Iterator<Item = (&(usize, usize), &ComparedPair)> {
+        let pairs = self.pairs.iter();
+        pairs.filter(|(_, of_pair)| of_pair.result == Comparison::Contradicts)
+    }
+
     /// A clock that was set forward, where that explains why no difference of two clocks fits: when, and by how much.
     fn set_forward(&self) -> Option<(usize, Nanos, u64)> {
-        let mut contradict = self
-            .pairs
-            .iter()
-            .filter(|(pair, packets)| self.compare(**pair, packets) == Comparison::Contradicts);
-        contradict.find_map(|((reference, other), packets)| {
-            let step = forward::set_forward(packets, self.quantum(*reference, *other))?;
+        self.contradictions().find_map(|((reference, other), of_pair)| {
+            let step = forward::set_forward(&of_pair.packets, of_pair.quantum_ns)?;
             let clock = if step.is_reference { reference } else { other };
             Some((*clock, step.at, step.by_ns))
         })
-    }
-
-    /// The resolutions of the stamps of two clocks, added.
-    fn quantum(&self, reference: usize, other: usize) -> u64 {
-        let quantum = [reference, other].map(|clock| self.looks[clock].1.quantum_ns);
-        quantum[0].saturating_add(quantum[1])
-    }
-
-    /// True if no difference of two clocks fits the times of what both stamped.
-    fn contradicts(&self) -> bool {
-        let compared = self
-            .pairs
-            .iter()
-            .map(|(pair, packets)| self.compare(*pair, packets));
-        compared
-            .into_iter()
-            .any(|result| result == Comparison::Contradicts)
-    }
-
-    fn compare(&self, (reference, other): (usize, usize), packets: &[Stamped]) -> Comparison {
-        clocks::compare(packets, self.quantum(reference, other))
     }
 
     /// Of the clocks that are not known yet, the one that is known best by one that is.
@@ -444,8 +451,9 @@ impl<'a> Compared<'a> {
         let offset = if from < to {
             *fits.get(&(from, to))?
         } else {
-            let turned: Vec<Stamped> = self.pairs.get(&(to, from))?.iter().map(turned).collect();
-            match self.compare((from, to), &turned) {
+            let of_pair = self.pairs.get(&(to, from))?;
+            let turned: Vec<Stamped> = of_pair.packets.iter().map(turned).collect();
+            match clocks::compare(&turned, of_pair.quantum_ns) {
                 Comparison::Fits(offset) => offset,
                 _ => return None,
             }
