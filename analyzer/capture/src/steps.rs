@@ -1,7 +1,7 @@
 //! Clocks that are set back while they record. The records of a file are in the order of their arrival, so the PSNs of each flow go on
 //! where the stamps go back. Where records are only out of order, the PSNs go back with the stamps.
 //!
-//! What is behind such a step is moved to where the stamps before it ended. How long the time between the two records was is not known.
+//! Records behind such a step are moved to where the stamps before it ended. The time between the two records beside it is not known.
 
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
@@ -27,11 +27,11 @@ pub struct ClockStep {
 const LEAST: u64 = 10_000;
 /// Frames that are looked at before and behind a step.
 const NEAR: usize = 512;
-/// Packets behind a step whose PSN goes on although their stamp is before the last one of their flow: so many prove it, ...
+/// Number of packets that prove a step: their PSN goes on although their stamp is before the last one of their flow, ...
 const PROVES: u32 = 3;
-/// ... and so many times more than those that go back with their stamp.
+/// ... and how many times more they are than those that go back with their stamp.
 const FAR_MORE: u32 = 8;
-/// One frame in so many steps back where records are out of order, and more: among such no step is looked for.
+/// Frames for each one that steps back: with fewer, records are out of order, and no step is looked for.
 const ORDERLY: usize = 64;
 /// A PSN that is further ahead than this is of another connection.
 const GOES_ON: u32 = 1 << 16;
@@ -48,7 +48,7 @@ pub(crate) struct ClockSteps {
     steps: Vec<ClockStep>,
     /// Steps forward that are known: the first stamp behind each, and by how much, in nanoseconds.
     forward: Vec<(Nanos, u64)>,
-    /// What is added to the stamps, in nanoseconds.
+    /// Nanoseconds that are added to the stamps.
     shift: u64,
     /// The latest stamp, as it was moved.
     newest: Nanos,

@@ -224,7 +224,7 @@ Where to put the pages:
   roce-analyze man -o ~/.local/share/man/man1
   man roce-analyze-live";
 
-/// What the command does before Rust's runtime starts: it looks whether there is a standard output.
+/// Looks for a standard output, before Rust's runtime starts.
 pub extern "C" fn before_runtime() {
     limits::look_at_output();
 }

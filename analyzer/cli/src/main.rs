@@ -15,7 +15,7 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 #[unsafe(export_name = "_rjem_malloc_conf")]
 pub static ALLOCATOR_OPTIONS: &[u8; 24] = b"thp:always,retain:false\0";
 
-/// What runs before Rust's runtime does.
+/// A function that runs before Rust's runtime does.
 #[cfg(target_os = "linux")]
 #[expect(
     unsafe_code,

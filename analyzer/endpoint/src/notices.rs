@@ -1,4 +1,4 @@
-//! What an endpoint says to its operator.
+//! Messages of an endpoint to its operator.
 
 /// Where an endpoint says what concerns its operator.
 #[derive(Clone, Copy, Debug)]

@@ -109,7 +109,7 @@ pub struct HostReport {
     pub reported: bool,
 }
 
-/// What comes between packets, or with one of them.
+/// An item of the stream between packets, or with one of them.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Between {
     /// A pause frame.
@@ -199,7 +199,7 @@ impl From<Vec<Packet>> for Packets {
 pub struct PacketBatch {
     /// The packets.
     pub packets: Packets,
-    /// What comes between them, in the order of the stream: [`Between::before`] never falls.
+    /// Items between them, in the order of the stream: [`Between::before`] never falls.
     pub between: Vec<Between>,
     /// Samples read meanwhile. They do not change how packets are analysed.
     pub samples: Vec<SampleRow>,

@@ -86,7 +86,7 @@ impl Footer {
     }
 }
 
-/// What the checksum of a file shows.
+/// Result of comparing the checksum of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Checksum {
     /// Each byte is as it was written.

@@ -22,7 +22,7 @@ use polars_parquet_format::{
 
 /// First and last bytes of a file.
 const MAGIC: [u8; 4] = *b"PAR1";
-/// What wrote the file, before its version; in the form that parquet-mr reads.
+/// Name of the program that wrote the file, before its version; in the form that parquet-mr reads.
 pub(crate) const CREATED_BY: &str = "roce-analyze version ";
 /// Key of the file's checksum.
 pub(crate) const CHECKSUM_KEY: &str = "roce-analyze.crc32";

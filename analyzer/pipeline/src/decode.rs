@@ -172,7 +172,7 @@ impl Decoder {
         let last_part = part.end >= run.range.end;
         let mut at = part.start;
         while let Some(first) = all.get(at).filter(|_| at < part.end) {
-            // Of one place, losses come before notes.
+            // Losses come before notes of the same place.
             while let Some(lost) = lost.next_if(|lost| lost.before as usize <= at) {
                 self.lost(work, lost, first.time, batch);
             }

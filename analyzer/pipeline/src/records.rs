@@ -14,7 +14,7 @@ const TAIL: usize = 16;
 /// Records of a sample, and of the beginning and the end of a capture that are remembered one by one.
 const SAMPLE: usize = 1 << 12;
 const EDGE: usize = 1 << 10;
-/// Of so many shared records one may be in one of the captures alone: a capture may begin while records are out of order.
+/// Shared records for each one that may be in one of the captures alone: a capture may begin while records are out of order.
 const SHARED_PER_OTHER: usize = 16;
 /// Records of one stamp that are remembered: beyond them none is left out.
 const MAX_OF_A_STAMP: usize = 1 << 16;
@@ -116,7 +116,7 @@ pub(crate) struct RecordsOnce {
     recorders: Vec<Option<usize>>,
     /// By recorder.
     stamps: HashMap<usize, OneStamp>,
-    /// Of each input, the records that were left out, and whether its last one was.
+    /// For each input, the number of records that were left out, and true if its last one was.
     left_out: Vec<(u64, bool)>,
     /// Parts of runs that are next.
     waiting: VecDeque<Run>,
@@ -128,7 +128,7 @@ struct OneStamp {
     time: Nanos,
     /// By hash, how often the record was taken.
     taken: HashMap<u64, u32>,
-    /// The same by input, how often each had it.
+    /// By hash and input, how often that input had the record.
     had: HashMap<(u64, usize), u32>,
 }
 

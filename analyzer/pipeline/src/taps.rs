@@ -37,7 +37,7 @@ impl Apart {
         }
     }
 
-    /// The same with the recorder of each input that shares records with others.
+    /// Knows the recorder of each input that shares records with others.
     pub(crate) fn by_recorder(self, recorders: Vec<Option<usize>>) -> Self {
         Self { recorders, ..self }
     }

@@ -44,7 +44,7 @@ impl FailOn {
         )
     }
 
-    /// The same for findings about devices: `warning`, `switch.mmu_drops`.
+    /// Parses such a text for findings about devices: `warning`, `switch.mmu_drops`.
     pub(crate) fn parse_devices(text: &str) -> Result<Self, String> {
         Self::among(
             text,
@@ -57,7 +57,7 @@ impl FailOn {
         )
     }
 
-    /// The same for checks of a host: `warning`, `pfc.enabled`.
+    /// Parses such a text for checks of a host: `warning`, `pfc.enabled`.
     pub(crate) fn parse_checks(text: &str) -> Result<Self, String> {
         Self::among(
             text,

@@ -27,7 +27,7 @@ const MAX_SIBLINGS: usize = 256;
 /// A paired flow that has been silent for this long waits for no answer: a second, as for [`FAR_PSNS`].
 const SILENT: Nanos = Nanos(Nanos::SECOND);
 
-/// What is known of connections besides the state of their flows.
+/// Evidence of connections besides the state of their flows.
 #[derive(Debug)]
 pub(super) struct Connections {
     /// Requests of unpaired flows that wait for an answer.

@@ -12,7 +12,7 @@ use crate::key::FlowSlot;
 use crate::rows::Limits;
 use crate::table::FlowTable;
 
-/// What keeps senders from sending, and the options that say how much.
+/// Pauses and DCQCN, which keep senders from sending, and the options that say how much.
 #[derive(Debug)]
 pub(super) struct SenderLimits {
     /// Pauses of links.

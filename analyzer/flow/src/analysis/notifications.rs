@@ -1,4 +1,4 @@
-//! What is known of congestion notifications apart from flows: who was notified, which flows were marked lately, and who sends datagrams.
+//! Congestion notifications apart from flows: who was notified, which flows were marked lately, and who sends datagrams.
 //! `cnp` charges them to flows.
 
 use std::collections::HashMap;
@@ -44,7 +44,7 @@ pub(super) struct Notifications {
 }
 
 impl Notifications {
-    /// None yet, of at most so many flows.
+    /// No notifications yet; `max_flows` is the number of flows that can be live.
     pub(super) fn new(max_flows: usize) -> Self {
         Self {
             receivers: CnpReceivers::new(max_flows.min(MAX_CNP_RECEIVERS)),

@@ -14,8 +14,9 @@ use crate::psn::request::Again;
 
 /// READs remembered that are not answered. Adapters allow 16 at once to a queue pair, few as many as this.
 const MAX_READS: usize = 128;
-/// Answers remembered, those in order so long after the one before or later: a round trip through full queues.
+/// Answers that are remembered; the oldest is forgotten.
 const MAX_ANSWERS: usize = 128;
+/// Least time between two of them that are in order: a round trip through full queues has 128 of them.
 const APART: Nanos = Nanos(500);
 /// Holes remembered; the oldest is forgotten.
 const MAX_READ_HOLES: usize = 128;

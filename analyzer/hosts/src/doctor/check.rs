@@ -178,7 +178,7 @@ pub(crate) fn host_outcome(judge: impl Fn() -> Judged) -> Vec<Outcome> {
 /// A check: its texts, and what judges a snapshot.
 pub type Check = Rule<CheckRun>;
 
-/// What judges a snapshot by a check.
+/// A function that judges a snapshot by a check.
 #[derive(Clone, Copy, Debug)]
 pub struct CheckRun {
     /// The group that `--only` names.

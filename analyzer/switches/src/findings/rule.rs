@@ -17,7 +17,7 @@ pub enum Needs {
 /// A rule about a device: its texts, and what judges the device.
 pub type DeviceRule = Rule<DeviceRun>;
 
-/// What judges a device by a rule.
+/// A function that judges a device by a rule.
 #[derive(Clone, Copy, Debug)]
 pub struct DeviceRun {
     /// Readings that it needs.

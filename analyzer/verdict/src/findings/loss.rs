@@ -518,7 +518,7 @@ impl LossTally {
     }
 }
 
-/// Of lost answers: how many timeouts they cost.
+/// Number of timeouts that lost answers cost.
 fn arrived(timeouts: u64) -> String {
     let arrived = "; what they answer had arrived";
     if timeouts == 0 {

@@ -476,7 +476,7 @@ impl Context<'_> {
         of_tap.filter(|length| *length > 0).or(of_run).unwrap_or_default()
     }
 
-    /// What a share of the worst window is a share of, at a tap that recorded for so long around it.
+    /// The time that a share of the worst window is of, in words; `watched`: how long the tap recorded around it, in nanoseconds.
     fn time_of(&self, tap: TapId, watched: u64) -> String {
         if watched > WINDOW {
             "its worst 10 ms".to_owned()

@@ -216,7 +216,7 @@ impl UnpassedTally {
     }
 }
 
-/// The largest local ACK timeout after which a sender waits so long at least.
+/// The largest exponent of a local ACK timeout that is no longer than a wait, if any is.
 fn exponent(waited_ns: u64) -> Option<u64> {
     waited_ns
         .checked_div(TIMER_UNIT_NS)?

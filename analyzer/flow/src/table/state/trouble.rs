@@ -45,7 +45,7 @@ pub(crate) struct Trouble {
     pub(crate) refusal: Option<Refusal>,
 }
 
-/// So many answers before their requests are no chance.
+/// Number of answers before their requests that is no chance.
 const ENOUGH_EARLY: u32 = 8;
 
 impl Trouble {
