@@ -6,11 +6,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use roce_model::{
-    Address, Cell, CollectiveColumns, CollectiveRow, Columns, Confidence, EpisodeColumns, EpisodeKind,
-    EpisodeRow, EventColumns, EventKind, EventRow, EventSource, Evidence, FindingColumns, FindingRow,
-    FlowColumns, FlowId, FlowRow, HopColumns, HopRow, HostVantage, InputSummary, Nanos, RootKind, RunColumns,
-    RunKey, RunSummary, Severity, Sink, StepColumns, StepRow, TapColumns, TapId, TapRow, TimelineColumns,
-    TimelineRow, Totals, VantageColumns, VantageRow, WaitColumns, WaitRow,
+    Address, Cell, CollectiveColumns, CollectiveRow, Columns, Confidence, EndColumns, EpisodeColumns,
+    EpisodeKind, EpisodeRow, EventColumns, EventKind, EventRow, EventSource, Evidence, FindingColumns,
+    FindingRow, FlowColumns, FlowId, FlowRow, HopColumns, HopRow, HostVantage, InputSummary, Nanos, RootKind,
+    RunColumns, RunKey, RunSummary, Severity, Sink, StepColumns, StepRow, TapColumns, TapId, TapRow,
+    TimelineColumns, TimelineRow, Totals, VantageColumns, VantageRow, WaitColumns, WaitRow,
 };
 
 use crate::{ColumnValues, Dataset, Error, Options, Rows, TABLES, TableData, read_table};
