@@ -71,6 +71,8 @@ pub struct End {
     pub lost_records: u64,
     /// The capture has both directions.
     pub is_paired: bool,
+    /// Outcome of the connection, as the table `ends` has it.
+    pub outcome: Option<EndKind>,
 }
 
 impl End {
@@ -177,6 +179,7 @@ pub(super) fn end(
     };
     let rows = run.ends.iter().filter(|row| ids.contains(&row.flow_id));
     let outcomes: Vec<EndKind> = rows.map(|row| row.outcome).collect();
+    end.outcome = outcomes.iter().copied().find(|outcome| *outcome != EndKind::Closed);
     end.fit = fit(error.number, &outcomes, end.silence());
     Some(end)
 }
