@@ -1,8 +1,8 @@
-//! What the packets of one connection show about its end.
+//! The end of a connection, as its packets show it.
 
 use roce_model::{EndKind, FlowId, FlowRow, JobError, Nanos, RunSummary, TapId, Vantage};
 
-use super::followed::{Event, Followed, Last};
+use super::followed::{Event, FollowedFlow, Last};
 
 /// The unit of the local ACK timeout: 4.096 us x 2^N (IBTA 1.4, 9.7.6.1.3).
 const TIMEOUT_UNIT_NS: u64 = 4_096;
@@ -91,13 +91,13 @@ impl End {
 /// The end of a connection of which at least one direction was captured.
 pub(super) fn end(
     error: &JobError,
-    sent: Option<&Followed>,
-    answers: Option<&Followed>,
+    sent: Option<&FollowedFlow>,
+    answers: Option<&FollowedFlow>,
     last: &Last,
     run: &RunSummary,
 ) -> Option<End> {
     let tap = best_tap(sent.or(answers)?)?;
-    let rows = |flow: Option<&Followed>| -> Vec<FlowRow> {
+    let rows = |flow: Option<&FollowedFlow>| -> Vec<FlowRow> {
         let flow = flow.into_iter().flat_map(|flow| flow.rows.iter());
         flow.filter(|((of, _), _)| *of == tap)
             .map(|(_, row)| row.clone())
@@ -140,7 +140,7 @@ pub(super) fn end(
         .and_then(|peer| last.get(&(tap, peer)))
         .and_then(|last| last.iter().rev().find(|(_, flow)| !ids.contains(flow)))
         .map(|(time, _)| *time);
-    let events = |flow: Option<&Followed>, kind: &str| -> Vec<Event> {
+    let events = |flow: Option<&FollowedFlow>, kind: &str| -> Vec<Event> {
         let events = flow.into_iter().flat_map(|flow| flow.events.iter());
         events
             .filter(|(of, event)| *of == tap && event.kind == kind)
@@ -179,13 +179,16 @@ pub(super) fn end(
     };
     let rows = run.ends.iter().filter(|row| ids.contains(&row.flow_id));
     let outcomes: Vec<EndKind> = rows.map(|row| row.outcome).collect();
-    end.outcome = outcomes.iter().copied().find(|outcome| *outcome != EndKind::Closed);
+    end.outcome = outcomes
+        .iter()
+        .copied()
+        .find(|outcome| *outcome != EndKind::Closed);
     end.fit = fit(error.number, &outcomes, end.silence());
     Some(end)
 }
 
 /// The tap at which a flow has the most packets.
-fn best_tap(flow: &Followed) -> Option<TapId> {
+fn best_tap(flow: &FollowedFlow) -> Option<TapId> {
     let mut taps: Vec<(u64, TapId)> = flow
         .rows
         .iter()
