@@ -2,6 +2,7 @@
 //! the same commit as in ARCHITECTURE.md.
 
 mod modules;
+mod names;
 mod prints;
 
 use std::collections::{BTreeMap, BTreeSet};

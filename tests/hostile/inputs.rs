@@ -3,7 +3,7 @@
 use std::fs;
 
 #[cfg(feature = "live")]
-use roce_model::Recorded;
+use roce_model::RecordingStart;
 use tempfile::{TempDir, tempdir};
 
 use super::{capture, ends, fifo, refused};
@@ -56,13 +56,13 @@ fn options_read_regular_files_alone_and_within_bounds() {
 #[cfg(feature = "live")]
 fn recording(arguments: &[&str]) -> TempDir {
     let folder = tempdir().unwrap();
-    let recorded = Recorded {
+    let recorded = RecordingStart {
         input: "v1".to_owned(),
         seed: 7,
         arguments: arguments.iter().map(ToString::to_string).collect(),
     };
     let frames = Capture::named("rping").frames();
-    crate::replay::record(&folder.path().join(Recorded::FILE), &recorded, &frames, &[]);
+    crate::replay::record(&folder.path().join(RecordingStart::FILE), &recorded, &frames, &[]);
     folder
 }
 

@@ -6,11 +6,11 @@ use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::{TempDir, tempdir};
 
-use super::net::{Net, Running, text, whole};
+use super::net::{Net, RunningCommand, text, whole};
 use crate::command::{lasting, run, total};
 
 /// A run that has recorded a capture, in parts of 300 ms, into the folder `dir`.
-fn in_parts(net: &Net, folder: &TempDir, more: &[&str]) -> Running {
+fn in_parts(net: &Net, folder: &TempDir, more: &[&str]) -> RunningCommand {
     let dir = folder.path().join("dir");
     let arguments = [
         "-i",

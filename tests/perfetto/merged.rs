@@ -64,12 +64,12 @@ react = true
 "#;
 
 /// A simulated capture with its truth.
-struct Simulated {
+struct SimulatedCapture {
     folder: TempDir,
     truth: Value,
 }
 
-fn simulated(scenario: &str) -> Simulated {
+fn simulated(scenario: &str) -> SimulatedCapture {
     let folder = tempdir().unwrap();
     fs::write(folder.path().join("ring.toml"), scenario).unwrap();
     run(
@@ -85,7 +85,7 @@ fn simulated(scenario: &str) -> Simulated {
     )
     .good();
     let truth = fs::read_to_string(folder.path().join("truth.json")).unwrap();
-    Simulated {
+    SimulatedCapture {
         truth: serde_json::from_str(&truth).unwrap(),
         folder,
     }
@@ -98,7 +98,7 @@ struct Skew {
     drift: f64,
 }
 
-impl Simulated {
+impl SimulatedCapture {
     /// Begin and end of each all-reduce of a rank, in ns since the simulation's begin.
     fn steps(&self, rank: u64) -> Vec<(f64, f64)> {
         let steps = self.truth["steps"].as_array().unwrap().iter();

@@ -3,7 +3,7 @@
 use roce_metrics::{Exposition, Format};
 
 /// Values of an endpoint.
-pub trait Source: Send + Sync {
+pub trait EndpointSource: Send + Sync {
     /// A part of the text of a scrape; it ends with a whole line, and comes from memory.
     fn part(&self, format: Format) -> String;
     /// Adds what the part lacks: values of this moment.

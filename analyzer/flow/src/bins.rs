@@ -138,7 +138,7 @@ pub(crate) struct Bins {
 
 /// Where in time a packet falls.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Place {
+pub(crate) enum BinPlace {
     /// In the current bin.
     Current,
     /// In a later one: the current one is to be closed first.
@@ -203,15 +203,15 @@ impl Bins {
     }
 
     #[inline]
-    pub(crate) fn place(&self, time: Nanos) -> Place {
+    pub(crate) fn place(&self, time: Nanos) -> BinPlace {
         if time.0.wrapping_sub(self.begin) < self.open {
-            return Place::Current;
+            return BinPlace::Current;
         }
         let number = time.0 / self.width;
         if time.0 >= self.begin {
-            Place::Later(number)
+            BinPlace::Later(number)
         } else {
-            Place::Earlier(number)
+            BinPlace::Earlier(number)
         }
     }
 
@@ -492,14 +492,14 @@ mod tests {
     #[test]
     fn times_fall_into_bins() {
         let bins = bins();
-        assert_eq!(bins.place(Nanos(100 * MS)), Place::Current);
-        assert_eq!(bins.place(Nanos(101 * MS - 1)), Place::Current);
-        assert_eq!(bins.place(Nanos(101 * MS)), Place::Later(101));
-        assert_eq!(bins.place(Nanos(100 * MS - 1)), Place::Earlier(99));
+        assert_eq!(bins.place(Nanos(100 * MS)), BinPlace::Current);
+        assert_eq!(bins.place(Nanos(101 * MS - 1)), BinPlace::Current);
+        assert_eq!(bins.place(Nanos(101 * MS)), BinPlace::Later(101));
+        assert_eq!(bins.place(Nanos(100 * MS - 1)), BinPlace::Earlier(99));
         assert_eq!(bins.time(100), Nanos(100 * MS));
         assert_eq!(
             Bins::new(Nanos(MS)).place(Nanos(0)),
-            Place::Later(0),
+            BinPlace::Later(0),
             "time zero, too, begins a bin"
         );
     }
@@ -566,7 +566,7 @@ mod tests {
         assert_eq!(bins.held(), 0);
         assert!(!add(&mut bins, 100, 1, 1), "a row of its own");
         // Time has not moved: the bin goes on, and is emitted once more.
-        assert_eq!(bins.place(Nanos(101 * MS + 1)), Place::Current);
+        assert_eq!(bins.place(Nanos(101 * MS + 1)), BinPlace::Current);
         advance(&mut bins, 102, vec![row(3, 8)]);
         let again = bins.take_done(false).unwrap();
         assert_eq!((again.number, rows(&again)), (101, vec![(3, 8)]));

@@ -15,8 +15,8 @@ use crate::analysis::{LiveFlows, Output};
 use crate::bins::Bin;
 use crate::spare::Spare;
 use cell::Cell;
-use named::Named;
-use roce_verdict::{CELL, HostPairs, Settings, Translated, Verdicts, counted_width};
+use named::NamedReceivers;
+use roce_verdict::{CELL, HostPairs, Settings, TranslatedPairs, Verdicts, counted_width};
 use wide::Wide;
 
 /// Rows that go to the sinks together.
@@ -36,14 +36,14 @@ pub struct Collector<'a> {
     events: EventColumns,
     pairs: HostPairs,
     verdicts: Verdicts,
-    shown: Option<Shown>,
+    shown: Option<ShownFlows>,
     /// Ranks of flows, where a log names queue pairs.
-    named: Option<Named>,
+    named: Option<NamedReceivers>,
     spare: Spare,
 }
 
 /// Which flows the sinks get.
-struct Shown {
+struct ShownFlows {
     filter: Filter,
     flows: HashSet<FlowId, foldhash::fast::RandomState>,
 }
@@ -51,7 +51,7 @@ struct Shown {
 /// Flows that are shown, at most: some 64 MB. More of them are not.
 const MAX_SHOWN: usize = 1 << 22;
 
-impl Shown {
+impl ShownFlows {
     /// True if a flow is shown from now on, whose first packet has this DSCP.
     fn opened(&mut self, key: &FlowKey, dscp: Option<u8>) -> bool {
         let id = key.id();
@@ -71,7 +71,7 @@ struct Shard {
     bins: VecDeque<Bin>,
     watermark: u64,
     /// The pairs of hosts that it has numbered.
-    pairs: Translated,
+    pairs: TranslatedPairs,
     /// Its live flows, where a snapshot was requested.
     snapshot: Option<LiveFlows>,
     measures: Vec<(TapId, TapMeasures)>,
@@ -94,11 +94,11 @@ impl<'a> Collector<'a> {
             timeline: TimelineColumns::default(),
             events: EventColumns::default(),
             pairs: HostPairs::default(),
-            shown: settings.shown.clone().map(|filter| Shown {
+            shown: settings.shown.clone().map(|filter| ShownFlows {
                 filter,
                 flows: HashSet::default(),
             }),
-            named: Named::new(&settings.job),
+            named: NamedReceivers::new(&settings.job),
             verdicts: Verdicts::new(settings),
             spare: Spare::default(),
         }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use roce_files::{Access, Directory, Unfinished};
+use roce_files::{Access, Directory, UnfinishedFile};
 use roce_model::{
     EventColumns, FlowKey, FlowRow, Nanos, RunKey, RunSummary, SampleColumns, Sink, SinkError,
     TimelineColumns,
@@ -33,9 +33,9 @@ pub struct Folder {
     /// Threads may be used.
     parallel: bool,
     json: JsonReport<BufWriter<File>>,
-    document: Unfinished,
+    document: UnfinishedFile,
     html: HtmlReport<BufWriter<File>>,
-    page: Unfinished,
+    page: UnfinishedFile,
 }
 
 impl Folder {
@@ -163,7 +163,7 @@ impl Folder {
 }
 
 /// The error of a file that could not be written, with its name.
-fn written(file: &Unfinished, written: Result<(), SinkError>) -> Result<(), SinkError> {
+fn written(file: &UnfinishedFile, written: Result<(), SinkError>) -> Result<(), SinkError> {
     written.map_err(|error| {
         let reason = crate::error::text(&*error);
         format!("{}: cannot be written: {reason}", file.path().display()).into()

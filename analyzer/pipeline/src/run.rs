@@ -17,7 +17,7 @@ use roce_model::{Filter, Nanos, PacketBatch, Sink, SinkError, Span, Totals};
 use roce_verdict::{Settings, Verdicts};
 
 use crate::decode::{Decoder, Shard};
-use crate::feed::{Feed, Next, Source, Work};
+use crate::feed::{Feed, MergedInputs, Next, Work};
 use crate::processes::Processes;
 use crate::taps::{Apart, Taps};
 
@@ -129,8 +129,8 @@ impl Plan {
     }
 
     /// A feed of the merged inputs of this run.
-    pub fn source(&self, merge: Merge) -> Source {
-        Source::new(merge, &self.apart)
+    pub fn source(&self, merge: Merge) -> MergedInputs {
+        MergedInputs::new(merge, &self.apart)
     }
 
     fn worker(&self, shard: Shard) -> ShardWorker {
@@ -168,10 +168,10 @@ pub fn run(
     plan: &Plan,
     sinks: Vec<&mut dyn Sink>,
     mut progress: impl FnMut(&Merge) + Send,
-) -> Result<(Done<Source>, Verdicts), SinkError> {
+) -> Result<(Done<MergedInputs>, Verdicts), SinkError> {
     let mut collector = Collector::new(plan.threads as usize, plan.settings.clone(), sinks);
     let source = plan.source(merge);
-    let progress = |source: &Source| progress(&source.merge);
+    let progress = |source: &MergedInputs| progress(&source.merge);
     let done = if plan.threads == 1 {
         single(source, plan, &mut collector, progress)
     } else {

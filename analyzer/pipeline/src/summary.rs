@@ -9,7 +9,7 @@ use crate::run::Done;
 use crate::taps::Taps;
 
 /// Summary of reading one input.
-pub(crate) struct Read<'a> {
+pub(crate) struct ReadInput<'a> {
     /// Its frames, times and losses.
     pub(crate) summary: &'a Summary,
     /// Steps of its clock.
@@ -25,7 +25,7 @@ impl<F> Done<F> {
     pub(crate) fn summary(
         &self,
         begun: RunStart,
-        inputs: &[Read<'_>],
+        inputs: &[ReadInput<'_>],
         name: impl Fn(usize) -> String,
         alignment: &Alignment,
     ) -> RunSummary {

@@ -14,7 +14,7 @@ const MAX_EVENTS: usize = 1 << 17;
 /// Events, thinned out evenly where there are too many.
 #[derive(Debug)]
 pub(crate) struct Moments {
-    groups: HashMap<Group, Thinned, RandomState>,
+    groups: HashMap<Group, ThinnedEvents, RandomState>,
     most_of_one: usize,
     kept: usize,
     seen: u64,
@@ -24,13 +24,13 @@ type Group = (Option<FlowId>, Option<EventKind>);
 
 /// Every `stride`-th event of a group.
 #[derive(Debug)]
-struct Thinned {
+struct ThinnedEvents {
     stride: u64,
     seen: u64,
     rows: Vec<EventRow>,
 }
 
-impl Default for Thinned {
+impl Default for ThinnedEvents {
     fn default() -> Self {
         Self {
             stride: 1,
@@ -40,7 +40,7 @@ impl Default for Thinned {
     }
 }
 
-impl Thinned {
+impl ThinnedEvents {
     fn thin(&mut self) {
         let mut place = 0;
         self.rows.retain(|_| {

@@ -61,7 +61,7 @@ impl Sum {
 
 /// A destination.
 #[derive(Clone, Debug, Default)]
-struct Place {
+struct DestinationSums {
     /// The window that goes on.
     current: Sum,
     /// It has traffic of the current bin.
@@ -98,7 +98,7 @@ pub(super) struct Arrivals {
     width: Nanos,
     fell_below: f64,
     begin: Nanos,
-    places: Vec<Place>,
+    places: Vec<DestinationSums>,
     touched: Vec<u32>,
     /// By hash of tap and destination.
     fell: HashMap<u64, Fell, foldhash::fast::RandomState>,
@@ -128,7 +128,7 @@ impl Arrivals {
             if at >= MAX_DESTINATIONS {
                 return;
             }
-            self.places.resize(at + 1, Place::default());
+            self.places.resize(at + 1, DestinationSums::default());
         }
         let place = &mut self.places[at];
         if !core::mem::replace(&mut place.is_touched, true) {
@@ -191,7 +191,7 @@ impl Arrivals {
     }
 }
 
-impl Place {
+impl DestinationSums {
     /// Data comes in the bin that begins at `begin`, the first of it.
     fn begin_bin(&mut self, begin: Nanos) {
         let current = &mut self.current;

@@ -33,13 +33,13 @@ use std::collections::HashMap;
 
 use roce_model::{EpisodeKind, EventKind, EventRow, FlowId, Nanos, PauseFrame, TapId};
 
-use arrived::{Arrived, cell_end};
+use arrived::{ArrivedData, cell_end};
 use kinds::{ECN, INCAST, KINDS, LOSS};
 pub(super) use open::Finished;
 use open::{FlowBin, Mode, NOWHERE, Open};
 use pauses::Pauses;
 pub(super) use pauses::sender_of;
-use place::{Place, Places};
+use place::{EpisodePlace, Places};
 use stalls::Stalls;
 pub(super) use tell::{Episode, tell};
 use view::View;
@@ -88,11 +88,11 @@ pub(super) struct Episodes {
 struct Report {
     tap: TapId,
     flow: FlowId,
-    what: Reported,
+    what: ReportedLoss,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Reported {
+enum ReportedLoss {
     /// So many packets were lost in the network.
     Lost(u64),
     /// A retransmission run that an RNR NAK brought about.
@@ -111,7 +111,7 @@ struct Signs {
     lost: bool,
     paused: bool,
     rnr: bool,
-    arrivals: Arrived,
+    arrivals: ArrivedData,
 }
 
 impl Episodes {
@@ -152,10 +152,10 @@ impl Episodes {
             _ => {}
         }
         let what = match (event.kind, event.detail.as_deref()) {
-            (EventKind::Hole, Some("network_lost")) => Reported::Lost(event.value.unwrap_or(1)),
-            (EventKind::RetransmissionRun, Some("rnr")) => Reported::RunForRnr,
+            (EventKind::Hole, Some("network_lost")) => ReportedLoss::Lost(event.value.unwrap_or(1)),
+            (EventKind::RetransmissionRun, Some("rnr")) => ReportedLoss::RunForRnr,
             // Not after a NAK: a receiver without buffers asks for what followed with one, too.
-            (EventKind::RetransmissionRun, Some("implied_nak" | "timeout")) => Reported::RunForLoss,
+            (EventKind::RetransmissionRun, Some("implied_nak" | "timeout")) => ReportedLoss::RunForLoss,
             _ => return,
         };
         if let Some(flow) = event.flow_id {
@@ -304,7 +304,8 @@ impl Episodes {
                 return;
             }
             let hash = pairs.hash(signs.destination);
-            self.places.add(Place::new(signs.destination, hash, signs.tap));
+            self.places
+                .add(EpisodePlace::new(signs.destination, hash, signs.tap));
         }
         let Some(place) = self.places.get_mut(signs.destination).filter(|_| !overdue) else {
             return;
@@ -324,7 +325,7 @@ impl Episodes {
     fn skip_overdue(&mut self) {
         let (begin, end) = (self.begin, cell_end(self.begin));
         if begin < self.latest {
-            for open in self.places.list.iter_mut().flat_map(Place::opened) {
+            for open in self.places.list.iter_mut().flat_map(EpisodePlace::opened) {
                 let inside = open.start < end && begin <= open.end;
                 open.mode = if inside { Mode::Count } else { Mode::Skip };
             }
@@ -392,19 +393,19 @@ impl Episodes {
             let slots = place.slots_of(report.flow);
             let [_, incast, loss, _] = &mut place.open;
             match report.what {
-                Reported::Lost(packets) => {
+                ReportedLoss::Lost(packets) => {
                     for (open, slot) in [(incast, slots[INCAST]), (loss, slots[LOSS])] {
                         if let Some(open) = open {
                             open.add_lost(slot, packets);
                         }
                     }
                 }
-                Reported::RunForRnr => {
+                ReportedLoss::RunForRnr => {
                     if let Some(open) = loss {
                         open.rnr_meanwhile = true;
                     }
                 }
-                Reported::RunForLoss => {
+                ReportedLoss::RunForLoss => {
                     if let Some(open) = loss {
                         open.retransmitted_for_loss = true;
                     }

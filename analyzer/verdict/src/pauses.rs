@@ -99,7 +99,7 @@ impl Pauses {
             ..ConcludedPauses::default()
         };
         if has_pauses || concluded.readings.has_pauses() {
-            let known = known::Known {
+            let known = known::KnownFacts {
                 settings,
                 run,
                 directory,

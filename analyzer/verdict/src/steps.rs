@@ -45,7 +45,7 @@ pub(crate) struct Steps {
     of_numbers: Vec<PlaceOf>,
     pairs: Vec<Pair>,
     /// Of each pair, where its last stretch has come to.
-    going: Vec<Going>,
+    going: Vec<OpenStretch>,
 }
 
 /// Where the two hosts of a directed pair are.
@@ -59,7 +59,7 @@ enum PlaceOf {
 
 /// A pair's last stretch of traffic, which most rows only prolong: nothing else of the pair is touched then.
 #[derive(Clone, Copy, Debug)]
-struct Going {
+struct OpenStretch {
     /// As in [`Pair::stretches`], but up to date; `None` before the first one.
     last: Option<Burst>,
     joined: u64,
@@ -103,7 +103,7 @@ impl Pair {
     }
 
     /// Brings the last stretch up to date.
-    fn catch_up(&mut self, going: &Going) {
+    fn catch_up(&mut self, going: &OpenStretch) {
         if let (Some(last), Some(now)) = (self.stretches.last_mut(), going.last) {
             *last = now;
         }
@@ -160,7 +160,7 @@ impl Steps {
             return;
         };
         match &mut self.going[place] {
-            Going {
+            OpenStretch {
                 last: Some(last),
                 joined,
             } if start >= last.start && start.saturating_sub(last.end) <= *joined => {
@@ -229,7 +229,7 @@ impl Steps {
                     stretches: Vec::new(),
                     joined: 0,
                 });
-                self.going.push(Going {
+                self.going.push(OpenStretch {
                     last: None,
                     joined: 0,
                 });

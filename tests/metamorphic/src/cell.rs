@@ -2,7 +2,7 @@
 
 use roce_model::SinkError;
 
-use crate::input::Source;
+use crate::input::InputSource;
 use crate::project::project_sources;
 use crate::simulated::simulated_sources;
 use crate::transformations::{TRANSFORMATIONS, Transformation};
@@ -11,7 +11,7 @@ use crate::transformations::{TRANSFORMATIONS, Transformation};
 #[derive(Clone, Debug)]
 pub struct Cell {
     /// The input.
-    pub source: Source,
+    pub source: InputSource,
     /// The transformations.
     pub transformations: Vec<&'static Transformation>,
 }
@@ -23,7 +23,7 @@ const SHARE: usize = 8;
 
 impl Cell {
     /// An input with all transformations.
-    pub fn whole(source: Source) -> Self {
+    pub fn whole(source: InputSource) -> Self {
         Self {
             source,
             transformations: TRANSFORMATIONS.iter().collect(),

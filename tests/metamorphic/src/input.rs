@@ -47,14 +47,14 @@ impl Input {
 
 /// Where an input comes from.
 #[derive(Clone, Debug)]
-pub enum Source {
+pub enum InputSource {
     /// Captures of the project, by their paths from its top.
     Project(Vec<String>),
     /// A random scenario.
     Simulated(&'static Family, u64),
 }
 
-impl Source {
+impl InputSource {
     /// The input's name.
     pub fn name(&self) -> String {
         match self {

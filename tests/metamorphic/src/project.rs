@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use roce_model::SinkError;
 
-use crate::input::Source;
+use crate::input::InputSource;
 use crate::tape::Tape;
 
 /// Folders with captures, and whether files whose names begin alike were taken at once.
@@ -36,7 +36,7 @@ pub fn root() -> PathBuf {
 ///
 /// # Errors
 /// When a folder cannot be read.
-pub fn project_sources() -> Result<Vec<Source>, SinkError> {
+pub fn project_sources() -> Result<Vec<InputSource>, SinkError> {
     let mut paths = Vec::new();
     for folder in FOLDERS {
         for entry in fs::read_dir(root().join(folder))? {
@@ -61,7 +61,10 @@ pub fn project_sources() -> Result<Vec<Source>, SinkError> {
         }
     }
     let alone = paths.into_iter().map(|path| vec![path]);
-    Ok(alone.chain(groups.into_values()).map(Source::Project).collect())
+    Ok(alone
+        .chain(groups.into_values())
+        .map(InputSource::Project)
+        .collect())
 }
 
 /// Reads captures of the project.

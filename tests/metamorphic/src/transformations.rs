@@ -14,7 +14,7 @@ mod options;
 mod parts;
 mod time;
 
-use crate::answer::Given;
+use crate::answer::GivenRun;
 use crate::compare::{Numbers, Relation};
 use crate::draw::Draw;
 use crate::input::Input;
@@ -29,7 +29,7 @@ pub struct Transformation {
     /// What has to hold.
     pub relation: Relation,
     /// Makes the copy; `None` where it does not apply to an input.
-    pub make: fn(&Input, &mut Draw) -> Option<Copied>,
+    pub make: fn(&Input, &mut Draw) -> Option<InputCopy>,
 }
 
 impl Transformation {
@@ -43,18 +43,18 @@ impl Transformation {
 
 /// A copy of an input.
 #[derive(Clone, Debug)]
-pub struct Copied {
+pub struct InputCopy {
     /// What the copy's answer is compared with, where that is not the input itself.
     pub base: Option<Input>,
     /// What the analysis is given.
-    pub given: Given,
+    pub given: GivenRun,
     /// What has to hold, where that depends on the input.
     pub relation: Option<Relation>,
 }
 
-impl Copied {
+impl InputCopy {
     /// A copy that is compared with another input.
-    fn of(base: Input, given: Given) -> Self {
+    fn of(base: Input, given: GivenRun) -> Self {
         Self {
             base: Some(base),
             ..Self::from(given)
@@ -62,8 +62,8 @@ impl Copied {
     }
 }
 
-impl From<Given> for Copied {
-    fn from(given: Given) -> Self {
+impl From<GivenRun> for InputCopy {
+    fn from(given: GivenRun) -> Self {
         Self {
             base: None,
             given,
@@ -72,7 +72,7 @@ impl From<Given> for Copied {
     }
 }
 
-type Make = fn(&Input, &mut Draw) -> Option<Copied>;
+type Make = fn(&Input, &mut Draw) -> Option<InputCopy>;
 
 const fn line(name: &'static str, about: &'static str, relation: Relation, make: Make) -> Transformation {
     Transformation {

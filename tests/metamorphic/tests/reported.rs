@@ -7,7 +7,7 @@
 
 use std::fs::{self, File};
 
-use roce_metamorphic::{Analyst, Answer, Given, Input, OpenList, Tape, root};
+use roce_metamorphic::{Analyst, Answer, GivenRun, Input, OpenList, Tape, root};
 use roce_model::Severity::{self, Critical, Info, Warning};
 
 /// Something that has to hold of an answer.
@@ -204,7 +204,7 @@ fn answer(analyst: &Analyst, files: &[&str], options: &[&str]) -> Answer {
         tapes,
         arguments: options.iter().map(ToString::to_string).collect(),
     };
-    analyst.answer(&Given::of(&input)).unwrap().unwrap()
+    analyst.answer(&GivenRun::of(&input)).unwrap().unwrap()
 }
 
 /// What does not hold, in words.

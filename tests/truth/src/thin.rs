@@ -10,7 +10,7 @@ const PACKET: u32 = 6;
 
 /// What is left of the records of a capture.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Thinning {
+pub enum RecordThinning {
     /// Each is lost with the chance of 1 in so many.
     Lose(u32),
     /// Each is kept with the chance of 1 in so many.
@@ -19,7 +19,7 @@ pub enum Thinning {
     KeepEvery(u32),
 }
 
-impl Thinning {
+impl RecordThinning {
     /// As the option has it: `lose:100`, `keep:10`, `every:10`.
     ///
     /// # Errors

@@ -96,7 +96,7 @@ impl Outlet {
             0
         };
         if lost > 0 {
-            batch.lost.push(crate::Lost {
+            batch.lost.push(crate::LostFrames {
                 before: 0,
                 interface,
                 records: lost,
@@ -132,7 +132,7 @@ impl Drop for Outlet {
     fn drop(&mut self) {
         if self.owed > 0 {
             let batch = Batch {
-                lost: vec![crate::Lost {
+                lost: vec![crate::LostFrames {
                     before: 0,
                     interface: self.interface(),
                     records: self.owed,

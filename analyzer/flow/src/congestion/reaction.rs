@@ -2,7 +2,7 @@
 
 use roce_model::{FlowRow, Nanos, prefetch};
 
-use crate::congestion::dcqcn::bound::{Bound, Legal};
+use crate::congestion::dcqcn::bound::{Legal, RateBound};
 use crate::congestion::progress::{Progress, WINDOW_PACKETS};
 use crate::timing::distribution::Distribution;
 
@@ -92,7 +92,7 @@ pub(crate) struct Congestion {
     /// Neither a mark nor a NAK explains it.
     pub(crate) is_unexplained: bool,
     /// Highest rate that DCQCN allows, from the first notification on that surely is for the flow.
-    bound: Option<Box<Bound>>,
+    bound: Option<Box<RateBound>>,
     train: Option<Train>,
     ce_to_cnp: Distribution,
     interval: Distribution,
@@ -198,7 +198,9 @@ impl Congestion {
 
     /// Handles a notification that surely is for the flow, at its current progress.
     pub(crate) fn surely_notified(&mut self, legal: &Legal, now: Progress) {
-        let bound = self.bound.get_or_insert_with(|| Box::new(Bound::new(legal, now)));
+        let bound = self
+            .bound
+            .get_or_insert_with(|| Box::new(RateBound::new(legal, now)));
         bound.cnp(now);
     }
 

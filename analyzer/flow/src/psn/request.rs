@@ -164,14 +164,14 @@ pub(crate) enum Again {
 
 /// A new connection of a queue pair.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Connected {
+pub(crate) struct NewConnection {
     /// How that is known.
     pub(crate) reason: &'static str,
     /// Its first PSN, when that was said: packets of the connection before may still be on their way.
     pub(crate) first: Option<Psn>,
 }
 
-impl Connected {
+impl NewConnection {
     pub(super) fn has_begun(self, psn: Psn) -> bool {
         self.first
             .is_none_or(|first| (0..=LARGEST_GAP).contains(&psn.offset_from(first)))

@@ -20,10 +20,10 @@ use crate::psn::acks::Answers;
 use crate::psn::causes::Circumstances;
 use crate::psn::holes::{DecidedHole, Hole, Holes, LossClass, LossCounts};
 use crate::psn::reordering::Reordering;
-use crate::psn::request::{BASE, Connected, LARGEST_GAP, Request, Requests, STALE, Verdict, psn_of};
-use crate::psn::run::{EndedRun, Run};
+use crate::psn::request::{BASE, LARGEST_GAP, NewConnection, Request, Requests, STALE, Verdict, psn_of};
+use crate::psn::run::{EndedRun, RetransmittedRun};
 use crate::psn::seldom::Seldom;
-use crate::psn::undecided::{Decision, Pending};
+use crate::psn::undecided::{Decision, UndecidedPackets};
 
 /// PSNs lost behind the tap, of one flow, that wait until its other direction is known.
 const MAX_WAITING_PSNS: usize = 64;
@@ -53,10 +53,10 @@ pub(crate) struct Tracker {
     /// PSNs of the latest READ of known span; 0: there was none.
     read_span: u32,
     /// Packets behind the highest one that the next packet decides.
-    pending: Option<Box<Pending>>,
+    pending: Option<Box<UndecidedPackets>>,
     /// Packets that seem to answer a NAK, as long as they may turn out to be late: one entry for each NAK, in the order of capture.
-    waiting: VecDeque<Pending>,
-    run: Option<Run>,
+    waiting: VecDeque<UndecidedPackets>,
+    run: Option<RetransmittedRun>,
     /// When the latest packet of the latest run came.
     run_time: Nanos,
     /// One past the highest PSN when it came: as far as the sender has to repeat.
@@ -72,7 +72,7 @@ pub(crate) struct Tracker {
     refilled: Range<u64>,
     refilled_at: Nanos,
     /// A new connection was made of the queue pair: its first request begins an epoch.
-    connected: Option<Connected>,
+    connected: Option<NewConnection>,
     reordering: Reordering,
     /// Retransmissions that a run did not show although it began behind the PSN of its NAK: lost before the tap, once a later
     /// run shows them.

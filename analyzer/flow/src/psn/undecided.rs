@@ -10,7 +10,7 @@ use crate::psn::request::{Again, Request};
 
 /// Consecutive packets behind the highest one that are not judged yet.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Pending {
+pub(super) struct UndecidedPackets {
     pub(super) first: u64,
     pub(super) next: u64,
     /// The first packet.
@@ -37,7 +37,7 @@ pub(super) struct Pending {
     pub(super) parts: Vec<(u64, u32, u64)>,
 }
 
-impl Pending {
+impl UndecidedPackets {
     pub(super) fn new(at: u64, request: &Request, depth: u64, repeats: bool) -> Self {
         Self {
             first: at,
@@ -89,7 +89,7 @@ impl Pending {
 
 /// The verdict on packets behind the highest one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Judged {
+pub(crate) enum BehindVerdict {
     /// Retransmitted.
     Retransmitted,
     /// Overtaken on their way.
@@ -103,7 +103,7 @@ pub(crate) enum Judged {
 /// The decision about pending packets.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Decision {
-    pub(crate) judged: Judged,
+    pub(crate) judged: BehindVerdict,
     /// They had been captured before.
     pub(crate) captured_before: bool,
     /// The knowledge about responses to the first, if it is a READ.

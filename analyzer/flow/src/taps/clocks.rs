@@ -21,7 +21,7 @@ use corridor::{Corridor, Point};
 
 /// A packet that two clocks stamped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Stamped {
+pub struct StampedPacket {
     /// Its time by the reference's clock.
     pub reference: Nanos,
     /// Its time by the other clock.
@@ -94,7 +94,7 @@ const NEARLY: f64 = 0.1;
 /// offset is zero, and the uncertainty says how far off they could be. With packets of one direction only the offset has
 /// one bound; it is then no more than what brings the packets into order, or the fastest one below `FASTEST_PACKET`, and its
 /// uncertainty is not known.
-pub fn compare(packets: &[Stamped], quantum_ns: u64) -> Comparison {
+pub fn compare(packets: &[StampedPacket], quantum_ns: u64) -> Comparison {
     let Some(first) = packets.iter().min_by_key(|packet| packet.other) else {
         return Comparison::Unrelated;
     };
@@ -164,7 +164,7 @@ struct Ruler {
 }
 
 impl Ruler {
-    fn new(first: &Stamped) -> Self {
+    fn new(first: &StampedPacket) -> Self {
         let ahead = i128::from(first.other.0) - i128::from(first.reference.0);
         Self {
             at: first.other,
@@ -173,7 +173,7 @@ impl Ruler {
         }
     }
 
-    fn point(&self, packet: &Stamped) -> Point {
+    fn point(&self, packet: &StampedPacket) -> Point {
         let ahead = i128::from(packet.other.0) - i128::from(packet.reference.0);
         Point {
             x: float(packet.other.since(self.at).0),
@@ -217,7 +217,7 @@ struct Path {
     votes_backward: i64,
 }
 
-fn ways(packets: &[Stamped], ruler: &Ruler) -> BTreeMap<u64, Path> {
+fn ways(packets: &[StampedPacket], ruler: &Ruler) -> BTreeMap<u64, Path> {
     let mut ways: BTreeMap<u64, Path> = BTreeMap::new();
     for packet in packets {
         let way = ways.entry(packet.way).or_default();

@@ -22,8 +22,8 @@ use crate::key::{FlowSlot, Key};
 use counted::Sides;
 use entry::{CLOCKS_DIFFER, Entry, Flags, Number, WINDOW};
 use hops::LastHop;
-use hops::{Ends, Hops, Sighted};
-use unseen::Sent;
+use hops::{Ends, Hops, SightedPacket};
+use unseen::SentPackets;
 
 /// Identity of a packet, equal for all its sightings: addresses, queue pairs, BTH, AETH, length, UDP
 /// source port and IPv4 identification. It leaves out headers behind the BTH, which a capture may cut
@@ -78,7 +78,7 @@ const SETS: usize = 1 << 16;
 
 /// A packet that another tap saw before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Crossing {
+struct TapCrossing {
     /// The place of its flow at that tap.
     flow: FlowSlot,
     tap: TapId,
@@ -93,8 +93,8 @@ struct Crossing {
 
 /// Result of a packet's sighting.
 #[derive(Debug, Default)]
-struct Noted {
-    crossing: Option<Crossing>,
+struct NotedPacket {
+    crossing: Option<TapCrossing>,
     /// The flow's PSN was seen at this tap before.
     is_again: bool,
     /// Entry that was overwritten.
@@ -120,14 +120,14 @@ impl Recent {
         is_same: impl Fn(FlowSlot, TapId) -> bool,
         begins: bool,
         usual: Option<Nanos>,
-    ) -> Noted {
+    ) -> NotedPacket {
         let (identity, number) = identities(&packet.roce);
         let tag = tag(identity);
         let Some(Set(set)) = self.sets.get_mut(place(number)) else {
-            return Noted::default();
+            return NotedPacket::default();
         };
         let new = Entry::new(tag, at, generation, packet);
-        let mut noted = Noted::default();
+        let mut noted = NotedPacket::default();
         let (mut known, mut alike) = (None, 0);
         // Of several transmissions that are alike it is the one whose delay is the usual one; the latest if none is known.
         let unlike = |apart: u64| usual.map_or(0, |usual| usual.0.abs_diff(apart));
@@ -172,7 +172,7 @@ impl Recent {
             set[0] = new;
             return noted;
         };
-        noted.crossing = Some(Crossing {
+        noted.crossing = Some(TapCrossing {
             flow: entry.flow,
             tap: entry.tap,
             time: entry.time,
@@ -219,7 +219,7 @@ pub(crate) struct TapMatcher {
     recent: Recent,
     pub(crate) hops: Hops,
     pub(crate) sides: Sides,
-    sent: Sent,
+    sent: SentPackets,
     /// Packets that another tap saw, by tap.
     matched: Vec<u64>,
     /// Entry of each flow's last match, by the flow's place.
@@ -242,8 +242,8 @@ pub(crate) struct Behind {
 pub(crate) struct Match {
     /// The place of the flow at the other tap.
     pub(crate) flow: FlowSlot,
-    before: Sighted,
-    now: Sighted,
+    before: SightedPacket,
+    now: SightedPacket,
 }
 
 impl TapMatcher {
@@ -253,7 +253,7 @@ impl TapMatcher {
             recent: Recent::new(),
             hops: Hops::new(most, bin),
             sides: Sides::new(most),
-            sent: Sent::default(),
+            sent: SentPackets::default(),
             matched: Vec::new(),
             last: Vec::new(),
             behind: HashMap::default(),
@@ -296,7 +296,7 @@ impl TapMatcher {
         }
         Some(Match {
             flow: crossing.flow,
-            before: Sighted {
+            before: SightedPacket {
                 tap: crossing.tap,
                 time: crossing.time,
                 is_ambiguous: crossing.is_ambiguous,
@@ -304,7 +304,7 @@ impl TapMatcher {
                 hop_limit: crossing.hop_limit,
                 marked: crossing.marked,
             },
-            now: Sighted {
+            now: SightedPacket {
                 tap: packet.tap,
                 time: packet.time,
                 is_ambiguous: false,
@@ -326,7 +326,7 @@ impl TapMatcher {
         let is_repaired = number.is_repaired(&packet.roce);
         Some(Match {
             flow,
-            before: Sighted {
+            before: SightedPacket {
                 tap,
                 time: transmission.time,
                 is_ambiguous: !is_alone,
@@ -334,7 +334,7 @@ impl TapMatcher {
                 hop_limit: transmission.hop_limit,
                 marked: transmission.marked,
             },
-            now: Sighted {
+            now: SightedPacket {
                 tap: packet.tap,
                 time: packet.time,
                 is_ambiguous: false,

@@ -29,7 +29,7 @@ pub(crate) enum What {
 
 /// A request sent for the first time.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Sent {
+pub(crate) struct SentRequest {
     pub(crate) first: u64,
     pub(crate) end: u64,
     pub(crate) time: Nanos,
@@ -136,7 +136,7 @@ impl BinTimes {
 
 impl Times {
     /// Takes a request that was sent for the first time; says whether the open bin has something new of the flow.
-    pub(crate) fn sent(&mut self, sent: &Sent) -> bool {
+    pub(crate) fn sent(&mut self, sent: &SentRequest) -> bool {
         if sent.is_first {
             self.begin = sent.time;
         } else if sent.after_gap {
@@ -194,7 +194,7 @@ impl Times {
         self.ambiguous = from..next;
     }
 
-    /// An answer to all before `psn` at `time`, when `bytes` had been sent (as in [`Sent`]); says whether the open bin has something
+    /// An answer to all before `psn` at `time`, when `bytes` had been sent (as in [`SentRequest`]); says whether the open bin has something
     /// new of the flow. Times that the stamps are fine enough for also go to `measures`.
     pub(crate) fn answered(
         &mut self,

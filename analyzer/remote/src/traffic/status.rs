@@ -6,7 +6,7 @@ use roce_jobs::traffic::{LogState, Role, log_state};
 
 use super::parallel::{Machines, each};
 use super::record::{HostRecord, RunRecord, StreamRecord};
-use super::script::{self, Place};
+use super::script::{self, HostRun};
 use super::start::MAX_ANSWER_BYTES;
 
 /// Exit code of a shell's command that TERM, or KILL, ended.
@@ -263,7 +263,7 @@ fn ask(
     wants_rates: bool,
 ) -> Result<Answer, String> {
     let machine = machines.get(&host.name).ok_or("it is not known")?;
-    let place = Place {
+    let place = HostRun {
         id: &record.id,
         host: &host.name,
     };

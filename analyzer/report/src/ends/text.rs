@@ -7,7 +7,7 @@ use roce_model::{JobError, Nanos};
 use serde_json::{Value, json};
 
 use super::end::End;
-use super::sink::{By, Ends, Explained};
+use super::sink::{By, Ends, ExplainedError};
 use crate::terminal::episodes::after;
 use roce_spelling::count;
 
@@ -36,7 +36,7 @@ impl Ends {
     /// The same as a document: times in ns since 1970.
     pub fn document(&self) -> Value {
         json!({
-            "errors": self.explained.iter().map(Explained::document).collect::<Vec<_>>(),
+            "errors": self.explained.iter().map(ExplainedError::document).collect::<Vec<_>>(),
             "flows_left_out": self.left_out,
         })
     }
@@ -47,7 +47,7 @@ fn moment(time: Nanos, start: Nanos) -> String {
     after(time, start)
 }
 
-impl Explained {
+impl ExplainedError {
     fn text(&self, start: Nanos) -> String {
         let mut text = head(&self.error);
         if self.ends.is_empty() {

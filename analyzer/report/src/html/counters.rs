@@ -117,7 +117,7 @@ pub(super) struct GatheredCounters {
 
 /// Counters that the page draws.
 #[derive(Debug, Serialize)]
-pub(super) struct Drawn {
+pub(super) struct DrawnCounters {
     tracks: Vec<Track>,
     /// Series that moved and are not drawn: of topics without a track, or beyond the bounds.
     left_out: usize,
@@ -215,7 +215,7 @@ impl GatheredCounters {
     }
 
     /// Counters that moved, by tracks; times are relative to `base`.
-    pub(super) fn drawn(&self, base: Nanos) -> Drawn {
+    pub(super) fn drawn(&self, base: Nanos) -> DrawnCounters {
         let moved: Vec<(&Key, &Changes)> = self
             .series
             .iter()
@@ -260,7 +260,7 @@ impl GatheredCounters {
                 });
             }
         }
-        Drawn {
+        DrawnCounters {
             tracks,
             left_out: moved.len() - shown,
             rows_left_out: self.rows_left_out,

@@ -395,9 +395,9 @@ enum Counts<'a> {
 }
 
 /// Metrics of the timeline's rows.
-pub(super) struct Drawn<'a>(Vec<(usize, Counts<'a>)>);
+pub(super) struct DrawnMetrics<'a>(Vec<(usize, Counts<'a>)>);
 
-impl<'a> Drawn<'a> {
+impl<'a> DrawnMetrics<'a> {
     /// The columns that are drawn, those without any value left out.
     pub(super) fn new(rows: &'a TimelineColumns) -> Self {
         let mut columns = Vec::new();

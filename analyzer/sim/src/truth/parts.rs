@@ -316,7 +316,7 @@ pub struct Pause {
 
 /// Something that an analysis is to find.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Finding {
+pub struct ExpectedFinding {
     /// Its id in analysis.md's table.
     pub id: String,
     /// Reason of the finding.

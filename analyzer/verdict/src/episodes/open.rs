@@ -88,14 +88,14 @@ struct Usual {
 
 /// A flow's [`Share`], small while it has nothing but the usual: there are many of them.
 #[derive(Clone, Debug, Default)]
-struct Kept {
+struct KeptShare {
     usual: Usual,
     /// The cell in which it last had payload.
     cell: Nanos,
     rest: Option<Box<Share>>,
 }
 
-impl Kept {
+impl KeptShare {
     /// Adds to it what a bin of `cell` has; a cell counts once.
     #[inline]
     fn add_in(&mut self, cell: Nanos, more: &Share) {
@@ -230,7 +230,7 @@ pub(super) struct Open {
     pub(super) sum: Share,
     waiting: Share,
     /// Each flow's share: what counts, and what waits.
-    flows: Vec<(FlowId, [Kept; 2])>,
+    flows: Vec<(FlowId, [KeptShare; 2])>,
 }
 
 impl Open {
@@ -305,7 +305,7 @@ impl Open {
         let is_kept = self.flows.len() < MAX_FLOWS && room;
         if is_kept {
             *slot = u32::try_from(self.flows.len()).unwrap_or(NOWHERE);
-            let mut shares = <[Kept; 2]>::default();
+            let mut shares = <[KeptShare; 2]>::default();
             shares[place].add_in(cell, share);
             self.flows.push((flow, shares));
         }

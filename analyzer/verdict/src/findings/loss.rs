@@ -13,7 +13,7 @@ use super::super::numbers::{bytes, counted, percent, share};
 use super::alone::Facts;
 use super::between::{Claims, LossTotals, LostAt};
 use super::flow_sums::FlowSums;
-use super::missed::{ChanceSign, Missed};
+use super::missed::{ChanceSign, MissedByTaps};
 use super::rule::{Context, FindingOf as _, Rule};
 use super::stall;
 use super::sure::{Sure, Ways};
@@ -111,7 +111,7 @@ pub(super) struct LossTally {
     timeout_times: Facts<()>,
     timeout_first: Option<Nanos>,
     ways: Ways,
-    missed: Missed,
+    missed: MissedByTaps,
 }
 
 impl LossTally {
@@ -237,7 +237,7 @@ impl LossTally {
     }
 
     /// What captures missed.
-    pub(super) fn missed(&self) -> &Missed {
+    pub(super) fn missed(&self) -> &MissedByTaps {
         &self.missed
     }
 

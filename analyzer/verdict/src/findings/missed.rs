@@ -75,11 +75,11 @@ pub(super) enum ChanceSign {
 
 /// What captures missed.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Missed {
+pub(super) struct MissedByTaps {
     taps: Map<TapId, MissedAtTap>,
 }
 
-impl Missed {
+impl MissedByTaps {
     fn at(&mut self, tap: TapId) -> Option<&mut MissedAtTap> {
         (self.taps.len() < MAX_TAPS || self.taps.contains_key(&tap))
             .then(|| self.taps.entry(tap).or_default())
@@ -278,7 +278,7 @@ mod tests {
     #[test]
     fn losses_as_rare_as_holes_of_the_capture_are_doubtful() {
         let doubt = |packets, capture_lost, runs, lost: usize| {
-            let mut missed = Missed::default();
+            let mut missed = MissedByTaps::default();
             missed.flow(&row(packets, capture_lost, runs));
             (0..lost).for_each(|_| missed.event(&lost_gap()));
             missed.doubt(TapId(0), ChanceSign::Loss)

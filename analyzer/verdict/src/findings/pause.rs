@@ -122,7 +122,7 @@ pub(super) struct PauseTally {
 
 /// The pauses of one priority at one tap.
 #[derive(Default)]
-struct Paused {
+struct PausedPriority {
     total: u64,
     longest: u64,
 }
@@ -364,8 +364,11 @@ impl PauseTally {
             return self.by_speed(context);
         }
         let thresholds = context.thresholds;
-        let mut paused: HashMap<(TapId, u8, Option<MacAddress>), Paused, foldhash::fast::RandomState> =
-            HashMap::default();
+        let mut paused: HashMap<
+            (TapId, u8, Option<MacAddress>),
+            PausedPriority,
+            foldhash::fast::RandomState,
+        > = HashMap::default();
         let mut flows = 0u64;
         for episode in context
             .episodes

@@ -6,7 +6,7 @@ use roce_model::{Address, Confidence, FlowRow, TapId};
 
 use super::super::coverage::Coverage;
 use super::super::directory::is_disturbed;
-use super::missed::{ChanceSign, Doubt, Missed};
+use super::missed::{ChanceSign, Doubt, MissedByTaps};
 
 /// Pairs of hosts that are kept at most.
 const MAX_HOST_PAIRS: usize = 1 << 16;
@@ -69,7 +69,7 @@ impl Ways {
 
     /// How much holes of the capture, and answers that it lacks, take from signs of this kind between two hosts. Without any answer
     /// nothing shows that the capture has answers at all; without an ACK nothing shows that a sender waited for one.
-    fn doubt(&self, pair: HostPair, missed: &Missed, sign: ChanceSign) -> Doubt {
+    fn doubt(&self, pair: HostPair, missed: &MissedByTaps, sign: ChanceSign) -> Doubt {
         let (tap, source, destination) = pair;
         let way = self.pairs.get(&pair).copied().unwrap_or_default();
         let back = self.pairs.get(&(tap, destination, source));
@@ -192,7 +192,7 @@ impl Sure {
 
     /// High when something is proven, medium when something is likely, low when all is doubtful. What the capture missed can bring about
     /// `sign`.
-    pub(super) fn confidence(&self, ways: &Ways, missed: &Missed, sign: ChanceSign) -> Confidence {
+    pub(super) fn confidence(&self, ways: &Ways, missed: &MissedByTaps, sign: ChanceSign) -> Confidence {
         self.sum(ways, |pair| ways.doubt(pair, missed, sign)).confidence()
     }
 
@@ -334,7 +334,7 @@ mod tests {
                 ways.note(row);
             }
             sure.add_losses(1, rows[0]);
-            sure.confidence(&ways, &Missed::default(), ChanceSign::Loss)
+            sure.confidence(&ways, &MissedByTaps::default(), ChanceSign::Loss)
         };
         let acks = FlowRow {
             acks: 1,

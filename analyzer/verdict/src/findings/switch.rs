@@ -55,7 +55,7 @@ const MAX_NAMED: usize = 3;
 
 /// Drops of one queue.
 #[derive(Clone, Copy, Debug, Default)]
-struct Dropped {
+struct QueueDrops {
     /// At times of losses, and at others.
     inside: f64,
     outside: f64,
@@ -93,7 +93,7 @@ fn loss_times(context: &Context<'_>) -> Vec<Window> {
 /// Drops of the queues that flows with losses can pass.
 #[derive(Default)]
 struct Drops {
-    queues: BTreeMap<Key, Dropped>,
+    queues: BTreeMap<Key, QueueDrops>,
     /// Switches whose readings enclose all losses.
     read: BTreeSet<String>,
 }
@@ -117,10 +117,10 @@ impl Drops {
                 if is_enclosed {
                     drops.read.insert(fabric.readings.ports.node_name(key.port));
                 }
-                let mut dropped = Dropped {
+                let mut dropped = QueueDrops {
                     passes,
                     resets: series.resets,
-                    ..Dropped::default()
+                    ..QueueDrops::default()
                 };
                 for window in series.risen() {
                     let at = times.partition_point(|time| time.to <= window.from);
@@ -162,9 +162,9 @@ impl Drops {
 
     /// The queues with their drops, the largest first.
     fn names(&self, fabric: &ConcludedPauses) -> String {
-        let mut sorted: Vec<(&Key, &Dropped)> = self.queues.iter().collect();
+        let mut sorted: Vec<(&Key, &QueueDrops)> = self.queues.iter().collect();
         sorted.sort_by(|(one, a), (other, b)| b.inside.total_cmp(&a.inside).then(one.cmp(other)));
-        let name = |(key, dropped): &(&Key, &Dropped)| {
+        let name = |(key, dropped): &(&Key, &QueueDrops)| {
             let port = fabric.readings.ports.name(key.port);
             let queue = key.queue.map(|queue| clean(fabric.readings.queue_name(queue)));
             let queue = queue.map_or_else(String::new, |queue| format!(" queue {queue}"));

@@ -305,7 +305,7 @@ impl Kind {
         let opcode = packet.bth.opcode();
         let reply = packet
             .seen
-            .has(roce_wire::Extended::AETH)
+            .has(roce_wire::ExtendedHeaders::AETH)
             .then(|| packet.aeth.kind());
         match self {
             Self::Data => opcode.carries_data() && !Self::Management.is_of(what),

@@ -31,7 +31,7 @@ enum Origin {
 }
 
 /// GPUs that are read.
-pub(super) struct Source {
+pub(super) struct GpuSource {
     origin: Origin,
     /// What the GPUs are, as of the start of a stream.
     known: Gpus,
@@ -39,7 +39,7 @@ pub(super) struct Source {
     is_used: bool,
 }
 
-impl Source {
+impl GpuSource {
     /// The GPUs of these arguments; `None`: none are wanted, or known. With an `interval`, nvidia-smi goes on in the background.
     pub(super) fn new(arguments: &HostArguments, interval: Option<Duration>) -> Option<Self> {
         if arguments.no_gpus {

@@ -34,7 +34,7 @@ const FIRST_STEPS: u32 = 32;
 
 /// Evidence of a flow.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Line {
+pub(super) struct LineEvidence {
     last: Progress,
     /// The highest rate of a step, in bit/s, and how many steps had it.
     fastest: f64,
@@ -43,7 +43,7 @@ pub(super) struct Line {
     speed: Option<u64>,
 }
 
-impl Line {
+impl LineEvidence {
     /// Packets of a step while it is learned.
     pub(super) const PACKETS: u8 = 8;
 
@@ -109,7 +109,7 @@ mod tests {
             time: Nanos(1_000_000_000),
             ..Progress::default()
         };
-        let mut line = Line::new(now);
+        let mut line = LineEvidence::new(now);
         for (rate, count) in rates {
             for _ in 0..*count {
                 // 8 * 4,178 bytes are 267,392 bits.

@@ -4,7 +4,7 @@ use roce_model::Nanos;
 
 /// A NAK or an RNR NAK for the PSN that a run begins at, or for one before.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Named {
+pub(crate) struct NamedPsn {
     /// How long before the run it came.
     pub(crate) before: Nanos,
     /// The timer that it names, of an RNR NAK; 0: it names none.
@@ -23,9 +23,9 @@ pub(crate) type Waits = [Nanos; 3];
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Circumstances {
     /// The latest sequence NAK.
-    pub(crate) nak: Option<Named>,
+    pub(crate) nak: Option<NamedPsn>,
     /// The latest RNR NAK.
-    pub(crate) rnr: Option<Named>,
+    pub(crate) rnr: Option<NamedPsn>,
     /// The time since an answer came to something behind the READ or atomic at which the run begins; 0: none did.
     pub(crate) implied: Nanos,
     pub(crate) waits: Waits,

@@ -7,7 +7,7 @@ use roce_wire::Address;
 
 use crate::psn::cause::Trigger;
 use crate::psn::causes::circumstances::{Circumstances, keep_longest};
-use crate::psn::causes::learned::{CauseFound, Learned};
+use crate::psn::causes::learned::{CauseFound, LearnedTimes};
 
 /// With fewer runs between two hosts, what is assumed before the first one decides more than they do.
 const ENOUGH_RUNS: usize = 8;
@@ -88,7 +88,7 @@ struct PairTimes {
     /// Runs noted, and how many of them the times were learned from.
     noted: usize,
     learned_from: usize,
-    learned: Learned,
+    learned: LearnedTimes,
     /// The longest waits for progress that ended without a run.
     waits: Vec<Nanos>,
 }
@@ -100,7 +100,7 @@ impl Default for PairTimes {
             every: 1,
             noted: 0,
             learned_from: 0,
-            learned: Learned::new(),
+            learned: LearnedTimes::new(),
             waits: Vec::new(),
         }
     }
@@ -135,7 +135,7 @@ impl PairTimes {
     /// Learns the times anew if an eighth of the runs came since that was last done.
     fn learn(&mut self) {
         if self.noted - self.learned_from > self.learned_from / 8 {
-            self.learned = Learned::from_runs(&self.runs, &self.waits);
+            self.learned = LearnedTimes::from_runs(&self.runs, &self.waits);
             self.learned_from = self.noted;
         }
     }

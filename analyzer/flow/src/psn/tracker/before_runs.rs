@@ -2,7 +2,7 @@
 
 use roce_model::Nanos;
 
-use crate::psn::causes::{Circumstances, Named};
+use crate::psn::causes::{Circumstances, NamedPsn};
 use crate::psn::request::Request;
 use crate::psn::tracker::Tracker;
 
@@ -27,14 +27,14 @@ impl Tracker {
         let of_answers = match &self.answers {
             Some(answers) => answers.circumstances(at, next, request),
             None => Circumstances {
-                nak: request.nak_before.map(|(before, ahead)| Named {
+                nak: request.nak_before.map(|(before, ahead)| NamedPsn {
                     before,
                     timer: Nanos(0),
                     ahead,
                     is_answered: false,
                 }),
                 // Some receiver of the host had no buffer: its timer is not known.
-                rnr: request.refused.then_some(Named {
+                rnr: request.refused.then_some(NamedPsn {
                     before: request.silence,
                     timer: Nanos(0),
                     ahead: 0,

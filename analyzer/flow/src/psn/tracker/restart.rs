@@ -4,7 +4,7 @@ use roce_model::Nanos;
 use roce_wire::Psn;
 
 use crate::psn::acks::{Answers, MAX_RUN_OFFSET};
-use crate::psn::request::{Connected, LARGEST_GAP, Request, Requests, SILENCE, psn_of};
+use crate::psn::request::{LARGEST_GAP, NewConnection, Request, Requests, SILENCE, psn_of};
 use crate::psn::tracker::Tracker;
 
 /// When so many PSNs are acknowledged, ...
@@ -75,7 +75,7 @@ impl Tracker {
     }
 
     /// The queue pair got a new connection.
-    pub(crate) fn connect(&mut self, requests: &mut Requests, connected: Connected) {
+    pub(crate) fn connect(&mut self, requests: &mut Requests, connected: NewConnection) {
         self.connected = (requests.next != 0).then_some(connected);
         requests.disturbed |= self.connected.is_some();
     }

@@ -13,7 +13,7 @@ use roce_wire::Psn;
 use super::entry::bit;
 use crate::key::FlowSlot;
 use bins::{Bins, Room};
-use signed::Signed;
+use signed::SignedDistribution;
 
 /// A flow between two taps, in the order in which a packet was seen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -26,7 +26,7 @@ pub(crate) struct Ends {
 
 /// A packet as one tap saw it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Sighted {
+pub(crate) struct SightedPacket {
     pub(crate) tap: TapId,
     pub(crate) time: Nanos,
     /// It is one of several transmissions that are alike: the time is that of the most likely one.
@@ -151,7 +151,7 @@ struct Hop {
     repaired: u64,
     /// Marked at the higher tap and not at the lower one; the reverse.
     marked: [u64; 2],
-    delays: Signed,
+    delays: SignedDistribution,
     /// Packets that show by themselves that they passed the lower tap first, less those that show the opposite.
     shown: i64,
     /// Votes of the packets' times.
@@ -228,8 +228,8 @@ impl Hops {
         known: &mut LastHop,
         flow: FlowSlot,
         names: impl FnOnce() -> Option<Ends>,
-        before: &Sighted,
-        now: &Sighted,
+        before: &SightedPacket,
+        now: &SightedPacket,
     ) {
         if known.flow != flow || known.tap != before.tap {
             let Some(place) = names().and_then(|ends| self.place(ends, before.tap, now.tap)) else {

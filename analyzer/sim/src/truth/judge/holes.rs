@@ -22,12 +22,12 @@ const MAY_STILL_ARRIVE: Time = Time::from_nanos(100_000);
 
 /// Results at one tap.
 #[derive(Debug, Default)]
-pub(super) struct Judged {
+pub(super) struct JudgedHoles {
     pub holes: Vec<Hole>,
     pub downstream: Vec<LostDownstream>,
 }
 
-impl Judged {
+impl JudgedHoles {
     /// Counts what belongs to a flow.
     pub(super) fn count(&self, flow: &mut TapFlow) {
         for hole in self.holes.iter().filter(|hole| hole.flow_id == flow.flow_id) {
@@ -93,9 +93,9 @@ struct Facts<'a> {
 }
 
 /// Judges the holes of one tap.
-pub(super) fn judge(simulation: &Simulation<'_>, names: &Names, tap: usize) -> Judged {
+pub(super) fn judge(simulation: &Simulation<'_>, names: &Names, tap: usize) -> JudgedHoles {
     let facts = Facts::new(simulation, tap);
-    let mut judged = Judged::default();
+    let mut judged = JudgedHoles::default();
     for (flow, seen) in simulation.observer.taps[tap].flows.iter().enumerate() {
         let (Some(seen), Some(end)) = (seen, simulation.ends.get(flow)) else {
             continue;

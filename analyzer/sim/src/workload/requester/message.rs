@@ -33,7 +33,7 @@ impl Message {
 
 /// A packet to be sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Outgoing {
+pub(crate) struct OutgoingPacket {
     pub seq: u64,
     /// PSNs that it takes.
     pub span: u32,

@@ -42,7 +42,7 @@ impl Body {
 
 /// An answer that was found.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct FoundAnswer {
     /// The command under which it was.
     pub(super) command: String,
     /// What it says.
@@ -58,7 +58,7 @@ pub(super) fn as_json(command: &str) -> String {
 
 /// The answer to a command, with or without ` | json`; that in JSON goes first. A refused or broken one counts only where the other is
 /// none or is refused or broken, too.
-pub(super) fn find(answers: &Answers, command: &str) -> Option<Result<Found, Problem>> {
+pub(super) fn find(answers: &Answers, command: &str) -> Option<Result<FoundAnswer, Problem>> {
     let mut refused = None;
     for command in [as_json(command), command.to_owned()] {
         let Some(text) = answers.get(&command) else {
@@ -73,7 +73,7 @@ pub(super) fn find(answers: &Answers, command: &str) -> Option<Result<Found, Pro
 }
 
 /// Reads an answer.
-fn read(command: &str, answer: &str) -> Result<Found, Problem> {
+fn read(command: &str, answer: &str) -> Result<FoundAnswer, Problem> {
     let problem = |reason, text: String| Problem {
         reason,
         command: command.to_owned(),
@@ -108,7 +108,7 @@ fn read(command: &str, answer: &str) -> Result<Found, Problem> {
         text = answer_of(whole, command);
         cut = Some(problem(Reason::Parse, CUT.to_owned()));
     }
-    Ok(Found {
+    Ok(FoundAnswer {
         command: command.to_owned(),
         body: Body::Text(text),
         problem: cut,
@@ -116,7 +116,7 @@ fn read(command: &str, answer: &str) -> Result<Found, Problem> {
 }
 
 /// Reads one JSON document after the other.
-fn documents(command: &str, text: &str) -> Result<Found, Problem> {
+fn documents(command: &str, text: &str) -> Result<FoundAnswer, Problem> {
     let mut documents = Vec::new();
     let mut problem = None;
     for document in Deserializer::from_str(text).into_iter::<Value>() {
@@ -154,7 +154,7 @@ fn documents(command: &str, text: &str) -> Result<Found, Problem> {
             command: command.to_owned(),
             ..problem
         })?;
-        return Ok(Found {
+        return Ok(FoundAnswer {
             command: command.to_owned(),
             body: match body {
                 Value::String(text) => Body::Text(answer_of(&text, command)),
@@ -165,7 +165,7 @@ fn documents(command: &str, text: &str) -> Result<Found, Problem> {
     }
     match problem {
         Some(problem) if documents.is_empty() => Err(problem),
-        problem => Ok(Found {
+        problem => Ok(FoundAnswer {
             command: command.to_owned(),
             body: Body::Json(documents),
             problem,
