@@ -23,7 +23,7 @@ use crate::psn::reordering::Reordering;
 use crate::psn::request::{BASE, LARGEST_GAP, NewConnection, Request, Requests, STALE, Verdict, psn_of};
 use crate::psn::run::{EndedRun, RetransmittedRun};
 use crate::psn::seldom::Seldom;
-use crate::psn::undecided::{Decision, UndecidedPackets};
+use crate::psn::undecided::{Decision, PendingPackets};
 
 /// PSNs lost behind the tap, of one flow, that wait until its other direction is known.
 const MAX_WAITING_PSNS: usize = 64;
@@ -53,9 +53,9 @@ pub(crate) struct Tracker {
     /// PSNs of the latest READ of known span; 0: there was none.
     read_span: u32,
     /// Packets behind the highest one that the next packet decides.
-    pending: Option<Box<UndecidedPackets>>,
+    pending: Option<Box<PendingPackets>>,
     /// Packets that seem to answer a NAK, as long as they may turn out to be late: one entry for each NAK, in the order of capture.
-    waiting: VecDeque<UndecidedPackets>,
+    waiting: VecDeque<PendingPackets>,
     run: Option<RetransmittedRun>,
     /// When the latest packet of the latest run came.
     run_time: Nanos,

@@ -10,7 +10,7 @@ use crate::psn::request::{Again, Request};
 
 /// Consecutive packets behind the highest one that are not judged yet.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct UndecidedPackets {
+pub(super) struct PendingPackets {
     pub(super) first: u64,
     pub(super) next: u64,
     /// The first packet.
@@ -37,7 +37,7 @@ pub(super) struct UndecidedPackets {
     pub(super) parts: Vec<(u64, u32, u64)>,
 }
 
-impl UndecidedPackets {
+impl PendingPackets {
     pub(super) fn new(at: u64, request: &Request, depth: u64, repeats: bool) -> Self {
         Self {
             first: at,

@@ -13,7 +13,7 @@ use crate::psn::request::{Again, Request, SILENCE, Verdict, psn_of};
 use crate::psn::run::{Recovery, RetransmittedRun};
 use crate::psn::tracker::judge::FALLBACK;
 use crate::psn::tracker::{MAX_UNSURE_READS, ReadBehind, Tracker};
-use crate::psn::undecided::{BehindVerdict, UndecidedPackets};
+use crate::psn::undecided::{BehindVerdict, PendingPackets};
 
 /// True if a PSN behind the highest was captured before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -232,7 +232,7 @@ impl Tracker {
             self.settle_pending(next, request.time);
             return self.late_at_once(at, span, next, request);
         }
-        let joins = |pending: &UndecidedPackets| {
+        let joins = |pending: &PendingPackets| {
             let is_named = cause.is_some_and(|cause| cause.exact);
             // Where packets come late, what follows on a packet that a NAK named may be late.
             let is_in_order = !self.reordering.is_seen();
@@ -242,7 +242,7 @@ impl Tracker {
         };
         if !self.pending.as_deref().is_some_and(joins) {
             self.settle_pending(next, request.time);
-            let mut pending = UndecidedPackets::new(at, request, next - 1 - at, false);
+            let mut pending = PendingPackets::new(at, request, next - 1 - at, false);
             pending.cause = cause;
             pending.before = self.circumstances(at, next, request);
             pending.since_nak = self
@@ -328,7 +328,7 @@ impl Tracker {
         if cause.is_some_and(|cause| self.is_enough_alone(at, request, cause)) {
             return self.again(at, span, next, request, PsnSighting::Captured);
         }
-        let mut pending = UndecidedPackets::new(at, request, next - 1 - at, true);
+        let mut pending = PendingPackets::new(at, request, next - 1 - at, true);
         pending.cause = cause;
         pending.before = self.circumstances(at, next, request);
         pending.add(at, at + span, request, Vec::new());

@@ -11,7 +11,7 @@ use crate::psn::holes::{Hole, LossClass, MAY_STILL_ARRIVE};
 use crate::psn::request::{Request, SILENCE, psn_of};
 use crate::psn::run::{Recovery, RetransmittedRun};
 use crate::psn::tracker::Tracker;
-use crate::psn::undecided::{BehindVerdict, Decision, UndecidedPackets};
+use crate::psn::undecided::{BehindVerdict, Decision, PendingPackets};
 
 /// So many packets in order, all captured before, are a sender that has fallen back even if nothing shows why. Copies that
 /// the network makes come one at a time.
@@ -43,7 +43,7 @@ impl Tracker {
     }
 
     /// The verdict on packets that filled a hole; `None`: later packets may still show that they were late.
-    pub(super) fn judge_fills(&self, pending: &UndecidedPackets) -> Option<BehindVerdict> {
+    pub(super) fn judge_fills(&self, pending: &PendingPackets) -> Option<BehindVerdict> {
         let Some(cause) = pending.cause else {
             // Where nothing else ever came late, and the sender does go back, a cause may have gone unseen.
             let may_be_retransmitted =
@@ -74,7 +74,7 @@ impl Tracker {
     }
 
     /// The verdict on packets that had been captured before, and after which the sender did not go on to repeat.
-    pub(super) fn judge_repeats(&mut self, pending: &UndecidedPackets, next: u64) -> BehindVerdict {
+    pub(super) fn judge_repeats(&mut self, pending: &PendingPackets, next: u64) -> BehindVerdict {
         let reaches_the_end = pending.next >= next;
         let has_nak = pending
             .cause
@@ -113,7 +113,7 @@ impl Tracker {
 
     /// A packet of those that seemed to answer a NAK came once more: the first one was late if this is the answer.
     pub(super) fn recall_waiting(&mut self, at: u64, request: &Request) {
-        let is_among = |waiting: &UndecidedPackets| (waiting.first..waiting.next).contains(&at);
+        let is_among = |waiting: &PendingPackets| (waiting.first..waiting.next).contains(&at);
         let Some(place) = self.waiting.iter().rposition(is_among) else {
             return;
         };
@@ -146,7 +146,7 @@ impl Tracker {
     /// A packet at `at` is captured once more: when it is one of those that fill a hole right now, they wait for no other.
     pub(super) fn settle_answer(&mut self, at: u64, next: u64, time: Nanos) {
         let is_again =
-            |pending: &UndecidedPackets| !pending.repeats && (pending.first..pending.next).contains(&at);
+            |pending: &PendingPackets| !pending.repeats && (pending.first..pending.next).contains(&at);
         if self.pending.as_deref().is_some_and(is_again) {
             self.settle_pending(next, time);
         }
@@ -154,7 +154,7 @@ impl Tracker {
 
     /// Decides packets that seemed to answer a NAK once the true answer would have come.
     pub(super) fn settle_waiting(&mut self, time: Nanos) {
-        let is_over = |waiting: &UndecidedPackets| time.since(waiting.time) >= LONGEST_ANSWER;
+        let is_over = |waiting: &PendingPackets| time.since(waiting.time) >= LONGEST_ANSWER;
         while self.waiting.front().is_some_and(is_over) {
             self.decide_oldest();
         }
@@ -190,7 +190,7 @@ impl Tracker {
     }
 
     /// Settles what pending packets were. `passed`: new packets have followed since.
-    pub(super) fn apply(&mut self, pending: UndecidedPackets, judged: BehindVerdict, passed: bool) {
+    pub(super) fn apply(&mut self, pending: PendingPackets, judged: BehindVerdict, passed: bool) {
         match judged {
             BehindVerdict::Retransmitted => self.apply_retransmitted(&pending, passed),
             BehindVerdict::Late if pending.repeats => {
@@ -223,7 +223,7 @@ impl Tracker {
         });
     }
 
-    fn apply_retransmitted(&mut self, pending: &UndecidedPackets, passed: bool) {
+    fn apply_retransmitted(&mut self, pending: &PendingPackets, passed: bool) {
         let fate_at_the_begin = if pending.waits_before {
             self.fate_within_a_run()
         } else {

@@ -11,7 +11,7 @@ use crate::psn::cause::Trigger;
 use crate::psn::request::{Request, SILENCE};
 use crate::psn::run::Recovery;
 use crate::psn::tracker::Tracker;
-use crate::psn::undecided::{BehindVerdict, UndecidedPackets};
+use crate::psn::undecided::{BehindVerdict, PendingPackets};
 
 /// Packets of a run whose IP identifications are remembered: more than packets overtake each other by on ways whose times differ by
 /// that of a few packets.
@@ -22,7 +22,7 @@ impl Tracker {
     /// are such.
     pub(super) fn judge_by_next_answer(
         &self,
-        seeming: &UndecidedPackets,
+        seeming: &PendingPackets,
         at: u64,
         request: &Request,
     ) -> BehindVerdict {
@@ -45,7 +45,7 @@ impl Tracker {
     /// The same by the times alone: the true answer comes at least twice as long after its NAK as a late packet did.
     pub(super) fn judge_by_times(
         &self,
-        seeming: &UndecidedPackets,
+        seeming: &PendingPackets,
         at: u64,
         request: &Request,
     ) -> BehindVerdict {
@@ -64,14 +64,14 @@ impl Tracker {
     }
 
     /// True if packets that seem to answer a NAK came long before the sender answers one, as it was seen to.
-    pub(super) fn comes_before_answers(&self, pending: &UndecidedPackets) -> bool {
+    pub(super) fn comes_before_answers(&self, pending: &PendingPackets) -> bool {
         let is_early = |seemed| self.answers().is_some_and(|answers| answers.is_early(seemed));
         self.may_be_reordered() && pending.since_nak.is_some_and(is_early)
     }
 
     /// Packets that a NAK named, with nothing after them that repeats what had been captured. Where packets are overtaken on their
     /// way they may be late, unless they were missing for much longer than any late packet.
-    pub(super) fn judge_named(&self, pending: &UndecidedPackets) -> BehindVerdict {
+    pub(super) fn judge_named(&self, pending: &PendingPackets) -> BehindVerdict {
         // A receiver that takes any order and names what it waits for too long does not name late packets.
         let names_losses = self.recovery() == Some(Recovery::OutOfOrder) && !self.named_late;
         if !self.may_be_reordered() || names_losses {
@@ -96,7 +96,7 @@ impl Tracker {
     /// like it.
     pub(super) fn was_overtaken_in_run(&mut self, at: u64, request: &Request) -> bool {
         let latest = self.reordering.bound().max(SILENCE);
-        let is_among = |pending: &UndecidedPackets| (pending.first..pending.next).contains(&at);
+        let is_among = |pending: &PendingPackets| (pending.first..pending.next).contains(&at);
         if self.waiting.iter().any(is_among) {
             return false;
         }
@@ -185,7 +185,7 @@ impl Tracker {
 
     /// True if the sender repeats `at` after `pending`, which a NAK named or which came once more when its timer ran out, and packets
     /// between were lost again: nothing comes late.
-    pub(super) fn skips_to(&self, pending: &UndecidedPackets, at: u64) -> bool {
+    pub(super) fn skips_to(&self, pending: &PendingPackets, at: u64) -> bool {
         let is_answer = pending.cause.is_some_and(|cause| match cause.trigger {
             Trigger::Nak => cause.exact && !pending.repeats,
             Trigger::Timeout => cause.certain && pending.repeats,
@@ -197,7 +197,7 @@ impl Tracker {
 
     /// True if `at`, captured before, is one of the packets of `pending` out of their order: an answer to a NAK whose packets take several
     /// paths. Copies that the network makes come one at a time.
-    pub(super) fn is_shuffled_among(&self, pending: &UndecidedPackets, at: u64) -> bool {
+    pub(super) fn is_shuffled_among(&self, pending: &PendingPackets, at: u64) -> bool {
         let is_answer = pending.cause.is_some_and(|cause| cause.trigger == Trigger::Nak);
         pending.repeats && is_answer && self.may_be_reordered() && at != pending.next
     }
