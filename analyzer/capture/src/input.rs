@@ -164,7 +164,7 @@ struct LimitedStream {
     count: Arc<AtomicU64>,
     /// Bytes that may still be read.
     left: u64,
-    /// Of a compressed file that nothing was told of: its name, and the count of its stored bytes.
+    /// Name and count of stored bytes of a compressed file that has not been reported yet.
     watched: Option<(String, Arc<AtomicU64>)>,
 }
 

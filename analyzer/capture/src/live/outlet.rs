@@ -30,7 +30,7 @@ impl Counters {
         self.frames.load(Ordering::Relaxed)
     }
 
-    /// Of these, dropped since the queue was full: who reads fell behind.
+    /// Number of offered frames that were dropped, because the queue was full: the reader fell behind.
     pub fn overrun(&self) -> u64 {
         self.overrun.load(Ordering::Relaxed)
     }

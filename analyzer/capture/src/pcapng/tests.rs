@@ -371,7 +371,7 @@ fn blocks_of_local_use_are_notes() {
         writer.interface(&InterfaceOptions::default()).unwrap();
         writer.block(0x8000_0001, b"first").unwrap();
         writer.write(0, Nanos(1), 3, b"abc").unwrap();
-        // Of nobody's use: skipped.
+        // Nobody uses this block: it is skipped.
         writer.block(0x0bad, b"other").unwrap();
         writer.block(0xffff_ffff, b"").unwrap();
         let file = writer.finish().unwrap();

@@ -169,7 +169,7 @@ fn fragments() {
     // The second.
     (bytes[20], bytes[21]) = (0, 20);
     assert_eq!(decoded(&bytes).content, Content::Fragment);
-    // Of TCP: nobody's business.
+    // The packet is TCP, which is not decoded.
     bytes[23] = 6;
     assert_eq!(decoded(&bytes).content, Content::Other(Other::NotRoce));
     // IPv6: fragment header at 54, offset 8 (1 << 3).
