@@ -93,7 +93,7 @@ struct Report {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum ReportedLoss {
-    /// So many packets were lost in the network.
+    /// Number of packets that were lost in the network.
     Lost(u64),
     /// A retransmission run that an RNR NAK brought about.
     RunForRnr,

@@ -44,7 +44,7 @@ pub(crate) struct Steps {
     /// Its place by the number of the directed pair.
     of_numbers: Vec<PlaceOf>,
     pairs: Vec<Pair>,
-    /// Of each pair, where its last stretch has come to.
+    /// Last stretch of each pair.
     going: Vec<OpenStretch>,
 }
 

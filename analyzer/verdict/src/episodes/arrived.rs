@@ -1,4 +1,4 @@
-//! What came to a destination in a cell: when, and which packets showed trouble.
+//! Data that came to a destination in a cell: times, and packets that showed trouble.
 
 use roce_model::{EpisodeKind, Nanos};
 

@@ -217,7 +217,7 @@ pub(super) struct Open {
     last: Option<Nanos>,
     /// Cells in which data came at less than a quarter of its link's speed.
     pub(super) thin_cells: u64,
-    /// Of an ecn episode: cells that lie in an incast, and such as do if the incast goes on.
+    /// Number of an ecn episode's cells that lie in an incast, or would if the incast goes on.
     pub(super) covered: u64,
     pub(super) covered_if: u64,
     pub(super) mode: Mode,

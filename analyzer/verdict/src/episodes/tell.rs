@@ -220,7 +220,7 @@ fn stall(facts: &Finished, directory: &Directory) -> (String, Confidence) {
     let longest = stall.longest;
     let coverage = directory.party(facts.tap, stall.flow).map(|party| party.coverage);
     if stall.by_timeout {
-        // What was not captured may have been sent meanwhile.
+        // Packets that were not captured may have been sent meanwhile.
         let is_whole = coverage.is_some_and(|coverage| coverage.missed == 0);
         (
             format!("{who} stood still for {longest}, until the sender's timeout"),

@@ -72,7 +72,7 @@ struct Uneven {
 }
 
 impl Uneven {
-    /// Of the rate that a flow on the busiest link would have, what it lost. `None`: the flows of the links are not known.
+    /// Share of its rate that a flow on the busiest link lost. `None`: the flows of the links are not known.
     fn cost(&self) -> Option<f64> {
         let here = self.links.get(self.most)?.flows.len() as u64;
         let fair = value_of(self.flows) / value_of(self.links.len() as u64);

@@ -151,7 +151,7 @@ impl PauseTally {
         }
     }
 
-    /// So much was sent at a tap in the current cell.
+    /// Adds bytes that were sent at a tap in the current cell.
     #[inline]
     pub(super) fn sent(&mut self, tap: TapId, wire_bytes: u64) {
         let tap = tap.0 as usize;

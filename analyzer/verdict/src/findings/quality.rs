@@ -72,7 +72,7 @@ const MAX_SENDERS: usize = 1 << 14;
 struct CheckedPackets {
     all: u64,
     bad: u64,
-    /// Of flows whose packets are sent again, and not one of them acknowledged.
+    /// Number of packets of flows whose packets are sent again, and not one of them acknowledged.
     refused: u64,
 }
 
@@ -144,7 +144,7 @@ impl QualityTally {
         if totals.icrc_bad == 0 {
             return None;
         }
-        // Of a flow that several taps saw, the one counts that saw most of them.
+        // The tap that saw most packets of a flow counts.
         let all: Vec<_> = self.icrc.iter().collect();
         let mut worst = Worst::default();
         for flows in all.chunk_by(|(a, _), (b, _)| a.0 == b.0) {

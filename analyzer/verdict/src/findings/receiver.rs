@@ -45,7 +45,7 @@ pub(super) const NAK_FATAL: Rule = Rule {
 /// Kinds of fatal NAKs: invalid request, remote access, remote operational, other.
 type Codes = [u64; 4];
 
-/// What a receiver refused of one connection, as one tap shows it.
+/// Requests of one connection that a receiver refused, as one tap shows it.
 #[derive(Clone, Debug)]
 struct RefusedRequests {
     receiver: Address,
@@ -141,7 +141,8 @@ impl ReceiverTally {
         }
     }
 
-    /// What receivers refused, each once: what the taps say whose rows count, and what others saw while those did not record.
+    /// Refused requests, each once: those of the taps whose rows count, and those that others saw while these
+    /// did not record.
     fn refused(&self, context: &Context<'_>) -> Vec<RefusedRequests> {
         let counts_at = |flow, tap| {
             self.flows

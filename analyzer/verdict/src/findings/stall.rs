@@ -109,7 +109,8 @@ pub(super) fn stall(
     if worst.all() == 0 {
         return None;
     }
-    // Of an episode of several flows only the longest one is known: others are counted where they stood still together.
+    // Only the longest flow of an episode of several is known: others are counted where they stood still
+    // together.
     let flows = (flows.len() as u64).max(others + 1);
     let mut evidence = Evidence::default();
     evidence

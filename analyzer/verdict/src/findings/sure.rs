@@ -196,14 +196,14 @@ impl Sure {
         self.sum(ways, |pair| ways.doubt(pair, missed, sign)).confidence()
     }
 
-    /// The same of a sign that what the capture missed does not bring about.
+    /// Confidence of a sign that packets missed by the capture do not bring about.
     pub(super) fn confidence_alone(&self, ways: &Ways) -> Confidence {
         self.sum(ways, |_| Doubt::None).confidence()
     }
 }
 
 impl Parts {
-    /// What was proven is likely, and what was likely is doubtful.
+    /// One step less: proven becomes likely, and likely becomes doubtful.
     fn weakened(self) -> Self {
         Self {
             proven: 0,
@@ -212,7 +212,7 @@ impl Parts {
         }
     }
 
-    /// What was proven is likely.
+    /// Evidence without its proof: proven becomes likely.
     fn without_proof(self) -> Self {
         Self {
             proven: 0,
@@ -249,7 +249,7 @@ mod tests {
         assert_eq!(parts(0, 0, 1), Confidence::Low);
     }
 
-    /// What a row comes to at a tap with nothing else.
+    /// Parts of a row at a tap that has nothing else.
     fn alone(row: &FlowRow, lost: u64) -> Parts {
         let (mut sure, mut ways) = (Sure::default(), Ways::default());
         ways.note(row);

@@ -52,7 +52,7 @@ pub(in super::super) struct Chain {
     pub(in super::super) left_out: u64,
 }
 
-/// What a paused cable waits for next.
+/// The next cable that a paused cable waits for.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Next {
     /// Paused cables behind it, by their place.

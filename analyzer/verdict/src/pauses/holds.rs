@@ -92,7 +92,7 @@ impl Hold {
     }
 }
 
-/// What one end of a cable counted.
+/// Counters of one end of a cable.
 #[derive(Default)]
 struct CountedEnd<'a> {
     received: Option<&'a Series>,
