@@ -8,7 +8,8 @@ pub trait EndpointSource: Send + Sync {
     fn part(&self, format: Format) -> String;
     /// Adds what the part lacks: values of this moment.
     fn add(&self, into: &mut Exposition);
-    /// The same for one target of several, whose kind is `module` where that is given; `None`: there is no such target.
+    /// Values of one target of several; `module` is its kind where that is given. `None`: there is no such
+    /// target.
     fn target(&self, _name: &str, _module: Option<&str>, _format: Format) -> Option<String> {
         None
     }

@@ -193,7 +193,7 @@ pub(crate) struct TableWriter {
     row_group: usize,
     /// The part has no rows, not even written ones.
     is_empty: bool,
-    /// Of all parts.
+    /// Size of all parts.
     size: Size,
 }
 

@@ -102,7 +102,7 @@ fn compared(paths: &[&PathBuf], threads: u32, known: &[Option<KnownClock>]) -> A
         }
     };
     if compared.contradictions().next().is_some() {
-        // What follows another one after a long silence may have another clock.
+        // A capture that follows another one after a long silence may have another clock.
         let groups = group(&looks, &recorders, known, ROTATES);
         ComparedClocks::new(&looks, &groups).conclude(paths, &mut alignment);
     } else {
@@ -429,7 +429,7 @@ impl<'a> ComparedClocks<'a> {
         })
     }
 
-    /// Of the clocks that are not known yet, the one that is known best by one that is.
+    /// The unknown clock that a known clock determines best.
     fn nearest(
         &self,
         fits: &BTreeMap<(usize, usize), Offset>,

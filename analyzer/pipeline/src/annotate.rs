@@ -34,7 +34,7 @@ pub struct Selection {
     pub all: bool,
 }
 
-/// What was written.
+/// Counts of the frames and comments written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct WrittenCounts {
     /// Frames.

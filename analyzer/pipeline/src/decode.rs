@@ -21,7 +21,7 @@ use crate::taps::Taps;
 pub(crate) struct Shard {
     /// Number of the shard.
     pub(crate) index: u32,
-    /// Of how many.
+    /// Number of shards in the run.
     pub(crate) of: u32,
 }
 

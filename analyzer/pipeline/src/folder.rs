@@ -28,7 +28,7 @@ const ROOM: usize = 1 << 18;
 pub struct Folder {
     directory: Directory,
     dataset: Dataset,
-    /// Of a live run.
+    /// Captures in parts of a live run.
     parts: Option<Parts>,
     /// Threads may be used.
     parallel: bool,

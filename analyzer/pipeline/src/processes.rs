@@ -83,7 +83,7 @@ mod tests {
     fn one_of_the_options_has_to_hold() {
         let processes = Processes {
             pid: vec![7],
-            // Of this the kernel keeps the first 15 bytes.
+            // The kernel keeps the first 15 bytes of this name.
             comm: vec!["nccl_all_reduce_perf".to_owned()],
             cgroup: vec![90],
         };

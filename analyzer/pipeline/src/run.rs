@@ -84,9 +84,9 @@ impl<F> Done<F> {
 pub struct Plan {
     /// Threads that analyse; 1 does everything on the caller's.
     pub threads: u32,
-    /// Of the analysis.
+    /// Options of the analysis.
     pub options: Options,
-    /// Of the verdicts; the width of a bin and the speed of links are those of `options`.
+    /// Settings of the verdicts. The width of a bin and the speed of links are those of `options`.
     pub settings: Settings,
     /// Only packets for which it holds.
     pub filter: Option<Filter>,

@@ -47,12 +47,12 @@ impl Apart {
         &self.recorders
     }
 
-    /// The same with the machine of each input.
+    /// Adds the machine of each input.
     pub(crate) fn by_machine(self, machines: Vec<Option<u32>>) -> Self {
         Self { machines, ..self }
     }
 
-    /// The same for inputs in another order: `order` has the number that each had.
+    /// Taps of the inputs in another order: `order` has the number that each had.
     pub(crate) fn reordered(self, order: &[usize]) -> Self {
         let clocks = order
             .iter()
@@ -133,7 +133,7 @@ pub(crate) struct Taps {
     /// By input, the section of its file that is read now, and the taps that record in it.
     sections: Vec<(u32, Vec<TapId>)>,
     mirrors: HashMap<(TapId, MirrorKind, u32), TapId>,
-    /// Of recorders whose files overlap, by recorder, section and interface.
+    /// Taps of recorders whose files overlap, by recorder, section and interface.
     overlapping: HashMap<(usize, u32, u32), TapId>,
     /// Taps whose capture, or whose section of it, has ended, by link type and interface name.
     ended: HashMap<(LinkType, Option<String>), Vec<TapId>>,

@@ -110,7 +110,7 @@ pub fn run_unless(
     }
 }
 
-/// What a pipe's thread has read, once it is closed.
+/// Bytes that a pipe's thread has read, once it is closed.
 fn heard(
     pipe: &Receiver<Vec<u8>>,
     patience: Duration,

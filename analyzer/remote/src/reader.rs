@@ -220,7 +220,7 @@ impl DeviceReader {
         let remembered = remembered.map(|(command, (_, unanswered))| problem(command, unanswered));
         let mut unanswered: Vec<Problem> = asked.problems.into_iter().chain(remembered).collect();
         unanswered.retain(|problem| !self.has_answer_as_text(&problem.command));
-        // What is about the whole device comes first.
+        // Problems of the whole device come first.
         let at = usize::from(asked.is_up && !is_understood);
         reading.problems.splice(at..at, unanswered);
         let up = match reading.source {

@@ -62,7 +62,7 @@ impl Unit {
     /// A difference smaller than this matters to nobody, however certain it is.
     pub const fn negligible(self) -> f64 {
         match self {
-            // Of rates the relative threshold says enough.
+            // The relative threshold is enough for rates.
             Self::BitsPerSecond => 0.0,
             // A thousandth of all packets.
             Self::Share => 0.001,

@@ -165,7 +165,7 @@ mod tests {
         (0..5).for_each(|time| moments.add(&event(time, Some(2))));
         moments.add(&event(9, None));
         let columns = moments.columns();
-        // Of 3,000 every second.
+        // Every second event of 3,000 stays.
         assert_eq!((columns.len(), moments.seen()), (1_500 + 5 + 1, 3_006));
         assert_eq!(columns.time.at(columns.len() - 1), Some(&2_998));
     }
@@ -180,7 +180,7 @@ mod tests {
         }
         assert_eq!(moments.seen(), 400_000);
         let kept = moments.columns().len();
-        // Of each flow as many as all have room for: a power of two.
+        // Each flow keeps as many events as all have room for: a power of two.
         assert!((MAX_EVENTS / 4..=MAX_EVENTS).contains(&kept), "{kept}");
     }
 

@@ -38,7 +38,7 @@ pub enum Subject {
     Others,
 }
 
-/// What was counted in one slot of time.
+/// Counts of one slot of time.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
 pub struct Slot {
     /// Its number since the epoch.

@@ -176,7 +176,7 @@ struct Samples {
 }
 
 impl Samples {
-    /// What follows is of this port.
+    /// Begins the counters of this port.
     fn begin(&mut self, port: &Port, time: Nanos) {
         self.begun = Some(Sample {
             time,

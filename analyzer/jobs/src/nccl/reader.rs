@@ -436,7 +436,7 @@ impl Reader {
         Some(place)
     }
 
-    /// What the log says, at its end.
+    /// Gives the facts of the log, at its end.
     pub fn finish(mut self) -> Log {
         let mut keys: Vec<Key> = self.writers.keys().cloned().collect();
         keys.sort_unstable();
@@ -489,7 +489,7 @@ fn name_errors(log: &mut Log, writers: &HashMap<Key, Writer>) {
         .iter()
         .filter_map(|found| found.queue_pair)
         .collect();
-    // Of a number that was used twice the last owner counts: the error came later.
+    // The last owner of a number that was used twice counts: the error came later.
     let owned: HashMap<NumberedQueuePair<'_>, Option<u32>> = log
         .queue_pairs
         .iter()

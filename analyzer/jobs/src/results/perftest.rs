@@ -24,7 +24,7 @@ fn is_head(line: &str) -> bool {
     line.trim_start().starts_with("#bytes") && line.contains("#iterations")
 }
 
-/// What the lines above a table say.
+/// Settings in the lines above a table.
 #[derive(Default)]
 struct PerftestSetting {
     what: String,

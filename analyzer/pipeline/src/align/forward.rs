@@ -77,7 +77,7 @@ fn candidate(packets: &[StampedPacket], is_reference: bool) -> Option<SetForward
     };
     let places = MIN_PACKETS..stamps.len() + 1 - MIN_PACKETS;
     let (rise, at) = places.map(|at| (rise(at), at)).max_by_key(|(rise, at)| {
-        // Of equal ones, that with the longest silence before it.
+        // The one with the longest silence before it counts among equal ones.
         (*rise, stamps[*at].0.since(stamps[*at - 1].0))
     })?;
     // The silence is as long as the step, or the other clock has stepped.

@@ -221,7 +221,7 @@ impl Commenter {
         }
     }
 
-    /// What a moment says of the packet with this PSN.
+    /// Comment of a moment on the packet with this PSN.
     fn moment(
         &mut self,
         key: (TapId, FlowId),

@@ -229,7 +229,7 @@ mod tests {
             // The second capture has a flow of the third, too: all three are one group.
             span(1, 2, 5, 9),
             span(2, 2, 5, 10),
-            // The same flow much later, and another flow.
+            // The flow comes again much later, and another flow comes.
             span(3, 1, 50, 60),
             span(4, 3, 0, 10),
         ];

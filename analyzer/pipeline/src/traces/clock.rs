@@ -65,7 +65,7 @@ impl Clock {
         Nanos(u64::try_from(moved.max(0)).unwrap_or(u64::MAX))
     }
 
-    /// What is added to the trace's times at their middle.
+    /// Nanoseconds that are added to the trace's times at their middle.
     #[expect(
         clippy::cast_precision_loss,
         reason = "for people: exact to 256 ns where it is an epoch"
@@ -187,7 +187,7 @@ fn candidates(
             *sum += float(*bytes);
         }
     }
-    // Of bursts of different rates none outweighs the others.
+    // No burst outweighs those of other rates.
     let mut busy: Vec<f64> = traffic.iter().copied().filter(|bytes| *bytes > 0.0).collect();
     busy.sort_by(f64::total_cmp);
     let full = busy.get(busy.len() * 95 / 100).copied().unwrap_or(1.0);

@@ -92,7 +92,7 @@ pub enum TraceError {
         file: String,
         /// Bytes before, decompressed.
         offset: u64,
-        /// What is wrong there.
+        /// Description of the error there.
         reason: String,
     },
     /// It has no collective.

@@ -46,7 +46,7 @@ pub enum TransferError {
         /// The file.
         name: String,
     },
-    /// What the host says that it has does not fit here.
+    /// The host's files do not fit on this machine.
     #[error("{name}: it has {bytes} more bytes on the host, and {free} are free here: the file stays there")]
     NoRoom {
         /// The file.
@@ -359,7 +359,7 @@ mod tests {
         assert_eq!(fs::read(here.join("a.pcap")).unwrap(), bytes);
         assert!(!here.join("a.pcap.part").exists());
 
-        // What is here already is another file's: it is fetched whole.
+        // The bytes here are another file's: the file is fetched whole.
         fs::write(here.join("a.pcap.part"), [0; 1000]).unwrap();
         let collected = host.collect(&file).unwrap();
         assert_eq!(collected.resumed_at, 1000);

@@ -204,7 +204,8 @@ fn http(status: &str, body: &str) -> Vec<u8> {
     .into_bytes()
 }
 
-/// What a switch answers: to each command its own name, as a document or as a text; `bad` is unknown, and `old` has no JSON.
+/// Answers of a switch: to each command its own name, as a document or as a text; `bad` is unknown, and `old`
+/// has no JSON.
 fn switch(seen: &SeenRequest) -> String {
     let outputs: Vec<Value> = seen
         .input

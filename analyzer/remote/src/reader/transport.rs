@@ -124,7 +124,7 @@ impl Files {
             .take(MAX_FILES)
             .filter_map(|entry| Some(entry.ok()?.path()))
             .collect();
-        // Of two files of one name the last one counts: `.json` goes behind `.txt`.
+        // The last of two files of one name counts: `.json` goes behind `.txt`.
         paths.sort_by_key(|path| (path.extension().map(|ending| ending == "json"), path.clone()));
         // Commands of the script by the names of their files.
         let commands: BTreeMap<String, &str> = script

@@ -30,7 +30,7 @@ pub(super) fn ask(machine: &Machine, peers: &[&str], facts: &mut HostFacts) -> R
             SessionLine::Closed => break,
         }
     }
-    // Of this machine's own clock there is nothing to measure.
+    // This machine's own clock needs no measurement.
     if is_complete && !machine.is_local() {
         facts.offset_ns = clock::measure(&mut session, patience).map_or(0, offset_ns);
     }

@@ -62,7 +62,7 @@ pub struct Preflight {
     pub failures: BTreeMap<String, String>,
     /// Streams that cannot run, and why.
     pub unable: BTreeMap<usize, String>,
-    /// What is to be known.
+    /// Remarks for the user.
     pub concerns: Vec<Concern>,
     /// Speeds of links.
     pub speeds: Speeds,
@@ -264,7 +264,7 @@ fn judge(setup: &Setup<'_>, streams: &[Stream], found: &mut Preflight) {
             }
         }
     }
-    // What a host lacks says more than an address that is not known because of it.
+    // A missing program or right says more than an address that is not known because of it.
     found.unable.extend(reasons);
     let weighed = concerns.into_iter().map(|(text, is_warning)| {
         let gravity = if is_warning {

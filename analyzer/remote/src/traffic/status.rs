@@ -73,7 +73,7 @@ pub struct StreamStatus {
     pub ended_ns: Option<u64>,
 }
 
-/// What a device sent and received in a second.
+/// Bytes that a device sent and received in a second.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Rate {
     /// The device and its port, or an interface.
@@ -108,7 +108,7 @@ pub struct RunStatus {
     pub streams: Vec<StreamStatus>,
 }
 
-/// What a host says about one process.
+/// A host's answer about one process.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Side {
     pub(super) is_alive: bool,

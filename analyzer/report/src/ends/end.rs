@@ -1,4 +1,4 @@
-//! What the packets of one connection show about its end.
+//! The end of a connection, as its packets show it.
 
 use roce_model::{FlowId, FlowRow, JobError, Nanos, RunSummary, TapId, Vantage};
 

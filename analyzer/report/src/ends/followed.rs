@@ -1,4 +1,4 @@
-//! What is kept of the flows that can be the connection of an error.
+//! Rows and events of the flows that can be the connection of an error.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 

@@ -48,7 +48,7 @@ pub struct ExplainedError {
     pub by: By,
 }
 
-/// What a connection was found by.
+/// Evidence by which a connection was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
     /// The number of the queue pair.

@@ -146,7 +146,7 @@ struct Layer {
     detail: Option<String>,
     /// By how much it rose in the whole run; of a gauge, its integral over the time in ns.
     sum: f64,
-    /// Of each change: start and end, in ns after the page's first time, and the amount.
+    /// Start, end (ns after the page's first time) and amount of each change.
     changes: Vec<(i64, i64, f64)>,
 }
 

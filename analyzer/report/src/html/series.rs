@@ -162,7 +162,7 @@ impl Default for Room {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Series {
     bytes: Vec<u8>,
-    /// Of the last row.
+    /// Bin of the last row.
     bin: u64,
     present: u64,
     /// Metrics that any row had, also those before it was cleared.

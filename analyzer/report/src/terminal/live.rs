@@ -29,7 +29,7 @@ pub struct CaptureCounts {
     pub now: Nanos,
     /// Frames captured.
     pub frames: u64,
-    /// Of these, dropped since the analysis fell behind.
+    /// Number of the frames dropped because the analysis fell behind.
     pub overrun: u64,
     /// Frames that the kernel dropped.
     pub kernel: u64,

@@ -185,7 +185,7 @@ pub(super) struct FlowSums {
     pub(super) ce_again: u64,
     /// Counts that totals have, too, but for packets that belong to no flow.
     pub(super) counted: Totals,
-    /// Of data packets alone.
+    /// Number of data packets that are not ECN-capable.
     pub(super) not_ect: u64,
     pub(super) ect0: u64,
     pub(super) ect1: u64,

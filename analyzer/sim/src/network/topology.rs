@@ -68,7 +68,7 @@ pub(crate) struct Port {
     pub cause: [Option<u32>; CLASSES],
     /// Growth of its queues, by priority.
     pub growth: [Growth; 8],
-    /// What it counts.
+    /// Counters of the port.
     pub count: PortCount,
 }
 

@@ -107,9 +107,9 @@ pub enum OfferResult {
 pub struct RecordCounts {
     /// Frames that passed.
     pub offered: u64,
-    /// Of these, recorded.
+    /// Number of the frames that were recorded.
     pub recorded: u64,
-    /// Of these, lost.
+    /// Number of the frames that were lost.
     pub lost: u64,
     /// Records of frames that came a second time.
     pub copies: u64,

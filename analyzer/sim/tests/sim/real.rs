@@ -303,7 +303,7 @@ fn captured(name: &str) -> Vec<Vec<u8>> {
 
 #[test]
 fn captures_of_the_repository() {
-    // Of the packets of rxe, those without payload (and all connection management) in every byte.
+    // Packets of rxe without payload, and all connection management, are compared in every byte.
     let of = |name: &str| {
         let frames = captured(name);
         let same = frames.iter().filter(|bytes| assert_same(bytes, name)).count();

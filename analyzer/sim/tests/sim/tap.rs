@@ -149,7 +149,7 @@ fn the_same_seed_gives_the_same_bytes() {
 
 #[test]
 fn losses_are_told_as_asked() {
-    // Of 13 frames: 3, 4, 8, 9 are lost, and 10 to 12 are there.
+    // There are 13 frames: 3, 4, 8, 9 are lost, and 10 to 12 are there.
     let tap = |loss_report| Tap {
         loss: Loss::Bursts { every: 5, lose: 2 },
         loss_report,

@@ -49,7 +49,7 @@ pub(super) fn pairs(rows: &RowIndex<'_>, links: &Links) -> Vec<Pair> {
     let mut pairs = Vec::new();
     let mut done: BTreeSet<(&PausePlace, &PausePlace)> = BTreeSet::new();
     for (port, adapters) in links {
-        // Of several adapters the hypervisor's is the one with the cable.
+        // The hypervisor's adapter is the one with the cable among several.
         let mut ends: Vec<&PausePlace> = adapters
             .iter()
             .filter(|place| !done.contains(&(*place, port)))

@@ -171,7 +171,7 @@ impl ShownPlaces {
             let says_something = !row.why.is_empty() || row.level == Level::Buffer;
             return says_something.then(|| row.kind.name());
         };
-        // Of pauses that were not seen in one direction the other direction says enough.
+        // The other direction says enough about pauses that were not seen in one direction.
         let key = (row.place(), row.level, family);
         let is_said = self.moved.contains(&key) || (row.kind.is_sent() && self.received.contains(&key));
         (!is_said).then(|| family.name())

@@ -29,9 +29,9 @@ struct GpuInterval {
     load: Option<f64>,
     watts: Option<f64>,
     memory: Option<f64>,
-    /// Of the GPU itself, in degrees Celsius.
+    /// Temperature of the GPU itself, in degrees Celsius.
     heat: Option<f64>,
-    /// Of its multiprocessors, in Hz.
+    /// Clock rate of its multiprocessors, in Hz.
     clock: Option<f64>,
     /// Bytes a second over PCIe and over NVLink, both directions together.
     links: [Option<f64>; 2],

@@ -278,7 +278,8 @@ fn counters_have_a_line() {
         !drawn(&screen, &live(), 80, 24).contains("counters:"),
         "nobody read any"
     );
-    // Of two priorities the longer pause; frames of both. The read at 2 s belongs to the third second.
+    // The longer pause of two priorities counts, and the frames of both. The read at 2 s belongs to the third
+    // second.
     let rows = readings(
         2,
         &[
@@ -390,7 +391,7 @@ fn press(screen: &Screen, text: &str) {
     }
 }
 
-/// Of the third second: ten rows of each flow.
+/// Shows the third second: ten rows of each flow.
 #[test]
 fn flows_80() {
     let text = drawn(&running(false, PLAIN), &live(), 80, 24);

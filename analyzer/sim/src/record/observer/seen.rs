@@ -84,7 +84,7 @@ pub(crate) struct FlowRecords {
     pub not_ect: u64,
     pub retransmitted: u64,
     pub retransmitted_bytes: u64,
-    /// Of these, behind the highest PSN recorded before.
+    /// Number of the packets behind the highest PSN recorded before.
     pub behind: u64,
     pub behind_bytes: u64,
     pub naks: u64,

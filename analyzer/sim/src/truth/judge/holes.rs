@@ -76,7 +76,7 @@ struct Facts<'a> {
     lost: HashSet<(u32, u64)>,
     /// First transmissions that the tap missed.
     missed: HashSet<(u32, u64)>,
-    /// Of both, PSNs of READ requests but for the first of each.
+    /// PSNs of READ requests in both sets, but for the first of each request.
     inner: HashSet<(u32, u64)>,
     /// READs of one response: without a path MTU nothing shows that one is missing. READs whose length is cut off.
     short_reads: HashSet<(u32, u64)>,
@@ -247,7 +247,7 @@ impl<'a> Facts<'a> {
             let shows = class == HoleClass::NetworkLost && !may_still_come;
             return (class, cause, shows);
         }
-        // Of a run whose begin was not recorded the rest may look like a run of its own.
+        // A run whose begin was not recorded may look like a run of its own.
         let is_seen = |run: &u32| self.begun.get(run).is_some_and(|first| *first < jump.first);
         if let Some((_, run)) = jump.overrun {
             return (HoleClass::Ambiguous, cause, is_seen(&run));

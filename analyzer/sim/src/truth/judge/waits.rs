@@ -290,7 +290,7 @@ impl<'a> Roots<'a> {
     }
 }
 
-/// What is collected of one stretch.
+/// Facts collected of one stretch.
 struct Stretch {
     row: PauseRoot,
     ports: Vec<PortId>,

@@ -40,7 +40,7 @@ pub(crate) struct OutgoingPacket {
     pub operation: Operation,
     /// Length of its payload, or of the requested data of a READ.
     pub bytes: u64,
-    /// Of the whole message.
+    /// Payload bytes of the whole message.
     pub message_bytes: u64,
     /// Place of its data in the message.
     pub offset: u64,

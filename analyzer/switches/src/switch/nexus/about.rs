@@ -1,4 +1,5 @@
-//! What a switch says about itself, its ports and their neighbours: `show version`, `show interface status`, `show lldp neighbors detail`.
+//! A switch's description of itself, its ports and their neighbours: `show version`, `show interface status`,
+//! `show lldp neighbors detail`.
 
 use roce_model::Counter;
 
@@ -33,7 +34,7 @@ pub(super) fn version(body: &Body, _command: &str, sink: &mut Sink<'_>) -> bool 
     is_known
 }
 
-/// What `show version` says.
+/// Facts of `show version`.
 #[derive(Default)]
 struct System {
     model: Option<String>,

@@ -7,7 +7,7 @@ use super::refusal::refusal;
 use crate::device::{Answers, Problem, Reason};
 use crate::switch::text::{CUT, answer_of, up_to_last_end};
 
-/// What makes NX-OS answer in JSON.
+/// Suffix of a command that makes NX-OS answer in JSON.
 pub(super) const JSON: &str = " | json";
 
 /// Longest answer in JSON that is read, in bytes: a document takes up to 16 times as much memory.
@@ -45,9 +45,9 @@ impl Body {
 pub(super) struct FoundAnswer {
     /// The command under which it was.
     pub(super) command: String,
-    /// What it says.
+    /// Content of the answer.
     pub(super) body: Body,
-    /// What is wrong with it, where only a part of it is.
+    /// Problem of the answer, where a part of it is good.
     pub(super) problem: Option<Problem>,
 }
 

@@ -77,7 +77,7 @@ pub(super) fn network_qos(body: &Body, _command: &str, sink: &mut Sink<'_>) -> b
         Body::Text(text) => network_text(text),
     };
     let is_known = !policies.is_empty();
-    // Of several, it is not known which one applies.
+    // It is not known which one of several applies.
     let (Some(policy), true) = (policies.pop(), policies.is_empty()) else {
         return is_known;
     };

@@ -7,7 +7,8 @@ use super::json::{Object, count, modules, number, table, text};
 use super::sink::{NumberPlace, Sink, queue_of};
 use crate::switch::interface::Interface;
 
-/// What the watchdog did to one queue. Aggregates count since the counters were cleared, the others since the last shutdown.
+/// Actions of the watchdog on one queue. Aggregates count since the counters were cleared, the others since the
+/// last shutdown.
 #[derive(Default)]
 struct Actions {
     shutdowns: Option<u64>,

@@ -1,4 +1,4 @@
-//! What text and JSON of `show queuing interface` count, by the device's words.
+//! Statistics in text and JSON of `show queuing interface`, by the device's words.
 
 use std::borrow::Cow;
 
