@@ -61,7 +61,7 @@ impl ServingCommand {
         }
     }
 
-    /// What it has said on standard error.
+    /// Lines that it wrote on standard error.
     fn said(&self) -> Vec<String> {
         self.said.lock().unwrap().clone()
     }
@@ -473,7 +473,7 @@ fn an_incast_that_is_captured_shows_in_the_metrics_of_the_live_run() {
     let frames: Vec<Vec<u8>> = frames(&root().join("captures/demos/incast-h7.pcapng"))
         .into_iter()
         .map(|mut record| {
-            // What the capture cut is sent as zeros, so that lengths are right.
+            // Bytes that the capture cut are sent as zeros, so that lengths are right.
             record.data.resize(record.original as usize, 0);
             record.data
         })

@@ -133,7 +133,7 @@ fn send_bw_ackloss() {
         .map(|(psn, packets, _)| (*psn, *packets))
         .collect();
     assert_eq!(packets, [(9_294_933, 2), (9_294_972, 2)]);
-    // Of each run the second packet had been captured.
+    // The second packet of each run had been captured.
     assert_eq!(
         (totals.missing, totals.wasted_bytes, totals.lost_downstream),
         (2, 2 * 1_024, 0)

@@ -1,4 +1,4 @@
-//! What reads checks, GPUs and switches for `metrics serve` is killed.
+//! Readers of checks, GPUs and switches for `metrics serve` that are killed.
 
 use std::fs;
 use std::time::{Duration, Instant};

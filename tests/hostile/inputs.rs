@@ -153,7 +153,7 @@ fn captures_are_read_up_to_a_limit() {
             .contains("bomb.zst: longer than 1000000 bytes of the data inside of zstd: read no further"),
         "{ran:?}"
     );
-    // What came before counts: 1,000,000 bytes less the whole sample, in records of 16 bytes.
+    // Bytes before the damage count: 1,000,000 bytes less the whole sample, in records of 16 bytes.
     let records = Capture::named("rping").frames().len();
     let frames = records + (1_000_000 - sample.len()) / 16;
     assert_eq!(ran.json()["totals"]["frames"], frames);

@@ -77,7 +77,7 @@ impl Net {
         Some(net)
     }
 
-    /// What runs a program inside.
+    /// Words of a command line that run a program inside.
     pub(crate) fn prefix(&self) -> [&str; 4] {
         ["ip", "netns", "exec", &self.name]
     }
@@ -122,7 +122,7 @@ impl Net {
         RunningCommand(command.envs(variables.iter().copied()).spawn().unwrap())
     }
 
-    /// The same, with another standard output.
+    /// Starts a live run with another standard output.
     pub(crate) fn live_to(&self, folder: &Path, arguments: &[&str], stdout: Stdio) -> RunningCommand {
         RunningCommand(
             self.command_of_live(folder, arguments)
@@ -279,7 +279,7 @@ pub(crate) fn whole(name: &str) -> Vec<Vec<u8>> {
     records.into_iter().map(fill).collect()
 }
 
-/// What a document says of the packets, without the run and the names of inputs.
+/// Parts of a document about the packets, without the run and the names of inputs.
 pub(crate) fn results(mut document: Value) -> Value {
     document["run"].take();
     // Files of packets alone have no samples.

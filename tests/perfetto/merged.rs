@@ -435,7 +435,7 @@ fn merged_traces_that_do_not_fit_are_refused() {
             .contains("hour.json.gz: is not merged: its collectives are from"),
         "{refused:?}"
     );
-    // What is no trace is said before anything is read.
+    // A file that is no trace is named before anything is read.
     let folder = made.folder.path();
     // The comma is followed by a brace at byte 11; the parser looks one byte further.
     fs::write(folder.join("bad.json"), "[{\"ph\":\"X\",}]").unwrap();

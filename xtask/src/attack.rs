@@ -156,7 +156,8 @@ fn attack(workspace: &Workspace, program: &Path, items: u64, only: &[String]) ->
     bail!("{}", faults.join("\n       "))
 }
 
-/// What the runs of one kind and output take, each with its number of items. Where the times are a fault, the fastest of several.
+/// Costs of the runs of one kind and output, each with its number of items. Where the times are a fault, it is
+/// the fastest of several.
 fn fastest(folder: &Path, program: &Path, runs: &[(u64, Vec<PathBuf>)]) -> Result<Vec<(u64, RunCost)>> {
     let mut taken = Vec::new();
     for (items, arguments) in runs {

@@ -137,7 +137,7 @@ struct MeasuredRate {
     /// Packets a second that were sent.
     rate: f64,
     lost: f64,
-    /// Of one core.
+    /// Share of one core.
     share: f64,
 }
 

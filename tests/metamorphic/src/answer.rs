@@ -102,7 +102,7 @@ fn verdict(row: &Value) -> Verdict {
     }
 }
 
-/// What one run of the analysis is given.
+/// Input of one run of the analysis.
 #[derive(Clone, Debug)]
 pub struct GivenRun {
     /// The files.
@@ -135,7 +135,7 @@ impl GivenRun {
         }
     }
 
-    /// The same with each file written in another way.
+    /// Writes each file in another way.
     #[must_use]
     pub fn encoded(mut self, encode: impl Fn(&Tape, &mut TapeEncoding)) -> Self {
         for (tape, encoding) in &mut self.files {
@@ -144,7 +144,7 @@ impl GivenRun {
         self
     }
 
-    /// The same with another option.
+    /// Adds an option.
     #[must_use]
     pub fn option(mut self, name: &str, value: &str) -> Self {
         self.arguments.extend([name.to_owned(), value.to_owned()]);

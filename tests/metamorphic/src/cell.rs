@@ -18,7 +18,7 @@ pub struct Cell {
 
 /// Simulated inputs of the fixed set.
 const SEEDS: u64 = 200;
-/// Of the transformations each simulated input of the fixed set takes one in so many, each input others.
+/// Each simulated input of the fixed set takes one in this number of transformations, each input others.
 const SHARE: usize = 8;
 
 impl Cell {

@@ -13,7 +13,7 @@ use crate::draw::Draw;
 use crate::input::Input;
 use crate::transformations::Transformation;
 
-/// What became of one copy.
+/// Outcome of one copy.
 #[derive(Clone, Debug)]
 pub struct CopyOutcome {
     /// The transformation's name.

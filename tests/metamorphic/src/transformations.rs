@@ -24,9 +24,9 @@ use crate::input::Input;
 pub struct Transformation {
     /// Its name.
     pub name: &'static str,
-    /// What it does.
+    /// Description of the transformation.
     pub about: &'static str,
-    /// What has to hold.
+    /// Relation that has to hold.
     pub relation: Relation,
     /// Makes the copy; `None` where it does not apply to an input.
     pub make: fn(&Input, &mut Draw) -> Option<InputCopy>,
@@ -44,11 +44,11 @@ impl Transformation {
 /// A copy of an input.
 #[derive(Clone, Debug)]
 pub struct InputCopy {
-    /// What the copy's answer is compared with, where that is not the input itself.
+    /// Input whose answer the copy's is compared with, where that is not the input itself.
     pub base: Option<Input>,
-    /// What the analysis is given.
+    /// Run that the analysis is given.
     pub given: GivenRun,
-    /// What has to hold, where that depends on the input.
+    /// Relation that has to hold, where it depends on the input.
     pub relation: Option<Relation>,
 }
 
@@ -92,7 +92,7 @@ const SAME: Relation = Relation::Same(Numbers::All { nanos: 0.0 });
 /// As `SAME`, where stamps lose what is below a microsecond.
 const SAME_TO_US: Relation = Relation::Same(Numbers::All { nanos: 4_000.0 });
 const SAME_VERDICTS: Relation = Relation::Same(Numbers::None);
-/// The same but for what counts all traffic.
+/// Equal answers, but for counts of all traffic.
 const SAME_COUNTS: Relation = Relation::Same(Numbers::Counts);
 const TWICE: Relation = Relation::Same(Numbers::Twice);
 /// Headers or payload are missing, no packet is.

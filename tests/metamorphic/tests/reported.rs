@@ -207,7 +207,7 @@ fn answer(analyst: &Analyst, files: &[&str], options: &[&str]) -> Answer {
     analyst.answer(&GivenRun::of(&input)).unwrap().unwrap()
 }
 
-/// What does not hold, in words.
+/// Text of a relation that does not hold.
 fn broken(analyst: &Analyst, files: &[&str], answer: &Answer, rule: &Rule) -> Option<String> {
     let told = |id: &str| -> String {
         let verdicts = answer.verdicts.iter().filter(|verdict| verdict.id == id);

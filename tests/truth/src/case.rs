@@ -42,7 +42,7 @@ impl Case {
         Self::thinned(family, seed, folder, None)
     }
 
-    /// The same, of captures that have a part of the records only. Their truth is that of whole ones.
+    /// Runs a case whose captures have only a part of the records. Their truth is that of whole ones.
     ///
     /// # Errors
     /// When a file cannot be written, or the analysis fails.

@@ -47,7 +47,7 @@ impl StatedConfidence {
 pub struct Claims {
     /// Things that the analysis said.
     pub made: u64,
-    /// Of these, true ones.
+    /// Number of the verdicts that are true.
     pub right: u64,
 }
 
@@ -63,9 +63,9 @@ impl Claims {
 pub struct Score {
     /// Things that happened.
     pub items: u64,
-    /// Of these, such as a tap's records show.
+    /// Number of the true ones that a tap's records show.
     pub observable: u64,
-    /// Of these, such as the analysis found.
+    /// Number of the observable ones that the analysis found.
     pub found: u64,
     /// Results of the analysis, by their confidence.
     pub claims: BTreeMap<StatedConfidence, Claims>,

@@ -8,7 +8,7 @@ use crate::draw::Draw;
 /// The block type of records in pcapng: Enhanced Packet Block, section 4.3 of the format.
 const PACKET: u32 = 6;
 
-/// What is left of the records of a capture.
+/// Records of a capture that are left.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RecordThinning {
     /// Each is lost with the chance of 1 in so many.

@@ -1,4 +1,4 @@
-//! What is measured: generated captures, names of what runs on them, and their results.
+//! Measurements: generated captures, names of the commands that run on them, and their results.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -63,7 +63,7 @@ pub(crate) struct MeasuredFile {
     pub(super) peak_megabytes: Option<f64>,
 }
 
-/// What was generated.
+/// Generated captures.
 pub(super) struct Capture {
     pub(super) path: PathBuf,
     pub(super) packets: f64,

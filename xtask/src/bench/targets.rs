@@ -1,4 +1,4 @@
-//! What the bench is to reach: ratios within one run, and numbers of a row, a flow, a packet.
+//! Targets of the bench: ratios within one run, and numbers of a row, a flow, a packet.
 
 use super::files::{
     CAPINFOS, Captures, F4K_3, F4K_30, F100K_3, F100K_30, F100K_QUARTER, FLOOR, FULL, HOSTILE, MIXED,
@@ -6,7 +6,7 @@ use super::files::{
 };
 use TargetBound::{AtLeast, AtMost};
 
-/// What is to be reached, and whether it was.
+/// Targets, each with the result.
 #[expect(clippy::too_many_lines, reason = "a list")]
 pub(super) fn targets(measured: &[MeasuredFile], captures: &Captures) -> Vec<Target> {
     let seconds =

@@ -1,4 +1,4 @@
-//! The same records in another file.
+//! Equal records in another file.
 
 use roce_capture::write::ByteOrder;
 use roce_capture::{Compression, Container};

@@ -63,7 +63,7 @@ fn one_way(input: &Input, is_up: bool) -> Option<InputCopy> {
     Some(unless_proven(input, copied))
 }
 
-/// What two taps have seen of one direction proves a loss between them.
+/// Leaves out copies in which two taps of one direction prove a loss between them.
 fn unless_proven(input: &Input, mut copied: InputCopy) -> InputCopy {
     if input.tapes.len() > 1 {
         copied.relation = Some(Relation::Weaker { never_high: false });

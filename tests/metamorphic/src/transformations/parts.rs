@@ -43,7 +43,7 @@ fn in_parts(
     draw: &mut Draw,
     mut parts: impl FnMut(&Tape, &mut Draw) -> Vec<Tape>,
 ) -> Option<GivenRun> {
-    // What a file says that its capture lost is of the whole file.
+    // The losses that a file states are those of the whole file.
     if input.tapes.iter().any(Tape::counts_losses) {
         return None;
     }
