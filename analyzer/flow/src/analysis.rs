@@ -146,8 +146,8 @@ const MAX_EVENTS: usize = 1 << 16;
 const MAX_HELD: usize = 1 << 19;
 
 impl Analysis {
-    /// So many packets should come together at the beginning: at 800 Gbit/s packets of 1 KiB fill 0.17 ms, longer than mirrors
-    /// take for their copies.
+    /// Number of packets that should come together at the beginning. At 800 Gbit/s packets of 1 KiB fill 0.17
+    /// ms, longer than mirrors take for their copies.
     pub const FIRST_PACKETS: usize = 16_384;
 
     /// An analysis that has seen nothing.

@@ -73,7 +73,7 @@ pub(crate) fn run_beside(arguments: &Analyse, beside: Option<&mut dyn Sink>) -> 
     )
 }
 
-/// What is known of captures beside them: those of a fleet run.
+/// Facts about the captures of a fleet run that are not in the captures.
 #[derive(Clone, Copy, Default)]
 struct KnownOfCaptures<'a> {
     clocks: &'a [Option<KnownClock>],

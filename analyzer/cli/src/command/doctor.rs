@@ -198,7 +198,7 @@ pub(crate) fn doctor(arguments: &Doctor) -> anyhow::Result<ExitCode> {
     judged(read, &plan, &shown)
 }
 
-/// What of the outcomes is shown, and which of them fail the run.
+/// Outcomes that are shown, and those that fail the run.
 struct ShownOutcomes<'a> {
     only: &'a [String],
     fail_on: Option<&'a FailOn>,
@@ -346,7 +346,7 @@ fn failed(examined: &[ExaminedHost], fleet: &[Judgement], fail_on: Option<&FailO
     names
 }
 
-/// What the checks expect: the options, else what holds for the cluster.
+/// Expectations of the checks: the options, else the cluster's settings.
 fn plan(arguments: &Doctor, cluster: &Cluster) -> anyhow::Result<Plan> {
     let nccl_log = match &arguments.nccl_log {
         Some(path) => Some(roce_files::read_text(path, MAX_LOG_BYTES)?),

@@ -344,7 +344,7 @@ const SNIFFER: &str = "captured by libpcap's RDMA sniffer: the host stamps packe
 mean little; it has 128 receive buffers, whatever --buffer says, and packets that find none free are lost uncounted (acknowledged PSNs \
 that are missing show them)";
 
-/// What the screen says of a run.
+/// Description of a run on the screen.
 fn about(arguments: &Live, input: &str) -> roce_report::About {
     roce_report::About {
         what: input.to_owned(),
@@ -456,7 +456,7 @@ impl Files {
 }
 
 impl PreparedRun {
-    /// What a run in parts takes of it.
+    /// Takes what a run in parts needs: frames, fabric, name and seed.
     fn into_stream(self) -> PartStream {
         PartStream {
             feed: self.feed,

@@ -152,7 +152,7 @@ pub(crate) fn traffic(arguments: &Traffic) -> anyhow::Result<ExitCode> {
 /// Logs that a run's folder may have.
 const MAX_LOGS: usize = 1_024;
 
-/// What is read of the files: results, and the times of the runs.
+/// Results in the files, and the times of the runs.
 #[derive(Default)]
 struct ReadResults {
     inputs: Vec<form::Input>,

@@ -169,7 +169,8 @@ pub(crate) struct Analyse {
     pub(crate) is_output_elsewhere: bool,
 }
 
-// What `fleet pass2` says to the runs that it starts. (A comment for the compiler would become the help's first line.)
+// Options that `fleet pass2` gives to the runs that it starts. (A doc comment would become the help's first
+// line.)
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct FleetScope {
     /// Tables that are written with --layout fleet

@@ -54,7 +54,7 @@ pub(crate) struct RunSettings {
     pub(crate) wiring: Arc<Wiring>,
     /// The job's own log.
     pub(crate) job: Arc<JobLog>,
-    /// What is to be said about it.
+    /// Messages about the log.
     pub(crate) about_log: Option<nccl::About>,
     /// Everything on the screen, however long it gets.
     pub(crate) full: bool,

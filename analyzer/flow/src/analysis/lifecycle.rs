@@ -74,7 +74,7 @@ impl Analysis {
         cold.totals.add_to_run(&mut self.tally.totals);
         let trouble = cold.trouble.as_ref();
         if trouble.is_some_and(|trouble| trouble.is_recorded_out_of_order()) {
-            // What came late here was late on its way to the tap.
+            // A packet that came late here was late on its way to the tap.
             let late = &mut self.tally.totals.late;
             *late = late.saturating_sub(row.late);
             (row.late, row.reordered) = (0, 0);

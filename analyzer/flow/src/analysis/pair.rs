@@ -20,8 +20,8 @@ const MAX_IN_FLIGHT: i32 = 1 << 10;
 const NEAR_DOUBT: u8 = 2;
 /// An answer to a PSN where the other flow never was.
 const FAR_DOUBT: u8 = 8;
-/// So much doubt ends a pairing: four answers far off in a row, or, as each answer that fits takes one off, more
-/// than a third that are off by little. No capture that is worth reading loses so much.
+/// Doubt that ends a pairing: four answers far off in a row. Each answer that fits takes one off, so more than
+/// a third that are off by little end it, too. No capture that is worth reading loses so much.
 const TOO_MUCH_DOUBT: u8 = 32;
 
 impl Analysis {

@@ -18,8 +18,9 @@ use crate::table::state::{Cold, Hot};
 use crate::timing::latency::Times;
 use crate::timing::messages::{PathMtu, PendingRead};
 
-/// So long after a notification a sender may still send less than one packet in a millisecond: the least rate of DCQCN, 40 Mbit/s in
-/// the paper's simulator, is one 4 KiB packet in 0.8 ms, and it rises by as much each 55 us at the earliest.
+/// Time after a notification in which a sender may still send less than one packet in a millisecond. The least
+/// rate of DCQCN, 40 Mbit/s in the paper's simulator, is one 4 KiB packet in 0.8 ms, and it rises by as much
+/// each 55 us at the earliest.
 const SLOWED: Nanos = Nanos(20_000_000);
 
 impl Analysis {
@@ -246,7 +247,7 @@ impl Analysis {
             }
             _ => {}
         }
-        // Of another connection no silence is ended.
+        // A packet of another connection ends no silence.
         let goes_on = !matches!(verdict, Verdict::Stale | Verdict::NewEpoch(_));
         if goes_on && self.table.hot[at].quiet.is_reached(request.silence) {
             self.request_after_silence(at, request.silence, packet, verdict, open);

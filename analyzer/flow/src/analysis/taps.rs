@@ -114,7 +114,8 @@ impl Analysis {
         }
     }
 
-    /// What of each live flow was lost between two taps, and what was repeated although it had arrived: the tap before cannot know.
+    /// Adds to each live flow the packets that were lost between two taps, and those that were repeated
+    /// although they had arrived. The first tap alone cannot know.
     fn look_behind(matcher: &mut TapMatcher, table: &FlowTable) {
         let flows = table.hot.iter().zip(table.cold.iter()).enumerate();
         let live = flows.filter(|(_, (hot, _))| hot.live && hot.matched);
@@ -135,7 +136,7 @@ impl Analysis {
             if before.epoch > 0 || behind.epoch > 0 || !is_whole {
                 continue;
             }
-            // What is said to be lost behind the second tap was asked for again, as the first one saw.
+            // Packets that count as lost behind the second tap were NAKed, as the first tap saw.
             let own = seen.lost_downstream.saturating_sub(flow.lost);
             let lost_behind = behind.totals.lost_downstream.min(own);
             let trouble = behind.trouble.as_deref();

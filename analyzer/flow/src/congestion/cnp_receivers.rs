@@ -23,7 +23,7 @@ pub(crate) struct Receiver {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Cnps {
     pub(crate) cnp: u32,
-    /// Of these, soon after a NAK.
+    /// Number of the notifications that came soon after a NAK.
     pub(crate) after_nak: u32,
 }
 

@@ -71,7 +71,7 @@ struct Claim {
     matches: u32,
     contradictions: u32,
     rounds: u32,
-    /// Of these, when the capture no longer began.
+    /// Number of the rounds after the capture's beginning.
     settled_rounds: u32,
     /// Time of the last round's answer.
     round: Nanos,

@@ -101,8 +101,8 @@ impl DecidedHole {
     }
 }
 
-/// So long after an ACK covers a hole, what was missing may still show up: taps that merge two directions, or several
-/// receive queues, stamp packets out of order by some scheduling of the capturing host.
+/// A missing packet may appear up to 1 ms after an ACK covers its hole. Capturing hosts that merge two
+/// directions, or several receive queues, stamp packets out of order by about one scheduling delay.
 const TURNED_AROUND: Nanos = Nanos(1_000_000);
 
 /// A packet that a NAK named so shortly before the end of the capture may have come late after it.
@@ -495,7 +495,7 @@ impl Holes {
         self.bound();
     }
 
-    /// The same for every hole that begins in `psns`.
+    /// Decides every hole that begins in `psns`.
     pub(crate) fn decide_within(&mut self, psns: core::ops::Range<u64>, class: LossClass) {
         let mut psn = psns.start;
         while let Some(hole) = self.kept.get(self.place(psn)).copied() {

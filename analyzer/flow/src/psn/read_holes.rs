@@ -413,7 +413,7 @@ impl Reads {
         self.awaited.came(psn, next, sent);
         self.note_answer(psn, time);
         if psn < self.begin {
-            // Of a READ from before the two directions were known.
+            // The READ is from before the two directions were known.
             return ResponseEvidence::Unknown;
         }
         self.steps_back += u32::from(psn < self.latest);

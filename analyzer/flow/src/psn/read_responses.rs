@@ -42,7 +42,7 @@ impl Responses {
             // The capture begins here, or the responder begins again at an earlier PSN.
             (false, _) => 0,
             _ if ahead < 0 => 0,
-            // So much is missing of no message: its queue pair, or the capture, started again.
+            // No message misses so many packets: its queue pair, or the capture, started again.
             _ if ahead > LARGEST_GAP => 0,
             // In its message: every PSN between is a response of that message, or of one that came whole between.
             (true, false) if self.open => ahead.unsigned_abs(),

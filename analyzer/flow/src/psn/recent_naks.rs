@@ -56,7 +56,7 @@ struct Pair {
 #[derive(Debug)]
 pub(crate) struct RecentNaks {
     pairs: Box<[Pair]>,
-    /// The same in every run: which pairs share a place changes no result from one run to the next.
+    /// Hasher with a fixed seed, so that pairs share a place in every run alike and results do not change.
     hasher: foldhash::fast::FixedState,
 }
 

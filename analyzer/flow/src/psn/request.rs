@@ -110,7 +110,7 @@ pub(crate) struct Request {
     pub(crate) again: Again,
     /// When the oldest request was sent that is not acknowledged; 0: not known.
     pub(crate) waiting_since: Nanos,
-    /// The same, whatever is missing.
+    /// When the oldest request that is not acknowledged was sent, whatever is missing; 0: not known.
     pub(crate) oldest_sent: Nanos,
     /// A READ or an atomic: when an answer came first to something behind what the requester waits for; 0: none did.
     pub(crate) implied_since: Nanos,

@@ -27,7 +27,7 @@ use crate::psn::undecided::{Decision, PendingPackets};
 
 /// PSNs lost behind the tap, of one flow, that wait until its other direction is known.
 const MAX_WAITING_PSNS: usize = 64;
-/// So many stale packets in a row, in order, are a new epoch.
+/// Number of stale packets in a row, in order, that are a new epoch.
 const STALE_RUN: u8 = 8;
 
 /// The part of a flow's request state that answers and disturbances touch: what answers need stands in front.
@@ -42,7 +42,7 @@ pub(crate) struct Tracker {
     decisions: Seldom<Decision>,
     /// Runs that ended and were not reported yet.
     ended: Seldom<EndedRun>,
-    /// What was captured before the run that goes on.
+    /// Circumstances before the run that goes on.
     before_run: Option<Box<Circumstances>>,
     /// PSNs that READs of unknown span may have taken: whether there were requests between, nobody knows.
     unsure: Range<u64>,
@@ -145,7 +145,8 @@ impl Tracker {
         verdict
     }
 
-    /// The same for UC, which neither acknowledges nor retransmits: holes and what fills them, no more.
+    /// Judges a packet of UC, which neither acknowledges nor retransmits: holes and the packets that fill them,
+    /// no more.
     pub(crate) fn observe_unreliable(&mut self, requests: &mut Requests, request: &Request) -> Verdict {
         let verdict = self.judge_unreliable(requests, request);
         requests.disturbed = self.capture_lost || self.connected.is_some() || self.stale_run > 0;

@@ -19,7 +19,7 @@ pub(super) struct PendingPackets {
     pub(super) time: Nanos,
     /// Why the sender would have sent the first of them again.
     pub(super) cause: Option<Cause>,
-    /// What was captured before the first of them.
+    /// Circumstances before the first of the packets.
     pub(super) before: Circumstances,
     /// How long before the first packet the NAK came that it seems to answer.
     pub(super) since_nak: Option<Nanos>,

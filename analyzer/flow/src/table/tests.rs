@@ -182,7 +182,7 @@ fn a_flow_that_was_seen_has_a_second_chance() {
     table.remove(first);
     let new = insert(&mut table, &packet(3));
     assert_eq!(new, first, "its place is given away");
-    // Of the two old ones, one is seen again: the other goes, though its turn may come later.
+    // One of the two old flows is seen again: the other goes, though its turn may come later.
     let seen = places.iter().copied().find(|place| *place != first).unwrap();
     table.hot[seen].referenced = true;
     let second = table.idle().unwrap();

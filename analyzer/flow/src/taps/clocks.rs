@@ -79,7 +79,7 @@ const LONGEST_DELAY: f64 = 1e9;
 /// The time that all packets seem to take beyond it is the clocks' difference.
 const FASTEST_PACKET: f64 = 1e7;
 
-/// Of so many packets one may be a wrong match, ...
+/// Number of packets of which one may be a wrong match, ...
 const PACKETS_FOR_AN_OUTLIER: usize = 100;
 /// ... and so many of all.
 const MAX_OUTLIERS: usize = 32;
@@ -212,7 +212,8 @@ enum Order {
 struct Path {
     forward: Vec<Point>,
     backward: Vec<Point>,
-    /// Of each direction, packets that show that they pass the reference first, less those that show the opposite.
+    /// Number of packets of each direction that show that they pass the reference first, less those that show
+    /// the opposite.
     votes_forward: i64,
     votes_backward: i64,
 }

@@ -486,7 +486,7 @@ impl CopyEvidence {
                 _ => None,
             };
         }
-        // Of a counter that many flows share steps are near and far by chance: no branch is taken for that.
+        // Many flows can share a counter, whose steps are near and far by chance: no branch is taken for that.
         self.near += u16::from(is_near);
         self.far += u8::from(!is_near);
         let is_wide = is_near & is_ahead;

@@ -129,7 +129,8 @@ impl Recent {
         let new = Entry::new(tag, at, generation, packet);
         let mut noted = NotedPacket::default();
         let (mut known, mut alike) = (None, 0);
-        // Of several transmissions that are alike it is the one whose delay is the usual one; the latest if none is known.
+        // It is the transmission whose delay is the usual one among several that are alike; the latest if no
+        // delay is known.
         let unlike = |apart: u64| usual.map_or(0, |usual| usual.0.abs_diff(apart));
         let mut is_back = false;
         for (place, entry) in set.iter_mut().enumerate() {
@@ -139,7 +140,8 @@ impl Recent {
                 continue;
             }
             let was_here = entry.taps & new.taps != 0;
-            // Of an epoch before this one: at another tap the first packets of this one are earlier, too, by the time that they took.
+            // The entry is of an epoch before this one. At another tap the first packets of this epoch are
+            // earlier, too, by the time that they took.
             let is_old = entry.time.0.saturating_add(CLOCKS_DIFFER.0) < begun.0;
             if is_old && (was_here || known.is_some()) {
                 continue;
@@ -156,7 +158,7 @@ impl Recent {
             entry.flags.set_if(Flags::BEGINS, begins);
         }
         let Some(entry) = known.and_then(|(known, _)| set.get_mut(known)) else {
-            // What another tap has seen is not needed as long as what may still be on its way.
+            // A packet that another tap has seen is not needed as long as one that may still be on its way.
             let last = set
                 .iter()
                 .rposition(|entry| !entry.is_used || entry.flags.has(Flags::COUNTED));
@@ -228,7 +230,7 @@ pub(crate) struct TapMatcher {
     behind: HashMap<FlowSlot, Behind, foldhash::fast::RandomState>,
 }
 
-/// What a second tap shows of a flow at the first one.
+/// Facts that a second tap shows about a flow at the first one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Behind {
     /// Packets that were lost behind the first tap.
@@ -406,7 +408,7 @@ impl TapMatcher {
         self.behind.insert(at, behind);
     }
 
-    /// What a second tap shows of the flow at `at`, once all is known.
+    /// Facts that a second tap shows about the flow at `at`, once all is known.
     pub(crate) fn behind(&self, at: FlowSlot) -> Option<Behind> {
         self.behind.get(&at).copied()
     }

@@ -100,7 +100,7 @@ pub(crate) struct Times {
     // The fifth and the sixth.
     bin: BinSamples,
     // The last one, which ACKs do not need.
-    /// Of READs and atomics, once there are some.
+    /// Times of READs and atomics, once there are some.
     fetches: Option<Box<Fetches>>,
 }
 
@@ -171,7 +171,7 @@ impl Times {
         sent.ack_requested && self.in_flight(sent.bytes)
     }
 
-    /// So many bytes have been sent, modulo 2^32; what is in flight is less. Says whether anything is.
+    /// True if anything is in flight, after `sent` bytes, modulo 2^32; fewer than that are in flight.
     fn in_flight(&mut self, sent: u32) -> bool {
         let Some(acked) = self.acked_bytes else {
             return false;

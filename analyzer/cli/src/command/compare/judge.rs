@@ -173,7 +173,7 @@ fn add(all: &mut Vec<PendingQuantity>, quantity: Quantity, a: Option<Estimate>, 
     }
 }
 
-/// Of how many there is an interval; 1 at least.
+/// Number of quantities with an interval; at least 1.
 #[expect(clippy::cast_precision_loss, reason = "some thousand at most")]
 fn tested(pending: &[PendingQuantity]) -> f64 {
     let known = |estimate: Option<Estimate>| estimate.is_some_and(|estimate| estimate.noise.is_some());

@@ -213,7 +213,7 @@ impl Kind {
         }
     }
 
-    /// What `--read` reads, for the error that it is missing.
+    /// Name of the recording that `--read` reads, for the error that it is missing.
     fn recording(self) -> &'static str {
         match self {
             Self::Nexus | Self::Eos => "its 'show running-config'",
@@ -264,7 +264,7 @@ fn parse_name(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// What is shown.
+/// Output of the command: steps of one device, or changes.
 enum ShownPlan {
     Steps(Vec<Step>),
     /// Changes, and checks whose values could not be read.
@@ -308,7 +308,7 @@ fn inventory(common: &Common, name: Option<&String>) -> anyhow::Result<Inventory
     }
 }
 
-/// What `--set` sets.
+/// Settings that `--set` gives.
 fn settings(common: &Common) -> anyhow::Result<Settings> {
     let pairs = common.set.iter().map(String::as_str);
     Settings::from_pairs(pairs).map_err(|error| {

@@ -38,7 +38,7 @@ enum Format {
     Csv,
 }
 
-/// What `fleet sql` and `fleet report` have in common.
+/// Options that `fleet sql` and `fleet report` share.
 #[derive(Args, Debug)]
 pub(super) struct DatasetSource {
     /// The dataset: the folder that `-o DS --layout fleet` wrote

@@ -138,7 +138,7 @@ pub(super) fn add_all(targets: &mut [Target], into: &mut Exposition) {
     }
 }
 
-/// What a device says about itself. Labels that are empty are as if they were absent.
+/// Adds a device's description of itself. A label that is empty is as if it were absent.
 fn describe(reading: &Reading, transport: &'static str, into: &mut Exposition) {
     let node = reading.node.as_ref();
     let about = &reading.description;

@@ -33,7 +33,7 @@ enum Origin {
 /// GPUs that are read.
 pub(super) struct GpuSource {
     origin: Origin,
-    /// What the GPUs are, as of the start of a stream.
+    /// Models and places of the GPUs, as of the start of a stream.
     known: Gpus,
     /// False until the first reading.
     is_used: bool,
@@ -123,7 +123,7 @@ fn latest(samples: Vec<Sample>) -> BTreeMap<Series, Sample> {
     samples.into_iter().map(|sample| (key(&sample), sample)).collect()
 }
 
-/// What the GPUs are, and their values.
+/// Adds the GPUs' descriptions and values.
 fn whole(found: &Gpus, into: &mut Exposition) {
     describe(found, into);
     for sample in found.samples(Nanos(0), &"".into()) {

@@ -267,7 +267,7 @@ impl Others {
     fn new(arguments: &Serve) -> Self {
         let time = |time: Nanos| Duration::from_nanos(time.0);
         Self {
-            // Of checks, and of GPUs, which are not read more often than once in a second.
+            // Checks and GPUs are not read more often than once in a second.
             intervals: [
                 time(arguments.doctor_every),
                 time(arguments.interval).max(Duration::from_secs(1)),

@@ -178,7 +178,7 @@ pub(super) fn stop(arguments: &StopArguments) -> anyhow::Result<ExitCode> {
     }))
 }
 
-/// What is left of a run.
+/// State of a run that was looked at.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Outcome {
     /// Nothing.
@@ -200,7 +200,7 @@ pub(super) fn outcome(all: &[StoppedHost]) -> Outcome {
     }
 }
 
-/// What was ended, and what is left, by host.
+/// Lines about ended and remaining processes, by host.
 pub(super) fn lines(record: &RunRecord, all: &[StoppedHost]) -> String {
     let mut text = format!(" run {}\n", record.id);
     for host in all {

@@ -1,4 +1,4 @@
-//! What the answers say about the cause of a run that begins.
+//! Evidence of answers about the cause of a run that begins.
 
 use roce_model::Nanos;
 
@@ -74,7 +74,7 @@ impl Answers {
         }
     }
 
-    /// What was captured before the sender fell back to `at` with `request`; `next`: one past the highest PSN.
+    /// Circumstances before the sender fell back to `at` with `request`. `next` is one past the highest PSN.
     pub(in crate::psn) fn circumstances(&self, at: u64, next: u64, request: &Request) -> Circumstances {
         let is_known = self.acked != 0;
         Circumstances {

@@ -1,4 +1,4 @@
-//! What was captured before a run of retransmissions that may have made the sender begin it.
+//! Circumstances of a run of retransmissions: packets before it that may have made the sender begin it.
 
 use roce_model::Nanos;
 
@@ -19,7 +19,7 @@ pub(crate) struct NamedPsn {
 /// is outstanding, and since the run before. 0 where there was none, or where it is no later.
 pub(crate) type Waits = [Nanos; 3];
 
-/// What was captured before a run.
+/// Packets and silences captured before a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Circumstances {
     /// The latest sequence NAK.

@@ -18,7 +18,7 @@ const MAX_HOST_PAIRS: usize = 1_024;
 /// Runs kept in all: 10 MB.
 const MAX_RUNS_OF_ALL: usize = 1 << 16;
 
-/// What is known of all pairs of hosts: tap, requester and responder.
+/// Times learned of all pairs of hosts: tap, requester and responder.
 #[derive(Debug, Default)]
 pub(crate) struct HostPairTimes(HashMap<(TapId, Address, Address), PairTimes, foldhash::fast::RandomState>);
 
@@ -66,7 +66,8 @@ impl HostPairTimes {
         if are_enough || run.is_blind || found.trigger == seeming {
             return found;
         }
-        // What is assumed before the first run decides more than the runs do: what the run seemed to be at once stays.
+        // Assumptions from before the first run decide more than the runs do here: the run keeps the cause that
+        // it seemed to have at once.
         let is_alone = seeming == Trigger::Unknown && run.nak.is_none();
         if found.is_sure && (is_alone || found.trigger == Trigger::ImpliedNak) {
             found
@@ -79,7 +80,7 @@ impl HostPairTimes {
     }
 }
 
-/// What is known of requests from one host to another.
+/// Times learned of requests from one host to another.
 #[derive(Debug)]
 struct PairTimes {
     runs: Vec<Circumstances>,

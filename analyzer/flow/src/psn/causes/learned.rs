@@ -67,7 +67,7 @@ pub(super) struct LearnedTimes {
 }
 
 impl LearnedTimes {
-    /// What is known before the first run.
+    /// Assumptions before the first run.
     pub(super) fn new() -> Self {
         let mut new = Self {
             nak: OneHump::new(),

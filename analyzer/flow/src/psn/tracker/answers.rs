@@ -105,7 +105,7 @@ impl Tracker {
         }
     }
 
-    /// The same for an ACK, which is for nothing else: one that says nothing new is counted.
+    /// Takes an ACK. An ACK that says nothing new is counted.
     pub(crate) fn acknowledged(&mut self, requests: &Requests, psn: u64, time: Nanos) -> AnswerEvidence {
         let answered = self.acknowledge(requests, psn, time);
         if let Some(answers) = self.answers.as_mut().filter(|_| !answered.is_new) {
@@ -141,7 +141,8 @@ impl Tracker {
                 .iter()
                 .any(|part| (part.first..part.end).contains(&psn))
         });
-        // What was captured before may be a copy that the receiver dropped, and the one that it waits for on its way by a slower path.
+        // The captured packet may be a copy that the receiver dropped, while the one that it waits for takes a
+        // slower path.
         let is_doubtful = self.reordering.is_usual() && !selective;
         let (begin, next) = (self.begin, requests.next);
         let Some(answers) = &mut self.answers else {

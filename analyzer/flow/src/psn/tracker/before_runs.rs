@@ -1,4 +1,4 @@
-//! What was captured before a run, as its cause is found by.
+//! Circumstances before a run, from which its cause is found.
 
 use roce_model::Nanos;
 
@@ -22,7 +22,7 @@ impl Tracker {
         answers.map_or_else(Vec::new, |answers| answers.take_longest_waits())
     }
 
-    /// What was captured before the sender fell back to `at` with `request`; `next`: one past the highest PSN.
+    /// Circumstances before the sender fell back to `at` with `request`. `next` is one past the highest PSN.
     pub(super) fn circumstances(&self, at: u64, next: u64, request: &Request) -> Circumstances {
         let of_answers = match &self.answers {
             Some(answers) => answers.circumstances(at, next, request),

@@ -205,7 +205,7 @@ impl Tracker {
 
     /// A packet that was missing.
     fn missing(&mut self, at: u64, span: u64, next: u64, request: &Request) -> Verdict {
-        // Of a READ that was not captured before, responses say nothing.
+        // Responses say nothing about a READ that was not captured before.
         let request = &Request {
             again: Again::Nothing,
             ..*request

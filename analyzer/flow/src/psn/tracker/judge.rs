@@ -13,8 +13,8 @@ use crate::psn::run::{Recovery, RetransmittedRun};
 use crate::psn::tracker::Tracker;
 use crate::psn::undecided::{BehindVerdict, Decision, PendingPackets};
 
-/// So many packets in order, all captured before, are a sender that has fallen back even if nothing shows why. Copies that
-/// the network makes come one at a time.
+/// Number of packets in order, all captured before, that show a fallback of the sender even if nothing shows
+/// why. Copies that the network makes come one at a time.
 pub(super) const FALLBACK: u64 = 3;
 
 /// Answers to NAKs that wait at once: as many as a receiver names while one answer is in flight, each by a packet that it gets.
@@ -55,7 +55,8 @@ impl Tracker {
             });
         };
         match cause.trigger {
-            // Of an unknown cause a NAK is one: either it or a timer after it made the sender send this again.
+            // A NAK is one of the possible causes: either it or a timer after it made the sender retransmit
+            // this.
             Trigger::Nak | Trigger::Unknown if cause.exact => {
                 self.comes_before_answers(pending).then_some(BehindVerdict::Late)
             }

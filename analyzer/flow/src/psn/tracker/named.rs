@@ -42,7 +42,7 @@ impl Tracker {
         }
     }
 
-    /// The same by the times alone: the true answer comes at least twice as long after its NAK as a late packet did.
+    /// Judges by times alone: the true answer comes at least twice as long after its NAK as a late packet did.
     pub(super) fn judge_by_times(
         &self,
         seeming: &PendingPackets,

@@ -12,7 +12,8 @@ const DONE: u64 = 8;
 /// ... and the first of them for so long that the sender knows it, it does not fall back to that one.
 const KNOWN: Nanos = Nanos(2_000_000);
 
-/// The same where the first PSN is 0, with which many libraries begin every connection: the silence before is enough.
+/// Time as above where the first PSN is 0, with which many libraries begin every connection: the silence before
+/// is enough.
 const KNOWN_FROM_ZERO: Nanos = Nanos(0);
 
 impl Tracker {

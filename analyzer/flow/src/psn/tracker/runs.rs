@@ -132,8 +132,8 @@ impl Tracker {
     /// The fate of a hole that is filled by a run which began before it.
     pub(super) fn fate_within_a_run(&self) -> LossClass {
         let is_kept = matches!(self.recovery(), Some(Recovery::Selective | Recovery::OutOfOrder));
-        // Whether the receiver would have taken it or not, it was lost before the tap, or by the capture: as often as the flow shows either. Where
-        // packets come late, it may be late as well.
+        // The packet was lost before the tap, or by the capture, as often as the flow shows either; the
+        // receiver's state does not matter. Where packets come late, it may be late as well.
         let are_losses = self.holes.as_ref().is_some_and(|holes| holes.are_losses());
         if is_kept || are_losses && !self.may_be_reordered() {
             LossClass::NetworkLost

@@ -50,7 +50,7 @@ impl CorridorBound {
                 }
                 self.hull.pop();
             }
-            // Of points at one time the first is the one that counts.
+            // The first of several points at one time counts.
             if self.hull.last().is_none_or(|last| last.x < point.x) {
                 self.hull.push(*point);
             }

@@ -161,7 +161,7 @@ fn clocks_that_agree_are_left_alone() {
         (90_000.0..140_000.0).contains(&found.uncertainty_ns.unwrap()),
         "{found:?}"
     );
-    // The same stamps in both: delays of nothing.
+    // Both taps have equal stamps: delays are 0.
     let same: Vec<StampedPacket> = taps
         .packets(50)
         .into_iter()
@@ -212,8 +212,8 @@ fn one_direction_bounds_one_side() {
 
 #[test]
 fn other_traffic_with_the_same_numbers_fits_no_clock() {
-    // The same requests and answers a second time, four hours later: each answer follows its request, but the pace of
-    // the second run is its own: 1 us to 4 ms off.
+    // Equal requests and answers come a second time, four hours later. Each answer follows its request, but the
+    // second run has its own pace: 1 us to 4 ms off.
     let mut packets = Vec::new();
     for n in 0..100_u64 {
         let pace = n * n % 41 * 100_000 + 1_000;

@@ -85,7 +85,7 @@ fn more_room_keeps_what_is_remembered() {
     recent.make_room();
     let after: Vec<bool> = (0..8_192).map(|flow| is_known(&recent, flow)).collect();
     assert_eq!(before, after);
-    // Of 8,192 packets a set has two on average: by Poisson's law fewer than 3 % are crowded out.
+    // A set has two of 8,192 packets on average: by Poisson's law fewer than 3 % are crowded out.
     assert!(before.iter().filter(|known| **known).count() > 7_900);
     assert_eq!(recent.sets.len(), 32_768);
 }

@@ -102,7 +102,7 @@ const USUAL: Nanos = Nanos(1_000_000);
 struct Unseen {
     /// Retransmitted: lost.
     lost: u64,
-    /// Of these, the first ones of each run of retransmissions.
+    /// Number of the packets that are the first of a run of retransmissions.
     begins: u64,
     /// The earliest one: when it was at the tap that saw it, and its PSN.
     first: Option<(Nanos, Psn)>,
@@ -324,8 +324,8 @@ impl Hops {
         Some(place)
     }
 
-    /// Of the hops that a flow takes part in, the one that its packets take next after `tap`, if none of `taps` at its other end
-    /// saw the packet: of several the one that most packets took.
+    /// The hop that a flow's packets take next after `tap`, if none of `taps` at its other end saw the packet.
+    /// It is the hop that most packets took, of several.
     pub(super) fn next(&self, hops: &[u32], tap: TapId, taps: u32) -> Option<u32> {
         let of_flow = || {
             hops.iter()

@@ -126,7 +126,7 @@ impl WaitingTransmissions {
     }
 }
 
-/// Of which flow and PSN transmissions wait.
+/// Flow and PSN whose transmissions wait.
 type Waits = (FlowSlot, Number);
 
 /// Times at which a tap was recording.

@@ -31,7 +31,7 @@ pub(crate) struct Task {
     pub(crate) arguments: Vec<OsString>,
 }
 
-/// What all runs have in common.
+/// Settings that all runs have in common.
 pub(crate) struct Worker {
     pub(crate) storage: Arc<dyn Storage>,
     /// Folder in which the binary works; the own one if there is none.

@@ -9,10 +9,10 @@ use super::super::sql::{Answer, Cell};
 use super::runs::Runs;
 use super::sections::{ChosenRows, Form, Section, ShownColumn};
 
-/// What this page has beside the style of all.
+/// Style of this page beside that of all pages.
 const OWN_STYLE: &str = include_str!("page.css");
 
-/// What the page shows.
+/// Content of the page.
 #[derive(Debug)]
 pub(super) struct Page<'a> {
     /// The dataset's path.

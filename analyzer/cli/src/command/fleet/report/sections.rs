@@ -38,7 +38,7 @@ pub(super) struct Section {
     pub(super) heading: &'static str,
     /// One and many of its rows, for the first sentence of the page.
     pub(super) counted: (&'static str, &'static str),
-    /// What its rows mean.
+    /// Meaning of the section's rows.
     pub(super) lead: &'static str,
     /// The column that must be true, or greater than 0, for a row to be shown. Empty: all rows.
     pub(super) keep: &'static str,

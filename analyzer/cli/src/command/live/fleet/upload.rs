@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_mins(5);
 /// Messages to the thread that wait; a part that finds no room is seen with the one before.
 const MAX_MESSAGES: usize = 16;
 
-/// What the thread learns.
+/// News for the uploading thread.
 enum News {
     /// There is another part.
     Part,
@@ -233,7 +233,7 @@ impl Work {
             return;
         }
         for path in files.iter().take(done) {
-            // What stays there belongs to no part that exists.
+            // A file that stays there belongs to no part that exists.
             let _ = self.to.remove(path, PATIENCE);
         }
     }

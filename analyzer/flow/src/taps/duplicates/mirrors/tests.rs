@@ -113,7 +113,8 @@ fn a_tap_that_doubles_both_directions_is_known() {
 
 #[test]
 fn a_mirror_that_shows_few_packets_twice_is_known_by_both_directions() {
-    // Of numbered packets 5 %, 1 in 20, of both sides; of others 17 %, 1 in 6: a sender might repeat those.
+    // Numbered packets of both sides come twice in 5 % (1 in 20), others in 17 % (1 in 6): a sender might
+    // repeat those.
     for (numbered, every, is_known) in [(true, 20, true), (false, 20, false), (false, 6, true)] {
         let mut tapped = MirrorTap::default();
         tapped.flow(4_000, numbered, [every, every], 20);

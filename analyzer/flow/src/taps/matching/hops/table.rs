@@ -6,7 +6,7 @@ use roce_model::{FlowId, HopRow, HopTimelineRow, TapId};
 
 use super::{Between, Hop, Hops, earliest};
 
-/// What the captures of a run show of how well one tap records.
+/// Counts that show how well one tap records, over all captures of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct Record {
     /// Packets that arrived and that it did not see.
@@ -30,7 +30,7 @@ pub(crate) struct FlowAtTwo {
     pub(crate) second: (FlowId, TapId),
     /// Packets at the first tap while the second one recorded.
     pub(crate) packets: u64,
-    /// Of these, packets that were lost in between and are no answers.
+    /// Number of the packets that were lost in between and are no answers.
     pub(crate) lost: u64,
 }
 
