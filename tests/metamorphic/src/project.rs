@@ -13,7 +13,7 @@ use crate::tape::Tape;
 const FOLDERS: [&str; 4] = ["captures", "captures/demos", "tests/data", "tests/data/real"];
 
 /// Captures of one lesson or run at several taps: the beginnings of their names.
-const TOGETHER: [&str; 6] = [
+const GROUPS: [&str; 6] = [
     "captures/demos/ecmp-collision-",
     "captures/demos/incast-",
     "captures/demos/pause-origin-",
@@ -50,7 +50,7 @@ pub fn project_sources() -> Result<Vec<InputSource>, SinkError> {
     paths.sort();
     let mut groups: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for path in &paths {
-        let together = TOGETHER.iter().find(|begin| path.starts_with(**begin));
+        let together = GROUPS.iter().find(|begin| path.starts_with(**begin));
         // Both ends of a run: NAME.sender.pcap and NAME.receiver.pcap.
         let run = || {
             path.strip_suffix(".sender.pcap")

@@ -14,7 +14,7 @@ const MILLISECOND: u64 = 1_000_000;
 /// the analysis requires.
 const STALL_TIMES: u64 = 100;
 /// ... if it is this long, and ...
-const STALL_LEAST: u64 = 2_000_000;
+const MIN_STALL_NS: u64 = 2_000_000;
 /// ... the flow had this number of packets.
 const STALL_PACKETS: u64 = 600;
 
@@ -246,7 +246,7 @@ impl<'a> Signs<'a> {
                 });
                 let each = age / here.packets.max(1);
                 let length = stall.end - stall.begin;
-                let sure = here.packets >= STALL_PACKETS && length >= STALL_LEAST.max(each * STALL_TIMES);
+                let sure = here.packets >= STALL_PACKETS && length >= MIN_STALL_NS.max(each * STALL_TIMES);
                 let place = self.destination(flow);
                 self.add(
                     "stall",

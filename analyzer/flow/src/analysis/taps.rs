@@ -15,7 +15,7 @@ use crate::taps::matching::hops::Ends;
 use crate::taps::matching::{Behind, TapMatcher, traffic};
 
 /// A second tap that recorded while so many of so many packets passed the first one tells of all of them.
-const MOST: (u64, u64) = (99, 100);
+const WHOLE_SHARE: (u64, u64) = (99, 100);
 
 impl Analysis {
     /// Resolution of the stamps of the next tap, in nanoseconds: taps are told in the order of their numbers.
@@ -132,7 +132,8 @@ impl Analysis {
             // Earlier epochs of the flow have rows of their own; where the second tap began later or ended earlier, its word is not all.
             let mut seen = before.totals;
             seen.add(&table.hot[*first].counts);
-            let is_whole = flow.packets.saturating_mul(MOST.1) >= seen.packets.saturating_mul(MOST.0);
+            let is_whole =
+                flow.packets.saturating_mul(WHOLE_SHARE.1) >= seen.packets.saturating_mul(WHOLE_SHARE.0);
             if before.epoch > 0 || behind.epoch > 0 || !is_whole {
                 continue;
             }

@@ -96,7 +96,7 @@ fn said(limit: Option<u64>) -> String {
     limit.map_or_else(|| "unlimited".to_owned(), |bytes| format!("{} KiB", bytes >> 10))
 }
 
-const LEAST: u64 = 64 << 20;
+const MIN_LOCKED_BYTES: u64 = 64 << 20;
 
 fn locked(facts: &Facts<'_>, is_hard: bool) -> CheckResult {
     let (soft, hard) = limits(facts, "Max locked memory")?;
@@ -111,7 +111,7 @@ fn locked(facts: &Facts<'_>, is_hard: bool) -> CheckResult {
             format!("locked memory: {seen}; CAP_IPC_LOCK exempts RDMA from it"),
         ),
         (Some(bytes), _) => {
-            let status = if bytes < LEAST {
+            let status = if bytes < MIN_LOCKED_BYTES {
                 Status::Critical
             } else {
                 Status::Warning

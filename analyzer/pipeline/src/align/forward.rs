@@ -18,7 +18,7 @@ pub(super) struct SetForward {
 /// Packets on each side of a step that are compared.
 const NEAR: usize = 8;
 /// A smaller step is none: queues hold packets for some microseconds.
-const LEAST: i128 = 10_000;
+const MIN_STEP_NS: i128 = 10_000;
 
 /// The step of one of two clocks with which their stamps fit. `quantum_ns` as for [`clocks::compare`].
 pub(super) fn set_forward(packets: &[StampedPacket], quantum_ns: u64) -> Option<SetForward> {
@@ -82,7 +82,7 @@ fn candidate(packets: &[StampedPacket], is_reference: bool) -> Option<SetForward
     })?;
     // The silence is as long as the step, or the other clock has stepped.
     let silence = i128::from(stamps[at].0.since(stamps[at - 1].0).0);
-    let is_step = rise >= LEAST && silence.saturating_mul(10) >= rise.saturating_mul(9);
+    let is_step = rise >= MIN_STEP_NS && silence.saturating_mul(10) >= rise.saturating_mul(9);
     is_step.then_some(SetForward {
         is_reference,
         at: stamps[at].0,

@@ -19,7 +19,7 @@ use super::edges::Activity;
 const MAX_EPISODES_OF_CALL: usize = 256;
 
 /// Fewer collectives than this do not show which connections carry them.
-const LEAST_LIKE: usize = 4;
+const MIN_ALIKE: usize = 4;
 
 /// Counts of some slots.
 #[derive(Clone, Copy, Default)]
@@ -99,7 +99,7 @@ impl<'a> Traffic<'a> {
             let carried = spans
                 .iter()
                 .filter(|(from, to)| line.between(*from, *to).0.payload_bytes > 0);
-            spans.len() < LEAST_LIKE || carried.count() * 2 >= spans.len()
+            spans.len() < MIN_ALIKE || carried.count() * 2 >= spans.len()
         });
         CarryingLines {
             width: self.width,

@@ -25,7 +25,7 @@ const MAX_CALLS: usize = 1 << 16;
 /// Calls on the host, and collectives that have begun, that are kept to be joined.
 const MAX_OPEN: usize = 1 << 16;
 /// The first time since the Unix epoch that a clock of a profile can show, in ns: 2001-09-09. Smaller ones count from some start.
-const LEAST_EPOCH_NS: i64 = 1_000_000_000_000_000_000;
+const MIN_EPOCH_NS: i64 = 1_000_000_000_000_000_000;
 /// The longest time of a trace in us: what a double has with a resolution below 1 us, 142 years.
 const MAX_MICROSECONDS: f64 = 4.5e15;
 /// Longest kept name.
@@ -377,7 +377,7 @@ impl GatheredEvents {
             } else {
                 TraceSource::Kineto
             },
-            has_epoch: calls.iter().all(|call| call.start >= LEAST_EPOCH_NS),
+            has_epoch: calls.iter().all(|call| call.start >= MIN_EPOCH_NS),
             calls,
             left_out: self.left_out + self.open.len() as u64,
             is_cut,

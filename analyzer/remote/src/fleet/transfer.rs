@@ -16,7 +16,7 @@ use crate::session::Bounds;
 /// Time without a byte after which a transfer is given up.
 const STALL: Duration = Duration::from_secs(20);
 /// Bytes that must come in each [`PERIOD`]: a host that sends a byte now and then does not hold a run up for ever.
-const LEAST: u64 = 1 << 20;
+const MIN_BYTES: u64 = 1 << 20;
 /// A slow line carries a hundred times as much in this time.
 const PERIOD: Duration = Duration::from_mins(1);
 /// Connections that one file may use.
@@ -213,7 +213,7 @@ impl Transfer<'_> {
             bytes,
             stall: STALL,
             period: PERIOD,
-            least: LEAST,
+            least: MIN_BYTES,
         };
         let result = self.machine.fetch(&script, &mut sink, bounds, self.goes_on);
         if let Err(RemoteError::TooMuch(_)) = result {

@@ -49,7 +49,7 @@ pub(super) const THRESHOLD: Rule = Rule {
 /// A drop is noticed up to this time later: by the next packet, or a timer.
 const NOTICED_AFTER: u64 = 100_000_000;
 /// Fewer losses than this agree by accident.
-const LEAST_LOST: u64 = 10;
+const MIN_LOST: u64 = 10;
 /// Ports and queues that are named.
 const MAX_NAMED: usize = 3;
 
@@ -154,7 +154,7 @@ impl Drops {
         let is_on_way = queues.all(|dropped| dropped.passes == Some(Passes::Surely));
         let is_near = 2.0 * inside >= value_of(lost) && inside <= 2.0 * value_of(lost);
         match () {
-            () if does_agree && is_clean && is_on_way && lost >= LEAST_LOST => Confidence::High,
+            () if does_agree && is_clean && is_on_way && lost >= MIN_LOST => Confidence::High,
             () if (does_agree || is_near) && is_clean => Confidence::Medium,
             () => Confidence::Low,
         }
