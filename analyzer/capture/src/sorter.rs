@@ -52,9 +52,9 @@ enum Kind {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Item {
     time: Nanos,
-    /// At one time an answer comes behind all others; ...
+    /// True for an answer: it comes behind all other frames of its time.
     answers: bool,
-    /// ... but for that, the order is that of the file.
+    /// Number in the file, which orders frames of one time.
     number: u64,
     slot: usize,
     index: usize,

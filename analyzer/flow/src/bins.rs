@@ -11,11 +11,11 @@ use crate::rows::{self, Limits, Row};
 use crate::spare::Spare;
 use crate::timing::latency::BinTimes;
 
-/// Bins that stay changeable after time has passed them: at least this number, ...
+/// Minimum number of bins that stay changeable after time has passed them.
 const MIN_BINS: u64 = 4;
-/// ... and at least as many as this time has, ...
+/// Minimum time whose bins stay changeable.
 const MIN_TIME: Nanos = Nanos(10_000_000);
-/// ... but no more than this.
+/// Maximum number of bins that stay changeable.
 const MAX_BINS: u64 = 1024;
 /// Closed rows that become columns together: they stay in the first cache level.
 const ROW_BATCH: usize = 32;

@@ -22,7 +22,7 @@ use wide::Wide;
 /// Rows that go to the sinks together.
 const FLUSH_ROWS: usize = 8192;
 
-/// Merges the outputs of the parts of a run (one thread each) in the order of time.
+/// Merges the outputs of a run's shards (one thread each) in the order of time.
 pub struct Collector<'a> {
     sinks: Vec<&'a mut dyn Sink>,
     /// Width of the shards' bins.

@@ -25,9 +25,9 @@ const PATIENCE: Duration = Duration::from_millis(50);
 
 /// Limit of the time from a device's stamp to the frame in the stream, with some room.
 const SETTLED: u64 = 200_000_000;
-/// Period of adding the watermark to a quiet stream, ...
+/// Period of adding the watermark to a quiet stream, up to [`WATERMARK_LIMIT`].
 const WATERMARK_PERIOD: u64 = 100_000_000;
-/// ... up to this time after its last frame: all rows are complete by then.
+/// Time after the last frame of a quiet stream to which the watermark advances: all rows are complete by then.
 const WATERMARK_LIMIT: u64 = 5 * Nanos::SECOND;
 
 /// The stream of devices.

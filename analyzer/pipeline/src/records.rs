@@ -7,9 +7,9 @@ use foldhash::quality::FixedState;
 use roce_capture::{Frame, FrameRun, Merge};
 use roce_model::Nanos;
 
-/// Bytes of a record that are compared: the headers of a packet in a tunnel, ...
+/// Bytes at a record's begin that are compared: the headers of a packet in a tunnel.
 const HEAD: usize = 128;
-/// ... and its end with the ICRC.
+/// Bytes at a record's end that are compared: they have the ICRC.
 const TAIL: usize = 16;
 /// Records of a sample, and of the beginning and the end of a capture that are remembered one by one.
 const SAMPLE: usize = 1 << 12;

@@ -27,9 +27,9 @@ const CLOSE_BATCH: usize = 256;
 const FRAME_BATCH: usize = 256;
 /// Frames handed to a thread at once, at least, as long as there are more.
 const MAX_BATCH_FRAMES: usize = 4096;
-/// Bytes at which a batch ends, too, ...
+/// Bytes at which a batch ends, although it has room for more frames.
 const MAX_BATCH_BYTES: usize = 1 << 20;
-/// ... or runs: some have no frames, only losses.
+/// Runs of frames at which a batch ends: some have no frames, only losses.
 const MAX_BATCH_RUNS: usize = 4096;
 /// Such batches that wait for a thread, at most.
 const MAX_WAITING: usize = 4;

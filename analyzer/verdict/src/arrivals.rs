@@ -16,9 +16,9 @@ use crate::host_pairs::HostPairs;
 const MAX_DESTINATIONS: usize = 1 << 14;
 /// A window of fewer data packets shows no rate: one more or less is 3 % of these.
 const MIN_PACKETS: u64 = 32;
-/// A window ends with the bin in which it has so many data packets, ...
+/// Number of data packets with whose bin a window ends.
 const ENOUGH_PACKETS: u64 = 2 * MIN_PACKETS;
-/// ... or when it is so long: so it does not depend on how narrow bins are.
+/// Longest window, in ns, so that windows do not depend on how narrow bins are.
 const LONGEST: u64 = 1_000_000;
 /// For so many times its length after the last marked window arrivals are compared with it.
 const AFTERWARDS: u64 = 64;

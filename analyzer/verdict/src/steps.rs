@@ -27,10 +27,11 @@ const MAX_OF_SNAPSHOT: usize = 2048;
 
 /// Pairs whose periods differ by more than this factor take part in different jobs.
 const SAME_PERIOD: f64 = 1.2;
-/// A step is an outlier when it takes longer than the pair's median by three standard deviations (estimated from the median
-/// absolute deviation, so that outliers do not hide themselves) ...
+/// Standard deviations over the pair's median from which on a step is an outlier. They are estimated from the
+/// median absolute deviation, so that outliers do not hide themselves.
 const OUTLIER_SIGMAS: f64 = 3.0;
-/// ... and by this share of it, since very regular steps would otherwise make outliers of nothing.
+/// Share over the pair's median from which on a step is an outlier: very regular steps would otherwise make
+/// outliers of nothing.
 const OUTLIER_SHARE: f64 = 0.1;
 /// The standard deviation of a normal distribution over its median absolute deviation: 1 / 0.6745.
 const SIGMA_OF_MAD: f64 = 1.4826;

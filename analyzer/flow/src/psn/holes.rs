@@ -120,9 +120,9 @@ pub(crate) struct Holes {
     waiting: VecDeque<DecidedHole>,
     /// PSNs that came late after something else had been reported of them.
     revoked: Vec<u64>,
-    /// Holes before this PSN are acknowledged, ...
+    /// Holes before this PSN are acknowledged.
     covered_to: u64,
-    /// ... and those before this one for so long that they are decided.
+    /// Holes before this PSN were acknowledged so long ago that they are decided.
     settled_to: u64,
     /// PSNs before this one may have been missing in a hole that was forgotten.
     forgotten_to: u64,

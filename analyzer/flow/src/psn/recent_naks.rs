@@ -158,7 +158,7 @@ impl RecentNaks {
         self.pair(tap, key).is_some_and(|pair| pair.is_reordered)
     }
 
-    /// True if some receiver of the destination had no buffer for requests from the source of `key` a moment ago.
+    /// True if some receiver of the destination has just sent an RNR NAK for requests from the source of `key`.
     pub(crate) fn is_refused(&self, tap: TapId, key: &FlowKey, time: Nanos) -> bool {
         self.pair(tap, key)
             .is_some_and(|pair| pair.refused.0 != 0 && time.since(pair.refused) <= MAX_AGE)

@@ -92,12 +92,13 @@ pub(crate) struct Request {
     pub(crate) payload_bytes: u32,
     /// It requests an ACK.
     pub(crate) ack_requested: bool,
-    /// While the other direction is not known: some receiver between the same hosts requested a moment ago for this PSN,
-    /// or one shortly before, ...
+    /// While the other direction is not known: some receiver between the two hosts has just sent a NAK for this
+    /// PSN, or for one shortly before.
     pub(crate) is_naked: bool,
-    /// Some receiver between the same hosts had no buffer a moment ago.
+    /// Some receiver between the two hosts has just sent an RNR NAK: it had no buffer.
     pub(crate) refused: bool,
-    /// ... or for this very PSN.
+    /// While the other direction is not known: some receiver between the two hosts has just sent a NAK for this
+    /// very PSN.
     pub(crate) is_naked_exactly: bool,
     /// Answers to some flow between the same hosts are captured.
     pub(crate) others_are_answered: bool,
@@ -126,7 +127,7 @@ pub(crate) struct Request {
     /// known.
     pub(crate) others_answer: Nanos,
     pub(crate) others_answers: u32,
-    /// The sender was notified of congestion a moment ago.
+    /// The sender has just been notified of congestion.
     pub(crate) is_slowed: bool,
     /// Where the sender counts IP identifications up: that of the packet.
     pub(crate) ids: Option<Ids>,

@@ -79,9 +79,9 @@ const LONGEST_DELAY: f64 = 1e9;
 /// The time that all packets seem to take beyond it is the clocks' difference.
 const FASTEST_PACKET: f64 = 1e7;
 
-/// Number of packets of which one may be a wrong match, ...
+/// Number of packets of which one may be a wrong match.
 const PACKETS_FOR_AN_OUTLIER: usize = 100;
-/// ... and so many of all.
+/// Maximum number of wrong matches among all packets.
 const MAX_OUTLIERS: usize = 32;
 
 /// Drift has to show: the least one is taken that falls short of the best by this share of the corridor's width.

@@ -338,7 +338,7 @@ impl<'a> Which<'a> {
     }
 }
 
-/// Compares columns: word, value, word, value ...
+/// Compares columns, which are pairs of a word and a value.
 fn compare(row: &Row, wanted: &[&str]) -> Result<(), String> {
     let mut wrong = Vec::new();
     for pair in wanted.chunks(2) {

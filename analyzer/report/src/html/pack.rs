@@ -29,7 +29,7 @@ pub(super) struct ColumnPlace {
     name: &'static str,
     unit: &'static str,
     meaning: &'static str,
-    /// number, time, float, bool, text or id.
+    /// One of `number`, `time`, `float`, `bool`, `text` and `id`.
     kind: &'static str,
     at: usize,
     length: usize,

@@ -22,9 +22,10 @@ const SPEEDS: [u64; 8] = [
 /// at 400 Gbit/s take 180 ns, and nanosecond stamps are uncertain by two. Frames without the overhead
 /// would differ by as much.
 const NEAR: f64 = 0.0125;
-/// Number of steps at the highest rate that show it, ...
+/// Number of steps at the highest rate that show the speed of the port.
 const STEPS: u32 = 16;
-/// ... if they are one of this number of all: a limited flow passes a rate on its way to others.
+/// One of this number of all steps has to be at the highest rate: a limited flow passes a rate on its way to
+/// others.
 const SHARE: u32 = 8;
 /// Steps without a result, after which it is examined less often.
 const PATIENCE: u32 = 4_096;

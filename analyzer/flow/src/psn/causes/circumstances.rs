@@ -40,7 +40,7 @@ pub(crate) struct Circumstances {
     pub(crate) psns: u64,
     pub(crate) missing: u64,
     pub(crate) not_captured: u64,
-    /// The sender was notified of congestion a moment ago: it may take any time to answer a NAK.
+    /// The sender has just been notified of congestion: it may take any time to answer a NAK.
     pub(crate) is_slowed: bool,
     /// It begins with a READ or an atomic.
     pub(crate) is_fetch: bool,

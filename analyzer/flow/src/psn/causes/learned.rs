@@ -9,9 +9,9 @@ use crate::psn::request::SILENCE;
 
 /// Passes of learning: the shares do not change any more after half as many.
 const PASSES: usize = 16;
-/// From this share on a cause is said, ...
+/// Share of probability from which on a cause is named.
 const LIKELY: f64 = 0.7;
-/// ... and from this one on it is sure: all others together are fifty times less likely.
+/// Share of probability from which on a cause is sure: all others together are fifty times less likely.
 const SURE: f64 = 0.98;
 /// The weight of a cause that nobody thought of.
 const UNKNOWN: f64 = -11.0;
