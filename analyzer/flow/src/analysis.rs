@@ -416,7 +416,7 @@ impl Analysis {
         });
     }
 
-    /// A pause frame: every part of a run sees it, one reports it.
+    /// A pause frame: every shard of a run sees it, one reports it.
     fn pause(&mut self, frame: &PauseFrame) {
         self.advance_to(frame.time);
         self.limits.pauses.frame(frame, &mut self.bins.events);
@@ -490,7 +490,7 @@ impl Analysis {
 }
 
 impl Conclusion {
-    /// Adds the conclusion of another part of the run.
+    /// Adds the conclusion of another shard of the run.
     pub fn add(&mut self, other: &Self) {
         self.totals.add(&other.totals);
         self.cnp_receivers.extend_from_slice(&other.cnp_receivers);

@@ -1,4 +1,4 @@
-//! Puts the results of the parts of a run together and hands them to sinks, bin by bin.
+//! Joins the results of a run's shards and emits them to sinks, bin by bin.
 
 mod cell;
 mod named;
@@ -82,7 +82,7 @@ struct Shard {
     reason = "each error is that of a sink, after which no sink is called again"
 )]
 impl<'a> Collector<'a> {
-    /// For `parts` parts.
+    /// A collector for `parts` shards.
     pub fn new(shards: usize, settings: Settings, sinks: Vec<&'a mut dyn Sink>) -> Self {
         let width = counted_width(settings.bin);
         Self {
@@ -109,7 +109,7 @@ impl<'a> Collector<'a> {
         &self.spare
     }
 
-    /// Takes the output of one part, emits what is complete.
+    /// Takes the output of one shard, and emits complete bins.
     pub fn push(&mut self, shard: usize, mut output: Output) -> Result<(), SinkError> {
         let mut opened = core::mem::take(&mut output.opened);
         if let Some(named) = &mut self.named {
@@ -159,13 +159,13 @@ impl<'a> Collector<'a> {
         self.emit()
     }
 
-    /// The first bin that a part may still add to.
+    /// The first bin that a shard may still add to.
     fn complete(&self) -> u64 {
         let shards = self.shards.iter();
         shards.map(|shard| shard.watermark).min().unwrap_or_default()
     }
 
-    /// Emits every bin that no part will add to.
+    /// Emits every bin that no shard will add to.
     fn emit(&mut self) -> Result<(), SinkError> {
         let complete = self.complete();
         loop {

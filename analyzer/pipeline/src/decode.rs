@@ -29,12 +29,12 @@ impl Shard {
     /// The whole.
     pub(crate) const ALL: Self = Self { index: 0, of: 1 };
 
-    /// The part counts what belongs to no host pair, too.
+    /// True if the shard counts packets that belong to no host pair, too.
     fn is_first(self) -> bool {
         self.index == 0
     }
 
-    /// Both directions between two hosts go to the same part.
+    /// Both directions between two hosts go to one shard.
     #[inline]
     fn takes(self, packet: &Roce) -> bool {
         self.of == 1 || self.takes_hosts(host(&packet.source), host(&packet.destination))
@@ -551,7 +551,7 @@ impl Decoder {
         self.watermark.max(self.span.map(|span| span.last))
     }
 
-    /// Adds what another part of the run counted.
+    /// Adds the counts of another shard of the run.
     pub(crate) fn add(&mut self, other: &Self) {
         self.totals.add(&other.totals);
         self.taps.add_counts(&other.taps);

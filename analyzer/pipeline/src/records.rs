@@ -183,7 +183,7 @@ impl RecordsOnce {
         }
     }
 
-    /// Puts the parts of a run whose records are new behind those that wait.
+    /// Appends the new records of a run of frames to those that wait.
     fn split(&mut self, recorder: usize, run: &FrameRun) {
         let stamp = self.stamps.entry(recorder).or_default();
         let Some((left_out, is_last_out)) = self.left_out.get_mut(run.input) else {

@@ -123,8 +123,8 @@ impl Tap {
     }
 }
 
-/// The taps of a run, in the order in which they appear in the merged stream: every part of a run that sees the whole
-/// stream numbers them alike.
+/// The taps of a run, in the order in which they appear in the merged stream: every shard of a run that sees
+/// the whole stream numbers them alike.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Taps {
     list: Vec<Tap>,
@@ -375,7 +375,7 @@ impl Taps {
         }
     }
 
-    /// Adds what another part of the run counted of the same taps; frames are counted by one part alone.
+    /// Adds another shard's counts of the taps; one shard alone counts frames.
     pub(crate) fn add_counts(&mut self, other: &Self) {
         for (tap, other) in self.list.iter_mut().zip(&other.list) {
             tap.roce_packets += other.roce_packets;

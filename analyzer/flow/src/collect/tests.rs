@@ -124,7 +124,7 @@ fn a_bin_waits_for_the_slowest_part() {
         .push(1, output(6, vec![bin(6, vec![row(2, 1, 2, 1)], &[])]))
         .unwrap();
     collector.finish().unwrap();
-    // Bin 5 had two senders to destination 1, one in each part; 10 ns later both still go on.
+    // Bin 5 had two senders to destination 1, one in each shard; 10 ns later both still go on.
     assert_eq!(got.rows, [(50, 1, 2), (50, 2, 2), (60, 2, 2), (70, 1, 2)]);
 }
 

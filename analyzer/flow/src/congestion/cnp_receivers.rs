@@ -280,7 +280,7 @@ impl CnpReceivers {
     }
 }
 
-/// The most often notified first; alike in every run, whatever its parts.
+/// The most often notified first; alike in every run, whatever its shards.
 pub(crate) fn sort(list: &mut [CnpReceiver]) {
     list.sort_by_key(|receiver| {
         (

@@ -318,7 +318,7 @@ fn length(quanta: u16, link_rate: Option<u64>) -> u64 {
     u64::from(quanta) * QUANTUM_BITS * Nanos::SECOND / link_rate.unwrap_or(SLOWEST)
 }
 
-/// The event of a pause; `None` where another part of the run reports it.
+/// The event of a pause; `None` where another shard of the run reports it.
 fn event(sender: &Sender, class: u8, ended: &EndedPause) -> Option<EventRow> {
     let EndedPause { open, end } = ended;
     let mac = sender.mac;
