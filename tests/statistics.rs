@@ -1,8 +1,8 @@
 //! Counts of the recorded captures, made by a script when they were recorded, without tshark and without this project's code
 //! (`tests/data/statistics.tsv`), and which packets are late by their IP identifications.
 //!
-//! What was cut to a range of packets for the repository has other counts than its original: `ROCE_ANALYZE_ORIGINALS=FOLDER` compares
-//! the originals, too.
+//! Captures that were cut to a range of packets for the repository have other counts than their originals:
+//! `ROCE_ANALYZE_ORIGINALS=FOLDER` compares the originals, too.
 
 use std::collections::BTreeMap;
 use std::fs;

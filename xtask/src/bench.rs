@@ -1,8 +1,8 @@
 //! `cargo xtask bench`: how fast it is, beside what else reads captures, in one run.
 //!
-//! What is measured is data: `FILES` and `rows`; what is to be reached is `targets`. Programs take turns (A B A B)
-//! on one file after the other, pinned to one core, so that what disturbs the machine disturbs them alike; the
-//! median of the rounds counts. Times are of whole processes, start and end included.
+//! Measurements are data: `FILES` and `rows`; targets are in `targets`. Programs take turns (A B A B) on one
+//! file after the other, pinned to one core, so that what disturbs the machine disturbs them alike; the median
+//! of the rounds counts. Times are of whole processes, start and end included.
 
 mod files;
 mod scrape;

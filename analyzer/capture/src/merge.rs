@@ -24,10 +24,10 @@ const MIN_HELD_BYTES: usize = 1 << 20;
 /// Merges captures by the time of the frame that is next in each; at equal times the input with the lower
 /// index comes first.
 ///
-/// Of each input that is open it holds what is within 1 ms, 64 MiB of all together, and 256 KiB as long as all was in order: where
-/// records are not in the order of their stamps, they are sorted over that. With 64 inputs or more, plain files are looked into once and
-/// then [parked](Reader::park) until their time comes; a caller with thousands of them parks each after opening
-/// it, so that they are never all open.
+/// It holds the frames of each open input within 1 ms, 64 MiB of all together, and 256 KiB as long as all was
+/// in order: where records are not in the order of their stamps, they are sorted over that. With 64 inputs or
+/// more, plain files are looked into once and then [parked](Reader::park) until their time comes; a caller with
+/// thousands of them parks each after opening it, so that they are never all open.
 #[derive(Debug)]
 pub struct Merge {
     readers: Vec<Reader>,

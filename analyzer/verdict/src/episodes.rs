@@ -1,13 +1,13 @@
 //! Episodes: intervals in which something was congested on the way to a destination, built cell by cell: a cell is a
 //! millisecond, however wide bins are.
 //!
-//! Of one destination at one tap four kinds go on at a time. A cell is a sign of
-//! - `ecn`, when a data packet in it is marked, or a CNP that belongs to no NAK slows one of the flows;
-//! - `incast`, when at least `incast_senders` hosts sent to the destination at the same time in it, and packets were marked, CNPs came, or flows were
-//!   paused; or packets were retransmitted or missing while data came at half of its last link's speed or faster; it is reported
-//!   when more than missing packets showed;
-//! - `loss`, when packets are missing, retransmitted, or requested again though they were captured;
-//! - `rnr`, when the destination answers with RNR NAKs.
+//! Four kinds go on at a time for one destination at one tap. A cell is a sign of - `ecn`, when a data packet
+//! in it is marked, or a CNP that belongs to no NAK slows one of the flows; - `incast`, when at least
+//! `incast_senders` hosts sent to the destination at the same time in it, and packets were marked, CNPs came,
+//! or flows were paused; or packets were retransmitted or missing while data came at half of its last link's
+//! speed or faster; it is reported when more than missing packets showed; - `loss`, when packets are missing,
+//! retransmitted, or requested again though they were captured; - `rnr`, when the destination answers with RNR
+//! NAKs.
 //!
 //! An episode begins with the first packet that shows it, goes on while the next such cell begins less than `episode_quiet` after
 //! its end, and ends with the last packet that shows it. Where no such packet is known (RNR NAKs, pauses), first and last are those of the data

@@ -1,7 +1,7 @@
 //! Captures that were answered wrongly once: what must be said of each, and what must not. Their origin is in
 //! `tests/data/reported/README.md`.
 //!
-//! What is still wrong is in `open.txt`, as `reported NAME`; the list and the answers have to agree.
+//! Answers that are still wrong are in `open.txt`, as `reported NAME`; the list and the answers have to agree.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 

@@ -7,8 +7,8 @@
 //! *Hops not captured*: an item is a packet that the first tap recorded, and that passed the second without a record.
 //! Observable where the second tap loses records silently and the flow is paired there.
 //!
-//! Of a connection of which nothing came to the second tap the truth says no side there: what was lost of it is right if it is said, and
-//! not observable.
+//! The truth says no side at the second tap for a connection of which nothing came there: its losses are right
+//! if they are said, and not observable.
 //!
 //! Said: `hops.lost` without `hops.answers_lost`, and `hops.not_captured`, by flow.
 

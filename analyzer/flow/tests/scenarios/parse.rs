@@ -17,7 +17,7 @@ pub(crate) struct Scenario {
     pub(crate) options: Options,
     pub(crate) items: Vec<Item>,
     pub(crate) expectations: Vec<ScenarioLine>,
-    /// Flows share one limit: parts of a run would not.
+    /// Flows share one limit: shards of a run would not.
     pub(crate) one_part: bool,
     pub(crate) rows_in_parts: bool,
 }

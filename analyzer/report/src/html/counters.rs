@@ -1,7 +1,8 @@
 //! Counters that hosts, switches and GPUs read while packets were captured, as tracks beside the timeline.
 //!
-//! Of each series the changes between readings are kept, merged in pairs where they are too many: sums stay exact. Only what
-//! moved is drawn, by tracks of one topic and one node, the most telling first: of servers, hypervisors, ports of switches, and within switches.
+//! The changes between readings are kept for each series, merged in pairs where they are too many: sums stay
+//! exact. Only what moved is drawn, by tracks of one topic and one node, the most telling first: of servers,
+//! hypervisors, ports of switches, and within switches.
 
 mod topics;
 

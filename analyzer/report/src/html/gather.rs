@@ -1,8 +1,9 @@
 //! Gathers what is drawn over time while rows come, in bounded memory.
 //!
-//! Of each tap and destination there is a series of everything; of flows as long as there is room. When there is not, rows of one slot
-//! become one, then slots become twice as wide down to [`MIN_SLOTS`] of them, then the flows that matter least lose theirs, and of them
-//! bytes alone are counted until they are among the largest, or in trouble. What they did is in the tap's series, so that sums stay whole.
+//! Each tap and destination has a series of everything; flows have one as long as there is room. When there is
+//! not, rows of one slot become one, then slots become twice as wide down to [`MIN_SLOTS`] of them, then the
+//! flows that matter least lose theirs, and of them bytes alone are counted until they are among the largest,
+//! or in trouble. What they did is in the tap's series, so that sums stay whole.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 

@@ -1,7 +1,7 @@
 //! The observer: it records the frames that pass taps, and keeps what the truth needs to judge a
 //! capture.
 //!
-//! Of each flow at each tap it follows the request PSNs that were recorded, so that it knows which are missing there.
+//! It follows the recorded request PSNs of each flow at each tap, so that it knows which are missing there.
 
 mod output;
 mod seen;
