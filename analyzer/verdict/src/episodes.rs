@@ -35,7 +35,7 @@ use roce_model::{EpisodeKind, EventKind, EventRow, FlowId, Nanos, PauseFrame, Ta
 
 use arrived::{ArrivedData, cell_end};
 use kinds::{ECN, INCAST, KINDS, LOSS};
-pub(super) use open::Finished;
+pub(super) use open::FinishedEpisode;
 use open::{FlowBin, Mode, NOWHERE, Open};
 use pauses::Pauses;
 pub(super) use pauses::sender_of;
@@ -79,7 +79,7 @@ pub(super) struct Episodes {
     flows: usize,
     pauses: Pauses,
     stalls: Stalls,
-    finished: Vec<Finished>,
+    finished: Vec<FinishedEpisode>,
     dropped: u64,
 }
 
@@ -210,7 +210,7 @@ impl Episodes {
     }
 
     /// Ends everything that goes on; the episodes in the order of time, and how many more there were.
-    pub(super) fn conclude(mut self, directory: &Directory) -> (Vec<Finished>, u64) {
+    pub(super) fn conclude(mut self, directory: &Directory) -> (Vec<FinishedEpisode>, u64) {
         self.end_quiet(Nanos(u64::MAX));
         let finished = self.pauses.conclude();
         self.keep(finished);
@@ -226,7 +226,7 @@ impl Episodes {
         (self.finished, self.dropped)
     }
 
-    fn keep(&mut self, finished: impl IntoIterator<Item = Finished>) {
+    fn keep(&mut self, finished: impl IntoIterator<Item = FinishedEpisode>) {
         for episode in finished {
             if self.finished.len() < MAX_FINISHED {
                 self.finished.push(episode);

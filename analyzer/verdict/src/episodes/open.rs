@@ -359,26 +359,26 @@ impl Open {
     }
 
     /// The finished episode.
-    pub(super) fn finish(&self, kind: EpisodeKind, tap: TapId, destination: u64) -> Finished {
+    pub(super) fn finish(&self, kind: EpisodeKind, tap: TapId, destination: u64) -> FinishedEpisode {
         let flows = self
             .flows
             .iter()
             .map(|(flow, [counts, _])| (*flow, counts.share()));
-        Finished {
+        FinishedEpisode {
             destination: Some(destination),
             senders_max: self.senders_max,
             ce_share_peak: self.ce_share_peak,
             cells: self.cells,
             incast_meanwhile: self.incast_meanwhile,
             is_thin: self.thin_cells.saturating_mul(2) > self.cells,
-            ..Finished::new(kind, tap, self.start, self.end, self.sum, flows.collect())
+            ..FinishedEpisode::new(kind, tap, self.start, self.end, self.sum, flows.collect())
         }
     }
 }
 
 /// An episode that has ended.
 #[derive(Clone, Debug, Default)]
-pub(in super::super) struct Finished {
+pub(in super::super) struct FinishedEpisode {
     pub(in super::super) kind: EpisodeKind,
     pub(in super::super) tap: TapId,
     pub(in super::super) start: Nanos,
@@ -410,7 +410,7 @@ pub(in super::super) struct Finished {
     pub(in super::super) stall: Option<super::facts::StallFacts>,
 }
 
-impl Finished {
+impl FinishedEpisode {
     /// An episode with these flows.
     pub(super) fn new(
         kind: EpisodeKind,

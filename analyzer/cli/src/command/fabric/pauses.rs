@@ -17,7 +17,7 @@ use roce_switches::pauses::{Kind, Level, PauseCollector, Unseen, pause_json, pau
 use super::host::{HostReading, HostSource};
 use super::print::print;
 use super::workers::{ReadTarget, TargetReading, Ticks, Workers};
-use crate::command::host::series::{About, Destination, Kept, LOOK, begun, code_of};
+use crate::command::host::series::{About, Destination, KeptSamples, LOOK, begun, code_of};
 use crate::command::watch::Signals;
 use crate::options::arguments::DocumentFormat;
 use crate::options::duration::parse_duration;
@@ -172,7 +172,7 @@ struct PauseRun {
     ticks: Ticks,
     collector: PauseCollector,
     series: SampleSeries,
-    kept: Option<Kept>,
+    kept: Option<KeptSamples>,
     has_answered: Vec<bool>,
     /// The last reason of each target that did not answer.
     failures: Vec<Option<String>>,

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::form::{GIB, SCHEMA_VERSION, labels};
 use crate::command::gpu_tool::{GpuStream, INPUT, Tool, ask, ask_amd};
-use crate::command::host::series::{About, Destination, Kept, LOOK, Pace, paced};
+use crate::command::host::series::{About, Destination, KeptSamples, LOOK, Pace, paced};
 use crate::output::messages;
 use crate::output::table::laid;
 
@@ -44,7 +44,7 @@ struct Readings {
     series: SampleSeries,
     folds: BTreeMap<Key, Fold>,
     left_out: u64,
-    kept: Option<Kept>,
+    kept: Option<KeptSamples>,
 }
 
 impl Readings {
@@ -114,7 +114,7 @@ pub(super) struct Plan<'a> {
 /// All readings, as text, and the dataset that has them.
 pub(super) struct ShownReadings {
     pub(super) text: String,
-    pub(super) kept: Option<Kept>,
+    pub(super) kept: Option<KeptSamples>,
     pub(super) code: ExitCode,
 }
 
