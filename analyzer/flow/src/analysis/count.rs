@@ -4,7 +4,7 @@ use roce_model::{EventKind, EventRow, FlowId, Packet};
 use roce_wire::{AethKind, Ecn, Extended, Nak, Operation};
 
 use crate::analysis::Analysis;
-use crate::analysis::request::note_losses;
+use crate::analysis::request_history::note_losses;
 use crate::key::FlowSlot;
 use crate::psn::request::Verdict;
 use crate::psn::tracker::Tracker;

@@ -250,17 +250,20 @@ impl Analysis {
 
     /// A READ came once more, as `request`, and nobody knows why: its receiver answers it all the same.
     pub(super) fn read_came_again(&mut self, at: FlowSlot, request: &Request) {
-        let position = Tracker::position(&self.table.hot[at].requests, request.psn);
+        let position = Tracker::position(&self.table.hot[at].requests, request.packet.psn);
         if let (Some(position), Some(reads)) = (position, &mut self.table.cold[at].reads) {
-            let end = request.span.map_or(u64::MAX, |span| position + u64::from(span));
+            let end = request
+                .packet
+                .span
+                .map_or(u64::MAX, |span| position + u64::from(span));
             reads.came_again();
-            reads.requested_again(position, end, false, request.time);
+            reads.requested_again(position, end, false, request.packet.time);
         }
     }
 
     /// A READ was retransmitted, as `request`.
     pub(super) fn read_sent_again(&mut self, at: FlowSlot, request: &Request, packet: &Packet) {
-        let (psn, again) = (request.psn, request.again);
+        let (psn, again) = (request.packet.psn, request.flow.again);
         let hot = &self.table.hot[at];
         let Some(position) = Tracker::position(&hot.requests, psn) else {
             return;
@@ -286,7 +289,10 @@ impl Analysis {
         let begins = cold.tracker.has_begun_a_run();
         // A receiver that names the request in a NAK has sent no response to it.
         let is_request_lost = cold.tracker.is_run_by_nak();
-        let end = request.span.map_or(u64::MAX, |span| position + u64::from(span));
+        let end = request
+            .packet
+            .span
+            .map_or(u64::MAX, |span| position + u64::from(span));
         reads.requested_again(position, end, begins, packet.time);
         let silence = if begins && cold.tracker.is_run_by_timeout() {
             reads.never_came(position, packet.time)

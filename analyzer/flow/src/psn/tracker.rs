@@ -133,7 +133,7 @@ struct ReadBehind {
 impl Tracker {
     /// Judges a packet that [`Requests::advance`] did not take.
     pub(crate) fn observe(&mut self, requests: &mut Requests, request: &Request) -> Verdict {
-        self.others_late |= request.others_late;
+        self.others_late |= request.pair.others_late;
         let verdict = self.judge(requests, request);
         requests.disturbed = self.run.is_some()
             || self.pending.is_some()
@@ -155,11 +155,11 @@ impl Tracker {
     fn judge_unreliable(&mut self, requests: &mut Requests, request: &Request) -> Verdict {
         if let Some(connected) = self
             .connected
-            .filter(|connected| connected.has_begun(request.psn))
+            .filter(|connected| connected.has_begun(request.packet.psn))
         {
             return Verdict::NewEpoch(connected.reason);
         }
-        let ahead = request.psn.offset_from(requests.expected());
+        let ahead = request.packet.psn.offset_from(requests.expected());
         if requests.next == 0 || ahead >= 0 {
             return self.judge(requests, request);
         }
@@ -173,7 +173,7 @@ impl Tracker {
             };
         }
         self.reordering
-            .note(requests.next - 1 - at, &filled, request.time);
+            .note(requests.next - 1 - at, &filled, request.packet.time);
         for part in &filled {
             self.holes.get_or_insert_default().came_late(part);
         }
@@ -183,33 +183,33 @@ impl Tracker {
     }
 
     fn judge(&mut self, requests: &mut Requests, request: &Request) -> Verdict {
-        let span = u64::from(request.span.unwrap_or(1));
+        let span = u64::from(request.packet.span.unwrap_or(1));
         // A READ that is retransmitted may be the rest of one.
-        let is_whole = requests.next == 0 || request.psn.offset_from(requests.expected()) >= 0;
-        if request.is_read && (is_whole || self.read_span == 0) {
-            self.read_span = request.span.unwrap_or(self.read_span);
+        let is_whole = requests.next == 0 || request.packet.psn.offset_from(requests.expected()) >= 0;
+        if request.packet.is_read && (is_whole || self.read_span == 0) {
+            self.read_span = request.packet.span.unwrap_or(self.read_span);
         }
         if requests.next == 0 {
-            self.begin = BASE + u64::from(request.psn.value());
-            self.begin_time = request.time;
+            self.begin = BASE + u64::from(request.packet.psn.value());
+            self.begin_time = request.packet.time;
             requests.next = self.begin + span;
             self.await_answers();
-            self.resync = request.span.is_none();
+            self.resync = request.packet.span.is_none();
             return Verdict::InOrder;
         }
         if let Some(connected) = self
             .connected
-            .filter(|connected| connected.has_begun(request.psn))
+            .filter(|connected| connected.has_begun(request.packet.psn))
         {
             return Verdict::NewEpoch(connected.reason);
         }
-        let ahead = request.psn.offset_from(requests.expected());
+        let ahead = request.packet.psn.offset_from(requests.expected());
         if ahead <= -STALE || ahead < 0 && self.is_long_done(requests.next, ahead) {
             return self.stale(request);
         }
         self.stale_run = 0;
         if ahead < 0 && self.begins_once_more(requests.next, ahead, request) {
-            return Verdict::NewEpoch(if request.has_other_port {
+            return Verdict::NewEpoch(if request.packet.has_other_port {
                 "the UDP source port is another one"
             } else {
                 "the first PSN came once more, long acknowledged"
@@ -222,14 +222,14 @@ impl Tracker {
         if ahead > LARGEST_GAP && !self.resync {
             return Verdict::NewEpoch("PSN jumped ahead by more than 65536");
         }
-        self.settle_pending(requests.next, request.time);
-        self.settle_waiting(request.time);
-        self.forget_answered_naks(request.time);
+        self.settle_pending(requests.next, request.packet.time);
+        self.settle_waiting(request.packet.time);
+        self.forget_answered_naks(request.packet.time);
         self.end_run_before_new(requests.next);
         if core::mem::take(&mut self.capture_lost) && ahead > 0 {
             return Verdict::NewEpoch("the capture lost records");
         }
-        let resync = core::mem::replace(&mut self.resync, request.span.is_none());
+        let resync = core::mem::replace(&mut self.resync, request.packet.span.is_none());
         let gap = requests.next;
         let missing = ahead.unsigned_abs();
         requests.next += u64::from(missing) + span;
@@ -246,10 +246,10 @@ impl Tracker {
             if self.unsure_reads.len() < MAX_UNSURE_READS {
                 self.unsure_reads.push(UnsureRead {
                     at: gap - 1,
-                    length: request.read_before,
+                    length: request.flow.read_before,
                     next: requests.next - span,
-                    time: request.time,
-                    ip_id: request.ids.map(|ids| ids.id),
+                    time: request.packet.time,
+                    ip_id: request.packet.ids.map(|ids| ids.id),
                 });
             }
             return Verdict::InOrder;
@@ -315,9 +315,9 @@ impl Tracker {
     }
 
     fn stale(&mut self, request: &Request) -> Verdict {
-        let in_order = self.stale_run > 0 && request.psn == self.stale_next;
+        let in_order = self.stale_run > 0 && request.packet.psn == self.stale_next;
         self.stale_run = if in_order { self.stale_run + 1 } else { 1 };
-        self.stale_next = request.psn.plus(request.span.unwrap_or(1));
+        self.stale_next = request.packet.psn.plus(request.packet.span.unwrap_or(1));
         if self.stale_run >= STALE_RUN {
             return Verdict::NewEpoch("eight packets in order far behind");
         }
@@ -327,14 +327,14 @@ impl Tracker {
     /// Some PSNs are missing; what is known of them already may decide.
     fn open_hole(&mut self, first: u64, end: u64, request: &Request) {
         let holes = self.holes.get_or_insert_default();
-        let ip_id = request.ids.map(|ids| ids.id);
-        holes.add(first, end, request.time, ip_id, request.max_holes);
+        let ip_id = request.packet.ids.map(|ids| ids.id);
+        holes.add(first, end, request.packet.time, ip_id, request.flow.max_holes);
         let Some(answers) = &mut self.answers else { return };
-        answers.gap(first, request.silence, request.time);
+        answers.gap(first, request.flow.silence, request.packet.time);
         // The answers may be stamped before the packets that show the gap.
-        holes.cover(answers.acked(), request.time);
+        holes.cover(answers.acked(), request.packet.time);
         if let Some(named) = answers.named().filter(|named| *named >= first) {
-            holes.name_at(named, request.time);
+            holes.name_at(named, request.packet.time);
         }
     }
 

@@ -43,7 +43,7 @@ impl Pending {
             first: at,
             next: at,
             begin: *request,
-            time: request.time,
+            time: request.packet.time,
             cause: None,
             before: Circumstances::default(),
             since_nak: None,
@@ -64,7 +64,7 @@ impl Pending {
         self.depth += self.first.saturating_sub(at);
         self.first = self.first.min(at);
         self.next = self.next.max(next);
-        self.time = request.time;
+        self.time = request.packet.time;
         for part in filled {
             match self.filled.last_mut() {
                 Some(last) if last.end == part.first && last.joins(&part) => last.end = part.end,
@@ -72,13 +72,13 @@ impl Pending {
             }
         }
         match self.parts.last_mut() {
-            Some((bin, packets, bytes)) if *bin == request.bin => {
+            Some((bin, packets, bytes)) if *bin == request.packet.bin => {
                 *packets += 1;
-                *bytes += u64::from(request.payload_bytes);
+                *bytes += u64::from(request.packet.payload_bytes);
             }
             _ => self
                 .parts
-                .push((request.bin, 1, u64::from(request.payload_bytes))),
+                .push((request.packet.bin, 1, u64::from(request.packet.payload_bytes))),
         }
     }
 

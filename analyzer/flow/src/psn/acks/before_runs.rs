@@ -83,7 +83,7 @@ impl Answers {
                 .rnr
                 .filter(|rnr| (rnr.at..rnr.at + REACH).contains(&at))
                 .map(|rnr| Named {
-                    before: request.time.since(rnr.time),
+                    before: request.packet.time.since(rnr.time),
                     timer: rnr.timer,
                     ahead: ahead(rnr.at, at),
                     is_answered: false,
@@ -106,7 +106,7 @@ impl Answers {
         let near = || latest(&|note| (note.at..note.at + REACH).contains(&at));
         let Some(note) = exact.or_else(near) else {
             // The first NAK may have come before it was known whose it is.
-            let (before, ahead) = request.nak_before.filter(|_| self.notes.is_empty())?;
+            let (before, ahead) = request.pair.nak_before.filter(|_| self.notes.is_empty())?;
             return Some(Named {
                 before,
                 timer: Nanos(0),
@@ -115,7 +115,7 @@ impl Answers {
             });
         };
         Some(Named {
-            before: request.time.since(note.time),
+            before: request.packet.time.since(note.time),
             timer: Nanos(0),
             ahead: ahead(note.at, at),
             is_answered: note.is_answered,
@@ -128,12 +128,12 @@ impl Answers {
         let armed = if self.is_waiting {
             self.progress
         } else {
-            request.oldest_sent
+            request.flow.oldest_sent
         };
         let named = self.notes.iter().rev().find(|note| note.at == self.acked);
         let mut begins = [armed, named.map_or(Nanos(0), |note| note.time), self.run_begin];
         if armed.0 == 0 && self.run_begin.0 == 0 {
-            begins[0] = Nanos(request.time.0.saturating_sub(request.silence.0));
+            begins[0] = Nanos(request.packet.time.0.saturating_sub(request.flow.silence.0));
         }
         for at in 1..begins.len() {
             if begins[at] <= armed || begins[..at].contains(&begins[at]) {
@@ -142,7 +142,7 @@ impl Answers {
         }
         begins.map(|begin| match begin {
             Nanos(0) => begin,
-            begin => request.time.since(begin),
+            begin => request.packet.time.since(begin),
         })
     }
 }

@@ -30,7 +30,7 @@ impl Answers {
         reordering: Nanos,
         is_reordered: bool,
     ) -> Option<Cause> {
-        let waited = |nak: NakRecord| request.time.since(nak.time);
+        let waited = |nak: NakRecord| request.packet.time.since(nak.time);
         let of = |trigger, exact| {
             Some(Cause {
                 trigger,
@@ -44,30 +44,31 @@ impl Answers {
             return of(Trigger::Rnr, rnr.at == at);
         }
         let is_early = |nak: &NakRecord| is_reordered && self.is_early(waited(*nak));
-        if let Some(nak) = self.nak_for(at, request.time).filter(|nak| !is_early(nak)) {
+        if let Some(nak) = self.nak_for(at, request.packet.time).filter(|nak| !is_early(nak)) {
             return of(self.nak_or_timeout(nak, request, is_reordered), nak.at == at);
         }
-        let waited = if request.is_read {
+        let waited = if request.packet.is_read {
             // As long as responses come, the timer does not expire.
-            self.waited(request).min(request.time.since(self.last_answer))
+            self.waited(request)
+                .min(request.packet.time.since(self.last_answer))
         } else {
             self.waited(request)
         };
-        if request.again != Again::Nothing && waited < SHORT_SILENCE {
+        if request.flow.again != Again::Nothing && waited < SHORT_SILENCE {
             // A response behind the missing one has just shown the gap.
             return Some(Cause {
                 trigger: Trigger::ImpliedNak,
-                exact: request.again == Again::Missing,
-                certain: request.again != Again::Whole,
+                exact: request.flow.again == Again::Missing,
+                certain: request.flow.again != Again::Whole,
             });
         }
-        if waited.0 < request.rtt.0 * 2 {
+        if waited.0 < request.flow.rtt.0 * 2 {
             return None;
         }
-        let has_responses = matches!(request.again, Again::Captured | Again::Rest | Again::Whole);
+        let has_responses = matches!(request.flow.again, Again::Captured | Again::Rest | Again::Whole);
         // Its responses may have come in an order that the requester does not take. Only an answer to something later shows it a gap
         // (IBTA 9.7.5.1.9): the rest of a READ, behind which nothing was answered, is requested again by a timer alone.
-        let is_tail = matches!(request.again, Again::Captured | Again::Rest)
+        let is_tail = matches!(request.flow.again, Again::Captured | Again::Rest)
             && waited >= SHORT_SILENCE
             && self.acked == at + 1;
         let may_be_asked = has_responses
@@ -78,12 +79,13 @@ impl Answers {
         if may_be_asked || self.is_rnr_wait(waited) {
             return of(Trigger::Unknown, false);
         }
-        if request.is_slowed && self.answered == self.acked && self.is_behind_answered(at, is_reordered) {
+        if request.flow.is_slowed && self.answered == self.acked && self.is_behind_answered(at, is_reordered)
+        {
             // The receiver waits for what it named before. Queues may have held back a part of the answer; a timer retransmits from the
             // begin.
             return of(Trigger::Unknown, false);
         }
-        if self.named_before_it_came(at, request.time) {
+        if self.named_before_it_came(at, request.packet.time) {
             // Queues may have held back the NAK or its answer; a timer retransmits from the oldest packet that is not acknowledged.
             return of(Trigger::Unknown, false);
         }
@@ -94,7 +96,7 @@ impl Answers {
         let silence = Cause::by_silence(waited, self.timer, reordering);
         // As long as packets of the flow go on coming, the sender's timer does not expire.
         silence.map(|cause| Cause {
-            certain: cause.certain && (request.silence.0 >= waited.0 / 4 || waited >= MIN_TIMEOUT),
+            certain: cause.certain && (request.flow.silence.0 >= waited.0 / 4 || waited >= MIN_TIMEOUT),
             ..cause
         })
     }
@@ -117,7 +119,7 @@ impl Answers {
     /// that run did not begin where the NAK says, and the sender rested as long before.
     fn may_answer_before(&self, at: u64, request: &Request) -> bool {
         let may_be = |answered: &&AnsweredNak| {
-            answered.nak.explains(at) && request.time.since(answered.nak.time) <= MAX_NAK_AGE
+            answered.nak.explains(at) && request.packet.time.since(answered.nak.time) <= MAX_NAK_AGE
         };
         let mut naks = self.answered_naks.iter().filter(may_be).peekable();
         let is_held_back = naks.peek().is_some() && self.is_held_back(request);
@@ -128,9 +130,9 @@ impl Answers {
     /// the NAK to `request`, and no answer to a NAK between the hosts was seen. What delays packets by so long, a queue or a window that is
     /// full, delays an answer as well.
     fn has_rested(&self, nak: NakRecord, request: &Request) -> bool {
-        let is_known = self.longest_answer.max(request.others_answer).0 != 0;
+        let is_known = self.longest_answer.max(request.pair.others_answer).0 != 0;
         let is_just_before = nak.time >= self.rest_end && nak.time.since(self.rest_end) <= self.rest;
-        let waited = request.time.since(nak.time);
+        let waited = request.packet.time.since(nak.time);
         !is_known && self.rest.0 != 0 && is_just_before && waited.0 <= self.rest.0.saturating_mul(2)
     }
 
@@ -149,25 +151,25 @@ impl Answers {
     /// A sender falls back so long after a NAK: because of it, or because the NAK or its retransmission was lost and the timer
     /// expired. A sender that answers a NAK goes on sending until it does; one that waits for its timer is silent.
     fn nak_or_timeout(&self, nak: NakRecord, request: &Request, is_reordered: bool) -> Trigger {
-        let waited = request.time.since(nak.time);
+        let waited = request.packet.time.since(nak.time);
         if waited < SHORT_SILENCE {
             return Trigger::Nak;
         }
         let fits_timer = self.fits_timer(waited);
-        let answer = self.longest_answer.max(request.others_answer);
-        let usual = answer.0.max(request.usual_rtt.0 * 2);
+        let answer = self.longest_answer.max(request.pair.others_answer);
+        let usual = answer.0.max(request.flow.usual_rtt.0 * 2);
         if self.is_held_back(request) {
             // What comes was on its way for longer than the timer: the sender may have sent it before the NAK, or after it.
             return Trigger::Unknown;
         }
-        let is_silent = request.silence >= SHORT_SILENCE && request.silence.0 >= waited.0 / 2;
+        let is_silent = request.flow.silence >= SHORT_SILENCE && request.flow.silence.0 >= waited.0 / 2;
         if !is_silent {
             // Its window lets it send on while it waits for its timer. A sender in software takes very different times to answer, so
             // only a timer that is known tells, or many answers that all took a tenth at most.
             let is_usual = answer.0 == 0 || waited.0 <= usual * 2;
             let is_delayed =
-                request.is_slowed || is_reordered || waited.0 < usual * MUCH_LONGER_WHILE_SENDING;
-            let is_unlike_others = self.timer.0 == 0 && request.others_answers >= MANY_ANSWERS;
+                request.flow.is_slowed || is_reordered || waited.0 < usual * MUCH_LONGER_WHILE_SENDING;
+            let is_unlike_others = self.timer.0 == 0 && request.pair.others_answers >= MANY_ANSWERS;
             return match (fits_timer && !is_usual, is_delayed) {
                 (true, false) => Trigger::Timeout,
                 (false, false) if is_unlike_others => Trigger::Timeout,
@@ -179,8 +181,8 @@ impl Answers {
             // Nothing shows that an answer takes less than the sender's last packets did.
             return Trigger::Unknown;
         }
-        let is_long = waited.0 >= MIN_TIMEOUT.0.max(request.usual_rtt.0 * SLOW_ANSWER);
-        if !fits_timer && request.is_slowed {
+        let is_long = waited.0 >= MIN_TIMEOUT.0.max(request.flow.usual_rtt.0 * SLOW_ANSWER);
+        if !fits_timer && request.flow.is_slowed {
             // Congestion control may hold back the answer as long as a timer would.
             return Trigger::Unknown;
         }
@@ -204,18 +206,18 @@ impl Answers {
     /// True if the sender's timer expired while packets that had arrived were on their way, or their acknowledgement was, and no answer to a NAK
     /// between the hosts was much faster.
     fn is_held_back(&self, request: &Request) -> bool {
-        let answer = self.longest_answer.max(request.others_answer);
+        let answer = self.longest_answer.max(request.pair.others_answer);
         self.held.0 != 0 && (answer.0 == 0 || answer.0 >= self.held.0 / 2)
     }
 
     /// For how long nothing had come when `request` was retransmitted: since the last progress, since the oldest request
     /// was sent, or since the last run began.
     fn waited(&self, request: &Request) -> Nanos {
-        let since = self.progress.max(request.waiting_since).max(self.run_begin);
+        let since = self.progress.max(request.flow.waiting_since).max(self.run_begin);
         if since.0 == 0 {
-            request.silence
+            request.flow.silence
         } else {
-            request.time.since(since)
+            request.packet.time.since(since)
         }
     }
 
@@ -252,12 +254,12 @@ impl Answers {
         is_sure: bool,
     ) {
         if at < self.acked && repeats && matches!(trigger, Trigger::Timeout | Trigger::Unknown) {
-            self.held = self.held.max(request.time.since(self.progress));
+            self.held = self.held.max(request.packet.time.since(self.progress));
         }
         match trigger {
             Trigger::Nak => {
-                if let Some(nak) = self.nak_for(at, request.time) {
-                    let took = request.time.since(nak.time);
+                if let Some(nak) = self.nak_for(at, request.packet.time) {
+                    let took = request.packet.time.since(nak.time);
                     let is_shortest = self.shortest_answer.0 == 0 || took < self.shortest_answer;
                     if repeats && nak.at == at && is_shortest {
                         self.shortest_answer = took;
@@ -294,7 +296,7 @@ impl Answers {
         self.answer_notes(at);
         self.run_by_nak = trigger == Trigger::Nak || self.run_by_nak && self.run.start == at;
         // A run that answers a younger NAK is still on its way, by slower paths than this one's first packet.
-        let (time, shortest) = (request.time, self.shortest_answer);
+        let (time, shortest) = (request.packet.time, self.shortest_answer);
         let is_early = |nak: &NakRecord| !is_sure && is_much_shorter(time.since(nak.time), shortest);
         let answered_naks = &mut self.answered_naks;
         self.naks.retain(|nak| {
@@ -313,7 +315,7 @@ impl Answers {
         self.rnr = self.rnr.filter(|rnr| !rnr.explains(at));
         self.run_requests_ack = false;
         self.run = at..at;
-        self.run_begin = request.time;
+        self.run_begin = request.packet.time;
     }
 
     /// At `time` the sender has gone on after a run that a NAK made it begin. Another NAK for what the run retransmitted would have

@@ -29,7 +29,7 @@ enum Sighting {
 impl Tracker {
     /// A packet behind the highest, `next` being one past that.
     pub(super) fn behind(&mut self, next: u64, request: &Request, span: u64) -> Verdict {
-        let back = request.psn.offset_from(psn_of(next));
+        let back = request.packet.psn.offset_from(psn_of(next));
         let at = next - u64::from(back.unsigned_abs());
         let sighting = if self.is_missing(at) {
             Sighting::Missing
@@ -38,22 +38,21 @@ impl Tracker {
         } else {
             Sighting::Captured
         };
-        let is_unsure = request.is_read && self.unsure.contains(&at);
+        let is_unsure = request.packet.is_read && self.unsure.contains(&at);
         // The timer of a missing packet runs from when it was sent, which may have been just before the packet that showed the gap.
         let hole = self.holes.as_ref().and_then(|holes| holes.hole_with(at));
-        let request = &Request {
-            waiting_since: hole.map_or(request.waiting_since, |hole| hole.time.max(request.waiting_since)),
-            ..*request
-        };
+        let mut request = *request;
+        request.flow.wait_from(hole.map_or(Nanos(0), |hole| hole.time));
+        let request = &request;
         if let Some(answers) = &mut self.answers {
-            answers.come_again(at, at + span, request.time);
+            answers.come_again(at, at + span, request.packet.time);
         }
         let verdict = self.behind_as(at, next, request, span, sighting);
         if is_unsure && self.reads_behind.len() < MAX_UNSURE_READS {
             self.reads_behind.push(ReadBehind {
                 at,
-                length: request.read_length,
-                time: request.time,
+                length: request.packet.read_length,
+                time: request.packet.time,
                 is_late: matches!(verdict, Verdict::Unknown | Verdict::Late { .. }),
             });
         }
@@ -84,18 +83,16 @@ impl Tracker {
         request: &Request,
         sighting: Sighting,
     ) -> Option<bool> {
-        let ids = request.ids?;
+        let ids = request.packet.ids?;
         if sighting == Sighting::Missing {
             let hole = self.holes.as_ref()?.hole_with(at)?;
             return Some(ids.is_after(hole.ip_id?));
         }
         // A copy is as old as its original. A retransmission that was overtaken is younger.
         let packets_since = next - 1 - at;
-        Some(
-            ids.behind().is_none_or(|behind| {
-                behind > 0 && u64::from(behind) < packets_since && request.span == Some(1)
-            }),
-        )
+        Some(ids.behind().is_none_or(|behind| {
+            behind > 0 && u64::from(behind) < packets_since && request.packet.span == Some(1)
+        }))
     }
 
     /// The packet was retransmitted.
@@ -122,21 +119,21 @@ impl Tracker {
         match sighting {
             Sighting::Missing => self.late_at_once(at, span, next, request),
             // It was missing, and its retransmission came first.
-            Sighting::Captured if self.was_retransmitted(at, request.time) => {
+            Sighting::Captured if self.was_retransmitted(at, request.packet.time) => {
                 if let Some(holes) = &mut self.holes {
                     holes.came_after_all(at);
                 }
-                self.reordering.note(next - 1 - at, &[], request.time);
+                self.reordering.note(next - 1 - at, &[], request.packet.time);
                 Verdict::Late {
                     captured_before: true,
                 }
             }
             // A copy that the network made has the identification of its original.
-            Sighting::Captured if request.has_old_id => Verdict::Duplicate,
+            Sighting::Captured if request.packet.has_old_id => Verdict::Duplicate,
             // It was retransmitted, and one of its transmissions overtook another.
             Sighting::Captured => Verdict::Unknown,
             Sighting::NotKnown => {
-                self.reordering.note(next - 1 - at, &[], request.time);
+                self.reordering.note(next - 1 - at, &[], request.packet.time);
                 Verdict::Late {
                     captured_before: false,
                 }
@@ -174,7 +171,7 @@ impl Tracker {
         if let Some(answers) = &mut self.answers {
             answers.behind(at, at + span, next);
         }
-        self.came_late(&filled, next, request.time, next - 1 - at);
+        self.came_late(&filled, next, request.packet.time, next - 1 - at);
         Verdict::Late {
             captured_before: false,
         }
@@ -197,12 +194,11 @@ impl Tracker {
     /// A packet that was missing.
     fn missing(&mut self, at: u64, span: u64, next: u64, request: &Request) -> Verdict {
         // Of a READ that was not captured before, responses say nothing.
-        let request = &Request {
-            again: Again::Nothing,
-            ..*request
-        };
+        let mut request = *request;
+        request.flow.again = Again::Nothing;
+        let request = &request;
         if self.continues(at, true) {
-            self.settle_pending(next, request.time);
+            self.settle_pending(next, request.packet.time);
             return self.again(at, span, next, request, Sighting::Missing);
         }
         if self.goes_on_from_pending(at)
@@ -212,7 +208,7 @@ impl Tracker {
             return self.again(at, span, next, request, Sighting::Missing);
         }
         if self.is_named_by_run(at) {
-            self.settle_pending(next, request.time);
+            self.settle_pending(next, request.packet.time);
             self.retransmission_overtaken(at, span, next, request);
             return Verdict::Retransmission {
                 captured_before: false,
@@ -220,7 +216,7 @@ impl Tracker {
         }
         let cause = self.cause(at, request);
         if cause.is_none() && self.answers.is_some() && self.reordering.is_usual() {
-            self.settle_pending(next, request.time);
+            self.settle_pending(next, request.packet.time);
             return self.late_at_once(at, span, next, request);
         }
         let joins = |pending: &Pending| {
@@ -232,13 +228,13 @@ impl Tracker {
             !pending.repeats && follows && !is_named && (pending.cause.is_some() || cause.is_none())
         };
         if !self.pending.as_deref().is_some_and(joins) {
-            self.settle_pending(next, request.time);
+            self.settle_pending(next, request.packet.time);
             let mut pending = Pending::new(at, request, next - 1 - at, false);
             pending.cause = cause;
             pending.before = self.circumstances(at, next, request);
             pending.since_nak = self
                 .answers()
-                .and_then(|answers| answers.waited_since_nak(at, request.time));
+                .and_then(|answers| answers.waited_since_nak(at, request.packet.time));
             pending.waits_before = self.answers().is_some_and(|answers| answers.waits_before(at));
             self.pending = Some(Box::new(pending));
         }
@@ -263,16 +259,16 @@ impl Tracker {
     /// A packet that was captured before.
     fn captured(&mut self, at: u64, span: u64, next: u64, request: &Request) -> Verdict {
         if self.continues(at, false) {
-            self.settle_pending(next, request.time);
+            self.settle_pending(next, request.packet.time);
             return self.again(at, span, next, request, Sighting::Captured);
         }
-        if request.has_old_id {
+        if request.packet.has_old_id {
             // A copy that the network made has the identification of its original. It says nothing of what the sender did.
             return Verdict::Duplicate;
         }
         if self.comes_after_its_retransmission(at, request) {
-            self.settle_pending(next, request.time);
-            self.reordering.note(next - 1 - at, &[], request.time);
+            self.settle_pending(next, request.packet.time);
+            self.reordering.note(next - 1 - at, &[], request.packet.time);
             if let Some(holes) = &mut self.holes {
                 holes.came_after_all(at);
             }
@@ -285,7 +281,7 @@ impl Tracker {
                 captured_before: true,
             };
         }
-        self.settle_answer(at, next, request.time);
+        self.settle_answer(at, next, request.packet.time);
         self.recall_waiting(at, request);
         let cause = self.cause(at, request);
         let follows = self.pending.as_deref().is_some_and(|pending| {
@@ -315,7 +311,7 @@ impl Tracker {
             self.apply(*pending, judged, false);
             return self.again(at, span, next, request, Sighting::Captured);
         }
-        self.settle_pending(next, request.time);
+        self.settle_pending(next, request.packet.time);
         if cause.is_some_and(|cause| self.is_enough_alone(at, request, cause)) {
             return self.again(at, span, next, request, Sighting::Captured);
         }
@@ -331,21 +327,21 @@ impl Tracker {
 
     /// True if one packet that was captured before is a retransmission for this cause, although a copy could come then, too.
     fn is_enough_alone(&self, at: u64, request: &Request, cause: Cause) -> bool {
-        let is_long = request.silence.0 >= SHORT_SILENCE.0.max(request.rtt.0 * 8);
+        let is_long = request.flow.silence.0 >= SHORT_SILENCE.0.max(request.flow.rtt.0 * 8);
         match cause.trigger {
             Trigger::Rnr => true,
             Trigger::ImpliedNak => cause.certain,
             Trigger::Nak => cause.exact,
             // A copy may come as late.
-            Trigger::Timeout if request.has_old_id => false,
+            Trigger::Timeout if request.packet.has_old_id => false,
             // A timer retransmits from the oldest packet that is not acknowledged.
-            Trigger::Timeout if request.is_read => true,
+            Trigger::Timeout if request.packet.is_read => true,
             Trigger::Timeout => {
                 let is_repeated = |answers: &Answers| {
                     answers.waits_since_its_retransmission(
                         at,
-                        request.time,
-                        request.rtt,
+                        request.packet.time,
+                        request.flow.rtt,
                         self.reordering.bound(),
                     ) && !self.may_be_reordered()
                 };
@@ -362,7 +358,7 @@ impl Tracker {
     /// A packet of which nobody knows whether it was captured before.
     fn not_known(&mut self, at: u64, span: u64, next: u64, request: &Request) -> Verdict {
         let cause = self.cause(at, request);
-        self.settle_pending(next, request.time);
+        self.settle_pending(next, request.packet.time);
         let has_cause = cause.is_some_and(|cause| match cause.trigger {
             Trigger::Timeout => cause.certain,
             // Without the other direction it may be the NAK of another flow.
@@ -379,7 +375,7 @@ impl Tracker {
     fn comes_after_its_retransmission(&mut self, at: u64, request: &Request) -> bool {
         self.answers.is_some()
             && self.cause(at, request).is_none()
-            && self.was_just_retransmitted(at, request.time)
+            && self.was_just_retransmitted(at, request.packet.time)
     }
 
     /// Why the sender would send `at` again; `None`: nothing shows a cause.
@@ -392,19 +388,19 @@ impl Tracker {
             exact,
             certain: true,
         };
-        if request.refused {
+        if request.pair.refused {
             // Its timer may have the length of any silence.
             None
-        } else if request.is_naked && request.silence >= SHORT_SILENCE {
+        } else if request.pair.is_naked && request.flow.silence >= SHORT_SILENCE {
             // The NAK may be another flow's, or may have been lost on its way.
             Some(Cause {
                 trigger: Trigger::Unknown,
-                ..nak(request.is_naked_exactly)
+                ..nak(request.pair.is_naked_exactly)
             })
-        } else if request.is_naked {
-            Some(nak(request.is_naked_exactly))
+        } else if request.pair.is_naked {
+            Some(nak(request.pair.is_naked_exactly))
         } else {
-            Cause::by_silence(request.silence, Nanos(0), self.reordering.bound())
+            Cause::by_silence(request.flow.silence, Nanos(0), self.reordering.bound())
         }
     }
 }

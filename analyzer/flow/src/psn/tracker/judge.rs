@@ -66,7 +66,9 @@ impl Tracker {
             Trigger::Timeout if cause.certain || self.go_back_n > 0 && !self.may_be_reordered() => {
                 Some(Judged::Retransmitted)
             }
-            _ if pending.begin.silence.0 <= self.reordering.bound().0.saturating_mul(2) => Some(Judged::Late),
+            _ if pending.begin.flow.silence.0 <= self.reordering.bound().0.saturating_mul(2) => {
+                Some(Judged::Late)
+            }
             _ => Some(Judged::Unknown),
         }
     }
@@ -86,9 +88,9 @@ impl Tracker {
         if has_nak && (may_be_alone || pending.packets() > 1 || is_shuffled) {
             return Judged::Retransmitted;
         }
-        let silent = pending.begin.silence >= SILENCE;
+        let silent = pending.begin.flow.silence >= SILENCE;
         // The network's copy has the identification of its original.
-        let is_new = pending.begin.has_new_id;
+        let is_new = pending.begin.packet.has_new_id;
         match pending.packets() {
             1 if is_new
                 && pending.cause.is_none()
@@ -104,7 +106,7 @@ impl Tracker {
                 Judged::Late
             }
             // The last packet once more, after a silence: its ACK was lost, or the network had a copy.
-            1 if silent && !pending.begin.has_old_id => Judged::Unknown,
+            1 if silent && !pending.begin.packet.has_old_id => Judged::Unknown,
             _ => Judged::Duplicate,
         }
     }
@@ -121,12 +123,13 @@ impl Tracker {
             // The answer to the NAK would begin where the NAK says: a later run repeats these.
             Some(_) if at > waiting.first => self.judge_by_next_answer(waiting, at, request),
             Some(answers) => {
-                let begin = waiting.begin.time;
+                let begin = waiting.begin.packet.time;
                 if answers.named_since(at, begin) {
                     self.judge_by_next_answer(waiting, at, request)
-                } else if request.time.since(begin) < LONGEST_ANSWER && request.silence < SILENCE {
+                } else if request.packet.time.since(begin) < LONGEST_ANSWER && request.flow.silence < SILENCE
+                {
                     Judged::Late
-                } else if request.time.since(begin) < MIN_TIMEOUT {
+                } else if request.packet.time.since(begin) < MIN_TIMEOUT {
                     // A short timer, or a late packet and a slow answer.
                     self.judge_by_times(waiting, at, request)
                 } else {
@@ -212,10 +215,10 @@ impl Tracker {
         self.decisions.push(Decision {
             judged,
             captured_before: pending.repeats,
-            again: pending.begin.again,
+            again: pending.begin.flow.again,
             by_nak: pending.cause.is_some_and(|cause| cause.trigger == Trigger::Nak),
             psn: psn_of(pending.first),
-            time: pending.begin.time,
+            time: pending.begin.packet.time,
             parts: pending.parts,
         });
     }
@@ -233,7 +236,7 @@ impl Tracker {
             skipped: pending.skipped,
             fills: !pending.repeats,
             repeats: pending.repeats,
-            ..Run::new(pending.first, pending.begin.time, cause)
+            ..Run::new(pending.first, pending.begin.packet.time, cause)
         };
         if passed && self.run.is_some() {
             self.end_this_run(run, u64::MAX, pending.before);
@@ -253,7 +256,7 @@ impl Tracker {
         }
         if !pending.repeats {
             self.refilled = pending.first..pending.next;
-            self.refilled_at = pending.begin.time;
+            self.refilled_at = pending.begin.packet.time;
             self.note_retransmitted(pending.first, pending.next);
         }
         for part in &pending.filled {
@@ -264,7 +267,7 @@ impl Tracker {
                 self.fate_within_a_run()
             };
             if begins {
-                self.prove(cause, part.end - part.first, pending.begin.time);
+                self.prove(cause, part.end - part.first, pending.begin.packet.time);
             }
             let holes = self.holes.get_or_insert_default();
             holes.was_sent_again(part, class);

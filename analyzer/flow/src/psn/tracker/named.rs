@@ -22,11 +22,11 @@ impl Tracker {
     /// are such.
     pub(super) fn judge_by_next_answer(&self, seeming: &Pending, at: u64, request: &Request) -> Judged {
         let answers = self.answers();
-        let by_nak = answers.is_some_and(|answers| answers.named_since(at, seeming.begin.time));
+        let by_nak = answers.is_some_and(|answers| answers.named_since(at, seeming.begin.packet.time));
         if !by_nak && !self.may_be_reordered() {
             return Judged::Retransmitted;
         }
-        let follows = at == seeming.next && request.time.since(seeming.time) < SILENCE;
+        let follows = at == seeming.next && request.packet.time.since(seeming.time) < SILENCE;
         if follows && !by_nak {
             // The run goes on.
             return Judged::Retransmitted;
@@ -41,7 +41,7 @@ impl Tracker {
     pub(super) fn judge_by_times(&self, seeming: &Pending, at: u64, request: &Request) -> Judged {
         let took = self
             .answers()
-            .and_then(|answers| answers.waited_since_nak(at, request.time));
+            .and_then(|answers| answers.waited_since_nak(at, request.packet.time));
         match took.zip(seeming.since_nak) {
             Some((took, seemed)) if took.0 >= seemed.0.saturating_mul(2) => Judged::Late,
             _ => Judged::Unknown,
@@ -73,7 +73,7 @@ impl Tracker {
         let missed = pending
             .filled
             .first()
-            .map_or(Nanos(0), |hole| pending.begin.time.since(hole.time));
+            .map_or(Nanos(0), |hole| pending.begin.packet.time.since(hole.time));
         if self.reordering.is_usual() && missed.0 > self.reordering.bound().0.saturating_mul(2) {
             Judged::Retransmitted
         } else {
@@ -90,7 +90,7 @@ impl Tracker {
         if self.waiting.iter().any(is_among) {
             return false;
         }
-        let is_soon = self.run_reach != 0 && request.time.since(self.run_time) <= latest;
+        let is_soon = self.run_reach != 0 && request.packet.time.since(self.run_time) <= latest;
         if !is_soon || !self.may_be_reordered() || self.has_nak_for(at, request) {
             return false;
         }
@@ -103,7 +103,7 @@ impl Tracker {
             at + MAX_RUN_OFFSET > self.repeated.start && at < self.repeated.end
         };
         if is_one {
-            self.run_time = request.time;
+            self.run_time = request.packet.time;
         }
         is_one
     }
@@ -112,7 +112,7 @@ impl Tracker {
     /// overtook it: behind packets of the run with lower PSNs alone. A sender that falls back once more sends it behind such of higher ones,
     /// or behind new ones, which end the run.
     pub(super) fn was_sent_within_run(&self, at: u64, request: &Request) -> bool {
-        let Some(ids) = request.ids.filter(|ids| ids.behind() > Some(0)) else {
+        let Some(ids) = request.packet.ids.filter(|ids| ids.behind() > Some(0)) else {
             return false;
         };
         if self.run.is_none() {
@@ -137,7 +137,7 @@ impl Tracker {
 
     /// Remembers the IP identification of a packet of the latest run.
     pub(super) fn keep_run_id(&mut self, at: u64, request: &Request) {
-        if let Some(ids) = request.ids {
+        if let Some(ids) = request.packet.ids {
             if self.run_ids.len() == MAX_RUN_IDS {
                 self.run_ids.pop_front();
             }
@@ -168,7 +168,7 @@ impl Tracker {
                 .is_some_and(|cause| cause.trigger == Trigger::Timeout && cause.certain);
             pending.repeats
                 && pending.next == at
-                && (by_timer || pending.begin.silence >= SHORT_SILENCE)
+                && (by_timer || pending.begin.flow.silence >= SHORT_SILENCE)
                 && !self.may_be_reordered()
         })
     }

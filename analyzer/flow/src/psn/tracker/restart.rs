@@ -38,14 +38,14 @@ impl Tracker {
         let at = next - u64::from(ahead.unsigned_abs());
         // As long as answers come, the connection is the one before: a READ that was retransmitted after an answer that came late.
         let last_answer = self.answers().map_or(Nanos(0), Answers::last);
-        let silence = request.silence.min(request.time.since(last_answer));
+        let silence = request.flow.silence.min(request.packet.time.since(last_answer));
         if at != self.begin {
             // The capture began in the middle of a connection. Many libraries begin every connection with PSN 0. With something outstanding, a
             // sender falls back to it as to any other PSN.
-            let is_zero = at < self.begin && request.psn == Psn::new(0) && silence >= SILENCE;
-            return is_settled && (request.has_other_port || is_zero);
+            let is_zero = at < self.begin && request.packet.psn == Psn::new(0) && silence >= SILENCE;
+            return is_settled && (request.packet.has_other_port || is_zero);
         }
-        if request.has_other_port {
+        if request.packet.has_other_port {
             return true;
         }
         let Some(answers) = self.answers() else {
@@ -53,8 +53,8 @@ impl Tracker {
             // missing, and the last message had ended, nothing is retransmitted either.
             // Where others are answered, nobody answered these requests: they are outstanding.
             let is_begin = psn_of(self.begin) == Psn::new(0) && self.begin + DONE <= next;
-            let may_be_done = !request.others_are_answered && !request.in_message;
-            return is_begin && may_be_done && self.holes.is_none() && request.silence >= SILENCE;
+            let may_be_done = !request.pair.others_are_answered && !request.flow.in_message;
+            return is_begin && may_be_done && self.holes.is_none() && request.flow.silence >= SILENCE;
         };
         if answers.named().is_some() {
             // The receiver waits for a packet. Its answers may be stuck in queues for milliseconds, and the sender falls back this far.
@@ -69,7 +69,7 @@ impl Tracker {
         } else {
             KNOWN
         };
-        let rests = answers.acknowledges_for(request.time) >= known && silence >= SILENCE;
+        let rests = answers.acknowledges_for(request.packet.time) >= known && silence >= SILENCE;
         let enough = if rests { DONE } else { MAX_RUN_OFFSET };
         self.begin + enough <= answers.acked()
     }

@@ -29,7 +29,7 @@ impl Tracker {
                 let holes = self.holes.get_or_insert_default();
                 let psns = holes.hole_with(at).map_or(0, |hole| hole.end - at);
                 holes.decide_at(at, class);
-                self.prove(cause, psns, request.time);
+                self.prove(cause, psns, request.packet.time);
             } else if self.answers.is_none()
                 && at >= self.begin
                 && cause.is_some_and(|cause| cause.trigger == Trigger::Nak && cause.exact)
@@ -38,17 +38,23 @@ impl Tracker {
                 self.early_downstream.push(psn_of(at));
             }
             let before = self.circumstances(at, next, request);
-            self.begin_run(at, Run::new(at, request.time, cause), request, !fills, before);
+            self.begin_run(
+                at,
+                Run::new(at, request.packet.time, cause),
+                request,
+                !fills,
+                before,
+            );
         }
         self.keep_run_id(at, request);
         if let Some(run) = &mut self.run {
             if at > run.next && run.skipped.1 == 0 {
                 run.skipped = (run.next, at);
             }
-            run.ack_requested |= request.ack_requested && run.skipped.1 == 0;
+            run.ack_requested |= request.packet.ack_requested && run.skipped.1 == 0;
             run.packets += 1;
             run.next = at + span;
-            self.run_time = request.time;
+            self.run_time = request.packet.time;
             self.run_reach = next;
             run.fills |= fills;
             run.repeats |= !fills;
@@ -60,7 +66,7 @@ impl Tracker {
                 at
             };
             self.refilled = begin..at + span;
-            self.refilled_at = request.time;
+            self.refilled_at = request.packet.time;
             self.note_retransmitted(at, at + span);
         }
         let class = self.fate_within_a_run();
@@ -86,7 +92,7 @@ impl Tracker {
         before: Circumstances,
     ) {
         let fallen_back_to = self.answers().and_then(|answers| match run.trigger {
-            Trigger::Nak => answers.named_before(at, request.time),
+            Trigger::Nak => answers.named_before(at, request.packet.time),
             Trigger::Timeout => Some(answers.acked()).filter(|acked| (self.begin..at).contains(acked)),
             _ => None,
         });
@@ -100,7 +106,7 @@ impl Tracker {
         }
         self.run = Some(run);
         self.before_run = Some(Box::new(before));
-        self.run_time = request.time;
+        self.run_time = request.packet.time;
         self.run_ids.clear();
     }
 
@@ -159,7 +165,7 @@ impl Tracker {
             run.fills = true;
         }
         self.refilled = at..at + span;
-        self.refilled_at = request.time;
+        self.refilled_at = request.packet.time;
         self.note_retransmitted(at, at + span);
         let class = self.fate_at_the_begin(at);
         if let Some(holes) = &mut self.holes {

@@ -102,10 +102,8 @@ fn late_packets_of_other_flows_make_a_named_one_unclear() {
     flow.see(7);
     flow.nak(6);
     flow.now += 20_000;
-    let filling = Request {
-        others_late: true,
-        ..flow.request(6, 20_000)
-    };
+    let mut filling = flow.request(6, 20_000);
+    filling.pair.others_late = true;
     flow.take(&filling);
     flow.see(8);
     flow.see_after(9, 2_000_000);
@@ -164,10 +162,8 @@ fn a_new_identification_is_a_new_transmission() {
         let mut flow = paired(false);
         flow.see(6);
         flow.now += 1_000;
-        let again = Request {
-            has_new_id,
-            ..flow.request(4, 1_000)
-        };
+        let mut again = flow.request(4, 1_000);
+        again.packet.has_new_id = has_new_id;
         flow.take(&again);
         flow.see(7);
         assert_eq!(flow.decisions(), [(judged, 4)]);
@@ -190,12 +186,10 @@ fn a_named_loss_is_one_when_the_capture_goes_on_for_a_while() {
 fn the_path_mtu_shows_afterwards_which_reads_are_missing() {
     let read = |flow: &mut Flow, psn: u32, read_before: u32| {
         flow.now += 1_000;
-        let read = Request {
-            span: None,
-            is_read: true,
-            read_before,
-            ..flow.request(psn, 1_000)
-        };
+        let mut read = flow.request(psn, 1_000);
+        read.packet.span = None;
+        read.packet.is_read = true;
+        read.flow.read_before = read_before;
         flow.take(&read)
     };
     let mut flow = Flow::default();
@@ -210,11 +204,9 @@ fn the_path_mtu_shows_afterwards_which_reads_are_missing() {
     assert_eq!(gaps, [(Psn::new(18), 4)]);
     assert!(flow.tracker.longest_unsure_read().is_none());
     flow.now += 1_000;
-    let late = Request {
-        span: Some(4),
-        is_read: true,
-        ..flow.request(18, 1_000)
-    };
+    let mut late = flow.request(18, 1_000);
+    late.packet.span = Some(4);
+    late.packet.is_read = true;
     assert_eq!(flow.take(&late), FILLS);
     flow.tracker.close(Nanos(flow.now));
     flow.tracker.take_holes(true, true, Nanos(u64::MAX));
@@ -230,13 +222,11 @@ fn a_read_that_came_before_the_path_mtu_was_known_is_not_missing() {
     let mut flow = Flow::default();
     for (psn, read_before) in [(10, 0), (18, 4_096), (14, 4_096)] {
         flow.now += 1_000;
-        let read = Request {
-            span: None,
-            is_read: true,
-            read_before,
-            read_length: 4_096,
-            ..flow.request(psn, 1_000)
-        };
+        let mut read = flow.request(psn, 1_000);
+        read.packet.span = None;
+        read.packet.is_read = true;
+        read.flow.read_before = read_before;
+        read.packet.read_length = 4_096;
         flow.take(&read);
     }
     // At 1024 bytes a packet 10 takes 10 to 13. 14 came 1 us after 18 had shown the gap.
@@ -256,11 +246,9 @@ fn a_lost_read_counts_as_one_packet() {
     let mut flow = Flow::default();
     let read = |flow: &mut Flow, psn: u32, span: u32, after: u64| {
         flow.now += after;
-        let request = Request {
-            is_read: true,
-            span: Some(span),
-            ..flow.request(psn, after)
-        };
+        let mut request = flow.request(psn, after);
+        request.packet.is_read = true;
+        request.packet.span = Some(span);
         flow.take(&request)
     };
     read(&mut flow, 0, 4, 1_000);
@@ -292,10 +280,8 @@ fn late_packets_of_other_flows_take_the_proof_from_a_nak() {
         flow.see_after(6, 20_000);
         flow.see(7);
         flow.now += 1_000;
-        let next = Request {
-            others_late,
-            ..flow.request(9, 1_000)
-        };
+        let mut next = flow.request(9, 1_000);
+        next.pair.others_late = others_late;
         flow.take(&next);
         flow.tracker.close(Nanos(flow.now + 100_000));
         assert_eq!(flow.tracker.proven_losses(false), u64::from(!others_late));
@@ -327,10 +313,8 @@ fn a_copy_of_the_answer_to_a_nak_does_not_make_the_answer_late() {
     flow.nak(6);
     flow.see(6);
     flow.now += 13_000;
-    let copy = Request {
-        has_old_id: true,
-        ..flow.request(6, 13_000)
-    };
+    let mut copy = flow.request(6, 13_000);
+    copy.packet.has_old_id = true;
     assert_eq!(flow.take(&copy), Verdict::Duplicate);
     flow.see(8);
     flow.tracker.close(Nanos(flow.now));

@@ -117,10 +117,8 @@ fn a_silence_of_an_rnr_timer_may_follow_on_one() {
         flow.acknowledge(120);
         flow.see(120);
         flow.now += silence;
-        let request = Request {
-            waiting_since: Nanos(flow.now - silence),
-            ..flow.request(120, silence)
-        };
+        let mut request = flow.request(120, silence);
+        request.flow.waiting_since = Nanos(flow.now - silence);
         flow.tracker
             .cause(flow.at(120), &request)
             .map(|cause| cause.trigger)
@@ -212,14 +210,12 @@ fn runs_by_identification(packets: &[(u32, u16)]) -> Vec<(u32, u64, Trigger)> {
         let is_older = id < newest;
         newest = newest.max(id);
         flow.now += 1_000;
-        let request = Request {
-            ids: Some(Ids {
-                id,
-                newest,
-                age: if is_older { IdAge::Older } else { IdAge::Newer },
-            }),
-            ..flow.request(psn, 1_000)
-        };
+        let mut request = flow.request(psn, 1_000);
+        request.packet.ids = Some(Ids {
+            id,
+            newest,
+            age: if is_older { IdAge::Older } else { IdAge::Newer },
+        });
         flow.take(&request);
     }
     flow.tracker.close(Nanos(flow.now));
