@@ -28,7 +28,7 @@ impl Tracker {
 
     /// Makes room for what the other direction says, once that is known and there was a request.
     pub(super) fn await_answers(&mut self) {
-        if self.paired && self.begin != 0 {
+        if self.paired && self.epoch.first() != 0 {
             self.answers.get_or_insert_default();
         }
     }
@@ -124,18 +124,15 @@ impl Tracker {
         times: (Nanos, Nanos),
     ) -> Answered {
         let missing = self.is_missing(psn);
-        let filled = self
-            .pending
-            .as_ref()
-            .map_or(self.refilled.end, |pending| pending.next);
+        let pending = self.undecided.pending();
+        let filled = pending.map_or(self.refilled.end(), |pending| pending.next);
         if !missing && psn < requests.next && psn == filled {
-            // It has what was missing, and asks for what was captured behind that: it had not kept it. That says more than
-            // runs do, whose ends may be lost.
-            self.go_back_n += 4;
+            // It has what was missing, and asks for what was captured behind that.
+            self.runs.nothing_was_kept();
         }
         let selective = matches!(self.recovery(), Some(Recovery::Selective | Recovery::OutOfOrder));
         // A packet that fills a hole right now may be late, and the NAK older.
-        let filling = self.pending.as_ref().is_some_and(|pending| {
+        let filling = self.undecided.pending().is_some_and(|pending| {
             pending
                 .filled
                 .iter()
@@ -143,7 +140,7 @@ impl Tracker {
         });
         // What was captured before may be a copy that the receiver dropped, and the one that it waits for on its way by a slower path.
         let is_doubtful = self.reordering.is_usual() && !selective;
-        let (begin, next) = (self.begin, requests.next);
+        let (begin, next) = (self.epoch.first(), requests.next);
         let Some(answers) = &mut self.answers else {
             return Answered::default();
         };
@@ -151,7 +148,7 @@ impl Tracker {
         let before = answers.acked();
         let says = answers.nak(psn, next, time, selective, times);
         let was_overtaken = answers.take_overtaken();
-        let is_sure = psn >= begin && !self.unsure.contains(&psn);
+        let is_sure = psn >= begin && !self.reads.may_have_taken(psn);
         let is_named = says == NakMeaning::LostDownstream && !missing && !filling && is_sure && !is_doubtful;
         if is_named {
             answers.count_downstream(psn);

@@ -54,7 +54,7 @@ impl Tracker {
             },
             silence: request.flow.silence,
             since_gap: hole.map_or(Nanos(0), |hole| request.packet.time.since(hole.time)),
-            psns: next.saturating_sub(self.begin),
+            psns: next.saturating_sub(self.epoch.first()),
             missing,
             not_captured,
             is_fetch: request.packet.is_fetch,

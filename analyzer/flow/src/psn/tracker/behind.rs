@@ -11,8 +11,8 @@ use crate::psn::acks::{Answers, SHORT_SILENCE};
 use crate::psn::cause::{Cause, Trigger};
 use crate::psn::request::{Again, Request, SILENCE, Verdict, psn_of};
 use crate::psn::run::{Recovery, Run};
+use crate::psn::tracker::Tracker;
 use crate::psn::tracker::judge::FALLBACK;
-use crate::psn::tracker::{MAX_UNSURE_READS, ReadBehind, Tracker};
 use crate::psn::undecided::{Judged, Pending};
 
 /// True if a PSN behind the highest was captured before.
@@ -33,12 +33,12 @@ impl Tracker {
         let at = next - u64::from(back.unsigned_abs());
         let sighting = if self.is_missing(at) {
             Sighting::Missing
-        } else if at < self.begin.max(self.forgotten_to()) || self.unsure.contains(&at) {
+        } else if at < self.first_known() || self.reads.may_have_taken(at) {
             Sighting::NotKnown
         } else {
             Sighting::Captured
         };
-        let is_unsure = request.packet.is_read && self.unsure.contains(&at);
+        let is_unsure = request.packet.is_read && self.reads.may_have_taken(at);
         // The timer of a missing packet runs from when it was sent, which may have been just before the packet that showed the gap.
         let hole = self.holes.as_ref().and_then(|holes| holes.hole_with(at));
         let mut request = *request;
@@ -48,13 +48,9 @@ impl Tracker {
             answers.come_again(at, at + span, request.packet.time);
         }
         let verdict = self.behind_as(at, next, request, span, sighting);
-        if is_unsure && self.reads_behind.len() < MAX_UNSURE_READS {
-            self.reads_behind.push(ReadBehind {
-                at,
-                length: request.packet.read_length,
-                time: request.packet.time,
-                is_late: matches!(verdict, Verdict::Unknown | Verdict::Late { .. }),
-            });
+        if is_unsure {
+            let is_late = matches!(verdict, Verdict::Unknown | Verdict::Late { .. });
+            self.reads.came_behind(at, request, is_late);
         }
         verdict
     }
@@ -97,7 +93,7 @@ impl Tracker {
 
     /// The packet was retransmitted.
     fn again(&mut self, at: u64, span: u64, next: u64, request: &Request, sighting: Sighting) -> Verdict {
-        if sighting == Sighting::Captured && self.was_sent_within_run(at, request) {
+        if sighting == Sighting::Captured && self.runs.was_sent_within(at, request.packet.ids) {
             self.note_overtaken_in_run(at, span, request);
         } else {
             self.retransmission(at, span, next, request, sighting == Sighting::Missing);
@@ -143,19 +139,10 @@ impl Tracker {
 
     /// True if `at` was missing and retransmitted, and its first transmission has not come since.
     fn was_retransmitted(&mut self, at: u64, time: Nanos) -> bool {
-        let Some(place) = self
-            .retransmitted
-            .iter()
-            .position(|(first, end, _)| (*first..*end).contains(&at))
-        else {
+        let Some(gap) = self.refilled.take(at) else {
             return false;
         };
-        let (first, end, gap) = self.retransmitted[place];
         self.reordering.note_behind_retransmission(time.since(gap));
-        self.retransmitted[place] = (at + 1, end, gap);
-        if first < at {
-            self.retransmitted.insert(place, (first, at, gap));
-        }
         true
     }
 
@@ -163,7 +150,7 @@ impl Tracker {
     /// not come since.
     pub(super) fn was_just_retransmitted(&mut self, at: u64, time: Nanos) -> bool {
         let latest = SILENCE.0.max(self.reordering.bound().0.saturating_mul(2));
-        time.since(self.refilled_at).0 < latest && self.was_retransmitted(at, time)
+        self.refilled.since(time).0 < latest && self.was_retransmitted(at, time)
     }
 
     fn late_at_once(&mut self, at: u64, span: u64, next: u64, request: &Request) -> Verdict {
@@ -187,8 +174,9 @@ impl Tracker {
         let is_selective =
             is_seen && matches!(self.recovery(), Some(Recovery::Selective | Recovery::OutOfOrder));
         let skips = |run: &Run| !is_selective && (run.repeats || run.trigger != Trigger::Unknown && !is_seen);
-        self.run
-            .is_some_and(|run| (at == run.next && !may_be_late) || at >= run.next && skips(&run))
+        self.runs
+            .current()
+            .is_some_and(|run| (at == run.next && !may_be_late) || at >= run.next && skips(run))
     }
 
     /// A packet that was missing.
@@ -202,9 +190,9 @@ impl Tracker {
             return self.again(at, span, next, request, Sighting::Missing);
         }
         if self.goes_on_from_pending(at)
-            && let Some(pending) = self.pending.take()
+            && let Some(pending) = self.undecided.take_pending()
         {
-            self.apply(*pending, Judged::Retransmitted, false);
+            self.apply(pending, Judged::Retransmitted, false);
             return self.again(at, span, next, request, Sighting::Missing);
         }
         if self.is_named_by_run(at) {
@@ -219,15 +207,7 @@ impl Tracker {
             self.settle_pending(next, request.packet.time);
             return self.late_at_once(at, span, next, request);
         }
-        let joins = |pending: &Pending| {
-            let is_named = cause.is_some_and(|cause| cause.exact);
-            // Where packets come late, what follows on a packet that a NAK named may be late.
-            let is_in_order = !self.reordering.is_seen();
-            let follows = at == pending.next && (is_in_order || pending.cause.is_none())
-                || at > pending.next && pending.cause.is_some() && is_in_order;
-            !pending.repeats && follows && !is_named && (pending.cause.is_some() || cause.is_none())
-        };
-        if !self.pending.as_deref().is_some_and(joins) {
+        if !self.joins_pending(at, cause) {
             self.settle_pending(next, request.packet.time);
             let mut pending = Pending::new(at, request, next - 1 - at, false);
             pending.cause = cause;
@@ -236,23 +216,42 @@ impl Tracker {
                 .answers()
                 .and_then(|answers| answers.waited_since_nak(at, request.packet.time));
             pending.waits_before = self.answers().is_some_and(|answers| answers.waits_before(at));
-            self.pending = Some(Box::new(pending));
+            self.undecided.set_pending(pending);
         }
+        self.fill_for_now(at, span, next, request, cause);
+        Verdict::Undecided {
+            captured_before: false,
+        }
+    }
+
+    /// True if `at`, which was missing, and which the sender would send again for `cause`, goes on with the packets that fill a hole right
+    /// now.
+    fn joins_pending(&self, at: u64, cause: Option<Cause>) -> bool {
+        let Some(pending) = self.undecided.pending() else {
+            return false;
+        };
+        let is_named = cause.is_some_and(|cause| cause.exact);
+        // Where packets come late, what follows on a packet that a NAK named may be late.
+        let is_in_order = !self.reordering.is_seen();
+        let follows = at == pending.next && (is_in_order || pending.cause.is_none())
+            || at > pending.next && pending.cause.is_some() && is_in_order;
+        !pending.repeats && follows && !is_named && (pending.cause.is_some() || cause.is_none())
+    }
+
+    /// A packet that was missing fills its hole, whatever turns out of it.
+    fn fill_for_now(&mut self, at: u64, span: u64, next: u64, request: &Request, cause: Option<Cause>) {
         let filled = self.fill(at, at + span);
         let may_be_late = self.may_be_reordered();
+        let since_nak = self.undecided.pending().and_then(|pending| pending.since_nak);
         if let Some(answers) = &mut self.answers {
             answers.behind(at, at + span, next);
             let is_answer = cause.is_some_and(|cause| cause.exact && cause.trigger == Trigger::Nak);
-            let took = self.pending.as_ref().and_then(|pending| pending.since_nak);
-            if let Some(took) = took.filter(|_| is_answer && !may_be_late) {
+            if let Some(took) = since_nak.filter(|_| is_answer && !may_be_late) {
                 answers.seems_answered(took);
             }
         }
-        if let Some(pending) = &mut self.pending {
+        if let Some(pending) = self.undecided.pending_mut() {
             pending.add(at, at + span, request, filled);
-        }
-        Verdict::Undecided {
-            captured_before: false,
         }
     }
 
@@ -284,32 +283,8 @@ impl Tracker {
         self.settle_answer(at, next, request.packet.time);
         self.recall_waiting(at, request);
         let cause = self.cause(at, request);
-        let follows = self.pending.as_deref().is_some_and(|pending| {
-            pending.next == at || self.is_shuffled_among(pending, at) || self.skips_to(pending, at)
-        });
-        if follows && let Some(pending) = self.pending.take() {
-            if pending.repeats {
-                let mut pending = pending;
-                pending.add(at, at + span, request, Vec::new());
-                if pending.packets() >= FALLBACK || at + span >= next {
-                    self.apply(*pending, Judged::Retransmitted, false);
-                } else {
-                    self.pending = Some(pending);
-                }
-                return Verdict::Undecided {
-                    captured_before: true,
-                };
-            }
-            // The sender repeats what follows on the missing packet, so it has sent that again, too; unless the
-            // cause came only after that.
-            let was_late = self.answers.is_some() && pending.cause.is_none() && cause.is_some();
-            let judged = if was_late {
-                Judged::Late
-            } else {
-                self.judge_by_next_answer(&pending, at, request)
-            };
-            self.apply(*pending, judged, false);
-            return self.again(at, span, next, request, Sighting::Captured);
+        if let Some(verdict) = self.captured_behind_pending(at, span, next, request, cause) {
+            return verdict;
         }
         self.settle_pending(next, request.packet.time);
         if cause.is_some_and(|cause| self.is_enough_alone(at, request, cause)) {
@@ -319,10 +294,46 @@ impl Tracker {
         pending.cause = cause;
         pending.before = self.circumstances(at, next, request);
         pending.add(at, at + span, request, Vec::new());
-        self.pending = Some(Box::new(pending));
+        self.undecided.set_pending(pending);
         Verdict::Undecided {
             captured_before: true,
         }
+    }
+
+    /// The same if it goes on with packets that were not judged yet; `None` if it does not.
+    fn captured_behind_pending(
+        &mut self,
+        at: u64,
+        span: u64,
+        next: u64,
+        request: &Request,
+        cause: Option<Cause>,
+    ) -> Option<Verdict> {
+        let follows = self.undecided.pending().is_some_and(|pending| {
+            pending.next == at || self.is_shuffled_among(pending, at) || self.skips_to(pending, at)
+        });
+        let mut pending = follows.then(|| self.undecided.take_pending()).flatten()?;
+        if pending.repeats {
+            pending.add(at, at + span, request, Vec::new());
+            if pending.packets() >= FALLBACK || at + span >= next {
+                self.apply(pending, Judged::Retransmitted, false);
+            } else {
+                self.undecided.set_pending(pending);
+            }
+            return Some(Verdict::Undecided {
+                captured_before: true,
+            });
+        }
+        // The sender repeats what follows on the missing packet, so it has sent that again, too; unless the
+        // cause came only after that.
+        let was_late = self.answers.is_some() && pending.cause.is_none() && cause.is_some();
+        let judged = if was_late {
+            Judged::Late
+        } else {
+            self.judge_by_next_answer(&pending, at, request)
+        };
+        self.apply(pending, judged, false);
+        Some(self.again(at, span, next, request, Sighting::Captured))
     }
 
     /// True if one packet that was captured before is a retransmission for this cause, although a copy could come then, too.

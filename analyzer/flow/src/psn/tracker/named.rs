@@ -13,10 +13,6 @@ use crate::psn::run::Recovery;
 use crate::psn::tracker::Tracker;
 use crate::psn::undecided::{Judged, Pending};
 
-/// Packets of a run whose IP identifications are remembered: more than packets overtake each other by on ways whose times differ by
-/// that of a few packets.
-const MAX_RUN_IDS: usize = 16;
-
 impl Tracker {
     /// Packets that seemed to answer a NAK, and then the sender falls back to `at`: the two answers take about as long if both
     /// are such.
@@ -63,7 +59,7 @@ impl Tracker {
     /// way they may be late, unless they were missing for much longer than any late packet.
     pub(super) fn judge_named(&self, pending: &Pending) -> Judged {
         // A receiver that takes any order and names what it waits for too long does not name late packets.
-        let names_losses = self.recovery() == Some(Recovery::OutOfOrder) && !self.named_late;
+        let names_losses = self.recovery() == Some(Recovery::OutOfOrder) && !self.undecided.are_late_named();
         if !self.may_be_reordered() || names_losses {
             return Judged::Retransmitted;
         }
@@ -85,63 +81,19 @@ impl Tracker {
     /// latest of whose packets has just come, and no NAK waits that names `at`. A copy that the network makes meanwhile looks
     /// like it.
     pub(super) fn was_overtaken_in_run(&mut self, at: u64, request: &Request) -> bool {
-        let latest = self.reordering.bound().max(SILENCE);
-        let is_among = |pending: &Pending| (pending.first..pending.next).contains(&at);
-        if self.waiting.iter().any(is_among) {
-            return false;
-        }
-        let is_soon = self.run_reach != 0 && request.packet.time.since(self.run_time) <= latest;
-        if !is_soon || !self.may_be_reordered() || self.has_nak_for(at, request) {
-            return false;
-        }
-        let run = self.run.as_mut().filter(|run| run.repeats);
-        let is_one = if let Some(run) = run {
-            let is_one = at < run.next && at + MAX_RUN_OFFSET > run.start;
-            run.packets += u64::from(is_one);
-            is_one
-        } else {
-            at + MAX_RUN_OFFSET > self.repeated.start && at < self.repeated.end
-        };
-        if is_one {
-            self.run_time = request.packet.time;
-        }
-        is_one
-    }
-
-    /// True if the IP identification of a packet at `at` shows that the sender sent it within the run that goes on, and other packets
-    /// overtook it: behind packets of the run with lower PSNs alone. A sender that falls back once more sends it behind such of higher ones,
-    /// or behind new ones, which end the run.
-    pub(super) fn was_sent_within_run(&self, at: u64, request: &Request) -> bool {
-        let Some(ids) = request.packet.ids.filter(|ids| ids.behind() > Some(0)) else {
-            return false;
-        };
-        if self.run.is_none() {
-            return false;
-        }
-        let mut before = self.run_ids.iter().filter(|(_, id)| ids.is_after(*id)).peekable();
-        before.peek().is_some() && before.all(|(psn, _)| *psn < at)
+        let (time, latest) = (request.packet.time, self.reordering.bound().max(SILENCE));
+        !self.undecided.waits_with(at)
+            && self.runs.is_recent(time, latest)
+            && self.may_be_reordered()
+            && !self.has_nak_for(at, request)
+            && self.runs.take_overtaken(at, time)
     }
 
     /// A packet of the latest run, captured before, of which other packets overtook it.
     pub(super) fn note_overtaken_in_run(&mut self, at: u64, span: u64, request: &Request) {
-        self.keep_run_id(at, request);
-        if let Some(run) = &mut self.run {
-            run.packets += 1;
-            run.repeats = true;
-            run.next = run.next.max(at + span);
-        }
+        self.runs.add_among(at, span, request.packet.ids);
         if let Some(answers) = &mut self.answers {
             answers.extend_run(at + span);
-        }
-    }
-
-    /// Remembers the IP identification of a packet of the latest run.
-    pub(super) fn keep_run_id(&mut self, at: u64, request: &Request) {
-        if let Some(ids) = request.packet.ids {
-            if self.run_ids.len() == MAX_RUN_IDS {
-                self.run_ids.pop_front();
-            }
-            self.run_ids.push_back((at, ids.id));
         }
     }
 
@@ -154,7 +106,7 @@ impl Tracker {
     /// True if the current run answers a NAK for `at`, which is missing, and began with packets behind that.
     pub(super) fn is_named_by_run(&self, at: u64) -> bool {
         self.may_be_reordered()
-            && self.run.is_some_and(|run| {
+            && self.runs.current().is_some_and(|run| {
                 run.repeats && run.trigger == Trigger::Nak && run.skipped.0 == at && at < run.skipped.1
             })
     }
@@ -162,7 +114,7 @@ impl Tracker {
     /// True if the sender fell back, after a silence, to packets that had been captured, and goes on with `at`, which is missing: its
     /// timer ran out, and it had not got what the receiver said since.
     pub(super) fn goes_on_from_pending(&self, at: u64) -> bool {
-        self.pending.as_deref().is_some_and(|pending| {
+        self.undecided.pending().is_some_and(|pending| {
             let by_timer = pending
                 .cause
                 .is_some_and(|cause| cause.trigger == Trigger::Timeout && cause.certain);

@@ -8,7 +8,7 @@ use crate::psn::cause::Trigger;
 use crate::psn::run::EndedRun;
 
 use super::*;
-use crate::psn::request::{Again, RequestPacket};
+use crate::psn::request::{Again, BASE, RequestPacket};
 use crate::psn::undecided::Judged;
 
 mod named;
@@ -394,13 +394,13 @@ proptest! {
             for psn in (0..packets).map(|i| Psn::new(from).plus(i).value()) {
                 model.see(psn);
                 let silent = core::mem::take(&mut silent);
-                let run_before = flow.tracker.run;
+                let run_before = flow.tracker.runs.current().copied();
                 let verdict = if silent { flow.see_after_silence(psn) } else { flow.see(psn) };
                 if matches!(verdict, Verdict::NewEpoch(_)) {
                     flow.tracker.close(Nanos(flow.now));
                 }
                 tally.count(verdict);
-                let is_straggler = matches!(verdict, Verdict::Retransmission { .. }) && flow.tracker.run == run_before;
+                let is_straggler = matches!(verdict, Verdict::Retransmission { .. }) && flow.tracker.runs.current().copied() == run_before;
                 tally.stragglers += u64::from(is_straggler);
                 tally.settle(&mut flow);
                 if matches!(verdict, Verdict::NewEpoch(_)) {
