@@ -3,6 +3,7 @@
 
 mod modules;
 mod prints;
+mod sizes;
 
 use std::collections::{BTreeMap, BTreeSet};
 

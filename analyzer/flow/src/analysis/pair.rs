@@ -2,7 +2,7 @@
 //! right while flows come and go. What counts as enough is said in `pairing`.
 
 use roce_model::{EventKind, EventRow, FlowKey, Nanos, Packet};
-use roce_wire::{AethKind, Extended, Nak, Operation, Service};
+use roce_wire::{AethKind, Extended, Nak, Operation, Psn, Service};
 
 use crate::analysis::Analysis;
 use crate::key::FlowSlot;
@@ -70,37 +70,10 @@ impl Analysis {
             return self.link(at, other, Pairing::Sport, None, packet.time);
         }
         if !fits_one_request(packet) {
-            let is_nak = matches!(
-                packet.roce.aeth.kind(),
-                AethKind::Nak(Nak::PsnSequenceError) | AethKind::RnrNak { .. }
-            );
-            let is_nak = is_nak && packet.roce.bth.opcode().operation() == Operation::Acknowledge;
-            let named = is_nak.then(|| {
-                self.connections
-                    .named_by(&self.table, at, -FAR_PSNS..LARGEST_GAP + 1, packet)
-            });
-            if let Some(requester) = named.flatten() {
-                let requested = self.table.hot[requester.at].last_request;
-                self.note_match(self.table.handle(at), requester, requested, packet);
-            }
-            return;
+            return self.look_for_named(at, packet);
         }
-        let cold = &self.table.cold[at];
         let (me, service) = (self.table.handle(at), cold.key.service);
-        let candidates = cold.evidence.iter().flat_map(|evidence| evidence.candidates());
-        let mut contradicted = [None; 4];
-        for (place, candidate) in contradicted.iter_mut().zip(candidates) {
-            let is_beyond = |requests: &crate::psn::request::Requests| {
-                requests.next == 0 || psn.offset_from(requests.expected()) >= 0
-            };
-            if self.table.is_open(candidate) && is_beyond(&self.table.hot[candidate.at].requests) {
-                *place = Some(candidate);
-            }
-        }
-        for candidate in contradicted.into_iter().flatten() {
-            self.table.evidence(me).contradicted(candidate);
-            self.table.evidence(candidate).contradicted(me);
-        }
+        self.contradict_candidates(me, psn);
         let askers = self
             .connections
             .outstanding
@@ -132,23 +105,61 @@ impl Analysis {
         } else {
             (answered, answered_ones)
         };
-        let Some((candidate, requested)) = found else {
-            if packet.roce.bth.opcode().operation() != Operation::Acknowledge {
-                return;
-            }
-            let named = |ahead| self.connections.named_by(&self.table, at, ahead, packet);
-            if let Some(requester) = named(-MAX_IN_FLIGHT..0) {
-                let requested = self.table.hot[requester.at].last_request;
-                self.note_match(me, requester, requested, packet);
-            } else if let Some(requester) = named(0..LARGEST_GAP) {
-                self.note_early(requester.at, psn);
-            }
-            return;
-        };
-        if ones > 1 || askers.crowded {
-            return self.table.evidence(me).tied();
+        match found {
+            None => self.look_for_near(me, packet),
+            Some(_) if ones > 1 || askers.crowded => self.table.evidence(me).tied(),
+            Some((candidate, requested)) => self.note_match(me, candidate, requested, packet),
         }
-        self.note_match(me, candidate, requested, packet);
+    }
+
+    /// An answer that fits more than one request: a NAK may name that of a requester.
+    fn look_for_named(&mut self, at: FlowSlot, packet: &Packet) {
+        let is_nak = matches!(
+            packet.roce.aeth.kind(),
+            AethKind::Nak(Nak::PsnSequenceError) | AethKind::RnrNak { .. }
+        );
+        let is_nak = is_nak && packet.roce.bth.opcode().operation() == Operation::Acknowledge;
+        let named = is_nak.then(|| {
+            self.connections
+                .named_by(&self.table, at, -FAR_PSNS..LARGEST_GAP + 1, packet)
+        });
+        if let Some(requester) = named.flatten() {
+            let requested = self.table.hot[requester.at].last_request;
+            self.note_match(self.table.handle(at), requester, requested, packet);
+        }
+    }
+
+    /// An answer of `me` to `psn`: flows that have not sent a request with that speak against being its peer.
+    fn contradict_candidates(&mut self, me: Handle, psn: Psn) {
+        let cold = &self.table.cold[me.at];
+        let candidates = cold.evidence.iter().flat_map(|evidence| evidence.candidates());
+        let mut contradicted = [None; 4];
+        for (place, candidate) in contradicted.iter_mut().zip(candidates) {
+            let is_beyond = |requests: &crate::psn::request::Requests| {
+                requests.next == 0 || psn.offset_from(requests.expected()) >= 0
+            };
+            if self.table.is_open(candidate) && is_beyond(&self.table.hot[candidate.at].requests) {
+                *place = Some(candidate);
+            }
+        }
+        for candidate in contradicted.into_iter().flatten() {
+            self.table.evidence(me).contradicted(candidate);
+            self.table.evidence(candidate).contradicted(me);
+        }
+    }
+
+    /// An answer of `me` that fits no outstanding request: a flow that has sent the PSN shortly before, or sends it shortly after.
+    fn look_for_near(&mut self, me: Handle, packet: &Packet) {
+        if packet.roce.bth.opcode().operation() != Operation::Acknowledge {
+            return;
+        }
+        let named = |ahead| self.connections.named_by(&self.table, me.at, ahead, packet);
+        if let Some(requester) = named(-MAX_IN_FLIGHT..0) {
+            let requested = self.table.hot[requester.at].last_request;
+            self.note_match(me, requester, requested, packet);
+        } else if let Some(requester) = named(0..LARGEST_GAP) {
+            self.note_early(requester.at, packet.roce.bth.psn());
+        }
     }
 
     /// The answer of `me` fits a request of `candidate`, sent at `requested`, and no request of another flow.

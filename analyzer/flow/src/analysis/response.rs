@@ -2,7 +2,7 @@
 //! times, stalls. `count` puts them into rows.
 
 use roce_model::{EventKind, EventRow, Nanos, Packet};
-use roce_wire::{AethKind, Extended, Nak, Operation, Psn};
+use roce_wire::{AethKind, Extended, Nak, Operation, Psn, Roce};
 
 use crate::analysis::Analysis;
 use crate::key::FlowSlot;
@@ -11,6 +11,7 @@ use crate::psn::jump::Refusal;
 use crate::psn::read_holes::{Judged, Silence};
 use crate::psn::request::{Again, Request, Verdict, psn_of};
 use crate::psn::tracker::Tracker;
+use crate::psn::tracker::answers::Answered;
 use crate::timing::latency::{Answer, Sent, Times, What};
 use crate::timing::stall::MIN_STALL;
 
@@ -28,16 +29,8 @@ impl Analysis {
         };
         let before = self.waiting(requests_at);
         let cold = &mut self.table.cold[requests_at];
-        let (answer, covered) = match roce.bth.opcode().operation() {
-            Operation::ReadResponse if roce.bth.opcode().is_last() => (Answer::ReadDone, psn + 1),
-            Operation::ReadResponse => (Answer::ReadBegun, psn + 1),
-            Operation::AtomicAcknowledge => (Answer::Atomic, psn + 1),
-            _ if !roce.seen.has(Extended::AETH) => return,
-            _ => match roce.aeth.kind() {
-                AethKind::Ack { .. } => (Answer::Ack, psn + 1),
-                AethKind::Nak(_) | AethKind::RnrNak { .. } => (Answer::Nak, psn),
-                AethKind::Reserved(_) => return,
-            },
+        let Some((answer, covered)) = answer_of(roce, psn) else {
+            return;
         };
         if roce.seen.has(Extended::AETH) {
             let captured = cold.totals.messages() + u64::from(hot.counts.messages);
@@ -52,28 +45,9 @@ impl Analysis {
             let oldest = cold.times.as_deref().map_or(Nanos(0), Times::waiting_since);
             cold.tracker.awaited(covered, oldest, time);
         }
-        let answered = match (answer, roce.aeth.kind()) {
-            (Answer::Ack, _) => cold.tracker.acknowledged(&requests, covered, time),
-            (Answer::Nak, AethKind::RnrNak { timer }) => {
-                cold.tracker.rnr(&requests, psn, time, Nanos(timer.nanos()))
-            }
-            (Answer::Nak, AethKind::Nak(Nak::PsnSequenceError)) => {
-                let times = cold.times.as_deref();
-                let oldest = |times: &Times| {
-                    if times.is_measured() {
-                        Nanos(0)
-                    } else {
-                        times.waiting_since()
-                    }
-                };
-                let times = times.map_or((Nanos(0), Nanos(0)), |times| (times.shortest(), oldest(times)));
-                cold.tracker.nak(&requests, psn, time, times)
-            }
-            (Answer::Nak, _) => {
-                let refusal = &mut cold.trouble.get_or_insert_default().refusal;
-                refusal.get_or_insert(Refusal { at: psn, time });
-                cold.tracker.acknowledge(&requests, covered, time)
-            }
+        let answered = match answer {
+            Answer::Ack => cold.tracker.acknowledged(&requests, covered, time),
+            Answer::Nak => self.refused(requests_at, roce.aeth.kind(), psn, time),
             _ => cold.tracker.acknowledge(&requests, covered, time),
         };
         if answered.is_new {
@@ -89,6 +63,32 @@ impl Analysis {
         if let Some((psn, times)) = answered.lost_downstream {
             for _ in 0..times {
                 self.lost_downstream(requests_at, psn, time);
+            }
+        }
+    }
+
+    /// A NAK of any kind for the request at `psn` of the flow at `at`.
+    fn refused(&mut self, at: FlowSlot, kind: AethKind, psn: u64, time: Nanos) -> Answered {
+        let requests = self.table.hot[at].requests;
+        let cold = &mut self.table.cold[at];
+        match kind {
+            AethKind::RnrNak { timer } => cold.tracker.rnr(&requests, psn, time, Nanos(timer.nanos())),
+            AethKind::Nak(Nak::PsnSequenceError) => {
+                let oldest = |times: &Times| {
+                    if times.is_measured() {
+                        Nanos(0)
+                    } else {
+                        times.waiting_since()
+                    }
+                };
+                let times = cold.times.as_deref();
+                let times = times.map_or((Nanos(0), Nanos(0)), |times| (times.shortest(), oldest(times)));
+                cold.tracker.nak(&requests, psn, time, times)
+            }
+            _ => {
+                let refusal = &mut cold.trouble.get_or_insert_default().refusal;
+                refusal.get_or_insert(Refusal { at: psn, time });
+                cold.tracker.acknowledge(&requests, psn, time)
             }
         }
     }
@@ -456,6 +456,23 @@ impl Analysis {
             let quiet = self.table.cold[at].pace.note(silence);
             self.table.hot[at].quiet = quiet;
         }
+    }
+}
+
+/// What an answer says of requests, and the PSN that all it acknowledges are before; `psn`: its own place among the requests.
+#[inline]
+fn answer_of(roce: &Roce, psn: u64) -> Option<(Answer, u64)> {
+    let opcode = roce.bth.opcode();
+    match opcode.operation() {
+        Operation::ReadResponse if opcode.is_last() => Some((Answer::ReadDone, psn + 1)),
+        Operation::ReadResponse => Some((Answer::ReadBegun, psn + 1)),
+        Operation::AtomicAcknowledge => Some((Answer::Atomic, psn + 1)),
+        _ if !roce.seen.has(Extended::AETH) => None,
+        _ => match roce.aeth.kind() {
+            AethKind::Ack { .. } => Some((Answer::Ack, psn + 1)),
+            AethKind::Nak(_) | AethKind::RnrNak { .. } => Some((Answer::Nak, psn)),
+            AethKind::Reserved(_) => None,
+        },
     }
 }
 

@@ -65,32 +65,10 @@ impl Answers {
         if waited.0 < request.flow.rtt.0 * 2 {
             return None;
         }
-        let has_responses = matches!(request.flow.again, Again::Captured | Again::Rest | Again::Whole);
-        // Its responses may have come in an order that the requester does not take. Only an answer to something later shows it a gap
-        // (IBTA 9.7.5.1.9): the rest of a READ, behind which nothing was answered, is requested again by a timer alone.
-        let is_tail = matches!(request.flow.again, Again::Captured | Again::Rest)
-            && waited >= SHORT_SILENCE
-            && self.acked == at + 1;
-        let may_be_asked = has_responses
-            && !is_tail
-            && waited >= SILENCE
-            && waited < MIN_TIMEOUT
-            && !self.fits_timer(waited);
-        if may_be_asked || self.is_rnr_wait(waited) {
-            return of(Trigger::Unknown, false);
-        }
-        if request.flow.is_slowed && self.answered == self.acked && self.is_behind_answered(at, is_reordered)
+        if self.may_be_asked(at, waited, request)
+            || self.is_rnr_wait(waited)
+            || self.may_answer_nak(at, request, is_reordered)
         {
-            // The receiver waits for what it named before. Queues may have held back a part of the answer; a timer retransmits from the
-            // begin.
-            return of(Trigger::Unknown, false);
-        }
-        if self.named_before_it_came(at, request.packet.time) {
-            // Queues may have held back the NAK or its answer; a timer retransmits from the oldest packet that is not acknowledged.
-            return of(Trigger::Unknown, false);
-        }
-        if self.may_answer_before(at, request) {
-            // Of two runs one may answer the NAK, and the other one follow a timer: nothing shows which.
             return of(Trigger::Unknown, false);
         }
         let silence = Cause::by_silence(waited, self.timer, reordering);
@@ -99,6 +77,30 @@ impl Answers {
             certain: cause.certain && (request.flow.silence.0 >= waited.0 / 4 || waited >= MIN_TIMEOUT),
             ..cause
         })
+    }
+
+    /// True if `request`, sent after it had waited for so long, may be a READ whose responses came in an order that the requester does not
+    /// take. Only an answer to something later shows it a gap (IBTA 9.7.5.1.9): the rest of a READ, behind which nothing was answered, is
+    /// requested again by a timer alone.
+    fn may_be_asked(&self, at: u64, waited: Nanos, request: &Request) -> bool {
+        let again = request.flow.again;
+        let has_responses = matches!(again, Again::Captured | Again::Rest | Again::Whole);
+        let is_tail =
+            matches!(again, Again::Captured | Again::Rest) && waited >= SHORT_SILENCE && self.acked == at + 1;
+        has_responses && !is_tail && waited >= SILENCE && waited < MIN_TIMEOUT && !self.fits_timer(waited)
+    }
+
+    /// True if `request` may be a part of an answer to a NAK that others answered already, as it seemed, or that queues held back.
+    fn may_answer_nak(&self, at: u64, request: &Request, is_reordered: bool) -> bool {
+        // The receiver waits for what it named before. Queues may have held back a part of the answer; a timer retransmits from the begin.
+        let is_part = request.flow.is_slowed
+            && self.answered == self.acked
+            && self.is_behind_answered(at, is_reordered);
+        // Queues may have held back the NAK or its answer; a timer retransmits from the oldest packet that is not acknowledged.
+        is_part
+            || self.named_before_it_came(at, request.packet.time)
+            // Of two runs one may answer the NAK, and the other one follow a timer: nothing shows which.
+            || self.may_answer_before(at, request)
     }
 
     /// True if `at` may be a part of the answer to the NAK that a run answered last: behind its begin, or that itself where the run began
@@ -257,40 +259,8 @@ impl Answers {
             self.held = self.held.max(request.packet.time.since(self.progress));
         }
         match trigger {
-            Trigger::Nak => {
-                if let Some(nak) = self.nak_for(at, request.packet.time) {
-                    let took = request.packet.time.since(nak.time);
-                    let is_shortest = self.shortest_answer.0 == 0 || took < self.shortest_answer;
-                    if repeats && nak.at == at && is_shortest {
-                        self.shortest_answer = took;
-                    }
-                    // One that takes much longer than any before may have been lost on its way, and answered by the next. A run that
-                    // begins behind the PSN of the NAK may be the rest of one whose first packets were lost.
-                    let is_known = took < SHORT_SILENCE || self.longest_answer.0 != 0;
-                    if is_known && took < MIN_TIMEOUT && nak.at == at {
-                        self.longest_answer = self.longest_answer.max(took);
-                        self.unreported = self.unreported.saturating_add(1);
-                    }
-                    self.latest_answer = took;
-                    self.answered = nak.at;
-                }
-            }
-            Trigger::Timeout => {
-                if self.run_by_nak && self.run_requests_ack && self.run.start == at && self.acked == at {
-                    let before = self.lost_again.filter(|(psn, _)| psn.get() == at);
-                    let times = before.map_or(0, |(_, times)| times) + 1;
-                    self.lost_again = NonZeroU64::new(at).map(|psn| (psn, times));
-                    self.has_lost_again = true;
-                }
-                let waited = self.waited(request);
-                self.timer = if !is_sure && waited < MIN_TIMEOUT {
-                    self.timer
-                } else if self.timer.0 == 0 {
-                    waited
-                } else {
-                    self.timer.min(waited)
-                };
-            }
+            Trigger::Nak => self.answers_nak(at, request, repeats),
+            Trigger::Timeout => self.timer_expired(at, request, is_sure),
             _ => {}
         }
         self.answer_notes(at);
@@ -316,6 +286,45 @@ impl Answers {
         self.run_requests_ack = false;
         self.run = at..at;
         self.run_begin = request.packet.time;
+    }
+
+    /// A run that begins at `at` answers a NAK: it shows how long that takes.
+    fn answers_nak(&mut self, at: u64, request: &Request, repeats: bool) {
+        let Some(nak) = self.nak_for(at, request.packet.time) else {
+            return;
+        };
+        let took = request.packet.time.since(nak.time);
+        let is_shortest = self.shortest_answer.0 == 0 || took < self.shortest_answer;
+        if repeats && nak.at == at && is_shortest {
+            self.shortest_answer = took;
+        }
+        // One that takes much longer than any before may have been lost on its way, and answered by the next. A run that
+        // begins behind the PSN of the NAK may be the rest of one whose first packets were lost.
+        let is_known = took < SHORT_SILENCE || self.longest_answer.0 != 0;
+        if is_known && took < MIN_TIMEOUT && nak.at == at {
+            self.longest_answer = self.longest_answer.max(took);
+            self.unreported = self.unreported.saturating_add(1);
+        }
+        self.latest_answer = took;
+        self.answered = nak.at;
+    }
+
+    /// A run begins at `at` since the sender's timer expired: it shows how long that takes.
+    fn timer_expired(&mut self, at: u64, request: &Request, is_sure: bool) {
+        if self.run_by_nak && self.run_requests_ack && self.run.start == at && self.acked == at {
+            let before = self.lost_again.filter(|(psn, _)| psn.get() == at);
+            let times = before.map_or(0, |(_, times)| times) + 1;
+            self.lost_again = NonZeroU64::new(at).map(|psn| (psn, times));
+            self.has_lost_again = true;
+        }
+        let waited = self.waited(request);
+        self.timer = if !is_sure && waited < MIN_TIMEOUT {
+            self.timer
+        } else if self.timer.0 == 0 {
+            waited
+        } else {
+            self.timer.min(waited)
+        };
     }
 
     /// At `time` the sender has gone on after a run that a NAK made it begin. Another NAK for what the run retransmitted would have
