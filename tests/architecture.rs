@@ -153,6 +153,9 @@ const NEVER: &[(&str, &str, &str)] = &[
     ("roce-pipeline", "", "lib.rs"),
     // The steps of a packet know all folders; the table keeps what the others define; a PSN is judged flow by flow.
     ("roce-flow", "table", "analysis"),
+    ("roce-flow", "transport.rs", "table"),
+    ("roce-flow", "transport.rs", "analysis"),
+    ("roce-flow", "transport.rs", "psn/tracker"),
     ("roce-flow", "psn", "table"),
     ("roce-flow", "psn", "analysis"),
     ("roce-flow", "pairing", "table"),

@@ -14,6 +14,7 @@ use crate::psn::request::{Again, Connected, Request, Verdict, psn_of};
 use crate::psn::tracker::Tracker;
 use crate::psn::undecided::{Decision, Judged};
 use crate::table::state::{Cold, Hot};
+use crate::transport::Transport as _;
 
 impl Analysis {
     /// Judges the PSN of a request; anything else is in order.
@@ -178,7 +179,7 @@ impl Analysis {
 
     /// As `settle`, where there is news; at the `end` nothing waits for later runs.
     pub(super) fn settle_news(&mut self, at: FlowSlot, end: bool) {
-        while let Some(run) = self.table.cold[at].tracker.take_ended() {
+        while let Some(run) = self.table.cold[at].tracker.take_run() {
             self.run_ended(at, &run);
         }
         if end {
@@ -303,7 +304,7 @@ impl Analysis {
             end,
             time,
             class,
-        } in cold.tracker.take_holes(end, only_reads, now)
+        } in cold.tracker.take_missing(end, only_reads, now)
         {
             self.bins.events.push(EventRow {
                 time,

@@ -11,9 +11,11 @@ use crate::psn::jump::Refusal;
 use crate::psn::read_holes::{Judged, Silence};
 use crate::psn::request::{Again, Request, Verdict, psn_of};
 use crate::psn::tracker::Tracker;
-use crate::psn::tracker::answers::Answered;
+use crate::psn::tracker::answers::{AnswerMeaning, RequestAnswer};
+use crate::table::state::Cold;
 use crate::timing::latency::{Answer, Sent, Times, What};
 use crate::timing::stall::MIN_STALL;
+use crate::transport::Transport as _;
 
 impl Analysis {
     /// An answer of a paired flow: ACK, NAK, RNR NAK, READ response (every packet of it), atomic ACK. Called in the order
@@ -45,11 +47,17 @@ impl Analysis {
             let oldest = cold.times.as_deref().map_or(Nanos(0), Times::waiting_since);
             cold.tracker.awaited(covered, oldest, time);
         }
-        let answered = match answer {
-            Answer::Ack => cold.tracker.acknowledged(&requests, covered, time),
-            Answer::Nak => self.refused(requests_at, roce.aeth.kind(), psn, time),
-            _ => cold.tracker.acknowledge(&requests, covered, time),
+        let meaning = match answer {
+            Answer::Ack => AnswerMeaning::Ack,
+            Answer::Nak => meaning_of_nak(cold, roce.aeth.kind(), psn, time),
+            _ => AnswerMeaning::Arrived,
         };
+        let said = RequestAnswer {
+            covered,
+            time,
+            meaning,
+        };
+        let answered = cold.tracker.answer(&requests, &said);
         if answered.is_new {
             self.end_of_silence(requests_at, before, time);
         }
@@ -63,32 +71,6 @@ impl Analysis {
         if let Some((psn, times)) = answered.lost_downstream {
             for _ in 0..times {
                 self.lost_downstream(requests_at, psn, time);
-            }
-        }
-    }
-
-    /// A NAK of any kind for the request at `psn` of the flow at `at`.
-    fn refused(&mut self, at: FlowSlot, kind: AethKind, psn: u64, time: Nanos) -> Answered {
-        let requests = self.table.hot[at].requests;
-        let cold = &mut self.table.cold[at];
-        match kind {
-            AethKind::RnrNak { timer } => cold.tracker.rnr(&requests, psn, time, Nanos(timer.nanos())),
-            AethKind::Nak(Nak::PsnSequenceError) => {
-                let oldest = |times: &Times| {
-                    if times.is_measured() {
-                        Nanos(0)
-                    } else {
-                        times.waiting_since()
-                    }
-                };
-                let times = cold.times.as_deref();
-                let times = times.map_or((Nanos(0), Nanos(0)), |times| (times.shortest(), oldest(times)));
-                cold.tracker.nak(&requests, psn, time, times)
-            }
-            _ => {
-                let refusal = &mut cold.trouble.get_or_insert_default().refusal;
-                refusal.get_or_insert(Refusal { at: psn, time });
-                cold.tracker.acknowledge(&requests, psn, time)
             }
         }
     }
@@ -473,6 +455,28 @@ fn answer_of(roce: &Roce, psn: u64) -> Option<(Answer, u64)> {
             AethKind::Nak(_) | AethKind::RnrNak { .. } => Some((Answer::Nak, psn)),
             AethKind::Reserved(_) => None,
         },
+    }
+}
+
+/// What a NAK for the request at `psn` of a flow says; a fatal one ends that request.
+fn meaning_of_nak(cold: &mut Cold, kind: AethKind, psn: u64, time: Nanos) -> AnswerMeaning {
+    match kind {
+        AethKind::RnrNak { timer } => AnswerMeaning::RnrNak {
+            timer: Nanos(timer.nanos()),
+        },
+        AethKind::Nak(Nak::PsnSequenceError) => {
+            let times = cold.times.as_deref();
+            let oldest = times.filter(|times| !times.is_measured());
+            AnswerMeaning::SequenceNak {
+                rtt: times.map_or(Nanos(0), Times::shortest),
+                oldest_sent: oldest.map_or(Nanos(0), Times::waiting_since),
+            }
+        }
+        _ => {
+            let refusal = &mut cold.trouble.get_or_insert_default().refusal;
+            refusal.get_or_insert(Refusal { at: psn, time });
+            AnswerMeaning::Arrived
+        }
     }
 }
 

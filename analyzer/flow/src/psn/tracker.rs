@@ -25,7 +25,9 @@ use crate::psn::reordering::Reordering;
 use crate::psn::request::{Connected, LARGEST_GAP, Request, Requests, STALE, Verdict, psn_of};
 use crate::psn::run::EndedRun;
 use crate::psn::runs::{Overtaking, Runs};
+use crate::psn::tracker::answers::{AnswerMeaning, RequestAnswer};
 use crate::psn::undecided::{Decision, UndecidedPackets};
+use crate::transport::{Answered, Transport};
 
 /// PSNs lost behind the tap, of one flow, that wait until its other direction is known.
 const MAX_WAITING_PSNS: usize = 64;
@@ -54,9 +56,13 @@ pub(crate) struct Tracker {
     others_late: bool,
 }
 
-impl Tracker {
+/// RC and XRC.
+impl Transport for Tracker {
+    type Request = Request;
+    type Answer = RequestAnswer;
+
     /// Judges a packet that [`Requests::advance`] did not take.
-    pub(crate) fn observe(&mut self, requests: &mut Requests, request: &Request) -> Verdict {
+    fn observe(&mut self, requests: &mut Requests, request: &Request) -> Verdict {
         self.others_late |= request.pair.others_late;
         let verdict = self.judge(requests, request);
         requests.disturbed = self.runs.current().is_some()
@@ -66,7 +72,55 @@ impl Tracker {
         verdict
     }
 
-    /// The same for UC, which neither acknowledges nor retransmits: holes and what fills them, no more.
+    fn answer(&mut self, requests: &Requests, answer: &RequestAnswer) -> Answered {
+        let RequestAnswer {
+            covered,
+            time,
+            meaning,
+        } = *answer;
+        match meaning {
+            AnswerMeaning::Ack => self.acknowledged(requests, covered, time),
+            AnswerMeaning::Arrived => self.acknowledge(requests, covered, time),
+            AnswerMeaning::SequenceNak { rtt, oldest_sent } => {
+                self.nak(requests, covered, time, (rtt, oldest_sent))
+            }
+            AnswerMeaning::RnrNak { timer } => self.rnr(requests, covered, time, timer),
+        }
+    }
+
+    fn take_missing(&mut self, end: bool, only_reads: bool, now: Nanos) -> Vec<DecidedHole> {
+        let span = self.reads.of_packet(only_reads);
+        // A packet that is as late as the latest one of the flow was has come by then.
+        let still = Nanos(now.0.saturating_sub(self.reordering.latest().0));
+        match &mut self.holes {
+            Some(holes) if holes.any_decided() => holes.take_decided(self.paired, end, span, still),
+            _ => Vec::new(),
+        }
+    }
+
+    fn take_decision(&mut self) -> Option<Decision> {
+        self.news.take_decision()
+    }
+
+    fn take_run(&mut self) -> Option<EndedRun> {
+        self.news.take_run()
+    }
+
+    fn close(&mut self, end: Nanos) {
+        self.decide_alone();
+        self.end_run();
+        self.runs.forget_skipped();
+        let begun = self.begun();
+        let end = self.answers().map_or(end, |answers| answers.last().max(end));
+        self.proven.doubt_latest(end);
+        if let Some(holes) = &mut self.holes {
+            holes.close(begun, end);
+        }
+    }
+}
+
+impl Tracker {
+    /// Judges a packet of UC, which neither acknowledges nor retransmits: holes and what fills them, no more.
     pub(crate) fn observe_unreliable(&mut self, requests: &mut Requests, request: &Request) -> Verdict {
         let verdict = self.judge_unreliable(requests, request);
         requests.disturbed = self.epoch.may_end();
@@ -234,19 +288,6 @@ impl Tracker {
         }
     }
 
-    /// The end of the flow's epoch at `end`, when its tap still captured: nothing more will be known.
-    pub(crate) fn close(&mut self, end: Nanos) {
-        self.decide_alone();
-        self.end_run();
-        self.runs.forget_skipped();
-        let begun = self.begun();
-        let end = self.answers().map_or(end, |answers| answers.last().max(end));
-        self.proven.doubt_latest(end);
-        if let Some(holes) = &mut self.holes {
-            holes.close(begun, end);
-        }
-    }
-
     /// The capture lost records: a gap before the next packet is not the network's.
     pub(crate) fn capture_lost(&mut self, requests: &mut Requests) {
         let may_be_ours = requests.next != 0;
@@ -270,19 +311,9 @@ impl Tracker {
         self.epoch.is_stale(psn)
     }
 
-    /// A run that has ended since the last call.
-    pub(crate) fn take_ended(&mut self) -> Option<EndedRun> {
-        self.news.take_run()
-    }
-
     /// PSNs that a NAK named before the other direction was known, although they had been captured.
     pub(crate) fn take_early_downstream(&mut self) -> Vec<Psn> {
         core::mem::take(&mut self.early_downstream)
-    }
-
-    /// A decision on packets behind the highest one since the last call.
-    pub(crate) fn take_decision(&mut self) -> Option<Decision> {
-        self.news.take_decision()
     }
 
     /// Retransmissions that were lost before the tap, since the last call: the first PSN, and one past the last. `only_reads`: the flow
@@ -333,18 +364,6 @@ impl Tracker {
             .as_mut()
             .map_or_else(Vec::new, |holes| holes.take_revoked());
         revoked.into_iter().map(psn_of).collect()
-    }
-
-    /// Missing PSNs of which it was decided until `now`, since the last call, what became of them. At the `end` nothing waits.
-    /// `only_reads`: the flow has no other requests, of which each takes one PSN.
-    pub(crate) fn take_holes(&mut self, end: bool, only_reads: bool, now: Nanos) -> Vec<DecidedHole> {
-        let span = self.reads.of_packet(only_reads);
-        // A packet that is as late as the latest one of the flow was has come by then.
-        let still = Nanos(now.0.saturating_sub(self.reordering.latest().0));
-        match &mut self.holes {
-            Some(holes) if holes.any_decided() => holes.take_decided(self.paired, end, span, still),
-            _ => Vec::new(),
-        }
     }
 
     /// Missing packets by what became of them, as far as that was taken.

@@ -7,16 +7,29 @@ use crate::psn::acks::{Answers, NakMeaning};
 use crate::psn::request::{LARGEST_GAP, Requests, STALE, psn_of};
 use crate::psn::run::Recovery;
 use crate::psn::tracker::Tracker;
+use crate::transport::Answered;
 
-/// The evidence of an answer.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Answered {
-    /// It acknowledges something new.
-    pub(crate) is_new: bool,
-    /// A packet that was captured did not reach the receiver: its PSN, and how often.
-    pub(crate) lost_downstream: Option<(Psn, u32)>,
-    /// The receiver has a packet that it had named in a NAK and that was not retransmitted: it was overtaken behind the tap.
-    pub(crate) was_overtaken: bool,
+/// An answer to requests.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RequestAnswer {
+    /// All before this position has arrived, as far as the answer says so.
+    pub(crate) covered: u64,
+    pub(crate) time: Nanos,
+    pub(crate) meaning: AnswerMeaning,
+}
+
+/// What an answer says besides.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum AnswerMeaning {
+    /// An ACK, which is for nothing else.
+    Ack,
+    /// Responses, or a NAK that ends the connection.
+    Arrived,
+    /// The receiver waits for the PSN at this position, and has got one behind it. `rtt`: the shortest time that an answer took;
+    /// `oldest_sent`: when the oldest request was sent that is not answered; 0: not known.
+    SequenceNak { rtt: Nanos, oldest_sent: Nanos },
+    /// The receiver has no buffer for the PSN at this position, which it got, and asks for it after `timer`.
+    RnrNak { timer: Nanos },
 }
 
 impl Tracker {
@@ -70,7 +83,7 @@ impl Tracker {
     }
 
     /// An answer shows that everything before `psn` arrived.
-    pub(crate) fn acknowledge(&mut self, requests: &Requests, psn: u64, time: Nanos) -> Answered {
+    pub(super) fn acknowledge(&mut self, requests: &Requests, psn: u64, time: Nanos) -> Answered {
         let Some(answers) = &mut self.answers else {
             return Answered::default();
         };
@@ -106,7 +119,7 @@ impl Tracker {
     }
 
     /// The same for an ACK, which is for nothing else: one that says nothing new is counted.
-    pub(crate) fn acknowledged(&mut self, requests: &Requests, psn: u64, time: Nanos) -> Answered {
+    pub(super) fn acknowledged(&mut self, requests: &Requests, psn: u64, time: Nanos) -> Answered {
         let answered = self.acknowledge(requests, psn, time);
         if let Some(answers) = self.answers.as_mut().filter(|_| !answered.is_new) {
             answers.duplicates += 1;
@@ -116,7 +129,7 @@ impl Tracker {
 
     /// A sequence NAK for `psn`: all before arrived. `times`: the shortest time that an answer took, and when the oldest request was
     /// sent that is not answered; 0: not known.
-    pub(crate) fn nak(
+    pub(super) fn nak(
         &mut self,
         requests: &Requests,
         psn: u64,
@@ -168,7 +181,7 @@ impl Tracker {
     }
 
     /// An RNR NAK for `psn`: all before arrived, and it, too.
-    pub(crate) fn rnr(&mut self, requests: &Requests, psn: u64, time: Nanos, timer: Nanos) -> Answered {
+    pub(super) fn rnr(&mut self, requests: &Requests, psn: u64, time: Nanos, timer: Nanos) -> Answered {
         let Some(answers) = &mut self.answers else {
             return Answered::default();
         };

@@ -80,6 +80,30 @@ const AGAIN: Verdict = Verdict::Retransmission {
 };
 
 #[test]
+fn the_rules_of_a_transport_are_kept() {
+    let flow = Flow::default();
+    let connection = crate::transport::rules::Connection {
+        transport: Tracker {
+            paired: true,
+            ..Tracker::default()
+        },
+        requests: Requests::default(),
+        request: |psn, time| {
+            let mut request = flow.request(psn, 1_000);
+            request.packet.time = time;
+            request
+        },
+        acknowledgement: |covered, time| RequestAnswer {
+            covered,
+            time,
+            meaning: AnswerMeaning::Ack,
+        },
+        now: 0,
+    };
+    connection.keeps_the_rules();
+}
+
+#[test]
 fn in_order_takes_the_short_way() {
     let mut flow = Flow::default();
     assert_eq!(flow.see(0x00ff_fffe), Verdict::InOrder);
@@ -102,9 +126,9 @@ fn a_run_ends_when_it_passes_the_highest() {
         (decision.psn, decision.parts),
         (Psn::new(101), vec![(0, 1, 1024)])
     );
-    assert_eq!(flow.tracker.take_ended(), None);
+    assert_eq!(flow.tracker.take_run(), None);
     assert_eq!(flow.see(103), Verdict::InOrder);
-    let run = flow.tracker.take_ended().unwrap();
+    let run = flow.tracker.take_run().unwrap();
     assert_eq!((run.first, run.packets), (Psn::new(101), 2));
     assert!(!flow.requests.disturbed, "the short way again");
 }
@@ -337,7 +361,7 @@ impl Tally {
                 Judged::Unknown => self.unknown += packets,
             }
         }
-        while let Some(run) = flow.tracker.take_ended() {
+        while let Some(run) = flow.tracker.take_run() {
             self.runs += run.packets;
         }
     }

@@ -25,7 +25,7 @@ impl Flow {
     }
 
     fn fates(&mut self) -> LossCounts {
-        self.tracker.take_holes(true, false, Nanos(u64::MAX));
+        self.tracker.take_missing(true, false, Nanos(u64::MAX));
         self.tracker.fates()
     }
 }
@@ -64,7 +64,7 @@ fn the_answer_to_a_nak_shows_that_what_came_before_was_late() {
             late_before + 1,
             "{reordered}"
         );
-        let runs: Vec<_> = core::iter::from_fn(|| flow.tracker.take_ended()).collect();
+        let runs: Vec<_> = core::iter::from_fn(|| flow.tracker.take_run()).collect();
         let runs: Vec<_> = runs
             .iter()
             .map(|run| (run.first.value(), trigger_of(run)))
@@ -151,9 +151,9 @@ fn a_packet_of_a_run_may_be_overtaken_by_those_behind_it() {
     flow.nak(8);
     assert_eq!(flow.see(8), AGAIN);
     flow.see(10);
-    let run = flow.tracker.take_ended().unwrap();
+    let run = flow.tracker.take_run().unwrap();
     assert_eq!((run.first.value(), run.packets), (6, 4), "8 is one of it");
-    assert_eq!(flow.tracker.take_ended(), None);
+    assert_eq!(flow.tracker.take_run(), None);
 }
 
 #[test]
@@ -209,7 +209,7 @@ fn the_path_mtu_shows_afterwards_which_reads_are_missing() {
     late.packet.is_read = true;
     assert_eq!(flow.take(&late), FILLS);
     flow.tracker.close(Nanos(flow.now));
-    flow.tracker.take_holes(true, true, Nanos(u64::MAX));
+    flow.tracker.take_missing(true, true, Nanos(u64::MAX));
     assert_eq!(
         flow.tracker.fates()[LossClass::Reordered as usize],
         1,
@@ -235,7 +235,7 @@ fn a_read_that_came_before_the_path_mtu_was_known_is_not_missing() {
         .learn_spans(256, |length| Some(length.div_ceil(1_024)));
     assert_eq!(gaps, [(Psn::new(14), 4)]);
     flow.tracker.close(Nanos(flow.now));
-    let holes = flow.tracker.take_holes(true, true, Nanos(u64::MAX));
+    let holes = flow.tracker.take_missing(true, true, Nanos(u64::MAX));
     let fates: Vec<_> = holes.iter().map(|hole| hole.class).collect();
     assert_eq!(fates, [LossClass::Reordered]);
     assert_eq!(flow.tracker.reordering().time(), Some(Nanos(1_000)));
@@ -262,7 +262,7 @@ fn a_lost_read_counts_as_one_packet() {
     read(&mut flow, 15, 1, 1_000);
     read(&mut flow, 16, 4, 1_000);
     flow.tracker.close(Nanos(flow.now + 100_000));
-    flow.tracker.take_holes(true, true, Nanos(u64::MAX));
+    flow.tracker.take_missing(true, true, Nanos(u64::MAX));
     let fates = flow.tracker.fates();
     let lost = fates[LossClass::NetworkLost as usize] + fates[LossClass::Ambiguous as usize];
     assert_eq!(lost, 2);
@@ -319,6 +319,6 @@ fn a_copy_of_the_answer_to_a_nak_does_not_make_the_answer_late() {
     flow.see(8);
     flow.tracker.close(Nanos(flow.now));
     assert_eq!(flow.fates()[LossClass::NetworkLost as usize], 1);
-    let run = flow.tracker.take_ended().unwrap();
+    let run = flow.tracker.take_run().unwrap();
     assert_eq!((run.first.value(), trigger_of(&run)), (6, Trigger::Nak));
 }

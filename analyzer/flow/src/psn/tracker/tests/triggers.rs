@@ -51,7 +51,7 @@ fn a_run_behind_the_psn_of_a_nak_does_not_show_how_long_an_answer_takes() {
             flow.see(psn);
         }
         flow.tracker.close(Nanos(flow.now));
-        assert_eq!(trigger_of(&flow.tracker.take_ended().unwrap()), Trigger::Nak);
+        assert_eq!(trigger_of(&flow.tracker.take_run().unwrap()), Trigger::Nak);
         assert_eq!(flow.tracker.take_new_answers(), answers, "{first}");
     }
 }
