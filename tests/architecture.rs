@@ -201,12 +201,6 @@ const CIRCLES: &[(&str, &str, &str)] = &[
     ),
     ("roce-probe", "error.rs", "as capability.rs"),
     (
-        "roce-flow",
-        "psn/acks.rs",
-        "what was captured before a run is asked of the answers, and kept beside them",
-    ),
-    ("roce-flow", "psn/acks/before_runs.rs", "as psn/acks.rs"),
-    (
         "roce-verdict",
         "host_pairs.rs",
         "senders are numbered as pairs of hosts are, and a pair counts its senders",

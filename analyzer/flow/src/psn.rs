@@ -2,6 +2,7 @@
 //! epoch starts. Each flow is looked at alone here: no file of this folder knows the table of flows.
 
 pub(crate) mod acks;
+pub(crate) mod answer;
 pub(crate) mod cause;
 pub(crate) mod causes;
 mod epoch;

@@ -6,12 +6,12 @@ use roce_wire::{AethKind, Extended, Nak, Operation, Psn, Roce};
 
 use crate::analysis::Analysis;
 use crate::key::FlowSlot;
+use crate::psn::answer::{AnswerMeaning, RequestAnswer};
 use crate::psn::holes::{DecidedHole, LossClass};
 use crate::psn::jump::Refusal;
 use crate::psn::read_holes::{Judged, Silence};
 use crate::psn::request::{Again, Request, Verdict, psn_of};
 use crate::psn::tracker::Tracker;
-use crate::psn::tracker::answers::{AnswerMeaning, RequestAnswer};
 use crate::table::state::Cold;
 use crate::timing::latency::{Answer, Sent, Times, What};
 use crate::timing::stall::MIN_STALL;

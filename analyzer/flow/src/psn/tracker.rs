@@ -3,7 +3,7 @@
 //! names. The state is in parts that only their own files change: [`Answers`] and [`Holes`], [`Runs`] of retransmissions,
 //! [`ReadSpans`], [`UndecidedPackets`], the [`Epoch`], [`RefilledHoles`], [`ProvenLosses`], [`Reordering`] and [`News`].
 
-pub(crate) mod answers;
+mod answers;
 mod before_runs;
 mod behind;
 mod judge;
@@ -14,6 +14,7 @@ use roce_model::Nanos;
 use roce_wire::Psn;
 
 use crate::psn::acks::Answers;
+use crate::psn::answer::{AnswerMeaning, RequestAnswer};
 use crate::psn::cause::Trigger;
 use crate::psn::epoch::Epoch;
 use crate::psn::holes::{DecidedHole, Hole, Holes, LossClass, LossCounts};
@@ -25,7 +26,6 @@ use crate::psn::reordering::Reordering;
 use crate::psn::request::{Connected, LARGEST_GAP, Request, Requests, STALE, Verdict, psn_of};
 use crate::psn::run::EndedRun;
 use crate::psn::runs::{Overtaking, Runs};
-use crate::psn::tracker::answers::{AnswerMeaning, RequestAnswer};
 use crate::psn::undecided::{Decision, UndecidedPackets};
 use crate::transport::{Answered, Transport};
 

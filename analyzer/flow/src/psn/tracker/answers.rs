@@ -9,29 +9,6 @@ use crate::psn::run::Recovery;
 use crate::psn::tracker::Tracker;
 use crate::transport::Answered;
 
-/// An answer to requests.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct RequestAnswer {
-    /// All before this position has arrived, as far as the answer says so.
-    pub(crate) covered: u64,
-    pub(crate) time: Nanos,
-    pub(crate) meaning: AnswerMeaning,
-}
-
-/// What an answer says besides.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum AnswerMeaning {
-    /// An ACK, which is for nothing else.
-    Ack,
-    /// Responses, or a NAK that ends the connection.
-    Arrived,
-    /// The receiver waits for the PSN at this position, and has got one behind it. `rtt`: the shortest time that an answer took;
-    /// `oldest_sent`: when the oldest request was sent that is not answered; 0: not known.
-    SequenceNak { rtt: Nanos, oldest_sent: Nanos },
-    /// The receiver has no buffer for the PSN at this position, which it got, and asks for it after `timer`.
-    RnrNak { timer: Nanos },
-}
-
 impl Tracker {
     /// The other direction is known from now on.
     pub(crate) fn pair(&mut self) {
@@ -87,7 +64,7 @@ impl Tracker {
         let Some(answers) = &mut self.answers else {
             return Answered::default();
         };
-        answers.last_answer = time;
+        answers.note_answer(time);
         let is_new = answers.acknowledge(psn, requests.next, time);
         if self.holes.is_some() {
             let begun = self.begun();
@@ -100,21 +77,13 @@ impl Tracker {
         let Some(answers) = &mut self.answers else {
             return Answered::default();
         };
-        // The receiver has no more than the latest run brought: the run before brought it nothing.
-        let lost_again = Some(answers).filter(|answers| is_new && answers.has_lost_again);
-        let lost_again = lost_again.and_then(|answers| {
-            answers.has_lost_again = false;
-            let (sent, times) = answers.lost_again.take()?;
-            (psn > sent.get() && psn <= answers.run.end).then_some((psn_of(sent.get()), times))
-        });
-        let was_overtaken = self
-            .answers
-            .as_mut()
-            .is_some_and(|answers| answers.take_overtaken());
         Answered {
             is_new,
-            lost_downstream: lost_again,
-            was_overtaken,
+            lost_downstream: is_new
+                .then(|| answers.take_lost_again(psn))
+                .flatten()
+                .map(|(sent, times)| (psn_of(sent), times)),
+            was_overtaken: answers.take_overtaken(),
         }
     }
 
@@ -122,7 +91,7 @@ impl Tracker {
     pub(super) fn acknowledged(&mut self, requests: &Requests, psn: u64, time: Nanos) -> Answered {
         let answered = self.acknowledge(requests, psn, time);
         if let Some(answers) = self.answers.as_mut().filter(|_| !answered.is_new) {
-            answers.duplicates += 1;
+            answers.count_duplicate();
         }
         answered
     }
@@ -157,7 +126,6 @@ impl Tracker {
         let Some(answers) = &mut self.answers else {
             return Answered::default();
         };
-        answers.last_answer = time;
         let before = answers.acked();
         let says = answers.nak(psn, next, time, selective, times);
         let was_overtaken = answers.take_overtaken();

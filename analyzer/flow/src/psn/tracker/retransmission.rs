@@ -30,7 +30,8 @@ impl Tracker {
         if let Some(answers) = &mut self.answers {
             answers.behind(at, at + span, next);
             answers.extend_run(at + span);
-            answers.run_requests_ack = self.runs.current().is_some_and(|run| run.ack_requested);
+            let requests_ack = self.runs.current().is_some_and(|run| run.ack_requested);
+            answers.set_run_requests_ack(requests_ack);
         }
     }
 
