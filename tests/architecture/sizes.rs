@@ -14,11 +14,12 @@ const PATH_OF_A_PACKET: [&str; 3] = ["analyzer/capture/src", "analyzer/wire/src"
 const LONGEST_FUNCTION: usize = 60;
 
 /// Structs with the state of a run, of a flow, and of a packet that is judged: file, name, fields at the most.
-const STRUCTS: [(&str, &str, usize); 7] = [
+const STRUCTS: [(&str, &str, usize); 8] = [
     ("analyzer/flow/src/analysis.rs", "Analysis", 16),
     ("analyzer/flow/src/psn/tracker.rs", "Tracker", 13),
     ("analyzer/flow/src/psn/runs.rs", "Runs", 11),
     ("analyzer/flow/src/psn/acks.rs", "Answers", 21),
+    ("analyzer/flow/src/table/state.rs", "Cold", 29),
     ("analyzer/flow/src/psn/request.rs", "RequestPacket", 13),
     ("analyzer/flow/src/psn/request.rs", "FlowHistory", 11),
     ("analyzer/flow/src/psn/request.rs", "PairHistory", 8),

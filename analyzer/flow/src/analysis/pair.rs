@@ -6,7 +6,7 @@ use roce_wire::{AethKind, Extended, Nak, Operation, Psn, Service};
 
 use crate::analysis::Analysis;
 use crate::key::FlowSlot;
-use crate::pairing::evidence::{FAR_PSNS, Pairing, Peer, SOLE_MATCHES};
+use crate::pairing::evidence::{Evidence, FAR_PSNS, Pairing, Peer, SOLE_MATCHES};
 use crate::pairing::known_peers::{Direction, KnownPeer};
 use crate::pairing::outstanding::Handle;
 use crate::psn::request::{Connected, LARGEST_GAP, STALE};
@@ -77,7 +77,7 @@ impl Analysis {
         let askers = self
             .connections
             .outstanding
-            .find(self.table.cold[at].back, psn, packet.time);
+            .find(self.table.cold[at].peering.back(), psn, packet.time);
         let (mut fresh, mut answered) = (None, None);
         let (mut fresh_ones, mut answered_ones) = (0, 0);
         for (asker, requested) in askers.list() {
@@ -88,7 +88,7 @@ impl Analysis {
             {
                 continue;
             }
-            let evidence = self.table.cold[asker.at].evidence.as_deref();
+            let evidence = self.table.cold[asker.at].peering.evidence();
             if evidence.is_some_and(|evidence| evidence.is_answered_by(psn, me)) {
                 // A retransmitted answer shows nothing new.
                 return;
@@ -132,7 +132,7 @@ impl Analysis {
     /// An answer of `me` to `psn`: flows that have not sent a request with that speak against being its peer.
     fn contradict_candidates(&mut self, me: Handle, psn: Psn) {
         let cold = &self.table.cold[me.at];
-        let candidates = cold.evidence.iter().flat_map(|evidence| evidence.candidates());
+        let candidates = cold.peering.evidence().into_iter().flat_map(Evidence::candidates);
         let mut contradicted = [None; 4];
         for (place, candidate) in contradicted.iter_mut().zip(candidates) {
             let is_beyond = |requests: &crate::psn::request::Requests| {
@@ -246,7 +246,7 @@ impl Analysis {
         }
         let is_near = (0..LARGEST_GAP).contains(&ahead);
         let hot = &mut self.table.hot[at];
-        let how = self.table.cold[at].link.map(|link| link.how);
+        let how = self.table.cold[at].peering.link().map(|link| link.how);
         hot.doubt = hot.doubt.saturating_add(match how {
             Some(Pairing::Cm | Pairing::Host) if is_near => 0,
             _ if is_near => NEAR_DOUBT,
@@ -294,11 +294,10 @@ impl Analysis {
             let hot = &mut self.table.hot[at];
             (hot.peer, hot.doubt) = (peer, 0);
             let cold = &mut self.table.cold[at];
-            cold.link = Some(Peer { id, how, matches });
-            cold.evidence = None;
+            cold.peering.link_to(Peer { id, how, matches });
             // A new connection: the epoch before it keeps its own peer.
-            if cold.peer().is_none() || !cold.tracker.is_connected() {
-                cold.set_peer(cold.link);
+            if cold.peering.peer().is_none() || !cold.tracker.is_connected() {
+                cold.set_peer(cold.peering.link());
             }
         }
         self.bins.events.push(EventRow {
@@ -320,8 +319,8 @@ impl Analysis {
         let peer = core::mem::replace(&mut self.table.hot[at].peer, FlowSlot::NONE);
         if peer != FlowSlot::NONE {
             self.table.hot[peer].peer = FlowSlot::NONE;
-            self.table.cold[peer].link = None;
-            self.table.cold[at].link = None;
+            self.table.cold[peer].peering.unlink();
+            self.table.cold[at].peering.unlink();
         }
     }
 
@@ -354,7 +353,8 @@ impl Analysis {
     /// A flow is closed early: should it come back, it has the same peer.
     pub(super) fn expect_return(&mut self, at: FlowSlot) {
         let peer = self.table.hot[at].peer;
-        let (Some(link), Some(other)) = (self.table.cold[at].link, self.table.cold.get(peer)) else {
+        let (Some(link), Some(other)) = (self.table.cold[at].peering.link(), self.table.cold.get(peer))
+        else {
             return;
         };
         let (tap, key) = (self.table.hot[at].tap, &self.table.cold[at].key);
@@ -375,8 +375,8 @@ impl Analysis {
         let serial = self.connections.next_serial();
         let cold = &mut self.table.cold[at];
         cold.serial = serial;
-        cold.evidence = None;
-        cold.set_peer(cold.link);
+        cold.peering.forget_evidence();
+        cold.set_peer(cold.peering.link());
     }
 
     /// Evidence for the tap's vantage from the other direction of a closing flow, if it is there; the
@@ -384,16 +384,17 @@ impl Analysis {
     pub(super) fn other(&mut self, at: FlowSlot) -> Option<Other> {
         let peer = self.table.hot[at].peer;
         if peer == FlowSlot::NONE {
-            return self.table.cold[at].other;
+            return self.table.cold[at].peering.other();
         }
-        self.table.cold[peer].other = Some(self.table.cold[at].to_other());
+        let ours = self.table.cold[at].to_other();
+        self.table.cold[peer].peering.set_other(Some(ours));
         self.other_of_open(at)
     }
 
     /// Evidence for the tap's vantage from the other direction of a flow that stays.
     pub(super) fn other_of_open(&self, at: FlowSlot) -> Option<Other> {
         match self.table.hot[at].peer {
-            FlowSlot::NONE => self.table.cold[at].other,
+            FlowSlot::NONE => self.table.cold[at].peering.other(),
             peer => Some(self.table.cold[peer].to_other()),
         }
     }

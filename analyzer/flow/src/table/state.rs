@@ -1,12 +1,13 @@
 //! State of a live flow: the part that every packet touches, and the rest.
 
 mod attributes;
+mod peering;
 mod prefetch;
 mod row;
 mod trouble;
 
 use roce_model::{Active, FlowId, FlowKey, Groups, Nanos, Packet, TapId};
-use roce_wire::{Carrier, Psn, Service, Through, VlanTag};
+use roce_wire::{Psn, Service};
 
 use crate::congestion::dcqcn::replay::Replay;
 use crate::congestion::pauses::Paused;
@@ -14,14 +15,15 @@ use crate::congestion::progress::WINDOW_PACKETS;
 use crate::congestion::reaction::{Congestion, Meter};
 use crate::counts::{Counts, FlowTotals};
 use crate::key::{FlowSlot, Key};
-use crate::pairing::evidence::{Evidence, Peer};
+use crate::pairing::evidence::Peer;
 use crate::psn::jump::Completed;
 use crate::psn::read_holes::Reads;
 use crate::psn::read_responses::Responses;
 use crate::psn::request::Requests;
 use crate::psn::tracker::Tracker;
 use crate::rows::{Limits, Row};
-use crate::table::attributes::{Dscps, Ports};
+use crate::table::state::attributes::FlowAttributes;
+use crate::table::state::peering::Peering;
 pub(crate) use crate::table::state::trouble::Trouble;
 use crate::taps::duplicates::CopyEvidence;
 use crate::taps::vantage;
@@ -124,33 +126,18 @@ pub(crate) struct Cold {
     pub(crate) key: FlowKey,
     /// No other flow, and no other epoch of this one, has the same. Never 0.
     pub(crate) serial: u32,
-    /// The other direction, as far as it was known in this epoch.
-    peer: Option<Peer>,
+    pub(crate) peering: Peering,
     /// Its sender under DCQCN, from the first notification on.
     pub(crate) replay: Option<Box<Replay>>,
-    /// The hash of the pair of the other direction.
-    pub(crate) back: u64,
-    /// Evidence for the other direction, until that is known.
-    pub(crate) evidence: Option<Box<Evidence>>,
-    ports: Ports,
-    /// The other direction, as it is linked now.
-    pub(crate) link: Option<Peer>,
     /// When the flow last carried a NAK, RNR NAKs not counted; 0: never.
     pub(crate) last_nak: Nanos,
-    /// Knowledge of the other direction about the tap's place, when that has closed.
-    pub(crate) other: Option<Other>,
     pub(crate) first_time: Nanos,
     pub(crate) first_psn: Option<Psn>,
     /// Its pauses, once there are some at its tap.
     pauses: Option<Box<PauseSums>>,
     /// Counts of retransmissions and losses, once there are some.
     pub(crate) trouble: Option<Box<Trouble>>,
-    /// Packets by DSCP, from the second value on.
-    dscps: Option<Box<Dscps>>,
-    through: Through,
-    carrier: Carrier,
-    hop_limit: u8,
-    priority: Option<u8>,
+    attributes: FlowAttributes,
 }
 
 /// The pauses of one flow.
@@ -247,13 +234,6 @@ impl Cold {
     /// The state of a flow that begins with `packet`.
     pub(crate) fn new(packet: &Packet, epoch: u32, serial: u32, hosts: Hosts) -> Self {
         let key = FlowKey::from_packet(&packet.roce);
-        let mut ports = Ports::default();
-        if !matches!(
-            packet.roce.carrier,
-            Carrier::RoceV1 | Carrier::InfinibandLocal | Carrier::InfinibandGlobal
-        ) {
-            ports.change_to(packet.roce.udp_source_port);
-        }
         Self {
             id: key.id(),
             knows_cnp: key.service == Service::Ud,
@@ -265,7 +245,6 @@ impl Cold {
             times: None,
             replay: None,
             totals: FlowTotals::default(),
-            peer: None,
             key,
             reads: None,
             lengths: Distribution::default(),
@@ -278,21 +257,13 @@ impl Cold {
             responses: Responses::default(),
             read_requests: 0,
             atomics: 0,
-            back: hosts.back,
-            evidence: None,
-            ports,
-            link: None,
+            peering: Peering::new(hosts.back),
             last_nak: Nanos(0),
-            other: None,
             first_time: packet.time,
             first_psn: None,
             pauses: None,
             trouble: None,
-            dscps: None,
-            through: packet.roce.through,
-            carrier: packet.roce.carrier,
-            hop_limit: packet.roce.hop_limit,
-            priority: packet.roce.vlan.map(VlanTag::priority),
+            attributes: FlowAttributes::new(&packet.roce),
         }
     }
 
@@ -309,10 +280,9 @@ impl Cold {
         self.trouble = None;
         (self.times, self.reads, self.pace) = (None, None, SilenceHistory::default());
         (self.read_requests, self.atomics) = (0, 0);
-        self.dscps = None;
-        self.ports.changes = 0;
+        self.attributes.next_epoch();
         self.congestion = None;
-        self.other = None;
+        self.peering.set_other(None);
         self.meter = None;
         self.pauses = None;
         // A queue pair that was made again begins with the whole line; if it was not, that is an upper bound, too.
@@ -349,14 +319,9 @@ impl Cold {
         sums.before = in_all;
     }
 
-    /// The other direction, as far as it was known in this epoch.
-    pub(crate) fn peer(&self) -> Option<Peer> {
-        self.peer
-    }
-
     /// Sets the other direction, or forgets it.
     pub(crate) fn set_peer(&mut self, peer: Option<Peer>) {
-        self.peer = peer;
+        self.peering.set_peer(peer);
         self.knows_cnp = peer.is_some() || self.key.service == Service::Ud;
     }
 
@@ -381,7 +346,7 @@ impl Cold {
     /// Knowledge of the tap's place that the flow gives to its other direction.
     pub(crate) fn to_other(&self) -> Other {
         Other {
-            hop_limit: self.hop_limit,
+            hop_limit: self.attributes.hop_limit(),
             turnaround: self.times.as_ref().and_then(|times| {
                 let (answers, median) = times.ack_rtt();
                 vantage::turnaround(answers, median)

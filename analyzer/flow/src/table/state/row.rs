@@ -1,7 +1,5 @@
 //! A flow's row in `flows`.
 
-use std::borrow::Cow;
-
 use roce_model::{FlowRow, Nanos, Vantage};
 use roce_wire::{Psn, Service};
 
@@ -82,7 +80,9 @@ impl Cold {
             counted: true,
             ..self.named_row(hot)
         };
-        self.write_attributes(hot, &mut row);
+        row.path_mtu = hot.messages.path_mtu();
+        self.attributes
+            .write_flow(hot.dscp, hot.dscp_run, self.totals.packets, &mut row);
         self.write_counts(hot, &trouble, &mut row);
         self.write_lengths(&mut row);
         self.totals.write_flow(&mut row);
@@ -93,7 +93,7 @@ impl Cold {
         }
         row.cnp = (self.knows_cnp || self.totals.cnp > 0).then_some(self.totals.cnp);
         let evidence = vantage::Evidence {
-            hop_limit: self.hop_limit,
+            hop_limit: self.attributes.hop_limit(),
             other,
             by_taps,
             nak_answer: self.tracker.answers().map_or(Nanos(0), Answers::shortest_answer),
@@ -124,35 +124,16 @@ impl Cold {
             destination_qpn: key.destination_qpn.value(),
             source_qpn: (!connected).then_some(key.source_qpn.value()),
             service: key.service.name(),
-            carrier: self.carrier.name(),
+            carrier: self.attributes.carrier().name(),
             vlan: key.vlan,
             vni: key.vni,
-            peer_flow_id: self.peer.map(|peer| peer.id),
-            pairing: self.peer.map(|peer| peer.how.name()),
-            pairing_matches: self.peer.and_then(|peer| peer.matches),
+            peer_flow_id: self.peering.peer().map(|peer| peer.id),
+            pairing: self.peering.peer().map(|peer| peer.how.name()),
+            pairing_matches: self.peering.peer().and_then(|peer| peer.matches),
             first_time: self.first_time,
             last_time: hot.last_time,
             ..FlowRow::default()
         }
-    }
-
-    /// Fills in what may change from packet to packet of a flow.
-    fn write_attributes(&self, hot: &Hot, row: &mut FlowRow) {
-        let mut dscps = self.dscps.as_deref().cloned().unwrap_or_default();
-        dscps.add(hot.dscp, hot.dscp_run.into());
-        row.encapsulation = if self.through.is_nothing() {
-            Cow::Borrowed("")
-        } else {
-            self.through.to_string().into()
-        };
-        row.path_mtu = hot.messages.path_mtu();
-        row.dscp = self.carrier.has_ip().then(|| dscps.most().unwrap_or(hot.dscp));
-        row.dscp_values = dscps.distinct();
-        row.pcp = self.priority;
-        row.source_ports = u32::from(self.ports.count);
-        row.source_port = (self.ports.count > 0).then_some(self.ports.seen[0]);
-        // Some ports over a life are new paths; many changes among several are spraying.
-        row.multipath = self.ports.count > 3 && self.ports.changes > self.totals.packets / 16;
     }
 
     /// Fills in what was counted apart from the totals.
