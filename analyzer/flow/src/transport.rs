@@ -24,7 +24,7 @@ pub(crate) trait Transport {
     fn observe(&mut self, requests: &mut Requests, request: &Self::Request) -> Verdict;
 
     /// Takes an answer: what it acknowledges, and what it shows to be lost behind the tap.
-    fn answer(&mut self, requests: &Requests, answer: &Self::Answer) -> Answered;
+    fn answer(&mut self, requests: &Requests, answer: &Self::Answer) -> AnswerEvidence;
 
     /// Missing PSNs of which it was decided until `now`, since the last call, what became of them. At the `end` nothing waits.
     /// `only_reads`: the flow has no other requests, of which each takes one PSN.
@@ -42,7 +42,7 @@ pub(crate) trait Transport {
 
 /// The evidence of an answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Answered {
+pub(crate) struct AnswerEvidence {
     /// It acknowledges something new.
     pub(crate) is_new: bool,
     /// A packet that was captured did not reach the receiver: its PSN, and how often.
@@ -74,7 +74,7 @@ pub(crate) mod rules {
             self.transport.observe(&mut self.requests, &request)
         }
 
-        fn acknowledge(&mut self, covered: u64) -> Answered {
+        fn acknowledge(&mut self, covered: u64) -> AnswerEvidence {
             self.now += 1_000;
             let answer = (self.acknowledgement)(covered, Nanos(self.now));
             self.transport.answer(&self.requests, &answer)
@@ -88,7 +88,7 @@ pub(crate) mod rules {
             let begin = self.requests.next - 10;
             assert!(self.transport.take_decision().is_none() && self.transport.take_run().is_none());
             assert!(self.acknowledge(begin + 5).is_new);
-            assert_eq!(self.acknowledge(begin + 5), Answered::default());
+            assert_eq!(self.acknowledge(begin + 5), AnswerEvidence::default());
             // 110 and 111 are missing, 114 as well; 114 comes a packet later.
             for psn in [112, 113, 115, 114, 116] {
                 self.see(psn);

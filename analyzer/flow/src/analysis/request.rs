@@ -10,9 +10,9 @@ use crate::counts::{Counts, Rare};
 use crate::key::FlowSlot;
 use crate::psn::holes::{DecidedHole, LossClass};
 use crate::psn::jump::{Jump, Refusal};
-use crate::psn::request::{Again, Connected, Request, Verdict, psn_of};
+use crate::psn::request::{Again, NewConnection, Request, Verdict, psn_of};
 use crate::psn::tracker::Tracker;
-use crate::psn::undecided::{Decision, Judged};
+use crate::psn::undecided::{BehindVerdict, Decision};
 use crate::table::state::{Cold, Hot};
 use crate::transport::Transport as _;
 
@@ -64,7 +64,7 @@ impl Analysis {
         let verdict = self.observe_request(at, &request, place, packet);
         self.settle(at);
         self.repeat_read(at, &request, verdict, packet);
-        // Of another connection no silence is ended.
+        // A packet of another connection ends no silence.
         let goes_on = !matches!(verdict, Verdict::Stale | Verdict::NewEpoch(_));
         let silence = request.flow.silence;
         if goes_on && self.table.hot[at].quiet.is_reached(silence) {
@@ -152,7 +152,7 @@ impl Analysis {
         };
         let refusal = own.or_else(named);
         if refusal.is_some_and(|refusal| refusal.is_over(request, position, packet)) {
-            let connected = Connected {
+            let connected = NewConnection {
                 reason: "a fatal NAK ended the request before",
                 first: None,
             };
@@ -216,9 +216,9 @@ impl Analysis {
             .map(|(_, packets, _)| u64::from(*packets))
             .sum();
         match decision.judged {
-            Judged::Duplicate => cold.trouble.get_or_insert_default().duplicates_network += sum,
-            Judged::Unknown => cold.trouble.get_or_insert_default().unknown_packets += sum,
-            Judged::Late => {
+            BehindVerdict::Duplicate => cold.trouble.get_or_insert_default().duplicates_network += sum,
+            BehindVerdict::Unknown => cold.trouble.get_or_insert_default().unknown_packets += sum,
+            BehindVerdict::Late => {
                 let tap = self.table.hot[at].tap;
                 self.recent_naks.note_late(tap, &cold.key);
                 self.bins.events.push(EventRow {
@@ -231,8 +231,8 @@ impl Analysis {
                     ..EventRow::default()
                 });
             }
-            Judged::Retransmitted if decision.captured_before => self.captured_again(at, decision),
-            Judged::Retransmitted => {}
+            BehindVerdict::Retransmitted if decision.captured_before => self.captured_again(at, decision),
+            BehindVerdict::Retransmitted => {}
         }
         self.count_decided(at, decision);
     }
@@ -267,18 +267,18 @@ impl Analysis {
         lost.note(decision.time);
         for (bin, packets, bytes) in decision.parts.iter().copied() {
             let counts = Counts::from(match decision.judged {
-                Judged::Retransmitted => Rare {
+                BehindVerdict::Retransmitted => Rare {
                     retransmitted_packets: packets,
                     retransmitted_bytes: bytes,
                     // The first of them; where more lie in later bins, the data of those says when.
                     lost: core::mem::take(&mut lost),
                     ..Rare::default()
                 },
-                Judged::Late => Rare {
+                BehindVerdict::Late => Rare {
                     late: packets,
                     ..Rare::default()
                 },
-                Judged::Duplicate | Judged::Unknown => return,
+                BehindVerdict::Duplicate | BehindVerdict::Unknown => return,
             });
             let hot = &mut self.table.hot[at];
             if bin == self.bins.current() && hot.active {
@@ -393,7 +393,7 @@ fn look_at_jump(hot: &mut Hot, cold: &mut Cold, request: &Request, packet: &Pack
     let messages = cold.totals.messages() + u64::from(hot.counts.messages);
     let jump = Jump::from_request(&hot.requests, request, messages, packet)?;
     if let Some(reason) = jump.begins_anew(request, cold.only_port(), packet) {
-        let connected = Connected { reason, first: None };
+        let connected = NewConnection { reason, first: None };
         cold.tracker.connect(&mut hot.requests, connected);
     }
     Some(jump)

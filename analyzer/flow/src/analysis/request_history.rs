@@ -2,7 +2,7 @@
 //! did.
 
 use roce_model::{EventKind, EventRow, Nanos, Packet};
-use roce_wire::{Extended, Operation, Psn};
+use roce_wire::{ExtendedHeaders, Operation, Psn};
 
 use crate::analysis::{Analysis, CopyCheck};
 use crate::key::FlowSlot;
@@ -15,8 +15,9 @@ use crate::table::state::{Cold, Hot};
 use crate::timing::latency::Times;
 use crate::timing::messages::{PathMtu, PendingRead};
 
-/// So long after a notification a sender may still send less than one packet in a millisecond: the least rate of DCQCN, 40 Mbit/s in
-/// the paper's simulator, is one 4 KiB packet in 0.8 ms, and it rises by as much each 55 us at the earliest.
+/// Time after a notification in which a sender may still send less than one packet in a millisecond. The least
+/// rate of DCQCN, 40 Mbit/s in the paper's simulator, is one 4 KiB packet in 0.8 ms, and it rises by as much
+/// each 55 us at the earliest.
 const SLOWED: Nanos = Nanos(20_000_000);
 
 /// The place of a request among those of its flow.
@@ -81,7 +82,7 @@ impl Analysis {
         if is_read {
             let (hot, cold) = (&self.table.hot[at], &mut self.table.cold[at]);
             let length = packet.roce.dma_length;
-            let is_known = packet.roce.seen.has(Extended::RETH);
+            let is_known = packet.roce.seen.has(ExtendedHeaders::RETH);
             span = is_known
                 .then(|| hot.messages.read_span(length, mtu_of_peer))
                 .flatten();
@@ -177,7 +178,7 @@ impl Analysis {
             ack_requested: packet.roce.bth.ack_request(),
             is_read,
             is_fetch: is_read || operation == Operation::Atomic,
-            read_length: if is_read && packet.roce.seen.has(Extended::RETH) {
+            read_length: if is_read && packet.roce.seen.has(ExtendedHeaders::RETH) {
                 packet.roce.dma_length
             } else {
                 0

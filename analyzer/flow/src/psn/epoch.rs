@@ -5,15 +5,17 @@ use roce_model::Nanos;
 use roce_wire::Psn;
 
 use crate::psn::acks::{Answers, MAX_RUN_OFFSET};
-use crate::psn::request::{BASE, Connected, LARGEST_GAP, Request, SILENCE, Verdict, psn_of};
+use crate::psn::request::{BASE, LARGEST_GAP, NewConnection, Request, SILENCE, Verdict, psn_of};
 
-/// When so many PSNs are acknowledged, ...
+/// Number of acknowledged PSNs from which on the sender does not fall back to the first one, if that was
+/// acknowledged for [`KNOWN`].
 const DONE: u64 = 8;
-/// ... and the first of them for so long that the sender knows it, it does not fall back to that one.
+/// Time after which a sender knows that its first PSN is acknowledged.
 const KNOWN: Nanos = Nanos(2_000_000);
-/// The same where the first PSN is 0, with which many libraries begin every connection: the silence before is enough.
+/// Time after which a sender knows that its first PSN is acknowledged, if that is 0, with which many libraries
+/// begin every connection. The silence before is enough.
 const KNOWN_FROM_ZERO: Nanos = Nanos(0);
-/// So many stale packets in a row, in order, are a new epoch.
+/// Number of stale packets in a row, in order, that are a new epoch.
 const STALE_RUN: u8 = 8;
 
 /// The begin of a flow's PSNs.
@@ -23,7 +25,7 @@ pub(super) struct Epoch {
     first: u64,
     time: Nanos,
     /// A new connection was made of the queue pair: its first request begins an epoch.
-    connected: Option<Connected>,
+    connected: Option<NewConnection>,
     /// The latest packets that were far behind: the PSN after them, and their number.
     stale_next: Psn,
     stale_run: u8,
@@ -63,7 +65,7 @@ impl Epoch {
     }
 
     /// The queue pair got a new connection; `None`: it had sent nothing before.
-    pub(super) fn connect(&mut self, connected: Option<Connected>) {
+    pub(super) fn connect(&mut self, connected: Option<NewConnection>) {
         self.connected = connected;
     }
 

@@ -122,7 +122,7 @@ pub(crate) struct FlowHistory {
     pub(crate) silence: Nanos,
     /// When the oldest request was sent that is not acknowledged; 0: not known.
     pub(crate) waiting_since: Nanos,
-    /// The same, whatever is missing.
+    /// When the oldest request that is not acknowledged was sent, whatever is missing; 0: not known.
     pub(crate) oldest_sent: Nanos,
     /// Before a READ or an atomic: when an answer came first to something behind what the requester waits for; 0: none did.
     pub(crate) implied_since: Nanos,
@@ -130,7 +130,7 @@ pub(crate) struct FlowHistory {
     pub(crate) rtt: Nanos,
     /// The usual time of an answer; 0: not known.
     pub(crate) usual_rtt: Nanos,
-    /// The sender was notified of congestion a moment ago.
+    /// The sender has just been notified of congestion.
     pub(crate) is_slowed: bool,
     /// The message of the highest PSN had not ended.
     pub(crate) in_message: bool,
@@ -154,7 +154,8 @@ impl FlowHistory {
 pub(crate) struct PairHistory {
     /// While the other direction is not known: some receiver sent a NAK for this PSN, or one shortly before, a moment ago, ...
     pub(crate) is_naked: bool,
-    /// ... or for this very PSN.
+    /// While the other direction is not known: some receiver between the two hosts has just sent a NAK for this
+    /// very PSN.
     pub(crate) is_naked_exactly: bool,
     /// Some receiver had no buffer a moment ago.
     pub(crate) refused: bool,
@@ -187,14 +188,14 @@ pub(crate) enum Again {
 
 /// A new connection of a queue pair.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Connected {
+pub(crate) struct NewConnection {
     /// How that is known.
     pub(crate) reason: &'static str,
     /// Its first PSN, when that was said: packets of the connection before may still be on their way.
     pub(crate) first: Option<Psn>,
 }
 
-impl Connected {
+impl NewConnection {
     pub(super) fn has_begun(self, psn: Psn) -> bool {
         self.first
             .is_none_or(|first| (0..=LARGEST_GAP).contains(&psn.offset_from(first)))

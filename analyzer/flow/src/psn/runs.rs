@@ -10,7 +10,7 @@ use crate::psn::acks::MAX_RUN_OFFSET;
 use crate::psn::cause::Trigger;
 use crate::psn::causes::Circumstances;
 use crate::psn::request::Request;
-use crate::psn::run::{EndedRun, Recovery, Run};
+use crate::psn::run::{EndedRun, Recovery, RetransmittedRun};
 use crate::taps::duplicates::Ids;
 
 /// Packets of a run whose IP identifications are remembered: more than packets overtake each other by on ways whose times differ by
@@ -37,7 +37,7 @@ pub(super) struct Overtaking {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Runs {
     /// The one that goes on, and what was captured before it.
-    run: Option<Run>,
+    run: Option<RetransmittedRun>,
     before: Option<Box<Circumstances>>,
     /// When the latest packet of the latest run came.
     time: Nanos,
@@ -60,7 +60,7 @@ pub(super) struct Runs {
 
 impl Runs {
     /// The run that goes on.
-    pub(super) fn current(&self) -> Option<&Run> {
+    pub(super) fn current(&self) -> Option<&RetransmittedRun> {
         self.run.as_ref()
     }
 
@@ -70,7 +70,7 @@ impl Runs {
     }
 
     /// A run begins at `time`, after what was captured `before` it.
-    pub(super) fn begin(&mut self, run: Run, before: Circumstances, time: Nanos) {
+    pub(super) fn begin(&mut self, run: RetransmittedRun, before: Circumstances, time: Nanos) {
         self.run = Some(run);
         self.before = Some(Box::new(before));
         self.time = time;
@@ -205,7 +205,7 @@ impl Runs {
     /// The same of a run that is known only now.
     pub(super) fn end_whole(
         &mut self,
-        run: &Run,
+        run: &RetransmittedRun,
         next: u64,
         before: Circumstances,
         overtaking: Overtaking,
@@ -222,7 +222,7 @@ impl Runs {
         self.ended(run, before, overtaking)
     }
 
-    fn ended(&mut self, run: &Run, before: Circumstances, overtaking: Overtaking) -> EndedRun {
+    fn ended(&mut self, run: &RetransmittedRun, before: Circumstances, overtaking: Overtaking) -> EndedRun {
         if run.repeats {
             self.repeated = run.start..run.next.max(self.reach);
         }
@@ -281,7 +281,7 @@ mod tests {
 
     fn begun(at: u64) -> Runs {
         let mut runs = Runs::default();
-        let run = Run::new(at, Nanos(1_000), None);
+        let run = RetransmittedRun::new(at, Nanos(1_000), None);
         runs.begin(run, Circumstances::default(), Nanos(1_000));
         runs
     }
@@ -304,7 +304,11 @@ mod tests {
         for (count, recovery) in [(1, None), (2, Some(Recovery::Selective))] {
             let mut runs = Runs::default();
             for at in 0..count {
-                runs.begin(Run::new(at, Nanos(0), None), Circumstances::default(), Nanos(0));
+                runs.begin(
+                    RetransmittedRun::new(at, Nanos(0), None),
+                    Circumstances::default(),
+                    Nanos(0),
+                );
                 runs.add(at, 1, 103, &Request::default(), true);
                 runs.end_before_new(103, IN_ORDER);
             }

@@ -23,11 +23,11 @@ use crate::psn::proven_losses::ProvenLosses;
 use crate::psn::read_spans::{FilledByRead, ReadSpans};
 use crate::psn::refilled::RefilledHoles;
 use crate::psn::reordering::Reordering;
-use crate::psn::request::{Connected, LARGEST_GAP, Request, Requests, STALE, Verdict, psn_of};
+use crate::psn::request::{LARGEST_GAP, NewConnection, Request, Requests, STALE, Verdict, psn_of};
 use crate::psn::run::EndedRun;
 use crate::psn::runs::{Overtaking, Runs};
 use crate::psn::undecided::{Decision, UndecidedPackets};
-use crate::transport::{Answered, Transport};
+use crate::transport::{AnswerEvidence, Transport};
 
 /// PSNs lost behind the tap, of one flow, that wait until its other direction is known.
 const MAX_WAITING_PSNS: usize = 64;
@@ -72,7 +72,7 @@ impl Transport for Tracker {
         verdict
     }
 
-    fn answer(&mut self, requests: &Requests, answer: &RequestAnswer) -> Answered {
+    fn answer(&mut self, requests: &Requests, answer: &RequestAnswer) -> AnswerEvidence {
         let RequestAnswer {
             covered,
             time,
@@ -296,7 +296,7 @@ impl Tracker {
     }
 
     /// The queue pair got a new connection.
-    pub(crate) fn connect(&mut self, requests: &mut Requests, connected: Connected) {
+    pub(crate) fn connect(&mut self, requests: &mut Requests, connected: NewConnection) {
         self.epoch.connect((requests.next != 0).then_some(connected));
         requests.disturbed |= self.epoch.is_connected();
     }

@@ -17,9 +17,9 @@ const MAX_WAITING_ANSWERS: usize = 64;
 #[derive(Clone, Debug, Default)]
 pub(super) struct UndecidedPackets {
     /// Packets behind the highest one that the next packet decides.
-    pending: Option<Box<Pending>>,
+    pending: Option<Box<PendingPackets>>,
     /// Packets that seem to answer a NAK, as long as they may turn out to be late: one entry for each NAK, in the order of capture.
-    waiting: VecDeque<Pending>,
+    waiting: VecDeque<PendingPackets>,
     /// NAKs named packets that were only late, as their second coming showed.
     named_late: bool,
 }
@@ -31,27 +31,27 @@ impl UndecidedPackets {
     }
 
     /// Those that the next packet decides.
-    pub(super) fn pending(&self) -> Option<&Pending> {
+    pub(super) fn pending(&self) -> Option<&PendingPackets> {
         self.pending.as_deref()
     }
 
     /// The same, to add a packet.
-    pub(super) fn pending_mut(&mut self) -> Option<&mut Pending> {
+    pub(super) fn pending_mut(&mut self) -> Option<&mut PendingPackets> {
         self.pending.as_deref_mut()
     }
 
     /// The next packet is to decide about these.
-    pub(super) fn set_pending(&mut self, pending: Pending) {
+    pub(super) fn set_pending(&mut self, pending: PendingPackets) {
         self.pending = Some(Box::new(pending));
     }
 
     /// Those that the next packet decides, which has come.
-    pub(super) fn take_pending(&mut self) -> Option<Pending> {
+    pub(super) fn take_pending(&mut self) -> Option<PendingPackets> {
         self.pending.take().map(|pending| *pending)
     }
 
     /// These seem to answer a NAK: what comes once more shows whether they were late. Gives those that there is no room for, the oldest.
-    pub(super) fn wait(&mut self, answer: Pending) -> Option<Pending> {
+    pub(super) fn wait(&mut self, answer: PendingPackets) -> Option<PendingPackets> {
         let oldest = (self.waiting.len() == MAX_WAITING_ANSWERS).then(|| self.waiting.pop_front());
         self.waiting.push_back(answer);
         oldest.flatten()
@@ -63,18 +63,18 @@ impl UndecidedPackets {
     }
 
     /// The latest of those that seem to answer a NAK, `at` among them.
-    pub(super) fn take_waiting_with(&mut self, at: u64) -> Option<Pending> {
+    pub(super) fn take_waiting_with(&mut self, at: u64) -> Option<PendingPackets> {
         let place = self.waiting.iter().rposition(|waiting| waiting.contains(at))?;
         self.waiting.remove(place)
     }
 
     /// Those that have waited longest.
-    pub(super) fn take_oldest(&mut self) -> Option<Pending> {
+    pub(super) fn take_oldest(&mut self) -> Option<PendingPackets> {
         self.waiting.pop_front()
     }
 
     /// Those that have waited longest, if the last of them came `longest` before `time` or earlier.
-    pub(super) fn take_overdue(&mut self, time: Nanos, longest: Nanos) -> Option<Pending> {
+    pub(super) fn take_overdue(&mut self, time: Nanos, longest: Nanos) -> Option<PendingPackets> {
         let oldest = self.waiting.front()?;
         let is_over = time.since(oldest.time) >= longest;
         is_over.then(|| self.waiting.pop_front()).flatten()
@@ -93,7 +93,7 @@ impl UndecidedPackets {
 
 /// Consecutive packets behind the highest one that are not judged yet.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Pending {
+pub(super) struct PendingPackets {
     pub(super) first: u64,
     pub(super) next: u64,
     /// The first packet.
@@ -102,7 +102,7 @@ pub(super) struct Pending {
     pub(super) time: Nanos,
     /// Why the sender would have sent the first of them again.
     pub(super) cause: Option<Cause>,
-    /// What was captured before the first of them.
+    /// Circumstances before the first of the packets.
     pub(super) before: Circumstances,
     /// How long before the first packet the NAK came that it seems to answer.
     pub(super) since_nak: Option<Nanos>,
@@ -120,7 +120,7 @@ pub(super) struct Pending {
     pub(super) parts: Vec<(u64, u32, u64)>,
 }
 
-impl Pending {
+impl PendingPackets {
     pub(super) fn new(at: u64, request: &Request, depth: u64, repeats: bool) -> Self {
         Self {
             first: at,
@@ -177,7 +177,7 @@ impl Pending {
 
 /// The verdict on packets behind the highest one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Judged {
+pub(crate) enum BehindVerdict {
     /// Retransmitted.
     Retransmitted,
     /// Overtaken on their way.
@@ -191,7 +191,7 @@ pub(crate) enum Judged {
 /// The decision about pending packets.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Decision {
-    pub(crate) judged: Judged,
+    pub(crate) judged: BehindVerdict,
     /// They had been captured before.
     pub(crate) captured_before: bool,
     /// The knowledge about responses to the first, if it is a READ.
@@ -210,10 +210,10 @@ pub(crate) struct Decision {
 mod tests {
     use super::*;
 
-    fn pending(at: u64, time: u64) -> Pending {
+    fn pending(at: u64, time: u64) -> PendingPackets {
         let mut request = Request::default();
         request.packet.time = Nanos(time);
-        let mut pending = Pending::new(at, &request, 0, false);
+        let mut pending = PendingPackets::new(at, &request, 0, false);
         pending.add(at, at + 1, &request, Vec::new());
         pending
     }

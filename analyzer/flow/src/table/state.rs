@@ -10,13 +10,13 @@ use roce_model::{Active, FlowId, FlowKey, Groups, Nanos, Packet, TapId};
 use roce_wire::{Psn, Service};
 
 use crate::congestion::dcqcn::replay::Replay;
-use crate::congestion::pauses::Paused;
+use crate::congestion::pauses::PausedTime;
 use crate::congestion::progress::WINDOW_PACKETS;
 use crate::congestion::reaction::{Congestion, Meter};
 use crate::counts::{Counts, FlowTotals};
 use crate::key::{FlowSlot, Key};
 use crate::pairing::evidence::Peer;
-use crate::psn::jump::Completed;
+use crate::psn::jump::CompletedMessages;
 use crate::psn::read_holes::Reads;
 use crate::psn::read_responses::Responses;
 use crate::psn::request::Requests;
@@ -112,7 +112,7 @@ pub(crate) struct Cold {
     // With answers: the line of requests, and the first one of this.
     pub(crate) tracker: Tracker,
     /// Messages that its receiver has completed.
-    pub(crate) completed: Completed,
+    pub(crate) completed: CompletedMessages,
     pub(crate) pending_read: Option<PendingRead>,
     /// The rate before any time, once the flow has sent some packets.
     pub(crate) meter: Option<Box<Meter>>,
@@ -250,7 +250,7 @@ impl Cold {
             lengths: Distribution::default(),
             pending_read: None,
             tracker: Tracker::default(),
-            completed: Completed::default(),
+            completed: CompletedMessages::default(),
             meter: None,
             congestion: None,
             pace: SilenceHistory::default(),
@@ -276,7 +276,7 @@ impl Cold {
         self.pending_read = None;
         self.responses = Responses::default();
         self.first_psn = None;
-        self.completed = Completed::default();
+        self.completed = CompletedMessages::default();
         self.trouble = None;
         (self.times, self.reads, self.pace) = (None, None, SilenceHistory::default());
         (self.read_requests, self.atomics) = (0, 0);
@@ -291,8 +291,8 @@ impl Cold {
 
     /// A row of the flow ends, up to whose end its path was paused for this time: in the row's bin, and in the bins without packets
     /// since the row before it.
-    pub(crate) fn paused(&mut self, paused: Option<Paused>) {
-        let Some(Paused {
+    pub(crate) fn paused(&mut self, paused: Option<PausedTime>) {
+        let Some(PausedTime {
             in_bin,
             in_all,
             first,

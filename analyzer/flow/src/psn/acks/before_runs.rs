@@ -1,10 +1,10 @@
-//! What the answers say about the cause of a run that begins.
+//! Evidence of answers about the cause of a run that begins.
 
 use roce_model::Nanos;
 
 use super::Answers;
 use crate::psn::acks::nak_history::{REACH, ahead};
-use crate::psn::causes::{Circumstances, MAX_WAITS, Named, Waits, keep_longest};
+use crate::psn::causes::{Circumstances, MAX_WAITS, NamedPsn, Waits, keep_longest};
 use crate::psn::request::Request;
 
 impl Answers {
@@ -42,7 +42,7 @@ impl Answers {
         core::mem::take(&mut self.longest_waits)
     }
 
-    /// What was captured before the sender fell back to `at` with `request`; `next`: one past the highest PSN.
+    /// Circumstances before the sender fell back to `at` with `request`. `next` is one past the highest PSN.
     pub(in crate::psn) fn circumstances(&self, at: u64, next: u64, request: &Request) -> Circumstances {
         let is_known = self.acked != 0;
         Circumstances {
@@ -50,7 +50,7 @@ impl Answers {
             rnr: self
                 .rnr
                 .filter(|rnr| (rnr.at..rnr.at + REACH).contains(&at))
-                .map(|rnr| Named {
+                .map(|rnr| NamedPsn {
                     before: request.packet.time.since(rnr.time),
                     timer: rnr.timer,
                     ahead: ahead(rnr.at, at),

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use roce_model::Nanos;
 
-use crate::psn::causes::Named;
+use crate::psn::causes::NamedPsn;
 use crate::psn::request::Request;
 
 /// A sender answers a NAK within its timeouts: within a second.
@@ -178,7 +178,7 @@ impl NakHistory {
     }
 
     /// The NAK before the sender fell back to `at` with `request`.
-    pub(super) fn before(&self, at: u64, request: &Request) -> Option<Named> {
+    pub(super) fn before(&self, at: u64, request: &Request) -> Option<NamedPsn> {
         // NAKs overtake each other, too: one for just this PSN says more than a later one for a PSN before.
         let latest = |is_it: &dyn Fn(&NakNote) -> bool| self.notes.iter().rev().find(|note| is_it(note));
         let exact = latest(&|note| note.at == at && !note.is_answered);
@@ -186,14 +186,14 @@ impl NakHistory {
         let Some(note) = exact.or_else(near) else {
             // The first NAK may have come before it was known whose it is.
             let (before, ahead) = request.pair.nak_before.filter(|_| self.notes.is_empty())?;
-            return Some(Named {
+            return Some(NamedPsn {
                 before,
                 timer: Nanos(0),
                 ahead,
                 is_answered: false,
             });
         };
-        Some(Named {
+        Some(NamedPsn {
             before: request.packet.time.since(note.time),
             timer: Nanos(0),
             ahead: ahead(note.at, at),

@@ -7,7 +7,7 @@ use crate::psn::acks::{Answers, NakMeaning};
 use crate::psn::request::{LARGEST_GAP, Requests, STALE, psn_of};
 use crate::psn::run::Recovery;
 use crate::psn::tracker::Tracker;
-use crate::transport::Answered;
+use crate::transport::AnswerEvidence;
 
 impl Tracker {
     /// The other direction is known from now on.
@@ -60,9 +60,9 @@ impl Tracker {
     }
 
     /// An answer shows that everything before `psn` arrived.
-    pub(super) fn acknowledge(&mut self, requests: &Requests, psn: u64, time: Nanos) -> Answered {
+    pub(super) fn acknowledge(&mut self, requests: &Requests, psn: u64, time: Nanos) -> AnswerEvidence {
         let Some(answers) = &mut self.answers else {
-            return Answered::default();
+            return AnswerEvidence::default();
         };
         answers.note_answer(time);
         let is_new = answers.acknowledge(psn, requests.next, time);
@@ -75,9 +75,9 @@ impl Tracker {
             holes.decide_covered(time, begun);
         }
         let Some(answers) = &mut self.answers else {
-            return Answered::default();
+            return AnswerEvidence::default();
         };
-        Answered {
+        AnswerEvidence {
             is_new,
             lost_downstream: is_new
                 .then(|| answers.take_lost_again(psn))
@@ -87,8 +87,8 @@ impl Tracker {
         }
     }
 
-    /// The same for an ACK, which is for nothing else: one that says nothing new is counted.
-    pub(super) fn acknowledged(&mut self, requests: &Requests, psn: u64, time: Nanos) -> Answered {
+    /// Takes an ACK. An ACK that says nothing new is counted.
+    pub(super) fn acknowledged(&mut self, requests: &Requests, psn: u64, time: Nanos) -> AnswerEvidence {
         let answered = self.acknowledge(requests, psn, time);
         if let Some(answers) = self.answers.as_mut().filter(|_| !answered.is_new) {
             answers.count_duplicate();
@@ -104,7 +104,7 @@ impl Tracker {
         psn: u64,
         time: Nanos,
         times: (Nanos, Nanos),
-    ) -> Answered {
+    ) -> AnswerEvidence {
         let missing = self.is_missing(psn);
         let pending = self.undecided.pending();
         let filled = pending.map_or(self.refilled.end(), |pending| pending.next);
@@ -120,11 +120,12 @@ impl Tracker {
                 .iter()
                 .any(|part| (part.first..part.end).contains(&psn))
         });
-        // What was captured before may be a copy that the receiver dropped, and the one that it waits for on its way by a slower path.
+        // The captured packet may be a copy that the receiver dropped, while the one that it waits for takes a
+        // slower path.
         let is_doubtful = self.reordering.is_usual() && !selective;
         let (begin, next) = (self.epoch.first(), requests.next);
         let Some(answers) = &mut self.answers else {
-            return Answered::default();
+            return AnswerEvidence::default();
         };
         let before = answers.acked();
         let says = answers.nak(psn, next, time, selective, times);
@@ -141,7 +142,7 @@ impl Tracker {
             holes.cover(psn, time);
             holes.name_at(psn, time);
         }
-        Answered {
+        AnswerEvidence {
             is_new,
             lost_downstream: lost_downstream.then_some((psn_of(psn), 1)),
             was_overtaken,
@@ -149,16 +150,16 @@ impl Tracker {
     }
 
     /// An RNR NAK for `psn`: all before arrived, and it, too.
-    pub(super) fn rnr(&mut self, requests: &Requests, psn: u64, time: Nanos, timer: Nanos) -> Answered {
+    pub(super) fn rnr(&mut self, requests: &Requests, psn: u64, time: Nanos, timer: Nanos) -> AnswerEvidence {
         let Some(answers) = &mut self.answers else {
-            return Answered::default();
+            return AnswerEvidence::default();
         };
         let before = answers.acked();
         let is_new = answers.rnr(psn, requests.next, time, timer);
         if let Some(holes) = self.holes.as_mut().filter(|_| is_new) {
             holes.cover(psn + 1, time);
         }
-        Answered {
+        AnswerEvidence {
             is_new: self.answers().is_some_and(|answers| answers.acked() > before),
             lost_downstream: None,
             was_overtaken: false,

@@ -10,14 +10,14 @@ use roce_model::Nanos;
 use crate::psn::acks::{Answers, SHORT_SILENCE};
 use crate::psn::cause::{Cause, Trigger};
 use crate::psn::request::{Again, Request, SILENCE, Verdict, psn_of};
-use crate::psn::run::{Recovery, Run};
+use crate::psn::run::{Recovery, RetransmittedRun};
 use crate::psn::tracker::Tracker;
 use crate::psn::tracker::judge::FALLBACK;
-use crate::psn::undecided::{Judged, Pending};
+use crate::psn::undecided::{BehindVerdict, PendingPackets};
 
 /// True if a PSN behind the highest was captured before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Sighting {
+enum PsnSighting {
     /// It is missing.
     Missing,
     /// It was captured.
@@ -32,11 +32,11 @@ impl Tracker {
         let back = request.packet.psn.offset_from(psn_of(next));
         let at = next - u64::from(back.unsigned_abs());
         let sighting = if self.is_missing(at) {
-            Sighting::Missing
+            PsnSighting::Missing
         } else if at < self.first_known() || self.reads.may_have_taken(at) {
-            Sighting::NotKnown
+            PsnSighting::NotKnown
         } else {
-            Sighting::Captured
+            PsnSighting::Captured
         };
         let is_unsure = request.packet.is_read && self.reads.may_have_taken(at);
         // The timer of a missing packet runs from when it was sent, which may have been just before the packet that showed the gap.
@@ -55,7 +55,14 @@ impl Tracker {
         verdict
     }
 
-    fn behind_as(&mut self, at: u64, next: u64, request: &Request, span: u64, sighting: Sighting) -> Verdict {
+    fn behind_as(
+        &mut self,
+        at: u64,
+        next: u64,
+        request: &Request,
+        span: u64,
+        sighting: PsnSighting,
+    ) -> Verdict {
         if let Some(sent_again) = self.sent_again_by_identification(at, next, request, sighting) {
             self.decide_alone();
             return if sent_again {
@@ -65,9 +72,9 @@ impl Tracker {
             };
         }
         match sighting {
-            Sighting::Missing => self.missing(at, span, next, request),
-            Sighting::Captured => self.captured(at, span, next, request),
-            Sighting::NotKnown => self.not_known(at, span, next, request),
+            PsnSighting::Missing => self.missing(at, span, next, request),
+            PsnSighting::Captured => self.captured(at, span, next, request),
+            PsnSighting::NotKnown => self.not_known(at, span, next, request),
         }
     }
 
@@ -77,10 +84,10 @@ impl Tracker {
         at: u64,
         next: u64,
         request: &Request,
-        sighting: Sighting,
+        sighting: PsnSighting,
     ) -> Option<bool> {
         let ids = request.packet.ids?;
-        if sighting == Sighting::Missing {
+        if sighting == PsnSighting::Missing {
             let hole = self.holes.as_ref()?.hole_with(at)?;
             return Some(ids.is_after(hole.ip_id?));
         }
@@ -92,14 +99,14 @@ impl Tracker {
     }
 
     /// The packet was retransmitted.
-    fn again(&mut self, at: u64, span: u64, next: u64, request: &Request, sighting: Sighting) -> Verdict {
-        if sighting == Sighting::Captured && self.runs.was_sent_within(at, request.packet.ids) {
+    fn again(&mut self, at: u64, span: u64, next: u64, request: &Request, sighting: PsnSighting) -> Verdict {
+        if sighting == PsnSighting::Captured && self.runs.was_sent_within(at, request.packet.ids) {
             self.note_overtaken_in_run(at, span, request);
         } else {
-            self.retransmission(at, span, next, request, sighting == Sighting::Missing);
+            self.retransmission(at, span, next, request, sighting == PsnSighting::Missing);
         }
         Verdict::Retransmission {
-            captured_before: sighting == Sighting::Captured,
+            captured_before: sighting == PsnSighting::Captured,
         }
     }
 
@@ -110,12 +117,12 @@ impl Tracker {
         span: u64,
         next: u64,
         request: &Request,
-        sighting: Sighting,
+        sighting: PsnSighting,
     ) -> Verdict {
         match sighting {
-            Sighting::Missing => self.late_at_once(at, span, next, request),
+            PsnSighting::Missing => self.late_at_once(at, span, next, request),
             // It was missing, and its retransmission came first.
-            Sighting::Captured if self.was_retransmitted(at, request.packet.time) => {
+            PsnSighting::Captured if self.was_retransmitted(at, request.packet.time) => {
                 if let Some(holes) = &mut self.holes {
                     holes.came_after_all(at);
                 }
@@ -125,10 +132,10 @@ impl Tracker {
                 }
             }
             // A copy that the network made has the identification of its original.
-            Sighting::Captured if request.packet.has_old_id => Verdict::Duplicate,
+            PsnSighting::Captured if request.packet.has_old_id => Verdict::Duplicate,
             // It was retransmitted, and one of its transmissions overtook another.
-            Sighting::Captured => Verdict::Unknown,
-            Sighting::NotKnown => {
+            PsnSighting::Captured => Verdict::Unknown,
+            PsnSighting::NotKnown => {
                 self.reordering.note(next - 1 - at, &[], request.packet.time);
                 Verdict::Late {
                     captured_before: false,
@@ -173,7 +180,9 @@ impl Tracker {
         let may_be_late = is_missing && is_seen;
         let is_selective =
             is_seen && matches!(self.recovery(), Some(Recovery::Selective | Recovery::OutOfOrder));
-        let skips = |run: &Run| !is_selective && (run.repeats || run.trigger != Trigger::Unknown && !is_seen);
+        let skips = |run: &RetransmittedRun| {
+            !is_selective && (run.repeats || run.trigger != Trigger::Unknown && !is_seen)
+        };
         self.runs
             .current()
             .is_some_and(|run| (at == run.next && !may_be_late) || at >= run.next && skips(run))
@@ -181,19 +190,19 @@ impl Tracker {
 
     /// A packet that was missing.
     fn missing(&mut self, at: u64, span: u64, next: u64, request: &Request) -> Verdict {
-        // Of a READ that was not captured before, responses say nothing.
+        // Responses say nothing about a READ that was not captured before.
         let mut request = *request;
         request.flow.again = Again::Nothing;
         let request = &request;
         if self.continues(at, true) {
             self.settle_pending(next, request.packet.time);
-            return self.again(at, span, next, request, Sighting::Missing);
+            return self.again(at, span, next, request, PsnSighting::Missing);
         }
         if self.goes_on_from_pending(at)
             && let Some(pending) = self.undecided.take_pending()
         {
-            self.apply(pending, Judged::Retransmitted, false);
-            return self.again(at, span, next, request, Sighting::Missing);
+            self.apply(pending, BehindVerdict::Retransmitted, false);
+            return self.again(at, span, next, request, PsnSighting::Missing);
         }
         if self.is_named_by_run(at) {
             self.settle_pending(next, request.packet.time);
@@ -209,7 +218,7 @@ impl Tracker {
         }
         if !self.joins_pending(at, cause) {
             self.settle_pending(next, request.packet.time);
-            let mut pending = Pending::new(at, request, next - 1 - at, false);
+            let mut pending = PendingPackets::new(at, request, next - 1 - at, false);
             pending.cause = cause;
             pending.before = self.circumstances(at, next, request);
             pending.since_nak = self
@@ -259,7 +268,7 @@ impl Tracker {
     fn captured(&mut self, at: u64, span: u64, next: u64, request: &Request) -> Verdict {
         if self.continues(at, false) {
             self.settle_pending(next, request.packet.time);
-            return self.again(at, span, next, request, Sighting::Captured);
+            return self.again(at, span, next, request, PsnSighting::Captured);
         }
         if request.packet.has_old_id {
             // A copy that the network made has the identification of its original. It says nothing of what the sender did.
@@ -288,9 +297,9 @@ impl Tracker {
         }
         self.settle_pending(next, request.packet.time);
         if cause.is_some_and(|cause| self.is_enough_alone(at, request, cause)) {
-            return self.again(at, span, next, request, Sighting::Captured);
+            return self.again(at, span, next, request, PsnSighting::Captured);
         }
-        let mut pending = Pending::new(at, request, next - 1 - at, true);
+        let mut pending = PendingPackets::new(at, request, next - 1 - at, true);
         pending.cause = cause;
         pending.before = self.circumstances(at, next, request);
         pending.add(at, at + span, request, Vec::new());
@@ -316,7 +325,7 @@ impl Tracker {
         if pending.repeats {
             pending.add(at, at + span, request, Vec::new());
             if pending.packets() >= FALLBACK || at + span >= next {
-                self.apply(pending, Judged::Retransmitted, false);
+                self.apply(pending, BehindVerdict::Retransmitted, false);
             } else {
                 self.undecided.set_pending(pending);
             }
@@ -328,12 +337,12 @@ impl Tracker {
         // cause came only after that.
         let was_late = self.answers.is_some() && pending.cause.is_none() && cause.is_some();
         let judged = if was_late {
-            Judged::Late
+            BehindVerdict::Late
         } else {
             self.judge_by_next_answer(&pending, at, request)
         };
         self.apply(pending, judged, false);
-        Some(self.again(at, span, next, request, Sighting::Captured))
+        Some(self.again(at, span, next, request, PsnSighting::Captured))
     }
 
     /// True if one packet that was captured before is a retransmission for this cause, although a copy could come then, too.
@@ -376,7 +385,7 @@ impl Tracker {
             _ => self.answers.is_some(),
         });
         if self.continues(at, false) || has_cause {
-            return self.again(at, span, next, request, Sighting::NotKnown);
+            return self.again(at, span, next, request, PsnSighting::NotKnown);
         }
         Verdict::Unknown
     }

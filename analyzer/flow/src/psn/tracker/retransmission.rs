@@ -7,7 +7,7 @@ use crate::psn::cause::Trigger;
 use crate::psn::causes::Circumstances;
 use crate::psn::holes::LossClass;
 use crate::psn::request::{Request, psn_of};
-use crate::psn::run::{Recovery, Run};
+use crate::psn::run::{Recovery, RetransmittedRun};
 use crate::psn::tracker::{MAX_WAITING_PSNS, Tracker};
 
 impl Tracker {
@@ -52,7 +52,7 @@ impl Tracker {
             self.early_downstream.push(psn_of(at));
         }
         let before = self.circumstances(at, next, request);
-        let run = Run::new(at, request.packet.time, cause);
+        let run = RetransmittedRun::new(at, request.packet.time, cause);
         self.begin_run(at, run, request, !fills, before);
     }
 
@@ -61,7 +61,7 @@ impl Tracker {
     pub(super) fn begin_run(
         &mut self,
         at: u64,
-        mut run: Run,
+        mut run: RetransmittedRun,
         request: &Request,
         repeats: bool,
         before: Circumstances,
@@ -95,8 +95,8 @@ impl Tracker {
     /// The fate of a hole that is filled by a run which began before it.
     pub(super) fn fate_within_a_run(&self) -> LossClass {
         let is_kept = matches!(self.recovery(), Some(Recovery::Selective | Recovery::OutOfOrder));
-        // Whether the receiver would have taken it or not, it was lost before the tap, or by the capture: as often as the flow shows either. Where
-        // packets come late, it may be late as well.
+        // The packet was lost before the tap, or by the capture, as often as the flow shows either; the
+        // receiver's state does not matter. Where packets come late, it may be late as well.
         let are_losses = self.holes.as_ref().is_some_and(|holes| holes.are_losses());
         if is_kept || are_losses && !self.may_be_reordered() {
             LossClass::NetworkLost
@@ -141,7 +141,7 @@ impl Tracker {
     }
 
     /// A run was found only after new packets had followed on it: it was no more than this.
-    pub(super) fn end_this_run(&mut self, run: &Run, before: Circumstances) {
+    pub(super) fn end_this_run(&mut self, run: &RetransmittedRun, before: Circumstances) {
         let ended = self.runs.end_whole(run, u64::MAX, before, self.overtaking());
         self.news.ended(ended);
     }

@@ -160,8 +160,9 @@ impl Cold {
     }
 }
 
-/// Of what was retransmitted, what had arrived. A tap before the losses captured all of it before, whatever arrived; one behind them, or
-/// one on the receiver's side, captured what passed it. What was acknowledged had arrived wherever the tap is.
+/// Number of retransmitted bytes that had arrived before. A tap before the losses captured all of them before,
+/// whatever arrived; a tap behind the losses, or on the receiver's side, captured those that passed it.
+/// Acknowledged bytes had arrived wherever the tap is.
 fn wasted(row: &FlowRow, captured_before: u64, acknowledged: u64) -> Option<u64> {
     let is_behind_all = row.network_lost > 0 && row.lost_downstream.unwrap_or_default() == 0;
     let shows = row.retransmitted_packets == 0 || row.vantage == Some(Vantage::Receiver) || is_behind_all;
