@@ -80,7 +80,7 @@ pub(crate) mod rules {
             self.transport.answer(&self.requests, &answer)
         }
 
-        /// What was acknowledged is not new a second time; what is missing has one fate and no more; packets in order are no news.
+        /// Verifies that an acknowledgement is new once, that a missing packet has one fate, and that packets in order are no news.
         pub(crate) fn keeps_the_rules(mut self) {
             for psn in 100..110 {
                 assert_eq!(self.see(psn), Verdict::InOrder);

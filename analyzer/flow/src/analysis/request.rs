@@ -237,7 +237,7 @@ impl Analysis {
         self.count_decided(at, decision);
     }
 
-    /// What was captured before was retransmitted.
+    /// Packets that had been captured before were retransmitted.
     fn captured_again(&mut self, at: FlowSlot, decision: &Decision) {
         let cold = &mut self.table.cold[at];
         let bytes: u64 = decision.parts.iter().map(|(.., bytes)| bytes).sum();

@@ -1,5 +1,4 @@
-//! What a request is judged by that is not in order: its packet, what its flow showed before, and what other flows between the same hosts
-//! did.
+//! The request that is judged because it is not in order: its packet, the history of its flow, and that of others between the same hosts.
 
 use roce_model::{EventKind, EventRow, Nanos, Packet};
 use roce_wire::{ExtendedHeaders, Operation, Psn};
@@ -91,7 +90,7 @@ impl Analysis {
         RequestSpan { span, read_before }
     }
 
-    /// What the flow at `at` knows of its path MTU by its peer: both directions of a connection have one, and of READs the responses show it.
+    /// The path MTU of the flow at `at` as its peer knows it: both directions of a connection have one, and of READs the responses show it.
     fn path_mtu_of_peer(&self, at: FlowSlot) -> PathMtu {
         let peer = self.table.hot[at].peer;
         if peer == FlowSlot::NONE {
@@ -158,7 +157,7 @@ impl Analysis {
         }
     }
 
-    /// What the packet says that comes after `silence`.
+    /// The contents of the packet, which comes after `silence`.
     fn request_packet(
         &self,
         at: FlowSlot,
@@ -196,7 +195,7 @@ impl Analysis {
         }
     }
 
-    /// What other flows between the hosts of the flow at `at` showed.
+    /// The history of other flows between the hosts of the flow at `at`.
     fn pair_history(
         &self,
         at: FlowSlot,
@@ -228,7 +227,7 @@ impl Analysis {
     }
 }
 
-/// What the flow showed before a request at `place`.
+/// The history of the flow before a request at `place`.
 fn flow_history(hot: &Hot, cold: &Cold, place: RequestPlace, packet: &Packet) -> FlowHistory {
     let is_read = packet.roce.bth.opcode().operation() == Operation::ReadRequest;
     let times = cold.times.as_deref();

@@ -441,7 +441,7 @@ impl Analysis {
     }
 }
 
-/// What an answer says of requests, and the PSN that all it acknowledges are before; `psn`: its own place among the requests.
+/// The kind of an answer, and the PSN before which all is acknowledged; `psn`: its own place among the requests.
 #[inline]
 fn answer_of(roce: &Roce, psn: u64) -> Option<(Answer, u64)> {
     let opcode = roce.bth.opcode();
@@ -458,7 +458,7 @@ fn answer_of(roce: &Roce, psn: u64) -> Option<(Answer, u64)> {
     }
 }
 
-/// What a NAK for the request at `psn` of a flow says; a fatal one ends that request.
+/// The meaning of a NAK for the request at `psn` of a flow; a fatal one ends that request.
 fn meaning_of_nak(cold: &mut Cold, kind: AethKind, psn: u64, time: Nanos) -> AnswerMeaning {
     match kind {
         AethKind::RnrNak { timer } => AnswerMeaning::RnrNak {

@@ -11,7 +11,7 @@ pub(crate) struct RequestAnswer {
     pub(crate) meaning: AnswerMeaning,
 }
 
-/// What an answer says besides.
+/// The meaning of an answer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum AnswerMeaning {
     /// An ACK, which is for nothing else.

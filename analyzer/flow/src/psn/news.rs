@@ -1,4 +1,4 @@
-//! What a flow's packets have decided, until the analysis takes it.
+//! Decisions about a flow's packets, until the analysis takes them.
 
 use crate::psn::run::EndedRun;
 use crate::psn::seldom::Seldom;

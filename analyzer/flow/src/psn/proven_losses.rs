@@ -14,7 +14,7 @@ pub(super) struct ProvenLosses {
 }
 
 impl ProvenLosses {
-    /// So many PSNs were lost, as the retransmission at `time` proves.
+    /// Adds PSNs that were lost, as the retransmission at `time` proves.
     pub(super) fn add(&mut self, psns: u64, time: Nanos) {
         self.psns += psns;
         if self.latest > 0 && time.since(self.since) < MAY_STILL_ARRIVE {

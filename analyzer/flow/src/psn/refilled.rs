@@ -35,7 +35,7 @@ impl RefilledHoles {
         }
     }
 
-    /// The same for the next ones of a run, which may follow on the latest.
+    /// The PSNs `first..end` were retransmitted by a run that goes on, perhaps behind the latest ones.
     pub(super) fn go_on(&mut self, first: u64, end: u64, time: Nanos, gap: Option<Nanos>) {
         let before = self.latest.clone();
         self.note(first, end, time, gap);

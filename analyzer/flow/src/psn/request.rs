@@ -87,7 +87,7 @@ pub(crate) struct Request {
     pub(crate) pair: PairHistory,
 }
 
-/// What a request's packet says.
+/// The contents of a request's packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct RequestPacket {
     pub(crate) psn: Psn,
@@ -115,7 +115,7 @@ pub(crate) struct RequestPacket {
     pub(crate) has_other_port: bool,
 }
 
-/// What its flow showed before a request, mostly times.
+/// The history of its flow before a request, mostly times.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct FlowHistory {
     /// How long the flow had sent no request.
@@ -149,10 +149,11 @@ impl FlowHistory {
     }
 }
 
-/// What other flows between the same hosts showed before a request.
+/// The history of other flows between the same hosts before a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct PairHistory {
-    /// While the other direction is not known: some receiver sent a NAK for this PSN, or one shortly before, a moment ago, ...
+    /// While the other direction is not known: some receiver between the two hosts has just sent a NAK for this PSN, or one shortly
+    /// before.
     pub(crate) is_naked: bool,
     /// While the other direction is not known: some receiver between the two hosts has just sent a NAK for this
     /// very PSN.

@@ -26,7 +26,7 @@ const RUNS_OF_A_NAK: u32 = 4;
 
 /// How packets of the way that a flow takes come out of their order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Overtaking {
+pub(super) struct PacketOrder {
     /// Packets of the flow came late.
     pub(super) is_seen: bool,
     /// They did, or such of others between its hosts.
@@ -189,26 +189,26 @@ impl Runs {
     }
 
     /// The run ends, and nothing shows how far it would have come.
-    pub(super) fn end(&mut self, overtaking: Overtaking) -> Option<EndedRun> {
+    pub(super) fn end(&mut self, overtaking: PacketOrder) -> Option<EndedRun> {
         let run = self.run.take()?;
         let before = self.before.take();
         Some(self.ended(&run, *before.unwrap_or_default(), overtaking))
     }
 
     /// The sender goes on with `next`: how far its run came shows what it has to repeat.
-    pub(super) fn end_before_new(&mut self, next: u64, overtaking: Overtaking) -> Option<EndedRun> {
+    pub(super) fn end_before_new(&mut self, next: u64, overtaking: PacketOrder) -> Option<EndedRun> {
         let run = self.run.take()?;
         let before = self.before.take();
         Some(self.end_whole(&run, next, *before.unwrap_or_default(), overtaking))
     }
 
-    /// The same of a run that is known only now.
+    /// A run that is known only now has ended, and the sender goes on with `next`.
     pub(super) fn end_whole(
         &mut self,
         run: &RetransmittedRun,
         next: u64,
         before: Circumstances,
-        overtaking: Overtaking,
+        overtaking: PacketOrder,
     ) -> EndedRun {
         let is_whole = run.next >= next;
         if is_whole && run.repeats && run.packets > 1 {
@@ -222,7 +222,7 @@ impl Runs {
         self.ended(run, before, overtaking)
     }
 
-    fn ended(&mut self, run: &RetransmittedRun, before: Circumstances, overtaking: Overtaking) -> EndedRun {
+    fn ended(&mut self, run: &RetransmittedRun, before: Circumstances, overtaking: PacketOrder) -> EndedRun {
         if run.repeats {
             self.repeated = run.start..run.next.max(self.reach);
         }
@@ -274,7 +274,7 @@ impl Runs {
 mod tests {
     use super::*;
 
-    const IN_ORDER: Overtaking = Overtaking {
+    const IN_ORDER: PacketOrder = PacketOrder {
         is_seen: false,
         may_be: false,
     };

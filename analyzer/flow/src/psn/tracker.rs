@@ -25,7 +25,7 @@ use crate::psn::refilled::RefilledHoles;
 use crate::psn::reordering::Reordering;
 use crate::psn::request::{LARGEST_GAP, NewConnection, Request, Requests, STALE, Verdict, psn_of};
 use crate::psn::run::EndedRun;
-use crate::psn::runs::{Overtaking, Runs};
+use crate::psn::runs::{PacketOrder, Runs};
 use crate::psn::undecided::{Decision, UndecidedPackets};
 use crate::transport::{AnswerEvidence, Transport};
 
@@ -343,8 +343,8 @@ impl Tracker {
     }
 
     /// How packets come out of their order.
-    fn overtaking(&self) -> Overtaking {
-        Overtaking {
+    fn overtaking(&self) -> PacketOrder {
+        PacketOrder {
             is_seen: self.reordering.is_seen(),
             may_be: self.may_be_reordered(),
         }

@@ -35,7 +35,7 @@ impl UndecidedPackets {
         self.pending.as_deref()
     }
 
-    /// The same, to add a packet.
+    /// Those that the next packet decides, to add one.
     pub(super) fn pending_mut(&mut self) -> Option<&mut PendingPackets> {
         self.pending.as_deref_mut()
     }

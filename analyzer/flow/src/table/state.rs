@@ -22,8 +22,8 @@ use crate::psn::read_responses::Responses;
 use crate::psn::request::Requests;
 use crate::psn::tracker::Tracker;
 use crate::rows::{Limits, Row};
-use crate::table::state::attributes::FlowAttributes;
-use crate::table::state::peering::Peering;
+use crate::table::attributes::FlowAttributes;
+use crate::table::state::peering::OtherDirection;
 pub(crate) use crate::table::state::trouble::Trouble;
 use crate::taps::duplicates::CopyEvidence;
 use crate::taps::vantage;
@@ -126,7 +126,7 @@ pub(crate) struct Cold {
     pub(crate) key: FlowKey,
     /// No other flow, and no other epoch of this one, has the same. Never 0.
     pub(crate) serial: u32,
-    pub(crate) peering: Peering,
+    pub(crate) peering: OtherDirection,
     /// Its sender under DCQCN, from the first notification on.
     pub(crate) replay: Option<Box<Replay>>,
     /// When the flow last carried a NAK, RNR NAKs not counted; 0: never.
@@ -257,13 +257,13 @@ impl Cold {
             responses: Responses::default(),
             read_requests: 0,
             atomics: 0,
-            peering: Peering::new(hosts.back),
+            peering: OtherDirection::new(hosts.back),
             last_nak: Nanos(0),
             first_time: packet.time,
             first_psn: None,
             pauses: None,
             trouble: None,
-            attributes: FlowAttributes::new(&packet.roce),
+            attributes: FlowAttributes::new(packet),
         }
     }
 

@@ -309,7 +309,7 @@ impl Tracker {
         }
     }
 
-    /// The same if it goes on with packets that were not judged yet; `None` if it does not.
+    /// A packet that was captured before, if it goes on with packets that were not judged yet; `None` if it does not.
     fn captured_behind_pending(
         &mut self,
         at: u64,

@@ -1,16 +1,16 @@
-//! What is known of a flow's other direction.
+//! The other direction of a flow.
 
 use crate::pairing::evidence::{Evidence, Peer};
 use crate::taps::vantage::Other;
 
 /// The other direction of a flow: as it is linked, as far as it was known, and what speaks for it until it is.
 #[derive(Clone, Debug)]
-pub(crate) struct Peering {
+pub(crate) struct OtherDirection {
     /// The hash of the pair of the other direction.
     back: u64,
     /// The other direction, as it is linked now.
     link: Option<Peer>,
-    /// The same, as far as it was known in this epoch.
+    /// The other direction as far as it was known in this epoch.
     peer: Option<Peer>,
     /// Knowledge of the other direction about the tap's place, when that has closed.
     other: Option<Other>,
@@ -18,7 +18,7 @@ pub(crate) struct Peering {
     evidence: Option<Box<Evidence>>,
 }
 
-impl Peering {
+impl OtherDirection {
     /// `back`: the hash of the pair of the other direction.
     pub(super) fn new(back: u64) -> Self {
         Self {
@@ -71,12 +71,12 @@ impl Peering {
         self.other = other;
     }
 
-    /// What speaks for some flow as the other direction, if anything does.
+    /// The evidence for some flow as the other direction, if there is any.
     pub(crate) fn evidence(&self) -> Option<&Evidence> {
         self.evidence.as_deref()
     }
 
-    /// The same, to be added to.
+    /// The evidence, to be added to.
     pub(crate) fn evidence_mut(&mut self) -> &mut Evidence {
         self.evidence.get_or_insert_default()
     }

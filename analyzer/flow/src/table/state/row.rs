@@ -10,6 +10,7 @@ use crate::psn::run::Recovery;
 use crate::table::state::{Cold, Hot, Trouble};
 use crate::taps::vantage;
 use crate::taps::vantage::Other;
+use crate::timing::latency::Times;
 
 impl Cold {
     /// Fills in what became of losses, and how the sender recovered. `only_reads`: the flow has no other requests.
@@ -157,6 +158,10 @@ impl Cold {
         row.icrc_bad = trouble.icrc_bad;
         row.dcqcn_deviation = self.replay.as_ref().and_then(|replay| replay.deviation());
         row.pause_ns = self.pauses.as_ref().and_then(|sums| sums.paused);
+        row.last_request_time = (hot.last_request.0 > 0).then_some(hot.last_request);
+        let progress = self.tracker.answers().map(Answers::progress);
+        row.last_answer_time = progress.filter(|time| time.0 > 0);
+        row.awaiting_since = self.times.as_deref().and_then(Times::awaiting_since);
     }
 }
 
