@@ -5,6 +5,7 @@ mod language;
 mod modules;
 mod names;
 mod prints;
+mod sizes;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -154,6 +155,9 @@ const NEVER: &[(&str, &str, &str)] = &[
     ("roce-pipeline", "", "lib.rs"),
     // The steps of a packet know all folders; the table keeps what the others define; a PSN is judged flow by flow.
     ("roce-flow", "table", "analysis"),
+    ("roce-flow", "transport.rs", "table"),
+    ("roce-flow", "transport.rs", "analysis"),
+    ("roce-flow", "transport.rs", "psn/tracker"),
     ("roce-flow", "psn", "table"),
     ("roce-flow", "psn", "analysis"),
     ("roce-flow", "pairing", "table"),
@@ -198,12 +202,6 @@ const CIRCLES: &[(&str, &str, &str)] = &[
         "an error names the capabilities that are missing, and looking for them can fail",
     ),
     ("roce-probe", "error.rs", "as capability.rs"),
-    (
-        "roce-flow",
-        "psn/acks.rs",
-        "what was captured before a run is asked of the answers, and kept beside them",
-    ),
-    ("roce-flow", "psn/acks/before_runs.rs", "as psn/acks.rs"),
     (
         "roce-verdict",
         "host_pairs.rs",
