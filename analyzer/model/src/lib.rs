@@ -11,6 +11,7 @@ mod collectives;
 mod devices;
 mod episodes;
 mod events;
+mod evidence;
 mod filter;
 mod findings;
 mod flows;
@@ -44,8 +45,9 @@ pub use collectives::{CollectiveColumns, CollectiveEvidence, CollectiveRow, Coll
 pub use devices::{Attachment, Devices, Gid, NetworkInterface, Pcie, RdmaDevice, RdmaPort};
 pub use episodes::{Confidence, EpisodeColumns, EpisodeKind, EpisodeRow, StepColumns, StepRow};
 pub use events::{EventColumns, EventKind, EventRow, EventSource};
+pub use evidence::{Evidence, Fact};
 pub use filter::{Filter, FilterError};
-pub use findings::{Evidence, Fact, FindingColumns, FindingRow, Severity};
+pub use findings::{FindingColumns, FindingRow, Severity};
 pub use flows::{FlowColumns, FlowRow};
 pub use groups::Groups;
 pub use host::{Element, HostChange, HostEvent, Process, QueuePairChange, QueuePairKind, QueuePairState};
