@@ -9,7 +9,7 @@ mod tests;
 
 use std::collections::HashMap;
 
-use roce_model::{Address, EndKind, EndRow, EventKind, EventRow, FlowId, FlowRow, Nanos, RunSummary, TapId};
+use roce_model::{Address, EventKind, EventRow, FlowId, FlowRow, Nanos, TapId};
 
 type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 /// A tap, and two hosts in the direction of packets.

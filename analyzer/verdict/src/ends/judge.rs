@@ -304,7 +304,7 @@ fn timeouts(repeats: &Repeats) -> Option<(u32, u32)> {
 
 impl Ends {
     /// The rows of the table: connections that failed first, those that waited longest before others.
-    pub(super) fn conclude(&self, run: &RunSummary) -> Vec<EndRow> {
+    pub(crate) fn conclude(&self, run: &RunSummary) -> Vec<EndRow> {
         let judgement = Judgement::new(self, run);
         let mut rows: Vec<EndRow> = self
             .requesters
