@@ -118,6 +118,7 @@ mod tests {
     use super::*;
     use crate::engine::events::EndpointId;
     use crate::network::packet::Kind;
+    use crate::record::frame::Frame;
 
     fn state(mode: SprayMode, jitter: Time) -> SprayState {
         let table = Spray {
