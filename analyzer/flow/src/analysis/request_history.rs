@@ -143,8 +143,8 @@ impl Analysis {
         };
         Request {
             packet: RequestPacket {
-                bin,
                 span,
+                bin,
                 ..self.request_packet(at, silence, place, seen, packet)
             },
             flow: FlowHistory {
