@@ -205,6 +205,9 @@ impl Tracker {
         }
         let ahead = request.psn.offset_from(requests.expected());
         if ahead <= -STALE || ahead < 0 && self.is_long_done(requests.next, ahead) {
+            if self.stale_run == 0 && self.begins_after_rest(request) {
+                return Verdict::NewEpoch("far behind after a long rest");
+            }
             return self.stale(request);
         }
         self.stale_run = 0;

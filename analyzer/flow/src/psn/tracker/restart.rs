@@ -6,11 +6,16 @@ use roce_wire::Psn;
 use crate::psn::acks::{Answers, MAX_RUN_OFFSET};
 use crate::psn::request::{Connected, LARGEST_GAP, Request, Requests, SILENCE, psn_of};
 use crate::psn::tracker::Tracker;
+use crate::taps::duplicates::Ids;
 
 /// When so many PSNs are acknowledged, ...
 const DONE: u64 = 8;
 /// ... and the first of them for so long that the sender knows it, it does not fall back to that one.
 const KNOWN: Nanos = Nanos(2_000_000);
+
+/// After such a rest of both directions nothing is on its way any longer, and timers of adapters (4.096 us times 2^n, n of 14 to 18 as
+/// libraries set it) are over. Whatever is acknowledged then is known to the sender, unless every answer to it was lost.
+const LONG_REST: Nanos = Nanos(Nanos::SECOND);
 
 /// The same where the first PSN is 0, with which many libraries begin every connection: the silence before is enough.
 const KNOWN_FROM_ZERO: Nanos = Nanos(0);
@@ -31,14 +36,12 @@ impl Tracker {
     }
 
     /// True if a packet behind the highest PSN begins another connection. It does with the first PSN, once that has been acknowledged
-    /// for long enough that the sender knows it; without the other direction, where that is likelier than a sender that falls back
+    /// for long enough that the sender knows it, or after a long rest with an IP identification older than those before; without the other direction, where that is likelier than a sender that falls back
     /// this far. By another UDP source port it does with the first PSN, or where nothing is outstanding: a queue pair keeps its port.
     pub(super) fn begins_once_more(&self, next: u64, ahead: i32, request: &Request) -> bool {
         let is_settled = self.answers().is_some_and(|answers| answers.acked() >= next);
         let at = next - u64::from(ahead.unsigned_abs());
-        // As long as answers come, the connection is the one before: a READ that was retransmitted after an answer that came late.
-        let last_answer = self.answers().map_or(Nanos(0), Answers::last);
-        let silence = request.silence.min(request.time.since(last_answer));
+        let silence = self.rest(request);
         if at != self.begin {
             // The capture began in the middle of a connection. Many libraries begin every connection with PSN 0. With something outstanding, a
             // sender falls back to it as to any other PSN.
@@ -46,6 +49,11 @@ impl Tracker {
             return is_settled && (request.has_other_port || is_zero);
         }
         if request.has_other_port {
+            return true;
+        }
+        let is_older = request.ids.and_then(Ids::behind).unwrap_or(0) > 0;
+        let is_known = self.answers().is_some_and(|answers| at + DONE <= answers.acked());
+        if silence >= LONG_REST && (is_older || is_known) {
             return true;
         }
         let Some(answers) = self.answers() else {
@@ -72,6 +80,18 @@ impl Tracker {
         let rests = answers.acknowledges_for(request.time) >= known && silence >= SILENCE;
         let enough = if rests { DONE } else { MAX_RUN_OFFSET };
         self.begin + enough <= answers.acked()
+    }
+
+    /// How long both directions rested before a request. As long as answers come, the connection is the one before: a READ that was
+    /// retransmitted after an answer that came late.
+    fn rest(&self, request: &Request) -> Nanos {
+        let last_answer = self.answers().map_or(Nanos(0), Answers::last);
+        request.silence.min(request.time.since(last_answer))
+    }
+
+    /// True if a packet that no sender sends again comes after a long rest: nothing of its connection can be on its way.
+    pub(super) fn begins_after_rest(&self, request: &Request) -> bool {
+        self.rest(request) >= LONG_REST
     }
 
     /// The queue pair got a new connection.
