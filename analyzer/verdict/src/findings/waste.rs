@@ -14,7 +14,7 @@ pub(super) const WASTE: Rule = Rule {
     title: "senders repeat much of what they send",
     meaning: "Much of what the links carry is sent once more, although nothing was lost: a receiver that goes back N drops all that comes \
               behind a packet that was only overtaken.",
-    method: "Flows of whose data packets a tenth or more are retransmissions, 64 or more in all. Overtaking is the reason where a tap saw \
+    method: "Flows of whose data packets a tenth or more are retransmissions, 16 or more. Overtaking is the reason where a tap saw \
              far more packets come late than were lost, or receivers acknowledged them before their repetition could have come, or where a \
              second tap saw all that the first one saw, half as many came late as receivers asked for, and nothing was lost in between. \
              What losses cost is said with the losses (loss.network).",
@@ -28,8 +28,8 @@ pub(super) const WASTE: Rule = Rule {
 
 /// One of so many data packets is much.
 const MUCH: f64 = 0.1;
-/// Retransmissions that are enough for a share.
-const LEAST: u64 = 64;
+/// Retransmissions of a flow that are enough for a share. It is no sum: what is said of one flow does not depend on how many others there are.
+const LEAST: u64 = 16;
 /// Such a share of the data packets is nearly all of them.
 const NEARLY_ALL: f64 = 0.9;
 /// Overtaking is the reason where so many times as many packets came late as were lost.
@@ -53,7 +53,8 @@ pub(super) struct WasteTally {
 impl WasteTally {
     /// A flow at any tap.
     pub(super) fn flow(&mut self, row: &FlowRow) {
-        if !reaches(row.retransmitted_packets, row.data_packets.max(1), MUCH) {
+        let is_much = reaches(row.retransmitted_packets, row.data_packets.max(1), MUCH);
+        if row.retransmitted_packets < LEAST || !is_much {
             return;
         }
         let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more);
@@ -77,7 +78,7 @@ impl WasteTally {
     }
 
     pub(super) fn waste(&self, context: &Context<'_>) -> Option<FindingRow> {
-        if self.packets < LEAST {
+        if self.packets == 0 {
             return None;
         }
         let late = self.late.values().copied().max().unwrap_or_default();

@@ -263,7 +263,7 @@ fn receive_rate(known: &Known<'_>, hold: &Hold) -> Option<f64> {
         // A tap of what the host sends says nothing of what comes.
         let mut flows = known.flows.all.iter();
         if flows.any(|flow| flow.tap == tap && flow.destination == host) {
-            let rate = known.receivers.rate(tap, host, hold.start(), hold.end());
+            let rate = known.receivers.rate(tap, host, &hold.windows);
             return rate.map(|rate| 8.0 * rate);
         }
     }
