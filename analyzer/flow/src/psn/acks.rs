@@ -55,6 +55,11 @@ fn is_much_shorter(took: Nanos, shortest: Nanos) -> bool {
     took.0.saturating_mul(2) < shortest.0
 }
 
+/// True if an answer that came `after` a packet cannot be its answer: well before a round trip.
+fn is_before_round_trip(after: Nanos, rtt: Nanos) -> bool {
+    after.0.saturating_mul(5) < rtt.0.saturating_mul(4)
+}
+
 /// The meaning of a NAK.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum NakMeaning {
@@ -116,6 +121,10 @@ pub(crate) struct Answers {
     downstream_again: Nanos,
     /// The receiver has such a PSN before its retransmission can have come.
     has_overtaken: bool,
+    /// The round trip was measured when a NAK last came.
+    has_rtt: bool,
+    /// The shortest time from a retransmission to the answer that it has arrived, while no answer was measured; 0: there was none.
+    taken_after: Nanos,
     /// Such PSNs, and all that NAKs named although they were captured.
     overtaken: u32,
     named_downstream: u32,
@@ -243,9 +252,17 @@ impl Answers {
     #[cold]
     fn note_taken(&mut self, time: Nanos) {
         let again = self.downstream_again;
-        let is_early = again.0 == 0 || time.since(again).0.saturating_mul(5) < self.rtt.0.saturating_mul(4);
-        self.has_overtaken |= is_early;
-        self.overtaken = self.overtaken.saturating_add(u32::from(is_early));
+        let after = time.since(again);
+        if again.0 == 0 || is_before_round_trip(after, self.rtt) {
+            self.count_overtaken();
+        } else if !self.has_rtt && (self.taken_after.0 == 0 || after < self.taken_after) {
+            self.taken_after = after;
+        }
+    }
+
+    fn count_overtaken(&mut self) {
+        self.has_overtaken = true;
+        self.overtaken = self.overtaken.saturating_add(1);
     }
 
     /// True if packets usually overtake each other behind the tap: four or more of those that NAKs name, and one in 16, were only late.
@@ -272,8 +289,14 @@ impl Answers {
         self.rtt = if rtt.0 == 0 {
             Nanos(self.nak_took.0 / 4)
         } else {
+            // What an answer came too early for is known only now.
+            let taken_after = core::mem::take(&mut self.taken_after);
+            if taken_after.0 != 0 && is_before_round_trip(taken_after, rtt) {
+                self.count_overtaken();
+            }
             rtt
         };
+        self.has_rtt = rtt.0 != 0;
         if psn < self.acked {
             return NakMeaning::Stale;
         }
