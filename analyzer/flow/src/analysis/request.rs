@@ -125,6 +125,7 @@ impl Analysis {
         };
         let is_behind = position.is_some_and(|position| position < hot.requests.next);
         let is_open = is_behind || cold.tracker.is_undecided();
+        let ids_vary = is_behind && hot.evidence.ids_vary(packet.roce.ip_id);
         let (others_answer, others_answers) = if is_behind {
             self.recent_naks.longest_answer(hot.tap, &cold.key)
         } else {
@@ -175,11 +176,11 @@ impl Analysis {
                 .is_some_and(|congestion| congestion.was_congested(packet.time, SLOWED)),
             ids: hot.evidence.ids(packet.roce.ip_id),
             in_message: hot.messages.is_open(),
-            has_new_id: is_behind
+            ids_vary,
+            has_new_id: ids_vary
                 && !seen.sighting.is_repeated()
-                && hot.evidence.ids_vary(packet.roce.ip_id)
                 && self.recent.remembers(seen.fingerprint, packet),
-            has_old_id: is_behind && seen.sighting.is_repeated() && hot.evidence.ids_vary(packet.roce.ip_id),
+            has_old_id: ids_vary && seen.sighting.is_repeated(),
             has_other_port: is_behind && {
                 let messages = cold.totals.messages() + u64::from(hot.counts.messages);
                 has_other_port(silence, messages, cold.only_port(), packet)
@@ -463,6 +464,10 @@ impl Analysis {
             matcher.renew(at, packet.time);
         }
         self.keep_peer(at);
+        let peer = self.table.hot[at].peer;
+        if peer != FlowSlot::NONE {
+            self.table.cold[peer].responses.resynchronise();
+        }
         let hot = &self.table.hot[at];
         let cold = &self.table.cold[at];
         self.bins.events.push(EventRow {

@@ -137,6 +137,8 @@ pub(crate) struct Request {
     /// Its IP identification was not seen with this packet before, and the sender gives each packet another one: it was
     /// retransmitted, and is no copy that the network made.
     pub(crate) has_new_id: bool,
+    /// It is behind the highest PSN, and the sender gives each packet another IP identification.
+    pub(crate) ids_vary: bool,
     /// Its IP identification is one that it was seen with, and the sender gives each packet another one: as in a copy that the
     /// network made.
     pub(crate) has_old_id: bool,

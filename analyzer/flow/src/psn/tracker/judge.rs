@@ -105,6 +105,8 @@ impl Tracker {
             }
             // The last packet once more, after a silence: its ACK was lost, or the network had a copy.
             1 if silent && !pending.begin.has_old_id => Judged::Unknown,
+            // Of a sender that gives each packet another identification, a copy has one that the packet was seen with.
+            _ if pending.begin.ids_vary && !pending.begin.has_old_id => Judged::Retransmitted,
             _ => Judged::Duplicate,
         }
     }
