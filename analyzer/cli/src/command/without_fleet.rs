@@ -7,7 +7,7 @@ use roce_pipeline::KnownClock;
 use crate::options::arguments::Analyse;
 
 /// Captures of a fleet run.
-pub(crate) struct Joined {
+pub(crate) struct JoinedCaptures {
     pub(crate) arguments: Analyse,
     pub(crate) clocks: Vec<Option<KnownClock>>,
     pub(crate) names: Vec<String>,
@@ -20,6 +20,6 @@ pub(crate) const fn is_fleet(_: &Path) -> bool {
 
 /// The run whose folder is the only argument: none.
 #[expect(clippy::unnecessary_wraps, reason = "one with fleet runs can fail")]
-pub(crate) const fn joined(_: &Analyse) -> anyhow::Result<Option<Joined>> {
+pub(crate) const fn joined(_: &Analyse) -> anyhow::Result<Option<JoinedCaptures>> {
     Ok(None)
 }

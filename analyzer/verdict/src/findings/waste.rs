@@ -29,7 +29,7 @@ pub(super) const WASTE: Rule = Rule {
 /// One of so many data packets is much.
 const MUCH: f64 = 0.1;
 /// Retransmissions of a flow that are enough for a share. It is no sum: what is said of one flow does not depend on how many others there are.
-const LEAST: u64 = 16;
+const MIN_PACKETS: u64 = 16;
 /// Such a share of the data packets is nearly all of them.
 const NEARLY_ALL: f64 = 0.9;
 /// Overtaking is the reason where so many times as many packets came late as were lost.
@@ -54,7 +54,7 @@ impl WasteTally {
     /// A flow at any tap.
     pub(super) fn flow(&mut self, row: &FlowRow) {
         let is_much = reaches(row.retransmitted_packets, row.data_packets.max(1), MUCH);
-        if row.retransmitted_packets < LEAST || !is_much {
+        if row.retransmitted_packets < MIN_PACKETS || !is_much {
             return;
         }
         let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more);
