@@ -242,3 +242,18 @@ pub(super) fn unfair(context: &Context<'_>) -> Option<FindingRow> {
         first,
     ))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn incasts_add_up_within_a_second() {
+        let mut last = LastSecond::default();
+        // 6 and 3 ms within half a second, and 6 ms ten seconds later.
+        for (ms, length) in [(0, 6_000_000), (500, 3_000_000), (10_000, 6_000_000)] {
+            last.add(Nanos(ms * 1_000_000), length);
+        }
+        assert_eq!((last.most, last.lasted), (9_000_000, 6_000_000));
+    }
+}

@@ -15,7 +15,7 @@ pub(super) const WASTE: Rule = Rule {
     meaning: "Much of what the links carry is sent once more, although nothing was lost: a receiver that goes back N drops all that comes \
               behind a packet that was only overtaken.",
     method: "Flows of whose data packets a tenth or more are retransmissions, 16 or more. Overtaking is the reason where a tap saw \
-             far more packets come late than were lost, or receivers acknowledged them before their repetition could have come, or where a \
+             far more packets come late than were or may have been lost, or receivers acknowledged them before their repetition could have come, or where a \
              second tap saw all that the first one saw, half as many came late as receivers asked for, and nothing was lost in between. \
              What losses cost is said with the losses (loss.network).",
     source: "IBTA 9.7.5.1.1 (a responder drops what is out of order) and 9.7.5.2.8; selective repeat: Mittal et al., SIGCOMM 2018.",
@@ -43,6 +43,8 @@ pub(super) struct WasteTally {
     bytes: u64,
     naks: u64,
     lost: u64,
+    /// Missing packets that may have been lost.
+    unclear: u64,
     /// Packets that receivers asked for again, and that came before their repetition could have.
     overtaken: u64,
     first: Option<Nanos>,
@@ -70,6 +72,8 @@ impl WasteTally {
         add(&mut self.bytes, row.retransmitted_bytes);
         add(&mut self.naks, row.runs_nak);
         add(&mut self.lost, row.network_lost.saturating_add(lost_behind(row)));
+        let unclear = row.ambiguous.saturating_add(row.unresolved);
+        add(&mut self.unclear, unclear.saturating_add(row.capture_lost));
         add(&mut self.overtaken, row.overtaken_downstream.unwrap_or_default());
         self.first = Some(
             self.first
@@ -89,7 +93,9 @@ impl WasteTally {
         let all_passed = reaches(matched, self.data.max(1), NEARLY_ALL)
             && hops().all(|hop| hop.lost == 0 && hop.unresolved == 0)
             && late.saturating_mul(2) >= self.naks;
-        let is_overtaken = self.naks > 0 && (all_passed || late >= self.lost.max(1).saturating_mul(FAR_MORE));
+        let may_be_lost = self.lost.saturating_add(self.unclear);
+        let is_overtaken =
+            self.naks > 0 && (all_passed || late >= may_be_lost.max(1).saturating_mul(FAR_MORE));
         if self.lost > 0 && !is_overtaken {
             return None;
         }
