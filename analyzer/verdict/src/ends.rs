@@ -113,7 +113,7 @@ impl Ends {
         let key = (event.tap, flow);
         match event.kind {
             EventKind::RetransmissionRun => self.repeated(key, psn, event),
-            EventKind::RnrNak if has_room(&self.not_ready, key) => {
+            EventKind::RnrNak if has_room(&self.not_ready, &key) => {
                 let count = self.not_ready.get(&key).filter(|known| known.psn == psn);
                 let count = count.map_or(1, |known| known.count + 1);
                 let timer = Nanos(event.value.unwrap_or_default());
@@ -158,7 +158,7 @@ impl Ends {
             self.repeats.remove(&key);
             return;
         }
-        if !has_room(&self.repeats, key) {
+        if !has_room(&self.repeats, &key) {
             return;
         }
         let time = event.time;
@@ -187,7 +187,7 @@ impl Ends {
     pub(super) fn flow(&mut self, row: &FlowRow) {
         let key = (row.tap, row.flow_id);
         let way = (row.tap, row.source, row.destination);
-        if has_room(&self.ways, way) {
+        if has_room(&self.ways, &way) {
             let facts = self.ways.entry(way).or_default();
             note_last(&mut facts.last_packets, row);
             if row.acks > 0 || row.naks > 0 || row.rnr_naks > 0 {
@@ -196,7 +196,7 @@ impl Ends {
             facts.path_mtu = facts.path_mtu.max(row.path_mtu);
         }
         let sender = (row.tap, row.source);
-        if row.icrc_checked > 0 && has_room(&self.icrcs, sender) {
+        if row.icrc_checked > 0 && has_room(&self.icrcs, &sender) {
             let sums = self.icrcs.entry(sender).or_default();
             sums.checked = sums.checked.saturating_add(row.icrc_checked);
             sums.bad = sums.bad.saturating_add(row.icrc_bad);
@@ -204,7 +204,7 @@ impl Ends {
         if !matches!(row.service, "RC" | "XRC") {
             return;
         }
-        if has_room(&self.carriers, key) {
+        if has_room(&self.carriers, &key) {
             self.carriers
                 .insert(key, (row.source, row.destination, row.last_time));
         }
@@ -213,7 +213,7 @@ impl Ends {
         else {
             return;
         };
-        if !row.counted || !has_room(&self.requesters, key) {
+        if !row.counted || !has_room(&self.requesters, &key) {
             return;
         }
         let requester = Requester {
@@ -258,8 +258,8 @@ impl Ends {
     }
 }
 
-fn has_room<K: Eq + core::hash::Hash, T>(map: &Map<K, T>, key: K) -> bool {
-    map.len() < MAX_CONNECTIONS || map.contains_key(&key)
+fn has_room<K: Eq + core::hash::Hash, T>(map: &Map<K, T>, key: &K) -> bool {
+    map.len() < MAX_CONNECTIONS || map.contains_key(key)
 }
 
 /// Keeps the latest packets of a way.

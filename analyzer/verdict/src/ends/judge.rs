@@ -59,7 +59,9 @@ impl<'a> Judgement<'a> {
             let begin = (requester.first_time, *flow);
             begins.entry(way).or_default().push(begin);
         }
-        begins.values_mut().for_each(|begins| begins.sort_unstable());
+        for begins in begins.values_mut() {
+            begins.sort_unstable();
+        }
         let mut judgement = Self {
             ends,
             run,

@@ -1,6 +1,7 @@
 //! The finding about connections that failed, from the table `ends`.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use roce_model::{Address, Confidence, EndKind, EndRow, Evidence, FindingRow, Nanos, Severity};
 
@@ -196,20 +197,22 @@ fn beside(row: &EndRow) -> String {
     if let (true, Some(mtu), Some(other)) = (row.outcome == EndKind::Refused, row.path_mtu, row.peer_path_mtu)
         && mtu != other
     {
-        words.push_str(&format!(
+        let _ = write!(
+            words,
             "; its packets are {mtu} bytes long, those of {} {other}",
             row.destination
-        ));
+        );
     }
     let waits = matches!(
         row.outcome,
         EndKind::NeverAnswered | EndKind::RetriesUnanswered | EndKind::Silent
     );
     if waits && row.peer_answers {
-        words.push_str(&format!(
+        let _ = write!(
+            words,
             "; {} answered other queue pairs meanwhile",
             row.destination
-        ));
+        );
     }
     words
 }
