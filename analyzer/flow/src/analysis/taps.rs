@@ -167,7 +167,7 @@ impl Analysis {
     }
 }
 
-/// What taps saw so far is judged: nothing of it can come any more.
+/// Judges all that taps saw so far: nothing of it can come any more.
 fn conclude(matcher: &mut TapMatcher, table: &FlowTable) {
     matcher.conclude(|at, psn| {
         let (Some(hot), Some(cold)) = (table.hot.get(at), table.cold.get(at)) else {

@@ -289,7 +289,7 @@ impl Answers {
         self.rtt = if rtt.0 == 0 {
             Nanos(self.nak_took.0 / 4)
         } else {
-            // What an answer came too early for is known only now.
+            // Only now it is known which answers came too early.
             let taken_after = core::mem::take(&mut self.taken_after);
             if taken_after.0 != 0 && is_before_round_trip(taken_after, rtt) {
                 self.count_overtaken();

@@ -14,7 +14,7 @@ pub(super) const WASTE: Rule = Rule {
     title: "senders repeat much of what they send",
     meaning: "Much of what the links carry is sent once more, although nothing was lost: a receiver that goes back N drops all that comes \
               behind a packet that was only overtaken.",
-    method: "Flows of whose data packets a tenth or more are retransmissions, 16 or more. Overtaking is the reason where a tap saw \
+    method: "Flows of whose data packets a tenth or more are retransmissions, 16 or more; 64 or more in all where nothing shows the reason. Overtaking is the reason where a tap saw \
              far more packets come late than were or may have been lost, or receivers acknowledged them before their repetition could have come, or where a \
              second tap saw all that the first one saw, half as many came late as receivers asked for, and nothing was lost in between. \
              What losses cost is said with the losses (loss.network).",
@@ -30,6 +30,8 @@ pub(super) const WASTE: Rule = Rule {
 const MUCH: f64 = 0.1;
 /// Retransmissions of a flow that are enough for a share. It is no sum: what is said of one flow does not depend on how many others there are.
 const MIN_PACKETS: u64 = 16;
+/// Retransmissions of all flows that are said without a reason.
+const MIN_WITHOUT_REASON: u64 = 64;
 /// Such a share of the data packets is nearly all of them.
 const NEARLY_ALL: f64 = 0.9;
 /// Overtaking is the reason where so many times as many packets came late as were lost.
@@ -96,7 +98,7 @@ impl WasteTally {
         let may_be_lost = self.lost.saturating_add(self.unclear);
         let is_overtaken =
             self.naks > 0 && (all_passed || late >= may_be_lost.max(1).saturating_mul(FAR_MORE));
-        if self.lost > 0 && !is_overtaken {
+        if !is_overtaken && (self.lost > 0 || self.packets < MIN_WITHOUT_REASON) {
             return None;
         }
         let of_data = share(self.packets, self.data).unwrap_or_default();

@@ -538,7 +538,7 @@ impl Hops {
         self.room = room;
     }
 
-    /// What was seen before a rest tells nothing of what taps see behind it.
+    /// Forgets when packets were seen: that tells nothing of the time behind a rest.
     pub(super) fn look_again(&mut self) {
         for hop in &mut self.list {
             hop.spans = <[Span; 2]>::default();

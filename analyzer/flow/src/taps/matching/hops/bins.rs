@@ -2,7 +2,16 @@
 
 use roce_model::{HopTimelineRow, Nanos};
 
-use super::table::LostOfRuns;
+/// Which of the packets that were sent again, and that a tap did not see, were lost.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum LostOfRuns {
+    /// All of them.
+    All,
+    /// The first one of each run: the rest is sent again in any case.
+    First,
+    /// It is not known of any: the tap's own holes are as likely.
+    Unknown,
+}
 
 /// Bins of all hops of an analysis that are kept, 100 bytes each. Beyond them packets count in `hops` alone.
 const MAX_BINS: usize = 1 << 20;

@@ -6,6 +6,7 @@ use roce_model::cast::float;
 use roce_model::{FlowId, HopRow, HopTimelineRow, TapId};
 use roce_verdict::at_least;
 
+use super::bins::LostOfRuns;
 use super::{Between, Hop, Hops, earliest};
 
 /// Counts that show how well one tap records, over all captures of a run.
@@ -40,17 +41,6 @@ impl Record {
 
 /// Signs that a capture's own holes bring about as often as this show nothing.
 const BY_CHANCE: f64 = 0.05;
-
-/// Which of the packets that were sent again, and that a tap did not see, were lost.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum LostOfRuns {
-    /// All of them.
-    All,
-    /// The first one of each run: the rest is sent again in any case.
-    First,
-    /// It is not known of any: the tap's own holes are as likely.
-    Unknown,
-}
 
 /// Without a packet of which it is known that the tap saw it or not, one of so many may be lost: a tap that misses more does not see all.
 const MIN_SHARE: u64 = 4;
@@ -114,7 +104,7 @@ impl Hops {
                     add(&mut record.begins, unseen.begins);
                     add(&mut record.runs, unseen.runs);
                 } else {
-                    // What is behind a tap passed it.
+                    // A packet that is behind a tap passed it.
                     add(&mut record.missed, unseen.alone.max(unseen.not_captured));
                 }
                 add(&mut record.stretches, unseen.stretches);
@@ -149,7 +139,7 @@ impl Hops {
 }
 
 impl Hop {
-    /// What is known of packets that were sent again. Where the tap at the end missed more than a tenth of what it did not see, as a count with a
+    /// Tells which of the packets that were sent again were lost. Where the tap at the end missed more than a tenth of what it did not see, as a count with a
     /// small prior says it, only the first losses of each run count. One tap alone judges what is missing inside a run by the same share.
     fn lost_of_runs(&self, to: Record) -> LostOfRuns {
         let unseen = self.unseen[usize::from(!self.is_upwards())];
