@@ -9,9 +9,7 @@ mod tests;
 
 use std::collections::HashMap;
 
-use roce_model::{Address, EndKind, EndRow, EventKind, EventRow, FlowId, FlowRow, Nanos, RunSummary, TapId};
-
-use judge::Judgement;
+use roce_model::{Address, EventKind, EventRow, FlowId, FlowRow, Nanos, TapId};
 
 type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 /// A tap, and two hosts in the direction of packets.
@@ -24,7 +22,7 @@ const MAX_REFUSALS: usize = 1 << 12;
 /// The latest packets that are kept of a way, each of another flow: one may be the flow that is asked about, one its peer.
 const KEPT_OF_WAY: usize = 3;
 
-/// What is kept of a flow that sent requests.
+/// Facts kept of a flow that sent requests.
 #[derive(Clone, Debug)]
 struct Requester {
     epoch: u32,
@@ -74,7 +72,7 @@ struct Refusal {
     time: Nanos,
 }
 
-/// What is kept of the packets from one host to another.
+/// Facts kept of the packets from one host to another.
 #[derive(Clone, Debug, Default)]
 struct WayFacts {
     /// The last packets, the latest first, each of another flow.
@@ -231,7 +229,7 @@ impl Ends {
             last_psn,
             to_itself: row.to_itself,
         };
-        // Of several epochs the last one says how the connection ended.
+        // The last one of several epochs says how the connection ended.
         match self.requesters.get_mut(&key) {
             Some(known) if known.epoch > requester.epoch => {}
             Some(known) => *known = requester,
@@ -239,22 +237,6 @@ impl Ends {
                 self.requesters.insert(key, requester);
             }
         }
-    }
-
-    /// The rows of the table: connections that failed first, those that waited longest before others.
-    pub(super) fn conclude(&self, run: &RunSummary) -> Vec<EndRow> {
-        let judgement = Judgement::new(self, run);
-        let mut rows: Vec<EndRow> = self
-            .requesters
-            .iter()
-            .map(|((tap, flow), requester)| judgement.end(*tap, *flow, requester))
-            .collect();
-        rows.sort_by_key(|row| {
-            let failed = row.outcome != EndKind::Closed;
-            let waited = if failed { row.waited_ns } else { 0 };
-            (!failed, core::cmp::Reverse(waited), row.tap, row.flow_id)
-        });
-        rows
     }
 }
 

@@ -185,7 +185,7 @@ fn sentence(row: &EndRow, name: &str) -> String {
     format!("{name}: {how}{}", beside(row))
 }
 
-/// What the packets show beside it.
+/// Text of the packets' further evidence.
 fn beside(row: &EndRow) -> String {
     let mut words = String::new();
     if row.to_itself {
@@ -244,7 +244,7 @@ fn evidence(worst: &EndRow, rows: &[&EndRow], names: &str) -> Evidence {
     evidence
 }
 
-/// What to look at, from what the packets show.
+/// Next step, from the packets' evidence.
 fn next_step(row: &EndRow) -> String {
     let (source, destination) = (row.source, row.destination);
     if row.to_itself {
