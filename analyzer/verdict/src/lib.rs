@@ -3,6 +3,7 @@
 
 mod arrivals;
 mod bin_rows;
+mod chance;
 mod collectives;
 mod coverage;
 mod directory;
@@ -30,6 +31,7 @@ use roce_model::{
 };
 
 pub use bin_rows::{BinRows, PacketTimes, PairTraffic, TranslatedPairs};
+pub use chance::at_least;
 pub use coverage::leave_unclear;
 pub use findings::{RULES, add_slowed_collectives};
 pub use host_pair::HostPair;

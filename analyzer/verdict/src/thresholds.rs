@@ -192,7 +192,7 @@ thresholds! {
         "So many hosts that send to one destination at the same time, with signs of congestion, are an incast.",
         "Two that share a link are ordinary sharing; a third needs more than twice what the link can take.";
     INCAST_LONG, incast_long: Nanos = Nanos(10_000_000), "ns",
-        "Incasts that lasted this long in all are a warning even when nothing was lost or paused.",
+        "Incasts of one second that lasted this long in all are a warning even when nothing was lost or paused.",
         "Some hundred round trips of a data centre: congestion control should have settled long before.";
     ABSORBED_SHARE, absorbed_share: f64 = 0.5, "",
         "An ecn episode of whose milliseconds an incast covers this share is reported as that incast only.",

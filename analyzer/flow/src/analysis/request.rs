@@ -373,6 +373,10 @@ impl Analysis {
             matcher.renew(at, packet.time);
         }
         self.keep_peer(at);
+        let peer = self.table.hot[at].peer;
+        if peer != FlowSlot::NONE {
+            self.table.cold[peer].responses.resynchronise();
+        }
         let hot = &self.table.hot[at];
         let cold = &self.table.cold[at];
         self.bins.events.push(EventRow {

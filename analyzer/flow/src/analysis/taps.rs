@@ -43,6 +43,10 @@ impl Analysis {
         let Some(matcher) = &mut self.taps.matcher else {
             return;
         };
+        if matcher.has_rested(packet.time) {
+            conclude(matcher, &self.table);
+            matcher.look_again();
+        }
         let flows = &self.table.hot;
         let Some(key) = flows.get(at).map(|hot| &hot.packed) else {
             return;
@@ -85,14 +89,8 @@ impl Analysis {
         else {
             return;
         };
-        let (hot, cold) = (&self.table.hot, &self.table.cold);
-        matcher.conclude(|at, psn| {
-            let (Some(hot), Some(cold)) = (hot.get(at), cold.get(at)) else {
-                return false;
-            };
-            let acked = cold.tracker.answers().map_or(0, Answers::acked);
-            Tracker::position(&hot.requests, psn).is_some_and(|position| position < acked)
-        });
+        conclude(matcher, &self.table);
+        matcher.complete();
         for (hot, cold) in self.table.hot.iter().zip(self.table.cold.iter()) {
             if hot.live && hot.matched {
                 let mut totals = cold.totals;
@@ -167,4 +165,15 @@ impl Analysis {
         }
         self.output.flows.push(row);
     }
+}
+
+/// Judges all that taps saw so far: nothing of it can come any more.
+fn conclude(matcher: &mut TapMatcher, table: &FlowTable) {
+    matcher.conclude(|at, psn| {
+        let (Some(hot), Some(cold)) = (table.hot.get(at), table.cold.get(at)) else {
+            return false;
+        };
+        let acked = cold.tracker.answers().map_or(0, Answers::acked);
+        Tracker::position(&hot.requests, psn).is_some_and(|position| position < acked)
+    });
 }

@@ -6,12 +6,16 @@ use roce_wire::Psn;
 
 use crate::psn::acks::{Answers, MAX_RUN_OFFSET};
 use crate::psn::request::{BASE, LARGEST_GAP, NewConnection, Request, SILENCE, Verdict, psn_of};
+use crate::taps::duplicates::Ids;
 
 /// Number of acknowledged PSNs from which on the sender does not fall back to the first one, if that was
 /// acknowledged for [`KNOWN`].
 const DONE: u64 = 8;
 /// Time after which a sender knows that its first PSN is acknowledged.
 const KNOWN: Nanos = Nanos(2_000_000);
+/// A rest of both directions after which nothing is on its way any longer, and timers of adapters (4.096 us times 2^n, n of 14 to 18 as
+/// libraries set it) are over. The sender knows then what is acknowledged, unless every answer to it was lost.
+const LONG_REST: Nanos = Nanos(Nanos::SECOND);
 /// Time after which a sender knows that its first PSN is acknowledged, if that is 0, with which many libraries
 /// begin every connection. The silence before is enough.
 const KNOWN_FROM_ZERO: Nanos = Nanos(0);
@@ -90,9 +94,12 @@ impl Epoch {
         core::mem::take(&mut self.capture_lost)
     }
 
-    /// A packet so far behind that no sender sends it again.
-    pub(super) fn stale(&mut self, request: &Request) -> Verdict {
+    /// A packet so far behind that no sender sends it again. Nothing of its connection can be on its way after a long rest.
+    pub(super) fn stale(&mut self, request: &Request, answers: Option<&Answers>) -> Verdict {
         let packet = &request.packet;
+        if self.stale_run == 0 && rest(request, answers) >= LONG_REST {
+            return Verdict::NewEpoch("far behind after a long rest");
+        }
         let in_order = self.stale_run > 0 && packet.psn == self.stale_next;
         self.stale_run = if in_order { self.stale_run + 1 } else { 1 };
         self.stale_next = packet.psn.plus(packet.span.unwrap_or(1));
@@ -125,7 +132,7 @@ impl Epoch {
     }
 
     /// True if a packet at `at`, behind the highest PSN, begins another connection; `next`: one past the highest. It does with the first PSN,
-    /// once that has been acknowledged for long enough that the sender knows it; without the other direction, where that is likelier than a
+    /// once that has been acknowledged for long enough that the sender knows it, or after a long rest with an older IP identification; without the other direction, where that is likelier than a
     /// sender that falls back this far. By another UDP source port it does with the first PSN, or where nothing is outstanding: a queue pair
     /// keeps its port. `is_whole`: nothing was ever missing.
     pub(super) fn begins_once_more(
@@ -137,9 +144,7 @@ impl Epoch {
     ) -> bool {
         let has_other_port = request.packet.has_other_port;
         let is_settled = answers.is_some_and(|answers| answers.acked() >= next);
-        // As long as answers come, the connection is the one before: a READ that was retransmitted after an answer that came late.
-        let last_answer = answers.map_or(Nanos(0), Answers::last);
-        let silence = request.flow.silence.min(request.packet.time.since(last_answer));
+        let silence = rest(request, answers);
         if at != self.first {
             // The capture began in the middle of a connection. Many libraries begin every connection with PSN 0. With something outstanding, a
             // sender falls back to it as to any other PSN.
@@ -147,6 +152,11 @@ impl Epoch {
             return is_settled && (has_other_port || is_zero);
         }
         if has_other_port {
+            return true;
+        }
+        let is_older = request.packet.ids.and_then(Ids::behind).unwrap_or(0) > 0;
+        let is_known = answers.is_some_and(|answers| at + DONE <= answers.acked());
+        if silence >= LONG_REST && (is_older || is_known) {
             return true;
         }
         let Some(answers) = answers else {
@@ -176,6 +186,13 @@ impl Epoch {
     }
 }
 
+/// Time for which both directions rested before a request. As long as answers come, the connection is the one before: a READ that was
+/// retransmitted after an answer that came late.
+fn rest(request: &Request, answers: Option<&Answers>) -> Nanos {
+    let last_answer = answers.map_or(Nanos(0), Answers::last);
+    request.flow.silence.min(request.packet.time.since(last_answer))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -192,18 +209,18 @@ mod tests {
         let mut epoch = Epoch::default();
         epoch.begin(&request(1_000_000));
         for psn in 0..7 {
-            assert_eq!(epoch.stale(&request(psn)), Verdict::Stale);
+            assert_eq!(epoch.stale(&request(psn), None), Verdict::Stale);
         }
         assert!(epoch.may_end() && epoch.is_stale(Psn::new(6)) && !epoch.is_stale(Psn::new(7)));
         assert_eq!(
-            epoch.stale(&request(9)),
+            epoch.stale(&request(9), None),
             Verdict::Stale,
             "out of order, it counts as the first"
         );
         for psn in 10..16 {
-            assert_eq!(epoch.stale(&request(psn)), Verdict::Stale);
+            assert_eq!(epoch.stale(&request(psn), None), Verdict::Stale);
         }
-        assert!(matches!(epoch.stale(&request(16)), Verdict::NewEpoch(_)));
+        assert!(matches!(epoch.stale(&request(16), None), Verdict::NewEpoch(_)));
     }
 
     #[test]

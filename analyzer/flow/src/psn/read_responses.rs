@@ -34,7 +34,8 @@ pub(crate) struct MissingResponses {
 }
 
 impl Responses {
-    /// Takes a READ response; says from which PSN on how many are missing before it.
+    /// Takes a READ response; says from which PSN on how many are missing before it. Each counts once, when a response behind it comes first:
+    /// below the highest one a jump passes what came, or what was counted.
     pub(crate) fn observe(&mut self, opcode: Opcode, psn: Psn) -> Option<(Psn, u32)> {
         let expected = self.next;
         let ahead = psn.offset_from(expected);
@@ -52,6 +53,8 @@ impl Responses {
             (true, true) => u32::from(self.open),
         };
         let may_have_come = expected != self.end;
+        let is_open = self.open;
+        let end = self.end;
         self.open = !opcode.is_last();
         self.next = psn.plus(1);
         if !self.seen || ahead > LARGEST_GAP || self.next.offset_from(self.end) > 0 {
@@ -67,7 +70,11 @@ impl Responses {
         } else if ahead < 0 && self.is_missing(psn) {
             self.missing.count = 0;
         }
-        (missing > 0).then_some((expected, missing))
+        if !may_have_come {
+            return (missing > 0).then_some((expected, missing));
+        }
+        let beyond = u32::try_from(psn.offset_from(end)).unwrap_or(0);
+        (missing > 0 && beyond > 0 && is_open && !opcode.is_first()).then_some((end, beyond))
     }
 
     fn is_missing(&self, psn: Psn) -> bool {
@@ -96,9 +103,12 @@ impl Responses {
         self.open
     }
 
-    /// Whatever comes next is no gap: the capture lost records.
+    /// Whatever comes next is no gap: the capture lost records, or the queue pair got another connection.
     pub(crate) fn resynchronise(&mut self) {
-        *self = Self::default();
+        *self = Self {
+            longest_only: self.longest_only,
+            ..Self::default()
+        };
     }
 }
 
@@ -177,6 +187,19 @@ mod tests {
         assert_eq!(given(&mut responses, 2), Some((2, 1, true)), "it came first");
         responses.observe(MIDDLE, Psn::new(5));
         assert_eq!(given(&mut responses, 4), Some((4, 1, false)));
+    }
+
+    #[test]
+    fn responses_that_overtake_each_other_are_missing_once() {
+        // 2 is missing when 3 comes; it comes, and 3 came before: the jump from 2 to 4 passes nothing that did not come.
+        assert_eq!(missing(&[(FIRST, 1), (MIDDLE, 3), (MIDDLE, 2), (MIDDLE, 4)]), 1);
+        // 2 and 3 when 4 comes, 5 when 6 comes.
+        assert_eq!(
+            missing(&[(FIRST, 1), (MIDDLE, 4), (MIDDLE, 2), (MIDDLE, 6), (LAST, 7)]),
+            3
+        );
+        // The Last came before the Middle.
+        assert_eq!(missing(&[(FIRST, 1), (LAST, 3), (MIDDLE, 2), (FIRST, 4)]), 1);
     }
 
     #[test]

@@ -141,7 +141,7 @@ impl Tracker {
             return if ahead > -LARGEST_GAP && at >= self.first_known() {
                 Verdict::Duplicate
             } else {
-                self.epoch.stale(request)
+                self.epoch.stale(request, None)
             };
         }
         self.reordering
@@ -177,7 +177,7 @@ impl Tracker {
         let at = next - u64::from(ahead.unsigned_abs());
         let answers = self.answers.as_deref();
         if ahead <= -STALE || self.epoch.is_long_done(at, answers.map_or(0, Answers::acked)) {
-            return self.epoch.stale(request);
+            return self.epoch.stale(request, answers);
         }
         self.epoch.end_stale_run();
         let is_whole = self.holes.is_none();

@@ -289,8 +289,13 @@ impl TapMatcher {
             .get(at.index())
             .and_then(|hop| self.hops.latest(hop.place(), packet.tap));
         let noted = self.recent.sight(packet, flow, begun, is_same, begins, usual);
-        self.sent
-            .sight(at, (number, packet.time), noted.is_again, begins, &mut self.hops);
+        self.sent.sight(
+            at,
+            (number, packet.tap, packet.time),
+            noted.is_again,
+            begins,
+            &mut self.hops,
+        );
         if let Some(gone) = &noted.gone {
             self.sent.gone(gone, &mut self.hops);
         }
@@ -396,7 +401,7 @@ impl TapMatcher {
         self.sent.lost(tap, time);
     }
 
-    /// No packet follows: what was sent and not seen again is judged. `acked`: whether the receiver of the flow at a place
+    /// No packet follows, or none for long: what was sent and not seen again is judged. `acked`: whether the receiver of the flow at a place
     /// acknowledged a request's PSN.
     pub(crate) fn conclude(&mut self, acked: impl Fn(FlowSlot, Psn) -> bool) {
         let Self {
@@ -407,6 +412,23 @@ impl TapMatcher {
         }
         sent.conclude(hops, acked);
         recent.sets.fill(Set::default());
+    }
+
+    /// True if nothing that was seen before can come at `time`: no tap showed anything in between.
+    #[inline]
+    pub(crate) fn has_rested(&self, time: Nanos) -> bool {
+        self.sent.has_rested(time)
+    }
+
+    /// Goes on after a rest, before which all was concluded.
+    pub(crate) fn look_again(&mut self) {
+        self.sent.look_again();
+        self.hops.look_again();
+    }
+
+    /// At the end: taps that lost records are known.
+    pub(crate) fn complete(&mut self) {
+        self.sent.tell_incomplete(&mut self.hops);
     }
 
     /// At the end: what a second tap shows of the flow at `at`.

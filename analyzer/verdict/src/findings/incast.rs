@@ -1,6 +1,6 @@
 //! Findings about many senders to one destination, and about how the way there was shared.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use roce_model::{Address, Confidence, EpisodeKind, Evidence, FindingRow, Nanos, Severity};
 
@@ -20,7 +20,7 @@ pub(super) const INCAST: Rule = Rule {
     source: "DCQCN (SIGCOMM 2015) and HPCC (SIGCOMM 2019) measure it as the hard case of RoCE.",
     thresholds: &["incast_senders", "incast_long", "episode_quiet", "absorbed_share"],
     severity: Severity::Info,
-    otherwise: "warning when packets were lost or flows paused meanwhile, or when the incasts lasted incast_long in all; never with low confidence",
+    otherwise: "warning when packets were lost or flows paused meanwhile, or when the incasts of a second lasted incast_long in all; never with low confidence",
     confidence: "high with at least 10 marked packets while the senders' traffic overlaps; medium with fewer marks, or with CNPs or pauses only; low with losses only",
     ..Rule::TALLIED
 };
@@ -42,6 +42,31 @@ pub(super) const UNFAIR: Rule = Rule {
 /// Flows that an index of fairness is worth computing of.
 const MIN_FLOWS: usize = 3;
 
+/// Time in which incasts are added up: a verdict does not depend on how long the rest of the run is.
+const SECOND: Nanos = Nanos(Nanos::SECOND);
+
+/// The incasts that began in the last second, in the order of their begin: begin and length.
+#[derive(Default)]
+struct LastSecond {
+    episodes: VecDeque<(Nanos, u64)>,
+    lasted: u64,
+    most: u64,
+}
+
+impl LastSecond {
+    fn add(&mut self, start: Nanos, length: u64) {
+        while let Some((_, gone)) = self
+            .episodes
+            .pop_front_if(|(began, _)| start.since(*began) >= SECOND)
+        {
+            self.lasted = self.lasted.saturating_sub(gone);
+        }
+        self.episodes.push_back((start, length));
+        self.lasted = self.lasted.saturating_add(length);
+        self.most = self.most.max(self.lasted);
+    }
+}
+
 /// The incasts into one destination.
 #[derive(Default)]
 struct Into {
@@ -55,6 +80,7 @@ pub(super) fn incast(context: &Context<'_>) -> Option<FindingRow> {
     let (mut episodes, mut lasted, mut ce, mut cnp, mut lost, mut paused) =
         (0u64, 0u64, 0u64, 0u64, 0u64, false);
     let mut worst: Option<&Episode> = None;
+    let mut in_a_second = LastSecond::default();
     let mut peak: Option<f64> = None;
     let mut sure = Confidence::Low;
     for episode in context.distinct(EpisodeKind::Incast) {
@@ -66,6 +92,7 @@ pub(super) fn incast(context: &Context<'_>) -> Option<FindingRow> {
         to.senders = to.senders.max(row.senders_max);
         episodes += 1;
         lasted = lasted.saturating_add(length);
+        in_a_second.add(row.start_time, length);
         ce = ce.saturating_add(row.ce);
         cnp = cnp.saturating_add(row.cnp);
         lost = lost.saturating_add(row.lost);
@@ -110,7 +137,7 @@ pub(super) fn incast(context: &Context<'_>) -> Option<FindingRow> {
         evidence.number("ce_share_peak", peak);
     }
     evidence.text("destinations", destinations.names());
-    let long = lasted >= context.thresholds.incast_long.0;
+    let long = in_a_second.most >= context.thresholds.incast_long.0;
     // Senders that overlap, without a mark, a loss or a pause, may well fit into the link.
     let severity = if lost > 0 || paused || long {
         Severity::Warning
@@ -214,4 +241,19 @@ pub(super) fn unfair(context: &Context<'_>) -> Option<FindingRow> {
         "Compare what the slow and the fast flows have in common: path, adapter, congestion control, message size.",
         first,
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn incasts_add_up_within_a_second() {
+        let mut last = LastSecond::default();
+        // 6 and 3 ms within half a second, and 6 ms ten seconds later.
+        for (ms, length) in [(0, 6_000_000), (500, 3_000_000), (10_000, 6_000_000)] {
+            last.add(Nanos(ms * 1_000_000), length);
+        }
+        assert_eq!((last.most, last.lasted), (9_000_000, 6_000_000));
+    }
 }

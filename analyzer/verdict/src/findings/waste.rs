@@ -14,8 +14,8 @@ pub(super) const WASTE: Rule = Rule {
     title: "senders repeat much of what they send",
     meaning: "Much of what the links carry is sent once more, although nothing was lost: a receiver that goes back N drops all that comes \
               behind a packet that was only overtaken.",
-    method: "Flows of whose data packets a tenth or more are retransmissions, 64 or more in all. Overtaking is the reason where a tap saw \
-             far more packets come late than were lost, or receivers acknowledged them before their repetition could have come, or where a \
+    method: "Flows of whose data packets a tenth or more are retransmissions, 16 or more; 64 or more in all where nothing shows the reason. Overtaking is the reason where a tap saw \
+             far more packets come late than were or may have been lost, or receivers acknowledged them before their repetition could have come, or where a \
              second tap saw all that the first one saw, half as many came late as receivers asked for, and nothing was lost in between. \
              What losses cost is said with the losses (loss.network).",
     source: "IBTA 9.7.5.1.1 (a responder drops what is out of order) and 9.7.5.2.8; selective repeat: Mittal et al., SIGCOMM 2018.",
@@ -28,8 +28,10 @@ pub(super) const WASTE: Rule = Rule {
 
 /// One of so many data packets is much.
 const MUCH: f64 = 0.1;
-/// Retransmissions that are enough for a share.
-const MIN_PACKETS: u64 = 64;
+/// Retransmissions of a flow that are enough for a share. It is no sum: what is said of one flow does not depend on how many others there are.
+const MIN_PACKETS: u64 = 16;
+/// Retransmissions of all flows that are said without a reason.
+const MIN_WITHOUT_REASON: u64 = 64;
 /// Such a share of the data packets is nearly all of them.
 const NEARLY_ALL: f64 = 0.9;
 /// Overtaking is the reason where so many times as many packets came late as were lost.
@@ -43,6 +45,8 @@ pub(super) struct WasteTally {
     bytes: u64,
     naks: u64,
     lost: u64,
+    /// Missing packets that may have been lost.
+    unclear: u64,
     /// Packets that receivers asked for again, and that came before their repetition could have.
     overtaken: u64,
     first: Option<Nanos>,
@@ -53,7 +57,8 @@ pub(super) struct WasteTally {
 impl WasteTally {
     /// A flow at any tap.
     pub(super) fn flow(&mut self, row: &FlowRow) {
-        if !reaches(row.retransmitted_packets, row.data_packets.max(1), MUCH) {
+        let is_much = reaches(row.retransmitted_packets, row.data_packets.max(1), MUCH);
+        if row.retransmitted_packets < MIN_PACKETS || !is_much {
             return;
         }
         let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more);
@@ -69,6 +74,8 @@ impl WasteTally {
         add(&mut self.bytes, row.retransmitted_bytes);
         add(&mut self.naks, row.runs_nak);
         add(&mut self.lost, row.network_lost.saturating_add(lost_behind(row)));
+        let unclear = row.ambiguous.saturating_add(row.unresolved);
+        add(&mut self.unclear, unclear.saturating_add(row.capture_lost));
         add(&mut self.overtaken, row.overtaken_downstream.unwrap_or_default());
         self.first = Some(
             self.first
@@ -77,7 +84,7 @@ impl WasteTally {
     }
 
     pub(super) fn waste(&self, context: &Context<'_>) -> Option<FindingRow> {
-        if self.packets < MIN_PACKETS {
+        if self.packets == 0 {
             return None;
         }
         let late = self.late.values().copied().max().unwrap_or_default();
@@ -88,8 +95,10 @@ impl WasteTally {
         let all_passed = reaches(matched, self.data.max(1), NEARLY_ALL)
             && hops().all(|hop| hop.lost == 0 && hop.unresolved == 0)
             && late.saturating_mul(2) >= self.naks;
-        let is_overtaken = self.naks > 0 && (all_passed || late >= self.lost.max(1).saturating_mul(FAR_MORE));
-        if self.lost > 0 && !is_overtaken {
+        let may_be_lost = self.lost.saturating_add(self.unclear);
+        let is_overtaken =
+            self.naks > 0 && (all_passed || late >= may_be_lost.max(1).saturating_mul(FAR_MORE));
+        if !is_overtaken && (self.lost > 0 || self.packets < MIN_WITHOUT_REASON) {
             return None;
         }
         let of_data = share(self.packets, self.data).unwrap_or_default();

@@ -268,13 +268,28 @@ fn receive_rate(known: &KnownFacts<'_>, hold: &Hold) -> Option<f64> {
         // A tap of what the host sends says nothing of what comes.
         let mut flows = known.flows.all.iter();
         if flows.any(|flow| flow.tap == tap && flow.destination == host) {
-            let rate = known.receivers.rate(tap, host, hold.start(), hold.end());
+            let rate = known.receivers.rate(tap, host, &without_quiet(&hold.windows));
             return rate.map(|rate| 8.0 * rate);
         }
     }
     let of = |port: Option<PortNumber>, quantity| known.readings.get(port?, quantity);
     let series = of(hold.head.port, Quantity::ReceivedBytes).or(of(hold.tail.port, Quantity::SentBytes))?;
     mean_rate(series, &hold.windows).map(|rate| 8.0 * rate)
+}
+
+/// Quiet of this length and longer between two pauses belongs to neither: a hundred times what a burst that PFC absorbs takes to drain.
+const QUIET: u64 = 10_000_000;
+
+/// The times of pauses that follow each other, without the quiet between others.
+fn without_quiet(windows: &[Window]) -> Vec<Window> {
+    let mut spans: Vec<Window> = Vec::new();
+    for window in windows {
+        match spans.last_mut() {
+            Some(last) if window.from < last.to.saturating_add(QUIET) => last.to = last.to.max(window.to),
+            _ => spans.push(*window),
+        }
+    }
+    spans
 }
 
 /// Rate of the link in bit/s; where nothing shows it the slowest, at which the least traffic is a lot.
@@ -312,5 +327,22 @@ trait AtMost {
 impl AtMost for Confidence {
     fn max_of(self, hold: &Hold) -> Self {
         lower(self, hold.confidence)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quiet_between_pauses_belongs_to_neither() {
+        let window = |from, to| Window { from, to, by: 0.0 };
+        let windows = [
+            window(0, 1_000),
+            window(9_000_000, 9_001_000),
+            window(10_000_000_000, 10_000_002_000),
+        ];
+        let expected = [window(0, 9_001_000), window(10_000_000_000, 10_000_002_000)];
+        assert_eq!(without_quiet(&windows), expected);
     }
 }

@@ -121,15 +121,16 @@ impl Receivers {
         naks.map(|(_, naks)| naks.count).fold(0, u64::saturating_add)
     }
 
-    /// Bytes per second that came to a host at a tap between these times. `None`: not counted.
-    pub(super) fn rate(&self, tap: TapId, host: Address, from: u64, to: u64) -> Option<f64> {
+    /// Bytes per second that came to a host at a tap in these windows. `None`: not counted.
+    pub(super) fn rate(&self, tap: TapId, host: Address, windows: &[Window]) -> Option<f64> {
         let series = self.received.get(&Groups::new(tap, host, host).destination);
         if series.is_none() && self.received.len() >= MAX_KEPT {
             return None;
         }
         // Without a packet in any bin since the first pause there is no series.
-        let bytes = series.map_or(0.0, |series| series.within(from, to).0);
-        let time = to.saturating_sub(from);
+        let within = |window: &Window| series.map_or(0.0, |series| series.within(window.from, window.to).0);
+        let bytes: f64 = windows.iter().map(within).sum();
+        let time: u64 = windows.iter().map(Window::length).sum();
         (time > 0).then(|| bytes * 1e9 / roce_model::value_of(time))
     }
 

@@ -17,6 +17,10 @@ pub(super) struct DownstreamPackets {
     /// shortest time from the oldest request that was not answered to a NAK.
     rtt: Nanos,
     nak_took: Nanos,
+    /// An answer was measured when a NAK last came.
+    has_rtt: bool,
+    /// The shortest time from a retransmission to the answer that it has arrived, while no answer was measured; 0: there was none.
+    taken_after: Nanos,
 }
 
 impl DownstreamPackets {
@@ -30,8 +34,14 @@ impl DownstreamPackets {
         self.rtt = if rtt.0 == 0 {
             Nanos(self.nak_took.0 / 4)
         } else {
+            // Only now it is known which answers came too early.
+            let taken_after = core::mem::take(&mut self.taken_after);
+            if taken_after.0 != 0 && is_before_round_trip(taken_after, rtt) {
+                self.count_overtaken();
+            }
             rtt
         };
+        self.has_rtt = rtt.0 != 0;
     }
 
     /// A packet was captured and named by a NAK.
@@ -61,10 +71,17 @@ impl DownstreamPackets {
     /// before the shortest round trip after that.
     #[cold]
     pub(super) fn taken(&mut self, time: Nanos) {
-        let again = self.again;
-        let is_early = again.0 == 0 || time.since(again).0.saturating_mul(5) < self.rtt.0.saturating_mul(4);
-        self.has_overtaken |= is_early;
-        self.overtaken = self.overtaken.saturating_add(u32::from(is_early));
+        let after = time.since(self.again);
+        if self.again.0 == 0 || is_before_round_trip(after, self.rtt) {
+            self.count_overtaken();
+        } else if !self.has_rtt && (self.taken_after.0 == 0 || after < self.taken_after) {
+            self.taken_after = after;
+        }
+    }
+
+    fn count_overtaken(&mut self) {
+        self.has_overtaken = true;
+        self.overtaken = self.overtaken.saturating_add(1);
     }
 
     /// True, once, if the receiver has one that it cannot have by a retransmission: others had overtaken it.
@@ -76,6 +93,11 @@ impl DownstreamPackets {
     pub(super) fn are_overtaken(&self) -> bool {
         self.overtaken >= 4 && self.overtaken >= self.named / 16
     }
+}
+
+/// True if an answer that came `after` a packet cannot be its answer: well before a round trip.
+fn is_before_round_trip(after: Nanos, rtt: Nanos) -> bool {
+    after.0.saturating_mul(5) < rtt.0.saturating_mul(4)
 }
 
 #[cfg(test)]

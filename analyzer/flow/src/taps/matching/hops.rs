@@ -10,7 +10,7 @@ use roce_model::cast::float;
 use roce_model::{FlowId, Nanos, TapId, Vantage};
 use roce_wire::Psn;
 
-use super::entry::bit;
+use super::entry::{Number, bit};
 use crate::key::FlowSlot;
 use bins::{Bins, Room};
 use signed::SignedDistribution;
@@ -115,6 +115,13 @@ struct Unseen {
     first_silent: Option<(Nanos, Psn)>,
     /// Neither sent again nor acknowledged.
     open: u64,
+    /// First transmissions of their PSN, whatever became of them, and how often the one before was seen at both taps: a tap misses
+    /// packets one at a time, or in bursts.
+    alone: u64,
+    stretches: u64,
+    last_alone: Option<Number>,
+    /// Runs of retransmissions that began at the tap that sees more.
+    runs: u64,
 }
 
 /// All flows between two taps. They share queues, so the delay of one flow is a delay that others can have.
@@ -432,6 +439,39 @@ impl Hops {
             .is_some_and(|hop| hop.spans[usize::from(hop.low != from)].first <= time)
     }
 
+    /// True if a packet that was at `from` at `time` may be on its way to the other end when the flow ends: no later one was seen there, and
+    /// it was not sent longer behind the last one that was than the way takes.
+    pub(super) fn may_be_on_its_way(&self, hop: u32, from: TapId, time: Nanos) -> bool {
+        let last = self
+            .list
+            .get(hop as usize)
+            .map(|hop| hop.spans[usize::from(hop.low != from)].last);
+        last.is_some_and(|last| time > last && time.since(last) <= self.margin(hop))
+    }
+
+    /// The first transmission of a PSN was seen at `from`, and not at the other end.
+    pub(super) fn seen_alone(&mut self, hop: u32, from: TapId, number: Number) {
+        let Some((hop, side)) = self.side(hop, from) else {
+            return;
+        };
+        if let Some(unseen) = hop.unseen.get_mut(side) {
+            unseen.alone += 1;
+            let before = unseen.last_alone.replace(number);
+            unseen.stretches += u64::from(before != Some(number.before()));
+        }
+    }
+
+    /// A run of retransmissions of a flow with these hops begins at `tap`.
+    pub(super) fn run_begins(&mut self, hops: &[u32], tap: TapId) {
+        for hop in hops {
+            if let Some((hop, side)) = self.side(*hop, tap)
+                && let Some(unseen) = hop.unseen.get_mut(side)
+            {
+                unseen.runs += 1;
+            }
+        }
+    }
+
     /// The hop, and the side of a tap: 0 for the lower one.
     fn side(&mut self, hop: u32, from: TapId) -> Option<(&mut Hop, usize)> {
         let hop = self.list.get_mut(hop as usize)?;
@@ -496,6 +536,13 @@ impl Hops {
             unseen.not_captured += 1;
         }
         self.room = room;
+    }
+
+    /// Forgets when packets were seen: that tells nothing of the time behind a rest.
+    pub(super) fn look_again(&mut self) {
+        for hop in &mut self.list {
+            hop.spans = <[Span; 2]>::default();
+        }
     }
 
     /// A tap lost records. Called in the order of taps.

@@ -149,6 +149,8 @@ pub(super) struct SentPackets {
     refused: usize,
     /// By tap.
     watches: Vec<Watch>,
+    /// When any tap showed the latest packet.
+    latest: Nanos,
     /// From when until when taps lost records.
     blind: Vec<(TapId, Nanos, Nanos)>,
 }
@@ -166,6 +168,20 @@ impl SentPackets {
                 watch.first = packet.time;
             }
             watch.last = watch.last.max(packet.time);
+        }
+        self.latest = self.latest.max(packet.time);
+    }
+
+    /// True if no tap showed a packet for so long before `time` that nothing seen before can be on its way.
+    #[inline]
+    pub(super) fn has_rested(&self, time: Nanos) -> bool {
+        self.latest != Nanos(0) && time.since(self.latest) > WINDOW
+    }
+
+    /// Taps begin to look again, each with its next packet: what they record around a rest is as uncertain as at the ends of a capture.
+    pub(super) fn look_again(&mut self) {
+        for watch in &mut self.watches {
+            (watch.first, watch.last) = (Nanos(0), Nanos(0));
         }
     }
 
@@ -255,12 +271,12 @@ impl SentPackets {
     pub(super) fn sight(
         &mut self,
         at: FlowSlot,
-        packet: (Number, Nanos),
+        packet: (Number, TapId, Nanos),
         is_again: bool,
         begins: bool,
         hops: &mut Hops,
     ) {
-        let (number, time) = packet;
+        let (number, tap, time) = packet;
         let Some(flow) = self.flows.get_mut(at.index()) else {
             return;
         };
@@ -285,6 +301,9 @@ impl SentPackets {
         }
         if is_again {
             flow.again = number;
+            if begins {
+                hops.run_begins(&flow.hops, tap);
+            }
         }
         self.judge_until(Nanos(time.0.saturating_sub(WINDOW.0)), hops);
     }
@@ -368,7 +387,7 @@ impl SentPackets {
             && let Some(oldest) = waiting.pop()
         {
             let of = *waiting;
-            self.judge_one(&of, (&oldest, true), key.1.psn(), hops);
+            self.judge_one(&of, (&oldest, true), key.1, hops);
         }
         if let Some(waiting) = self.waiting.get_mut(&key) {
             waiting.add(transmission, is_again);
@@ -419,7 +438,7 @@ impl SentPackets {
                 .is_some_and(WaitingTransmissions::can_be_judged)
                 && let Some(waiting) = self.waiting.remove(&key)
             {
-                self.judge(&waiting, key.1.psn(), hops);
+                self.judge(&waiting, key.1, hops);
                 return;
             }
         }
@@ -454,11 +473,14 @@ impl SentPackets {
         Some((tap, self.watches.get(tap.0 as usize)?))
     }
 
-    /// At the end, acknowledged packets without a retransmission count as not captured.
+    /// At the end, or before a rest, acknowledged packets without a retransmission count as not captured.
     pub(super) fn conclude(&mut self, hops: &mut Hops, acked: impl Fn(FlowSlot, Psn) -> bool) {
-        for ((at, number), mut waiting) in core::mem::take(&mut self.waiting) {
+        let mut all: Vec<(Waits, WaitingTransmissions)> =
+            core::mem::take(&mut self.waiting).into_iter().collect();
+        all.sort_unstable_by_key(|((at, number), _)| (*at, number.0));
+        for ((at, number), mut waiting) in all {
             if waiting.can_be_judged() {
-                self.judge(&waiting, number.psn(), hops);
+                self.judge(&waiting, number, hops);
                 continue;
             }
             let Some(last) = waiting.last().copied() else {
@@ -466,9 +488,12 @@ impl SentPackets {
             };
             waiting.count -= 1;
             waiting.is_again = true;
-            self.judge(&waiting, number.psn(), hops);
+            self.judge(&waiting, number, hops);
             if !self.could_be_seen(waiting.hop, (waiting.from, last.time), hops) {
                 continue;
+            }
+            if waiting.is_only {
+                hops.seen_alone(waiting.hop, waiting.from, number);
             }
             let is_it = self
                 .flows
@@ -481,6 +506,10 @@ impl SentPackets {
             }
         }
         self.due.clear();
+    }
+
+    /// Tells which taps lost records.
+    pub(super) fn tell_incomplete(&self, hops: &mut Hops) {
         for (tap, watch) in (0..).map(TapId).zip(&self.watches) {
             if watch.has_lost {
                 hops.is_incomplete(tap);
@@ -489,30 +518,34 @@ impl SentPackets {
     }
 
     /// Judges transmissions that did not come.
-    fn judge(&self, waiting: &WaitingTransmissions, psn: Psn, hops: &mut Hops) {
+    fn judge(&self, waiting: &WaitingTransmissions, number: Number, hops: &mut Hops) {
         let last = waiting.sent().len().saturating_sub(1);
         for (place, transmission) in waiting.sent().iter().enumerate() {
             let is_again = place < last || waiting.is_again;
-            self.judge_one(waiting, (transmission, is_again), psn, hops);
+            self.judge_one(waiting, (transmission, is_again), number, hops);
         }
     }
 
-    /// Judges one of them; with whether its PSN was sent again.
+    /// Judges one of them; with whether its PSN was sent again. What nobody sends again may be on its way when nothing follows it.
     fn judge_one(
         &self,
         waiting: &WaitingTransmissions,
         of: (&Transmission, bool),
-        psn: Psn,
+        number: Number,
         hops: &mut Hops,
     ) {
         let (transmission, is_again) = of;
-        let (hop, from, time) = (waiting.hop, waiting.from, transmission.time);
+        let (hop, from, time, psn) = (waiting.hop, waiting.from, transmission.time, number.psn());
         if !self.could_be_seen(hop, (from, time), hops) {
             return;
+        }
+        if waiting.is_only {
+            hops.seen_alone(hop, from, number);
         }
         match waiting.repair {
             Repair::SentAgain if is_again => hops.lost(hop, from, time, psn, transmission.begins),
             Repair::SentAgain => hops.open(hop, from),
+            _ if hops.may_be_on_its_way(hop, from, time) => hops.open(hop, from),
             Repair::Answer => hops.silent(hop, from, (time, psn), true),
             Repair::Unreliable => hops.silent(hop, from, (time, psn), false),
         }

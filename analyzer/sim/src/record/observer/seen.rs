@@ -327,6 +327,7 @@ impl FlowRecords {
     }
 
     fn response(&mut self, packet: &Packet) {
+        // Behind the highest one nothing is jumped over: it came, or it was counted when it was.
         if let Some(next) = self.next_response
             && packet.seq > next
             && packet.seq - next <= RESTART
@@ -336,6 +337,6 @@ impl FlowRecords {
                 self.response_missing += packet.seq - next;
             }
         }
-        self.next_response = Some(packet.seq + 1);
+        self.next_response = self.next_response.max(Some(packet.seq + 1));
     }
 }

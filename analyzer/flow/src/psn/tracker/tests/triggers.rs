@@ -1,6 +1,7 @@
 //! Why a sender falls back: an answer to a NAK, or its timer.
 
 use super::*;
+use crate::taps::duplicates::{IdAge, Ids};
 
 /// A flow of which all up to 119 was acknowledged.
 fn paired() -> Flow {
@@ -107,4 +108,40 @@ fn a_nak_for_the_very_packet_explains_it_whatever_came_after() {
         .tracker
         .circumstances(flow.at(123), flow.requests.next, &flow.request(123, 1_000));
     assert_eq!(before.nak.unwrap().ahead, 0);
+}
+
+#[test]
+fn the_first_psn_after_a_long_rest_begins_an_epoch() {
+    // The receiver waits for PSN 1,012, which it named. A second later nothing is on its way: with 8 or more PSNs acknowledged, or an older
+    // identification, the first PSN is another connection's. 20 ms later the answers may still be stuck in a queue.
+    let older = Some(Ids {
+        id: 0,
+        newest: 20,
+        age: IdAge::Older,
+    });
+    for (silence, named, ids, begins) in [
+        (1_000_000_000, Some(1_012), None, true),
+        (20_000_000, Some(1_012), None, false),
+        (1_000_000_000, Some(1_004), None, false),
+        (1_000_000_000, None, older, true),
+        (20_000_000, None, older, false),
+    ] {
+        let mut flow = Flow::default();
+        for psn in 1_000..1_020 {
+            assert_eq!(flow.see(psn), Verdict::InOrder);
+        }
+        if let Some(named) = named {
+            flow.tracker.pair();
+            flow.nak(named);
+        }
+        flow.now += silence;
+        let mut request = flow.request(1_000, silence);
+        request.packet.ids = ids;
+        let verdict = flow.take(&request);
+        assert_eq!(
+            matches!(verdict, Verdict::NewEpoch(_)),
+            begins,
+            "silence {silence}, {named:?}, {ids:?}: {verdict:?}"
+        );
+    }
 }

@@ -2,6 +2,17 @@
 
 use roce_model::{HopTimelineRow, Nanos};
 
+/// Which of the packets that were sent again, and that a tap did not see, were lost.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum LostOfRuns {
+    /// All of them.
+    All,
+    /// The first one of each run: the rest is sent again in any case.
+    First,
+    /// It is not known of any: the tap's own holes are as likely.
+    Unknown,
+}
+
 /// Bins of all hops of an analysis that are kept, 100 bytes each. Beyond them packets count in `hops` alone.
 const MAX_BINS: usize = 1 << 20;
 
@@ -137,7 +148,7 @@ impl Bins {
         &self,
         of: &roce_model::HopRow,
         upwards: bool,
-        [is_incomplete, shows_silent]: [bool; 2],
+        (lost_of_runs, shows_silent): (LostOfRuns, bool),
         width: Nanos,
         rows: &mut Vec<HopTimelineRow>,
     ) {
@@ -148,10 +159,10 @@ impl Bins {
             } else {
                 (-bin.most, -bin.least, -bin.sum)
             };
-            let lost = u64::from(if is_incomplete {
-                bin.begins[side]
-            } else {
-                bin.lost[side]
+            let lost = u64::from(match lost_of_runs {
+                LostOfRuns::All => bin.lost[side],
+                LostOfRuns::First => bin.begins[side],
+                LostOfRuns::Unknown => 0,
             });
             let silent = if shows_silent { bin.silent[side] } else { 0 };
             let lost = lost + u64::from(silent);
@@ -201,12 +212,12 @@ mod tests {
         bins.at(Nanos(2_999), &mut room).lost(0, true);
         bins.at(Nanos(2_999), &mut room).lost(0, false);
         bins.at(Nanos(2_999), &mut room).silent(0);
-        let rows = |upwards, is_incomplete| {
+        let rows = |upwards, lost_of_runs| {
             let mut rows = Vec::new();
             bins.write(
                 &HopRow::default(),
                 upwards,
-                [is_incomplete, !is_incomplete],
+                (lost_of_runs, lost_of_runs == LostOfRuns::All),
                 Nanos(1_000),
                 &mut rows,
             );
@@ -218,17 +229,17 @@ mod tests {
                 .collect()
         };
         assert_eq!(
-            counts(&rows(true, false)),
+            counts(&rows(true, LostOfRuns::All)),
             [[0, 2, 2, 0, 1], [1_000, 1, 1, 0, 0], [2_000, 4, 1, 3, 0]]
         );
-        assert_eq!(counts(&rows(true, true))[2], [2_000, 2, 1, 1, 0]);
+        assert_eq!(counts(&rows(true, LostOfRuns::First))[2], [2_000, 2, 1, 1, 0]);
         // From 50 to 1,000 ns: (50 + 1,000) / 2 = 525.
-        let first = &rows(true, false)[0];
+        let first = &rows(true, LostOfRuns::All)[0];
         assert_eq!(
             (first.delay_min_ns, first.delay_mean_ns, first.delay_max_ns),
             (Some(50.0), Some(525.0), Some(1_000.0))
         );
-        let back = &rows(false, false)[0];
+        let back = &rows(false, LostOfRuns::All)[0];
         assert_eq!(
             (back.delay_min_ns, back.delay_max_ns),
             (Some(-1_000.0), Some(-50.0))
@@ -246,7 +257,13 @@ mod tests {
             bins.at(Nanos(time), &mut room).matched(false, false);
         }
         let mut rows = Vec::new();
-        bins.write(&HopRow::default(), true, [false; 2], Nanos(10), &mut rows);
+        bins.write(
+            &HopRow::default(),
+            true,
+            (LostOfRuns::All, false),
+            Nanos(10),
+            &mut rows,
+        );
         let arrived: Vec<u64> = rows.iter().map(|row| row.arrived).collect();
         assert_eq!(arrived, [2, 1]);
     }

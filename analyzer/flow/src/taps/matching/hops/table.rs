@@ -2,20 +2,45 @@
 
 use std::collections::HashMap;
 
+use roce_model::cast::float;
 use roce_model::{FlowId, HopRow, HopTimelineRow, TapId};
+use roce_verdict::at_least;
 
+use super::bins::LostOfRuns;
 use super::{Between, Hop, Hops, earliest};
 
 /// Counts that show how well one tap records, over all captures of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct Record {
-    /// Packets that arrived and that it did not see.
+    /// Packets that arrived and that it did not see, and in how many stretches.
     missed: u64,
-    /// Packets that it and another tap saw.
+    stretches: u64,
+    /// Packets that it and another tap saw; of them, those whose loss would have been repaired.
+    matched: u64,
     seen: u64,
+    /// Packets that it did not see and with which a run of retransmissions began; all such runs.
+    begins: u64,
+    runs: u64,
     /// It reported lost records.
     has_lost: bool,
 }
+
+impl Record {
+    /// True if runs begin with a packet that it did not see no more often than it misses packets, whatever made the sender fall back. What
+    /// it misses at once counts once.
+    fn explains_runs(self) -> bool {
+        if self.missed == 0 || self.begins == 0 {
+            return false;
+        }
+        let rate = float(self.missed) / float(self.missed.saturating_add(self.matched));
+        let at_once = self.missed.div_ceil(self.stretches.max(1)).max(1);
+        let signs = self.begins.div_ceil(at_once);
+        at_least(signs, self.runs.div_ceil(at_once).max(signs), rate) > BY_CHANCE
+    }
+}
+
+/// Signs that a capture's own holes bring about as often as this show nothing.
+const BY_CHANCE: f64 = 0.05;
 
 /// Without a packet of which it is known that the tap saw it or not, one of so many may be lost: a tap that misses more does not see all.
 const MIN_SHARE: u64 = 4;
@@ -67,10 +92,22 @@ impl Hops {
     fn records(&self) -> Records {
         let mut records = Records::default();
         for hop in &self.list {
-            for (unseen, other) in hop.unseen.iter().zip([hop.high, hop.low]) {
+            let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more);
+            let forth = usize::from(!hop.is_upwards());
+            for (side, other) in [hop.high, hop.low].into_iter().enumerate() {
+                let unseen = hop.unseen[side];
                 let record = records.entry(other).or_default();
-                record.missed = record.missed.saturating_add(unseen.not_captured);
-                record.seen = record.seen.saturating_add(hop.repaired);
+                add(&mut record.seen, hop.repaired);
+                add(&mut record.matched, hop.matched);
+                if side == forth {
+                    add(&mut record.missed, unseen.not_captured);
+                    add(&mut record.begins, unseen.begins);
+                    add(&mut record.runs, unseen.runs);
+                } else {
+                    // A packet that is behind a tap passed it.
+                    add(&mut record.missed, unseen.alone.max(unseen.not_captured));
+                }
+                add(&mut record.stretches, unseen.stretches);
             }
         }
         for tap in &self.incomplete {
@@ -90,7 +127,7 @@ impl Hops {
                 hop.bins.write(
                     &row,
                     hop.is_upwards(),
-                    [hop.is_incomplete(record), hop.shows_silent(record)],
+                    (hop.lost_of_runs(record), hop.shows_silent(record)),
                     self.room.width(),
                     &mut rows,
                 );
@@ -102,14 +139,20 @@ impl Hops {
 }
 
 impl Hop {
-    /// True if the tap at the end missed more than a tenth of what it did not see, as a count with a small prior says it: then only the
-    /// first losses of each run count. One tap alone judges what is missing inside a run by the same share.
-    fn is_incomplete(&self, to: Record) -> bool {
+    /// Tells which of the packets that were sent again were lost. Where the tap at the end missed more than a tenth of what it did not see, as a count with a
+    /// small prior says it, only the first losses of each run count. One tap alone judges what is missing inside a run by the same share.
+    fn lost_of_runs(&self, to: Record) -> LostOfRuns {
         let unseen = self.unseen[usize::from(!self.is_upwards())];
         let missed = unseen.not_captured.saturating_mul(5);
         let all = unseen.lost.saturating_mul(5).saturating_add(missed);
         let is_holed = missed > 0 && missed.saturating_add(1).saturating_mul(10) > all.saturating_add(4);
-        is_holed || to.has_lost
+        if to.explains_runs() {
+            LostOfRuns::Unknown
+        } else if is_holed || to.has_lost {
+            LostOfRuns::First
+        } else {
+            LostOfRuns::All
+        }
     }
 
     /// True if what nobody sends again, and the tap at the end did not see, was lost: that tap missed nothing of all that shows what it
@@ -134,10 +177,10 @@ impl Hop {
         };
         let unseen = self.unseen[usize::from(!upwards)];
         let to = records.get(&to_tap).copied().unwrap_or_default();
-        let (repaired, mut first) = if self.is_incomplete(to) {
-            (unseen.begins, unseen.first_begins)
-        } else {
-            (unseen.lost, unseen.first)
+        let (repaired, mut first) = match self.lost_of_runs(to) {
+            LostOfRuns::All => (unseen.lost, unseen.first),
+            LostOfRuns::First => (unseen.begins, unseen.first_begins),
+            LostOfRuns::Unknown => (0, None),
         };
         let silent = unseen.answers + unseen.unreliable;
         let (answers_lost, lost) = if self.shows_silent(to) {

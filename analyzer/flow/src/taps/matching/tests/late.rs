@@ -168,3 +168,59 @@ fn what_others_overtook_may_still_come_when_the_capture_ends() {
     // The first of its two transmissions: nobody asked for the second one again.
     assert_eq!(lost(395), [(0, 1, 1, 0, Some(30))]);
 }
+
+#[test]
+fn the_last_answer_may_be_on_its_way_when_the_flow_ends() {
+    // Answers take 3 us. The last one is not there, and nothing follows it: 10 us behind the one before it may be on its way, with the 10 us
+    // that two clocks may differ. 100 us behind it was lost.
+    let run = |behind: u64| {
+        let mut run = AnsweredRun::new();
+        run.0.pass(0, 0..20);
+        for psn in 0..20 {
+            run.answered(300 + 10 * u64::from(psn), psn, true);
+        }
+        run.answered(490 + behind, 20, false);
+        run.0.pass(800, 20..40);
+        run.back()
+    };
+    assert_eq!(run(10), [20, 0, 0, 0, 1]);
+    assert_eq!(run(100), [20, 1, 1, 0, 0]);
+}
+
+#[test]
+fn runs_that_meet_holes_of_a_tap_as_often_as_all_packets_do_lost_nothing() {
+    // The second tap records three of four packets. Of eight that are sent again, two are among those that it did not record: as many as
+    // chance makes it. Of eight others all are, by chance in one of 4^8 captures.
+    let run = |again: [u8; 8]| {
+        let mut run = MatcherRun::new();
+        for psn in 0..160u8 {
+            let us = 10 * u64::from(psn);
+            run.see(packet(0, us, psn, 64));
+            if psn % 4 != 3 {
+                run.see(packet(1, us + 3, psn, 63));
+            }
+        }
+        for (nth, psn) in (0..).zip(again) {
+            run.see(with_id(8, packet(0, 2_000 + 50 * nth, psn, 64)));
+            run.see(with_id(8, packet(1, 2_003 + 50 * nth, psn, 63)));
+        }
+        run.pass(3_000, 160..180);
+        run.losses(180)[0].2
+    };
+    assert_eq!(run([12, 23, 40, 57, 70, 83, 100, 110]), 0);
+    assert_eq!(run([11, 23, 39, 51, 71, 83, 103, 111]), 8);
+}
+
+#[test]
+fn what_is_on_its_way_at_a_rest_is_not_lost_behind_it() {
+    let mut run = MatcherRun::new();
+    run.pass(0, 0..20);
+    // The capture ends here, and goes on ten seconds later with the same PSNs.
+    run.see(packet(0, 200, 20, 64));
+    let later = Nanos(11_000_000_000);
+    assert!(run.matcher.has_rested(later));
+    run.matcher.conclude(|_, _| true);
+    run.matcher.look_again();
+    run.pass(10_000_000, 0..40);
+    assert_eq!(run.losses(40), [(0, 1, 0, 0, None)]);
+}
