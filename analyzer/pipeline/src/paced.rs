@@ -13,9 +13,9 @@ use crate::pace::Pace;
 const NAP: Duration = Duration::from_millis(5);
 
 /// Frames that are paced.
-pub struct Paced {
+pub(crate) struct Paced {
     /// The captures.
-    pub source: Source,
+    pub(crate) source: Source,
     pace: Arc<Pace>,
     /// Frames before this are not waited for.
     from: Nanos,
@@ -26,12 +26,12 @@ pub struct Paced {
     /// The last watermark.
     watermark: Option<Nanos>,
     /// It was ended before the end of the files.
-    pub ended_early: bool,
+    pub(crate) ended_early: bool,
 }
 
 impl Paced {
     /// Paces `source`: from the time `from` on, and each frame by `lead` before its time.
-    pub fn new(source: Source, pace: Arc<Pace>, from: Nanos, lead: Nanos) -> Self {
+    pub(crate) fn new(source: Source, pace: Arc<Pace>, from: Nanos, lead: Nanos) -> Self {
         Self {
             source,
             pace,

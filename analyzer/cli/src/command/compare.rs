@@ -18,12 +18,9 @@ use roce_pipeline::span;
 use roce_report::compare::{Comparison, html, json};
 use roce_report::terminal::comparison;
 
-use crate::command::analyse::run_beside;
-use crate::options::arguments::{
-    Analyse, FleetScope, Format as Printed, Layout, Shape, parse_bin, parse_threads,
-};
+use crate::command::request::rows;
+use crate::options::arguments::{RunOptions, Shape, parse_bin, parse_threads};
 use crate::options::dscp::DscpMap;
-use crate::options::names::Names;
 use crate::options::rate::Rate;
 use crate::output::messages;
 use crate::output::style::style;
@@ -216,12 +213,8 @@ pub(crate) fn is_recording(path: &Path) -> bool {
 
 /// Analyses one side.
 fn analysed(path: &Path, bin: Option<Nanos>, arguments: &Compare) -> anyhow::Result<Collected> {
-    let analyse = Analyse {
+    let options = RunOptions {
         captures: vec![path.to_path_buf()],
-        output: None,
-        overwrite: false,
-        format: Printed::None,
-        explain: None,
         shape: Shape {
             bin,
             only_flow: arguments.flow.clone(),
@@ -231,24 +224,10 @@ fn analysed(path: &Path, bin: Option<Nanos>, arguments: &Compare) -> anyhow::Res
             threads: arguments.threads,
             ..Shape::default()
         },
-        from: None,
-        to: None,
-        no_align: false,
-        max_input: None,
-        layout: Layout::Run,
-        scope: FleetScope::default(),
-        capture: None,
-        names: Names::default(),
-        fabric: None,
-        samples: Vec::new(),
-        nccl_log: Vec::new(),
-        explain_error: None,
-        merge: Vec::new(),
-        hash: false,
-        is_output_elsewhere: false,
+        ..RunOptions::default()
     };
     let mut side = Collected::default();
-    run_beside(&analyse, Some(&mut side)).with_context(|| path.display().to_string())?;
+    rows(&options, &mut side).with_context(|| path.display().to_string())?;
     Ok(side)
 }
 

@@ -9,7 +9,7 @@ use roce_model::Recorded;
 use roce_model::text::clean;
 
 use crate::command::live::Live;
-use crate::options::arguments::{Analyse, Shape};
+use crate::options::arguments::{RunOptions, Shape};
 use crate::options::config::without_configuration;
 use crate::output::messages;
 
@@ -32,7 +32,7 @@ enum Recorder {
 ///
 /// # Errors
 /// When the recording cannot be read.
-pub(crate) fn recorded(arguments: &Analyse) -> anyhow::Result<Option<(Analyse, Recorded)>> {
+pub(crate) fn recorded(arguments: &RunOptions) -> anyhow::Result<Option<(RunOptions, Recorded)>> {
     let [dir] = arguments.captures.as_slice() else {
         return Ok(None);
     };
@@ -67,7 +67,7 @@ pub(crate) fn recorded(arguments: &Analyse) -> anyhow::Result<Option<(Analyse, R
         &path,
     );
     shape.recorded_config = config.map(str::to_owned);
-    let replayed = Analyse {
+    let replayed = RunOptions {
         captures: vec![path],
         shape: arguments.shape.clone().or(shape),
         names: arguments.names.clone().or(live.names),

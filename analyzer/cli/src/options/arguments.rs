@@ -61,12 +61,9 @@ const NETWORK: &str = "Network";
 const TRAINING: &str = "Training job";
 const RUN: &str = "Run";
 
+// A run over captures, as the command without a name has it. (A comment for the compiler would become the help's first line.)
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Analyse {
-    /// Captures: pcap or pcapng, plain, gzip or zstd; '-' is standard input; the folder of a recorded live run or of a fleet run
-    #[arg(value_name = "CAPTURE", required_unless_present = "explain")]
-    pub(crate) captures: Vec<PathBuf>,
-
     /// Write the results to DIR, too: a Parquet dataset, run.json and report.html
     #[arg(short, long, value_name = "DIR", help_heading = RESULTS)]
     pub(crate) output: Option<PathBuf>,
@@ -97,6 +94,30 @@ pub(crate) struct Analyse {
         value_parser = Named::new(|text| Ok(text.to_owned()), explained)
     )]
     pub(crate) explain: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) run: RunOptions,
+
+    /// Explain a completion error of NCCL's log: what the packets show of that queue pair's end
+    ///
+    /// LINE has "Got completion", as any version prints it, in quotes. With --nccl-log the queue pair and rank are found where the line lacks them.
+    #[arg(long, value_name = "LINE", conflicts_with_all = ["output", "explain"], help_heading = TRAINING)]
+    pub(crate) explain_error: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) scope: FleetScope,
+
+    /// The folder of results is a passing one, from which they go elsewhere.
+    #[arg(skip)]
+    pub(crate) is_output_elsewhere: bool,
+}
+
+// Captures, and the options that shape their analysis. (A comment for the compiler would become the help's first line.)
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct RunOptions {
+    /// Captures: pcap or pcapng, plain, gzip or zstd; '-' is standard input; the folder of a recorded live run or of a fleet run
+    #[arg(value_name = "CAPTURE", required_unless_present = "explain")]
+    pub(crate) captures: Vec<PathBuf>,
 
     #[command(flatten)]
     pub(crate) shape: Shape,
@@ -138,11 +159,6 @@ pub(crate) struct Analyse {
     #[arg(long, value_name = "FILE", help_heading = TRAINING)]
     pub(crate) nccl_log: Vec<PathBuf>,
 
-    /// Explain a completion error of NCCL's log: what the packets show of that queue pair's end
-    ///
-    /// LINE has "Got completion", as any version prints it, in quotes. With --nccl-log the queue pair and rank are found where the line lacks them.
-    #[arg(long, value_name = "LINE", conflicts_with_all = ["output", "explain"], help_heading = TRAINING)]
-    pub(crate) explain_error: Option<String>,
     /// Merge the trace of a rank: of PyTorch's profiler or NCCL's profiler plugin, as JSON, compressed or not (can be repeated)
     ///
     /// Its collectives are shown on the capture's clock, each with what the network did meanwhile. With ADDRESS= only the traffic of the
@@ -157,16 +173,9 @@ pub(crate) struct Analyse {
     #[command(flatten)]
     pub(crate) names: Names,
 
-    #[command(flatten)]
-    pub(crate) scope: FleetScope,
-
     /// Write the SHA-256 of every input to run.json (reads each input once more)
     #[arg(long, help_heading = RESULTS)]
     pub(crate) hash: bool,
-
-    /// The folder of results is a passing one, from which they go elsewhere.
-    #[arg(skip)]
-    pub(crate) is_output_elsewhere: bool,
 }
 
 // What `fleet pass2` says to the runs that it starts. (A comment for the compiler would become the help's first line.)
@@ -183,38 +192,6 @@ pub(crate) struct FleetScope {
     /// Day of the run
     #[arg(long, hide = true, value_parser = parse_name)]
     pub(crate) run_date: Option<String>,
-}
-
-impl Analyse {
-    /// A run over captures that prints nothing, with default options: for what takes its rows.
-    pub(crate) fn from_captures(captures: Vec<PathBuf>) -> Self {
-        Self {
-            captures,
-            output: None,
-            overwrite: false,
-            format: Format::None,
-            explain: None,
-            shape: Shape {
-                quiet: true,
-                ..Shape::default()
-            },
-            from: None,
-            to: None,
-            no_align: false,
-            max_input: None,
-            fabric: None,
-            samples: Vec::new(),
-            nccl_log: Vec::new(),
-            explain_error: None,
-            merge: Vec::new(),
-            layout: Layout::Run,
-            scope: FleetScope::default(),
-            is_output_elsewhere: false,
-            capture: None,
-            names: Names::default(),
-            hash: false,
-        }
-    }
 }
 
 /// Everything that --explain explains.

@@ -11,7 +11,7 @@ use roce_pipeline::{Plan, path_key, span};
 use roce_report::JsonFlows;
 use roce_verdict::{LoggedStep, ThresholdValue, Thresholds};
 
-use crate::options::arguments::{Analyse, Shape};
+use crate::options::arguments::{RunOptions, Shape};
 use crate::options::config::{Config, ThresholdSetting, Written};
 use crate::options::dcqcn::Reaction;
 use crate::options::dscp::DscpMap;
@@ -70,7 +70,7 @@ impl RunSettings {
     ///
     /// # Errors
     /// When the configuration or the training log cannot be read.
-    pub(crate) fn from_arguments(arguments: &Analyse) -> anyhow::Result<Self> {
+    pub(crate) fn from_arguments(arguments: &RunOptions) -> anyhow::Result<Self> {
         let (config, thresholds) = configuration(&arguments.shape)?;
         let has_file = arguments.shape.config.is_some();
         let shape = arguments.shape.clone().or(config.shape);
@@ -123,7 +123,7 @@ impl RunSettings {
     ///
     /// # Errors
     /// As above.
-    pub(crate) fn from_captures(arguments: &Analyse, fits_bin: bool) -> anyhow::Result<Self> {
+    pub(crate) fn from_captures(arguments: &RunOptions, fits_bin: bool) -> anyhow::Result<Self> {
         let mut settings = Self::from_arguments(arguments)?;
         if fits_bin && settings.is_bin_free {
             settings.bin = span::bin(&arguments.captures);
@@ -171,7 +171,7 @@ impl RunSettings {
     /// The options that shape the results, those that were not given left out but for the bin and the flows.
     fn said(
         &self,
-        arguments: &Analyse,
+        arguments: &RunOptions,
         log: Option<&PathBuf>,
         pattern: Option<&Pattern>,
     ) -> Vec<(String, String)> {
