@@ -14,6 +14,7 @@ use roce_pipeline::{Known, RunStart, Selection};
 use crate::command::request::{FoundCaptures, PreparedRun, time_range};
 use crate::options::arguments::{RunOptions, Shape};
 use crate::options::duration::Moment;
+use crate::options::given::argument;
 use crate::output::messages;
 use crate::output::taken::refuse_taken;
 
@@ -109,14 +110,12 @@ pub(crate) fn annotate(arguments: &Annotate) -> anyhow::Result<ExitCode> {
             output.display()
         );
     }
+    let config = arguments.config.as_ref().map(|path| argument("config", path));
+    let words = std::iter::once("--quiet".into()).chain(config);
     // The whole is analysed: what is cut away explains the rest.
     let options = RunOptions {
         captures: arguments.captures.clone(),
-        shape: Shape {
-            config: arguments.config.clone(),
-            quiet: true,
-            ..Shape::default()
-        },
+        shape: Shape::from_words(words)?,
         no_align: arguments.no_align,
         ..RunOptions::default()
     };

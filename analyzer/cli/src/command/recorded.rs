@@ -69,7 +69,7 @@ pub(crate) fn recorded(arguments: &RunOptions) -> anyhow::Result<Option<(RunOpti
     shape.recorded_config = config.map(str::to_owned);
     let replayed = RunOptions {
         captures: vec![path],
-        shape: arguments.shape.clone().or(shape),
+        shape: arguments.shape.over(shape)?,
         names: arguments.names.clone().or(live.names),
         ..arguments.clone()
     };
@@ -79,7 +79,7 @@ pub(crate) fn recorded(arguments: &RunOptions) -> anyhow::Result<Option<(RunOpti
 /// Options of a recorded run, without those that name files. The maker of a recording must not choose
 /// which files of this host are read. A warning names the omitted files, unless the command line has its
 /// own.
-fn without_files(recorded: Shape, path: &Path, own: &Shape) -> Shape {
+fn without_files(mut recorded: Shape, path: &Path, own: &Shape) -> Shape {
     let files = [
         ("--config", &recorded.config, &own.config),
         ("--training-log", &recorded.training_log, &own.training_log),
@@ -87,11 +87,10 @@ fn without_files(recorded: Shape, path: &Path, own: &Shape) -> Shape {
     for (option, recorded, own) in files {
         left_out(option, recorded.as_deref(), own.as_deref(), path);
     }
-    Shape {
-        config: None,
-        training_log: None,
-        ..recorded
-    }
+    recorded.given.forget_path("config");
+    recorded.given.forget_path("training_log");
+    (recorded.config, recorded.training_log) = (None, None);
+    recorded
 }
 
 /// Warns of a file of a recorded run that is omitted, unless the command line has its own.

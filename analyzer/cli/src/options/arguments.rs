@@ -10,6 +10,7 @@ use crate::options::dcqcn::Reaction;
 use crate::options::dscp::DscpMap;
 use crate::options::duration::{Moment, parse_duration};
 use crate::options::fail_on::{self, FailOn};
+use crate::options::given::GivenOptions;
 use crate::options::named::Named;
 use crate::options::names::{Names, parse_key, parse_name};
 use crate::options::processes::ProcessOptions;
@@ -205,6 +206,9 @@ fn explained() -> Vec<&'static str> {
 // line.)
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct Shape {
+    #[command(flatten)]
+    pub(crate) given: GivenOptions,
+
     /// Exit with 1 when there is a finding of this severity or worse, or with this id
     ///
     /// Severities are info, warning and critical; `--explain list` has the ids. A list such as "critical,loss.network" is possible.
@@ -306,36 +310,6 @@ pub(crate) struct Shape {
     /// Flows in memory at once; beyond it the idle ones are closed early, and counted [default: 500000]
     #[arg(long, value_name = "N", value_parser = parse_max_flows, help_heading = RUN)]
     pub(crate) max_flows: Option<usize>,
-}
-
-impl Shape {
-    /// These options; where one is not set, that of `others`.
-    pub(crate) fn or(self, others: Self) -> Self {
-        Self {
-            fail_on: self.fail_on.or(others.fail_on),
-            bin: self.bin.or(others.bin),
-            flow: self.flow.or(others.flow),
-            only_flow: self.only_flow.or(others.only_flow),
-            processes: self.processes.or(others.processes),
-            lag: if self.lag.is_empty() { others.lag } else { self.lag },
-            link_rate: self.link_rate.or(others.link_rate),
-            dscp_map: self.dscp_map.or(others.dscp_map),
-            dcqcn: self.dcqcn.or(others.dcqcn),
-            training_log: self.training_log.or(others.training_log),
-            training_log_pattern: self.training_log_pattern.or(others.training_log_pattern),
-            recorded_config: match self.config {
-                Some(_) => None,
-                None => self.recorded_config.or(others.recorded_config),
-            },
-            config: self.config.or(others.config),
-            top: self.top.or(others.top),
-            json_flows: self.json_flows.or(others.json_flows),
-            full: self.full || others.full,
-            quiet: self.quiet || others.quiet,
-            threads: self.threads.or(others.threads),
-            max_flows: self.max_flows.or(others.max_flows),
-        }
-    }
 }
 
 pub(crate) fn parse_bin(text: &str) -> Result<Nanos, String> {

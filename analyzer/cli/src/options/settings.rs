@@ -73,7 +73,7 @@ impl RunSettings {
     pub(crate) fn from_arguments(arguments: &RunOptions) -> anyhow::Result<Self> {
         let (config, thresholds) = configuration(&arguments.shape)?;
         let has_file = arguments.shape.config.is_some();
-        let shape = arguments.shape.clone().or(config.shape);
+        let shape = arguments.shape.over(config.shape)?;
         let (log, pattern) = (shape.training_log, shape.training_log_pattern);
         let logged = match &log {
             Some(path) => {

@@ -48,10 +48,7 @@ pub(super) fn ends(inputs: &[Input], captures: &[PathBuf]) -> anyhow::Result<Opt
     let mut ends = Ends::new(first.into_iter().chain(flushed));
     let options = RunOptions {
         captures: captures.to_vec(),
-        shape: Shape {
-            quiet: true,
-            ..Shape::default()
-        },
+        shape: Shape::from_words(["--quiet".into()])?,
         ..RunOptions::default()
     };
     rows(&options, &mut ends)?;
