@@ -41,9 +41,9 @@ pub mod truth;
 pub mod units;
 
 pub use counters::Counters;
-pub use engine::random;
 pub use engine::run::{Capture, OutputPlan, simulate, simulate_in_memory, simulate_with_counters};
 pub use error::Error;
 pub use record::{frame, tap};
+pub use roce_model::random;
 pub use scenario::Scenario;
 pub use truth::Truth;

@@ -3,7 +3,6 @@
 
 mod judge;
 mod noise;
-mod random;
 mod side;
 
 use std::io::Write;
