@@ -17,7 +17,7 @@ use std::process::ExitCode;
 
 use anyhow::{anyhow, bail};
 use clap::{CommandFactory, Parser, Subcommand};
-use roce_files::{Access, Directory, Place};
+use roce_files::{Access, Directory, FilePlace};
 use roce_model::text::{clean, shell_word};
 use roce_model::{Sink, SinkError};
 
@@ -470,7 +470,7 @@ fn man(name: Option<&str>, folder: Option<&Path>) -> anyhow::Result<ExitCode> {
         let folder = Directory::named(folder, Access::Umask)?;
         for command in with_subcommands(&command) {
             let page = clap_mangen::Man::new(command.clone());
-            let mut out = Place::below(&folder, &page.get_filename()).begin(Access::Umask)?;
+            let mut out = FilePlace::below(&folder, &page.get_filename()).begin(Access::Umask)?;
             page.render(&mut out)?;
             out.finish()?;
         }

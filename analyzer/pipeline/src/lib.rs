@@ -68,10 +68,10 @@ mod taps;
 mod traces;
 
 pub use align::KnownClock;
-pub use annotate::{Known, Selection, Written};
+pub use annotate::{KnownResults, Selection, WrittenCounts};
 pub use clock::{RunStart, time_of_day};
 pub use error::Error;
-pub use feed::{Feed, Next, Source, Work};
+pub use feed::{Feed, MergedInputs, Next, Work};
 #[cfg(feature = "live")]
 pub use live::LiveFeed;
 pub use manifest::Manifest;

@@ -13,15 +13,15 @@ use roce_model::{Nanos, RunKey, RunSummary, Sink, SinkError};
 use roce_verdict::{Thresholds, Verdicts};
 
 use crate::align::KnownClock;
-use crate::annotate::{Known, Selection, Written};
-use crate::captures::{Analysed, Captures};
+use crate::annotate::{KnownResults, Selection, WrittenCounts};
+use crate::captures::{AnalysedRun, Captures};
 use crate::clock::RunStart;
-use crate::feed::Source;
+use crate::feed::MergedInputs;
 use crate::inputs::as_live;
 use crate::pace::Pace;
-use crate::paced::Paced;
+use crate::paced::PacedFrames;
 use crate::run::{Done, Plan, Tick, run, run_live};
-use crate::samples::{Moved, StoredSamples};
+use crate::samples::{MovedSamples, StoredSamples};
 use crate::traces::Traces;
 
 /// Captures, and everything that shapes their analysis.
@@ -231,7 +231,12 @@ impl OpenRun {
     ///
     /// # Errors
     /// If `output` fails, or the captures have more interfaces than a file may.
-    pub fn annotate<W: Write>(self, known: Known, selection: &Selection, output: W) -> io::Result<Written> {
+    pub fn annotate<W: Write>(
+        self,
+        known: KnownResults,
+        selection: &Selection,
+        output: W,
+    ) -> io::Result<WrittenCounts> {
         self.captures
             .annotate(&self.request.plan, known, selection, output)
     }
@@ -245,10 +250,10 @@ impl Replay {
         plan: &Plan,
         sinks: Vec<&mut dyn Sink>,
         observe: &mut (dyn FnMut(Notice<'_>) + Send),
-    ) -> Result<(Done<Source>, Verdicts), SinkError> {
+    ) -> Result<(Done<MergedInputs>, Verdicts), SinkError> {
         // Time outside of the range is not waited for.
         let from = Nanos(plan.range.start);
-        let feed = Paced::new(plan.source(merge), Arc::clone(&self.pace), from, self.lead);
+        let feed = PacedFrames::new(plan.source(merge), Arc::clone(&self.pace), from, self.lead);
         let (done, verdicts) = run_live(feed, plan, sinks, &self.ticks)?;
         if done.feed.ended_early {
             let (last, _) = self.pace.handed();
@@ -272,7 +277,7 @@ fn borrowed<'a>(sinks: &'a mut [&mut dyn Sink]) -> Vec<&'a mut dyn Sink> {
 /// Gives the sinks and the verdicts the samples of another run, on the clock of the captures.
 fn join(
     samples: &StoredSamples,
-    analysed: &mut Analysed,
+    analysed: &mut AnalysedRun,
     range: &Range<u64>,
     sinks: &mut [&mut dyn Sink],
     observe: &mut (dyn FnMut(Notice<'_>) + Send),
@@ -284,7 +289,7 @@ fn join(
             "the clocks of the captures differ, and no capture lies in this folder: its samples keep their times",
         ));
     }
-    let moved = Moved {
+    let moved = MovedSamples {
         range: range.clone(),
         correction: clock.flatten(),
     };

@@ -40,7 +40,7 @@ pub enum Subject {
     Others,
 }
 
-/// What was counted in one slot of time.
+/// Counts of one slot of time.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
 pub struct Slot {
     /// Its number since the epoch.
@@ -149,7 +149,7 @@ type Key = (Subject, TapId);
 
 /// A series that is shown.
 #[derive(Debug)]
-pub struct Shown {
+pub struct ShownSeries {
     /// The traffic.
     pub subject: Subject,
     /// The tap that counts it.
@@ -160,7 +160,7 @@ pub struct Shown {
     pub series: Series,
 }
 
-impl Shown {
+impl ShownSeries {
     /// The two hosts of a series, where they are known.
     pub fn ends(&self) -> Option<(Address, Address)> {
         match self.subject {
@@ -203,7 +203,7 @@ fn flow_name(key: &FlowKey) -> String {
 
 /// All series.
 #[derive(Debug)]
-pub struct Gathered {
+pub struct SeriesStore {
     bin: u64,
     /// Slots are `bin << shift` wide.
     shift: u32,
@@ -217,7 +217,7 @@ pub struct Gathered {
     pub(crate) seen_again: u64,
 }
 
-impl Gathered {
+impl SeriesStore {
     /// Series of slots that begin as wide as `bin`.
     pub fn new(bin: Nanos) -> Self {
         Self {
@@ -341,7 +341,7 @@ impl Gathered {
 
     /// Takes out the series that are shown, of each subject that of the tap that counts it. Flows that `named` names have precedence
     /// before the smaller ones.
-    pub fn take(&mut self, named: &HashSet<FlowId, RandomState>) -> Vec<Shown> {
+    pub fn take(&mut self, named: &HashSet<FlowId, RandomState>) -> Vec<ShownSeries> {
         self.choose_taps();
         for key in self.ranked(named).into_iter().skip(MAX_CONNECTIONS) {
             self.fold(key);
@@ -362,7 +362,7 @@ impl Gathered {
             }
             series.slots = merged(series.slots);
             let identity = flow_of(subject).and_then(|flow| self.known.get(&flow).copied());
-            shown.push(Shown {
+            shown.push(ShownSeries {
                 subject,
                 tap,
                 identity,
@@ -371,7 +371,7 @@ impl Gathered {
         }
         if !others.slots.is_empty() {
             others.slots = merged(others.slots);
-            shown.push(Shown {
+            shown.push(ShownSeries {
                 subject: Subject::Others,
                 tap: TapId::default(),
                 identity: None,
@@ -399,7 +399,7 @@ impl Gathered {
 }
 
 /// Takes identities of new flows, rows of the timeline, and flows that are complete. The last rows of a flow may follow its end.
-impl Sink for Gathered {
+impl Sink for SeriesStore {
     fn begin(&mut self, bin: Nanos) -> Result<(), SinkError> {
         *self = Self::new(bin);
         Ok(())

@@ -7,9 +7,9 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::Args;
-use roce_files::{Access, Place};
+use roce_files::{Access, FilePlace};
 use roce_model::Filter;
-use roce_pipeline::{Known, RunStart, Selection};
+use roce_pipeline::{KnownResults, RunStart, Selection};
 
 use crate::command::request::{FoundCaptures, PreparedRun, time_range};
 use crate::options::arguments::{RunOptions, Shape};
@@ -120,10 +120,10 @@ pub(crate) fn annotate(arguments: &Annotate) -> anyhow::Result<ExitCode> {
         ..RunOptions::default()
     };
     // A name that is taken is refused before the captures are read.
-    let place = Place::named(output)?;
+    let place = FilePlace::named(output)?;
     refuse_taken(&place, arguments.overwrite)?;
     let mut file = place.begin(Access::Umask)?;
-    let mut known = Known::default();
+    let mut known = KnownResults::default();
     let prepared = PreparedRun::new(FoundCaptures::find(&options)?, true, RunStart::now())?;
     let code = prepared.rows(&mut known)?;
     let mut open = prepared.request()?.open();

@@ -8,7 +8,7 @@ use roce_pipeline::{MAX_TRACES, Trace, TraceFile, Traces};
 
 use crate::output::messages;
 #[cfg(feature = "parquet")]
-pub(crate) use merging::Merging;
+pub(crate) use merging::MergingSink;
 
 /// Reads the traces that options name; `None`: there are none.
 ///

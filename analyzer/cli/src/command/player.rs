@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crossbeam_channel::Receiver;
 use roce_model::{Nanos, Sink, Span};
 use roce_pipeline::{Pace, Replay, Tick};
-use roce_report::{About, Command as ScreenCommand, Counted, LiveReport, Screen, Standing};
+use roce_report::{About, CaptureCounts, Command as ScreenCommand, LiveReport, RunStanding, Screen};
 
 use crate::options::settings::RunSettings;
 use crate::output::screen::{self, Stage};
@@ -51,10 +51,10 @@ impl Player {
                 let (handed, frames) = pace.handed();
                 // The position, not how far it has read ahead; before the first frame there is none.
                 let now = pace.position().map_or(handed, |position| position.min(handed));
-                Counted {
+                CaptureCounts {
                     now,
                     frames,
-                    ..Counted::default()
+                    ..CaptureCounts::default()
                 }
             };
             return Ok(vec![Box::new(LiveReport::new(
@@ -70,7 +70,7 @@ impl Player {
             lead: lead(settings.bin),
             has_host: false,
         };
-        let shown = Shown {
+        let shown = ShownReplay {
             pace: Arc::clone(&self.pace),
             span: *span,
         };
@@ -87,7 +87,7 @@ impl Player {
 }
 
 /// A replay on the screen.
-struct Shown {
+struct ShownReplay {
     pace: Arc<Pace>,
     span: Option<Span>,
 }
@@ -97,14 +97,14 @@ fn lead(bin: Nanos) -> Nanos {
     Nanos((4 * bin.0).max(10_000_000).min(128 * bin.0) + bin.0)
 }
 
-impl screen::Shown for Shown {
-    fn standing(&self, _: &Screen) -> Standing {
-        Standing {
+impl screen::ShownRun for ShownReplay {
+    fn standing(&self, _: &Screen) -> RunStanding {
+        RunStanding {
             span: self.span,
             position: self.pace.position(),
             speed: Some(self.pace.speed().to_string()),
             stopping: self.pace.is_stopped(),
-            ..Standing::default()
+            ..RunStanding::default()
         }
     }
 

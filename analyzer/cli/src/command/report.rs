@@ -9,14 +9,14 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::{Args, ValueEnum};
-use roce_files::{Access, Directory, Place};
+use roce_files::{Access, Directory, FilePlace};
 use roce_model::text::clean;
 use roce_model::{RunSummary, Sink, SinkError};
 use roce_pipeline::folder::{DOCUMENT, PAGE};
 use roce_pipeline::stored;
 use roce_report::{HtmlReport, TraceForm, TraceReport};
 
-use crate::command::merged::{self, Merging};
+use crate::command::merged::{self, MergingSink};
 use crate::options::size::parse_size;
 use crate::output::messages::{self, sink_error};
 use crate::output::taken::refuse_taken;
@@ -102,11 +102,11 @@ pub(crate) fn report(arguments: &Report) -> anyhow::Result<ExitCode> {
     let place = match (&arguments.output, arguments.dirs.as_slice()) {
         (None, [dir, ..]) => {
             let folder = Directory::named(dir, Access::Umask)?;
-            Place::below(&folder, arguments.format.file())
+            FilePlace::below(&folder, arguments.format.file())
         }
         (path, _) => {
             let path = path.as_deref();
-            Place::named(path.unwrap_or_else(|| Path::new(arguments.format.file())))?
+            FilePlace::named(path.unwrap_or_else(|| Path::new(arguments.format.file())))?
         }
     };
     if arguments.output.is_some() {
@@ -118,7 +118,7 @@ pub(crate) fn report(arguments: &Report) -> anyhow::Result<ExitCode> {
     let is_whole = match &mut traces {
         None => replay(&arguments.dirs, &mut *file)?,
         Some(traces) => {
-            let mut merging = Merging::new(&mut *file, traces);
+            let mut merging = MergingSink::new(&mut *file, traces);
             replay(&arguments.dirs, &mut merging)? & merging.is_whole
         }
     };
@@ -165,7 +165,7 @@ fn access(dirs: &[PathBuf]) -> Access {
 /// The folders that can be read to their end. Errors of the others are reported; these do not stop the page. Rows go to the page while they
 /// are read, so each folder is read once before.
 fn readable(dirs: Vec<(String, &Path)>) -> Vec<(String, &Path)> {
-    let is_readable = |(_, dir): &(String, &Path)| match stored::replay(dir, &mut Unused) {
+    let is_readable = |(_, dir): &(String, &Path)| match stored::replay(dir, &mut UnusedSink) {
         Ok(()) => true,
         Err(error) => {
             messages::report(&sink_error(error));
@@ -176,9 +176,9 @@ fn readable(dirs: Vec<(String, &Path)>) -> Vec<(String, &Path)> {
 }
 
 /// A sink that keeps nothing.
-struct Unused;
+struct UnusedSink;
 
-impl Sink for Unused {
+impl Sink for UnusedSink {
     fn finish(&mut self, _: &RunSummary) -> Result<(), SinkError> {
         Ok(())
     }

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::process::ExitCode;
 
 use anyhow::bail;
-use roce_model::{Recorded, RunKey, RunSummary, Sink};
+use roce_model::{RecordingStart, RunKey, RunSummary, Sink};
 use roce_pipeline::{KnownCapture, Notice, OpenRun, Replay, RunRequest, RunStart, StoredSamples};
 
 use crate::command::joined::joined;
@@ -23,7 +23,7 @@ pub(crate) struct FoundCaptures {
     /// The options, with files in place of the folder of a recorded run or of a fleet run.
     pub(crate) options: RunOptions,
     /// The live run that was recorded.
-    pub(crate) recorded: Option<Recorded>,
+    pub(crate) recorded: Option<RecordingStart>,
     known: Vec<KnownCapture>,
 }
 
@@ -50,13 +50,13 @@ impl FoundCaptures {
         if let Some(dir) = options
             .captures
             .iter()
-            .find(|dir| dir.join(Recorded::FILE).is_file())
+            .find(|dir| dir.join(RecordingStart::FILE).is_file())
         {
             bail!(
                 "{}: a recorded live run, and this roce-analyze was built without live runs\nhint: build it with `--features live`, or give it {}, \
                  whose packets it can read",
                 dir.display(),
-                Recorded::FILE
+                RecordingStart::FILE
             );
         }
         let (options, known) = joined(options)?.unwrap_or_else(|| (options.clone(), Vec::new()));
@@ -293,7 +293,7 @@ fn say_warnings(summary: &RunSummary) {
 /// A folder has none, or its recording is analysed itself, with its samples.
 fn other_samples(options: &RunOptions) -> anyhow::Result<Vec<StoredSamples>> {
     let found = options.samples.iter().map(|dir| {
-        let recording = dir.join(Recorded::FILE).canonicalize().ok();
+        let recording = dir.join(RecordingStart::FILE).canonicalize().ok();
         let mut captures = options.captures.iter();
         if recording.is_some() && captures.any(|capture| capture.canonicalize().ok() == recording) {
             bail!(

@@ -11,7 +11,7 @@ use crate::options::dscp::DscpMap;
 use crate::options::duration::{Moment, parse_duration};
 use crate::options::fail_on::{self, FailOn};
 use crate::options::given::GivenOptions;
-use crate::options::named::Named;
+use crate::options::named::NamedValues;
 use crate::options::names::{Names, parse_key, parse_name};
 use crate::options::processes::ProcessOptions;
 use crate::options::rate::Rate;
@@ -92,7 +92,7 @@ pub(crate) struct Analyse {
         conflicts_with = "captures",
         help_heading = RESULTS,
         hide_possible_values = true,
-        value_parser = Named::new(|text| Ok(text.to_owned()), explained)
+        value_parser = NamedValues::new(|text| Ok(text.to_owned()), explained)
     )]
     pub(crate) explain: Option<String>,
 
@@ -179,7 +179,8 @@ pub(crate) struct RunOptions {
     pub(crate) hash: bool,
 }
 
-// What `fleet pass2` says to the runs that it starts. (A comment for the compiler would become the help's first line.)
+// Options that `fleet pass2` gives to the runs that it starts. (A doc comment would become the help's first
+// line.)
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct FleetScope {
     /// Tables that are written with --layout fleet
@@ -219,7 +220,7 @@ pub(crate) struct Shape {
         value_name = "SEVERITY|FINDING",
         help_heading = RESULTS,
         hide_possible_values = true,
-        value_parser = Named::new(FailOn::parse, || fail_on::names().collect())
+        value_parser = NamedValues::new(FailOn::parse, || fail_on::names().collect())
     )]
     pub(crate) fail_on: Option<FailOn>,
 

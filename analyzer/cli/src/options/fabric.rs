@@ -33,7 +33,7 @@ pub(crate) struct FabricFile {
     fabric: Option<PathBuf>,
 }
 
-// The same inventory, for commands about its hosts. (As above.)
+// The inventory, for commands about its hosts. (A doc comment would become the help's first line.)
 #[cfg(feature = "probe")]
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct HostsFile {

@@ -1,4 +1,4 @@
-//! What a script expects of results: `nccl.busbw>=80GiB/s`.
+//! Expectations of a script: `nccl.busbw>=80GiB/s`.
 
 use core::fmt;
 use core::str::FromStr;

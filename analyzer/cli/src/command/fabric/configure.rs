@@ -213,7 +213,7 @@ impl Kind {
         }
     }
 
-    /// What `--read` reads, for the error that it is missing.
+    /// Name of the recording that `--read` reads, for the error that it is missing.
     fn recording(self) -> &'static str {
         match self {
             Self::Nexus | Self::Eos => "its 'show running-config'",
@@ -264,8 +264,8 @@ fn parse_name(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// What is shown.
-enum Shown {
+/// Output of the command: steps of one device, or changes.
+enum ShownPlan {
     Steps(Vec<Step>),
     /// Changes, and checks whose values could not be read.
     Changes(Vec<Change>, Vec<(&'static str, String)>),
@@ -291,7 +291,7 @@ pub(crate) fn configure(arguments: &Configure) -> anyhow::Result<ExitCode> {
         DocumentFormat::Json => print_json(&shown, target)?,
     }
     Ok(match shown {
-        Shown::Changes(changes, _) if !changes.is_empty() => ExitCode::from(1),
+        ShownPlan::Changes(changes, _) if !changes.is_empty() => ExitCode::from(1),
         _ => ExitCode::SUCCESS,
     })
 }
@@ -308,7 +308,7 @@ fn inventory(common: &Common, name: Option<&String>) -> anyhow::Result<Inventory
     }
 }
 
-/// What `--set` sets.
+/// Settings that `--set` gives.
 fn settings(common: &Common) -> anyhow::Result<Settings> {
     let pairs = common.set.iter().map(String::as_str);
     Settings::from_pairs(pairs).map_err(|error| {
@@ -325,7 +325,7 @@ fn settings(common: &Common) -> anyhow::Result<Settings> {
     })
 }
 
-fn host(arguments: &HostArguments) -> anyhow::Result<Shown> {
+fn host(arguments: &HostArguments) -> anyhow::Result<ShownPlan> {
     let cluster = inventory(&arguments.common, None)?.cluster;
     let settings = settings(&arguments.common)?;
     let tool = match arguments.tool {
@@ -339,13 +339,13 @@ fn host(arguments: &HostArguments) -> anyhow::Result<Shown> {
             bail!("these files are for an interface\nhint: --dev NAME");
         }
         let steps = configure::persistence(&cluster, &settings, print.kind(), interface, tool);
-        return Ok(Shown::Steps(steps));
+        return Ok(ShownPlan::Steps(steps));
     }
     let Some(interface) = interface else {
         bail!("--dev is missing");
     };
     if !arguments.common.check {
-        return Ok(Shown::Steps(configure::host(
+        return Ok(ShownPlan::Steps(configure::host(
             &cluster, &settings, interface, tool,
         )));
     }
@@ -362,7 +362,7 @@ fn host(arguments: &HostArguments) -> anyhow::Result<Shown> {
     };
     let state = configure::check_host(&cluster, &settings, &snapshot, interface)
         .map_err(|error| anyhow!("{error}\nhint: roce-analyze devices lists the interfaces"))?;
-    Ok(Shown::Changes(state.changes, state.unknown))
+    Ok(ShownPlan::Changes(state.changes, state.unknown))
 }
 
 fn recorded(folder: &Path) -> anyhow::Result<roce_hosts::doctor::Host> {
@@ -380,7 +380,7 @@ fn recorded(folder: &Path) -> anyhow::Result<roce_hosts::doctor::Host> {
     recorded_snapshot(folder, &name).with_context(|| folder.display().to_string())
 }
 
-fn esxi(arguments: &EsxiArguments) -> anyhow::Result<Shown> {
+fn esxi(arguments: &EsxiArguments) -> anyhow::Result<ShownPlan> {
     let inventory = inventory(&arguments.common, arguments.name.as_ref())?;
     let (cluster, settings) = (&inventory.cluster, settings(&arguments.common)?);
     let vmnic = &arguments.vmnic;
@@ -393,7 +393,7 @@ fn esxi(arguments: &EsxiArguments) -> anyhow::Result<Shown> {
         }
     };
     if !arguments.common.check {
-        return Ok(Shown::Steps(configure::esxi(cluster, &settings, vmnic)));
+        return Ok(ShownPlan::Steps(configure::esxi(cluster, &settings, vmnic)));
     }
     let question = configure::esxi_question(vmnic);
     let (from, text) = match (&arguments.read, target) {
@@ -409,7 +409,7 @@ fn esxi(arguments: &EsxiArguments) -> anyhow::Result<Shown> {
         ),
     };
     let changes = configure::check_esxi(cluster, &settings, &text, vmnic);
-    Ok(Shown::Changes(
+    Ok(ShownPlan::Changes(
         changes.map_err(|error| anyhow!("{from}: {error}"))?,
         Vec::new(),
     ))
@@ -430,7 +430,7 @@ fn asked(
     Ok((name.to_owned(), text))
 }
 
-fn switch(arguments: &SwitchArguments) -> anyhow::Result<(SwitchKind, Shown)> {
+fn switch(arguments: &SwitchArguments) -> anyhow::Result<(SwitchKind, ShownPlan)> {
     let inventory = inventory(&arguments.common, arguments.name.as_ref())?;
     let settings = settings(&arguments.common)?;
     let target = match &arguments.name {
@@ -461,7 +461,7 @@ fn of_switch(
     target: Option<&SwitchTarget>,
     kind: Kind,
     settings: &Settings,
-) -> anyhow::Result<Shown> {
+) -> anyhow::Result<ShownPlan> {
     let cluster = &inventory.cluster;
     let generation = arguments.generation.map(|generation| match generation {
         Generation::First => NexusGeneration::First,
@@ -475,7 +475,7 @@ fn of_switch(
         if interfaces.is_empty() {
             interfaces.push(kind.example().to_owned());
         }
-        return Ok(Shown::Steps(match kind {
+        return Ok(ShownPlan::Steps(match kind {
             Kind::Nexus => {
                 let generation = generation.unwrap_or(NexusGeneration::CloudScale);
                 configure::nexus(cluster, settings, generation, &interfaces)
@@ -504,7 +504,7 @@ fn of_switch(
         Kind::Eos => configure::check_eos(cluster, settings, &text, interfaces),
         Kind::Cumulus => configure::check_cumulus(cluster, settings, &text, interfaces),
     };
-    Ok(Shown::Changes(
+    Ok(ShownPlan::Changes(
         changes.map_err(|error| anyhow!("{from}: {error}"))?,
         Vec::new(),
     ))
@@ -518,7 +518,7 @@ fn read(path: &Path) -> anyhow::Result<String> {
 }
 
 /// Comments behind `mark`, commands as they are typed, and an empty line between steps.
-fn print_text(shown: &Shown, mark: char) -> anyhow::Result<()> {
+fn print_text(shown: &ShownPlan, mark: char) -> anyhow::Result<()> {
     let mut out = String::new();
     let mut add = |comments: &mut dyn Iterator<Item = &str>, commands: &[String]| {
         if !out.is_empty() {
@@ -536,12 +536,12 @@ fn print_text(shown: &Shown, mark: char) -> anyhow::Result<()> {
         }
     };
     match shown {
-        Shown::Steps(steps) => {
+        ShownPlan::Steps(steps) => {
             for step in steps {
                 add(&mut step.comments.iter().map(String::as_str), &step.commands);
             }
         }
-        Shown::Changes(changes, unknown) => {
+        ShownPlan::Changes(changes, unknown) => {
             for change in changes {
                 let first = format!("{}: {}", change.id, change.text);
                 let rest = change.step.comments.iter().map(String::as_str);
@@ -560,14 +560,14 @@ fn print_text(shown: &Shown, mark: char) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn print_json(shown: &Shown, target: &str) -> anyhow::Result<()> {
+fn print_json(shown: &ShownPlan, target: &str) -> anyhow::Result<()> {
     let step = |step: &Step| json!({ "comments": step.comments, "commands": step.commands });
     let document = match shown {
-        Shown::Steps(steps) => {
+        ShownPlan::Steps(steps) => {
             let steps: Vec<Value> = steps.iter().map(step).collect();
             json!({ "schema_version": SCHEMA_VERSION, "target": target, "steps": steps })
         }
-        Shown::Changes(changes, unknown) => {
+        ShownPlan::Changes(changes, unknown) => {
             let changes: Vec<Value> = changes
                 .iter()
                 .map(|change| {

@@ -9,10 +9,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use roce_files::{Access, Place};
+use roce_files::{Access, FilePlace};
 
 use super::sql::questions::ALL;
-use super::sql::{Answer, Source, ask};
+use super::sql::{Answer, DatasetSource, ask};
 use crate::output::messages;
 use crate::output::taken::refuse_taken;
 use page::Page;
@@ -33,7 +33,7 @@ FROM (SELECT DISTINCT run_id, host, first_time, last_time, roce_packets, error F
 #[derive(Args, Debug)]
 pub(super) struct Report {
     #[command(flatten)]
-    source: Source,
+    source: DatasetSource,
 
     /// Write the page to FILE
     #[arg(short, long, value_name = "FILE")]
@@ -50,7 +50,7 @@ pub(super) struct Report {
 
 /// Writes the page.
 pub(super) fn report(arguments: &Report) -> anyhow::Result<ExitCode> {
-    let place = Place::named(&arguments.output)?;
+    let place = FilePlace::named(&arguments.output)?;
     refuse_taken(&place, arguments.overwrite)?;
     let dataset = arguments.source.open()?;
     let mut queries = vec![SUMMARY, runs::QUERY];

@@ -39,9 +39,9 @@ enum Format {
     Csv,
 }
 
-/// What `fleet sql` and `fleet report` have in common.
+/// Options that `fleet sql` and `fleet report` share.
 #[derive(Args, Debug)]
-pub(super) struct Source {
+pub(super) struct DatasetSource {
     /// The dataset: the folder that `-o DS --layout fleet` wrote
     #[arg(value_name = "DS")]
     pub(super) dataset: PathBuf,
@@ -59,7 +59,7 @@ pub(super) struct Source {
     until: Option<Date>,
 }
 
-impl Source {
+impl DatasetSource {
     /// Hosts of the inventory. Empty without one: then the captures themselves show which host has which address.
     fn inventory(&self) -> anyhow::Result<Vec<HostAddress>> {
         let beside = self.dataset.join("fabric.toml");
@@ -88,7 +88,7 @@ impl Source {
 #[derive(Args, Debug)]
 pub(super) struct Sql {
     #[command(flatten)]
-    source: Source,
+    source: DatasetSource,
 
     /// The name of a question, or a file FILE.sql; without it the questions are listed
     #[arg(value_name = "NAME|FILE.sql")]

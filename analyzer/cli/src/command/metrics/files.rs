@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::Args;
-use roce_files::{Access, Directory, Place};
+use roce_files::{Access, Directory, FilePlace};
 use roce_metrics::{ALERTMANAGER, DASHBOARDS, EXAMPLE_TARGETS, PROVISIONING, SYSTEMD};
 
 use crate::output::messages;
@@ -26,7 +26,7 @@ impl To {
             return Ok(());
         };
         let folder = Directory::named(folder, Access::Umask)?;
-        let mut out = Place::below(&folder, name).begin(Access::Umask)?;
+        let mut out = FilePlace::below(&folder, name).begin(Access::Umask)?;
         out.write_all(text.as_bytes())?;
         out.finish()?;
         Ok(())

@@ -5,7 +5,7 @@
 pub(in super::super) struct Question {
     /// Its name on the command line.
     pub(in super::super) name: &'static str,
-    /// What it asks, in a sentence.
+    /// The question, in a sentence.
     pub(in super::super) about: &'static str,
     /// A SELECT over the tables of the dataset and the views of `spark/sql/views.sql`.
     pub(in super::super) sql: &'static str,
