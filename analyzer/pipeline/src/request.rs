@@ -34,7 +34,7 @@ pub struct RunRequest {
     pub align: bool,
     /// Bytes of each capture that are read, decompressed. A longer one ends there with an error.
     pub max_input: Option<u64>,
-    /// What is known of captures beside them, in their order; it may be shorter than `captures`.
+    /// Knowledge of captures beside their packets, in their order; it may be shorter than `captures`.
     pub known: Vec<KnownCapture>,
     /// Traces of ranks that are merged with the results.
     pub traces: Option<Traces>,
@@ -52,7 +52,7 @@ pub struct RunRequest {
     pub hash: bool,
 }
 
-/// What is known of one capture beside its packets.
+/// Knowledge of one capture beside its packets.
 #[derive(Clone, Debug, Default)]
 pub struct KnownCapture {
     /// Name in results in place of its path.
@@ -88,7 +88,7 @@ pub enum Notice<'a> {
 
 /// Result of a run over captures.
 #[derive(Debug)]
-pub struct Finished {
+pub struct FinishedRun {
     /// All that the sinks got at the end: totals, taps, findings.
     pub summary: RunSummary,
     /// True if all captures and traces were opened and read to their end.
@@ -134,7 +134,7 @@ impl RunRequest {
     ///
     /// # Errors
     /// When none of the captures can be opened, or a sink fails.
-    pub fn run(self, sinks: Vec<&mut dyn Sink>) -> Result<Finished, SinkError> {
+    pub fn run(self, sinks: Vec<&mut dyn Sink>) -> Result<FinishedRun, SinkError> {
         self.open().run(sinks, &mut |_| ())
     }
 }
@@ -174,7 +174,7 @@ impl OpenRun {
         self,
         mut sinks: Vec<&mut dyn Sink>,
         observe: &mut (dyn FnMut(Notice<'_>) + Send),
-    ) -> Result<Finished, SinkError> {
+    ) -> Result<FinishedRun, SinkError> {
         if self.is_empty() {
             let errors: Vec<&str> = self.errors().collect();
             return Err(format!("none of the captures could be read: {}", errors.join("; ")).into());
@@ -224,7 +224,7 @@ impl OpenRun {
         for sink in sinks {
             sink.finish(&summary)?;
         }
-        Ok(Finished { summary, is_whole })
+        Ok(FinishedRun { summary, is_whole })
     }
 
     /// Writes the frames of the captures as one pcapng file, with comments by what a run of the same request has `known`.
@@ -266,7 +266,7 @@ impl Replay {
     }
 }
 
-/// The same sinks once more.
+/// References to all sinks, which can be lent again.
 fn borrowed<'a>(sinks: &'a mut [&mut dyn Sink]) -> Vec<&'a mut dyn Sink> {
     sinks
         .iter_mut()

@@ -131,13 +131,13 @@ fn sinks(
         sinks.push(Box::new(Common::default()));
     }
     // The terminal's summary says it by itself.
-    if settings.flow.is_some() && arguments.format != Format::Text {
+    if settings.shape.flow.is_some() && arguments.format != Format::Text {
         sinks.push(Box::new(ChosenFlows::default()));
     }
     match arguments.format {
         Format::Text => match player {
             Some(player) => sinks.extend(player.text(settings)?),
-            None => sinks.push(Box::new(terminal(settings.top, settings.full))),
+            None => sinks.push(Box::new(terminal(settings.top, settings.shape.full))),
         },
         Format::Json => sinks.push(Box::new(JsonReport::new(
             BufWriter::new(std::io::stdout()),

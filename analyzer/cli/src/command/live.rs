@@ -504,7 +504,7 @@ impl PreparedRun {
         match (arguments.format, stage) {
             (Format::Text, Some(stage)) => {
                 sinks.push(Box::new(stage));
-                sinks.push(Box::new(terminal(settings.top, settings.full)));
+                sinks.push(Box::new(terminal(settings.top, settings.shape.full)));
             }
             (Format::Text, None) => sinks.push(Box::new(LiveReport::new(
                 anstream::stdout(),

@@ -81,7 +81,7 @@ impl Player {
         let stage = Stage::open(screen, Arc::new(shown))?;
         Ok(vec![
             Box::new(stage),
-            Box::new(terminal(settings.top, settings.full)),
+            Box::new(terminal(settings.top, settings.shape.full)),
         ])
     }
 }

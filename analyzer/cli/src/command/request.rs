@@ -219,7 +219,7 @@ impl PreparedRun {
         if self.options.captures.len() > 1 {
             sinks.push(Box::new(Common::default()));
         }
-        if self.settings.flow.is_some() {
+        if self.settings.shape.flow.is_some() {
             sinks.push(Box::new(ChosenFlows::default()));
         }
         sinks

@@ -10,9 +10,9 @@ use clap::{Arg, ArgAction};
 use roce_model::Nanos;
 use toml::de::{DeTable, DeValue};
 
-use crate::options::arguments::Shape;
+use crate::options::arguments::{Shape, valued_options};
 use crate::options::duration::parse_duration;
-use crate::options::given::{argument, valued_options};
+use crate::options::given::argument;
 use crate::options::nearest::nearest;
 use crate::options::training::unreadable;
 
