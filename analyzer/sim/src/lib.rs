@@ -32,6 +32,7 @@ mod engine;
 mod error;
 mod network;
 mod record;
+mod simulate;
 mod workload;
 
 pub mod dcqcn;
@@ -41,9 +42,9 @@ pub mod truth;
 pub mod units;
 
 pub use counters::Counters;
-pub use engine::run::{Capture, OutputPlan, simulate, simulate_in_memory, simulate_with_counters};
 pub use error::Error;
 pub use record::{frame, tap};
 pub use roce_model::random;
 pub use scenario::Scenario;
+pub use simulate::{Capture, OutputPlan, simulate, simulate_in_memory, simulate_with_counters};
 pub use truth::Truth;

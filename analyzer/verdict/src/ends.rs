@@ -9,9 +9,7 @@ mod tests;
 
 use std::collections::HashMap;
 
-use roce_model::{Address, EndKind, EndRow, EventKind, EventRow, FlowId, FlowRow, Nanos, RunSummary, TapId};
-
-use judge::Judgement;
+use roce_model::{Address, EventKind, EventRow, FlowId, FlowRow, Nanos, TapId};
 
 type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 /// A tap, and two hosts in the direction of packets.
@@ -24,7 +22,7 @@ const MAX_REFUSALS: usize = 1 << 12;
 /// The latest packets that are kept of a way, each of another flow: one may be the flow that is asked about, one its peer.
 const KEPT_OF_WAY: usize = 3;
 
-/// What is kept of a flow that sent requests.
+/// Facts kept of a flow that sent requests.
 #[derive(Clone, Debug)]
 struct Requester {
     epoch: u32,
@@ -74,7 +72,7 @@ struct Refusal {
     time: Nanos,
 }
 
-/// What is kept of the packets from one host to another.
+/// Facts kept of the packets from one host to another.
 #[derive(Clone, Debug, Default)]
 struct WayFacts {
     /// The last packets, the latest first, each of another flow.
@@ -113,7 +111,7 @@ impl Ends {
         let key = (event.tap, flow);
         match event.kind {
             EventKind::RetransmissionRun => self.repeated(key, psn, event),
-            EventKind::RnrNak if has_room(&self.not_ready, key) => {
+            EventKind::RnrNak if has_room(&self.not_ready, &key) => {
                 let count = self.not_ready.get(&key).filter(|known| known.psn == psn);
                 let count = count.map_or(1, |known| known.count + 1);
                 let timer = Nanos(event.value.unwrap_or_default());
@@ -158,7 +156,7 @@ impl Ends {
             self.repeats.remove(&key);
             return;
         }
-        if !has_room(&self.repeats, key) {
+        if !has_room(&self.repeats, &key) {
             return;
         }
         let time = event.time;
@@ -187,7 +185,7 @@ impl Ends {
     pub(super) fn flow(&mut self, row: &FlowRow) {
         let key = (row.tap, row.flow_id);
         let way = (row.tap, row.source, row.destination);
-        if has_room(&self.ways, way) {
+        if has_room(&self.ways, &way) {
             let facts = self.ways.entry(way).or_default();
             note_last(&mut facts.last_packets, row);
             if row.acks > 0 || row.naks > 0 || row.rnr_naks > 0 {
@@ -196,7 +194,7 @@ impl Ends {
             facts.path_mtu = facts.path_mtu.max(row.path_mtu);
         }
         let sender = (row.tap, row.source);
-        if row.icrc_checked > 0 && has_room(&self.icrcs, sender) {
+        if row.icrc_checked > 0 && has_room(&self.icrcs, &sender) {
             let sums = self.icrcs.entry(sender).or_default();
             sums.checked = sums.checked.saturating_add(row.icrc_checked);
             sums.bad = sums.bad.saturating_add(row.icrc_bad);
@@ -204,7 +202,7 @@ impl Ends {
         if !matches!(row.service, "RC" | "XRC") {
             return;
         }
-        if has_room(&self.carriers, key) {
+        if has_room(&self.carriers, &key) {
             self.carriers
                 .insert(key, (row.source, row.destination, row.last_time));
         }
@@ -213,7 +211,7 @@ impl Ends {
         else {
             return;
         };
-        if !row.counted || !has_room(&self.requesters, key) {
+        if !row.counted || !has_room(&self.requesters, &key) {
             return;
         }
         let requester = Requester {
@@ -231,7 +229,7 @@ impl Ends {
             last_psn,
             to_itself: row.to_itself,
         };
-        // Of several epochs the last one says how the connection ended.
+        // The last one of several epochs says how the connection ended.
         match self.requesters.get_mut(&key) {
             Some(known) if known.epoch > requester.epoch => {}
             Some(known) => *known = requester,
@@ -240,26 +238,10 @@ impl Ends {
             }
         }
     }
-
-    /// The rows of the table: connections that failed first, those that waited longest before others.
-    pub(super) fn conclude(&self, run: &RunSummary) -> Vec<EndRow> {
-        let judgement = Judgement::new(self, run);
-        let mut rows: Vec<EndRow> = self
-            .requesters
-            .iter()
-            .map(|((tap, flow), requester)| judgement.end(*tap, *flow, requester))
-            .collect();
-        rows.sort_by_key(|row| {
-            let failed = row.outcome != EndKind::Closed;
-            let waited = if failed { row.waited_ns } else { 0 };
-            (!failed, core::cmp::Reverse(waited), row.tap, row.flow_id)
-        });
-        rows
-    }
 }
 
-fn has_room<K: Eq + core::hash::Hash, T>(map: &Map<K, T>, key: K) -> bool {
-    map.len() < MAX_CONNECTIONS || map.contains_key(&key)
+fn has_room<K: Eq + core::hash::Hash, T>(map: &Map<K, T>, key: &K) -> bool {
+    map.len() < MAX_CONNECTIONS || map.contains_key(key)
 }
 
 /// Keeps the latest packets of a way.

@@ -69,7 +69,7 @@ fn ends_of(error: JobError, keys: &[FlowKey], events: &[EventRow], rows: &[FlowR
     ends_with(error, keys, events, rows, end, &[])
 }
 
-/// The same, where connections ended so.
+/// Ends of the connections of an error, with rows that say how connections ended.
 fn ends_with(
     error: JobError,
     keys: &[FlowKey],

@@ -28,7 +28,7 @@ const MIN_ICRCS: u64 = 3;
 const PSNS: u32 = 1 << 24;
 
 /// How a connection ended, before the rest of the row.
-struct Ending {
+struct JudgedEnd {
     outcome: EndKind,
     time: Nanos,
     /// The last sign of progress.
@@ -39,7 +39,7 @@ struct Ending {
     confidence: Confidence,
 }
 
-/// What all connections are compared with.
+/// Facts that all connections are compared with.
 pub(super) struct Judgement<'a> {
     ends: &'a Ends,
     run: &'a RunSummary,
@@ -59,7 +59,9 @@ impl<'a> Judgement<'a> {
             let begin = (requester.first_time, *flow);
             begins.entry(way).or_default().push(begin);
         }
-        begins.values_mut().for_each(|begins| begins.sort_unstable());
+        for begins in begins.values_mut() {
+            begins.sort_unstable();
+        }
         let mut judgement = Self {
             ends,
             run,
@@ -156,12 +158,12 @@ impl<'a> Judgement<'a> {
         }
     }
 
-    fn ending(&self, tap: TapId, flow: FlowId, requester: &Requester) -> Ending {
+    fn ending(&self, tap: TapId, flow: FlowId, requester: &Requester) -> JudgedEnd {
         self.refusal(tap, flow, requester)
             .or_else(|| self.no_buffer(tap, requester))
             .or_else(|| self.unanswered(tap, flow, requester))
             .or_else(|| self.silence(tap, requester))
-            .unwrap_or(Ending {
+            .unwrap_or(JudgedEnd {
                 outcome: EndKind::Closed,
                 time: requester.last_request,
                 since: requester.last_request,
@@ -173,12 +175,12 @@ impl<'a> Judgement<'a> {
     }
 
     /// A fatal NAK after which neither side went on. One behind which answers came ended a request of a queue pair that was made anew.
-    fn refusal(&self, tap: TapId, flow: FlowId, requester: &Requester) -> Option<Ending> {
+    fn refusal(&self, tap: TapId, flow: FlowId, requester: &Requester) -> Option<JudgedEnd> {
         let refusal = self.refused.get(&(tap, flow))?;
         let (.., carrier_last) = self.ends.carriers.get(&(tap, refusal.carrier))?;
         let went_on = carrier_last.since(refusal.time) > UNDER_WAY
             || requester.last_answer.is_some_and(|time| time > refusal.time);
-        (!went_on).then_some(Ending {
+        (!went_on).then_some(JudgedEnd {
             outcome: EndKind::Refused,
             time: refusal.time,
             since: refusal.time,
@@ -190,7 +192,7 @@ impl<'a> Judgement<'a> {
     }
 
     /// RNR NAKs for one request, after the last of which the requester did not come again.
-    fn no_buffer(&self, tap: TapId, requester: &Requester) -> Option<Ending> {
+    fn no_buffer(&self, tap: TapId, requester: &Requester) -> Option<JudgedEnd> {
         let not_ready = self.ends.not_ready.get(&(tap, requester.peer?))?;
         let longest = not_ready.timer.0.saturating_mul(TIMER_RANGE);
         let silence = self.span(tap)?.last.since(not_ready.last);
@@ -203,7 +205,7 @@ impl<'a> Judgement<'a> {
         } else {
             Confidence::Medium
         };
-        is_over.then_some(Ending {
+        is_over.then_some(JudgedEnd {
             outcome: EndKind::RnrExhausted,
             time: not_ready.last,
             since: requester.last_answer.unwrap_or(requester.first_time),
@@ -215,7 +217,7 @@ impl<'a> Judgement<'a> {
     }
 
     /// Equal sends in the spacing of a timer, behind which nothing new came.
-    fn unanswered(&self, tap: TapId, flow: FlowId, requester: &Requester) -> Option<Ending> {
+    fn unanswered(&self, tap: TapId, flow: FlowId, requester: &Requester) -> Option<JudgedEnd> {
         let repeats = self.ends.repeats.get(&(tap, flow))?;
         let longest = Nanos(repeats.longest?);
         let is_last = repeats.count >= MIN_REPEATS
@@ -240,7 +242,7 @@ impl<'a> Judgement<'a> {
             (true, false, _) if repeats.count < MAX_REPEATS => Confidence::Low,
             _ => Confidence::Medium,
         };
-        Some(Ending {
+        Some(JudgedEnd {
             outcome: if is_first {
                 EndKind::NeverAnswered
             } else {
@@ -256,11 +258,11 @@ impl<'a> Judgement<'a> {
     }
 
     /// A request that asked for an answer, and neither got one nor was repeated.
-    fn silence(&self, tap: TapId, requester: &Requester) -> Option<Ending> {
+    fn silence(&self, tap: TapId, requester: &Requester) -> Option<JudgedEnd> {
         let since = requester.awaiting_since?;
         let silence = self.span(tap)?.last.since(requester.last_request);
         let is_silent = requester.peer.is_some() && silence >= MIN_SILENCE && self.is_whole(tap);
-        is_silent.then_some(Ending {
+        is_silent.then_some(JudgedEnd {
             outcome: EndKind::Silent,
             time: requester.last_request,
             since,
@@ -300,4 +302,22 @@ fn timeouts(repeats: &Repeats) -> Option<(u32, u32)> {
         timer <= shortest.saturating_add(shortest / 64) && longest <= timer.saturating_mul(TIMER_RANGE)
     };
     Some(((1..32).find(fits)?, (1..32).rev().find(fits)?))
+}
+
+impl Ends {
+    /// The rows of the table: connections that failed first, those that waited longest before others.
+    pub(crate) fn conclude(&self, run: &RunSummary) -> Vec<EndRow> {
+        let judgement = Judgement::new(self, run);
+        let mut rows: Vec<EndRow> = self
+            .requesters
+            .iter()
+            .map(|((tap, flow), requester)| judgement.end(*tap, *flow, requester))
+            .collect();
+        rows.sort_by_key(|row| {
+            let failed = row.outcome != EndKind::Closed;
+            let waited = if failed { row.waited_ns } else { 0 };
+            (!failed, core::cmp::Reverse(waited), row.tap, row.flow_id)
+        });
+        rows
+    }
 }

@@ -75,8 +75,12 @@ fn runs(flow: u64, psn: u32, times: &[u64]) -> Vec<EventRow> {
 
 fn concluded(events: &[EventRow], rows: &[FlowRow], lost: u64) -> Vec<EndRow> {
     let mut ends = Ends::default();
-    events.iter().for_each(|event| ends.event(event));
-    rows.iter().for_each(|row| ends.flow(row));
+    for event in events {
+        ends.event(event);
+    }
+    for row in rows {
+        ends.flow(row);
+    }
     let span = Span {
         first: Nanos(0),
         last: Nanos(END),
@@ -158,7 +162,11 @@ fn the_first_request_was_never_answered() {
 fn a_refusal_ends_a_connection_unless_it_goes_on() {
     let nak = event(2, 5_000 * MS, EventKind::Nak, 150, 0x62, None);
     let row = requests(1, None, 4_999 * MS);
-    let found = concluded(&[nak.clone()], &[row.clone(), answers(2, 5_000 * MS)], 0);
+    let found = concluded(
+        std::slice::from_ref(&nak),
+        &[row.clone(), answers(2, 5_000 * MS)],
+        0,
+    );
     assert_eq!(
         (found[0].outcome, found[0].refusal),
         (EndKind::Refused, Some("remote access error"))
@@ -168,7 +176,11 @@ fn a_refusal_ends_a_connection_unless_it_goes_on() {
         flow_id: FlowId(3),
         ..row.clone()
     };
-    let found = concluded(&[nak.clone()], &[row.clone(), twin, answers(2, 5_000 * MS)], 0);
+    let found = concluded(
+        std::slice::from_ref(&nak),
+        &[row.clone(), twin, answers(2, 5_000 * MS)],
+        0,
+    );
     assert!(found.iter().all(|end| end.outcome == EndKind::Closed));
     // Answers go on behind it.
     let found = concluded(&[nak], &[row.clone(), answers(2, 5_200 * MS)], 0);

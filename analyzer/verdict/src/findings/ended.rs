@@ -1,6 +1,7 @@
 //! The finding about connections that failed, from the table `ends`.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use roce_model::{Address, Confidence, EndKind, EndRow, Evidence, FindingRow, Nanos, Severity};
 
@@ -184,7 +185,7 @@ fn sentence(row: &EndRow, name: &str) -> String {
     format!("{name}: {how}{}", beside(row))
 }
 
-/// What the packets show beside it.
+/// Text of the packets' further evidence.
 fn beside(row: &EndRow) -> String {
     let mut words = String::new();
     if row.to_itself {
@@ -196,20 +197,22 @@ fn beside(row: &EndRow) -> String {
     if let (true, Some(mtu), Some(other)) = (row.outcome == EndKind::Refused, row.path_mtu, row.peer_path_mtu)
         && mtu != other
     {
-        words.push_str(&format!(
+        let _ = write!(
+            words,
             "; its packets are {mtu} bytes long, those of {} {other}",
             row.destination
-        ));
+        );
     }
     let waits = matches!(
         row.outcome,
         EndKind::NeverAnswered | EndKind::RetriesUnanswered | EndKind::Silent
     );
     if waits && row.peer_answers {
-        words.push_str(&format!(
+        let _ = write!(
+            words,
             "; {} answered other queue pairs meanwhile",
             row.destination
-        ));
+        );
     }
     words
 }
@@ -241,7 +244,7 @@ fn evidence(worst: &EndRow, rows: &[&EndRow], names: &str) -> Evidence {
     evidence
 }
 
-/// What to look at, from what the packets show.
+/// Next step, from the packets' evidence.
 fn next_step(row: &EndRow) -> String {
     let (source, destination) = (row.source, row.destination);
     if row.to_itself {
