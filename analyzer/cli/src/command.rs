@@ -42,6 +42,7 @@ mod recorded;
 pub(crate) mod replay;
 #[cfg(feature = "parquet")]
 pub(crate) mod report;
+pub(crate) mod request;
 #[cfg(feature = "sim")]
 pub(crate) mod simulate;
 pub(crate) mod traffic;

@@ -115,7 +115,7 @@ impl Arguments {
         match &mut self.command {
             #[cfg(feature = "live")]
             Some(Command::Replay(replay)) => {
-                ObjectRun::prepare(&mut replay.analyse.captures, &mut None, false)
+                ObjectRun::prepare(&mut replay.analyse.run.captures, &mut None, false)
             }
             Some(Command::Annotate(annotate)) => ObjectRun::prepare(&mut annotate.captures, &mut None, false),
             Some(Command::Compare(compare)) => {
@@ -127,7 +127,7 @@ impl Arguments {
             None => {
                 let analyse = &mut self.analyse;
                 let objects =
-                    ObjectRun::prepare(&mut analyse.captures, &mut analyse.output, analyse.overwrite)?;
+                    ObjectRun::prepare(&mut analyse.run.captures, &mut analyse.output, analyse.overwrite)?;
                 analyse.is_output_elsewhere = objects.has_objects();
                 Ok(objects)
             }
@@ -307,7 +307,7 @@ pub fn main() -> ExitCode {
         None => {
             let analyse = &arguments.analyse;
             let mistake =
-                || mistaken_command(&analyse.captures).or_else(|| mistaken_folder(&analyse.captures));
+                || mistaken_command(&analyse.run.captures).or_else(|| mistaken_folder(&analyse.run.captures));
             if let Some(id) = &analyse.explain {
                 command::explain::print(id, analyse)
             } else if let Some(error) = mistake() {
@@ -315,8 +315,8 @@ pub fn main() -> ExitCode {
             } else if let Some(line) = &analyse.explain_error {
                 command::explain_error::explain(analyse, line)
             } else {
-                command::analyse::run(analyse)
-                    .and_then(|code| objects.finish(analyse.shape.quiet).map(|()| code))
+                command::analyse::run(analyse, None)
+                    .and_then(|code| objects.finish(analyse.run.shape.quiet).map(|()| code))
             }
         }
     };
@@ -370,7 +370,7 @@ where
 {
     let program = std::ffi::OsString::from("roce-analyze");
     let arguments = Arguments::try_parse_from(std::iter::once(program).chain(arguments))?;
-    Ok(command::analyse::run_beside(&arguments.analyse, Some(sink))?)
+    Ok(command::analyse::run(&arguments.analyse, Some(sink))?)
 }
 
 /// The reader of the output has closed it: not an error.

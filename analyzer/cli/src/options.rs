@@ -7,6 +7,7 @@ pub(crate) mod dscp;
 pub(crate) mod duration;
 pub(crate) mod fabric;
 pub(crate) mod fail_on;
+pub(crate) mod given;
 pub(crate) mod named;
 pub(crate) mod names;
 pub(crate) mod nccl;

@@ -3,6 +3,7 @@
 pub(crate) mod chosen;
 pub(crate) mod columns;
 pub(crate) mod common;
+pub(crate) mod csv;
 #[cfg_attr(not(feature = "parquet"), path = "output/without_dataset.rs")]
 pub(crate) mod dataset;
 pub(crate) mod exit_code;

@@ -23,6 +23,7 @@ mod measures;
 mod packet;
 mod places;
 mod prefetch;
+pub mod random;
 mod ranks;
 mod recording;
 mod run;

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use roce_model::{FlowRow, RunSummary, Severity, Sink, SinkError};
-use roce_pipeline::{Captures, Plan};
+use roce_pipeline::RunRequest;
 
 /// Limit of the flows that are named.
 const MAX_NAMED: usize = 3;
@@ -42,8 +42,9 @@ impl Sink for Worst {
 pub(crate) fn analyse(captures: &[PathBuf]) -> Result<(RunSummary, Worst), SinkError> {
     let mut worst = Worst::default();
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let threads = u32::try_from(threads).unwrap_or(1);
-    let run = Captures::open(captures, threads, true, None).analyse(Plan::default(), vec![&mut worst])?;
+    let mut request = RunRequest::new(captures.to_vec());
+    request.plan.threads = u32::try_from(threads).unwrap_or(1);
+    let run = request.run(vec![&mut worst])?.summary;
     Ok((run, worst))
 }
 

@@ -12,7 +12,7 @@ use roce_capture::write::{ByteOrder, InterfaceOptions, Packet as Record, PcapngW
 use roce_capture::{Direction, Interface};
 use roce_model::{Filter, PacketBatch};
 
-use crate::Captures;
+use crate::captures::Captures;
 use crate::decode::{Decoder, Shard};
 use crate::feed::{MergedInputs, Work};
 use crate::run::Plan;
@@ -55,7 +55,7 @@ impl Captures {
     ///
     /// # Errors
     /// If `output` fails, or the captures have more interfaces than a file may.
-    pub fn annotate<W: Write>(
+    pub(crate) fn annotate<W: Write>(
         self,
         plan: &Plan,
         known: KnownResults,

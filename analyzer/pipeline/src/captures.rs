@@ -12,12 +12,12 @@ use crate::clock::RunStart;
 use crate::error::{self, Error};
 use crate::feed::MergedInputs;
 use crate::inputs;
-use crate::run::{Done, Plan, run};
+use crate::run::{Done, Plan};
 use crate::summary::ReadInput;
 use crate::taps::Apart;
 
 /// Open captures, in the order of time.
-pub struct Captures {
+pub(crate) struct Captures {
     paths: Vec<PathBuf>,
     /// For each reader, its place among the paths.
     places: Vec<usize>,
@@ -30,13 +30,8 @@ pub struct Captures {
 impl Captures {
     /// Opens the captures at `paths`. With `align` their times are corrected where packets that several
     /// taps saw show that their clocks differ. A capture that cannot be opened does not stop the others.
-    /// One with more than `max_bytes`, decompressed, ends there with an error.
-    pub fn open(paths: &[PathBuf], threads: u32, align: bool, max_bytes: Option<u64>) -> Self {
-        Self::open_known(paths, threads, align, max_bytes, &[])
-    }
-
-    /// As [`open`](Self::open), with what is known of the captures' clocks, in their order.
-    pub fn open_known(
+    /// One with more than `max_bytes`, decompressed, ends there with an error. `known` has what is known of clocks, in the order of `paths`.
+    pub(crate) fn open(
         paths: &[PathBuf],
         threads: u32,
         align: bool,
@@ -74,43 +69,18 @@ impl Captures {
     }
 
     /// None of them could be opened.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.merge.readers().is_empty()
     }
 
     /// Why captures could not be opened.
-    pub fn errors(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn errors(&self) -> impl Iterator<Item = &str> {
         self.errors.iter().map(|(_, error)| error.as_str())
     }
 
     /// The time of the first frame.
-    pub fn first_time(&mut self) -> Option<Nanos> {
+    pub(crate) fn first_time(&mut self) -> Option<Nanos> {
         self.merge.first_time()
-    }
-
-    /// Takes everything to the sinks, from beginning to end, and returns the summary of the run. Its `inputs` say which of them failed.
-    ///
-    /// # Errors
-    /// When none of the captures could be opened, or a sink fails.
-    pub fn analyse(self, plan: Plan, mut sinks: Vec<&mut dyn Sink>) -> Result<RunSummary, SinkError> {
-        if self.is_empty() {
-            let errors: Vec<&str> = self.errors().collect();
-            return Err(format!("none of the captures could be read: {}", errors.join("; ")).into());
-        }
-        let begun = RunStart::now();
-        for sink in &mut sinks {
-            sink.begin(plan.options.bin)?;
-        }
-        let borrowed = sinks.iter_mut().map(|sink| &mut **sink as &mut dyn Sink);
-        let analysed = self.run(plan, borrowed.collect(), |merge, plan, sinks| {
-            run(merge, plan, sinks, |_| ())
-        })?;
-        let inputs = analysed.inputs(false)?;
-        let summary = analysed.summary(begun, inputs, Vec::new());
-        for sink in sinks {
-            sink.finish(&summary)?;
-        }
-        Ok(summary)
     }
 
     /// The frames in the order of time, and which inputs have the same packets.
@@ -118,12 +88,12 @@ impl Captures {
         (self.merge, Arc::new(self.alignment.apart))
     }
 
-    /// Moves all frames to the sinks by `through`: [`run`], or a function that paces or shows it. The
+    /// Moves all frames to the sinks by `through`: [`run`](crate::run::run), or a function that paces or shows it. The
     /// sinks have begun; they are finished with the summary.
     ///
     /// # Errors
     /// When a sink fails.
-    pub fn run(
+    pub(crate) fn run(
         self,
         plan: Plan,
         sinks: Vec<&mut dyn Sink>,
@@ -157,7 +127,7 @@ impl Captures {
 }
 
 /// A run whose rows the sinks have got.
-pub struct AnalysedRun {
+pub(crate) struct AnalysedRun {
     done: Done<MergedInputs>,
     verdicts: Verdicts,
     bin: Nanos,
@@ -170,13 +140,13 @@ pub struct AnalysedRun {
 
 impl AnalysedRun {
     /// Why inputs ended early.
-    pub fn errors(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn errors(&self) -> impl Iterator<Item = &str> {
         self.ended_early.iter().map(|(_, error)| error.as_str())
     }
 
     /// How the clock of a capture in the folder `dir` was corrected: other things that were recorded there have the same clock. Outer
     /// `None`: no capture lies in it; inner: its clock needs no correction.
-    pub fn clock_in(&self, dir: &Path) -> Option<Option<Correction>> {
+    pub(crate) fn clock_in(&self, dir: &Path) -> Option<Option<Correction>> {
         let dir = dir.canonicalize().ok()?;
         let readers = self.done.feed.merge.readers().iter().zip(&self.places);
         let mut found = readers.filter(|(_, place)| {
@@ -187,13 +157,13 @@ impl AnalysedRun {
     }
 
     /// Some clock was corrected.
-    pub fn is_corrected(&self) -> bool {
+    pub(crate) fn is_corrected(&self) -> bool {
         let mut readers = self.done.feed.merge.readers().iter();
         readers.any(|reader| reader.correction().is_some())
     }
 
     /// All inputs were opened and read to their end.
-    pub fn is_whole(&self) -> bool {
+    pub(crate) fn is_whole(&self) -> bool {
         self.errors.is_empty() && self.ended_early.is_empty()
     }
 
@@ -201,7 +171,7 @@ impl AnalysedRun {
     ///
     /// # Errors
     /// When one cannot be hashed.
-    pub fn inputs(&self, hash: bool) -> Result<Vec<InputSummary>, Error> {
+    pub(crate) fn inputs(&self, hash: bool) -> Result<Vec<InputSummary>, Error> {
         let errors = [self.errors.as_slice(), self.ended_early.as_slice()].concat();
         let recorders = self.alignment.apart.recorders();
         let keys = crate::names::input_keys(&self.paths);
@@ -224,7 +194,7 @@ impl AnalysedRun {
     }
 
     /// The summary of the run, with its verdicts.
-    pub fn summary(
+    pub(crate) fn summary(
         self,
         begun: RunStart,
         inputs: Vec<InputSummary>,

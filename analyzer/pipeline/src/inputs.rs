@@ -184,7 +184,7 @@ fn expansion(expanded: u64, stored: u64) -> Option<String> {
 }
 
 /// Rewrites an input's summary for the devices of a live run, called `name`: they are no file.
-pub fn as_live(input: &mut InputSummary, name: &str) {
+pub(crate) fn as_live(input: &mut InputSummary, name: &str) {
     name.clone_into(&mut input.input);
     "live".clone_into(&mut input.format);
     input.bytes = None;

@@ -1,13 +1,13 @@
 //! Captures, devices or stored results through the analysis into sinks: what a program calls that embeds the analysis.
 //!
-//! Frames come from a feed ([`MergedInputs`] for captures), are decoded, analysed on one thread or several, brought into the order of time, and
+//! A [`RunRequest`] says what is analysed. Frames are decoded, analysed on one thread or several, brought into the order of time, and
 //! given to [sinks](roce_model::Sink) as rows. At the end a run gives its [`RunSummary`](roce_model::RunSummary).
 //!
 //! Here an own sink counts retransmitted packets:
 //!
 //! ```
 //! use roce_model::{FlowRow, Sink, SinkError};
-//! use roce_pipeline::{Captures, Plan};
+//! use roce_pipeline::RunRequest;
 //!
 //! #[derive(Default)]
 //! struct Retransmissions(u64);
@@ -22,8 +22,8 @@
 //! # fn main() -> Result<(), SinkError> {
 //! # std::env::set_current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))?;
 //! let mut sink = Retransmissions::default();
-//! let captures = Captures::open(&["captures/write_bw_loss.pcap".into()], 1, true, None);
-//! let run = captures.analyse(Plan::default(), vec![&mut sink])?;
+//! let request = RunRequest::new(vec!["captures/write_bw_loss.pcap".into()]);
+//! let run = request.run(vec![&mut sink])?.summary;
 //! println!("{} of {} packets were retransmitted", sink.0, run.totals.roce_packets);
 //! # // captures/README.md: 2,689 packets; 34 filled a hole, 1,640 were retransmitted that had been captured before.
 //! # assert_eq!((sink.0, run.totals.roce_packets), (34 + 1_640, 2_689));
@@ -56,6 +56,7 @@ mod paced;
 pub mod packet_files;
 mod processes;
 mod records;
+mod request;
 mod run;
 mod samples;
 pub mod span;
@@ -68,20 +69,18 @@ mod traces;
 
 pub use align::KnownClock;
 pub use annotate::{KnownResults, Selection, WrittenCounts};
-pub use captures::{AnalysedRun, Captures};
 pub use clock::{RunStart, time_of_day};
 pub use error::Error;
 pub use feed::{Feed, MergedInputs, Next, Work};
-pub use inputs::as_live;
 #[cfg(feature = "live")]
 pub use live::LiveFeed;
 pub use manifest::Manifest;
 pub use names::{RunNames, capture_key, input_keys, path_key};
 pub use pace::{Pace, Speed};
-pub use paced::PacedFrames;
 pub use processes::Processes;
+pub use request::{FinishedRun, KnownCapture, Notice, OpenRun, Replay, RunRequest};
 pub use run::{Done, Plan, Tick, run, run_live};
-pub use samples::{MovedSamples, StoredSamples, sample_row};
+pub use samples::{StoredSamples, sample_row};
 pub use traces::{Call, MAX_TRACES, Trace, TraceError, TraceFile, Traces};
 
 use roce_capture::Merge;

@@ -13,9 +13,9 @@ use crate::pace::Pace;
 const NAP: Duration = Duration::from_millis(5);
 
 /// Frames that are paced.
-pub struct PacedFrames {
+pub(crate) struct PacedFrames {
     /// The captures.
-    pub source: MergedInputs,
+    pub(crate) source: MergedInputs,
     pace: Arc<Pace>,
     /// Frames before this are not waited for.
     from: Nanos,
@@ -26,12 +26,12 @@ pub struct PacedFrames {
     /// The last watermark.
     watermark: Option<Nanos>,
     /// It was ended before the end of the files.
-    pub ended_early: bool,
+    pub(crate) ended_early: bool,
 }
 
 impl PacedFrames {
     /// Paces `source`: from the time `from` on, and each frame by `lead` before its time.
-    pub fn new(source: MergedInputs, pace: Arc<Pace>, from: Nanos, lead: Nanos) -> Self {
+    pub(crate) fn new(source: MergedInputs, pace: Arc<Pace>, from: Nanos, lead: Nanos) -> Self {
         Self {
             source,
             pace,

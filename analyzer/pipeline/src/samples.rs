@@ -34,11 +34,11 @@ enum Kind {
 
 /// Change of the samples on their way: only those of a time, moved to another clock.
 #[derive(Clone, Debug)]
-pub struct MovedSamples {
+pub(crate) struct MovedSamples {
     /// Times that are wanted, in ns since the epoch, on the other clock.
-    pub range: Range<u64>,
+    pub(crate) range: Range<u64>,
     /// Correction of the folder's clock.
-    pub correction: Option<Correction>,
+    pub(crate) correction: Option<Correction>,
 }
 
 impl StoredSamples {
@@ -72,7 +72,7 @@ impl StoredSamples {
     }
 
     /// The folder.
-    pub fn dir(&self) -> &Path {
+    pub(crate) fn dir(&self) -> &Path {
         &self.dir
     }
 
@@ -80,7 +80,7 @@ impl StoredSamples {
     ///
     /// # Errors
     /// When they cannot be read, or a sink fails.
-    pub fn replay(&self, moved: &MovedSamples, sinks: &mut [&mut dyn Sink]) -> Result<(), SinkError> {
+    pub(crate) fn replay(&self, moved: &MovedSamples, sinks: &mut [&mut dyn Sink]) -> Result<(), SinkError> {
         let mut columns = SampleColumns::default();
         let mut emit = |rows: &mut Vec<SampleRow>| -> Result<(), SinkError> {
             for row in rows.iter_mut() {

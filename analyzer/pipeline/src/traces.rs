@@ -256,22 +256,18 @@ impl ClockRelation {
 
 impl Sink for Traces {
     fn begin(&mut self, bin: Nanos) -> Result<(), SinkError> {
-        self.gathered = SeriesStore::new(bin);
-        Ok(())
+        self.gathered.begin(bin)
     }
 
     fn flows_opened(&mut self, keys: &[FlowKey]) -> Result<(), SinkError> {
-        self.gathered.opened(keys);
-        Ok(())
+        self.gathered.flows_opened(keys)
     }
 
     fn timeline(&mut self, rows: &TimelineColumns) -> Result<(), SinkError> {
-        self.gathered.timeline(rows);
-        Ok(())
+        self.gathered.timeline(rows)
     }
 
     fn flows_closed(&mut self, rows: &[FlowRow]) -> Result<(), SinkError> {
-        self.gathered.closed(rows);
-        Ok(())
+        self.gathered.flows_closed(rows)
     }
 }

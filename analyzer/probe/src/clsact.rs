@@ -9,22 +9,17 @@ use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, sendto, socket_with};
 
 use crate::ProbeError;
+use crate::netlink::{DONE, DUMP, ERROR, HEADER, header};
 
 // Linux include/uapi/linux/netlink.h, rtnetlink.h and pkt_sched.h.
-const REQUEST: u16 = 1;
 const ACK: u16 = 4;
-const DUMP: u16 = 0x300;
 const DELETE_QDISC: u16 = 37;
 const NEW_FILTER: u16 = 44;
 const GET_FILTER: u16 = 46;
-const DONE: u16 = 3;
-const ERROR: u16 = 2;
 const CLSACT: u32 = 0xffff_fff1;
 const CLSACT_HANDLE: u32 = 0xffff_0000;
 const INGRESS: u32 = 0xffff_fff2;
 const EGRESS: u32 = 0xffff_fff3;
-/// `struct nlmsghdr`.
-const HEADER_BYTES: usize = 16;
 
 const EXISTS: i32 = 17;
 
@@ -64,11 +59,7 @@ impl Clsact {
 
     /// Sends a request about this interface and reads its answer.
     fn ask(&self, kind: u16, flags: u16, handle: u32, parent: u32) -> io::Result<Vec<u8>> {
-        let mut message = Vec::new();
-        message.extend(36_u32.to_ne_bytes());
-        message.extend(kind.to_ne_bytes());
-        message.extend((REQUEST | flags).to_ne_bytes());
-        message.extend([0; 8]);
+        let mut message = header(kind, flags, 0, 20);
         // `struct tcmsg`: family and padding, interface, handle, parent, info.
         for word in [0, self.interface, handle, parent, 0] {
             message.extend(word.to_ne_bytes());
@@ -126,7 +117,7 @@ fn kinds(mut answer: &[u8]) -> Vec<u16> {
         kinds.push(kind);
         let length = (u32::from_ne_bytes(*length) as usize)
             .next_multiple_of(4)
-            .max(HEADER_BYTES);
+            .max(HEADER);
         answer = answer.get(length..).unwrap_or_default();
     }
     kinds

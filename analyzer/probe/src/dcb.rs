@@ -11,7 +11,7 @@ use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
 use serde_json::{Value, json};
 
-use crate::netlink::{ERROR, REQUEST, attribute, attributes, u16_at, u32_at};
+use crate::netlink::{ERROR, HEADER, attribute, attributes, header, u16_at, u32_at};
 
 /// RTM_GETDCB.
 const GET_DCB: u16 = 78;
@@ -41,7 +41,7 @@ const DSCP: u8 = 5;
 /// DCB_CAP_DCBX_LLD_MANAGED: firmware decides.
 const LLD_MANAGED: u8 = 2;
 /// Headers before the attributes: `struct nlmsghdr`, `struct dcbmsg`.
-const HEADERS: usize = 16 + 4;
+const HEADERS: usize = HEADER + 4;
 /// IFNAMSIZ.
 const MAX_NAME: usize = 16;
 /// The kernel answers at once; longer means that it does not answer.
@@ -123,12 +123,7 @@ fn request(interface: &str, sequence: u32) -> Option<Vec<u8>> {
     }
     let name_bytes = 4 + interface.len() + 1;
     let length = HEADERS + name_bytes.next_multiple_of(4);
-    let mut bytes = Vec::with_capacity(length);
-    bytes.extend(u32::try_from(length).ok()?.to_ne_bytes());
-    bytes.extend(GET_DCB.to_ne_bytes());
-    bytes.extend(REQUEST.to_ne_bytes());
-    bytes.extend(sequence.to_ne_bytes());
-    bytes.extend(0_u32.to_ne_bytes());
+    let mut bytes = header(GET_DCB, 0, sequence, length - HEADER);
     // struct dcbmsg: family (unspecified), command, padding.
     bytes.extend([0, IEEE_GET, 0, 0]);
     bytes.extend(u16::try_from(name_bytes).ok()?.to_ne_bytes());

@@ -11,7 +11,7 @@ use rustix::net::netlink::RDMA;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
 
-use crate::netlink::{ERROR, REQUEST, attribute, attributes, u16_at, u32_at};
+use crate::netlink::{DONE, DUMP, ERROR, HEADER, attribute, attributes, header, u16_at, u32_at};
 
 /// `RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, command)`: the client 5 in the upper six bits.
 const NLDEV: u16 = 5 << 10;
@@ -21,12 +21,6 @@ const GET: u16 = NLDEV + 1;
 const STAT_GET: u16 = NLDEV + 17;
 /// RDMA_NLDEV_CMD_STAT_GET_STATUS (Linux 5.16).
 const STAT_GET_STATUS: u16 = NLDEV + 24;
-/// NLMSG_DONE.
-const DONE: u16 = 3;
-/// NLM_F_ROOT | NLM_F_MATCH.
-const DUMP: u16 = 0x300;
-/// `struct nlmsghdr`.
-const HEADER: usize = 16;
 
 // RDMA_NLDEV_ATTR_...
 const DEV_INDEX: u16 = 1;
@@ -180,13 +174,8 @@ enum Answer {
 
 /// A request with attributes of 32 bits.
 fn request(kind: u16, attributes: &[(u16, u32)], dumps: bool, sequence: u32) -> Vec<u8> {
-    let length = HEADER + 8 * attributes.len();
-    let mut bytes = Vec::with_capacity(length);
-    bytes.extend(u32::try_from(length).unwrap_or(u32::MAX).to_ne_bytes());
-    bytes.extend(kind.to_ne_bytes());
-    bytes.extend((REQUEST | if dumps { DUMP } else { 0 }).to_ne_bytes());
-    bytes.extend(sequence.to_ne_bytes());
-    bytes.extend(0_u32.to_ne_bytes());
+    let flags = if dumps { DUMP } else { 0 };
+    let mut bytes = header(kind, flags, sequence, 8 * attributes.len());
     for (attribute, value) in attributes {
         bytes.extend(8_u16.to_ne_bytes());
         bytes.extend(attribute.to_ne_bytes());

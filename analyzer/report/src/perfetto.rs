@@ -166,18 +166,15 @@ impl<W: Write> TraceReport<W> {
 
 impl<W: Write> Sink for TraceReport<W> {
     fn begin(&mut self, bin: Nanos) -> Result<(), SinkError> {
-        self.gathered = SeriesStore::new(bin);
-        Ok(())
+        self.gathered.begin(bin)
     }
 
     fn flows_opened(&mut self, keys: &[FlowKey]) -> Result<(), SinkError> {
-        self.gathered.opened(keys);
-        Ok(())
+        self.gathered.flows_opened(keys)
     }
 
     fn timeline(&mut self, rows: &TimelineColumns) -> Result<(), SinkError> {
-        self.gathered.timeline(rows);
-        Ok(())
+        self.gathered.timeline(rows)
     }
 
     fn events(&mut self, rows: &EventColumns) -> Result<(), SinkError> {
@@ -192,8 +189,7 @@ impl<W: Write> Sink for TraceReport<W> {
     }
 
     fn flows_closed(&mut self, rows: &[FlowRow]) -> Result<(), SinkError> {
-        self.gathered.closed(rows);
-        Ok(())
+        self.gathered.flows_closed(rows)
     }
 
     fn finish(&mut self, run: &RunSummary) -> Result<(), SinkError> {

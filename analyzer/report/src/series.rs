@@ -8,7 +8,9 @@ use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 
 use foldhash::fast::RandomState;
-use roce_model::{Address, Columns, FlowId, FlowKey, FlowRow, Nanos, Service, TapId, TimelineColumns};
+use roce_model::{
+    Address, Columns, FlowId, FlowKey, FlowRow, Nanos, Service, Sink, SinkError, TapId, TimelineColumns,
+};
 
 /// Slots of all series at once: 46 MB.
 const MAX_SLOTS: usize = 1 << 19;
@@ -241,62 +243,6 @@ impl SeriesStore {
         self.folded.len() as u64
     }
 
-    /// Identities of new flows.
-    pub fn opened(&mut self, keys: &[FlowKey]) {
-        if self.known.len() + keys.len() > MAX_KNOWN {
-            let series = &self.series;
-            let taps: HashSet<FlowId, RandomState> = series.keys().filter_map(|key| flow_of(key.0)).collect();
-            self.known.retain(|flow, _| taps.contains(flow));
-        }
-        let room = MAX_KNOWN.saturating_sub(self.known.len());
-        self.known
-            .extend(keys.iter().take(room).map(|key| (key.id(), *key)));
-    }
-
-    /// Flows that are complete: who they are, and whether another tap saw more of them. Their last rows may follow.
-    pub fn closed(&mut self, rows: &[FlowRow]) {
-        for row in rows {
-            if self.folded.contains(&(row.flow_id, row.tap)) {
-                continue;
-            }
-            let entry = self.series.entry((Subject::Flow(row.flow_id), row.tap));
-            self.flows += usize::from(matches!(entry, Entry::Vacant(_)));
-            let series = entry.or_default();
-            series.is_counted |= row.counted;
-            series.peer = series.peer.or(row.peer_flow_id);
-            if let Some(key) = row.key() {
-                self.known.insert(row.flow_id, key);
-            }
-        }
-        self.make_room();
-    }
-
-    /// Takes rows of the timeline.
-    pub fn timeline(&mut self, rows: &TimelineColumns) {
-        for row in 0..rows.len() {
-            let time = rows.time.at(row).copied().unwrap_or_default();
-            let flow = FlowId(rows.flow_id.at(row).copied().unwrap_or_default());
-            let tap = TapId(rows.tap.at(row).copied().unwrap_or_default());
-            let slot = Slot {
-                at: time / self.width(),
-                payload_bytes: rows.payload_bytes.at(row).copied().unwrap_or_default(),
-                data_packets: rows.data_packets.at(row).copied().unwrap_or_default().into(),
-                ce: rows.ce.at(row).copied().unwrap_or_default().into(),
-                cnp: rows.cnp.at(row).copied().unwrap_or_default().into(),
-                retransmitted: rows
-                    .retransmitted_packets
-                    .at(row)
-                    .copied()
-                    .unwrap_or_default()
-                    .into(),
-                ack_time: rows.ack_rtt_max_ns.at(row).copied(),
-                in_flight: rows.inflight_bytes_max.at(row).copied(),
-            };
-            self.push(flow, tap, slot);
-        }
-        self.make_room();
-    }
-
     fn push(&mut self, flow: FlowId, tap: TapId, slot: Slot) {
         let key = (Subject::Flow(flow), tap);
         if let Some(series) = self.series.get_mut(&key) {
@@ -449,6 +395,70 @@ impl SeriesStore {
                 self.seen_again += 1;
             }
         }
+    }
+}
+
+/// Takes identities of new flows, rows of the timeline, and flows that are complete. The last rows of a flow may follow its end.
+impl Sink for SeriesStore {
+    fn begin(&mut self, bin: Nanos) -> Result<(), SinkError> {
+        *self = Self::new(bin);
+        Ok(())
+    }
+
+    fn flows_opened(&mut self, keys: &[FlowKey]) -> Result<(), SinkError> {
+        if self.known.len() + keys.len() > MAX_KNOWN {
+            let series = &self.series;
+            let taps: HashSet<FlowId, RandomState> = series.keys().filter_map(|key| flow_of(key.0)).collect();
+            self.known.retain(|flow, _| taps.contains(flow));
+        }
+        let room = MAX_KNOWN.saturating_sub(self.known.len());
+        self.known
+            .extend(keys.iter().take(room).map(|key| (key.id(), *key)));
+        Ok(())
+    }
+
+    fn flows_closed(&mut self, rows: &[FlowRow]) -> Result<(), SinkError> {
+        for row in rows {
+            if self.folded.contains(&(row.flow_id, row.tap)) {
+                continue;
+            }
+            let entry = self.series.entry((Subject::Flow(row.flow_id), row.tap));
+            self.flows += usize::from(matches!(entry, Entry::Vacant(_)));
+            let series = entry.or_default();
+            series.is_counted |= row.counted;
+            series.peer = series.peer.or(row.peer_flow_id);
+            if let Some(key) = row.key() {
+                self.known.insert(row.flow_id, key);
+            }
+        }
+        self.make_room();
+        Ok(())
+    }
+
+    fn timeline(&mut self, rows: &TimelineColumns) -> Result<(), SinkError> {
+        for row in 0..rows.len() {
+            let time = rows.time.at(row).copied().unwrap_or_default();
+            let flow = FlowId(rows.flow_id.at(row).copied().unwrap_or_default());
+            let tap = TapId(rows.tap.at(row).copied().unwrap_or_default());
+            let slot = Slot {
+                at: time / self.width(),
+                payload_bytes: rows.payload_bytes.at(row).copied().unwrap_or_default(),
+                data_packets: rows.data_packets.at(row).copied().unwrap_or_default().into(),
+                ce: rows.ce.at(row).copied().unwrap_or_default().into(),
+                cnp: rows.cnp.at(row).copied().unwrap_or_default().into(),
+                retransmitted: rows
+                    .retransmitted_packets
+                    .at(row)
+                    .copied()
+                    .unwrap_or_default()
+                    .into(),
+                ack_time: rows.ack_rtt_max_ns.at(row).copied(),
+                in_flight: rows.inflight_bytes_max.at(row).copied(),
+            };
+            self.push(flow, tap, slot);
+        }
+        self.make_room();
+        Ok(())
     }
 }
 

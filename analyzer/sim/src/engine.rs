@@ -2,6 +2,5 @@
 
 pub(crate) mod events;
 pub(crate) mod log;
-pub mod random;
 pub(crate) mod rng;
 pub(crate) mod run;

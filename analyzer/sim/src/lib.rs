@@ -42,9 +42,9 @@ pub mod truth;
 pub mod units;
 
 pub use counters::Counters;
-pub use engine::random;
 pub use error::Error;
 pub use record::{frame, tap};
+pub use roce_model::random;
 pub use scenario::Scenario;
 pub use simulate::{Capture, OutputPlan, simulate, simulate_in_memory, simulate_with_counters};
 pub use truth::Truth;

@@ -8,14 +8,13 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use clap::Args;
 use roce_files::{Access, FilePlace};
-use roce_model::{Filter, Sink};
-use roce_pipeline::{Captures, KnownResults, Selection};
+use roce_model::Filter;
+use roce_pipeline::{KnownResults, RunStart, Selection};
 
-use crate::command::analyse;
-use crate::options::arguments::{Analyse, FleetScope, Format, Layout, Shape};
+use crate::command::request::{FoundCaptures, PreparedRun, time_range};
+use crate::options::arguments::{RunOptions, Shape};
 use crate::options::duration::Moment;
-use crate::options::names::Names;
-use crate::options::settings::RunSettings;
+use crate::options::given::argument;
 use crate::output::messages;
 use crate::output::taken::refuse_taken;
 
@@ -111,58 +110,32 @@ pub(crate) fn annotate(arguments: &Annotate) -> anyhow::Result<ExitCode> {
             output.display()
         );
     }
+    let config = arguments.config.as_ref().map(|path| argument("config", path));
+    let words = std::iter::once("--quiet".into()).chain(config);
     // The whole is analysed: what is cut away explains the rest.
-    let analyse = Analyse {
+    let options = RunOptions {
         captures: arguments.captures.clone(),
-        output: None,
-        overwrite: false,
-        format: Format::None,
-        explain: None,
-        shape: Shape {
-            config: arguments.config.clone(),
-            quiet: true,
-            ..Shape::default()
-        },
-        from: None,
-        to: None,
+        shape: Shape::from_words(words)?,
         no_align: arguments.no_align,
-        max_input: None,
-        samples: Vec::new(),
-        nccl_log: Vec::new(),
-        explain_error: None,
-        merge: Vec::new(),
-        fabric: None,
-        layout: Layout::Run,
-        scope: FleetScope::default(),
-        capture: None,
-        names: Names::default(),
-        hash: false,
-        is_output_elsewhere: false,
+        ..RunOptions::default()
     };
     // A name that is taken is refused before the captures are read.
     let place = FilePlace::named(output)?;
     refuse_taken(&place, arguments.overwrite)?;
     let mut file = place.begin(Access::Umask)?;
     let mut known = KnownResults::default();
-    let code = analyse::run_beside(&analyse, Some(&mut known as &mut dyn Sink))?;
-    let settings = RunSettings::from_captures(&analyse, true)?;
-    let mut captures = Captures::open(&arguments.captures, settings.threads, !arguments.no_align, None);
-    let mut plan = settings.plan();
-    plan.range = analyse::time_range(
-        &Analyse {
-            from: arguments.from,
-            to: arguments.to,
-            ..analyse
-        },
-        &mut captures,
-    )?;
+    let prepared = PreparedRun::new(FoundCaptures::find(&options)?, true, RunStart::now())?;
+    let code = prepared.rows(&mut known)?;
+    let mut open = prepared.request()?.open();
+    let range = time_range(arguments.from, arguments.to, &mut open)?;
+    open.set_range(range);
     let selection = Selection {
         flow: arguments.flow.clone(),
         commented_only: arguments.commented,
         all: arguments.all,
     };
-    let written = captures
-        .annotate(&plan, known, &selection, &mut file)
+    let written = open
+        .annotate(known, &selection, &mut file)
         .with_context(|| format!("{}: cannot be written", output.display()))?;
     file.finish()?;
     messages::wrote(&format!(

@@ -3,7 +3,6 @@
 
 mod judge;
 mod noise;
-mod random;
 mod side;
 
 use std::io::Write;
@@ -18,12 +17,10 @@ use roce_pipeline::span;
 use roce_report::compare::{Comparison, html, json};
 use roce_report::terminal::comparison;
 
-use crate::command::analyse::run_beside;
-use crate::options::arguments::{
-    Analyse, FleetScope, Format as Printed, Layout, Shape, parse_bin, parse_threads,
-};
+use crate::command::request::rows;
+use crate::options::arguments::{RunOptions, Shape, parse_bin, parse_threads};
 use crate::options::dscp::DscpMap;
-use crate::options::names::Names;
+use crate::options::given::{GivenOptions, argument};
 use crate::options::rate::Rate;
 use crate::output::messages;
 use crate::output::style::style;
@@ -56,6 +53,9 @@ of warning or worse. A new finding does not count when chance explains its few l
 pauses, and packets that were reordered or not captured are shown without a judgement: the better direction depends on the change.\n\nExit codes: 0 done, 1 a regression and --fail-on-regression, 2 an error."
 )]
 pub(crate) struct Compare {
+    #[command(flatten)]
+    given: GivenOptions,
+
     /// The run before: a capture, or the folder of a dataset or a recording
     pub(crate) a: PathBuf,
 
@@ -216,39 +216,18 @@ pub(crate) fn is_recording(path: &Path) -> bool {
 
 /// Analyses one side.
 fn analysed(path: &Path, bin: Option<Nanos>, arguments: &Compare) -> anyhow::Result<CollectedRun> {
-    let analyse = Analyse {
+    let given = ["link-rate", "dscp-map", "config", "threads"].map(|name| (name, name));
+    let given = given.into_iter().chain([("flow", "only-flow")]);
+    let given = given.filter_map(|(own, name)| arguments.given.argument(&own.replace('-', "_"), name));
+    let bin = bin.map(|bin| argument("bin", format!("{}ns", bin.0)));
+    let words = given.chain(bin);
+    let options = RunOptions {
         captures: vec![path.to_path_buf()],
-        output: None,
-        overwrite: false,
-        format: Printed::None,
-        explain: None,
-        shape: Shape {
-            bin,
-            only_flow: arguments.flow.clone(),
-            link_rate: arguments.link_rate,
-            dscp_map: arguments.dscp_map,
-            config: arguments.config.clone(),
-            threads: arguments.threads,
-            ..Shape::default()
-        },
-        from: None,
-        to: None,
-        no_align: false,
-        max_input: None,
-        layout: Layout::Run,
-        scope: FleetScope::default(),
-        capture: None,
-        names: Names::default(),
-        fabric: None,
-        samples: Vec::new(),
-        nccl_log: Vec::new(),
-        explain_error: None,
-        merge: Vec::new(),
-        hash: false,
-        is_output_elsewhere: false,
+        shape: Shape::from_words(words)?,
+        ..RunOptions::default()
     };
     let mut side = CollectedRun::default();
-    run_beside(&analyse, Some(&mut side)).with_context(|| path.display().to_string())?;
+    rows(&options, &mut side).with_context(|| path.display().to_string())?;
     Ok(side)
 }
 

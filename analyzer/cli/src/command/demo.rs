@@ -224,7 +224,7 @@ fn teach(
     let given = command(&made, &lesson, |path| path.display().to_string());
     let shown = ShownCommand::try_parse_from(&given).context("the demo's own command")?;
     let mut concluded = DemoResults::default();
-    analyse::run_beside(&shown.analyse, Some(&mut concluded))?;
+    analyse::run(&shown.analyse, Some(&mut concluded))?;
 
     let lines = compare(&lesson, &made.truth, &concluded);
     let mut go_on = vec![if kept {

@@ -30,7 +30,7 @@ const NAME: usize = 12;
 /// # Errors
 /// When there is no such finding, or the configuration cannot be read.
 pub(crate) fn print(id: &str, arguments: &Analyse) -> anyhow::Result<ExitCode> {
-    let (_, thresholds) = settings::configuration(&arguments.shape)?;
+    let (_, thresholds) = settings::configuration(&arguments.run.shape)?;
     let text = explain(id, &thresholds, width())?;
     std::io::stdout().write_all(text.as_bytes())?;
     Ok(ExitCode::SUCCESS)

@@ -9,7 +9,7 @@ use roce_model::JobError;
 use roce_model::text::escape_json;
 use roce_report::ends::Ends;
 
-use crate::command::analyse::run_beside;
+use crate::command::request::rows;
 use crate::options::arguments::{Analyse, Format};
 use crate::options::nccl;
 
@@ -32,18 +32,12 @@ pub(crate) fn explain(arguments: &Analyse, line: &str) -> anyhow::Result<ExitCod
              line before it, if that has qp_num="
         );
     };
-    let log = match arguments.nccl_log.as_slice() {
+    let log = match arguments.run.nccl_log.as_slice() {
         [] => None,
         paths => Some(nccl::read(paths)?),
     };
     let mut ends = Ends::new([error(found, log.as_ref())]);
-    let quiet = Analyse {
-        format: Format::None,
-        explain_error: None,
-        output: None,
-        ..arguments.clone()
-    };
-    let code = run_beside(&quiet, Some(&mut ends))?;
+    let code = rows(&arguments.run, &mut ends)?;
     print(&ends, is_text)?;
     Ok(code)
 }

@@ -3,33 +3,23 @@
 use std::path::Path;
 
 use anyhow::bail;
-use roce_pipeline::KnownClock;
+use roce_pipeline::{KnownCapture, KnownClock};
 use roce_remote::fleet::manifest::{FILE, HostRow, HostState, Manifest};
 
-use crate::options::arguments::Analyse;
+use crate::options::arguments::RunOptions;
 use crate::output::messages;
-
-/// Captures of a fleet run.
-pub(crate) struct JoinedCaptures {
-    /// The arguments with the captures in place of the folder.
-    pub(crate) arguments: Analyse,
-    /// Offset of each capture's clock, where it was measured.
-    pub(crate) clocks: Vec<Option<KnownClock>>,
-    /// Name of each capture in results.
-    pub(crate) names: Vec<String>,
-}
 
 /// True for the folder of a fleet run.
 pub(crate) fn is_fleet(folder: &Path) -> bool {
     folder.join(FILE).is_file()
 }
 
-/// The run whose folder is the only argument.
+/// The options of a run whose folder is the only capture, with the files in its place, and what is known of each.
 ///
 /// # Errors
 /// Its manifest cannot be read, or no file of it is here.
-pub(crate) fn joined(arguments: &Analyse) -> anyhow::Result<Option<JoinedCaptures>> {
-    let [folder] = arguments.captures.as_slice() else {
+pub(crate) fn joined(options: &RunOptions) -> anyhow::Result<Option<(RunOptions, Vec<KnownCapture>)>> {
+    let [folder] = options.captures.as_slice() else {
         return Ok(None);
     };
     if !is_fleet(folder) {
@@ -63,24 +53,20 @@ pub(crate) fn joined(arguments: &Analyse) -> anyhow::Result<Option<JoinedCapture
             uncertainty_ns: float(clock.bound_ns),
         })
     };
-    Ok(Some(JoinedCaptures {
-        arguments: Analyse {
-            captures: files.iter().map(|(_, file)| folder.join(&file.name)).collect(),
-            ..arguments.clone()
-        },
-        clocks: files.iter().map(|(host, _)| clock(host)).collect(),
-        names: files
-            .iter()
-            .map(|(host, file)| {
-                let is_only = host.files.iter().filter(|file| file.is_here).count() == 1;
-                if is_only {
-                    host.name.clone()
-                } else {
-                    file.name.clone()
-                }
-            })
-            .collect(),
-    }))
+    let known = files.iter().map(|(host, file)| {
+        let is_only = host.files.iter().filter(|file| file.is_here).count() == 1;
+        KnownCapture {
+            name: Some(if is_only { &host.name } else { &file.name }.clone()),
+            clock: clock(host),
+            is_live: false,
+        }
+    });
+    let known = known.collect();
+    let joined = RunOptions {
+        captures: files.iter().map(|(_, file)| folder.join(&file.name)).collect(),
+        ..options.clone()
+    };
+    Ok(Some((joined, known)))
 }
 
 #[expect(

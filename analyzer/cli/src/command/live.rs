@@ -38,7 +38,7 @@ use roce_report::{HtmlReport, JsonReport, LiveReport, TraceForm};
 
 use crate::command::confinement::Confinement;
 use crate::command::watch::{Looks, Signals, WAITING_TICKS, Watch};
-use crate::options::arguments::{Analyse, FleetScope, Format, Layout, Shape};
+use crate::options::arguments::{Format, RunOptions, Shape};
 use crate::options::config::with_configuration;
 use crate::options::duration::parse_duration;
 use crate::options::names::Names;
@@ -171,28 +171,10 @@ fn parse_buffer(text: &str) -> Result<u32, String> {
 
 /// The settings of an analysis with these options.
 fn settings(arguments: &Live) -> anyhow::Result<RunSettings> {
-    RunSettings::from_arguments(&Analyse {
-        captures: Vec::new(),
-        output: arguments.output.clone(),
-        overwrite: arguments.overwrite,
-        format: arguments.format,
-        explain: None,
+    RunSettings::from_arguments(&RunOptions {
         shape: arguments.shape.clone(),
-        from: None,
-        to: None,
-        no_align: false,
-        max_input: None,
         fabric: arguments.fabric.fabric.clone(),
-        samples: Vec::new(),
-        layout: Layout::Run,
-        nccl_log: Vec::new(),
-        explain_error: None,
-        scope: FleetScope::default(),
-        merge: Vec::new(),
-        capture: None,
-        names: Names::default(),
-        hash: false,
-        is_output_elsewhere: false,
+        ..RunOptions::default()
     })
 }
 
@@ -522,7 +504,7 @@ impl PreparedRun {
         match (arguments.format, stage) {
             (Format::Text, Some(stage)) => {
                 sinks.push(Box::new(stage));
-                sinks.push(Box::new(terminal(settings.top, settings.full)));
+                sinks.push(Box::new(terminal(settings.top, settings.shape.full)));
             }
             (Format::Text, None) => sinks.push(Box::new(LiveReport::new(
                 anstream::stdout(),

@@ -4,9 +4,7 @@
 mod merging;
 
 use anyhow::bail;
-use roce_model::RunSummary;
 use roce_pipeline::{MAX_TRACES, Trace, TraceFile, Traces};
-use roce_verdict::Thresholds;
 
 use crate::output::messages;
 #[cfg(feature = "parquet")]
@@ -36,13 +34,4 @@ pub(crate) fn traces(files: &[String], limit: Option<u64>) -> anyhow::Result<Opt
         traces.push((trace, file.address));
     }
     Ok(Some(Traces::new(traces)))
-}
-
-/// Adds the traces to the summary of a run. False: one could not be merged, and a message says why.
-pub(crate) fn conclude(traces: &mut Traces, run: &mut RunSummary, thresholds: &Thresholds) -> bool {
-    let failed = traces.conclude(run, thresholds);
-    for text in &failed {
-        messages::error(text);
-    }
-    failed.is_empty()
 }

@@ -3,14 +3,11 @@
 use std::sync::Arc;
 
 use crossbeam_channel::Receiver;
-use roce_capture::Merge;
-use roce_model::{Nanos, Sink, SinkError, Span};
-use roce_pipeline::{Done, MergedInputs, Pace, PacedFrames, Plan, Tick, run_live};
+use roce_model::{Nanos, Sink, Span};
+use roce_pipeline::{Pace, Replay, Tick};
 use roce_report::{About, CaptureCounts, Command as ScreenCommand, LiveReport, RunStanding, Screen};
-use roce_verdict::Verdicts;
 
 use crate::options::settings::RunSettings;
-use crate::output::messages;
 use crate::output::screen::{self, Stage};
 use crate::output::style::{style, terminal};
 
@@ -28,39 +25,18 @@ pub(crate) struct Player {
 }
 
 impl Player {
-    /// Takes all frames of files to the sinks at their pace.
-    ///
-    /// # Errors
-    /// When a sink fails.
-    pub(crate) fn run(
-        &self,
-        merge: Merge,
-        plan: &Plan,
-        sinks: Vec<&mut dyn Sink>,
-    ) -> Result<(Done<MergedInputs>, Verdicts), SinkError> {
-        // Time outside of the range is not waited for.
-        let from = Nanos(plan.range.start);
-        let feed = PacedFrames::new(
-            plan.source(merge),
-            Arc::clone(&self.pace),
-            from,
+    /// Pace of a run with bins of this width.
+    pub(crate) fn pacing(&self, bin: Nanos) -> Replay {
+        Replay {
+            pace: Arc::clone(&self.pace),
             // Lines come when their frames have come; only the screen knows the position and hides what is later.
-            if self.screen.is_some() {
-                lead(plan.options.bin)
+            lead: if self.screen.is_some() {
+                lead(bin)
             } else {
                 Nanos(0)
             },
-        );
-        let (done, verdicts) = run_live(feed, plan, sinks, &self.ticks)?;
-        if done.feed.ended_early {
-            let (last, _) = self.pace.handed();
-            let after = last.since(done.span().map_or(last, |span| span.first));
-            messages::warn(
-                "the replay",
-                &format!("it was ended {after} after its first frame, and the results are about that part"),
-            );
+            ticks: self.ticks.clone(),
         }
-        Ok((done.map_feed(|paced| paced.source), verdicts))
     }
 
     /// Sinks that show the run while it goes on, and its results at the end.
@@ -105,7 +81,7 @@ impl Player {
         let stage = Stage::open(screen, Arc::new(shown))?;
         Ok(vec![
             Box::new(stage),
-            Box::new(terminal(settings.top, settings.full)),
+            Box::new(terminal(settings.top, settings.shape.full)),
         ])
     }
 }

@@ -9,10 +9,10 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
-use roce_model::text::clean;
 use serde_json::Value;
 
 use crate::command::duckdb::DuckDb;
+use crate::output::csv::CsvWriter;
 use crate::output::table::laid_by;
 use duckdb::Rows;
 
@@ -145,30 +145,18 @@ fn write_table(mut answer: Rows, out: &mut impl Write) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Writes comma-separated values (RFC 4180); null is nothing.
+/// Writes comma-separated values; null is nothing.
 fn write_csv(mut answer: Rows, out: &mut impl Write) -> anyhow::Result<()> {
-    fn field(text: &str) -> String {
-        if text.contains([',', '"', '\n', '\r']) {
-            format!("\"{}\"", text.replace('"', "\"\""))
-        } else {
-            text.to_owned()
-        }
-    }
+    let mut out = CsvWriter::new(out, false);
     let mut has_head = false;
-    let line = |out: &mut dyn Write, fields: Vec<String>| writeln!(out, "{}", fields.join(","));
     loop {
         let row = answer.next()?;
         if !has_head && !answer.columns().is_empty() {
             has_head = true;
-            let head = answer.columns().iter();
-            line(out, head.map(|name| field(&clean(name))).collect())?;
+            out.head(answer.columns().iter().map(String::as_str))?;
         }
         let Some(row) = row else { return Ok(()) };
-        let fields = row.iter().map(|value| match value {
-            Value::Null => String::new(),
-            other => field(&clean(&shown(other))),
-        });
-        line(out, fields.collect())?;
+        out.row(row.iter())?;
     }
 }
 

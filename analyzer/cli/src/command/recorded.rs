@@ -9,7 +9,7 @@ use roce_model::RecordingStart;
 use roce_model::text::clean;
 
 use crate::command::live::Live;
-use crate::options::arguments::{Analyse, Shape};
+use crate::options::arguments::{RunOptions, Shape};
 use crate::options::config::without_configuration;
 use crate::output::messages;
 
@@ -32,7 +32,7 @@ enum Recorder {
 ///
 /// # Errors
 /// When the recording cannot be read.
-pub(crate) fn recorded(arguments: &Analyse) -> anyhow::Result<Option<(Analyse, RecordingStart)>> {
+pub(crate) fn recorded(arguments: &RunOptions) -> anyhow::Result<Option<(RunOptions, RecordingStart)>> {
     let [dir] = arguments.captures.as_slice() else {
         return Ok(None);
     };
@@ -67,9 +67,9 @@ pub(crate) fn recorded(arguments: &Analyse) -> anyhow::Result<Option<(Analyse, R
         &path,
     );
     shape.recorded_config = config.map(str::to_owned);
-    let replayed = Analyse {
+    let replayed = RunOptions {
         captures: vec![path],
-        shape: arguments.shape.clone().or(shape),
+        shape: arguments.shape.over(shape)?,
         names: arguments.names.clone().or(live.names),
         ..arguments.clone()
     };
@@ -79,7 +79,7 @@ pub(crate) fn recorded(arguments: &Analyse) -> anyhow::Result<Option<(Analyse, R
 /// Options of a recorded run, without those that name files. The maker of a recording must not choose
 /// which files of this host are read. A warning names the omitted files, unless the command line has its
 /// own.
-fn without_files(recorded: Shape, path: &Path, own: &Shape) -> Shape {
+fn without_files(mut recorded: Shape, path: &Path, own: &Shape) -> Shape {
     let files = [
         ("--config", &recorded.config, &own.config),
         ("--training-log", &recorded.training_log, &own.training_log),
@@ -87,11 +87,10 @@ fn without_files(recorded: Shape, path: &Path, own: &Shape) -> Shape {
     for (option, recorded, own) in files {
         left_out(option, recorded.as_deref(), own.as_deref(), path);
     }
-    Shape {
-        config: None,
-        training_log: None,
-        ..recorded
-    }
+    recorded.given.forget_path("config");
+    recorded.given.forget_path("training_log");
+    (recorded.config, recorded.training_log) = (None, None);
+    recorded
 }
 
 /// Warns of a file of a recorded run that is omitted, unless the command line has its own.

@@ -8,15 +8,15 @@ use anyhow::bail;
 use clap::Args;
 use crossbeam_channel::bounded;
 use roce_capture::{Options, Reader};
-use roce_model::{Nanos, RecordingStart, Span};
+use roce_model::{Nanos, Span};
 use roce_pipeline::{Pace, RunStart, Speed};
 
 use crate::command::analyse;
 use crate::command::explain;
 use crate::command::player::Player;
-use crate::command::recorded::recorded;
+use crate::command::request::FoundCaptures;
 use crate::command::watch::{Looks, Signals, WAITING_TICKS, Watch};
-use crate::options::arguments::{Analyse, parse_bin};
+use crate::options::arguments::{Analyse, RunOptions, parse_bin};
 use crate::options::duration::Moment;
 use crate::output::screen;
 
@@ -61,15 +61,12 @@ pub(crate) fn replay(arguments: &Replay) -> anyhow::Result<ExitCode> {
         return explain::print(id, &arguments.analyse);
     }
     let begun = RunStart::now();
-    let (analyse, live) = match recorded(&arguments.analyse)? {
-        Some((analyse, recorded)) => (analyse, Some(recorded)),
-        None => (arguments.analyse.clone(), None),
-    };
-    let span = span(&analyse);
+    let found = FoundCaptures::find(&arguments.analyse.run)?;
+    let span = span(&found.options);
     let interval = arguments
         .interval
         .unwrap_or_else(|| span.map_or(Nanos(Nanos::SECOND), |span| interval(span.length())));
-    let wanted = screen::is_wanted(arguments.no_tui, analyse.format);
+    let wanted = screen::is_wanted(arguments.no_tui, arguments.analyse.format);
     if arguments.step && !wanted {
         bail!(
             "--step needs the screen\nhint: it is there when standard input and output are a terminal, with --format text"
@@ -88,8 +85,8 @@ pub(crate) fn replay(arguments: &Replay) -> anyhow::Result<ExitCode> {
         ticks,
         interval,
         begins_paused: arguments.step,
-        has_span: span.is_some() && live.is_none(),
-        screen: wanted.then(|| (name(&analyse, live.as_ref()), span)),
+        has_span: span.is_some() && found.recorded.is_none(),
+        screen: wanted.then(|| (name(&found), span)),
     };
     let lines = match speed {
         Speed::Times(times) => Duration::from_nanos(interval.0).div_f64(times).max(LINES),
@@ -101,18 +98,23 @@ pub(crate) fn replay(arguments: &Replay) -> anyhow::Result<ExitCode> {
         looks: if wanted { Looks::Screen } else { Looks::None },
     };
     watch.over(signals, &|| pace.stop(), &|| (), &ticker, || {
-        analyse::replay(&analyse, live.as_ref(), &player, begun)
+        analyse::replay(&arguments.analyse, found, &player, begun)
     })
 }
 
 /// Title of a replay: its input, or the first of them.
-fn name(analyse: &Analyse, live: Option<&RecordingStart>) -> String {
-    let first = analyse.captures.first().map(|path| path.display().to_string());
-    let first = live
+fn name(found: &FoundCaptures) -> String {
+    let first = found
+        .options
+        .captures
+        .first()
+        .map(|path| path.display().to_string());
+    let recorded = found.recorded.as_ref();
+    let first = recorded
         .map(|recorded| recorded.input.clone())
         .or(first)
         .unwrap_or_default();
-    match analyse.captures.len() {
+    match found.options.captures.len() {
         0 | 1 => first,
         several => format!("{first} and {} more", several - 1),
     }
@@ -147,10 +149,10 @@ const MAX_FRAMES: u64 = 1 << 25;
 
 /// The first and last time of the replay, if they can be read beforehand: not from standard input, nor
 /// for very many frames.
-fn span(analyse: &Analyse) -> Option<Span> {
+fn span(options: &RunOptions) -> Option<Span> {
     let mut span: Option<Span> = None;
     let mut frames = 0;
-    for path in &analyse.captures {
+    for path in &options.captures {
         if !path.is_file() {
             return None;
         }
@@ -171,8 +173,8 @@ fn span(analyse: &Analyse) -> Option<Span> {
     let span = span?;
     let moment = |moment: Option<Moment>| moment.map(|moment| moment.resolve(span.first));
     Some(Span {
-        first: moment(analyse.from).map_or(span.first, |from| from.max(span.first)),
-        last: moment(analyse.to).map_or(span.last, |to| to.min(span.last)),
+        first: moment(options.from).map_or(span.first, |from| from.max(span.first)),
+        last: moment(options.to).map_or(span.last, |to| to.min(span.last)),
     })
 }
 

@@ -1,9 +1,7 @@
 //! Builds without live captures replay nothing: there is no player.
 
-use roce_capture::Merge;
-use roce_model::{Sink, SinkError};
-use roce_pipeline::{Done, MergedInputs, Plan};
-use roce_verdict::Verdicts;
+use roce_model::{Nanos, Sink};
+use roce_pipeline::Replay;
 
 use crate::options::settings::RunSettings;
 
@@ -14,12 +12,7 @@ pub(crate) struct Player {
 }
 
 impl Player {
-    pub(crate) fn run(
-        &self,
-        _: Merge,
-        _: &Plan,
-        _: Vec<&mut dyn Sink>,
-    ) -> Result<(Done<MergedInputs>, Verdicts), SinkError> {
+    pub(crate) fn pacing(&self, _: Nanos) -> Replay {
         match self.none {}
     }
 

@@ -1,8 +1,9 @@
 //! The options of a run over captures, and those that any run has.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, ValueEnum};
 use roce_model::{Address, Filter, Nanos};
 use roce_report::JsonFlows;
 
@@ -10,6 +11,7 @@ use crate::options::dcqcn::Reaction;
 use crate::options::dscp::DscpMap;
 use crate::options::duration::{Moment, parse_duration};
 use crate::options::fail_on::{self, FailOn};
+use crate::options::given::GivenOptions;
 use crate::options::named::NamedValues;
 use crate::options::names::{Names, parse_key, parse_name};
 use crate::options::processes::ProcessOptions;
@@ -61,12 +63,9 @@ const NETWORK: &str = "Network";
 const TRAINING: &str = "Training job";
 const RUN: &str = "Run";
 
+// A run over captures, as the command without a name has it. (A comment for the compiler would become the help's first line.)
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Analyse {
-    /// Captures: pcap or pcapng, plain, gzip or zstd; '-' is standard input; the folder of a recorded live run or of a fleet run
-    #[arg(value_name = "CAPTURE", required_unless_present = "explain")]
-    pub(crate) captures: Vec<PathBuf>,
-
     /// Write the results to DIR, too: a Parquet dataset, run.json and report.html
     #[arg(short, long, value_name = "DIR", help_heading = RESULTS)]
     pub(crate) output: Option<PathBuf>,
@@ -97,6 +96,30 @@ pub(crate) struct Analyse {
         value_parser = NamedValues::new(|text| Ok(text.to_owned()), explained)
     )]
     pub(crate) explain: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) run: RunOptions,
+
+    /// Explain a completion error of NCCL's log: what the packets show of that queue pair's end
+    ///
+    /// LINE has "Got completion", as any version prints it, in quotes. With --nccl-log the queue pair and rank are found where the line lacks them.
+    #[arg(long, value_name = "LINE", conflicts_with_all = ["output", "explain"], help_heading = TRAINING)]
+    pub(crate) explain_error: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) scope: FleetScope,
+
+    /// The folder of results is a passing one, from which they go elsewhere.
+    #[arg(skip)]
+    pub(crate) is_output_elsewhere: bool,
+}
+
+// Captures, and the options that shape their analysis. (A comment for the compiler would become the help's first line.)
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct RunOptions {
+    /// Captures: pcap or pcapng, plain, gzip or zstd; '-' is standard input; the folder of a recorded live run or of a fleet run
+    #[arg(value_name = "CAPTURE", required_unless_present = "explain")]
+    pub(crate) captures: Vec<PathBuf>,
 
     #[command(flatten)]
     pub(crate) shape: Shape,
@@ -138,11 +161,6 @@ pub(crate) struct Analyse {
     #[arg(long, value_name = "FILE", help_heading = TRAINING)]
     pub(crate) nccl_log: Vec<PathBuf>,
 
-    /// Explain a completion error of NCCL's log: what the packets show of that queue pair's end
-    ///
-    /// LINE has "Got completion", as any version prints it, in quotes. With --nccl-log the queue pair and rank are found where the line lacks them.
-    #[arg(long, value_name = "LINE", conflicts_with_all = ["output", "explain"], help_heading = TRAINING)]
-    pub(crate) explain_error: Option<String>,
     /// Merge the trace of a rank: of PyTorch's profiler or NCCL's profiler plugin, as JSON, compressed or not (can be repeated)
     ///
     /// Its collectives are shown on the capture's clock, each with what the network did meanwhile. With ADDRESS= only the traffic of the
@@ -157,16 +175,9 @@ pub(crate) struct Analyse {
     #[command(flatten)]
     pub(crate) names: Names,
 
-    #[command(flatten)]
-    pub(crate) scope: FleetScope,
-
     /// Write the SHA-256 of every input to run.json (reads each input once more)
     #[arg(long, help_heading = RESULTS)]
     pub(crate) hash: bool,
-
-    /// The folder of results is a passing one, from which they go elsewhere.
-    #[arg(skip)]
-    pub(crate) is_output_elsewhere: bool,
 }
 
 // Options that `fleet pass2` gives to the runs that it starts. (A doc comment would become the help's first
@@ -186,38 +197,6 @@ pub(crate) struct FleetScope {
     pub(crate) run_date: Option<String>,
 }
 
-impl Analyse {
-    /// A run over captures that prints nothing, with default options: for what takes its rows.
-    pub(crate) fn from_captures(captures: Vec<PathBuf>) -> Self {
-        Self {
-            captures,
-            output: None,
-            overwrite: false,
-            format: Format::None,
-            explain: None,
-            shape: Shape {
-                quiet: true,
-                ..Shape::default()
-            },
-            from: None,
-            to: None,
-            no_align: false,
-            max_input: None,
-            fabric: None,
-            samples: Vec::new(),
-            nccl_log: Vec::new(),
-            explain_error: None,
-            merge: Vec::new(),
-            layout: Layout::Run,
-            scope: FleetScope::default(),
-            is_output_elsewhere: false,
-            capture: None,
-            names: Names::default(),
-            hash: false,
-        }
-    }
-}
-
 /// Everything that --explain explains.
 fn explained() -> Vec<&'static str> {
     let findings = roce_verdict::RULES.iter().map(|rule| rule.id);
@@ -229,6 +208,9 @@ fn explained() -> Vec<&'static str> {
 // line.)
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct Shape {
+    #[command(flatten)]
+    pub(crate) given: GivenOptions,
+
     /// Exit with 1 when there is a finding of this severity or worse, or with this id
     ///
     /// Severities are info, warning and critical; `--explain list` has the ids. A list such as "critical,loss.network" is possible.
@@ -332,33 +314,53 @@ pub(crate) struct Shape {
     pub(crate) max_flows: Option<usize>,
 }
 
+/// A command line of options that shape a run, and nothing else.
+#[derive(Parser, Debug)]
+#[command(no_binary_name = true, disable_help_flag = true)]
+struct ShapeArguments {
+    #[command(flatten)]
+    shape: Shape,
+}
+
+/// Options that shape a run and take a value.
+pub(crate) fn valued_options() -> Vec<clap::Arg> {
+    let command = ShapeArguments::command();
+    let options = command.get_arguments();
+    options
+        .filter(|option| option.get_action().takes_values())
+        .cloned()
+        .collect()
+}
+
 impl Shape {
-    /// These options; where one is not set, that of `others`.
-    pub(crate) fn or(self, others: Self) -> Self {
-        Self {
-            fail_on: self.fail_on.or(others.fail_on),
-            bin: self.bin.or(others.bin),
-            flow: self.flow.or(others.flow),
-            only_flow: self.only_flow.or(others.only_flow),
-            processes: self.processes.or(others.processes),
-            lag: if self.lag.is_empty() { others.lag } else { self.lag },
-            link_rate: self.link_rate.or(others.link_rate),
-            dscp_map: self.dscp_map.or(others.dscp_map),
-            dcqcn: self.dcqcn.or(others.dcqcn),
-            training_log: self.training_log.or(others.training_log),
-            training_log_pattern: self.training_log_pattern.or(others.training_log_pattern),
-            recorded_config: match self.config {
-                Some(_) => None,
-                None => self.recorded_config.or(others.recorded_config),
-            },
-            config: self.config.or(others.config),
-            top: self.top.or(others.top),
-            json_flows: self.json_flows.or(others.json_flows),
-            full: self.full || others.full,
-            quiet: self.quiet || others.quiet,
-            threads: self.threads.or(others.threads),
-            max_flows: self.max_flows.or(others.max_flows),
+    /// Parses arguments such as `--bin=1ms`.
+    ///
+    /// # Errors
+    /// When they are not understood.
+    pub(crate) fn from_words(words: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
+        Ok(ShapeArguments::try_parse_from(words)?.shape)
+    }
+
+    /// These options; where one is not given, that of `base`.
+    ///
+    /// # Errors
+    /// None: arguments that were understood once are so again.
+    pub(crate) fn over(&self, mut base: Self) -> Result<Self, clap::Error> {
+        // A flag that is not given is false, and would end that of the base.
+        let (is_full, is_quiet) = (base.full, base.quiet);
+        if self.processes != ProcessOptions::default() {
+            // Processes are chosen together.
+            base.processes = ProcessOptions::default();
         }
+        if self.config.is_some() {
+            base.recorded_config = None;
+        }
+        for matches in self.given.layers() {
+            base.update_from_arg_matches(matches)?;
+        }
+        base.full |= is_full;
+        base.quiet |= is_quiet;
+        Ok(base)
     }
 }
 
@@ -408,5 +410,39 @@ pub(crate) fn parse_threads(text: &str) -> Result<u32, String> {
         Ok(threads)
     } else {
         Err("expected 1 to 64".to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shape(words: &[&str]) -> Shape {
+        Shape::from_words(words.iter().map(OsString::from)).unwrap()
+    }
+
+    #[test]
+    fn later_layers_win_option_by_option() {
+        let file = shape(&["--bin=1ms", "--top=5", "--lag=a,b", "--lag=c,d"]);
+        let recorded = shape(&["--top=7", "--full", "--pid=4", "--training-log=x.log"]);
+        let own = shape(&["--lag=e,f", "--comm=ib_write_bw", "--quiet"]);
+        let all = own.over(recorded.over(file).unwrap()).unwrap();
+        assert_eq!((all.bin.map(|bin| bin.0), all.top), (Some(1_000_000), Some(7)));
+        // The list of the command line replaces that of the file, as do its processes.
+        assert_eq!(all.lag, [["e", "f"]]);
+        assert_eq!(all.processes, shape(&["--comm=ib_write_bw"]).processes);
+        assert!(all.full && all.quiet);
+        // The layers go on as one.
+        let again = all.over(shape(&["--top=1", "--threads=2"])).unwrap();
+        assert_eq!((again.top, again.threads), (Some(7), Some(2)));
+    }
+
+    #[test]
+    #[cfg(feature = "live")]
+    fn a_forgotten_path_is_no_option() {
+        let mut recorded = shape(&["--training-log=x.log", "--top=7"]);
+        recorded.given.forget_path("training_log");
+        let all = recorded.over(Shape::default()).unwrap();
+        assert_eq!((all.training_log, all.top), (None, Some(7)));
     }
 }

@@ -1,44 +1,26 @@
 //! The configuration file (`--config`): defaults of options, and thresholds of the findings. Values have the same form
 //! as on the command line; what is given there is stronger. Applying the thresholds is left to `settings`.
 
+use std::error::Error as _;
 use std::ops::Range;
 use std::path::Path;
 
 use anyhow::anyhow;
-use roce_model::{Filter, Nanos};
+use clap::{Arg, ArgAction};
+use roce_model::Nanos;
 use toml::de::{DeTable, DeValue};
 
-use crate::options::arguments::{
-    Shape, parse_bin, parse_json_flows, parse_lag, parse_max_flows, parse_threads, parse_top,
-};
-use crate::options::dcqcn::Reaction;
-use crate::options::dscp::DscpMap;
+use crate::options::arguments::{Shape, valued_options};
 use crate::options::duration::parse_duration;
-use crate::options::fail_on::FailOn;
+use crate::options::given::argument;
 use crate::options::nearest::nearest;
-use crate::options::rate::Rate;
-use crate::options::training::{Pattern, unreadable};
+use crate::options::training::unreadable;
 
 /// Files larger than this are not read.
 const LARGEST: u64 = 1 << 20;
 
-/// The options that a file can hold.
-const OPTIONS: [&str; 14] = [
-    "bin",
-    "dcqcn",
-    "dscp-map",
-    "fail-on",
-    "flow",
-    "json-flows",
-    "lag",
-    "link-rate",
-    "max-flows",
-    "only-flow",
-    "threads",
-    "top",
-    "training-log",
-    "training-log-pattern",
-];
+/// Options that no file holds: they are about one run, or name the file itself.
+const NOT_IN_FILES: [&str; 4] = ["config", "pid", "comm", "cgroup"];
 
 /// The table of thresholds.
 const THRESHOLDS: &str = "thresholds";
@@ -46,7 +28,7 @@ const THRESHOLDS: &str = "thresholds";
 /// Contents of a configuration file.
 #[derive(Debug, Default)]
 pub(crate) struct Config {
-    /// The options of the command line that it sets.
+    /// Its keys as arguments in front of the command line.
     pub(crate) shape: Shape,
     pub(crate) thresholds: Vec<ThresholdSetting>,
     /// The whole text.
@@ -131,6 +113,8 @@ impl Config {
     /// As [`Config::read`].
     pub(crate) fn parse(path: &Path, text: &str, thresholds: &[&str]) -> anyhow::Result<Self> {
         let source = ConfigText { path, text };
+        let options = options();
+        let is_option = |name: &str| options.iter().any(|option| option.get_long() == Some(name));
         let document = DeTable::parse(text).map_err(|error| {
             let place = error
                 .span()
@@ -153,7 +137,7 @@ impl Config {
                     let name = key.get_ref().replace('-', "_");
                     if !thresholds.contains(&name.as_str()) {
                         let option = name.replace('_', "-");
-                        if OPTIONS.contains(&option.as_str()) {
+                        if is_option(&option) {
                             return Err(anyhow!(
                                 "{place}: unknown threshold '{}'; hint: '{option}' is an option: write it above [{THRESHOLDS}]",
                                 key.get_ref()
@@ -173,61 +157,58 @@ impl Config {
                 continue;
             }
             let option = name.replace('_', "-");
-            if !OPTIONS.contains(&option.as_str()) {
+            let Some(option) = options.iter().find(|known| known.get_long() == Some(&*option)) else {
                 let threshold = name.replace('-', "_");
                 if thresholds.contains(&threshold.as_str()) {
                     return Err(anyhow!(
                         "{place}: unknown key '{name}'; hint: '{threshold}' is a threshold: write it below a line [{THRESHOLDS}]"
                     ));
                 }
-                let known = OPTIONS.iter().copied().chain([THRESHOLDS]);
-                return Err(unknown("key", name, &place, known));
-            }
-            config
-                .set(&option, value_of)
+                let known = options.iter().filter_map(|option| option.get_long());
+                return Err(unknown("key", name, &place, known.chain([THRESHOLDS])));
+            };
+            config.shape = given(option, value_of)
+                .and_then(|shape| {
+                    shape
+                        .over(std::mem::take(&mut config.shape))
+                        .map_err(|error| reason(&error))
+                })
                 .map_err(|error| anyhow!("{place}: {name}: {error}"))?;
         }
         Ok(config)
     }
+}
 
-    /// Takes the value of an option, in the form that the command line has.
-    fn set(&mut self, option: &str, value: &DeValue<'_>) -> Result<(), String> {
-        let shape = &mut self.shape;
-        if option == "lag" {
-            let groups = value
-                .as_array()
-                .ok_or("a list of texts such as [\"eth0,eth1\"]")?;
-            for group in groups {
-                let group = group
-                    .get_ref()
-                    .as_str()
-                    .ok_or("a list of texts such as [\"eth0,eth1\"]")?;
-                shape.lag.push(parse_lag(group)?);
-            }
-            return Ok(());
-        }
-        let text = match written(value).ok_or("a text or a number is expected")? {
+/// Options that a file can hold.
+fn options() -> Vec<Arg> {
+    let mut options = valued_options();
+    options.retain(|option| !option.get_long().is_some_and(|name| NOT_IN_FILES.contains(&name)));
+    options
+}
+
+/// The value of an option as arguments, understood.
+fn given(option: &Arg, value: &DeValue<'_>) -> Result<Shape, String> {
+    let texts = if matches!(option.get_action(), ArgAction::Append) {
+        let list = value.as_array().map(|list| {
+            let texts = list.iter().map(|item| item.get_ref().as_str().map(str::to_owned));
+            texts.collect::<Option<Vec<String>>>()
+        });
+        list.flatten().ok_or("a list of texts such as [\"eth0,eth1\"]")?
+    } else {
+        vec![match written(value).ok_or("a text or a number is expected")? {
             WrittenValue::Text(text) => text,
             WrittenValue::Whole(number) => number.to_string(),
             WrittenValue::Decimal(number) => number.to_string(),
-        };
-        match option {
-            "bin" => shape.bin = Some(parse_bin(&text)?),
-            "dcqcn" => shape.dcqcn = Some(Reaction::parse(&text)?),
-            "dscp-map" => shape.dscp_map = Some(DscpMap::parse(&text)?),
-            "fail-on" => shape.fail_on = Some(FailOn::parse(&text)?),
-            "flow" => shape.flow = Some(Filter::parse(&text).map_err(|error| error.to_string())?),
-            "only-flow" => shape.only_flow = Some(Filter::parse(&text).map_err(|error| error.to_string())?),
-            "json-flows" => shape.json_flows = Some(parse_json_flows(&text)?),
-            "link-rate" => shape.link_rate = Some(Rate::parse(&text)?),
-            "max-flows" => shape.max_flows = Some(parse_max_flows(&text)?),
-            "threads" => shape.threads = Some(parse_threads(&text)?),
-            "top" => shape.top = Some(parse_top(&text)?),
-            "training-log" => shape.training_log = Some(text.into()),
-            _ => shape.training_log_pattern = Some(Pattern::parse(&text)?),
-        }
-        Ok(())
-    }
+        }]
+    };
+    let name = option.get_long().unwrap_or_default();
+    Shape::from_words(texts.iter().map(|text| argument(name, text))).map_err(|error| reason(&error))
+}
+
+/// Why an argument is not understood: what its parser says, without the words about a command line.
+fn reason(error: &clap::Error) -> String {
+    let said = error.source().map(ToString::to_string);
+    said.unwrap_or_else(|| error.kind().to_string())
 }
 
 /// A value that is a number or a text.
@@ -298,6 +279,8 @@ pub(crate) fn without_configuration(arguments: &[String]) -> (Vec<&str>, Option<
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::fail_on::FailOn;
+    use crate::options::rate::Rate;
 
     const NAMES: [&str; 3] = ["incast_senders", "pause_share", "episode_quiet"];
 

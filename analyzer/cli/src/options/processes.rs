@@ -65,11 +65,6 @@ impl ProcessOptions {
         }
     }
 
-    /// These, and where none is named, `others`.
-    pub(crate) fn or(self, others: Self) -> Self {
-        if self.processes().is_empty() { others } else { self }
-    }
-
     /// Each option with its value.
     pub(crate) fn said(&self) -> impl Iterator<Item = (&'static str, String)> {
         let pids = self.pid.iter().map(|pid| ("pid", pid.to_string()));

@@ -1,26 +1,22 @@
 //! Settings of a run: the command line over the configuration file over the defaults, and their echo in
 //! the results.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::anyhow;
 use roce_flow::Options;
-use roce_model::{Filter, JobLog, Nanos, Wiring};
+use roce_model::{JobLog, Nanos, Wiring};
 use roce_pipeline::{Plan, path_key, span};
 use roce_report::JsonFlows;
 use roce_verdict::{LoggedStep, ThresholdValue, Thresholds};
 
-use crate::options::arguments::{Analyse, Shape};
+use crate::options::arguments::{RunOptions, Shape};
 use crate::options::config::{Config, ThresholdSetting, WrittenValue};
-use crate::options::dcqcn::Reaction;
-use crate::options::dscp::DscpMap;
 use crate::options::duration::Moment;
 use crate::options::fabric;
 use crate::options::fail_on::FailOn;
 use crate::options::nccl;
-use crate::options::processes::ProcessOptions;
-use crate::options::rate::Rate;
 use crate::options::training::{self, LoggedTimes, Pattern};
 
 /// The name under which the width of a bin is echoed.
@@ -30,34 +26,24 @@ const MAX_THREADS: u32 = 8;
 
 /// Everything that shapes a run but its inputs.
 pub(crate) struct RunSettings {
+    /// Options of all layers.
+    pub(crate) shape: Shape,
+    /// Width of a bin, which may follow from the captures.
     pub(crate) bin: Nanos,
-    /// Nobody said how wide a bin is to be.
-    pub(crate) is_bin_free: bool,
-    pub(crate) dcqcn: Option<Reaction>,
-    pub(crate) dscp_map: DscpMap,
-    pub(crate) fail_on: FailOn,
-    /// The flows that are shown.
-    pub(crate) flow: Option<Filter>,
-    /// The rows of flows in JSON.
-    pub(crate) json_flows: JsonFlows,
-    pub(crate) lag: Vec<Vec<String>>,
-    pub(crate) link_rate: Option<Rate>,
-    pub(crate) logged: Vec<LoggedTimes>,
-    pub(crate) max_flows: usize,
-    /// The only packets that are analysed.
-    pub(crate) only_flow: Option<Filter>,
-    pub(crate) processes: ProcessOptions,
     pub(crate) threads: u32,
-    pub(crate) thresholds: Thresholds,
+    /// Flows in the terminal's table.
     pub(crate) top: usize,
+    pub(crate) fail_on: FailOn,
+    /// Rows of flows in JSON.
+    pub(crate) json_flows: JsonFlows,
+    pub(crate) thresholds: Thresholds,
+    logged: Vec<LoggedTimes>,
     /// Cables and addresses of the inventory.
-    pub(crate) wiring: Arc<Wiring>,
+    wiring: Arc<Wiring>,
     /// The job's own log.
-    pub(crate) job: Arc<JobLog>,
-    /// Messages about the log.
+    job: Arc<JobLog>,
+    /// Message about that log.
     pub(crate) about_log: Option<nccl::About>,
-    /// Everything on the screen, however long it gets.
-    pub(crate) full: bool,
     /// Text of the configuration file, if there is one.
     #[cfg_attr(not(feature = "live"), expect(dead_code, reason = "live runs record it"))]
     pub(crate) config_text: Option<String>,
@@ -70,14 +56,12 @@ impl RunSettings {
     ///
     /// # Errors
     /// When the configuration or the training log cannot be read.
-    pub(crate) fn from_arguments(arguments: &Analyse) -> anyhow::Result<Self> {
+    pub(crate) fn from_arguments(arguments: &RunOptions) -> anyhow::Result<Self> {
         let (config, thresholds) = configuration(&arguments.shape)?;
-        let has_file = arguments.shape.config.is_some();
-        let shape = arguments.shape.clone().or(config.shape);
-        let (log, pattern) = (shape.training_log, shape.training_log_pattern);
-        let logged = match &log {
+        let shape = arguments.shape.over(config.shape)?;
+        let logged = match &shape.training_log {
             Some(path) => {
-                let pattern = match &pattern {
+                let pattern = match &shape.training_log_pattern {
                     Some(pattern) => pattern.clone(),
                     None => Pattern::built_in().map_err(|error| anyhow!(error))?,
                 };
@@ -92,29 +76,20 @@ impl RunSettings {
         let (job, about_log) = nccl::read_job(&arguments.nccl_log)?;
         let mut settings = Self {
             bin: shape.bin.unwrap_or(span::WIDEST),
-            is_bin_free: shape.bin.is_none(),
-            dcqcn: shape.dcqcn,
-            dscp_map: shape.dscp_map.unwrap_or_default(),
-            fail_on: shape.fail_on.unwrap_or_default(),
-            flow: shape.flow,
-            json_flows: shape.json_flows.unwrap_or_default(),
-            lag: shape.lag,
-            link_rate: shape.link_rate,
-            logged,
-            max_flows: shape.max_flows.unwrap_or(Options::default().max_flows),
-            only_flow: shape.only_flow,
-            processes: shape.processes,
             threads: shape.threads.unwrap_or_else(default_threads),
-            thresholds,
             top: shape.top.unwrap_or(10),
+            fail_on: shape.fail_on.clone().unwrap_or_default(),
+            json_flows: shape.json_flows.unwrap_or_default(),
+            thresholds,
+            logged,
             wiring,
             job: Arc::new(job),
             about_log,
-            full: shape.full,
-            config_text: has_file.then_some(config.text),
+            config_text: shape.config.is_some().then_some(config.text),
+            shape,
             echo: Vec::new(),
         };
-        settings.echo = settings.said(arguments, log.as_ref(), pattern.as_ref());
+        settings.echo = settings.said(arguments);
         Ok(settings)
     }
 
@@ -123,9 +98,9 @@ impl RunSettings {
     ///
     /// # Errors
     /// As above.
-    pub(crate) fn from_captures(arguments: &Analyse, fits_bin: bool) -> anyhow::Result<Self> {
+    pub(crate) fn from_captures(arguments: &RunOptions, fits_bin: bool) -> anyhow::Result<Self> {
         let mut settings = Self::from_arguments(arguments)?;
-        if fits_bin && settings.is_bin_free {
+        if fits_bin && settings.shape.bin.is_none() {
             settings.bin = span::bin(&arguments.captures);
             let said = settings.echo.iter_mut().find(|(name, _)| name == BIN);
             if let Some((_, value)) = said {
@@ -142,54 +117,53 @@ impl RunSettings {
         plan.threads = self.threads;
         plan.settings.training_log = self.logged.iter().copied().map(LoggedStep::from).collect();
         plan.settings.thresholds = self.thresholds.clone();
-        plan.settings.shown.clone_from(&self.flow);
+        plan.settings.shown.clone_from(&self.shape.flow);
         plan.settings.wiring = Arc::clone(&self.wiring);
         plan.settings.job = Arc::clone(&self.job);
-        plan.filter.clone_from(&self.only_flow);
-        plan.processes = self.processes.processes();
-        plan.lags.clone_from(&self.lag);
+        plan.filter.clone_from(&self.shape.only_flow);
+        plan.processes = self.shape.processes.processes();
+        plan.lags.clone_from(&self.shape.lag);
         plan
     }
 
     /// Options of the analysis.
     fn options(&self) -> Options {
+        let shape = &self.shape;
+        let default = Options::default();
         Options {
             bin: self.bin,
-            max_flows: self.max_flows,
-            link_rate: self.link_rate.map(|rate| rate.0),
-            dcqcn: self
+            max_flows: shape.max_flows.unwrap_or(default.max_flows),
+            link_rate: shape.link_rate.map(|rate| rate.0),
+            dcqcn: shape
                 .dcqcn
                 .as_ref()
-                .map_or(Options::default().dcqcn, |reaction| reaction.parameters),
-            dcqcn_stated: self.dcqcn.is_some(),
-            priority_of_dscp: self.dscp_map.0,
-            seed: Options::default().seed,
+                .map_or(default.dcqcn, |reaction| reaction.parameters),
+            dcqcn_stated: shape.dcqcn.is_some(),
+            priority_of_dscp: shape.dscp_map.unwrap_or_default().0,
+            seed: default.seed,
             measures: false,
         }
     }
 
     /// The options that shape the results, those that were not given left out but for the bin and the flows.
-    fn said(
-        &self,
-        arguments: &Analyse,
-        log: Option<&PathBuf>,
-        pattern: Option<&Pattern>,
-    ) -> Vec<(String, String)> {
+    fn said(&self, arguments: &RunOptions) -> Vec<(String, String)> {
+        let shape = &self.shape;
+        let max_flows = self.options().max_flows;
         let mut said = vec![
             (BIN.to_owned(), self.bin.0.to_string()),
-            ("max_flows".to_owned(), self.max_flows.to_string()),
+            ("max_flows".to_owned(), max_flows.to_string()),
         ];
         let mut add = |name: &str, value: Option<String>| {
             if let Some(value) = value {
                 said.push((name.to_owned(), value));
             }
         };
-        add("flow", self.flow.as_ref().map(ToString::to_string));
-        add("only_flow", self.only_flow.as_ref().map(ToString::to_string));
-        for (option, value) in self.processes.said() {
+        add("flow", shape.flow.as_ref().map(ToString::to_string));
+        add("only_flow", shape.only_flow.as_ref().map(ToString::to_string));
+        for (option, value) in shape.processes.said() {
             add(option, Some(value));
         }
-        for members in &self.lag {
+        for members in &shape.lag {
             let members: Vec<String> = members.iter().map(|member| path_key(Path::new(member))).collect();
             add("lag", Some(members.join(",")));
         }
@@ -198,11 +172,12 @@ impl RunSettings {
         add("max_input", arguments.max_input.map(|bytes| bytes.to_string()));
         add("from", moment(arguments.from));
         add("to", moment(arguments.to));
-        add("link_rate_bps", self.link_rate.map(|rate| rate.to_string()));
-        let map = self.dscp_map.to_string();
+        add("link_rate_bps", shape.link_rate.map(|rate| rate.to_string()));
+        let map = shape.dscp_map.unwrap_or_default().to_string();
         add("dscp_map", (!map.is_empty()).then_some(map));
-        add("dcqcn", self.dcqcn.as_ref().map(ToString::to_string));
-        add("training_log", log.map(|path| path_key(path)));
+        add("dcqcn", shape.dcqcn.as_ref().map(ToString::to_string));
+        add("training_log", shape.training_log.as_deref().map(path_key));
+        let pattern = shape.training_log_pattern.as_ref();
         add(
             "training_log_pattern",
             pattern.map(|pattern| pattern.as_str().to_owned()),

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use crate::output::table::laid_by;
+
 /// One column.
 pub(crate) struct Column {
     title: &'static str,
@@ -49,25 +51,17 @@ pub(crate) fn lay(mut columns: Vec<Column>, width: usize) -> String {
         list.push(column.title);
     }
     let rows = columns.iter().map(|column| column.cells.len()).max().unwrap_or(0);
-    let mut text = String::new();
-    for row in 0..=rows {
-        let mut line = String::new();
-        for column in &columns {
-            let cell = match row.checked_sub(1) {
-                None => column.title,
-                Some(row) => column.cells.get(row).map_or("", String::as_str),
-            };
-            let width = column.width();
-            // Writing to a String cannot fail.
-            let _ = if column.is_right {
-                write!(line, " {cell:>width$} ")
-            } else {
-                write!(line, " {cell:width$} ")
-            };
-        }
-        text.push_str(line.trim_end());
-        text.push('\n');
-    }
+    let row = |row: usize| {
+        let cells = columns.iter().map(|column| match row.checked_sub(1) {
+            None => column.title.to_owned(),
+            Some(row) => column.cells.get(row).cloned().unwrap_or_default(),
+        });
+        cells.collect()
+    };
+    let laid_out: Vec<Vec<String>> = (0..=rows).map(row).collect();
+    let mut text = laid_by(&laid_out, |place| {
+        columns.get(place).is_some_and(|column| column.is_right)
+    });
     for (what, mut titles) in [("all 0 or not known", zero), ("no room for", hidden)] {
         if !titles.is_empty() {
             titles.reverse();

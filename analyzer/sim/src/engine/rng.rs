@@ -1,8 +1,8 @@
-//! Random numbers of the simulation, from a stream of [`random`](crate::engine::random).
+//! Random numbers of the simulation, from a stream of [`random`](roce_model::random).
 
 use rand::Rng as _;
 
-use crate::engine::random::{self, Random};
+use roce_model::random::{self, Random};
 
 /// A stream of random numbers: each component has one of its own, so that a change of one (one more link, a tap that
 /// loses records) does not shift the draws of the others.

@@ -23,12 +23,12 @@ use roce_capture::write::{ByteOrder, InterfaceOptions, Packet, PcapngWriter};
 use roce_model::Nanos;
 use roce_wire::LinkType;
 
-use crate::engine::random::{Random, stream};
 use crate::error::Error;
 use crate::record::frame::{Frame, Tunnel, encode_within};
 use doubling::Copies;
 use loss::LossState;
 use queues::Batches;
+use roce_model::random::{Random, stream};
 
 /// Properties of a tap. Its link type is Ethernet.
 #[derive(Clone, PartialEq, Debug)]

@@ -7,8 +7,9 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use roce_model::{InputSummary, RunKey, RunSummary};
-use roce_pipeline::{Captures, Manifest, RunStart};
+use roce_pipeline::{Manifest, OpenRun};
 
+use crate::command::request::PreparedRun;
 use crate::options::arguments::{Analyse, Format};
 use crate::output::dataset::failed_run;
 
@@ -36,31 +37,26 @@ pub(super) fn line(key: &RunKey, error: &anyhow::Error) -> anyhow::Result<()> {
 /// Notes a run none of whose captures could be opened: in the dataset, by a row of `run` for each with its error, and in the manifest line.
 pub(super) fn unreadable(
     arguments: &Analyse,
-    key: RunKey,
-    captures: &Captures,
-    begun: RunStart,
-    options: Vec<(String, String)>,
+    prepared: &PreparedRun,
+    open: &OpenRun,
 ) -> anyhow::Result<ExitCode> {
-    let name = |path: &PathBuf| match &arguments.capture {
-        Some(capture) if arguments.captures.len() == 1 => capture.clone(),
+    let captures = &prepared.options.captures;
+    let name = |path: &PathBuf| match &prepared.options.capture {
+        Some(capture) if captures.len() == 1 => capture.clone(),
         _ => roce_pipeline::path_key(path),
     };
-    if arguments
-        .captures
-        .iter()
-        .any(|path| !roce_capture::is_whole(path))
-    {
+    if captures.iter().any(|path| !roce_capture::is_whole(path)) {
         // A file that is not there is no capture of the fleet, and its run has no lasting name.
-        let errors: Vec<&str> = captures.errors().collect();
+        let errors: Vec<&str> = open.errors().collect();
         bail!("none of the captures could be read: {}", errors.join("; "));
     }
-    let inputs = arguments.captures.iter().zip(captures.errors());
+    let inputs = captures.iter().zip(open.errors());
     let run = RunSummary {
-        key,
+        key: prepared.key.clone(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        started: begun.time(),
-        elapsed: begun.elapsed(),
-        options,
+        started: prepared.begun.time(),
+        elapsed: prepared.begun.elapsed(),
+        options: prepared.settings.echo.clone(),
         inputs: inputs
             .map(|(path, error)| InputSummary {
                 input: name(path),

@@ -9,8 +9,7 @@
 //! 1981, 6.2.4), and Welch's for two runs.
 
 use rand::Rng as _;
-
-use super::random::{self, Random};
+use roce_model::random::{self, Random};
 
 /// Slices that are needed to tell anything.
 const MIN_SLICES: usize = 16;

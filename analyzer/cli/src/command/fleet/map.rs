@@ -151,7 +151,7 @@ pub(super) fn map(arguments: &Map) -> anyhow::Result<ExitCode> {
         .map(OsString::from)
         .to_vec();
     shared.push(arguments.output.clone().into_os_string());
-    if analyse.shape.threads.is_none() && jobs > 1 {
+    if analyse.run.shape.threads.is_none() && jobs > 1 {
         shared.extend(["--threads", "1"].map(OsString::from));
     }
     shared.extend(arguments.options.iter().cloned());
@@ -251,10 +251,10 @@ pub(super) fn analysis(output: &Path, options: &[OsString]) -> anyhow::Result<(A
         .map_err(|error| anyhow!("options behind --: {}", error.to_string().trim_end()))?
         .analyse;
     let names = [
-        (analyse.captures.len() > 1, "captures"),
-        (analyse.names.host.is_some(), "--host"),
-        (analyse.names.run_id.is_some(), "--run-id"),
-        (analyse.capture.is_some(), "--capture"),
+        (analyse.run.captures.len() > 1, "captures"),
+        (analyse.run.names.host.is_some(), "--host"),
+        (analyse.run.names.run_id.is_some(), "--run-id"),
+        (analyse.run.capture.is_some(), "--capture"),
         (analyse.overwrite, "--overwrite"),
         (analyse.layout != Layout::Fleet, "--layout"),
         (analyse.explain.is_some(), "--explain"),
@@ -262,6 +262,6 @@ pub(super) fn analysis(output: &Path, options: &[OsString]) -> anyhow::Result<(A
     if let Some((_, name)) = names.iter().find(|(is_given, _)| *is_given) {
         bail!("options behind --: {name} is decided for each capture");
     }
-    let settings = RunSettings::from_captures(&analyse, false)?;
+    let settings = RunSettings::from_captures(&analyse.run, false)?;
     Ok((analyse, settings))
 }

@@ -122,7 +122,7 @@ pub(super) fn pass2(arguments: &Pass2) -> anyhow::Result<ExitCode> {
         .canonicalize()
         .with_context(|| output.display().to_string())?;
     shared.push(absolute.into_os_string());
-    if analyse.shape.threads.is_none() && jobs > 1 {
+    if analyse.run.shape.threads.is_none() && jobs > 1 {
         shared.extend(["--threads", "1"].map(OsString::from));
     }
     shared.extend(arguments.options.iter().cloned());

@@ -14,6 +14,7 @@ use clap::{Args, ValueEnum};
 use jiff::civil::Date;
 use roce_model::text::escape_json;
 
+use crate::output::csv::CsvWriter;
 use crate::output::messages;
 use crate::output::table::laid;
 #[cfg(test)]
@@ -134,7 +135,7 @@ pub(super) fn sql(arguments: &Sql) -> anyhow::Result<ExitCode> {
     let text = match arguments.format {
         Format::Text => table(answer, arguments.rows),
         Format::Json => json(answer),
-        Format::Csv => csv(answer),
+        Format::Csv => csv(answer)?,
     };
     anstream::stdout().write_all(text.as_bytes())?;
     if arguments.format == Format::Text && answer.rows.len() > arguments.rows {
@@ -214,37 +215,16 @@ fn json(answer: &Answer) -> String {
     escape_json(&text).into_owned()
 }
 
-/// Comma-separated values by RFC 4180; absent values are empty. A text that a spreadsheet would take for a formula gets an apostrophe.
-fn csv(answer: &Answer) -> String {
-    let field = |text: &str, is_text: bool| {
-        let text = roce_model::text::clean(text);
-        let steers = is_text && text.starts_with(['=', '+', '-', '@']);
-        let text = if steers {
-            format!("'{text}")
-        } else {
-            text.into_owned()
-        };
-        if text.contains(['"', ',', '\n', '\r']) {
-            format!("\"{}\"", text.replace('"', "\"\""))
-        } else {
-            text
-        }
-    };
-    let mut lines = vec![
-        answer
-            .columns
-            .iter()
-            .map(|column| field(&column.name, true))
-            .collect::<Vec<_>>()
-            .join(","),
-    ];
+/// Comma-separated values; absent values are empty. A text that a spreadsheet would take for a formula gets an apostrophe.
+fn csv(answer: &Answer) -> anyhow::Result<String> {
+    let mut text = Vec::new();
+    let mut out = CsvWriter::new(&mut text, true);
+    out.head(answer.columns.iter().map(|column| column.name.as_str()))?;
     for row in &answer.rows {
-        let cells = row
-            .iter()
-            .map(|cell| field(&cell.text().unwrap_or_default(), cell.0.is_string()));
-        lines.push(cells.collect::<Vec<_>>().join(","));
+        out.row(row.iter().map(|cell| &cell.0))?;
     }
-    lines.join("\n") + "\n"
+    drop(out);
+    Ok(String::from_utf8(text)?)
 }
 
 #[cfg(test)]

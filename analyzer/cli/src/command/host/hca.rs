@@ -12,13 +12,14 @@ use clap::{Args, ValueEnum};
 use roce_hosts::doctor::Host;
 use roce_hosts::hca::{HcaPort, Hcas, hcas};
 use roce_model::cast::float;
-use roce_model::text::{clean, escape_json};
+use roce_model::text::escape_json;
 use roce_probe::{SnapshotOptions, environment_json, recorded_snapshot, running_snapshot};
 use roce_spelling::rate_of;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::{Value, json};
 
 use crate::output::messages;
+use crate::output::table::laid;
 
 /// The longest environment that is read.
 const MAX_ENVIRONMENT_BYTES: u64 = 4 << 20;
@@ -234,26 +235,7 @@ fn table(found: &Hcas) -> String {
             or_dash(port.gpu.map(|(place, distance)| format!("{place} ({distance})"))),
         ]
     }));
-    let cleaned: Vec<Vec<String>> = rows
-        .iter()
-        .map(|row| row.iter().map(|cell| clean(cell).into_owned()).collect())
-        .collect();
-    let width = |column: usize| {
-        cleaned
-            .iter()
-            .map(|row| row[column].chars().count())
-            .max()
-            .unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..head.len()).map(width).collect();
-    let mut text = String::new();
-    for row in &cleaned {
-        let mut line = String::new();
-        for (cell, width) in row.iter().zip(&widths) {
-            let _ = write!(line, " {cell:width$} ");
-        }
-        let _ = writeln!(text, "{}", line.trim_end());
-    }
+    let mut text = laid(&rows, &(0..0));
     for (name, value) in found.variables() {
         let _ = writeln!(text, " {name:17} {value}");
     }

@@ -8,8 +8,8 @@ use roce_model::JobError;
 use roce_report::ends::{Ends, MAX_ERRORS};
 
 use super::form::Input;
-use crate::command::analyse::run_beside;
-use crate::options::arguments::Analyse;
+use crate::command::request::rows;
+use crate::options::arguments::{RunOptions, Shape};
 use crate::output::messages;
 
 /// The ends of the connections that the logs among `inputs` report; `None`: no capture is given.
@@ -46,7 +46,11 @@ pub(super) fn ends(inputs: &[Input], captures: &[PathBuf]) -> anyhow::Result<Opt
         );
     }
     let mut ends = Ends::new(first.into_iter().chain(flushed));
-    let analyse = Analyse::from_captures(captures.to_vec());
-    run_beside(&analyse, Some(&mut ends))?;
+    let options = RunOptions {
+        captures: captures.to_vec(),
+        shape: Shape::from_words(["--quiet".into()])?,
+        ..RunOptions::default()
+    };
+    rows(&options, &mut ends)?;
     Ok(Some(ends))
 }

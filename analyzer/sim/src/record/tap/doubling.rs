@@ -8,8 +8,8 @@ use roce_capture::Direction;
 use roce_model::Nanos;
 use roce_wire::MacAddress;
 
-use crate::engine::random::Random;
 use crate::record::frame::{Frame, Roce, Tunnel};
+use roce_model::random::Random;
 
 /// Delays of a mirror's second copies. Pause frames are not doubled, because they end at their link.
 #[derive(Clone, Copy, PartialEq, Debug)]

@@ -3,7 +3,7 @@
 use rand::distr::{Bernoulli, Distribution};
 use roce_model::Nanos;
 
-use crate::engine::random::Random;
+use roce_model::random::Random;
 
 /// Kinds of a tap's losses of records.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
@@ -100,7 +100,7 @@ impl LossState {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::random::stream;
+    use roce_model::random::stream;
 
     fn losing(loss: Loss) -> LossState {
         LossState::new(loss, stream(7, "loss"))

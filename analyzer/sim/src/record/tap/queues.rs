@@ -8,8 +8,8 @@ use roce_capture::write::{Packet, PcapngWriter};
 use roce_model::Nanos;
 use roce_wire::Address;
 
-use crate::engine::random::Random;
 use crate::record::frame::{Frame, Version};
+use roce_model::random::Random;
 
 /// Receive queues, read in turn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -182,7 +182,7 @@ impl Page<'_> {
             _ if cell.0.is_null() => "-".to_owned(),
             (Form::Share, Some(share)) => percent(share),
             (Form::Bar, Some(share)) => format!("{} {}", bar(share), percent(share)),
-            (Form::Bytes, Some(bytes)) => bytes_of(bytes),
+            (Form::Bytes, Some(bytes)) => roce_spelling::bytes(roce_model::cast::whole(bytes)),
             (Form::Time, Some(ns)) => time(ns),
             (Form::Rate, Some(_)) => format!("{} Mbit/s", shown(cell)),
             (Form::Flag, None) => match cell.0 {
@@ -250,16 +250,6 @@ fn bar(share: f64) -> String {
         "<svg viewBox=\"0 0 60 8\" width=\"60\" height=\"8\" aria-hidden=\"true\"><rect class=\"ground\" width=\"60\" height=\"8\"/>\
          <rect class=\"b\" width=\"{width:.1}\" height=\"8\"/></svg>"
     )
-}
-
-/// Bytes with a decimal unit.
-fn bytes_of(bytes: f64) -> String {
-    match bytes {
-        bytes if bytes < 1e3 => format!("{bytes} B"),
-        bytes if bytes < 1e6 => format!("{:.1} kB", bytes / 1e3),
-        bytes if bytes < 1e9 => format!("{:.1} MB", bytes / 1e6),
-        bytes => format!("{:.1} GB", bytes / 1e9),
-    }
 }
 
 /// A time with its unit, and its sign.

@@ -25,7 +25,7 @@ fn answer() -> Answer {
 fn formats_of_an_answer() {
     assert_eq!(table(&answer(), 1), " host  ce\n h1    12\n");
     // RFC 4180: quotes are doubled. Characters that steer a terminal are gone.
-    let csv = csv(&answer());
+    let csv = csv(&answer()).unwrap();
     let lines: Vec<&str> = csv.lines().collect();
     assert_eq!((lines[0], lines[1], lines[3]), ("host,ce", "h1,12", "h3,-5"));
     assert!(

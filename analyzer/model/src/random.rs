@@ -1,11 +1,11 @@
 //! Reproducible random numbers: one seed for a run, and of it a stream of its own for each part that draws.
 //!
-//! A stream depends on the seed and its name alone, so a part that draws more, or a new part, changes nothing for
-//! the others. The generator is PCG XSL RR 128/64 (O'Neill, "PCG", 2014), whose output is fixed by its definition.
+//! Simulations and comparisons of runs draw from such streams. A stream depends on the seed and its name alone, so a part that draws more,
+//! or a new part, changes nothing for the others. The generator is PCG XSL RR 128/64 (O'Neill, "PCG", 2014), whose output is fixed by its definition.
 
 use rand_pcg::Pcg64;
 
-/// The generator of one part of a simulation.
+/// The generator of one stream.
 pub type Random = Pcg64;
 
 /// The stream `name` of the run with this seed.
@@ -15,7 +15,8 @@ pub fn stream(seed: u64, name: &str) -> Random {
     Pcg64::new(state, fnv(name.bytes()))
 }
 
-/// FNV-1a with 128 bits (draft-eastlake-fnv): a number for a name, the same on every machine.
+/// FNV-1a with 128 bits (draft-eastlake-fnv): a number for a name, the same on every machine. A crate was looked for and not taken: fnv has
+/// 64 bits only.
 fn fnv(bytes: impl Iterator<Item = u8>) -> u128 {
     const OFFSET: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
     const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
@@ -25,7 +26,7 @@ fn fnv(bytes: impl Iterator<Item = u8>) -> u128 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rand::Rng;
+    use rand_pcg::rand_core::Rng as _;
 
     #[test]
     fn streams_depend_on_seed_and_name_alone() {
