@@ -10,11 +10,13 @@ use roce_model::{Nanos, Recorded, RunKey, RunSummary, Sink};
 use roce_pipeline::{Analysed, Captures, KnownClock, Moved, RunStart, StoredSamples, as_live};
 use roce_report::{HtmlReport, JsonReport, TraceForm};
 
-use crate::command::joined::joined;
+use crate::command::invocation::{Invocation, Rights, RunCommand};
 use crate::command::merged;
 use crate::command::player::Player;
-use crate::options::arguments::{Analyse, Format, Layout};
+use crate::objects::ObjectRun;
+use crate::options::arguments::{Analyse, Layout};
 use crate::options::duration::Moment;
+use crate::options::format::Format;
 use crate::options::settings::RunSettings;
 use crate::output::chosen::ChosenFlows;
 use crate::output::common::Common;
@@ -25,9 +27,20 @@ use crate::output::progress::Progress;
 use crate::output::style::terminal;
 use crate::output::trace::trace;
 
-/// Analyses captures.
-pub(crate) fn run(arguments: &Analyse) -> anyhow::Result<ExitCode> {
-    run_beside(arguments, None)
+impl RunCommand for Analyse {
+    const RIGHTS: Rights = Rights::Files;
+
+    fn objects(&mut self) -> anyhow::Result<ObjectRun> {
+        let objects = ObjectRun::prepare(&mut self.captures, &mut self.output, self.overwrite)?;
+        self.is_output_elsewhere = objects.has_objects();
+        Ok(objects)
+    }
+
+    fn run(&self, invocation: &Invocation) -> anyhow::Result<ExitCode> {
+        let code = run_beside(self, None)?;
+        invocation.objects.finish(self.shape.quiet)?;
+        Ok(code)
+    }
 }
 
 /// Analyses captures, or replays a recorded run; `beside` gets the results, too.
@@ -56,7 +69,8 @@ pub(crate) fn run_beside(arguments: &Analyse, beside: Option<&mut dyn Sink>) -> 
             Recorded::FILE
         );
     }
-    if let Some(joined) = joined(arguments)? {
+    #[cfg(feature = "probe")]
+    if let Some(joined) = crate::command::joined::joined(arguments)? {
         let known = Known {
             clocks: &joined.clocks,
             names: &joined.names,
@@ -384,7 +398,7 @@ fn sinks(
         Format::Html => sinks.push(Box::new(HtmlReport::new(BufWriter::new(std::io::stdout())))),
         Format::Perfetto => sinks.push(trace(TraceForm::Perfetto)?),
         Format::Chrome => sinks.push(trace(TraceForm::Chrome)?),
-        Format::None => {}
+        _ => {}
     }
     Ok(sinks)
 }

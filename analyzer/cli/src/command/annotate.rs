@@ -12,8 +12,11 @@ use roce_model::{Filter, Sink};
 use roce_pipeline::{Captures, Known, Selection};
 
 use crate::command::analyse;
-use crate::options::arguments::{Analyse, FleetScope, Format, Layout, Shape};
+use crate::command::invocation::{Invocation, Rights, RunCommand};
+use crate::objects::ObjectRun;
+use crate::options::arguments::{Analyse, FleetScope, Layout, Shape};
 use crate::options::duration::Moment;
+use crate::options::format::Format;
 use crate::options::names::Names;
 use crate::options::settings::RunSettings;
 use crate::output::messages;
@@ -84,8 +87,20 @@ pub(crate) struct Annotate {
     config: Option<PathBuf>,
 }
 
+impl RunCommand for Annotate {
+    const RIGHTS: Rights = Rights::Files;
+
+    fn objects(&mut self) -> anyhow::Result<ObjectRun> {
+        ObjectRun::prepare(&mut self.captures, &mut None, false)
+    }
+
+    fn run(&self, _: &Invocation) -> anyhow::Result<ExitCode> {
+        annotate(self)
+    }
+}
+
 /// Analyses captures, and writes them with comments.
-pub(crate) fn annotate(arguments: &Annotate) -> anyhow::Result<ExitCode> {
+fn annotate(arguments: &Annotate) -> anyhow::Result<ExitCode> {
     if let Some(folder) = &arguments.profile {
         for path in profile::write(folder, arguments.overwrite)? {
             messages::wrote(&path.display().to_string());
@@ -117,7 +132,6 @@ pub(crate) fn annotate(arguments: &Annotate) -> anyhow::Result<ExitCode> {
         output: None,
         overwrite: false,
         format: Format::None,
-        explain: None,
         shape: Shape {
             config: arguments.config.clone(),
             quiet: true,
@@ -129,7 +143,6 @@ pub(crate) fn annotate(arguments: &Annotate) -> anyhow::Result<ExitCode> {
         max_input: None,
         samples: Vec::new(),
         nccl_log: Vec::new(),
-        explain_error: None,
         merge: Vec::new(),
         fabric: None,
         layout: Layout::Run,

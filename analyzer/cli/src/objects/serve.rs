@@ -18,6 +18,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::wire::{self, Cause, Verb};
+use crate::command::invocation::{Invocation, RunCommand};
 use crate::sandbox::{self, Identity, Outputs};
 
 /// The name of the hidden command.
@@ -27,6 +28,7 @@ const MAX_REQUESTS: usize = 1_024;
 
 /// Read and write objects for a run that started this process
 #[derive(Args, Debug)]
+#[command(hide = true)]
 pub(crate) struct ServeArguments {
     /// An object that may be read
     #[arg(long, value_name = "URL")]
@@ -57,8 +59,14 @@ struct Service {
     requests: AtomicUsize,
 }
 
+impl RunCommand for ServeArguments {
+    fn run(&self, _: &Invocation) -> anyhow::Result<ExitCode> {
+        serve(self)
+    }
+}
+
 /// Works until the run has gone.
-pub(crate) fn serve(arguments: &ServeArguments) -> anyhow::Result<ExitCode> {
+fn serve(arguments: &ServeArguments) -> anyhow::Result<ExitCode> {
     sandbox::lower()?;
     let reads = arguments.read.iter().map(|url| Location::parse(url));
     let service = Service {

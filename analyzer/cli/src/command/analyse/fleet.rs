@@ -8,7 +8,8 @@ use anyhow::bail;
 use roce_model::{InputSummary, RunKey, RunSummary};
 use roce_pipeline::{Captures, Manifest, RunStart};
 
-use crate::options::arguments::{Analyse, Format};
+use crate::options::arguments::Analyse;
+use crate::options::format::Format;
 use crate::output::dataset::failed_run;
 
 /// Refuses options that this layout has no use for.

@@ -19,7 +19,7 @@ const MAX_VALUE: usize = 256;
 
 /// An address of a host.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(in super::super) struct HostAddress {
+pub(super) struct HostAddress {
     name: String,
     address: String,
     rack: Option<String>,

@@ -17,22 +17,20 @@ const UNKNOWN: &str = "__HIVE_DEFAULT_PARTITION__";
 #[derive(Clone, Copy, Debug, Default)]
 pub(in super::super) struct Range {
     /// From this one on.
-    pub(in super::super) since: Option<Date>,
+    pub(in super::super) from: Option<Date>,
     /// Up to this one.
-    pub(in super::super) until: Option<Date>,
+    pub(in super::super) to: Option<Date>,
 }
 
 impl Range {
     /// True if all days are wanted, those without frames too.
-    pub(super) fn is_all(self) -> bool {
-        self.since.is_none() && self.until.is_none()
+    pub(in super::super) fn is_all(self) -> bool {
+        self.from.is_none() && self.to.is_none()
     }
 
     fn has(self, day: &str) -> bool {
         match day.parse::<Date>() {
-            Ok(day) => {
-                self.since.is_none_or(|since| since <= day) && self.until.is_none_or(|until| day <= until)
-            }
+            Ok(day) => self.from.is_none_or(|from| from <= day) && self.to.is_none_or(|to| day <= to),
             Err(_) => day == UNKNOWN && self.is_all(),
         }
     }
@@ -56,15 +54,15 @@ impl Days {
     /// Days of a dataset in an object store, where nobody looks: those between two given ones, or all.
     pub(super) fn assumed(range: Range) -> anyhow::Result<Self> {
         let Range {
-            since: Some(since),
-            until: Some(until),
+            from: Some(from),
+            to: Some(to),
         } = range
         else {
             return Ok(Self::All);
         };
-        let days: BTreeSet<String> = since
+        let days: BTreeSet<String> = from
             .series(jiff::Span::new().days(1))
-            .take_while(|day| *day <= until)
+            .take_while(|day| *day <= to)
             .take(MAX_DAYS + 1)
             .map(|day| day.to_string())
             .collect();
@@ -108,7 +106,7 @@ pub(super) fn found(dataset: &Path, table: &str, range: Range) -> anyhow::Result
         }
         if parts.len().max(singles.len()) > MAX_DAYS {
             bail!(
-                "{}: more than {MAX_DAYS} days\nhint: --since DATE, --until DATE",
+                "{}: more than {MAX_DAYS} days\nhint: --from DATE, --to DATE",
                 dataset.display()
             );
         }

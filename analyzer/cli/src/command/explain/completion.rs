@@ -1,4 +1,4 @@
-//! `--explain-error`: what the packets of a capture show about the end of the queue pair that a line of NCCL's log reports.
+//! What the packets of a capture show about the end of the queue pair that a line of NCCL's log reports.
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -10,7 +10,8 @@ use roce_model::text::escape_json;
 use roce_report::ends::Ends;
 
 use crate::command::analyse::run_beside;
-use crate::options::arguments::{Analyse, Format};
+use crate::options::arguments::Analyse;
+use crate::options::format::Format;
 use crate::options::nccl;
 
 /// Bytes of a line: those of NCCL have 1,024.
@@ -24,11 +25,11 @@ pub(crate) fn explain(arguments: &Analyse, line: &str) -> anyhow::Result<ExitCod
     let is_text = match arguments.format {
         Format::Text => true,
         Format::Json => false,
-        _ => bail!("--explain-error prints text or JSON\nhint: omit --format, or take --format json"),
+        _ => bail!("explain prints text or JSON\nhint: omit --format, or take --format json"),
     };
     let Some(found) = found(line) else {
         bail!(
-            "--explain-error: no completion with an error in this text\nhint: the line of NCCL's log that has \"Got completion\", in quotes; with the \
+            "explain: no completion with an error in this text\nhint: the line of NCCL's log that has \"Got completion\", in quotes; with the \
              line before it, if that has qp_num="
         );
     };
@@ -39,7 +40,6 @@ pub(crate) fn explain(arguments: &Analyse, line: &str) -> anyhow::Result<ExitCod
     let mut ends = Ends::new([error(found, log.as_ref())]);
     let quiet = Analyse {
         format: Format::None,
-        explain_error: None,
         output: None,
         ..arguments.clone()
     };
@@ -60,6 +60,11 @@ pub(crate) fn print(ends: &Ends, is_text: bool) -> anyhow::Result<()> {
         writeln!(out, "{}", escape_json(&format!("{:#}", ends.document())))?;
     }
     Ok(())
+}
+
+/// True for a line of NCCL's log that reports a completion with an error.
+pub(super) fn is_line(text: &str) -> bool {
+    found(text).is_some()
 }
 
 /// The completion in a text of one line, or of two: the one before may name the queue pair.

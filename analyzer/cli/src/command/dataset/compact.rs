@@ -1,4 +1,4 @@
-//! `fleet compact`: the files of single runs become parts of whole days. The steps are left to `roce_parquet`.
+//! `dataset compact`: the files of single runs become parts of whole days. The steps are left to `roce_parquet`.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -24,9 +24,13 @@ pub(super) struct Compact {
     #[arg(value_name = "DS")]
     dataset: PathBuf,
 
-    /// Compact the days before this one, in UTC
-    #[arg(long, value_name = "YYYY-MM-DD", value_parser = parse_day)]
-    before: String,
+    /// Compact the days from this one on, in UTC
+    #[arg(long, value_name = "DATE", value_parser = parse_day)]
+    from: Option<String>,
+
+    /// Compact the days up to this one, itself included
+    #[arg(long, value_name = "DATE", value_parser = parse_day)]
+    to: String,
 }
 
 /// A day, as partitions name it.
@@ -43,17 +47,18 @@ pub(super) fn compact(arguments: &Compact) -> anyhow::Result<ExitCode> {
     let shown = arguments.dataset.display();
     if !arguments.dataset.join("run").is_dir() {
         bail!(
-            "{shown}: no dataset of many runs: it has no folder `run`\nhint: `fleet map` or `--layout fleet` write one"
+            "{shown}: no dataset of many runs: it has no folder `run`\nhint: `dataset map` or `--layout fleet` write one"
         );
     }
     let storage = FolderStorage::open(&arguments.dataset, Access::Umask)?;
     let stops = AtomicBool::new(false);
-    let message = "fleet compact: interrupted: it ends after this step; the next compaction goes on";
+    let message = "dataset compact: interrupted: it ends after this step; the next compaction goes on";
     let failed = until_signal(&stops, message, || {
         let goes_on = || !stops.load(Ordering::Relaxed);
         let mut failed = 0;
         for day in days(&storage)? {
-            if day >= arguments.before || !goes_on() {
+            let is_before = arguments.from.as_ref().is_some_and(|from| day < *from);
+            if is_before || day > arguments.to || !goes_on() {
                 continue;
             }
             match roce_parquet::compact(&storage, &day, Access::Umask, &goes_on) {

@@ -1,4 +1,4 @@
-//! `fleet pass2`: captures that saw the same flows are analysed together, for what only two of them show: hops, and how their clocks differ. Which
+//! `dataset join`: captures that saw the same flows are analysed together, for what only two of them show: hops, and how their clocks differ. Which
 //! captures those are is left to `roce_pipeline::fleet::groups`.
 
 use std::collections::BTreeSet;
@@ -38,8 +38,8 @@ const WRITTEN: &str = "run,taps,hops,hop_timeline";
 /// clocks, into the dataset DS/pass2: the tables hops, hop_timeline, taps (with the clocks) and run. Groups of more than 32 captures are cut by
 /// destination: the receiver with its senders.
 #[derive(Args, Debug)]
-pub(super) struct Pass2 {
-    /// The dataset that `fleet map` wrote
+pub(super) struct Join {
+    /// The dataset that `dataset map` wrote
     #[arg(value_name = "DS")]
     dataset: PathBuf,
 
@@ -84,11 +84,11 @@ fn parse_most(text: &str) -> Result<usize, String> {
 }
 
 /// Analyses the groups of a day.
-pub(super) fn pass2(arguments: &Pass2) -> anyhow::Result<ExitCode> {
+pub(super) fn join(arguments: &Join) -> anyhow::Result<ExitCode> {
     let begun = Instant::now();
     let shown = arguments.dataset.display();
     if !arguments.dataset.join("run").is_dir() {
-        bail!("{shown}: no dataset of many runs: it has no folder `run`\nhint: `fleet map` writes one");
+        bail!("{shown}: no dataset of many runs: it has no folder `run`\nhint: `dataset map` writes one");
     }
     let output = arguments.dataset.join(FOLDER);
     let (analyse, settings) = analysis(&output, &arguments.options)?;
@@ -158,7 +158,7 @@ pub(super) fn pass2(arguments: &Pass2) -> anyhow::Result<ExitCode> {
 }
 
 /// The run of a task.
-fn run(arguments: &Pass2, day: &Day, task: &GroupTask, echo: &[(String, String)]) -> Task {
+fn run(arguments: &Join, day: &Day, task: &GroupTask, echo: &[(String, String)]) -> Task {
     let keys: Vec<String> = task
         .captures
         .iter()

@@ -1,4 +1,4 @@
-//! `fleet report`: the answers to all questions about a fleet's dataset as one page for a browser, with links to pages of single runs.
+//! `dataset report`: the answers to all questions about a fleet's dataset as one page for a browser, with links to pages of single runs.
 
 mod page;
 mod runs;
@@ -11,8 +11,9 @@ use std::process::ExitCode;
 use clap::Args;
 use roce_files::{Access, Place};
 
-use super::sql::questions::ALL;
-use super::sql::{Answer, Source, ask};
+use crate::command::duckdb::DuckDb;
+use crate::command::query::questions::ALL;
+use crate::command::query::{Answer, OTHERS, Source};
 use crate::output::messages;
 use crate::output::taken::refuse_taken;
 use page::Page;
@@ -52,13 +53,16 @@ pub(super) struct Report {
 pub(super) fn report(arguments: &Report) -> anyhow::Result<ExitCode> {
     let place = Place::named(&arguments.output)?;
     refuse_taken(&place, arguments.overwrite)?;
-    let dataset = arguments.source.open()?;
-    let mut queries = vec![SUMMARY, runs::QUERY];
-    queries.extend(ALL.map(|question| question.sql.trim_end()));
-    let mut answers = ask(&dataset, &queries)?.into_iter();
-    let summary = answers.next().unwrap_or_default();
-    let mut runs = Runs::new(&answers.next().unwrap_or_default(), &arguments.output);
-    let answers: Vec<(&str, Answer)> = ALL.iter().map(|question| question.name).zip(answers).collect();
+    let source = &arguments.source;
+    let asked = source.open()?;
+    let program = DuckDb::find(None, OTHERS)?;
+    let answer = |sql: &str| source.answer(&asked, &program, sql.trim_end());
+    let summary = answer(SUMMARY)?;
+    let mut runs = Runs::new(&answer(runs::QUERY)?, &arguments.output);
+    let answers = ALL
+        .iter()
+        .map(|question| Ok((question.name, answer(question.sql)?)));
+    let answers: Vec<(&str, Answer)> = answers.collect::<anyhow::Result<_>>()?;
     let parts: Vec<_> = SECTIONS
         .iter()
         .filter_map(|section| {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use roce_files::{Access, Directory, Place};
 use roce_remote::program::{self, Limits};
 
-use super::super::sql::Answer;
+use crate::command::query::Answer;
 use crate::output::messages;
 use crate::own_process::own_process;
 
@@ -105,7 +105,7 @@ impl Runs {
         command
             .arg("--format=html")
             .args([
-                format!("--host={}", run.host),
+                format!("--host-name={}", run.host),
                 format!("--run-id={id}"),
                 format!("--capture={}", run.capture),
             ])

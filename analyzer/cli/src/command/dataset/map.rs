@@ -1,4 +1,4 @@
-//! `fleet map`: all captures below a folder become one dataset, by a pool of processes of the own binary.
+//! `dataset map`: all captures below a folder become one dataset, by a pool of processes of the own binary.
 
 pub(super) mod hosts;
 pub(super) mod walk;
@@ -65,7 +65,7 @@ pub(super) struct Map {
 
     /// The inventory whose hosts name their captures: paths of files or folders below RAW [default: the first folder below RAW, or the file's
     /// name before its first dot]
-    #[arg(long, value_name = "FILE", alias = "fabric")]
+    #[arg(long, value_name = "FILE")]
     inventory: Option<PathBuf>,
 
     /// Starts of the analysis of one capture before it counts as failed
@@ -252,12 +252,11 @@ pub(super) fn analysis(output: &Path, options: &[OsString]) -> anyhow::Result<(A
         .analyse;
     let names = [
         (analyse.captures.len() > 1, "captures"),
-        (analyse.names.host.is_some(), "--host"),
+        (analyse.names.host.is_some(), "--host-name"),
         (analyse.names.run_id.is_some(), "--run-id"),
         (analyse.capture.is_some(), "--capture"),
         (analyse.overwrite, "--overwrite"),
         (analyse.layout != Layout::Fleet, "--layout"),
-        (analyse.explain.is_some(), "--explain"),
     ];
     if let Some((_, name)) = names.iter().find(|(is_given, _)| *is_given) {
         bail!("options behind --: {name} is decided for each capture");

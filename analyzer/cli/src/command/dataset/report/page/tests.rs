@@ -4,9 +4,9 @@ use std::path::Path;
 
 use serde_json::json;
 
-use super::super::super::sql::AnswerColumn;
 use super::super::sections::SECTIONS;
 use super::*;
+use crate::command::query::AnswerColumn;
 
 fn answer(columns: &[(&str, bool)], rows: Vec<Vec<Value>>) -> Answer {
     Answer {

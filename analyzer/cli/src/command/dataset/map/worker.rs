@@ -118,7 +118,7 @@ impl Worker {
         }
         command
             .args(&self.arguments)
-            .args(["--host", &task.key.host, "--run-id", &task.key.run_id])
+            .args(["--host-name", &task.key.host, "--run-id", &task.key.run_id])
             .args(&task.arguments)
             // Ctrl-C is for the mapping, which ends its children.
             .process_group(0);

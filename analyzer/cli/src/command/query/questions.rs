@@ -2,13 +2,13 @@
 
 /// A question.
 #[derive(Clone, Copy, Debug)]
-pub(in super::super) struct Question {
+pub(crate) struct Question {
     /// Its name on the command line.
-    pub(in super::super) name: &'static str,
+    pub(crate) name: &'static str,
     /// What it asks, in a sentence.
-    pub(in super::super) about: &'static str,
+    pub(crate) about: &'static str,
     /// A SELECT over the tables of the dataset and the views of `spark/sql/views.sql`.
-    pub(in super::super) sql: &'static str,
+    pub(crate) sql: &'static str,
 }
 
 macro_rules! question {
@@ -16,16 +16,16 @@ macro_rules! question {
         Question {
             name: $name,
             about: $about,
-            sql: include_str!(concat!("../../../../../../spark/sql/", $name, ".sql")),
+            sql: include_str!(concat!("../../../../../spark/sql/", $name, ".sql")),
         }
     };
 }
 
 /// Views that the questions share.
-pub(super) const VIEWS: &str = include_str!("../../../../../../spark/sql/views.sql");
+pub(super) const VIEWS: &str = include_str!("../../../../../spark/sql/views.sql");
 
 /// All questions, in the order of the report.
-pub(in super::super) const ALL: [Question; 7] = [
+pub(crate) const ALL: [Question; 7] = [
     question!("destinations", "congested destinations, by hour"),
     question!(
         "incasts",

@@ -1,6 +1,6 @@
 //! Sections of the page: which question each shows, which rows are worth a line, and how their columns are written.
 
-use super::super::sql::Answer;
+use crate::command::query::Answer;
 
 /// Rows that a section shows.
 const MAX_ROWS: usize = 30;

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::interrupt::over_signals;
+use crate::command::fleet::interrupt::over_signals;
 use crate::output::messages;
 
 /// Runs `work` on a thread of its own. The first signal sets `stops` and says `message`; later ones are no news.

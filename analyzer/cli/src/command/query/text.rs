@@ -7,7 +7,7 @@
 mod days;
 
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use clap::ValueEnum;
@@ -45,9 +45,9 @@ struct StoredTable {
 
 /// A dataset in fleet layout, as engines are to read it.
 #[derive(Debug)]
-pub(in super::super) struct Dataset {
-    /// The place in a form that is safe between quotes in SQL.
-    place: String,
+pub(crate) struct Dataset {
+    /// The folder, or the URL of an object store.
+    path: PathBuf,
     tables: Vec<StoredTable>,
     hosts: Vec<HostAddress>,
 }
@@ -58,8 +58,7 @@ impl Dataset {
     /// # Errors
     /// If the folder is no such dataset, or its path cannot stand in SQL.
     pub(super) fn new(path: &Path, range: Range, hosts: &[HostAddress]) -> anyhow::Result<Self> {
-        let place = place(path)?;
-        let is_remote = place.contains("://");
+        let is_remote = is_remote(path);
         let mut tables = Vec::new();
         for table in TABLES {
             let days = if is_remote {
@@ -78,29 +77,29 @@ impl Dataset {
         if !tables.iter().any(has_runs) {
             let days = if range.is_all() { "" } else { " of these days" };
             bail!(
-                "{}: holds no runs{days} in fleet layout\nhint: `roce-analyze CAPTURE -o DS --layout fleet --host NAME` writes them",
+                "{}: holds no runs{days} in fleet layout\nhint: `roce-analyze CAPTURE -o DS --layout fleet --host-name NAME` writes them",
                 path.display()
             );
         }
         Ok(Self {
-            place,
+            path: path.to_owned(),
             tables,
             hosts: hosts.to_vec(),
         })
     }
 
-    /// The place, for the engine's limits.
-    pub(super) fn place(&self) -> &str {
-        &self.place
+    /// Statements for an engine that runs anywhere: files have absolute paths.
+    ///
+    /// # Errors
+    /// If the dataset's path cannot stand in SQL.
+    pub(super) fn text(&self, engine: Engine) -> anyhow::Result<String> {
+        let place = place(&self.path)?;
+        Ok(self.statements(engine, &format!("{place}/")))
     }
 
-    /// True if the dataset is in an object store.
-    pub(super) fn is_remote(&self) -> bool {
-        self.place.contains("://")
-    }
-
-    /// Statements that make all views, each ended by a semicolon and a line feed.
-    pub(super) fn text(&self, engine: Engine) -> String {
+    /// Statements that make all views, each ended by a semicolon and a line feed. Paths of files begin with `place`: nothing stands for the
+    /// folder in which the engine runs.
+    pub(super) fn statements(&self, engine: Engine, place: &str) -> String {
         let mut text = match engine {
             Engine::Duckdb => "SET TimeZone = 'UTC';\n".to_owned(),
             Engine::Spark => "SET TIME ZONE 'UTC';\n".to_owned(),
@@ -111,7 +110,7 @@ impl Dataset {
         if engine != Engine::Tables {
             for table in &self.tables {
                 for ((kind, pattern), days) in KINDS.iter().zip(&table.days) {
-                    let paths = self.paths(table.name, days, pattern, engine);
+                    let paths = paths(place, (table.name, days), pattern, engine);
                     text.push_str(&files(&format!("{kind}_{}", table.name), table, &paths, engine));
                 }
             }
@@ -128,28 +127,37 @@ impl Dataset {
                 );
             }
         }
-        text.push_str(&inventory::view(&self.hosts));
-        text.push_str(VIEWS);
+        text.push_str(&shared_views(&self.hosts));
         text
     }
+}
 
-    /// Patterns of the files of one kind: for DuckDB one for each day, for Spark one with all days. Empty: there are none.
-    fn paths(&self, table: &str, days: &Days, pattern: &str, engine: Engine) -> Vec<String> {
-        let path = |day: &str| format!("{}/{table}/{day}/{pattern}", self.place);
-        match days {
-            Days::All => vec![path("date=*")],
-            Days::Known(days) if days.is_empty() => Vec::new(),
-            Days::Known(days) if engine == Engine::Spark => {
-                let days: Vec<String> = days.iter().map(|day| format!("date={day}")).collect();
-                vec![path(&format!("{{{}}}", days.join(",")))]
-            }
-            Days::Known(days) => days.iter().map(|day| path(&format!("date={day}"))).collect(),
+/// The views that questions share, over the tables and the hosts of an inventory.
+pub(super) fn shared_views(hosts: &[HostAddress]) -> String {
+    inventory::view(hosts) + VIEWS
+}
+
+/// True for the URL of an object store, of which nothing is read here.
+pub(super) fn is_remote(path: &Path) -> bool {
+    path.to_str().is_some_and(|path| path.contains("://"))
+}
+
+/// Patterns of the files of one kind: for DuckDB one for each day, for Spark one with all days. Empty: there are none.
+fn paths(place: &str, (table, days): (&str, &Days), pattern: &str, engine: Engine) -> Vec<String> {
+    let path = |day: &str| format!("{place}{table}/{day}/{pattern}");
+    match days {
+        Days::All => vec![path("date=*")],
+        Days::Known(days) if days.is_empty() => Vec::new(),
+        Days::Known(days) if engine == Engine::Spark => {
+            let days: Vec<String> = days.iter().map(|day| format!("date={day}")).collect();
+            vec![path(&format!("{{{}}}", days.join(",")))]
         }
+        Days::Known(days) => days.iter().map(|day| path(&format!("date={day}"))).collect(),
     }
 }
 
 /// The dataset's place, absolute, checked to stand between quotes in SQL and in no pattern.
-fn place(path: &Path) -> anyhow::Result<String> {
+pub(super) fn place(path: &Path) -> anyhow::Result<String> {
     let written = path.to_str().context("the path of the dataset is not UTF-8")?;
     let place = if written.contains("://") {
         written.to_owned()

@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use roce_report::markup::{STYLE, escape};
 use serde_json::Value;
 
-use super::super::sql::{Answer, Cell};
 use super::runs::Runs;
 use super::sections::{Chosen, Form, Section, Shown};
+use crate::command::query::{Answer, Cell};
 
 /// What this page has beside the style of all.
 const OWN_STYLE: &str = include_str!("page.css");
@@ -168,7 +168,7 @@ impl Page<'_> {
         if more > 0 {
             let _ = writeln!(
                 page,
-                "<p class=\"none\">{more} more: <code>roce-analyze fleet sql DS {}</code></p>",
+                "<p class=\"none\">{more} more: <code>roce-analyze query DS {}</code></p>",
                 section.question
             );
         }
