@@ -355,7 +355,7 @@ fn is_in(file: &str, folder: &str) -> bool {
 #[test]
 fn heavy_crates_stay_in_their_place() {
     for (name, package) in packages() {
-        // What tests alone need is in no program.
+        // Packages that tests alone need are in no program.
         let needed = package.dependencies.iter();
         for needed in needed.filter(|needed| needed.kind != DependencyKind::Development) {
             for (heavy, users) in ONLY {

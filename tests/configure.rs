@@ -202,7 +202,7 @@ fn a_recorded_host_is_compared() {
         "mtu=9216",
     ]);
     assert_eq!(commands(&larger, "#"), ["ip link set ens1f0np0 mtu 9216"]);
-    // What could not be read is said, and not called good.
+    // A value that could not be read is named, and not called good.
     let unread = check("no_rights");
     assert!(unread.stderr.contains("not compared: "), "{unread:?}");
     let missing = configure(&["host", "--interface", "nothing0", "--check", "--read", &path]);

@@ -155,7 +155,7 @@ fn tables_say_what_the_document_says() {
         findings(&name, &rows(&dir, "findings"), &document);
         inputs(&name, &rows(&dir, "run"), &document);
 
-        // The same run gives the same document; another run differs in its times alone.
+        // A run gives one document; another run differs in its times alone.
         let stored = fs::read_to_string(dir.join("run.json")).unwrap();
         let stored: Value = serde_json::from_str(&stored).unwrap();
         assert_eq!(stored, document, "{name}: run.json");
@@ -203,7 +203,8 @@ fn every_row_names_its_run() {
     let id = first["run"]["run_id"].as_str().unwrap();
     assert!(id.len() == 16 && i64::from_str_radix(id, 16).is_ok(), "{id}");
 
-    // The same capture again is the same run, also by its absolute path from elsewhere, if it is given the same key.
+    // A capture that is analysed again is one run, also by its absolute path from elsewhere, if it is given the
+    // same key.
     let again = written(&dir("again"), &[&rping], &["--threads", "2", "--top", "3"]);
     assert_eq!(key_of(&again), key_of(&first));
     let absolute = root().join(&rping);

@@ -20,7 +20,7 @@ use crate::host::host;
 use crate::live::Net;
 
 /// A command that serves metrics; it is killed when this is dropped.
-struct Serving {
+struct ServingCommand {
     child: Child,
     /// Where it serves.
     at: Address,
@@ -32,7 +32,7 @@ struct Serving {
 #[derive(Clone)]
 struct Address(String);
 
-impl Serving {
+impl ServingCommand {
     /// Waits until it says where it serves.
     fn of(mut child: Child) -> Self {
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
@@ -61,7 +61,7 @@ impl Serving {
         }
     }
 
-    /// What it has said on standard error.
+    /// Lines that it wrote on standard error.
     fn said(&self) -> Vec<String> {
         self.said.lock().unwrap().clone()
     }
@@ -81,7 +81,7 @@ impl Serving {
     }
 }
 
-impl Drop for Serving {
+impl Drop for ServingCommand {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -141,7 +141,7 @@ fn open_folder() -> TempDir {
 fn a_recorded_host_is_served_and_read_again() {
     let folder = open_folder();
     host(&folder.path().join("host"), 40_394_737, 41_210, 1_187);
-    let serving = Serving::new(folder.path(), &["--read", "host", "--interval", "100ms"]);
+    let serving = ServingCommand::new(folder.path(), &["--read", "host", "--interval", "100ms"]);
     let answer = serving.at.get("/metrics");
     for line in [
         "roce_port_ecn_marked_packets_received_total{device=\"mlx5_0\",port=\"1\"} 40394737",
@@ -226,7 +226,7 @@ fn checks_and_gpus_are_read_by_another_process() {
         ])
         .env("PATH", format!("{}:/usr/bin:/bin", path.join("bin").display()))
         .stderr(Stdio::piped());
-    let mut serving = Serving::of(command.spawn().unwrap());
+    let mut serving = ServingCommand::of(command.spawn().unwrap());
     serving.at.until("roce_gpu_utilization_ratio{gpu=\"0\"}", |load| {
         (load - 0.41).abs() < 1e-9
     });
@@ -286,7 +286,7 @@ fn signals_end_it_cleanly() {
     for signal in [Signal::TERM, Signal::INT] {
         let folder = open_folder();
         host(&folder.path().join("host"), 1, 2, 3);
-        let mut serving = Serving::new(folder.path(), &["--read", "host"]);
+        let mut serving = ServingCommand::new(folder.path(), &["--read", "host"]);
         // A client that keeps its connection does not hold up the end.
         let _idle = TcpStream::connect(&serving.at.0).unwrap();
         let begun = Instant::now();
@@ -307,7 +307,7 @@ fn passwords_come_from_the_file_that_exporters_share() {
         format!("basic_auth_users:\n  prometheus: {hash}\n"),
     )
     .unwrap();
-    let serving = Serving::new(folder.path(), &["--read", "host", "--web-config", "web.yml"]);
+    let serving = ServingCommand::new(folder.path(), &["--read", "host", "--web-config", "web.yml"]);
     assert!(serving.at.get("/metrics").starts_with("HTTP/1.1 401 "));
     // prometheus:secret
     let answer = serving.at.ask(
@@ -372,7 +372,7 @@ fn a_renewed_certificate_is_read_inside_the_sandbox() {
         "tls_server_config:\n  cert_file: tls/tls.crt\n  key_file: tls/tls.key\n",
     )
     .unwrap();
-    let serving = Serving::new(folder.path(), &["--read", "host", "--web-config", "web.yml"]);
+    let serving = ServingCommand::new(folder.path(), &["--read", "host", "--web-config", "web.yml"]);
     let [first, second] = certificates;
     let answer = by_tls(&serving.at, &first).unwrap();
     assert!(
@@ -408,7 +408,7 @@ fn a_key_of_root_alone_is_served_and_its_renewal_needs_a_restart() {
         "tls_server_config:\n  cert_file: host.crt\n  key_file: host.key\n",
     )
     .unwrap();
-    let serving = Serving::new(folder.path(), &["--read", "host", "--web-config", "web.yml"]);
+    let serving = ServingCommand::new(folder.path(), &["--read", "host", "--web-config", "web.yml"]);
     assert!(by_tls(&serving.at, &cert).is_some());
     let is_said = || {
         serving.said().iter().any(|line| {
@@ -468,12 +468,12 @@ fn an_incast_that_is_captured_shows_in_the_metrics_of_the_live_run() {
     let mut inside = net.inside(folder.path(), Path::new(env!("CARGO_BIN_EXE_roce-analyze")));
     inside.args(["live", "-i", "v1", "--no-tui", "--format", "none", "--bin", "1ms"]);
     inside.args(["--metrics", "127.0.0.1:0", "--metrics-flows", "2"]);
-    let mut serving = Serving::of(inside.spawn().unwrap());
+    let mut serving = ServingCommand::of(inside.spawn().unwrap());
     // The receiver's capture of the demo: eight senders at once, marks and CNPs.
     let frames: Vec<Vec<u8>> = frames(&root().join("captures/demos/incast-h7.pcapng"))
         .into_iter()
         .map(|mut record| {
-            // What the capture cut is sent as zeros, so that lengths are right.
+            // Bytes that the capture cut are sent as zeros, so that lengths are right.
             record.data.resize(record.original as usize, 0);
             record.data
         })
@@ -563,7 +563,7 @@ fn a_scrape_of_eight_ports_is_cheap() {
     let folder = open_folder();
     eight_ports(&folder.path().join("host"));
     // One reading alone: what is measured are scrapes.
-    let serving = Serving::new(folder.path(), &["--read", "host", "--interval", "1h"]);
+    let serving = ServingCommand::new(folder.path(), &["--read", "host", "--interval", "1h"]);
     let cpu = || serving.at.value("process_cpu_seconds_total").unwrap();
     let before = cpu();
     for _ in 0..50 {
@@ -590,7 +590,7 @@ fn a_scrape_of_eight_ports_is_cheap() {
 fn switches_are_served_together_and_one_by_one() {
     let folder = tempdir().unwrap();
     fs::write(folder.path().join("fabric.toml"), crate::fabric::inventory()).unwrap();
-    let serving = Serving::new(
+    let serving = ServingCommand::new(
         folder.path(),
         &[
             "--inventory",

@@ -666,7 +666,7 @@ fn a_host_says_why_it_has_no_pauses_and_is_found_by_its_address() {
     };
     fs::write(path("host.json"), host(5)).unwrap();
     fs::write(path("later.json"), host(12)).unwrap();
-    // What is counted 600 ms behind the command's end is no part of it: 12 - 5 frames.
+    // Frames that are counted 600 ms behind the command's end are no part of it: 12 - 5 frames.
     let arguments = [
         "pauses",
         "--format",

@@ -350,7 +350,7 @@ fn all_captures_below_a_folder_are_mapped() {
     let before = files(&ds);
     dataset(folder.path(), &arguments);
     assert!(before == files(&ds), "the files differ");
-    // What was analysed is passed over, and the capture that failed is tried again.
+    // Captures that were analysed are passed over, and the one that failed is tried again.
     let resumed = dataset(
         folder.path(),
         &[&arguments[..], &["--resume", "--manifest"]].concat(),

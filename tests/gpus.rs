@@ -109,7 +109,7 @@ fn gpus_are_read_while_a_command_runs() {
     let words: Vec<&str> = line.unwrap_or_default().split_whitespace().collect();
     assert_eq!(words.get(2..4), Some(&["%", "10"][..]), "{}", ran.stdout);
     assert_eq!(words.get(5), Some(&"90"), "{}", ran.stdout);
-    // What never held the clocks down has no line.
+    // A reason that never held the clocks down has no line.
     assert!(
         ran.stdout.contains("throttled hw_thermal_slowdown"),
         "{}",

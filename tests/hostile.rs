@@ -21,7 +21,7 @@ use tempfile::{TempDir, tempdir};
 use crate::captures::{Capture, root};
 use crate::command::{Ran, command};
 
-/// What nobody may write to.
+/// Content of a file that nobody may write to.
 const PRECIOUS: &[u8] = b"precious\n";
 
 /// A folder with a file that must not change.

@@ -179,7 +179,7 @@ fn killed_live_runs_leave_whole_parts() {
     };
     let folder = tempdir().unwrap();
     let dir = folder.path().join("out");
-    let recording = dir.join(roce_model::Recorded::FILE);
+    let recording = dir.join(roce_model::RecordingStart::FILE);
     let (mut parts, mut first) = (0, true);
     for moment in moments(Duration::from_millis(600)) {
         let mut arguments = vec![
@@ -210,7 +210,7 @@ fn killed_live_runs_leave_whole_parts() {
         });
         sent.unwrap();
         let mut found = published(files(&dir));
-        assert!(found.remove(roce_model::Recorded::FILE).is_some());
+        assert!(found.remove(roce_model::RecordingStart::FILE).is_some());
         assert!(!found.contains_key("run.json"), "a killed run has no document");
         parts += found.len();
         parts_are_whole(&dir, &found);

@@ -37,7 +37,7 @@ fn a_file_that_reaches_its_largest_size_is_an_error() {
     assert!([1024, 2048].contains(&fs::metadata(&file).unwrap().len()));
 }
 
-/// What a document says of the traffic: without the times that the run itself took.
+/// Parts of a document about the traffic: without the times that the run itself took.
 fn results(document: &str) -> [serde_json::Value; 3] {
     let document: serde_json::Value = serde_json::from_str(document).unwrap();
     ["totals", "flows", "findings"].map(|key| document[key].clone())

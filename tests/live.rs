@@ -16,7 +16,9 @@ use rustix::process::geteuid;
 
 use crate::cli::{refusal, refused};
 use crate::command::ran;
-pub(crate) use net::{A_MOMENT, NOBODY, Net, Running, as_nobody, for_everybody, results, skip, text, whole};
+pub(crate) use net::{
+    A_MOMENT, NOBODY, Net, RunningCommand, as_nobody, for_everybody, results, skip, text, whole,
+};
 #[cfg(feature = "probe")]
 pub(crate) use net::{ip, send_by};
 

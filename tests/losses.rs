@@ -18,12 +18,12 @@ struct Event {
 }
 
 #[derive(Default)]
-struct Seen {
+struct SeenResults {
     events: Vec<Event>,
     flows: Vec<FlowRow>,
 }
 
-impl Sink for Seen {
+impl Sink for SeenResults {
     fn events(&mut self, rows: &EventColumns) -> Result<(), SinkError> {
         for at in 0..rows.len() {
             self.events.push(Event {
@@ -43,10 +43,10 @@ impl Sink for Seen {
     }
 }
 
-fn analyse(capture: &str) -> (Totals, Seen) {
+fn analyse(capture: &str) -> (Totals, SeenResults) {
     let path = root().join(Capture::named(capture).path);
     let reader = Reader::open(&path, &roce_capture::Options::default()).unwrap();
-    let mut seen = Seen::default();
+    let mut seen = SeenResults::default();
     let totals =
         roce_pipeline::analyse(Merge::new(vec![reader]), 1, Options::default(), vec![&mut seen]).unwrap();
     let first = seen.flows.iter().map(|flow| flow.first_time).min().unwrap();
@@ -57,12 +57,12 @@ fn analyse(capture: &str) -> (Totals, Seen) {
     (totals, seen)
 }
 
-fn of_kind<'a>(seen: &'a Seen, kind: &str) -> Vec<&'a Event> {
+fn of_kind<'a>(seen: &'a SeenResults, kind: &str) -> Vec<&'a Event> {
     seen.events.iter().filter(|event| event.kind == kind).collect()
 }
 
 /// PSNs of the holes with this fate, each with how many.
-fn holes(seen: &Seen, fate: &str) -> Vec<(u32, u64)> {
+fn holes(seen: &SeenResults, fate: &str) -> Vec<(u32, u64)> {
     of_kind(seen, "hole")
         .iter()
         .filter(|hole| hole.detail.as_deref() == Some(fate))
@@ -71,7 +71,7 @@ fn holes(seen: &Seen, fate: &str) -> Vec<(u32, u64)> {
 }
 
 /// The trigger of each run, and how many packets it had.
-fn runs(seen: &Seen) -> Vec<(u32, u64, &str)> {
+fn runs(seen: &SeenResults) -> Vec<(u32, u64, &str)> {
     of_kind(seen, "retransmission_run")
         .into_iter()
         .map(|run| {
@@ -133,7 +133,7 @@ fn send_bw_ackloss() {
         .map(|(psn, packets, _)| (*psn, *packets))
         .collect();
     assert_eq!(packets, [(9_294_933, 2), (9_294_972, 2)]);
-    // Of each run the second packet had been captured.
+    // The second packet of each run had been captured.
     assert_eq!(
         (totals.missing, totals.wasted_bytes, totals.lost_downstream),
         (2, 2 * 1_024, 0)

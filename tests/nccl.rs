@@ -230,7 +230,7 @@ fn errors_of_a_log_are_shown_beside_a_capture() {
         found["capture"]["errors"][0]["connections"][0]["last_nak_syndrome"],
         0x61
     );
-    // The same error is a finding of the capture.
+    // The error is a finding of the capture, too.
     let found = document(&root(), [capture, "-q", "--nccl-log", log]);
     let finding = &found["findings"][0];
     assert_eq!(finding["id"], "nccl.completion_error");

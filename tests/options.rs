@@ -23,7 +23,8 @@ fn a_configuration_gives_defaults_and_the_command_line_is_stronger() {
     };
     let found = with(&[]);
     assert_eq!(found["run"]["bin_ns"], 100_000);
-    // Of rping's 65 packets 5 are UD, see tests/golden. All are analysed; the flows of the 5 are shown.
+    // rping has 65 packets, of which 5 are UD, see tests/golden. All are analysed; the flows of the 5 are
+    // shown.
     assert_eq!(total(&found, "roce_packets"), 65);
     assert_eq!(shown_packets(&found), 5);
     let options = &found["run"]["options"];
@@ -272,7 +273,7 @@ fn a_scenario_becomes_captures_and_their_truth() {
         (total(&found, "missing"), total(&found, "retransmitted_packets")),
         (0, 0)
     );
-    // The same simulation again gives the same bytes.
+    // A simulation that runs again gives equal bytes.
     let first = fs::read(folder.path().join("one.pcapng")).unwrap();
     run(
         folder.path(),

@@ -38,7 +38,7 @@ fn whole_document(captures: &[&str]) -> Value {
     document(&root(), captures.iter().chain(&["--json-flows", "all"]))
 }
 
-/// What the command writes in a format, byte by byte.
+/// Output of the command in a format, byte by byte.
 fn written(format: &str, captures: &[&str]) -> Vec<u8> {
     let output = command(&root())
         .args(captures)

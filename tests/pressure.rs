@@ -16,7 +16,7 @@ use serde_json::Value;
 use tempfile::tempdir;
 
 use crate::command::{document, total};
-use crate::live::{Net, Running, skip, text, whole};
+use crate::live::{Net, RunningCommand, skip, text, whole};
 
 /// Packets a second.
 const RATE: u32 = 20_000;
@@ -52,7 +52,7 @@ fn flood(net: &Net, length: Duration) -> u64 {
 }
 
 /// A number of bytes of /proc/PID/status.
-fn memory(running: &Running, name: &str) -> u64 {
+fn memory(running: &RunningCommand, name: &str) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", running.0.id())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
     let kilobytes: u64 = line
@@ -172,7 +172,7 @@ fn with_little_memory_packets_are_lost_and_counted() {
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    let mut live = Running(command.spawn().unwrap());
+    let mut live = RunningCommand(command.spawn().unwrap());
     live.captures_into(&dir.join("recording.pcapng.zst"));
     let sent = flood(&net, length());
     let peak = memory(&live, "VmHWM");

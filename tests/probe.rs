@@ -11,7 +11,7 @@ use tempfile::{TempDir, tempdir};
 use crate::captures::{Capture, root};
 use crate::cli::{refusal, refused};
 use crate::command::{Ran, document, flows, lasting, ran, total};
-use crate::live::{NOBODY, Net, Running, as_nobody, for_everybody, results, skip, text, whole};
+use crate::live::{NOBODY, Net, RunningCommand, as_nobody, for_everybody, results, skip, text, whole};
 
 /// A namespace in which the probe can be opened; `None`, aloud, where it cannot.
 fn net() -> Option<Net> {
@@ -37,7 +37,7 @@ fn net() -> Option<Net> {
 }
 
 /// A run that captures from `v1` by the classifier, with more arguments: once it does.
-fn by_the_classifier(net: &Net, folder: &TempDir, more: &[&str]) -> Running {
+fn by_the_classifier(net: &Net, folder: &TempDir, more: &[&str]) -> RunningCommand {
     let dir = folder.path().join("dir");
     let arguments = [
         "-i",

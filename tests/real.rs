@@ -16,12 +16,12 @@ use crate::command::{document, flows};
 mod run;
 mod witnesses;
 
-use run::{ENDS, Key, Kind, Line, Run, all, folder, key};
+use run::{ENDS, Key, Kind, RealRun, RunLine, all, folder, key};
 
 /// Results of a document for one flow at one end: the sum over its epochs.
-struct Said<'a>(Vec<&'a Value>);
+struct FlowResults<'a>(Vec<&'a Value>);
 
-impl<'a> Said<'a> {
+impl<'a> FlowResults<'a> {
     fn of(document: &'a Value, file: &str, flow: &Key) -> Self {
         let taps = document["taps"].as_array().unwrap();
         let tap = taps.iter().find(|tap| tap["input"] == file).unwrap();
@@ -74,7 +74,7 @@ impl Wrong {
 
     /// These runs, read in this manner, have only known differences.
     #[track_caller]
-    fn only_open(&self, reading: &str, runs: &[&Run]) {
+    fn only_open(&self, reading: &str, runs: &[&RealRun]) {
         let of_runs = |line: &&str| {
             runs.iter().any(|run| {
                 line.strip_prefix(run.name.as_str())
@@ -107,10 +107,10 @@ impl Wrong {
 
 /// Compares the results for the flows at one end, which is read alone or not. Values that one end alone
 /// cannot know have bounds.
-fn tap(run: &Run, end: &str, is_alone: bool, found: &Value, wrong: &mut Wrong) {
+fn tap(run: &RealRun, end: &str, is_alone: bool, found: &Value, wrong: &mut Wrong) {
     for truth in run.taps.iter().filter(|line| line.text("tap") == end) {
         let flow = key(truth);
-        let said = Said::of(found, &run.file(end), &flow);
+        let said = FlowResults::of(found, &run.file(end), &flow);
         let what = |column: &str| format!("{} {end} {}>{}: {column}", run.name, flow.0, flow.2);
         for (column, of_truth) in [
             ("packets", "packets"),
@@ -145,7 +145,7 @@ fn tap(run: &Run, end: &str, is_alone: bool, found: &Value, wrong: &mut Wrong) {
 /// The table counts each PSN once, when the highest rose beyond it. A retransmission that is lost or
 /// overtaken makes another gap, or none: both counts are right. A gap in a go-back-N run may be left
 /// open, since the receiver discards packets there. But every class that is given must be true.
-fn holes(run: &Run, end: &str, truth: &Line, said: &Said<'_>, wrong: &mut Wrong) {
+fn holes(run: &RealRun, end: &str, truth: &RunLine, said: &FlowResults<'_>, wrong: &mut Wrong) {
     let flow = key(truth);
     let what = |column: &str| format!("{} {end} {}>{}: {column}", run.name, flow.0, flow.2);
     let way = run.way(&flow);
@@ -173,7 +173,7 @@ fn holes(run: &Run, end: &str, truth: &Line, said: &Said<'_>, wrong: &mut Wrong)
 }
 
 /// READ responses of a flow that an end missed. Those that are missing twice count twice.
-fn responses(run: &Run, end: &str, truth: &Line, said: &Said<'_>, wrong: &mut Wrong) {
+fn responses(run: &RealRun, end: &str, truth: &RunLine, said: &FlowResults<'_>, wrong: &mut Wrong) {
     let flow = key(truth);
     let way = run.way(&flow);
     let (lost, overtaken) = if way.text("to") == end {
@@ -201,7 +201,14 @@ fn responses(run: &Run, end: &str, truth: &Line, said: &Said<'_>, wrong: &mut Wr
 /// PSNs that the other end requests again were lost on their way to it, or late: one end alone cannot
 /// know which. Where nothing is late, each NAK is for another loss. With both ends read, nothing is lost
 /// that arrived.
-fn lost_behind(run: &Run, end: &str, flow: &Key, said: &Said<'_>, is_alone: bool, wrong: &mut Wrong) {
+fn lost_behind(
+    run: &RealRun,
+    end: &str,
+    flow: &Key,
+    said: &FlowResults<'_>,
+    is_alone: bool,
+    wrong: &mut Wrong,
+) {
     let way = run.way(flow);
     let (least, most) = if way.text("from") != end {
         (0, 0)
@@ -222,7 +229,7 @@ fn lost_behind(run: &Run, end: &str, flow: &Key, said: &Said<'_>, is_alone: bool
 }
 
 /// The verdict: losses are found, and none with high confidence where there are none.
-fn verdict(run: &Run, which: &str, found: &Value, wrong: &mut Wrong) {
+fn verdict(run: &RealRun, which: &str, found: &Value, wrong: &mut Wrong) {
     let said = found["findings"]
         .as_array()
         .unwrap()
@@ -245,13 +252,13 @@ fn verdict(run: &Run, which: &str, found: &Value, wrong: &mut Wrong) {
 }
 
 /// Compares the results of both ends for the path between them, for data and for answers.
-fn ways(run: &Run, found: &Value, wrong: &mut Wrong) {
+fn ways(run: &RealRun, found: &Value, wrong: &mut Wrong) {
     let taps = found["taps"].as_array().unwrap();
     let number = |file: &str| taps.iter().find(|tap| tap["input"] == file).unwrap()["tap"].clone();
     for way in &run.ways {
         let flow = key(way);
         let (from, to) = (run.file(way.text("from")), run.file(way.text("to")));
-        let rows = Said::of(found, &from, &flow);
+        let rows = FlowResults::of(found, &from, &flow);
         let what = |column: &str| format!("{} {}>{}, from {from}: {column}", run.name, flow.0, flow.2);
         let hop = found["hops"].as_array().unwrap().iter().find(|hop| {
             hop["flow_id"] == rows.0[0]["flow_id"]
@@ -277,7 +284,7 @@ fn ways(run: &Run, found: &Value, wrong: &mut Wrong) {
 fn at(end: &str, kind: Kind) {
     let mut wrong = Wrong::default();
     let runs = all();
-    let runs: Vec<&Run> = runs.iter().filter(|run| run.kind == kind).collect();
+    let runs: Vec<&RealRun> = runs.iter().filter(|run| run.kind == kind).collect();
     for run in &runs {
         let found = document(&folder(), [run.file(end)]);
         tap(run, end, true, &found, &mut wrong);
@@ -290,7 +297,7 @@ fn at(end: &str, kind: Kind) {
 fn at_both(kind: Kind) {
     let mut wrong = Wrong::default();
     let runs = all();
-    let runs: Vec<&Run> = runs.iter().filter(|run| run.kind == kind).collect();
+    let runs: Vec<&RealRun> = runs.iter().filter(|run| run.kind == kind).collect();
     for run in &runs {
         let found = document(&folder(), ENDS.map(|end| run.file(end)));
         for end in ENDS {

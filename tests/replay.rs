@@ -7,7 +7,7 @@ use roce_analyze::analyse_arguments;
 use roce_capture::write::{ByteOrder, InterfaceOptions, PcapngWriter};
 use roce_model::{
     Address, Columns, CounterChange, EventColumns, HostChange, HostEvent, Nanos, Process, Qpn,
-    QueuePairChange, QueuePairKind, QueuePairState, Recorded, Sink, SinkError,
+    QueuePairChange, QueuePairKind, QueuePairState, RecordingStart, Sink, SinkError,
 };
 use serde_json::Value;
 use tempfile::tempdir;
@@ -16,7 +16,7 @@ use crate::captures::{Capture, Record};
 use crate::command::{document, flows, run, total};
 
 /// Writes a recording of `frames`, with events of the host before the first of them that is later.
-pub(crate) fn record(path: &Path, recorded: &Recorded, frames: &[Record], events: &[HostEvent]) {
+pub(crate) fn record(path: &Path, recorded: &RecordingStart, frames: &[Record], events: &[HostEvent]) {
     let notes = events
         .iter()
         .map(|event| (event.time, HostEvent::BLOCK, event.encode()));
@@ -26,7 +26,7 @@ pub(crate) fn record(path: &Path, recorded: &Recorded, frames: &[Record], events
 /// Writes a recording of `frames`, with notes (time, kind and body of a block) before the first of them that is later.
 pub(crate) fn record_notes(
     path: &Path,
-    recorded: &Recorded,
+    recorded: &RecordingStart,
     frames: &[Record],
     notes: Vec<(Nanos, u32, Vec<u8>)>,
 ) {
@@ -37,7 +37,7 @@ pub(crate) fn record_notes(
             ..InterfaceOptions::default()
         })
         .unwrap();
-    writer.block(Recorded::BLOCK, &recorded.encode()).unwrap();
+    writer.block(RecordingStart::BLOCK, &recorded.encode()).unwrap();
     let mut notes = notes.into_iter().peekable();
     for frame in frames {
         while let Some((_, kind, body)) = notes.next_if(|(time, ..)| *time <= frame.time) {
@@ -51,8 +51,8 @@ pub(crate) fn record_notes(
     writer.finish().unwrap();
 }
 
-pub(crate) fn recorded(arguments: &[&str]) -> Recorded {
-    Recorded {
+pub(crate) fn recorded(arguments: &[&str]) -> RecordingStart {
+    RecordingStart {
         input: "v1".to_owned(),
         seed: 7,
         arguments: arguments.iter().map(ToString::to_string).collect(),

@@ -13,7 +13,7 @@ use tempfile::{TempDir, tempdir};
 
 use crate::captures::{Capture, root};
 use crate::command::{command, ran};
-use crate::live::{A_MOMENT, Net, Running, skip, text};
+use crate::live::{A_MOMENT, Net, RunningCommand, skip, text};
 
 /// Columns of the table that are lines of /proc/PID/status.
 const LINES: [&str; 5] = ["Uid", "CapEff", "CapBnd", "NoNewPrivs", "Seccomp"];
@@ -134,7 +134,7 @@ fn an_analysis_can_start_nothing_either() {
             .map(|argument| if *argument == "CAPTURE" { "-" } else { argument });
         let child = command.args(arguments).stdin(Stdio::piped()).spawn().unwrap();
         becomes(child.id(), &expected);
-        drop(Running(child));
+        drop(RunningCommand(child));
     }
 }
 
@@ -175,7 +175,7 @@ fn doctor_has_the_rights_of_its_user_until_it_has_read() {
         command.args(["--all", "--format", "json"]).stdout(writer);
         let child = command.stderr(Stdio::null()).spawn().unwrap();
         becomes(child.id(), &expected);
-        drop((Running(child), reader));
+        drop((RunningCommand(child), reader));
     }
     assert_eq!(rows, 3);
 }
@@ -407,7 +407,7 @@ fn an_endpoint_can_do_no_more_than_answer() {
         .args(["metrics", "serve", "--listen", "127.0.0.1:0"])
         .env("ROCE_ANALYZE_ATTEMPTS", "1")
         .stderr(Stdio::piped());
-    let mut running = Running(command.spawn().unwrap());
+    let mut running = RunningCommand(command.spawn().unwrap());
     let lines = BufReader::new(running.0.stderr.take().unwrap()).lines();
     let said = lines
         .map(Result::unwrap)

@@ -354,7 +354,7 @@ fn a_capture_without_roce_beside_rdma_bytes_is_blind() {
     let folder = tempdir().unwrap();
     let roce = Capture::named("rping").frames();
     let first = roce[0].time;
-    // The same frames to the port of DNS: what a packet socket shows of a host whose RDMA bypasses the kernel.
+    // Frames go to the port of DNS: a packet socket shows such frames of a host whose RDMA bypasses the kernel.
     let mut others = roce.clone();
     for frame in &mut others {
         frame.data[36..38].copy_from_slice(&53_u16.to_be_bytes());

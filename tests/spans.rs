@@ -115,7 +115,7 @@ fn what_two_taps_count_is_not_added() {
 
 #[test]
 fn waste_is_what_had_arrived() {
-    // Of the 27 packets of 1,024 bytes that were retransmitted 20 repair a loss (ways.tsv): 7 had arrived.
+    // 20 of the 27 retransmitted packets of 1,024 bytes repair a loss (ways.tsv): 7 had arrived.
     let folder = root().join("tests/data/real");
     let wasted = |ends: &[&str]| {
         let files = ends.iter().map(|end| format!("write_loss_bursts.{end}.pcap"));

@@ -1,8 +1,8 @@
 //! Counts of the recorded captures, made by a script when they were recorded, without tshark and without this project's code
 //! (`tests/data/statistics.tsv`), and which packets are late by their IP identifications.
 //!
-//! What was cut to a range of packets for the repository has other counts than its original: `ROCE_ANALYZE_ORIGINALS=FOLDER` compares
-//! the originals, too.
+//! Captures that were cut to a range of packets for the repository have other counts than their originals:
+//! `ROCE_ANALYZE_ORIGINALS=FOLDER` compares the originals, too.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,9 +14,9 @@ use crate::captures::{Capture, Record, frames, root};
 use crate::command::{document, flows, sum, total};
 
 /// A line of the table: values by the name of their column.
-type Line = BTreeMap<String, String>;
+type StatisticsLine = BTreeMap<String, String>;
 
-fn table() -> Vec<Line> {
+fn table() -> Vec<StatisticsLine> {
     let text = fs::read_to_string(root().join("tests/data/statistics.tsv")).unwrap();
     let mut lines = text.lines().map(|line| line.split('\t').map(str::to_owned));
     let columns: Vec<String> = lines.next().unwrap().collect();
@@ -26,7 +26,7 @@ fn table() -> Vec<Line> {
 }
 
 /// Compares the results for a file with its line.
-fn compare(path: &Path, line: &Line) {
+fn compare(path: &Path, line: &StatisticsLine) {
     let name = path.display();
     let found = document(&root(), [path]);
     let counted = |column: &str| line[column].parse::<u64>().unwrap();

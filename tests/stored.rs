@@ -22,7 +22,7 @@ type Texts = BTreeMap<&'static str, Vec<String>>;
 
 /// Everything that a sink is given.
 #[derive(Default, PartialEq)]
-struct Seen {
+struct SeenRows {
     /// Rows of flows that were not opened are no surprise: their identifiers may be damaged.
     is_damaged: bool,
     bin: Nanos,
@@ -50,7 +50,7 @@ fn add<C: Columns>(texts: &mut Texts, rows: &C) {
     });
 }
 
-impl Sink for Seen {
+impl Sink for SeenRows {
     fn begin(&mut self, bin: Nanos) -> Result<(), SinkError> {
         self.bin = bin;
         Ok(())
@@ -96,8 +96,8 @@ impl Sink for Seen {
 }
 
 /// Runs over captures with `-o dir`; what the run gave its sinks.
-fn written(dir: &Path, arguments: &[&str]) -> Seen {
-    let mut seen = Seen::default();
+fn written(dir: &Path, arguments: &[&str]) -> SeenRows {
+    let mut seen = SeenRows::default();
     let mut arguments: Vec<OsString> = arguments
         .iter()
         .map(|argument| match argument.strip_prefix("captures/") {
@@ -141,7 +141,7 @@ fn what_is_read_back_is_what_the_run_gave() {
     for arguments in runs {
         let folder = tempdir().unwrap();
         let run = written(folder.path(), arguments);
-        let mut stored = Seen::default();
+        let mut stored = SeenRows::default();
         replay(folder.path(), &mut stored).unwrap();
         kinds.extend(run.events.get("kind").into_iter().flatten().cloned());
         assert_eq!(
@@ -174,7 +174,7 @@ fn what_is_read_back_is_what_the_run_gave() {
 /// Why a folder is not read.
 #[track_caller]
 fn refused(dir: &Path) -> String {
-    let error = replay(dir, &mut Seen::default()).unwrap_err();
+    let error = replay(dir, &mut SeenRows::default()).unwrap_err();
     anyhow::Chain::new(&*error)
         .map(ToString::to_string)
         .collect::<Vec<_>>()
@@ -233,7 +233,7 @@ fn what_is_no_whole_dataset_is_told() {
         refused(dir)
     );
     fs::write(part("events"), events).unwrap();
-    replay(dir, &mut Seen::default()).unwrap();
+    replay(dir, &mut SeenRows::default()).unwrap();
 }
 
 /// A linear congruential generator (Knuth's MMIX constants): the same damage in every run.
@@ -272,9 +272,9 @@ fn damaged_files_are_no_reason_to_panic() {
                 }
             }
             fs::write(&path, &damaged).unwrap();
-            let mut seen = Seen {
+            let mut seen = SeenRows {
                 is_damaged: true,
-                ..Seen::default()
+                ..SeenRows::default()
             };
             match replay(dir, &mut seen) {
                 Ok(()) => read += 1,

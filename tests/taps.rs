@@ -1,4 +1,4 @@
-//! The same traffic at several taps: aligned clocks, matched packets, marks found between the taps.
+//! Traffic at several taps: aligned clocks, matched packets, marks found between the taps.
 //!
 //! The twins are one run of `ib_send_bw` captured on both ends of a bottleneck, by one clock: 290 packets of data in one
 //! direction at each end... what is shifted here is known to the nanosecond.

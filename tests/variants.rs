@@ -1,5 +1,5 @@
-//! The same frames in another file give the same results: formats, compressions, byte orders, rotation,
-//! standard input, threads; and the results that survive when frames are cut.
+//! Equal frames in another file give equal results: formats, compressions, byte orders, rotation, standard
+//! input, threads; and the results that survive when frames are cut.
 
 use std::fs;
 use std::io::Write;

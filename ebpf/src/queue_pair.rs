@@ -19,7 +19,7 @@ const ERRORS: u64 = 4095;
 /// Arguments of a change that has started.
 #[derive(Clone, Copy)]
 #[repr(C)]
-struct Pending {
+struct PendingChange {
     queue_pair: u64,
     attributes: u64,
     mask: u64,
@@ -28,7 +28,7 @@ struct Pending {
 /// By thread: a thread is in one call at a time. The oldest entry is evicted, for calls that never
 /// return.
 #[map]
-static CHANGES: LruHashMap<u64, Pending> = LruHashMap::with_max_entries(4096, 0);
+static CHANGES: LruHashMap<u64, PendingChange> = LruHashMap::with_max_entries(4096, 0);
 
 #[kretprobe]
 pub fn qp_created(ctx: RetProbeContext) -> u32 {
@@ -109,7 +109,7 @@ fn unreadable(ctx: &impl EbpfContext) {
 
 #[inline(always)]
 fn modify(ctx: &ProbeContext) -> u32 {
-    let pending = Pending {
+    let pending = PendingChange {
         queue_pair: ctx.arg(0).unwrap_or(0),
         attributes: ctx.arg(1).unwrap_or(0),
         mask: ctx.arg(2).unwrap_or(0),
@@ -131,7 +131,7 @@ fn modified<M: Memory>(ctx: &RetProbeContext) -> u32 {
     if result as u32 != 0 {
         return 0;
     }
-    let Pending {
+    let PendingChange {
         queue_pair,
         attributes,
         mask,

@@ -13,7 +13,7 @@ use roce_abi::{
     RECORD_BYTES, RECORD_BYTES_MANAGEMENT,
 };
 use roce_wire::network::udp;
-use roce_wire::{AethKind, Ecn, Extended, LinkType, Qpn, Roce, fast};
+use roce_wire::{AethKind, Ecn, ExtendedHeaders, LinkType, Qpn, Roce, fast};
 
 /// Limit of a packet's bytes that the decoder sees: all headers of any opcode behind two tags and an
 /// IPv6 header.
@@ -182,7 +182,7 @@ fn reason(roce: &Roce) -> u16 {
     if roce.bth.opcode().is_cnp() {
         reason |= PacketReason::CNP;
     }
-    if roce.seen.has(Extended::AETH) {
+    if roce.seen.has(ExtendedHeaders::AETH) {
         match roce.aeth.kind() {
             AethKind::Nak(_) => reason |= PacketReason::NAK,
             AethKind::RnrNak { .. } => reason |= PacketReason::RNR_NAK,

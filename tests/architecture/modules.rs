@@ -101,7 +101,7 @@ struct Tree {
 
 /// Target of a path: a module, or a definition in one.
 #[derive(Clone, Copy)]
-enum Place {
+enum PathTarget {
     Module(usize),
     Item(usize),
 }
@@ -249,7 +249,7 @@ impl Tree {
     }
 
     /// Target of a path in `node`; `None`: another crate, or no path of modules.
-    fn resolve(&self, node: usize, path: &[String], left: usize) -> Option<Place> {
+    fn resolve(&self, node: usize, path: &[String], left: usize) -> Option<PathTarget> {
         let left = left.checked_sub(1)?;
         let (first, rest) = path.split_first()?;
         let here = &self.nodes[node];
@@ -262,42 +262,42 @@ impl Tree {
                     return self.walk(*child, rest, left);
                 }
                 match self.resolve(node, here.uses.get(name).filter(|path| **path != [name])?, left)? {
-                    Place::Module(module) => self.walk(module, rest, left),
-                    item @ Place::Item(_) => Some(item),
+                    PathTarget::Module(module) => self.walk(module, rest, left),
+                    item @ PathTarget::Item(_) => Some(item),
                 }
             }
         }
     }
 
     /// Target of the rest of a path, from a module on.
-    fn walk(&self, node: usize, path: &[String], left: usize) -> Option<Place> {
+    fn walk(&self, node: usize, path: &[String], left: usize) -> Option<PathTarget> {
         let here = &self.nodes[node];
         let Some((first, rest)) = path.split_first() else {
-            return Some(Place::Module(node));
+            return Some(PathTarget::Module(node));
         };
         if first == "super" || here.children.contains_key(first) {
             return self.resolve(node, path, left);
         }
         if here.defined.contains(first) {
-            return Some(Place::Item(here.file));
+            return Some(PathTarget::Item(here.file));
         }
         if let Some(used) = here.uses.get(first) {
             return match self.resolve(node, used, left) {
-                Some(Place::Module(module)) => self.walk(module, rest, left),
+                Some(PathTarget::Module(module)) => self.walk(module, rest, left),
                 Some(item) => Some(item),
                 // Another crate's: this file passes it on.
-                None => Some(Place::Item(here.file)),
+                None => Some(PathTarget::Item(here.file)),
             };
         }
         for glob in &here.globs {
-            if let Some(Place::Module(module)) = self.resolve(node, glob, left)
+            if let Some(PathTarget::Module(module)) = self.resolve(node, glob, left)
                 && self.nodes[module].defined.contains(first)
             {
-                return Some(Place::Item(self.nodes[module].file));
+                return Some(PathTarget::Item(self.nodes[module].file));
             }
         }
         let place = self.macros.get(first).copied();
-        Some(Place::Item(place.unwrap_or(here.file)))
+        Some(PathTarget::Item(place.unwrap_or(here.file)))
     }
 
     fn imports(&self) -> Vec<BTreeSet<usize>> {
@@ -305,9 +305,9 @@ impl Tree {
         for (number, node) in self.nodes.iter().enumerate() {
             for path in &node.paths {
                 let to = match self.resolve(number, path, MAX_REEXPORTS) {
-                    Some(Place::Item(file)) => file,
+                    Some(PathTarget::Item(file)) => file,
                     // A name from a module that was imported by its own name is a path itself.
-                    Some(Place::Module(module)) if node.globs.contains(path) => self.nodes[module].file,
+                    Some(PathTarget::Module(module)) if node.globs.contains(path) => self.nodes[module].file,
                     _ => continue,
                 };
                 if to != node.file {

@@ -1,4 +1,4 @@
-//! What reads checks, GPUs and switches for `metrics serve` is killed.
+//! Readers of checks, GPUs and switches for `metrics serve` that are killed.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::tempdir;
 
-use super::Serving;
+use super::ServingCommand;
 
 /// Children of a process, with their states (proc(5): the third field of `stat`).
 fn children(of: u32) -> Vec<(u32, char)> {
@@ -46,7 +46,7 @@ fn a_killed_collector_is_said_reaped_and_started_again() {
         "--interval",
         "1s",
     ];
-    let serving = Serving::new(folder.path(), &arguments);
+    let serving = ServingCommand::new(folder.path(), &arguments);
     let success = "roce_collector_success{collector=\"switch:leaf1\"}";
     let kill = |pid: u32| {
         let pid = Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();

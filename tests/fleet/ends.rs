@@ -209,7 +209,7 @@ fn a_small_disk_ends_the_capture_and_keeps_the_file() {
             command.args(["--max-size", size]);
         }
         let script = "touch begun; until [ -e sent ]; do sleep 0.02; done";
-        let running = crate::live::Running(command.args(["--", "sh", "-c", script]).spawn().unwrap());
+        let running = crate::live::RunningCommand(command.args(["--", "sh", "-c", script]).spawn().unwrap());
         wait("it begins", || hosts.path("begun").exists());
         hosts.send(noise(), 3_000);
         fs::write(hosts.path("sent"), "").unwrap();

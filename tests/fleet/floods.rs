@@ -12,7 +12,7 @@ use tempfile::{TempDir, tempdir};
 
 use super::hosts::wait;
 use crate::command::{command, ran};
-use crate::live::Running;
+use crate::live::RunningCommand;
 
 /// A folder with a run whose only host has named one file of 10 bytes, and answers by `script`.
 fn captured_by(script: &str) -> TempDir {
@@ -65,7 +65,7 @@ fn one_signal_ends_a_collection_that_waits() {
     let folder = captured_by("touch asked; exec sleep 60");
     let mut command = command(folder.path());
     command.args(["fleet", "collect", "run"]);
-    let running = Running(
+    let running = RunningCommand(
         command
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -11,7 +11,7 @@ use serde_json::Value;
 use tempfile::{TempDir, tempdir};
 
 use crate::command::{Ran, command, ran};
-use crate::live::{Running, ip, send_by, skip, whole};
+use crate::live::{RunningCommand, ip, send_by, skip, whole};
 
 /// The interface of every host.
 pub(crate) const INTERFACE: &str = "rdma0";
@@ -157,9 +157,9 @@ impl Hosts {
     }
 
     /// Starts `fleet capture`, which goes on until it is interrupted, and waits until all hosts capture.
-    pub(crate) fn started(&self, dir: &str, words: &[&str]) -> Running {
+    pub(crate) fn started(&self, dir: &str, words: &[&str]) -> RunningCommand {
         let words = [&["--until-interrupted"], words].concat();
-        let mut running = Running(self.capture(dir, &words).spawn().unwrap());
+        let mut running = RunningCommand(self.capture(dir, &words).spawn().unwrap());
         let files = || {
             found(&self.remote(), &|name| {
                 name.starts_with("capture.") || name.starts_with("tcpdump.")
@@ -182,7 +182,7 @@ impl Hosts {
         // The command of the run waits until the frames are sent.
         let script = "touch begun; until [ -e sent ]; do sleep 0.02; done";
         let words = [words, &["--", "sh", "-c", script]].concat();
-        let running = Running(self.capture(dir, &words).spawn().unwrap());
+        let running = RunningCommand(self.capture(dir, &words).spawn().unwrap());
         let begun = Instant::now();
         let mut running = Some(running);
         loop {

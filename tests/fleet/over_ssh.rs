@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use super::hosts::{Hosts, INTERFACE, address, frames, wait, wait_for_ends};
-use crate::live::{Running, skip};
+use crate::live::{RunningCommand, skip};
 
 const SSHD: &str = "/usr/sbin/sshd";
 
@@ -130,7 +130,7 @@ fn a_cut_link_ends_the_capture_there_and_its_file_is_fetched_later() {
     let Some(hosts) = reached(2) else { return };
     let script = "touch begun; until [ -e sent ]; do sleep 0.05; done";
     let words = ["--by", "tcpdump", "--", "sh", "-c", script];
-    let running = Running(hosts.capture("run", &words).spawn().unwrap());
+    let running = RunningCommand(hosts.capture("run", &words).spawn().unwrap());
     wait("it begins", || hosts.path("begun").exists());
     hosts.send(frames(), 4_000);
     let mut manifest = hosts.manifest("run");

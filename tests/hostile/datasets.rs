@@ -77,7 +77,7 @@ fn damaged_datasets_are_refused_and_others_are_read() {
         ] {
             refused(folder.path(), arguments, "bad/timeline/part-0.parquet");
         }
-        // Of several folders the others are on the page.
+        // The others of several folders are on the page.
         let ran =
             ends(command(folder.path()).args(["report", "bad", "good", "-o", "page.html", "--overwrite"]));
         assert_eq!(

@@ -3,7 +3,7 @@
 use std::fs;
 
 #[cfg(feature = "live")]
-use roce_model::Recorded;
+use roce_model::RecordingStart;
 use tempfile::{TempDir, tempdir};
 
 use super::{capture, ends, fifo, refused};
@@ -56,13 +56,13 @@ fn options_read_regular_files_alone_and_within_bounds() {
 #[cfg(feature = "live")]
 fn recording(arguments: &[&str]) -> TempDir {
     let folder = tempdir().unwrap();
-    let recorded = Recorded {
+    let recorded = RecordingStart {
         input: "v1".to_owned(),
         seed: 7,
         arguments: arguments.iter().map(ToString::to_string).collect(),
     };
     let frames = Capture::named("rping").frames();
-    crate::replay::record(&folder.path().join(Recorded::FILE), &recorded, &frames, &[]);
+    crate::replay::record(&folder.path().join(RecordingStart::FILE), &recorded, &frames, &[]);
     folder
 }
 
@@ -153,7 +153,7 @@ fn captures_are_read_up_to_a_limit() {
             .contains("bomb.zst: longer than 1000000 bytes of the data inside of zstd: read no further"),
         "{ran:?}"
     );
-    // What came before counts: 1,000,000 bytes less the whole sample, in records of 16 bytes.
+    // Bytes before the damage count: 1,000,000 bytes less the whole sample, in records of 16 bytes.
     let records = Capture::named("rping").frames().len();
     let frames = records + (1_000_000 - sample.len()) / 16;
     assert_eq!(ran.json()["totals"]["frames"], frames);

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::fs::symlink;
 
 #[cfg(feature = "live")]
-use roce_model::Recorded;
+use roce_model::RecordingStart;
 
 #[cfg(feature = "parquet")]
 use super::contents;
@@ -171,7 +171,7 @@ fn what_live_runs_write_is_private() {
             "--record",
         ],
     );
-    live.captures_into(&victim.path().join("out").join(Recorded::FILE));
+    live.captures_into(&victim.path().join("out").join(RecordingStart::FILE));
     net.send("v0", crate::live::whole("rping"), Some(2_000));
     live.signal(rustix::process::Signal::INT);
     let ran = live.ended();
@@ -188,7 +188,7 @@ fn what_live_runs_write_is_private() {
     };
     assert_eq!(mode("trace.pcapng"), 0o600);
     assert_eq!(mode("out"), 0o700);
-    assert_eq!(mode(&format!("out/{}", Recorded::FILE)), 0o600);
+    assert_eq!(mode(&format!("out/{}", RecordingStart::FILE)), 0o600);
     if dataset {
         assert_eq!(mode("out/flows"), 0o700);
         for file in ["out/flows/part-0.parquet", "out/run.json", "out/report.html"] {

@@ -77,7 +77,7 @@ impl Net {
         Some(net)
     }
 
-    /// What runs a program inside.
+    /// Words of a command line that run a program inside.
     pub(crate) fn prefix(&self) -> [&str; 4] {
         ["ip", "netns", "exec", &self.name]
     }
@@ -106,20 +106,25 @@ impl Net {
     }
 
     /// Starts `live` inside. It goes on as nobody, who may write to the folder.
-    pub(crate) fn live(&self, folder: &Path, arguments: &[&str]) -> Running {
+    pub(crate) fn live(&self, folder: &Path, arguments: &[&str]) -> RunningCommand {
         self.live_to(folder, arguments, Stdio::piped())
     }
 
     /// Starts `live` inside, with these variables.
     #[cfg(feature = "probe")]
-    pub(crate) fn live_with(&self, folder: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Running {
+    pub(crate) fn live_with(
+        &self,
+        folder: &Path,
+        arguments: &[&str],
+        variables: &[(&str, &str)],
+    ) -> RunningCommand {
         let mut command = self.command_of_live(folder, arguments);
-        Running(command.envs(variables.iter().copied()).spawn().unwrap())
+        RunningCommand(command.envs(variables.iter().copied()).spawn().unwrap())
     }
 
-    /// The same, with another standard output.
-    pub(crate) fn live_to(&self, folder: &Path, arguments: &[&str], stdout: Stdio) -> Running {
-        Running(
+    /// Starts a live run with another standard output.
+    pub(crate) fn live_to(&self, folder: &Path, arguments: &[&str], stdout: Stdio) -> RunningCommand {
+        RunningCommand(
             self.command_of_live(folder, arguments)
                 .stdout(stdout)
                 .spawn()
@@ -200,9 +205,9 @@ impl Drop for Net {
 }
 
 /// A command that is running, and ended when it is dropped.
-pub(crate) struct Running(pub(crate) Child);
+pub(crate) struct RunningCommand(pub(crate) Child);
 
-impl Running {
+impl RunningCommand {
     pub(crate) fn signal(&self, signal: Signal) {
         let pid = Pid::from_raw(i32::try_from(self.0.id()).unwrap()).unwrap();
         kill_process(pid, signal).unwrap();
@@ -257,7 +262,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningCommand {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -274,7 +279,7 @@ pub(crate) fn whole(name: &str) -> Vec<Vec<u8>> {
     records.into_iter().map(fill).collect()
 }
 
-/// What a document says of the packets, without the run and the names of inputs.
+/// Parts of a document about the packets, without the run and the names of inputs.
 pub(crate) fn results(mut document: Value) -> Value {
     document["run"].take();
     // Files of packets alone have no samples.
@@ -301,7 +306,11 @@ pub(crate) fn for_everybody() -> (TempDir, PathBuf) {
 
 /// The command, run by an ordinary user with capabilities of its file, and the folder that it stands in; `None`, aloud, where files
 /// cannot be given any.
-pub(crate) fn as_nobody(net: &Net, capabilities: &str, arguments: &[&str]) -> Option<(Running, TempDir)> {
+pub(crate) fn as_nobody(
+    net: &Net,
+    capabilities: &str,
+    arguments: &[&str],
+) -> Option<(RunningCommand, TempDir)> {
     let (folder, program) = for_everybody();
     let set = Command::new("setcap").arg(capabilities).arg(&program).output();
     if !set.is_ok_and(|output| output.status.success()) {
@@ -314,5 +323,5 @@ pub(crate) fn as_nobody(net: &Net, capabilities: &str, arguments: &[&str]) -> Op
         .args(["--reuid", &user, "--regid", &user, "--clear-groups"])
         .arg(&program)
         .args(arguments);
-    Some((Running(command.spawn().unwrap()), folder))
+    Some((RunningCommand(command.spawn().unwrap()), folder))
 }

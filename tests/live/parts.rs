@@ -6,11 +6,11 @@ use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::{TempDir, tempdir};
 
-use super::net::{Net, Running, text, whole};
+use super::net::{Net, RunningCommand, text, whole};
 use crate::command::{lasting, run, total};
 
 /// A run that has recorded a capture, in parts of 300 ms, into the folder `dir`.
-fn in_parts(net: &Net, folder: &TempDir, more: &[&str]) -> Running {
+fn in_parts(net: &Net, folder: &TempDir, more: &[&str]) -> RunningCommand {
     let dir = folder.path().join("dir");
     let arguments = [
         "-i",
@@ -46,7 +46,7 @@ fn a_killed_run_leaves_whole_parts() {
     let table = roce_parquet::read_table(&dir, "timeline").unwrap();
     assert!(table.rows > 100, "{} rows", table.rows);
     assert!(!dir.join("run.json").exists());
-    // What was recorded up to then is read, and reported as cut off.
+    // Frames that were recorded up to then are read, and reported as cut off.
     let replayed = run(folder.path(), ["dir", "--format", "json"]);
     assert_eq!(replayed.code, Some(2), "{replayed:?}");
     assert!(total(&replayed.json(), "frames") > 500);

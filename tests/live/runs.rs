@@ -1,4 +1,4 @@
-//! What live runs see, count, keep and report, and how they end.
+//! Results of live runs: frames, counts, files and reports, and how runs end.
 
 use std::fs;
 use std::path::PathBuf;

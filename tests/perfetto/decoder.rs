@@ -71,7 +71,7 @@ fn fields(mut bytes: &[u8]) -> Vec<(u64, Field<'_>)> {
 
 /// A track's description.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Described {
+pub(crate) struct DescribedTrack {
     pub(crate) parent: Option<u64>,
     pub(crate) name: String,
     /// A process: its number.
@@ -102,7 +102,7 @@ pub(crate) struct Event {
 /// A trace.
 #[derive(Debug, Default)]
 pub(crate) struct Trace {
-    pub(crate) tracks: BTreeMap<u64, Described>,
+    pub(crate) tracks: BTreeMap<u64, DescribedTrack>,
     pub(crate) events: Vec<Event>,
     /// Clocks of the snapshots and their times, and the primary clock.
     pub(crate) clocks: Vec<(u64, u64)>,
@@ -159,7 +159,7 @@ impl Trace {
     }
 
     fn track(&mut self, bytes: &[u8]) {
-        let mut track = Described::default();
+        let mut track = DescribedTrack::default();
         let mut uuid = None;
         for (field, value) in fields(bytes) {
             match field {

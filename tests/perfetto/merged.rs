@@ -64,12 +64,12 @@ react = true
 "#;
 
 /// A simulated capture with its truth.
-struct Simulated {
+struct SimulatedCapture {
     folder: TempDir,
     truth: Value,
 }
 
-fn simulated(scenario: &str) -> Simulated {
+fn simulated(scenario: &str) -> SimulatedCapture {
     let folder = tempdir().unwrap();
     fs::write(folder.path().join("ring.toml"), scenario).unwrap();
     run(
@@ -85,7 +85,7 @@ fn simulated(scenario: &str) -> Simulated {
     )
     .good();
     let truth = fs::read_to_string(folder.path().join("truth.json")).unwrap();
-    Simulated {
+    SimulatedCapture {
         truth: serde_json::from_str(&truth).unwrap(),
         folder,
     }
@@ -98,7 +98,7 @@ struct Skew {
     drift: f64,
 }
 
-impl Simulated {
+impl SimulatedCapture {
     /// Begin and end of each all-reduce of a rank, in ns since the simulation's begin.
     fn steps(&self, rank: u64) -> Vec<(f64, f64)> {
         let steps = self.truth["steps"].as_array().unwrap().iter();
@@ -435,7 +435,7 @@ fn merged_traces_that_do_not_fit_are_refused() {
             .contains("hour.json.gz: is not merged: its collectives are from"),
         "{refused:?}"
     );
-    // What is no trace is said before anything is read.
+    // A file that is no trace is named before anything is read.
     let folder = made.folder.path();
     // The comma is followed by a brace at byte 11; the parser looks one byte further.
     fs::write(folder.join("bad.json"), "[{\"ph\":\"X\",}]").unwrap();

@@ -15,9 +15,9 @@ pub(super) fn folder() -> PathBuf {
 
 /// A line of a table: values by the name of their column.
 #[derive(Debug)]
-pub(super) struct Line(BTreeMap<String, String>);
+pub(super) struct RunLine(BTreeMap<String, String>);
 
-impl Line {
+impl RunLine {
     #[track_caller]
     pub(super) fn text(&self, column: &str) -> &str {
         self.0.get(column).unwrap_or_else(|| panic!("no column {column}"))
@@ -36,12 +36,12 @@ impl Line {
 }
 
 /// The lines of a table that are about a run.
-fn table(name: &str, run: &str) -> Vec<Line> {
+fn table(name: &str, run: &str) -> Vec<RunLine> {
     let text = fs::read_to_string(folder().join(name)).unwrap();
     let mut lines = text.lines().map(|line| line.split('\t').map(str::to_owned));
     let columns: Vec<String> = lines.next().unwrap().collect();
     lines
-        .map(|values| Line(columns.iter().cloned().zip(values).collect()))
+        .map(|values| RunLine(columns.iter().cloned().zip(values).collect()))
         .filter(|line| line.text("run") == run)
         .collect()
 }
@@ -57,7 +57,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    fn of(ways: &[Line]) -> Self {
+    fn of(ways: &[RunLine]) -> Self {
         let any = |column| ways.iter().any(|way| way.number(column) > 0);
         match (any("lost"), any("overtaken"), any("duplicated")) {
             (true, false, false) => Self::Losses,
@@ -71,16 +71,16 @@ impl Kind {
 }
 
 /// One run: its captures, and what happened to their packets.
-pub(super) struct Run {
+pub(super) struct RealRun {
     pub(super) name: String,
     /// A line for each flow at each end.
-    pub(super) taps: Vec<Line>,
+    pub(super) taps: Vec<RunLine>,
     /// A line for each flow, from its sender's end to the other.
-    pub(super) ways: Vec<Line>,
+    pub(super) ways: Vec<RunLine>,
     pub(super) kind: Kind,
 }
 
-impl Run {
+impl RealRun {
     fn named(name: &str) -> Self {
         let ways = table("ways.tsv", name);
         Self {
@@ -96,14 +96,14 @@ impl Run {
     }
 
     /// The line of a flow's path, with its losses.
-    pub(super) fn way(&self, flow: &Key) -> &Line {
+    pub(super) fn way(&self, flow: &Key) -> &RunLine {
         self.ways.iter().find(|way| key(way) == *flow).unwrap()
     }
 
     /// The value of the other direction's flow at an end: each end has a queue pair for each of the
     /// other's, in the same order.
     pub(super) fn of_peer(&self, end: &str, flow: &Key, column: &str) -> u64 {
-        let of = |source: &str| -> Vec<&Line> {
+        let of = |source: &str| -> Vec<&RunLine> {
             let lines = self.taps.iter().filter(|line| line.text("tap") == end);
             lines.filter(|line| line.text("source") == source).collect()
         };
@@ -113,20 +113,20 @@ impl Run {
 }
 
 /// Every run, by the names of the files.
-pub(super) fn all() -> Vec<Run> {
+pub(super) fn all() -> Vec<RealRun> {
     let names: BTreeSet<String> = fs::read_dir(folder())
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .filter(|path| path.extension().is_some_and(|ending| ending == "toml"))
         .map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned())
         .collect();
-    names.iter().map(|name| Run::named(name)).collect()
+    names.iter().map(|name| RealRun::named(name)).collect()
 }
 
 /// A flow: source, destination and queue pair.
 pub(super) type Key = (String, String, u64);
 
-pub(super) fn key(line: &Line) -> Key {
+pub(super) fn key(line: &RunLine) -> Key {
     let text = |column| line.text(column).to_owned();
     (text("source"), text("destination"), line.number("qpn"))
 }

@@ -47,7 +47,7 @@ struct Options {
 
 /// The result of one run.
 #[derive(Clone, Copy, Debug)]
-struct Taken {
+struct RunCost {
     seconds: f64,
     megabytes: f64,
 }
@@ -156,8 +156,9 @@ fn attack(workspace: &Workspace, program: &Path, items: u64, only: &[String]) ->
     bail!("{}", faults.join("\n       "))
 }
 
-/// What the runs of one kind and output take, each with its number of items. Where the times are a fault, the fastest of several.
-fn fastest(folder: &Path, program: &Path, runs: &[(u64, Vec<PathBuf>)]) -> Result<Vec<(u64, Taken)>> {
+/// Costs of the runs of one kind and output, each with its number of items. Where the times are a fault, it is
+/// the fastest of several.
+fn fastest(folder: &Path, program: &Path, runs: &[(u64, Vec<PathBuf>)]) -> Result<Vec<(u64, RunCost)>> {
     let mut taken = Vec::new();
     for (items, arguments) in runs {
         taken.push((*items, measure(folder, program, arguments)?));
@@ -219,7 +220,7 @@ fn arguments(kind: &Kind, inputs: &[PathBuf], output: &str, folder: &Path, small
 }
 
 /// One run: seconds in user mode, and the peak of its memory. An error of the program (exit code 2) is a result.
-fn measure(folder: &Path, program: &Path, arguments: &[PathBuf]) -> Result<Taken> {
+fn measure(folder: &Path, program: &Path, arguments: &[PathBuf]) -> Result<RunCost> {
     let report = folder.join("time.txt");
     let mut command = Command::new("/usr/bin/time");
     command.args(["-q", "-f", "%U %M", "-o"]).arg(&report);
@@ -245,19 +246,19 @@ fn measure(folder: &Path, program: &Path, arguments: &[PathBuf]) -> Result<Taken
     let (Some(Ok(seconds)), Some(Ok(kilobytes))) = (numbers.next(), numbers.next()) else {
         bail!("{}: '{text}' is not what was requested", report.display());
     };
-    Ok(Taken {
+    Ok(RunCost {
         seconds,
         megabytes: kilobytes * 1024.0 / 1e6,
     })
 }
 
 /// How many times longer the last one took than the first one.
-fn growth(taken: &[(u64, Taken)]) -> Option<f64> {
+fn growth(taken: &[(u64, RunCost)]) -> Option<f64> {
     let ((_, first), (_, last)) = (taken.first()?, taken.last()?);
     (first.seconds >= MIN_SECONDS).then(|| last.seconds / first.seconds)
 }
 
-fn microseconds(taken: &[(u64, Taken)]) -> f64 {
+fn microseconds(taken: &[(u64, RunCost)]) -> f64 {
     taken
         .last()
         .map_or(0.0, |(items, last)| last.seconds * 1e6 / float(*items))
@@ -268,7 +269,7 @@ fn float(number: u64) -> f64 {
     number as f64
 }
 
-fn time_fault(taken: &[(u64, Taken)]) -> Option<String> {
+fn time_fault(taken: &[(u64, RunCost)]) -> Option<String> {
     if let Some(growth) = growth(taken).filter(|growth| *growth > MAX_GROWTH) {
         return Some(format!("4 times the items take {growth:.1} times as long"));
     }
@@ -286,7 +287,7 @@ fn allowed(memory: Memory, items: u64) -> u64 {
     }
 }
 
-fn memory_fault(kind: &Kind, taken: &[(u64, Taken)]) -> Option<String> {
+fn memory_fault(kind: &Kind, taken: &[(u64, RunCost)]) -> Option<String> {
     taken.iter().find_map(|(items, one)| {
         let allowed = allowed(kind.memory, *items);
         (one.megabytes > float(allowed)).then(|| {
@@ -298,8 +299,8 @@ fn memory_fault(kind: &Kind, taken: &[(u64, Taken)]) -> Option<String> {
     })
 }
 
-fn row(kind: &Kind, output: &str, taken: &[(u64, Taken)]) -> String {
-    let all = |text: fn(&Taken) -> String| {
+fn row(kind: &Kind, output: &str, taken: &[(u64, RunCost)]) -> String {
+    let all = |text: fn(&RunCost) -> String| {
         let texts: Vec<String> = taken.iter().map(|(_, one)| text(one)).collect();
         texts.join(" | ")
     };
@@ -320,9 +321,9 @@ fn row(kind: &Kind, output: &str, taken: &[(u64, Taken)]) -> String {
 mod tests {
     use super::*;
 
-    fn taken(seconds: [f64; 3]) -> Vec<(u64, Taken)> {
+    fn taken(seconds: [f64; 3]) -> Vec<(u64, RunCost)> {
         let of = |(n, seconds)| {
-            let one = Taken {
+            let one = RunCost {
                 seconds,
                 megabytes: 100.0,
             };

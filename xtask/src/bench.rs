@@ -1,8 +1,8 @@
 //! `cargo xtask bench`: how fast it is, beside what else reads captures, in one run.
 //!
-//! What is measured is data: `FILES` and `rows`; what is to be reached is `targets`. Programs take turns (A B A B)
-//! on one file after the other, pinned to one core, so that what disturbs the machine disturbs them alike; the
-//! median of the rounds counts. Times are of whole processes, start and end included.
+//! Measurements are data: `FILES` and `rows`; targets are in `targets`. Programs take turns (A B A B) on one
+//! file after the other, pinned to one core, so that what disturbs the machine disturbs them alike; the median
+//! of the rounds counts. Times are of whole processes, start and end included.
 
 mod files;
 mod scrape;
@@ -20,11 +20,11 @@ use crate::profile;
 use crate::workspace::{Profile, Workspace, execute, line, on_path, output, step};
 use files::{
     CAPINFOS, Capture, Captures, F4K_3, F4K_30, F100K_3, F100K_30, F100K_QUARTER, FILES, FLOOR, FULL,
-    HOSTILE, MIXED, Measured, NO_OUTPUT, NO_OUTPUT_WIDE, PARQUET, PARQUET_WIDE, SHORT, SHORT_MIXED, TSHARK,
-    find,
+    HOSTILE, MIXED, MeasuredFile, NO_OUTPUT, NO_OUTPUT_WIDE, PARQUET, PARQUET_WIDE, SHORT, SHORT_MIXED,
+    TSHARK, find,
 };
 use scrape::SCRAPE;
-use targets::{Bound, targets};
+use targets::{TargetBound, targets};
 
 pub(crate) const ABOUT: &str = "measure speed and memory, print or write the table of docs/performance.md";
 pub(crate) const ARGUMENTS: &str = "[--packets N] [--rounds N] [--only TEXT]... [--no-build] [--write]";
@@ -110,7 +110,8 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     {
         let program = workspace.program(Profile::Release, "roce-analyze");
         let share = profile::serial_share(workspace, &program, &capture.path, 16)?;
-        let target = Bound::AtMost.target("mixed: serial share of instructions at 16 threads", 0.06, share);
+        let target =
+            TargetBound::AtMost.target("mixed: serial share of instructions at 16 threads", 0.06, share);
         println!("{}", target.line());
     }
     if options.packets < PACKETS {
@@ -321,7 +322,7 @@ pub(crate) fn measure(
     workspace: &Workspace,
     rows: &[&Row],
     rounds: usize,
-    measured: &mut Vec<Measured>,
+    measured: &mut Vec<MeasuredFile>,
 ) -> Result<()> {
     let folder = workspace.target.join("bench");
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
@@ -340,7 +341,7 @@ pub(crate) fn measure(
         else {
             continue;
         };
-        measured.push(Measured {
+        measured.push(MeasuredFile {
             file: row.file,
             what: row.what,
             cores: row.cores,
@@ -391,7 +392,7 @@ fn once(workspace: &Workspace, row: &Row) -> Result<(f64, Option<f64>)> {
 }
 
 /// How far `capinfos -c` moved: the widest span of its times over their median.
-fn noise(measured: &[Measured]) -> Option<f64> {
+fn noise(measured: &[MeasuredFile]) -> Option<f64> {
     let constant = measured.iter().filter(|row| row.what == CAPINFOS);
     constant
         .map(|row| (row.span.1 - row.span.0) / row.seconds)
@@ -410,7 +411,7 @@ fn write_table(page: &Path, table: &str) -> Result<()> {
 }
 
 /// The Markdown table.
-fn table(measured: &[Measured], captures: &Captures, rounds: usize) -> String {
+fn table(measured: &[MeasuredFile], captures: &Captures, rounds: usize) -> String {
     let mut lines = vec![
         format!("Medians of {rounds} runs, taking turns on warm files; whole processes."),
         String::new(),
@@ -456,11 +457,11 @@ fn table(measured: &[Measured], captures: &Captures, rounds: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use Bound::{AtLeast, AtMost};
+    use TargetBound::{AtLeast, AtMost};
 
     #[test]
     fn missed_bounds_are_reported() {
-        let line = |limit: Bound, value| limit.target("x", 2.0, value).line();
+        let line = |limit: TargetBound, value| limit.target("x", 2.0, value).line();
         assert!(line(AtLeast, Some(2.5)).starts_with("reached "));
         assert!(line(AtLeast, Some(1.5)).starts_with("NOT REACHED"));
         assert!(line(AtMost, Some(1.5)).starts_with("reached "));
@@ -469,7 +470,7 @@ mod tests {
 
     #[test]
     fn noise_is_the_widest_span_of_the_program_that_never_changes() {
-        let row = |what, first: f64, last: f64| Measured {
+        let row = |what, first: f64, last: f64| MeasuredFile {
             file: MIXED,
             what,
             cores: 1,
@@ -502,7 +503,7 @@ mod tests {
                 )
             })
             .collect();
-        let everything: Vec<Measured> = FILES
+        let everything: Vec<MeasuredFile> = FILES
             .iter()
             .flat_map(|file| {
                 [
@@ -517,7 +518,7 @@ mod tests {
                 .map(|what| (file.name, what))
             })
             .flat_map(|(file, what)| [1, 2].map(|cores| (file, what, cores)))
-            .map(|(file, what, cores)| Measured {
+            .map(|(file, what, cores)| MeasuredFile {
                 file,
                 what,
                 cores,

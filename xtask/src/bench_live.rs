@@ -133,17 +133,17 @@ struct Bench {
 }
 
 /// One measurement.
-struct Measured {
+struct MeasuredRate {
     /// Packets a second that were sent.
     rate: f64,
     lost: f64,
-    /// Of one core.
+    /// Share of one core.
     share: f64,
 }
 
 impl Bench {
     /// A live run, while frames are sent at a rate, or as fast as can be.
-    fn once(&self, arguments: &[&str], bytes: &str, rate: Option<u32>) -> Result<Measured> {
+    fn once(&self, arguments: &[&str], bytes: &str, rate: Option<u32>) -> Result<MeasuredRate> {
         let kept = self.folder.join("flood.pcapng.zst");
         let document = self.folder.join("flood.json");
         let mut live = self.namespace.command(&self.program);
@@ -157,7 +157,7 @@ impl Bench {
                     .with_context(|| format!("cannot write {}", document.display()))?,
             )
             .stderr(Stdio::null());
-        let live = Running(live.spawn().context("cannot run the live run")?);
+        let live = RunningCapture(live.spawn().context("cannot run the live run")?);
         sleep(Duration::from_secs(2));
         let before = live.ticks()?;
         let begun = Instant::now();
@@ -174,7 +174,7 @@ impl Bench {
         let text =
             fs::read_to_string(&document).with_context(|| format!("cannot read {}", document.display()))?;
         let seen = number(&text, "frames")?;
-        Ok(Measured {
+        Ok(MeasuredRate {
             rate: sent / seconds,
             // Losses that the run reports, or packets that are missing without a report.
             lost: number(&text, "frames_lost")?.max(sent - seen),
@@ -182,9 +182,15 @@ impl Bench {
         })
     }
 
-    fn measure(&self, name: &str, arguments: &[&str], bytes: &str, rate: Option<u32>) -> Result<Measured> {
+    fn measure(
+        &self,
+        name: &str,
+        arguments: &[&str],
+        bytes: &str,
+        rate: Option<u32>,
+    ) -> Result<MeasuredRate> {
         let measured = self.once(arguments, bytes, rate)?;
-        let Measured { rate, lost, share } = measured;
+        let MeasuredRate { rate, lost, share } = measured;
         println!("| {name} | {bytes} | {rate:.0} | {lost:.0} | {share:.0} |");
         Ok(measured)
     }
@@ -210,9 +216,9 @@ impl Bench {
 }
 
 /// A live run.
-struct Running(Child);
+struct RunningCapture(Child);
 
-impl Running {
+impl RunningCapture {
     /// Processor time of all its threads (proc(5): fields 14 and 15 of its `stat`).
     fn ticks(&self) -> Result<f64> {
         let path = format!("/proc/{}/stat", self.0.id());
@@ -238,7 +244,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningCapture {
     fn drop(&mut self) {
         // One that was waited for is gone.
         let _ = self.0.kill();

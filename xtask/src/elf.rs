@@ -29,7 +29,7 @@ fn place(bytes: &[u8], at: usize) -> Result<usize> {
     usize::try_from(number(bytes, at, 8)?).context("the file is too large")
 }
 
-/// Of a 64-bit little-endian object.
+/// Reads the sections of a 64-bit little-endian object.
 pub(crate) fn sections(file: &[u8]) -> Result<Sections> {
     anyhow::ensure!(
         file.starts_with(b"\x7fELF\x02\x01"),

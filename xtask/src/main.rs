@@ -1,7 +1,7 @@
 //! The project's own chores, as `cargo xtask NAME`: one file for each of them.
 //!
-//! What they share lives in `workspace` (where things are, how commands run) and `need` (programs that must be
-//! there). Built in seconds, from the standard library and anyhow.
+//! Shared parts are `workspace` (where things are, how commands run) and `need` (programs that must be there).
+//! Built in seconds, from the standard library and anyhow.
 
 #![expect(
     clippy::print_stdout,

@@ -83,7 +83,7 @@ struct Cost {
     misses: u64,
 }
 
-/// What each function costs by itself.
+/// Cost of each function by itself.
 fn by_function(text: &str) -> BTreeMap<String, Cost> {
     let mut names: BTreeMap<&str, &str> = BTreeMap::new();
     let mut costs: BTreeMap<String, Cost> = BTreeMap::new();
@@ -195,7 +195,7 @@ fn total(text: &str) -> Option<f64> {
     line?.split(' ').next()?.parse().ok()
 }
 
-/// What the first and the last are of the sum.
+/// Share of the first and the last in the sum.
 fn share_of_ends(all: &[f64]) -> Option<f64> {
     let sum: f64 = all.iter().sum();
     let (first, last) = (all.first()?, all.last()?);

@@ -18,7 +18,7 @@ pub(crate) const ARGUMENTS: &str = "[--write]";
 const CHECK: &str = "tests/prometheus/check.py";
 /// Pictures of dashboards.
 const PICTURES: &str = "docs/images";
-/// What is sent to the live run.
+/// Capture that is sent to the live run.
 const CAPTURE: &str = "captures/demos/incast-h7.pcapng";
 
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {

@@ -14,7 +14,7 @@ use crate::workspace::{Profile, Workspace, execute, succeeds};
 /// The checks of stores, and of manifests.
 const CHECK: &str = "tests/store/check.py";
 const MANIFESTS: &str = "tests/store/manifests.py";
-/// What is stored, and sent to live runs.
+/// Capture that is stored, and sent to live runs.
 const CAPTURE: &str = "captures/demos/incast-h7.pcapng";
 
 /// Sees to it that everything is there that the checks need: a Python with an S3.

@@ -114,7 +114,7 @@ const STEPS: [&Step; 17] = [
 ];
 
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
-    let mut run = Run {
+    let mut run = SuiteRun {
         chosen: chosen(arguments)?,
         skipped: Vec::new(),
         failed: Vec::new(),
@@ -192,7 +192,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
         || vm::smoke_possible(workspace).and_then(|()| reader(workspace)),
         |python| vm::smoke(workspace, &python),
     );
-    let Run { skipped, failed, .. } = run;
+    let SuiteRun { skipped, failed, .. } = run;
     print!(
         "\n{}",
         end(&counts, &skipped, &failed, begun.elapsed().as_secs_f64())
@@ -204,7 +204,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
 }
 
 /// Steps about what is installed. The package has the program that the tests have built: a build for release takes many minutes more.
-fn packages(run: &mut Run, workspace: &Workspace) {
+fn packages(run: &mut SuiteRun, workspace: &Workspace) {
     run.step(
         &IMAGE,
         || hadolint(workspace),
@@ -222,7 +222,7 @@ fn packages(run: &mut Run, workspace: &Workspace) {
 }
 
 /// Steps in engines that sites have: datasets, and a fleet.
-fn in_engines(workspace: &Workspace, run: &mut Run) {
+fn in_engines(workspace: &Workspace, run: &mut SuiteRun) {
     run.step(
         &ENGINES,
         || engines(workspace),
@@ -252,7 +252,7 @@ fn in_engines(workspace: &Workspace, run: &mut Run) {
 }
 
 /// One run of the tests.
-struct Run {
+struct SuiteRun {
     /// Names of the steps that are made.
     chosen: Vec<&'static str>,
     /// Steps that were not made, each with the reason.
@@ -261,7 +261,7 @@ struct Run {
     failed: Vec<&'static str>,
 }
 
-impl Run {
+impl SuiteRun {
     fn has(&self, step: &Step) -> bool {
         self.chosen.contains(&step.name)
     }

@@ -230,7 +230,7 @@ struct Generator<'a, W> {
     frame: [u8; 1200],
 }
 
-struct Made {
+struct MadeCapture {
     packets: u64,
     flows: usize,
     rows: u64,
@@ -254,7 +254,7 @@ impl<'a, W: Write> Generator<'a, W> {
         }
     }
 
-    fn run(mut self) -> io::Result<Made> {
+    fn run(mut self) -> io::Result<MadeCapture> {
         let snaplen = self.options.captured.min(262_144) as u32;
         for word in [0xa1b2_3c4d, 0x0004_0002, 0, 0, snaplen, 1] {
             self.output.write_all(&u32::to_le_bytes(word))?;
@@ -275,7 +275,7 @@ impl<'a, W: Write> Generator<'a, W> {
             first = (first + active) % self.connections.len();
         }
         self.output.flush()?;
-        Ok(Made {
+        Ok(MadeCapture {
             packets: self.packets,
             flows: 2 * self.connections.len(),
             rows: self.rows,

@@ -9,7 +9,7 @@ use std::thread;
 use bytes::BytesMut;
 use crossbeam_channel::{Receiver, Sender, bounded};
 
-use crate::input::{Failed, Stream};
+use crate::input::{FailedStream, Stream};
 
 /// Free bytes before each block: more than nearly every record has. Longer ones are put together elsewhere.
 pub(crate) const ROOM: usize = 64 << 10;
@@ -91,7 +91,7 @@ impl Here {
         }
         if let Err(error) = outcome {
             // The next call returns the error.
-            self.stream = Box::new(Failed(Some(error)));
+            self.stream = Box::new(FailedStream(Some(error)));
         }
         Ok(Some(Block { buffer, end }))
     }
@@ -113,7 +113,7 @@ fn fill(stream: &mut Stream, buffer: &mut [u8], least: usize) -> (usize, io::Res
 }
 
 /// A message of the reading thread.
-enum Sent {
+enum BlockMessage {
     Block(Block),
     Error(io::Error),
     End,
@@ -121,7 +121,7 @@ enum Sent {
 
 /// Reads on a thread of its own, at most two blocks ahead.
 pub(crate) struct Ahead {
-    blocks: Receiver<Sent>,
+    blocks: Receiver<BlockMessage>,
     spare: Sender<BytesMut>,
     size: usize,
     ended: bool,
@@ -142,12 +142,12 @@ impl Ahead {
                         .unwrap_or_else(|_| BytesMut::zeroed(ROOM + size));
                     let (end, outcome) = fill(&mut stream, &mut buffer, least);
                     let ended = end == ROOM;
-                    if !ended && sender.send(Sent::Block(Block { buffer, end })).is_err() {
+                    if !ended && sender.send(BlockMessage::Block(Block { buffer, end })).is_err() {
                         return;
                     }
                     match outcome {
-                        Err(error) => drop(sender.send(Sent::Error(error))),
-                        Ok(()) if ended => drop(sender.send(Sent::End)),
+                        Err(error) => drop(sender.send(BlockMessage::Error(error))),
+                        Ok(()) if ended => drop(sender.send(BlockMessage::End)),
                         Ok(()) => continue,
                     }
                     return;
@@ -167,9 +167,9 @@ impl Ahead {
             return Ok(None);
         }
         match self.blocks.recv() {
-            Ok(Sent::Block(block)) => return Ok(Some(block)),
-            Ok(Sent::End) => self.ended = true,
-            Ok(Sent::Error(error)) => {
+            Ok(BlockMessage::Block(block)) => return Ok(Some(block)),
+            Ok(BlockMessage::End) => self.ended = true,
+            Ok(BlockMessage::Error(error)) => {
                 self.ended = true;
                 return Err(error);
             }

@@ -12,9 +12,9 @@ use crate::input::{self, Counts, LimitReached, Stream};
 const BLOCK: usize = 256 << 10;
 
 /// The bytes of a file, decompressed.
-pub struct Expanded(BufReader<io::Chain<io::Cursor<Vec<u8>>, Stream>>);
+pub struct ExpandedBytes(BufReader<io::Chain<io::Cursor<Vec<u8>>, Stream>>);
 
-impl Expanded {
+impl ExpandedBytes {
     /// Opens a file, of which at most `limit` decompressed bytes can be read: reading further fails.
     ///
     /// # Errors
@@ -40,7 +40,7 @@ impl Expanded {
     }
 }
 
-impl Read for Expanded {
+impl Read for ExpandedBytes {
     #[inline]
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.0.read(buffer)
@@ -65,10 +65,10 @@ mod tests {
             file.write_all(bytes).unwrap();
             let read = |limit| {
                 let mut read = String::new();
-                let result = Expanded::open(file.path(), limit)
+                let result = ExpandedBytes::open(file.path(), limit)
                     .unwrap()
                     .read_to_string(&mut read);
-                (result.map_err(|error| Expanded::is_too_long(&error)), read)
+                (result.map_err(|error| ExpandedBytes::is_too_long(&error)), read)
             };
             assert_eq!(read(None), (Ok(200_000), text.clone()));
             assert_eq!(read(Some(200_000)).0, Ok(200_000));
@@ -80,10 +80,13 @@ mod tests {
     fn nothing_is_said_to_be_nothing() {
         let file = tempfile::NamedTempFile::new().unwrap();
         assert!(matches!(
-            Expanded::open(file.path(), None),
+            ExpandedBytes::open(file.path(), None),
             Err(Error::Empty { .. })
         ));
         let missing = file.path().with_extension("none");
-        assert!(matches!(Expanded::open(&missing, None), Err(Error::Open { .. })));
+        assert!(matches!(
+            ExpandedBytes::open(&missing, None),
+            Err(Error::Open { .. })
+        ));
     }
 }

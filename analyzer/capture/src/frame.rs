@@ -66,7 +66,7 @@ pub struct Frame {
 
 /// Records that the capturing side lost, as a file says it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lost {
+pub struct LostFrames {
     /// Index, in the batch, of the frame that they were lost before; the number of frames when nothing follows
     /// in this batch.
     pub before: u32,
@@ -95,13 +95,13 @@ pub struct Note {
 pub struct Batch {
     pub(crate) data: Bytes,
     pub(crate) frames: Vec<Frame>,
-    pub(crate) lost: Vec<Lost>,
+    pub(crate) lost: Vec<LostFrames>,
     pub(crate) notes: Vec<Note>,
 }
 
 impl Batch {
     /// A batch of `frames` whose offsets point into `data`, for sources other than [`Reader`](crate::Reader).
-    pub fn new(data: Bytes, frames: Vec<Frame>, lost: Vec<Lost>) -> Self {
+    pub fn new(data: Bytes, frames: Vec<Frame>, lost: Vec<LostFrames>) -> Self {
         Self {
             data,
             frames,
@@ -148,7 +148,7 @@ impl Batch {
 
     /// Losses of records, ascending by `before`.
     #[inline]
-    pub fn lost(&self) -> &[Lost] {
+    pub fn lost(&self) -> &[LostFrames] {
         &self.lost
     }
 }

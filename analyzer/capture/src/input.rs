@@ -33,16 +33,16 @@ pub(crate) struct Input {
 }
 
 /// A file to read, its size where that is known, and whether it can be opened a second time.
-pub(crate) struct Opened {
+pub(crate) struct OpenedFile {
     pub(crate) stream: Stream,
     pub(crate) size: Option<u64>,
     pub(crate) again: bool,
 }
 
 /// Opens a path; `-` is standard input.
-pub(crate) fn open(path: &Path) -> io::Result<Opened> {
+pub(crate) fn open(path: &Path) -> io::Result<OpenedFile> {
     if path == Path::new("-") {
-        return Ok(Opened {
+        return Ok(OpenedFile {
             stream: Box::new(io::stdin()),
             size: None,
             again: false,
@@ -50,7 +50,7 @@ pub(crate) fn open(path: &Path) -> io::Result<Opened> {
     }
     if let Some((objects, url)) = object(path) {
         let (stream, size) = objects.open(url)?;
-        return Ok(Opened {
+        return Ok(OpenedFile {
             stream,
             size: Some(size),
             again: true,
@@ -59,7 +59,7 @@ pub(crate) fn open(path: &Path) -> io::Result<Opened> {
     let file = File::open(path)?;
     let about = file.metadata()?;
     let plain = about.is_file();
-    Ok(Opened {
+    Ok(OpenedFile {
         stream: Box::new(file),
         size: plain.then_some(about.len()),
         again: plain,
@@ -67,12 +67,12 @@ pub(crate) fn open(path: &Path) -> io::Result<Opened> {
 }
 
 /// Counts what is read, and reads on where a signal interrupts it.
-struct Counted {
+struct CountedStream {
     stream: Stream,
     count: Arc<AtomicU64>,
 }
 
-impl Read for Counted {
+impl Read for CountedStream {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             match self.stream.read(buffer) {
@@ -88,13 +88,13 @@ impl Read for Counted {
 }
 
 /// A stream with some of its bytes put back.
-struct Prefixed {
+struct PrefixedStream {
     prefix: Vec<u8>,
     at: usize,
     stream: Stream,
 }
 
-impl Read for Prefixed {
+impl Read for PrefixedStream {
     #[inline]
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.at < self.prefix.len() {
@@ -107,9 +107,9 @@ impl Read for Prefixed {
 }
 
 /// A stream that fails once, and then has ended.
-pub(crate) struct Failed(pub(crate) Option<io::Error>);
+pub(crate) struct FailedStream(pub(crate) Option<io::Error>);
 
-impl Read for Failed {
+impl Read for FailedStream {
     fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
         self.0.take().map_or(Ok(0), Err)
     }
@@ -159,12 +159,12 @@ fn tell(file: &str, expanded: u64, stored: u64) {
 }
 
 /// A stream that fails after a stated number of bytes, and counts them.
-struct Limited {
+struct LimitedStream {
     stream: Stream,
     count: Arc<AtomicU64>,
     /// Bytes that may still be read.
     left: u64,
-    /// Of a compressed file that nothing was told of: its name, and the count of its stored bytes.
+    /// Name and count of stored bytes of a compressed file that has not been reported yet.
     watched: Option<(String, Arc<AtomicU64>)>,
 }
 
@@ -173,7 +173,7 @@ struct Limited {
 #[error("longer than allowed")]
 pub(crate) struct LimitReached;
 
-impl Read for Limited {
+impl Read for LimitedStream {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let room = usize::try_from(self.left).map_or(buffer.len(), |left| left.min(buffer.len()));
         if room == 0 && !buffer.is_empty() {
@@ -207,7 +207,7 @@ pub(crate) fn unwrap(
     let mut input = decompress(file, stream, &counts.stored)?;
     let had = input.prefix.len() as u64;
     counts.expanded.store(had, Ordering::Relaxed);
-    input.stream = Box::new(Limited {
+    input.stream = Box::new(LimitedStream {
         stream: input.stream,
         count: Arc::clone(&counts.expanded),
         left: limit.unwrap_or(u64::MAX).saturating_sub(had),
@@ -220,7 +220,7 @@ pub(crate) fn unwrap(
 
 /// Looks at the first bytes and unwraps the compression.
 fn decompress(file: &str, stream: Stream, count: &Arc<AtomicU64>) -> Result<Input, Error> {
-    let mut stream: Stream = Box::new(Counted {
+    let mut stream: Stream = Box::new(CountedStream {
         stream,
         count: Arc::clone(count),
     });
@@ -241,7 +241,7 @@ fn decompress(file: &str, stream: Stream, count: &Arc<AtomicU64>) -> Result<Inpu
         }
         if prefix.len() < PREFIX {
             // It has ended, and stays so even where somebody writes more to it by now.
-            stream = Box::new(Failed(None));
+            stream = Box::new(FailedStream(None));
         }
         return Ok(Input {
             stream,
@@ -256,7 +256,7 @@ fn decompress(file: &str, stream: Stream, count: &Arc<AtomicU64>) -> Result<Inpu
         stored: count.load(Ordering::Relaxed),
         source,
     };
-    let whole = Prefixed {
+    let whole = PrefixedStream {
         prefix,
         at: 0,
         stream,
@@ -273,7 +273,7 @@ fn decompress(file: &str, stream: Stream, count: &Arc<AtomicU64>) -> Result<Inpu
         }
         // The first bytes are enough to identify the format. The error is returned where reading reaches
         // it.
-        stream = Box::new(Failed(Some(error)));
+        stream = Box::new(FailedStream(Some(error)));
     }
     if prefix.is_empty() {
         return Err(Error::Empty {
@@ -316,7 +316,7 @@ mod tests {
         });
         // 1 GiB less 100 bytes have come of as many stored bytes as are given. No file has an end.
         let read = |file: &str, stored: u64| {
-            let mut stream = Limited {
+            let mut stream = LimitedStream {
                 stream: Box::new(io::repeat(0)),
                 count: Arc::new(AtomicU64::new(LARGE_EXPANSION - 100)),
                 left: u64::MAX,

@@ -21,7 +21,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use roce_model::Nanos;
 
 use crate::frame::{Batch, Interface};
-use crate::merge::Run;
+use crate::merge::FrameRun;
 use crate::summary::{Container, Format, Summary, Times};
 pub use device::{Device, rdma_support, version};
 pub use error::{Error, Options};
@@ -40,7 +40,7 @@ const SPARE: usize = 64;
 #[derive(Debug)]
 pub enum Next {
     /// Frames, and losses.
-    Run(Run),
+    Run(FrameRun),
     /// Nothing for now.
     Quiet,
     /// All devices have ended.
@@ -155,7 +155,7 @@ impl Stream {
         }
     }
 
-    fn count(&mut self, run: &Run) {
+    fn count(&mut self, run: &FrameRun) {
         self.summary.frames += run.frames().len() as u64;
         for frame in run.frames() {
             self.times.note(frame.time.0);
@@ -171,7 +171,7 @@ impl Stream {
     }
 
     /// Takes back a run that is not used any more, so that its memory is used for the next ones.
-    pub fn recycle(&mut self, run: Run) {
+    pub fn recycle(&mut self, run: FrameRun) {
         if let Some(batch) = Arc::into_inner(run.batch)
             && let Ok(mut block) = batch.data.try_into_mut()
         {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use roce_model::Nanos;
 
 use crate::error::Error;
-use crate::frame::{Batch, Frame, Lost, Note};
+use crate::frame::{Batch, Frame, LostFrames, Note};
 use crate::reader::Reader;
 use crate::sorter::Sorter;
 
@@ -24,10 +24,10 @@ const MIN_HELD_BYTES: usize = 1 << 20;
 /// Merges captures by the time of the frame that is next in each; at equal times the input with the lower
 /// index comes first.
 ///
-/// Of each input that is open it holds what is within 1 ms, 64 MiB of all together, and 256 KiB as long as all was in order: where
-/// records are not in the order of their stamps, they are sorted over that. With 64 inputs or more, plain files are looked into once and
-/// then [parked](Reader::park) until their time comes; a caller with thousands of them parks each after opening
-/// it, so that they are never all open.
+/// It holds the frames of each open input within 1 ms, 64 MiB of all together, and 256 KiB as long as all was
+/// in order: where records are not in the order of their stamps, they are sorted over that. With 64 inputs or
+/// more, plain files are looked into once and then [parked](Reader::park) until their time comes; a caller with
+/// thousands of them parks each after opening it, so that they are never all open.
 #[derive(Debug)]
 pub struct Merge {
     readers: Vec<Reader>,
@@ -53,7 +53,7 @@ struct Current {
 
 /// Consecutive frames of one input, next in the order of time.
 #[derive(Clone, Debug)]
-pub struct Run {
+pub struct FrameRun {
     /// The input's index.
     pub input: usize,
     /// The batch that they are part of.
@@ -62,7 +62,7 @@ pub struct Run {
     pub range: Range<usize>,
 }
 
-impl Run {
+impl FrameRun {
     /// The frames.
     pub fn frames(&self) -> &[Frame] {
         self.batch.frames().get(self.range.clone()).unwrap_or_default()
@@ -70,7 +70,7 @@ impl Run {
 
     /// Losses before each of these frames and, at the batch's end, after the last one. Every loss of a
     /// batch is in exactly one of its runs.
-    pub fn lost(&self) -> &[Lost] {
+    pub fn lost(&self) -> &[LostFrames] {
         self.within(self.batch.lost(), |lost| lost.before)
     }
 
@@ -114,7 +114,7 @@ impl Merge {
 
     /// The next frames; `None` when all inputs have ended. An input that fails ends alone: see
     /// [`take_errors`](Self::take_errors).
-    pub fn next_run(&mut self) -> Option<Run> {
+    pub fn next_run(&mut self) -> Option<FrameRun> {
         self.prime();
         if let Some(input) = self.exhausted.take() {
             self.load(input);
@@ -146,7 +146,7 @@ impl Merge {
             } else {
                 self.exhausted = Some(input);
             }
-            return Some(Run {
+            return Some(FrameRun {
                 input,
                 batch,
                 range: next..end,
@@ -155,7 +155,7 @@ impl Merge {
     }
 
     /// Takes back a run that is not used any more: see [`Reader::recycle`].
-    pub fn recycle(&mut self, run: Run) {
+    pub fn recycle(&mut self, run: FrameRun) {
         if let (Some(batch), Some(reader)) = (Arc::into_inner(run.batch), self.readers.get_mut(run.input)) {
             reader.recycle(batch);
         }

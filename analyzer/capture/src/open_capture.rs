@@ -16,7 +16,7 @@ use crate::options::Options;
 use crate::pcap::{self, Pcap};
 use crate::pcapng::{self, Pcapng};
 use crate::summary::{Compression, Container, Format, Truncation};
-use crate::walk::{Found, Stop};
+use crate::walk::{FoundFrames, Stop};
 use crate::walker::Walker;
 
 /// A capture that is being read.
@@ -65,7 +65,7 @@ impl OpenCapture {
         stream: Stream,
         counts: Counts,
         options: &Options,
-        found: &mut Found,
+        found: &mut FoundFrames,
     ) -> Result<(Self, Format), Error> {
         let Input {
             stream,
@@ -180,7 +180,7 @@ impl OpenCapture {
     }
 
     /// Walks the records of a piece, and keeps for later what is left of it.
-    pub(crate) fn walk(&mut self, piece: &Piece, found: &mut Found) {
+    pub(crate) fn walk(&mut self, piece: &Piece, found: &mut FoundFrames) {
         let data = piece.buffer.get(..piece.end).unwrap_or_default();
         let mut from = piece.from;
         loop {
@@ -266,7 +266,7 @@ impl OpenCapture {
 }
 
 /// Recognises the format by the first bytes: `None` when it is no capture.
-fn recognise(prefix: &[u8], found: &mut Found) -> Result<Option<OpenedInput>, Fault> {
+fn recognise(prefix: &[u8], found: &mut FoundFrames) -> Result<Option<OpenedInput>, Fault> {
     let Some(magic) = prefix.first_chunk::<4>() else {
         return Ok(None);
     };

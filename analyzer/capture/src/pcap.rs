@@ -16,7 +16,7 @@ use crate::error::Fault;
 use crate::frame::{Direction, Frame, Interface, place};
 use crate::magic::{MICROS, MODIFIED, NANOS, begins_capture};
 use crate::summary::Container;
-use crate::walk::{Found, Stop, Walked, captured_limit, u16_of, u32_of};
+use crate::walk::{FoundFrames, Stop, WalkEnd, captured_limit, u16_of, u32_of};
 
 /// Bytes of the file header.
 pub(crate) const HEADER: usize = 24;
@@ -137,7 +137,7 @@ impl Pcap {
     }
 
     /// Walks the records of `data[from..]`.
-    pub(crate) fn walk(&self, data: &[u8], from: usize, found: &mut Found) -> Walked {
+    pub(crate) fn walk(&self, data: &[u8], from: usize, found: &mut FoundFrames) -> WalkEnd {
         // The inner loop exists once for each kind of record, so that it decides nothing twice.
         match (self.big, self.modified) {
             (false, false) => self.records::<false, 16>(data, from, found),
@@ -151,8 +151,8 @@ impl Pcap {
         &self,
         data: &[u8],
         from: usize,
-        found: &mut Found,
-    ) -> Walked {
+        found: &mut FoundFrames,
+    ) -> WalkEnd {
         let mut rest = data.get(from..).unwrap_or_default();
         let stop = loop {
             let Some((head, body)) = rest.split_first_chunk::<HEAD>() else {
@@ -186,7 +186,7 @@ impl Pcap {
             });
             rest = next;
         };
-        Walked {
+        WalkEnd {
             at: data.len() - rest.len(),
             stop,
         }
@@ -198,10 +198,10 @@ mod tests {
     use super::*;
     use crate::write::{ByteOrder, PcapOptions, PcapWriter};
 
-    fn walk(file: &[u8]) -> (Interface, Found, Walked) {
+    fn walk(file: &[u8]) -> (Interface, FoundFrames, WalkEnd) {
         let (container, big) = recognise(*file.first_chunk().unwrap()).unwrap();
         let (pcap, interface) = Pcap::new(file.first_chunk().unwrap(), container, big).unwrap();
-        let mut found = Found::default();
+        let mut found = FoundFrames::default();
         let walked = pcap.walk(file, HEADER, &mut found);
         (interface, found, walked)
     }

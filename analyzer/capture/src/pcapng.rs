@@ -21,10 +21,10 @@ mod packets;
 use roce_wire::LinkType;
 
 use crate::error::Fault;
-use crate::frame::{Interface, Lost, Note, place};
+use crate::frame::{Interface, LostFrames, Note, place};
 use crate::magic::begins_pcap;
 pub(crate) use crate::magic::{BYTE_ORDER, SECTION};
-use crate::walk::{Found, Stop, Walked, captured_limit, u16_of, u32_of};
+use crate::walk::{FoundFrames, Stop, WalkEnd, captured_limit, u16_of, u32_of};
 use clock::Clock;
 use options::Options;
 
@@ -50,7 +50,7 @@ const AROUND: u32 = 12;
 
 /// State of an interface that the walk needs for its packets.
 #[derive(Clone, Copy, Debug)]
-struct Source {
+struct InterfaceState {
     clock: Clock,
     limit: u32,
     snaplen: u32,
@@ -76,17 +76,17 @@ pub(crate) struct Pcapng {
     /// Number of this section, from 1 on.
     section: u32,
     /// The interfaces of this section.
-    sources: Vec<Source>,
+    sources: Vec<InterfaceState>,
     trailer: Option<Trailer>,
 }
 
 /// Why the walk over a section's blocks ended.
-enum Left {
+enum SectionEnd {
     Stop(Stop),
     NewOrder,
 }
 
-impl From<Fault> for Left {
+impl From<Fault> for SectionEnd {
     fn from(fault: Fault) -> Self {
         Self::Stop(Stop::Fault(fault))
     }
@@ -108,7 +108,7 @@ impl Pcapng {
     }
 
     /// Walks the blocks of `data[from..]`, whose first byte has the offset `offset` in the file.
-    pub(crate) fn walk(&mut self, data: &[u8], from: usize, offset: u64, found: &mut Found) -> Walked {
+    pub(crate) fn walk(&mut self, data: &[u8], from: usize, offset: u64, found: &mut FoundFrames) -> WalkEnd {
         let mut at = from;
         loop {
             let left = if self.big {
@@ -116,8 +116,8 @@ impl Pcapng {
             } else {
                 self.blocks::<false>(data, &mut at, from, offset, found)
             };
-            if let Left::Stop(stop) = left {
-                return Walked { at, stop };
+            if let SectionEnd::Stop(stop) = left {
+                return WalkEnd { at, stop };
             }
         }
     }
@@ -129,13 +129,13 @@ impl Pcapng {
         at: &mut usize,
         from: usize,
         offset: u64,
-        found: &mut Found,
-    ) -> Left {
+        found: &mut FoundFrames,
+    ) -> SectionEnd {
         loop {
             let rest = data.get(*at..).unwrap_or_default();
             if let Some(Trailer { kind, length, .. }) = self.trailer {
                 let Some(end) = rest.first_chunk::<4>() else {
-                    return Left::Stop(Stop::Need(4));
+                    return SectionEnd::Stop(Stop::Need(4));
                 };
                 self.trailer = None;
                 if u32_of::<BIG>(*end) != length {
@@ -152,7 +152,7 @@ impl Pcapng {
             let rest = self.plain_packets::<BIG>(rest, data.len(), found);
             *at = data.len() - rest.len();
             let Some(head) = rest.first_chunk::<12>() else {
-                return Left::Stop(Stop::Need(12));
+                return SectionEnd::Stop(Stop::Need(12));
             };
             let [t0, t1, t2, t3, l0, l1, l2, l3, m0, m1, m2, m3] = *head;
             let (kind, length) = (u32_of::<BIG>([t0, t1, t2, t3]), u32_of::<BIG>([l0, l1, l2, l3]));
@@ -166,7 +166,7 @@ impl Pcapng {
                         .into();
                     }
                     self.big = !BIG;
-                    return Left::NewOrder;
+                    return SectionEnd::NewOrder;
                 }
             }
             let (least, most) = match kind {
@@ -193,14 +193,14 @@ impl Pcapng {
             let whole = length.next_multiple_of(4) as usize;
             let Some((body, end)) = rest.get(8..whole).and_then(<[u8]>::split_last_chunk::<4>) else {
                 if whole <= MAX_HELD as usize || most == MAX_BLOCK {
-                    return Left::Stop(Stop::Need(whole));
+                    return SectionEnd::Stop(Stop::Need(whole));
                 }
                 self.trailer = Some(Trailer {
                     kind,
                     length,
                     offset: offset + (*at - from) as u64,
                 });
-                return Left::Stop(Stop::Skip(whole as u64 - 4));
+                return SectionEnd::Stop(Stop::Skip(whole as u64 - 4));
             };
             if u32_of::<BIG>(*end) != length {
                 return Fault::Trailer {
@@ -234,7 +234,7 @@ impl Pcapng {
         }
     }
 
-    fn section<const BIG: bool>(&mut self, block: &Block<'_>, found: &Found) -> Result<(), Fault> {
+    fn section<const BIG: bool>(&mut self, block: &Block<'_>, found: &FoundFrames) -> Result<(), Fault> {
         let (major, minor) = (block.half::<BIG>(4), block.half::<BIG>(6));
         // Minor 2 differs in nothing that is read here (some writers use it; the specification says so).
         if major != 1 || !matches!(minor, 0 | 2) {
@@ -251,7 +251,11 @@ impl Pcapng {
         Ok(())
     }
 
-    fn interface<const BIG: bool>(&mut self, block: &Block<'_>, found: &mut Found) -> Result<(), Fault> {
+    fn interface<const BIG: bool>(
+        &mut self,
+        block: &Block<'_>,
+        found: &mut FoundFrames,
+    ) -> Result<(), Fault> {
         let snaplen = block.word::<BIG>(4);
         let (mut resolution, mut offset, mut fcs_bytes) = (clock::MICROSECONDS, 0, 0);
         let (mut name, mut description) = (None, None);
@@ -283,7 +287,7 @@ impl Pcapng {
             section: self.section,
         });
         let limit = captured_limit(snaplen);
-        self.sources.push(Source {
+        self.sources.push(InterfaceState {
             clock,
             limit,
             snaplen,
@@ -294,7 +298,11 @@ impl Pcapng {
     }
 
     /// Statistics count from the start of the capture: what they say beyond what is known was lost by now.
-    fn statistics<const BIG: bool>(&mut self, block: &Block<'_>, found: &mut Found) -> Result<(), Fault> {
+    fn statistics<const BIG: bool>(
+        &mut self,
+        block: &Block<'_>,
+        found: &mut FoundFrames,
+    ) -> Result<(), Fault> {
         let number = block.word::<BIG>(0);
         let source = self.source(block.kind, number)?;
         let (mut interface, mut system) = (None, None);
@@ -315,7 +323,7 @@ impl Pcapng {
 
     /// The interface `number` of this section.
     #[inline]
-    fn source(&self, kind: u32, number: u32) -> Result<Source, Fault> {
+    fn source(&self, kind: u32, number: u32) -> Result<InterfaceState, Fault> {
         let known = place(self.sources.len());
         self.sources
             .get(number as usize)
@@ -329,7 +337,7 @@ impl Pcapng {
 
     /// Notes that an interface lost records (also none: then it is known that it lost none).
     #[cold]
-    fn lose(&mut self, number: u32, records: u64, found: &mut Found) {
+    fn lose(&mut self, number: u32, records: u64, found: &mut FoundFrames) {
         let interface = self.base + number as usize;
         let Some(source) = self.sources.get_mut(number as usize) else {
             return;
@@ -340,7 +348,7 @@ impl Pcapng {
         }
         if records > 0 {
             let before = place(found.frames.len());
-            found.lost.push(Lost {
+            found.lost.push(LostFrames {
                 before,
                 interface: place(interface),
                 records,
@@ -351,7 +359,7 @@ impl Pcapng {
 
 impl Block<'_> {
     /// Takes note of a block of local use.
-    fn note(&self, found: &mut Found) {
+    fn note(&self, found: &mut FoundFrames) {
         if self.kind & LOCAL != 0 {
             found.notes.push(Note {
                 before: place(found.frames.len()),

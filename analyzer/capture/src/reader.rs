@@ -13,14 +13,14 @@ use roce_model::Nanos;
 
 use crate::correction::Correction;
 use crate::error::Error;
-use crate::frame::{Batch, Frame, Interface, Lost};
-use crate::input::{self, Counts, Opened, Stream};
+use crate::frame::{Batch, Frame, Interface, LostFrames};
+use crate::input::{self, Counts, OpenedFile, Stream};
 use crate::open_capture::OpenCapture;
 use crate::options::Options;
-use crate::sorter::Sorting;
+use crate::sorter::SortCounts;
 use crate::steps::{ClockStep, ClockSteps};
 use crate::summary::{Progress, Summary};
-use crate::walk::Found;
+use crate::walk::FoundFrames;
 
 /// Reads one capture: a file, a named pipe, standard input, or any stream of bytes.
 ///
@@ -35,14 +35,14 @@ pub struct Reader {
     stored: Arc<AtomicU64>,
     expanded: Arc<AtomicU64>,
     state: State,
-    found: Found,
+    found: FoundFrames,
     summary: Summary,
     /// Correction that is subtracted from the times of its frames.
     correction: Option<Correction>,
     /// Steps of its clock, which are undone before it is corrected.
     steps: ClockSteps,
     /// Batches' vectors to be used again.
-    spare: Vec<(Vec<Frame>, Vec<Lost>)>,
+    spare: Vec<(Vec<Frame>, Vec<LostFrames>)>,
 }
 
 /// Progress of a reader.
@@ -65,7 +65,7 @@ impl Reader {
         } else {
             path.display().to_string()
         };
-        let Opened { stream, size, again } = match input::open(path) {
+        let OpenedFile { stream, size, again } = match input::open(path) {
             Ok(opened) => opened,
             Err(source) => return Err(Error::Open { file: name, source }),
         };
@@ -90,7 +90,7 @@ impl Reader {
         };
         let stored = Arc::new(AtomicU64::new(0));
         let expanded = Arc::new(AtomicU64::new(0));
-        let mut found = Found::default();
+        let mut found = FoundFrames::default();
         let counts = Counts {
             stored: Arc::clone(&stored),
             expanded: Arc::clone(&expanded),
@@ -270,7 +270,7 @@ impl Reader {
     }
 
     /// Stores the counts of the sorter.
-    pub(crate) fn note_sorting(&mut self, sorting: Sorting) {
+    pub(crate) fn note_sorting(&mut self, sorting: SortCounts) {
         self.summary.sorting = sorting;
     }
 

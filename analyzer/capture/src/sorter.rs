@@ -14,14 +14,14 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use bytes::Bytes;
-use roce_model::{Nanos, Recorded};
+use roce_model::{Nanos, RecordingStart};
 use roce_wire::{AethKind, Nak, Operation};
 
-use crate::frame::{Batch, Frame, Interface, Lost, Note, place};
+use crate::frame::{Batch, Frame, Interface, LostFrames, Note, place};
 
 /// Counts of records out of order, and of those put in order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sorting {
+pub struct SortCounts {
     /// Frames that followed one with a later stamp.
     pub frames: u64,
     /// The stamp of the first of them.
@@ -34,7 +34,7 @@ pub struct Sorting {
 
 /// A batch all of whose frames are in order, and behind all before it.
 #[derive(Debug)]
-struct Held {
+struct HeldBatch {
     batch: Batch,
     last: Nanos,
     bytes: usize,
@@ -52,9 +52,9 @@ enum Kind {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Item {
     time: Nanos,
-    /// At one time an answer comes behind all others; ...
+    /// True for an answer: it comes behind all other frames of its time.
     answers: bool,
-    /// ... but for that, the order is that of the file.
+    /// Number in the file, which orders frames of one time.
     number: u64,
     slot: usize,
     index: usize,
@@ -73,7 +73,7 @@ struct Slot {
 #[derive(Debug)]
 pub(crate) struct Sorter {
     most_bytes: usize,
-    held: VecDeque<Held>,
+    held: VecDeque<HeldBatch>,
     /// Comes before what is held.
     items: BinaryHeap<Reverse<Item>>,
     slots: Vec<Option<Slot>>,
@@ -88,7 +88,7 @@ pub(crate) struct Sorter {
     newest: Nanos,
     /// The latest stamp of a frame that was let go.
     gone: Nanos,
-    sorting: Sorting,
+    sorting: SortCounts,
     /// The capture says that it is the recording of a live run.
     is_recording: bool,
 }
@@ -125,13 +125,13 @@ impl Sorter {
             bytes: 0,
             newest: Nanos(0),
             gone: Nanos(0),
-            sorting: Sorting::default(),
+            sorting: SortCounts::default(),
             is_recording: false,
         }
     }
 
     /// Counts up to the last item.
-    pub(crate) fn sorting(&self) -> Sorting {
+    pub(crate) fn sorting(&self) -> SortCounts {
         self.sorting
     }
 
@@ -149,10 +149,10 @@ impl Sorter {
         self.frames += batch.frames.len();
         let first = batch.frames.first().map_or(self.newest, |frame| frame.time);
         let last = batch.frames.last().map_or(self.newest, |frame| frame.time);
-        self.is_recording |= batch.notes.iter().any(|note| note.kind == Recorded::BLOCK);
+        self.is_recording |= batch.notes.iter().any(|note| note.kind == RecordingStart::BLOCK);
         if self.is_recording || (in_order && first >= self.newest && last < NO_STAMP) {
             self.newest = last;
-            self.held.push_back(Held { batch, last, bytes });
+            self.held.push_back(HeldBatch { batch, last, bytes });
             return;
         }
         self.note_disorder(&batch);
@@ -248,7 +248,7 @@ impl Sorter {
         if !(is_settled || ended || self.is_recording || self.is_full()) {
             return None;
         }
-        let Held { batch, last, bytes } = self.held.pop_front()?;
+        let HeldBatch { batch, last, bytes } = self.held.pop_front()?;
         self.bytes -= bytes;
         self.frames -= batch.frames.len();
         self.gone = self.gone.max(last);
@@ -291,7 +291,7 @@ impl Sorter {
                 }
                 Kind::Lost => {
                     let lost = of.lost.get(item.index);
-                    batch.lost.extend(lost.map(|lost| Lost { before, ..*lost }));
+                    batch.lost.extend(lost.map(|lost| LostFrames { before, ..*lost }));
                 }
                 Kind::Note => {
                     let note = of.notes.get(item.index);

@@ -24,12 +24,13 @@ pub struct ClockStep {
 }
 
 /// A smaller step is none: stamps of several processors differ by some microseconds.
-const LEAST: u64 = 10_000;
+const MIN_STEP_NS: u64 = 10_000;
 /// Frames that are looked at before and behind a step.
 const NEAR: usize = 512;
-/// Number of packets that prove a step: their PSN goes on although their stamp is before the last one of their flow, ...
+/// Number of packets that prove a step: their PSN goes on although their stamp is before the last one of their
+/// flow.
 const PROVES: u32 = 3;
-/// ... and how many times more they are than those that go back with their stamp.
+/// Number of packets that prove a step, for each packet whose PSN goes back with its stamp.
 const FAR_MORE: u32 = 8;
 /// Frames for each one that steps back: with fewer, records are out of order, and no step is looked for.
 const ORDERLY: usize = 64;
@@ -108,7 +109,7 @@ impl ClockSteps {
             }
             let mut time = raw.0.saturating_add(self.shift);
             let back = self.newest.0.saturating_sub(time);
-            if back >= LEAST && self.steps.len() < MAX_STEPS && self.looks < MAX_LOOKS {
+            if back >= MIN_STEP_NS && self.steps.len() < MAX_STEPS && self.looks < MAX_LOOKS {
                 self.looks += 1;
                 if is_step(batch, at, self.shift, interfaces) {
                     self.shift = self.shift.saturating_add(back);

@@ -6,7 +6,7 @@ use std::fmt;
 
 use roce_model::Nanos;
 
-use crate::sorter::Sorting;
+use crate::sorter::SortCounts;
 
 /// Layout of the records in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,7 +123,7 @@ pub struct Summary {
     /// Records whose time does not fit 64 bits of nanoseconds: a frame of theirs has the latest time there is.
     pub unstamped: u64,
     /// Counts of the sorter: zero where the reader is used alone.
-    pub sorting: Sorting,
+    pub sorting: SortCounts,
     /// Set when the file ends inside a record.
     pub truncation: Option<Truncation>,
 }
@@ -140,7 +140,7 @@ impl Summary {
             lost_records: 0,
             disorder: Disorder::default(),
             unstamped: 0,
-            sorting: Sorting::default(),
+            sorting: SortCounts::default(),
             truncation: None,
         }
     }

@@ -3,7 +3,7 @@
 //! Leaves the formats to `pcap` and `pcapng`, the choice between them to `walker`, and getting bytes to `blocks`.
 
 use crate::error::Fault;
-use crate::frame::{Frame, Interface, Lost, Note};
+use crate::frame::{Frame, Interface, LostFrames, Note};
 use crate::summary::Times;
 
 /// Captured bytes that a record may always claim: libpcap's MAXIMUM_SNAPLEN.
@@ -18,9 +18,9 @@ pub(crate) fn captured_limit(snaplen: u32) -> u32 {
 
 /// Results of a walker.
 #[derive(Debug, Default)]
-pub(crate) struct Found {
+pub(crate) struct FoundFrames {
     pub(crate) frames: Vec<Frame>,
-    pub(crate) lost: Vec<Lost>,
+    pub(crate) lost: Vec<LostFrames>,
     pub(crate) notes: Vec<Note>,
     pub(crate) interfaces: Vec<Interface>,
     pub(crate) times: Times,
@@ -40,7 +40,7 @@ pub(crate) enum Stop {
 
 /// End of a walk.
 #[derive(Debug)]
-pub(crate) struct Walked {
+pub(crate) struct WalkEnd {
     /// Everything before this place in the data is done with.
     pub(crate) at: usize,
     pub(crate) stop: Stop,

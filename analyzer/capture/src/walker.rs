@@ -2,7 +2,7 @@
 
 use crate::pcap::Pcap;
 use crate::pcapng::Pcapng;
-use crate::walk::{Found, Walked};
+use crate::walk::{FoundFrames, WalkEnd};
 
 /// A walker of either format.
 #[derive(Debug)]
@@ -13,7 +13,7 @@ pub(crate) enum Walker {
 
 impl Walker {
     /// Walks the records of `data[from..]`, whose first byte has the offset `offset` in the file.
-    pub(crate) fn walk(&mut self, data: &[u8], from: usize, offset: u64, found: &mut Found) -> Walked {
+    pub(crate) fn walk(&mut self, data: &[u8], from: usize, offset: u64, found: &mut FoundFrames) -> WalkEnd {
         match self {
             Self::Pcap(pcap) => pcap.walk(data, from, found),
             Self::Pcapng(pcapng) => pcapng.walk(data, from, offset, found),

@@ -18,7 +18,7 @@ const PAGE: &str = "<!DOCTYPE html>\n<html lang=\"en\"><head><title>roce-analyze
 pub(super) type Answer = Response<Vec<u8>>;
 
 /// Texts that a request can ask for.
-pub(super) struct Asked<M, P> {
+pub(super) struct AskedTexts<M, P> {
     /// Makes the text of all metrics.
     pub(super) metrics: M,
     /// Makes the text of one target, by its name and kind; `None`: there is no such target.
@@ -26,7 +26,7 @@ pub(super) struct Asked<M, P> {
 }
 
 /// Answers a request of a user who may read.
-pub(super) fn answer<M, P>(method: &Method, uri: &Uri, headers: &HeaderMap, asked: Asked<M, P>) -> Answer
+pub(super) fn answer<M, P>(method: &Method, uri: &Uri, headers: &HeaderMap, asked: AskedTexts<M, P>) -> Answer
 where
     M: FnOnce(Format) -> String,
     P: FnOnce(&str, Option<&str>, Format) -> Option<String>,
@@ -182,7 +182,7 @@ mod tests {
 
     /// The answer of a server that has one target: the Nexus switch leaf1.
     fn asked(method: &Method, uri: &str, headers: &HeaderMap, text: &str) -> Answer {
-        let asked = Asked {
+        let asked = AskedTexts {
             metrics: |_| text.to_owned(),
             target: |name: &str, module: Option<&str>, _| {
                 let is_it = name == "leaf1" && module.is_none_or(|module| module == "nexus");

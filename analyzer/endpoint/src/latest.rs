@@ -11,12 +11,12 @@ use roce_metrics::{
 use roce_model::value_of;
 
 use super::process::Process;
-use super::source::Source;
+use super::source::EndpointSource;
 
 /// Values of a reading older than this many intervals are left out: a counter that stands still would hide that nobody reads it.
 const MAX_AGE_INTERVALS: u32 = 3;
 
-struct Reading {
+struct LatestReading {
     texts: Texts,
     /// How long it took, where that is known.
     took: Option<Duration>,
@@ -49,7 +49,7 @@ impl From<&Exposition> for Texts {
 /// Readings of one collector, the last of which is served.
 pub struct Latest {
     collector: Label<'static>,
-    last: Mutex<Option<Arc<Reading>>>,
+    last: Mutex<Option<Arc<LatestReading>>>,
     /// When the last reading that succeeded came.
     succeeded: Mutex<Option<Instant>>,
     interval: Duration,
@@ -78,7 +78,7 @@ impl Latest {
     /// Takes a reading that may have failed: its text says so, and its age goes on.
     pub fn take_outcome(&self, texts: Texts, took: Option<Duration>, is_success: bool) {
         let at = Instant::now();
-        let reading = Reading {
+        let reading = LatestReading {
             texts,
             took,
             is_success,
@@ -100,18 +100,18 @@ impl Latest {
         self.take_outcome(nothing, None, false);
     }
 
-    fn last(&self) -> Option<Arc<Reading>> {
+    fn last(&self) -> Option<Arc<LatestReading>> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The last reading, unless it is too old.
-    fn fresh(&self) -> Option<Arc<Reading>> {
+    fn fresh(&self) -> Option<Arc<LatestReading>> {
         self.last()
             .filter(|reading| reading.at.elapsed() <= self.interval * MAX_AGE_INTERVALS)
     }
 }
 
-impl Source for Latest {
+impl EndpointSource for Latest {
     fn part(&self, format: Format) -> String {
         self.fresh().map_or_else(String::new, |reading| match format {
             Format::Prometheus => reading.texts.prometheus.clone(),

@@ -1,6 +1,6 @@
 //! The endpoint that Prometheus scrapes: HTTP/1.1 over TCP, with TLS and passwords where a file says so.
 //!
-//! It answers from memory. Whoever serves metrics gives it a [`Source`], whose text never waits for hardware or for the analysis.
+//! It answers from memory. Whoever serves metrics gives it a [`EndpointSource`], whose text never waits for hardware or for the analysis.
 
 mod answer;
 mod latest;
@@ -21,8 +21,8 @@ use anyhow::{Context, bail};
 pub use latest::{Latest, Texts};
 pub use notices::Notices;
 pub use server::Counts;
-use server::{Limits, Shared};
-pub use source::Source;
+use server::{Limits, SharedState};
+pub use source::EndpointSource;
 use tls::Certificates;
 use users::Users;
 use web_config::WebConfig;
@@ -116,14 +116,14 @@ impl Endpoint {
     /// The system does not let the addresses be waited for.
     pub async fn serve(
         self,
-        source: Arc<dyn Source>,
+        source: Arc<dyn EndpointSource>,
         counts: Arc<Counts>,
         stop: impl Future<Output = ()>,
     ) -> anyhow::Result<()> {
         if let Some(tls) = &self.tls {
             tls.check();
         }
-        let shared = Shared::new(source, counts, self.users, self.tls, Limits::default());
+        let shared = SharedState::new(source, counts, self.users, self.tls, Limits::default());
         server::serve(self.listeners, shared, stop).await
     }
 }

@@ -23,8 +23,8 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
-use super::answer::{Asked, answer, unauthorized};
-use super::source::Source;
+use super::answer::{AskedTexts, answer, unauthorized};
+use super::source::EndpointSource;
 use super::tls::Certificates;
 use super::users::Users;
 
@@ -89,18 +89,18 @@ impl Counts {
 
 /// Connections that wait for their clients: for a handshake, or the head of a request. By the order in which they began to.
 #[derive(Default)]
-struct Waiting {
+struct WaitingConnections {
     all: Mutex<BTreeMap<u64, oneshot::Sender<()>>>,
     next: AtomicU64,
 }
 
 /// One connection, while it waits for its client or answers.
 struct Wait<'a> {
-    all: &'a Waiting,
+    all: &'a WaitingConnections,
     number: AtomicU64,
 }
 
-impl Waiting {
+impl WaitingConnections {
     fn all(&self) -> std::sync::MutexGuard<'_, BTreeMap<u64, oneshot::Sender<()>>> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -152,19 +152,19 @@ impl Drop for Wait<'_> {
 }
 
 /// State that all connections share.
-pub(super) struct Shared {
-    source: Arc<dyn Source>,
+pub(super) struct SharedState {
+    source: Arc<dyn EndpointSource>,
     counts: Arc<Counts>,
     users: Users,
     limits: Limits,
     tls: Option<Arc<Certificates>>,
-    waiting: Waiting,
+    waiting: WaitingConnections,
 }
 
-impl Shared {
+impl SharedState {
     /// Without `tls` connections are plain.
     pub(super) fn new(
-        source: Arc<dyn Source>,
+        source: Arc<dyn EndpointSource>,
         counts: Arc<Counts>,
         users: Users,
         tls: Option<Arc<Certificates>>,
@@ -176,7 +176,7 @@ impl Shared {
             users,
             limits,
             tls,
-            waiting: Waiting::default(),
+            waiting: WaitingConnections::default(),
         }
     }
 }
@@ -187,7 +187,7 @@ impl Shared {
 /// The system does not let the listeners be waited for.
 pub(super) async fn serve(
     listeners: Vec<TcpListener>,
-    shared: Shared,
+    shared: SharedState,
     stop: impl Future<Output = ()>,
 ) -> anyhow::Result<()> {
     let shared = Arc::new(shared);
@@ -203,7 +203,7 @@ pub(super) async fn serve(
 
 /// Takes connections. Where there is no place, the one that has waited longest for its client ends: clients that are silent keep out none
 /// that asks. Those that wait for a place are in the kernel's queue and cost this process nothing.
-async fn accept(listener: tokio::net::TcpListener, places: Arc<Semaphore>, shared: Arc<Shared>) {
+async fn accept(listener: tokio::net::TcpListener, places: Arc<Semaphore>, shared: Arc<SharedState>) {
     loop {
         let Ok((stream, _)) = listener.accept().await else {
             // Out of file descriptors, or the client has gone.
@@ -237,7 +237,7 @@ async fn accept(listener: tokio::net::TcpListener, places: Arc<Semaphore>, share
 }
 
 /// Serves one connection to its end, behind a handshake where there is TLS.
-async fn encrypted(stream: tokio::net::TcpStream, shared: &Shared, wait: &Wait<'_>) {
+async fn encrypted(stream: tokio::net::TcpStream, shared: &SharedState, wait: &Wait<'_>) {
     let Some(tls) = &shared.tls else {
         return connection(stream, shared, wait).await;
     };
@@ -248,7 +248,7 @@ async fn encrypted(stream: tokio::net::TcpStream, shared: &Shared, wait: &Wait<'
 }
 
 /// Serves one connection to its end. Its errors are the client's: there is nobody to say them to.
-async fn connection<S: AsyncRead + AsyncWrite + Unpin>(stream: S, shared: &Shared, wait: &Wait<'_>) {
+async fn connection<S: AsyncRead + AsyncWrite + Unpin>(stream: S, shared: &SharedState, wait: &Wait<'_>) {
     let service = service_fn(|request| async move {
         let ends = wait.answers();
         let answer = respond(request, shared).await;
@@ -269,10 +269,13 @@ async fn connection<S: AsyncRead + AsyncWrite + Unpin>(stream: S, shared: &Share
     let _ = timeout(shared.limits.last, connection).await;
 }
 
-async fn respond(request: Request<Incoming>, shared: &Shared) -> Result<Response<Full<Bytes>>, Infallible> {
+async fn respond(
+    request: Request<Incoming>,
+    shared: &SharedState,
+) -> Result<Response<Full<Bytes>>, Infallible> {
     let headers = request.headers();
     let answer = if shared.users.admits(headers.get(AUTHORIZATION)).await {
-        let asked = Asked {
+        let asked = AskedTexts {
             metrics: |format| text(shared, format),
             target: |name: &str, module: Option<&str>, format| {
                 let mut text = shared.source.target(name, module, format)?;
@@ -289,7 +292,7 @@ async fn respond(request: Request<Incoming>, shared: &Shared) -> Result<Response
 }
 
 /// The text of a scrape: the source's part, then what is of this moment.
-fn text(shared: &Shared, format: Format) -> String {
+fn text(shared: &SharedState, format: Format) -> String {
     let mut text = shared.source.part(format);
     let mut now = Exposition::default();
     shared.source.add(&mut now);

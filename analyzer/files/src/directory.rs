@@ -211,13 +211,13 @@ impl Directory {
     ///
     /// # Errors
     /// If the file cannot be made, or a folder has its name.
-    pub fn begin(&self, name: &str, access: Access) -> Result<(File, Unfinished), Error> {
+    pub fn begin(&self, name: &str, access: Access) -> Result<(File, UnfinishedFile), Error> {
         if self.kind(name) == Some(FileType::Directory) {
             return Err(Error::io("replaced", &self.path_of(name))(Errno::ISDIR));
         }
         let temporary = format!(".{name}{TEMPORARY}");
         let file = self.make(&temporary, access)?;
-        let unfinished = Unfinished {
+        let unfinished = UnfinishedFile {
             folder: self.clone(),
             name: name.to_owned(),
             temporary,
@@ -254,7 +254,7 @@ impl Directory {
     ///
     /// # Errors
     /// If the file cannot be made, or a folder has its name.
-    pub fn begin_shared(&self, name: &str, access: Access) -> Result<(File, Unfinished), Error> {
+    pub fn begin_shared(&self, name: &str, access: Access) -> Result<(File, UnfinishedFile), Error> {
         if self.kind(name) == Some(FileType::Directory) {
             return Err(Error::io("replaced", &self.path_of(name))(Errno::ISDIR));
         }
@@ -279,7 +279,7 @@ impl Directory {
                 }
                 return Err(Error::io("made", &path)(Errno::BUSY));
             }
-            let unfinished = Unfinished {
+            let unfinished = UnfinishedFile {
                 folder: self.clone(),
                 name: name.to_owned(),
                 temporary,
@@ -429,14 +429,14 @@ fn shared_name(temporary: &str) -> Option<&str> {
 
 /// A file that has its temporary name until it is complete. Dropped before, it is removed.
 #[derive(Debug)]
-pub struct Unfinished {
+pub struct UnfinishedFile {
     folder: Directory,
     name: String,
     temporary: String,
     is_pending: bool,
 }
 
-impl Unfinished {
+impl UnfinishedFile {
     /// The path that the file will have, for messages.
     pub fn path(&self) -> PathBuf {
         self.folder.path_of(&self.name)
@@ -484,7 +484,7 @@ impl Unfinished {
     }
 }
 
-impl Drop for Unfinished {
+impl Drop for UnfinishedFile {
     fn drop(&mut self) {
         if self.is_pending {
             // There is nobody to tell, and the next run removes it.

@@ -15,7 +15,7 @@
 //! - A new folder is given to another user by its handle, never by its name ([`Directory::made`], [`Directory::give`]).
 //! - Where a complete file replaces another, its data reaches the disk before the name does. New files are not synchronised: after a
 //!   power failure, a run that was not finished has no results anyway.
-//! - Devices, FIFOs and standard streams that a user names as a file (`/dev/null`, `/dev/stdout`) are written to directly ([`Place`]).
+//! - Devices, FIFOs and standard streams that a user names as a file (`/dev/null`, `/dev/stdout`) are written to directly ([`FilePlace`]).
 //!
 //! [`open_regular`] and [`read_text`] are for files that options or recordings name: no FIFO, no device, no more bytes than stated.
 //!
@@ -32,9 +32,9 @@ mod place;
 mod read;
 
 pub use access::Access;
-pub use directory::{Directory, Unfinished, parent_of};
+pub use directory::{Directory, UnfinishedFile, parent_of};
 pub use error::Error;
-pub use place::{Output, Place};
+pub use place::{FilePlace, Output};
 pub use read::{open_regular, read_text};
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, PROC_SUPER_MAGIC};
 use rustix::io::Errno;
 
 use crate::access::Access;
-use crate::directory::{Directory, Unfinished, own_link};
+use crate::directory::{Directory, UnfinishedFile, own_link};
 use crate::error::Error;
 use crate::open::{self, is_component, is_trusted, kind};
 
@@ -21,12 +21,12 @@ const STREAMS: [&str; 2] = ["/proc/self/fd/", "/dev/fd/"];
 
 /// A file's folder, open, and its name in it.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct FilePlace {
     folder: Directory,
     name: String,
 }
 
-impl Place {
+impl FilePlace {
     /// The place of the file that a user named. Its folder must exist.
     ///
     /// # Errors
@@ -140,7 +140,7 @@ impl Place {
 pub struct Output {
     file: BufWriter<File>,
     /// Absent for what is written to directly.
-    unfinished: Option<Unfinished>,
+    unfinished: Option<UnfinishedFile>,
     path: PathBuf,
 }
 

@@ -8,7 +8,7 @@ use rustix::process::{Gid, Uid};
 use tempfile::{TempDir, tempdir};
 
 use crate::open::{component, is_component, strict};
-use crate::{Access, Directory, Error, Place, open_regular, read_text};
+use crate::{Access, Directory, Error, FilePlace, open_regular, read_text};
 
 /// A function that opens a name in a folder.
 type Open = fn(std::os::fd::BorrowedFd<'_>, &std::ffi::OsStr, OFlags) -> bool;
@@ -113,7 +113,7 @@ fn files_with_their_name_at_once_replace_links_and_do_not_follow_them() {
     let (dir, victim) = victim();
     let link = dir.path().join("trace.pcapng");
     symlink(&victim, &link).unwrap();
-    let place = Place::named(&link).unwrap();
+    let place = FilePlace::named(&link).unwrap();
     let error = place.create(false, Access::Private).unwrap_err();
     assert!(matches!(error, Error::Exists { .. }), "{error}");
     place
@@ -245,7 +245,7 @@ fn what_is_private_is_its_owners_alone() {
 #[test]
 fn a_file_that_a_user_names_replaces_the_older_one_when_it_is_whole() {
     let (_dir, path) = victim();
-    let place = Place::named(&path).unwrap();
+    let place = FilePlace::named(&path).unwrap();
     let mut output = place.begin(Access::Umask).unwrap();
     output.write_all(b"half").unwrap();
     assert_eq!(fs::read(&path).unwrap(), b"precious");
@@ -256,7 +256,7 @@ fn a_file_that_a_user_names_replaces_the_older_one_when_it_is_whole() {
     output.finish().unwrap();
     assert_eq!(fs::read(&path).unwrap(), b"whole");
     assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
-    assert!(Place::named(&path.join("")).is_err(), "a folder's name");
+    assert!(FilePlace::named(&path.join("")).is_err(), "a folder's name");
 }
 
 #[test]
@@ -269,7 +269,7 @@ fn devices_and_fifos_are_written_to_and_not_replaced() {
         "/proc/self/fd/1",
     ] {
         let before = fs::symlink_metadata(device).unwrap().ino();
-        let mut output = Place::named(Path::new(device))
+        let mut output = FilePlace::named(Path::new(device))
             .unwrap()
             .begin(Access::Umask)
             .unwrap();
@@ -279,7 +279,7 @@ fn devices_and_fifos_are_written_to_and_not_replaced() {
             assert_eq!(fs::symlink_metadata(device).unwrap().ino(), before, "{device}");
         }
     }
-    let mut output = Place::named(Path::new("/dev/full"))
+    let mut output = FilePlace::named(Path::new("/dev/full"))
         .unwrap()
         .begin(Access::Umask)
         .unwrap();
@@ -294,7 +294,7 @@ fn devices_and_fifos_are_written_to_and_not_replaced() {
         let path = path.clone();
         move || fs::read(path).unwrap()
     });
-    let mut output = Place::named(&path).unwrap().begin(Access::Umask).unwrap();
+    let mut output = FilePlace::named(&path).unwrap().begin(Access::Umask).unwrap();
     output.write_all(b"through").unwrap();
     output.finish().unwrap();
     assert_eq!(reader.join().unwrap(), b"through");

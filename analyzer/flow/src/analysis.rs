@@ -28,7 +28,7 @@ use roce_model::{
 };
 use roce_wire::Psn;
 
-use crate::bins::{Bins, Place};
+use crate::bins::{BinPlace, Bins};
 use crate::congestion::dcqcn::Parameters;
 use crate::counts::Counts;
 use crate::key::FlowSlot;
@@ -36,8 +36,8 @@ use crate::psn::causes::HostPairTimes;
 use crate::psn::recent_naks::RecentNaks;
 use crate::spare::Spare;
 use crate::table::FlowTable;
-use crate::table::lookup::{Found, LOOKUP_BATCH};
-use crate::taps::duplicates::{Recent, Sighting, fingerprint};
+use crate::table::lookup::{FoundFlow, LOOKUP_BATCH};
+use crate::taps::duplicates::{PacketSighting, Recent, fingerprint};
 
 use connections::Connections;
 use limits::SenderLimits;
@@ -104,7 +104,7 @@ impl Default for Options {
 /// How a packet was looked for among the latest ones.
 #[derive(Clone, Copy)]
 struct CopyCheck {
-    sighting: Sighting,
+    sighting: PacketSighting,
     fingerprint: u64,
 }
 
@@ -130,7 +130,7 @@ pub struct Analysis {
     measures: Option<Measures>,
     output: Output,
     /// Room for looking packets up.
-    found: Box<[Found]>,
+    found: Box<[FoundFlow]>,
 }
 
 /// Flows that close together, so that waits for memory overlap.
@@ -146,8 +146,8 @@ const MAX_EVENTS: usize = 1 << 16;
 const MAX_HELD: usize = 1 << 19;
 
 impl Analysis {
-    /// So many packets should come together at the beginning: at 800 Gbit/s packets of 1 KiB fill 0.17 ms, longer than mirrors
-    /// take for their copies.
+    /// Number of packets that should come together at the beginning. At 800 Gbit/s packets of 1 KiB fill 0.17
+    /// ms, longer than mirrors take for their copies.
     pub const FIRST_PACKETS: usize = 16_384;
 
     /// An analysis that has seen nothing.
@@ -173,7 +173,7 @@ impl Analysis {
             taps: TapStates::default(),
             measures: options.measures.then(Measures::default),
             output: Output::default(),
-            found: vec![Found::default(); LOOKUP_BATCH].into_boxed_slice(),
+            found: vec![FoundFlow::default(); LOOKUP_BATCH].into_boxed_slice(),
         }
     }
 
@@ -223,7 +223,7 @@ impl Analysis {
 
     /// Time has come to `now`, whether or not there were packets.
     pub fn advance_to(&mut self, now: Nanos) {
-        if let Place::Later(bin) = self.bins.place(now) {
+        if let BinPlace::Later(bin) = self.bins.place(now) {
             self.begin_bin(bin);
         }
     }
@@ -361,9 +361,9 @@ impl Analysis {
             fingerprint,
         };
         match self.bins.place(packet.time) {
-            Place::Current => {}
-            Place::Later(bin) => self.begin_bin(bin),
-            Place::Earlier(bin) => return self.observe_earlier(at, bin, seen, packet),
+            BinPlace::Current => {}
+            BinPlace::Later(bin) => self.begin_bin(bin),
+            BinPlace::Earlier(bin) => return self.observe_earlier(at, bin, seen, packet),
         }
         let verdict = self.judge(at, self.bins.current(), seen, packet);
         let hot = &mut self.table.hot[at];
@@ -416,7 +416,7 @@ impl Analysis {
         });
     }
 
-    /// A pause frame: every part of a run sees it, one reports it.
+    /// A pause frame: every shard of a run sees it, one reports it.
     fn pause(&mut self, frame: &PauseFrame) {
         self.advance_to(frame.time);
         self.limits.pauses.frame(frame, &mut self.bins.events);
@@ -490,7 +490,7 @@ impl Analysis {
 }
 
 impl Conclusion {
-    /// Adds the conclusion of another part of the run.
+    /// Adds the conclusion of another shard of the run.
     pub fn add(&mut self, other: &Self) {
         self.totals.add(&other.totals);
         self.cnp_receivers.extend_from_slice(&other.cnp_receivers);

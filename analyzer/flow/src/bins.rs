@@ -11,11 +11,11 @@ use crate::rows::{self, Limits, Row};
 use crate::spare::Spare;
 use crate::timing::latency::BinTimes;
 
-/// Bins that stay changeable after time has passed them: at least this number, ...
+/// Minimum number of bins that stay changeable after time has passed them.
 const MIN_BINS: u64 = 4;
-/// ... and at least as many as this time has, ...
+/// Minimum time whose bins stay changeable.
 const MIN_TIME: Nanos = Nanos(10_000_000);
-/// ... but no more than this.
+/// Maximum number of bins that stay changeable.
 const MAX_BINS: u64 = 1024;
 /// Closed rows that become columns together: they stay in the first cache level.
 const ROW_BATCH: usize = 32;
@@ -138,7 +138,7 @@ pub(crate) struct Bins {
 
 /// Where in time a packet falls.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Place {
+pub(crate) enum BinPlace {
     /// In the current bin.
     Current,
     /// In a later one: the current one is to be closed first.
@@ -203,15 +203,15 @@ impl Bins {
     }
 
     #[inline]
-    pub(crate) fn place(&self, time: Nanos) -> Place {
+    pub(crate) fn place(&self, time: Nanos) -> BinPlace {
         if time.0.wrapping_sub(self.begin) < self.open {
-            return Place::Current;
+            return BinPlace::Current;
         }
         let number = time.0 / self.width;
         if time.0 >= self.begin {
-            Place::Later(number)
+            BinPlace::Later(number)
         } else {
-            Place::Earlier(number)
+            BinPlace::Earlier(number)
         }
     }
 
@@ -492,14 +492,14 @@ mod tests {
     #[test]
     fn times_fall_into_bins() {
         let bins = bins();
-        assert_eq!(bins.place(Nanos(100 * MS)), Place::Current);
-        assert_eq!(bins.place(Nanos(101 * MS - 1)), Place::Current);
-        assert_eq!(bins.place(Nanos(101 * MS)), Place::Later(101));
-        assert_eq!(bins.place(Nanos(100 * MS - 1)), Place::Earlier(99));
+        assert_eq!(bins.place(Nanos(100 * MS)), BinPlace::Current);
+        assert_eq!(bins.place(Nanos(101 * MS - 1)), BinPlace::Current);
+        assert_eq!(bins.place(Nanos(101 * MS)), BinPlace::Later(101));
+        assert_eq!(bins.place(Nanos(100 * MS - 1)), BinPlace::Earlier(99));
         assert_eq!(bins.time(100), Nanos(100 * MS));
         assert_eq!(
             Bins::new(Nanos(MS)).place(Nanos(0)),
-            Place::Later(0),
+            BinPlace::Later(0),
             "time zero, too, begins a bin"
         );
     }
@@ -566,7 +566,7 @@ mod tests {
         assert_eq!(bins.held(), 0);
         assert!(!add(&mut bins, 100, 1, 1), "a row of its own");
         // Time has not moved: the bin goes on, and is emitted once more.
-        assert_eq!(bins.place(Nanos(101 * MS + 1)), Place::Current);
+        assert_eq!(bins.place(Nanos(101 * MS + 1)), BinPlace::Current);
         advance(&mut bins, 102, vec![row(3, 8)]);
         let again = bins.take_done(false).unwrap();
         assert_eq!((again.number, rows(&again)), (101, vec![(3, 8)]));

@@ -1,4 +1,4 @@
-//! Puts the results of the parts of a run together and hands them to sinks, bin by bin.
+//! Joins the results of a run's shards and emits them to sinks, bin by bin.
 
 mod cell;
 mod named;
@@ -15,14 +15,14 @@ use crate::analysis::{LiveFlows, Output};
 use crate::bins::Bin;
 use crate::spare::Spare;
 use cell::Cell;
-use named::Named;
-use roce_verdict::{CELL, HostPairs, Settings, Translated, Verdicts, counted_width};
+use named::NamedReceivers;
+use roce_verdict::{CELL, HostPairs, Settings, TranslatedPairs, Verdicts, counted_width};
 use wide::Wide;
 
 /// Rows that go to the sinks together.
 const FLUSH_ROWS: usize = 8192;
 
-/// Merges the outputs of the parts of a run (one thread each) in the order of time.
+/// Merges the outputs of a run's shards (one thread each) in the order of time.
 pub struct Collector<'a> {
     sinks: Vec<&'a mut dyn Sink>,
     /// Width of the shards' bins.
@@ -36,14 +36,14 @@ pub struct Collector<'a> {
     events: EventColumns,
     pairs: HostPairs,
     verdicts: Verdicts,
-    shown: Option<Shown>,
+    shown: Option<ShownFlows>,
     /// Ranks of flows, where a log names queue pairs.
-    named: Option<Named>,
+    named: Option<NamedReceivers>,
     spare: Spare,
 }
 
 /// Which flows the sinks get.
-struct Shown {
+struct ShownFlows {
     filter: Filter,
     flows: HashSet<FlowId, foldhash::fast::RandomState>,
 }
@@ -51,7 +51,7 @@ struct Shown {
 /// Flows that are shown, at most: some 64 MB. More of them are not.
 const MAX_SHOWN: usize = 1 << 22;
 
-impl Shown {
+impl ShownFlows {
     /// True if a flow is shown from now on, whose first packet has this DSCP.
     fn opened(&mut self, key: &FlowKey, dscp: Option<u8>) -> bool {
         let id = key.id();
@@ -71,7 +71,7 @@ struct Shard {
     bins: VecDeque<Bin>,
     watermark: u64,
     /// The pairs of hosts that it has numbered.
-    pairs: Translated,
+    pairs: TranslatedPairs,
     /// Its live flows, where a snapshot was requested.
     snapshot: Option<LiveFlows>,
     measures: Vec<(TapId, TapMeasures)>,
@@ -82,7 +82,7 @@ struct Shard {
     reason = "each error is that of a sink, after which no sink is called again"
 )]
 impl<'a> Collector<'a> {
-    /// For `parts` parts.
+    /// A collector for `parts` shards.
     pub fn new(shards: usize, settings: Settings, sinks: Vec<&'a mut dyn Sink>) -> Self {
         let width = counted_width(settings.bin);
         Self {
@@ -94,11 +94,11 @@ impl<'a> Collector<'a> {
             timeline: TimelineColumns::default(),
             events: EventColumns::default(),
             pairs: HostPairs::default(),
-            shown: settings.shown.clone().map(|filter| Shown {
+            shown: settings.shown.clone().map(|filter| ShownFlows {
                 filter,
                 flows: HashSet::default(),
             }),
-            named: Named::new(&settings.job),
+            named: NamedReceivers::new(&settings.job),
             verdicts: Verdicts::new(settings),
             spare: Spare::default(),
         }
@@ -109,7 +109,7 @@ impl<'a> Collector<'a> {
         &self.spare
     }
 
-    /// Takes the output of one part, emits what is complete.
+    /// Takes the output of one shard, and emits complete bins.
     pub fn push(&mut self, shard: usize, mut output: Output) -> Result<(), SinkError> {
         let mut opened = core::mem::take(&mut output.opened);
         if let Some(named) = &mut self.named {
@@ -159,13 +159,13 @@ impl<'a> Collector<'a> {
         self.emit()
     }
 
-    /// The first bin that a part may still add to.
+    /// The first bin that a shard may still add to.
     fn complete(&self) -> u64 {
         let shards = self.shards.iter();
         shards.map(|shard| shard.watermark).min().unwrap_or_default()
     }
 
-    /// Emits every bin that no part will add to.
+    /// Emits every bin that no shard will add to.
     fn emit(&mut self) -> Result<(), SinkError> {
         let complete = self.complete();
         loop {

@@ -25,7 +25,7 @@ pub(crate) struct Rare {
     pub(crate) rnr_naks: u32,
     /// Congestion notifications that slow the flow.
     pub(crate) cnp: u32,
-    /// Of these, such as belong to a NAK.
+    /// Number of the CNPs that belong to a NAK.
     pub(crate) cnp_by_nak: u32,
     pub(crate) late: u32,
     pub(crate) lost_downstream: u32,

@@ -15,12 +15,12 @@ pub(crate) struct PairPlaces {
     /// Bins are counted from 1.
     bin: u64,
     numbers: HashMap<u64, u32, foldhash::fast::RandomState>,
-    known: Vec<Known>,
+    known: Vec<KnownPair>,
 }
 
 /// A pair, by its hash, and where it is in the list of the bin that last had it.
 #[derive(Clone, Copy, Debug)]
-struct Known {
+struct KnownPair {
     hash: u64,
     bin: u64,
     place: u32,
@@ -82,7 +82,7 @@ impl PairPlaces {
     fn find_or_add(&mut self, hash: u64) -> u32 {
         let known = &mut self.known;
         *self.numbers.entry(hash).or_insert_with(|| {
-            known.push(Known {
+            known.push(KnownPair {
                 hash,
                 bin: 0,
                 place: 0,

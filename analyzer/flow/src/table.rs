@@ -17,7 +17,7 @@ use roce_model::{FlowKey, Packet, TapId, prefetch};
 use crate::hash::Seeds;
 use crate::key::{FlowSlot, Key, Slots};
 use crate::psn::holes::MAX_OPEN_HOLES;
-use crate::table::lookup::Found;
+use crate::table::lookup::FoundFlow;
 use crate::table::state::{Cold, Hot};
 use crate::taps::duplicates::{Recent, fingerprint};
 use prefetch::Ahead;
@@ -101,7 +101,7 @@ impl FlowTable {
     /// Each packet passes three stages, and [`LOOKUP_LAG`] others begin theirs before its next one. So memory is requested at
     /// an even pace: a processor drops prefetches when it waits for too many lines at once.
     #[inline(never)]
-    pub(crate) fn find_all(&self, packets: &[Packet], recent: &Recent, found: &mut [Found]) {
+    pub(crate) fn find_all(&self, packets: &[Packet], recent: &Recent, found: &mut [FoundFlow]) {
         let mut ahead = Ahead::new();
         let count = packets.len().min(found.len());
         for step in 0..count + 2 * LOOKUP_LAG {
@@ -127,7 +127,7 @@ impl FlowTable {
 
     /// Makes a packet's hashes, and prefetches where its search begins.
     #[inline]
-    fn look_up_entry(&self, packet: &Packet, recent: &Recent, found: &mut Found) {
+    fn look_up_entry(&self, packet: &Packet, recent: &Recent, found: &mut FoundFlow) {
         found.key = Key::from_packet(packet);
         let flow = self.seeds.hash(found.key.words());
         found.hash = self
@@ -141,7 +141,7 @@ impl FlowTable {
 
     /// Finds a packet's flow, and notes what the packet needs of it.
     #[inline]
-    fn look_up_flow(&self, packet: &Packet, found: &mut Found, ahead: &mut Ahead) {
+    fn look_up_flow(&self, packet: &Packet, found: &mut FoundFlow, ahead: &mut Ahead) {
         // Nearly always the first entry is the one.
         let at = Self::place(found.entry);
         let hit = (found.entry ^ found.hash) >> 32 == 0

@@ -27,7 +27,7 @@ fn writes(from: u64, first: u8, count: u8) -> Vec<Packet> {
             bth: Bth([opcode, 0, 0xff, 0xff, 0, 0, 0, qpn, 0, 0, 0, psn]),
             aeth: Aeth([0x1f, 0, 0, 0]),
             payload_bytes: if opcode == 0x0a { 1_024 } else { 0 },
-            // Of a host that gives each connection one of its own: no evidence.
+            // The host gives each connection a port of its own: no evidence.
             udp_source_port: if opcode == 0x0a { 0xc001 } else { 0xc777 },
             seen: Opcode(opcode).extended(),
             ..Roce::default()

@@ -40,7 +40,7 @@ struct Shape {
     messages: u32,
     /// The capture begins so late, in ns.
     late: u64,
-    /// Of a thousand packets the capture loses so many.
+    /// Number of packets of a thousand that the capture loses.
     lost: u64,
 }
 

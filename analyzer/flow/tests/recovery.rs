@@ -188,14 +188,14 @@ fn exchange(shape: &Shape) -> (Vec<Packet>, Truth) {
 
 /// Results of the analysis.
 #[derive(Default)]
-struct Said {
+struct RecoveryResults {
     flows: Vec<FlowRow>,
     /// First PSN, how many, what became of them.
     holes: Vec<(u32, u64, String)>,
     runs: BTreeMap<String, u64>,
 }
 
-impl Sink for Said {
+impl Sink for RecoveryResults {
     fn events(&mut self, rows: &EventColumns) -> Result<(), SinkError> {
         for at in 0..rows.len() {
             let detail = || rows.detail.at(at).unwrap().clone().into_owned();
@@ -218,9 +218,9 @@ impl Sink for Said {
 }
 
 /// The flow of the requests, all that was said, what is true.
-fn analyse(shape: &Shape) -> (FlowRow, Said, Truth) {
+fn analyse(shape: &Shape) -> (FlowRow, RecoveryResults, Truth) {
     let (packets, truth) = exchange(shape);
-    let mut said = Said::default();
+    let mut said = RecoveryResults::default();
     let mut collector = Collector::new(1, Settings::default(), vec![&mut said]);
     let mut analysis = Analysis::new(Options::default());
     analysis.push(&PacketBatch {
@@ -255,7 +255,7 @@ fn shape() -> impl Strategy<Value = Shape> {
 }
 
 /// Checks the sums that hold whatever was lost.
-fn sums(flow: &FlowRow, said: &Said) {
+fn sums(flow: &FlowRow, said: &RecoveryResults) {
     let fates = [
         flow.reordered,
         flow.network_lost,

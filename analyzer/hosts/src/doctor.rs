@@ -23,7 +23,7 @@ mod sriov;
 use std::net::IpAddr;
 
 pub use check::{Check, CheckRun, Judgement, Outcome, ReadValue, Status};
-pub use counters::{LATER, Moved};
+pub use counters::{LATER, MovedCounter};
 pub use facts::{Netdev, Plan, PortGid, RdmaDevice, RdmaPort, netdev_names, physical_adapters};
 pub use gid::path_mtu;
 pub use host::{Host, LINKS, UNREADABLE, Unknown};
@@ -108,7 +108,7 @@ fn wanted(only: &[String]) -> impl Iterator<Item = &'static Check> {
 
 /// Device, port and address that programs should use.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Recommended {
+pub struct RecommendedAddress {
     /// The RDMA device.
     pub device: String,
     /// Its port.
@@ -120,14 +120,14 @@ pub struct Recommended {
 }
 
 /// An active port with a RoCE v2 address, for each device that has one.
-pub fn recommended(host: &Host) -> Vec<Recommended> {
+pub fn recommended(host: &Host) -> Vec<RecommendedAddress> {
     let plan = Plan::default();
     let facts = Facts::new(host, &plan);
     let ports = facts.ports().filter(|(_, port)| port.is_active());
     ports
         .filter_map(|(device, port)| {
             let gid = port.best_gid()?;
-            Some(Recommended {
+            Some(RecommendedAddress {
                 device: device.name.clone(),
                 port: port.number,
                 gid_index: gid.index,

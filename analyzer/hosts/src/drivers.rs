@@ -11,7 +11,7 @@ use roce_model::Counter;
 
 /// Where a counter was read.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Place {
+pub enum CounterPlace {
     /// `ports/N/counters` of an RDMA device.
     Port,
     /// `hw_counters` of an RDMA device or of its port.
@@ -22,7 +22,7 @@ pub enum Place {
 
 /// Meaning of a driver's counter.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Mapped {
+pub struct MappedCounter {
     /// The quantity.
     pub counter: Counter,
     /// The priority in its name.
@@ -36,7 +36,7 @@ pub struct Mapped {
 }
 
 struct Rule {
-    place: Place,
+    place: CounterPlace,
     /// The driver's name; `#` stands for a priority of 0 to 7.
     name: &'static str,
     counter: Counter,
@@ -54,7 +54,7 @@ const PERCENT: f64 = 0.01;
 macro_rules! rules {
     ($( $place:ident $name:literal => $counter:ident $([$($detail:literal),+])? $(* $factor:ident)? $(bits $bits:literal)?; )+) => {
         &[ $( Rule {
-            place: Place::$place,
+            place: CounterPlace::$place,
             name: $name,
             counter: Counter::$counter,
             details: &[$($($detail),+)?],
@@ -275,7 +275,7 @@ const KEPT: [&str; 10] = [
 /// The quantity that a driver's name stands for; `None` where it is of no interest: a setting, or one queue's share of a sum.
 ///
 /// Blanks around the name do not count: mlx5 of some 5.x kernels has one at the end of `tx_pause_storm_warning_events`.
-pub fn mapped(place: Place, name: &str) -> Option<Mapped> {
+pub fn mapped(place: CounterPlace, name: &str) -> Option<MappedCounter> {
     let name = name.trim();
     for rule in RULES.iter().filter(|rule| rule.place == place) {
         let priority = match fit(rule.name, name) {
@@ -283,7 +283,7 @@ pub fn mapped(place: Place, name: &str) -> Option<Mapped> {
             Fit::Whole => None,
             Fit::Priority(priority) => Some(priority),
         };
-        return Some(Mapped {
+        return Some(MappedCounter {
             counter: rule.counter,
             priority,
             details: rule.details.iter().map(|detail| Cow::Borrowed(*detail)).collect(),
@@ -292,14 +292,14 @@ pub fn mapped(place: Place, name: &str) -> Option<Mapped> {
         });
     }
     let counter = match place {
-        Place::Port | Place::Hardware if name == "lifespan" => return None,
-        Place::Port | Place::Hardware => Counter::PortHwCounter,
-        Place::Netdev if is_of_one_queue(name) || !KEPT.iter().any(|part| name.contains(part)) => {
+        CounterPlace::Port | CounterPlace::Hardware if name == "lifespan" => return None,
+        CounterPlace::Port | CounterPlace::Hardware => Counter::PortHwCounter,
+        CounterPlace::Netdev if is_of_one_queue(name) || !KEPT.iter().any(|part| name.contains(part)) => {
             return None;
         }
-        Place::Netdev => Counter::NetdevStatistic,
+        CounterPlace::Netdev => Counter::NetdevStatistic,
     };
-    Some(Mapped {
+    Some(MappedCounter {
         counter,
         priority: None,
         details: vec![Cow::Owned(name.to_owned())],
@@ -311,7 +311,7 @@ pub fn mapped(place: Place, name: &str) -> Option<Mapped> {
 /// The quantity that a name of an interface's statistic stands for, if the map has it; case, `_` and blanks do not count.
 ///
 /// ESXi's drivers write the names of the table in several ways: `rxPauseCtrlPhy` is `rx_pause_ctrl_phy`.
-pub fn mapped_loosely(name: &str) -> Option<Mapped> {
+pub fn mapped_loosely(name: &str) -> Option<MappedCounter> {
     let plain = |name: &str| -> String {
         let kept = name
             .chars()
@@ -319,14 +319,14 @@ pub fn mapped_loosely(name: &str) -> Option<Mapped> {
         kept.map(|glyph| glyph.to_ascii_lowercase()).collect()
     };
     let name = plain(name);
-    let rules = RULES.iter().filter(|rule| rule.place == Place::Netdev);
+    let rules = RULES.iter().filter(|rule| rule.place == CounterPlace::Netdev);
     rules.into_iter().find_map(|rule| {
         let priority = match fit(&plain(rule.name), &name) {
             Fit::No => return None,
             Fit::Whole => None,
             Fit::Priority(priority) => Some(priority),
         };
-        Some(Mapped {
+        Some(MappedCounter {
             counter: rule.counter,
             priority,
             details: rule.details.iter().map(|detail| Cow::Borrowed(*detail)).collect(),
@@ -371,7 +371,7 @@ mod tests {
     use super::*;
 
     fn netdev(name: &str) -> (Counter, Option<u8>, f64) {
-        let mapped = mapped(Place::Netdev, name).unwrap();
+        let mapped = mapped(CounterPlace::Netdev, name).unwrap();
         (mapped.counter, mapped.priority, mapped.factor)
     }
 
@@ -430,7 +430,7 @@ mod tests {
         );
         assert_eq!(loose("rx_prio9_pause"), None);
         // Two rules that are spelled alike have to agree.
-        for rule in RULES.iter().filter(|rule| rule.place == Place::Netdev) {
+        for rule in RULES.iter().filter(|rule| rule.place == CounterPlace::Netdev) {
             let name = rule.name.replace('#', "3");
             assert_eq!(loose(&name).unwrap().0, rule.counter, "{name}");
         }
@@ -458,7 +458,7 @@ mod tests {
             "rx_prio_pause",
             "rx_priox_pause",
         ] {
-            let mapped = mapped(Place::Netdev, name).unwrap();
+            let mapped = mapped(CounterPlace::Netdev, name).unwrap();
             assert_eq!(
                 (mapped.counter, &*mapped.details[0]),
                 (Counter::NetdevStatistic, name)
@@ -468,13 +468,13 @@ mod tests {
 
     #[test]
     fn objects_of_bnxt_are_gauges_and_settings_are_nothing() {
-        let active = mapped(Place::Hardware, "active_qps").unwrap();
+        let active = mapped(CounterPlace::Hardware, "active_qps").unwrap();
         assert_eq!(
             (active.counter, &*active.details[0]),
             (Counter::PortObjects, "qp")
         );
-        assert_eq!(mapped(Place::Hardware, "lifespan"), None);
-        let other = mapped(Place::Hardware, "unheard_of").unwrap();
+        assert_eq!(mapped(CounterPlace::Hardware, "lifespan"), None);
+        let other = mapped(CounterPlace::Hardware, "unheard_of").unwrap();
         assert_eq!(
             (other.counter, &*other.details[0]),
             (Counter::PortHwCounter, "unheard_of")
@@ -485,10 +485,10 @@ mod tests {
     fn the_same_name_is_another_quantity_elsewhere() {
         // bnxt_re's rx_bytes are RDMA's; an interface's are those of all traffic, which has no common name here.
         assert_eq!(
-            mapped(Place::Hardware, "rx_bytes").unwrap().counter,
+            mapped(CounterPlace::Hardware, "rx_bytes").unwrap().counter,
             Counter::PortReceivedBytes
         );
-        assert_eq!(mapped(Place::Netdev, "rx_bytes"), None);
+        assert_eq!(mapped(CounterPlace::Netdev, "rx_bytes"), None);
     }
 
     #[test]
@@ -499,12 +499,12 @@ mod tests {
             "ch3_poll_errors",
             "[7]: rx_discards",
         ] {
-            assert_eq!(mapped(Place::Netdev, name), None, "{name}");
+            assert_eq!(mapped(CounterPlace::Netdev, name), None, "{name}");
         }
-        assert!(mapped(Place::Netdev, "rx_steer_missed_packets").is_none());
+        assert!(mapped(CounterPlace::Netdev, "rx_steer_missed_packets").is_none());
         // veth has few queues, and no sum of them.
-        assert!(mapped(Place::Netdev, "rx_queue_0_drops").is_some());
-        assert!(mapped(Place::Netdev, "rx_oversize_pkts_sw_drop").is_some());
+        assert!(mapped(CounterPlace::Netdev, "rx_queue_0_drops").is_some());
+        assert!(mapped(CounterPlace::Netdev, "rx_oversize_pkts_sw_drop").is_some());
     }
 
     #[test]

@@ -16,7 +16,7 @@ const MAX_DEVICES: usize = 1024;
 
 /// A device that the environment states.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Given {
+pub struct GivenDevice {
     /// The variable.
     pub variable: String,
     /// The resource's name, as far as the variable tells it: `openshift.io/eno5np0rdma`.
@@ -33,7 +33,7 @@ pub struct Given {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct GivenDevices {
     /// RDMA devices, in order of their addresses.
-    pub given: Vec<Given>,
+    pub given: Vec<GivenDevice>,
     /// True if there is a `PCIDEVICE_*` variable at all.
     pub is_stated: bool,
     /// Remarks.
@@ -118,7 +118,7 @@ pub fn given(host: &Host) -> GivenDevices {
                     .push(format!("{address} ({variable}) is not an RDMA device: left out"));
                 continue;
             }
-            all.given.push(Given {
+            all.given.push(GivenDevice {
                 variable: variable.clone(),
                 resource: resource_of(name),
                 address: address.to_owned(),

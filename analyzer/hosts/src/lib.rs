@@ -9,6 +9,6 @@ pub mod hca;
 mod host;
 mod terminal;
 
-pub use drivers::{Mapped, Place, mapped, mapped_loosely};
+pub use drivers::{CounterPlace, MappedCounter, mapped, mapped_loosely};
 pub use host::{Link, Statistic, ethtool_statistics, port_rate_bps, rdma_statistics};
 pub use terminal::without_terminal;

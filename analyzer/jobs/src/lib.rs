@@ -1,4 +1,4 @@
-//! What a job says about itself: logs of NCCL, outputs of traffic tools; and the plans by which traffic is started.
+//! Texts of jobs: logs of NCCL, outputs of traffic tools, and the plans by which traffic is started.
 //!
 //! Everything here is a pure function of what somebody else read: no files, no sockets, no clocks.
 

@@ -21,7 +21,7 @@ pub struct Attachment {
     pub driver: Option<String>,
     /// The NUMA node.
     pub numa_node: Option<u32>,
-    /// Of a virtual function: the address of the physical one that it is a part of.
+    /// Address of the physical function that a virtual function belongs to.
     pub parent: Option<String>,
     /// PCIe as it runs, and as the device could.
     pub pcie: Option<Pcie>,

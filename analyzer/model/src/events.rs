@@ -38,10 +38,10 @@ macro_rules! names {
         }
 
         impl crate::Value for $type {
-            type Stored = Cow<'static, str>;
+            type StoredValue = Cow<'static, str>;
             const KIND: crate::ColumnType = crate::ColumnType::Text;
 
-            fn stored(&self) -> Self::Stored {
+            fn stored(&self) -> Self::StoredValue {
                 Cow::Borrowed(self.name())
             }
 
@@ -56,7 +56,7 @@ macro_rules! names {
                 }
             }
 
-            fn data<'a>(column: &'a crate::Values<Self::Stored>) -> crate::Data<'a> {
+            fn data<'a>(column: &'a crate::Values<Self::StoredValue>) -> crate::Data<'a> {
                 crate::Data::Text(column)
             }
         }

@@ -253,7 +253,7 @@ fn words(text: &str) -> Vec<Word<'_>> {
     words
 }
 
-/// What follows `[rank 3 > rank 11, channel 2]`, which says nothing that the name before it does not.
+/// Rest of a text behind `[rank 3 > rank 11, channel 2]`, which repeats the name before it.
 fn behind_ranks(text: &str) -> Option<&str> {
     let (ranks, after) = text.strip_prefix('[')?.split_once(']')?;
     let begins = ["rank ", "from rank ", "to rank "];

@@ -114,10 +114,10 @@ impl fmt::Display for Evidence {
 }
 
 impl crate::Value for Evidence {
-    type Stored = Cow<'static, str>;
+    type StoredValue = Cow<'static, str>;
     const KIND: crate::ColumnType = crate::ColumnType::Text;
 
-    fn stored(&self) -> Self::Stored {
+    fn stored(&self) -> Self::StoredValue {
         Cow::Owned(self.to_string())
     }
 
@@ -132,7 +132,7 @@ impl crate::Value for Evidence {
         }
     }
 
-    fn data<'a>(column: &'a crate::Values<Self::Stored>) -> crate::Data<'a> {
+    fn data<'a>(column: &'a crate::Values<Self::StoredValue>) -> crate::Data<'a> {
         crate::Data::Text(column)
     }
 }

@@ -57,7 +57,7 @@ pub use packet::{
 pub use places::{HopColumns, HopRow, HopTimelineColumns, HopTimelineRow, VantageColumns, VantageRow};
 pub use prefetch::prefetch;
 pub use ranks::{JobError, JobLog, RankEnd, Ranks};
-pub use recording::Recorded;
+pub use recording::RecordingStart;
 pub use run::{InputSummary, RunColumns, RunKey, RunRow};
 pub use sample::{
     Counter, CounterChange, Sample, SampleColumns, SampleKind, SampleRow, SampleSeries, SampleSource,
@@ -73,4 +73,6 @@ pub use vantage::{HostVantage, Vantage};
 pub use waits::{RootKind, WaitColumns, WaitRow};
 
 // Types of rows' fields, for users who see packets only through this crate.
-pub use roce_wire::{Address, Cut, Layer, MacAddress, Opcode, Pause, PauseKind, Psn, Qpn, RnrTimer, Service};
+pub use roce_wire::{
+    Address, CutLimit, Layer, MacAddress, Opcode, Pause, PauseKind, Psn, Qpn, RnrTimer, Service,
+};

@@ -1,4 +1,4 @@
-//! What a live run measures besides its tables: times in buckets, and the steps of a training job as they come.
+//! Measures of a live run besides its tables: times in buckets, and the steps of a training job as they come.
 
 use crate::{Nanos, TapId};
 

@@ -35,7 +35,7 @@ impl RankEnd {
         }
     }
 
-    /// What both say, with what only one of them says. Where they disagree nothing is known.
+    /// Facts of both, with those that only one has. Where they disagree nothing is known.
     #[must_use]
     pub fn with(&self, other: &Self) -> Self {
         Self {
@@ -46,7 +46,7 @@ impl RankEnd {
         }
     }
 
-    /// What two owners of one number have in common: a number can have been used twice.
+    /// Facts that two owners of one number have in common: a number can have been used twice.
     fn common(&self, other: &Self) -> Self {
         fn same<T: Clone + PartialEq>(one: Option<&T>, other: Option<&T>) -> Option<T> {
             one.filter(|_| one == other).cloned()
@@ -214,7 +214,7 @@ mod tests {
             (common.rank, common.peer_rank, common.channel),
             (Some(3), None, Some(2))
         );
-        // What was said in two ways stays unknown.
+        // A fact that was stated in two ways stays unknown.
         ranks.insert(address, 0x11, end(3, 12, 2));
         assert_eq!(ranks.end(address, 0x11).unwrap().peer_rank, None);
         assert_eq!((ranks.len(), ranks.end(address, 0x12)), (1, None));

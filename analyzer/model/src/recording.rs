@@ -22,7 +22,7 @@ mod codec;
 
 /// Start of a recorded run: the first item of a recording.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Recorded {
+pub struct RecordingStart {
     /// Name of the run's input: the devices, with commas.
     pub input: String,
     /// Seed of the hashes: a replay distinguishes equal packets as the run did.
@@ -31,7 +31,7 @@ pub struct Recorded {
     pub arguments: Vec<String>,
 }
 
-impl Recorded {
+impl RecordingStart {
     /// The type of its block: "roc" behind the bit of local use.
     pub const BLOCK: u32 = 0x8072_6f63;
     /// The type of a block that says how far time has come: "rot" behind the bit of local use.
@@ -79,18 +79,18 @@ mod tests {
 
     #[test]
     fn a_body_is_read_back_with_its_padding() {
-        let recorded = Recorded {
+        let recorded = RecordingStart {
             input: "eth0,eth1".to_owned(),
             seed: 0x1f,
             arguments: vec!["live".to_owned(), "-i".to_owned(), "eth0".to_owned()],
         };
         let mut body = recorded.encode();
         assert_eq!(body, b"3\0eth0,eth1\x00000000000000001f\0live\0-i\0eth0\0");
-        assert_eq!(Recorded::decode(&body), Some(recorded.clone()));
+        assert_eq!(RecordingStart::decode(&body), Some(recorded.clone()));
         body.extend_from_slice(&[0; 3]);
-        assert_eq!(Recorded::decode(&body), Some(recorded));
-        assert_eq!(Recorded::decode(b"1\0eth0\0live\0"), None);
-        assert_eq!(Recorded::decode(b""), None);
-        assert_eq!(Recorded::decode(b"3\0\xff\x000\0"), None);
+        assert_eq!(RecordingStart::decode(&body), Some(recorded));
+        assert_eq!(RecordingStart::decode(b"1\0eth0\0live\0"), None);
+        assert_eq!(RecordingStart::decode(b""), None);
+        assert_eq!(RecordingStart::decode(b"3\0\xff\x000\0"), None);
     }
 }

@@ -151,14 +151,14 @@ pub enum Data<'a> {
 /// A type that a row's field can have.
 pub trait Value: Sized {
     /// Form in which a column stores it.
-    type Stored: Default;
+    type StoredValue: Default;
     /// The type of such a column.
     const KIND: ColumnType;
     /// True if it can be absent.
     const NULLABLE: bool = false;
 
     /// The value as its column stores it; the default where it is absent.
-    fn stored(&self) -> Self::Stored;
+    fn stored(&self) -> Self::StoredValue;
     /// True if it is absent.
     #[inline]
     fn is_absent(&self) -> bool {
@@ -166,7 +166,7 @@ pub trait Value: Sized {
     }
     /// Adds it to its column.
     #[inline]
-    fn store(&self, column: &mut Values<Self::Stored>) {
+    fn store(&self, column: &mut Values<Self::StoredValue>) {
         if self.is_absent() {
             column.push_null();
         } else {
@@ -175,7 +175,7 @@ pub trait Value: Sized {
     }
     /// Adds those `of` rows to their column.
     #[inline]
-    fn store_all<R>(rows: &[R], of: impl Fn(&R) -> &Self, column: &mut Values<Self::Stored>) {
+    fn store_all<R>(rows: &[R], of: impl Fn(&R) -> &Self, column: &mut Values<Self::StoredValue>) {
         if Self::NULLABLE {
             column.extend_some(rows, |row| !of(row).is_absent(), |row| of(row).stored());
         } else {
@@ -187,13 +187,13 @@ pub trait Value: Sized {
     /// The value of such a cell; `None` when that holds no value of this type.
     fn from_cell(cell: Cell<'_>) -> Option<Self>;
     /// A column of such values.
-    fn data<'a>(column: &'a Values<Self::Stored>) -> Data<'a>;
+    fn data<'a>(column: &'a Values<Self::StoredValue>) -> Data<'a>;
 }
 
 macro_rules! value {
     ($type:ty, $stored:ty, $kind:ident, $self:ident => $store:expr, $cell:expr, $held:ident => $value:expr) => {
         impl Value for $type {
-            type Stored = $stored;
+            type StoredValue = $stored;
             const KIND: ColumnType = ColumnType::$kind;
 
             #[inline]
@@ -236,12 +236,12 @@ value!(
 );
 
 impl<T: Value> Value for Option<T> {
-    type Stored = T::Stored;
+    type StoredValue = T::StoredValue;
     const KIND: ColumnType = T::KIND;
     const NULLABLE: bool = true;
 
     #[inline]
-    fn stored(&self) -> T::Stored {
+    fn stored(&self) -> T::StoredValue {
         self.as_ref().map(Value::stored).unwrap_or_default()
     }
 
@@ -261,7 +261,7 @@ impl<T: Value> Value for Option<T> {
         }
     }
 
-    fn data<'a>(column: &'a Values<T::Stored>) -> Data<'a> {
+    fn data<'a>(column: &'a Values<T::StoredValue>) -> Data<'a> {
         T::data(column)
     }
 }
@@ -318,7 +318,7 @@ macro_rules! table {
         #[doc = concat!("Rows of the table `", $name, "`, stored by column.")]
         #[derive(Clone, Debug, Default, PartialEq)]
         pub struct $columns {
-            $( #[doc = $about] pub $field: $crate::Values<<$type as $crate::Value>::Stored>, )+
+            $( #[doc = $about] pub $field: $crate::Values<<$type as $crate::Value>::StoredValue>, )+
         }
 
         impl $crate::Columns for $columns {

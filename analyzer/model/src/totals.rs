@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use roce_wire::{Cut, Layer, Opcode};
+use roce_wire::{CutLimit, Layer, Opcode};
 
 use crate::Nanos;
 use crate::cast::float;
@@ -70,7 +70,7 @@ macro_rules! totals {
             /// Packets by opcode, CNPs and management datagrams included.
             pub opcodes: OpcodeCounts,
             /// Frames whose decoding stopped early, by layer and cause.
-            pub stops: BTreeMap<(Layer, Cut), u64>,
+            pub stops: BTreeMap<(Layer, CutLimit), u64>,
         }
 
         impl Totals {

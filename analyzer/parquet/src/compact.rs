@@ -16,7 +16,7 @@ mod sorter;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use roce_files::{Access, Directory, Unfinished};
+use roce_files::{Access, Directory, UnfinishedFile};
 use roce_model::{
     CollectiveColumns, Columns, EpisodeColumns, EventColumns, FindingColumns, FlowColumns, HopColumns,
     HopTimelineColumns, RunColumns, SampleColumns, StepColumns, Table, TapColumns, TimelineColumns,
@@ -58,7 +58,7 @@ pub(crate) const DESCRIPTIONS: [Table; TABLES.len()] = [
 
 /// Result of the compaction of a day.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Compacted {
+pub struct CompactedDay {
     /// Runs that are in the new parts.
     pub runs: usize,
     /// Runs that were in parts before, whose files were removed.
@@ -118,7 +118,7 @@ pub fn compact(
     day: &str,
     access: Access,
     goes_on: &dyn Fn() -> bool,
-) -> Result<Compacted, Error> {
+) -> Result<CompactedDay, Error> {
     let go = || {
         if goes_on() {
             Ok(())
@@ -135,14 +135,14 @@ pub fn compact(
             dir: storage.root().path().to_path_buf(),
         })?;
     let Some(runs) = storage.find(&format!("{COMMIT}/{date}"))? else {
-        return Ok(Compacted::default());
+        return Ok(CompactedDay::default());
     };
     go()?;
     let (known, next) = committed(&runs)?;
     let (mut new, again) = run_files(&runs, &known)?;
-    let mut compacted = Compacted {
+    let mut compacted = CompactedDay {
         again: again.len(),
-        ..Compacted::default()
+        ..CompactedDay::default()
     };
     new.truncate(MAX_RUNS);
     for table in TABLES {
@@ -290,8 +290,8 @@ fn write(
     runs: &[RunFile],
     next: usize,
     access: Access,
-    compacted: &mut Compacted,
-) -> Result<Option<(Directory, Unfinished)>, Error> {
+    compacted: &mut CompactedDay,
+) -> Result<Option<(Directory, UnfinishedFile)>, Error> {
     let Some(day) = storage.find(&format!("{}/{date}", table.name))? else {
         return Ok(None);
     };

@@ -125,7 +125,7 @@ impl Dataset {
         for table in TABLES {
             let Some(folder) = dir.find(table)? else { continue };
             let names = folder.names()?;
-            // What `TABLE/*.parquet` finds is read by queries.
+            // Queries read the files that `TABLE/*.parquet` finds.
             let is_foreign = |name: &&String| name.strip_suffix(".parquet").is_some() && !is_part(name);
             if let Some(found) = names.iter().filter(is_foreign).min() {
                 return Err(Error::Foreign {

@@ -27,7 +27,7 @@ mod rows;
 mod storage;
 mod table;
 
-pub use compact::{Compacted, compact, compacted_runs, days, is_day};
+pub use compact::{CompactedDay, compact, compacted_runs, days, is_day};
 pub use dataset::{Dataset, TableSize};
 pub use error::Error;
 pub use names::{SCHEMA_VERSION, TABLES};

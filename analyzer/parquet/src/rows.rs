@@ -139,7 +139,7 @@ fn group(path: &Path, place: (usize, usize)) -> Result<DataFrame, Error> {
 fn rows<C: Columns>(path: &Path, batch: &DataFrame) -> Result<Vec<C::Row>, Error> {
     let mut columns: Vec<Option<ColumnValues>> = Vec::with_capacity(C::TABLE.columns.len());
     for column in C::TABLE.columns {
-        // Of a time the nanoseconds are read.
+        // A time is read in nanoseconds.
         let nanoseconds = column.nanoseconds();
         let name = nanoseconds.as_deref().unwrap_or(column.name);
         let found = batch.columns().iter().find(|found| found.name() == name);

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use roce_files::{Access, Directory, Unfinished};
+use roce_files::{Access, Directory, UnfinishedFile};
 
 use crate::error::Error;
 
@@ -65,7 +65,7 @@ pub trait PendingFile: Send {
     fn publish(&mut self) -> Result<(), Error>;
 }
 
-impl PendingFile for Unfinished {
+impl PendingFile for UnfinishedFile {
     fn temporary_path(&self) -> PathBuf {
         Self::temporary_path(self)
     }

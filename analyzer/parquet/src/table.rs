@@ -87,7 +87,7 @@ pub(crate) fn statistics() -> StatisticsOptions {
 }
 
 /// A row group that a thread encodes: its buffers to use again, its rows and its pages.
-type Encoding = JoinHandle<(Group, usize, PolarsResult<Vec<Pages>>)>;
+type EncodingThread = JoinHandle<(Group, usize, PolarsResult<Vec<Pages>>)>;
 
 /// Where a table's files are.
 #[derive(Clone, Debug)]
@@ -186,14 +186,14 @@ pub(crate) struct TableWriter {
     file: Option<OpenFile>,
     level: ZstdLevel,
     group: Group,
-    encoding: Option<Encoding>,
+    encoding: Option<EncodingThread>,
     /// Buffers of a group that is written.
     spare: Option<Group>,
     rows: usize,
     row_group: usize,
     /// The part has no rows, not even written ones.
     is_empty: bool,
-    /// Of all parts.
+    /// Size of all parts.
     size: Size,
 }
 

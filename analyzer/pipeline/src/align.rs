@@ -17,13 +17,13 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use roce_capture::Correction;
-use roce_flow::clocks::{self, Comparison, MIN_PACKETS, Offset, Stamped};
+use roce_flow::clocks::{self, Comparison, MIN_PACKETS, Offset, StampedPacket};
 use roce_model::Nanos;
 
 use crate::taps::{Apart, CONTINUES};
 pub(crate) use alignment::{Alignment, Clock};
 pub use known::KnownClock;
-use look::{Budget, Look, Sampled};
+use look::{Budget, Look, SampledPacket};
 
 use crate::records::RecordSample;
 
@@ -90,7 +90,7 @@ fn compared(paths: &[&PathBuf], threads: u32, known: &[Option<KnownClock>]) -> A
     let groups = group(&looks, &recorders, known, CONTINUES);
     let mut steps = 0..MAX_SET_FORWARD;
     let compared = loop {
-        let compared = Compared::new(&looks, &groups);
+        let compared = ComparedClocks::new(&looks, &groups);
         let step = steps.next().and_then(|_| compared.set_forward());
         let Some((clock, at, by_ns)) = step else {
             break compared;
@@ -102,9 +102,9 @@ fn compared(paths: &[&PathBuf], threads: u32, known: &[Option<KnownClock>]) -> A
         }
     };
     if compared.contradictions().next().is_some() {
-        // What follows another one after a long silence may have another clock.
+        // A capture that follows another one after a long silence may have another clock.
         let groups = group(&looks, &recorders, known, ROTATES);
-        Compared::new(&looks, &groups).conclude(paths, &mut alignment);
+        ComparedClocks::new(&looks, &groups).conclude(paths, &mut alignment);
     } else {
         compared.conclude(paths, &mut alignment);
     }
@@ -269,19 +269,19 @@ fn are_twins(a: &Look, b: &Look) -> bool {
 
 /// Packets in the samples of both.
 fn shared(a: &Look, b: &Look) -> usize {
-    let in_b = |(key, sampled): &(&(u64, u16), &Sampled)| {
+    let in_b = |(key, sampled): &(&(u64, u16), &SampledPacket)| {
         b.packets.get(key).is_some_and(|other| is_same(sampled, other))
     };
     a.packets.iter().filter(in_b).count()
 }
 
 /// True if two sightings with one identity look like one packet.
-fn is_same(a: &Sampled, b: &Sampled) -> bool {
+fn is_same(a: &SampledPacket, b: &SampledPacket) -> bool {
     !a.repeated && !b.repeated && a.icrc.zip(b.icrc).is_none_or(|(a, b)| a == b)
 }
 
 /// Results of comparing all clocks with each other.
-struct Compared<'a> {
+struct ComparedClocks<'a> {
     looks: &'a [(usize, Look)],
     clocks: &'a [usize],
     /// By two clocks, the lower number first, which is the reference.
@@ -291,16 +291,16 @@ struct Compared<'a> {
 /// Packets that two clocks stamped, and whether one difference of the two fits them.
 #[derive(Debug)]
 struct ComparedPair {
-    packets: Vec<Stamped>,
+    packets: Vec<StampedPacket>,
     /// The resolutions of the stamps of both, added, in nanoseconds.
     quantum_ns: u64,
     result: Comparison,
 }
 
-impl<'a> Compared<'a> {
+impl<'a> ComparedClocks<'a> {
     /// Finds the packets that several clocks stamped.
     fn new(looks: &'a [(usize, Look)], clocks: &'a [usize]) -> Self {
-        let mut sightings: Vec<(u64, usize, u16, &Sampled)> = looks
+        let mut sightings: Vec<(u64, usize, u16, &SampledPacket)> = looks
             .iter()
             .zip(clocks)
             .flat_map(|((_, look), clock)| {
@@ -315,7 +315,7 @@ impl<'a> Compared<'a> {
         // One recorder's files can have a packet in common.
         sightings.dedup_by_key(|(identity, clock, place, sampled)| (*identity, *clock, *place, sampled.time));
         let hasher = RandomState::new();
-        let mut pairs: BTreeMap<(usize, usize), Vec<Stamped>> = BTreeMap::new();
+        let mut pairs: BTreeMap<(usize, usize), Vec<StampedPacket>> = BTreeMap::new();
         for same in sightings.chunk_by(|a, b| a.0 == b.0) {
             let same = &same[..same.len().min(MAX_SIGHTINGS)];
             for (at, (_, clock, place, a)) in same.iter().enumerate() {
@@ -323,7 +323,7 @@ impl<'a> Compared<'a> {
                     if clock == other || !is_same(a, b) {
                         continue;
                     }
-                    pairs.entry((*clock, *other)).or_default().push(Stamped {
+                    pairs.entry((*clock, *other)).or_default().push(StampedPacket {
                         reference: a.time,
                         other: b.time,
                         way: hasher.hash_one((a.hosts, place, other_place)),
@@ -334,7 +334,7 @@ impl<'a> Compared<'a> {
             }
         }
         pairs.retain(|_, packets| packets.len() >= MIN_PACKETS);
-        let compare = |(pair, packets): ((usize, usize), Vec<Stamped>)| {
+        let compare = |(pair, packets): ((usize, usize), Vec<StampedPacket>)| {
             let quantum = |clock: usize| looks[clock].1.quantum_ns;
             let quantum_ns = quantum(pair.0).saturating_add(quantum(pair.1));
             let result = clocks::compare(&packets, quantum_ns);
@@ -429,7 +429,7 @@ impl<'a> Compared<'a> {
         })
     }
 
-    /// Of the clocks that are not known yet, the one that is known best by one that is.
+    /// The unknown clock that a known clock determines best.
     fn nearest(
         &self,
         fits: &BTreeMap<(usize, usize), Offset>,
@@ -452,7 +452,7 @@ impl<'a> Compared<'a> {
             *fits.get(&(from, to))?
         } else {
             let of_pair = self.pairs.get(&(to, from))?;
-            let turned: Vec<Stamped> = of_pair.packets.iter().map(turned).collect();
+            let turned: Vec<StampedPacket> = of_pair.packets.iter().map(turned).collect();
             match clocks::compare(&turned, of_pair.quantum_ns) {
                 Comparison::Fits(offset) => offset,
                 _ => return None,
@@ -474,8 +474,8 @@ impl<'a> Compared<'a> {
 }
 
 /// The packet with the other clock as the reference.
-fn turned(packet: &Stamped) -> Stamped {
-    Stamped {
+fn turned(packet: &StampedPacket) -> StampedPacket {
+    StampedPacket {
         reference: packet.other,
         other: packet.reference,
         reference_first: packet.reference_first.map(|first| !first),
@@ -484,7 +484,7 @@ fn turned(packet: &Stamped) -> Stamped {
 }
 
 /// True if a packet was seen as `a` before it was seen as `b`: hop limits fall, and marks stay.
-fn first_shown(a: &Sampled, b: &Sampled) -> Option<bool> {
+fn first_shown(a: &SampledPacket, b: &SampledPacket) -> Option<bool> {
     match a.hop_limit.cmp(&b.hop_limit) {
         std::cmp::Ordering::Equal => (a.marked != b.marked).then_some(b.marked),
         order => Some(order.is_gt()),

@@ -1,6 +1,6 @@
 //! Captures with comments: a second pass over the frames of an analysed run writes them as pcapng, each with what the analysis knows of it.
 //!
-//! [`Known`] is a sink of the first pass: events, flows, episodes. The second pass reads the same frames in the same
+//! [`KnownResults`] is a sink of the first pass: events, flows, episodes. The second pass reads the same frames in the same
 //! order, so that its taps have the same numbers. Which options select frames is left to the caller.
 
 mod comments;
@@ -14,11 +14,11 @@ use roce_model::{Filter, PacketBatch};
 
 use crate::Captures;
 use crate::decode::{Decoder, Shard};
-use crate::feed::{Source, Work};
+use crate::feed::{MergedInputs, Work};
 use crate::run::Plan;
 use crate::taps::Taps;
 use comments::Commenter;
-pub use known::Known;
+pub use known::KnownResults;
 
 /// Interfaces of the written file. A pcapng file could have 2^32; a hostile capture would need a block for each.
 const MAX_INTERFACES: usize = 1 << 16;
@@ -34,9 +34,9 @@ pub struct Selection {
     pub all: bool,
 }
 
-/// What was written.
+/// Counts of the frames and comments written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Written {
+pub struct WrittenCounts {
     /// Frames.
     pub frames: u64,
     /// Frames with a comment.
@@ -58,10 +58,10 @@ impl Captures {
     pub fn annotate<W: Write>(
         self,
         plan: &Plan,
-        known: Known,
+        known: KnownResults,
         selection: &Selection,
         output: W,
-    ) -> io::Result<Written> {
+    ) -> io::Result<WrittenCounts> {
         let about = SectionOptions {
             comments: known.section(),
             system: None,
@@ -69,7 +69,7 @@ impl Captures {
         };
         let writer = PcapngWriter::with(output, ByteOrder::Little, &about)?;
         let (merge, apart) = self.into_frames();
-        let mut source = Source::new(merge, &apart);
+        let mut source = MergedInputs::new(merge, &apart);
         let taps = Taps::new(&plan.lags, apart);
         // Packets that are not analysed have no comment, but are written: no filter here.
         let decoder = Decoder::new(Shard::ALL, None, None, plan.range.clone(), taps);
@@ -80,7 +80,7 @@ impl Captures {
             commenter: Commenter::new(known),
             selection,
             range: plan.range.clone(),
-            written: Written::default(),
+            written: WrittenCounts::default(),
         };
         let mut batch = PacketBatch::default();
         while let Some(work) = source.work() {
@@ -101,7 +101,7 @@ struct Pass<'a, W: Write> {
     commenter: Commenter,
     selection: &'a Selection,
     range: std::ops::Range<u64>,
-    written: Written,
+    written: WrittenCounts,
 }
 
 impl<W: Write> Pass<'_, W> {

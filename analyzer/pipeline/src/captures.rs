@@ -10,10 +10,10 @@ use roce_verdict::Verdicts;
 use crate::align::{Alignment, Clock, KnownClock, align, machines};
 use crate::clock::RunStart;
 use crate::error::{self, Error};
-use crate::feed::Source;
+use crate::feed::MergedInputs;
 use crate::inputs;
 use crate::run::{Done, Plan, run};
-use crate::summary::Read;
+use crate::summary::ReadInput;
 use crate::taps::Apart;
 
 /// Open captures, in the order of time.
@@ -127,8 +127,12 @@ impl Captures {
         self,
         plan: Plan,
         sinks: Vec<&mut dyn Sink>,
-        through: impl FnOnce(Merge, &Plan, Vec<&mut dyn Sink>) -> Result<(Done<Source>, Verdicts), SinkError>,
-    ) -> Result<Analysed, SinkError> {
+        through: impl FnOnce(
+            Merge,
+            &Plan,
+            Vec<&mut dyn Sink>,
+        ) -> Result<(Done<MergedInputs>, Verdicts), SinkError>,
+    ) -> Result<AnalysedRun, SinkError> {
         let plan = Plan {
             match_taps: self.alignment.shared,
             apart: Arc::new(self.alignment.apart.clone()),
@@ -139,7 +143,7 @@ impl Captures {
             let place = self.places.get(*reader).copied().unwrap_or_default();
             (place, error::text(error))
         });
-        Ok(Analysed {
+        Ok(AnalysedRun {
             ended_early: ended_early.collect(),
             done,
             verdicts,
@@ -153,8 +157,8 @@ impl Captures {
 }
 
 /// A run whose rows the sinks have got.
-pub struct Analysed {
-    done: Done<Source>,
+pub struct AnalysedRun {
+    done: Done<MergedInputs>,
     verdicts: Verdicts,
     bin: Nanos,
     paths: Vec<PathBuf>,
@@ -164,7 +168,7 @@ pub struct Analysed {
     alignment: Alignment,
 }
 
-impl Analysed {
+impl AnalysedRun {
     /// Why inputs ended early.
     pub fn errors(&self) -> impl Iterator<Item = &str> {
         self.ended_early.iter().map(|(_, error)| error.as_str())
@@ -231,8 +235,8 @@ impl Analysed {
             input.map(|input| input.input.clone()).unwrap_or_default()
         };
         let readers = self.done.feed.merge.readers().iter().enumerate();
-        let read: Vec<Read<'_>> = readers
-            .map(|(input, reader)| Read {
+        let read: Vec<ReadInput<'_>> = readers
+            .map(|(input, reader)| ReadInput {
                 summary: reader.summary(),
                 clock_steps: reader.clock_steps(),
                 is_repeated: reader.summary().frames > 0
@@ -253,7 +257,7 @@ impl Analysed {
 }
 
 /// Samples of other runs that are joined: the verdicts take them, too.
-impl Sink for Analysed {
+impl Sink for AnalysedRun {
     fn samples(&mut self, rows: &SampleColumns) -> Result<(), SinkError> {
         self.verdicts.samples(rows);
         Ok(())
@@ -263,7 +267,7 @@ impl Sink for Analysed {
 /// Finds the distances of the inputs' clocks, and has their times corrected.
 fn align_clocks(
     paths: &[PathBuf],
-    opened: &mut inputs::Opened,
+    opened: &mut inputs::OpenedInputs,
     threads: u32,
     known: &[Option<KnownClock>],
 ) -> Alignment {

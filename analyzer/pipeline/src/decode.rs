@@ -5,14 +5,14 @@ use std::ops::Range;
 use roce_capture::{Frame, Interface, Note};
 use roce_model::{
     Between, Filter, HostEvent, HostReport, LostRecords, Management, Nanos, Packet, PacketBatch, PauseFrame,
-    QUIET, Recorded, SampleRow, Span, Totals,
+    QUIET, RecordingStart, SampleRow, Span, Totals,
 };
 use roce_wire::icrc::{self, Icrc};
-use roce_wire::{Address, Bth, Content, Cut, Extended, LinkType, Other, Roce};
+use roce_wire::{Address, Bth, Content, CutLimit, ExtendedHeaders, LinkType, Other, Roce};
 
 use crate::feed::Work;
 use crate::link_addresses::LinkAddressBook;
-use crate::processes::Chosen;
+use crate::processes::ChosenProcesses;
 use crate::stamps::Stamps;
 use crate::taps::Taps;
 
@@ -21,7 +21,7 @@ use crate::taps::Taps;
 pub(crate) struct Shard {
     /// Number of the shard.
     pub(crate) index: u32,
-    /// Of how many.
+    /// Number of shards in the run.
     pub(crate) of: u32,
 }
 
@@ -29,12 +29,12 @@ impl Shard {
     /// The whole.
     pub(crate) const ALL: Self = Self { index: 0, of: 1 };
 
-    /// The part counts what belongs to no host pair, too.
+    /// True if the shard counts packets that belong to no host pair, too.
     fn is_first(self) -> bool {
         self.index == 0
     }
 
-    /// Both directions between two hosts go to the same part.
+    /// Both directions between two hosts go to one shard.
     #[inline]
     fn takes(self, packet: &Roce) -> bool {
         self.of == 1 || self.takes_hosts(host(&packet.source), host(&packet.destination))
@@ -119,7 +119,7 @@ pub(crate) struct Decoder {
     shard: Shard,
     filter: Option<Filter>,
     /// Only what belongs to some processes.
-    chosen: Option<Box<Chosen>>,
+    chosen: Option<Box<ChosenProcesses>>,
     /// Only frames of this time.
     range: Range<u64>,
     pub(crate) taps: Taps,
@@ -137,7 +137,7 @@ impl Decoder {
     pub(crate) fn new(
         shard: Shard,
         filter: Option<Filter>,
-        chosen: Option<Box<Chosen>>,
+        chosen: Option<Box<ChosenProcesses>>,
         range: Range<u64>,
         taps: Taps,
     ) -> Self {
@@ -218,7 +218,7 @@ impl Decoder {
                     batch.samples.extend(taken);
                 }
             }
-            Recorded::TIME => {
+            RecordingStart::TIME => {
                 let time = run.batch.note(note).first_chunk();
                 let time = time.map(|time| Nanos(u64::from_le_bytes(*time)));
                 self.watermark = self
@@ -249,7 +249,7 @@ impl Decoder {
         batch.between.push(Between::Host(Box::new(report)));
     }
 
-    fn lost(&mut self, work: &Work, lost: &roce_capture::Lost, time: Nanos, batch: &mut PacketBatch) {
+    fn lost(&mut self, work: &Work, lost: &roce_capture::LostFrames, time: Nanos, batch: &mut PacketBatch) {
         let Some(interface) = work.interfaces.get(lost.interface as usize) else {
             return;
         };
@@ -413,7 +413,7 @@ impl Decoder {
                     return false;
                 }
                 packet.roce = roce;
-                packet.cut = stop.is_some_and(|stop| stop.cut == Cut::Snaplen);
+                packet.cut = stop.is_some_and(|stop| stop.cut == CutLimit::Snaplen);
                 let taken = self.keep(packet, bytes, at, between);
                 if taken && decoded.mirror.is_some() {
                     self.mirrored += 1;
@@ -504,7 +504,7 @@ pub(crate) fn path(frame: &[u8], roce: &Roce) -> u16 {
 /// A hash of the extended headers. Of an AETH alone there is none: its four bytes are in `roce`.
 #[inline]
 fn extended(frame: &[u8], roce: &Roce) -> u32 {
-    if roce.seen == Extended::NONE || roce.seen == Extended::AETH {
+    if roce.seen == ExtendedHeaders::NONE || roce.seen == ExtendedHeaders::AETH {
         return 0;
     }
     let from = usize::from(roce.bth_offset) + Bth::BYTES;
@@ -551,7 +551,7 @@ impl Decoder {
         self.watermark.max(self.span.map(|span| span.last))
     }
 
-    /// Adds what another part of the run counted.
+    /// Adds the counts of another shard of the run.
     pub(crate) fn add(&mut self, other: &Self) {
         self.totals.add(&other.totals);
         self.taps.add_counts(&other.taps);

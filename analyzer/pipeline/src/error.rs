@@ -73,7 +73,7 @@ pub enum Error {
         path: PathBuf,
         /// Number of the line, from 1.
         line: u64,
-        /// What is wrong with it.
+        /// Description of the error.
         what: String,
     },
     /// A folder whose samples are wanted has none.

@@ -1,8 +1,8 @@
-//! Feeds: where the frames of a run come from. [`Source`] reads captures; devices and replays have feeds of their own.
+//! Feeds: where the frames of a run come from. [`MergedInputs`] reads captures; devices and replays have feeds of their own.
 
 use std::sync::Arc;
 
-use roce_capture::{Correction, Error, Interface, Merge, Run};
+use roce_capture::{Correction, Error, FrameRun, Interface, Merge};
 use roce_model::Nanos;
 
 use crate::records::RecordsOnce;
@@ -32,7 +32,7 @@ pub enum Next {
 #[derive(Clone, Debug)]
 pub struct Work {
     /// The frames.
-    pub run: Run,
+    pub run: FrameRun,
     /// The input's name.
     pub capture: Arc<str>,
     /// The interfaces of the input, as far as they are known.
@@ -44,7 +44,7 @@ pub struct Work {
 }
 
 /// The merged inputs, with what a decoder has to know of each.
-pub struct Source {
+pub struct MergedInputs {
     /// The inputs, with how far each was read.
     pub merge: Merge,
     captures: Vec<Arc<str>>,
@@ -54,7 +54,7 @@ pub struct Source {
     pub(crate) errors: Vec<(usize, Error)>,
 }
 
-impl Source {
+impl MergedInputs {
     /// A feed of the merged inputs. What several of them recorded comes once.
     pub(crate) fn new(merge: Merge, apart: &Apart) -> Self {
         let inputs = merge.readers().len();
@@ -81,7 +81,7 @@ impl Source {
     pub(crate) fn work(&mut self) -> Option<Work> {
         let run = self.once.next_run(&mut self.merge);
         self.errors.extend(self.merge.take_errors());
-        let run: Run = run?;
+        let run: FrameRun = run?;
         let known = self.interfaces.get_mut(run.input)?;
         let reader = self.merge.readers().get(run.input)?;
         let (interfaces, correction) = (reader.interfaces(), reader.correction());
@@ -100,7 +100,7 @@ impl Source {
     }
 }
 
-impl Feed for Source {
+impl Feed for MergedInputs {
     fn next(&mut self) -> Next {
         self.work().map_or(Next::Ended, Next::Work)
     }

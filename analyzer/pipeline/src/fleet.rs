@@ -119,14 +119,14 @@ pub fn date_of(storage: &dyn Storage, key: &RunKey) -> Result<Option<String>, Er
 
 /// Names of the runs that are committed in a dataset, those that only have an error left out.
 #[derive(Debug, Default)]
-pub struct Committed {
+pub struct CommittedRuns {
     /// Folder of the host and name of the file.
     files: HashSet<(String, String)>,
     /// Identifiers of runs in parts.
     compacted: HashSet<String>,
 }
 
-impl Committed {
+impl CommittedRuns {
     /// Reads them. Runs in parts are known if the dataset is a folder.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use roce_files::{Access, Directory, Unfinished};
+use roce_files::{Access, Directory, UnfinishedFile};
 use roce_model::{
     EventColumns, FlowKey, FlowRow, Nanos, RunKey, RunSummary, SampleColumns, Sink, SinkError,
     TimelineColumns,
@@ -28,14 +28,14 @@ const ROOM: usize = 1 << 18;
 pub struct Folder {
     directory: Directory,
     dataset: Dataset,
-    /// Of a live run.
+    /// Captures in parts of a live run.
     parts: Option<Parts>,
     /// Threads may be used.
     parallel: bool,
     json: JsonReport<BufWriter<File>>,
-    document: Unfinished,
+    document: UnfinishedFile,
     html: HtmlReport<BufWriter<File>>,
-    page: Unfinished,
+    page: UnfinishedFile,
 }
 
 impl Folder {
@@ -163,7 +163,7 @@ impl Folder {
 }
 
 /// The error of a file that could not be written, with its name.
-fn written(file: &Unfinished, written: Result<(), SinkError>) -> Result<(), SinkError> {
+fn written(file: &UnfinishedFile, written: Result<(), SinkError>) -> Result<(), SinkError> {
     written.map_err(|error| {
         let reason = crate::error::text(&*error);
         format!("{}: cannot be written: {reason}", file.path().display()).into()

@@ -8,11 +8,11 @@ use roce_capture::{Error, Merge, Options, Reader};
 use roce_model::{InputSummary, Nanos};
 use sha2::{Digest, Sha256};
 
-use crate::feed::Source;
+use crate::feed::MergedInputs;
 use crate::names::input_keys;
 
 /// The inputs that could be opened, and what is known of those that could not.
-pub(crate) struct Opened {
+pub(crate) struct OpenedInputs {
     pub(crate) readers: Vec<Reader>,
     /// For each reader, its place among the arguments.
     pub(crate) places: Vec<usize>,
@@ -21,13 +21,13 @@ pub(crate) struct Opened {
 }
 
 /// Opens `paths`; one that fails does not stop the others.
-pub(crate) fn open(paths: &[PathBuf], read_ahead: bool, max_bytes: Option<u64>) -> Opened {
+pub(crate) fn open(paths: &[PathBuf], read_ahead: bool, max_bytes: Option<u64>) -> OpenedInputs {
     let options = Options {
         read_ahead,
         max_bytes,
         ..Options::default()
     };
-    let mut opened = Opened {
+    let mut opened = OpenedInputs {
         readers: Vec::new(),
         places: Vec::new(),
         failed: Vec::new(),
@@ -52,7 +52,7 @@ pub(crate) fn open(paths: &[PathBuf], read_ahead: bool, max_bytes: Option<u64>) 
 /// Brings the inputs into the order of their first stamps: what they answer does not depend on the order of the arguments. Of two that
 /// begin at one time, the one comes first that ends earlier, because a file may end where the next one begins. Streams come last.
 /// Returns the number that each of them had.
-pub(crate) fn sort(opened: &mut Opened, paths: &[PathBuf]) -> Vec<usize> {
+pub(crate) fn sort(opened: &mut OpenedInputs, paths: &[PathBuf]) -> Vec<usize> {
     if opened.readers.len() < 2 {
         return (0..opened.readers.len()).collect();
     }
@@ -150,7 +150,7 @@ pub(crate) fn summaries(
 
 /// A message about each input with records that another one has, too. `recorders` are by input.
 pub(crate) fn left_out(
-    source: &Source,
+    source: &MergedInputs,
     recorders: &[Option<usize>],
     name: impl Fn(usize) -> String,
 ) -> Vec<(usize, String)> {

@@ -1,6 +1,6 @@
 //! Captures, devices or stored results through the analysis into sinks: what a program calls that embeds the analysis.
 //!
-//! Frames come from a feed ([`Source`] for captures), are decoded, analysed on one thread or several, brought into the order of time, and
+//! Frames come from a feed ([`MergedInputs`] for captures), are decoded, analysed on one thread or several, brought into the order of time, and
 //! given to [sinks](roce_model::Sink) as rows. At the end a run gives its [`RunSummary`](roce_model::RunSummary).
 //!
 //! Here an own sink counts retransmitted packets:
@@ -67,21 +67,21 @@ mod taps;
 mod traces;
 
 pub use align::KnownClock;
-pub use annotate::{Known, Selection, Written};
-pub use captures::{Analysed, Captures};
+pub use annotate::{KnownResults, Selection, WrittenCounts};
+pub use captures::{AnalysedRun, Captures};
 pub use clock::{RunStart, time_of_day};
 pub use error::Error;
-pub use feed::{Feed, Next, Source, Work};
+pub use feed::{Feed, MergedInputs, Next, Work};
 pub use inputs::as_live;
 #[cfg(feature = "live")]
 pub use live::LiveFeed;
 pub use manifest::Manifest;
 pub use names::{RunNames, capture_key, input_keys, path_key};
 pub use pace::{Pace, Speed};
-pub use paced::Paced;
+pub use paced::PacedFrames;
 pub use processes::Processes;
 pub use run::{Done, Plan, Tick, run, run_live};
-pub use samples::{Moved, StoredSamples, sample_row};
+pub use samples::{MovedSamples, StoredSamples, sample_row};
 pub use traces::{Call, MAX_TRACES, Trace, TraceError, TraceFile, Traces};
 
 use roce_capture::Merge;

@@ -142,7 +142,8 @@ mod tests {
 
     use super::*;
 
-    /// What a mirrored frame teaches: 50 bytes of outer headers, the Ethernet header with these bytes behind the addresses, and IP.
+    /// Addresses that a mirrored frame shows: 50 bytes of outer headers, the Ethernet header with these bytes
+    /// behind the addresses, and IP.
     fn learned(behind: &[u8], through: Through, vlan: Option<VlanTag>) -> Option<(MacAddress, MacAddress)> {
         let mut bytes = vec![0xee; 50];
         bytes.extend([2, 0, 0, 0, 0, 9]);

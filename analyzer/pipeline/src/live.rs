@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use roce_capture::live::{Next as Captured, Notes, Stop, Stream};
-use roce_capture::{Interface, Run};
-use roce_model::{InputSummary, Nanos, Recorded, RunSummary};
+use roce_capture::{FrameRun, Interface};
+use roce_model::{InputSummary, Nanos, RecordingStart, RunSummary};
 
 use crate::align::Alignment;
 use crate::clock::{RunStart, time_of_day};
@@ -18,16 +18,16 @@ use crate::feed::{Feed, Next, Work};
 use crate::inputs::as_live;
 use crate::packet_files::PacketFiles;
 use crate::run::Done;
-use crate::summary::Read;
+use crate::summary::ReadInput;
 
 /// Time without a frame after which earlier ones go to the analysis.
 const PATIENCE: Duration = Duration::from_millis(50);
 
 /// Limit of the time from a device's stamp to the frame in the stream, with some room.
 const SETTLED: u64 = 200_000_000;
-/// Period of adding the watermark to a quiet stream, ...
+/// Period of adding the watermark to a quiet stream, up to [`WATERMARK_LIMIT`].
 const WATERMARK_PERIOD: u64 = 100_000_000;
-/// ... up to this time after its last frame: all rows are complete by then.
+/// Time after the last frame of a quiet stream to which the watermark advances: all rows are complete by then.
 const WATERMARK_LIMIT: u64 = 5 * Nanos::SECOND;
 
 /// The stream of devices.
@@ -95,7 +95,7 @@ impl LiveFeed {
     }
 
     /// Adds frames to the files, and ends the run at the first frame for which one of them has no room.
-    fn write(&mut self, run: &Run) {
+    fn write(&mut self, run: &FrameRun) {
         let (max_bytes, mut full) = (self.max_bytes, None);
         self.keep(|file| {
             if file.write(run, max_bytes)? {
@@ -124,7 +124,7 @@ impl LiveFeed {
             // When there is no room for it the stream is not quiet.
             let _ = self
                 .notes
-                .add(now, Recorded::TIME, &[now.0.to_le_bytes().to_vec()]);
+                .add(now, RecordingStart::TIME, &[now.0.to_le_bytes().to_vec()]);
         }
     }
 
@@ -198,7 +198,7 @@ impl Done<LiveFeed> {
             ..InputSummary::default()
         };
         as_live(&mut input, name);
-        let read = [Read {
+        let read = [ReadInput {
             is_repeated: false,
             clock_steps: &[],
             summary: counted,

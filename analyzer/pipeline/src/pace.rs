@@ -66,12 +66,12 @@ impl fmt::Display for Speed {
 /// The pace of a replay.
 #[derive(Debug)]
 pub struct Pace {
-    moving: Mutex<Moving>,
+    moving: Mutex<PaceState>,
     changed: Condvar,
 }
 
 #[derive(Debug)]
-struct Moving {
+struct PaceState {
     speed: Speed,
     paused: bool,
     /// The clock and the position at the last change; none before the first frame.
@@ -83,7 +83,7 @@ struct Moving {
     stopped: bool,
 }
 
-impl Moving {
+impl PaceState {
     /// Current position; `None`: nothing limits it.
     fn position(&self, now: Instant) -> Option<Nanos> {
         let (since, at) = self.at?;
@@ -118,7 +118,7 @@ impl Pace {
     /// Begins with the first frame.
     pub fn new(speed: Speed) -> Self {
         Self {
-            moving: Mutex::new(Moving {
+            moving: Mutex::new(PaceState {
                 speed,
                 paused: false,
                 at: None,
@@ -130,7 +130,7 @@ impl Pace {
         }
     }
 
-    fn moving(&self) -> MutexGuard<'_, Moving> {
+    fn moving(&self) -> MutexGuard<'_, PaceState> {
         self.moving.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -174,7 +174,7 @@ impl Pace {
         self.moving().speed
     }
 
-    fn change(&self, change: impl FnOnce(&mut Moving)) {
+    fn change(&self, change: impl FnOnce(&mut PaceState)) {
         self.moving().change(change);
         self.changed.notify_all();
     }
@@ -248,9 +248,9 @@ mod tests {
         );
     }
 
-    fn moving(speed: Speed) -> (Moving, Instant) {
+    fn moving(speed: Speed) -> (PaceState, Instant) {
         let begun = Instant::now();
-        let moving = Moving {
+        let moving = PaceState {
             speed,
             paused: false,
             at: Some((begun, Nanos(1_000))),

@@ -3,19 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use roce_capture::Run;
+use roce_capture::FrameRun;
 use roce_model::Nanos;
 
-use crate::feed::{Feed, Next, Source, Work};
+use crate::feed::{Feed, MergedInputs, Next, Work};
 use crate::pace::Pace;
 
 /// The time of the next frame is looked at so often.
 const NAP: Duration = Duration::from_millis(5);
 
 /// Frames that are paced.
-pub struct Paced {
+pub struct PacedFrames {
     /// The captures.
-    pub source: Source,
+    pub source: MergedInputs,
     pace: Arc<Pace>,
     /// Frames before this are not waited for.
     from: Nanos,
@@ -29,9 +29,9 @@ pub struct Paced {
     pub ended_early: bool,
 }
 
-impl Paced {
+impl PacedFrames {
     /// Paces `source`: from the time `from` on, and each frame by `lead` before its time.
-    pub fn new(source: Source, pace: Arc<Pace>, from: Nanos, lead: Nanos) -> Self {
+    pub fn new(source: MergedInputs, pace: Arc<Pace>, from: Nanos, lead: Nanos) -> Self {
         Self {
             source,
             pace,
@@ -70,7 +70,7 @@ impl Paced {
         }
         // Notes between the two go with the second.
         let (begin, end) = (work.run.range.start, work.run.range.end);
-        let part = |range| Run {
+        let part = |range| FrameRun {
             range,
             ..work.run.clone()
         };
@@ -84,7 +84,7 @@ impl Paced {
     }
 }
 
-impl Feed for Paced {
+impl Feed for PacedFrames {
     fn next(&mut self) -> Next {
         if self.pace.is_stopped() {
             self.ended_early = true;

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use flate2::write::GzEncoder;
 use roce_capture::write::{ByteOrder, InterfaceOptions, Packet, PcapngWriter, SectionOptions};
-use roce_capture::{Interface, Run};
-use roce_files::{Access, Place};
-use roce_model::{Nanos, Recorded};
+use roce_capture::{FrameRun, Interface};
+use roce_files::{Access, FilePlace};
+use roce_model::{Nanos, RecordingStart};
 
 use crate::error::Error;
 
@@ -37,7 +37,7 @@ const FLUSHED_EVERY: Duration = Duration::from_secs(1);
 #[derive(Clone, Debug)]
 pub struct About {
     /// Destination: the name's ending selects the compression.
-    pub place: Place,
+    pub place: FilePlace,
     /// Replace what is there.
     pub overwrite: bool,
     /// Condition that starts the next file; `None`: there is one file.
@@ -45,7 +45,7 @@ pub struct About {
     /// Comment for readers, in words.
     pub comment: String,
     /// For a recording: how the run was started.
-    pub recorded: Option<Recorded>,
+    pub recorded: Option<RecordingStart>,
 }
 
 /// The packets of a run, in one file or several that follow each other.
@@ -64,7 +64,7 @@ pub struct PacketFiles {
 
 /// The file that is being written.
 struct Open {
-    place: Place,
+    place: FilePlace,
     writer: PcapngWriter<Compressor>,
     begun: Instant,
     flushed: Instant,
@@ -81,18 +81,18 @@ struct Compressor {
 
 /// Compression of a file.
 enum Format {
-    Plain(Counted),
-    Gzip(GzEncoder<Counted>),
-    Zstd(zstd::Encoder<'static, Counted>),
+    Plain(CountedFile),
+    Gzip(GzEncoder<CountedFile>),
+    Zstd(zstd::Encoder<'static, CountedFile>),
 }
 
 /// Counts the bytes that reach the file.
-struct Counted {
+struct CountedFile {
     file: BufWriter<File>,
     bytes: u64,
 }
 
-impl Write for Counted {
+impl Write for CountedFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.file.write(bytes)?;
         self.bytes += written as u64;
@@ -107,7 +107,7 @@ impl Write for Counted {
 impl Compressor {
     /// Wraps a file as its name says.
     fn new(name: &str, file: File) -> io::Result<Self> {
-        let file = Counted {
+        let file = CountedFile {
             file: BufWriter::with_capacity(1 << 20, file),
             bytes: 0,
         };
@@ -196,7 +196,7 @@ impl PacketFiles {
     ///
     /// # Errors
     /// When they cannot be written.
-    pub fn write(&mut self, run: &Run, max_bytes: Option<u64>) -> Result<bool, Error> {
+    pub fn write(&mut self, run: &FrameRun, max_bytes: Option<u64>) -> Result<bool, Error> {
         if self.is_full() {
             self.number += 1;
             let next = begin(&self.about, &self.interfaces, &self.lost, self.number)?;
@@ -237,7 +237,7 @@ impl PacketFiles {
         Ok(more + file.bytes_at_most() <= max_bytes)
     }
 
-    fn add(&mut self, run: &Run, max_bytes: u64) -> io::Result<bool> {
+    fn add(&mut self, run: &FrameRun, max_bytes: u64) -> io::Result<bool> {
         let mut losses = run.lost().iter().peekable();
         // The files of -w are packets alone.
         let notes = if self.about.recorded.is_some() {
@@ -283,7 +283,7 @@ impl PacketFiles {
         Ok(false)
     }
 
-    fn lose(&mut self, lost: &roce_capture::Lost) -> u64 {
+    fn lose(&mut self, lost: &roce_capture::LostFrames) -> u64 {
         if let Some(sum) = self.lost.get_mut(lost.interface as usize) {
             *sum += lost.records;
         }
@@ -352,7 +352,7 @@ fn head(output: Compressor, about: &About, interfaces: &[Interface]) -> io::Resu
         })?;
     }
     if let Some(recorded) = &about.recorded {
-        writer.block(Recorded::BLOCK, &recorded.encode())?;
+        writer.block(RecordingStart::BLOCK, &recorded.encode())?;
     }
     Ok(writer)
 }
@@ -381,7 +381,7 @@ fn numbered(name: &str, number: u32) -> String {
     format!("{stem}-{number:05}{dot}{endings}")
 }
 
-fn cannot_write(place: &Place, error: io::Error) -> Error {
+fn cannot_write(place: &FilePlace, error: io::Error) -> Error {
     Error::io(&place.path(), "cannot be written")(error)
 }
 
@@ -395,7 +395,7 @@ mod tests {
     use super::*;
 
     /// 8,000 frames of 400 bytes in one run: `noise` of their bytes is what no encoder makes smaller, the rest is zero.
-    fn frames(noise: usize) -> Run {
+    fn frames(noise: usize) -> FrameRun {
         let mut state = 1_u64;
         let data: Vec<u8> = (0..8_000 * 400)
             .map(|at| {
@@ -417,7 +417,7 @@ mod tests {
                 direction: Direction::Unknown,
             })
             .collect();
-        Run {
+        FrameRun {
             input: 0,
             batch: Arc::new(Batch::new(data.into(), frames, Vec::new())),
             range: 0..8_000,
@@ -443,7 +443,7 @@ mod tests {
             for (noise, limit) in [(400, 20_000), (400, 900_000), (40, 150_000), (0, 9_000)] {
                 let path = folder.path().join(name);
                 let about = About {
-                    place: Place::named(&path).unwrap(),
+                    place: FilePlace::named(&path).unwrap(),
                     overwrite: true,
                     rotate: None,
                     comment: String::new(),

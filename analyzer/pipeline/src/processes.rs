@@ -25,9 +25,9 @@ impl Processes {
     }
 
     /// Selection of queue pairs, if any process was chosen.
-    pub(crate) fn chosen(&self) -> Option<Box<Chosen>> {
+    pub(crate) fn chosen(&self) -> Option<Box<ChosenProcesses>> {
         (!self.is_empty()).then(|| {
-            Box::new(Chosen {
+            Box::new(ChosenProcesses {
                 processes: self.clone(),
                 queue_pairs: QueuePairs::default(),
             })
@@ -43,12 +43,12 @@ impl Processes {
 
 /// The chosen processes, and the hosts' reports.
 #[derive(Clone, Debug)]
-pub(crate) struct Chosen {
+pub(crate) struct ChosenProcesses {
     processes: Processes,
     queue_pairs: QueuePairs,
 }
 
-impl Chosen {
+impl ChosenProcesses {
     /// Takes note of an event: whether it is theirs, or nobody's (of a port, say).
     pub(crate) fn takes(&mut self, event: &HostEvent) -> bool {
         self.queue_pairs.take(event);
@@ -83,7 +83,7 @@ mod tests {
     fn one_of_the_options_has_to_hold() {
         let processes = Processes {
             pid: vec![7],
-            // Of this the kernel keeps the first 15 bytes.
+            // The kernel keeps the first 15 bytes of this name.
             comm: vec!["nccl_all_reduce_perf".to_owned()],
             cgroup: vec![90],
         };

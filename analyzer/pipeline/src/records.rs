@@ -4,12 +4,12 @@
 use std::collections::{HashMap, VecDeque};
 
 use foldhash::quality::FixedState;
-use roce_capture::{Frame, Merge, Run};
+use roce_capture::{Frame, FrameRun, Merge};
 use roce_model::Nanos;
 
-/// Bytes of a record that are compared: the headers of a packet in a tunnel, ...
+/// Bytes at a record's begin that are compared: the headers of a packet in a tunnel.
 const HEAD: usize = 128;
-/// ... and its end with the ICRC.
+/// Bytes at a record's end that are compared: they have the ICRC.
 const TAIL: usize = 16;
 /// Records of a sample, and of the beginning and the end of a capture that are remembered one by one.
 const SAMPLE: usize = 1 << 12;
@@ -119,7 +119,7 @@ pub(crate) struct RecordsOnce {
     /// For each input, the number of records that were left out, and true if its last one was.
     left_out: Vec<(u64, bool)>,
     /// Parts of runs that are next.
-    waiting: VecDeque<Run>,
+    waiting: VecDeque<FrameRun>,
 }
 
 /// The records of one recorder with the latest stamp.
@@ -168,7 +168,7 @@ impl RecordsOnce {
     }
 
     /// The next frames of the merged inputs that were not shown before.
-    pub(crate) fn next_run(&mut self, merge: &mut Merge) -> Option<Run> {
+    pub(crate) fn next_run(&mut self, merge: &mut Merge) -> Option<FrameRun> {
         loop {
             if let Some(run) = self.waiting.pop_front() {
                 return Some(run);
@@ -183,15 +183,15 @@ impl RecordsOnce {
         }
     }
 
-    /// Puts the parts of a run whose records are new behind those that wait.
-    fn split(&mut self, recorder: usize, run: &Run) {
+    /// Appends the new records of a run of frames to those that wait.
+    fn split(&mut self, recorder: usize, run: &FrameRun) {
         let stamp = self.stamps.entry(recorder).or_default();
         let Some((left_out, is_last_out)) = self.left_out.get_mut(run.input) else {
             return;
         };
         let mut part = run.range.start..run.range.start;
         let mut push = |part: std::ops::Range<usize>| {
-            self.waiting.push_back(Run {
+            self.waiting.push_back(FrameRun {
                 range: part,
                 ..run.clone()
             });

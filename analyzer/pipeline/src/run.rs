@@ -17,7 +17,7 @@ use roce_model::{Filter, Nanos, PacketBatch, Sink, SinkError, Span, Totals};
 use roce_verdict::{Settings, Verdicts};
 
 use crate::decode::{Decoder, Shard};
-use crate::feed::{Feed, Next, Source, Work};
+use crate::feed::{Feed, MergedInputs, Next, Work};
 use crate::processes::Processes;
 use crate::taps::{Apart, Taps};
 
@@ -27,9 +27,9 @@ const CLOSE_BATCH: usize = 256;
 const FRAME_BATCH: usize = 256;
 /// Frames handed to a thread at once, at least, as long as there are more.
 const MAX_BATCH_FRAMES: usize = 4096;
-/// Bytes at which a batch ends, too, ...
+/// Bytes at which a batch ends, although it has room for more frames.
 const MAX_BATCH_BYTES: usize = 1 << 20;
-/// ... or runs: some have no frames, only losses.
+/// Runs of frames at which a batch ends: some have no frames, only losses.
 const MAX_BATCH_RUNS: usize = 4096;
 /// Such batches that wait for a thread, at most.
 const MAX_WAITING: usize = 4;
@@ -84,9 +84,9 @@ impl<F> Done<F> {
 pub struct Plan {
     /// Threads that analyse; 1 does everything on the caller's.
     pub threads: u32,
-    /// Of the analysis.
+    /// Options of the analysis.
     pub options: Options,
-    /// Of the verdicts; the width of a bin and the speed of links are those of `options`.
+    /// Settings of the verdicts. The width of a bin and the speed of links are those of `options`.
     pub settings: Settings,
     /// Only packets for which it holds.
     pub filter: Option<Filter>,
@@ -129,8 +129,8 @@ impl Plan {
     }
 
     /// A feed of the merged inputs of this run.
-    pub fn source(&self, merge: Merge) -> Source {
-        Source::new(merge, &self.apart)
+    pub fn source(&self, merge: Merge) -> MergedInputs {
+        MergedInputs::new(merge, &self.apart)
     }
 
     fn worker(&self, shard: Shard) -> ShardWorker {
@@ -168,10 +168,10 @@ pub fn run(
     plan: &Plan,
     sinks: Vec<&mut dyn Sink>,
     mut progress: impl FnMut(&Merge) + Send,
-) -> Result<(Done<Source>, Verdicts), SinkError> {
+) -> Result<(Done<MergedInputs>, Verdicts), SinkError> {
     let mut collector = Collector::new(plan.threads as usize, plan.settings.clone(), sinks);
     let source = plan.source(merge);
-    let progress = |source: &Source| progress(&source.merge);
+    let progress = |source: &MergedInputs| progress(&source.merge);
     let done = if plan.threads == 1 {
         single(source, plan, &mut collector, progress)
     } else {

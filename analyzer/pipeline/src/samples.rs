@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use roce_capture::{Correction, Options, Reader};
-use roce_model::{Columns, Recorded, SampleColumns, SampleRow, Sink, SinkError};
+use roce_model::{Columns, RecordingStart, SampleColumns, SampleRow, Sink, SinkError};
 
 use self::lines::Lines;
 pub use self::lines::sample_row;
@@ -34,7 +34,7 @@ enum Kind {
 
 /// Change of the samples on their way: only those of a time, moved to another clock.
 #[derive(Clone, Debug)]
-pub struct Moved {
+pub struct MovedSamples {
     /// Times that are wanted, in ns since the epoch, on the other clock.
     pub range: Range<u64>,
     /// Correction of the folder's clock.
@@ -63,7 +63,7 @@ impl StoredSamples {
         if dir.join(SampleColumns::TABLE.name).is_dir() {
             return Ok(found(Kind::Dataset));
         }
-        if dir.join(Recorded::FILE).is_file() {
+        if dir.join(RecordingStart::FILE).is_file() {
             return Ok(found(Kind::Recording));
         }
         Err(Error::NoSamples {
@@ -80,7 +80,7 @@ impl StoredSamples {
     ///
     /// # Errors
     /// When they cannot be read, or a sink fails.
-    pub fn replay(&self, moved: &Moved, sinks: &mut [&mut dyn Sink]) -> Result<(), SinkError> {
+    pub fn replay(&self, moved: &MovedSamples, sinks: &mut [&mut dyn Sink]) -> Result<(), SinkError> {
         let mut columns = SampleColumns::default();
         let mut emit = |rows: &mut Vec<SampleRow>| -> Result<(), SinkError> {
             for row in rows.iter_mut() {
@@ -117,7 +117,7 @@ impl StoredSamples {
                 emit(&mut rows)
             }
             Kind::Recording => {
-                let path = self.dir.join(Recorded::FILE);
+                let path = self.dir.join(RecordingStart::FILE);
                 let mut reader = Reader::open(&path, &Options::default())?;
                 let mut rows = Vec::new();
                 while let Some(batch) = reader.next_batch()? {

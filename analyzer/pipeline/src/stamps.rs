@@ -14,10 +14,10 @@ pub(crate) struct Stamps {
 }
 
 impl Stamps {
-    /// Number of frames like the two before them, ...
+    /// Minimum number of frames like the two before them that show coarse stamps, or stamps in batches.
     const MIN_FRAMES: u64 = 16;
-    /// ... and share (one of this number) of all frames, that show that stamps are coarse, or that
-    /// frames were stamped in batches.
+    /// One of this number of all frames has to be like the two before it: then stamps are coarse, or frames
+    /// were stamped in batches.
     const SHARE: u64 = 8;
 
     /// The next frame.

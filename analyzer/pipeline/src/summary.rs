@@ -9,7 +9,7 @@ use crate::run::Done;
 use crate::taps::Taps;
 
 /// Summary of reading one input.
-pub(crate) struct Read<'a> {
+pub(crate) struct ReadInput<'a> {
     /// Its frames, times and losses.
     pub(crate) summary: &'a Summary,
     /// Steps of its clock.
@@ -25,7 +25,7 @@ impl<F> Done<F> {
     pub(crate) fn summary(
         &self,
         begun: RunStart,
-        inputs: &[Read<'_>],
+        inputs: &[ReadInput<'_>],
         name: impl Fn(usize) -> String,
         alignment: &Alignment,
     ) -> RunSummary {
@@ -56,7 +56,7 @@ impl<F> Done<F> {
                 })
             }));
             let mut disorder = read.summary.disorder;
-            // What steps of the clock put out of order has been put right.
+            // Disorder by steps of the clock has been put right.
             let back = read.clock_steps.iter().filter(|step| step.by_ns < 0).count();
             disorder.records = disorder.records.saturating_sub(back as u64);
             if disorder.records == 0 {
@@ -110,7 +110,8 @@ impl<F> Done<F> {
 fn note_clock(tap: &mut TapRow, clock: &Clock, taps: &Taps) {
     let first = tap.first_time.unwrap_or(clock.correction.at);
     tap.clock_reference = taps.input_taps(clock.reference).next();
-    // Of its corrected time the offset is taken as of its own: the drift over the offset is far less than a nanosecond.
+    // The offset is taken at its own time as if at its corrected time: the drift over the offset is far less
+    // than a nanosecond.
     tap.clock_offset_ns = Some(
         clock.correction.ahead_at(first) + clock.correction.faster_ppb * 1e-9 * clock.correction.ahead_ns,
     );

@@ -47,12 +47,12 @@ impl Apart {
         &self.recorders
     }
 
-    /// The same with the machine of each input.
+    /// Adds the machine of each input.
     pub(crate) fn by_machine(self, machines: Vec<Option<u32>>) -> Self {
         Self { machines, ..self }
     }
 
-    /// The same for inputs in another order: `order` has the number that each had.
+    /// Taps of the inputs in another order: `order` has the number that each had.
     pub(crate) fn reordered(self, order: &[usize]) -> Self {
         let clocks = order
             .iter()
@@ -123,8 +123,8 @@ impl Tap {
     }
 }
 
-/// The taps of a run, in the order in which they appear in the merged stream: every part of a run that sees the whole
-/// stream numbers them alike.
+/// The taps of a run, in the order in which they appear in the merged stream: every shard of a run that sees
+/// the whole stream numbers them alike.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Taps {
     list: Vec<Tap>,
@@ -133,7 +133,7 @@ pub(crate) struct Taps {
     /// By input, the section of its file that is read now, and the taps that record in it.
     sections: Vec<(u32, Vec<TapId>)>,
     mirrors: HashMap<(TapId, MirrorKind, u32), TapId>,
-    /// Of recorders whose files overlap, by recorder, section and interface.
+    /// Taps of recorders whose files overlap, by recorder, section and interface.
     overlapping: HashMap<(usize, u32, u32), TapId>,
     /// Taps whose capture, or whose section of it, has ended, by link type and interface name.
     ended: HashMap<(LinkType, Option<String>), Vec<TapId>>,
@@ -375,7 +375,7 @@ impl Taps {
         }
     }
 
-    /// Adds what another part of the run counted of the same taps; frames are counted by one part alone.
+    /// Adds another shard's counts of the taps; one shard alone counts frames.
     pub(crate) fn add_counts(&mut self, other: &Self) {
         for (tap, other) in self.list.iter_mut().zip(&other.list) {
             tap.roce_packets += other.roce_packets;

@@ -22,7 +22,7 @@ use roce_model::{
     Address, CollectiveCallRow, FlowId, FlowKey, FlowRow, Nanos, RunSummary, Sink, SinkError,
     TimelineColumns, TraceClock, TraceRow,
 };
-use roce_report::series::Gathered;
+use roce_report::series::SeriesStore;
 use roce_verdict::{Thresholds, add_slowed_collectives};
 
 use clock::{Clock, MAX_STATED_ERROR_NS};
@@ -72,7 +72,7 @@ impl TraceFile {
 #[derive(Debug)]
 pub struct Traces {
     traces: Vec<(Trace, Option<Address>)>,
-    gathered: Gathered,
+    gathered: SeriesStore,
 }
 
 impl Traces {
@@ -80,7 +80,7 @@ impl Traces {
     pub fn new(traces: Vec<(Trace, Option<Address>)>) -> Self {
         Self {
             traces,
-            gathered: Gathered::new(Nanos(0)),
+            gathered: SeriesStore::new(Nanos(0)),
         }
     }
 
@@ -156,7 +156,7 @@ impl Traces {
 }
 
 /// How a trace's clock is related to the capture's.
-enum Related {
+enum ClockRelation {
     /// As the trace states it; nothing else shows it.
     Stated,
     /// The trace states it, and the traffic shows the rest.
@@ -169,7 +169,7 @@ enum Related {
 ///
 /// # Errors
 /// In words: they cannot be related.
-fn relate(trace: &Trace, activity: &Activity) -> Result<Related, String> {
+fn relate(trace: &Trace, activity: &Activity) -> Result<ClockRelation, String> {
     let mut groups: HashMap<(&str, Option<&str>, Option<u32>), u32, RandomState> = HashMap::default();
     let intervals = trace.calls.iter().map(|call| {
         let next = u32::try_from(groups.len()).unwrap_or(u32::MAX);
@@ -183,7 +183,7 @@ fn relate(trace: &Trace, activity: &Activity) -> Result<Related, String> {
     });
     let intervals: Vec<Interval> = intervals.collect();
     if !trace.has_epoch {
-        return clock::find(activity, &intervals, None).map(Related::Found);
+        return clock::find(activity, &intervals, None).map(ClockRelation::Found);
     }
     let (first, end) = activity.span().ok_or("the capture has no traffic")?;
     let is_meanwhile = |call: &&Call| {
@@ -204,10 +204,10 @@ fn relate(trace: &Trace, activity: &Activity) -> Result<Related, String> {
         ));
     }
     let found = clock::find(activity, &intervals, Some(MAX_STATED_ERROR_NS));
-    Ok(found.map_or(Related::Stated, Related::Corrected))
+    Ok(found.map_or(ClockRelation::Stated, ClockRelation::Corrected))
 }
 
-impl Related {
+impl ClockRelation {
     fn row(&self, trace: &Trace, number: u32, address: Option<Address>) -> TraceRow {
         let rank = trace.calls.first().and_then(|call| call.rank);
         let mut row = TraceRow {
@@ -256,7 +256,7 @@ impl Related {
 
 impl Sink for Traces {
     fn begin(&mut self, bin: Nanos) -> Result<(), SinkError> {
-        self.gathered = Gathered::new(bin);
+        self.gathered = SeriesStore::new(bin);
         Ok(())
     }
 

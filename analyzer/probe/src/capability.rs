@@ -25,12 +25,12 @@ const NEEDED: [(CapabilitySet, &str, &str); 4] = [
 
 /// The capabilities that this process lacks.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Missing {
+pub struct MissingCapabilities {
     names: Vec<(&'static str, &'static str)>,
     program: String,
 }
 
-impl Missing {
+impl MissingCapabilities {
     /// Capabilities that this process lacks for capturing with the probe; `None` when it has all.
     ///
     /// # Errors
@@ -63,7 +63,7 @@ impl Missing {
     }
 }
 
-impl fmt::Display for Missing {
+impl fmt::Display for MissingCapabilities {
     /// Missing capabilities, their purposes, and the line that grants them.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("this process lacks capabilities: ")?;
@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn one_missing_is_named_with_the_way_to_grant_it() {
         let most = CapabilitySet::NET_RAW | CapabilitySet::BPF | CapabilitySet::NET_ADMIN;
-        let missing = Missing::from_set(most, "/usr/bin/x").unwrap();
+        let missing = MissingCapabilities::from_set(most, "/usr/bin/x").unwrap();
         assert_eq!(missing.names().collect::<Vec<_>>(), ["cap_perfmon"]);
         let text = missing.to_string();
         assert!(
@@ -131,6 +131,9 @@ mod tests {
             text.ends_with("`sudo setcap cap_net_raw,cap_bpf,cap_perfmon,cap_net_admin+ep /usr/bin/x`"),
             "{text}"
         );
-        assert_eq!(Missing::from_set(most | CapabilitySet::PERFMON, "x"), None);
+        assert_eq!(
+            MissingCapabilities::from_set(most | CapabilitySet::PERFMON, "x"),
+            None
+        );
     }
 }

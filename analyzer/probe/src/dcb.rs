@@ -59,7 +59,7 @@ pub(crate) struct Pfc {
 }
 
 /// PFC of an interface, and the priorities of DSCPs.
-pub(crate) type Reading = (Option<Pfc>, Vec<(u16, u8)>);
+pub(crate) type DcbReading = (Option<Pfc>, Vec<(u16, u8)>);
 
 /// A socket for questions about DCB.
 pub(crate) struct Dcb {
@@ -82,7 +82,7 @@ impl Dcb {
     }
 
     /// PFC of an interface, `None` where its driver has no DCB, and the priorities of DSCPs, where some were set.
-    pub(crate) fn reading(&mut self, interface: &str) -> io::Result<Reading> {
+    pub(crate) fn reading(&mut self, interface: &str) -> io::Result<DcbReading> {
         let answer = self.answer(interface)?;
         Ok((pfc_in(&answer), dscps_in(&answer).unwrap_or_default()))
     }

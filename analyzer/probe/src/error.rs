@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::capability::Missing;
+use crate::capability::MissingCapabilities;
 
 /// Why the probe could not be opened, or a source not read.
 #[derive(Debug, thiserror::Error)]
@@ -33,7 +33,7 @@ pub enum ProbeError {
     },
     /// Rights are missing.
     #[error("{0}")]
-    Capabilities(Missing),
+    Capabilities(MissingCapabilities),
     /// The kernel does not take the programs.
     #[error("the kernel does not load the probe's programs")]
     Load(#[source] Box<aya::EbpfError>),

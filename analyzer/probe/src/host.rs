@@ -12,10 +12,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use roce_hosts::{Mapped, Place, ethtool_statistics, mapped};
+use roce_hosts::{CounterPlace, MappedCounter, ethtool_statistics, mapped};
 use roce_model::{Counter, Nanos, Sample, SampleSource, value_of};
 
-use crate::dcb::{Dcb, Reading};
+use crate::dcb::{Dcb, DcbReading};
 use crate::ethtool::Ethtool;
 use crate::rdma::Rdma;
 use netlink::{NetlinkPort, netlink_port, optional};
@@ -40,7 +40,7 @@ pub struct HostReader {
     interfaces: Vec<String>,
     /// Sockets for the running system's drivers; `None` for a recorded host.
     drivers: Option<Drivers>,
-    names: HashMap<(Place, String), Option<Arc<Mapped>>>,
+    names: HashMap<(CounterPlace, String), Option<Arc<MappedCounter>>>,
     notes: BTreeSet<String>,
     lifespan: Option<Duration>,
     errors: BTreeMap<(&'static str, &'static str), u64>,
@@ -160,7 +160,13 @@ impl HostReader {
         let devices = self.root.join("sys/class/infiniband");
         for device in names(&devices) {
             let folder = devices.join(&device);
-            self.read_folder(time, &device, &folder.join("hw_counters"), Place::Hardware, into);
+            self.read_folder(
+                time,
+                &device,
+                &folder.join("hw_counters"),
+                CounterPlace::Hardware,
+                into,
+            );
             if folder.join("device/physfn").exists() {
                 self.notes.insert(format!(
                     "{device} is a virtual function: counters of the physical port, PFC and pauses are not visible here"
@@ -172,8 +178,14 @@ impl HostReader {
                 let folder = folder.join("ports").join(&port);
                 self.rates
                     .add(&device, &port, text(&folder.join("rate")).as_deref());
-                self.read_folder(time, &object, &folder.join("counters"), Place::Port, into);
-                self.read_folder(time, &object, &folder.join("hw_counters"), Place::Hardware, into);
+                self.read_folder(time, &object, &folder.join("counters"), CounterPlace::Port, into);
+                self.read_folder(
+                    time,
+                    &object,
+                    &folder.join("hw_counters"),
+                    CounterPlace::Hardware,
+                    into,
+                );
                 let ndevs = folder.join("gid_attrs/ndevs");
                 interfaces.extend(names(&ndevs).iter().filter_map(|index| text(&ndevs.join(index))));
             }
@@ -221,7 +233,7 @@ impl HostReader {
         time: Nanos,
         object: &str,
         folder: &Path,
-        place: Place,
+        place: CounterPlace,
         into: &mut Vec<Sample>,
     ) {
         let object: Arc<str> = object.into();
@@ -297,7 +309,7 @@ impl HostReader {
             };
             let first = into.len();
             for (name, value) in &counters.values {
-                self.add(time, &object, Place::Hardware, name, *value, into);
+                self.add(time, &object, CounterPlace::Hardware, name, *value, into);
             }
             for sample in into.iter_mut().skip(first) {
                 sample.queue = Some(Arc::clone(&queue));
@@ -325,7 +337,7 @@ impl HostReader {
         };
         let first = into.len();
         for (name, value) in statistics {
-            self.add(time, &object, Place::Netdev, &name, value, into);
+            self.add(time, &object, CounterPlace::Netdev, &name, value, into);
         }
         let dcb = self.drivers.as_mut().and_then(|drivers| drivers.dcb.as_mut());
         let reading = match dcb {
@@ -376,7 +388,7 @@ impl HostReader {
     }
 
     /// Settings of DCB in a recorded host, as `doctor --record` writes them: priorities of DSCPs. It has no counts of PFC frames.
-    fn recorded_dcb(&self, interface: &str) -> Reading {
+    fn recorded_dcb(&self, interface: &str) -> DcbReading {
         let path = self
             .root
             .join("answers")
@@ -396,7 +408,7 @@ impl HostReader {
         &mut self,
         time: Nanos,
         object: &Arc<str>,
-        place: Place,
+        place: CounterPlace,
         name: &str,
         value: u64,
         into: &mut Vec<Sample>,

@@ -78,7 +78,7 @@ pub(crate) fn program<'a>(
 
 /// Filters that [`cleanup`] found and removed.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct Cleaned {
+pub struct CleanedInterfaces {
     /// Interfaces from which filters were removed.
     pub interfaces: Vec<String>,
 }
@@ -89,13 +89,13 @@ pub struct Cleaned {
 ///
 /// # Errors
 /// The interfaces cannot be listed, or a filter that was found cannot be removed (CAP_NET_ADMIN).
-pub fn cleanup() -> Result<Cleaned, ProbeError> {
+pub fn cleanup() -> Result<CleanedInterfaces, ProbeError> {
     let folder = Path::new("/sys/class/net");
     let failed = |source: io::Error| ProbeError::File {
         path: folder.to_owned(),
         source,
     };
-    let mut cleaned = Cleaned::default();
+    let mut cleaned = CleanedInterfaces::default();
     for entry in std::fs::read_dir(folder).map_err(failed)? {
         let Ok(interface) = entry.map_err(failed)?.file_name().into_string() else {
             continue;

@@ -33,7 +33,7 @@ pub(crate) struct KernelTypes {
 pub(crate) struct Names(HashMap<u32, Arc<str>>);
 
 impl Names {
-    /// Of the first of these that has the enumeration; without `prefix`, in lower case if so wanted.
+    /// Names from the first kernel that has the enumeration; without `prefix`, in lower case if so wanted.
     fn from_enumeration(kernels: &[Arc<Btf>], enumeration: &str, prefix: &str, lower: bool) -> Self {
         let found = kernels
             .iter()
@@ -68,7 +68,7 @@ impl Names {
 }
 
 impl KernelTypes {
-    /// Of the running kernel and its modules.
+    /// Reads the types of the running kernel and its modules.
     ///
     /// # Errors
     /// The kernel has no BTF (it was built without CONFIG_DEBUG_INFO_BTF).

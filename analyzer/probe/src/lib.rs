@@ -36,7 +36,7 @@
 //! | dropped packets | the tracepoint `kfree_skb`, but for drops that the kernel gives no reason for |
 //! | packets | the classifier; those of hardware queue pairs do not pass it |
 //!
-//! [`UNSEEN`] says the rest for people. A point that the running kernel lacks is a [`Skipped`].
+//! [`UNSEEN`] says the rest for people. A point that the running kernel lacks is a [`SkippedPoint`].
 //!
 //! This is the only crate that knows aya. It prints nothing and needs no threads of its own.
 
@@ -61,13 +61,13 @@ mod rdma;
 mod record;
 mod snapshot;
 
-pub use capability::Missing;
+pub use capability::MissingCapabilities;
 pub use clock::ClockOffset;
 pub use error::ProbeError;
 pub use host::{HostReader, interface_of};
-pub use interface::{Cleaned, cleanup, remove_filters};
+pub use interface::{CleanedInterfaces, cleanup, remove_filters};
 pub use packet::{Direction, FlowCount, PacketRecord};
-pub use points::{Skipped, UNSEEN};
+pub use points::{SkippedPoint, UNSEEN};
 pub use probe::{Options, Packets, Probe};
 pub use roce_abi::{FlowCounts, Losses};
 pub use snapshot::{

@@ -13,7 +13,7 @@ use crate::library;
 
 /// Something that could not be attached.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Skipped {
+pub struct SkippedPoint {
     /// The function or tracepoint.
     pub point: &'static str,
     /// Events that stay unseen without it.
@@ -22,7 +22,7 @@ pub struct Skipped {
     pub reason: String,
 }
 
-impl fmt::Display for Skipped {
+impl fmt::Display for SkippedPoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {} (not seen: {})", self.point, self.reason, self.unseen)
     }
@@ -75,8 +75,8 @@ const fn library(program: &'static str, at: &'static str, unseen: &'static str) 
 }
 
 impl Point {
-    fn skipped(&self, reason: String) -> Skipped {
-        Skipped {
+    fn skipped(&self, reason: String) -> SkippedPoint {
+        SkippedPoint {
             point: self.at,
             unseen: self.unseen,
             reason,
@@ -205,7 +205,7 @@ const TROUBLE: [Point; 7] = [
 ];
 
 /// Attaches everything that the kernel takes; says what it does not.
-pub(crate) fn attach(ebpf: &mut Ebpf, layout: &Layout, library: Option<&Path>) -> Vec<Skipped> {
+pub(crate) fn attach(ebpf: &mut Ebpf, layout: &Layout, library: Option<&Path>) -> Vec<SkippedPoint> {
     let mut skipped = attach_all(ebpf, layout, &LIFE);
     if skipped.len() == LIFE.len() {
         let library = attach_to_library(ebpf, library);
@@ -227,7 +227,7 @@ pub(crate) fn attach(ebpf: &mut Ebpf, layout: &Layout, library: Option<&Path>) -
     skipped
 }
 
-fn attach_all(ebpf: &mut Ebpf, layout: &Layout, points: &[Point]) -> Vec<Skipped> {
+fn attach_all(ebpf: &mut Ebpf, layout: &Layout, points: &[Point]) -> Vec<SkippedPoint> {
     let attach = |point: &Point| {
         let reason = if (point.needs)(layout) == ABSENT {
             "the kernel's BTF does not describe it: its module is not loaded, or differs too much".to_owned()
@@ -240,7 +240,7 @@ fn attach_all(ebpf: &mut Ebpf, layout: &Layout, points: &[Point]) -> Vec<Skipped
 }
 
 /// The uprobes, on this library or the system's.
-fn attach_to_library(ebpf: &mut Ebpf, library: Option<&Path>) -> Vec<Skipped> {
+fn attach_to_library(ebpf: &mut Ebpf, library: Option<&Path>) -> Vec<SkippedPoint> {
     let all_for = |reason: &str| {
         let skipped = LIFE_IN_LIBRARY
             .iter()

@@ -12,14 +12,14 @@ use aya_log::EbpfLogger;
 use roce_abi::{FLOWS, FlowCounts, Layout, Losses, Mode};
 use roce_model::{HostChange, HostEvent};
 
-use crate::capability::{self, Missing};
+use crate::capability::{self, MissingCapabilities};
 use crate::clock::ClockOffset;
 use crate::clsact::Clsact;
 use crate::error::ProbeError;
 use crate::interface;
 use crate::kernel::{KernelTypes, LIBIBVERBS};
 use crate::packet::{FlowCount, PacketRecord};
-use crate::points::{self, Skipped};
+use crate::points::{self, SkippedPoint};
 use crate::record::Records;
 
 /// The kernel programs, built by `cargo xtask build-ebpf`. The context of probes differs between processors.
@@ -118,7 +118,7 @@ impl Probe {
     /// # Errors
     /// Rights are missing (the error says which, and how to grant them), the kernel has no BTF or refuses the programs, or an
     /// interface does not exist.
-    pub fn open(options: &Options) -> Result<(Self, Vec<Skipped>), ProbeError> {
+    pub fn open(options: &Options) -> Result<(Self, Vec<SkippedPoint>), ProbeError> {
         let object = match &options.object {
             Some(path) => Cow::Owned(std::fs::read(path).map_err(|source| ProbeError::File {
                 path: path.clone(),
@@ -128,7 +128,7 @@ impl Probe {
                 architecture: std::env::consts::ARCH,
             })?),
         };
-        if let Some(missing) = Missing::find()? {
+        if let Some(missing) = MissingCapabilities::find()? {
             return Err(ProbeError::Capabilities(missing));
         }
         let types = options.host_events.then(KernelTypes::read).transpose()?;

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-use crate::session::{Line, Session};
+use crate::session::{Session, SessionLine};
 
 /// Round trips that are tried.
 pub const ROUND_TRIPS: usize = 3;
@@ -93,7 +93,7 @@ pub(crate) fn measure(session: &mut Session, patience: Duration) -> Option<Offse
         if !session.say("time") {
             break;
         }
-        let Line::Text(line) = session.line(patience) else {
+        let SessionLine::Text(line) = session.line(patience) else {
             break;
         };
         let round_ns = i64::try_from(begun.elapsed().as_nanos()).unwrap_or(i64::MAX);

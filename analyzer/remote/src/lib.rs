@@ -15,7 +15,7 @@ mod reader;
 mod session;
 pub mod traffic;
 
-pub use machine::{Machine, RemoteError, Said, quoted};
+pub use machine::{CommandOutput, Machine, RemoteError, quoted};
 pub use parallel::{each, each_again, each_mut};
 pub use reader::{Count, DeviceReader, ReaderError, Recorder};
-pub use session::{Bounds, Line, Session};
+pub use session::{Bounds, Session, SessionLine};

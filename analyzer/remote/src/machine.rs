@@ -9,7 +9,7 @@ use std::time::Duration;
 use roce_files::{Access, Directory};
 use roce_switches::inventory::{HostTarget, HypervisorTarget, SshSettings, SwitchTarget};
 
-use crate::program::{self, Ended, Failure, Limits};
+use crate::program::{self, EndedProgram, Failure, Limits};
 
 /// Address of this machine in an inventory.
 const LOCAL: &str = "local";
@@ -71,7 +71,7 @@ pub enum RemoteError {
 
 /// Output of a command that ended by itself.
 #[derive(Debug)]
-pub struct Said {
+pub struct CommandOutput {
     /// Standard output.
     pub output: Vec<u8>,
     /// Why it failed; `None`: it succeeded.
@@ -252,7 +252,7 @@ impl Machine {
     ///
     /// # Errors
     /// If the machine cannot be reached, or takes too long.
-    pub fn said(&self, line: &str, max_bytes: u64) -> Result<Said, RemoteError> {
+    pub fn said(&self, line: &str, max_bytes: u64) -> Result<CommandOutput, RemoteError> {
         self.heard(self.line(line), self.ssh.timeout, max_bytes, &|| true)
     }
 
@@ -260,7 +260,7 @@ impl Machine {
     ///
     /// # Errors
     /// As those of [`said`](Self::said).
-    pub fn said_by(&self, script: &str, max_bytes: u64) -> Result<Said, RemoteError> {
+    pub fn said_by(&self, script: &str, max_bytes: u64) -> Result<CommandOutput, RemoteError> {
         self.heard(self.shell(script)?, self.ssh.timeout, max_bytes, &|| true)
     }
 
@@ -275,7 +275,7 @@ impl Machine {
         patience: Duration,
         max_bytes: u64,
         goes_on: &dyn Fn() -> bool,
-    ) -> Result<Said, RemoteError> {
+    ) -> Result<CommandOutput, RemoteError> {
         let limits = Limits {
             patience,
             output: max_bytes,
@@ -291,7 +291,7 @@ impl Machine {
     }
 
     /// The output of a command, and why it failed.
-    pub(crate) fn judged(&self, ended: Ended) -> Result<Said, RemoteError> {
+    pub(crate) fn judged(&self, ended: EndedProgram) -> Result<CommandOutput, RemoteError> {
         use std::os::unix::process::ExitStatusExt as _;
         let text = || last_line(&ended.errors);
         let signal = ended.status.signal().map_or(-1, |signal| 128 + signal);
@@ -301,7 +301,7 @@ impl Machine {
             NOT_FOUND => Some(RemoteError::NotFound(text())),
             code => Some(RemoteError::Failed { code, text: text() }),
         };
-        Ok(Said {
+        Ok(CommandOutput {
             output: ended.output,
             failure,
         })

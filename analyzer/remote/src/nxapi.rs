@@ -19,7 +19,7 @@ use ureq::Agent;
 use ureq::unversioned::resolver::DefaultResolver;
 use ureq::unversioned::transport::{Connector as _, TcpConnector};
 
-use crate::reader::answer::{MAX_ANSWER_BYTES, Outcome, Unanswered};
+use crate::reader::answer::{MAX_ANSWER_BYTES, Outcome, UnansweredQuestion};
 use crate::reader::error::ReaderError;
 use crate::reader::refusal::refusal;
 use crate::reader::transport::{MAX_TIMEOUTS, Transport};
@@ -87,7 +87,7 @@ impl Client {
     }
 
     /// The outcomes of some commands in one form, from one request; `Err`: the request has none for any of them.
-    fn request(&self, form: NxapiForm, commands: &[&str]) -> Result<Vec<Outcome>, Unanswered> {
+    fn request(&self, form: NxapiForm, commands: &[&str]) -> Result<Vec<Outcome>, UnansweredQuestion> {
         let sent = self
             .agent
             .post(&self.url)
@@ -109,27 +109,27 @@ impl Client {
     }
 
     /// A request that failed on its way.
-    fn failed(&self, error: &ureq::Error) -> Unanswered {
+    fn failed(&self, error: &ureq::Error) -> UnansweredQuestion {
         match error {
-            ureq::Error::Timeout(_) => Unanswered::new(
+            ureq::Error::Timeout(_) => UnansweredQuestion::new(
                 Reason::Timeout,
                 format!("no answer within {} s", self.timeout.as_secs_f64()),
             ),
-            ureq::Error::BodyExceedsLimit(_) => Unanswered::too_long(),
-            ureq::Error::Rustls(error) => Unanswered::new(Reason::Unreachable, tls::explained(error)),
+            ureq::Error::BodyExceedsLimit(_) => UnansweredQuestion::too_long(),
+            ureq::Error::Rustls(error) => UnansweredQuestion::new(Reason::Unreachable, tls::explained(error)),
             ureq::Error::Io(error) => {
                 let of_tls = error
                     .get_ref()
                     .and_then(|inner| inner.downcast_ref::<rustls::Error>());
                 match of_tls {
-                    Some(error) => Unanswered::new(Reason::Unreachable, tls::explained(error)),
+                    Some(error) => UnansweredQuestion::new(Reason::Unreachable, tls::explained(error)),
                     None if error.kind() == std::io::ErrorKind::UnexpectedEof => {
-                        Unanswered::new(Reason::Parse, "the answer is cut short")
+                        UnansweredQuestion::new(Reason::Parse, "the answer is cut short")
                     }
-                    None => Unanswered::new(Reason::Unreachable, format!("cannot connect: {error}")),
+                    None => UnansweredQuestion::new(Reason::Unreachable, format!("cannot connect: {error}")),
                 }
             }
-            error => Unanswered::new(Reason::Unreachable, error.to_string()),
+            error => UnansweredQuestion::new(Reason::Unreachable, error.to_string()),
         }
     }
 
@@ -148,7 +148,7 @@ impl Client {
             let outcome = match self.request(form, &[command]) {
                 Ok(mut one) => one
                     .pop()
-                    .unwrap_or_else(|| Err(Unanswered::new(Reason::Parse, "no output"))),
+                    .unwrap_or_else(|| Err(UnansweredQuestion::new(Reason::Parse, "no output"))),
                 Err(unanswered) => Err(unanswered),
             };
             let reason = outcome.as_ref().err().map(|unanswered| unanswered.reason);
@@ -162,7 +162,7 @@ impl Client {
     }
 
     /// The device's words without the password, which a page of an error may repeat.
-    fn clean(&self, mut unanswered: Unanswered) -> Unanswered {
+    fn clean(&self, mut unanswered: UnansweredQuestion) -> UnansweredQuestion {
         for secret in [&self.password, &self.authorization] {
             unanswered.text = secret.removed_from(&unanswered.text);
             unanswered.answer = unanswered.answer.map(|text| secret.removed_from(&text));
@@ -203,12 +203,12 @@ impl Transport for Client {
             }
         }
         let unasked = || {
-            Unanswered::new(
+            UnansweredQuestion::new(
                 Reason::Timeout,
                 "not asked: the switch did not answer other commands",
             )
         };
-        let is_script = || Unanswered::new(Reason::Unsupported, "NX-API runs no scripts");
+        let is_script = || UnansweredQuestion::new(Reason::Unsupported, "NX-API runs no scripts");
         let outcome = |(question, outcome): (&Question, Option<Outcome>)| match (outcome, question.form) {
             (Some(outcome), _) => outcome,
             (None, Form::Sections) => Err(is_script()),
@@ -227,7 +227,7 @@ impl Transport for Client {
 }
 
 /// An answer of HTTP that is not 200.
-fn refused(status: u16) -> Unanswered {
+fn refused(status: u16) -> UnansweredQuestion {
     let (reason, text) = match status {
         401 => (Reason::Permission, "401: the user or the password is wrong"),
         403 => (
@@ -249,25 +249,25 @@ fn refused(status: u16) -> Unanswered {
         ),
         _ => {
             let text = format!("{status}: an answer of HTTP that is not understood");
-            return Unanswered::new(Reason::Parse, text);
+            return UnansweredQuestion::new(Reason::Parse, text);
         }
     };
-    Unanswered::new(reason, text)
+    UnansweredQuestion::new(reason, text)
 }
 
 /// The outcomes in an answer to `count` commands.
-fn outcomes(bytes: &[u8], count: usize) -> Result<Vec<Outcome>, Unanswered> {
+fn outcomes(bytes: &[u8], count: usize) -> Result<Vec<Outcome>, UnansweredQuestion> {
     let bodies = nxapi_bodies(&String::from_utf8_lossy(bytes))
-        .map_err(|problem| Unanswered::new(problem.reason, problem.text))?;
+        .map_err(|problem| UnansweredQuestion::new(problem.reason, problem.text))?;
     if bodies.len() != count {
         let text = format!("{} outputs for {count} commands", bodies.len());
-        return Err(Unanswered::new(Reason::Parse, text));
+        return Err(UnansweredQuestion::new(Reason::Parse, text));
     }
     let outcome = |body: Result<String, Problem>| match body {
         Ok(body) => refusal(&body).map_or(Ok(body), Err),
         Err(problem) => {
             let refused = refusal(&problem.text);
-            Err(refused.unwrap_or_else(|| Unanswered::new(problem.reason, problem.text)))
+            Err(refused.unwrap_or_else(|| UnansweredQuestion::new(problem.reason, problem.text)))
         }
     };
     Ok(bodies.into_iter().map(|(_, body)| outcome(body)).collect())

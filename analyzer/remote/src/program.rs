@@ -21,7 +21,7 @@ pub struct Limits {
 
 /// A program that has ended.
 #[derive(Debug)]
-pub struct Ended {
+pub struct EndedProgram {
     /// How it ended.
     pub status: ExitStatus,
     /// Standard output.
@@ -45,7 +45,7 @@ pub enum Failure {
 ///
 /// # Errors
 /// If it cannot be started, or takes longer than allowed: then it is ended.
-pub fn run(command: &mut Command, limits: Limits) -> Result<Ended, Failure> {
+pub fn run(command: &mut Command, limits: Limits) -> Result<EndedProgram, Failure> {
     run_unless(command, limits, || false)
 }
 
@@ -53,7 +53,11 @@ pub fn run(command: &mut Command, limits: Limits) -> Result<Ended, Failure> {
 ///
 /// # Errors
 /// As for [`run`], and if it was ended because of `stops`.
-pub fn run_unless(command: &mut Command, limits: Limits, stops: impl Fn() -> bool) -> Result<Ended, Failure> {
+pub fn run_unless(
+    command: &mut Command,
+    limits: Limits,
+    stops: impl Fn() -> bool,
+) -> Result<EndedProgram, Failure> {
     let errors = if limits.errors == 0 {
         Stdio::null()
     } else {
@@ -96,7 +100,7 @@ pub fn run_unless(command: &mut Command, limits: Limits, stops: impl Fn() -> boo
     // A program that it left in the background may hold its output open.
     let text = |pipe: Option<Receiver<Vec<u8>>>| pipe.map(|pipe| heard(&pipe, limits.patience, &stops));
     match text(output) {
-        Some(Ok(output)) => Ok(Ended {
+        Some(Ok(output)) => Ok(EndedProgram {
             status,
             output,
             errors: text(errors).and_then(Result::ok).unwrap_or_default(),
@@ -106,7 +110,7 @@ pub fn run_unless(command: &mut Command, limits: Limits, stops: impl Fn() -> boo
     }
 }
 
-/// What a pipe's thread has read, once it is closed.
+/// Bytes that a pipe's thread has read, once it is closed.
 fn heard(
     pipe: &Receiver<Vec<u8>>,
     patience: Duration,
@@ -139,7 +143,7 @@ fn collect(pipe: impl Read + Send + 'static, limit: u64) -> io::Result<Receiver<
 mod tests {
     use super::*;
 
-    fn shell(script: &str, patience: Duration) -> Result<Ended, Failure> {
+    fn shell(script: &str, patience: Duration) -> Result<EndedProgram, Failure> {
         let limits = Limits {
             patience,
             output: 8,

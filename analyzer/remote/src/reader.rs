@@ -25,7 +25,7 @@ use roce_switches::inventory::{
 use roce_switches::{hypervisor, switch};
 
 use crate::machine::Machine;
-use answer::{Outcome, Unanswered};
+use answer::{Outcome, UnansweredQuestion};
 pub use error::ReaderError;
 pub use recorder::Recorder;
 use transport::{Files, Transport};
@@ -91,7 +91,7 @@ pub struct DeviceReader {
     /// Answers to slow questions, by question.
     kept: BTreeMap<String, (Instant, Answers)>,
     /// Commands that the device does not know, and when it said so.
-    unknown: BTreeMap<String, (Instant, Unanswered)>,
+    unknown: BTreeMap<String, (Instant, UnansweredQuestion)>,
     /// The last answers to all questions, on which further questions depend.
     known: Answers,
     errors: BTreeMap<Reason, u64>,
@@ -210,7 +210,7 @@ impl DeviceReader {
         let is_understood = reading.understood() > 0;
         if asked.is_up && !is_understood {
             let text = "it answered, and nothing of it was understood";
-            let problem = problem("every command", &Unanswered::new(Reason::Parse, text));
+            let problem = problem("every command", &UnansweredQuestion::new(Reason::Parse, text));
             reading.problems.insert(0, problem);
         }
         for problem in reading.problems.iter().chain(&asked.problems) {
@@ -220,7 +220,7 @@ impl DeviceReader {
         let remembered = remembered.map(|(command, (_, unanswered))| problem(command, unanswered));
         let mut unanswered: Vec<Problem> = asked.problems.into_iter().chain(remembered).collect();
         unanswered.retain(|problem| !self.has_answer_as_text(&problem.command));
-        // What is about the whole device comes first.
+        // Problems of the whole device come first.
         let at = usize::from(asked.is_up && !is_understood);
         reading.problems.splice(at..at, unanswered);
         let up = match reading.source {
@@ -233,8 +233,8 @@ impl DeviceReader {
     }
 
     /// Asks all questions that are due, and those to which their answers lead.
-    fn ask(&mut self, now: Instant) -> Asked {
-        let mut asked = Asked::default();
+    fn ask(&mut self, now: Instant) -> ReadingOutcomes {
+        let mut asked = ReadingOutcomes::default();
         let mut given = BTreeSet::new();
         for _ in 0..MAX_ROUNDS {
             let mut due = self.language.questions(&self.known);
@@ -269,7 +269,7 @@ impl DeviceReader {
     }
 
     /// Takes the outcome of one question.
-    fn take(&mut self, question: &Question, outcome: Outcome, now: Instant, asked: &mut Asked) {
+    fn take(&mut self, question: &Question, outcome: Outcome, now: Instant, asked: &mut ReadingOutcomes) {
         let text = match &outcome {
             Ok(text) => Some(text),
             Err(unanswered) => unanswered.answer.as_ref(),
@@ -285,7 +285,7 @@ impl DeviceReader {
                 asked.bytes = asked.bytes.saturating_add(text.len());
                 if asked.bytes > MAX_READING_BYTES {
                     let text = format!("all answers have more than {} MiB", MAX_READING_BYTES >> 20);
-                    let unanswered = Unanswered::new(Reason::Parse, text);
+                    let unanswered = UnansweredQuestion::new(Reason::Parse, text);
                     asked.problems.push(problem(&question.command, &unanswered));
                     return;
                 }
@@ -318,7 +318,7 @@ impl DeviceReader {
 
 /// Outcomes of one reading.
 #[derive(Default)]
-struct Asked {
+struct ReadingOutcomes {
     answers: Answers,
     problems: Vec<Problem>,
     bytes: usize,
@@ -328,7 +328,7 @@ struct Asked {
 }
 
 /// A problem of a question that has no answer.
-fn problem(command: &str, unanswered: &Unanswered) -> Problem {
+fn problem(command: &str, unanswered: &UnansweredQuestion) -> Problem {
     Problem {
         reason: unanswered.reason,
         command: command.to_owned(),

@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, channel, sync_chan
 use std::time::{Duration, Instant};
 
 use crate::machine::{Machine, RemoteError};
-use crate::program::Ended;
+use crate::program::EndedProgram;
 
 /// Bytes of one line; a longer one is cut into several.
 const MAX_LINE_BYTES: u64 = 16 << 10;
@@ -30,7 +30,7 @@ const ERRORS_PATIENCE: Duration = Duration::from_millis(500);
 
 /// The next line of a session.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Line {
+pub enum SessionLine {
     /// A line without its end. Bytes that are no UTF-8 are replaced.
     Text(String),
     /// None came in time.
@@ -268,7 +268,7 @@ fn ended(
         end(child);
         return Err(RemoteError::NoAnswer(patience));
     };
-    let ended = Ended {
+    let ended = EndedProgram {
         status,
         output: Vec::new(),
         errors: errors.recv_timeout(ERRORS_PATIENCE).unwrap_or_default(),
@@ -309,11 +309,11 @@ impl Session {
     }
 
     /// The script's next line.
-    pub fn line(&self, patience: Duration) -> Line {
+    pub fn line(&self, patience: Duration) -> SessionLine {
         match self.lines.recv_timeout(patience) {
-            Ok(text) => Line::Text(text),
-            Err(RecvTimeoutError::Timeout) => Line::Silence,
-            Err(RecvTimeoutError::Disconnected) => Line::Closed,
+            Ok(text) => SessionLine::Text(text),
+            Err(RecvTimeoutError::Timeout) => SessionLine::Silence,
+            Err(RecvTimeoutError::Disconnected) => SessionLine::Closed,
         }
     }
 
@@ -363,11 +363,11 @@ mod tests {
             .session("while read -r line; do echo \"got $line\"; done; echo over")
             .unwrap();
         assert!(session.say("one"));
-        assert_eq!(session.line(PATIENCE), Line::Text("got one".to_owned()));
-        assert_eq!(session.line(Duration::from_millis(20)), Line::Silence);
+        assert_eq!(session.line(PATIENCE), SessionLine::Text("got one".to_owned()));
+        assert_eq!(session.line(Duration::from_millis(20)), SessionLine::Silence);
         session.close_input();
-        assert_eq!(session.line(PATIENCE), Line::Text("over".to_owned()));
-        assert_eq!(session.line(PATIENCE), Line::Closed);
+        assert_eq!(session.line(PATIENCE), SessionLine::Text("over".to_owned()));
+        assert_eq!(session.line(PATIENCE), SessionLine::Closed);
         session.finish(PATIENCE).unwrap();
         let failed = here().session("echo why >&2; exit 4").unwrap().finish(PATIENCE);
         assert!(

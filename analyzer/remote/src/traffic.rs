@@ -17,9 +17,9 @@ pub use collect::{Log, clean, collect, counters, discard};
 pub use facts::HostFacts;
 pub use parallel::{Machines, machines};
 pub use record::{HostRecord, RunRecord, RunRecords, StreamRecord, is_run_id};
-pub use start::{Preflight, Refusal, Setup, Started, preflight, start};
+pub use start::{Preflight, Refusal, Setup, StartedRun, preflight, start};
 pub use status::{HostStatus, Rate, RunStatus, StreamState, StreamStatus, status};
-pub use stop::{Stopped, stop};
+pub use stop::{StoppedHost, stop};
 
 #[cfg(test)]
 mod tests;

@@ -144,7 +144,7 @@ fn main() -> Result<(), SinkError> {
         return Err("FLOWS BINS ACTIVE".into());
     };
     let bins = u64::from(*bins);
-    let mut page = HtmlReport::new(BufWriter::new(Counted::default()));
+    let mut page = HtmlReport::new(BufWriter::new(CountedOutput::default()));
     page.begin(Nanos(BIN))?;
     let keys: Vec<FlowKey> = (0..*flows).map(key).collect();
     page.flows_opened(&keys)?;
@@ -198,11 +198,11 @@ fn main() -> Result<(), SinkError> {
 
 /// Standard output, and how much went there.
 #[derive(Debug, Default)]
-struct Counted {
+struct CountedOutput {
     bytes: u64,
 }
 
-impl Write for Counted {
+impl Write for CountedOutput {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         let written = std::io::stdout().write(bytes)?;
         self.bytes += written as u64;

@@ -62,7 +62,7 @@ impl Unit {
     /// A difference smaller than this matters to nobody, however certain it is.
     pub const fn negligible(self) -> f64 {
         match self {
-            // Of rates the relative threshold says enough.
+            // The relative threshold is enough for rates.
             Self::BitsPerSecond => 0.0,
             // A thousandth of all packets.
             Self::Share => 0.001,
@@ -294,7 +294,7 @@ impl Outcome {
 
 /// One quantity of both sides.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Compared {
+pub struct ComparedQuantity {
     /// The quantity.
     pub quantity: Quantity,
     /// Its value in A; `None` where A does not have it.
@@ -309,7 +309,7 @@ pub struct Compared {
     pub outcome: Outcome,
 }
 
-impl Compared {
+impl ComparedQuantity {
     /// B less A.
     pub fn difference(&self) -> Option<f64> {
         Option::zip(self.a, self.b).map(|(a, b)| b - a)
@@ -332,7 +332,7 @@ pub struct Scope {
     /// Source and destination; `None` for the whole run.
     pub pair: Option<(String, String)>,
     /// Compared quantities; those that neither side has are left out.
-    pub compared: Vec<Compared>,
+    pub compared: Vec<ComparedQuantity>,
 }
 
 /// A finding that is not the same in both.
@@ -413,7 +413,7 @@ pub struct Comparison {
 
 impl Comparison {
     /// Everything that was compared, with where.
-    pub fn all(&self) -> impl Iterator<Item = (&Scope, &Compared)> {
+    pub fn all(&self) -> impl Iterator<Item = (&Scope, &ComparedQuantity)> {
         self.scopes
             .iter()
             .flat_map(|scope| scope.compared.iter().map(move |compared| (scope, compared)))
@@ -455,7 +455,8 @@ impl Comparison {
     /// Names, for a message, of quantities that are worse by that much, and of new findings. A quantity
     /// is named once, for any number of pairs of hosts.
     pub fn regressions(&self, least: f64) -> Vec<String> {
-        let much = |compared: &Compared| compared.relative().is_none_or(|relative| relative.abs() >= least);
+        let much =
+            |compared: &ComparedQuantity| compared.relative().is_none_or(|relative| relative.abs() >= least);
         let worse = self
             .all()
             .filter(|(_, compared)| compared.outcome == Outcome::Worse && much(compared));

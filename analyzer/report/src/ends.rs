@@ -7,7 +7,7 @@ mod sink;
 mod text;
 
 pub use end::{End, Retries};
-pub use sink::{By, Ends, Explained, MAX_ERRORS};
+pub use sink::{By, Ends, ExplainedError, MAX_ERRORS};
 
 #[cfg(test)]
 mod tests;

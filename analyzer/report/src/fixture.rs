@@ -3,8 +3,8 @@
 use std::net::Ipv6Addr;
 
 use roce_model::{
-    Address, CnpReceiver, Columns, Cut, FlowId, FlowRow, InputSummary, Layer, Nanos, Opcode, Qpn, RunKey,
-    RunSummary, Sink, Span, TapId, TapRow, TimelineColumns, TimelineRow, Totals, Vantage,
+    Address, CnpReceiver, Columns, CutLimit, FlowId, FlowRow, InputSummary, Layer, Nanos, Opcode, Qpn,
+    RunKey, RunSummary, Sink, Span, TapId, TapRow, TimelineColumns, TimelineRow, Totals, Vantage,
 };
 
 mod concluded;
@@ -16,13 +16,13 @@ pub(crate) const START: u64 = 1_763_700_000_000_000_000;
 const MILLISECOND: u64 = 1_000_000;
 
 /// The rows of a run and its end.
-pub(crate) struct Made {
+pub(crate) struct FixtureRun {
     pub(crate) timeline: TimelineColumns,
     pub(crate) flows: Vec<FlowRow>,
     pub(crate) run: RunSummary,
 }
 
-impl Made {
+impl FixtureRun {
     pub(crate) fn feed(&self, sink: &mut impl Sink) {
         sink.begin(self.run.bin).unwrap();
         sink.timeline(&self.timeline).unwrap();
@@ -108,7 +108,7 @@ fn incast_totals() -> Totals {
 
 /// Twelve senders, one receiver, 100 bins. Sender `n` sends 10 * (12 - n) packets of 1,024 bytes in each bin; in
 /// bins 40 to 59 a tenth of them is CE; in bin 50 the first sender sends five again after two went missing.
-pub(crate) fn incast() -> Made {
+pub(crate) fn incast() -> FixtureRun {
     let mut timeline = TimelineColumns::default();
     let mut flows: Vec<FlowRow> = (0..12_u8)
         .map(|sender| FlowRow {
@@ -189,11 +189,11 @@ pub(crate) fn incast() -> Made {
     ];
     concluded::add_incast(&mut run);
     flows.reverse();
-    Made { timeline, flows, run }
+    FixtureRun { timeline, flows, run }
 }
 
 /// Two taps, IPv6, everything that can be wrong, and names that try to steer the terminal.
-pub(crate) fn trouble() -> Made {
+pub(crate) fn trouble() -> FixtureRun {
     let address = |host: u16| {
         Address::v6(Ipv6Addr::new(0xfd00, 0x1234, 0x5678, 0x9abc, 0, 0x7a, 0x3c01, host).octets())
     };
@@ -253,7 +253,7 @@ pub(crate) fn trouble() -> Made {
             });
         }
     }
-    Made {
+    FixtureRun {
         timeline,
         flows,
         run: troubled(),
@@ -301,10 +301,10 @@ fn troubled() -> RunSummary {
         evicted: 1,
         ..Totals::default()
     };
-    totals.stops.insert((Layer::Bth, Cut::Snaplen), 9);
+    totals.stops.insert((Layer::Bth, CutLimit::Snaplen), 9);
     totals
         .stops
-        .insert((Layer::Ipv4, Cut::Length(Layer::Ethernet)), 2);
+        .insert((Layer::Ipv4, CutLimit::Length(Layer::Ethernet)), 2);
     let mut run = run("captures/\u{1b}[2Jevil\u{202e}.pcap", totals);
     let first = &mut run.taps[0];
     first.mirror_lost = 6;
@@ -329,13 +329,13 @@ fn troubled() -> RunSummary {
 }
 
 /// A capture without RoCE.
-pub(crate) fn nothing() -> Made {
+pub(crate) fn nothing() -> FixtureRun {
     let totals = Totals {
         frames: 5,
         not_roce: 5,
         ..Totals::default()
     };
-    Made {
+    FixtureRun {
         timeline: TimelineColumns::default(),
         flows: Vec::new(),
         run: run("web.pcap", totals),

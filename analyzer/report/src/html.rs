@@ -28,7 +28,7 @@ use crate::schema::TABLES;
 use crate::{Error, json};
 use counters::GatheredCounters;
 use gather::GatheredSeries;
-use pack::{Packed, Place};
+use pack::{ColumnPlace, PackedColumns};
 use page::Block;
 use series::{METRICS, Rule};
 
@@ -93,10 +93,10 @@ impl<W: Write> HtmlReport<W> {
         for row in rows {
             flows.push(&row);
         }
-        let mut tables = Packed::new(base.0);
-        let mut described: Vec<Described> = TABLES.into_iter().map(Described::new).collect();
+        let mut tables = PackedColumns::new(base.0);
+        let mut described: Vec<DescribedTable> = TABLES.into_iter().map(DescribedTable::new).collect();
         if !run.traces.is_empty() {
-            described.extend([TraceColumns::TABLE, CollectiveCallColumns::TABLE].map(Described::new));
+            described.extend([TraceColumns::TABLE, CollectiveCallColumns::TABLE].map(DescribedTable::new));
         }
         for (name, rows, columns) in [
             ("flows", flows.len(), tables.table(&flows)),
@@ -166,7 +166,7 @@ impl<W: Write> HtmlReport<W> {
                 .filter_map(|(_, flow)| flow.copied().map(FlowId)),
         );
         let axis = self.gathered.axis;
-        let mut packed = Packed::default();
+        let mut packed = PackedColumns::default();
         let taps = self.gathered.taps();
         packed.number(taps.len() as u64);
         for (tap, series) in taps {
@@ -246,7 +246,7 @@ struct Head {
     slots: u64,
     /// Names of the series' metrics, and how values become one.
     metrics: Vec<(&'static str, &'static str)>,
-    tables: Vec<Described>,
+    tables: Vec<DescribedTable>,
     /// The counts of `totals`, and what they mean.
     totals: Vec<(&'static str, &'static str)>,
     /// Rows of flows that there were.
@@ -259,21 +259,21 @@ struct Head {
 
 /// A table: the meaning of its columns and, for those in the block `tables`, their places.
 #[derive(Serialize)]
-struct Described {
+struct DescribedTable {
     name: &'static str,
     meaning: &'static str,
     /// Absent: its rows are in the document.
     rows: Option<usize>,
-    columns: Vec<Place>,
+    columns: Vec<ColumnPlace>,
 }
 
-impl Described {
+impl DescribedTable {
     fn new(table: Table) -> Self {
         Self {
             name: table.name,
             meaning: table.row,
             rows: None,
-            columns: table.columns.iter().map(Place::nowhere).collect(),
+            columns: table.columns.iter().map(ColumnPlace::nowhere).collect(),
         }
     }
 }

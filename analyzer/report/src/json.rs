@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use roce_model::{
-    Cell, CnpReceiver, CollectiveCallColumns, CollectiveColumns, Columns, Cut, EpisodeColumns,
+    Cell, CnpReceiver, CollectiveCallColumns, CollectiveColumns, Columns, CutLimit, EpisodeColumns,
     FindingColumns, FlowColumns, FlowRow, HopColumns, InputSummary, Layer, Nanos, RunKey, RunSummary,
     SampleColumns, Sink, SinkError, Span, StepColumns, TapColumns, TapId, TapRow, TraceColumns,
     VantageColumns, WaitColumns,
@@ -257,7 +257,7 @@ impl Serialize for Document<'_> {
         if self.flows.is_some() {
             map.serialize_entry("schema_version", &SCHEMA_VERSION)?;
         }
-        map.serialize_entry("run", &Run(self.run))?;
+        map.serialize_entry("run", &RunObject(self.run))?;
         map.serialize_entry("totals", &Counts(self.run))?;
         let mut receivers: BTreeMap<TapId, Vec<&CnpReceiver>> = BTreeMap::new();
         for receiver in &self.run.cnp_receivers {
@@ -318,9 +318,9 @@ impl Serialize for Document<'_> {
     }
 }
 
-struct Run<'a>(&'a RunSummary);
+struct RunObject<'a>(&'a RunSummary);
 
-impl Serialize for Run<'_> {
+impl Serialize for RunObject<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let run = self.0;
         let mut map = serializer.serialize_map(None)?;
@@ -386,7 +386,7 @@ impl Serialize for Counts<'_> {
     }
 }
 
-struct Stop<'a>((&'a (Layer, Cut), &'a u64));
+struct Stop<'a>((&'a (Layer, CutLimit), &'a u64));
 
 impl Serialize for Stop<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -27,5 +27,5 @@ pub use html::HtmlReport;
 pub use json::{JsonFlows, JsonReport};
 pub use perfetto::{TraceForm, TraceReport};
 pub use terminal::{
-    About, Command, Counted, Key, LiveReport, Page, Screen, Standing, Style, TerminalReport, Tone,
+    About, CaptureCounts, Command, Key, LiveReport, Page, RunStanding, Screen, Style, TerminalReport, Tone,
 };

@@ -1,4 +1,4 @@
-//! What pages without scripts share: their style, and texts that cannot become markup.
+//! Parts of pages without scripts: their style, and texts that cannot become markup.
 
 use roce_model::text::steers;
 

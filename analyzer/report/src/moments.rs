@@ -14,7 +14,7 @@ const MAX_EVENTS: usize = 1 << 17;
 /// Events, thinned out evenly where there are too many.
 #[derive(Debug)]
 pub(crate) struct Moments {
-    groups: HashMap<Group, Thinned, RandomState>,
+    groups: HashMap<Group, ThinnedEvents, RandomState>,
     most_of_one: usize,
     kept: usize,
     seen: u64,
@@ -24,13 +24,13 @@ type Group = (Option<FlowId>, Option<EventKind>);
 
 /// Every `stride`-th event of a group.
 #[derive(Debug)]
-struct Thinned {
+struct ThinnedEvents {
     stride: u64,
     seen: u64,
     rows: Vec<EventRow>,
 }
 
-impl Default for Thinned {
+impl Default for ThinnedEvents {
     fn default() -> Self {
         Self {
             stride: 1,
@@ -40,7 +40,7 @@ impl Default for Thinned {
     }
 }
 
-impl Thinned {
+impl ThinnedEvents {
     fn thin(&mut self) {
         let mut place = 0;
         self.rows.retain(|_| {
@@ -165,7 +165,7 @@ mod tests {
         (0..5).for_each(|time| moments.add(&event(time, Some(2))));
         moments.add(&event(9, None));
         let columns = moments.columns();
-        // Of 3,000 every second.
+        // Every second event of 3,000 stays.
         assert_eq!((columns.len(), moments.seen()), (1_500 + 5 + 1, 3_006));
         assert_eq!(columns.time.at(columns.len() - 1), Some(&2_998));
     }
@@ -180,7 +180,7 @@ mod tests {
         }
         assert_eq!(moments.seen(), 400_000);
         let kept = moments.columns().len();
-        // Of each flow as many as all have room for: a power of two.
+        // Each flow keeps as many events as all have room for: a power of two.
         assert!((MAX_EVENTS / 4..=MAX_EVENTS).contains(&kept), "{kept}");
     }
 

@@ -34,7 +34,7 @@ use roce_model::{
 
 use crate::Error;
 use crate::moments::{Moments, event};
-use crate::series::{Gathered, Shown, Subject};
+use crate::series::{SeriesStore, ShownSeries, Subject};
 use ending::{Arrows, Events, LeftOut, flows_named};
 use form::Form;
 use hosts::Hosts;
@@ -49,7 +49,7 @@ pub use form::TraceForm;
 #[derive(Debug)]
 pub struct TraceReport<W> {
     form: Form<W>,
-    gathered: Gathered,
+    gathered: SeriesStore,
     moments: Moments,
     samples: SampleTracks,
 }
@@ -59,7 +59,7 @@ impl<W: Write> TraceReport<W> {
     pub fn new(out: W, form: TraceForm) -> Self {
         Self {
             form: Form::new(out, form),
-            gathered: Gathered::new(Nanos(0)),
+            gathered: SeriesStore::new(Nanos(0)),
             moments: Moments::new(),
             samples: SampleTracks::default(),
         }
@@ -125,7 +125,7 @@ impl<W: Write> TraceReport<W> {
         run: &RunSummary,
         span: Span,
         track: &Track,
-        shown: &[Shown],
+        shown: &[ShownSeries],
         left_out: LeftOut,
     ) -> io::Result<()> {
         let connections = shown
@@ -166,7 +166,7 @@ impl<W: Write> TraceReport<W> {
 
 impl<W: Write> Sink for TraceReport<W> {
     fn begin(&mut self, bin: Nanos) -> Result<(), SinkError> {
-        self.gathered = Gathered::new(bin);
+        self.gathered = SeriesStore::new(bin);
         Ok(())
     }
 

@@ -38,7 +38,7 @@ pub enum Subject {
     Others,
 }
 
-/// What was counted in one slot of time.
+/// Counts of one slot of time.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
 pub struct Slot {
     /// Its number since the epoch.
@@ -147,7 +147,7 @@ type Key = (Subject, TapId);
 
 /// A series that is shown.
 #[derive(Debug)]
-pub struct Shown {
+pub struct ShownSeries {
     /// The traffic.
     pub subject: Subject,
     /// The tap that counts it.
@@ -158,7 +158,7 @@ pub struct Shown {
     pub series: Series,
 }
 
-impl Shown {
+impl ShownSeries {
     /// The two hosts of a series, where they are known.
     pub fn ends(&self) -> Option<(Address, Address)> {
         match self.subject {
@@ -201,7 +201,7 @@ fn flow_name(key: &FlowKey) -> String {
 
 /// All series.
 #[derive(Debug)]
-pub struct Gathered {
+pub struct SeriesStore {
     bin: u64,
     /// Slots are `bin << shift` wide.
     shift: u32,
@@ -215,7 +215,7 @@ pub struct Gathered {
     pub(crate) seen_again: u64,
 }
 
-impl Gathered {
+impl SeriesStore {
     /// Series of slots that begin as wide as `bin`.
     pub fn new(bin: Nanos) -> Self {
         Self {
@@ -395,7 +395,7 @@ impl Gathered {
 
     /// Takes out the series that are shown, of each subject that of the tap that counts it. Flows that `named` names have precedence
     /// before the smaller ones.
-    pub fn take(&mut self, named: &HashSet<FlowId, RandomState>) -> Vec<Shown> {
+    pub fn take(&mut self, named: &HashSet<FlowId, RandomState>) -> Vec<ShownSeries> {
         self.choose_taps();
         for key in self.ranked(named).into_iter().skip(MAX_CONNECTIONS) {
             self.fold(key);
@@ -416,7 +416,7 @@ impl Gathered {
             }
             series.slots = merged(series.slots);
             let identity = flow_of(subject).and_then(|flow| self.known.get(&flow).copied());
-            shown.push(Shown {
+            shown.push(ShownSeries {
                 subject,
                 tap,
                 identity,
@@ -425,7 +425,7 @@ impl Gathered {
         }
         if !others.slots.is_empty() {
             others.slots = merged(others.slots);
-            shown.push(Shown {
+            shown.push(ShownSeries {
                 subject: Subject::Others,
                 tap: TapId::default(),
                 identity: None,

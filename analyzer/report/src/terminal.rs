@@ -31,10 +31,10 @@ mod verdicts;
 mod view;
 mod waits;
 
-pub use live::{Counted, LiveReport};
+pub use live::{CaptureCounts, LiveReport};
 pub use page::{Page, Tone};
 pub use report::TerminalReport;
-pub use screen::{About, Command, Key, Screen, Standing};
+pub use screen::{About, Command, Key, RunStanding, Screen};
 pub use style::Style;
 
 #[cfg(test)]

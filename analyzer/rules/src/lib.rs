@@ -35,7 +35,7 @@ pub struct Rule<Run = ()> {
     pub next: &'static str,
     /// The evidence that earns each confidence.
     pub confidence: &'static str,
-    /// What judges by it.
+    /// Function that judges by the rule.
     pub run: Run,
 }
 

@@ -12,7 +12,7 @@ use roce_sim::frame::{
     Ethernet, Frame, Granularity, Network, Pause, Payload, Pfc, Position, RemoteMemory, Roce, Transport,
     Tunnel, TunnelKind, Version, udp_source_port,
 };
-use roce_sim::tap::{Clock, LossReport, Mirror, Recording, Tap};
+use roce_sim::tap::{Clock, LossReport, Mirror, Tap, TapRecording};
 use roce_wire::management::cm::CommId;
 use roce_wire::{Address, Ecn, MacAddress, Nak, Opcode, Psn, Qpn, RnrTimer};
 
@@ -24,7 +24,7 @@ const PEER: Qpn = Qpn::new(0x2345);
 fn main() -> Result<(), Box<dyn Error>> {
     let path = std::env::args_os().nth(1).ok_or("usage: frames FILE.pcapng")?;
     let file = BufWriter::new(File::create(&path)?);
-    let mut recording = Recording::new(file, path.to_string_lossy(), &taps(), 1)?;
+    let mut recording = TapRecording::new(file, path.to_string_lossy(), &taps(), 1)?;
     let mut time = Nanos(0);
     let transports = transports();
     for (network, version) in carriers() {

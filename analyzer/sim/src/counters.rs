@@ -40,7 +40,7 @@ struct Port {
 
 /// Counters of all ports at one time.
 #[derive(Clone, Debug)]
-struct Reading {
+struct PortReading {
     time: Nanos,
     counts: Vec<PortCount>,
     /// Bytes of each port's egress queues.
@@ -53,7 +53,7 @@ pub struct Counters {
     start: u64,
     every: Time,
     ports: Vec<Port>,
-    readings: Vec<Reading>,
+    readings: Vec<PortReading>,
     /// Priorities that are lossless, mark, or had traffic.
     priorities: Vec<u8>,
 }
@@ -122,7 +122,7 @@ impl Counters {
             .map(move |sample| series.row(&sample, None))
     }
 
-    fn samples(&self, reading: &Reading, priorities: &[u8]) -> Vec<Sample> {
+    fn samples(&self, reading: &PortReading, priorities: &[u8]) -> Vec<Sample> {
         let mut samples = Samples::default();
         for (place, port) in self.ports.iter().enumerate() {
             let peer = &reading.counts[port.peer];
@@ -176,7 +176,7 @@ struct Samples {
 }
 
 impl Samples {
-    /// What follows is of this port.
+    /// Begins the counters of this port.
     fn begin(&mut self, port: &Port, time: Nanos) {
         self.begun = Some(Sample {
             time,
@@ -223,6 +223,6 @@ impl Simulation<'_> {
         let counts = ports.map(|port| self.counts_of(PortId(port))).collect();
         let depths = self.topology.ports.iter().map(|port| port.queued).collect();
         let time = Nanos(self.counters.start + self.now.nanos());
-        self.counters.readings.push(Reading { time, counts, depths });
+        self.counters.readings.push(PortReading { time, counts, depths });
     }
 }

@@ -14,8 +14,8 @@ mod uplinks;
 mod waits;
 
 pub use parts::{
-    ByCause, CaptureLoss, CeMark, Cnp, EpisodeKind, Finding, HoleClass, LossReason, Nak, NakKind, PacketKind,
-    Pause, RankStep, RetransmissionRun, RunAtTap, Step, TapFlow, TriggerKind,
+    ByCause, CaptureLoss, CeMark, Cnp, EpisodeKind, ExpectedFinding, HoleClass, LossReason, Nak, NakKind,
+    PacketKind, Pause, RankStep, RetransmissionRun, RunAtTap, Step, TapFlow, TriggerKind,
 };
 pub use transmissions::{
     Duplicate, DuplicateAtTap, Evidence, Late, Limits, LossAtTap, LossSide, Retransmission,
@@ -73,7 +73,7 @@ pub struct Truth {
     /// Intervals in which something was congested.
     pub episodes: Vec<Episode>,
     /// Findings that an analysis has to make, and the taps where it can.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<ExpectedFinding>,
     /// Steps of training jobs.
     pub steps: Vec<Step>,
     /// Frames on their way at the end.

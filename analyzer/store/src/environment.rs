@@ -1,4 +1,5 @@
-//! What the environment says of files and ports that connections to stores need: a process that is confined may have these and no others.
+//! Files and ports that connections to stores need, from the environment. A confined process may have these and
+//! no others.
 
 use std::path::PathBuf;
 

@@ -13,7 +13,7 @@ pub enum Error {
     Url {
         /// The URL, without its query.
         url: String,
-        /// What is wrong with it.
+        /// Reason why it is refused.
         reason: &'static str,
     },
     /// The environment does not say how the store is reached.

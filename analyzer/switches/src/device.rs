@@ -1,4 +1,4 @@
-//! What all kinds of switches and hypervisors have in common: questions, their answers, and the reading that these become.
+//! Questions to switches and hypervisors of all kinds, their answers, and the reading that these become.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -180,7 +180,7 @@ pub struct Problem {
     pub reason: Reason,
     /// The command whose answer it is about.
     pub command: String,
-    /// What was expected and what was there, in words.
+    /// Text of what was expected and what was there.
     pub text: String,
 }
 
@@ -195,7 +195,7 @@ pub struct Neighbor {
     pub port: String,
 }
 
-/// What a device says about itself. A text that is not known is empty.
+/// A device's description of itself. A text that is not known is empty.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Description {
     /// Model of the chassis.
@@ -247,7 +247,7 @@ pub struct Reading {
     pub time: Nanos,
     /// Numbers.
     pub samples: Vec<Sample>,
-    /// What it says about itself.
+    /// The device's description of itself.
     pub description: Description,
     /// The other ends of its cables.
     pub neighbors: Vec<Neighbor>,
@@ -261,7 +261,7 @@ pub struct Reading {
     pub has_watchdog: Option<bool>,
     /// Settings by name, as far as findings need them: `nmlx5_core.pfctx` is a parameter of a hypervisor's module. Empty value: not set.
     pub settings: BTreeMap<String, String>,
-    /// What is absent, and why.
+    /// Absent values, each with the reason.
     pub problems: Vec<Problem>,
 }
 

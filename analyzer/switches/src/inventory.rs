@@ -31,7 +31,7 @@ pub struct InventoryError {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Inventory {
-    /// What holds for the whole cluster.
+    /// Settings of the whole cluster.
     pub cluster: Cluster,
     /// Defaults of all connections by ssh.
     pub ssh: SshSettings,
@@ -46,7 +46,7 @@ pub struct Inventory {
     pub hypervisors: Vec<HypervisorTarget>,
 }
 
-/// What holds for the whole cluster.
+/// Settings of the whole cluster.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Cluster {

@@ -21,7 +21,7 @@ mod text;
 use crate::inventory::Inventory;
 
 pub use collect::PauseCollector;
-pub use document::{Chain, Moved, Pair, PairState, Pattern, PauseTimes, Pauses, Reset, Row, Sign};
+pub use document::{Chain, MovedInterval, Pair, PairState, Pattern, PauseTimes, Pauses, Reset, Row, Sign};
 pub use json::pause_json;
 pub use row::{Kind, Level, PauseFamily, Unseen};
 pub use text::pause_text;

@@ -16,9 +16,9 @@ use crate::host_pairs::HostPairs;
 const MAX_DESTINATIONS: usize = 1 << 14;
 /// A window of fewer data packets shows no rate: one more or less is 3 % of these.
 const MIN_PACKETS: u64 = 32;
-/// A window ends with the bin in which it has so many data packets, ...
+/// Number of data packets with whose bin a window ends.
 const ENOUGH_PACKETS: u64 = 2 * MIN_PACKETS;
-/// ... or when it is so long: so it does not depend on how narrow bins are.
+/// Longest window, in ns, so that windows do not depend on how narrow bins are.
 const LONGEST: u64 = 1_000_000;
 /// For so many times its length after the last marked window arrivals are compared with it.
 const AFTERWARDS: u64 = 64;
@@ -61,7 +61,7 @@ impl Sum {
 
 /// A destination.
 #[derive(Clone, Debug, Default)]
-struct Place {
+struct DestinationSums {
     /// The window that goes on.
     current: Sum,
     /// It has traffic of the current bin.
@@ -98,7 +98,7 @@ pub(super) struct Arrivals {
     width: Nanos,
     fell_below: f64,
     begin: Nanos,
-    places: Vec<Place>,
+    places: Vec<DestinationSums>,
     touched: Vec<u32>,
     /// By hash of tap and destination.
     fell: HashMap<u64, Fell, foldhash::fast::RandomState>,
@@ -128,7 +128,7 @@ impl Arrivals {
             if at >= MAX_DESTINATIONS {
                 return;
             }
-            self.places.resize(at + 1, Place::default());
+            self.places.resize(at + 1, DestinationSums::default());
         }
         let place = &mut self.places[at];
         if !core::mem::replace(&mut place.is_touched, true) {
@@ -191,7 +191,7 @@ impl Arrivals {
     }
 }
 
-impl Place {
+impl DestinationSums {
     /// Data comes in the bin that begins at `begin`, the first of it.
     fn begin_bin(&mut self, begin: Nanos) {
         let current = &mut self.current;

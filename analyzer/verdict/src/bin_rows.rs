@@ -132,9 +132,9 @@ impl PairTraffic {
 
 /// Pairs of the run by the numbers that one shard gives them. Either may start again: each is known by its hash.
 #[derive(Debug, Default)]
-pub struct Translated(Vec<(u64, HostPair)>);
+pub struct TranslatedPairs(Vec<(u64, HostPair)>);
 
-impl Translated {
+impl TranslatedPairs {
     #[inline]
     fn prefetch(&self, number: u32) {
         if let Some(entry) = self.0.get(number as usize) {
@@ -266,7 +266,7 @@ impl BinRows {
     }
 
     /// Finds the run's pair for each of the rows' pairs, and notes who sends. `known`: the pairs of the shard up to this bin.
-    pub fn enter(&mut self, pairs: &mut HostPairs, known: &mut Translated) {
+    pub fn enter(&mut self, pairs: &mut HostPairs, known: &mut TranslatedPairs) {
         for at in 0..self.traffic.len() {
             if let Some(later) = self.traffic.get(at + 2 * PAIR_LAG) {
                 known.prefetch(later.number);

@@ -37,7 +37,7 @@ const MIN_STEPS: usize = 3;
 
 /// Data from one address to another.
 #[derive(Clone, Copy, Debug)]
-struct Sent {
+struct SentData {
     bytes: u64,
     span: Span,
 }
@@ -45,7 +45,7 @@ struct Sent {
 /// Who sent to whom.
 #[derive(Debug, Default)]
 pub(super) struct Collectives {
-    sent: HashMap<(Address, Address), Sent, foldhash::fast::RandomState>,
+    sent: HashMap<(Address, Address), SentData, foldhash::fast::RandomState>,
     /// Ranks of addresses; `None`: several ranks send from it.
     ranks: HashMap<Address, Option<u32>, foldhash::fast::RandomState>,
     is_full: bool,
@@ -70,7 +70,7 @@ impl Collectives {
             first: row.first_time,
             last: row.last_time,
         };
-        let sent = self.sent.entry(key).or_insert(Sent { bytes: 0, span });
+        let sent = self.sent.entry(key).or_insert(SentData { bytes: 0, span });
         sent.bytes = sent.bytes.saturating_add(row.payload_bytes);
         sent.span.include(span.first);
         sent.span.include(span.last);
@@ -89,7 +89,7 @@ impl Collectives {
             }
         }
         let of = |end: &Address| busiest.get(end).copied().unwrap_or_default();
-        let mut edges: Vec<(Address, Address, Sent)> = self
+        let mut edges: Vec<(Address, Address, SentData)> = self
             .sent
             .iter()
             .filter(|((from, to), sent)| sent.bytes.saturating_mul(CONTROL_SHARE) >= of(from).max(of(to)))
@@ -113,7 +113,7 @@ impl Collectives {
     /// The shape of connections between members that are linked with each other.
     fn shape(
         &self,
-        edges: &[(Address, Address, Sent)],
+        edges: &[(Address, Address, SentData)],
         stepped: &BTreeMap<(Address, Address), usize>,
     ) -> Option<CollectiveRow> {
         let members: BTreeSet<Address> = edges.iter().flat_map(|(from, to, _)| [*from, *to]).collect();
@@ -203,13 +203,13 @@ fn root(above: &mut HashMap<Address, Address>, of: Address) -> Address {
 }
 
 /// Connections of members that are linked with each other, over others or directly.
-fn groups(edges: &[(Address, Address, Sent)]) -> Vec<Vec<(Address, Address, Sent)>> {
+fn groups(edges: &[(Address, Address, SentData)]) -> Vec<Vec<(Address, Address, SentData)>> {
     let mut above: HashMap<Address, Address> = HashMap::new();
     for (from, to, _) in edges {
         let (one, other) = (root(&mut above, *from), root(&mut above, *to));
         above.insert(one.max(other), one.min(other));
     }
-    let mut groups: BTreeMap<Address, Vec<(Address, Address, Sent)>> = BTreeMap::new();
+    let mut groups: BTreeMap<Address, Vec<(Address, Address, SentData)>> = BTreeMap::new();
     for edge in edges {
         groups.entry(root(&mut above, edge.0)).or_default().push(*edge);
     }
@@ -217,7 +217,7 @@ fn groups(edges: &[(Address, Address, Sent)]) -> Vec<Vec<(Address, Address, Sent
 }
 
 /// Share of the whole time in which all connections are in use, from the first packet of each to the last.
-fn overlap(edges: &[(Address, Address, Sent)]) -> f64 {
+fn overlap(edges: &[(Address, Address, SentData)]) -> f64 {
     let spans = edges.iter().map(|(.., sent)| sent.span);
     let first = spans.clone().map(|span| span.first).min().unwrap_or_default();
     let last = spans.clone().map(|span| span.last).max().unwrap_or_default();
@@ -240,7 +240,7 @@ struct Graph {
 }
 
 impl Graph {
-    fn new(edges: &[(Address, Address, Sent)]) -> Self {
+    fn new(edges: &[(Address, Address, SentData)]) -> Self {
         let mut to: BTreeMap<Address, BTreeSet<Address>> = BTreeMap::new();
         for (from, other, _) in edges {
             to.entry(*from).or_default().insert(*other);

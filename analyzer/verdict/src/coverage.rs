@@ -14,7 +14,7 @@ pub(crate) struct Coverage {
 }
 
 impl Coverage {
-    /// Of a flow's row.
+    /// Coverage of a flow's row.
     pub(crate) fn of(row: &FlowRow) -> Self {
         let answers = [row.acks, row.naks, row.rnr_naks];
         let requests = answers.into_iter().fold(row.packets, u64::saturating_sub);

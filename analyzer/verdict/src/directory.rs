@@ -33,7 +33,7 @@ pub(super) struct Party {
     pub(super) proven: u64,
     /// Losses behind the tap, which nothing proves; of all its epochs.
     pub(super) lost_behind: u64,
-    /// What the capture shows of it.
+    /// Share of the flow's packets that the capture has.
     pub(super) coverage: Coverage,
     /// Its packets overtake each other, or come twice.
     pub(super) disturbed: bool,

@@ -1,13 +1,13 @@
 //! Episodes: intervals in which something was congested on the way to a destination, built cell by cell: a cell is a
 //! millisecond, however wide bins are.
 //!
-//! Of one destination at one tap four kinds go on at a time. A cell is a sign of
-//! - `ecn`, when a data packet in it is marked, or a CNP that belongs to no NAK slows one of the flows;
-//! - `incast`, when at least `incast_senders` hosts sent to the destination at the same time in it, and packets were marked, CNPs came, or flows were
-//!   paused; or packets were retransmitted or missing while data came at half of its last link's speed or faster; it is reported
-//!   when more than missing packets showed;
-//! - `loss`, when packets are missing, retransmitted, or requested again though they were captured;
-//! - `rnr`, when the destination answers with RNR NAKs.
+//! Four kinds go on at a time for one destination at one tap. A cell is a sign of - `ecn`, when a data packet
+//! in it is marked, or a CNP that belongs to no NAK slows one of the flows; - `incast`, when at least
+//! `incast_senders` hosts sent to the destination at the same time in it, and packets were marked, CNPs came,
+//! or flows were paused; or packets were retransmitted or missing while data came at half of its last link's
+//! speed or faster; it is reported when more than missing packets showed; - `loss`, when packets are missing,
+//! retransmitted, or requested again though they were captured; - `rnr`, when the destination answers with RNR
+//! NAKs.
 //!
 //! An episode begins with the first packet that shows it, goes on while the next such cell begins less than `episode_quiet` after
 //! its end, and ends with the last packet that shows it. Where no such packet is known (RNR NAKs, pauses), first and last are those of the data
@@ -33,13 +33,13 @@ use std::collections::HashMap;
 
 use roce_model::{EpisodeKind, EventKind, EventRow, FlowId, Nanos, PauseFrame, TapId};
 
-use arrived::{Arrived, cell_end};
+use arrived::{ArrivedData, cell_end};
 use kinds::{ECN, INCAST, KINDS, LOSS};
-pub(super) use open::Finished;
+pub(super) use open::FinishedEpisode;
 use open::{FlowBin, Mode, NOWHERE, Open};
 use pauses::Pauses;
 pub(super) use pauses::sender_of;
-use place::{Place, Places};
+use place::{EpisodePlace, Places};
 use stalls::Stalls;
 pub(super) use tell::{Episode, tell};
 use view::View;
@@ -79,7 +79,7 @@ pub(super) struct Episodes {
     flows: usize,
     pauses: Pauses,
     stalls: Stalls,
-    finished: Vec<Finished>,
+    finished: Vec<FinishedEpisode>,
     dropped: u64,
 }
 
@@ -88,12 +88,12 @@ pub(super) struct Episodes {
 struct Report {
     tap: TapId,
     flow: FlowId,
-    what: Reported,
+    what: ReportedLoss,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Reported {
-    /// So many packets were lost in the network.
+enum ReportedLoss {
+    /// Number of packets that were lost in the network.
     Lost(u64),
     /// A retransmission run that an RNR NAK brought about.
     RunForRnr,
@@ -111,7 +111,7 @@ struct Signs {
     lost: bool,
     paused: bool,
     rnr: bool,
-    arrivals: Arrived,
+    arrivals: ArrivedData,
 }
 
 impl Episodes {
@@ -152,10 +152,10 @@ impl Episodes {
             _ => {}
         }
         let what = match (event.kind, event.detail.as_deref()) {
-            (EventKind::Hole, Some("network_lost")) => Reported::Lost(event.value.unwrap_or(1)),
-            (EventKind::RetransmissionRun, Some("rnr")) => Reported::RunForRnr,
+            (EventKind::Hole, Some("network_lost")) => ReportedLoss::Lost(event.value.unwrap_or(1)),
+            (EventKind::RetransmissionRun, Some("rnr")) => ReportedLoss::RunForRnr,
             // Not after a NAK: a receiver without buffers asks for what followed with one, too.
-            (EventKind::RetransmissionRun, Some("implied_nak" | "timeout")) => Reported::RunForLoss,
+            (EventKind::RetransmissionRun, Some("implied_nak" | "timeout")) => ReportedLoss::RunForLoss,
             _ => return,
         };
         if let Some(flow) = event.flow_id {
@@ -210,7 +210,7 @@ impl Episodes {
     }
 
     /// Ends everything that goes on; the episodes in the order of time, and how many more there were.
-    pub(super) fn conclude(mut self, directory: &Directory) -> (Vec<Finished>, u64) {
+    pub(super) fn conclude(mut self, directory: &Directory) -> (Vec<FinishedEpisode>, u64) {
         self.end_quiet(Nanos(u64::MAX));
         let finished = self.pauses.conclude();
         self.keep(finished);
@@ -226,7 +226,7 @@ impl Episodes {
         (self.finished, self.dropped)
     }
 
-    fn keep(&mut self, finished: impl IntoIterator<Item = Finished>) {
+    fn keep(&mut self, finished: impl IntoIterator<Item = FinishedEpisode>) {
         for episode in finished {
             if self.finished.len() < MAX_FINISHED {
                 self.finished.push(episode);
@@ -304,7 +304,8 @@ impl Episodes {
                 return;
             }
             let hash = pairs.hash(signs.destination);
-            self.places.add(Place::new(signs.destination, hash, signs.tap));
+            self.places
+                .add(EpisodePlace::new(signs.destination, hash, signs.tap));
         }
         let Some(place) = self.places.get_mut(signs.destination).filter(|_| !overdue) else {
             return;
@@ -324,7 +325,7 @@ impl Episodes {
     fn skip_overdue(&mut self) {
         let (begin, end) = (self.begin, cell_end(self.begin));
         if begin < self.latest {
-            for open in self.places.list.iter_mut().flat_map(Place::opened) {
+            for open in self.places.list.iter_mut().flat_map(EpisodePlace::opened) {
                 let inside = open.start < end && begin <= open.end;
                 open.mode = if inside { Mode::Count } else { Mode::Skip };
             }
@@ -392,19 +393,19 @@ impl Episodes {
             let slots = place.slots_of(report.flow);
             let [_, incast, loss, _] = &mut place.open;
             match report.what {
-                Reported::Lost(packets) => {
+                ReportedLoss::Lost(packets) => {
                     for (open, slot) in [(incast, slots[INCAST]), (loss, slots[LOSS])] {
                         if let Some(open) = open {
                             open.add_lost(slot, packets);
                         }
                     }
                 }
-                Reported::RunForRnr => {
+                ReportedLoss::RunForRnr => {
                     if let Some(open) = loss {
                         open.rnr_meanwhile = true;
                     }
                 }
-                Reported::RunForLoss => {
+                ReportedLoss::RunForLoss => {
                     if let Some(open) = loss {
                         open.retransmitted_for_loss = true;
                     }

@@ -132,7 +132,7 @@ impl Findings {
         self.receiver.event(event);
     }
 
-    /// So much was sent at a tap in the current cell.
+    /// Adds bytes that were sent at a tap in the current cell.
     #[inline]
     pub(super) fn sent(&mut self, tap: TapId, wire_bytes: u64) {
         self.pause.sent(tap, wire_bytes);
@@ -241,7 +241,7 @@ impl Findings {
             only,
         };
         let icrc = self.quality.icrc(&context);
-        // What a receiver dropped for its ICRC was lost for that: one finding.
+        // Packets that a receiver dropped for their ICRC were lost for that: one finding.
         let loss = self.loss.network(&context);
         let loss = loss.filter(|_| !self.loss.are_explained(&context, self.quality.asked_again()));
         let drops = switch::drops(&context, loss.as_ref());

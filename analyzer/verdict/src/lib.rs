@@ -27,7 +27,7 @@ use roce_model::{
     SampleColumns, SampleRow, Snapshot, TapId, TapRow, Wiring,
 };
 
-pub use bin_rows::{BinRows, PacketTimes, PairTraffic, Translated};
+pub use bin_rows::{BinRows, PacketTimes, PairTraffic, TranslatedPairs};
 pub use coverage::leave_unclear;
 pub use findings::{RULES, add_slowed_collectives};
 pub use host_pairs::{HostPair, HostPairs};

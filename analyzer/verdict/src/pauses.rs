@@ -1,4 +1,4 @@
-//! What switches, hypervisors and hosts counted, how they are connected, and who waits for whom because of pauses: what rules need that
+//! Counters of switches, hypervisors and hosts, their cables, and the waits that pauses cause, for rules that
 //! look at two levels. The words of findings are left to them.
 
 mod contention;
@@ -99,7 +99,7 @@ impl Pauses {
             ..ConcludedPauses::default()
         };
         if has_pauses || concluded.readings.has_pauses() {
-            let known = known::Known {
+            let known = known::KnownFacts {
                 settings,
                 run,
                 directory,
@@ -119,7 +119,7 @@ impl Pauses {
     }
 }
 
-/// What there is at the end.
+/// Pauses that are concluded at the end.
 #[derive(Debug, Default)]
 pub(super) struct ConcludedPauses {
     pub(super) readings: Readings,

@@ -6,7 +6,7 @@ use roce_model::{
 };
 
 use crate::Verdicts;
-use crate::bin_rows::{BinRows, PairTraffic, Translated};
+use crate::bin_rows::{BinRows, PairTraffic, TranslatedPairs};
 use crate::host_pairs::HostPairs;
 use crate::settings::{CELL, Settings};
 
@@ -196,7 +196,7 @@ impl BinRows {
     /// As it comes from a shard, with the numbers of the run.
     pub(super) fn entered(mut self, pairs: &mut HostPairs) -> Self {
         self.sum_up();
-        self.enter(pairs, &mut Translated::default());
+        self.enter(pairs, &mut TranslatedPairs::default());
         self
     }
 }

@@ -27,10 +27,11 @@ const MAX_OF_SNAPSHOT: usize = 2048;
 
 /// Pairs whose periods differ by more than this factor take part in different jobs.
 const SAME_PERIOD: f64 = 1.2;
-/// A step is an outlier when it takes longer than the pair's median by three standard deviations (estimated from the median
-/// absolute deviation, so that outliers do not hide themselves) ...
+/// Standard deviations over the pair's median from which on a step is an outlier. They are estimated from the
+/// median absolute deviation, so that outliers do not hide themselves.
 const OUTLIER_SIGMAS: f64 = 3.0;
-/// ... and by this share of it, since very regular steps would otherwise make outliers of nothing.
+/// Share over the pair's median from which on a step is an outlier: very regular steps would otherwise make
+/// outliers of nothing.
 const OUTLIER_SHARE: f64 = 0.1;
 /// The standard deviation of a normal distribution over its median absolute deviation: 1 / 0.6745.
 const SIGMA_OF_MAD: f64 = 1.4826;
@@ -44,8 +45,8 @@ pub(crate) struct Steps {
     /// Its place by the number of the directed pair.
     of_numbers: Vec<PlaceOf>,
     pairs: Vec<Pair>,
-    /// Of each pair, where its last stretch has come to.
-    going: Vec<Going>,
+    /// Last stretch of each pair.
+    going: Vec<OpenStretch>,
 }
 
 /// Where the two hosts of a directed pair are.
@@ -59,7 +60,7 @@ enum PlaceOf {
 
 /// A pair's last stretch of traffic, which most rows only prolong: nothing else of the pair is touched then.
 #[derive(Clone, Copy, Debug)]
-struct Going {
+struct OpenStretch {
     /// As in [`Pair::stretches`], but up to date; `None` before the first one.
     last: Option<Burst>,
     joined: u64,
@@ -103,7 +104,7 @@ impl Pair {
     }
 
     /// Brings the last stretch up to date.
-    fn catch_up(&mut self, going: &Going) {
+    fn catch_up(&mut self, going: &OpenStretch) {
         if let (Some(last), Some(now)) = (self.stretches.last_mut(), going.last) {
             *last = now;
         }
@@ -160,7 +161,7 @@ impl Steps {
             return;
         };
         match &mut self.going[place] {
-            Going {
+            OpenStretch {
                 last: Some(last),
                 joined,
             } if start >= last.start && start.saturating_sub(last.end) <= *joined => {
@@ -229,7 +230,7 @@ impl Steps {
                     stretches: Vec::new(),
                     joined: 0,
                 });
-                self.going.push(Going {
+                self.going.push(OpenStretch {
                     last: None,
                     joined: 0,
                 });

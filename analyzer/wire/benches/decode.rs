@@ -28,13 +28,13 @@ fn transport(opcode: u8, length: usize) -> Vec<u8> {
     bytes
 }
 
-struct Captured {
+struct CapturedFrame {
     bytes: Vec<u8>,
     original: u32,
 }
 
 /// A mix as on a wire: WRITEs of several packets, ACKs, READ responses, SENDs, CNPs; cut at 96 bytes.
-fn mixed() -> Vec<Captured> {
+fn mixed() -> Vec<CapturedFrame> {
     let kinds = [
         (0x06, 12 + 16 + 1024 + 4),
         (0x07, 12 + 1024 + 4),
@@ -55,7 +55,7 @@ fn mixed() -> Vec<Captured> {
             let mut bytes = frame(&transport(opcode, length), u8::try_from(i % 251).unwrap_or(0));
             let original = u32::try_from(bytes.len()).unwrap_or(0);
             bytes.truncate(96);
-            Captured { bytes, original }
+            CapturedFrame { bytes, original }
         })
         .collect()
 }
@@ -76,25 +76,24 @@ fn decoding(c: &mut Criterion) {
             });
         };
     }
-    batch!("fast", |f: &Captured| fast::decode(
+    batch!("fast", |f: &CapturedFrame| fast::decode(
         LinkType::ETHERNET,
         &f.bytes,
         f.original
     ));
-    batch!("decode", |f: &Captured| decode(
+    batch!("decode", |f: &CapturedFrame| decode(
         LinkType::ETHERNET,
         &f.bytes,
         f.original
     ));
-    batch!("general", |f: &Captured| general::decode(
+    batch!("general", |f: &CapturedFrame| general::decode(
         LinkType::ETHERNET,
         &f.bytes,
         f.original
     ));
-    batch!("etherparse alone", |f: &Captured| LaxSlicedPacket::from_ethernet(
-        &f.bytes
-    )
-    .is_ok());
+    batch!("etherparse alone", |f: &CapturedFrame| {
+        LaxSlicedPacket::from_ethernet(&f.bytes).is_ok()
+    });
     group.finish();
 
     // Decodes into a vector that is reused, as a reader of batches does.

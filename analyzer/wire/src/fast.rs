@@ -13,7 +13,7 @@ use crate::network::grh::Grh;
 use crate::network::ipv4::Ipv4;
 use crate::network::ipv6::Ipv6;
 use crate::network::udp::{self, Udp};
-use crate::{Aeth, Bth, Carrier, Extended, LinkType, Roce, Through, VlanTag};
+use crate::{Aeth, Bth, Carrier, ExtendedHeaders, LinkType, Roce, Through, VlanTag};
 
 /// The protocol number of UDP (IANA).
 const UDP: u8 = 17;
@@ -229,7 +229,7 @@ struct Transport {
     dma_length: u32,
     source_qpn: u32,
     payload_bytes: u32,
-    seen: Extended,
+    seen: ExtendedHeaders,
 }
 
 impl Transport {
@@ -258,7 +258,7 @@ impl Transport {
                 dma_length: 0,
                 source_qpn: 0,
                 payload_bytes,
-                seen: Extended::NONE,
+                seen: ExtendedHeaders::NONE,
             });
         }
         let places = opcode.places();

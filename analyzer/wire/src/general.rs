@@ -10,13 +10,13 @@ mod roce;
 mod tunnel;
 mod walk;
 
-use crate::{Decoded, LinkType};
+use crate::{DecodedFrame, LinkType};
 use walk::Walk;
 
 pub(crate) use other::is_other;
 
 /// Decodes a frame of `link`. `frame` has its captured bytes, and `original` its length on the wire,
 /// without the FCS.
-pub fn decode(link: LinkType, frame: &[u8], original: u32) -> Decoded {
+pub fn decode(link: LinkType, frame: &[u8], original: u32) -> DecodedFrame {
     Walk::new(frame, original).run(link)
 }

@@ -86,9 +86,9 @@ pub enum Operation {
 
 /// Extended headers after the BTH, in this order.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub struct Extended(u16);
+pub struct ExtendedHeaders(u16);
 
-impl Extended {
+impl ExtendedHeaders {
     /// None.
     pub const NONE: Self = Self(0);
     /// RDETH, 4 bytes.
@@ -126,17 +126,17 @@ impl Extended {
 
     /// Their length in bytes.
     pub const fn bytes(self) -> u8 {
-        const SIZES: [(Extended, u8); 10] = [
-            (Extended::RDETH, 4),
-            (Extended::DETH, 8),
-            (Extended::XRCETH, 4),
-            (Extended::FETH, 4),
-            (Extended::RETH, 16),
-            (Extended::ATOMIC_ETH, 28),
-            (Extended::AETH, 4),
-            (Extended::ATOMIC_ACK_ETH, 8),
-            (Extended::IMM_DT, 4),
-            (Extended::IETH, 4),
+        const SIZES: [(ExtendedHeaders, u8); 10] = [
+            (ExtendedHeaders::RDETH, 4),
+            (ExtendedHeaders::DETH, 8),
+            (ExtendedHeaders::XRCETH, 4),
+            (ExtendedHeaders::FETH, 4),
+            (ExtendedHeaders::RETH, 16),
+            (ExtendedHeaders::ATOMIC_ETH, 28),
+            (ExtendedHeaders::AETH, 4),
+            (ExtendedHeaders::ATOMIC_ACK_ETH, 8),
+            (ExtendedHeaders::IMM_DT, 4),
+            (ExtendedHeaders::IETH, 4),
         ];
         let mut sum = 0;
         let mut i = 0;
@@ -154,7 +154,7 @@ impl Extended {
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     operation: Operation,
-    extended: Extended,
+    extended: ExtendedHeaders,
     extended_bytes: u8,
     flags: u16,
     places: Places,
@@ -172,10 +172,10 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    const fn new(extended: Extended) -> Self {
+    const fn new(extended: ExtendedHeaders) -> Self {
         /// Bytes of the headers of `extended` that come before `header`.
-        const fn before(extended: Extended, header: Extended) -> u8 {
-            Extended(extended.0 & (header.0 - 1)).bytes()
+        const fn before(extended: ExtendedHeaders, header: ExtendedHeaders) -> u8 {
+            ExtendedHeaders(extended.0 & (header.0 - 1)).bytes()
         }
         let bth = 12;
         let mut places = Self {
@@ -183,14 +183,14 @@ impl Places {
             dma_length: 0,
             source_qpn: 0,
         };
-        if extended.has(Extended::AETH) {
-            places.aeth = bth + before(extended, Extended::AETH);
+        if extended.has(ExtendedHeaders::AETH) {
+            places.aeth = bth + before(extended, ExtendedHeaders::AETH);
         }
-        if extended.has(Extended::RETH) {
-            places.dma_length = bth + before(extended, Extended::RETH) + 12;
+        if extended.has(ExtendedHeaders::RETH) {
+            places.dma_length = bth + before(extended, ExtendedHeaders::RETH) + 12;
         }
-        if extended.has(Extended::DETH) {
-            places.source_qpn = bth + before(extended, Extended::DETH) + 4;
+        if extended.has(ExtendedHeaders::DETH) {
+            places.source_qpn = bth + before(extended, ExtendedHeaders::DETH) + 4;
         }
         places
     }
@@ -212,10 +212,10 @@ const fn entry(code: u8) -> Entry {
         Acknowledge, Atomic, AtomicAcknowledge, AtomicWrite, Flush, Other, ReadRequest, ReadResponse, Send,
         Write,
     };
-    let none = Extended::NONE;
-    let imm = Extended::IMM_DT;
-    let reth = Extended::RETH;
-    let aeth = Extended::AETH;
+    let none = ExtendedHeaders::NONE;
+    let imm = ExtendedHeaders::IMM_DT;
+    let reth = ExtendedHeaders::RETH;
+    let aeth = ExtendedHeaders::AETH;
     let transport = code >> 5;
     let (operation, mut extended, flags) = match code & 0x1f {
         0x00 => (Send, none, REQUEST | PAYLOAD | FIRST),
@@ -236,11 +236,15 @@ const fn entry(code: u8) -> Entry {
         0x0f => (ReadResponse, aeth, RESPONSE | PAYLOAD | LAST),
         0x10 => (ReadResponse, aeth, RESPONSE | PAYLOAD | FIRST | LAST),
         0x11 => (Acknowledge, aeth, RESPONSE),
-        0x12 => (AtomicAcknowledge, aeth.and(Extended::ATOMIC_ACK_ETH), RESPONSE),
-        0x13 | 0x14 => (Atomic, Extended::ATOMIC_ETH, REQUEST | FIRST | LAST),
-        0x16 => (Send, Extended::IETH, REQUEST | PAYLOAD | LAST),
-        0x17 => (Send, Extended::IETH, REQUEST | PAYLOAD | FIRST | LAST),
-        0x1c => (Flush, Extended::FETH.and(reth), REQUEST | FIRST | LAST),
+        0x12 => (
+            AtomicAcknowledge,
+            aeth.and(ExtendedHeaders::ATOMIC_ACK_ETH),
+            RESPONSE,
+        ),
+        0x13 | 0x14 => (Atomic, ExtendedHeaders::ATOMIC_ETH, REQUEST | FIRST | LAST),
+        0x16 => (Send, ExtendedHeaders::IETH, REQUEST | PAYLOAD | LAST),
+        0x17 => (Send, ExtendedHeaders::IETH, REQUEST | PAYLOAD | FIRST | LAST),
+        0x1c => (Flush, ExtendedHeaders::FETH.and(reth), REQUEST | FIRST | LAST),
         0x1d => (AtomicWrite, reth, REQUEST | PAYLOAD | FIRST | LAST),
         _ => (Other, none, 0),
     };
@@ -265,14 +269,14 @@ const fn entry(code: u8) -> Entry {
     match transport {
         2 => {
             let deth = if flags & REQUEST != 0 {
-                Extended::DETH
+                ExtendedHeaders::DETH
             } else {
                 none
             };
-            extended = extended.and(Extended::RDETH).and(deth);
+            extended = extended.and(ExtendedHeaders::RDETH).and(deth);
         }
-        3 => extended = extended.and(Extended::DETH),
-        5 if flags & REQUEST != 0 => extended = extended.and(Extended::XRCETH),
+        3 => extended = extended.and(ExtendedHeaders::DETH),
+        5 if flags & REQUEST != 0 => extended = extended.and(ExtendedHeaders::XRCETH),
         _ => {}
     }
     let connected = matches!(transport, 0 | 1 | 5);
@@ -391,7 +395,7 @@ impl Opcode {
 
     /// The extended headers after the BTH.
     #[inline]
-    pub fn extended(self) -> Extended {
+    pub fn extended(self) -> ExtendedHeaders {
         self.entry().extended
     }
 
@@ -554,7 +558,7 @@ mod tests {
         // XRC requests carry the XRCETH, its responses do not.
         assert_eq!(Opcode(0xa4).extended_bytes(), 4);
         assert_eq!(Opcode(0xb1).extended_bytes(), 4);
-        assert!(Opcode(0xb1).extended().has(Extended::AETH));
+        assert!(Opcode(0xb1).extended().has(ExtendedHeaders::AETH));
         assert_eq!(Opcode(0x1c).extended_bytes(), 4 + 16);
     }
 }

@@ -3,7 +3,7 @@
 
 use core::fmt;
 
-use crate::{Address, Aeth, Bth, Ecn, Extended, Pause, Service, Stop};
+use crate::{Address, Aeth, Bth, Ecn, ExtendedHeaders, Pause, Service, Stop};
 
 /// Carrier of a packet's transport headers.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -188,7 +188,7 @@ pub struct Roce {
     /// Tunnel around the packet.
     pub through: Through,
     /// The extended headers that were captured whole.
-    pub seen: Extended,
+    pub seen: ExtendedHeaders,
 }
 
 impl Roce {
@@ -274,7 +274,7 @@ pub enum Other {
 
 /// All that decoding a frame gives. Decoding never fails: it says what was understood and where it stopped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Decoded {
+pub struct DecodedFrame {
     /// Content of the frame.
     pub content: Content,
     /// The outermost mirror session, if the frame came through one.

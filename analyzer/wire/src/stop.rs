@@ -84,7 +84,7 @@ impl fmt::Display for Layer {
 
 /// Limit that ended the bytes too early.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Cut {
+pub enum CutLimit {
     /// The capture kept fewer bytes than the frame had (the snaplen).
     Snaplen,
     /// A length field of this layer claims less than the layer inside it needs, or more than the frame has.
@@ -108,7 +108,7 @@ pub struct Stop {
     /// Bytes that were there.
     pub had: u32,
     /// Limit that cut it.
-    pub cut: Cut,
+    pub cut: CutLimit,
 }
 
 impl fmt::Display for Stop {
@@ -122,10 +122,10 @@ impl fmt::Display for Stop {
         } = self;
         write!(f, "{layer} at byte {offset} needs {needed} bytes, has {had}: ")?;
         match cut {
-            Cut::Snaplen => f.write_str("cut by the snaplen"),
-            Cut::Length(by) => write!(f, "cut by the length in {by}"),
-            Cut::Frame => f.write_str("the frame ends"),
-            Cut::Depth => f.write_str("too many layers"),
+            CutLimit::Snaplen => f.write_str("cut by the snaplen"),
+            CutLimit::Length(by) => write!(f, "cut by the length in {by}"),
+            CutLimit::Frame => f.write_str("the frame ends"),
+            CutLimit::Depth => f.write_str("too many layers"),
         }
     }
 }

@@ -13,7 +13,7 @@ pub mod reth;
 pub mod xrceth;
 
 use crate::bytes::chunk;
-use crate::{Aeth, Bth, Extended, Layer};
+use crate::{Aeth, Bth, ExtendedHeaders, Layer};
 use atomic_ack_eth::AtomicAckEth;
 use atomic_eth::AtomicEth;
 use cnp::Cnp;
@@ -40,10 +40,10 @@ pub struct Transport<'a> {
     pub atomic_ack_eth: Option<AtomicAckEth<'a>>,
     pub imm_dt: Option<ImmDt<'a>>,
     pub ieth: Option<Ieth<'a>>,
-    /// The reserved bytes of a CNP. They count as its payload: no [`Extended`] header is defined for them.
+    /// The reserved bytes of a CNP. They count as its payload: no [`ExtendedHeaders`] header is defined for them.
     pub cnp: Option<Cnp<'a>>,
     /// The extended headers that are whole.
-    pub seen: Extended,
+    pub seen: ExtendedHeaders,
     /// The first header that is not whole: no header after it was read.
     pub cut: Option<CutHeader>,
     /// Start of the payload, in bytes from the BTH, even if fewer bytes are there.
@@ -65,13 +65,13 @@ pub struct CutHeader {
 struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
-    wanted: Extended,
-    seen: Extended,
+    wanted: ExtendedHeaders,
+    seen: ExtendedHeaders,
     cut: Option<CutHeader>,
 }
 
 impl<'a> Reader<'a> {
-    fn take<const N: usize>(&mut self, header: Extended, layer: Layer) -> Option<&'a [u8; N]> {
+    fn take<const N: usize>(&mut self, header: ExtendedHeaders, layer: Layer) -> Option<&'a [u8; N]> {
         if !self.wanted.has(header) {
             return None;
         }
@@ -102,23 +102,27 @@ impl<'a> Transport<'a> {
             bytes,
             at: Bth::BYTES,
             wanted: bth.opcode().extended(),
-            seen: Extended::NONE,
+            seen: ExtendedHeaders::NONE,
             cut: None,
         };
         let mut headers = Self {
             bth,
-            rdeth: r.take(Extended::RDETH, Layer::Rdeth).map(Rdeth),
-            deth: r.take(Extended::DETH, Layer::Deth).map(Deth),
-            xrceth: r.take(Extended::XRCETH, Layer::Xrceth).map(Xrceth),
-            feth: r.take(Extended::FETH, Layer::Feth).map(Feth),
-            reth: r.take(Extended::RETH, Layer::Reth).map(Reth),
-            atomic_eth: r.take(Extended::ATOMIC_ETH, Layer::AtomicEth).map(AtomicEth),
-            aeth: r.take(Extended::AETH, Layer::Aeth).map(|bytes| Aeth(*bytes)),
+            rdeth: r.take(ExtendedHeaders::RDETH, Layer::Rdeth).map(Rdeth),
+            deth: r.take(ExtendedHeaders::DETH, Layer::Deth).map(Deth),
+            xrceth: r.take(ExtendedHeaders::XRCETH, Layer::Xrceth).map(Xrceth),
+            feth: r.take(ExtendedHeaders::FETH, Layer::Feth).map(Feth),
+            reth: r.take(ExtendedHeaders::RETH, Layer::Reth).map(Reth),
+            atomic_eth: r
+                .take(ExtendedHeaders::ATOMIC_ETH, Layer::AtomicEth)
+                .map(AtomicEth),
+            aeth: r
+                .take(ExtendedHeaders::AETH, Layer::Aeth)
+                .map(|bytes| Aeth(*bytes)),
             atomic_ack_eth: r
-                .take(Extended::ATOMIC_ACK_ETH, Layer::AtomicAckEth)
+                .take(ExtendedHeaders::ATOMIC_ACK_ETH, Layer::AtomicAckEth)
                 .map(AtomicAckEth),
-            imm_dt: r.take(Extended::IMM_DT, Layer::ImmDt).map(ImmDt),
-            ieth: r.take(Extended::IETH, Layer::Ieth).map(Ieth),
+            imm_dt: r.take(ExtendedHeaders::IMM_DT, Layer::ImmDt).map(ImmDt),
+            ieth: r.take(ExtendedHeaders::IETH, Layer::Ieth).map(Ieth),
             ..Self::default()
         };
         if bth.opcode().is_cnp() {
@@ -183,7 +187,7 @@ mod tests {
         );
         let bytes = packet(0xd1);
         let t = Transport::parse(&bytes).unwrap_or_default();
-        assert_eq!((t.seen, t.payload_offset), (Extended::NONE, 12));
+        assert_eq!((t.seen, t.payload_offset), (ExtendedHeaders::NONE, 12));
     }
 
     #[test]
@@ -201,7 +205,7 @@ mod tests {
         assert!(t.deth.is_some() && t.reth.is_none() && t.imm_dt.is_none());
         assert_eq!(
             (t.seen, t.payload_offset),
-            (Extended::RDETH.and(Extended::DETH), 44)
+            (ExtendedHeaders::RDETH.and(ExtendedHeaders::DETH), 44)
         );
         assert_eq!(Transport::parse(&bytes[..11]), None);
     }

@@ -11,7 +11,7 @@ use roce_wire::icrc::{self, Icrc};
 use roce_wire::management::cm::Message;
 use roce_wire::management::mad::Datagram;
 use roce_wire::transport::Transport;
-use roce_wire::{Content, Cut, LinkType, decode, fast, general};
+use roce_wire::{Content, CutLimit, LinkType, decode, fast, general};
 
 /// Ethernet twice as often as the others.
 const LINKS: [LinkType; 12] = [
@@ -53,7 +53,7 @@ fuzz_target!(|data: &[u8]| {
 
     let mut text = String::new();
     if let Some(stop) = decoded.stop {
-        assert!(stop.needed > stop.had || stop.cut == Cut::Depth, "{stop}");
+        assert!(stop.needed > stop.had || stop.cut == CutLimit::Depth, "{stop}");
         assert!(stop.offset <= original.max(captured).saturating_add(0xffff));
         let _ = write!(text, "{stop}");
     }

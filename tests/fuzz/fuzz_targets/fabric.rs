@@ -1,5 +1,6 @@
-//! What commands about many hosts read. The first byte picks it: 0 an inventory, 1 a plan of traffic, 2 the manifest of a fleet's run,
-//! 3 answers to the questions before a capture and its report, 4 answers to the questions before traffic.
+//! Texts that commands about many hosts read. The first byte picks it: 0 an inventory, 1 a plan of traffic, 2
+//! the manifest of a fleet's run, 3 answers to the questions before a capture and its report, 4 answers to the
+//! questions before traffic.
 
 #![no_main]
 

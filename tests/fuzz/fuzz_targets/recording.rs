@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use roce_fuzz::{Block, Parts};
-use roce_model::{HostEvent, Recorded};
+use roce_model::{HostEvent, RecordingStart};
 
 fuzz_target!(|data: &[u8]| {
     let mut blocks = Vec::new();
@@ -20,13 +20,13 @@ fuzz_target!(|data: &[u8]| {
                 Block::Other(HostEvent::BLOCK, part.to_vec())
             }
             2 => {
-                if let Some(head) = Recorded::decode(part) {
-                    let again = Recorded::decode(&head.encode());
+                if let Some(head) = RecordingStart::decode(part) {
+                    let again = RecordingStart::decode(&head.encode());
                     assert_eq!(again.as_ref(), Some(&head));
                 }
-                Block::Other(Recorded::BLOCK, part.to_vec())
+                Block::Other(RecordingStart::BLOCK, part.to_vec())
             }
-            _ => Block::Other(Recorded::TIME, part.to_vec()),
+            _ => Block::Other(RecordingStart::TIME, part.to_vec()),
         });
     }
     roce_fuzz::check_analysis(&roce_fuzz::section(&blocks));

@@ -10,7 +10,7 @@ const MANY: u64 = 1 << 20;
 
 /// One frame, for comparison.
 #[derive(Debug, PartialEq, Eq)]
-struct Seen {
+struct SeenFrame {
     time: u64,
     interface: u32,
     original: u32,
@@ -21,7 +21,7 @@ struct Seen {
 /// Everything that reading gave.
 #[derive(Debug, PartialEq, Eq)]
 struct Outcome {
-    frames: Vec<Seen>,
+    frames: Vec<SeenFrame>,
     lost: u64,
     summary: Option<Summary>,
     error: Option<String>,
@@ -92,7 +92,7 @@ fn read(file: &[u8], block_bytes: usize, read_ahead: bool) -> Outcome {
                         (frame.interface as usize) < reader.interfaces().len(),
                         "a frame without an interface"
                     );
-                    outcome.frames.push(Seen {
+                    outcome.frames.push(SeenFrame {
                         time: frame.time.0,
                         interface: frame.interface,
                         original: frame.original,
@@ -142,7 +142,7 @@ fn read(file: &[u8], block_bytes: usize, read_ahead: bool) -> Outcome {
         assert!(first <= last, "the end before the beginning");
         // Frames without a stamp of their own carry 0 when no stamp came before. Stamps that do not fit are the largest number.
         let within =
-            |seen: &Seen| (first.0..=last.0).contains(&seen.time) || [0, u64::MAX].contains(&seen.time);
+            |seen: &SeenFrame| (first.0..=last.0).contains(&seen.time) || [0, u64::MAX].contains(&seen.time);
         assert!(
             outcome.frames.iter().all(within),
             "a frame outside of the file's time"

@@ -12,7 +12,7 @@ use roce_capture::Container;
 use roce_model::{RunSummary, Severity, Sink, SinkError};
 use serde_json::Value;
 
-use crate::encoding::Encoding;
+use crate::encoding::TapeEncoding;
 use crate::input::Input;
 use crate::tape::Tape;
 
@@ -102,11 +102,11 @@ fn verdict(row: &Value) -> Verdict {
     }
 }
 
-/// What one run of the analysis is given.
+/// Input of one run of the analysis.
 #[derive(Clone, Debug)]
-pub struct Given {
+pub struct GivenRun {
     /// The files.
-    pub files: Vec<(Tape, Encoding)>,
+    pub files: Vec<(Tape, TapeEncoding)>,
     /// The files in the order of the arguments; one may come twice.
     pub order: Vec<usize>,
     /// Options.
@@ -115,7 +115,7 @@ pub struct Given {
     pub is_piped: bool,
 }
 
-impl Given {
+impl GivenRun {
     /// An input as it is.
     pub fn of(input: &Input) -> Self {
         let file = |tape: &Tape| {
@@ -125,7 +125,7 @@ impl Given {
             } else {
                 tape.container
             };
-            (tape.clone(), Encoding::of(container))
+            (tape.clone(), TapeEncoding::of(container))
         };
         Self {
             files: input.tapes.iter().map(file).collect(),
@@ -135,16 +135,16 @@ impl Given {
         }
     }
 
-    /// The same with each file written in another way.
+    /// Writes each file in another way.
     #[must_use]
-    pub fn encoded(mut self, encode: impl Fn(&Tape, &mut Encoding)) -> Self {
+    pub fn encoded(mut self, encode: impl Fn(&Tape, &mut TapeEncoding)) -> Self {
         for (tape, encoding) in &mut self.files {
             encode(tape, encoding);
         }
         self
     }
 
-    /// The same with another option.
+    /// Adds an option.
     #[must_use]
     pub fn option(mut self, name: &str, value: &str) -> Self {
         self.arguments.extend([name.to_owned(), value.to_owned()]);
@@ -154,9 +154,9 @@ impl Given {
 
 /// Keeps the document of a run.
 #[derive(Default)]
-struct Kept(Value);
+struct KeptDocument(Value);
 
-impl Sink for Kept {
+impl Sink for KeptDocument {
     fn finish(&mut self, run: &RunSummary) -> Result<(), SinkError> {
         let mut text = Vec::new();
         roce_report::json::document(run, &[], &mut text)?;
@@ -189,7 +189,7 @@ impl Analyst {
     ///
     /// # Errors
     /// When a file cannot be written, or the analysis fails.
-    pub fn answer(&self, given: &Given) -> Result<Option<Answer>, SinkError> {
+    pub fn answer(&self, given: &GivenRun) -> Result<Option<Answer>, SinkError> {
         let mut paths = Vec::new();
         for (tape, encoding) in &given.files {
             let path = self.folder.path().join(&tape.name);
@@ -237,7 +237,7 @@ impl Analyst {
 fn analyse(mut arguments: Vec<OsString>) -> Result<Answer, SinkError> {
     arguments.extend(["--format", "none"].map(OsString::from));
     let run = || {
-        let mut kept = Kept::default();
+        let mut kept = KeptDocument::default();
         roce_analyze::analyse_arguments(arguments, &mut kept)?;
         Ok(Answer::of(&kept.0))
     };

@@ -2,7 +2,7 @@
 
 use roce_model::SinkError;
 
-use crate::input::Source;
+use crate::input::InputSource;
 use crate::project::project_sources;
 use crate::simulated::simulated_sources;
 use crate::transformations::{TRANSFORMATIONS, Transformation};
@@ -11,19 +11,19 @@ use crate::transformations::{TRANSFORMATIONS, Transformation};
 #[derive(Clone, Debug)]
 pub struct Cell {
     /// The input.
-    pub source: Source,
+    pub source: InputSource,
     /// The transformations.
     pub transformations: Vec<&'static Transformation>,
 }
 
 /// Simulated inputs of the fixed set.
 const SEEDS: u64 = 200;
-/// Of the transformations each simulated input of the fixed set takes one in so many, each input others.
+/// Each simulated input of the fixed set takes one in this number of transformations, each input others.
 const SHARE: usize = 8;
 
 impl Cell {
     /// An input with all transformations.
-    pub fn whole(source: Source) -> Self {
+    pub fn whole(source: InputSource) -> Self {
         Self {
             source,
             transformations: TRANSFORMATIONS.iter().collect(),

@@ -1,4 +1,4 @@
-//! What has to hold between the answers to a capture and to a copy of it.
+//! Relations between the answers to a capture and to a copy of it.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -7,7 +7,7 @@ use roce_model::Severity;
 
 use crate::answer::{Answer, Verdict};
 
-/// What has to hold for the copies of a transformation.
+/// Relation that has to hold for the copies of a transformation.
 #[derive(Clone, Copy, Debug)]
 pub enum Relation {
     /// Each verdict of severity warning or worse is the same: rule, severity, confidence, and these numbers.
@@ -47,7 +47,7 @@ pub enum Numbers {
 pub struct Change {
     /// A verdict has changed; otherwise only a number has.
     pub is_verdict: bool,
-    /// What changed, in a line.
+    /// Description of the change, in a line.
     pub text: String,
 }
 
@@ -113,7 +113,7 @@ const OF_WIRE_BYTES: [&str; 6] = [
     "fair_rate",
 ];
 
-/// What the sums of all traffic are called in evidence.
+/// Names of the sums of all traffic in evidence.
 const OF_ALL_TRAFFIC: [&str; 10] = [
     "share",
     "data_packets",
@@ -160,7 +160,7 @@ fn sentence(answer: &Answer, id: &str) -> String {
     first.map_or_else(String::new, |verdict| format!(" ({})", verdict.summary))
 }
 
-/// What became of a rule's verdicts.
+/// Text of the change of a rule's verdicts.
 fn told(id: &str, before: &Answer, after: &Answer) -> String {
     let side = |answer| format!("{}{}", line(answer, id), sentence(answer, id));
     format!("{id}: {} -> {}", side(before), side(after))
@@ -184,7 +184,8 @@ fn same(numbers: Numbers, before: &Answer, after: &Answer) -> Vec<Change> {
     let mut changes = Vec::new();
     for id in loud_ids(&[before, after]) {
         if matches!(numbers, Numbers::Twice) && id == "stall" && is_worse(id, before, after) {
-            // What ends inside a message, and goes on after ten seconds, has stood still for them: the copy shows a longer stall.
+            // A flow that ends inside a message, and goes on after ten seconds, has stood still for them: the
+            // copy shows a longer stall.
             continue;
         }
         let (was, is) = (loud(before, id), loud(after, id));

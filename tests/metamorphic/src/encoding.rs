@@ -12,7 +12,7 @@ use crate::tape::Tape;
 
 /// How a tape is written.
 #[derive(Clone, Debug)]
-pub struct Encoding {
+pub struct TapeEncoding {
     /// Layout of the records.
     pub container: Container,
     /// The order of the bytes of its numbers.
@@ -23,7 +23,7 @@ pub struct Encoding {
     pub sections: Vec<usize>,
 }
 
-impl Encoding {
+impl TapeEncoding {
     /// A file of this kind, little-endian and not compressed.
     pub fn of(container: Container) -> Self {
         Self {

@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use roce_model::SinkError;
 
-use crate::answer::{Analyst, Answer, Given};
+use crate::answer::{Analyst, Answer, GivenRun};
 use crate::cell::Cell;
 use crate::compare::{Change, compare};
 use crate::draw::Draw;
 use crate::input::Input;
 use crate::transformations::Transformation;
 
-/// What became of one copy.
+/// Outcome of one copy.
 #[derive(Clone, Debug)]
 pub struct CopyOutcome {
     /// The transformation's name.
@@ -62,7 +62,7 @@ pub fn hunt(cells: &[Cell], threads: usize, program: Option<&Path>) -> Result<Ve
 
 fn copies(cell: &Cell, analyst: &Analyst) -> Result<Vec<CopyOutcome>, SinkError> {
     let input = cell.source.load()?;
-    let before = match analyst.answer(&Given::of(&input)) {
+    let before = match analyst.answer(&GivenRun::of(&input)) {
         Ok(Some(answer)) => answer,
         Ok(None) => return Ok(Vec::new()),
         Err(error) => return Err(format!("{}: {error}", input.name).into()),
@@ -86,7 +86,7 @@ fn copy(
         let other = copied
             .base
             .as_ref()
-            .map(|base| analyst.answer(&Given::of(base)))
+            .map(|base| analyst.answer(&GivenRun::of(base)))
             .transpose()?;
         let before = other.as_ref().map_or(Some(before), Option::as_ref);
         let after = analyst.answer(&copied.given)?;

@@ -1,4 +1,4 @@
-//! What is transformed: the captures of one run, and the options that belong to them.
+//! Inputs of transformations: the captures of one run, and the options that belong to them.
 
 use roce_model::SinkError;
 use roce_truth::Family;
@@ -34,7 +34,7 @@ impl Input {
         about.div_ceil(quantum) * quantum
     }
 
-    /// The same run with each tape changed.
+    /// The run with each tape changed.
     #[must_use]
     pub fn map(&self, change: impl FnMut(&Tape) -> Tape) -> Self {
         Self {
@@ -47,14 +47,14 @@ impl Input {
 
 /// Where an input comes from.
 #[derive(Clone, Debug)]
-pub enum Source {
+pub enum InputSource {
     /// Captures of the project, by their paths from its top.
     Project(Vec<String>),
     /// A random scenario.
     Simulated(&'static Family, u64),
 }
 
-impl Source {
+impl InputSource {
     /// The input's name.
     pub fn name(&self) -> String {
         match self {

@@ -19,12 +19,12 @@ mod table;
 mod tape;
 mod transformations;
 
-pub use answer::{Analyst, Answer, Given, Verdict};
+pub use answer::{Analyst, Answer, GivenRun, Verdict};
 pub use cell::{Cell, cells};
 pub use compare::{Change, Numbers, Relation, compare};
-pub use encoding::Encoding;
+pub use encoding::TapeEncoding;
 pub use hunt::{CopyOutcome, hunt};
-pub use input::{Input, Source};
+pub use input::{Input, InputSource};
 pub use open::OpenList;
 pub use project::{project_sources, root};
 pub use simulated::simulated_sources;

@@ -57,9 +57,9 @@ fn report(result: Result<ExitCode, SinkError>) -> ExitCode {
 }
 
 fn analyse(arguments: &[OsString]) -> Result<ExitCode, SinkError> {
-    struct Nothing;
-    impl Sink for Nothing {}
-    roce_analyze::analyse_arguments(arguments.iter().cloned(), &mut Nothing)
+    struct NoOutput;
+    impl Sink for NoOutput {}
+    roce_analyze::analyse_arguments(arguments.iter().cloned(), &mut NoOutput)
 }
 
 fn parse(arguments: &[String]) -> Result<Arguments, String> {

@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 
 use roce_model::SinkError;
 
-use crate::input::Source;
+use crate::input::InputSource;
 use crate::tape::Tape;
 
 /// Folders with captures, and whether files whose names begin alike were taken at once.
 const FOLDERS: [&str; 4] = ["captures", "captures/demos", "tests/data", "tests/data/real"];
 
 /// Captures of one lesson or run at several taps: the beginnings of their names.
-const TOGETHER: [&str; 6] = [
+const GROUPS: [&str; 6] = [
     "captures/demos/ecmp-collision-",
     "captures/demos/incast-",
     "captures/demos/pause-origin-",
@@ -36,7 +36,7 @@ pub fn root() -> PathBuf {
 ///
 /// # Errors
 /// When a folder cannot be read.
-pub fn project_sources() -> Result<Vec<Source>, SinkError> {
+pub fn project_sources() -> Result<Vec<InputSource>, SinkError> {
     let mut paths = Vec::new();
     for folder in FOLDERS {
         for entry in fs::read_dir(root().join(folder))? {
@@ -50,7 +50,7 @@ pub fn project_sources() -> Result<Vec<Source>, SinkError> {
     paths.sort();
     let mut groups: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for path in &paths {
-        let together = TOGETHER.iter().find(|begin| path.starts_with(**begin));
+        let together = GROUPS.iter().find(|begin| path.starts_with(**begin));
         // Both ends of a run: NAME.sender.pcap and NAME.receiver.pcap.
         let run = || {
             path.strip_suffix(".sender.pcap")
@@ -61,7 +61,10 @@ pub fn project_sources() -> Result<Vec<Source>, SinkError> {
         }
     }
     let alone = paths.into_iter().map(|path| vec![path]);
-    Ok(alone.chain(groups.into_values()).map(Source::Project).collect())
+    Ok(alone
+        .chain(groups.into_values())
+        .map(InputSource::Project)
+        .collect())
 }
 
 /// Reads captures of the project.

@@ -8,14 +8,14 @@ use roce_sim::{Scenario, simulate_in_memory};
 use roce_truth::{Family, family_of};
 use roce_wire::LinkType;
 
-use crate::input::Source;
+use crate::input::InputSource;
 use crate::packet;
 use crate::tape::{Record, Tape};
 
 /// The scenarios of seeds, each family in turn.
-pub fn simulated_sources(seeds: std::ops::Range<u64>) -> Vec<Source> {
+pub fn simulated_sources(seeds: std::ops::Range<u64>) -> Vec<InputSource> {
     seeds
-        .map(|seed| Source::Simulated(family_of(seed), seed))
+        .map(|seed| InputSource::Simulated(family_of(seed), seed))
         .collect()
 }
 

@@ -14,7 +14,7 @@ mod options;
 mod parts;
 mod time;
 
-use crate::answer::Given;
+use crate::answer::GivenRun;
 use crate::compare::{Numbers, Relation};
 use crate::draw::Draw;
 use crate::input::Input;
@@ -24,12 +24,12 @@ use crate::input::Input;
 pub struct Transformation {
     /// Its name.
     pub name: &'static str,
-    /// What it does.
+    /// Description of the transformation.
     pub about: &'static str,
-    /// What has to hold.
+    /// Relation that has to hold.
     pub relation: Relation,
     /// Makes the copy; `None` where it does not apply to an input.
-    pub make: fn(&Input, &mut Draw) -> Option<Copied>,
+    pub make: fn(&Input, &mut Draw) -> Option<InputCopy>,
 }
 
 impl Transformation {
@@ -43,18 +43,18 @@ impl Transformation {
 
 /// A copy of an input.
 #[derive(Clone, Debug)]
-pub struct Copied {
-    /// What the copy's answer is compared with, where that is not the input itself.
+pub struct InputCopy {
+    /// Input whose answer the copy's is compared with, where that is not the input itself.
     pub base: Option<Input>,
-    /// What the analysis is given.
-    pub given: Given,
-    /// What has to hold, where that depends on the input.
+    /// Run that the analysis is given.
+    pub given: GivenRun,
+    /// Relation that has to hold, where it depends on the input.
     pub relation: Option<Relation>,
 }
 
-impl Copied {
+impl InputCopy {
     /// A copy that is compared with another input.
-    fn of(base: Input, given: Given) -> Self {
+    fn of(base: Input, given: GivenRun) -> Self {
         Self {
             base: Some(base),
             ..Self::from(given)
@@ -62,8 +62,8 @@ impl Copied {
     }
 }
 
-impl From<Given> for Copied {
-    fn from(given: Given) -> Self {
+impl From<GivenRun> for InputCopy {
+    fn from(given: GivenRun) -> Self {
         Self {
             base: None,
             given,
@@ -72,7 +72,7 @@ impl From<Given> for Copied {
     }
 }
 
-type Make = fn(&Input, &mut Draw) -> Option<Copied>;
+type Make = fn(&Input, &mut Draw) -> Option<InputCopy>;
 
 const fn line(name: &'static str, about: &'static str, relation: Relation, make: Make) -> Transformation {
     Transformation {
@@ -92,7 +92,7 @@ const SAME: Relation = Relation::Same(Numbers::All { nanos: 0.0 });
 /// As `SAME`, where stamps lose what is below a microsecond.
 const SAME_TO_US: Relation = Relation::Same(Numbers::All { nanos: 4_000.0 });
 const SAME_VERDICTS: Relation = Relation::Same(Numbers::None);
-/// The same but for what counts all traffic.
+/// Equal answers, but for counts of all traffic.
 const SAME_COUNTS: Relation = Relation::Same(Numbers::Counts);
 const TWICE: Relation = Relation::Same(Numbers::Twice);
 /// Headers or payload are missing, no packet is.

@@ -1,13 +1,13 @@
 //! Captures that were answered wrongly once: what must be said of each, and what must not. Their origin is in
 //! `tests/data/reported/README.md`.
 //!
-//! What is still wrong is in `open.txt`, as `reported NAME`; the list and the answers have to agree.
+//! Answers that are still wrong are in `open.txt`, as `reported NAME`; the list and the answers have to agree.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::fs::{self, File};
 
-use roce_metamorphic::{Analyst, Answer, Given, Input, OpenList, Tape, root};
+use roce_metamorphic::{Analyst, Answer, GivenRun, Input, OpenList, Tape, root};
 use roce_model::Severity::{self, Critical, Info, Warning};
 
 /// Something that has to hold of an answer.
@@ -204,10 +204,10 @@ fn answer(analyst: &Analyst, files: &[&str], options: &[&str]) -> Answer {
         tapes,
         arguments: options.iter().map(ToString::to_string).collect(),
     };
-    analyst.answer(&Given::of(&input)).unwrap().unwrap()
+    analyst.answer(&GivenRun::of(&input)).unwrap().unwrap()
 }
 
-/// What does not hold, in words.
+/// Text of a relation that does not hold.
 fn broken(analyst: &Analyst, files: &[&str], answer: &Answer, rule: &Rule) -> Option<String> {
     let told = |id: &str| -> String {
         let verdicts = answer.verdicts.iter().filter(|verdict| verdict.id == id);

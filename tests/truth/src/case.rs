@@ -14,8 +14,8 @@ use roce_sim::{Counters, OutputPlan, Scenario, Truth, simulate, simulate_with_co
 use crate::families::Family;
 use crate::plan::RandomScenario;
 use crate::runs::covers;
-use crate::seen::{Event, Seen};
-use crate::thin::Thinning;
+use crate::seen::{Event, SeenRun};
+use crate::thin::RecordThinning;
 
 /// Readings of counters in one run.
 const READINGS: u64 = 16;
@@ -30,7 +30,7 @@ pub struct Case {
     /// Events of the simulation.
     pub truth: Truth,
     /// Results of the analysis.
-    pub seen: Seen,
+    pub seen: SeenRun,
 }
 
 impl Case {
@@ -42,7 +42,7 @@ impl Case {
         Self::thinned(family, seed, folder, None)
     }
 
-    /// The same, of captures that have a part of the records only. Their truth is that of whole ones.
+    /// Runs a case whose captures have only a part of the records. Their truth is that of whole ones.
     ///
     /// # Errors
     /// When a file cannot be written, or the analysis fails.
@@ -50,7 +50,7 @@ impl Case {
         family: &'static Family,
         seed: u64,
         folder: &Path,
-        thinning: Option<Thinning>,
+        thinning: Option<RecordThinning>,
     ) -> Result<Self, SinkError> {
         let scenario = family.scenario(seed);
         let parsed = Scenario::parse(&scenario.toml)?;
@@ -82,7 +82,7 @@ impl Case {
             paths.iter().try_for_each(|path| thinning.apply(path, seed))?;
         }
         arguments.extend(paths.into_iter().map(OsString::from));
-        let mut results = Seen::default();
+        let mut results = SeenRun::default();
         roce_analyze::analyse_arguments(arguments, &mut results)?;
         Ok(Self {
             scenario,

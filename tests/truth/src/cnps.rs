@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use crate::case::Case;
-use crate::score::{Said, Score};
+use crate::score::{Score, StatedConfidence};
 
 pub(crate) fn compare(case: &Case, score: &mut Score) {
     for tap in &case.truth.taps {
@@ -31,7 +31,7 @@ pub(crate) fn compare(case: &Case, score: &mut Score) {
             } else {
                 score.items += sent;
             }
-            score.tell_many(Said::Plain, said, said.min(sent), text);
+            score.tell_many(StatedConfidence::Plain, said, said.min(sent), text);
         }
     }
 }

@@ -16,7 +16,7 @@ use roce_model::{Cell, Columns as _, FlowColumns, FlowRow};
 use roce_sim::truth::{Hole, HoleClass, PacketKind, Tap, TapFlow};
 
 use crate::case::Case;
-use crate::score::Said;
+use crate::score::StatedConfidence;
 use crate::scores::Scores;
 
 /// A count of a flow's row, by its column's name: `None` where there is no such column, or it is absent.
@@ -122,7 +122,7 @@ fn one(case: &Case, scores: &mut Scores, tap: &Tap, flow: &TapFlow, count: &Coun
     };
     score.items += count.all.saturating_sub(count.sure);
     score.expect_many(count.sure, said, text);
-    score.tell_many(Said::Plain, said, said.min(count.all), text);
+    score.tell_many(StatedConfidence::Plain, said, said.min(count.all), text);
 }
 
 fn copies(case: &Case, scores: &mut Scores, tap: &Tap) {
@@ -134,5 +134,5 @@ fn copies(case: &Case, scores: &mut Scores, tap: &Tap) {
     let score = scores.of_class("mirror copies");
     let text = || format!("{}: {made} to {all} copies, said {said}", tap.name);
     score.expect_many(made, said, text);
-    score.tell_many(Said::Plain, said, said.min(all), text);
+    score.tell_many(StatedConfidence::Plain, said, said.min(all), text);
 }

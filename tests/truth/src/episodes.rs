@@ -13,7 +13,7 @@ use roce_sim::truth::Tap;
 use roce_verdict::Thresholds;
 
 use crate::case::Case;
-use crate::score::{Said, Score};
+use crate::score::{Score, StatedConfidence};
 use crate::signs::{Sign, Signs};
 
 /// By so much an episode may begin or end beside its signs, in nanoseconds.
@@ -21,7 +21,7 @@ const BIN: u64 = 1_000_000;
 
 /// An episode that the analysis should or could tell.
 #[derive(Debug)]
-struct Expected {
+struct ExpectedEpisode {
     /// First and last sign that the tap shows for sure, if there is one.
     sure: Option<(u64, u64)>,
     /// First and last sign of all.
@@ -29,9 +29,9 @@ struct Expected {
 }
 
 /// Puts signs together, in bins of the analysis: its rule is about bins without a sign.
-fn group(mut signs: Vec<Sign>, quiet: u64, bin: u64) -> Vec<Expected> {
+fn group(mut signs: Vec<Sign>, quiet: u64, bin: u64) -> Vec<ExpectedEpisode> {
     signs.sort_by_key(|sign| sign.begin);
-    let mut episodes: Vec<Expected> = Vec::new();
+    let mut episodes: Vec<ExpectedEpisode> = Vec::new();
     for sign in signs {
         let sure = sign.sure.then_some((sign.begin, sign.end));
         match episodes.last_mut() {
@@ -42,7 +42,7 @@ fn group(mut signs: Vec<Sign>, quiet: u64, bin: u64) -> Vec<Expected> {
                     (one, other) => one.or(other),
                 };
             }
-            _ => episodes.push(Expected {
+            _ => episodes.push(ExpectedEpisode {
                 sure,
                 all: (sign.begin, sign.end),
             }),
@@ -51,7 +51,7 @@ fn group(mut signs: Vec<Sign>, quiet: u64, bin: u64) -> Vec<Expected> {
     episodes
 }
 
-impl Expected {
+impl ExpectedEpisode {
     /// True if an episode of the analysis overlaps this one.
     fn overlaps(&self, row: &EpisodeRow) -> bool {
         row.start_time.0 <= self.all.1 + BIN && row.end_time.0 + BIN >= self.all.0
@@ -90,7 +90,7 @@ pub(crate) fn compare(case: &Case, score: &mut Score) {
         }
         for row in &rows {
             if !signs.has(row.kind.name(), &place_of(row)) {
-                score.tell_with(Said::of(row.confidence), false, || {
+                score.tell_with(StatedConfidence::of(row.confidence), false, || {
                     format!("{}: {}", tap.name, text(case, row))
                 });
             }
@@ -155,14 +155,14 @@ fn one_place(
         });
     }
     for row in said {
-        let near: Vec<&Expected> = expected.iter().filter(|episode| episode.overlaps(row)).collect();
+        let near: Vec<&ExpectedEpisode> = expected.iter().filter(|episode| episode.overlaps(row)).collect();
         if near.iter().any(|episode| episode.sure.is_some()) {
             let right = near.iter().any(|episode| episode.bounds(row));
-            score.tell_with(Said::of(row.confidence), right, || {
+            score.tell_with(StatedConfidence::of(row.confidence), right, || {
                 format!("{}: {}: bounds", tap.name, text(case, row))
             });
         } else if near.is_empty() {
-            score.tell_with(Said::of(row.confidence), false, || {
+            score.tell_with(StatedConfidence::of(row.confidence), false, || {
                 format!("{}: {}", tap.name, text(case, row))
             });
         }

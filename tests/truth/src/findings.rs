@@ -8,12 +8,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use roce_model::{Confidence, Fact, FindingRow, Severity};
-use roce_sim::truth::{Finding, HoleClass, LossReason, LostDownstream, PacketKind, Tap, TriggerKind};
+use roce_sim::truth::{ExpectedFinding, HoleClass, LossReason, LostDownstream, PacketKind, Tap, TriggerKind};
 use roce_verdict::Thresholds;
 
 use crate::case::Case;
 use crate::reactions;
-use crate::score::Said;
+use crate::score::StatedConfidence;
 use crate::scores::Scores;
 use crate::signs::{Sign, Signs};
 use crate::{imbalance, provenance};
@@ -86,7 +86,7 @@ pub(crate) fn compare(case: &Case, scores: &mut Scores) {
         if !right && is_undecidable(case, finding) {
             continue;
         }
-        let degree = Said::of(finding.confidence);
+        let degree = StatedConfidence::of(finding.confidence);
         let note = || {
             let (severity, confidence) = (finding.severity.name(), finding.confidence.name());
             format!("{severity}, {confidence}: {}", finding.summary)
@@ -128,7 +128,7 @@ fn is_unfair(case: &Case) -> bool {
 }
 
 /// True if a finding agrees with the simulation.
-fn is_right(case: &Case, happened: &[Finding], finding: &FindingRow) -> bool {
+fn is_right(case: &Case, happened: &[ExpectedFinding], finding: &FindingRow) -> bool {
     if happened.iter().any(|other| other.id == finding.id) {
         return true;
     }
@@ -195,7 +195,7 @@ fn is_poor(case: &Case, tap: &Tap) -> bool {
 }
 
 /// The findings of the truth. Whether CNPs are ignored is known here by flow: some senders may react and others not.
-fn happened(case: &Case) -> Vec<Finding> {
+fn happened(case: &Case) -> Vec<ExpectedFinding> {
     let mut findings = case.truth.findings.clone();
     findings.retain(|finding| finding.id != "cnp.ignored");
     findings.extend(never_passed(case));
@@ -212,7 +212,7 @@ fn happened(case: &Case) -> Vec<Finding> {
             flows.any(|flow| flow.source == tap.node)
         };
         let taps = case.truth.taps.iter().filter(|tap| at_sender(tap));
-        findings.push(Finding {
+        findings.push(ExpectedFinding {
             id: "cnp.ignored".to_owned(),
             why: format!("the reaction point of {} flows is off", ignoring.len()),
             taps: taps.map(|tap| tap.name.clone()).collect(),
@@ -223,7 +223,7 @@ fn happened(case: &Case) -> Vec<Finding> {
 }
 
 /// Flows of which not one packet arrived, because all are longer than a link on the way takes.
-fn never_passed(case: &Case) -> Option<Finding> {
+fn never_passed(case: &Case) -> Option<ExpectedFinding> {
     let mut links = case.parsed.impairment.iter();
     if !links.any(|link| link.longer_than.is_some()) {
         return None;
@@ -231,7 +231,7 @@ fn never_passed(case: &Case) -> Option<Finding> {
     let flows = case.truth.flows.iter();
     let flows = flows.filter(|flow| !flow.management && flow.packets_sent > 0 && flow.packets_received == 0);
     let flows: Vec<String> = flows.map(|flow| flow.flow_id.clone()).collect();
-    (!flows.is_empty()).then(|| Finding {
+    (!flows.is_empty()).then(|| ExpectedFinding {
         id: "mtu.exceeded".to_owned(),
         why: format!("no packet of {} flows is as short as a link takes", flows.len()),
         taps: case.truth.taps.iter().map(|tap| tap.name.clone()).collect(),
@@ -292,7 +292,7 @@ pub(crate) fn healthy(case: &Case, scores: &mut Scores) {
         format!("nothing is wrong, said {}", ids.join(", "))
     });
     for finding in alarms {
-        let degree = Said::of(finding.confidence);
+        let degree = StatedConfidence::of(finding.confidence);
         scores
             .of_class("false warnings")
             .tell_with(degree, false, || format!("{}: {}", finding.id, finding.summary));
@@ -300,7 +300,7 @@ pub(crate) fn healthy(case: &Case, scores: &mut Scores) {
 }
 
 /// True if a tap shows a finding that is large enough.
-fn is_shown(case: &Case, finding: &Finding) -> bool {
+fn is_shown(case: &Case, finding: &ExpectedFinding) -> bool {
     case.truth
         .taps
         .iter()
@@ -308,7 +308,7 @@ fn is_shown(case: &Case, finding: &Finding) -> bool {
         .any(|tap| is_large_enough(case, finding, tap))
 }
 
-fn is_large_enough(case: &Case, finding: &Finding, tap: &Tap) -> bool {
+fn is_large_enough(case: &Case, finding: &ExpectedFinding, tap: &Tap) -> bool {
     let thresholds = Thresholds::default();
     let flows = || {
         tap.flows

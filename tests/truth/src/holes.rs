@@ -18,7 +18,7 @@ use roce_sim::truth::{Hole, HoleClass, PacketKind, Tap, TriggerKind};
 
 use crate::case::Case;
 use crate::counts::said;
-use crate::score::{Said, Score};
+use crate::score::{Score, StatedConfidence};
 use crate::scores::Scores;
 
 const PSNS: u32 = 1 << 24;
@@ -127,9 +127,14 @@ fn counts(case: &Case, score: &mut Score, tap: &Tap) {
         score.items += all.saturating_sub(sure);
         score.expect_many(sure, said, text);
         let proven_right = proven.min(all);
-        score.tell_many(Said::High, proven, proven_right, text);
+        score.tell_many(StatedConfidence::High, proven, proven_right, text);
         let others = said - proven;
-        score.tell_many(Said::Medium, others, others.min(all - proven_right), text);
+        score.tell_many(
+            StatedConfidence::Medium,
+            others,
+            others.min(all - proven_right),
+            text,
+        );
     }
 }
 

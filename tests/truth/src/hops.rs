@@ -7,8 +7,8 @@
 //! *Hops not captured*: an item is a packet that the first tap recorded, and that passed the second without a record.
 //! Observable where the second tap loses records silently and the flow is paired there.
 //!
-//! Of a connection of which nothing came to the second tap the truth says no side there: what was lost of it is right if it is said, and
-//! not observable.
+//! The truth says no side at the second tap for a connection of which nothing came there: its losses are right
+//! if they are said, and not observable.
 //!
 //! Said: `hops.lost` without `hops.answers_lost`, and `hops.not_captured`, by flow.
 
@@ -19,7 +19,7 @@ use roce_sim::truth::{Loss, LossSide, PacketKind, Tap};
 use roce_sim::units::{Rate, Time};
 
 use crate::case::Case;
-use crate::score::Said;
+use crate::score::StatedConfidence;
 use crate::scores::Scores;
 
 pub(crate) fn compare(case: &Case, scores: &mut Scores) {
@@ -42,9 +42,12 @@ pub(crate) fn compare(case: &Case, scores: &mut Scores) {
         let flow = row.flow_id.to_string();
         if !case.passes(from, to, &flow) {
             let text = || format!("{} to {}: {flow} does not go there", from.name, to.name);
-            scores
-                .of_class("hops lost")
-                .tell_many(Said::Plain, row.lost - row.answers_lost, 0, text);
+            scores.of_class("hops lost").tell_many(
+                StatedConfidence::Plain,
+                row.lost - row.answers_lost,
+                0,
+                text,
+            );
         }
     }
 }
@@ -83,7 +86,7 @@ fn one(case: &Case, scores: &mut Scores, from: &Tap, to: &Tap, flow: &str) {
     let score = scores.of_class("hops lost");
     score.items += all - sure;
     score.expect_many(sure, lost_said, text);
-    score.tell_many(Said::Plain, lost_said, lost_said.min(all), text);
+    score.tell_many(StatedConfidence::Plain, lost_said, lost_said.min(all), text);
 
     // A packet can pass the second tap and miss it only once, whatever becomes of it behind that tap.
     let missed = to.capture_losses.iter().filter(|missed| missed.flow_id == flow);
@@ -100,7 +103,7 @@ fn one(case: &Case, scores: &mut Scores, from: &Tap, to: &Tap, flow: &str) {
     };
     let score = scores.of_class("hops not captured");
     score.items += all;
-    score.tell_many(Said::Plain, missed_said, missed_said.min(all), text);
+    score.tell_many(StatedConfidence::Plain, missed_said, missed_said.min(all), text);
 }
 
 /// True if one of these taps recorded a transmission of a packet after the one that was lost. The run that a lost retransmission is a

@@ -12,7 +12,7 @@ use roce_sim::truth::{Collision, UplinkGroup};
 
 use crate::case::Case;
 use crate::provenance::{Nodes, names};
-use crate::score::Said;
+use crate::score::StatedConfidence;
 use crate::scores::Scores;
 
 /// Nine tenths of what is fair is as good as fair.
@@ -104,7 +104,9 @@ pub(crate) fn compare(case: &Case, scores: &mut Scores) {
     }
     for finding in said {
         let right = is_right(case, finding);
-        let (degree, note) = (Said::of(finding.confidence), || finding.summary.to_string());
+        let (degree, note) = (StatedConfidence::of(finding.confidence), || {
+            finding.summary.to_string()
+        });
         scores
             .calibration
             .entry(finding.id)

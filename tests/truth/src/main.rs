@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use roce_model::SinkError;
-use roce_truth::{FAMILIES, Family, Reach, Table, Thinning, family_of, run_all, run_thinned};
+use roce_truth::{FAMILIES, Family, Reach, RecordThinning, Table, family_of, run_all, run_thinned};
 
 /// Scenarios of a table.
 const SEEDS: u64 = 600;
@@ -25,7 +25,7 @@ struct Arguments {
     /// Floors have to be reached.
     must_reach: bool,
     verbose: bool,
-    thinning: Option<Thinning>,
+    thinning: Option<RecordThinning>,
     output: Option<PathBuf>,
 }
 
@@ -80,7 +80,7 @@ fn parse(arguments: &[String]) -> Result<Arguments, String> {
                 let family = Family::named(name).ok_or_else(|| format!("no family '{name}': {}", names()))?;
                 parsed.family = Some(family);
             }
-            "--thin" => parsed.thinning = Some(Thinning::parse(value()?)?),
+            "--thin" => parsed.thinning = Some(RecordThinning::parse(value()?)?),
             "--by-family" => parsed.by_family = true,
             "--nightly" => (seeds, parsed.must_reach) = (NIGHTLY_SEEDS, true),
             "-v" => parsed.verbose = true,

@@ -11,7 +11,7 @@ use crate::case::Case;
 use crate::compare::{compare, compare_healthy};
 use crate::families::Family;
 use crate::scores::Scores;
-use crate::thin::Thinning;
+use crate::thin::RecordThinning;
 
 /// Result of one case.
 #[derive(Debug)]
@@ -30,7 +30,11 @@ pub fn run_all(list: &[(&'static Family, u64)], threads: usize, folder: Option<&
 }
 
 /// Runs those cases of a list that are healthy by their scenario, with a part of the records of their captures.
-pub fn run_thinned(list: &[(&'static Family, u64)], threads: usize, thinning: Thinning) -> Vec<Outcome> {
+pub fn run_thinned(
+    list: &[(&'static Family, u64)],
+    threads: usize,
+    thinning: RecordThinning,
+) -> Vec<Outcome> {
     let mut list = list.to_vec();
     list.retain(|(family, seed)| family.scenario(*seed).healthy);
     run(&list, threads, &|family, seed| {

@@ -23,7 +23,7 @@ use roce_model::{Fact, FindingRow, Severity};
 use roce_sim::truth::{PauseRoot, PauseRootKind};
 
 use crate::case::Case;
-use crate::score::Said;
+use crate::score::StatedConfidence;
 use crate::scores::Scores;
 use crate::seen::Wait;
 
@@ -171,7 +171,7 @@ struct Claim<'a> {
     first: &'a Wait,
     /// The root's row.
     root: &'a Wait,
-    said: Said,
+    said: StatedConfidence,
 }
 
 /// True if the port that one row waits for is the one that waits in the other row, in the same time.
@@ -210,7 +210,7 @@ fn claims(waits: &[Wait]) -> Vec<Claim<'_>> {
     {
         let mut seen = vec![false; edges.len()];
         let mut open = vec![(first, first.said())];
-        let mut roots: BTreeMap<(&str, &str, &str), (&Wait, Said)> = BTreeMap::new();
+        let mut roots: BTreeMap<(&str, &str, &str), (&Wait, StatedConfidence)> = BTreeMap::new();
         while let Some((wait, said)) = open.pop() {
             if wait.is_root {
                 let place = match wait.root_kind.as_str() {
@@ -455,7 +455,9 @@ fn findings(case: &Case, scores: &mut Scores, expected: bool) {
     }
     for finding in said {
         let right = is_right(case, finding);
-        let (degree, note) = (Said::of(finding.confidence), || finding.summary.to_string());
+        let (degree, note) = (StatedConfidence::of(finding.confidence), || {
+            finding.summary.to_string()
+        });
         scores
             .calibration
             .entry(finding.id)

@@ -1,6 +1,6 @@
 //! Floors of precision and recall, by class.
 
-use crate::score::{Claims, Said};
+use crate::score::{Claims, StatedConfidence};
 use crate::scores::Scores;
 
 /// One floor.
@@ -65,7 +65,7 @@ impl Reach {
     pub fn overconfident(scores: &Scores) -> Vec<(String, Claims)> {
         let classes = scores
             .iter()
-            .map(|(class, score)| (class.to_owned(), score.claims_with(Said::High)));
+            .map(|(class, score)| (class.to_owned(), score.claims_with(StatedConfidence::High)));
         let classes =
             classes.filter(|(class, claims)| *class != "false warnings" && claims.precision() < Self::HIGH);
         classes.collect()
@@ -102,7 +102,7 @@ impl Reach {
         let wrong = Self::overconfident(scores);
         let classes = scores
             .iter()
-            .filter(|(_, score)| score.claims_with(Said::High).made > 0);
+            .filter(|(_, score)| score.claims_with(StatedConfidence::High).made > 0);
         lines.push(format!(
             "{:<28} {:<56} {}",
             "high confidence",
@@ -145,7 +145,7 @@ mod tests {
         let score = scores.of_class("network lost");
         // 95 of 100 found, 99 of 100 claims right: 0.95 and 0.99, the floors themselves.
         score.expect_many(100, 95, String::new);
-        score.tell_many(Said::High, 100, 99, String::new);
+        score.tell_many(StatedConfidence::High, 100, 99, String::new);
         let reach = REACH.iter().find(|reach| reach.class == "network lost").unwrap();
         assert!(reach.is_reached(&scores));
         // 0.99 is less than 0.995.

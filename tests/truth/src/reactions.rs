@@ -10,9 +10,9 @@ use crate::case::Case;
 const MILLISECOND: u64 = 1_000_000;
 /// Steps in which a rate is added up: well below the shortest timer, 55 us in SIGCOMM 2015.
 const STEP: u64 = 10_000;
-/// A flow shows that it ignores CNPs when it sent at least this multiple of the allowed rate, ...
+/// Multiple of the allowed rate from which on a flow ignores CNPs, if it lasts for [`BINS`].
 const BEYOND: f64 = 1.5;
-/// ... in this number of milliseconds.
+/// Milliseconds in which a flow that ignores CNPs sends too much.
 const BINS: usize = 3;
 
 /// No port is faster (IEEE 802.3df): where the records do not show how fast one is, it may be as fast as this.

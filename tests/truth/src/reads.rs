@@ -19,7 +19,7 @@ use roce_sim::truth::{Loss, LossSide, PacketKind, Tap, TriggerKind};
 use crate::case::Case;
 use crate::counts::said;
 use crate::runs::covers;
-use crate::score::{Said, Score};
+use crate::score::{Score, StatedConfidence};
 use crate::scores::Scores;
 
 /// Kinds of events of a READ that nobody answered.
@@ -57,7 +57,7 @@ fn responses(case: &Case, score: &mut Score, tap: &Tap, flow: &str) {
     };
     score.items += all - sure;
     score.expect_many(sure, said, text);
-    score.tell_many(Said::Plain, said, said.min(all), text);
+    score.tell_many(StatedConfidence::Plain, said, said.min(all), text);
 }
 
 /// True if the tap's records alone prove a loss, and nothing before it made the sender send it again anyway.
@@ -153,6 +153,6 @@ fn missing(case: &Case, score: &mut Score, tap: &Tap) {
             )
         };
         score.expect_many(missing, said, text);
-        score.tell_many(Said::Plain, said, said.min(most), text);
+        score.tell_many(StatedConfidence::Plain, said, said.min(most), text);
     }
 }

@@ -47,7 +47,7 @@ pub(crate) fn compare(case: &Case, scores: &mut Scores) {
                     && !matched.contains_key(place)
                     && case.stamp(tap, here.time).abs_diff(event.time) <= near
             };
-            // Of several runs within the uncertainty of stamps it is the one with its PSN.
+            // It is the run with its PSN, of several within the uncertainty of stamps.
             let with_psn =
                 (0..runs.len()).find(|place| runs[*place].1.first_psn == event.psn && is_near(place));
             let place = with_psn.or_else(|| (0..runs.len()).find(is_near));

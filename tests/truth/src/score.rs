@@ -7,7 +7,7 @@ use roce_model::Confidence;
 
 /// With how much confidence something was said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Said {
+pub enum StatedConfidence {
     /// It says that it is sure.
     High,
     /// It says that it is less sure.
@@ -18,7 +18,7 @@ pub enum Said {
     Plain,
 }
 
-impl Said {
+impl StatedConfidence {
     /// Those that claim something, the surest first.
     pub const ALL: [Self; 3] = [Self::High, Self::Medium, Self::Low];
 
@@ -47,7 +47,7 @@ impl Said {
 pub struct Claims {
     /// Things that the analysis said.
     pub made: u64,
-    /// Of these, true ones.
+    /// Number of the verdicts that are true.
     pub right: u64,
 }
 
@@ -63,12 +63,12 @@ impl Claims {
 pub struct Score {
     /// Things that happened.
     pub items: u64,
-    /// Of these, such as a tap's records show.
+    /// Number of the true ones that a tap's records show.
     pub observable: u64,
-    /// Of these, such as the analysis found.
+    /// Number of the observable ones that the analysis found.
     pub found: u64,
     /// Results of the analysis, by their confidence.
-    pub claims: BTreeMap<Said, Claims>,
+    pub claims: BTreeMap<StatedConfidence, Claims>,
     /// Errors and misses, in words.
     pub notes: Vec<String>,
 }
@@ -96,16 +96,22 @@ impl Score {
 
     /// The analysis said something that carries no confidence, which is true or not.
     pub fn tell(&mut self, right: bool, note: impl FnOnce() -> String) {
-        self.tell_with(Said::Plain, right, note);
+        self.tell_with(StatedConfidence::Plain, right, note);
     }
 
     /// The analysis said something with a confidence.
-    pub fn tell_with(&mut self, said: Said, right: bool, note: impl FnOnce() -> String) {
+    pub fn tell_with(&mut self, said: StatedConfidence, right: bool, note: impl FnOnce() -> String) {
         self.tell_many(said, 1, u64::from(right), note);
     }
 
     /// The analysis reported `count` things, `right` of which are true.
-    pub fn tell_many(&mut self, said: Said, count: u64, right: u64, note: impl FnOnce() -> String) {
+    pub fn tell_many(
+        &mut self,
+        said: StatedConfidence,
+        count: u64,
+        right: u64,
+        note: impl FnOnce() -> String,
+    ) {
         if count == 0 {
             return;
         }
@@ -140,7 +146,7 @@ impl Score {
     }
 
     /// Claims of one confidence.
-    pub fn claims_with(&self, said: Said) -> Claims {
+    pub fn claims_with(&self, said: StatedConfidence) -> Claims {
         self.claims.get(&said).copied().unwrap_or_default()
     }
 
@@ -185,7 +191,7 @@ impl fmt::Display for Score {
             number(all.right, all.made),
             number(self.found, self.observable),
         )?;
-        for said in Said::ALL {
+        for said in StatedConfidence::ALL {
             let claims = self.claims_with(said);
             write!(f, " {:>9}", number(claims.right, claims.made))?;
         }
@@ -214,14 +220,20 @@ mod tests {
         score.expect(true, String::new);
         score.expect(false, || "a".to_owned());
         score.tell(true, String::new);
-        score.tell_with(Said::Low, false, || "b".to_owned());
+        score.tell_with(StatedConfidence::Low, false, || "b".to_owned());
         let all = score.all_claims();
         assert_eq!((score.items, score.observable, all.made), (4, 3, 2));
         assert!((score.recall() - 2.0 / 3.0).abs() < 1e-12);
         assert!((score.precision() - 0.5).abs() < 1e-12);
-        assert_eq!(score.claims_with(Said::Plain), Claims { made: 1, right: 1 });
-        assert_eq!(score.claims_with(Said::High), Claims::default());
-        assert_eq!(score.claims_with(Said::Low), Claims { made: 1, right: 0 });
+        assert_eq!(
+            score.claims_with(StatedConfidence::Plain),
+            Claims { made: 1, right: 1 }
+        );
+        assert_eq!(score.claims_with(StatedConfidence::High), Claims::default());
+        assert_eq!(
+            score.claims_with(StatedConfidence::Low),
+            Claims { made: 1, right: 0 }
+        );
         assert_eq!(score.faults(), 2);
         assert_eq!(score.notes, ["missed: a", "wrong (low): b"]);
         assert_eq!(Score::default().precision().to_bits(), 1.0f64.to_bits());
@@ -231,11 +243,11 @@ mod tests {
     fn counts_are_compared_up_to_the_smaller_one() {
         let mut score = Score::default();
         score.expect_many(5, 9, String::new);
-        score.tell_many(Said::High, 9, 5, String::new);
-        score.tell_many(Said::Medium, 0, 0, String::new);
+        score.tell_many(StatedConfidence::High, 9, 5, String::new);
+        score.tell_many(StatedConfidence::Medium, 0, 0, String::new);
         assert_eq!((score.observable, score.found), (5, 5));
         let all = score.all_claims();
         assert_eq!((all.made, all.right), (9, 5));
-        assert!(!score.claims.contains_key(&Said::Medium));
+        assert!(!score.claims.contains_key(&StatedConfidence::Medium));
     }
 }

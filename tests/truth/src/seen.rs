@@ -3,7 +3,7 @@
 use roce_model::{Columns as _, EventColumns, FlowRow, RunSummary, Sink, SinkError};
 use serde::{Deserialize, Deserializer};
 
-use crate::score::Said;
+use crate::score::StatedConfidence;
 
 /// An event, as the table has it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -58,10 +58,10 @@ pub struct Wait {
 
 impl Wait {
     /// The confidence of the row.
-    pub(crate) fn said(&self) -> Said {
-        let mut all = Said::ALL.into_iter();
+    pub(crate) fn said(&self) -> StatedConfidence {
+        let mut all = StatedConfidence::ALL.into_iter();
         all.find(|said| said.name() == self.confidence)
-            .unwrap_or(Said::Plain)
+            .unwrap_or(StatedConfidence::Plain)
     }
 }
 
@@ -91,7 +91,7 @@ fn waits(run: &RunSummary) -> Result<Vec<Wait>, SinkError> {
 
 /// All results of one run of the analysis.
 #[derive(Debug, Default)]
-pub struct Seen {
+pub struct SeenRun {
     /// The flows.
     pub flows: Vec<FlowRow>,
     /// The events.
@@ -102,7 +102,7 @@ pub struct Seen {
     pub summary: RunSummary,
 }
 
-impl Sink for Seen {
+impl Sink for SeenRun {
     fn events(&mut self, rows: &EventColumns) -> Result<(), SinkError> {
         for row in 0..rows.len() {
             self.events.push(Event {

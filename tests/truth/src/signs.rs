@@ -10,12 +10,12 @@ use crate::case::Case;
 
 /// A millisecond of the simulation, as the truth counts bytes in.
 const MILLISECOND: u64 = 1_000_000;
-/// A silence of this multiple of the flow's average time between packets is a stall for sure: twice what
-/// the analysis requires.
+/// Multiple of the flow's average time between packets from which on a silence is a stall for sure: twice what
+/// the analysis requires. It also has to be [`MIN_STALL_NS`] long.
 const STALL_TIMES: u64 = 100;
-/// ... if it is this long, and ...
-const STALL_LEAST: u64 = 2_000_000;
-/// ... the flow had this number of packets.
+/// Shortest silence that is a stall for sure.
+const MIN_STALL_NS: u64 = 2_000_000;
+/// Minimum number of packets of a flow whose silences are stalls for sure.
 const STALL_PACKETS: u64 = 600;
 
 /// One sign.
@@ -246,7 +246,7 @@ impl<'a> Signs<'a> {
                 });
                 let each = age / here.packets.max(1);
                 let length = stall.end - stall.begin;
-                let sure = here.packets >= STALL_PACKETS && length >= STALL_LEAST.max(each * STALL_TIMES);
+                let sure = here.packets >= STALL_PACKETS && length >= MIN_STALL_NS.max(each * STALL_TIMES);
                 let place = self.destination(flow);
                 self.add(
                     "stall",

@@ -6,7 +6,7 @@ use std::fmt;
 use crate::families::FAMILIES;
 use crate::many::Outcome;
 use crate::reach::Reach;
-use crate::score::{Said, Score};
+use crate::score::{Score, StatedConfidence};
 use crate::scores::Scores;
 
 /// Seeds that are named in a line.
@@ -127,7 +127,7 @@ impl Table {
         let each = by_id.iter().map(|(id, score)| (*id, score));
         for (name, score) in std::iter::once(("all", &all)).chain(each) {
             write!(f, "{name:<24}")?;
-            for said in Said::ALL {
+            for said in StatedConfidence::ALL {
                 let claims = score.claims_with(said);
                 let text = if claims.made == 0 {
                     "-".to_owned()

@@ -8,9 +8,9 @@ use crate::draw::Draw;
 /// The block type of records in pcapng: Enhanced Packet Block, section 4.3 of the format.
 const PACKET: u32 = 6;
 
-/// What is left of the records of a capture.
+/// Records of a capture that are left.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Thinning {
+pub enum RecordThinning {
     /// Each is lost with the chance of 1 in so many.
     Lose(u32),
     /// Each is kept with the chance of 1 in so many.
@@ -19,7 +19,7 @@ pub enum Thinning {
     KeepEvery(u32),
 }
 
-impl Thinning {
+impl RecordThinning {
     /// As the option has it: `lose:100`, `keep:10`, `every:10`.
     ///
     /// # Errors

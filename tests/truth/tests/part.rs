@@ -24,7 +24,7 @@ const HOLDS: [(&str, f64, f64); 9] = [
 /// Families in which a class does not reach `HOLDS` yet. All others have to reach it without them. A line whose family reaches it
 /// has to go.
 const OPEN: [(&str, &str); 1] = [
-    // What a mirror's stamps put out of order counts as overtaking in the network.
+    // Packets that a mirror's stamps put out of order count as overtaking in the network.
     ("reordered", "late-mirror"),
 ];
 

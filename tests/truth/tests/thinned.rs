@@ -2,7 +2,7 @@
 
 #![allow(clippy::print_stderr, reason = "the table says what to look at")]
 
-use roce_truth::{Table, Thinning, family_of, run_thinned};
+use roce_truth::{RecordThinning, Table, family_of, run_thinned};
 
 /// Scenarios; one in three is healthy. `cargo xtask truth --thin lose:100 --seeds 1000` has more.
 const CASES: u64 = 66;
@@ -10,7 +10,11 @@ const CASES: u64 = 66;
 #[test]
 fn missing_records_bring_no_warning_about() {
     let list: Vec<_> = (1..=CASES).map(|seed| (family_of(seed), seed)).collect();
-    for thinning in [Thinning::Lose(100), Thinning::Keep(10), Thinning::KeepEvery(10)] {
+    for thinning in [
+        RecordThinning::Lose(100),
+        RecordThinning::Keep(10),
+        RecordThinning::KeepEvery(10),
+    ] {
         let mut table = Table::default();
         for outcome in run_thinned(&list, 2, thinning) {
             table.add(&outcome);

@@ -30,7 +30,7 @@ const ROW_GROUP: usize = 1 << 17;
 const ROUNDS: usize = 5;
 
 /// A column of a row group, as both of the other writers take it.
-enum Typed {
+enum TypedColumn {
     I32(Vec<i32>, Vec<bool>),
     I64(Vec<i64>, Vec<bool>),
 }
@@ -49,7 +49,7 @@ fn extend<S: Copy + Default, T: Copy + Default>(
 
 /// The columns of a table, and the three that name the run.
 struct Group {
-    columns: Vec<(String, Typed)>,
+    columns: Vec<(String, TypedColumn)>,
     rows: usize,
 }
 
@@ -58,12 +58,12 @@ impl Group {
         let mut columns = Vec::new();
         for column in TimelineColumns::TABLE.columns {
             let typed = match column.kind {
-                ColumnType::U32 => Typed::I32(Vec::new(), Vec::new()),
-                _ => Typed::I64(Vec::new(), Vec::new()),
+                ColumnType::U32 => TypedColumn::I32(Vec::new(), Vec::new()),
+                _ => TypedColumn::I64(Vec::new(), Vec::new()),
             };
             columns.push((column.name.to_owned(), typed));
             if let Some(name) = column.nanoseconds() {
-                columns.push((name, Typed::I64(Vec::new(), Vec::new())));
+                columns.push((name, TypedColumn::I64(Vec::new(), Vec::new())));
             }
         }
         Self { columns, rows: 0 }
@@ -72,21 +72,21 @@ impl Group {
     fn append(&mut self, rows: &TimelineColumns) {
         let mut columns = self.columns.iter_mut().map(|(_, typed)| typed);
         rows.for_each(|_, data| match (columns.next(), data) {
-            (Some(Typed::I32(values, valid)), Data::U32(from)) => {
+            (Some(TypedColumn::I32(values, valid)), Data::U32(from)) => {
                 extend(from, values, valid, |value| {
                     i32::try_from(value).unwrap_or(i32::MAX)
                 });
             }
-            (Some(Typed::I64(values, valid)), Data::U64(from) | Data::Id(from)) => {
+            (Some(TypedColumn::I64(values, valid)), Data::U64(from) | Data::Id(from)) => {
                 extend(from, values, valid, |value| {
                     i64::try_from(value).unwrap_or(i64::MAX)
                 });
             }
-            (Some(Typed::I64(values, valid)), Data::Time(from)) => {
+            (Some(TypedColumn::I64(values, valid)), Data::Time(from)) => {
                 extend(from, values, valid, |value| {
                     i64::try_from(value / 1_000).unwrap_or(i64::MAX)
                 });
-                if let Some(Typed::I64(values, valid)) = columns.next() {
+                if let Some(TypedColumn::I64(values, valid)) = columns.next() {
                     extend(from, values, valid, |value| {
                         i64::try_from(value).unwrap_or(i64::MAX)
                     });
@@ -144,10 +144,10 @@ fn polars(batches: &[TimelineColumns], folder: &Path) -> Result<u64, Box<dyn Err
             };
             let name = name.as_str().into();
             columns.push(match typed {
-                Typed::I32(values, valid) => {
+                TypedColumn::I32(values, valid) => {
                     Int32Chunked::from_vec_validity(name, values, bits(valid)).into_column()
                 }
-                Typed::I64(values, valid) => {
+                TypedColumn::I64(values, valid) => {
                     Int64Chunked::from_vec_validity(name, values, bits(valid)).into_column()
                 }
             });
@@ -190,8 +190,8 @@ fn arrow_rs(batches: &[TimelineColumns], folder: &Path) -> Result<u64, Box<dyn E
     }
     for (name, typed) in &Group::new().columns {
         let physical = match typed {
-            Typed::I32(..) => PhysicalType::INT32,
-            Typed::I64(..) => PhysicalType::INT64,
+            TypedColumn::I32(..) => PhysicalType::INT32,
+            TypedColumn::I64(..) => PhysicalType::INT64,
         };
         fields.push(field(name, physical)?);
     }
@@ -223,17 +223,17 @@ fn arrow_rs(batches: &[TimelineColumns], folder: &Path) -> Result<u64, Box<dyn E
         }
         for (_, typed) in full.columns {
             let mut column = row_group.next_column()?.ok_or("no column")?;
-            let (Typed::I32(_, valid) | Typed::I64(_, valid)) = &typed;
+            let (TypedColumn::I32(_, valid) | TypedColumn::I64(_, valid)) = &typed;
             levels.clear();
             levels.extend(valid.iter().map(|valid| i16::from(*valid)));
             match &typed {
-                Typed::I32(values, valid) => {
+                TypedColumn::I32(values, valid) => {
                     let present: Vec<i32> = present(values, valid);
                     column
                         .typed::<Int32Type>()
                         .write_batch(&present, Some(&levels), None)?;
                 }
-                Typed::I64(values, valid) => {
+                TypedColumn::I64(values, valid) => {
                     let present: Vec<i64> = present(values, valid);
                     column
                         .typed::<Int64Type>()

@@ -1,10 +1,10 @@
-//! What is measured: generated captures, names of what runs on them, and their results.
+//! Measurements: generated captures, names of the commands that run on them, and their results.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// One generated capture; `bench_capture` says what is in it.
-pub(super) struct Generated {
+pub(super) struct GeneratedFile {
     pub(super) name: &'static str,
     pub(super) about: &'static str,
     /// Packets, as a share of `--packets` (one in this many).
@@ -28,20 +28,20 @@ pub(super) const HOSTILE: &str = "96b-hostile";
 pub(super) const SHORT: &str = "96b-4096-flows-30-a-row-short";
 
 #[rustfmt::skip]
-pub(super) const FILES: &[Generated] = &[
-    Generated { name: F4K_30, about: "96 B, 4,096 flows, 30 packets a row", one_in: 1, flows: "4096", captured: "96", per_row: "30", more: &[] },
-    Generated { name: F4K_3, about: "96 B, 4,096 flows, 3 packets a row", one_in: 1, flows: "4096", captured: "96", per_row: "3", more: &[] },
-    Generated { name: F100K_30, about: "96 B, 100,000 flows, 30 packets a row", one_in: 1, flows: "100000", captured: "96", per_row: "30", more: &[] },
-    Generated { name: F100K_3, about: "96 B, 100,000 flows, 3 packets a row", one_in: 1, flows: "100000", captured: "96", per_row: "3", more: &[] },
-    Generated { name: F100K_QUARTER, about: "the same, a quarter of it", one_in: 4, flows: "100000", captured: "96", per_row: "3", more: &[] },
-    Generated { name: FULL, about: "full size, 4,096 flows, 30 packets a row", one_in: 8, flows: "4096", captured: "full", per_row: "30", more: &[] },
+pub(super) const FILES: &[GeneratedFile] = &[
+    GeneratedFile { name: F4K_30, about: "96 B, 4,096 flows, 30 packets a row", one_in: 1, flows: "4096", captured: "96", per_row: "30", more: &[] },
+    GeneratedFile { name: F4K_3, about: "96 B, 4,096 flows, 3 packets a row", one_in: 1, flows: "4096", captured: "96", per_row: "3", more: &[] },
+    GeneratedFile { name: F100K_30, about: "96 B, 100,000 flows, 30 packets a row", one_in: 1, flows: "100000", captured: "96", per_row: "30", more: &[] },
+    GeneratedFile { name: F100K_3, about: "96 B, 100,000 flows, 3 packets a row", one_in: 1, flows: "100000", captured: "96", per_row: "3", more: &[] },
+    GeneratedFile { name: F100K_QUARTER, about: "the same, a quarter of it", one_in: 4, flows: "100000", captured: "96", per_row: "3", more: &[] },
+    GeneratedFile { name: FULL, about: "full size, 4,096 flows, 30 packets a row", one_in: 8, flows: "4096", captured: "full", per_row: "30", more: &[] },
     // 4,096 connections of 64 hosts: 2 % of the data marked, 0.9 % of the packets CNPs.
-    Generated { name: MIXED, about: "mixed: 96 B, 8,192 flows, 9 packets a row", one_in: 1, flows: "8192", captured: "96", per_row: "9", more: &["--marked-in", "50", "--notified-in", "2"] },
+    GeneratedFile { name: MIXED, about: "mixed: 96 B, 8,192 flows, 9 packets a row", one_in: 1, flows: "8192", captured: "96", per_row: "9", more: &["--marked-in", "50", "--notified-in", "2"] },
     // Callgrind takes fifty times as long.
-    Generated { name: SHORT_MIXED, about: "the first 10 % of that", one_in: 10, flows: "8192", captured: "96", per_row: "9", more: &["--marked-in", "50", "--notified-in", "2"] },
-    Generated { name: HOSTILE, about: "each packet a flow of its own", one_in: 10, flows: "4096", captured: "96", per_row: "9", more: &["--hostile"] },
+    GeneratedFile { name: SHORT_MIXED, about: "the first 10 % of that", one_in: 10, flows: "8192", captured: "96", per_row: "9", more: &["--marked-in", "50", "--notified-in", "2"] },
+    GeneratedFile { name: HOSTILE, about: "each packet a flow of its own", one_in: 10, flows: "4096", captured: "96", per_row: "9", more: &["--hostile"] },
     // tshark takes minutes for what the others read in a second.
-    Generated { name: SHORT, about: "the first 2 % of the first file", one_in: 50, flows: "4096", captured: "96", per_row: "30", more: &[] },
+    GeneratedFile { name: SHORT, about: "the first 2 % of the first file", one_in: 50, flows: "4096", captured: "96", per_row: "30", more: &[] },
 ];
 
 /// Names of what is measured, as far as ratios and targets speak of them.
@@ -53,7 +53,7 @@ pub(super) const PARQUET_WIDE: &str = "analysis, Parquet, --bin 1s";
 pub(super) const CAPINFOS: &str = "capinfos -c";
 pub(super) const TSHARK: &str = "tshark -T fields";
 
-pub(crate) struct Measured {
+pub(crate) struct MeasuredFile {
     pub(super) file: &'static str,
     pub(super) what: &'static str,
     pub(super) cores: usize,
@@ -63,7 +63,7 @@ pub(crate) struct Measured {
     pub(super) peak_megabytes: Option<f64>,
 }
 
-/// What was generated.
+/// Generated captures.
 pub(super) struct Capture {
     pub(super) path: PathBuf,
     pub(super) packets: f64,
@@ -73,11 +73,11 @@ pub(super) struct Capture {
 pub(super) type Captures = BTreeMap<&'static str, Capture>;
 
 pub(super) fn find<'a>(
-    measured: &'a [Measured],
+    measured: &'a [MeasuredFile],
     file: &str,
     what: &str,
     cores: usize,
-) -> Option<&'a Measured> {
+) -> Option<&'a MeasuredFile> {
     measured
         .iter()
         .find(|row| row.file == file && row.what == what && row.cores == cores)

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use super::targets::{Bound, Target};
+use super::targets::{Target, TargetBound};
 use crate::workspace::{Profile, Workspace};
 
 /// Name of the measurement for `--only`.
@@ -37,12 +37,12 @@ pub(super) fn measure(workspace: &Workspace) -> Result<[Target; 2]> {
     server.wait()?;
     let (seconds, bytes) = measured?;
     Ok([
-        Bound::AtMost.target(
+        TargetBound::AtMost.target(
             "metrics serve, 8 ports: ms of CPU for a scrape",
             20.0,
             Some(seconds * 1e3),
         ),
-        Bound::AtMost.target(
+        TargetBound::AtMost.target(
             "metrics serve, 8 ports: MB of resident memory",
             30.0,
             Some(bytes / 1e6),

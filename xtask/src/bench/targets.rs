@@ -1,14 +1,14 @@
-//! What the bench is to reach: ratios within one run, and numbers of a row, a flow, a packet.
+//! Targets of the bench: ratios within one run, and numbers of a row, a flow, a packet.
 
 use super::files::{
     CAPINFOS, Captures, F4K_3, F4K_30, F100K_3, F100K_30, F100K_QUARTER, FLOOR, FULL, HOSTILE, MIXED,
-    Measured, NO_OUTPUT, NO_OUTPUT_WIDE, PARQUET, PARQUET_WIDE, SHORT, TSHARK, find,
+    MeasuredFile, NO_OUTPUT, NO_OUTPUT_WIDE, PARQUET, PARQUET_WIDE, SHORT, TSHARK, find,
 };
-use Bound::{AtLeast, AtMost};
+use TargetBound::{AtLeast, AtMost};
 
-/// What is to be reached, and whether it was.
+/// Targets, each with the result.
 #[expect(clippy::too_many_lines, reason = "a list")]
-pub(super) fn targets(measured: &[Measured], captures: &Captures) -> Vec<Target> {
+pub(super) fn targets(measured: &[MeasuredFile], captures: &Captures) -> Vec<Target> {
     let seconds =
         |file: &str, what: &str, cores: usize| find(measured, file, what, cores).map(|row| row.seconds);
     // How much longer `a` takes than `b`.
@@ -137,12 +137,12 @@ pub(super) fn targets(measured: &[Measured], captures: &Captures) -> Vec<Target>
 }
 
 #[derive(Clone, Copy)]
-pub(super) enum Bound {
+pub(super) enum TargetBound {
     AtLeast,
     AtMost,
 }
 
-impl Bound {
+impl TargetBound {
     pub(super) fn target(self, what: &'static str, bound: f64, value: Option<f64>) -> Target {
         Target {
             what,
@@ -157,7 +157,7 @@ impl Bound {
 #[derive(Clone, Copy)]
 pub(super) struct Target {
     pub(super) what: &'static str,
-    limit: Bound,
+    limit: TargetBound,
     bound: f64,
     pub(super) value: Option<f64>,
 }

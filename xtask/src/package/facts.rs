@@ -1,4 +1,4 @@
-//! What all packages have in common: version, date, folders, features.
+//! Facts that all packages share: version, date, folders, features.
 
 use std::env;
 use std::path::PathBuf;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use roce_model::Nanos;
 
 use crate::frame::Batch;
-use crate::merge::Run;
+use crate::merge::FrameRun;
 
 /// Frames and losses of one read of a device.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub(super) struct Portion {
 
 /// One device, or who else adds to the stream.
 #[derive(Debug, Default)]
-struct Source {
+struct OrderedSource {
     /// Each with the time that it has without frames.
     batches: VecDeque<(Nanos, Arc<Batch>)>,
     /// The next frame of the first batch.
@@ -30,7 +30,7 @@ struct Source {
     ended: bool,
 }
 
-impl Source {
+impl OrderedSource {
     /// Time of the next frame.
     fn head(&self) -> Option<Nanos> {
         let (time, batch) = self.batches.front()?;
@@ -53,7 +53,7 @@ const PATIENCE: u64 = 100_000_000;
 /// Merges devices in order of time.
 #[derive(Debug)]
 pub(super) struct Order {
-    sources: Vec<Source>,
+    sources: Vec<OrderedSource>,
     /// The latest stamp of a frame that came.
     newest: Nanos,
 }
@@ -62,12 +62,15 @@ impl Order {
     /// Order of a number of `devices`, and of a source of notes with the next number. Notes delay frames
     /// only after their source has reported a time.
     pub(super) fn new(devices: usize) -> Self {
-        let notes = Source {
+        let notes = OrderedSource {
             ended: true,
-            ..Source::default()
+            ..OrderedSource::default()
         };
         Self {
-            sources: (0..devices).map(|_| Source::default()).chain([notes]).collect(),
+            sources: (0..devices)
+                .map(|_| OrderedSource::default())
+                .chain([notes])
+                .collect(),
             newest: Nanos(0),
         }
     }
@@ -117,7 +120,7 @@ impl Order {
     }
 
     /// The next frames, as far as their place is settled: at equal times the device with the lower number comes first.
-    pub(super) fn next(&mut self) -> Option<Run> {
+    pub(super) fn next(&mut self) -> Option<FrameRun> {
         let heads = self.sources.iter().enumerate();
         let (_, device) = heads
             .filter_map(|(device, source)| Some((source.head()?, device)))
@@ -143,7 +146,7 @@ impl Order {
             source.batches.pop_front();
             source.next = 0;
         }
-        Some(Run {
+        Some(FrameRun {
             input: 0,
             batch,
             range,
@@ -156,7 +159,7 @@ mod tests {
     use bytes::Bytes;
 
     use super::*;
-    use crate::frame::{Direction, Frame, Lost, Note};
+    use crate::frame::{Direction, Frame, LostFrames, Note};
 
     fn portion(device: u32, times: &[u64], until: u64) -> Portion {
         let frames = times.iter().map(|time| Frame {
@@ -276,7 +279,7 @@ mod tests {
     fn losses_come_before_their_frame_or_alone_at_the_end() {
         let mut order = Order::new(2);
         let mut lossy = portion(0, &[10, 20], 0);
-        lossy.batch.lost.push(Lost {
+        lossy.batch.lost.push(LostFrames {
             before: 0,
             interface: 0,
             records: 7,
@@ -287,7 +290,7 @@ mod tests {
         assert_eq!((run.range.clone(), run.lost().len()), (0..1, 1));
         assert_eq!(ready(&mut order), [(1, 15)], "20 waits for the second device");
         let mut alone = portion(1, &[], u64::MAX);
-        alone.batch.lost.push(Lost {
+        alone.batch.lost.push(LostFrames {
             before: 0,
             interface: 1,
             records: 2,

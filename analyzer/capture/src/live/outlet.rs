@@ -30,7 +30,7 @@ impl Counters {
         self.frames.load(Ordering::Relaxed)
     }
 
-    /// Of these, dropped since the queue was full: who reads fell behind.
+    /// Number of offered frames that were dropped, because the queue was full: the reader fell behind.
     pub fn overrun(&self) -> u64 {
         self.overrun.load(Ordering::Relaxed)
     }
@@ -96,7 +96,7 @@ impl Outlet {
             0
         };
         if lost > 0 {
-            batch.lost.push(crate::Lost {
+            batch.lost.push(crate::LostFrames {
                 before: 0,
                 interface,
                 records: lost,
@@ -132,7 +132,7 @@ impl Drop for Outlet {
     fn drop(&mut self) {
         if self.owed > 0 {
             let batch = Batch {
-                lost: vec![crate::Lost {
+                lost: vec![crate::LostFrames {
                     before: 0,
                     interface: self.interface(),
                     records: self.owed,

@@ -81,7 +81,7 @@ fn a_file_out_of_order_is_put_in_order() {
     let sorting = merge.readers()[0].summary().sorting;
     assert_eq!((sorting.frames, sorting.first), (1, Some(Nanos(5))));
     assert_eq!((sorting.furthest_ns, sorting.too_late), (5, 0));
-    assert_eq!(merge.readers()[1].summary().sorting, crate::Sorting::default());
+    assert_eq!(merge.readers()[1].summary().sorting, crate::SortCounts::default());
 }
 
 #[test]

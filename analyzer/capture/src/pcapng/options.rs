@@ -16,7 +16,7 @@ pub(crate) const IF_DESCRIPTION: u16 = 3;
 pub(crate) const IF_TSRESOL: u16 = 9;
 pub(crate) const IF_FCSLEN: u16 = 13;
 pub(crate) const IF_TSOFFSET: u16 = 14;
-/// Of Enhanced Packet Blocks and of Packet Blocks.
+/// Flags of an Enhanced Packet Block or a Packet Block.
 pub(crate) const EPB_FLAGS: u16 = 2;
 pub(crate) const EPB_DROPCOUNT: u16 = 4;
 pub(crate) const ISB_IFDROP: u16 = 5;

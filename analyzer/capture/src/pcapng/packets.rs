@@ -7,7 +7,7 @@ use roce_model::Nanos;
 use super::{Block, ENHANCED, Options, Pcapng, options};
 use crate::error::Fault;
 use crate::frame::{Direction, Frame, place};
-use crate::walk::{Found, u32_of};
+use crate::walk::{FoundFrames, u32_of};
 
 impl Pcapng {
     /// Walks Enhanced Packet Blocks without options, which nearly all blocks are, up to the first block
@@ -16,7 +16,7 @@ impl Pcapng {
         &self,
         mut rest: &'a [u8],
         length: usize,
-        found: &mut Found,
+        found: &mut FoundFrames,
     ) -> &'a [u8] {
         while let Some((head, body)) = rest.split_first_chunk::<28>() {
             let word = |at: usize| u32_of::<BIG>([head[at], head[at + 1], head[at + 2], head[at + 3]]);
@@ -61,7 +61,7 @@ impl Pcapng {
     pub(super) fn enhanced<const BIG: bool>(
         &mut self,
         block: &Block<'_>,
-        found: &mut Found,
+        found: &mut FoundFrames,
     ) -> Result<(), Fault> {
         let number = block.word::<BIG>(0);
         self.record::<BIG>(block, number, found)
@@ -71,7 +71,7 @@ impl Pcapng {
     pub(super) fn packet<const BIG: bool>(
         &mut self,
         block: &Block<'_>,
-        found: &mut Found,
+        found: &mut FoundFrames,
     ) -> Result<(), Fault> {
         let number = u32::from(block.half::<BIG>(0));
         let drops = block.half::<BIG>(2);
@@ -88,7 +88,7 @@ impl Pcapng {
         &mut self,
         block: &Block<'_>,
         number: u32,
-        found: &mut Found,
+        found: &mut FoundFrames,
     ) -> Result<(), Fault> {
         let source = self.source(block.kind, number)?;
         let ticks = u64::from(block.word::<BIG>(4)) << 32 | u64::from(block.word::<BIG>(8));
@@ -140,7 +140,7 @@ impl Pcapng {
     pub(super) fn simple<const BIG: bool>(
         &mut self,
         block: &Block<'_>,
-        found: &mut Found,
+        found: &mut FoundFrames,
     ) -> Result<(), Fault> {
         let source = self.source(block.kind, 0)?;
         let original = block.word::<BIG>(0);

@@ -15,8 +15,8 @@ fn writer(order: ByteOrder) -> PcapngWriter<Vec<u8>> {
 }
 
 /// Walks a file to its end.
-fn walk(file: &[u8]) -> Found {
-    let mut found = Found::default();
+fn walk(file: &[u8]) -> FoundFrames {
+    let mut found = FoundFrames::default();
     let walked = Pcapng::default().walk(file, 0, 0, &mut found);
     assert!(matches!(walked.stop, Stop::Need(12)), "{walked:?}");
     assert_eq!(walked.at, file.len());
@@ -148,12 +148,12 @@ fn packets_have_flags_drops_and_comments() {
         );
         assert!(found.frames.iter().all(|frame| bytes(&file, frame) == b"12345"));
         let lost = [
-            Lost {
+            LostFrames {
                 before: 1,
                 interface: 0,
                 records: 1 << 40,
             },
-            Lost {
+            LostFrames {
                 before: 3,
                 interface: 0,
                 records: 3,
@@ -183,12 +183,12 @@ fn statistics_add_what_packets_did_not_say() {
     let found = walk(&writer.finish().unwrap());
     // 4 + 3 records, 2 of which were reported before the packet.
     let lost = [
-        Lost {
+        LostFrames {
             before: 0,
             interface: 1,
             records: 2,
         },
-        Lost {
+        LostFrames {
             before: 1,
             interface: 1,
             records: 5,
@@ -218,7 +218,7 @@ fn obsolete_packets_count_drops_in_16_bits() {
         let found = walk(&file);
         assert_eq!(
             found.lost,
-            [Lost {
+            [LostFrames {
                 before: 1,
                 interface: 0,
                 records: 11
@@ -329,7 +329,7 @@ fn a_long_block_of_no_interest_is_skipped_without_holding_it() {
     writer.block(4, &vec![1; 100_000]).unwrap();
     let file = writer.finish().unwrap();
     // The section takes 28 bytes; of the block there are 8 + 100000 before its last length.
-    let (mut pcapng, mut found) = (Pcapng::default(), Found::default());
+    let (mut pcapng, mut found) = (Pcapng::default(), FoundFrames::default());
     let stopped = pcapng.walk(&file[..1_000], 0, 0, &mut found);
     assert_eq!(stopped.at, 28);
     assert!(matches!(stopped.stop, Stop::Skip(100_008)), "{stopped:?}");
@@ -371,7 +371,7 @@ fn blocks_of_local_use_are_notes() {
         writer.interface(&InterfaceOptions::default()).unwrap();
         writer.block(0x8000_0001, b"first").unwrap();
         writer.write(0, Nanos(1), 3, b"abc").unwrap();
-        // Of nobody's use: skipped.
+        // Nobody uses this block: it is skipped.
         writer.block(0x0bad, b"other").unwrap();
         writer.block(0xffff_ffff, b"").unwrap();
         let file = writer.finish().unwrap();

@@ -86,7 +86,7 @@ fn the_summary_tells_the_file() {
         lost_records: 0,
         disorder: Disorder::default(),
         unstamped: 0,
-        sorting: crate::Sorting::default(),
+        sorting: crate::SortCounts::default(),
         truncation: None,
     };
     assert_eq!(reader.summary(), &expected);
@@ -290,7 +290,7 @@ fn losses_without_frames_are_delivered() {
     }
     assert_eq!(
         lost,
-        [Lost {
+        [LostFrames {
             before: 0,
             interface: 0,
             records: 5

@@ -41,7 +41,7 @@ fn is_in_order(times: &[u64], last: Option<u64>) -> bool {
 }
 
 /// All of it through a sorter, in batches of this size.
-fn sorted(times: &[u64], size: usize, most_bytes: usize) -> (Vec<u64>, Sorting) {
+fn sorted(times: &[u64], size: usize, most_bytes: usize) -> (Vec<u64>, SortCounts) {
     let mut sorter = Sorter::new(most_bytes);
     let (mut all, mut last) = (Vec::new(), None);
     for some in times.chunks(size) {
@@ -69,7 +69,7 @@ fn batches_in_order_pass_as_they_are_once_a_millisecond_has_passed() {
     assert_eq!(passed.data().as_ptr(), data, "nothing was copied");
     assert!(sorter.pop(false).is_none());
     assert_eq!(out(&mut sorter, true), [MS + 2, MS + 3]);
-    assert_eq!(sorter.sorting(), Sorting::default());
+    assert_eq!(sorter.sorting(), SortCounts::default());
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn what_is_out_of_order_is_sorted_and_counted() {
     // 40 stands 60 behind, 90 stands 10 behind.
     let (all, sorting) = sorted(&[10, 100, 40, 90, 110], 2, 1 << 20);
     assert_eq!(all, [10, 40, 90, 100, 110]);
-    let expected = Sorting {
+    let expected = SortCounts {
         frames: 2,
         first: Some(Nanos(40)),
         furthest_ns: 60,
@@ -130,7 +130,7 @@ fn what_is_later_than_the_window_comes_where_it_came() {
 fn losses_and_notes_stay_before_their_frames() {
     let mut sorter = Sorter::new(1 << 20);
     let mut lossy = batch(&[50, 30, 40]);
-    lossy.lost.push(Lost {
+    lossy.lost.push(LostFrames {
         before: 1,
         interface: 0,
         records: 7,
@@ -276,7 +276,7 @@ fn a_recording_keeps_the_order_of_its_run() {
     let mut first = batch(&[5, 3]);
     first.notes.push(Note {
         before: 0,
-        kind: Recorded::BLOCK,
+        kind: RecordingStart::BLOCK,
         offset: 0,
         length: 0,
     });
@@ -285,5 +285,5 @@ fn a_recording_keeps_the_order_of_its_run() {
     sorter.push(batch(&[2 * MS, MS]), false, &[]);
     sorter.push(batch(&[7]), false, &[]);
     assert_eq!(out(&mut sorter, false), [2 * MS, MS, 7]);
-    assert_eq!(sorter.sorting(), Sorting::default());
+    assert_eq!(sorter.sorting(), SortCounts::default());
 }

@@ -6,8 +6,8 @@ use std::io::BufWriter;
 use std::process::ExitCode;
 
 use anyhow::bail;
-use roce_model::{Nanos, Recorded, RunKey, RunSummary, Sink};
-use roce_pipeline::{Analysed, Captures, KnownClock, Moved, RunStart, StoredSamples, as_live};
+use roce_model::{Nanos, RecordingStart, RunKey, RunSummary, Sink};
+use roce_pipeline::{AnalysedRun, Captures, KnownClock, MovedSamples, RunStart, StoredSamples, as_live};
 use roce_report::{HtmlReport, JsonReport, TraceForm};
 
 use crate::command::invocation::{Invocation, Rights, RunCommand};
@@ -53,36 +53,43 @@ pub(crate) fn run_beside(arguments: &Analyse, beside: Option<&mut dyn Sink>) -> 
             beside,
             None,
             RunStart::now(),
-            Known::default(),
+            KnownOfCaptures::default(),
         );
     }
     #[cfg(not(feature = "live"))]
     if let Some(dir) = arguments
         .captures
         .iter()
-        .find(|dir| dir.join(Recorded::FILE).is_file())
+        .find(|dir| dir.join(RecordingStart::FILE).is_file())
     {
         bail!(
             "{}: a recorded live run, and this roce-analyze was built without live runs\nhint: build it with `--features live`, or give it {}, \
              whose packets it can read",
             dir.display(),
-            Recorded::FILE
+            RecordingStart::FILE
         );
     }
     #[cfg(feature = "probe")]
     if let Some(joined) = crate::command::joined::joined(arguments)? {
-        let known = Known {
+        let known = KnownOfCaptures {
             clocks: &joined.clocks,
             names: &joined.names,
         };
         return analyse(&joined.arguments, None, beside, None, RunStart::now(), known);
     }
-    analyse(arguments, None, beside, None, RunStart::now(), Known::default())
+    analyse(
+        arguments,
+        None,
+        beside,
+        None,
+        RunStart::now(),
+        KnownOfCaptures::default(),
+    )
 }
 
-/// What is known of captures beside them: those of a fleet run.
+/// Facts about the captures of a fleet run that are not in the captures.
 #[derive(Clone, Copy, Default)]
-struct Known<'a> {
+struct KnownOfCaptures<'a> {
     clocks: &'a [Option<KnownClock>],
     names: &'a [String],
 }
@@ -91,21 +98,28 @@ struct Known<'a> {
 #[cfg(feature = "live")]
 pub(crate) fn replay(
     arguments: &Analyse,
-    live: Option<&Recorded>,
+    live: Option<&RecordingStart>,
     player: &Player,
     begun: RunStart,
 ) -> anyhow::Result<ExitCode> {
-    analyse(arguments, live, None, Some(player), begun, Known::default())
+    analyse(
+        arguments,
+        live,
+        None,
+        Some(player),
+        begun,
+        KnownOfCaptures::default(),
+    )
 }
 
 /// Analyses captures; the only input of a `live` run that was recorded is called as it was then.
 fn analyse(
     arguments: &Analyse,
-    live: Option<&Recorded>,
+    live: Option<&RecordingStart>,
     beside: Option<&mut dyn Sink>,
     player: Option<&Player>,
     begun: RunStart,
-    known: Known<'_>,
+    known: KnownOfCaptures<'_>,
 ) -> anyhow::Result<ExitCode> {
     let is_fleet = arguments.layout == Layout::Fleet;
     if is_fleet {
@@ -144,11 +158,11 @@ fn analyse(
 )]
 fn analyse_as(
     arguments: &Analyse,
-    live: Option<&Recorded>,
+    live: Option<&RecordingStart>,
     mut beside: Option<&mut dyn Sink>,
     player: Option<&Player>,
     begun: RunStart,
-    known: Known<'_>,
+    known: KnownOfCaptures<'_>,
     settings: RunSettings,
     key: RunKey,
 ) -> anyhow::Result<ExitCode> {
@@ -288,7 +302,7 @@ fn note_log(arguments: &Analyse, settings: &RunSettings) {
 /// A folder has none, or its recording is analysed itself, with its samples.
 fn other_samples(arguments: &Analyse) -> anyhow::Result<Vec<StoredSamples>> {
     let found = arguments.samples.iter().map(|dir| {
-        let recording = dir.join(Recorded::FILE).canonicalize().ok();
+        let recording = dir.join(RecordingStart::FILE).canonicalize().ok();
         let mut captures = arguments.captures.iter();
         if recording.is_some() && captures.any(|capture| capture.canonicalize().ok() == recording) {
             bail!(
@@ -304,7 +318,7 @@ fn other_samples(arguments: &Analyse) -> anyhow::Result<Vec<StoredSamples>> {
 /// Gives the sinks and the verdicts the samples of other runs, on the clock of the captures.
 fn join(
     others: &[StoredSamples],
-    analysed: &mut Analysed,
+    analysed: &mut AnalysedRun,
     range: &std::ops::Range<u64>,
     sinks: &mut [&mut dyn Sink],
 ) -> anyhow::Result<()> {
@@ -316,7 +330,7 @@ fn join(
                 "the clocks of the captures differ, and no capture lies in this folder: its samples keep their times",
             );
         }
-        let moved = Moved {
+        let moved = MovedSamples {
             range: range.clone(),
             correction: clock.flatten(),
         };

@@ -7,9 +7,9 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::Args;
-use roce_files::{Access, Place};
+use roce_files::{Access, FilePlace};
 use roce_model::{Filter, Sink};
-use roce_pipeline::{Captures, Known, Selection};
+use roce_pipeline::{Captures, KnownResults, Selection};
 
 use crate::command::analyse;
 use crate::command::invocation::{Invocation, Rights, RunCommand};
@@ -153,10 +153,10 @@ fn annotate(arguments: &Annotate) -> anyhow::Result<ExitCode> {
         is_output_elsewhere: false,
     };
     // A name that is taken is refused before the captures are read.
-    let place = Place::named(output)?;
+    let place = FilePlace::named(output)?;
     refuse_taken(&place, arguments.overwrite)?;
     let mut file = place.begin(Access::Umask)?;
-    let mut known = Known::default();
+    let mut known = KnownResults::default();
     let code = analyse::run_beside(&analyse, Some(&mut known as &mut dyn Sink))?;
     let settings = RunSettings::from_captures(&analyse, true)?;
     let mut captures = Captures::open(&arguments.captures, settings.threads, !arguments.no_align, None);

@@ -12,8 +12,8 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::Args;
-use roce_files::{Access, Place};
-use roce_model::{Filter, Nanos, Recorded};
+use roce_files::{Access, FilePlace};
+use roce_model::{Filter, Nanos, RecordingStart};
 use roce_pipeline::span;
 use roce_report::compare::{Comparison, html, json};
 use roce_report::terminal::comparison;
@@ -30,7 +30,7 @@ use crate::options::rate::Rate;
 use crate::output::messages;
 use crate::output::style::style;
 use crate::output::taken::refuse_taken;
-use side::Collected;
+use side::CollectedRun;
 
 /// Compare two runs: what differs by more than noise, overall and between hosts
 ///
@@ -158,7 +158,7 @@ fn compare(arguments: &Compare) -> anyhow::Result<ExitCode> {
         bail!("standard input can be one side only");
     }
     // A name that is taken is refused before anything is read.
-    let place = arguments.output.as_deref().map(Place::named).transpose()?;
+    let place = arguments.output.as_deref().map(FilePlace::named).transpose()?;
     if let Some(place) = &place {
         refuse_taken(place, arguments.overwrite)?;
     }
@@ -178,7 +178,7 @@ fn compare(arguments: &Compare) -> anyhow::Result<ExitCode> {
         .iter()
         .flatten()
         .next()
-        .map(|side: &Collected| side.widths().0);
+        .map(|side: &CollectedRun| side.widths().0);
     // Both sides have the same.
     let usual = arguments.config.is_none().then_some(span::WIDEST);
     let bin = arguments.bin.or(recorded).or(usual);
@@ -211,17 +211,17 @@ fn compare(arguments: &Compare) -> anyhow::Result<ExitCode> {
 
 /// The results that a folder holds; `None` when it is no such folder.
 #[cfg(feature = "parquet")]
-fn stored(path: &Path) -> anyhow::Result<Option<Collected>> {
+fn stored(path: &Path) -> anyhow::Result<Option<CollectedRun>> {
     if !path.is_dir() || is_recording(path) && !path.join(roce_pipeline::folder::DOCUMENT).is_file() {
         return Ok(None);
     }
-    let mut side = Collected::default();
+    let mut side = CollectedRun::default();
     roce_pipeline::stored::replay(path, &mut side).map_err(messages::sink_error)?;
     Ok(Some(side))
 }
 
 #[cfg(not(feature = "parquet"))]
-fn stored(path: &Path) -> anyhow::Result<Option<Collected>> {
+fn stored(path: &Path) -> anyhow::Result<Option<CollectedRun>> {
     if path.is_dir() && !is_recording(path) {
         bail!(
             "{}: this build cannot read datasets\nhint: build it with the feature `parquet`",
@@ -233,11 +233,11 @@ fn stored(path: &Path) -> anyhow::Result<Option<Collected>> {
 
 /// True if a folder has a recorded live run.
 pub(crate) fn is_recording(path: &Path) -> bool {
-    path.join(Recorded::FILE).is_file()
+    path.join(RecordingStart::FILE).is_file()
 }
 
 /// Analyses one side.
-fn analysed(path: &Path, bin: Option<Nanos>, arguments: &Compare) -> anyhow::Result<Collected> {
+fn analysed(path: &Path, bin: Option<Nanos>, arguments: &Compare) -> anyhow::Result<CollectedRun> {
     let analyse = Analyse {
         captures: vec![path.to_path_buf()],
         output: None,
@@ -267,13 +267,13 @@ fn analysed(path: &Path, bin: Option<Nanos>, arguments: &Compare) -> anyhow::Res
         hash: false,
         is_output_elsewhere: false,
     };
-    let mut side = Collected::default();
+    let mut side = CollectedRun::default();
     run_beside(&analyse, Some(&mut side)).with_context(|| path.display().to_string())?;
     Ok(side)
 }
 
 /// Writes the comparison to where it is to go.
-fn write(format: Format, place: Option<&Place>, comparison: &Comparison) -> anyhow::Result<()> {
+fn write(format: Format, place: Option<&FilePlace>, comparison: &Comparison) -> anyhow::Result<()> {
     let mut text = Vec::new();
     match format {
         Format::Text => {

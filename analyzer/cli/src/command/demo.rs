@@ -16,26 +16,26 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::{Args, Parser};
-use roce_files::{Access, Directory, Place};
+use roce_files::{Access, Directory, FilePlace};
 use roce_report::Style;
 use roce_sim::{OutputPlan, Scenario, Truth};
 
 use crate::command::analyse;
 use crate::command::invocation::{Invocation, RunCommand};
 use crate::options::arguments::Analyse;
-use crate::options::named::Named;
+use crate::options::named::NamedValues;
 use crate::options::nearest::nearest;
 use crate::output::style::style;
-use catalogue::{Catalogued, catalogue};
-use lesson::{Found, Lesson};
-use verdict::{Agreement, Concluded, compare};
+use catalogue::{CatalogueEntry, catalogue};
+use lesson::{Lesson, LessonFrames};
+use verdict::{Agreement, DemoResults, compare};
 
 /// Options of `demo`.
 /// Run a lesson: simulate a network, analyse its capture, explain what the packets show
 #[derive(Args, Debug)]
 pub(crate) struct Demo {
     /// The demo to run; without a name, all are listed
-    #[arg(hide_possible_values = true, value_parser = Named::new(|text| Ok(text.to_owned()), names))]
+    #[arg(hide_possible_values = true, value_parser = NamedValues::new(|text| Ok(text.to_owned()), names))]
     pub(crate) name: Option<String>,
 
     /// Keep the capture, and what is analysed with it: a file, or a folder to put it into
@@ -58,7 +58,7 @@ fn names() -> Vec<&'static str> {
 
 /// The command that a demo shows.
 #[derive(Parser, Debug)]
-struct Shown {
+struct ShownCommand {
     #[command(flatten)]
     analyse: Analyse,
 }
@@ -109,7 +109,11 @@ fn demo(arguments: &Demo) -> anyhow::Result<ExitCode> {
 
 /// Destination of a demo's capture: a file, or a file in a folder. A folder that is made here stays open
 /// until the demo's end, and is removed if it is empty then.
-fn place(path: &Path, demo: &Catalogued, overwrite: bool) -> anyhow::Result<(PathBuf, Option<Directory>)> {
+fn place(
+    path: &Path,
+    demo: &CatalogueEntry,
+    overwrite: bool,
+) -> anyhow::Result<(PathBuf, Option<Directory>)> {
     let is_folder = path.is_dir() || path.as_os_str().to_string_lossy().ends_with('/');
     let (path, folder) = if is_folder {
         let folder = Directory::named(path, Access::Umask)?;
@@ -127,7 +131,7 @@ fn place(path: &Path, demo: &Catalogued, overwrite: bool) -> anyhow::Result<(Pat
 }
 
 /// Results of a simulation.
-struct Made {
+struct SimulatedFiles {
     truth: Truth,
     captures: Vec<PathBuf>,
     /// Other files that the analysis reads, each after its option.
@@ -135,7 +139,7 @@ struct Made {
 }
 
 /// Simulates a demo; several captures have the names of their taps before the ending.
-fn simulate(demo: &Catalogued, lesson: &Lesson, path: &Path) -> anyhow::Result<Made> {
+fn simulate(demo: &CatalogueEntry, lesson: &Lesson, path: &Path) -> anyhow::Result<SimulatedFiles> {
     let scenario = Scenario::parse(demo.scenario).with_context(|| format!("scenario {}", demo.name))?;
     let plan = OutputPlan::Files {
         path: path.to_owned(),
@@ -159,7 +163,7 @@ fn simulate(demo: &Catalogued, lesson: &Lesson, path: &Path) -> anyhow::Result<M
         write_text(&path, &log)?;
         beside.push(("--training-log", path));
     }
-    Ok(Made {
+    Ok(SimulatedFiles {
         truth,
         captures: plan.paths(&scenario),
         beside,
@@ -167,13 +171,13 @@ fn simulate(demo: &Catalogued, lesson: &Lesson, path: &Path) -> anyhow::Result<M
 }
 
 fn write_text(path: &Path, text: &str) -> anyhow::Result<()> {
-    let mut file = Place::named(path)?.begin(Access::Umask)?;
+    let mut file = FilePlace::named(path)?.begin(Access::Umask)?;
     file.write_all(text.as_bytes())
         .with_context(|| format!("{}: cannot be written", path.display()))?;
     Ok(file.finish()?)
 }
 
-fn parse_lesson(demo: &Catalogued) -> anyhow::Result<Lesson> {
+fn parse_lesson(demo: &CatalogueEntry) -> anyhow::Result<Lesson> {
     Lesson::parse(demo.lesson).with_context(|| format!("lesson {}", demo.name))
 }
 
@@ -201,17 +205,17 @@ fn milliseconds(nanos: u64) -> String {
 
 /// Goes through a demo.
 fn teach(
-    demo: &Catalogued,
+    demo: &CatalogueEntry,
     path: &Path,
     kept: bool,
-    next: Option<&Catalogued>,
+    next: Option<&CatalogueEntry>,
     style: Style,
     out: &mut impl Write,
 ) -> anyhow::Result<ExitCode> {
     let lesson = parse_lesson(demo)?;
     let made = simulate(demo, &lesson, path)?;
     let frames = frames::read(&made.captures)?;
-    let found = Found::find(&lesson, &frames)?;
+    let found = LessonFrames::find(&lesson, &frames)?;
     let files: Vec<String> = made.captures.iter().map(|path| name_of(path)).collect();
     out.write_all(show::before(demo, &lesson, &found, &files, style)?.as_bytes())?;
 
@@ -226,8 +230,8 @@ fn teach(
     out.write_all(show::analysis(&shown, style).as_bytes())?;
     out.flush()?;
     let given = command(&made, &lesson, |path| path.display().to_string());
-    let shown = Shown::try_parse_from(&given).context("the demo's own command")?;
-    let mut concluded = Concluded::default();
+    let shown = ShownCommand::try_parse_from(&given).context("the demo's own command")?;
+    let mut concluded = DemoResults::default();
     analyse::run_beside(&shown.analyse, Some(&mut concluded))?;
 
     let lines = compare(&lesson, &made.truth, &concluded);
@@ -254,7 +258,7 @@ fn teach(
 }
 
 /// The command that analyses what was made.
-fn command(made: &Made, lesson: &Lesson, shown: impl Fn(&Path) -> String) -> Vec<String> {
+fn command(made: &SimulatedFiles, lesson: &Lesson, shown: impl Fn(&Path) -> String) -> Vec<String> {
     let mut words = vec![PROGRAM.to_owned()];
     words.extend(made.captures.iter().map(|path| shown(path)));
     words.extend(lesson.options.iter().cloned());

@@ -29,7 +29,7 @@ use crate::options::nearest::nearest;
 use crate::output::messages;
 use crate::sandbox;
 
-use examined::Examined;
+use examined::ExaminedHost;
 
 /// The longest log of NCCL that is read.
 const MAX_LOG_BYTES: u64 = 64 << 20;
@@ -198,7 +198,7 @@ fn doctor(arguments: &Doctor) -> anyhow::Result<ExitCode> {
     };
     let plan = plan(arguments, &inventory.cluster)?;
     let read = hosts(arguments, &inventory)?;
-    let shown = Shown {
+    let shown = ShownOutcomes {
         only: &arguments.only,
         fail_on: arguments.fail_on.as_ref(),
         fix_commands: arguments.fix_commands,
@@ -208,8 +208,8 @@ fn doctor(arguments: &Doctor) -> anyhow::Result<ExitCode> {
     judged(read, &plan, &shown)
 }
 
-/// What of the outcomes is shown, and which of them fail the run.
-struct Shown<'a> {
+/// Outcomes that are shown, and those that fail the run.
+struct ShownOutcomes<'a> {
     only: &'a [String],
     fail_on: Option<&'a FailOn>,
     fix_commands: bool,
@@ -221,13 +221,13 @@ struct Shown<'a> {
 fn judged(
     (mut hosts, mut all_read): (Vec<Host>, bool),
     plan: &Plan,
-    shown: &Shown<'_>,
+    shown: &ShownOutcomes<'_>,
 ) -> anyhow::Result<ExitCode> {
     distinguish(&mut hosts);
     let fleet = doctor::judge_fleet(&hosts, plan, shown.only);
-    let examined: Vec<Examined> = hosts
+    let examined: Vec<ExaminedHost> = hosts
         .into_iter()
-        .map(|host| Examined {
+        .map(|host| ExaminedHost {
             judgements: without_fleet(doctor::judge(&host, plan, shown.only)),
             recommended: doctor::recommended(&host),
             host,
@@ -289,7 +289,7 @@ fn without_fleet(mut judgements: Vec<Judgement>) -> Vec<Judgement> {
 }
 
 /// Names of checks that `--fail-on` names.
-fn failed(examined: &[Examined], fleet: &[Judgement], fail_on: Option<&FailOn>) -> Vec<String> {
+fn failed(examined: &[ExaminedHost], fleet: &[Judgement], fail_on: Option<&FailOn>) -> Vec<String> {
     let all = examined
         .iter()
         .flat_map(|examined| &examined.judgements)
@@ -305,7 +305,7 @@ fn failed(examined: &[Examined], fleet: &[Judgement], fail_on: Option<&FailOn>) 
     names
 }
 
-/// What the checks expect: the options, else what holds for the cluster.
+/// Expectations of the checks: the options, else the cluster's settings.
 fn plan(arguments: &Doctor, cluster: &Cluster) -> anyhow::Result<Plan> {
     let nccl_log = match &arguments.nccl_log {
         Some(path) => Some(roce_files::read_text(path, MAX_LOG_BYTES)?),
@@ -415,7 +415,7 @@ mod tests {
     use super::*;
 
     #[derive(clap::Parser)]
-    struct Line {
+    struct DoctorLine {
         #[command(flatten)]
         doctor: Doctor,
     }
@@ -424,7 +424,7 @@ mod tests {
     fn options_count_before_what_holds_for_the_cluster() {
         use clap::Parser as _;
         let inventory = Inventory::parse("[cluster]\npriority = 5\ndscp = 34\ncnp_dscp = 46\n").unwrap();
-        let line = Line::parse_from(["doctor", "--host", "gpu1", "--dscp", "24"]);
+        let line = DoctorLine::parse_from(["doctor", "--host", "gpu1", "--dscp", "24"]);
         let plan = plan(&line.doctor, &inventory.cluster).unwrap();
         assert_eq!((plan.priority, plan.dscp, plan.cnp_dscp), (5, 24, 46));
     }

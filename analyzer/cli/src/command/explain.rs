@@ -12,7 +12,7 @@ use clap::{Arg, Args};
 use crate::command::invocation::{Invocation, Rights, RunCommand};
 use crate::objects::ObjectRun;
 use crate::options::arguments::Analyse;
-use crate::options::named::Named;
+use crate::options::named::NamedValues;
 
 /// Options of the analysis that the help of this command shows.
 const SHOWN: [&str; 8] = [
@@ -37,7 +37,7 @@ Options that shape an analysis are those of `roce-analyze CAPTURE`."
 )]
 pub(crate) struct Explain {
     /// What is explained [default: list]
-    #[arg(value_name = "NAME|LINE", hide_possible_values = true, value_parser = Named::new(|text| Ok(text.to_owned()), rules::names))]
+    #[arg(value_name = "NAME|LINE", hide_possible_values = true, value_parser = NamedValues::new(|text| Ok(text.to_owned()), rules::names))]
     name: Option<String>,
 
     #[command(flatten)]

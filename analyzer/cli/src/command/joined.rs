@@ -10,7 +10,7 @@ use crate::options::arguments::Analyse;
 use crate::output::messages;
 
 /// Captures of a fleet run.
-pub(crate) struct Joined {
+pub(crate) struct JoinedCaptures {
     /// The arguments with the captures in place of the folder.
     pub(crate) arguments: Analyse,
     /// Offset of each capture's clock, where it was measured.
@@ -28,7 +28,7 @@ pub(crate) fn is_fleet(folder: &Path) -> bool {
 ///
 /// # Errors
 /// Its manifest cannot be read, or no file of it is here.
-pub(crate) fn joined(arguments: &Analyse) -> anyhow::Result<Option<Joined>> {
+pub(crate) fn joined(arguments: &Analyse) -> anyhow::Result<Option<JoinedCaptures>> {
     let [folder] = arguments.captures.as_slice() else {
         return Ok(None);
     };
@@ -63,7 +63,7 @@ pub(crate) fn joined(arguments: &Analyse) -> anyhow::Result<Option<Joined>> {
             uncertainty_ns: float(clock.bound_ns),
         })
     };
-    Ok(Some(Joined {
+    Ok(Some(JoinedCaptures {
         arguments: Analyse {
             captures: files.iter().map(|(_, file)| folder.join(&file.name)).collect(),
             ..arguments.clone()

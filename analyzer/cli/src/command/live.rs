@@ -31,8 +31,8 @@ use anyhow::bail;
 use clap::Args;
 use crossbeam_channel::{Receiver, bounded};
 use roce_capture::live::{Counters, Device, Options, Stop, Stream};
-use roce_files::{Access, Directory, Place};
-use roce_model::{Nanos, Recorded, RunKey, RunSummary, Sink};
+use roce_files::{Access, Directory, FilePlace};
+use roce_model::{Nanos, RecordingStart, RunKey, RunSummary, Sink};
 use roce_pipeline::packet_files::{About, PacketFiles, Rotate};
 use roce_pipeline::{LiveFeed, RunStart, Tick, run_live};
 use roce_report::{HtmlReport, JsonReport, LiveReport, TraceForm};
@@ -262,7 +262,7 @@ fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
     let stop = Stop::default();
     let end = arguments.bounds.followed(host::end_switch(&stop))?;
     let filtered = host.filtered();
-    let (prepared, threads) = Prepared::new(
+    let (prepared, threads) = PreparedRun::new(
         arguments,
         settings.bin,
         files,
@@ -340,7 +340,7 @@ fn open_devices(arguments: &Live) -> anyhow::Result<Vec<Device>> {
     Ok(devices.collect::<Result<_, _>>()?)
 }
 
-/// What the screen says of a run.
+/// Description of a run on the screen.
 fn about(arguments: &Live, input: &str) -> roce_report::About {
     roce_report::About {
         what: input.to_owned(),
@@ -362,7 +362,7 @@ struct Files {
 }
 
 /// The running capture, and the receivers of its results.
-struct Prepared {
+struct PreparedRun {
     feed: LiveFeed,
     /// Reads switches and hypervisors.
     fabric: Option<FabricThread>,
@@ -409,7 +409,7 @@ impl Files {
             .transpose()?;
         if let Some(folder) = folder.as_ref().filter(|_| arguments.overwrite) {
             // A recording of an older run would be replayed as if it were this one's.
-            folder.remove(Recorded::FILE)?;
+            folder.remove(RecordingStart::FILE)?;
         }
         let named = arguments.names.recorded(&key);
         // Nobody can know it before: the standard library's hashes are seeded at random.
@@ -417,7 +417,7 @@ impl Files {
         let mut kept = Vec::new();
         if let Some(path) = &arguments.write {
             kept.push(About {
-                place: Place::named(path)?,
+                place: FilePlace::named(path)?,
                 overwrite: arguments.overwrite,
                 rotate: arguments.rotate,
                 comment: comment(arguments, &input),
@@ -426,11 +426,11 @@ impl Files {
         }
         if let Some(folder) = folder.as_ref().filter(|_| arguments.record) {
             kept.push(About {
-                place: Place::below(folder, Recorded::FILE),
+                place: FilePlace::below(folder, RecordingStart::FILE),
                 overwrite: arguments.overwrite,
                 rotate: None,
                 comment: format!("recording for `roce-analyze DIR`; {}", comment(arguments, &input)),
-                recorded: Some(Recorded {
+                recorded: Some(RecordingStart {
                     input: input.clone(),
                     seed,
                     arguments: command_line(named, settings.config_text.as_deref())?,
@@ -451,8 +451,8 @@ impl Files {
     }
 }
 
-impl Prepared {
-    /// What a run in parts takes of it.
+impl PreparedRun {
+    /// Takes what a run in parts needs: frames, fabric, name and seed.
     fn into_stream(self) -> PartStream {
         PartStream {
             feed: self.feed,

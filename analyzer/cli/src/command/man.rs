@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::Args;
-use roce_files::{Access, Directory, Place};
+use roce_files::{Access, Directory, FilePlace};
 
 use crate::command::invocation::{Invocation, RunCommand};
 
@@ -53,7 +53,7 @@ fn man(line: clap::Command, name: Option<&str>, folder: Option<&Path>) -> anyhow
         let folder = Directory::named(folder, Access::Umask)?;
         for command in with_subcommands(&command) {
             let page = clap_mangen::Man::new(command.clone());
-            let mut out = Place::below(&folder, &page.get_filename()).begin(Access::Umask)?;
+            let mut out = FilePlace::below(&folder, &page.get_filename()).begin(Access::Umask)?;
             page.render(&mut out)?;
             out.finish()?;
         }

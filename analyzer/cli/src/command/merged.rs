@@ -10,7 +10,7 @@ use roce_verdict::Thresholds;
 
 use crate::output::messages;
 #[cfg(feature = "parquet")]
-pub(crate) use merging::Merging;
+pub(crate) use merging::MergingSink;
 
 /// Reads the traces that options name; `None`: there are none.
 ///

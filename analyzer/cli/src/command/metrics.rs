@@ -17,7 +17,7 @@ use std::time::Instant;
 
 use anyhow::Context;
 use clap::{Args, Subcommand};
-use roce_files::{Access, Place};
+use roce_files::{Access, FilePlace};
 use roce_metrics::{
     BUILD_INFO, COLLECTOR_DURATION, COLLECTOR_SUCCESS, Exposition, Format as TextFormat, Label,
 };
@@ -108,11 +108,11 @@ fn once(arguments: &Once) -> anyhow::Result<ExitCode> {
         messages::note("metrics", &remark);
     }
     let begun = Instant::now();
-    if checks::Source::new(&arguments.host).add(&mut exposition) {
+    if checks::CheckedHost::new(&arguments.host).add(&mut exposition) {
         collected(&mut exposition, checks::COLLECTOR, begun);
     }
     let begun = Instant::now();
-    if let Some(mut source) = gpus::Source::new(&arguments.host, None)
+    if let Some(mut source) = gpus::GpuSource::new(&arguments.host, None)
         && source.add(&mut exposition)
     {
         collected(&mut exposition, gpus::COLLECTOR, begun);
@@ -140,7 +140,7 @@ fn collected(exposition: &mut Exposition, collector: Label<'static>, begun: Inst
 
 /// Replaces a file by a complete one, which every user may read: a collector of another user reads it.
 fn write(path: &std::path::Path, text: &str) -> anyhow::Result<()> {
-    let mut out = Place::named(path)?.begin(Access::Umask)?;
+    let mut out = FilePlace::named(path)?.begin(Access::Umask)?;
     out.write_all(text.as_bytes())?;
     out.finish()?;
     Ok(())

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crossbeam_channel::Receiver;
 use roce_capture::Merge;
 use roce_model::{Nanos, Sink, SinkError, Span};
-use roce_pipeline::{Done, Pace, Paced, Plan, Source, Tick, run_live};
-use roce_report::{About, Command as ScreenCommand, Counted, LiveReport, Screen, Standing};
+use roce_pipeline::{Done, MergedInputs, Pace, PacedFrames, Plan, Tick, run_live};
+use roce_report::{About, CaptureCounts, Command as ScreenCommand, LiveReport, RunStanding, Screen};
 use roce_verdict::Verdicts;
 
 use crate::options::settings::RunSettings;
@@ -37,10 +37,10 @@ impl Player {
         merge: Merge,
         plan: &Plan,
         sinks: Vec<&mut dyn Sink>,
-    ) -> Result<(Done<Source>, Verdicts), SinkError> {
+    ) -> Result<(Done<MergedInputs>, Verdicts), SinkError> {
         // Time outside of the range is not waited for.
         let from = Nanos(plan.range.start);
-        let feed = Paced::new(
+        let feed = PacedFrames::new(
             plan.source(merge),
             Arc::clone(&self.pace),
             from,
@@ -75,10 +75,10 @@ impl Player {
                 let (handed, frames) = pace.handed();
                 // The position, not how far it has read ahead; before the first frame there is none.
                 let now = pace.position().map_or(handed, |position| position.min(handed));
-                Counted {
+                CaptureCounts {
                     now,
                     frames,
-                    ..Counted::default()
+                    ..CaptureCounts::default()
                 }
             };
             return Ok(vec![Box::new(LiveReport::new(
@@ -94,7 +94,7 @@ impl Player {
             lead: lead(settings.bin),
             has_host: false,
         };
-        let shown = Shown {
+        let shown = ShownReplay {
             pace: Arc::clone(&self.pace),
             span: *span,
         };
@@ -111,7 +111,7 @@ impl Player {
 }
 
 /// A replay on the screen.
-struct Shown {
+struct ShownReplay {
     pace: Arc<Pace>,
     span: Option<Span>,
 }
@@ -121,14 +121,14 @@ fn lead(bin: Nanos) -> Nanos {
     Nanos((4 * bin.0).max(10_000_000).min(128 * bin.0) + bin.0)
 }
 
-impl screen::Shown for Shown {
-    fn standing(&self, _: &Screen) -> Standing {
-        Standing {
+impl screen::ShownRun for ShownReplay {
+    fn standing(&self, _: &Screen) -> RunStanding {
+        RunStanding {
             span: self.span,
             position: self.pace.position(),
             speed: Some(self.pace.speed().to_string()),
             stopping: self.pace.is_stopped(),
-            ..Standing::default()
+            ..RunStanding::default()
         }
     }
 

@@ -27,7 +27,7 @@ pub(crate) use answer::AnswerColumn;
 use answer::are_numbers;
 pub(crate) use answer::{Answer, Cell};
 use duckdb::Rows;
-pub(crate) use source::Source;
+pub(crate) use source::DatasetSource;
 use text::Engine;
 
 /// Limit of the rows that are laid out as a table: the widths of its columns need all of them at once.
@@ -56,7 +56,7 @@ Examples:
 DuckDB is the program `duckdb` on the path, or Python's module: pip install duckdb.")]
 pub(crate) struct Query {
     #[command(flatten)]
-    source: Source,
+    source: DatasetSource,
 
     /// A question by its name, one SELECT, or a file FILE.sql; '-' reads standard input [default: list the questions]
     #[arg(value_name = "QUESTION|SQL", allow_hyphen_values = true)]

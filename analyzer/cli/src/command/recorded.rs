@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context, anyhow, bail};
 use clap::{Parser, Subcommand};
 use roce_capture::{Options, Reader};
-use roce_model::Recorded;
+use roce_model::RecordingStart;
 use roce_model::text::clean;
 
 use crate::command::live::Live;
@@ -34,11 +34,11 @@ enum Recorder {
 ///
 /// # Errors
 /// When the recording cannot be read.
-pub(crate) fn recorded(arguments: &Analyse) -> anyhow::Result<Option<(Analyse, Recorded)>> {
+pub(crate) fn recorded(arguments: &Analyse) -> anyhow::Result<Option<(Analyse, RecordingStart)>> {
     let [dir] = arguments.captures.as_slice() else {
         return Ok(None);
     };
-    let path = dir.join(Recorded::FILE);
+    let path = dir.join(RecordingStart::FILE);
     if !path.is_file() {
         return Ok(None);
     }
@@ -123,7 +123,7 @@ fn named_cgroup(words: &[String]) -> Option<&str> {
 }
 
 /// Notes before the first frame.
-fn head(path: &Path) -> anyhow::Result<Recorded> {
+fn head(path: &Path) -> anyhow::Result<RecordingStart> {
     // Larger than any configuration, whose text is part of it.
     let options = Options {
         block_bytes: 4 << 20,
@@ -132,7 +132,10 @@ fn head(path: &Path) -> anyhow::Result<Recorded> {
     let mut reader = Reader::open(path, &options)?;
     let unreadable = || format!("{}: not a recording of this version", path.display());
     let batch = reader.next_batch()?.with_context(unreadable)?;
-    let note = batch.notes().iter().find(|note| note.kind == Recorded::BLOCK);
-    note.and_then(|note| Recorded::decode(batch.note(note)))
+    let note = batch
+        .notes()
+        .iter()
+        .find(|note| note.kind == RecordingStart::BLOCK);
+    note.and_then(|note| RecordingStart::decode(batch.note(note)))
         .with_context(unreadable)
 }

@@ -8,7 +8,7 @@ use anyhow::bail;
 use clap::Args;
 use crossbeam_channel::bounded;
 use roce_capture::{Options, Reader};
-use roce_model::{Nanos, Recorded, Span};
+use roce_model::{Nanos, RecordingStart, Span};
 use roce_pipeline::{Pace, RunStart, Speed};
 
 use crate::command::analyse;
@@ -117,7 +117,7 @@ fn replay(arguments: &Replay) -> anyhow::Result<ExitCode> {
 }
 
 /// Title of a replay: its input, or the first of them.
-fn name(analyse: &Analyse, live: Option<&Recorded>) -> String {
+fn name(analyse: &Analyse, live: Option<&RecordingStart>) -> String {
     let first = analyse.captures.first().map(|path| path.display().to_string());
     let first = live
         .map(|recorded| recorded.input.clone())

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::Args;
-use roce_files::{Access, Directory, Place};
+use roce_files::{Access, Directory, FilePlace};
 use roce_model::text::clean;
 use roce_model::{RunSummary, Sink, SinkError};
 use roce_pipeline::folder::{DOCUMENT, PAGE};
@@ -17,7 +17,7 @@ use roce_pipeline::stored;
 use roce_report::{HtmlReport, TraceForm, TraceReport};
 
 use crate::command::invocation::{Invocation, Rights, RunCommand};
-use crate::command::merged::{self, Merging};
+use crate::command::merged::{self, MergingSink};
 use crate::options::format::{Format, formats};
 use crate::options::size::parse_size;
 use crate::output::messages::{self, sink_error};
@@ -105,11 +105,11 @@ fn report(arguments: &Report) -> anyhow::Result<ExitCode> {
     let place = match (&arguments.output, arguments.dirs.as_slice()) {
         (None, [dir, ..]) => {
             let folder = Directory::named(dir, Access::Umask)?;
-            Place::below(&folder, file_of(arguments.format))
+            FilePlace::below(&folder, file_of(arguments.format))
         }
         (path, _) => {
             let path = path.as_deref();
-            Place::named(path.unwrap_or_else(|| Path::new(file_of(arguments.format))))?
+            FilePlace::named(path.unwrap_or_else(|| Path::new(file_of(arguments.format))))?
         }
     };
     if arguments.output.is_some() {
@@ -121,7 +121,7 @@ fn report(arguments: &Report) -> anyhow::Result<ExitCode> {
     let is_whole = match &mut traces {
         None => replay(&arguments.dirs, &mut *file)?,
         Some(traces) => {
-            let mut merging = Merging::new(&mut *file, traces);
+            let mut merging = MergingSink::new(&mut *file, traces);
             replay(&arguments.dirs, &mut merging)? & merging.is_whole
         }
     };
@@ -168,7 +168,7 @@ fn access(dirs: &[PathBuf]) -> Access {
 /// The folders that can be read to their end. Errors of the others are reported; these do not stop the page. Rows go to the page while they
 /// are read, so each folder is read once before.
 fn readable(dirs: Vec<(String, &Path)>) -> Vec<(String, &Path)> {
-    let is_readable = |(_, dir): &(String, &Path)| match stored::replay(dir, &mut Unused) {
+    let is_readable = |(_, dir): &(String, &Path)| match stored::replay(dir, &mut UnusedSink) {
         Ok(()) => true,
         Err(error) => {
             messages::report(&sink_error(error));
@@ -179,9 +179,9 @@ fn readable(dirs: Vec<(String, &Path)>) -> Vec<(String, &Path)> {
 }
 
 /// A sink that keeps nothing.
-struct Unused;
+struct UnusedSink;
 
-impl Sink for Unused {
+impl Sink for UnusedSink {
     fn finish(&mut self, _: &RunSummary) -> Result<(), SinkError> {
         Ok(())
     }

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, anyhow};
 use clap::Args;
-use roce_files::{Access, Place, read_text};
+use roce_files::{Access, FilePlace, read_text};
 use roce_model::text::clean;
 use roce_sim::units::Time;
 use roce_sim::{Counters, OutputPlan, Scenario, demos};
@@ -94,7 +94,7 @@ fn simulate(arguments: &Simulate) -> anyhow::Result<ExitCode> {
             out.extend_from_slice(json.as_bytes());
             out.push(b'\n');
         } else {
-            let mut file = Place::named(path)?.begin(Access::Umask)?;
+            let mut file = FilePlace::named(path)?.begin(Access::Umask)?;
             writeln!(file, "{json}").with_context(|| format!("{}: cannot be written", path.display()))?;
             file.finish()?;
             written.push(path.clone());

@@ -159,15 +159,15 @@ fn traffic(arguments: &Traffic) -> anyhow::Result<ExitCode> {
 /// Logs that a run's folder may have.
 const MAX_LOGS: usize = 1_024;
 
-/// What is read of the files: results, and the times of the runs.
+/// Results in the files, and the times of the runs.
 #[derive(Default)]
-struct Read {
+struct ReadResults {
     inputs: Vec<form::Input>,
     windows: Vec<beside::Window>,
     has_failed: bool,
 }
 
-impl Read {
+impl ReadResults {
     fn file(&mut self, path: &Path, world: Option<u32>) {
         if path.is_dir() {
             self.folder(path, world);
@@ -237,11 +237,11 @@ fn name_of(path: &Path) -> String {
 }
 
 fn results(arguments: &ResultsArguments) -> anyhow::Result<ExitCode> {
-    let mut read = Read::default();
+    let mut read = ReadResults::default();
     for path in &arguments.files {
         read.file(path, arguments.world);
     }
-    let Read {
+    let ReadResults {
         inputs,
         windows,
         has_failed,

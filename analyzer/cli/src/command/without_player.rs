@@ -2,7 +2,7 @@
 
 use roce_capture::Merge;
 use roce_model::{Sink, SinkError};
-use roce_pipeline::{Done, Plan, Source};
+use roce_pipeline::{Done, MergedInputs, Plan};
 use roce_verdict::Verdicts;
 
 use crate::options::settings::RunSettings;
@@ -19,7 +19,7 @@ impl Player {
         _: Merge,
         _: &Plan,
         _: Vec<&mut dyn Sink>,
-    ) -> Result<(Done<Source>, Verdicts), SinkError> {
+    ) -> Result<(Done<MergedInputs>, Verdicts), SinkError> {
         match self.none {}
     }
 

@@ -100,7 +100,7 @@ impl ObjectFolder {
 
 impl Drop for ObjectFolder {
     fn drop(&mut self) {
-        // What cannot be removed is in the folder of temporary files.
+        // A file that cannot be removed is in the folder of temporary files.
         let _ = empty(&self.folder, 0);
     }
 }

@@ -51,7 +51,7 @@ pub(crate) struct ServeArguments {
     no_sandbox: bool,
 }
 
-/// What the process may do.
+/// Rights of the process: objects that it may read and write.
 struct Service {
     client: Arc<Client>,
     reads: Vec<Location>,

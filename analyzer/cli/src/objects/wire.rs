@@ -1,4 +1,4 @@
-//! What a run and the process that reads and writes its objects say to each other.
+//! Messages between a run and the process that reads and writes its objects.
 //!
 //! A request is one message on the socket that is the process' standard input: a letter, a URL, and open files: the socket for the
 //! answer, and for a write the file. An answer is frames: a letter, a length of four bytes (little endian), and that many bytes. It ends with

@@ -11,7 +11,7 @@ use crate::options::dscp::DscpMap;
 use crate::options::duration::{Moment, parse_duration};
 use crate::options::fail_on::{self, FailOn};
 use crate::options::format::{Format, formats};
-use crate::options::named::Named;
+use crate::options::named::NamedValues;
 use crate::options::names::{Names, parse_key, parse_name};
 use crate::options::processes::ProcessOptions;
 use crate::options::rate::Rate;
@@ -197,7 +197,7 @@ pub(crate) struct Shape {
         value_name = "SEVERITY|FINDING",
         help_heading = RESULTS,
         hide_possible_values = true,
-        value_parser = Named::new(FailOn::parse, || fail_on::names().collect())
+        value_parser = NamedValues::new(FailOn::parse, || fail_on::names().collect())
     )]
     pub(crate) fail_on: Option<FailOn>,
 

@@ -59,14 +59,14 @@ pub(crate) struct ThresholdSetting {
     /// Its name.
     pub(crate) name: String,
     /// Its value.
-    pub(crate) value: Written,
+    pub(crate) value: WrittenValue,
     /// `FILE:LINE`, for errors.
     pub(crate) place: String,
 }
 
 /// A value as written.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) enum Written {
+pub(crate) enum WrittenValue {
     /// A whole number.
     Whole(u64),
     /// A number with a decimal point.
@@ -75,7 +75,7 @@ pub(crate) enum Written {
     Text(String),
 }
 
-impl Written {
+impl WrittenValue {
     /// The value as a length of time.
     pub(crate) fn time(&self) -> Option<Nanos> {
         match self {
@@ -86,12 +86,12 @@ impl Written {
 }
 
 /// A text with its name, for errors that say the line.
-struct Source<'a> {
+struct ConfigText<'a> {
     path: &'a Path,
     text: &'a str,
 }
 
-impl Source<'_> {
+impl ConfigText<'_> {
     fn place(&self, span: &Range<usize>) -> String {
         let before = self.text.get(..span.start).unwrap_or(self.text);
         let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
@@ -130,7 +130,7 @@ impl Config {
     /// # Errors
     /// As [`Config::read`].
     pub(crate) fn parse(path: &Path, text: &str, thresholds: &[&str]) -> anyhow::Result<Self> {
-        let source = Source { path, text };
+        let source = ConfigText { path, text };
         let document = DeTable::parse(text).map_err(|error| {
             let place = error
                 .span()
@@ -207,9 +207,9 @@ impl Config {
             return Ok(());
         }
         let text = match written(value).ok_or("a text or a number is expected")? {
-            Written::Text(text) => text,
-            Written::Whole(number) => number.to_string(),
-            Written::Decimal(number) => number.to_string(),
+            WrittenValue::Text(text) => text,
+            WrittenValue::Whole(number) => number.to_string(),
+            WrittenValue::Decimal(number) => number.to_string(),
         };
         match option {
             "bin" => shape.bin = Some(parse_bin(&text)?),
@@ -231,21 +231,21 @@ impl Config {
 }
 
 /// A value that is a number or a text.
-fn written(value: &DeValue<'_>) -> Option<Written> {
+fn written(value: &DeValue<'_>) -> Option<WrittenValue> {
     match value {
-        DeValue::String(text) => Some(Written::Text(text.to_string())),
+        DeValue::String(text) => Some(WrittenValue::Text(text.to_string())),
         DeValue::Integer(number) => {
             let digits = number.as_str().trim_start_matches('+').replace('_', "");
             u64::from_str_radix(&digits, number.radix())
                 .ok()
-                .map(Written::Whole)
+                .map(WrittenValue::Whole)
         }
         DeValue::Float(number) => number
             .as_str()
             .replace('_', "")
             .parse()
             .ok()
-            .map(Written::Decimal),
+            .map(WrittenValue::Decimal),
         DeValue::Boolean(_) | DeValue::Datetime(_) | DeValue::Array(_) | DeValue::Table(_) => None,
     }
 }
@@ -325,7 +325,7 @@ mod tests {
         assert_eq!(config.shape.fail_on, FailOn::parse("warning").ok());
         assert_eq!(config.shape.lag, [["eth0", "eth1"]]);
         assert_eq!(config.shape.flow.unwrap().to_string(), "service rc");
-        let mut values: Vec<(&str, &Written)> = config
+        let mut values: Vec<(&str, &WrittenValue)> = config
             .thresholds
             .iter()
             .map(|s| (s.name.as_str(), &s.value))
@@ -334,9 +334,9 @@ mod tests {
         assert_eq!(
             values,
             [
-                ("episode_quiet", &Written::Text("2ms".to_owned())),
-                ("incast_senders", &Written::Whole(5)),
-                ("pause_share", &Written::Decimal(0.1)),
+                ("episode_quiet", &WrittenValue::Text("2ms".to_owned())),
+                ("incast_senders", &WrittenValue::Whole(5)),
+                ("pause_share", &WrittenValue::Decimal(0.1)),
             ]
         );
         assert!(parse("").unwrap().thresholds.is_empty());

@@ -197,7 +197,7 @@ mod tests {
         assert!(fails("loss.network", "loss.network", Severity::Info));
         assert!(!fails("loss.network", "rnr", Severity::Critical));
         assert!(fails("critical, rnr", "rnr", Severity::Warning));
-        // Of two severities the lower one includes the other.
+        // The lower one of two severities includes the other.
         assert!(fails("critical,info", "stall", Severity::Info));
         assert!(fails("info,critical", "stall", Severity::Info));
     }

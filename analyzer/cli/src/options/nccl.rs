@@ -56,7 +56,7 @@ pub(crate) fn job(log: &Log, paths: &[PathBuf]) -> JobLog {
     }
 }
 
-/// What a run says about the logs that it was given.
+/// Messages of a run about the logs that it was given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct About {
     /// The first file.

@@ -12,7 +12,7 @@ use roce_report::JsonFlows;
 use roce_verdict::{LoggedStep, ThresholdValue, Thresholds};
 
 use crate::options::arguments::{Analyse, Shape};
-use crate::options::config::{Config, ThresholdSetting, Written};
+use crate::options::config::{Config, ThresholdSetting, WrittenValue};
 use crate::options::dcqcn::Reaction;
 use crate::options::dscp::DscpMap;
 use crate::options::duration::Moment;
@@ -21,7 +21,7 @@ use crate::options::fail_on::FailOn;
 use crate::options::nccl;
 use crate::options::processes::ProcessOptions;
 use crate::options::rate::Rate;
-use crate::options::training::{self, Logged, Pattern};
+use crate::options::training::{self, LoggedTimes, Pattern};
 
 /// The name under which the width of a bin is echoed.
 const BIN: &str = "bin_ns";
@@ -42,7 +42,7 @@ pub(crate) struct RunSettings {
     pub(crate) json_flows: JsonFlows,
     pub(crate) lag: Vec<Vec<String>>,
     pub(crate) link_rate: Option<Rate>,
-    pub(crate) logged: Vec<Logged>,
+    pub(crate) logged: Vec<LoggedTimes>,
     pub(crate) max_flows: usize,
     /// The only packets that are analysed.
     pub(crate) only_flow: Option<Filter>,
@@ -54,7 +54,7 @@ pub(crate) struct RunSettings {
     pub(crate) wiring: Arc<Wiring>,
     /// The job's own log.
     pub(crate) job: Arc<JobLog>,
-    /// What is to be said about it.
+    /// Messages about the log.
     pub(crate) about_log: Option<nccl::About>,
     /// Everything on the screen, however long it gets.
     pub(crate) full: bool,
@@ -284,9 +284,9 @@ fn set(thresholds: &mut Thresholds, setting: &ThresholdSetting) -> Result<(), St
             .time()
             .map(ThresholdValue::Time)
             .ok_or_else(|| format!("'{name}' is a length of time such as \"5ms\""))?,
-        (_, Written::Whole(number)) => ThresholdValue::Count(*number),
-        (_, Written::Decimal(number)) => ThresholdValue::Number(*number),
-        (_, Written::Text(_)) => return Err(format!("'{name}' is a number")),
+        (_, WrittenValue::Whole(number)) => ThresholdValue::Count(*number),
+        (_, WrittenValue::Decimal(number)) => ThresholdValue::Number(*number),
+        (_, WrittenValue::Text(_)) => return Err(format!("'{name}' is a number")),
     };
     threshold
         .set(thresholds, value)

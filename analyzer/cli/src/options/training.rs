@@ -21,7 +21,7 @@ const MAX_STEPS: usize = 1_000_000;
 
 /// Values of one line of the log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Logged {
+pub(crate) struct LoggedTimes {
     /// The number that the script gave the step.
     pub(crate) step: u64,
     /// Duration of the all-reduce.
@@ -30,8 +30,8 @@ pub(crate) struct Logged {
     pub(crate) total: Option<Nanos>,
 }
 
-impl From<Logged> for LoggedStep {
-    fn from(logged: Logged) -> Self {
+impl From<LoggedTimes> for LoggedStep {
+    fn from(logged: LoggedTimes) -> Self {
         Self {
             step: logged.step,
             begin: None,
@@ -86,9 +86,9 @@ impl Pattern {
         self.regex.as_str()
     }
 
-    fn read(&self, line: &str) -> Option<Logged> {
+    fn read(&self, line: &str) -> Option<LoggedTimes> {
         let found = self.regex.captures(line)?;
-        let logged = Logged {
+        let logged = LoggedTimes {
             step: found.name("step")?.as_str().parse().ok()?,
             allreduce: time(&found, self.allreduce.as_ref()),
             total: time(&found, self.total.as_ref()),
@@ -124,7 +124,7 @@ pub(crate) fn unreadable(error: roce_files::Error, what: &str) -> anyhow::Error 
 ///
 /// # Errors
 /// When it cannot be read, or no line of it is of a step.
-pub(crate) fn read(path: &Path, pattern: &Pattern) -> anyhow::Result<Vec<Logged>> {
+pub(crate) fn read(path: &Path, pattern: &Pattern) -> anyhow::Result<Vec<LoggedTimes>> {
     let file = roce_files::open_regular(path).map_err(|error| unreadable(error, "the training log"))?;
     steps(path, BufReader::new(file), pattern)
 }
@@ -133,7 +133,11 @@ pub(crate) fn read(path: &Path, pattern: &Pattern) -> anyhow::Result<Vec<Logged>
 ///
 /// # Errors
 /// As [`read`].
-pub(crate) fn steps(path: &Path, mut reader: impl BufRead, pattern: &Pattern) -> anyhow::Result<Vec<Logged>> {
+pub(crate) fn steps(
+    path: &Path,
+    mut reader: impl BufRead,
+    pattern: &Pattern,
+) -> anyhow::Result<Vec<LoggedTimes>> {
     let named = || format!("{}: the training log cannot be read", path.display());
     let (mut line, mut lines, mut steps) = (Vec::new(), 0_u64, Vec::new());
     let mut bytes = 0;
@@ -180,7 +184,7 @@ mod tests {
         let read = |line| pattern.read(line);
         assert_eq!(
             read("Iteration 10 | Loss: 2.3145 | Compute: 98.1ms | AllReduce: 45.2ms | Total: 156.3ms"),
-            Some(Logged {
+            Some(LoggedTimes {
                 step: 10,
                 allreduce: Some(Nanos(45_200_000)),
                 total: Some(Nanos(156_300_000))
@@ -188,7 +192,7 @@ mod tests {
         );
         assert_eq!(
             read("[rank0]: Iteration 11 | AllReduce: 7 ms\n"),
-            Some(Logged {
+            Some(LoggedTimes {
                 step: 11,
                 allreduce: Some(Nanos(7_000_000)),
                 total: None
@@ -210,7 +214,7 @@ mod tests {
             Pattern::parse(r"step=(?<step>\d+) comm=(?<allreduce_us>\S+) all=(?<total_s>\S+)").unwrap();
         assert_eq!(
             pattern.read("step=3 comm=1500.5 all=0.25"),
-            Some(Logged {
+            Some(LoggedTimes {
                 step: 3,
                 allreduce: Some(Nanos(1_500_500)),
                 total: Some(Nanos(250_000_000))

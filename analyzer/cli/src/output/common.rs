@@ -17,18 +17,18 @@ const MAX_GAP: Nanos = Nanos(3_600 * Nanos::SECOND);
 /// Notes the hosts and times of each tap, and warns at the end.
 #[derive(Default)]
 pub(crate) struct Common {
-    taps: BTreeMap<TapId, Seen>,
+    taps: BTreeMap<TapId, TapHosts>,
 }
 
 /// The hosts and times of one tap.
 #[derive(Clone, Debug)]
-struct Seen {
+struct TapHosts {
     addresses: BTreeSet<Address>,
     first: Nanos,
     last: Nanos,
 }
 
-impl Seen {
+impl TapHosts {
     /// True if two taps can belong to one run.
     fn is_related(&self, other: &Self) -> bool {
         let gap = other.first.since(self.last).max(self.first.since(other.last));
@@ -40,7 +40,7 @@ impl Seen {
 impl Common {
     /// The taps in groups: those of two groups have nothing in common.
     fn groups(&self) -> Vec<Vec<TapId>> {
-        let mut groups: Vec<Vec<(TapId, &Seen)>> = Vec::new();
+        let mut groups: Vec<Vec<(TapId, &TapHosts)>> = Vec::new();
         if self.taps.len() > MAX_TAPS {
             return Vec::new();
         }
@@ -67,7 +67,7 @@ impl Sink for Common {
             if self.taps.len() > MAX_TAPS && !self.taps.contains_key(&row.tap) {
                 continue;
             }
-            let seen = self.taps.entry(row.tap).or_insert_with(|| Seen {
+            let seen = self.taps.entry(row.tap).or_insert_with(|| TapHosts {
                 addresses: BTreeSet::new(),
                 first: row.first_time,
                 last: row.last_time,

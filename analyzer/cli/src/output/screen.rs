@@ -18,12 +18,12 @@ use roce_model::{
     EventColumns, FlowKey, FlowRow, Nanos, Progress, RunSummary, SampleColumns, Sink, SinkError,
     TimelineColumns,
 };
-use roce_report::{Command, Screen, Standing};
+use roce_report::{Command, RunStanding, Screen};
 use rustix::process::{Signal, getpgrp, getpid, kill_process};
 use rustix::termios::tcgetpgrp;
 
 use crate::options::format::Format;
-use keys::{Keys, Pressed};
+use keys::{Keys, PressedKey};
 use tty::Tty;
 pub(crate) use tty::{hold, leave};
 
@@ -46,9 +46,9 @@ pub(crate) fn is_wanted(no_tui: bool, format: Format) -> bool {
 }
 
 /// A run that is shown.
-pub(crate) trait Shown: Send + Sync {
+pub(crate) trait ShownRun: Send + Sync {
     /// State of the run for the head of the screen.
-    fn standing(&self, screen: &Screen) -> Standing;
+    fn standing(&self, screen: &Screen) -> RunStanding;
     /// Obeys a key's command.
     fn command(&self, command: Command);
     /// The whole run is on the screen: returns when that is to be left.
@@ -58,7 +58,7 @@ pub(crate) trait Shown: Send + Sync {
 /// An open screen.
 pub(crate) struct Stage {
     screen: Screen,
-    run: Arc<dyn Shown>,
+    run: Arc<dyn ShownRun>,
     over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
     /// Its other end goes with the thread.
@@ -70,7 +70,7 @@ const LONGEST: Duration = Duration::from_secs(1);
 
 impl Stage {
     /// Takes the terminal.
-    pub(crate) fn open(screen: Screen, run: Arc<dyn Shown>) -> anyhow::Result<Self> {
+    pub(crate) fn open(screen: Screen, run: Arc<dyn ShownRun>) -> anyhow::Result<Self> {
         let tty = Tty::enter().context("the terminal cannot show a screen\nhint: --no-tui prints lines")?;
         let over = Arc::new(AtomicBool::new(false));
         let (alive, gone) = bounded::<()>(0);
@@ -112,7 +112,7 @@ impl Drop for Stage {
 }
 
 /// Ends the run when the screen ends, even by a panic: without a screen no key could end it.
-struct EndsTheRun<'a>(&'a dyn Shown);
+struct EndsTheRun<'a>(&'a dyn ShownRun);
 
 impl Drop for EndsTheRun<'_> {
     fn drop(&mut self) {
@@ -132,7 +132,7 @@ fn panic_if_requested(place: &str) {
 }
 
 /// Draws and reads keys until it is over.
-fn show(screen: &Screen, run: &dyn Shown, mut tty: Tty, over: &AtomicBool) {
+fn show(screen: &Screen, run: &dyn ShownRun, mut tty: Tty, over: &AtomicBool) {
     let _ends = EndsTheRun(run);
     let mut waiting = Keys::default();
     while !over.load(Ordering::Relaxed) {
@@ -162,16 +162,16 @@ fn show(screen: &Screen, run: &dyn Shown, mut tty: Tty, over: &AtomicBool) {
     }
 }
 
-fn pressed(key: Pressed, screen: &Screen, run: &dyn Shown, tty: &mut Tty) {
+fn pressed(key: PressedKey, screen: &Screen, run: &dyn ShownRun, tty: &mut Tty) {
     let key = match key {
-        Pressed::Key(key) => key,
+        PressedKey::Key(key) => key,
         // To everybody else it is what it always was.
-        Pressed::Interrupt => {
+        PressedKey::Interrupt => {
             let _ = kill_process(getpid(), Signal::INT);
             return;
         }
-        Pressed::Suspend => return tty.suspend(),
-        Pressed::Redraw => return tty.redraw(),
+        PressedKey::Suspend => return tty.suspend(),
+        PressedKey::Redraw => return tty.redraw(),
     };
     if let Some(command) = screen.key(key) {
         run.command(command);

@@ -17,9 +17,9 @@ const QUIET: Notices = Notices {
     note: |_| {},
 };
 
-struct Fixed;
+struct FixedSource;
 
-impl Source for Fixed {
+impl EndpointSource for FixedSource {
     fn part(&self, format: Format) -> String {
         let mut exposition = Exposition::default();
         exposition.own(
@@ -34,13 +34,13 @@ impl Source for Fixed {
 }
 
 /// An endpoint in a thread of its own; it ends when this is dropped.
-struct Running {
+struct RunningEndpoint {
     address: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
-impl Running {
+impl RunningEndpoint {
     fn new(endpoint: Endpoint, limits: Limits) -> Self {
         let address = endpoint.listeners[0].local_addr().unwrap();
         let (stop, stopped) = oneshot::channel();
@@ -55,7 +55,13 @@ impl Running {
             let stop = async {
                 let _ = stopped.await;
             };
-            let shared = Shared::new(Arc::new(Fixed), counts, endpoint.users, endpoint.tls, limits);
+            let shared = SharedState::new(
+                Arc::new(FixedSource),
+                counts,
+                endpoint.users,
+                endpoint.tls,
+                limits,
+            );
             runtime.block_on(serve(endpoint.listeners, shared, stop)).unwrap();
         });
         is_ready.recv().unwrap();
@@ -78,7 +84,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningEndpoint {
     fn drop(&mut self) {
         let _ = self.stop.take().unwrap().send(());
         self.thread.take().unwrap().join().unwrap();
@@ -121,7 +127,7 @@ fn quick() -> Limits {
 
 #[test]
 fn answers_are_whole() {
-    let running = Running::new(open(), Limits::default());
+    let running = RunningEndpoint::new(open(), Limits::default());
     let answer = running.ask(&get("/metrics"));
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
     assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
@@ -164,7 +170,7 @@ fn answers_are_whole() {
 
 #[test]
 fn long_and_broken_requests_are_refused() {
-    let running = Running::new(open(), Limits::default());
+    let running = RunningEndpoint::new(open(), Limits::default());
     let long = format!(
         "GET /metrics HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n",
         "x".repeat(9000)
@@ -191,7 +197,7 @@ fn long_and_broken_requests_are_refused() {
 
 #[test]
 fn slow_and_silent_clients_lose_their_connections() {
-    let running = Running::new(open(), quick());
+    let running = RunningEndpoint::new(open(), quick());
     let begun = Instant::now();
     // A head that comes byte by byte and never ends.
     let mut slow = running.connect();
@@ -220,7 +226,7 @@ fn slow_and_silent_clients_lose_their_connections() {
 
 #[test]
 fn a_silent_connection_gives_its_place_to_the_next_one() {
-    let running = Running::new(open(), quick());
+    let running = RunningEndpoint::new(open(), quick());
     let silent: Vec<TcpStream> = (0..4).map(|_| running.connect()).collect();
     std::thread::sleep(Duration::from_millis(50));
     let begun = Instant::now();
@@ -244,7 +250,7 @@ fn who_has_no_password_reads_nothing() {
         )]),
         ..open()
     };
-    let running = Running::new(endpoint, Limits::default());
+    let running = RunningEndpoint::new(endpoint, Limits::default());
     for path in ["/metrics", "/-/healthy", "/no"] {
         let answer = running.ask(&get(path));
         assert!(answer.starts_with("HTTP/1.1 401 "), "{answer}");
@@ -262,22 +268,26 @@ fn who_has_no_password_reads_nothing() {
 }
 
 /// A certificate of its own authority, with its key in PEM.
-struct Issued {
+struct IssuedCertificate {
     certificate: rcgen::Certificate,
     key: rcgen::KeyPair,
 }
 
-fn issued(name: &str) -> Issued {
+fn issued(name: &str) -> IssuedCertificate {
     let rcgen::CertifiedKey { cert, signing_key } =
         rcgen::generate_simple_self_signed(vec![name.to_owned()]).unwrap();
-    Issued {
+    IssuedCertificate {
         certificate: cert,
         key: signing_key,
     }
 }
 
 /// Asks for the metrics over TLS. `host` is whose certificate is trusted, `own` the client's.
-fn ask_by_tls(running: &Running, host: &Issued, own: Option<&Issued>) -> std::io::Result<String> {
+fn ask_by_tls(
+    running: &RunningEndpoint,
+    host: &IssuedCertificate,
+    own: Option<&IssuedCertificate>,
+) -> std::io::Result<String> {
     let mut roots = RootCertStore::empty();
     roots.add(host.certificate.der().clone()).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -329,9 +339,9 @@ fn changed_certificates_are_read_without_a_restart_and_broken_ones_are_not_taken
         folder.path(),
         "a sandbox leaves it readable"
     );
-    let running = Running::new(endpoint, Limits::default());
-    let served = |host: &Issued| ask_by_tls(&running, host, None).ok();
-    let failures = |host: &Issued| {
+    let running = RunningEndpoint::new(endpoint, Limits::default());
+    let served = |host: &IssuedCertificate| ask_by_tls(&running, host, None).ok();
+    let failures = |host: &IssuedCertificate| {
         let answer = served(host).unwrap();
         let line = answer
             .lines()
@@ -382,9 +392,9 @@ fn tls_by_the_file_of_prometheus_exporters() {
         };
         let endpoint = Endpoint::open(&["127.0.0.1:0".parse().unwrap()], &arguments, QUIET).unwrap();
         assert!(endpoint.urls()[0].starts_with("https://127.0.0.1:"));
-        Running::new(endpoint, quick())
+        RunningEndpoint::new(endpoint, quick())
     };
-    let ask = |running: &Running, own: Option<&Issued>| ask_by_tls(running, &host, own);
+    let ask = |running: &RunningEndpoint, own: Option<&IssuedCertificate>| ask_by_tls(running, &host, own);
     let plain = running("plain.yml");
     assert!(ask(&plain, None).unwrap().starts_with("HTTP/1.1 200 OK"));
     // Without TLS nothing is read, and one who only connects is closed.
@@ -423,7 +433,7 @@ fn silent_clients_keep_nobody_out() {
         connection: Duration::from_mins(1),
         ..quick()
     };
-    let running = Running::new(open(), limits);
+    let running = RunningEndpoint::new(open(), limits);
     // Some say nothing, others half of a head; there are four places.
     let silent: Vec<TcpStream> = (0..100)
         .map(|number| {

@@ -7,8 +7,8 @@ use roce_verdict::PacketTimes;
 
 use crate::analysis::Analysis;
 use crate::analysis::notifications::SlowedFlow;
-use crate::bins::Place;
-use crate::congestion::cnp_receivers::{CnpAttribution, Cnps, Observed, Receiver};
+use crate::bins::BinPlace;
+use crate::congestion::cnp_receivers::{CnpAttribution, Cnps, ObservedCnp, Receiver};
 use crate::congestion::reaction::Attribution;
 use crate::congestion::recent_marks as marks;
 use crate::counts::{Counts, Rare};
@@ -58,15 +58,15 @@ impl Analysis {
     pub(super) fn observe_cnp(&mut self, fingerprint: u64, packet: &Packet) {
         let sighting = self.recent.look(fingerprint, packet);
         let bin = match self.bins.place(packet.time) {
-            Place::Current => self.bins.current(),
-            Place::Later(bin) => {
+            BinPlace::Current => self.bins.current(),
+            BinPlace::Later(bin) => {
                 self.begin_bin(bin);
                 bin
             }
-            Place::Earlier(bin) => bin,
+            BinPlace::Earlier(bin) => bin,
         };
         let observed = self.notifications.receivers.observe(packet, sighting);
-        if observed == Observed::Copy {
+        if observed == ObservedCnp::Copy {
             return self.tally.copy(packet);
         }
         self.tally.notification(packet);
@@ -102,7 +102,7 @@ impl Analysis {
             }
             SlowedFlow::Perhaps(sole) => CnpAttribution::Waiting(sole),
         };
-        let Observed::Of(place) = observed else {
+        let ObservedCnp::Of(place) = observed else {
             if matches!(class, CnpAttribution::Waiting(_)) {
                 self.tally.totals.cnp_unattributed += 1;
             }
@@ -161,8 +161,8 @@ impl Analysis {
         };
         self.tally.totals.cnp_after_nak += 1;
         let bin = match self.bins.place(notified) {
-            Place::Earlier(bin) => bin,
-            Place::Current | Place::Later(_) => self.bins.current(),
+            BinPlace::Earlier(bin) => bin,
+            BinPlace::Current | BinPlace::Later(_) => self.bins.current(),
         };
         let counts = Counts::from(Rare {
             cnp_by_nak: 1,

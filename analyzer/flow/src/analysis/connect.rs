@@ -5,9 +5,9 @@ use roce_wire::{Psn, Qpn, Service};
 
 use crate::analysis::Analysis;
 use crate::pairing::cm_exchanges::Step;
-use crate::pairing::evidence::Pairing;
+use crate::pairing::evidence::PairingEvidence;
 use crate::pairing::known_peers::{Direction, KnownPeer};
-use crate::psn::request::Connected;
+use crate::psn::request::NewConnection;
 
 /// The services that have connections.
 const CONNECTED: [Service; 3] = [Service::Rc, Service::Uc, Service::Xrc];
@@ -105,7 +105,7 @@ impl Analysis {
             if let Some(at) = self.table.find_key(packet.tap, &key) {
                 self.unlink(at);
                 let hot = &mut self.table.hot[at];
-                let connected = Connected {
+                let connected = NewConnection {
                     reason: "the connection manager made a new connection",
                     first,
                 };
@@ -120,7 +120,7 @@ impl Analysis {
         for (key, qpn) in [(&back, theirs), (&forth, mine)] {
             let known = KnownPeer {
                 qpn,
-                how: Pairing::Cm,
+                how: PairingEvidence::Cm,
                 matches: None,
             };
             self.connections

@@ -15,7 +15,7 @@ use crate::pairing::cm_exchanges::Exchanges;
 use crate::pairing::evidence::{CAPTURE_START, Evidence, FAR_PSNS};
 use crate::pairing::host_queue_pairs::QueuePairs;
 use crate::pairing::known_peers::KnownPeers;
-use crate::pairing::outstanding::{Handle, Outstanding};
+use crate::pairing::outstanding::{Handle, OutstandingPackets};
 use crate::pairing::shared_ports::SharedPorts;
 use crate::psn::request::LARGEST_GAP;
 use crate::table::FlowTable;
@@ -31,7 +31,7 @@ const SILENT: Nanos = Nanos(Nanos::SECOND);
 #[derive(Debug)]
 pub(super) struct Connections {
     /// Requests of unpaired flows that wait for an answer.
-    pub(super) outstanding: Outstanding,
+    pub(super) outstanding: OutstandingPackets,
     /// Messages of the connection manager that belong together.
     pub(super) exchanges: Exchanges,
     /// Pairings of flows that are not there.
@@ -52,7 +52,7 @@ pub(super) struct Connections {
 impl Default for Connections {
     fn default() -> Self {
         Self {
-            outstanding: Outstanding::default(),
+            outstanding: OutstandingPackets::default(),
             exchanges: Exchanges::default(),
             known_peers: KnownPeers::default(),
             queue_pairs: QueuePairs::default(),

@@ -1,7 +1,7 @@
 //! Counting: what every packet adds to its flow's open row, and what requests and responses add beside.
 
 use roce_model::{EventKind, EventRow, FlowId, Packet};
-use roce_wire::{AethKind, Ecn, Extended, Nak, Operation};
+use roce_wire::{AethKind, Ecn, ExtendedHeaders, Nak, Operation};
 
 use crate::analysis::Analysis;
 use crate::analysis::request::note_losses;
@@ -167,7 +167,7 @@ impl Analysis {
             self.read_gap = cold.responses.observe(opcode, roce.bth.psn());
             return;
         }
-        if opcode.operation() != Operation::Acknowledge || !roce.seen.has(Extended::AETH) {
+        if opcode.operation() != Operation::Acknowledge || !roce.seen.has(ExtendedHeaders::AETH) {
             return;
         }
         match roce.aeth.kind() {

@@ -8,9 +8,9 @@ use roce_wire::{Qpn, Service};
 
 use crate::analysis::Analysis;
 use crate::key::FlowSlot;
-use crate::pairing::evidence::Pairing;
+use crate::pairing::evidence::PairingEvidence;
 use crate::pairing::host_queue_pairs::Connection;
-use crate::psn::request::Connected;
+use crate::psn::request::NewConnection;
 
 impl Analysis {
     /// Something that a host reports.
@@ -45,7 +45,7 @@ impl Analysis {
                 };
                 let cold = &mut self.table.cold[at];
                 if cold.first_time < time {
-                    let connected = Connected {
+                    let connected = NewConnection {
                         reason: "the host made a new connection",
                         first: connection.first,
                     };
@@ -79,11 +79,11 @@ impl Analysis {
         let tap = self.table.hot[at].tap;
         let found = self.table.find_key(tap, &other).filter(|other| *other != at);
         let how = self.table.cold[at].link.map(|link| link.how);
-        let is_said = matches!(how, Some(Pairing::Cm | Pairing::Host));
+        let is_said = matches!(how, Some(PairingEvidence::Cm | PairingEvidence::Host));
         if let Some(other) = found
             && (self.table.hot[at].peer != other || !is_said)
         {
-            self.link(at, other, Pairing::Host, None, time);
+            self.link(at, other, PairingEvidence::Host, None, time);
         }
     }
 

@@ -6,13 +6,13 @@ use roce_model::{EventKind, EventRow, FlowKey, FlowRow, Nanos, Packet, Totals};
 use crate::analysis::Analysis;
 use crate::key::FlowSlot;
 use crate::rows::Row;
-use crate::table::lookup::Found;
+use crate::table::lookup::FoundFlow;
 use crate::table::state::{Cold, Hosts, Hot};
 use crate::timing::latency::BinTimes;
 
 impl Analysis {
     /// Opens the flow of a packet that was not found.
-    pub(super) fn open_flow(&mut self, found: &Found, packet: &Packet) -> FlowSlot {
+    pub(super) fn open_flow(&mut self, found: &FoundFlow, packet: &Packet) -> FlowSlot {
         if self.taps.note(packet.tap) {
             self.match_taps();
         }
@@ -74,7 +74,7 @@ impl Analysis {
         cold.totals.add_to_run(&mut self.tally.totals);
         let trouble = cold.trouble.as_ref();
         if trouble.is_some_and(|trouble| trouble.is_recorded_out_of_order()) {
-            // What came late here was late on its way to the tap.
+            // A packet that came late here was late on its way to the tap.
             let late = &mut self.tally.totals.late;
             *late = late.saturating_sub(row.late);
             (row.late, row.reordered) = (0, 0);

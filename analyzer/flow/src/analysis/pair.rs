@@ -2,14 +2,14 @@
 //! right while flows come and go. What counts as enough is said in `pairing`.
 
 use roce_model::{EventKind, EventRow, FlowKey, Nanos, Packet};
-use roce_wire::{AethKind, Extended, Nak, Operation, Service};
+use roce_wire::{AethKind, ExtendedHeaders, Nak, Operation, Service};
 
 use crate::analysis::Analysis;
 use crate::key::FlowSlot;
-use crate::pairing::evidence::{FAR_PSNS, Pairing, Peer, SOLE_MATCHES};
+use crate::pairing::evidence::{FAR_PSNS, PairingEvidence, Peer, SOLE_MATCHES};
 use crate::pairing::known_peers::{Direction, KnownPeer};
 use crate::pairing::outstanding::Handle;
-use crate::psn::request::{Connected, LARGEST_GAP, STALE};
+use crate::psn::request::{LARGEST_GAP, NewConnection, STALE};
 use crate::taps::vantage::Other;
 
 /// Limit of the distance between an ACK's PSN, when its request did not request an ACK, and the latest
@@ -20,8 +20,8 @@ const MAX_IN_FLIGHT: i32 = 1 << 10;
 const NEAR_DOUBT: u8 = 2;
 /// An answer to a PSN where the other flow never was.
 const FAR_DOUBT: u8 = 8;
-/// So much doubt ends a pairing: four answers far off in a row, or, as each answer that fits takes one off, more
-/// than a third that are off by little. No capture that is worth reading loses so much.
+/// Doubt that ends a pairing: four answers far off in a row. Each answer that fits takes one off, so more than
+/// a third that are off by little end it, too. No capture that is worth reading loses so much.
 const TOO_MUCH_DOUBT: u8 = 32;
 
 impl Analysis {
@@ -49,7 +49,7 @@ impl Analysis {
     /// An answer of a flow.
     #[inline]
     pub(super) fn answers(&mut self, at: FlowSlot, packet: &Packet) {
-        let tells = packet.roce.seen.has(Extended::AETH) || fits_one_request(packet);
+        let tells = packet.roce.seen.has(ExtendedHeaders::AETH) || fits_one_request(packet);
         if tells && !self.table.hot[at].is_paired() {
             self.look_for_peer(at, packet);
         }
@@ -67,7 +67,7 @@ impl Analysis {
         }
         let psn = packet.roce.bth.psn();
         if let Some(other) = self.connections.port_says(&self.table, at, psn) {
-            return self.link(at, other, Pairing::Sport, None, packet.time);
+            return self.link(at, other, PairingEvidence::Sport, None, packet.time);
         }
         if !fits_one_request(packet) {
             let is_nak = matches!(
@@ -179,7 +179,7 @@ impl Analysis {
         let agreed = other.agrees(me);
         if let (Some(one), Some(other)) = (agreed, self.table.evidence(me).agrees(candidate)) {
             let matches = Some(u64::from(one.min(other)));
-            return self.link(at, candidate.at, Pairing::Psn, matches, packet.time);
+            return self.link(at, candidate.at, PairingEvidence::Psn, matches, packet.time);
         }
         // Between hosts with one flow in each direction, one answer in its place is enough.
         let is_only = [me, candidate]
@@ -197,7 +197,7 @@ impl Analysis {
                 .stands_alone(&self.table, candidate.at, packet.time)
         }) {
             let matches = Some(u64::from(matches));
-            self.link(at, candidate.at, Pairing::Psn, matches, packet.time);
+            self.link(at, candidate.at, PairingEvidence::Psn, matches, packet.time);
         }
     }
 
@@ -226,7 +226,7 @@ impl Analysis {
         let (hot, cold) = (&mut self.table.hot[peer], &mut self.table.cold[peer]);
         if cold.tracker.is_stale(packet.roce.bth.psn()) {
             // The peer's latest requests, far behind, are answered: its queue pair has got a new connection.
-            let connected = Connected {
+            let connected = NewConnection {
                 reason: "packets far behind were answered",
                 first: None,
             };
@@ -237,7 +237,7 @@ impl Analysis {
         let hot = &mut self.table.hot[at];
         let how = self.table.cold[at].link.map(|link| link.how);
         hot.doubt = hot.doubt.saturating_add(match how {
-            Some(Pairing::Cm | Pairing::Host) if is_near => 0,
+            Some(PairingEvidence::Cm | PairingEvidence::Host) if is_near => 0,
             _ if is_near => NEAR_DOUBT,
             _ => FAR_DOUBT,
         });
@@ -269,13 +269,13 @@ impl Analysis {
         &mut self,
         one: FlowSlot,
         other: FlowSlot,
-        how: Pairing,
+        how: PairingEvidence,
         matches: Option<u64>,
         time: Nanos,
     ) {
         self.unlink(one);
         self.unlink(other);
-        if how == Pairing::Sport {
+        if how == PairingEvidence::Sport {
             self.connections.port_followed(&self.table.cold[one]);
         }
         let ids = [one, other].map(|at| self.table.cold[at].id);
@@ -333,7 +333,7 @@ impl Analysis {
         };
         let is_free = |other: &FlowSlot| {
             let is_paired = self.table.hot[*other].is_paired();
-            *other != at && (matches!(known.how, Pairing::Cm | Pairing::Host) || !is_paired)
+            *other != at && (matches!(known.how, PairingEvidence::Cm | PairingEvidence::Host) || !is_paired)
         };
         if let Some(other) = self.table.find_key(tap, &other).filter(is_free) {
             self.link(at, other, known.how, known.matches, time);
@@ -395,7 +395,7 @@ fn fits_one_request(packet: &Packet) -> bool {
     let opcode = roce.bth.opcode();
     match opcode.operation() {
         Operation::Acknowledge => {
-            roce.seen.has(Extended::AETH) && matches!(roce.aeth.kind(), AethKind::Ack { .. })
+            roce.seen.has(ExtendedHeaders::AETH) && matches!(roce.aeth.kind(), AethKind::Ack { .. })
         }
         Operation::ReadResponse => opcode.is_first(),
         Operation::AtomicAcknowledge => true,

@@ -2,7 +2,7 @@
 
 use roce_model::{EventKind, EventRow, Nanos, Packet};
 use roce_verdict::PacketTimes;
-use roce_wire::{Extended, Operation, Psn};
+use roce_wire::{ExtendedHeaders, Operation, Psn};
 
 use crate::analysis::{Analysis, CopyCheck};
 use crate::counts::{Counts, Rare};
@@ -11,15 +11,16 @@ use crate::psn::acks::REACH;
 use crate::psn::holes::{DecidedHole, LossClass};
 use crate::psn::jump::{Jump, Refusal, has_other_port};
 use crate::psn::recent_naks::NakMatch;
-use crate::psn::request::{Again, Connected, Request, Verdict, psn_of};
+use crate::psn::request::{Again, NewConnection, Request, Verdict, psn_of};
 use crate::psn::tracker::Tracker;
-use crate::psn::undecided::{Decision, Judged};
+use crate::psn::undecided::{BehindVerdict, Decision};
 use crate::table::state::{Cold, Hot};
 use crate::timing::latency::Times;
 use crate::timing::messages::{PathMtu, PendingRead};
 
-/// So long after a notification a sender may still send less than one packet in a millisecond: the least rate of DCQCN, 40 Mbit/s in
-/// the paper's simulator, is one 4 KiB packet in 0.8 ms, and it rises by as much each 55 us at the earliest.
+/// Time after a notification in which a sender may still send less than one packet in a millisecond. The least
+/// rate of DCQCN, 40 Mbit/s in the paper's simulator, is one 4 KiB packet in 0.8 ms, and it rises by as much
+/// each 55 us at the earliest.
 const SLOWED: Nanos = Nanos(20_000_000);
 
 impl Analysis {
@@ -105,7 +106,7 @@ impl Analysis {
         let mut span = Some(1);
         if is_read {
             let length = packet.roce.dma_length;
-            let is_known = packet.roce.seen.has(Extended::RETH);
+            let is_known = packet.roce.seen.has(ExtendedHeaders::RETH);
             span = is_known
                 .then(|| hot.messages.read_span(length, mtu_of_peer))
                 .flatten();
@@ -145,7 +146,7 @@ impl Analysis {
             others_are_answered: is_behind && self.recent_naks.is_answered(hot.tap, &cold.key),
             is_read,
             read_before,
-            read_length: if is_read && packet.roce.seen.has(Extended::RETH) {
+            read_length: if is_read && packet.roce.seen.has(ExtendedHeaders::RETH) {
                 packet.roce.dma_length
             } else {
                 0
@@ -246,7 +247,7 @@ impl Analysis {
             }
             _ => {}
         }
-        // Of another connection no silence is ended.
+        // A packet of another connection ends no silence.
         let goes_on = !matches!(verdict, Verdict::Stale | Verdict::NewEpoch(_));
         if goes_on && self.table.hot[at].quiet.is_reached(request.silence) {
             self.request_after_silence(at, request.silence, packet, verdict, open);
@@ -314,9 +315,9 @@ impl Analysis {
             .map(|(_, packets, _)| u64::from(*packets))
             .sum();
         match decision.judged {
-            Judged::Duplicate => cold.trouble.get_or_insert_default().duplicates_network += sum,
-            Judged::Unknown => cold.trouble.get_or_insert_default().unknown_packets += sum,
-            Judged::Late => {
+            BehindVerdict::Duplicate => cold.trouble.get_or_insert_default().duplicates_network += sum,
+            BehindVerdict::Unknown => cold.trouble.get_or_insert_default().unknown_packets += sum,
+            BehindVerdict::Late => {
                 let tap = self.table.hot[at].tap;
                 self.recent_naks.note_late(tap, &cold.key);
                 self.bins.events.push(EventRow {
@@ -329,7 +330,7 @@ impl Analysis {
                     ..EventRow::default()
                 });
             }
-            Judged::Retransmitted if decision.captured_before => {
+            BehindVerdict::Retransmitted if decision.captured_before => {
                 let bytes: u64 = decision.parts.iter().map(|(.., bytes)| bytes).sum();
                 let position = Tracker::position(&self.table.hot[at].requests, decision.psn);
                 let is_acknowledged = cold.tracker.has_acknowledged(position);
@@ -351,24 +352,24 @@ impl Analysis {
                     self.lost_downstream(peer, decision.psn, decision.time);
                 }
             }
-            Judged::Retransmitted => {}
+            BehindVerdict::Retransmitted => {}
         }
         let mut lost = PacketTimes::default();
         lost.note(decision.time);
         for (bin, packets, bytes) in decision.parts.iter().copied() {
             let counts = Counts::from(match decision.judged {
-                Judged::Retransmitted => Rare {
+                BehindVerdict::Retransmitted => Rare {
                     retransmitted_packets: packets,
                     retransmitted_bytes: bytes,
                     // The first of them; where more lie in later bins, the data of those says when.
                     lost: core::mem::take(&mut lost),
                     ..Rare::default()
                 },
-                Judged::Late => Rare {
+                BehindVerdict::Late => Rare {
                     late: packets,
                     ..Rare::default()
                 },
-                Judged::Duplicate | Judged::Unknown => return,
+                BehindVerdict::Duplicate | BehindVerdict::Unknown => return,
             });
             let hot = &mut self.table.hot[at];
             if bin == self.bins.current() && hot.active {
@@ -483,7 +484,7 @@ fn look_at_jump(hot: &mut Hot, cold: &mut Cold, request: &Request, packet: &Pack
     let messages = cold.totals.messages() + u64::from(hot.counts.messages);
     let jump = Jump::from_request(&hot.requests, request, messages, packet)?;
     if let Some(reason) = jump.begins_anew(request, cold.only_port(), packet) {
-        let connected = Connected { reason, first: None };
+        let connected = NewConnection { reason, first: None };
         cold.tracker.connect(&mut hot.requests, connected);
     }
     Some(jump)
@@ -504,7 +505,7 @@ fn look_at_refusal(
         .and_then(|trouble| trouble.refusal)
         .or(named);
     if refusal.is_some_and(|refusal| refusal.is_over(request, position, packet)) {
-        let connected = Connected {
+        let connected = NewConnection {
             reason: "a fatal NAK ended the request before",
             first: None,
         };

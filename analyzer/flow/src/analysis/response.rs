@@ -2,16 +2,16 @@
 //! times, stalls. `count` puts them into rows.
 
 use roce_model::{EventKind, EventRow, Nanos, Packet};
-use roce_wire::{AethKind, Extended, Nak, Operation, Psn};
+use roce_wire::{AethKind, ExtendedHeaders, Nak, Operation, Psn};
 
 use crate::analysis::Analysis;
 use crate::key::FlowSlot;
 use crate::psn::holes::{DecidedHole, LossClass};
 use crate::psn::jump::Refusal;
-use crate::psn::read_holes::{Judged, Silence};
+use crate::psn::read_holes::{ResponseEvidence, Silence};
 use crate::psn::request::{Again, Request, Verdict, psn_of};
 use crate::psn::tracker::Tracker;
-use crate::timing::latency::{Answer, Sent, Times, What};
+use crate::timing::latency::{Answer, SentRequest, Times, What};
 use crate::timing::stall::MIN_STALL;
 
 impl Analysis {
@@ -32,14 +32,14 @@ impl Analysis {
             Operation::ReadResponse if roce.bth.opcode().is_last() => (Answer::ReadDone, psn + 1),
             Operation::ReadResponse => (Answer::ReadBegun, psn + 1),
             Operation::AtomicAcknowledge => (Answer::Atomic, psn + 1),
-            _ if !roce.seen.has(Extended::AETH) => return,
+            _ if !roce.seen.has(ExtendedHeaders::AETH) => return,
             _ => match roce.aeth.kind() {
                 AethKind::Ack { .. } => (Answer::Ack, psn + 1),
                 AethKind::Nak(_) | AethKind::RnrNak { .. } => (Answer::Nak, psn),
                 AethKind::Reserved(_) => return,
             },
         };
-        if roce.seen.has(Extended::AETH) {
+        if roce.seen.has(ExtendedHeaders::AETH) {
             let captured = cold.totals.messages() + u64::from(hot.counts.messages);
             let all = covered == requests.next;
             if cold.completed.note(covered, roce.aeth.msn(), all, captured) {
@@ -162,12 +162,12 @@ impl Analysis {
             Answer::ReadBegun | Answer::ReadDone => {
                 let is_last = answer == Answer::ReadDone;
                 match reads.response(psn, is_first, is_last, packet.time, sent) {
-                    Judged::Missing(missing) => {
+                    ResponseEvidence::Missing(missing) => {
                         // This count is exact, so the gap that the response alone showed is dropped.
                         self.read_gap = None;
                         missing
                     }
-                    Judged::Unknown => Vec::new(),
+                    ResponseEvidence::Unknown => Vec::new(),
                 }
             }
             Answer::Ack | Answer::Atomic => reads.passed(psn + 1, packet.time, sent),
@@ -350,7 +350,7 @@ impl Analysis {
             let known = cold.pending_read.is_none().then_some(end);
             cold.reads.get_or_insert_default().requested(first, known);
         }
-        let sent = Sent {
+        let sent = SentRequest {
             first,
             end,
             time: packet.time,
@@ -367,18 +367,18 @@ impl Analysis {
     }
 
     /// When the flow at `at` last went on, and whether it awaits answers.
-    fn waiting(&self, at: FlowSlot) -> Waiting {
+    fn waiting(&self, at: FlowSlot) -> WaitingFlow {
         let hot = &self.table.hot[at];
         let answers = self.table.cold[at].tracker.answers();
         let progress = answers.map_or(Nanos(0), crate::psn::acks::Answers::progress);
-        Waiting {
+        WaitingFlow {
             since: hot.last_request.max(progress),
             awaits: answers.is_some_and(|answers| answers.acked() < hot.requests.next),
         }
     }
 
     /// An answer after a silence.
-    fn end_of_silence(&mut self, at: FlowSlot, before: Waiting, time: Nanos) {
+    fn end_of_silence(&mut self, at: FlowSlot, before: WaitingFlow, time: Nanos) {
         let silence = time.since(before.since);
         if silence < MIN_STALL || !before.awaits {
             return;
@@ -455,7 +455,7 @@ impl Analysis {
 
 /// A flow between its packets.
 #[derive(Clone, Copy)]
-struct Waiting {
+struct WaitingFlow {
     since: Nanos,
     awaits: bool,
 }

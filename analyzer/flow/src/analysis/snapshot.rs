@@ -25,7 +25,7 @@ impl Analysis {
     }
 
     fn snapshot_rows(&self, live: &[FlowSlot]) -> Vec<FlowRow> {
-        // Of traffic that several taps saw, the one that saw most counts, as at the end.
+        // The tap that saw most of the traffic counts, as at the end.
         let mut most = HashMap::<_, _, foldhash::fast::RandomState>::default();
         let mut rows = Vec::with_capacity(live.len());
         for at in live {

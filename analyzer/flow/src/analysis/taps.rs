@@ -15,7 +15,7 @@ use crate::taps::matching::hops::Ends;
 use crate::taps::matching::{Behind, TapMatcher, traffic};
 
 /// A second tap that recorded while so many of so many packets passed the first one tells of all of them.
-const MOST: (u64, u64) = (99, 100);
+const WHOLE_SHARE: (u64, u64) = (99, 100);
 
 impl Analysis {
     /// Resolution of the stamps of the next tap, in nanoseconds: taps are told in the order of their numbers.
@@ -114,7 +114,8 @@ impl Analysis {
         }
     }
 
-    /// What of each live flow was lost between two taps, and what was repeated although it had arrived: the tap before cannot know.
+    /// Adds to each live flow the packets that were lost between two taps, and those that were repeated
+    /// although they had arrived. The first tap alone cannot know.
     fn look_behind(matcher: &mut TapMatcher, table: &FlowTable) {
         let flows = table.hot.iter().zip(table.cold.iter()).enumerate();
         let live = flows.filter(|(_, (hot, _))| hot.live && hot.matched);
@@ -131,11 +132,12 @@ impl Analysis {
             // Earlier epochs of the flow have rows of their own; where the second tap began later or ended earlier, its word is not all.
             let mut seen = before.totals;
             seen.add(&table.hot[*first].counts);
-            let is_whole = flow.packets.saturating_mul(MOST.1) >= seen.packets.saturating_mul(MOST.0);
+            let is_whole =
+                flow.packets.saturating_mul(WHOLE_SHARE.1) >= seen.packets.saturating_mul(WHOLE_SHARE.0);
             if before.epoch > 0 || behind.epoch > 0 || !is_whole {
                 continue;
             }
-            // What is said to be lost behind the second tap was asked for again, as the first one saw.
+            // Packets that count as lost behind the second tap were NAKed, as the first tap saw.
             let own = seen.lost_downstream.saturating_sub(flow.lost);
             let lost_behind = behind.totals.lost_downstream.min(own);
             let trouble = behind.trouble.as_deref();

@@ -10,12 +10,12 @@ const MAX_NAMED: usize = 1 << 20;
 
 /// Flows whose receiver a log names.
 #[derive(Debug)]
-pub(super) struct Named {
+pub(super) struct NamedReceivers {
     job: Arc<JobLog>,
     receivers: HashMap<FlowId, RankEnd, foldhash::fast::RandomState>,
 }
 
-impl Named {
+impl NamedReceivers {
     /// `None`: the log names no queue pair.
     pub(super) fn new(job: &Arc<JobLog>) -> Option<Self> {
         (!job.ranks.is_empty()).then(|| Self {
@@ -66,8 +66,8 @@ mod tests {
             ..RankEnd::default()
         };
         job.ranks.insert(one, 0x11, owner);
-        let mut named = Named::new(&Arc::new(job)).unwrap();
-        assert!(Named::new(&Arc::default()).is_none());
+        let mut named = NamedReceivers::new(&Arc::new(job)).unwrap();
+        assert!(NamedReceivers::new(&Arc::default()).is_none());
         let key = |source, destination, qpn| FlowKey {
             source,
             destination,

@@ -124,7 +124,7 @@ fn a_bin_waits_for_the_slowest_part() {
         .push(1, output(6, vec![bin(6, vec![row(2, 1, 2, 1)], &[])]))
         .unwrap();
     collector.finish().unwrap();
-    // Bin 5 had two senders to destination 1, one in each part; 10 ns later both still go on.
+    // Bin 5 had two senders to destination 1, one in each shard; 10 ns later both still go on.
     assert_eq!(got.rows, [(50, 1, 2), (50, 2, 2), (60, 2, 2), (70, 1, 2)]);
 }
 
@@ -231,12 +231,12 @@ fn a_part_that_there_is_not_is_no_harm() {
 
 /// Progress that a sink was given.
 #[derive(Default)]
-struct Looked {
+struct SinkProgress {
     rows: usize,
     given: Vec<(u64, usize, Option<Snapshot>)>,
 }
 
-impl Sink for Looked {
+impl Sink for SinkProgress {
     fn timeline(&mut self, rows: &TimelineColumns) -> Result<(), SinkError> {
         self.rows += rows.len();
         Ok(())
@@ -258,7 +258,7 @@ fn whoever_looks_gets_what_is_complete() {
         runs_timeout: timeouts,
         ..FlowRow::default()
     };
-    let mut got = Looked::default();
+    let mut got = SinkProgress::default();
     let mut collector = Collector::new(2, settings(), vec![&mut got]);
     let with = |watermark, snapshot| Output {
         snapshot,

@@ -127,7 +127,7 @@ impl Sum {
     }
 }
 
-/// What both have, put together, or what one of them has.
+/// Joins the values of both, or gives the one that is there.
 fn both<T>(one: Option<T>, other: Option<T>, join: impl FnOnce(T, T) -> T) -> Option<T> {
     match (one, other) {
         (Some(one), Some(other)) => Some(join(one, other)),

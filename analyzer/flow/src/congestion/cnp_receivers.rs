@@ -7,7 +7,7 @@ use roce_model::{CnpReceiver, FlowId, Nanos, Packet, TapId};
 use roce_wire::{Address, Qpn, VlanTag};
 
 use crate::key::FlowSlot;
-use crate::taps::duplicates::{CopyEvidence, Sighting};
+use crate::taps::duplicates::{CopyEvidence, PacketSighting};
 
 /// A queue pair that is notified of congestion, and who tells it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -23,7 +23,7 @@ pub(crate) struct Receiver {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Cnps {
     pub(crate) cnp: u32,
-    /// Of these, soon after a NAK.
+    /// Number of the notifications that came soon after a NAK.
     pub(crate) after_nak: u32,
 }
 
@@ -90,7 +90,7 @@ pub(crate) struct CnpReceivers {
 
 /// Result of a notification.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Observed {
+pub(crate) enum ObservedCnp {
     /// A copy of one seen before.
     Copy,
     /// One for the receiver at this place.
@@ -126,7 +126,7 @@ impl CnpReceivers {
     }
 
     /// Takes a notification.
-    pub(crate) fn observe(&mut self, packet: &Packet, sighting: Sighting) -> Observed {
+    pub(crate) fn observe(&mut self, packet: &Packet, sighting: PacketSighting) -> ObservedCnp {
         let receiver = Receiver {
             tap: packet.tap,
             source: packet.roce.source,
@@ -136,7 +136,7 @@ impl CnpReceivers {
         let time = packet.time;
         let place = match self.places.get(&receiver) {
             Some(place) => *place,
-            None if self.states.len() >= self.most => return Observed::Unlisted,
+            None if self.states.len() >= self.most => return ObservedCnp::Unlisted,
             None => {
                 self.states.push(State {
                     receiver,
@@ -154,12 +154,12 @@ impl CnpReceivers {
         };
         let state = &mut self.states[place];
         if state.evidence.is_copy_among_alike(sighting, packet.roce.ip_id) {
-            return Observed::Copy;
+            return ObservedCnp::Copy;
         }
         state.cnp += 1;
         state.first = state.first.min(time);
         state.last = state.last.max(time);
-        Observed::Of(place)
+        ObservedCnp::Of(place)
     }
 
     pub(crate) fn receiver(&self, place: usize) -> Receiver {
@@ -280,7 +280,7 @@ impl CnpReceivers {
     }
 }
 
-/// The most often notified first; alike in every run, whatever its parts.
+/// The most often notified first; alike in every run, whatever its shards.
 pub(crate) fn sort(list: &mut [CnpReceiver]) {
     list.sort_by_key(|receiver| {
         (
@@ -301,7 +301,7 @@ mod tests {
 
     fn receivers() -> (CnpReceivers, usize) {
         let mut receivers = CnpReceivers::new(1);
-        let Observed::Of(place) = receivers.observe(&Packet::default(), Sighting::New) else {
+        let ObservedCnp::Of(place) = receivers.observe(&Packet::default(), PacketSighting::New) else {
             panic!("it is the first");
         };
         (receivers, place)
@@ -312,7 +312,10 @@ mod tests {
         let (mut receivers, _) = receivers();
         let mut other = Packet::default();
         other.roce.bth.0[7] = 9;
-        assert_eq!(receivers.observe(&other, Sighting::New), Observed::Unlisted);
+        assert_eq!(
+            receivers.observe(&other, PacketSighting::New),
+            ObservedCnp::Unlisted
+        );
         assert_eq!(receivers.list().len(), 1);
     }
 

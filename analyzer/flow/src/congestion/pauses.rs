@@ -46,7 +46,7 @@ struct Tap {
 
 /// Time for which a flow was paused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Paused {
+pub(crate) struct PausedTime {
     /// In the current bin, in ns.
     pub(crate) in_bin: u64,
     /// Total since the first pause frame at the tap, up to the end of the bin, in ns. `None`: unknown.
@@ -88,14 +88,14 @@ struct Open {
 
 /// A pause that is over.
 #[derive(Clone, Copy, Debug)]
-struct Ended {
+struct EndedPause {
     open: Open,
     end: Nanos,
 }
 
 impl Class {
     /// A frame pauses it for `length`, or, with 0, ends its pause. Gives the pause that is over.
-    fn frame(&mut self, time: Nanos, length: u64, reported: bool, timed: bool) -> Option<Ended> {
+    fn frame(&mut self, time: Nanos, length: u64, reported: bool, timed: bool) -> Option<EndedPause> {
         let mut ended = None;
         if let Some(open) = &mut self.open {
             let time = time.max(open.since);
@@ -107,9 +107,9 @@ impl Class {
             if open.until < time {
                 // Without the link's speed its end is not known: it lasted at least up to the last frame.
                 let end = if timed { open.until } else { open.last };
-                ended = Some(Ended { open: *open, end });
+                ended = Some(EndedPause { open: *open, end });
             } else if length == 0 {
-                ended = Some(Ended {
+                ended = Some(EndedPause {
                     open: *open,
                     end: time,
                 });
@@ -152,13 +152,13 @@ impl Class {
     }
 
     /// The current bin is over, the next one begins at `next`. Gives the pause that is over by then.
-    fn end_bin(&mut self, next: Nanos, timed: bool) -> Option<Ended> {
+    fn end_bin(&mut self, next: Nanos, timed: bool) -> Option<EndedPause> {
         self.in_bin = 0;
         self.in_all += self.still(next);
         let open = self.open.as_mut()?;
         if open.until <= next {
             let end = if timed { open.until } else { open.last };
-            let ended = Ended { open: *open, end };
+            let ended = EndedPause { open: *open, end };
             self.open = None;
             return Some(ended);
         }
@@ -254,7 +254,7 @@ impl Pauses {
         (source, destination): (Address, Address),
         priority: Option<u8>,
         end: Nanos,
-    ) -> Option<Paused> {
+    ) -> Option<PausedTime> {
         self.link_rate?;
         let state = self.taps.get(tap.0 as usize)?;
         let first = state.first?;
@@ -277,7 +277,7 @@ impl Pauses {
                 None => in_all = None,
             }
         }
-        Some(Paused {
+        Some(PausedTime {
             in_bin,
             in_all,
             first,
@@ -318,9 +318,9 @@ fn length(quanta: u16, link_rate: Option<u64>) -> u64 {
     u64::from(quanta) * QUANTUM_BITS * Nanos::SECOND / link_rate.unwrap_or(SLOWEST)
 }
 
-/// The event of a pause; `None` where another part of the run reports it.
-fn event(sender: &Sender, class: u8, ended: &Ended) -> Option<EventRow> {
-    let Ended { open, end } = ended;
+/// The event of a pause; `None` where another shard of the run reports it.
+fn event(sender: &Sender, class: u8, ended: &EndedPause) -> Option<EventRow> {
+    let EndedPause { open, end } = ended;
     let mac = sender.mac;
     let refreshed = open.refreshed;
     open.reported.then(|| EventRow {

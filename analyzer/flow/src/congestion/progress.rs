@@ -3,9 +3,9 @@
 use roce_model::Nanos;
 use roce_model::cast::float;
 
-/// Rates are measured over this time at least, ...
+/// Minimum time over which rates are measured.
 const WINDOW: Nanos = Nanos(100_000);
-/// ... and over this number of packets, so that one more or less makes no difference.
+/// Minimum number of packets over which rates are measured, so that one more or less makes no difference.
 pub(crate) const WINDOW_PACKETS: u8 = 32;
 /// A flow whose packets are no further apart than this multiple of the mean has more to send.
 const NO_PAUSE: u64 = 2;

@@ -2,7 +2,7 @@
 
 use roce_model::{FlowRow, Nanos, prefetch};
 
-use crate::congestion::dcqcn::bound::{Bound, Legal};
+use crate::congestion::dcqcn::bound::{Legal, RateBound};
 use crate::congestion::progress::{Progress, WINDOW_PACKETS};
 use crate::timing::distribution::Distribution;
 
@@ -23,11 +23,13 @@ impl Attribution {
 
 /// A notification after this time without one starts a train.
 const TRAIN: Nanos = Nanos(300_000);
-/// Marks are noted once in 65.5 us: without one for two such units a burst has ended, ...
+/// Time without a mark that ends a burst: two units of 65.5 us, in each of which one mark is noted. The
+/// interval of the notification point is added.
 const BURST_GAP: Nanos = Nanos(2 << 16);
-/// ... and for the interval of the notification point besides, as the flow's own notifications show it, ...
+/// Interval of the notification point where the flow's own notifications do not show it.
 const USUAL_INTERVAL: Nanos = Nanos(50_000);
-/// ... which is not longer than this: adapters are documented with 4 us (mlxconfig) to 50 us (SIGCOMM 2015).
+/// Longest interval of a notification point: adapters are documented with 4 us (mlxconfig) to 50 us (SIGCOMM
+/// 2015).
 const LONGEST_INTERVAL: Nanos = Nanos(100_000);
 /// Marks that no interval can have swallowed belong to one train, whose first one asks for a notification, until none came for so long.
 const TRAIN_OF_MARKS: Nanos = Nanos(1_000_000);
@@ -92,7 +94,7 @@ pub(crate) struct Congestion {
     /// Neither a mark nor a NAK explains it.
     pub(crate) is_unexplained: bool,
     /// Highest rate that DCQCN allows, from the first notification on that surely is for the flow.
-    bound: Option<Box<Bound>>,
+    bound: Option<Box<RateBound>>,
     train: Option<Train>,
     ce_to_cnp: Distribution,
     interval: Distribution,
@@ -198,7 +200,9 @@ impl Congestion {
 
     /// Handles a notification that surely is for the flow, at its current progress.
     pub(crate) fn surely_notified(&mut self, legal: &Legal, now: Progress) {
-        let bound = self.bound.get_or_insert_with(|| Box::new(Bound::new(legal, now)));
+        let bound = self
+            .bound
+            .get_or_insert_with(|| Box::new(RateBound::new(legal, now)));
         bound.cnp(now);
     }
 

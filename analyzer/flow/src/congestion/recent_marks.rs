@@ -25,7 +25,7 @@ pub(crate) fn tick(time: Nanos) -> u32 {
 
 /// A flow with marks.
 #[derive(Clone, Copy, Debug, Default)]
-struct Marked {
+struct MarkedFlow {
     at: FlowSlot,
     id: FlowId,
     /// 0: none.
@@ -39,7 +39,7 @@ struct Pair {
     hosts: u64,
     /// From here on nothing was overlooked: before, the place was another pair's.
     since: Nanos,
-    flows: [Marked; FLOWS],
+    flows: [MarkedFlow; FLOWS],
 }
 
 /// The latest marks, by pair of hosts. Of two pairs that share a place the later one has it.
@@ -78,7 +78,7 @@ impl Marks {
             flows.min_by_key(|(_, flow)| flow.time).map_or(0, |(at, _)| at)
         };
         let slot = known.unwrap_or_else(oldest);
-        entry.flows[slot] = Marked { at, id, time };
+        entry.flows[slot] = MarkedFlow { at, id, time };
     }
 
     /// The only flow between these hosts, of those that may be meant, with a mark in the millisecond before `time`.

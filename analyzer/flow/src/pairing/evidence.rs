@@ -8,7 +8,7 @@ use crate::pairing::outstanding::Handle;
 
 /// Kind of evidence that paired two flows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Pairing {
+pub(crate) enum PairingEvidence {
     /// The connection manager's messages name both queue pairs.
     Cm,
     /// The host that has one of the two queue pairs says which the other is.
@@ -19,7 +19,7 @@ pub(crate) enum Pairing {
     Psn,
 }
 
-impl Pairing {
+impl PairingEvidence {
     /// The name, as written in tables.
     pub(crate) const fn name(self) -> &'static str {
         match self {
@@ -35,7 +35,7 @@ impl Pairing {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Peer {
     pub(crate) id: FlowId,
-    pub(crate) how: Pairing,
+    pub(crate) how: PairingEvidence,
     /// Answers that fitted one flow alone; with [`Pairing::Psn`].
     pub(crate) matches: Option<u64>,
 }
@@ -71,7 +71,7 @@ struct Claim {
     matches: u32,
     contradictions: u32,
     rounds: u32,
-    /// Of these, when the capture no longer began.
+    /// Number of the rounds after the capture's beginning.
     settled_rounds: u32,
     /// Time of the last round's answer.
     round: Nanos,

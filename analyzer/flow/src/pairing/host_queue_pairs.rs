@@ -26,7 +26,7 @@ struct QpDirection {
 
 /// Reported facts about the flow of one direction.
 #[derive(Clone, Debug)]
-pub(crate) struct Reported {
+pub(crate) struct ReportedFlow {
     /// The queue pair that the other direction goes to.
     pub(crate) peer: Qpn,
     /// Whose queue pair sends.
@@ -53,13 +53,13 @@ pub struct Connection {
 /// A queue pair by its device and number.
 type Name = (Option<Arc<str>>, Qpn);
 /// All attributes that were set, and the owner.
-type Known = (QueuePairChange, Option<Arc<Process>>);
+type KnownQueuePair = (QueuePairChange, Option<Arc<Process>>);
 
 /// The queue pairs of the hosts that report.
 #[derive(Clone, Debug)]
 pub struct QueuePairs {
-    known: HashMap<Name, Known, foldhash::fast::RandomState>,
-    reported: BoundedMap<QpDirection, Reported>,
+    known: HashMap<Name, KnownQueuePair, foldhash::fast::RandomState>,
+    reported: BoundedMap<QpDirection, ReportedFlow>,
     addresses: HashMap<Option<Arc<str>>, Vec<Address>, foldhash::fast::RandomState>,
     /// Whose queue pairs for datagrams are, by address and number.
     datagrams: BoundedMap<(Address, Qpn), Arc<Process>>,
@@ -152,7 +152,7 @@ impl QueuePairs {
             qpn: connection.local_qpn,
         };
         // Where both ends are on one host, the other one may have reported its side of these two.
-        let sides = |latest: &BoundedMap<QpDirection, Reported>, direction: &QpDirection, peer: Qpn| {
+        let sides = |latest: &BoundedMap<QpDirection, ReportedFlow>, direction: &QpDirection, peer: Qpn| {
             let before = latest.peek(direction).filter(|reported| reported.peer == peer);
             before.map_or((None, None), |reported| {
                 (reported.sender.clone(), reported.receiver.clone())
@@ -161,7 +161,7 @@ impl QueuePairs {
         let (_, receiver) = sides(&self.reported, &out, connection.local_qpn);
         self.reported.put(
             out,
-            Reported {
+            ReportedFlow {
                 peer: connection.local_qpn,
                 sender: process.clone(),
                 receiver,
@@ -170,7 +170,7 @@ impl QueuePairs {
         let (sender, _) = sides(&self.reported, &back, connection.remote_qpn);
         self.reported.put(
             back,
-            Reported {
+            ReportedFlow {
                 peer: connection.remote_qpn,
                 sender,
                 receiver: process,
@@ -179,7 +179,7 @@ impl QueuePairs {
     }
 
     /// Reported facts about a flow.
-    pub(crate) fn reported(&self, key: &FlowKey) -> Option<&Reported> {
+    pub(crate) fn reported(&self, key: &FlowKey) -> Option<&ReportedFlow> {
         self.reported.peek(&QpDirection {
             source: key.source,
             destination: key.destination,

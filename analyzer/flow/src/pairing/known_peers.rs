@@ -5,7 +5,7 @@ use roce_model::{FlowKey, TapId};
 use roce_wire::{Address, Qpn};
 
 use crate::pairing::bounded_map::{BoundedMap, bounded_map};
-use crate::pairing::evidence::Pairing;
+use crate::pairing::evidence::PairingEvidence;
 
 /// Direction of a flow of any connected service.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -35,7 +35,7 @@ impl Direction {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct KnownPeer {
     pub(crate) qpn: Qpn,
-    pub(crate) how: Pairing,
+    pub(crate) how: PairingEvidence,
     pub(crate) matches: Option<u64>,
 }
 

@@ -37,7 +37,7 @@ const WINDOW: u32 = 1_000_000_000 >> TIME_SHIFT;
 
 /// Ack-requested packets of the last second: 65,536 of them in sets of four.
 #[derive(Debug)]
-pub(crate) struct Outstanding {
+pub(crate) struct OutstandingPackets {
     sets: Box<[[Entry; 4]]>,
 }
 
@@ -57,7 +57,7 @@ impl Askers {
     }
 }
 
-impl Default for Outstanding {
+impl Default for OutstandingPackets {
     fn default() -> Self {
         Self {
             sets: vec![[Entry::default(); 4]; SETS].into_boxed_slice(),
@@ -79,7 +79,7 @@ fn tick(time: Nanos) -> u32 {
     (time.0 >> TIME_SHIFT) as u32
 }
 
-impl Outstanding {
+impl OutstandingPackets {
     /// The flow `asker`, whose hosts have the hash `pair`, requests an answer to `psn`.
     pub(crate) fn note(&mut self, pair: u64, psn: Psn, asker: Handle, time: Nanos) {
         let (set, tag) = place(pair, psn);
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn askers_are_found_by_hosts_and_psn_for_a_second() {
-        let mut outstanding = Outstanding::default();
+        let mut outstanding = OutstandingPackets::default();
         let begin = Nanos(5_000 * Nanos::SECOND);
         outstanding.note(1, Psn::new(7), handle(3), begin);
         assert_eq!(places(&outstanding.find(1, Psn::new(7), begin)), [3]);
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn the_fifth_asker_makes_a_crowd() {
-        let mut outstanding = Outstanding::default();
+        let mut outstanding = OutstandingPackets::default();
         let time = Nanos(Nanos::SECOND);
         for number in 0..4 {
             outstanding.note(1, Psn::new(0), handle(number), time);

@@ -9,6 +9,6 @@ mod density;
 mod host_pairs;
 mod learned;
 
-pub(crate) use circumstances::{Circumstances, MAX_WAITS, Named, Waits, keep_longest};
+pub(crate) use circumstances::{Circumstances, MAX_WAITS, NamedPsn, Waits, keep_longest};
 pub(crate) use host_pairs::HostPairTimes;
 pub(crate) use learned::CauseFound;

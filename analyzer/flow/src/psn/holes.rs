@@ -101,8 +101,8 @@ impl DecidedHole {
     }
 }
 
-/// So long after an ACK covers a hole, what was missing may still show up: taps that merge two directions, or several
-/// receive queues, stamp packets out of order by some scheduling of the capturing host.
+/// A missing packet may appear up to 1 ms after an ACK covers its hole. Capturing hosts that merge two
+/// directions, or several receive queues, stamp packets out of order by about one scheduling delay.
 const TURNED_AROUND: Nanos = Nanos(1_000_000);
 
 /// A packet that a NAK named so shortly before the end of the capture may have come late after it.
@@ -120,9 +120,9 @@ pub(crate) struct Holes {
     waiting: VecDeque<DecidedHole>,
     /// PSNs that came late after something else had been reported of them.
     revoked: Vec<u64>,
-    /// Holes before this PSN are acknowledged, ...
+    /// Holes before this PSN are acknowledged.
     covered_to: u64,
-    /// ... and those before this one for so long that they are decided.
+    /// Holes before this PSN were acknowledged so long ago that they are decided.
     settled_to: u64,
     /// PSNs before this one may have been missing in a hole that was forgotten.
     forgotten_to: u64,
@@ -495,7 +495,7 @@ impl Holes {
         self.bound();
     }
 
-    /// The same for every hole that begins in `psns`.
+    /// Decides every hole that begins in `psns`.
     pub(crate) fn decide_within(&mut self, psns: core::ops::Range<u64>, class: LossClass) {
         let mut psn = psns.start;
         while let Some(hole) = self.kept.get(self.place(psn)).copied() {

@@ -97,7 +97,7 @@ pub(crate) fn has_other_port(silence: Nanos, messages: u64, port: Option<u16>, p
 
 /// The messages that a flow's receiver has completed, as its answers say (MSN in the AETH, IBTA 9.7.7).
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Completed {
+pub(crate) struct CompletedMessages {
     msn: u32,
     /// The latest answer covered all before this PSN. 0: there was none.
     covered: u64,
@@ -105,7 +105,7 @@ pub(crate) struct Completed {
     jump: Option<Jump>,
 }
 
-impl Completed {
+impl CompletedMessages {
     /// A request was judged; `jump`: it jumped ahead. Where packets come out of their order, how many messages ended since a jump
     /// is not known.
     pub(crate) fn jumped(&mut self, jump: Option<Jump>, verdict: Verdict) {
@@ -151,8 +151,8 @@ mod tests {
     };
 
     /// Seven messages were completed and eight captured, up to PSN 9,999; then the PSNs jumped to 50,000.
-    fn jumped() -> Completed {
-        let mut completed = Completed::default();
+    fn jumped() -> CompletedMessages {
+        let mut completed = CompletedMessages::default();
         assert!(!completed.note(9_000, 7, false, 7));
         completed.jumped(Some(JUMP), GAP);
         completed
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn a_count_past_24_bits_goes_on() {
-        let mut completed = Completed::default();
+        let mut completed = CompletedMessages::default();
         completed.note(9_000, 0x00ff_ffff, true, 7);
         completed.jumped(Some(JUMP), GAP);
         assert!(!completed.note(50_010, 1, true, 8));
@@ -196,7 +196,7 @@ mod tests {
         let mut completed = jumped();
         assert!(!completed.note(10_000, 8, true, 8));
         assert!(completed.note(50_001, 1, false, 9));
-        let mut unknown = Completed::default();
+        let mut unknown = CompletedMessages::default();
         unknown.jumped(Some(JUMP), GAP);
         assert!(!unknown.note(50_001, 1, true, 9), "no count before");
         let mut disturbed = jumped();

@@ -7,7 +7,7 @@ const ROUNDS: u8 = 2;
 
 /// The response that a requester waits for.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Awaited {
+pub(super) struct AwaitedResponse {
     /// The first response that the requester has not taken; 0: nothing is known.
     psn: u64,
     /// No READ after the last response that was taken is known: the requester takes any later one.
@@ -21,7 +21,7 @@ pub(super) struct Awaited {
     overtaken: u64,
 }
 
-impl Awaited {
+impl AwaitedResponse {
     /// A READ from `first` on was sent for the first time.
     pub(super) fn sent(&mut self, first: u64) {
         if self.psn == 0 || self.is_any {
@@ -79,8 +79,8 @@ mod tests {
     use super::*;
 
     /// A READ of the PSNs 10 to 13; the next one, if any, begins at 14.
-    fn reading() -> Awaited {
-        let mut awaited = Awaited::default();
+    fn reading() -> AwaitedResponse {
+        let mut awaited = AwaitedResponse::default();
         awaited.sent(10);
         awaited
     }
@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn a_requester_that_goes_back_says_what_it_waits_for() {
         // The READ of 10 to 19 was sent before its responses were known to answer it.
-        let mut awaited = Awaited::default();
+        let mut awaited = AwaitedResponse::default();
         awaited.came(12, Some(13), 20);
         assert!(awaited.may_have_had(12), "nothing is known");
         // It asks again from 11 on: it has all before 11, and takes 11 next (IBTA 9.7.5.1.9).

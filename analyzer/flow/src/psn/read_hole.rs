@@ -25,14 +25,14 @@ pub(super) enum Stage {
     Open,
     /// READs requested them again. Each READ brings one response for each PSN (IBTA 9.7.5.1.9), so one that was only late comes once
     /// more than it was requested again.
-    Requested(Requested),
+    Requested(RepairReads),
     /// Reported. The place is kept, so that a READ that asks for it again asks for something missing.
     Decided,
 }
 
 /// READs that requested missing responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Requested {
+pub(super) struct RepairReads {
     /// Where all of them began. `u64::MAX`: they began at several PSNs, or before the missing ones.
     pub(super) from: u64,
     /// READs since, and responses to a PSN.

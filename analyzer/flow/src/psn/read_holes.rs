@@ -7,8 +7,8 @@ use roce_model::Nanos;
 
 use crate::psn::acks::LONGEST_ANSWER;
 use crate::psn::holes::{DecidedHole, LossClass};
-use crate::psn::read_awaited::Awaited;
-use crate::psn::read_hole::{Requested, ResponseHole, Stage};
+use crate::psn::read_awaited::AwaitedResponse;
+use crate::psn::read_hole::{RepairReads, ResponseHole, Stage};
 use crate::psn::read_replay::{Replay, Response};
 use crate::psn::request::Again;
 
@@ -37,7 +37,7 @@ pub(crate) struct Reads {
     begin: u64,
     holes: Vec<ResponseHole>,
     /// The response that the requester waits for.
-    awaited: Awaited,
+    awaited: AwaitedResponse,
     /// Responses that come once more, and the latest ones that did not.
     replay: Replay,
     lost_again: VecDeque<DecidedHole>,
@@ -79,7 +79,7 @@ pub(crate) enum Silence {
 
 /// The evidence of a READ response.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Judged {
+pub(crate) enum ResponseEvidence {
     /// It belongs to a READ that is known: these responses are missing before it, from first to one past the last.
     Missing(Vec<(u64, u64)>),
     /// It belongs to no READ that is known.
@@ -127,7 +127,7 @@ impl Reads {
 
     /// True if no response with `psn` came.
     fn is_missing(&self, psn: u64) -> bool {
-        let came = |stage| matches!(stage, Stage::Requested(Requested { responses: 1.., .. }));
+        let came = |stage| matches!(stage, Stage::Requested(RepairReads { responses: 1.., .. }));
         self.hole_with(psn).is_some_and(|at| !came(self.holes[at].stage))
     }
 
@@ -229,7 +229,7 @@ impl Reads {
         for at in 0..self.holes.len() {
             let hole = self.holes[at];
             let is_asked = hole.first < end && hole.end > psn;
-            let requested = Requested {
+            let requested = RepairReads {
                 from: u64::MAX,
                 reads: u32::from(is_asked),
                 responses: 0,
@@ -240,7 +240,7 @@ impl Reads {
                 Stage::Requested(before) if is_asked => {
                     // A requester that goes back to it has all before, and not this.
                     let is_first = begins && psn == hole.first && before.responses == 0;
-                    self.holes[at].stage = Stage::Requested(Requested {
+                    self.holes[at].stage = Stage::Requested(RepairReads {
                         from: if psn == before.from { psn } else { u64::MAX },
                         reads: before.reads + 1,
                         at: time,
@@ -257,7 +257,7 @@ impl Reads {
                         self.report(&hole, hole.first..psn, LossClass::CaptureLost);
                     }
                     self.holes[at].first = psn;
-                    self.holes[at].stage = Stage::Requested(Requested {
+                    self.holes[at].stage = Stage::Requested(RepairReads {
                         from: psn,
                         class: hole.class(),
                         ..requested
@@ -402,7 +402,7 @@ impl Reads {
         is_last: bool,
         time: Nanos,
         sent: u64,
-    ) -> Judged {
+    ) -> ResponseEvidence {
         self.settle(time);
         self.round(psn, sent);
         let next = if is_last {
@@ -413,8 +413,8 @@ impl Reads {
         self.awaited.came(psn, next, sent);
         self.note_answer(psn, time);
         if psn < self.begin {
-            // Of a READ from before the two directions were known.
-            return Judged::Unknown;
+            // The READ is from before the two directions were known.
+            return ResponseEvidence::Unknown;
         }
         self.steps_back += u32::from(psn < self.latest);
         self.latest = psn;
@@ -439,15 +439,15 @@ impl Reads {
         }
         if psn < self.next {
             self.fill(psn, is_first);
-            return Judged::Missing(Vec::new());
+            return ResponseEvidence::Missing(Vec::new());
         }
         let is_due = self.due.iter().any(|(first, end)| (*first..*end).contains(&psn));
         let missing = self.advance(psn, time, sent);
         self.next = psn + 1;
         if is_due {
-            Judged::Missing(missing)
+            ResponseEvidence::Missing(missing)
         } else {
-            Judged::Unknown
+            ResponseEvidence::Unknown
         }
     }
 
@@ -484,7 +484,7 @@ impl Reads {
         for (first, end) in &missing {
             // Responses to a READ that was retransmitted before they were seen to be missing are still in flight.
             let was_asked = is_recent && self.requested_again.contains(first);
-            let requested = Requested {
+            let requested = RepairReads {
                 from: u64::MAX,
                 reads: 1,
                 responses: 0,
@@ -527,7 +527,7 @@ impl Reads {
                     kept = Some(ResponseHole {
                         first: psn,
                         end: psn + 1,
-                        stage: Stage::Requested(Requested {
+                        stage: Stage::Requested(RepairReads {
                             responses,
                             ..requested
                         }),

@@ -20,12 +20,12 @@ pub(crate) struct Responses {
     /// The longest response that was a message of its own, in bytes: the path MTU is no less.
     longest_only: u32,
     /// The latest missing responses.
-    missing: Missing,
+    missing: MissingResponses,
 }
 
 /// Missing responses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Missing {
+pub(crate) struct MissingResponses {
     pub(crate) first: Psn,
     /// 0: none are, or one of them has come since.
     pub(crate) count: u32,
@@ -42,7 +42,7 @@ impl Responses {
             // The capture begins here, or the responder begins again at an earlier PSN.
             (false, _) => 0,
             _ if ahead < 0 => 0,
-            // So much is missing of no message: its queue pair, or the capture, started again.
+            // No message misses so many packets: its queue pair, or the capture, started again.
             _ if ahead > LARGEST_GAP => 0,
             // In its message: every PSN between is a response of that message, or of one that came whole between.
             (true, false) if self.open => ahead.unsigned_abs(),
@@ -59,7 +59,7 @@ impl Responses {
         }
         self.seen = true;
         if missing > 0 {
-            self.missing = Missing {
+            self.missing = MissingResponses {
                 first: expected,
                 count: missing,
                 may_have_come,
@@ -75,7 +75,7 @@ impl Responses {
     }
 
     /// The latest missing responses, once, if `psn` is one of them and none has come since.
-    pub(crate) fn take_missing(&mut self, psn: Psn) -> Option<Missing> {
+    pub(crate) fn take_missing(&mut self, psn: Psn) -> Option<MissingResponses> {
         let missing = Some(self.missing).filter(|_| self.is_missing(psn))?;
         self.missing.count = 0;
         Some(missing)

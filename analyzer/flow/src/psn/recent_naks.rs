@@ -56,7 +56,7 @@ struct Pair {
 #[derive(Debug)]
 pub(crate) struct RecentNaks {
     pairs: Box<[Pair]>,
-    /// The same in every run: which pairs share a place changes no result from one run to the next.
+    /// Hasher with a fixed seed, so that pairs share a place in every run alike and results do not change.
     hasher: foldhash::fast::FixedState,
 }
 
@@ -158,7 +158,7 @@ impl RecentNaks {
         self.pair(tap, key).is_some_and(|pair| pair.is_reordered)
     }
 
-    /// True if some receiver of the destination had no buffer for requests from the source of `key` a moment ago.
+    /// True if some receiver of the destination has just sent an RNR NAK for requests from the source of `key`.
     pub(crate) fn is_refused(&self, tap: TapId, key: &FlowKey, time: Nanos) -> bool {
         self.pair(tap, key)
             .is_some_and(|pair| pair.refused.0 != 0 && time.since(pair.refused) <= MAX_AGE)

@@ -92,12 +92,13 @@ pub(crate) struct Request {
     pub(crate) payload_bytes: u32,
     /// It requests an ACK.
     pub(crate) ack_requested: bool,
-    /// While the other direction is not known: some receiver between the same hosts requested a moment ago for this PSN,
-    /// or one shortly before, ...
+    /// While the other direction is not known: some receiver between the two hosts has just sent a NAK for this
+    /// PSN, or for one shortly before.
     pub(crate) is_naked: bool,
-    /// Some receiver between the same hosts had no buffer a moment ago.
+    /// Some receiver between the two hosts has just sent an RNR NAK: it had no buffer.
     pub(crate) refused: bool,
-    /// ... or for this very PSN.
+    /// While the other direction is not known: some receiver between the two hosts has just sent a NAK for this
+    /// very PSN.
     pub(crate) is_naked_exactly: bool,
     /// Answers to some flow between the same hosts are captured.
     pub(crate) others_are_answered: bool,
@@ -110,7 +111,7 @@ pub(crate) struct Request {
     pub(crate) again: Again,
     /// When the oldest request was sent that is not acknowledged; 0: not known.
     pub(crate) waiting_since: Nanos,
-    /// The same, whatever is missing.
+    /// When the oldest request that is not acknowledged was sent, whatever is missing; 0: not known.
     pub(crate) oldest_sent: Nanos,
     /// A READ or an atomic: when an answer came first to something behind what the requester waits for; 0: none did.
     pub(crate) implied_since: Nanos,
@@ -126,7 +127,7 @@ pub(crate) struct Request {
     /// known.
     pub(crate) others_answer: Nanos,
     pub(crate) others_answers: u32,
-    /// The sender was notified of congestion a moment ago.
+    /// The sender has just been notified of congestion.
     pub(crate) is_slowed: bool,
     /// Where the sender counts IP identifications up: that of the packet.
     pub(crate) ids: Option<Ids>,
@@ -164,14 +165,14 @@ pub(crate) enum Again {
 
 /// A new connection of a queue pair.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Connected {
+pub(crate) struct NewConnection {
     /// How that is known.
     pub(crate) reason: &'static str,
     /// Its first PSN, when that was said: packets of the connection before may still be on their way.
     pub(crate) first: Option<Psn>,
 }
 
-impl Connected {
+impl NewConnection {
     pub(super) fn has_begun(self, psn: Psn) -> bool {
         self.first
             .is_none_or(|first| (0..=LARGEST_GAP).contains(&psn.offset_from(first)))

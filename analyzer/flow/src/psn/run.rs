@@ -45,7 +45,7 @@ pub(crate) struct EndedRun {
 
 /// A run of packets retransmitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Run {
+pub(crate) struct RetransmittedRun {
     /// The PSN that the sender fell back to.
     pub(super) first: Psn,
     /// When.
@@ -68,7 +68,7 @@ pub(crate) struct Run {
     pub(super) ack_requested: bool,
 }
 
-impl Run {
+impl RetransmittedRun {
     /// A run without packets that begins at `at`.
     pub(super) fn new(at: u64, begin: Nanos, cause: Option<Cause>) -> Self {
         Self {

@@ -20,14 +20,14 @@ use crate::psn::acks::Answers;
 use crate::psn::causes::Circumstances;
 use crate::psn::holes::{DecidedHole, Hole, Holes, LossClass, LossCounts};
 use crate::psn::reordering::Reordering;
-use crate::psn::request::{BASE, Connected, LARGEST_GAP, Request, Requests, STALE, Verdict, psn_of};
-use crate::psn::run::{EndedRun, Run};
+use crate::psn::request::{BASE, LARGEST_GAP, NewConnection, Request, Requests, STALE, Verdict, psn_of};
+use crate::psn::run::{EndedRun, RetransmittedRun};
 use crate::psn::seldom::Seldom;
-use crate::psn::undecided::{Decision, Pending};
+use crate::psn::undecided::{Decision, PendingPackets};
 
 /// PSNs lost behind the tap, of one flow, that wait until its other direction is known.
 const MAX_WAITING_PSNS: usize = 64;
-/// So many stale packets in a row, in order, are a new epoch.
+/// Number of stale packets in a row, in order, that are a new epoch.
 const STALE_RUN: u8 = 8;
 
 /// The part of a flow's request state that answers and disturbances touch: what answers need stands in front.
@@ -42,7 +42,7 @@ pub(crate) struct Tracker {
     decisions: Seldom<Decision>,
     /// Runs that ended and were not reported yet.
     ended: Seldom<EndedRun>,
-    /// What was captured before the run that goes on.
+    /// Circumstances before the run that goes on.
     before_run: Option<Box<Circumstances>>,
     /// PSNs that READs of unknown span may have taken: whether there were requests between, nobody knows.
     unsure: Range<u64>,
@@ -53,10 +53,10 @@ pub(crate) struct Tracker {
     /// PSNs of the latest READ of known span; 0: there was none.
     read_span: u32,
     /// Packets behind the highest one that the next packet decides.
-    pending: Option<Box<Pending>>,
+    pending: Option<Box<PendingPackets>>,
     /// Packets that seem to answer a NAK, as long as they may turn out to be late: one entry for each NAK, in the order of capture.
-    waiting: VecDeque<Pending>,
-    run: Option<Run>,
+    waiting: VecDeque<PendingPackets>,
+    run: Option<RetransmittedRun>,
     /// When the latest packet of the latest run came.
     run_time: Nanos,
     /// One past the highest PSN when it came: as far as the sender has to repeat.
@@ -72,7 +72,7 @@ pub(crate) struct Tracker {
     refilled: Range<u64>,
     refilled_at: Nanos,
     /// A new connection was made of the queue pair: its first request begins an epoch.
-    connected: Option<Connected>,
+    connected: Option<NewConnection>,
     reordering: Reordering,
     /// Retransmissions that a run did not show although it began behind the PSN of its NAK: lost before the tap, once a later
     /// run shows them.
@@ -145,7 +145,8 @@ impl Tracker {
         verdict
     }
 
-    /// The same for UC, which neither acknowledges nor retransmits: holes and what fills them, no more.
+    /// Judges a packet of UC, which neither acknowledges nor retransmits: holes and the packets that fill them,
+    /// no more.
     pub(crate) fn observe_unreliable(&mut self, requests: &mut Requests, request: &Request) -> Verdict {
         let verdict = self.judge_unreliable(requests, request);
         requests.disturbed = self.capture_lost || self.connected.is_some() || self.stale_run > 0;

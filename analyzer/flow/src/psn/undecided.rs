@@ -10,7 +10,7 @@ use crate::psn::request::{Again, Request};
 
 /// Consecutive packets behind the highest one that are not judged yet.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Pending {
+pub(super) struct PendingPackets {
     pub(super) first: u64,
     pub(super) next: u64,
     /// The first packet.
@@ -19,7 +19,7 @@ pub(super) struct Pending {
     pub(super) time: Nanos,
     /// Why the sender would have sent the first of them again.
     pub(super) cause: Option<Cause>,
-    /// What was captured before the first of them.
+    /// Circumstances before the first of the packets.
     pub(super) before: Circumstances,
     /// How long before the first packet the NAK came that it seems to answer.
     pub(super) since_nak: Option<Nanos>,
@@ -37,7 +37,7 @@ pub(super) struct Pending {
     pub(super) parts: Vec<(u64, u32, u64)>,
 }
 
-impl Pending {
+impl PendingPackets {
     pub(super) fn new(at: u64, request: &Request, depth: u64, repeats: bool) -> Self {
         Self {
             first: at,
@@ -89,7 +89,7 @@ impl Pending {
 
 /// The verdict on packets behind the highest one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Judged {
+pub(crate) enum BehindVerdict {
     /// Retransmitted.
     Retransmitted,
     /// Overtaken on their way.
@@ -103,7 +103,7 @@ pub(crate) enum Judged {
 /// The decision about pending packets.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Decision {
-    pub(crate) judged: Judged,
+    pub(crate) judged: BehindVerdict,
     /// They had been captured before.
     pub(crate) captured_before: bool,
     /// The knowledge about responses to the first, if it is a READ.

@@ -7,7 +7,7 @@ pub(crate) const LOOKUP_BATCH: usize = 64;
 
 /// A looked-up packet.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Found {
+pub(crate) struct FoundFlow {
     pub(crate) key: Key,
     pub(crate) hash: u64,
     /// The index entry where its search begins.

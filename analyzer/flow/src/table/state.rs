@@ -10,7 +10,7 @@ use roce_model::{Active, FlowId, FlowKey, FlowRow, Groups, Nanos, Packet, TapId,
 use roce_wire::{Carrier, Psn, Service, Through, VlanTag};
 
 use crate::congestion::dcqcn::replay::Replay;
-use crate::congestion::pauses::Paused;
+use crate::congestion::pauses::PausedTime;
 use crate::congestion::progress::WINDOW_PACKETS;
 use crate::congestion::reaction::{Congestion, Meter};
 use crate::counts::{Counts, FlowTotals};
@@ -19,7 +19,7 @@ use crate::pairing::evidence::{Evidence, Peer};
 use crate::psn::acks::Answers;
 use crate::psn::cause::Trigger;
 use crate::psn::holes::LossClass;
-use crate::psn::jump::Completed;
+use crate::psn::jump::CompletedMessages;
 use crate::psn::read_holes::Reads;
 use crate::psn::read_responses::Responses;
 use crate::psn::request::Requests;
@@ -115,7 +115,7 @@ pub(crate) struct Cold {
     // With answers: the line of requests, and the first one of this.
     pub(crate) tracker: Tracker,
     /// Messages that its receiver has completed.
-    pub(crate) completed: Completed,
+    pub(crate) completed: CompletedMessages,
     pub(crate) pending_read: Option<PendingRead>,
     /// The rate before any time, once the flow has sent some packets.
     pub(crate) meter: Option<Box<Meter>>,
@@ -276,7 +276,7 @@ impl Cold {
             lengths: Distribution::default(),
             pending_read: None,
             tracker: Tracker::default(),
-            completed: Completed::default(),
+            completed: CompletedMessages::default(),
             meter: None,
             congestion: None,
             pace: SilenceHistory::default(),
@@ -310,7 +310,7 @@ impl Cold {
         self.pending_read = None;
         self.responses = Responses::default();
         self.first_psn = None;
-        self.completed = Completed::default();
+        self.completed = CompletedMessages::default();
         self.trouble = None;
         (self.times, self.reads, self.pace) = (None, None, SilenceHistory::default());
         (self.read_requests, self.atomics) = (0, 0);
@@ -326,8 +326,8 @@ impl Cold {
 
     /// A row of the flow ends, up to whose end its path was paused for this time: in the row's bin, and in the bins without packets
     /// since the row before it.
-    pub(crate) fn paused(&mut self, paused: Option<Paused>) {
-        let Some(Paused {
+    pub(crate) fn paused(&mut self, paused: Option<PausedTime>) {
+        let Some(PausedTime {
             in_bin,
             in_all,
             first,
@@ -547,8 +547,9 @@ impl Cold {
     }
 }
 
-/// Of what was retransmitted, what had arrived. A tap before the losses captured all of it before, whatever arrived; one behind them, or
-/// one on the receiver's side, captured what passed it. What was acknowledged had arrived wherever the tap is.
+/// Number of retransmitted bytes that had arrived before. A tap before the losses captured all of them before,
+/// whatever arrived; a tap behind the losses, or on the receiver's side, captured those that passed it.
+/// Acknowledged bytes had arrived wherever the tap is.
 fn wasted(row: &FlowRow, captured_before: u64, acknowledged: u64) -> Option<u64> {
     let is_behind_all = row.network_lost > 0 && row.lost_downstream.unwrap_or_default() == 0;
     let shows = row.retransmitted_packets == 0 || row.vantage == Some(Vantage::Receiver) || is_behind_all;

@@ -104,7 +104,7 @@ fn many_at_once_are_found_as_one_by_one() {
     for packet in packets.iter().step_by(2) {
         insert(&mut table, packet);
     }
-    let mut found = [Found::default(); LOOKUP_BATCH];
+    let mut found = [FoundFlow::default(); LOOKUP_BATCH];
     table.find_all(&packets[..LOOKUP_BATCH], &Recent::default(), &mut found);
     for (packet, found) in packets.iter().zip(&found) {
         assert_eq!(find(&table, packet).unwrap_or(FlowSlot::NONE), found.at);
@@ -156,10 +156,10 @@ fn flows_made_for_one_stretch_of_the_index_are_scattered() {
     });
     assert!(longest.max().unwrap() < MAX_PROBES / 2);
     // The packets' own hashes are the old ones: results do not depend on the random seeds.
-    let mut found = [Found::default(); LOOKUP_BATCH];
+    let mut found = [FoundFlow::default(); LOOKUP_BATCH];
     table.find_all(&crowd[..LOOKUP_BATCH], &Recent::default(), &mut found);
     let plain = FlowTable::new(1, 0);
-    let mut expected = [Found::default(); LOOKUP_BATCH];
+    let mut expected = [FoundFlow::default(); LOOKUP_BATCH];
     plain.find_all(&crowd[..LOOKUP_BATCH], &Recent::default(), &mut expected);
     for ((found, expected), place) in found.iter().zip(&expected).zip(&places) {
         assert_eq!((found.fingerprint, found.at), (expected.fingerprint, *place));
@@ -182,7 +182,7 @@ fn a_flow_that_was_seen_has_a_second_chance() {
     table.remove(first);
     let new = insert(&mut table, &packet(3));
     assert_eq!(new, first, "its place is given away");
-    // Of the two old ones, one is seen again: the other goes, though its turn may come later.
+    // One of the two old flows is seen again: the other goes, though its turn may come later.
     let seen = places.iter().copied().find(|place| *place != first).unwrap();
     table.hot[seen].referenced = true;
     let second = table.idle().unwrap();

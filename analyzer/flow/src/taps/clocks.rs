@@ -21,7 +21,7 @@ use corridor::{Corridor, Point};
 
 /// A packet that two clocks stamped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Stamped {
+pub struct StampedPacket {
     /// Its time by the reference's clock.
     pub reference: Nanos,
     /// Its time by the other clock.
@@ -79,9 +79,9 @@ const LONGEST_DELAY: f64 = 1e9;
 /// The time that all packets seem to take beyond it is the clocks' difference.
 const FASTEST_PACKET: f64 = 1e7;
 
-/// Of so many packets one may be a wrong match, ...
+/// Number of packets of which one may be a wrong match.
 const PACKETS_FOR_AN_OUTLIER: usize = 100;
-/// ... and so many of all.
+/// Maximum number of wrong matches among all packets.
 const MAX_OUTLIERS: usize = 32;
 
 /// Drift has to show: the least one is taken that falls short of the best by this share of the corridor's width.
@@ -94,7 +94,7 @@ const NEARLY: f64 = 0.1;
 /// offset is zero, and the uncertainty says how far off they could be. With packets of one direction only the offset has
 /// one bound; it is then no more than what brings the packets into order, or the fastest one below `FASTEST_PACKET`, and its
 /// uncertainty is not known.
-pub fn compare(packets: &[Stamped], quantum_ns: u64) -> Comparison {
+pub fn compare(packets: &[StampedPacket], quantum_ns: u64) -> Comparison {
     let Some(first) = packets.iter().min_by_key(|packet| packet.other) else {
         return Comparison::Unrelated;
     };
@@ -164,7 +164,7 @@ struct Ruler {
 }
 
 impl Ruler {
-    fn new(first: &Stamped) -> Self {
+    fn new(first: &StampedPacket) -> Self {
         let ahead = i128::from(first.other.0) - i128::from(first.reference.0);
         Self {
             at: first.other,
@@ -173,7 +173,7 @@ impl Ruler {
         }
     }
 
-    fn point(&self, packet: &Stamped) -> Point {
+    fn point(&self, packet: &StampedPacket) -> Point {
         let ahead = i128::from(packet.other.0) - i128::from(packet.reference.0);
         Point {
             x: float(packet.other.since(self.at).0),
@@ -212,12 +212,13 @@ enum Order {
 struct Path {
     forward: Vec<Point>,
     backward: Vec<Point>,
-    /// Of each direction, packets that show that they pass the reference first, less those that show the opposite.
+    /// Number of packets of each direction that show that they pass the reference first, less those that show
+    /// the opposite.
     votes_forward: i64,
     votes_backward: i64,
 }
 
-fn ways(packets: &[Stamped], ruler: &Ruler) -> BTreeMap<u64, Path> {
+fn ways(packets: &[StampedPacket], ruler: &Ruler) -> BTreeMap<u64, Path> {
     let mut ways: BTreeMap<u64, Path> = BTreeMap::new();
     for packet in packets {
         let way = ways.entry(packet.way).or_default();

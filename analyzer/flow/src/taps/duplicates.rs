@@ -62,7 +62,7 @@ impl Set {
 
 /// Comparison of a packet with earlier ones.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Sighting {
+pub(crate) enum PacketSighting {
     /// Nothing like it was seen in the last millisecond.
     New,
     /// Equal to one on another path (interface, link addresses, direction or TTL): a copy.
@@ -76,7 +76,7 @@ pub(crate) enum Sighting {
     LongAgo,
 }
 
-impl Sighting {
+impl PacketSighting {
     /// The packet was seen before, or one that differs from it in nothing.
     pub(crate) fn is_repeated(self) -> bool {
         self != Self::New
@@ -133,7 +133,7 @@ impl Recent {
 
     /// Looks for the packet with this fingerprint among the latest ones, and remembers it.
     #[inline]
-    pub(crate) fn look(&mut self, fingerprint: u64, packet: &Packet) -> Sighting {
+    pub(crate) fn look(&mut self, fingerprint: u64, packet: &Packet) -> PacketSighting {
         if packet.time.0.wrapping_sub(self.renewed) >= EPOCH {
             self.renew(packet.time.0);
         }
@@ -146,12 +146,12 @@ impl Recent {
         }
         set.push(tag, seen);
         self.mirrors.first(tag, packet);
-        Sighting::New
+        PacketSighting::New
     }
 
     /// Compares a packet with the set where something has its tag.
     #[inline(never)]
-    fn look_alike(&mut self, place: usize, tag: u32, seen: u32, packet: &Packet) -> Sighting {
+    fn look_alike(&mut self, place: usize, tag: u32, seen: u32, packet: &Packet) -> PacketSighting {
         let set = &mut self.sets[place];
         let age = |old: u32| seen.wrapping_sub(old) & TIME_MASK;
         let Some(old) = set.seen(tag).find(|old| age(**old) <= WINDOW) else {
@@ -159,34 +159,34 @@ impl Recent {
             set.push(tag, seen);
             self.mirrors.first(tag, packet);
             return if is_known {
-                Sighting::LongAgo
+                PacketSighting::LongAgo
             } else {
-                Sighting::New
+                PacketSighting::New
             };
         };
         if (*old ^ seen) >> PATH_SHIFT & PATH_MASK != 0 {
             // The first path stays remembered: a packet on it is no copy of the copy.
-            return Sighting::OtherPath;
+            return PacketSighting::OtherPath;
         }
         let distance = u64::from(age(*old));
         if distance > mirrors::MAX_DISTANCE {
             // It may have a copy of its own.
             *old = seen;
             self.mirrors.first(tag, packet);
-            return Sighting::LongAgo;
+            return PacketSighting::LongAgo;
         }
         if *old & TWICE != 0 {
             // A retransmission, or the next of equal packets: it may have a copy of its own.
             self.mirrors.third(tag, packet);
             *old = seen;
-            return Sighting::SamePath;
+            return PacketSighting::SamePath;
         }
         *old = seen | TWICE;
         if !self.mirrors.second(tag, packet, distance) {
-            return Sighting::SamePath;
+            return PacketSighting::SamePath;
         }
         self.make_room();
-        Sighting::Doubled
+        PacketSighting::Doubled
     }
 
     /// Makes the ages of all entries exact for another [`EPOCH`] behind `now`, in nanoseconds: those that are longer get shorter, so
@@ -392,8 +392,8 @@ impl CopyEvidence {
         clippy::inline_always,
         reason = "a few instructions for nearly every packet: the call would cost more"
     )]
-    pub(crate) fn is_copy(&mut self, sighting: Sighting, ip_id: u16) -> bool {
-        if matches!(sighting, Sighting::New | Sighting::LongAgo) {
+    pub(crate) fn is_copy(&mut self, sighting: PacketSighting, ip_id: u16) -> bool {
+        if matches!(sighting, PacketSighting::New | PacketSighting::LongAgo) {
             self.flags |= u8::from(self.packets > self.repeats) * LAGGED;
         } else if self.is_copy_of_another(sighting, ip_id) {
             return true;
@@ -408,8 +408,8 @@ impl CopyEvidence {
 
     /// True if a packet that was seen before is a copy of another one.
     #[inline(never)]
-    fn is_copy_of_another(&mut self, sighting: Sighting, ip_id: u16) -> bool {
-        if sighting != Sighting::SamePath {
+    fn is_copy_of_another(&mut self, sighting: PacketSighting, ip_id: u16) -> bool {
+        if sighting != PacketSighting::SamePath {
             // It says nothing of copies of this flow alone.
             return true;
         }
@@ -486,7 +486,7 @@ impl CopyEvidence {
                 _ => None,
             };
         }
-        // Of a counter that many flows share steps are near and far by chance: no branch is taken for that.
+        // Many flows can share a counter, whose steps are near and far by chance: no branch is taken for that.
         self.near += u16::from(is_near);
         self.far += u8::from(!is_near);
         let is_wide = is_near & is_ahead;
@@ -516,10 +516,10 @@ impl CopyEvidence {
     /// True if one of packets that are equal by nature is a copy, such as the notifications for one
     /// queue pair: on the same path only the identification separates a copy from the next one.
     #[inline]
-    pub(crate) fn is_copy_among_alike(&mut self, sighting: Sighting, ip_id: u16) -> bool {
+    pub(crate) fn is_copy_among_alike(&mut self, sighting: PacketSighting, ip_id: u16) -> bool {
         match sighting {
-            Sighting::SamePath if self.ids_vary(ip_id) => true,
-            Sighting::SamePath => self.is_copy(Sighting::New, ip_id),
+            PacketSighting::SamePath if self.ids_vary(ip_id) => true,
+            PacketSighting::SamePath => self.is_copy(PacketSighting::New, ip_id),
             _ => self.is_copy(sighting, ip_id),
         }
     }

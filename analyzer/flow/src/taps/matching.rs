@@ -22,8 +22,8 @@ use crate::key::{FlowSlot, Key};
 use counted::Sides;
 use entry::{CLOCKS_DIFFER, Entry, Flags, Number, WINDOW};
 use hops::LastHop;
-use hops::{Ends, Hops, Sighted};
-use unseen::Sent;
+use hops::{Ends, Hops, SightedPacket};
+use unseen::SentPackets;
 
 /// Identity of a packet, equal for all its sightings: addresses, queue pairs, BTH, AETH, length, UDP
 /// source port and IPv4 identification. It leaves out headers behind the BTH, which a capture may cut
@@ -78,7 +78,7 @@ const SETS: usize = 1 << 16;
 
 /// A packet that another tap saw before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Crossing {
+struct TapCrossing {
     /// The place of its flow at that tap.
     flow: FlowSlot,
     tap: TapId,
@@ -93,8 +93,8 @@ struct Crossing {
 
 /// Result of a packet's sighting.
 #[derive(Debug, Default)]
-struct Noted {
-    crossing: Option<Crossing>,
+struct NotedPacket {
+    crossing: Option<TapCrossing>,
     /// The flow's PSN was seen at this tap before.
     is_again: bool,
     /// Entry that was overwritten.
@@ -120,16 +120,17 @@ impl Recent {
         is_same: impl Fn(FlowSlot, TapId) -> bool,
         begins: bool,
         usual: Option<Nanos>,
-    ) -> Noted {
+    ) -> NotedPacket {
         let (identity, number) = identities(&packet.roce);
         let tag = tag(identity);
         let Some(Set(set)) = self.sets.get_mut(place(number)) else {
-            return Noted::default();
+            return NotedPacket::default();
         };
         let new = Entry::new(tag, at, generation, packet);
-        let mut noted = Noted::default();
+        let mut noted = NotedPacket::default();
         let (mut known, mut alike) = (None, 0);
-        // Of several transmissions that are alike it is the one whose delay is the usual one; the latest if none is known.
+        // It is the transmission whose delay is the usual one among several that are alike; the latest if no
+        // delay is known.
         let unlike = |apart: u64| usual.map_or(0, |usual| usual.0.abs_diff(apart));
         let mut is_back = false;
         for (place, entry) in set.iter_mut().enumerate() {
@@ -139,7 +140,8 @@ impl Recent {
                 continue;
             }
             let was_here = entry.taps & new.taps != 0;
-            // Of an epoch before this one: at another tap the first packets of this one are earlier, too, by the time that they took.
+            // The entry is of an epoch before this one. At another tap the first packets of this epoch are
+            // earlier, too, by the time that they took.
             let is_old = entry.time.0.saturating_add(CLOCKS_DIFFER.0) < begun.0;
             if is_old && (was_here || known.is_some()) {
                 continue;
@@ -156,7 +158,7 @@ impl Recent {
             entry.flags.set_if(Flags::BEGINS, begins);
         }
         let Some(entry) = known.and_then(|(known, _)| set.get_mut(known)) else {
-            // What another tap has seen is not needed as long as what may still be on its way.
+            // A packet that another tap has seen is not needed as long as one that may still be on its way.
             let last = set
                 .iter()
                 .rposition(|entry| !entry.is_used || entry.flags.has(Flags::COUNTED));
@@ -172,7 +174,7 @@ impl Recent {
             set[0] = new;
             return noted;
         };
-        noted.crossing = Some(Crossing {
+        noted.crossing = Some(TapCrossing {
             flow: entry.flow,
             tap: entry.tap,
             time: entry.time,
@@ -219,7 +221,7 @@ pub(crate) struct TapMatcher {
     recent: Recent,
     pub(crate) hops: Hops,
     pub(crate) sides: Sides,
-    sent: Sent,
+    sent: SentPackets,
     /// Packets that another tap saw, by tap.
     matched: Vec<u64>,
     /// Entry of each flow's last match, by the flow's place.
@@ -228,7 +230,7 @@ pub(crate) struct TapMatcher {
     behind: HashMap<FlowSlot, Behind, foldhash::fast::RandomState>,
 }
 
-/// What a second tap shows of a flow at the first one.
+/// Facts that a second tap shows about a flow at the first one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Behind {
     /// Packets that were lost behind the first tap.
@@ -242,8 +244,8 @@ pub(crate) struct Behind {
 pub(crate) struct Match {
     /// The place of the flow at the other tap.
     pub(crate) flow: FlowSlot,
-    before: Sighted,
-    now: Sighted,
+    before: SightedPacket,
+    now: SightedPacket,
 }
 
 impl TapMatcher {
@@ -253,7 +255,7 @@ impl TapMatcher {
             recent: Recent::new(),
             hops: Hops::new(most, bin),
             sides: Sides::new(most),
-            sent: Sent::default(),
+            sent: SentPackets::default(),
             matched: Vec::new(),
             last: Vec::new(),
             behind: HashMap::default(),
@@ -296,7 +298,7 @@ impl TapMatcher {
         }
         Some(Match {
             flow: crossing.flow,
-            before: Sighted {
+            before: SightedPacket {
                 tap: crossing.tap,
                 time: crossing.time,
                 is_ambiguous: crossing.is_ambiguous,
@@ -304,7 +306,7 @@ impl TapMatcher {
                 hop_limit: crossing.hop_limit,
                 marked: crossing.marked,
             },
-            now: Sighted {
+            now: SightedPacket {
                 tap: packet.tap,
                 time: packet.time,
                 is_ambiguous: false,
@@ -326,7 +328,7 @@ impl TapMatcher {
         let is_repaired = number.is_repaired(&packet.roce);
         Some(Match {
             flow,
-            before: Sighted {
+            before: SightedPacket {
                 tap,
                 time: transmission.time,
                 is_ambiguous: !is_alone,
@@ -334,7 +336,7 @@ impl TapMatcher {
                 hop_limit: transmission.hop_limit,
                 marked: transmission.marked,
             },
-            now: Sighted {
+            now: SightedPacket {
                 tap: packet.tap,
                 time: packet.time,
                 is_ambiguous: false,
@@ -406,7 +408,7 @@ impl TapMatcher {
         self.behind.insert(at, behind);
     }
 
-    /// What a second tap shows of the flow at `at`, once all is known.
+    /// Facts that a second tap shows about the flow at `at`, once all is known.
     pub(crate) fn behind(&self, at: FlowSlot) -> Option<Behind> {
         self.behind.get(&at).copied()
     }

@@ -30,7 +30,8 @@ const MANY_LOSSES: u64 = 3;
 const ANSWERS: u64 = 16;
 /// An answer that takes no longer comes from the host beside the tap: a switch alone takes half of it, each way.
 const BESIDE_RECEIVER: u64 = 1_000;
-/// The same of the answer to a NAK, for which the sender reads the packet from memory again.
+/// An answer to a NAK that takes no longer comes from the sender beside the tap, which reads the packet from
+/// memory again.
 const BESIDE_SENDER: Nanos = Nanos(3_000);
 /// Factor between the times of an answer from afar and of one from near.
 const FASTER: u64 = 8;
@@ -48,7 +49,7 @@ pub(crate) struct Other {
 /// Evidence of the tap's vantage, besides a flow's row.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Evidence {
-    /// Of the flow's first packet.
+    /// Hop limit (TTL) of the flow's first packet.
     pub(crate) hop_limit: u8,
     /// The other direction's, when that is known.
     pub(crate) other: Option<Other>,
@@ -263,7 +264,7 @@ mod tests {
                 row.lost_downstream = Some(lost_downstream);
             })
         };
-        // What is lost behind this tap was dropped by the receiver's adapter.
+        // The receiver's adapter dropped the packets that are lost behind this tap.
         assert_eq!(answered(20, 900, 5), Some(Vantage::Receiver));
         assert_eq!(
             answered(20, 1_100, 5),

@@ -21,7 +21,7 @@ pub(crate) struct Distribution {
     /// for several at once.
     waiting: [u64; BUFFERED],
     /// All others, once there are some.
-    counted: Option<Box<Counted>>,
+    counted: Option<Box<CountedSamples>>,
 }
 
 const BUFFERED: usize = 3;
@@ -29,7 +29,7 @@ const BUFFERED: usize = 3;
 /// State of the counted samples: a cache line that has the places of the counts that a sample changes.
 #[derive(Clone, Debug, Default)]
 #[repr(align(64))]
-struct Counted {
+struct CountedSamples {
     count: u64,
     min: u64,
     max: u64,
@@ -154,7 +154,7 @@ impl Distribution {
 
     /// The counters of its samples, when they are about to be needed.
     #[inline]
-    fn needs(&self) -> Option<&Counted> {
+    fn needs(&self) -> Option<&CountedSamples> {
         self.counted
             .as_deref()
             .filter(|_| usize::from(self.waits) == BUFFERED)
@@ -208,7 +208,7 @@ impl Distribution {
     }
 
     /// Adds the samples that are not counted yet, in their order.
-    fn count_into(&self, counted: &mut Counted) {
+    fn count_into(&self, counted: &mut CountedSamples) {
         for value in &self.waiting[..usize::from(self.waits)] {
             counted.add(*value, 1);
         }
@@ -226,7 +226,7 @@ impl Distribution {
     }
 }
 
-impl Counted {
+impl CountedSamples {
     /// Counts a sample that came `times` times.
     #[expect(clippy::cast_precision_loss, reason = "mean and deviation are floating point")]
     fn add(&mut self, value: u64, times: u64) {
@@ -273,7 +273,7 @@ fn exact(count: u64) -> usize {
 }
 
 /// A distribution whose samples are all counted; those that are kept exactly are in order.
-pub(crate) struct Summary(Counted);
+pub(crate) struct Summary(CountedSamples);
 
 impl Summary {
     /// Number of samples.
@@ -294,7 +294,7 @@ impl Summary {
     /// Standard deviation of the samples (of the whole population, not an estimate from a part of it).
     #[expect(clippy::cast_precision_loss, reason = "a count of samples")]
     pub(crate) fn stddev(&self) -> Option<f64> {
-        let Counted { count, squares, .. } = self.0;
+        let CountedSamples { count, squares, .. } = self.0;
         (count > 0).then(|| (squares / count as f64).max(0.0).sqrt())
     }
 

@@ -29,7 +29,7 @@ pub(crate) enum What {
 
 /// A request sent for the first time.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Sent {
+pub(crate) struct SentRequest {
     pub(crate) first: u64,
     pub(crate) end: u64,
     pub(crate) time: Nanos,
@@ -100,7 +100,7 @@ pub(crate) struct Times {
     // The fifth and the sixth.
     bin: BinSamples,
     // The last one, which ACKs do not need.
-    /// Of READs and atomics, once there are some.
+    /// Times of READs and atomics, once there are some.
     fetches: Option<Box<Fetches>>,
 }
 
@@ -136,7 +136,7 @@ impl BinTimes {
 
 impl Times {
     /// Takes a request that was sent for the first time; says whether the open bin has something new of the flow.
-    pub(crate) fn sent(&mut self, sent: &Sent) -> bool {
+    pub(crate) fn sent(&mut self, sent: &SentRequest) -> bool {
         if sent.is_first {
             self.begin = sent.time;
         } else if sent.after_gap {
@@ -171,7 +171,7 @@ impl Times {
         sent.ack_requested && self.in_flight(sent.bytes)
     }
 
-    /// So many bytes have been sent, modulo 2^32; what is in flight is less. Says whether anything is.
+    /// True if anything is in flight, after `sent` bytes, modulo 2^32; fewer than that are in flight.
     fn in_flight(&mut self, sent: u32) -> bool {
         let Some(acked) = self.acked_bytes else {
             return false;
@@ -194,7 +194,7 @@ impl Times {
         self.ambiguous = from..next;
     }
 
-    /// An answer to all before `psn` at `time`, when `bytes` had been sent (as in [`Sent`]); says whether the open bin has something
+    /// An answer to all before `psn` at `time`, when `bytes` had been sent (as in [`SentRequest`]); says whether the open bin has something
     /// new of the flow. Times that the stamps are fine enough for also go to `measures`.
     pub(crate) fn answered(
         &mut self,

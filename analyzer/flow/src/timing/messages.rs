@@ -68,7 +68,9 @@ impl Messages {
             self.open = match opcode.operation() {
                 Operation::Send | Operation::Other => Open::Summed(payload),
                 Operation::Atomic | Operation::AtomicWrite => Open::Stated(8),
-                _ if packet.seen.has(roce_wire::Extended::RETH) => Open::Stated(u64::from(packet.dma_length)),
+                _ if packet.seen.has(roce_wire::ExtendedHeaders::RETH) => {
+                    Open::Stated(u64::from(packet.dma_length))
+                }
                 // The RETH was cut: the length of a READ is not known, that of a WRITE is the sum of its payloads.
                 Operation::ReadRequest => Open::Unknown,
                 _ => Open::Summed(payload),

@@ -6,7 +6,7 @@ use roce_flow::Conclusion;
 use roce_model::{Columns, FlowColumns, FlowId, FlowKey, Nanos, StepColumns, TimelineColumns};
 use roce_wire::{Address, Carrier, Opcode, Qpn, Service};
 
-use crate::parse::{BEGIN, Item, Line, Scenario, host, number, time};
+use crate::parse::{BEGIN, Item, Scenario, ScenarioLine, host, number, time};
 use crate::run::{LinkDirection, Results, Row, row_of, run};
 
 /// Expectations that do not hold.
@@ -338,7 +338,7 @@ impl<'a> Which<'a> {
     }
 }
 
-/// Compares columns: word, value, word, value ...
+/// Compares columns, which are pairs of a word and a value.
 fn compare(row: &Row, wanted: &[&str]) -> Result<(), String> {
     let mut wrong = Vec::new();
     for pair in wanted.chunks(2) {
@@ -378,7 +378,7 @@ fn one<'a>(rows: &[&'a Row], all: &[Row]) -> Result<&'a Row, String> {
     }
 }
 
-fn expect(scenario: &Scenario, results: &Results, line: &Line) -> Result<(), String> {
+fn expect(scenario: &Scenario, results: &Results, line: &ScenarioLine) -> Result<(), String> {
     let words = line.words();
     match words.as_slice() {
         ["flow", words @ ..] => {

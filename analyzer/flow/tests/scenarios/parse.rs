@@ -16,8 +16,8 @@ pub(crate) struct Scenario {
     pub(crate) name: String,
     pub(crate) options: Options,
     pub(crate) items: Vec<Item>,
-    pub(crate) expectations: Vec<Line>,
-    /// Flows share one limit: parts of a run would not.
+    pub(crate) expectations: Vec<ScenarioLine>,
+    /// Flows share one limit: shards of a run would not.
     pub(crate) one_part: bool,
     pub(crate) rows_in_parts: bool,
 }
@@ -44,12 +44,12 @@ impl Item {
 }
 
 /// A line's words, and where it stands.
-pub(crate) struct Line {
+pub(crate) struct ScenarioLine {
     pub(crate) place: String,
     pub(crate) words: Vec<String>,
 }
 
-impl Line {
+impl ScenarioLine {
     pub(crate) fn words(&self) -> Vec<&str> {
         self.words.iter().map(String::as_str).collect()
     }
@@ -103,7 +103,7 @@ pub(crate) fn scenarios(file: &str, text: &str) -> Vec<Scenario> {
             (["rows", "in", "parts"], Some(scenario)) => scenario.rows_in_parts = true,
             (["expect", words @ ..], Some(scenario)) => {
                 let words = words.iter().map(|word| (*word).to_owned()).collect();
-                scenario.expectations.push(Line { place, words });
+                scenario.expectations.push(ScenarioLine { place, words });
             }
             ([at, words @ ..], Some(scenario)) => {
                 let at = BEGIN + time(at).unwrap_or_else(|| panic!("{place}: what is '{at}'?"));
@@ -363,7 +363,7 @@ fn packet(
     let cut = words.contains_key("cut");
     let has_udp = carrier.has_ip();
     let seen = if cut {
-        roce_wire::Extended::NONE
+        roce_wire::ExtendedHeaders::NONE
     } else {
         opcode.extended()
     };
@@ -375,7 +375,7 @@ fn packet(
             opcode.0, 0x40, 0xff, 0xff, 0, qpns[0], qpns[1], qpns[2], ack, psns[0], psns[1], psns[2],
         ]),
         aeth: Aeth([syndrome, msns[0], msns[1], msns[2]]),
-        dma_length: if seen.has(roce_wire::Extended::RETH) {
+        dma_length: if seen.has(roce_wire::ExtendedHeaders::RETH) {
             dma_length
         } else {
             0

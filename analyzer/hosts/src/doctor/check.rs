@@ -155,13 +155,13 @@ impl Outcome {
 }
 
 /// An outcome, or the reason why there is none.
-pub(crate) type Judged = Result<Outcome, Unknown>;
+pub(crate) type CheckResult = Result<Outcome, Unknown>;
 
 /// One outcome for each object: what could not be read is unknown.
 pub(crate) fn each<T>(
     all: impl IntoIterator<Item = T>,
     name: impl Fn(&T) -> String,
-    judge: impl Fn(&T) -> Judged,
+    judge: impl Fn(&T) -> CheckResult,
 ) -> Vec<Outcome> {
     let judged = all.into_iter().map(|object| {
         let judged = judge(&object);
@@ -171,7 +171,7 @@ pub(crate) fn each<T>(
 }
 
 /// The outcome for the host as a whole.
-pub(crate) fn host_outcome(judge: impl Fn() -> Judged) -> Vec<Outcome> {
+pub(crate) fn host_outcome(judge: impl Fn() -> CheckResult) -> Vec<Outcome> {
     each(["host"], |_| "host".to_owned(), |_| judge())
 }
 

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use roce_model::{Counter, has_wrapped, value_of};
 
 use crate::doctor::host::Host;
-use crate::drivers::{Place, mapped};
+use crate::drivers::{CounterPlace, mapped};
 use crate::host::ethtool_statistics;
 
 /// The folder of the second reading.
@@ -13,7 +13,7 @@ pub const LATER: &str = "later";
 
 /// A counter with its change.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Moved {
+pub struct MovedCounter {
     /// Device and port, or interface.
     pub object: String,
     /// The quantity.
@@ -33,7 +33,7 @@ pub struct Moved {
 /// The key of a counter: object and driver's name.
 type Key = (String, String);
 
-struct Reading {
+struct CounterReading {
     counter: Counter,
     priority: Option<u8>,
     path: String,
@@ -42,7 +42,7 @@ struct Reading {
 }
 
 /// All counters with their changes.
-pub(crate) fn moved(host: &Host) -> Vec<Moved> {
+pub(crate) fn moved(host: &Host) -> Vec<MovedCounter> {
     let mut first = HashMap::new();
     read(host, "", &mut first);
     let mut later = HashMap::new();
@@ -50,12 +50,12 @@ pub(crate) fn moved(host: &Host) -> Vec<Moved> {
     if is_twice {
         read(host, "later/", &mut later);
     }
-    let mut all: Vec<Moved> = first
+    let mut all: Vec<MovedCounter> = first
         .into_iter()
         .map(|((object, name), reading)| {
             let after = later
                 .get(&(object.clone(), name.clone()))
-                .map(|after: &Reading| after.value);
+                .map(|after: &CounterReading| after.value);
             let change = after.map(|after| {
                 if after >= reading.value {
                     after - reading.value
@@ -66,7 +66,7 @@ pub(crate) fn moved(host: &Host) -> Vec<Moved> {
                     after
                 }
             });
-            Moved {
+            MovedCounter {
                 object,
                 counter: reading.counter,
                 priority: reading.priority,
@@ -81,7 +81,7 @@ pub(crate) fn moved(host: &Host) -> Vec<Moved> {
     all
 }
 
-fn read(host: &Host, before: &str, into: &mut HashMap<Key, Reading>) {
+fn read(host: &Host, before: &str, into: &mut HashMap<Key, CounterReading>) {
     let devices = format!("{before}sys/class/infiniband");
     for device in host.names(&devices) {
         let folder = format!("{devices}/{device}");
@@ -89,18 +89,24 @@ fn read(host: &Host, before: &str, into: &mut HashMap<Key, Reading>) {
             host,
             &device,
             &format!("{folder}/hw_counters"),
-            Place::Hardware,
+            CounterPlace::Hardware,
             into,
         );
         for port in host.names(&format!("{folder}/ports")) {
             let object = format!("{device}:{port}");
             let folder = format!("{folder}/ports/{port}");
-            read_folder(host, &object, &format!("{folder}/counters"), Place::Port, into);
+            read_folder(
+                host,
+                &object,
+                &format!("{folder}/counters"),
+                CounterPlace::Port,
+                into,
+            );
             read_folder(
                 host,
                 &object,
                 &format!("{folder}/hw_counters"),
-                Place::Hardware,
+                CounterPlace::Hardware,
                 into,
             );
         }
@@ -118,7 +124,7 @@ fn read(host: &Host, before: &str, into: &mut HashMap<Key, Reading>) {
                 interface,
                 &statistic.name,
                 statistic.value,
-                Place::Netdev,
+                CounterPlace::Netdev,
                 &path,
                 into,
             );
@@ -126,7 +132,13 @@ fn read(host: &Host, before: &str, into: &mut HashMap<Key, Reading>) {
     }
 }
 
-fn read_folder(host: &Host, object: &str, folder: &str, place: Place, into: &mut HashMap<Key, Reading>) {
+fn read_folder(
+    host: &Host,
+    object: &str,
+    folder: &str,
+    place: CounterPlace,
+    into: &mut HashMap<Key, CounterReading>,
+) {
     for name in host.names(folder) {
         let path = format!("{folder}/{name}");
         if let Ok(value) = host.number::<u64>(&path) {
@@ -135,12 +147,19 @@ fn read_folder(host: &Host, object: &str, folder: &str, place: Place, into: &mut
     }
 }
 
-fn add(object: &str, name: &str, value: u64, place: Place, path: &str, into: &mut HashMap<Key, Reading>) {
+fn add(
+    object: &str,
+    name: &str,
+    value: u64,
+    place: CounterPlace,
+    path: &str,
+    into: &mut HashMap<Key, CounterReading>,
+) {
     let Some(mapped) = mapped(place, name) else { return };
     let key = (object.to_owned(), name.to_owned());
     into.insert(
         key,
-        Reading {
+        CounterReading {
             counter: mapped.counter,
             priority: mapped.priority,
             path: path.to_owned(),

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use serde_json::Value;
 
-use crate::doctor::counters::{Moved, moved};
+use crate::doctor::counters::{MovedCounter, moved};
 use crate::doctor::host::{Host, Unknown, gid_address};
 use crate::host::port_rate_bps;
 
@@ -154,7 +154,7 @@ pub(crate) struct Facts<'a> {
     pub(crate) devices: Vec<RdmaDevice>,
     pub(crate) netdevs: Vec<Netdev>,
     pub(crate) pci: Vec<PciDevice>,
-    pub(crate) counters: Vec<Moved>,
+    pub(crate) counters: Vec<MovedCounter>,
 }
 
 const RDMA: &str = "sys/class/infiniband";
@@ -203,7 +203,7 @@ impl<'a> Facts<'a> {
     }
 
     /// Counters of this name with their change.
-    pub(crate) fn counter<'b>(&'b self, name: &'b str) -> impl Iterator<Item = &'b Moved> {
+    pub(crate) fn counter<'b>(&'b self, name: &'b str) -> impl Iterator<Item = &'b MovedCounter> {
         self.counters
             .iter()
             .filter(move |moved| moved.counter.name() == name)

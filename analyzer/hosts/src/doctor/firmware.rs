@@ -139,7 +139,7 @@ fn least(facts: &Facts<'_>) -> Vec<Outcome> {
 
 /// A setting: its current value and that after the next boot.
 #[derive(Clone, PartialEq, Eq, Debug)]
-struct Setting {
+struct FirmwareSetting {
     current: Option<String>,
     next: String,
 }
@@ -151,7 +151,7 @@ fn plain(value: &str) -> String {
 }
 
 /// The settings in the text of `mstconfig query`, by their names.
-fn mstconfig(text: &str) -> BTreeMap<String, Setting> {
+fn mstconfig(text: &str) -> BTreeMap<String, FirmwareSetting> {
     let mut lines = text
         .lines()
         .skip_while(|line| !line.trim_start().starts_with("Configurations:"));
@@ -172,7 +172,7 @@ fn mstconfig(text: &str) -> BTreeMap<String, Setting> {
         {
             continue;
         }
-        let setting = Setting {
+        let setting = FirmwareSetting {
             current: (columns == 3).then(|| plain(words[2])),
             next: plain(words[columns]),
         };
@@ -181,7 +181,7 @@ fn mstconfig(text: &str) -> BTreeMap<String, Setting> {
     all
 }
 
-type Settings = (String, BTreeMap<String, Setting>);
+type Settings = (String, BTreeMap<String, FirmwareSetting>);
 
 fn settings_of(facts: &Facts<'_>, device: &RdmaDevice) -> Result<Settings, Unknown> {
     let pci = device.pci.clone().unwrap_or_default();
@@ -315,7 +315,7 @@ The '*' shows parameters with next value different from default/current value.
         assert_eq!(all.len(), 2);
         assert_eq!(
             all["MAX_ACC_OUT_READ"],
-            Setting {
+            FirmwareSetting {
                 current: Some("0".into()),
                 next: "128".into()
             }
@@ -324,7 +324,7 @@ The '*' shows parameters with next value different from default/current value.
         let one = "Configurations:                              Next Boot\n        CNP_DSCP_P1      48\n";
         assert_eq!(
             mstconfig(one)["CNP_DSCP_P1"],
-            Setting {
+            FirmwareSetting {
                 current: None,
                 next: "48".into()
             }

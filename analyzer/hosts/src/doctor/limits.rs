@@ -2,7 +2,7 @@
 
 use roce_model::Severity;
 
-use crate::doctor::check::{CERTAIN, Check, CheckRun, Judged, Outcome, Status, host_outcome};
+use crate::doctor::check::{CERTAIN, Check, CheckResult, CheckRun, Outcome, Status, host_outcome};
 use crate::doctor::facts::{Facts, odd};
 use crate::doctor::host::{Unknown, source_of};
 use crate::doctor::rdma::is_without_rdma;
@@ -96,9 +96,9 @@ fn said(limit: Option<u64>) -> String {
     limit.map_or_else(|| "unlimited".to_owned(), |bytes| format!("{} KiB", bytes >> 10))
 }
 
-const LEAST: u64 = 64 << 20;
+const MIN_LOCKED_BYTES: u64 = 64 << 20;
 
-fn locked(facts: &Facts<'_>, is_hard: bool) -> Judged {
+fn locked(facts: &Facts<'_>, is_hard: bool) -> CheckResult {
     let (soft, hard) = limits(facts, "Max locked memory")?;
     let limit = if is_hard { hard } else { soft };
     let kind = if is_hard { "hard" } else { "soft" };
@@ -111,7 +111,7 @@ fn locked(facts: &Facts<'_>, is_hard: bool) -> Judged {
             format!("locked memory: {seen}; CAP_IPC_LOCK exempts RDMA from it"),
         ),
         (Some(bytes), _) => {
-            let status = if bytes < LEAST {
+            let status = if bytes < MIN_LOCKED_BYTES {
                 Status::Critical
             } else {
                 Status::Warning
@@ -133,7 +133,7 @@ fn locked(facts: &Facts<'_>, is_hard: bool) -> Judged {
 }
 
 /// The outcome for processes that use RDMA. Where there is no RDMA, a limit harms nobody yet.
-fn process_outcomes(facts: &Facts<'_>, judge: impl Fn() -> Judged) -> Vec<Outcome> {
+fn process_outcomes(facts: &Facts<'_>, judge: impl Fn() -> CheckResult) -> Vec<Outcome> {
     let mut all = host_outcome(judge);
     if is_without_rdma(facts) {
         for outcome in all.iter_mut().filter(|outcome| outcome.status >= Status::Warning) {

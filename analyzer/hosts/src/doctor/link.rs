@@ -2,7 +2,7 @@
 
 use roce_model::Severity;
 
-use crate::doctor::check::{CERTAIN, Check, CheckRun, Judged, Outcome, each};
+use crate::doctor::check::{CERTAIN, Check, CheckResult, CheckRun, Outcome, each};
 use crate::doctor::facts::{Facts, RdmaDevice, RdmaPort, odd};
 use crate::doctor::host::Unknown;
 
@@ -94,7 +94,7 @@ fn speed(facts: &Facts<'_>) -> Vec<Outcome> {
     each(
         &all,
         |(_, port)| port.object.clone(),
-        |(device, port)| -> Judged {
+        |(device, port)| -> CheckResult {
             let path = format!("{}/rate", port.path);
             let text = facts.host.need(&path)?;
             let rate = port.rate_bps.ok_or_else(|| odd(&path, &text))?;

@@ -2,7 +2,7 @@
 
 use roce_model::Severity;
 
-use crate::doctor::check::{CERTAIN, Check, CheckRun, Judged, Outcome, each};
+use crate::doctor::check::{CERTAIN, Check, CheckResult, CheckRun, Outcome, each};
 use crate::doctor::config_space::{ConfigSpace, UNPRIVILEGED};
 use crate::doctor::facts::{Facts, RdmaDevice, odd};
 use crate::doctor::host::Unknown;
@@ -262,7 +262,7 @@ fn acs(facts: &Facts<'_>) -> Vec<Outcome> {
     each(
         hardware(facts).filter(|(device, _)| !device.is_virtual),
         |(device, _)| device.name.clone(),
-        |(device, pci)| -> Judged {
+        |(device, pci)| -> CheckResult {
             let tree = Unknown {
                 source: "the PCI tree".to_owned(),
                 why: "paths of /sys/devices are not known".to_owned(),

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use roce_model::Severity;
 
-use crate::doctor::check::{CERTAIN, Check, CheckRun, Judged, Outcome, each};
+use crate::doctor::check::{CERTAIN, Check, CheckResult, CheckRun, Outcome, each};
 use crate::doctor::facts::{Facts, Netdev, odd};
 use crate::doctor::host::Unknown;
 
@@ -125,7 +125,7 @@ fn shown(bits: u8) -> String {
 }
 
 /// One outcome for each interface that owns its port; virtual functions get a word instead.
-pub(crate) fn netdevs(facts: &Facts<'_>, judge: impl Fn(&Netdev) -> Judged) -> Vec<Outcome> {
+pub(crate) fn netdevs(facts: &Facts<'_>, judge: impl Fn(&Netdev) -> CheckResult) -> Vec<Outcome> {
     each(
         facts.ports_of_hosts(),
         |netdev| netdev.name.clone(),

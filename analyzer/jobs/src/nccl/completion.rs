@@ -127,7 +127,7 @@ fn named(name: &str) -> Option<u32> {
         .map(|status| status.number)
 }
 
-/// What a status says about the place of the fault.
+/// Place of a fault, as a status shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// The request itself, the memory or the program of the side that wrote the line.

@@ -16,7 +16,7 @@ pub(super) enum Level {
 
 /// A line of NCCL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Line<'a> {
+pub(super) struct NcclLine<'a> {
     /// The host, without what launchers put before it, and the process on it. `None`: the line does not say who wrote it.
     pub(super) process: Option<(&'a str, u32)>,
     /// The current CUDA device of the thread that wrote it.
@@ -26,7 +26,7 @@ pub(super) struct Line<'a> {
 }
 
 /// Reads a line; `None`: it is not NCCL's.
-pub(super) fn parse(line: &str) -> Option<Line<'_>> {
+pub(super) fn parse(line: &str) -> Option<NcclLine<'_>> {
     let at = line.find("NCCL ")?;
     let (head, rest) = line.split_at(at);
     let rest = rest.get("NCCL ".len()..)?;
@@ -47,7 +47,7 @@ pub(super) fn parse(line: &str) -> Option<Line<'_>> {
                 .and_then(|number| number.parse().ok());
         }
     }
-    Some(Line {
+    Some(NcclLine {
         process,
         device,
         level,

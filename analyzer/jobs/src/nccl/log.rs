@@ -1,4 +1,4 @@
-//! What a log says, once it is read: its facts, and what follows from them for packets.
+//! Facts of a log that was read, and their consequences for packets.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use roce_model::{CollectiveEvidence, CollectiveRow, CollectiveShape, Confidence,
 use super::completion::{Completion, Side};
 use super::connections::QueuePair;
 
-/// What a log says.
+/// Facts of a log.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Log {
     /// Versions that ranks print, such as `NCCL 2.21.5+cuda12.4`.

@@ -118,7 +118,7 @@ impl Reader {
     }
 
     /// Reads a completion with an error, or that there is no device.
-    fn error(&mut self, line: &line::Line<'_>, at: usize) -> bool {
+    fn error(&mut self, line: &line::NcclLine<'_>, at: usize) -> bool {
         if line.text.contains("No device found") && line.text.contains("NET/IB") {
             self.log.no_device.get_or_insert(at);
             return true;
@@ -155,7 +155,7 @@ impl Reader {
     }
 
     /// Reads a line about the host or the library.
-    fn is_about_run(&mut self, line: &line::Line<'_>) -> bool {
+    fn is_about_run(&mut self, line: &line::NcclLine<'_>) -> bool {
         let text = line.text;
         let log = &mut self.log;
         if let Some((name, value)) = setting(text) {
@@ -188,7 +188,7 @@ impl Reader {
     }
 
     /// Reads a line about a rank: its communicator, connections, queue pairs or shapes.
-    fn is_about_rank(&mut self, line: &line::Line<'_>, at: usize) -> bool {
+    fn is_about_rank(&mut self, line: &line::NcclLine<'_>, at: usize) -> bool {
         let text = line.text;
         let writer = line
             .process
@@ -268,7 +268,7 @@ impl Reader {
         }
     }
 
-    fn pair(&mut self, pair: &QueuePair, line: &line::Line<'_>, key: Option<&Key>, at: usize) {
+    fn pair(&mut self, pair: &QueuePair, line: &line::NcclLine<'_>, key: Option<&Key>, at: usize) {
         let place = self.log.queue_pairs.len();
         if place >= MAX_QUEUE_PAIRS {
             self.log.left_out += 1;
@@ -436,7 +436,7 @@ impl Reader {
         Some(place)
     }
 
-    /// What the log says, at its end.
+    /// Gives the facts of the log, at its end.
     pub fn finish(mut self) -> Log {
         let mut keys: Vec<Key> = self.writers.keys().cloned().collect();
         keys.sort_unstable();
@@ -480,7 +480,7 @@ impl Reader {
 }
 
 /// A queue pair of a process.
-type Numbered<'a> = (u32, Option<&'a (String, u32)>);
+type NumberedQueuePair<'a> = (u32, Option<&'a (String, u32)>);
 
 /// Says which rank wrote each error: the one that owns the queue pair, else the only one of the process.
 fn name_errors(log: &mut Log, writers: &HashMap<Key, Writer>) {
@@ -489,8 +489,8 @@ fn name_errors(log: &mut Log, writers: &HashMap<Key, Writer>) {
         .iter()
         .filter_map(|found| found.queue_pair)
         .collect();
-    // Of a number that was used twice the last owner counts: the error came later.
-    let owned: HashMap<Numbered<'_>, Option<u32>> = log
+    // The last owner of a number that was used twice counts: the error came later.
+    let owned: HashMap<NumberedQueuePair<'_>, Option<u32>> = log
         .queue_pairs
         .iter()
         .filter(|pair| wanted.contains(&pair.number))

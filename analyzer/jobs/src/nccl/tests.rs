@@ -118,7 +118,7 @@ fn a_missing_line_leaves_the_channel_open() {
         .filter(|line| !line.contains("qpn 577 mtu"))
         .collect();
     let cut = kept.join("\n");
-    // Of the adapter whose line is missing; the other one has all of its own.
+    // The adapter's line is missing; the other adapter has all of its lines.
     assert_eq!(
         owner(&log(&cut), [192, 168, 100, 16], 579),
         (Some(1), Some(0), None)

@@ -1,4 +1,4 @@
-//! What NCCL's log says about a result: errors, warnings, and connections that are slower than they could be.
+//! Remarks of NCCL's log on a result: errors, warnings, and connections that are slower than they could be.
 
 use super::measured::{Results, Weight};
 use crate::nccl::{Completion, Side, log};

@@ -1,4 +1,4 @@
-//! What is measured, in the same units whatever a tool prints: rates in bit/s, times in microseconds.
+//! Measured quantities in equal units, whatever a tool prints: rates in bit/s, times in microseconds.
 
 use crate::nccl::Log;
 
@@ -11,16 +11,16 @@ pub(super) const ROUNDING: f64 = 0.01;
 /// Columns of a table that are read: the widest, of nccl-tests, has 13.
 pub(super) const MAX_COLUMNS: usize = 64;
 
-/// What a text has.
+/// Results in a text.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Results {
     /// The tool, by its name; empty: no tool's text was recognized.
     pub tool: &'static str,
     /// One for each line of results, in the order of the text.
     pub measurements: Vec<Measurement>,
-    /// What is wrong, or to be known.
+    /// Errors and remarks.
     pub remarks: Vec<Remark>,
-    /// What NCCL's log says, where there is one.
+    /// Facts of NCCL's log, where there is one.
     pub log: Option<Log>,
     /// Measurements, remarks and edges beyond what is kept.
     pub left_out: u64,
@@ -71,7 +71,7 @@ impl Weight {
     }
 }
 
-/// What is wrong with a result, or to be known about it.
+/// An error or remark about a result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Remark {
     /// How much it matters.
@@ -109,7 +109,7 @@ pub struct Measurement {
     pub goodput_bps: Option<f64>,
     /// Payload in bit/s: the highest.
     pub peak_bps: Option<f64>,
-    /// What each link of a collective operation carried, in bit/s (busbw).
+    /// Rate on each link of a collective operation, in bit/s (busbw).
     pub bus_bps: Option<f64>,
     /// Messages per second.
     pub messages_per_second: Option<f64>,
@@ -129,7 +129,7 @@ pub struct Measurement {
     pub cpu_ratio: Option<f64>,
 }
 
-/// What a latency is the time of.
+/// Operation whose time a latency is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LatencyKind {
     /// One way: half of the round trip (perftest's WRITE and SEND).
@@ -155,7 +155,7 @@ impl LatencyKind {
 /// Times in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Latency {
-    /// What it is the time of.
+    /// Operation whose time it is.
     pub kind: LatencyKind,
     /// The shortest.
     pub min: Option<f64>,

@@ -24,7 +24,7 @@ fn is_head(line: &str) -> bool {
 
 /// The operation and the ranks of a table.
 #[derive(Default)]
-struct Run {
+struct TableHead {
     operation: String,
     ranks: Option<u32>,
 }
@@ -35,11 +35,11 @@ pub(super) fn parse(text: &str, world: Option<u32>) -> Results {
         tool: "nccl-tests",
         ..Results::default()
     };
-    let mut run = Run::default();
+    let mut run = TableHead::default();
     let mut columns: Vec<&str> = Vec::new();
     for (at, line) in numbered(text) {
         if let Some(operation) = after(line, "# Collective test starting:") {
-            run = Run {
+            run = TableHead {
                 operation: operation.trim_end_matches("_perf").to_owned(),
                 ranks: None,
             };
@@ -75,7 +75,7 @@ fn rank(line: &str) -> Option<u32> {
         .ok()
 }
 
-fn row(found: &mut Results, at: usize, line: &str, run: &Run, world: Option<u32>, columns: &[&str]) {
+fn row(found: &mut Results, at: usize, line: &str, run: &TableHead, world: Option<u32>, columns: &[&str]) {
     let fields: Vec<&str> = line.split_whitespace().collect();
     if fields.len() > columns.len() {
         // Another program's line.

@@ -24,9 +24,9 @@ fn is_head(line: &str) -> bool {
     line.trim_start().starts_with("#bytes") && line.contains("#iterations")
 }
 
-/// What the lines above a table say.
+/// Settings in the lines above a table.
 #[derive(Default)]
-struct Setting {
+struct PerftestSetting {
     what: String,
     tool: String,
     kind: LatencyKind,
@@ -36,7 +36,7 @@ struct Setting {
     mtu: Option<u32>,
 }
 
-impl Setting {
+impl PerftestSetting {
     fn note(&mut self, line: &str) {
         let title = line.trim();
         if let Some((title, is_latency)) = title
@@ -107,7 +107,7 @@ impl Row<'_> {
 
 /// The rows of all tables of a text.
 pub(super) fn rows(text: &str) -> impl Iterator<Item = Row<'_>> {
-    let mut setting = Setting::default();
+    let mut setting = PerftestSetting::default();
     let mut table: Option<Vec<String>> = None;
     text.lines().filter_map(move |line| {
         if is_head(line) {
@@ -135,10 +135,10 @@ pub(super) fn parse(text: &str) -> Results {
         tool: "perftest",
         ..Results::default()
     };
-    let mut setting = Setting {
+    let mut setting = PerftestSetting {
         tool: "perftest".to_owned(),
         what: "RDMA".to_owned(),
-        ..Setting::default()
+        ..PerftestSetting::default()
     };
     let mut table: Option<(Vec<String>, f64)> = None;
     for (at, line) in numbered(text) {
@@ -165,7 +165,7 @@ pub(super) fn parse(text: &str) -> Results {
     found
 }
 
-fn row(found: &mut Results, at: usize, line: &str, setting: &Setting, columns: &[String], unit: f64) {
+fn row(found: &mut Results, at: usize, line: &str, setting: &PerftestSetting, columns: &[String], unit: f64) {
     let fields: Vec<&str> = line.split_whitespace().collect();
     let value = |name: &str| {
         let column = columns.iter().position(|column| column == name)?;

@@ -61,7 +61,7 @@ fn megabytes_of_perftest_are_powers_of_two() {
 
 #[test]
 fn a_rate_of_zero_is_none() {
-    // What perftest 4.5 prints in an emulated machine.
+    // perftest 4.5 prints this in an emulated machine.
     let zero = BANDWIDTH
         .replace("4555.75", "0.000000")
         .replace("4555.02", "0.000000")
@@ -128,7 +128,7 @@ fn latencies_say_which_way() {
         one(&titled("RDMA_Read")).latency.unwrap().kind,
         LatencyKind::RoundTrip
     );
-    // Of a test by time.
+    // The test runs for a time.
     let row = one(
         " #bytes        #iterations       t_avg[usec]    tps average\n 2             1000            14.37           69589.42\n",
     );
@@ -152,7 +152,7 @@ fn a_line_that_was_cut_is_no_result() {
 #[test]
 fn iperf3_documents() {
     let row = one(TCP);
-    // What arrived, not what was sent.
+    // Bytes that arrived count, not those sent.
     assert!(is_near(row.goodput_bps, 4_665_000_000.0));
     assert_eq!(
         (row.retransmits, row.streams, row.mtu),

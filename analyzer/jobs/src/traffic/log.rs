@@ -1,4 +1,4 @@
-//! What a tool's log says about its side of a stream.
+//! State of one side of a stream, from its tool's log.
 //!
 //! The texts are those of perftest 4.5+0.17 (src/perftest_communication.c, src/perftest_resources.c) and of iperf3 3.12.
 
@@ -7,7 +7,7 @@ use crate::results::{Weight, results};
 /// Characters of a line that are kept.
 const MAX_LINE: usize = 200;
 
-/// What a log says.
+/// State that a log shows.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LogState {
     /// Nothing.

@@ -83,7 +83,7 @@ pub struct Pair {
     pub from: Endpoint,
     /// The server.
     pub to: Endpoint,
-    /// The same streams run the other way round, too.
+    /// True if the streams run the other way round, too.
     #[serde(default)]
     pub both: bool,
     /// The streams.

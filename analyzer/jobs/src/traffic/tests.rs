@@ -175,7 +175,7 @@ fn checks() {
             .contains("receives 3 streams from 3 hosts, which is an incast: each gets at most 33.3 Gbit/s"),
         "{found:?}"
     );
-    // Of a READ the data goes the other way.
+    // A READ's data goes the other way.
     let mut read = incast;
     read.tool = Tool::IbReadBw;
     let loads = loads(&read, &speeds);
@@ -218,7 +218,7 @@ fn command_lines() {
     let deep = format!("options = [\"-t\", \"4\"]\n{CROSS}");
     assert!(line(&deep, 0, Role::Client, None).ends_with("--tclass=106 -t 4 192.0.2.5"));
     assert!(line(&deep, 0, Role::Server, None).ends_with("--tclass=106 -t 4"));
-    // What sets the time or the end of a stream is the plan's, however it is written.
+    // The plan sets the time and the end of a stream, however the option is written.
     for option in [
         "--run_infinitely",
         "--run_i",
@@ -259,7 +259,7 @@ fn bounds_of_plans() {
             format!("options = [\"{option}\"]\ntool = \"iperf3\"\n[[pair]]\nfrom = \"a\"\nto = \"b\"\n");
         assert!(TrafficPlan::parse(&text).is_err(), "{option}");
     }
-    // What docs/traffic.md says where a plan says nothing.
+    // These defaults are in docs/traffic.md.
     let plan = plan("iperf3", "from = \"a\"\nto = \"b\"\n").unwrap();
     assert_eq!(
         (plan.duration, plan.grace),

@@ -34,12 +34,12 @@ type Key = (
 /// A gauge has no change. A series that is absent from a reading has no row; it goes on when it comes back.
 #[derive(Debug, Default)]
 pub struct SampleSeries {
-    last: HashMap<Key, Reading>,
+    last: HashMap<Key, LastReading>,
 }
 
 /// The last reading of a series.
 #[derive(Clone, Copy, Debug)]
-struct Reading {
+struct LastReading {
     time: Nanos,
     value: f64,
     /// It rose since the reading before.
@@ -102,9 +102,9 @@ impl SampleSeries {
     }
 
     /// Keeps a reading, and returns the one before it.
-    fn remember(&mut self, sample: &Sample) -> Option<Reading> {
+    fn remember(&mut self, sample: &Sample) -> Option<LastReading> {
         let key = key(sample);
-        let reading = Reading {
+        let reading = LastReading {
             time: sample.time,
             value: sample.value,
             moved: false,

@@ -25,7 +25,7 @@ const MAX_ROWS: usize = 1 << 20;
 const MAX_BIN_NS: i64 = 60_000_000_000;
 
 /// Rows and bytes of a part.
-pub(super) struct Written {
+pub(super) struct WrittenShard {
     pub(super) rows: u64,
     pub(super) bytes: u64,
     /// All rows are in the order of time.
@@ -220,13 +220,13 @@ impl Sorter {
     }
 
     /// Writes what is held, and the footer.
-    pub(super) fn finish(mut self) -> Result<Written, Error> {
+    pub(super) fn finish(mut self) -> Result<WrittenShard, Error> {
         if let Some(held) = self.held.take() {
             let sorted = self.sorted(held)?;
             self.write(&sorted)?;
         }
         let bytes = end(&mut self.writer, self.table).map_err(Error::parquet("write", &self.path))?;
-        Ok(Written {
+        Ok(WrittenShard {
             rows: self.rows,
             bytes,
             is_sorted: self.is_sorted,

@@ -45,7 +45,7 @@ impl Alignment {
 }
 
 impl Alignment {
-    /// The same for inputs in another order: `order` has the number that each had.
+    /// Alignment of the inputs in another order: `order` has the number that each had.
     pub(crate) fn reordered(self, order: &[usize]) -> Self {
         let mut places = vec![0; order.len()];
         for (place, input) in order.iter().enumerate() {

@@ -1,7 +1,7 @@
 //! Clocks that were set forward while they recorded. One capture shows a silence there; a second one, whose packets go on meanwhile, shows the
 //! step: no one difference of the two clocks fits, but one before it and another one behind it.
 
-use roce_flow::clocks::{self, Comparison, MIN_PACKETS, Stamped};
+use roce_flow::clocks::{self, Comparison, MIN_PACKETS, StampedPacket};
 use roce_model::Nanos;
 
 /// A clock that was set forward.
@@ -18,10 +18,10 @@ pub(super) struct SetForward {
 /// Packets on each side of a step that are compared.
 const NEAR: usize = 8;
 /// A smaller step is none: queues hold packets for some microseconds.
-const LEAST: i128 = 10_000;
+const MIN_STEP_NS: i128 = 10_000;
 
 /// The step of one of two clocks with which their stamps fit. `quantum_ns` as for [`clocks::compare`].
-pub(super) fn set_forward(packets: &[Stamped], quantum_ns: u64) -> Option<SetForward> {
+pub(super) fn set_forward(packets: &[StampedPacket], quantum_ns: u64) -> Option<SetForward> {
     let steps = [false, true]
         .into_iter()
         .filter_map(|is_reference| candidate(packets, is_reference));
@@ -34,7 +34,7 @@ pub(super) fn set_forward(packets: &[Stamped], quantum_ns: u64) -> Option<SetFor
 }
 
 /// The packets as the clock would have stamped them without the step.
-fn undone(packets: &[Stamped], step: SetForward) -> Vec<Stamped> {
+fn undone(packets: &[StampedPacket], step: SetForward) -> Vec<StampedPacket> {
     let mut undone = packets.to_vec();
     for packet in &mut undone {
         let stamp = if step.is_reference {
@@ -50,7 +50,7 @@ fn undone(packets: &[Stamped], step: SetForward) -> Vec<Stamped> {
 }
 
 /// The silence of one clock that is by the most longer than that of the other one.
-fn candidate(packets: &[Stamped], is_reference: bool) -> Option<SetForward> {
+fn candidate(packets: &[StampedPacket], is_reference: bool) -> Option<SetForward> {
     if packets.len() < 2 * MIN_PACKETS {
         return None;
     }
@@ -77,12 +77,12 @@ fn candidate(packets: &[Stamped], is_reference: bool) -> Option<SetForward> {
     };
     let places = MIN_PACKETS..stamps.len() + 1 - MIN_PACKETS;
     let (rise, at) = places.map(|at| (rise(at), at)).max_by_key(|(rise, at)| {
-        // Of equal ones, that with the longest silence before it.
+        // The one with the longest silence before it counts among equal ones.
         (*rise, stamps[*at].0.since(stamps[*at - 1].0))
     })?;
     // The silence is as long as the step, or the other clock has stepped.
     let silence = i128::from(stamps[at].0.since(stamps[at - 1].0).0);
-    let is_step = rise >= LEAST && silence.saturating_mul(10) >= rise.saturating_mul(9);
+    let is_step = rise >= MIN_STEP_NS && silence.saturating_mul(10) >= rise.saturating_mul(9);
     is_step.then_some(SetForward {
         is_reference,
         at: stamps[at].0,
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     /// Packets each 20 us, there and back, 5 us from tap to tap; a clock is 1 ms ahead, and `by` more from the middle on.
-    fn packets(by: u64, of_reference: bool) -> Vec<Stamped> {
+    fn packets(by: u64, of_reference: bool) -> Vec<StampedPacket> {
         (0..200u64)
             .map(|number| {
                 let forward = number % 2 == 0;
@@ -103,7 +103,7 @@ mod tests {
                 let step = if number >= 100 { by } else { 0 };
                 let (there, back) = if forward { (0, 5_000) } else { (5_000, 0) };
                 let [own, its] = if of_reference { [step, 0] } else { [0, step] };
-                Stamped {
+                StampedPacket {
                     reference: Nanos(time + there + own),
                     other: Nanos(time + back + 1_000_000 + its),
                     way: 1,

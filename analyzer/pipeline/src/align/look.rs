@@ -27,7 +27,7 @@ pub(super) struct Budget {
 #[derive(Debug)]
 pub(super) struct Look {
     /// By identity and place; the places of a capture are its interfaces, and the mirror sessions behind them.
-    pub(super) packets: HashMap<(u64, u16), Sampled>,
+    pub(super) packets: HashMap<(u64, u16), SampledPacket>,
     /// Its records, whatever they are.
     pub(super) records: RecordSample,
     /// Link types and names of its interfaces.
@@ -46,7 +46,7 @@ pub(super) struct Look {
 
 /// A packet of the sample.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Sampled {
+pub(super) struct SampledPacket {
     pub(super) time: Nanos,
     /// Its ICRC, where it was captured and is right.
     pub(super) icrc: Option<u32>,
@@ -179,7 +179,7 @@ impl Look {
         });
         self.packets.insert(
             key,
-            Sampled {
+            SampledPacket {
                 time,
                 icrc: (icrc::check(bytes, roce) == Icrc::Good)
                     .then(|| icrc::compute(bytes, roce))

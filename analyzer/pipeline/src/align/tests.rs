@@ -253,7 +253,7 @@ fn a_known_clock_moves_captures_without_common_packets() {
     let (b, c) = (clocks[1].unwrap(), clocks[2].unwrap());
     assert_eq!((b.reference, c.reference), (0, 0));
     assert!((b.correction.ahead_ns - HOURS.1).abs() < 1.0, "{b:?}");
-    // What is known of both clocks, 1 ms each.
+    // Both clocks are known to 1 ms each.
     assert_eq!(b.uncertainty_ns, Some(2e6));
     assert!((c.correction.ahead_ns - HOURS.1 - 5e9).abs() < 100.0, "{c:?}");
     // A difference within the uncertainty is none.

@@ -9,9 +9,9 @@ use roce_model::{
     Between, EpisodeKind, EventKind, Filter, FlowId, FlowKey, LostRecords, Nanos, PacketBatch, PauseFrame,
     TapId,
 };
-use roce_wire::{AethKind, Ecn, Extended, PauseKind, Psn, Roce};
+use roce_wire::{AethKind, Ecn, ExtendedHeaders, PauseKind, Psn, Roce};
 
-use super::known::{Known, Moment};
+use super::known::{KnownResults, Moment};
 
 /// Packets whose frames are known by their PSN: some 60 MB. Of others a comment says the PSN alone.
 const MAX_SEEN: NonZeroUsize = NonZeroUsize::MIN.saturating_add((1 << 19) - 1);
@@ -38,7 +38,7 @@ impl Remark {
 
 /// A retransmission run that goes on.
 #[derive(Clone, Debug)]
-struct Run {
+struct OpenRun {
     /// Packets that are still to come.
     left: u64,
     cause: String,
@@ -49,7 +49,7 @@ struct Run {
 struct State {
     /// Its moments before this one are behind.
     next: usize,
-    run: Option<Run>,
+    run: Option<OpenRun>,
     /// Time and frame of the last mark.
     last_mark: Option<(Nanos, Option<u64>)>,
     /// Frame of the last NAK of its requests, where that is written.
@@ -60,7 +60,7 @@ struct State {
 
 /// The frame at hand, until it is known whether it is written.
 #[derive(Clone, Debug, Default)]
-struct Pending {
+struct PendingFrame {
     seen: Option<(TapId, FlowId, u32)>,
     mark: Option<(TapId, FlowId)>,
     nak: Option<(TapId, FlowId)>,
@@ -69,23 +69,23 @@ struct Pending {
 
 /// Makes comments, frame by frame.
 pub(super) struct Commenter {
-    known: Known,
+    known: KnownResults,
     flows: HashMap<(TapId, FlowId), State>,
     /// The written frame that had a PSN last.
     seen: LruCache<(TapId, FlowId, u32), u64>,
     /// Marked packets of each episode.
     marks: HashMap<u32, u64>,
-    pending: Pending,
+    pending: PendingFrame,
 }
 
 impl Commenter {
-    pub(super) fn new(known: Known) -> Self {
+    pub(super) fn new(known: KnownResults) -> Self {
         Self {
             known,
             flows: HashMap::new(),
             seen: LruCache::new(MAX_SEEN),
             marks: HashMap::new(),
-            pending: Pending::default(),
+            pending: PendingFrame::default(),
         }
     }
 
@@ -113,7 +113,7 @@ impl Commenter {
 
     /// The comment of a frame; `None` if there is nothing to say. With `all`, each packet's flow is named.
     pub(super) fn frame(&mut self, batch: &PacketBatch, all: bool) -> Option<Remark> {
-        self.pending = Pending::default();
+        self.pending = PendingFrame::default();
         let mut remark = Remark::default();
         for between in &batch.between {
             match between {
@@ -203,7 +203,7 @@ impl Commenter {
         let flow = FlowKey::from_packet(roce).id();
         let key = (tap, flow);
         let psn = roce.bth.psn();
-        if roce.seen.has(Extended::AETH) {
+        if roce.seen.has(ExtendedHeaders::AETH) {
             self.answer(tap, time, roce, remark);
         }
         let moments = self.moments(key, time);
@@ -221,7 +221,7 @@ impl Commenter {
         }
     }
 
-    /// What a moment says of the packet with this PSN.
+    /// Comment of a moment on the packet with this PSN.
     fn moment(
         &mut self,
         key: (TapId, FlowId),
@@ -241,7 +241,7 @@ impl Commenter {
             EventKind::RetransmissionRun if own => {
                 if let Some(state) = self.state(key) {
                     let cause = cause(moment.detail, state);
-                    state.run = Some(Run {
+                    state.run = Some(OpenRun {
                         left: moment.value,
                         cause,
                     });

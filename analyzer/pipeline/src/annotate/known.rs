@@ -82,7 +82,7 @@ pub(super) struct Span {
 
 /// Results of the analysis of captures, for comments on their frames. It is a sink of that analysis.
 #[derive(Debug, Default)]
-pub struct Known {
+pub struct KnownResults {
     /// Events by tap and flow; in the order of time once the run has finished.
     pub(super) moments: HashMap<(TapId, FlowId), Vec<Moment>>,
     kept: usize,
@@ -95,7 +95,7 @@ pub struct Known {
     section: Vec<String>,
 }
 
-impl Known {
+impl KnownResults {
     /// The comments of the file's section: the verdicts, and the episodes.
     pub(super) fn section(&self) -> Vec<String> {
         let mut section = self.section.clone();
@@ -144,7 +144,7 @@ impl Known {
     }
 }
 
-impl Sink for Known {
+impl Sink for KnownResults {
     fn events(&mut self, rows: &EventColumns) -> Result<(), SinkError> {
         for row in 0..rows.len() {
             let kind = rows.kind.at(row).and_then(|name| used(name));

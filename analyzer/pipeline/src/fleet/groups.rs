@@ -46,9 +46,9 @@ pub struct GroupCapture {
 }
 
 /// Sets of captures that are joined one by one.
-struct Joined(Vec<usize>);
+struct JoinedSets(Vec<usize>);
 
-impl Joined {
+impl JoinedSets {
     fn root(&mut self, mut at: usize) -> usize {
         while let Some(&up) = self.0.get(at) {
             if up == at {
@@ -77,7 +77,7 @@ impl Joined {
 pub fn groups(captures: &[GroupCapture], spans: &mut Vec<FlowSpan>, slack: Nanos) -> Vec<Vec<usize>> {
     spans.sort_unstable();
     spans.retain(|span| span.capture < captures.len());
-    let mut joined = Joined((0..captures.len()).collect());
+    let mut joined = JoinedSets((0..captures.len()).collect());
     let host = |span: &FlowSpan| captures.get(span.capture).map(|capture| capture.host.as_str());
     for flow in spans.chunk_by(|one, next| one.flow == next.flow) {
         let mut active: Vec<&FlowSpan> = Vec::new();
@@ -229,7 +229,7 @@ mod tests {
             // The second capture has a flow of the third, too: all three are one group.
             span(1, 2, 5, 9),
             span(2, 2, 5, 10),
-            // The same flow much later, and another flow.
+            // The flow comes again much later, and another flow comes.
             span(3, 1, 50, 60),
             span(4, 3, 0, 10),
         ];

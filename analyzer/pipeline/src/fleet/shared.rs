@@ -1,4 +1,5 @@
-//! What the first pass over a fleet says of one day: its captures, and the flows in them. Which of them are groups is left to `groups`.
+//! Results of the first pass over a fleet for one day: its captures, and the flows in them. Which of them are
+//! groups is left to `groups`.
 
 use std::collections::HashMap;
 use std::path::PathBuf;

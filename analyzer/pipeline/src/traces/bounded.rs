@@ -15,7 +15,7 @@ const MAX_NUMBER_BYTES: u32 = 1 << 10;
 const MAX_DEPTH: u32 = 64;
 
 /// Reads on as long as the text stays within the bounds, and counts its bytes.
-pub(super) struct Bounded<R> {
+pub(super) struct BoundedReader<R> {
     input: R,
     offset: Rc<Cell<u64>>,
     depth: u32,
@@ -31,7 +31,7 @@ enum State {
     Word(u32),
 }
 
-impl<R: Read> Bounded<R> {
+impl<R: Read> BoundedReader<R> {
     pub(super) fn new(input: R) -> Self {
         Self {
             input,
@@ -73,7 +73,7 @@ impl<R: Read> Bounded<R> {
     }
 }
 
-impl<R: Read> Read for Bounded<R> {
+impl<R: Read> Read for BoundedReader<R> {
     #[inline]
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.input.read(buffer)?;
@@ -92,7 +92,7 @@ mod tests {
 
     fn read(text: &str) -> Result<usize, String> {
         let mut bytes = Vec::new();
-        let read = Bounded::new(text.as_bytes()).read_to_end(&mut bytes);
+        let read = BoundedReader::new(text.as_bytes()).read_to_end(&mut bytes);
         read.map_err(|error| error.to_string())
     }
 

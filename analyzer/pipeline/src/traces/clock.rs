@@ -15,15 +15,15 @@ use super::edges::{Activity, Block, Bursts, Interval, blocks, median};
 /// Slots of the two series together.
 const MAX_SLOTS: u64 = 1 << 20;
 /// Fewer collectives than this do not tell one time from another.
-const LEAST_BLOCKS: usize = 8;
+const MIN_BLOCKS: usize = 8;
 /// Candidates that are looked at closely.
 const MAX_CANDIDATES: usize = 32;
 /// Correlation that a candidate has at least.
-const LEAST_CORRELATION: f64 = 0.3;
+const MIN_CORRELATION: f64 = 0.3;
 /// Share of collectives that an answer explains at least, above what chance would.
-const LEAST_QUALITY: f64 = 0.6;
+const MIN_QUALITY: f64 = 0.6;
 /// Logarithm of the least odds of an answer against any other one: 22,000 to 1.
-const LEAST_LEAD: f64 = 10.0;
+const MIN_LEAD: f64 = 10.0;
 /// Share of collectives whose ends may be anywhere.
 const STRAY_SHARE: f64 = 0.2;
 /// Collectives and length from which on a drift is measured.
@@ -36,7 +36,7 @@ const USUAL_DRIFT: f64 = 50e-6;
 /// A collective ends up to this time behind its last packet: completions, and the kernel's last steps.
 const TAIL_NS: f64 = 100_000.0;
 /// An end of a collective meets the end of a burst when they differ by this or less.
-const LEAST_TOLERANCE_NS: f64 = 200_000.0;
+const MIN_TOLERANCE_NS: f64 = 200_000.0;
 /// A stated epoch is confirmed, or corrected, by up to this.
 pub(super) const MAX_STATED_ERROR_NS: i64 = 2_000_000_000;
 
@@ -65,7 +65,7 @@ impl Clock {
         Nanos(u64::try_from(moved.max(0)).unwrap_or(u64::MAX))
     }
 
-    /// What is added to the trace's times at their middle.
+    /// Nanoseconds that are added to the trace's times at their middle.
     #[expect(
         clippy::cast_precision_loss,
         reason = "for people: exact to 256 ns where it is an epoch"
@@ -99,9 +99,9 @@ struct Fit {
 /// In words: nothing fits, or several things do.
 pub(super) fn find(activity: &Activity, calls: &[Interval], near: Option<i64>) -> Result<Clock, String> {
     let blocks = blocks(calls);
-    if blocks.len() < LEAST_BLOCKS {
+    if blocks.len() < MIN_BLOCKS {
         return Err(format!(
-            "it has {} collectives apart from each other, and fewer than {LEAST_BLOCKS} do not tell one time from another",
+            "it has {} collectives apart from each other, and fewer than {MIN_BLOCKS} do not tell one time from another",
             blocks.len()
         ));
     }
@@ -129,14 +129,14 @@ pub(super) fn find(activity: &Activity, calls: &[Interval], near: Option<i64>) -
         .filter_map(|offset| fit(offset, &blocks, calls, &bursts, length))
         .collect();
     fits.sort_by(|a, b| b.evidence.total_cmp(&a.evidence));
-    let best = fits.first().filter(|best| best.quality >= LEAST_QUALITY);
+    let best = fits.first().filter(|best| best.quality >= MIN_QUALITY);
     let Some(best) = best else {
         return Err("its collectives fit the bursts of the traffic nowhere".to_owned());
     };
     let unit = float(activity.width);
     let rival = fits.iter().skip(1).find(|other| {
         let is_same = (other.offset - best.offset).abs() <= 2.0 * unit;
-        !is_same && other.evidence > best.evidence - LEAST_LEAD
+        !is_same && other.evidence > best.evidence - MIN_LEAD
     });
     if let Some(rival) = rival {
         let apart = Nanos(whole((rival.offset - best.offset).abs()));
@@ -187,7 +187,7 @@ fn candidates(
             *sum += float(*bytes);
         }
     }
-    // Of bursts of different rates none outweighs the others.
+    // No burst outweighs those of other rates.
     let mut busy: Vec<f64> = traffic.iter().copied().filter(|bytes| *bytes > 0.0).collect();
     busy.sort_by(f64::total_cmp);
     let full = busy.get(busy.len() * 95 / 100).copied().unwrap_or(1.0);
@@ -227,7 +227,7 @@ fn candidates(
         }
         let (from, to) = ((low as i64 - lag) as usize, (high as i64 - lag) as usize);
         let whole_ones = ends[to.min(ends.len() - 1)] - ends[from.min(ends.len() - 1)];
-        if (whole_ones as usize) < LEAST_BLOCKS {
+        if (whole_ones as usize) < MIN_BLOCKS {
             continue;
         }
         let count = (high - low) as f64;
@@ -235,7 +235,7 @@ fn candidates(
         let (b, bb) = of_called.between(from, to);
         let scale = ((aa - a * a / count) * (bb - b * b / count)).sqrt();
         let score = (sum - a * b / count) / scale;
-        if score >= LEAST_CORRELATION {
+        if score >= MIN_CORRELATION {
             scored.push((score, offset));
         }
     }
@@ -282,7 +282,7 @@ fn fit(offset: f64, blocks: &[Block], calls: &[Interval], bursts: &Bursts, lengt
         .iter()
         .filter(|block| block.start + offset >= -window && block.end + offset <= bursts.end + window)
         .collect();
-    if overlapping.len() < LEAST_BLOCKS {
+    if overlapping.len() < MIN_BLOCKS {
         return None;
     }
     // From the middle outwards, so that a drift is followed.
@@ -301,7 +301,7 @@ fn fit(offset: f64, blocks: &[Block], calls: &[Interval], bursts: &Bursts, lengt
     };
     follow(&mut overlapping.iter().skip(middle));
     follow(&mut overlapping.iter().take(middle).rev());
-    if pairs.len() < LEAST_BLOCKS {
+    if pairs.len() < MIN_BLOCKS {
         return None;
     }
     let (first, last) = pairs.iter().fold((f64::MAX, f64::MIN), |(low, high), pair| {
@@ -311,7 +311,7 @@ fn fit(offset: f64, blocks: &[Block], calls: &[Interval], bursts: &Bursts, lengt
     let (offset, drift) = line(&pairs, at, last - first);
     let distance = |pair: &(f64, f64)| pair.1 - offset - drift.unwrap_or_default() * (pair.0 - at);
     let spread = median(pairs.iter().map(|pair| distance(pair).abs()).collect());
-    let tolerance = (3.0 * bursts.width).max(LEAST_TOLERANCE_NS);
+    let tolerance = (3.0 * bursts.width).max(MIN_TOLERANCE_NS);
     let matched = pairs
         .iter()
         .filter(|pair| distance(pair).abs() <= tolerance)

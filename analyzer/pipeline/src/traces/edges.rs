@@ -6,11 +6,11 @@ use foldhash::fast::RandomState;
 use roce_model::cast::float;
 
 /// Share of the usual traffic of a busy slot from which on a slot belongs to a burst.
-const LEAST_SHARE: f64 = 0.05;
+const MIN_SHARE: f64 = 0.05;
 /// Silence in a burst, as a share of the usual collective's length.
 const GAP_SHARE: f64 = 1.0 / 16.0;
 /// Collectives with a known size that are compared at least.
-const LEAST_SIZES: usize = 8;
+const MIN_SIZES: usize = 8;
 /// Bytes for each byte of a message agree when they differ by this share or less.
 const SIZES_AGREE: f64 = 0.25;
 
@@ -124,7 +124,7 @@ impl Bursts {
             let start = float(slot.saturating_mul(activity.width).saturating_sub(begin));
             sum += float(*bytes);
             sums.push((start + width, sum));
-            if float(*bytes) < LEAST_SHARE * float(full) {
+            if float(*bytes) < MIN_SHARE * float(full) {
                 continue;
             }
             if let Some(last) = last.filter(|last| start - last >= gap) {
@@ -194,7 +194,7 @@ impl Bursts {
         let (mut compared, mut agree) = (0u64, 0u64);
         for sizes in of_group.values() {
             let first = sizes.first().map_or(0, |(size, _)| *size);
-            if sizes.len() < LEAST_SIZES || sizes.iter().all(|(size, _)| *size == first) {
+            if sizes.len() < MIN_SIZES || sizes.iter().all(|(size, _)| *size == first) {
                 continue;
             }
             let usual = median(sizes.iter().map(|(_, ratio)| *ratio).collect());

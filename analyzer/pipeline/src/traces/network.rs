@@ -11,7 +11,7 @@ use std::collections::HashSet;
 use foldhash::fast::RandomState;
 use roce_model::cast::float;
 use roce_model::{Address, CollectiveCallRow, EpisodeRow, FlowId, Nanos};
-use roce_report::series::{Shown, Slot, Subject};
+use roce_report::series::{ShownSeries, Slot, Subject};
 
 use super::edges::Activity;
 
@@ -19,7 +19,7 @@ use super::edges::Activity;
 const MAX_EPISODES_OF_CALL: usize = 256;
 
 /// Fewer collectives than this do not show which connections carry them.
-const LEAST_LIKE: usize = 4;
+const MIN_ALIKE: usize = 4;
 
 /// Counts of some slots.
 #[derive(Clone, Copy, Default)]
@@ -42,8 +42,8 @@ impl Counts {
 }
 
 /// A connection, or a sum of connections, with its counts up to each slot.
-struct Line<'a> {
-    shown: &'a Shown,
+struct TrafficLine<'a> {
+    shown: &'a ShownSeries,
     /// Counts before each slot, and of all.
     sums: Vec<Counts>,
 }
@@ -51,7 +51,7 @@ struct Line<'a> {
 /// The traffic of a run over time.
 pub(super) struct Traffic<'a> {
     width: u64,
-    lines: Vec<Line<'a>>,
+    lines: Vec<TrafficLine<'a>>,
 }
 
 /// Flows and receivers that carried a collective.
@@ -62,7 +62,7 @@ pub(super) struct Carriers {
 }
 
 impl<'a> Traffic<'a> {
-    pub(super) fn new(shown: &'a [Shown], width: u64) -> Self {
+    pub(super) fn new(shown: &'a [ShownSeries], width: u64) -> Self {
         let lines = shown.iter().map(|shown| {
             let mut sums = Vec::with_capacity(shown.series.slots.len() + 1);
             let mut sum = Counts::default();
@@ -71,7 +71,7 @@ impl<'a> Traffic<'a> {
                 sum = sum.add(slot);
                 sums.push(sum);
             }
-            Line { shown, sums }
+            TrafficLine { shown, sums }
         });
         Self {
             width: width.max(1),
@@ -90,7 +90,7 @@ impl<'a> Traffic<'a> {
         &self,
         calls: impl Iterator<Item = &'c CollectiveCallRow> + Clone,
         host: Option<Address>,
-    ) -> Carrying<'_> {
+    ) -> CarryingLines<'_> {
         let spans = calls
             .map(|call| self.slots_of(call))
             .filter(|(from, to)| from < to);
@@ -99,16 +99,16 @@ impl<'a> Traffic<'a> {
             let carried = spans
                 .iter()
                 .filter(|(from, to)| line.between(*from, *to).0.payload_bytes > 0);
-            spans.len() < LEAST_LIKE || carried.count() * 2 >= spans.len()
+            spans.len() < MIN_ALIKE || carried.count() * 2 >= spans.len()
         });
-        Carrying {
+        CarryingLines {
             width: self.width,
             lines: lines.collect(),
         }
     }
 
     /// The lines to and from a host, or all.
-    fn lines(&self, host: Option<Address>) -> impl Iterator<Item = &Line<'a>> {
+    fn lines(&self, host: Option<Address>) -> impl Iterator<Item = &TrafficLine<'a>> {
         self.lines.iter().filter(move |line| {
             host.is_none_or(|host| {
                 line.shown
@@ -141,7 +141,7 @@ impl<'a> Traffic<'a> {
     }
 }
 
-impl Line<'_> {
+impl TrafficLine<'_> {
     /// Counts of the slots from one number to another, and these slots.
     fn between(&self, from: u64, to: u64) -> (Counts, &[Slot]) {
         let slots = &self.shown.series.slots;
@@ -160,12 +160,12 @@ impl Line<'_> {
 }
 
 /// The lines that carry some collectives.
-pub(super) struct Carrying<'a> {
+pub(super) struct CarryingLines<'a> {
     width: u64,
-    lines: Vec<&'a Line<'a>>,
+    lines: Vec<&'a TrafficLine<'a>>,
 }
 
-impl Carrying<'_> {
+impl CarryingLines<'_> {
     /// Fills in the columns of a collective that are about the network, and returns what carried it.
     pub(super) fn fill(&self, traffic: &Traffic<'_>, call: &mut CollectiveCallRow) -> Carriers {
         let (from, to) = traffic.slots_of(call);
@@ -175,7 +175,7 @@ impl Carrying<'_> {
         }
         let mut all = Counts::default();
         let mut busy: Option<(u64, u64)> = None;
-        let mut connections: Vec<(&Shown, u64, f64)> = Vec::new();
+        let mut connections: Vec<(&ShownSeries, u64, f64)> = Vec::new();
         for line in &self.lines {
             let (counts, slots) = line.between(from, to);
             all.payload_bytes = all.payload_bytes.saturating_add(counts.payload_bytes);

@@ -11,12 +11,12 @@ use std::fmt;
 use std::io::Read;
 use std::path::Path;
 
-use roce_capture::Expanded;
+use roce_capture::ExpandedBytes;
 use roce_model::TraceSource;
 use roce_model::text::clean;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use super::bounded::Bounded;
+use super::bounded::BoundedReader;
 use super::event::{Entries, Event, EventSeed, Scalar, ScalarSeed};
 use super::kinds::{element_bytes, kernel, kind};
 
@@ -25,7 +25,7 @@ const MAX_CALLS: usize = 1 << 16;
 /// Calls on the host, and collectives that have begun, that are kept to be joined.
 const MAX_OPEN: usize = 1 << 16;
 /// The first time since the Unix epoch that a clock of a profile can show, in ns: 2001-09-09. Smaller ones count from some start.
-const LEAST_EPOCH_NS: i64 = 1_000_000_000_000_000_000;
+const MIN_EPOCH_NS: i64 = 1_000_000_000_000_000_000;
 /// The longest time of a trace in us: what a double has with a resolution below 1 us, 142 years.
 const MAX_MICROSECONDS: f64 = 4.5e15;
 /// Longest kept name.
@@ -92,7 +92,7 @@ pub enum TraceError {
         file: String,
         /// Bytes before, decompressed.
         offset: u64,
-        /// What is wrong there.
+        /// Description of the error there.
         reason: String,
     },
     /// It has no collective.
@@ -114,13 +114,13 @@ impl Trace {
     /// When it cannot be read, is no trace, or has no collective.
     pub fn open(path: &Path, limit: Option<u64>) -> Result<Self, TraceError> {
         let file = path.display().to_string();
-        Self::read(Expanded::open(path, limit)?, file, limit)
+        Self::read(ExpandedBytes::open(path, limit)?, file, limit)
     }
 
     fn read(from: impl Read, file: String, limit: Option<u64>) -> Result<Self, TraceError> {
-        let input = Bounded::new(from);
+        let input = BoundedReader::new(from);
         let offset = input.offset();
-        let mut gathered = Gathered::default();
+        let mut gathered = GatheredEvents::default();
         let mut parser = serde_json::Deserializer::from_reader(input);
         let parsed = TraceSeed(&mut gathered)
             .deserialize(&mut parser)
@@ -134,7 +134,7 @@ impl Trace {
             let is_too_long = {
                 let io = std::io::Error::from(error);
                 (
-                    Expanded::is_too_long(&io),
+                    ExpandedBytes::is_too_long(&io),
                     io.kind() == std::io::ErrorKind::UnexpectedEof,
                 )
             };
@@ -158,7 +158,7 @@ impl Trace {
 }
 
 /// A collective whose size may still be joined.
-struct Found {
+struct FoundCollective {
     call: Call,
     /// Number under which the call on the host may have the size.
     external_id: Option<u64>,
@@ -174,12 +174,12 @@ struct About {
 }
 
 #[derive(Default)]
-struct Gathered {
+struct GatheredEvents {
     events: u64,
     base: Option<u64>,
     rank: Option<u32>,
     world_size: Option<u32>,
-    found: Vec<Found>,
+    found: Vec<FoundCollective>,
     /// Calls on the host by their number.
     on_host: HashMap<u64, About, foldhash::fast::RandomState>,
     host_calls: u64,
@@ -224,7 +224,7 @@ fn nanoseconds(time: &Scalar) -> Option<i64> {
     })
 }
 
-impl Gathered {
+impl GatheredEvents {
     fn event(&mut self, event: &Event) {
         self.events += 1;
         let (Scalar::Text(phase), Scalar::Text(name)) = (&event.phase, &event.name) else {
@@ -253,7 +253,7 @@ impl Gathered {
         };
         let about = About::from_event(event);
         let shown = || bounded(name.split(['(', '<']).next().unwrap_or_default());
-        self.push(Found {
+        self.push(FoundCollective {
             call: Call {
                 start,
                 end: start.saturating_add(length.max(0)),
@@ -286,7 +286,7 @@ impl Gathered {
         if !is_begin {
             if let Some(mut call) = self.open.remove(&key) {
                 call.end = time.max(call.start);
-                self.push(Found {
+                self.push(FoundCollective {
                     call,
                     external_id: None,
                 });
@@ -315,7 +315,7 @@ impl Gathered {
         }
     }
 
-    fn push(&mut self, found: Found) {
+    fn push(&mut self, found: FoundCollective) {
         if self.found.len() < MAX_CALLS {
             self.found.push(found);
         } else {
@@ -345,7 +345,7 @@ impl Gathered {
         let on_host = self.on_host;
         let (rank, world_size) = (self.rank, self.world_size);
         let calls = self.found.into_iter().map(|found| {
-            let Found {
+            let FoundCollective {
                 mut call,
                 external_id,
             } = found;
@@ -377,7 +377,7 @@ impl Gathered {
             } else {
                 TraceSource::Kineto
             },
-            has_epoch: calls.iter().all(|call| call.start >= LEAST_EPOCH_NS),
+            has_epoch: calls.iter().all(|call| call.start >= MIN_EPOCH_NS),
             calls,
             left_out: self.left_out + self.open.len() as u64,
             is_cut,
@@ -386,7 +386,7 @@ impl Gathered {
 }
 
 /// Reads a trace: an object with `traceEvents`, or an array of events.
-struct TraceSeed<'a>(&'a mut Gathered);
+struct TraceSeed<'a>(&'a mut GatheredEvents);
 
 impl<'de> DeserializeSeed<'de> for TraceSeed<'_> {
     type Value = ();
@@ -434,7 +434,7 @@ impl<'de> Visitor<'de> for TraceSeed<'_> {
 }
 
 /// Reads the array of events inside of an object.
-struct EventList<'a>(&'a mut Gathered);
+struct EventList<'a>(&'a mut GatheredEvents);
 
 impl<'de> DeserializeSeed<'de> for EventList<'_> {
     type Value = ();

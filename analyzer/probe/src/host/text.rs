@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use roce_hosts::{Place, ethtool_statistics, rdma_statistics};
+use roce_hosts::{CounterPlace, ethtool_statistics, rdma_statistics};
 
 /// A counter in a text.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -10,7 +10,7 @@ pub(super) struct TextCounter {
     /// Device and port, or the interface.
     pub(super) object: String,
     /// Where the driver shows it; `None` for optional counters, which keep their names.
-    pub(super) place: Option<Place>,
+    pub(super) place: Option<CounterPlace>,
     pub(super) name: String,
     pub(super) value: u64,
 }
@@ -19,7 +19,10 @@ pub(super) struct TextCounter {
 pub(super) fn counters(text: &str, interface: &str) -> Vec<TextCounter> {
     let mut counters = Vec::new();
     for link in rdma_statistics(text) {
-        let of_port = link.counters.into_iter().map(|one| (Some(Place::Hardware), one));
+        let of_port = link
+            .counters
+            .into_iter()
+            .map(|one| (Some(CounterPlace::Hardware), one));
         let optional = link.optional.into_iter().map(|one| (None, one));
         counters.extend(of_port.chain(optional).map(|(place, statistic)| TextCounter {
             object: link.object.clone(),
@@ -32,7 +35,7 @@ pub(super) fn counters(text: &str, interface: &str) -> Vec<TextCounter> {
         let statistics = ethtool_statistics(text).into_iter();
         counters.extend(statistics.map(|statistic| TextCounter {
             object: interface.to_owned(),
-            place: Some(Place::Netdev),
+            place: Some(CounterPlace::Netdev),
             name: statistic.name,
             value: statistic.value,
         }));
@@ -87,7 +90,7 @@ link mlx4_0/2
             found,
             [TextCounter {
                 object: "ens1".into(),
-                place: Some(Place::Netdev),
+                place: Some(CounterPlace::Netdev),
                 name: "rx_prio3_pause".into(),
                 value: 41_210
             }]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use roce_capture::{Options as ReadOptions, Reader};
 use roce_probe::{FlowCounts, Options, Packets, Probe};
-use roce_wire::{AethKind, Content, Extended, LinkType, decode};
+use roce_wire::{AethKind, Content, ExtendedHeaders, LinkType, decode};
 
 use crate::{classifier, open};
 
@@ -86,7 +86,7 @@ fn expected(frames: &[Vec<u8>]) -> Counts {
             continue;
         }
         flow.operations[roce.bth.opcode().operation() as usize] += 1;
-        if roce.seen.has(Extended::AETH) {
+        if roce.seen.has(ExtendedHeaders::AETH) {
             match roce.aeth.kind() {
                 AethKind::Nak(nak) => flow.naks[nak as usize] += 1,
                 AethKind::RnrNak { .. } => flow.rnr_naks += 1,
@@ -347,7 +347,7 @@ fn congestion_alone_is_sent_when_asked_for() {
         let Content::Roce(roce) = decode(LinkType::ETHERNET, frame, length).content else {
             return false;
         };
-        let failed = roce.seen.has(Extended::AETH)
+        let failed = roce.seen.has(ExtendedHeaders::AETH)
             && matches!(roce.aeth.kind(), AethKind::Nak(_) | AethKind::RnrNak { .. });
         roce.traffic_class & 3 == 3 || roce.bth.opcode().is_cnp() || failed
     };

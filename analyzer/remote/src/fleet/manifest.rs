@@ -6,13 +6,13 @@
 use std::io::Write as _;
 use std::path::Path;
 
-use roce_files::{Access, Directory, Place as FilePlace};
+use roce_files::{Access, Directory, FilePlace};
 use roce_model::text::escape_json;
 use serde::{Deserialize, Serialize};
 
 use super::fields::is_plain_path;
 use super::report::{RemoteFile, is_file_name};
-use super::script::Place;
+use super::script::HostRunNames;
 use crate::clock::Offset;
 
 /// Name of the manifest.
@@ -194,8 +194,8 @@ impl FileRow {
 
 impl HostRow {
     /// Where its files are; `None`: it has none.
-    pub fn place(&self, run: &str) -> Option<Place> {
-        Some(Place {
+    pub fn place(&self, run: &str) -> Option<HostRunNames> {
+        Some(HostRunNames {
             base: self.base.clone()?,
             net: self.net.clone()?,
             id: run.to_owned(),

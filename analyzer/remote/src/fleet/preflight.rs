@@ -7,7 +7,7 @@ use super::fields::{field, is_plain, is_plain_path, text};
 use super::shell::{COMMON, head};
 use crate::clock::{self, Offset};
 use crate::machine::{Machine, RemoteError};
-use crate::session::Line;
+use crate::session::SessionLine;
 
 /// Lines of an answer; what follows is not read.
 const MAX_LINES: usize = 4_096;
@@ -357,9 +357,9 @@ pub fn ask(
     let mut facts = Facts::default();
     for _ in 0..MAX_LINES {
         match session.line(patience) {
-            Line::Text(line) => facts.take(&line),
-            Line::Silence => return Err(RemoteError::NoAnswer(patience)),
-            Line::Closed => break,
+            SessionLine::Text(line) => facts.take(&line),
+            SessionLine::Silence => return Err(RemoteError::NoAnswer(patience)),
+            SessionLine::Closed => break,
         }
         if facts.is_complete {
             break;
@@ -382,7 +382,7 @@ pub fn ask(
 
 /// A program that is copied to hosts.
 #[derive(Clone, Debug)]
-pub struct Pushed {
+pub struct PushedProgram {
     /// Its bytes.
     pub bytes: Vec<u8>,
     /// Its name there.
@@ -393,7 +393,12 @@ pub struct Pushed {
 ///
 /// # Errors
 /// If it cannot be copied, or does not run there: the reason.
-pub fn push(machine: &Machine, base: &str, program: &Pushed, patience: Duration) -> Result<(), RemoteError> {
+pub fn push(
+    machine: &Machine,
+    base: &str,
+    program: &PushedProgram,
+    patience: Duration,
+) -> Result<(), RemoteError> {
     let head = head(&[
         ("base", base),
         ("pushed", &program.name),

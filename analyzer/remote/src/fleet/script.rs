@@ -18,7 +18,7 @@ const MAX_SECONDS: u64 = 86_400;
 
 /// Names of a run on a host.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Place {
+pub struct HostRunNames {
     /// The folder for captures.
     pub base: String,
     /// Number of the network namespace, which the lock is for.
@@ -27,7 +27,7 @@ pub struct Place {
     pub id: String,
 }
 
-impl Place {
+impl HostRunNames {
     /// The run's own folder.
     pub fn folder(&self) -> String {
         format!("{}/{}-{}", self.base, self.id, self.net)
@@ -38,7 +38,7 @@ impl Place {
 #[derive(Clone, Debug)]
 pub struct Capture {
     /// Where its files are.
-    pub place: Place,
+    pub place: HostRunNames,
     /// Name and user of the controller, for the lock.
     pub who: String,
     /// The host's name in results.
@@ -194,7 +194,7 @@ fn seconds(ns: i64) -> String {
 }
 
 /// A script about a run: `look`, or `remove` with the programs that were pushed.
-fn about(place: &Place, all: bool, script: &str) -> Result<String, RemoteError> {
+fn about(place: &HostRunNames, all: bool, script: &str) -> Result<String, RemoteError> {
     let head = head(&[
         ("base", &place.base),
         ("net", &place.net),
@@ -209,7 +209,7 @@ fn about(place: &Place, all: bool, script: &str) -> Result<String, RemoteError> 
 ///
 /// # Errors
 /// If a text has a NUL character.
-pub fn look(place: &Place) -> Result<String, RemoteError> {
+pub fn look(place: &HostRunNames) -> Result<String, RemoteError> {
     about(place, false, include_str!("look.sh"))
 }
 
@@ -217,7 +217,7 @@ pub fn look(place: &Place) -> Result<String, RemoteError> {
 ///
 /// # Errors
 /// If a text has a NUL character.
-pub fn remove(place: &Place, all: bool) -> Result<String, RemoteError> {
+pub fn remove(place: &HostRunNames, all: bool) -> Result<String, RemoteError> {
     about(place, all, include_str!("remove.sh"))
 }
 
@@ -227,7 +227,7 @@ mod tests {
 
     fn capture(how: How) -> Capture {
         Capture {
-            place: Place {
+            place: HostRunNames {
                 base: "/var/tmp/roce-fleet-0".to_owned(),
                 net: "4026531840".to_owned(),
                 id: "0123456789abcdef".to_owned(),

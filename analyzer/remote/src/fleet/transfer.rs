@@ -9,14 +9,14 @@ use roce_files::{Access, Directory};
 use sha2::{Digest as _, Sha256};
 
 use super::report::RemoteFile;
-use super::script::Place;
+use super::script::HostRunNames;
 use crate::machine::{Machine, RemoteError, quoted};
 use crate::session::Bounds;
 
 /// Time without a byte after which a transfer is given up.
 const STALL: Duration = Duration::from_secs(20);
 /// Bytes that must come in each [`PERIOD`]: a host that sends a byte now and then does not hold a run up for ever.
-const LEAST: u64 = 1 << 20;
+const MIN_BYTES: u64 = 1 << 20;
 /// A slow line carries a hundred times as much in this time.
 const PERIOD: Duration = Duration::from_mins(1);
 /// Connections that one file may use.
@@ -46,7 +46,7 @@ pub enum TransferError {
         /// The file.
         name: String,
     },
-    /// What the host says that it has does not fit here.
+    /// The host's files do not fit on this machine.
     #[error("{name}: it has {bytes} more bytes on the host, and {free} are free here: the file stays there")]
     NoRoom {
         /// The file.
@@ -60,7 +60,7 @@ pub enum TransferError {
 
 /// A file that is here.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Collected {
+pub struct CollectedFile {
     /// Its size.
     pub bytes: u64,
     /// Its SHA-256.
@@ -82,12 +82,12 @@ pub fn part_name(name: &str) -> String {
 }
 
 /// Counts bytes that are written.
-struct Counting<'a, W> {
+struct CountingWriter<'a, W> {
     sink: W,
     bytes: &'a AtomicU64,
 }
 
-impl<W: Write> Write for Counting<'_, W> {
+impl<W: Write> Write for CountingWriter<'_, W> {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         let written = self.sink.write(bytes)?;
         self.bytes.fetch_add(written as u64, Ordering::Relaxed);
@@ -120,12 +120,12 @@ struct Transfer<'a> {
 /// sends more than `file` has nothing is kept.
 pub fn collect(
     machine: &Machine,
-    place: &Place,
+    place: &HostRunNames,
     file: &RemoteFile,
     (folder, name): (&Directory, &str),
     done: &AtomicU64,
     goes_on: &dyn Fn() -> bool,
-) -> Result<Collected, TransferError> {
+) -> Result<CollectedFile, TransferError> {
     let mut transfer = Transfer {
         machine,
         path: quoted([&*format!("{}/{}", place.folder(), file.name)])?,
@@ -143,7 +143,7 @@ pub fn collect(
         let sha256 = transfer.hash()?;
         if file.sha256.as_ref().is_none_or(|there| *there == sha256) {
             folder.rename(&transfer.part, name)?;
-            return Ok(Collected {
+            return Ok(CollectedFile {
                 bytes: file.bytes,
                 sha256,
                 resumed_at,
@@ -205,7 +205,7 @@ impl Transfer<'_> {
         }
         // tail counts bytes from 1 on. A file that has grown since is cut at its size.
         let script = format!("tail -c +{} {} | head -c {bytes}", from + 1, self.path);
-        let mut sink = Counting {
+        let mut sink = CountingWriter {
             sink,
             bytes: self.done,
         };
@@ -213,7 +213,7 @@ impl Transfer<'_> {
             bytes,
             stall: STALL,
             period: PERIOD,
-            least: LEAST,
+            least: MIN_BYTES,
         };
         let result = self.machine.fetch(&script, &mut sink, bounds, self.goes_on);
         if let Err(RemoteError::TooMuch(_)) = result {
@@ -277,14 +277,14 @@ mod tests {
 
     struct Host {
         folder: tempfile::TempDir,
-        place: Place,
+        place: HostRunNames,
         machine: Machine,
     }
 
     /// A host with the file `capture.pcap` of these bytes.
     fn host(bytes: &[u8]) -> Host {
         let folder = tempfile::tempdir().unwrap();
-        let place = Place {
+        let place = HostRunNames {
             base: folder.path().to_str().unwrap().to_owned(),
             net: "1".to_owned(),
             id: "0123456789abcdef".to_owned(),
@@ -326,7 +326,7 @@ mod tests {
                 .sum()
         }
 
-        fn collect(&self, file: &RemoteFile) -> Result<Collected, TransferError> {
+        fn collect(&self, file: &RemoteFile) -> Result<CollectedFile, TransferError> {
             let here = Directory::named(&self.folder.path().join("here"), Access::Private).unwrap();
             let done = AtomicU64::new(0);
             let collected = collect(
@@ -359,7 +359,7 @@ mod tests {
         assert_eq!(fs::read(here.join("a.pcap")).unwrap(), bytes);
         assert!(!here.join("a.pcap.part").exists());
 
-        // What is here already is another file's: it is fetched whole.
+        // The bytes here are another file's: the file is fetched whole.
         fs::write(here.join("a.pcap.part"), [0; 1000]).unwrap();
         let collected = host.collect(&file).unwrap();
         assert_eq!(collected.resumed_at, 1000);

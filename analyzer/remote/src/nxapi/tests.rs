@@ -69,10 +69,10 @@ fn what_is_no_answer_says_so() {
 }
 
 /// The server's answer to a request.
-type Answer = Box<dyn Fn(&Seen) -> Vec<u8> + Send + Sync>;
+type Answer = Box<dyn Fn(&SeenRequest) -> Vec<u8> + Send + Sync>;
 
 /// One request, as the server saw it.
-struct Seen {
+struct SeenRequest {
     authorization: String,
     input: String,
     kind: String,
@@ -83,12 +83,12 @@ struct Server {
     port: u16,
     fingerprint: String,
     certificate: String,
-    seen: Receiver<Seen>,
+    seen: Receiver<SeenRequest>,
 }
 
 impl Server {
     /// Starts it. It ends with the test's process: its threads hold nothing but a socket.
-    fn start(answer: impl Fn(&Seen) -> Vec<u8> + Send + Sync + 'static) -> Self {
+    fn start(answer: impl Fn(&SeenRequest) -> Vec<u8> + Send + Sync + 'static) -> Self {
         let made = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
         let der = made.cert.der().clone();
         let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
@@ -163,7 +163,7 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 /// Reads a request of HTTP/1.1.
-fn request(stream: &mut impl std::io::BufRead) -> Option<Seen> {
+fn request(stream: &mut impl std::io::BufRead) -> Option<SeenRequest> {
     let (mut length, mut authorization) = (0, String::new());
     let mut line = String::new();
     loop {
@@ -188,7 +188,7 @@ fn request(stream: &mut impl std::io::BufRead) -> Option<Seen> {
     stream.read_exact(&mut body).ok()?;
     let body: Value = serde_json::from_slice(&body).ok()?;
     let text = |key: &str| body["ins_api"][key].as_str().map(str::to_owned);
-    Some(Seen {
+    Some(SeenRequest {
         authorization,
         input: text("input")?,
         kind: text("type")?,
@@ -204,8 +204,9 @@ fn http(status: &str, body: &str) -> Vec<u8> {
     .into_bytes()
 }
 
-/// What a switch answers: to each command its own name, as a document or as a text; `bad` is unknown, and `old` has no JSON.
-fn switch(seen: &Seen) -> String {
+/// Answers of a switch: to each command its own name, as a document or as a text; `bad` is unknown, and `old`
+/// has no JSON.
+fn switch(seen: &SeenRequest) -> String {
     let outputs: Vec<Value> = seen
         .input
         .split(" ;")
@@ -257,7 +258,7 @@ fn commands_go_in_few_requests_and_come_back_in_order() {
                 Ok("show c|json\n"),
             ]
         );
-        let seen: Vec<Seen> = server.seen.try_iter().collect();
+        let seen: Vec<SeenRequest> = server.seen.try_iter().collect();
         let inputs: Vec<_> = seen
             .iter()
             .map(|seen| (seen.kind.as_str(), seen.input.as_str()))
@@ -314,7 +315,7 @@ fn an_answer_in_chunks_is_put_together() {
 #[test]
 fn failures_have_reasons_and_never_the_password() {
     let echo = |status: &'static str| {
-        move |seen: &Seen| http(status, &format!("{} {CANARY} {}", seen.authorization, seen.input))
+        move |seen: &SeenRequest| http(status, &format!("{} {CANARY} {}", seen.authorization, seen.input))
     };
     let page = "<html><body>nginx canary-7f3a</body></html>";
     let cases: Vec<(Answer, Reason, &str)> = vec![
@@ -350,12 +351,12 @@ fn failures_have_reasons_and_never_the_password() {
         ),
         (Box::new(echo("200 OK")), Reason::Parse, "no JSON document"),
         (
-            Box::new(move |_: &Seen| http("200 OK", page)),
+            Box::new(move |_: &SeenRequest| http("200 OK", page)),
             Reason::Parse,
             "HTML instead of JSON",
         ),
         (
-            Box::new(|seen: &Seen| {
+            Box::new(|seen: &SeenRequest| {
                 let body = switch(seen);
                 let mut bytes =
                     format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len() + 50).into_bytes();
@@ -367,12 +368,12 @@ fn failures_have_reasons_and_never_the_password() {
             "cut short",
         ),
         (
-            Box::new(|_: &Seen| b"no HTTP at all\r\n\r\n".to_vec()),
+            Box::new(|_: &SeenRequest| b"no HTTP at all\r\n\r\n".to_vec()),
             Reason::Unreachable,
             "",
         ),
         (
-            Box::new(|_: &Seen| {
+            Box::new(|_: &SeenRequest| {
                 let output = json!({"code": "400", "clierror": format!("% Invalid command {CANARY}")});
                 http(
                     "200 OK",
@@ -383,7 +384,7 @@ fn failures_have_reasons_and_never_the_password() {
             "% Invalid command (left out)",
         ),
         (
-            Box::new(|_: &Seen| {
+            Box::new(|_: &SeenRequest| {
                 std::thread::sleep(Duration::from_secs(10));
                 Vec::new()
             }),

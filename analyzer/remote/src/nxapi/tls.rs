@@ -56,7 +56,7 @@ fn verifier(
     provider: &Arc<CryptoProvider>,
 ) -> Result<Arc<dyn ServerCertVerifier>, String> {
     if let Some(text) = &target.fingerprint {
-        return Ok(Arc::new(Pinned {
+        return Ok(Arc::new(PinnedCertificate {
             fingerprint: parse_fingerprint(text)?,
             provider: Arc::clone(provider),
         }));
@@ -129,12 +129,12 @@ fn hexadecimal(bytes: &[u8]) -> String {
 /// Takes the certificate with a known fingerprint, whoever signed it and whatever name and dates it has. That the switch has its key is
 /// checked as always.
 #[derive(Debug)]
-struct Pinned {
+struct PinnedCertificate {
     fingerprint: [u8; 32],
     provider: Arc<CryptoProvider>,
 }
 
-impl ServerCertVerifier for Pinned {
+impl ServerCertVerifier for PinnedCertificate {
     fn verify_server_cert(
         &self,
         certificate: &CertificateDer<'_>,

@@ -7,7 +7,7 @@ pub(crate) const MAX_ANSWER_BYTES: u64 = 64 << 20;
 
 /// A question without an answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Unanswered {
+pub(crate) struct UnansweredQuestion {
     /// Why.
     pub(crate) reason: Reason,
     /// The device's or the system's words for it, in one line.
@@ -16,7 +16,7 @@ pub(crate) struct Unanswered {
     pub(crate) answer: Option<String>,
 }
 
-impl Unanswered {
+impl UnansweredQuestion {
     pub(crate) fn new(reason: Reason, text: impl Into<String>) -> Self {
         let text = text.into();
         Self {
@@ -34,4 +34,4 @@ impl Unanswered {
 }
 
 /// The answer to a question, or why there is none.
-pub(crate) type Outcome = Result<String, Unanswered>;
+pub(crate) type Outcome = Result<String, UnansweredQuestion>;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::Path;
 
-use roce_files::{Access, Directory, Error, Place};
+use roce_files::{Access, Directory, Error, FilePlace};
 use roce_switches::device::{Answers, Question, file_name};
 
 use super::secrets::without_secrets;
@@ -57,7 +57,7 @@ impl Recorder {
         let is_json = text.trim_start().starts_with(['{', '[']);
         let (ending, other) = if is_json { ("json", "txt") } else { ("txt", "json") };
         let kept = without_secrets(text, self.without_serials);
-        let mut out = Place::below(&self.folder, &format!("{name}.{ending}")).begin(Access::Private)?;
+        let mut out = FilePlace::below(&self.folder, &format!("{name}.{ending}")).begin(Access::Private)?;
         let path = out.path().to_path_buf();
         out.write_all(kept.as_bytes()).map_err(|source| Error::Io {
             action: "written",

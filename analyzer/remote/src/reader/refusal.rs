@@ -2,13 +2,13 @@
 
 use roce_switches::refusal_in;
 
-use super::answer::Unanswered;
+use super::answer::UnansweredQuestion;
 
 /// Longer texts are answers.
 const MAX_REFUSAL_BYTES: usize = 4 << 10;
 
 /// The reason of a text that refuses a command; `None`: it is an answer.
-pub(crate) fn refusal(text: &str) -> Option<Unanswered> {
+pub(crate) fn refusal(text: &str) -> Option<UnansweredQuestion> {
     if text.len() > MAX_REFUSAL_BYTES {
         return None;
     }
@@ -19,9 +19,9 @@ pub(crate) fn refusal(text: &str) -> Option<Unanswered> {
     }
     text.lines().map(str::trim).find_map(|line| {
         let reason = refusal_in(line)?;
-        Some(Unanswered {
+        Some(UnansweredQuestion {
             answer: Some(text.to_owned()),
-            ..Unanswered::new(reason, line)
+            ..UnansweredQuestion::new(reason, line)
         })
     })
 }

@@ -43,14 +43,14 @@ impl Language for Fake {
 }
 
 /// Commands that were given, by a transport that a function answers.
-type Given = Arc<Mutex<Vec<String>>>;
+type GivenCommands = Arc<Mutex<Vec<String>>>;
 
-struct Scripted<F> {
-    given: Given,
+struct ScriptedTransport<F> {
+    given: GivenCommands,
     answer: F,
 }
 
-impl<F: FnMut(&str) -> Outcome + Send> Transport for Scripted<F> {
+impl<F: FnMut(&str) -> Outcome + Send> Transport for ScriptedTransport<F> {
     fn ask(&mut self, questions: &[Question]) -> Vec<Outcome> {
         let mut outcomes = Vec::new();
         for question in questions {
@@ -66,9 +66,9 @@ impl<F: FnMut(&str) -> Outcome + Send> Transport for Scripted<F> {
     }
 }
 
-fn fake(answer: impl FnMut(&str) -> Outcome + Send + 'static) -> (DeviceReader, Given) {
-    let given = Given::default();
-    let transport = Scripted {
+fn fake(answer: impl FnMut(&str) -> Outcome + Send + 'static) -> (DeviceReader, GivenCommands) {
+    let given = GivenCommands::default();
+    let transport = ScriptedTransport {
         given: Arc::clone(&given),
         answer,
     };
@@ -85,7 +85,7 @@ fn values(reading: &Reading) -> Vec<(&'static str, &str, f64)> {
         .collect()
 }
 
-fn taken(given: &Given) -> Vec<String> {
+fn taken(given: &GivenCommands) -> Vec<String> {
     std::mem::take(&mut given.lock().unwrap())
 }
 
@@ -95,7 +95,7 @@ fn slow_questions_are_asked_once_an_hour_and_lead_to_others() {
         "show interfaces" => Ok("Ethernet1/1\nEthernet1/2\n".to_owned()),
         "show policy Ethernet1/1" => Ok("lossless\n".to_owned()),
         "show drops" => Ok("7\n".to_owned()),
-        _ => Err(Unanswered::new(Reason::Unsupported, "% Invalid command")),
+        _ => Err(UnansweredQuestion::new(Reason::Unsupported, "% Invalid command")),
     });
     let start = Instant::now();
     let all = [
@@ -136,7 +136,7 @@ fn a_device_that_vanishes_has_no_values_but_down() {
         match readings {
             1 => Ok("7\n".to_owned()),
             2 => Ok("lossless\n".to_owned()),
-            3 => Err(Unanswered::new(Reason::Unreachable, "connection refused")),
+            3 => Err(UnansweredQuestion::new(Reason::Unreachable, "connection refused")),
             _ => Ok("9\n".to_owned()),
         }
     });
@@ -159,7 +159,7 @@ fn a_command_without_an_answer_leaves_its_values_out() {
         match command {
             "show interfaces" => Ok(String::new()),
             _ if times == 2 => Ok("7\n".to_owned()),
-            _ => Err(Unanswered::new(Reason::Timeout, "no answer within 10 s")),
+            _ => Err(UnansweredQuestion::new(Reason::Timeout, "no answer within 10 s")),
         }
     });
     let now = Instant::now();
@@ -187,9 +187,9 @@ fn a_recorded_folder_answers_as_the_device_did() {
         "show interfaces" => Ok("Ethernet1/1\nEthernet1/2\nusername a password canary\n".to_owned()),
         "show policy Ethernet1/1" => Ok("lossless\n".to_owned()),
         "show drops" => Ok("7".to_owned()),
-        _ => Err(Unanswered {
+        _ => Err(UnansweredQuestion {
             answer: Some("% Invalid command at '^' marker.\n".to_owned()),
-            ..Unanswered::new(Reason::Unsupported, "% Invalid command")
+            ..UnansweredQuestion::new(Reason::Unsupported, "% Invalid command")
         }),
     });
     reader.record_to(recorder.of("leaf1").unwrap());
@@ -331,8 +331,8 @@ fn a_device_that_says_nothing_that_is_understood_is_not_up() {
     ];
     for text in ["", "\n", "{}", noise.as_str()] {
         for language in languages {
-            let transport = Scripted {
-                given: Given::default(),
+            let transport = ScriptedTransport {
+                given: GivenCommands::default(),
                 answer: {
                     let text = text.to_owned();
                     move |_: &str| Ok(text.clone())

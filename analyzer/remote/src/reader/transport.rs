@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use roce_switches::device::{Form, Question, Reason, file_name};
 
-use super::answer::{MAX_ANSWER_BYTES, Outcome, Unanswered};
+use super::answer::{MAX_ANSWER_BYTES, Outcome, UnansweredQuestion};
 use super::refusal::refusal;
-use crate::machine::{Machine, RemoteError, Said};
+use crate::machine::{CommandOutput, Machine, RemoteError};
 
 /// Commands of one reading that may take too long; behind them the others are not given any more.
 pub(crate) const MAX_TIMEOUTS: usize = 2;
@@ -46,9 +46,9 @@ impl Transport for Machine {
 }
 
 /// The outcome of a command that ended.
-fn answered(question: &Question, said: Said) -> Outcome {
+fn answered(question: &Question, said: CommandOutput) -> Outcome {
     if said.output.len() as u64 >= MAX_ANSWER_BYTES {
-        return Err(Unanswered::too_long());
+        return Err(UnansweredQuestion::too_long());
     }
     let text = String::from_utf8_lossy(&said.output).into_owned();
     if let Some(refused) = refusal(&text) {
@@ -67,7 +67,7 @@ fn has_section(text: &str) -> bool {
 }
 
 /// The reason of a command that failed.
-fn failed(error: &RemoteError) -> Unanswered {
+fn failed(error: &RemoteError) -> UnansweredQuestion {
     let text = error.to_string().lines().next().unwrap_or_default().to_owned();
     let reason = match error {
         RemoteError::Start { .. }
@@ -80,7 +80,7 @@ fn failed(error: &RemoteError) -> Unanswered {
         RemoteError::TooMuch(_) => Reason::Parse,
         RemoteError::Failed { text, .. } => refusal(text).map_or(Reason::Parse, |refused| refused.reason),
     };
-    Unanswered::new(reason, text)
+    UnansweredQuestion::new(reason, text)
 }
 
 /// A folder with recorded answers: for each command a file that [`file_name`] names, with the ending `.json` or `.txt`.
@@ -110,21 +110,21 @@ impl Files {
                 continue;
             }
             let text = roce_files::read_text(&path, MAX_ANSWER_BYTES)
-                .map_err(|error| Unanswered::new(Reason::Parse, error.to_string()))?;
+                .map_err(|error| UnansweredQuestion::new(Reason::Parse, error.to_string()))?;
             return refusal(&text).map_or(Ok(text), Err);
         }
         let text = format!("there is no recorded answer {}.json or .txt", names[0]);
-        Err(Unanswered::new(Reason::Unsupported, text))
+        Err(UnansweredQuestion::new(Reason::Unsupported, text))
     }
 
     fn sections(&self, script: &str) -> Outcome {
         let entries = std::fs::read_dir(&self.folder)
-            .map_err(|error| Unanswered::new(Reason::Unreachable, error.to_string()))?;
+            .map_err(|error| UnansweredQuestion::new(Reason::Unreachable, error.to_string()))?;
         let mut paths: Vec<PathBuf> = entries
             .take(MAX_FILES)
             .filter_map(|entry| Some(entry.ok()?.path()))
             .collect();
-        // Of two files of one name the last one counts: `.json` goes behind `.txt`.
+        // The last of two files of one name counts: `.json` goes behind `.txt`.
         paths.sort_by_key(|path| (path.extension().map(|ending| ending == "json"), path.clone()));
         // Commands of the script by the names of their files.
         let commands: BTreeMap<String, &str> = script
@@ -155,7 +155,7 @@ impl Files {
         }
         if all.is_empty() {
             let text = "the folder has no recorded answers: files NAME.txt or NAME.json";
-            return Err(Unanswered::new(Reason::Unsupported, text));
+            return Err(UnansweredQuestion::new(Reason::Unsupported, text));
         }
         Ok(all)
     }
@@ -165,7 +165,7 @@ impl Transport for Files {
     fn ask(&mut self, questions: &[Question]) -> Vec<Outcome> {
         if let Err(error) = std::fs::read_dir(&self.folder) {
             let text = format!("{}: {error}", self.folder.display());
-            return vec![Err(Unanswered::new(Reason::Unreachable, text))];
+            return vec![Err(UnansweredQuestion::new(Reason::Unreachable, text))];
         }
         let outcome = |question: &Question| match question.form {
             Form::Whole => self.whole(&question.command),

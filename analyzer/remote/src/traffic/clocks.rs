@@ -4,7 +4,7 @@ use super::facts::HostFacts;
 use super::script;
 use crate::clock::{self, Offset};
 use crate::machine::{Machine, RemoteError};
-use crate::session::Line;
+use crate::session::SessionLine;
 
 /// Lines about routes: one for each address that a host connects to, and what a login shell says.
 const MAX_LINES: usize = 4_096;
@@ -21,16 +21,16 @@ pub(super) fn ask(machine: &Machine, peers: &[&str], facts: &mut HostFacts) -> R
     let mut is_complete = false;
     for _ in 0..MAX_LINES {
         match session.line(patience) {
-            Line::Text(line) if line == "end=1" => {
+            SessionLine::Text(line) if line == "end=1" => {
                 is_complete = true;
                 break;
             }
-            Line::Text(line) => facts.note_route(&line),
-            Line::Silence => return Err(RemoteError::NoAnswer(patience)),
-            Line::Closed => break,
+            SessionLine::Text(line) => facts.note_route(&line),
+            SessionLine::Silence => return Err(RemoteError::NoAnswer(patience)),
+            SessionLine::Closed => break,
         }
     }
-    // Of this machine's own clock there is nothing to measure.
+    // This machine's own clock needs no measurement.
     if is_complete && !machine.is_local() {
         facts.offset_ns = clock::measure(&mut session, patience).map_or(0, offset_ns);
     }

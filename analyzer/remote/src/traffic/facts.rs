@@ -1,4 +1,4 @@
-//! What a host answered: programs, ports, devices, addresses, GIDs, its clock.
+//! Answers of a host: programs, ports, devices, addresses, GIDs, its clock.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

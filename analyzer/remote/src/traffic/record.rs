@@ -189,7 +189,7 @@ impl RunRecords {
     /// # Errors
     /// If it cannot be written.
     pub fn write(&self, record: &RunRecord) -> Result<(), roce_files::Error> {
-        let place = roce_files::Place::below(&self.folder, &format!("{}{ENDING}", record.id));
+        let place = roce_files::FilePlace::below(&self.folder, &format!("{}{ENDING}", record.id));
         let mut output = place.begin(Access::Private)?;
         let written = serde_json::to_writer_pretty(&mut output, record).map_err(std::io::Error::from);
         let written = written.and_then(|()| output.flush());

@@ -26,14 +26,14 @@ pub(super) const STATUS_LOG_BYTES: usize = 4_000;
 
 /// A run on a host.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place<'a> {
+pub(super) struct HostRun<'a> {
     /// The run's id.
     pub(super) id: &'a str,
     /// The host's name.
     pub(super) host: &'a str,
 }
 
-impl Place<'_> {
+impl HostRun<'_> {
     /// Variables of all scripts, and what lists the run's processes here: only those whose environment has exactly our variable. GNU grep
     /// finds them in one call; that of busybox ends a line at its first NUL.
     fn head(&self) -> Result<String, RemoteError> {
@@ -100,7 +100,7 @@ pub(super) struct Needs<'a> {
 ///
 /// The runtime folder of a user is removed with the last session, which over ssh is when nobody asks for a while. There it is taken
 /// only where the user lingers.
-pub(super) fn prepare(place: Place<'_>, needs: Needs<'_>) -> Result<String, RemoteError> {
+pub(super) fn prepare(place: HostRun<'_>, needs: Needs<'_>) -> Result<String, RemoteError> {
     let ports: Vec<String> = needs.ports.iter().map(u16::to_string).collect();
     let mut script = place.head()?;
     let _ = write!(
@@ -217,7 +217,7 @@ pub(super) fn side(number: usize, role: Role) -> String {
 
 /// Starts processes, each in a session of its own. With `at`, a time of the host's clock in nanoseconds, they wait until then.
 pub(super) fn launch(
-    place: Place<'_>,
+    place: HostRun<'_>,
     folder: &str,
     at: Option<i128>,
     all: &[Launch],
@@ -278,7 +278,7 @@ go() {{
 
 /// Waits until servers listen or end, at most `tenths` tenths of a second. Says `listens=NAME` or `silent=NAME`.
 pub(super) fn await_servers(
-    place: Place<'_>,
+    place: HostRun<'_>,
     folder: &str,
     servers: &[(String, u16)],
     tenths: u32,
@@ -321,7 +321,7 @@ done
 }
 
 /// The state of all processes of a run here; with `devices`, their counters over a second.
-pub(super) fn status(place: Place<'_>, folder: &str, devices: &[String]) -> Result<String, RemoteError> {
+pub(super) fn status(place: HostRun<'_>, folder: &str, devices: &[String]) -> Result<String, RemoteError> {
     let mut script = place.head()?;
     let _ = write!(
         script,
@@ -365,7 +365,7 @@ true
 
 /// The processes that are ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Ended {
+pub(super) enum EndedProcesses {
     /// All but servers.
     Clients,
     /// All.
@@ -373,9 +373,9 @@ pub(super) enum Ended {
 }
 
 /// Ends the run's processes here: TERM, then KILL. Says how many of all kinds there were, how many were killed, and what is left.
-pub(super) fn stop(place: Place<'_>, which: Ended) -> Result<String, RemoteError> {
+pub(super) fn stop(place: HostRun<'_>, which: EndedProcesses) -> Result<String, RemoteError> {
     let mut script = place.head()?;
-    let servers = u8::from(which == Ended::All);
+    let servers = u8::from(which == EndedProcesses::All);
     let _ = write!(
         script,
         r#"servers={servers}

@@ -10,7 +10,7 @@ use super::clocks;
 use super::facts::HostFacts;
 use super::parallel::{MAX_AT_ONCE, Machines, each};
 use super::record::{HostRecord, RunRecord, RunRecords, SshRecord, StreamRecord};
-use super::script::{self, Launch, Needs, Place};
+use super::script::{self, HostRun, Launch, Needs};
 
 /// Bytes of a host's answer.
 pub(super) const MAX_ANSWER_BYTES: u64 = 4 << 20;
@@ -62,7 +62,7 @@ pub struct Preflight {
     pub failures: BTreeMap<String, String>,
     /// Streams that cannot run, and why.
     pub unable: BTreeMap<usize, String>,
-    /// What is to be known.
+    /// Remarks for the user.
     pub concerns: Vec<Concern>,
     /// Speeds of links.
     pub speeds: Speeds,
@@ -81,7 +81,7 @@ impl Preflight {
 
 /// A run that was started.
 #[derive(Clone, Debug)]
-pub struct Started {
+pub struct StartedRun {
     /// Its record.
     pub record: RunRecord,
     /// All is to be stopped: a stream failed and the run is strict, or it was interrupted.
@@ -153,7 +153,7 @@ fn look(
         is_local: machine.is_local(),
         makes_folder,
     };
-    let place = Place { id: setup.id, host };
+    let place = HostRun { id: setup.id, host };
     let script = script::prepare(place, needs).map_err(|error| error.to_string())?;
     let patience = (setup.ssh.connect_timeout + LOOK_PATIENCE).max(setup.ssh.timeout);
     let answer = machine.run_within(&script, patience, MAX_ANSWER_BYTES);
@@ -264,7 +264,7 @@ fn judge(setup: &Setup<'_>, streams: &[Stream], found: &mut Preflight) {
             }
         }
     }
-    // What a host lacks says more than an address that is not known because of it.
+    // A missing program or right says more than an address that is not known because of it.
     found.unable.extend(reasons);
     let weighed = concerns.into_iter().map(|(text, is_warning)| {
         let gravity = if is_warning {
@@ -293,7 +293,7 @@ pub fn start(
     found: &Preflight,
     records: &RunRecords,
     is_stopped: &dyn Fn() -> bool,
-) -> Result<Started, Refusal> {
+) -> Result<StartedRun, Refusal> {
     let all = streams(setup.plan);
     let mut record = record(setup, found, &all);
     records.write(&record)?;
@@ -318,7 +318,7 @@ pub fn start(
         stream.failure = failed.get(&stream.number).cloned();
     }
     records.write(&record)?;
-    Ok(Started { record, is_aborted })
+    Ok(StartedRun { record, is_aborted })
 }
 
 fn record(setup: &Setup<'_>, found: &Preflight, all: &[Stream]) -> RunRecord {
@@ -413,7 +413,7 @@ impl Steps<'_> {
 
     /// Starts processes on a host.
     fn start(&self, record: &RunRecord, host: &str, at: Option<i128>, all: &[Launch]) -> Result<(), String> {
-        let place = Place {
+        let place = HostRun {
             id: self.setup.id,
             host,
         };
@@ -476,7 +476,7 @@ impl Steps<'_> {
             .filter_map(|stream| Some((script::side(stream.number, Role::Server), stream.port?)))
             .collect();
         let limit = self.setup.plan.grace.min(MAX_LISTEN);
-        let place = Place {
+        let place = HostRun {
             id: self.setup.id,
             host,
         };

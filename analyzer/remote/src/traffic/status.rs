@@ -6,7 +6,7 @@ use roce_jobs::traffic::{LogState, Role, log_state};
 
 use super::parallel::{Machines, each};
 use super::record::{HostRecord, RunRecord, StreamRecord};
-use super::script::{self, Place};
+use super::script::{self, HostRun};
 use super::start::MAX_ANSWER_BYTES;
 
 /// Exit code of a shell's command that TERM, or KILL, ended.
@@ -73,7 +73,7 @@ pub struct StreamStatus {
     pub ended_ns: Option<u64>,
 }
 
-/// What a device sent and received in a second.
+/// Bytes that a device sent and received in a second.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Rate {
     /// The device and its port, or an interface.
@@ -108,7 +108,7 @@ pub struct RunStatus {
     pub streams: Vec<StreamStatus>,
 }
 
-/// What a host says about one process.
+/// A host's answer about one process.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Side {
     pub(super) is_alive: bool,
@@ -263,7 +263,7 @@ fn ask(
     wants_rates: bool,
 ) -> Result<Answer, String> {
     let machine = machines.get(&host.name).ok_or("it is not known")?;
-    let place = Place {
+    let place = HostRun {
         id: &record.id,
         host: &host.name,
     };

@@ -5,10 +5,10 @@ use std::process::Command;
 use roce_jobs::traffic::{Endpoint, Role};
 
 use super::facts::HostFacts;
-use super::script::{self, Ended, Launch, Needs, Place};
+use super::script::{self, EndedProcesses, HostRun, Launch, Needs};
 use super::status::{Answer, Side, StreamState, state};
 
-const PLACE: Place<'static> = Place {
+const PLACE: HostRun<'static> = HostRun {
     id: "20260101T000000-abcdef",
     host: "here",
 };
@@ -214,7 +214,7 @@ fn a_run_on_this_machine() {
         (Some(7), "it's")
     );
     assert!(answer.sides["2c"].is_alive && !answer.sides["9c"].is_alive);
-    let other = Place {
+    let other = HostRun {
         id: "20260101T000000-000000",
         host: "here",
     };
@@ -224,11 +224,14 @@ fn a_run_on_this_machine() {
     assert!(!std::path::Path::new(&facts.folder).exists());
 
     // Clients end first: their servers live.
-    sh(&script::stop(PLACE, Ended::Clients).unwrap(), runtime.path());
+    sh(
+        &script::stop(PLACE, EndedProcesses::Clients).unwrap(),
+        runtime.path(),
+    );
     let answer = ask();
     assert_eq!(answer.sides["2c"].code, Some(143), "{answer:?}");
     assert!(answer.sides["2s"].is_alive, "{answer:?}");
-    let text = sh(&script::stop(PLACE, Ended::All).unwrap(), runtime.path());
+    let text = sh(&script::stop(PLACE, EndedProcesses::All).unwrap(), runtime.path());
     let count = |text: &str, key: &str| -> u32 {
         let line = text.lines().find_map(|line| line.strip_prefix(key));
         line.unwrap().parse().unwrap()
@@ -239,7 +242,7 @@ fn a_run_on_this_machine() {
     );
     assert!(!text.contains("left="), "{text}");
     assert_eq!(ask().sides["2s"].code, Some(143));
-    let again = sh(&script::stop(PLACE, Ended::All).unwrap(), runtime.path());
+    let again = sh(&script::stop(PLACE, EndedProcesses::All).unwrap(), runtime.path());
     assert_eq!(count(&again, "found="), 0);
     sh(&script::clean(folder).unwrap(), runtime.path());
     assert!(!std::path::Path::new(folder).parent().unwrap().exists());

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use roce_model::Severity;
 use roce_model::cast::float;
 
-use super::{Compared, Comparison, FindingChange, Outcome, Scope, Side};
+use super::{ComparedQuantity, Comparison, FindingChange, Outcome, Scope, Side};
 use crate::markup::{STYLE, escape};
 use crate::terminal::comparison::{amount, change, how, interval, visible};
 
@@ -143,7 +143,7 @@ fn scope_table(page: &mut String, scope: &Scope) {
         "<table class=\"compared\"><thead><tr><th>quantity</th><th>outcome</th><th></th><th>A</th><th>B</th><th>change</th>\
          <th>95 % interval</th><th>seen from</th></tr></thead><tbody>\n",
     );
-    let mut rows: Vec<&Compared> = scope.compared.iter().collect();
+    let mut rows: Vec<&ComparedQuantity> = scope.compared.iter().collect();
     rows.sort_by_key(|compared| !compared.outcome.stands_out());
     for compared in rows {
         row(page, compared);
@@ -154,7 +154,7 @@ fn scope_table(page: &mut String, scope: &Scope) {
     }
 }
 
-fn row(page: &mut String, compared: &Compared) {
+fn row(page: &mut String, compared: &ComparedQuantity) {
     let metric = compared.quantity.describe();
     let value = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| amount(metric.unit, value));
     let outcome = compared.outcome.name();
@@ -175,7 +175,7 @@ fn row(page: &mut String, compared: &Compared) {
 }
 
 /// A above B, to the scale of the larger one.
-fn bars(compared: &Compared) -> String {
+fn bars(compared: &ComparedQuantity) -> String {
     let [a, b] = [compared.a, compared.b].map(|value| value.unwrap_or(0.0).max(0.0));
     let most = a.max(b);
     if most <= 0.0 {

@@ -7,7 +7,7 @@ use roce_model::text::escape_json;
 use serde::ser::SerializeSeq;
 use serde::{Serialize, Serializer};
 
-use super::{Compared, Comparison, FindingChange, SCHEMA_VERSION, Scope, Side};
+use super::{ComparedQuantity, Comparison, FindingChange, SCHEMA_VERSION, Scope, Side};
 use crate::Error;
 
 /// Writes the document, and a line feed after it.
@@ -25,18 +25,18 @@ pub fn write(comparison: &Comparison, mut out: impl Write) -> Result<(), Error> 
 #[derive(Serialize)]
 struct Document<'a> {
     schema_version: u32,
-    a: Run<'a>,
-    b: Run<'a>,
+    a: JsonRun<'a>,
+    b: JsonRun<'a>,
     confidence: f64,
     matters: f64,
     notes: &'a [String],
-    findings: Vec<Finding<'a>>,
+    findings: Vec<JsonFinding<'a>>,
     pairs_left_out: u64,
     scopes: Scopes<'a>,
 }
 
 #[derive(Serialize)]
-struct Run<'a> {
+struct JsonRun<'a> {
     path: &'a str,
     length_ns: u64,
     flows: u64,
@@ -47,7 +47,7 @@ struct Run<'a> {
 }
 
 #[derive(Serialize)]
-struct Finding<'a> {
+struct JsonFinding<'a> {
     id: &'a str,
     a: Option<&'static str>,
     b: Option<&'static str>,
@@ -59,14 +59,14 @@ struct Finding<'a> {
 struct Scopes<'a>(&'a [Scope]);
 
 #[derive(Serialize)]
-struct Place<'a> {
+struct JsonScope<'a> {
     source: Option<&'a str>,
     destination: Option<&'a str>,
-    compared: Vec<Line>,
+    compared: Vec<JsonLine>,
 }
 
 #[derive(Serialize)]
-struct Line {
+struct JsonLine {
     metric: &'static str,
     unit: &'static str,
     outcome: &'static str,
@@ -83,19 +83,19 @@ impl<'a> Document<'a> {
     fn new(comparison: &'a Comparison) -> Self {
         Self {
             schema_version: SCHEMA_VERSION,
-            a: Run::new(&comparison.a),
-            b: Run::new(&comparison.b),
+            a: JsonRun::new(&comparison.a),
+            b: JsonRun::new(&comparison.b),
             confidence: comparison.confidence,
             matters: comparison.matters,
             notes: &comparison.notes,
-            findings: comparison.findings.iter().map(Finding::new).collect(),
+            findings: comparison.findings.iter().map(JsonFinding::new).collect(),
             pairs_left_out: comparison.pairs_left_out,
             scopes: Scopes(&comparison.scopes),
         }
     }
 }
 
-impl<'a> Run<'a> {
+impl<'a> JsonRun<'a> {
     fn new(side: &'a Side) -> Self {
         Self {
             path: &side.path,
@@ -109,7 +109,7 @@ impl<'a> Run<'a> {
     }
 }
 
-impl<'a> Finding<'a> {
+impl<'a> JsonFinding<'a> {
     fn new(change: &'a FindingChange) -> Self {
         Self {
             id: &change.id,
@@ -127,18 +127,18 @@ impl Serialize for Scopes<'_> {
         let mut list = serializer.serialize_seq(Some(self.0.len()))?;
         for scope in self.0 {
             let pair = scope.pair.as_ref();
-            list.serialize_element(&Place {
+            list.serialize_element(&JsonScope {
                 source: pair.map(|(source, _)| source.as_str()),
                 destination: pair.map(|(_, destination)| destination.as_str()),
-                compared: scope.compared.iter().map(Line::new).collect(),
+                compared: scope.compared.iter().map(JsonLine::new).collect(),
             })?;
         }
         list.end()
     }
 }
 
-impl Line {
-    fn new(compared: &Compared) -> Self {
+impl JsonLine {
+    fn new(compared: &ComparedQuantity) -> Self {
         let metric = compared.quantity.describe();
         Self {
             metric: metric.key,

@@ -1,8 +1,8 @@
-//! What the packets of one connection show about its end.
+//! The end of a connection, as its packets show it.
 
 use roce_model::{FlowId, FlowRow, JobError, Nanos, RunSummary, TapId, Vantage};
 
-use super::followed::{Event, Followed, Last};
+use super::followed::{Event, FollowedFlow, Last};
 
 /// Statuses whose end has a form of its own (`enum ibv_wc_status`).
 const RETRY_EXCEEDED: u32 = 12;
@@ -94,13 +94,13 @@ impl End {
 /// The end of a connection of which at least one direction was captured.
 pub(super) fn end(
     error: &JobError,
-    sent: Option<&Followed>,
-    answers: Option<&Followed>,
+    sent: Option<&FollowedFlow>,
+    answers: Option<&FollowedFlow>,
     last: &Last,
     run: &RunSummary,
 ) -> Option<End> {
     let tap = best_tap(sent.or(answers)?)?;
-    let rows = |flow: Option<&Followed>| -> Vec<FlowRow> {
+    let rows = |flow: Option<&FollowedFlow>| -> Vec<FlowRow> {
         let flow = flow.into_iter().flat_map(|flow| flow.rows.iter());
         flow.filter(|((of, _), _)| *of == tap)
             .map(|(_, row)| row.clone())
@@ -143,7 +143,7 @@ pub(super) fn end(
         .and_then(|peer| last.get(&(tap, peer)))
         .and_then(|last| last.iter().rev().find(|(_, flow)| !ids.contains(flow)))
         .map(|(time, _)| *time);
-    let events = |flow: Option<&Followed>, kind: &str| -> Vec<Event> {
+    let events = |flow: Option<&FollowedFlow>, kind: &str| -> Vec<Event> {
         let events = flow.into_iter().flat_map(|flow| flow.events.iter());
         events
             .filter(|(of, event)| *of == tap && event.kind == kind)
@@ -185,7 +185,7 @@ pub(super) fn end(
 }
 
 /// The tap at which a flow has the most packets.
-fn best_tap(flow: &Followed) -> Option<TapId> {
+fn best_tap(flow: &FollowedFlow) -> Option<TapId> {
     let mut taps: Vec<(u64, TapId)> = flow
         .rows
         .iter()

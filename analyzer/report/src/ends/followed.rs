@@ -1,4 +1,4 @@
-//! What is kept of the flows that can be the connection of an error.
+//! Rows and events of the flows that can be the connection of an error.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -15,7 +15,7 @@ pub(super) struct Event {
 
 /// A flow, and what is known of it.
 #[derive(Clone, Debug)]
-pub(super) struct Followed {
+pub(super) struct FollowedFlow {
     pub(super) key: FlowKey,
     pub(super) rows: BTreeMap<(TapId, u32), FlowRow>,
     pub(super) events: VecDeque<(TapId, Event)>,

@@ -8,7 +8,7 @@ use roce_model::{
 };
 
 use super::end::{End, end};
-use super::followed::{Event, Followed, Last};
+use super::followed::{Event, FollowedFlow, Last};
 
 /// Flows between the addresses of errors that are followed: some 25 MB, and up to 200 MB where each begins again many times.
 const MAX_FLOWS: usize = 1 << 14;
@@ -27,17 +27,17 @@ const MAX_ADDRESSES: usize = 1 << 16;
 #[derive(Debug, Default)]
 pub struct Ends {
     errors: Vec<JobError>,
-    flows: HashMap<FlowId, Followed>,
+    flows: HashMap<FlowId, FollowedFlow>,
     last: Last,
     pub(super) left_out: u64,
     /// The first frame of the capture.
     pub(super) start: Nanos,
-    pub(super) explained: Vec<Explained>,
+    pub(super) explained: Vec<ExplainedError>,
 }
 
 /// An error, and the connections that it can be about.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Explained {
+pub struct ExplainedError {
     /// The error.
     pub error: JobError,
     /// The connections, those that fit its status best first.
@@ -48,7 +48,7 @@ pub struct Explained {
     pub by: By,
 }
 
-/// What a connection was found by.
+/// Evidence by which a connection was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
     /// The number of the queue pair.
@@ -71,7 +71,7 @@ impl Ends {
     }
 
     /// The errors and their connections, once the run is over.
-    pub fn explained(&self) -> &[Explained] {
+    pub fn explained(&self) -> &[ExplainedError] {
         &self.explained
     }
 
@@ -82,8 +82,8 @@ impl Ends {
 
     /// Connections that can be that of an error.
     fn connections(&self, error: &JobError) -> (By, Vec<(FlowKey, Option<FlowKey>)>) {
-        let fits = |followed: &&Followed| wanted(error, &followed.key);
-        let mut flows: Vec<&Followed> = self.flows.values().filter(fits).collect();
+        let fits = |followed: &&FollowedFlow| wanted(error, &followed.key);
+        let mut flows: Vec<&FollowedFlow> = self.flows.values().filter(fits).collect();
         flows.sort_by_key(|followed| followed.key.id());
         let mut found = Vec::new();
         for followed in &flows {
@@ -125,7 +125,7 @@ impl Ends {
         (by, found)
     }
 
-    fn explain(&self, error: &JobError, run: &RunSummary) -> Explained {
+    fn explain(&self, error: &JobError, run: &RunSummary) -> ExplainedError {
         let (by, connections) = self.connections(error);
         let mut ends: Vec<End> = connections
             .iter()
@@ -146,7 +146,7 @@ impl Ends {
         });
         let others = ends.len().saturating_sub(MAX_SHOWN);
         ends.truncate(MAX_SHOWN);
-        Explained {
+        ExplainedError {
             error: error.clone(),
             ends,
             others,
@@ -181,7 +181,7 @@ impl Sink for Ends {
                 self.left_out += 1;
                 continue;
             }
-            self.flows.entry(key.id()).or_insert_with(|| Followed {
+            self.flows.entry(key.id()).or_insert_with(|| FollowedFlow {
                 key: *key,
                 rows: BTreeMap::new(),
                 events: VecDeque::new(),

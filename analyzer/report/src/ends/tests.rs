@@ -213,7 +213,7 @@ fn refusals_have_their_own_words() {
         text.contains("refused 8 times because it had no receive buffer") && text.contains("wait 640 us"),
         "{text}"
     );
-    // Of another status than what the packets show.
+    // The status is another one than the packets show.
     let ends = ends_of(
         error(10, Some(0x11)),
         &[sent, answers],

@@ -7,7 +7,7 @@ use roce_model::{JobError, Nanos};
 use serde_json::{Value, json};
 
 use super::end::End;
-use super::sink::{By, Ends, Explained};
+use super::sink::{By, Ends, ExplainedError};
 use crate::terminal::episodes::after;
 use roce_spelling::count;
 
@@ -15,7 +15,8 @@ use roce_spelling::count;
 const SHOWN: usize = 8;
 
 impl Ends {
-    /// What each line says and what the packets show, in lines. Times are those after the first frame of the capture.
+    /// Lines of text: each error of the log, and the packets' evidence. Times count from the first frame of the
+    /// capture.
     pub fn text(&self) -> String {
         let all: Vec<String> = self
             .explained
@@ -33,10 +34,10 @@ impl Ends {
         text
     }
 
-    /// The same as a document: times in ns since 1970.
+    /// The result as a document: times in ns since 1970.
     pub fn document(&self) -> Value {
         json!({
-            "errors": self.explained.iter().map(Explained::document).collect::<Vec<_>>(),
+            "errors": self.explained.iter().map(ExplainedError::document).collect::<Vec<_>>(),
             "flows_left_out": self.left_out,
         })
     }
@@ -47,7 +48,7 @@ fn moment(time: Nanos, start: Nanos) -> String {
     after(time, start)
 }
 
-impl Explained {
+impl ExplainedError {
     fn text(&self, start: Nanos) -> String {
         let mut text = head(&self.error);
         if self.ends.is_empty() {
@@ -296,7 +297,7 @@ fn nak(syndrome: u64) -> &'static str {
     }
 }
 
-/// What follows from the packets for the status, and no more.
+/// Conclusion from the packets for the status, and no more.
 fn shown(error: &JobError, end: &End) -> String {
     let lossy = if end.lost_records > 0 {
         format!(

@@ -1,7 +1,8 @@
 //! Counters that hosts, switches and GPUs read while packets were captured, as tracks beside the timeline.
 //!
-//! Of each series the changes between readings are kept, merged in pairs where they are too many: sums stay exact. Only what
-//! moved is drawn, by tracks of one topic and one node, the most telling first: of servers, hypervisors, ports of switches, and within switches.
+//! The changes between readings are kept for each series, merged in pairs where they are too many: sums stay
+//! exact. Only what moved is drawn, by tracks of one topic and one node, the most telling first: of servers,
+//! hypervisors, ports of switches, and within switches.
 
 mod topics;
 
@@ -117,7 +118,7 @@ pub(super) struct GatheredCounters {
 
 /// Counters that the page draws.
 #[derive(Debug, Serialize)]
-pub(super) struct Drawn {
+pub(super) struct DrawnCounters {
     tracks: Vec<Track>,
     /// Series that moved and are not drawn: of topics without a track, or beyond the bounds.
     left_out: usize,
@@ -146,7 +147,7 @@ struct Layer {
     detail: Option<String>,
     /// By how much it rose in the whole run; of a gauge, its integral over the time in ns.
     sum: f64,
-    /// Of each change: start and end, in ns after the page's first time, and the amount.
+    /// Start, end (ns after the page's first time) and amount of each change.
     changes: Vec<(i64, i64, f64)>,
 }
 
@@ -215,7 +216,7 @@ impl GatheredCounters {
     }
 
     /// Counters that moved, by tracks; times are relative to `base`.
-    pub(super) fn drawn(&self, base: Nanos) -> Drawn {
+    pub(super) fn drawn(&self, base: Nanos) -> DrawnCounters {
         let moved: Vec<(&Key, &Changes)> = self
             .series
             .iter()
@@ -260,7 +261,7 @@ impl GatheredCounters {
                 });
             }
         }
-        Drawn {
+        DrawnCounters {
             tracks,
             left_out: moved.len() - shown,
             rows_left_out: self.rows_left_out,

@@ -1,8 +1,9 @@
 //! Gathers what is drawn over time while rows come, in bounded memory.
 //!
-//! Of each tap and destination there is a series of everything; of flows as long as there is room. When there is not, rows of one slot
-//! become one, then slots become twice as wide down to [`MIN_SLOTS`] of them, then the flows that matter least lose theirs, and of them
-//! bytes alone are counted until they are among the largest, or in trouble. What they did is in the tap's series, so that sums stay whole.
+//! Each tap and destination has a series of everything; flows have one as long as there is room. When there is
+//! not, rows of one slot become one, then slots become twice as wide down to [`MIN_SLOTS`] of them, then the
+//! flows that matter least lose theirs, and of them bytes alone are counted until they are among the largest,
+//! or in trouble. What they did is in the tap's series, so that sums stay whole.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -10,7 +11,7 @@ use foldhash::fast::RandomState;
 use roce_model::{Address, Columns, EventRow, FlowId, FlowKey, Nanos, TapId, TimelineColumns};
 
 use super::axis::Axis;
-use super::series::{Drawn, Room, Row, Series, Slots, event_metric, metric};
+use super::series::{DrawnMetrics, Room, Row, Series, Slots, event_metric, metric};
 
 /// Bytes that the values of all flows take at once, and those of all destinations.
 const MAX_BYTES: usize = 1 << 23;
@@ -128,7 +129,7 @@ impl Flow {
 
 /// A flow's series as it goes into the page.
 #[derive(Debug)]
-pub(super) struct Kept<'a> {
+pub(super) struct KeptSeries<'a> {
     pub(super) flow: FlowId,
     pub(super) tap: TapId,
     /// Its beginning is not in it.
@@ -191,7 +192,7 @@ impl GatheredSeries {
             .flatten()
             .for_each(|time| self.axis.include(*time));
         self.fit();
-        let drawn = Drawn::new(columns);
+        let drawn = DrawnMetrics::new(columns);
         let (mut rows, mut room) = ([Row::default(); ROW_BATCH], Room::default());
         let mut places = [0; ROW_BATCH];
         for first in (0..columns.len()).step_by(ROW_BATCH) {
@@ -426,7 +427,7 @@ impl GatheredSeries {
     }
 
     /// The flows whose series go into the page, the most interesting first.
-    pub(super) fn kept(&mut self, named: &HashSet<FlowId>) -> Vec<Kept<'_>> {
+    pub(super) fn kept(&mut self, named: &HashSet<FlowId>) -> Vec<KeptSeries<'_>> {
         let mut values = 0;
         let mut ranked = self.ranked(named);
         ranked.retain(|place| !self.flows[*place].is_left_out);
@@ -444,7 +445,7 @@ impl GatheredSeries {
         });
         let kept = within.map(|place| {
             let flow = &self.flows[place];
-            Kept {
+            KeptSeries {
                 flow: flow.key.0,
                 tap: flow.key.1,
                 partial: flow.partial,

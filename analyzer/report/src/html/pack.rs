@@ -17,7 +17,7 @@ use super::series::Series;
 
 /// Bytes, and the places of columns in them.
 #[derive(Debug, Default)]
-pub(super) struct Packed {
+pub(super) struct PackedColumns {
     pub(super) bytes: Vec<u8>,
     /// Origin of times, in ns since the epoch.
     base: u64,
@@ -25,17 +25,17 @@ pub(super) struct Packed {
 
 /// Place of a column, and the form of its values.
 #[derive(Debug, Serialize)]
-pub(super) struct Place {
+pub(super) struct ColumnPlace {
     name: &'static str,
     unit: &'static str,
     meaning: &'static str,
-    /// number, time, float, bool, text or id.
+    /// One of `number`, `time`, `float`, `bool`, `text` and `id`.
     kind: &'static str,
     at: usize,
     length: usize,
 }
 
-impl Place {
+impl ColumnPlace {
     /// A column whose values are in the document.
     pub(super) fn nowhere(column: &Column) -> Self {
         Self {
@@ -56,7 +56,7 @@ impl Place {
     }
 }
 
-impl Packed {
+impl PackedColumns {
     /// Nothing yet; times will be relative to `base`.
     pub(super) fn new(base: u64) -> Self {
         Self {
@@ -85,16 +85,16 @@ impl Packed {
     }
 
     /// All columns of a table.
-    pub(super) fn table<C: Columns>(&mut self, columns: &C) -> Vec<Place> {
+    pub(super) fn table<C: Columns>(&mut self, columns: &C) -> Vec<ColumnPlace> {
         let mut places = Vec::with_capacity(C::TABLE.columns.len());
         columns.for_each(|column, data| {
             let at = self.bytes.len();
             let kind = self.column(data);
-            places.push(Place {
+            places.push(ColumnPlace {
                 kind,
                 at,
                 length: self.bytes.len() - at,
-                ..Place::nowhere(column)
+                ..ColumnPlace::nowhere(column)
             });
         });
         places
@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn numbers_are_leb128() {
         // The example of the DWARF standard (5, section 7.6): 12857 is 0xb9, 0x64; 128 is 0x80, 0x01.
-        let mut packed = Packed::default();
+        let mut packed = PackedColumns::default();
         for number in [2, 127, 128, 12_857] {
             packed.number(number);
         }
@@ -224,7 +224,7 @@ mod tests {
             detail: Some("nak".into()),
             ..EventRow::default()
         });
-        let mut packed = Packed::new(100);
+        let mut packed = PackedColumns::new(100);
         let places = packed.table(&columns);
         let of = |name: &str| {
             let place = places.iter().find(|place| place.name == name).unwrap();
@@ -247,7 +247,7 @@ mod tests {
         for (bin, value) in [(10, 5), (11, 6), (14, 200)] {
             series.push(bin, &Row::single(1, value), &mut Room::default());
         }
-        let mut packed = Packed::default();
+        let mut packed = PackedColumns::default();
         packed.series(&series, &axis);
         // One metric, its number, 3 values in 7 bytes; 200 takes two.
         assert_eq!(packed.bytes, [1, 1, 3, 7, 2, 1, 3, 5, 6, 0xc8, 1]);

@@ -162,7 +162,7 @@ impl Default for Room {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Series {
     bytes: Vec<u8>,
-    /// Of the last row.
+    /// Bin of the last row.
     bin: u64,
     present: u64,
     /// Metrics that any row had, also those before it was cleared.
@@ -395,9 +395,9 @@ enum Counts<'a> {
 }
 
 /// Metrics of the timeline's rows.
-pub(super) struct Drawn<'a>(Vec<(usize, Counts<'a>)>);
+pub(super) struct DrawnMetrics<'a>(Vec<(usize, Counts<'a>)>);
 
-impl<'a> Drawn<'a> {
+impl<'a> DrawnMetrics<'a> {
     /// The columns that are drawn, those without any value left out.
     pub(super) fn new(rows: &'a TimelineColumns) -> Self {
         let mut columns = Vec::new();

@@ -10,9 +10,9 @@ use roce_model::{Counter, EventKind, EventRow, Nanos, SampleRow, TapId};
 use serde_json::Value;
 
 use super::*;
-use crate::fixture::{self, Made};
+use crate::fixture::{self, FixtureRun};
 
-fn page(made: &Made) -> String {
+fn page(made: &FixtureRun) -> String {
     let mut report = HtmlReport::new(Vec::new());
     made.feed(&mut report);
     String::from_utf8(report.into_inner()).unwrap()

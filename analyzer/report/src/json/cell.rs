@@ -19,16 +19,16 @@ impl Serialize for Value<'_> {
             Cell::Id(value) => serializer.collect_str(&value),
             Cell::Address(value) => serializer.collect_str(&value),
             Cell::Evidence(evidence) => {
-                serializer.collect_map(evidence.0.iter().map(|(name, fact)| (name, Stated(fact))))
+                serializer.collect_map(evidence.0.iter().map(|(name, fact)| (name, StatedFact(fact))))
             }
         }
     }
 }
 
 /// A fact of a finding's evidence.
-struct Stated<'a>(&'a Fact);
+struct StatedFact<'a>(&'a Fact);
 
-impl Serialize for Stated<'_> {
+impl Serialize for StatedFact<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.0 {
             Fact::Count(value) => serializer.serialize_u64(*value),

@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use std::io::Read;
 
 use roce_model::{
-    CnpReceiver, CollectiveCallColumns, CollectiveColumns, Columns, Cut, EpisodeColumns, FindingColumns,
+    CnpReceiver, CollectiveCallColumns, CollectiveColumns, Columns, CutLimit, EpisodeColumns, FindingColumns,
     HopColumns, InputSummary, Layer, Nanos, Opcode, Qpn, RunKey, RunSummary, Span, StepColumns, TapColumns,
     TapRow, Totals, TraceColumns, VantageColumns, WaitColumns,
 };
@@ -22,7 +22,7 @@ use crate::Error;
 /// # Errors
 /// When it is not such a document, not of this version's schema, or a key is missing or holds something else than in this version.
 pub fn read(from: impl Read) -> Result<RunSummary, Error> {
-    let stored: Stored = serde_json::from_reader(from).map_err(Error::NoDocument)?;
+    let stored: StoredDocument = serde_json::from_reader(from).map_err(Error::NoDocument)?;
     match stored.schema_version.as_u64() {
         Some(version) if version == u64::from(SCHEMA_VERSION) => (),
         Some(version) => return Err(Error::Schema { version }),
@@ -67,7 +67,7 @@ pub fn read(from: impl Read) -> Result<RunSummary, Error> {
 #[derive(Deserialize)]
 #[serde(default)]
 #[derive(Default)]
-struct Stored {
+struct StoredDocument {
     schema_version: Value,
     run: Value,
     totals: Value,
@@ -158,12 +158,12 @@ fn totals(stored: &Value) -> Result<Totals, Error> {
     Ok(totals)
 }
 
-fn stopped(stop: &Object<'_>) -> Result<(Layer, Cut), Error> {
+fn stopped(stop: &Object<'_>) -> Result<(Layer, CutLimit), Error> {
     let named = |name: &str| Layer::ALL.into_iter().find(|layer| layer.to_string() == name);
     let layer = named(stop.text("layer")?).ok_or_else(|| stop.wrong("layer"))?;
     let (cut, by): (_, Option<Cow<'static, str>>) = (stop.text("cut")?, stop.value("cut_by")?);
-    let mut cuts = vec![Cut::Snaplen, Cut::Frame, Cut::Depth];
-    cuts.extend(Layer::ALL.map(Cut::Length));
+    let mut cuts = vec![CutLimit::Snaplen, CutLimit::Frame, CutLimit::Depth];
+    cuts.extend(Layer::ALL.map(CutLimit::Length));
     let cut = cuts
         .into_iter()
         .find(|known| cut_name(*known) == cut && cut_by(*known).as_deref() == by.as_deref());

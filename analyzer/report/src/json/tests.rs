@@ -7,9 +7,9 @@ use roce_model::{
 use serde_json::Value;
 
 use super::{JsonFlows, JsonReport, document, read};
-use crate::fixture::{Made, START, incast, nothing, training, trouble};
+use crate::fixture::{FixtureRun, START, incast, nothing, training, trouble};
 
-fn text(made: &Made) -> String {
+fn text(made: &FixtureRun) -> String {
     let mut report = JsonReport::new(Vec::new(), JsonFlows::DEFAULT);
     made.feed(&mut report);
     String::from_utf8(report.into_inner()).unwrap()
@@ -159,7 +159,7 @@ fn the_layout() {
 }
 
 /// The document of a run whose flows close one after the other.
-fn text_with(made: &Made, flows: JsonFlows) -> String {
+fn text_with(made: &FixtureRun, flows: JsonFlows) -> String {
     let mut report = JsonReport::new(Vec::new(), flows);
     for row in &made.flows {
         report.flows_closed(std::slice::from_ref(row)).unwrap();
@@ -243,7 +243,7 @@ fn what_was_written_is_read_back() {
             tap.clock_offset_ns = Some(-0.1 - 0.2);
             tap.clock_drift_ppb = Some(-12.0);
         }
-        let text = text(&Made {
+        let text = text(&FixtureRun {
             run: run.clone(),
             ..made
         });

@@ -8,7 +8,7 @@ use roce_model::{Columns, EventKind, EventRow, EventSource, FlowId, Nanos, RunSu
 
 use super::form::Form;
 use crate::moments::{Moments, event};
-use crate::series::{Shown, Subject};
+use crate::series::{ShownSeries, Subject};
 
 /// Arrows to collectives.
 const MAX_CALL_ARROWS: usize = 1 << 14;
@@ -52,7 +52,7 @@ impl Events {
     }
 
     /// Those of a flow that is shown, with their places.
-    pub(super) fn of(&self, shown: &Shown) -> impl Iterator<Item = (usize, &EventRow)> {
+    pub(super) fn of(&self, shown: &ShownSeries) -> impl Iterator<Item = (usize, &EventRow)> {
         let places = match shown.subject {
             Subject::Flow(flow) => self.of_flow.get(&flow),
             Subject::Pair(..) | Subject::Others => None,
@@ -105,7 +105,7 @@ pub(super) fn flows_named(names: &str) -> impl Iterator<Item = FlowId> {
 impl Arrows {
     pub(super) fn new(
         run: &RunSummary,
-        shown: &[Shown],
+        shown: &[ShownSeries],
         events: &Events,
         form: &mut Form<impl Write>,
     ) -> Self {
@@ -114,7 +114,7 @@ impl Arrows {
             Subject::Flow(flow) => Some((flow, shown)),
             Subject::Pair(..) | Subject::Others => None,
         });
-        let flows: HashMap<FlowId, &Shown, RandomState> = flows.collect();
+        let flows: HashMap<FlowId, &ShownSeries, RandomState> = flows.collect();
         arrows.episodes(run, &flows.keys().copied().collect(), form);
         arrows.runs(&flows, events, form);
         arrows
@@ -163,7 +163,7 @@ impl Arrows {
     /// From NAKs of either direction to the retransmission runs that answer them.
     fn runs(
         &mut self,
-        flows: &HashMap<FlowId, &Shown, RandomState>,
+        flows: &HashMap<FlowId, &ShownSeries, RandomState>,
         events: &Events,
         form: &mut Form<impl Write>,
     ) {

@@ -14,7 +14,7 @@ use super::form::Form;
 use super::lanes::Lanes;
 use super::network::{kind_name, moment, name_of};
 use super::track::{Slice, Track};
-use crate::series::{Shown, Slot, Subject, merged};
+use crate::series::{ShownSeries, Slot, Subject, merged};
 
 /// The series that a host sends, and those that it receives, by their places.
 #[derive(Debug, Default)]
@@ -27,7 +27,7 @@ struct Host {
 /// Writes the hosts.
 pub(super) struct Hosts<'a, W> {
     pub(super) run: &'a RunSummary,
-    pub(super) shown: &'a [Shown],
+    pub(super) shown: &'a [ShownSeries],
     pub(super) events: &'a Events,
     pub(super) arrows: &'a Arrows,
     /// Arrows that begin somewhere.
@@ -85,7 +85,7 @@ impl<W: Write> Hosts<'_, W> {
         Ok(())
     }
 
-    fn connection(&mut self, process: &Track, shown: &Shown) -> io::Result<()> {
+    fn connection(&mut self, process: &Track, shown: &ShownSeries) -> io::Result<()> {
         let track = self.form.track(process, &shown.name())?;
         self.episodes(&track, shown)?;
         self.runs(&track, shown)?;
@@ -107,7 +107,7 @@ impl<W: Write> Hosts<'_, W> {
     }
 
     /// The episodes that slowed a connection.
-    fn episodes(&mut self, track: &Track, shown: &Shown) -> io::Result<()> {
+    fn episodes(&mut self, track: &Track, shown: &ShownSeries) -> io::Result<()> {
         let Subject::Flow(flow) = shown.subject else {
             return Ok(());
         };
@@ -138,7 +138,7 @@ impl<W: Write> Hosts<'_, W> {
 
     /// Retransmission runs and stalls. An event has a run's start alone: it ends with the last of the slots that follow one another in which
     /// the flow retransmitted, or when the next one starts.
-    fn runs(&mut self, track: &Track, shown: &Shown) -> io::Result<()> {
+    fn runs(&mut self, track: &Track, shown: &ShownSeries) -> io::Result<()> {
         let of = |kind| self.events.of(shown).filter(move |(_, row)| row.kind == kind);
         let mut lanes = Lanes::new(track, "retransmission runs");
         let mut runs = of(EventKind::RetransmissionRun).peekable();

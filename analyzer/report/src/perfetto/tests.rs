@@ -62,7 +62,7 @@ fn row(flow: FlowId, bin: u64, packets: u32) -> TimelineRow {
     }
 }
 
-/// What a sink is given.
+/// Rows that a sink is given.
 #[derive(Default)]
 struct Rows {
     keys: Vec<FlowKey>,

@@ -9,7 +9,7 @@ use super::field::{field, wrapped};
 use super::grid::{Column, lay};
 use super::ink::{Ink, clean, paint, shorten};
 use super::style::{MIN_WIDTH, Style};
-use crate::compare::{Compared, Comparison, FindingChange, Outcome, Scope, Side, Unit};
+use crate::compare::{ComparedQuantity, Comparison, FindingChange, Outcome, Scope, Side, Unit};
 use roce_spelling::{ABSENT, bytes, plural, rate_of};
 
 /// Lines about pairs of hosts; the others are counted.
@@ -28,11 +28,11 @@ pub fn text(comparison: &Comparison, style: Style) -> String {
         lines.extend(words("note", note, Ink::Warn, style));
     }
     let (whole, pairs) = comparison.scopes.split_at(comparison.scopes.len().min(1));
-    let of_whole: Vec<Line<'_>> = whole.iter().flat_map(Line::from_scope).collect();
-    let mut of_pairs: Vec<Line<'_>> = pairs
+    let of_whole: Vec<QuantityLine<'_>> = whole.iter().flat_map(QuantityLine::from_scope).collect();
+    let mut of_pairs: Vec<QuantityLine<'_>> = pairs
         .iter()
-        .flat_map(Line::from_scope)
-        .filter(Line::stands_out)
+        .flat_map(QuantityLine::from_scope)
+        .filter(QuantityLine::stands_out)
         .collect();
     lines.extend(outstanding(&of_whole, style));
     lines.extend(findings(&comparison.findings, style));
@@ -45,12 +45,12 @@ pub fn text(comparison: &Comparison, style: Style) -> String {
 }
 
 /// A quantity, and the scope it is of.
-struct Line<'a> {
+struct QuantityLine<'a> {
     scope: &'a Scope,
-    compared: &'a Compared,
+    compared: &'a ComparedQuantity,
 }
 
-impl<'a> Line<'a> {
+impl<'a> QuantityLine<'a> {
     fn from_scope(scope: &'a Scope) -> impl Iterator<Item = Self> {
         scope
             .compared
@@ -141,8 +141,8 @@ fn heading(text: &str) -> [String; 2] {
 }
 
 /// Significant differences of the whole run.
-fn outstanding(lines: &[Line<'_>], style: &Style) -> Vec<String> {
-    let rows: Vec<&Line<'_>> = lines.iter().filter(|line| line.stands_out()).collect();
+fn outstanding(lines: &[QuantityLine<'_>], style: &Style) -> Vec<String> {
+    let rows: Vec<&QuantityLine<'_>> = lines.iter().filter(|line| line.stands_out()).collect();
     if rows.is_empty() {
         return Vec::new();
     }
@@ -162,7 +162,7 @@ fn outstanding(lines: &[Line<'_>], style: &Style) -> Vec<String> {
     text
 }
 
-fn outcome(line: &Line<'_>, with_word: bool, style: &Style) -> String {
+fn outcome(line: &QuantityLine<'_>, with_word: bool, style: &Style) -> String {
     let (ink, symbol, word) = mark(line.compared.outcome, style.unicode);
     ink.paint(&if with_word {
         format!("{symbol} {word}")
@@ -171,12 +171,12 @@ fn outcome(line: &Line<'_>, with_word: bool, style: &Style) -> String {
     })
 }
 
-fn changed(line: &Line<'_>, style: &Style) -> String {
+fn changed(line: &QuantityLine<'_>, style: &Style) -> String {
     let (ink, ..) = mark(line.compared.outcome, style.unicode);
     ink.paint(&change(line.compared))
 }
 
-fn value(compared: &Compared, value: Option<f64>) -> String {
+fn value(compared: &ComparedQuantity, value: Option<f64>) -> String {
     value.map_or_else(
         || ABSENT.to_owned(),
         |value| amount(compared.quantity.describe().unit, value),
@@ -224,7 +224,12 @@ const fn short(severity: Severity) -> &'static str {
 }
 
 /// Significant differences between pairs of hosts, the largest first.
-fn between(rows: &mut Vec<Line<'_>>, pairs: usize, comparison: &Comparison, style: &Style) -> Vec<String> {
+fn between(
+    rows: &mut Vec<QuantityLine<'_>>,
+    pairs: usize,
+    comparison: &Comparison,
+    style: &Style,
+) -> Vec<String> {
     if pairs == 0 {
         return Vec::new();
     }
@@ -237,8 +242,8 @@ fn between(rows: &mut Vec<Line<'_>>, pairs: usize, comparison: &Comparison, styl
         );
         lines.extend(field("host pairs", &[none], style));
     } else {
-        let size = |line: &Line<'_>| line.compared.relative().map_or(f64::INFINITY, f64::abs);
-        let rank = |line: &Line<'_>| u8::from(line.compared.outcome != Outcome::Worse);
+        let size = |line: &QuantityLine<'_>| line.compared.relative().map_or(f64::INFINITY, f64::abs);
+        let rank = |line: &QuantityLine<'_>| u8::from(line.compared.outcome != Outcome::Worse);
         rows.sort_by(|one, other| {
             rank(one)
                 .cmp(&rank(other))
@@ -247,7 +252,7 @@ fn between(rows: &mut Vec<Line<'_>>, pairs: usize, comparison: &Comparison, styl
         let left = rows.len().saturating_sub(PAIRS);
         rows.truncate(PAIRS);
         let room = if style.width < 100 { 15 } else { 39 };
-        let host = |line: &Line<'_>, end: fn(&(String, String)) -> &String| {
+        let host = |line: &QuantityLine<'_>, end: fn(&(String, String)) -> &String| {
             let name = line.scope.pair.as_ref().map_or("", |pair| end(pair));
             shorten(&clean(name), room, style.unicode)
         };
@@ -257,7 +262,7 @@ fn between(rows: &mut Vec<Line<'_>>, pairs: usize, comparison: &Comparison, styl
                 Column::new("", false, 0, rows, |line| outcome(line, false, style)),
                 Column::new("from", false, 0, rows, |line| host(line, |pair| &pair.0)),
                 Column::new("to", false, 0, rows, |line| host(line, |pair| &pair.1)),
-                Column::new("", false, 0, rows, Line::title),
+                Column::new("", false, 0, rows, QuantityLine::title),
                 Column::new("A", true, 1, rows, |line| value(line.compared, line.compared.a)),
                 Column::new("B", true, 1, rows, |line| value(line.compared, line.compared.b)),
                 Column::new("change", true, 0, rows, |line| changed(line, style)),
@@ -286,9 +291,9 @@ fn between(rows: &mut Vec<Line<'_>>, pairs: usize, comparison: &Comparison, styl
 
 /// Quantities of the whole run without a significant difference, and the difference that would have been
 /// seen.
-fn alike(lines: &[Line<'_>], style: &Style) -> Vec<String> {
-    let of = |outcome| move |line: &&Line<'_>| line.compared.outcome == outcome;
-    let mut rows: Vec<&Line<'_>> = lines.iter().filter(of(Outcome::Alike)).collect();
+fn alike(lines: &[QuantityLine<'_>], style: &Style) -> Vec<String> {
+    let of = |outcome| move |line: &&QuantityLine<'_>| line.compared.outcome == outcome;
+    let mut rows: Vec<&QuantityLine<'_>> = lines.iter().filter(of(Outcome::Alike)).collect();
     rows.extend(lines.iter().filter(of(Outcome::Negligible)));
     if rows.is_empty() {
         return Vec::new();
@@ -309,10 +314,10 @@ fn alike(lines: &[Line<'_>], style: &Style) -> Vec<String> {
 }
 
 /// Quantities that could not be compared.
-fn silent(lines: &[Line<'_>], style: &Style) -> Vec<String> {
+fn silent(lines: &[QuantityLine<'_>], style: &Style) -> Vec<String> {
     let titles = |outcome: Outcome| -> Vec<String> {
         let rows = lines.iter().filter(|line| line.compared.outcome == outcome);
-        rows.map(Line::title).collect()
+        rows.map(QuantityLine::title).collect()
     };
     let mut text = Vec::new();
     let short = titles(Outcome::TooShort);
@@ -327,7 +332,11 @@ fn silent(lines: &[Line<'_>], style: &Style) -> Vec<String> {
             .iter()
             .filter(|line| line.compared.outcome == Outcome::OneSided);
         let rows = rows.filter(|line| line.compared.b.is_none() == missing);
-        text.extend(field(name, &rows.map(Line::title).collect::<Vec<_>>(), style));
+        text.extend(field(
+            name,
+            &rows.map(QuantityLine::title).collect::<Vec<_>>(),
+            style,
+        ));
     }
     text
 }
@@ -369,7 +378,7 @@ fn digits(value: f64) -> String {
 }
 
 /// The difference: in percent of A, as a factor when it is large, by itself where A is nothing.
-pub(crate) fn change(compared: &Compared) -> String {
+pub(crate) fn change(compared: &ComparedQuantity) -> String {
     match (compared.relative(), compared.difference()) {
         (Some(relative), _) if relative < 2.0 => format!("{:+.1} %", relative * 100.0),
         (Some(relative), _) => format!("x {}", digits(1.0 + relative)),
@@ -379,7 +388,7 @@ pub(crate) fn change(compared: &Compared) -> String {
 }
 
 /// The interval of the difference, as [`change`] says it.
-pub(crate) fn interval(compared: &Compared) -> String {
+pub(crate) fn interval(compared: &ComparedQuantity) -> String {
     let Some((low, high)) = compared.interval else {
         return ABSENT.to_owned();
     };
@@ -398,7 +407,7 @@ pub(crate) fn interval(compared: &Compared) -> String {
 }
 
 /// Least difference that would have been seen, said as [`change`] says it.
-pub(crate) fn visible(compared: &Compared) -> String {
+pub(crate) fn visible(compared: &ComparedQuantity) -> String {
     let Some(visible) = compared.visible else {
         return ABSENT.to_owned();
     };

@@ -24,12 +24,12 @@ const MAX_NAMES: usize = 1 << 18;
 
 /// Counts of a capture since its start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Counted {
+pub struct CaptureCounts {
     /// The time of day.
     pub now: Nanos,
     /// Frames captured.
     pub frames: u64,
-    /// Of these, dropped since the analysis fell behind.
+    /// Number of the frames dropped because the analysis fell behind.
     pub overrun: u64,
     /// Frames that the kernel dropped.
     pub kernel: u64,
@@ -92,7 +92,7 @@ impl LiveCounts {
 pub struct LiveReport<W, C> {
     end: TerminalReport<W>,
     counted: C,
-    before: Counted,
+    before: CaptureCounts,
     /// The time of the first row since the last line.
     first: Option<Nanos>,
     names: HashMap<FlowId, FlowKey, foldhash::fast::RandomState>,
@@ -103,7 +103,7 @@ pub struct LiveReport<W, C> {
     coming: Vec<(Nanos, FlowId, TapId, LiveCounts)>,
 }
 
-impl<W: Write, C: Fn() -> Counted> LiveReport<W, C> {
+impl<W: Write, C: Fn() -> CaptureCounts> LiveReport<W, C> {
     /// Writes to `out`; `counted` gives the counts of the capture.
     pub fn new(out: W, style: Style, counted: C) -> Self {
         let before = counted();
@@ -254,7 +254,7 @@ fn wrapped(first: &str, words: &[String], room: usize) -> Vec<String> {
     lines
 }
 
-impl<W: Write, C: Fn() -> Counted> Sink for LiveReport<W, C> {
+impl<W: Write, C: Fn() -> CaptureCounts> Sink for LiveReport<W, C> {
     fn begin(&mut self, bin: Nanos) -> Result<(), SinkError> {
         self.end.begin(bin)
     }
@@ -335,7 +335,7 @@ mod tests {
     #[test]
     fn the_first_line_of_a_replay_has_a_rate() {
         // Nothing is known of the time before the first row: 125 MB in the second after it are 1 Gbit/s.
-        let counted = Cell::new(Counted::default());
+        let counted = Cell::new(CaptureCounts::default());
         let mut report = LiveReport::new(Vec::new(), Style::default(), || counted.get());
         let begin = Nanos(1_795_284_000_000_000_000);
         let mut rows = TimelineColumns::default();
@@ -346,10 +346,10 @@ mod tests {
             ..TimelineRow::default()
         });
         report.timeline(&rows).unwrap();
-        counted.set(Counted {
+        counted.set(CaptureCounts {
             now: Nanos(begin.0 + Nanos::SECOND),
             frames: 1_000,
-            ..Counted::default()
+            ..CaptureCounts::default()
         });
         report.interval().unwrap();
         let text = String::from_utf8(report.end.into_inner()).unwrap();
@@ -358,15 +358,15 @@ mod tests {
 
     #[test]
     fn lines_of_a_live_run() {
-        let counted = Cell::new(Counted {
+        let counted = Cell::new(CaptureCounts {
             // 2026-11-21 18:00:00 UTC.
             now: Nanos(1_795_284_000_000_000_000),
-            ..Counted::default()
+            ..CaptureCounts::default()
         });
         let mut report = LiveReport::new(Vec::new(), Style::default(), || counted.get());
         let after = |frames, overrun, kernel| {
             let now = Nanos(counted.get().now.0 + Nanos::SECOND);
-            counted.set(Counted {
+            counted.set(CaptureCounts {
                 now,
                 frames,
                 overrun,

@@ -29,11 +29,11 @@ use roce_model::{
     TimelineColumns,
 };
 
-pub use shown::{About, Standing};
+pub use shown::{About, RunStanding};
 pub use view::{Command, Key};
 
 use super::style::Style;
-use shown::Shown;
+use shown::ShownScreen;
 use state::State;
 use view::{Page, View};
 
@@ -89,7 +89,7 @@ impl Screen {
     }
 
     /// Fills the buffer.
-    pub fn draw(&self, buffer: &mut Buffer, standing: &Standing) {
+    pub fn draw(&self, buffer: &mut Buffer, standing: &RunStanding) {
         let area = buffer.area;
         let inner = &mut *self.inner();
         inner
@@ -107,7 +107,7 @@ impl Screen {
             ];
             return paint::lines(buffer, &lines, 0, style.color);
         }
-        let shown = Shown {
+        let shown = ShownScreen {
             about: &inner.about,
             style,
             state: &inner.state,

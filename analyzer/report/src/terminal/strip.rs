@@ -54,7 +54,7 @@ pub(super) struct Column {
     pub(super) volume: f64,
     /// Data packets.
     pub(super) data: f64,
-    /// Of these, with CE.
+    /// Number of the packets with CE.
     pub(super) ce: f64,
     /// Retransmitted or missing packets.
     pub(super) trouble: f64,

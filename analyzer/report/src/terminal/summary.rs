@@ -2,7 +2,7 @@
 
 use roce_model::cast::{float, whole};
 use roce_model::text::clean_message;
-use roce_model::{Cut, Nanos};
+use roce_model::{CutLimit, Nanos};
 
 use super::about::about;
 use super::counts::totals;
@@ -177,10 +177,10 @@ pub(super) fn troubles(view: &View<'_>) -> Vec<String> {
         .take(NAMED)
         .map(|((layer, cut), frames)| {
             let why = match cut {
-                Cut::Snaplen => "cut by the snaplen".to_owned(),
-                Cut::Length(by) => format!("cut by the length in {by}"),
-                Cut::Frame => "beyond the frame's end".to_owned(),
-                Cut::Depth => "under too many layers".to_owned(),
+                CutLimit::Snaplen => "cut by the snaplen".to_owned(),
+                CutLimit::Length(by) => format!("cut by the length in {by}"),
+                CutLimit::Frame => "beyond the frame's end".to_owned(),
+                CutLimit::Depth => "under too many layers".to_owned(),
             };
             format!("{} {layer} {why}", count(**frames))
         })

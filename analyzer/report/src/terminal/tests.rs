@@ -4,9 +4,9 @@ use roce_model::InputSummary;
 use unicode_width::UnicodeWidthStr;
 
 use super::{Style, TerminalReport};
-use crate::fixture::{Made, incast, nothing, training, trouble};
+use crate::fixture::{FixtureRun, incast, nothing, training, trouble};
 
-fn screen(made: &Made, style: Style) -> String {
+fn screen(made: &FixtureRun, style: Style) -> String {
     let mut report = TerminalReport::new(Vec::new(), style);
     made.feed(&mut report);
     String::from_utf8(report.into_inner()).unwrap()

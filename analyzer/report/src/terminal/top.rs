@@ -185,7 +185,7 @@ pub(super) struct FlowSums {
     pub(super) ce_again: u64,
     /// Counts that totals have, too, but for packets that belong to no flow.
     pub(super) counted: Totals,
-    /// Of data packets alone.
+    /// Number of data packets that are not ECN-capable.
     pub(super) not_ect: u64,
     pub(super) ect0: u64,
     pub(super) ect1: u64,
@@ -196,12 +196,12 @@ pub(super) struct FlowSums {
     pub(super) nak_remote_operational: u64,
     pub(super) nak_other: u64,
     /// The flow with most CNPs that did not change its rate, at its sender's side.
-    pub(super) unmoved: Option<Unmoved>,
+    pub(super) unmoved: Option<UnmovedFlow>,
 }
 
 /// A flow that CNPs did not slow down.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Unmoved {
+pub(super) struct UnmovedFlow {
     pub(super) cnp: u64,
     pub(super) name: String,
     /// Its rate after trains of CNPs over that before: the median.
@@ -215,7 +215,7 @@ const TRAINS: u64 = 3;
 /// From this share of its rate on a sender did not react: one window's rate is uncertain by some percent.
 const UNMOVED: f64 = 0.97;
 
-impl Unmoved {
+impl UnmovedFlow {
     fn from_row(row: &FlowRow) -> Option<Self> {
         let cnp = row.cnp?.saturating_sub(row.cnp_after_nak.unwrap_or(0));
         let reaction = row.cnp_reaction_p50.filter(|reaction| *reaction >= UNMOVED)?;
@@ -238,7 +238,7 @@ impl FlowSums {
     fn look_for_unmoved(&mut self, row: &FlowRow) {
         let most = self.unmoved.as_ref().map_or(0, |unmoved| unmoved.cnp);
         if row.cnp.is_some_and(|cnp| cnp > most)
-            && let Some(unmoved) = Unmoved::from_row(row)
+            && let Some(unmoved) = UnmovedFlow::from_row(row)
         {
             self.unmoved = Some(unmoved);
         }

@@ -131,7 +131,7 @@ pub(super) fn waits(view: &View<'_>) -> Vec<String> {
             wait.paused_ns
                 .map_or_else(|| ABSENT.to_owned(), |time| Nanos(time).to_string())
         }),
-        // Of ports within a switch no flow is named: that is not known, and not none.
+        // No flow is named for ports within a switch: the number is not known, and not 0.
         Column::new("flows", true, 2, &all, |wait| match wait.flows.len() {
             0 => ABSENT.to_owned(),
             flows => short_count(flows as u64),
@@ -202,7 +202,7 @@ mod tests {
             row(("leaf1", "1"), ("leaf1", "9")),
             row(("leaf1", "9"), ("leaf2", "9")),
             root(row(("leaf2", "9"), ("leaf2", "4")), RootKind::Contention),
-            // Of another priority: its chain has no root.
+            // This wait has another priority: its chain has no root.
             WaitRow {
                 priority: Some(4),
                 ..row(("leaf1", "1"), ("leaf1", "9"))

@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Port, Reading, sum};
+use super::{Port, PortReading, sum};
 use crate::network::count::Traffic;
 use crate::network::topology::LINK_CLASS;
 
@@ -44,7 +44,7 @@ fn numbers<const N: usize>(values: [(&str, u64); N]) -> Map<String, Value> {
 }
 
 /// The answers of the switch `node`. Its ports are those of `ports` with that name.
-pub(super) fn dump(node: &str, ports: &[Port], reading: &Reading) -> Dump {
+pub(super) fn dump(node: &str, ports: &[Port], reading: &PortReading) -> Dump {
     let (mut port_names, mut queue_names, mut group_names) = (Map::new(), Map::new(), Map::new());
     let (mut queue_types, mut states) = (Map::new(), Map::new());
     let mut neighbors = lldp(["LocalPort", "RemoteDevice", "RemotePortID", "Capability"]);
@@ -116,7 +116,7 @@ fn state(port: &Port) -> Map<String, Value> {
     state
 }
 
-fn of_port(reading: &Reading, place: usize) -> Map<String, Value> {
+fn of_port(reading: &PortReading, place: usize) -> Map<String, Value> {
     let count = &reading.counts[place];
     let packets = |traffic: &[Traffic; 8]| sum(&traffic.map(|one| one.packets));
     let bytes = |traffic: &[Traffic; 8]| sum(&traffic.map(|one| one.bytes));
@@ -154,7 +154,7 @@ fn of_port(reading: &Reading, place: usize) -> Map<String, Value> {
     values
 }
 
-fn of_queue(reading: &Reading, place: usize, queue: u8) -> Map<String, Value> {
+fn of_queue(reading: &PortReading, place: usize, queue: u8) -> Map<String, Value> {
     let (count, queue) = (&reading.counts[place], usize::from(queue));
     numbers([
         ("SAI_QUEUE_STAT_PACKETS", count.sent[queue].packets),

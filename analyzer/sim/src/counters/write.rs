@@ -4,17 +4,17 @@
 use std::io::Write as _;
 use std::path::Path;
 
-use roce_files::{Access, Directory, Place};
+use roce_files::{Access, Directory, FilePlace};
 use roce_model::SampleRow;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{Counters, Reading, sonic};
+use super::{Counters, PortReading, sonic};
 use crate::{Error, Truth};
 
 /// Columns of a row of the table `samples`, in its order. An absent value is null.
 #[derive(Serialize)]
-struct Line<'a> {
+struct SampleLine<'a> {
     /// As text: it is beyond what a browser's numbers hold.
     time: String,
     source: &'a str,
@@ -32,7 +32,7 @@ struct Line<'a> {
     reset: bool,
 }
 
-impl<'a> Line<'a> {
+impl<'a> SampleLine<'a> {
     fn new(row: &'a SampleRow) -> Self {
         Self {
             time: row.time.0.to_string(),
@@ -83,7 +83,7 @@ impl Counters {
     /// When a file cannot be written.
     pub fn write(&self, dir: &Path, truth: &Truth) -> Result<(), Error> {
         let folder = Directory::named(dir, Access::Umask)?;
-        self.write_rows(&Place::below(&folder, Self::SAMPLES), Self::SAMPLES)?;
+        self.write_rows(&FilePlace::below(&folder, Self::SAMPLES), Self::SAMPLES)?;
         write_text(&folder, Self::INVENTORY, &self.inventory(truth))?;
         write_text(&folder, Self::NEIGHBORS, &format!("{:#}\n", self.neighbors()))?;
         let moments = [self.readings.first(), self.readings.last()];
@@ -103,17 +103,18 @@ impl Counters {
     /// # Errors
     /// When the file cannot be written.
     pub fn write_samples(&self, path: &Path) -> Result<(), Error> {
-        self.write_rows(&Place::named(path)?, &path.display().to_string())
+        self.write_rows(&FilePlace::named(path)?, &path.display().to_string())
     }
 
-    fn write_rows(&self, place: &Place, name: &str) -> Result<(), Error> {
+    fn write_rows(&self, place: &FilePlace, name: &str) -> Result<(), Error> {
         let mut output = place.begin(Access::Umask)?;
         let failed = |source: std::io::Error| Error::Write {
             file: name.to_owned(),
             source,
         };
         for row in self.rows() {
-            serde_json::to_writer(&mut output, &Line::new(&row)).map_err(|error| failed(error.into()))?;
+            serde_json::to_writer(&mut output, &SampleLine::new(&row))
+                .map_err(|error| failed(error.into()))?;
             output.write_all(b"\n").map_err(failed)?;
         }
         Ok(output.finish()?)
@@ -147,7 +148,7 @@ impl Counters {
         names
     }
 
-    fn record(&self, folder: &Directory, node: &str, reading: &Reading) -> Result<(), Error> {
+    fn record(&self, folder: &Directory, node: &str, reading: &PortReading) -> Result<(), Error> {
         for (command, text) in sonic::dump(node, &self.ports, reading) {
             write_text(folder, &file_name(command, &text), &text)?;
         }
@@ -156,7 +157,7 @@ impl Counters {
 }
 
 fn write_text(folder: &Directory, name: &str, text: &str) -> Result<(), Error> {
-    let mut output = Place::below(folder, name).begin(Access::Umask)?;
+    let mut output = FilePlace::below(folder, name).begin(Access::Umask)?;
     output.write_all(text.as_bytes()).map_err(|source| Error::Write {
         file: name.to_owned(),
         source,
@@ -172,7 +173,7 @@ mod tests {
     #[test]
     fn a_line_has_the_columns_of_the_table() {
         let row = SampleRow::default();
-        let text = serde_json::to_string(&Line::new(&row)).unwrap();
+        let text = serde_json::to_string(&SampleLine::new(&row)).unwrap();
         let columns = SampleColumns::TABLE.columns.iter().map(|column| column.name);
         // In their order, too.
         let mut rest = text.as_str();

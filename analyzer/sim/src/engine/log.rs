@@ -7,8 +7,8 @@ mod facts;
 use std::collections::{BTreeMap, HashMap};
 
 pub(crate) use facts::{
-    Delayed, Duplicate, Effect, FlowCount, Loss, Mark, Notification, Paused, RankStep, Reason, Refusal,
-    Retransmitted, Run, Silence, Uplinked,
+    DelayedPacket, Duplicate, Effect, FlowCount, LoggedRun, Loss, Mark, Notification, PortPause, RankStep,
+    Reason, Refusal, RetransmittedPacket, Silence, UplinkShare,
 };
 
 use crate::engine::events::PortId;
@@ -22,18 +22,18 @@ use crate::workload::requester::Trigger;
 pub(crate) struct Log {
     pub flows: Vec<FlowCount>,
     pub losses: Vec<Loss>,
-    pub delayed: Vec<Delayed>,
+    pub delayed: Vec<DelayedPacket>,
     pub duplicates: Vec<Duplicate>,
     pub marks: Vec<Mark>,
     pub refusals: Vec<Refusal>,
     pub notifications: Vec<Notification>,
-    pub runs: Vec<Run>,
-    pub retransmitted: Vec<Retransmitted>,
-    pub pauses: Vec<Paused>,
+    pub runs: Vec<LoggedRun>,
+    pub retransmitted: Vec<RetransmittedPacket>,
+    pub pauses: Vec<PortPause>,
     /// Why ports paused their neighbours.
     pub causes: Vec<Cause>,
     /// Data frames, and their bytes, of each flow by each of several equal-cost ports.
-    pub uplinks: BTreeMap<(PortId, u32), Uplinked>,
+    pub uplinks: BTreeMap<(PortId, u32), UplinkShare>,
     pub silences: Vec<Silence>,
     pub steps: Vec<RankStep>,
     /// The run that sent a PSN of a flow again first.
@@ -156,7 +156,7 @@ impl Log {
         if packet.kind.is_request() && !packet.is_copy() {
             self.last_delayed
                 .insert((packet.flow, packet.seq), place(self.delayed.len()));
-            self.delayed.push(Delayed {
+            self.delayed.push(DelayedPacket {
                 flow: packet.flow,
                 seq: packet.seq,
                 recorded: packet.recorded,
@@ -183,7 +183,7 @@ impl Log {
             return;
         };
         self.last_delayed.insert(key, place(self.delayed.len()));
-        self.delayed.push(Delayed {
+        self.delayed.push(DelayedPacket {
             flow,
             seq,
             recorded,
@@ -227,7 +227,7 @@ impl Log {
     ) -> u32 {
         if let Some(trigger) = begins {
             self.open_run.insert(packet.flow, place(self.runs.len()));
-            self.runs.push(Run {
+            self.runs.push(LoggedRun {
                 flow: packet.flow,
                 begin: now,
                 end: now,
@@ -257,7 +257,7 @@ impl Log {
 
     /// Notes a retransmitted request or READ response. Returns its place.
     pub(crate) fn retransmitted(&mut self, packet: &Packet, run: u32, now: Time) -> u32 {
-        self.retransmitted.push(Retransmitted {
+        self.retransmitted.push(RetransmittedPacket {
             time: now,
             flow: packet.flow,
             kind: packet.kind,

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use roce_files::{Access, Place};
+use roce_files::{Access, FilePlace};
 use roce_model::FlowKey;
 use roce_wire::{Qpn, Service};
 
@@ -26,7 +26,7 @@ use crate::truth::judge;
 use crate::units::Time;
 use crate::workload::connect::{Builder, Connection};
 use crate::workload::endpoint::Endpoint;
-use crate::workload::traffic::Source;
+use crate::workload::traffic::MessageSource;
 use crate::workload::training::Job;
 
 /// Destination of captures.
@@ -122,7 +122,7 @@ fn simulate_files(
         outputs.push(match paths.get(place) {
             Some(path) => {
                 let name = path.display().to_string();
-                let file = Place::named(path)?.begin(Access::Umask)?;
+                let file = FilePlace::named(path)?.begin(Access::Umask)?;
                 (name, Output::File(file))
             }
             None => (name, Output::Discard),
@@ -183,7 +183,7 @@ pub(crate) struct Simulation<'s> {
     pub hosts: Vec<HostState>,
     pub ends: Vec<Endpoint>,
     pub connections: Vec<Connection>,
-    pub sources: Vec<Source>,
+    pub sources: Vec<MessageSource>,
     pub jobs: Vec<Job>,
     pub impairments: Vec<ImpairmentState>,
     /// The paths between hosts, if there are several.

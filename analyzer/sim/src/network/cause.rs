@@ -15,7 +15,7 @@ use crate::units::Time;
 #[derive(Clone, Debug)]
 pub(crate) enum Cause {
     /// An ingress port of a switch is over its threshold.
-    Queue(Held),
+    Queue(HeldQueue),
     /// A host takes packets out of its buffer more slowly than they come.
     Slow,
     /// A host sends pauses of its own accord.
@@ -24,7 +24,7 @@ pub(crate) enum Cause {
 
 /// State of the egress queue that held most of an ingress port's bytes when its pause began.
 #[derive(Clone, Debug)]
-pub(crate) struct Held {
+pub(crate) struct HeldQueue {
     pub egress: PortId,
     /// Bytes of each flow's data in the queue, whatever port they came in by.
     pub bytes: Vec<(u32, u64)>,
@@ -106,7 +106,7 @@ impl Simulation<'_> {
             growth.arrived.saturating_sub(carried)
         });
         let overloaded = more.max().unwrap_or(0) * 4 >= queued;
-        let cause = Cause::Queue(Held {
+        let cause = Cause::Queue(HeldQueue {
             egress,
             bytes: bytes.into_iter().collect(),
             overloaded,

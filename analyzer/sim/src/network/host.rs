@@ -16,7 +16,7 @@ use crate::network::pause::Drain;
 use crate::scenario::ServiceName;
 use crate::units::Time;
 use crate::workload::account::Waits;
-use crate::workload::endpoint::{Job, Queued};
+use crate::workload::endpoint::{Job, QueueState};
 use crate::workload::requester::Trigger;
 use crate::workload::responder::{Reply, Request};
 
@@ -61,12 +61,12 @@ impl Simulation<'_> {
 
     /// An end may have something to send now.
     pub(crate) fn kick(&mut self, end: EndpointId) {
-        if self.ends[end.index()].queued == Queued::Idle && self.has_work(end) {
+        if self.ends[end.index()].queued == QueueState::Idle && self.has_work(end) {
             self.enqueue(end);
             let host = self.ends[end.index()].host;
             self.transmit(self.topology.hosts[host as usize].port);
         }
-        if self.ends[end.index()].queued == Queued::Idle {
+        if self.ends[end.index()].queued == QueueState::Idle {
             self.waits_idle(end);
         }
         self.watch(end);
@@ -77,7 +77,11 @@ impl Simulation<'_> {
         let own = &mut self.ends[end.index()];
         let (next, host) = (own.next_send, own.host);
         let paced = next > self.now;
-        own.queued = if paced { Queued::Pacing } else { Queued::Ready };
+        own.queued = if paced {
+            QueueState::Pacing
+        } else {
+            QueueState::Ready
+        };
         own.held_by_dcqcn = paced && !own.held_by_limit;
         let waits = match (paced, own.held_by_limit) {
             (false, _) => Waits::Port,
@@ -112,14 +116,14 @@ impl Simulation<'_> {
                 }
                 continue;
             }
-            self.ends[end.index()].queued = Queued::Idle;
+            self.ends[end.index()].queued = QueueState::Idle;
             if !self.has_work(end) {
                 self.waits_idle(end);
                 continue;
             }
             found = self.produce(end);
             self.watch(end);
-            if self.ends[end.index()].queued == Queued::Idle && self.has_work(end) {
+            if self.ends[end.index()].queued == QueueState::Idle && self.has_work(end) {
                 self.enqueue(end);
             } else {
                 self.waits_idle(end);
@@ -141,7 +145,7 @@ impl Simulation<'_> {
             let state = &mut self.hosts[host as usize];
             state.pacing.pop();
             state.ready.push_back(end);
-            self.ends[end.index()].queued = Queued::Ready;
+            self.ends[end.index()].queued = QueueState::Ready;
             self.waits_at(end, Waits::Port, time);
         }
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use roce_wire::MacAddress;
 
 use crate::engine::events::{EndpointId, Event, PortId};
-use crate::engine::log::Paused;
+use crate::engine::log::PortPause;
 use crate::engine::run::Simulation;
 use crate::network::cause::Cause;
 use crate::network::packet::{Kind, Packet};
@@ -90,7 +90,7 @@ impl Simulation<'_> {
         if port.pause_log[usize::from(class)].is_none() {
             port.pause_log[usize::from(class)] = Some(number(self.log.pauses.len()));
             port.count.transitions[usize::from(class)] += 1;
-            self.log.pauses.push(Paused {
+            self.log.pauses.push(PortPause {
                 port: id,
                 class,
                 begin: now,

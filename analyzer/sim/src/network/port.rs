@@ -5,7 +5,7 @@ use roce_capture::Direction;
 use crate::engine::events::{Event, PacketId, PortId};
 use crate::engine::run::Simulation;
 use crate::network::packet::Kind;
-use crate::network::topology::{LINK_CLASS, Node, Port, Sending};
+use crate::network::topology::{LINK_CLASS, Node, Port, SendingPacket};
 use crate::record::frame::Frame;
 use crate::units::Time;
 
@@ -65,7 +65,7 @@ impl Simulation<'_> {
         let delay = port.delay;
         port.busy = true;
         if matches!(node, Node::Switch(_)) && packet.kind != Kind::Pause {
-            port.sending = Some(Sending {
+            port.sending = Some(SendingPacket {
                 ingress: packet.ingress,
                 priority: packet.priority,
                 bytes: u64::from(packet.bytes),

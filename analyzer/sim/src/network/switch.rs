@@ -6,7 +6,7 @@
 use roce_wire::Ecn;
 
 use crate::engine::events::{Event, PacketId, PortId};
-use crate::engine::log::{Mark, Reason, Uplinked};
+use crate::engine::log::{Mark, Reason, UplinkShare};
 use crate::engine::rng::Stream;
 use crate::engine::run::Simulation;
 use crate::network::packet::{Kind, Packet};
@@ -177,12 +177,16 @@ impl Simulation<'_> {
         if !packet.kind.is_data() || ways.is_none_or(|ways| ways.len() < 2) {
             return;
         }
-        let data = self.log.uplinks.entry((egress, packet.flow)).or_insert(Uplinked {
-            packets: 0,
-            bytes: 0,
-            first: self.now,
-            last: self.now,
-        });
+        let data = self
+            .log
+            .uplinks
+            .entry((egress, packet.flow))
+            .or_insert(UplinkShare {
+                packets: 0,
+                bytes: 0,
+                first: self.now,
+                last: self.now,
+            });
         data.packets += 1;
         data.bytes += u64::from(packet.bytes);
         data.last = self.now;

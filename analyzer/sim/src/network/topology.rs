@@ -27,7 +27,7 @@ pub(crate) const LINK_CLASS: u8 = 8;
 
 /// A packet that a port is sending, as far as its switch's buffer is concerned.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Sending {
+pub(crate) struct SendingPacket {
     pub ingress: PortId,
     pub priority: u8,
     pub bytes: u64,
@@ -49,7 +49,7 @@ pub(crate) struct Port {
     /// The priority that was served last, of those that take turns.
     pub turn: usize,
     pub busy: bool,
-    pub sending: Option<Sending>,
+    pub sending: Option<SendingPacket>,
     /// Arrival of the last packet that left one of several paths.
     pub merged: Time,
     /// Until when it must not send, by class.
@@ -68,7 +68,7 @@ pub(crate) struct Port {
     pub cause: [Option<u32>; CLASSES],
     /// Growth of its queues, by priority.
     pub growth: [Growth; 8],
-    /// What it counts.
+    /// Counters of the port.
     pub count: PortCount,
 }
 

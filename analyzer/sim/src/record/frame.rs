@@ -19,6 +19,6 @@ pub use opcode::Position;
 pub use packet::{Frame, Roce, encode, encode_within};
 pub use pause::{Pause, Pfc};
 pub use roce_wire::network::udp::source_port as udp_source_port;
-pub use transport::{Atomic, Extended, Payload, RemoteMemory, Transport};
+pub use transport::{Atomic, ExtendedFields, Payload, RemoteMemory, Transport};
 pub use tunnel::{Granularity, Tunnel, TunnelKind};
 pub use version::Version;

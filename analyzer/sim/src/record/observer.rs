@@ -1,7 +1,7 @@
 //! The observer: it records the frames that pass taps, and keeps what the truth needs to judge a
 //! capture.
 //!
-//! Of each flow at each tap it follows the request PSNs that were recorded, so that it knows which are missing there.
+//! It follows the recorded request PSNs of each flow at each tap, so that it knows which are missing there.
 
 mod output;
 mod seen;
@@ -11,18 +11,18 @@ use roce_model::Nanos;
 use roce_wire::{Address, MacAddress, Qpn};
 
 pub(crate) use output::Output;
-pub(crate) use seen::{Hole, RunSeen, Seen};
+pub(crate) use seen::{FlowRecords, Hole, RunSeen};
 
 use crate::Error;
 use crate::network::packet::{Kind, Packet};
 use crate::record::frame::{Ethernet, Granularity, Network, Tunnel, TunnelKind, udp_source_port};
-use crate::record::tap::{self, Clock, Doubling, Mirror, Offered, Recording};
+use crate::record::tap::{self, Clock, Mirror, MirrorDoubling, OfferResult, TapRecording};
 use crate::scenario::{MirrorName, Scenario, TapDirection, TapLoss, TapTable};
 use crate::units::Time;
 
 /// A packet that passed a tap and was not recorded.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Missed {
+pub(crate) struct MissedPacket {
     pub time: Time,
     pub flow: u32,
     pub kind: Kind,
@@ -45,8 +45,8 @@ pub(crate) struct TapState {
     /// Records of frames that a mirror showed a second time.
     pub copies: u64,
     /// Records of each flow.
-    pub flows: Vec<Option<Box<Seen>>>,
-    pub missed: Vec<Missed>,
+    pub flows: Vec<Option<Box<FlowRecords>>>,
+    pub missed: Vec<MissedPacket>,
     pub records: u64,
     pub lost: u64,
     pub pause_records: u64,
@@ -58,7 +58,7 @@ pub(crate) struct TapState {
 #[derive(Debug, Default)]
 pub(crate) struct Observer {
     pub taps: Vec<TapState>,
-    recordings: Vec<Recording<Output>>,
+    recordings: Vec<TapRecording<Output>>,
     /// The first error of a recording; nothing is written after it.
     error: Option<Error>,
 }
@@ -104,7 +104,7 @@ impl Observer {
             }
             observer
                 .recordings
-                .push(Recording::new(output, name, &described, scenario.seed)?);
+                .push(TapRecording::new(output, name, &described, scenario.seed)?);
         }
         for (table, (recording, interface)) in scenario.tap.iter().zip(places) {
             observer.taps.push(TapState {
@@ -153,11 +153,11 @@ impl Observer {
             };
             passed |= 1 << number;
             match recording.offer(tap.interface, Nanos(now.nanos()), direction, &packet.frame) {
-                Ok(Offered::Recorded { number: record, .. }) => {
+                Ok(OfferResult::Recorded { number: record, .. }) => {
                     recorded |= 1 << number;
                     tap.recorded(packet, now, record);
                 }
-                Ok(Offered::Lost) => tap.lost(packet, now),
+                Ok(OfferResult::Lost) => tap.lost(packet, now),
                 Err(error) => self.error = Some(error),
             }
         }
@@ -206,7 +206,7 @@ impl TapState {
         if packet.kind == Kind::Pause {
             self.lost_pauses.push(now);
         } else {
-            self.missed.push(Missed {
+            self.missed.push(MissedPacket {
                 time: now,
                 flow: packet.flow,
                 kind: packet.kind,
@@ -237,7 +237,7 @@ fn describe(scenario: &Scenario, table: &TapTable) -> tap::Tap {
         clock,
         loss: table.loss.map_or(tap::Loss::None, TapLoss::loss),
         loss_report: table.loss_report.report(),
-        doubling: table.doubling().map(|doubling| Doubling {
+        doubling: table.doubling().map(|doubling| MirrorDoubling {
             tunnel: table.doubled_in.map(|kind| tunnel(kind, table.session)),
             ..doubling
         }),

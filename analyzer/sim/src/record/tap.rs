@@ -1,6 +1,6 @@
 //! Taps: points where frames are recorded, into pcapng files.
 //!
-//! A [`Recording`] is one file with one or more taps. Each tap is an interface with a name, a snaplen, a
+//! A [`TapRecording`] is one file with one or more taps. Each tap is an interface with a name, a snaplen, a
 //! clock, a kind of loss, and perhaps a mirror in front. For each frame that passes, a tap reports
 //! whether it was recorded, so that a truth can name it. The same frames and seed give the same bytes.
 //! The caller makes the frames and their times.
@@ -11,7 +11,7 @@ mod loss;
 mod queues;
 
 pub use clock::Clock;
-pub use doubling::Doubling;
+pub use doubling::MirrorDoubling;
 pub use loss::Loss;
 pub use queues::Queues;
 
@@ -27,7 +27,7 @@ use crate::engine::random::{Random, stream};
 use crate::error::Error;
 use crate::record::frame::{Frame, Tunnel, encode_within};
 use doubling::Copies;
-use loss::Losing;
+use loss::LossState;
 use queues::Batches;
 
 /// Properties of a tap. Its link type is Ethernet.
@@ -50,7 +50,7 @@ pub struct Tap {
     /// The mirror through which frames come, if they do.
     pub mirror: Option<Mirror>,
     /// Frames come twice.
-    pub doubling: Option<Doubling>,
+    pub doubling: Option<MirrorDoubling>,
     /// Stamps are later than the frames passed: by the least of these times, and up to the most, at random. A mirror's copies come
     /// over several ports and queues, so that their stamps are not in the order in which the frames passed.
     pub late: Option<(Nanos, Nanos)>,
@@ -89,7 +89,7 @@ pub struct Mirror {
 
 /// Result of offering a frame to a tap.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Offered {
+pub enum OfferResult {
     /// It was recorded.
     Recorded {
         /// Its number in the file, from 1 on, as Wireshark counts. With several receive queues: its number in the order
@@ -104,12 +104,12 @@ pub enum Offered {
 
 /// Counts of a tap.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Seen {
+pub struct RecordCounts {
     /// Frames that passed.
     pub offered: u64,
-    /// Of these, recorded.
+    /// Number of the frames that were recorded.
     pub recorded: u64,
-    /// Of these, lost.
+    /// Number of the frames that were lost.
     pub lost: u64,
     /// Records of frames that came a second time.
     pub copies: u64,
@@ -119,7 +119,7 @@ pub struct Seen {
 
 /// A pcapng file that is being recorded.
 #[derive(Debug)]
-pub struct Recording<W: Write> {
+pub struct TapRecording<W: Write> {
     file: String,
     writer: PcapngWriter<W>,
     taps: Vec<State>,
@@ -133,14 +133,14 @@ pub struct Recording<W: Write> {
 struct State {
     tap: Tap,
     interface: u32,
-    losing: Losing,
+    losing: LossState,
     copies: Copies,
     lateness: Random,
     batches: Batches,
     sequence: u32,
     /// Lost since the last record.
     lost_since: u64,
-    seen: Seen,
+    seen: RecordCounts,
 }
 
 impl Tap {
@@ -178,7 +178,7 @@ impl State {
     }
 }
 
-impl<W: Write> Recording<W> {
+impl<W: Write> TapRecording<W> {
     /// Starts a file with `taps`, which are numbered from 0 on. Errors call it `file`. `seed`, with the
     /// name of each tap, decides which records are lost.
     ///
@@ -210,7 +210,7 @@ impl<W: Write> Recording<W> {
         time: Nanos,
         direction: Direction,
         frame: &Frame,
-    ) -> Result<Offered, Error> {
+    ) -> Result<OfferResult, Error> {
         let taps = self.taps.len();
         if tap >= taps {
             return Err(Error::NoSuchTap {
@@ -252,9 +252,9 @@ impl<W: Write> Recording<W> {
         direction: Direction,
         frame: &Frame,
         is_copy: bool,
-    ) -> io::Result<Offered> {
+    ) -> io::Result<OfferResult> {
         let Some(state) = self.taps.get_mut(tap) else {
-            return Ok(Offered::Lost);
+            return Ok(OfferResult::Lost);
         };
         let snaplen = match state.tap.snaplen {
             0 => u32::MAX,
@@ -281,7 +281,7 @@ impl<W: Write> Recording<W> {
             if state.losing.next(arrives, u64::from(original.min(snaplen))) {
                 state.seen.lost += 1;
                 state.lost_since += 1;
-                return Ok(Offered::Lost);
+                return Ok(OfferResult::Lost);
             }
             state.seen.recorded += 1;
         }
@@ -318,14 +318,14 @@ impl<W: Write> Recording<W> {
         if !is_copy {
             state.copies.follow(time, direction, frame);
         }
-        Ok(Offered::Recorded {
+        Ok(OfferResult::Recorded {
             number: self.records,
             stamp,
         })
     }
 
     /// Counts of the taps until now.
-    pub fn seen(&self) -> impl Iterator<Item = Seen> {
+    pub fn seen(&self) -> impl Iterator<Item = RecordCounts> {
         self.taps.iter().map(|state| state.seen)
     }
 
@@ -333,7 +333,7 @@ impl<W: Write> Recording<W> {
     ///
     /// # Errors
     /// When the output cannot be written to.
-    pub fn finish(mut self) -> Result<(W, Vec<Seen>), Error> {
+    pub fn finish(mut self) -> Result<(W, Vec<RecordCounts>), Error> {
         let copied = self.copies_until(Nanos(u64::MAX));
         let seen = self.seen().collect();
         let ended = copied
@@ -363,13 +363,13 @@ fn begin<W: Write>(output: W, taps: &[Tap], seed: u64) -> io::Result<(PcapngWrit
         })?;
         states.push(State {
             interface,
-            losing: Losing::new(tap.loss, stream(seed, &format!("tap {}", tap.name))),
+            losing: LossState::new(tap.loss, stream(seed, &format!("tap {}", tap.name))),
             lateness: stream(seed, &format!("late {}", tap.name)),
             copies: Copies::new(tap.doubling, stream(seed, &format!("copies {}", tap.name))),
             batches: Batches::new(tap.queues, stream(seed, &format!("queues {}", tap.name))),
             sequence: tap.mirror.map_or(0, |mirror| mirror.first_sequence),
             lost_since: 0,
-            seen: Seen::default(),
+            seen: RecordCounts::default(),
             tap: tap.clone(),
         });
     }

@@ -37,7 +37,7 @@ pub enum Pattern {
     /// Each to each, but not to itself.
     #[default]
     Cross,
-    /// The first to the first, the second to the second, ...
+    /// The first host sends to the first, the second to the second, and so on.
     Zip,
     /// Each of `from` to the next of `from`, the last to the first; `to` is not used.
     Ring,

@@ -3,7 +3,7 @@
 use roce_model::Nanos;
 use serde::Deserialize;
 
-use crate::record::tap::{Doubling, Loss, LossReport, Queues};
+use crate::record::tap::{Loss, LossReport, MirrorDoubling, Queues};
 use crate::units::{Rate, Size, Time, TimeRange};
 
 /// Tunnel that a mirror puts around frames.
@@ -195,8 +195,8 @@ impl TapTable {
         self.from <= time && self.until.is_none_or(|until| time < until)
     }
 
-    pub(crate) fn doubling(&self) -> Option<Doubling> {
-        self.doubled.map(|range| Doubling {
+    pub(crate) fn doubling(&self) -> Option<MirrorDoubling> {
+        self.doubled.map(|range| MirrorDoubling {
             least: Nanos(range.from.nanos()),
             most: Nanos(range.to.nanos()),
             share: self.doubled_share,

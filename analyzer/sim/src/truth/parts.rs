@@ -122,8 +122,8 @@ pub struct TapFlow {
     pub retransmitted_packets: u64,
     /// Application data in them.
     pub retransmitted_bytes: u64,
-    /// Of these, behind the highest request PSN recorded before: the others look like first
-    /// transmissions.
+    /// Number of retransmitted packets behind the highest request PSN recorded before: the others look like
+    /// first transmissions.
     pub retransmitted_behind_packets: u64,
     /// Application data in them.
     pub retransmitted_behind_bytes: u64,
@@ -139,7 +139,7 @@ pub struct TapFlow {
     pub last_record: u64,
     /// Request PSNs jumped over.
     pub missing: u64,
-    /// Of these by class.
+    /// Number of missing PSNs that were reordered.
     pub reordered: u64,
     /// Lost by the network.
     pub network_lost: u64,
@@ -316,7 +316,7 @@ pub struct Pause {
 
 /// Something that an analysis is to find.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Finding {
+pub struct ExpectedFinding {
     /// Its id in analysis.md's table.
     pub id: String,
     /// Reason of the finding.

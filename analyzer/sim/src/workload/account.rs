@@ -37,7 +37,7 @@ pub(crate) struct Account {
 
 /// Total wait for each limit.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Waited {
+pub(crate) struct WaitTotals {
     /// In all, by the place of [`Waits`].
     pub total: [Time; Waits::COUNT],
     /// For DCQCN and for the port, in each millisecond.
@@ -47,7 +47,7 @@ pub(crate) struct Waited {
 
 const MILLISECOND: Time = Time::from_nanos(1_000_000);
 
-impl Waited {
+impl WaitTotals {
     pub(crate) fn add(&mut self, waits: Waits, begin: Time, end: Time) {
         let total = &mut self.total[waits as usize];
         *total = total.plus(end.since(begin));
@@ -113,7 +113,7 @@ mod tests {
     #[test]
     fn a_time_is_spread_over_its_milliseconds() {
         let us = |us: u64| Time::from_nanos(us * 1_000);
-        let mut waited = Waited::default();
+        let mut waited = WaitTotals::default();
         waited.add(Waits::Dcqcn, us(800), us(2_300));
         assert_eq!(waited.dcqcn_by_ms, [us(200), us(1_000), us(300)]);
         assert_eq!(waited.total[Waits::Dcqcn as usize], us(1_500));

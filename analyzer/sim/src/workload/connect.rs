@@ -19,11 +19,11 @@ use crate::scenario::{
 };
 use crate::units::Time;
 use crate::workload::account::Account;
-use crate::workload::endpoint::{Endpoint, Queued};
+use crate::workload::endpoint::{Endpoint, QueueState};
 use crate::workload::gaps::Patience;
 use crate::workload::requester::{Limits, Requester};
 use crate::workload::responder::Responder;
-use crate::workload::traffic::Source;
+use crate::workload::traffic::MessageSource;
 
 /// A connection, or a sender and a receiver of datagrams: ends 2 n and 2 n + 1.
 #[derive(Debug)]
@@ -47,7 +47,7 @@ pub(crate) struct Builder<'s> {
     scenario: &'s Scenario,
     pub ends: Vec<Endpoint>,
     pub connections: Vec<Connection>,
-    pub sources: Vec<Source>,
+    pub sources: Vec<MessageSource>,
     numbers: Stream,
     used: Vec<HashSet<u32>>,
 }
@@ -140,7 +140,7 @@ impl<'s> Builder<'s> {
             self.connections[connection]
                 .sources
                 .push(number(self.sources.len()));
-            self.sources.push(Source::new(
+            self.sources.push(MessageSource::new(
                 table,
                 EndpointId(end),
                 self.scenario.nic.mtu,
@@ -250,7 +250,7 @@ impl<'s> Builder<'s> {
             held_by_limit: false,
             held_by_dcqcn: false,
             account: Account::default(),
-            queued: Queued::Idle,
+            queued: QueueState::Idle,
             next_send: Time::ZERO,
             open: false,
             closed: false,

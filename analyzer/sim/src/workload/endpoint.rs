@@ -6,7 +6,7 @@ use roce_capture::Direction;
 use roce_model::{FlowKey, Nanos};
 use roce_wire::{Ecn, Nak, Opcode, Qpn, RnrTimer, Service};
 
-pub(crate) use state::{Endpoint, Job, Queued};
+pub(crate) use state::{Endpoint, Job, QueueState};
 
 use crate::engine::events::{EndpointId, PacketId, PortId};
 use crate::engine::log::{Notification, Refusal};
@@ -17,8 +17,8 @@ use crate::record::frame::{
 };
 use crate::scenario::{Operation, ServiceName};
 use crate::units::Time;
-use crate::workload::requester::Outgoing;
-use crate::workload::responder::{Read, Reply};
+use crate::workload::requester::OutgoingPacket;
+use crate::workload::responder::{Reply, WaitingRead};
 
 /// A transport service as the wire names it.
 pub(crate) fn service(name: ServiceName) -> Service {
@@ -140,7 +140,7 @@ impl Simulation<'_> {
         Some(self.pool.add(&packet))
     }
 
-    fn request(&mut self, end: EndpointId, out: Outgoing) -> Packet {
+    fn request(&mut self, end: EndpointId, out: OutgoingPacket) -> Packet {
         let (own, peer) = (&self.ends[end.index()], &self.ends[end.peer().index()]);
         let (service, own_qpn) = (own.service, own.qpn);
         let psn = own.first_psn.plus(low(out.seq));
@@ -192,7 +192,7 @@ impl Simulation<'_> {
     }
 
     /// Keeps the books of a request that leaves.
-    fn note_request(&mut self, end: EndpointId, packet: &mut Packet, out: &Outgoing) {
+    fn note_request(&mut self, end: EndpointId, packet: &mut Packet, out: &OutgoingPacket) {
         let own = &mut self.ends[end.index()];
         let silent_since = own.last_sent;
         self.log.sent(packet, self.now);
@@ -212,7 +212,7 @@ impl Simulation<'_> {
         }
     }
 
-    fn read_response(&mut self, end: EndpointId, read: Read, index: u32, run: u32) -> Packet {
+    fn read_response(&mut self, end: EndpointId, read: WaitingRead, index: u32, run: u32) -> Packet {
         let (own, peer) = (&self.ends[end.index()], &self.ends[end.peer().index()]);
         let seq = read.seq + u64::from(index);
         let mtu = u64::from(self.scenario.nic.mtu);

@@ -19,7 +19,7 @@ pub(crate) struct Patience {
 
 /// A PSN that later ones have overtaken.
 #[derive(Clone, Copy, Debug)]
-struct Missing {
+struct MissingPsn {
     since: Time,
     named: bool,
 }
@@ -30,7 +30,7 @@ pub(crate) struct Gaps {
     patience: Patience,
     /// After the highest that has come.
     highest: u64,
-    missing: BTreeMap<u64, Missing>,
+    missing: BTreeMap<u64, MissingPsn>,
 }
 
 impl Gaps {
@@ -49,7 +49,7 @@ impl Gaps {
     /// Everything before `seq` should have come by now: what of `seqs` has not is missing.
     pub(crate) fn passed(&mut self, seqs: impl Iterator<Item = u64>, seq: u64, now: Time) {
         for seq in seqs {
-            self.missing.entry(seq).or_insert(Missing {
+            self.missing.entry(seq).or_insert(MissingPsn {
                 since: now,
                 named: false,
             });

@@ -7,7 +7,7 @@ use crate::engine::events::{EndpointId, Event};
 use crate::engine::run::Simulation;
 use crate::network::packet::{Kind, Packet};
 use crate::network::topology::number;
-use crate::record::frame::cm::{Connected, Datagram, Message, PathMtu, Rep, Req};
+use crate::record::frame::cm::{ConnectedService, Datagram, Message, PathMtu, Rep, Req};
 use crate::record::frame::{Frame, Payload, Transport, udp_source_port};
 use crate::scenario::ServiceName;
 use crate::units::Time;
@@ -29,7 +29,7 @@ impl Simulation<'_> {
         req.traffic_class = own.dscp << 2;
         req.hop_limit = self.scenario.nic.ttl;
         if own.service == ServiceName::Uc {
-            req.transport = Connected::Uc;
+            req.transport = ConnectedService::Uc;
         }
         self.manager_message(a, Message::Req(req));
         let sent = &mut self.connections[connection as usize].requests;

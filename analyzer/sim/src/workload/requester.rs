@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 
 use any_order::AnyOrder;
 use message::Message;
-pub(crate) use message::{Limits, Outgoing, Trigger};
+pub(crate) use message::{Limits, OutgoingPacket, Trigger};
 
 use crate::scenario::{Operation, Recovery};
 use crate::units::Time;
@@ -131,7 +131,7 @@ impl Requester {
     }
 
     /// The next packet. Its sending begins at `now`.
-    pub(crate) fn send(&mut self, now: Time) -> Option<Outgoing> {
+    pub(crate) fn send(&mut self, now: Time) -> Option<OutgoingPacket> {
         if self.waiting || self.failed {
             return None;
         }
@@ -155,7 +155,7 @@ impl Requester {
     }
 
     /// The packet that begins at `seq`.
-    fn packet(&mut self, seq: u64) -> Option<Outgoing> {
+    fn packet(&mut self, seq: u64) -> Option<OutgoingPacket> {
         let message = *self.message(seq)?;
         let mtu = self.limits.mtu;
         let index = u32::try_from(seq - message.first).unwrap_or(u32::MAX);
@@ -173,7 +173,7 @@ impl Requester {
                 attempt = *count;
             }
         }
-        Some(Outgoing {
+        Some(OutgoingPacket {
             seq,
             span: if is_read { message.packets - index } else { 1 },
             operation: message.operation,
@@ -189,7 +189,7 @@ impl Requester {
     }
 
     /// Keeps the books of a packet that leaves.
-    fn note(&mut self, packet: &Outgoing, now: Time) {
+    fn note(&mut self, packet: &OutgoingPacket, now: Time) {
         let end = packet.seq + u64::from(packet.span);
         while self.top < end {
             self.top += 1;

@@ -39,7 +39,7 @@ pub(crate) enum Reply {
 
 /// A READ to be answered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Read {
+pub(crate) struct WaitingRead {
     pub seq: u64,
     pub packets: u32,
     pub length: u64,
@@ -52,7 +52,7 @@ pub(crate) struct Outcome {
     pub messages: u32,
     /// Application data taken, for the first time.
     pub payload: u64,
-    pub reads: Vec<Read>,
+    pub reads: Vec<WaitingRead>,
     pub reply: Option<Reply>,
     /// An ACK is held back.
     pub holds: bool,
@@ -246,8 +246,8 @@ impl Responder {
     }
 }
 
-fn read(request: &Request) -> Read {
-    Read {
+fn read(request: &Request) -> WaitingRead {
+    WaitingRead {
         seq: request.seq,
         packets: request.span,
         length: request.length,

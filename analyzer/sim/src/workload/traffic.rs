@@ -11,7 +11,7 @@ pub(crate) const NO_SOURCE: u32 = u32::MAX;
 
 /// Source of a queue pair's messages.
 #[derive(Debug)]
-pub(crate) struct Source {
+pub(crate) struct MessageSource {
     pub end: EndpointId,
     operation: Operation,
     sizes: Vec<u64>,
@@ -35,7 +35,7 @@ pub(crate) struct Source {
     blocked: bool,
 }
 
-impl Source {
+impl MessageSource {
     /// The source of a flow table for one queue pair.
     pub(crate) fn new(table: &FlowTable, end: EndpointId, mtu: u32, stop: Time, stream: Stream) -> Self {
         let most = if table.service == ServiceName::Ud {

@@ -1,7 +1,7 @@
 //! Messages of the connection manager, as the decoder reads them.
 
 use proptest::prelude::*;
-use roce_sim::frame::cm::{Connected, Datagram, Message, PathMtu, Rep, Req};
+use roce_sim::frame::cm::{ConnectedService, Datagram, Message, PathMtu, Rep, Req};
 use roce_sim::frame::{Frame, Roce, Transport, Version};
 use roce_wire::management::cm::{CommId, Message as Read};
 use roce_wire::management::mad;
@@ -38,7 +38,7 @@ fn req() -> impl Strategy<Value = Req> {
         guid: first.2,
         local_qpn: Qpn::new(first.3),
         starting_psn: Psn::new(first.4),
-        transport: [Connected::Rc, Connected::Uc, Connected::Xrc][usize::from(first.5)],
+        transport: [ConnectedService::Rc, ConnectedService::Uc, ConnectedService::Xrc][usize::from(first.5)],
         flow_control: first.6,
         responder_resources: counts.0[0],
         initiator_depth: counts.0[1],
@@ -104,9 +104,9 @@ fn assert_req(from: &Req, req: &roce_wire::management::cm_req::Req<'_>) {
         (from.starting_psn, from.initiator_depth)
     );
     let service = match from.transport {
-        Connected::Rc => Service::Rc,
-        Connected::Uc => Service::Uc,
-        Connected::Xrc => Service::Xrc,
+        ConnectedService::Rc => Service::Rc,
+        ConnectedService::Uc => Service::Uc,
+        ConnectedService::Xrc => Service::Xrc,
     };
     assert_eq!(
         (detail.transport(), detail.has_flow_control()),

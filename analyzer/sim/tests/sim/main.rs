@@ -11,8 +11,8 @@ mod tunnel;
 
 use proptest::prelude::*;
 use roce_sim::frame::{
-    Atomic, Ethernet, Extended, Frame, Network, Payload, RemoteMemory, Roce, Transport, Version, encode,
-    encode_within,
+    Atomic, Ethernet, ExtendedFields, Frame, Network, Payload, RemoteMemory, Roce, Transport, Version,
+    encode, encode_within,
 };
 use roce_wire::{Address, Aeth, Ecn, MacAddress, Opcode, Psn, Qpn};
 
@@ -83,7 +83,7 @@ fn network() -> impl Strategy<Value = Network> {
     )
 }
 
-fn extended() -> impl Strategy<Value = Extended> {
+fn extended() -> impl Strategy<Value = ExtendedFields> {
     let first = (
         0_u32..1 << 24,
         any::<u32>(),
@@ -95,7 +95,7 @@ fn extended() -> impl Strategy<Value = Extended> {
     let reth = (any::<u64>(), any::<u32>(), any::<u32>());
     let atomic = (any::<u64>(), any::<u32>(), any::<u64>(), any::<u64>());
     let last = (any::<u64>(), any::<u32>(), any::<u32>());
-    (first, reth, atomic, last).prop_map(|(first, reth, atomic, last)| Extended {
+    (first, reth, atomic, last).prop_map(|(first, reth, atomic, last)| ExtendedFields {
         context: first.0,
         queue_key: first.1,
         source_qpn: Qpn::new(first.2),

@@ -4,9 +4,9 @@
 use std::path::Path;
 
 use roce_capture::{Options, Reader};
-use roce_sim::frame::cm::{Connected, Datagram, Message, PathMtu, Rep, Req};
+use roce_sim::frame::cm::{ConnectedService, Datagram, Message, PathMtu, Rep, Req};
 use roce_sim::frame::{
-    Atomic, Ethernet, Extended, Frame, Network, Payload, RemoteMemory, Roce, Transport, Version,
+    Atomic, Ethernet, ExtendedFields, Frame, Network, Payload, RemoteMemory, Roce, Transport, Version,
 };
 use roce_wire::management::cm;
 use roce_wire::management::mad;
@@ -18,7 +18,7 @@ use roce_wire::{
 use super::bytes_of;
 
 /// A frame and what was in it.
-struct Made {
+struct MadeFrame {
     frame: Frame,
     /// Range of the payload.
     payload: std::ops::Range<usize>,
@@ -58,7 +58,7 @@ fn again(message: &cm::Message<'_>) -> Message {
                 local_qpn: req.local_qpn(),
                 starting_psn: detail.starting_psn(),
                 transport: match detail.transport() {
-                    Some(Service::Rc) => Connected::Rc,
+                    Some(Service::Rc) => ConnectedService::Rc,
                     other => panic!("{other:?}"),
                 },
                 flow_control: detail.has_flow_control(),
@@ -93,8 +93,8 @@ fn again(message: &cm::Message<'_>) -> Message {
     }
 }
 
-fn extended(headers: &transport::Transport<'_>) -> Extended {
-    Extended {
+fn extended(headers: &transport::Transport<'_>) -> ExtendedFields {
+    ExtendedFields {
         context: headers.rdeth.map_or(0, |h| h.context()),
         queue_key: headers.deth.map_or(0, |h| h.queue_key()),
         source_qpn: headers.deth.map_or(Qpn::new(0), |h| h.source_qpn()),
@@ -119,7 +119,7 @@ fn extended(headers: &transport::Transport<'_>) -> Extended {
 }
 
 /// The frame `bytes` in plain values.
-fn made_again(bytes: &[u8]) -> Made {
+fn made_again(bytes: &[u8]) -> MadeFrame {
     let decoded = decode(LinkType::ETHERNET, bytes, u32::try_from(bytes.len()).unwrap());
     let Content::Roce(roce) = decoded.content else {
         panic!("{decoded:?}")
@@ -181,7 +181,7 @@ fn made_again(bytes: &[u8]) -> Made {
         destination: mac(0),
         vlan: roce.vlan,
     };
-    Made {
+    MadeFrame {
         frame: Frame::Roce(Roce {
             ethernet,
             network,
@@ -202,7 +202,7 @@ fn assert_same(bytes: &[u8], name: &str) -> bool {
         assert_eq!(written, bytes, "{name}");
         return true;
     }
-    let Made { payload, .. } = made;
+    let MadeFrame { payload, .. } = made;
     assert_eq!(written.len(), bytes.len(), "{name}");
     assert_eq!(written[..payload.start], bytes[..payload.start], "{name}");
     false
@@ -303,7 +303,7 @@ fn captured(name: &str) -> Vec<Vec<u8>> {
 
 #[test]
 fn captures_of_the_repository() {
-    // Of the packets of rxe, those without payload (and all connection management) in every byte.
+    // Packets of rxe without payload, and all connection management, are compared in every byte.
     let of = |name: &str| {
         let frames = captured(name);
         let same = frames.iter().filter(|bytes| assert_same(bytes, name)).count();

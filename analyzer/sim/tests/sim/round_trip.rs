@@ -6,8 +6,8 @@ use roce_wire::icrc::{self, Icrc};
 use roce_wire::network::ipv4::Ipv4;
 use roce_wire::network::ipv6::Ipv6;
 use roce_wire::{
-    AethKind, Carrier, Content, Extended, LinkType, Nak, Opcode, PauseKind, Psn, Qpn, RnrTimer, Through,
-    decode, fast, general, transport,
+    AethKind, Carrier, Content, ExtendedHeaders, LinkType, Nak, Opcode, PauseKind, Psn, Qpn, RnrTimer,
+    Through, decode, fast, general, transport,
 };
 
 use super::{assert_cut, bytes_of, mac, roce};
@@ -101,25 +101,25 @@ fn assert_transport(from: &Transport, bytes: &[u8]) {
     let has = |header| from.opcode.extended().has(header);
     assert_eq!(
         headers.rdeth.map(|h| h.context()),
-        has(Extended::RDETH).then_some(x.context)
+        has(ExtendedHeaders::RDETH).then_some(x.context)
     );
     assert_eq!(
         headers.deth.map(|h| (h.queue_key(), h.source_qpn())),
-        has(Extended::DETH).then_some((x.queue_key, x.source_qpn))
+        has(ExtendedHeaders::DETH).then_some((x.queue_key, x.source_qpn))
     );
     assert_eq!(
         headers.xrceth.map(|h| h.receive_queue()),
-        has(Extended::XRCETH).then_some(x.receive_queue)
+        has(ExtendedHeaders::XRCETH).then_some(x.receive_queue)
     );
     assert_eq!(
         headers.feth.map(|h| h.selectivity() << 4 | h.placement()),
-        has(Extended::FETH).then_some(x.flush)
+        has(ExtendedHeaders::FETH).then_some(x.flush)
     );
     assert_eq!(
         headers
             .reth
             .map(|h| (h.virtual_address(), h.remote_key(), h.dma_length())),
-        has(Extended::RETH).then_some((x.reth.address, x.reth.key, x.reth.length))
+        has(ExtendedHeaders::RETH).then_some((x.reth.address, x.reth.key, x.reth.length))
     );
     let atomic = (
         x.atomic.address,
@@ -131,20 +131,20 @@ fn assert_transport(from: &Transport, bytes: &[u8]) {
         headers
             .atomic_eth
             .map(|h| (h.virtual_address(), h.remote_key(), h.swap_or_add(), h.compare())),
-        has(Extended::ATOMIC_ETH).then_some(atomic)
+        has(ExtendedHeaders::ATOMIC_ETH).then_some(atomic)
     );
-    assert_eq!(headers.aeth, has(Extended::AETH).then_some(x.aeth));
+    assert_eq!(headers.aeth, has(ExtendedHeaders::AETH).then_some(x.aeth));
     assert_eq!(
         headers.atomic_ack_eth.map(|h| h.original()),
-        has(Extended::ATOMIC_ACK_ETH).then_some(x.original)
+        has(ExtendedHeaders::ATOMIC_ACK_ETH).then_some(x.original)
     );
     assert_eq!(
         headers.imm_dt.map(|h| h.data()),
-        has(Extended::IMM_DT).then_some(x.immediate)
+        has(ExtendedHeaders::IMM_DT).then_some(x.immediate)
     );
     assert_eq!(
         headers.ieth.map(|h| h.remote_key()),
-        has(Extended::IETH).then_some(x.invalidate)
+        has(ExtendedHeaders::IETH).then_some(x.invalidate)
     );
     // The payload, byte by byte, and zeros after it up to a multiple of 4.
     let Payload::Data {

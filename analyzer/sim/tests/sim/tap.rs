@@ -1,11 +1,11 @@
 //! Taps: the files that they write, read back.
 
-use roce_capture::{Direction, Lost, Options, Reader};
+use roce_capture::{Direction, LostFrames, Options, Reader};
 use roce_model::Nanos;
 use roce_sim::frame::{
     Ethernet, Frame, Granularity, Network, Payload, Position, Roce, Transport, Tunnel, TunnelKind, Version,
 };
-use roce_sim::tap::{Clock, Loss, LossReport, Mirror, Offered, Recording, Seen, Tap};
+use roce_sim::tap::{Clock, Loss, LossReport, Mirror, OfferResult, RecordCounts, Tap, TapRecording};
 use roce_wire::{Address, LinkType, MacAddress, Psn, Qpn, decode};
 
 use super::bytes_of;
@@ -27,7 +27,7 @@ fn packet(number: u32) -> Frame {
 /// One record of a file: time, interface, length on the wire, bytes.
 type Record = (Nanos, u32, u32, Vec<u8>);
 
-fn read(file: Vec<u8>) -> (Vec<Record>, Vec<Lost>, Vec<roce_capture::Interface>) {
+fn read(file: Vec<u8>) -> (Vec<Record>, Vec<LostFrames>, Vec<roce_capture::Interface>) {
     let mut reader =
         Reader::from_read("test", Box::new(std::io::Cursor::new(file)), &Options::default()).unwrap();
     let (mut records, mut lost) = (Vec::new(), Vec::new());
@@ -42,8 +42,8 @@ fn read(file: Vec<u8>) -> (Vec<Record>, Vec<Lost>, Vec<roce_capture::Interface>)
 }
 
 /// Offers packets 0, 1, 2 ... every microsecond to one tap.
-fn record(tap: &Tap, packets: u32, seed: u64) -> (Vec<u8>, Vec<Offered>, Seen) {
-    let mut recording = Recording::new(Vec::new(), "test", std::slice::from_ref(tap), seed).unwrap();
+fn record(tap: &Tap, packets: u32, seed: u64) -> (Vec<u8>, Vec<OfferResult>, RecordCounts) {
+    let mut recording = TapRecording::new(Vec::new(), "test", std::slice::from_ref(tap), seed).unwrap();
     let offered = (0..packets)
         .map(|number| {
             let time = Nanos(u64::from(number) * 1_000);
@@ -71,7 +71,7 @@ fn what_was_offered_is_in_the_file() {
             ..Tap::new("switch")
         },
     ];
-    let mut recording = Recording::new(Vec::new(), "both.pcapng", &taps, 1).unwrap();
+    let mut recording = TapRecording::new(Vec::new(), "both.pcapng", &taps, 1).unwrap();
     let mut offered = Vec::new();
     for number in 0..10 {
         let time = Nanos(u64::from(number) * 1_234);
@@ -127,7 +127,7 @@ fn what_was_offered_is_in_the_file() {
             assert_eq!((interface, time, &bytes[..]), (1, Nanos(stamp), &whole[..96]));
         }
         let number = at as u64 + 1;
-        assert_eq!(offered[at], Offered::Recorded { number, stamp: time });
+        assert_eq!(offered[at], OfferResult::Recorded { number, stamp: time });
     }
 }
 
@@ -149,7 +149,7 @@ fn the_same_seed_gives_the_same_bytes() {
 
 #[test]
 fn losses_are_told_as_asked() {
-    // Of 13 frames: 3, 4, 8, 9 are lost, and 10 to 12 are there.
+    // There are 13 frames: 3, 4, 8, 9 are lost, and 10 to 12 are there.
     let tap = |loss_report| Tap {
         loss: Loss::Bursts { every: 5, lose: 2 },
         loss_report,
@@ -163,7 +163,7 @@ fn losses_are_told_as_asked() {
     ] {
         let (file, offered, counts) = record(&tap(loss_report), 13, 1);
         assert_eq!((counts.offered, counts.recorded, counts.lost), (13, 9, 4));
-        let lost: Vec<usize> = (0..13).filter(|at| offered[*at] == Offered::Lost).collect();
+        let lost: Vec<usize> = (0..13).filter(|at| offered[*at] == OfferResult::Lost).collect();
         assert_eq!(lost, [3, 4, 8, 9]);
         let (records, lost, interfaces) = read(file);
         assert_eq!(interfaces[0].dropped, dropped, "{loss_report:?}");
@@ -174,8 +174,8 @@ fn losses_are_told_as_asked() {
         let numbers: Vec<u64> = offered
             .iter()
             .filter_map(|offered| match offered {
-                Offered::Recorded { number, .. } => Some(*number),
-                Offered::Lost => None,
+                OfferResult::Recorded { number, .. } => Some(*number),
+                OfferResult::Lost => None,
             })
             .collect();
         assert_eq!(numbers, (1..=9).collect::<Vec<_>>());

@@ -3,7 +3,7 @@
 use roce_capture::{Direction, Options, Reader};
 use roce_model::Nanos;
 use roce_sim::frame::{Ethernet, Frame, Network, Payload, Position, Roce, Transport, Version};
-use roce_sim::tap::{Clock, Doubling, Queues, Recording, Seen, Tap};
+use roce_sim::tap::{Clock, MirrorDoubling, Queues, RecordCounts, Tap, TapRecording};
 use roce_wire::{Address, MacAddress, Psn, Qpn};
 
 /// Packet `number`, from one of 16 UDP source ports.
@@ -20,8 +20,8 @@ fn packet(number: u32) -> Frame {
 }
 
 /// Stamps and bytes of the file's records, when packets 0, 1, 2 ... pass every microsecond.
-fn recorded(tap: &Tap, packets: u32) -> (Vec<(u64, Vec<u8>)>, Seen) {
-    let mut recording = Recording::new(Vec::new(), "test", std::slice::from_ref(tap), 3).unwrap();
+fn recorded(tap: &Tap, packets: u32) -> (Vec<(u64, Vec<u8>)>, RecordCounts) {
+    let mut recording = TapRecording::new(Vec::new(), "test", std::slice::from_ref(tap), 3).unwrap();
     for number in 0..packets {
         let time = Nanos(u64::from(number) * 1_000);
         recording
@@ -44,7 +44,7 @@ fn recorded(tap: &Tap, packets: u32) -> (Vec<(u64, Vec<u8>)>, Seen) {
 #[test]
 fn a_mirror_shows_each_frame_twice() {
     let tap = Tap {
-        doubling: Some(Doubling {
+        doubling: Some(MirrorDoubling {
             least: Nanos(800),
             most: Nanos(5_000),
             share: 1.0,
@@ -79,7 +79,7 @@ fn a_mirror_shows_each_frame_twice() {
 #[test]
 fn behind_a_router_the_copy_has_another_header() {
     let tap = Tap {
-        doubling: Some(Doubling {
+        doubling: Some(MirrorDoubling {
             least: Nanos(100),
             most: Nanos(100),
             share: 0.25,

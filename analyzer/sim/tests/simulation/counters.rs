@@ -90,7 +90,7 @@ fn the_last_readings_are_the_totals_of_the_truth() {
     // The tap at h4 records everything that its port sends and receives.
     let passed = last.get("h4", "port_received_packets", "") + last.get("h4", "port_transmitted_packets", "");
     assert_eq!(passed, truth.taps[0].records as f64);
-    // What flows have sent, with their CNPs, is what all NICs have sent.
+    // The packets of all flows, with their CNPs, are those that all NICs have sent.
     let sent: u64 = truth.flows.iter().map(|flow| flow.packets_sent).sum();
     let sent = sent + truth.cnps.len() as u64;
     assert_eq!(last.total("port_transmitted_packets"), sent as f64);

@@ -36,7 +36,7 @@ fn truth_of(toml: &str) -> Truth {
 }
 
 /// The frames of a capture: stamps in ns since the begin of the simulation, and decoded headers.
-fn frames(scenario: &Scenario, tap: usize) -> Vec<Seen> {
+fn frames(scenario: &Scenario, tap: usize) -> Vec<SeenFrame> {
     let (truth, captures) = simulate_in_memory(scenario).unwrap();
     let file = std::io::Cursor::new(captures[tap].bytes.clone());
     let mut reader = Reader::from_read("tap", Box::new(file), &Options::default()).unwrap();
@@ -47,7 +47,7 @@ fn frames(scenario: &Scenario, tap: usize) -> Vec<Seen> {
             let Content::Roce(roce) = decode(LinkType::ETHERNET, bytes, frame.original).content else {
                 panic!("no RoCE");
             };
-            frames.push(Seen {
+            frames.push(SeenFrame {
                 time: frame.time.0 - truth.start_ns,
                 opcode: roce.bth.opcode().0,
                 psn: roce.bth.psn().value(),
@@ -61,7 +61,7 @@ fn frames(scenario: &Scenario, tap: usize) -> Vec<Seen> {
 }
 
 /// Fields of a captured frame.
-struct Seen {
+struct SeenFrame {
     time: u64,
     opcode: u8,
     psn: u32,
@@ -70,7 +70,7 @@ struct Seen {
     bytes: Vec<u8>,
 }
 
-impl Seen {
+impl SeenFrame {
     /// RC WRITE packets have the opcodes 6 to 11.
     fn is_write(&self) -> bool {
         (6..=11).contains(&self.opcode)

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use roce_sim::Scenario;
 use roce_sim::truth::{HoleClass, TriggerKind};
 
-use super::{Seen, frames, truth_of};
+use super::{SeenFrame, frames, truth_of};
 
 /// One flow at a quarter of the line's rate, so that nothing queues.
 fn sprayed(network: &str, rate: u64, mtu: u32, spray: &str, more: &str) -> String {
@@ -214,7 +214,7 @@ fn cnps_and_read_responses_take_paths_too() {
     let (least, most) = (cnps.iter().min().unwrap(), cnps.iter().max().unwrap());
     assert!(cnps.len() > 20 && most - least > 19_000, "{least} {most}");
     let frames = frames(&Scenario::parse(toml).unwrap(), 0);
-    let responses: Vec<&Seen> = frames
+    let responses: Vec<&SeenFrame> = frames
         .iter()
         .filter(|frame| (13..=16).contains(&frame.opcode))
         .collect();

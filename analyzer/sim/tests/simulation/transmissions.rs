@@ -297,7 +297,7 @@ fn a_flow_has_one_limit_at_a_time() {
     };
     // A quarter of the link's rate: the application, or the configured limit. 25 Gb/s and 6.25 Gb/s on the line.
     let demand = share("message = \"16KiB\"\npace = \"6.25Gbps\"", 0);
-    // Of a message's four packets of 1.337 us, three wait for the one before: 4.01 of 20.97 us.
+    // Three of a message's four packets of 1.337 us wait for the one before: 4.01 of 20.97 us.
     assert!((0.80..0.82).contains(&demand), "{demand}");
     let limit = share(
         "message = \"1MiB\"\noutstanding = 2\nrate_limit = \"6.25Gbps\"",

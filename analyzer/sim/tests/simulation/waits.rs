@@ -264,7 +264,7 @@ fn buffers_that_wait_for_each_other_in_a_circle_are_a_deadlock() {
 
 #[test]
 fn a_chain_of_pauses_without_a_circle_is_no_deadlock() {
-    // The same switches; no flow passes the link from leaf4 to leaf1, but for ACKs.
+    // The switches are as before; no flow passes the link from leaf4 to leaf1, but for ACKs.
     let truth = ring(&around(&[(1, 5), (2, 5), (3, 7), (4, 7)]), "40KB");
     assert!(!truth.pause_roots.is_empty());
     assert!(

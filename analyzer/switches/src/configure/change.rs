@@ -9,7 +9,7 @@ use super::step::Step;
 pub struct Change {
     /// The name of the check: those of a switch are its findings, those of a host are doctor's.
     pub id: &'static str,
-    /// What is set.
+    /// Description of the setting.
     pub text: String,
     /// The change.
     pub step: Step,

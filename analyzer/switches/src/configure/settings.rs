@@ -28,7 +28,7 @@ pub const KEYS: [(&str, &str); 7] = [
 /// Longest name of an interface or device.
 const MAX_NAME: usize = 64;
 
-/// What is set beyond the inventory's cluster.
+/// Settings beyond the inventory's cluster.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Settings {
     /// Queue length in bytes from which packets are marked.

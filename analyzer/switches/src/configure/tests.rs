@@ -483,7 +483,7 @@ fn every_step_says_why() {
         assert!(!step.comments.is_empty(), "{step:?}");
         assert!(!step.commands.is_empty(), "{step:?}");
     }
-    // What is said of the link and of undoing is said for each device.
+    // The lines about the link and about undoing come for each device.
     let text: Vec<&str> = all
         .iter()
         .flat_map(|step| &step.comments)

@@ -22,7 +22,7 @@ pub type DeviceRule = Rule<DeviceRun>;
 pub struct DeviceRun {
     /// Readings that it needs.
     pub needs: Needs,
-    /// What it finds.
+    /// Function that finds the signs.
     pub(super) judge: fn(&Facts<'_>) -> Vec<FoundSign>,
 }
 

@@ -369,7 +369,7 @@ fn the_queue_of_roce_is_that_of_its_dscp_or_the_lossless_one() {
         |device: &Device| facts::Facts::new(None, &device.now, &Cluster::default()).data_queue("Ethernet1/1");
     assert_eq!(queue(&lossless(&[])), None);
     assert_eq!(queue(&lossless(&["5"])).as_deref(), Some("5"));
-    // Of several that of the cluster's priority; without it none is known.
+    // The queue of the cluster's priority counts among several; without it none is known.
     assert_eq!(queue(&lossless(&["5", "3"])).as_deref(), Some("3"));
     assert_eq!(queue(&lossless(&["5", "4"])), None);
     let mut mapped = lossless(&["5", "3"]);

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use super::document::{Chain, Moved, Pair, PairState, PauseTimes, Row};
-use super::links::{Links, Place};
+use super::document::{Chain, MovedInterval, Pair, PairState, PauseTimes, Row};
+use super::links::{Links, PausePlace};
 use super::order::{every, since_start};
 use super::row::{Kind, Level};
 
@@ -13,12 +13,12 @@ const MAX_DIFFERENCE: f64 = 0.01;
 
 /// Rows by place and kind.
 pub(super) struct RowIndex<'a> {
-    by_key: BTreeMap<(Place, Kind), &'a Row>,
+    by_key: BTreeMap<(PausePlace, Kind), &'a Row>,
 }
 
 impl<'a> RowIndex<'a> {
     pub(super) fn new(rows: &'a [Row]) -> Self {
-        let place = |row: &Row| Place {
+        let place = |row: &Row| PausePlace {
             level: row.level,
             node: row.node.clone(),
             object: row.object.clone(),
@@ -28,12 +28,12 @@ impl<'a> RowIndex<'a> {
         }
     }
 
-    pub(super) fn get(&self, place: &Place, kind: Kind) -> Option<&'a Row> {
+    pub(super) fn get(&self, place: &PausePlace, kind: Kind) -> Option<&'a Row> {
         self.by_key.get(&(place.clone(), kind)).copied()
     }
 
     /// Rows of pauses of a place.
-    fn pauses(&self, place: &Place) -> impl Iterator<Item = &'a Row> {
+    fn pauses(&self, place: &PausePlace) -> impl Iterator<Item = &'a Row> {
         let kinds = [
             Kind::PfcReceived,
             Kind::PfcSent,
@@ -47,10 +47,10 @@ impl<'a> RowIndex<'a> {
 /// Pauses sent by one end against those received by the other, for every cable whose two ends count them.
 pub(super) fn pairs(rows: &RowIndex<'_>, links: &Links) -> Vec<Pair> {
     let mut pairs = Vec::new();
-    let mut done: BTreeSet<(&Place, &Place)> = BTreeSet::new();
+    let mut done: BTreeSet<(&PausePlace, &PausePlace)> = BTreeSet::new();
     for (port, adapters) in links {
-        // Of several adapters the hypervisor's is the one with the cable.
-        let mut ends: Vec<&Place> = adapters
+        // The hypervisor's adapter is the one with the cable among several.
+        let mut ends: Vec<&PausePlace> = adapters
             .iter()
             .filter(|place| !done.contains(&(*place, port)))
             .collect();
@@ -103,7 +103,7 @@ fn pair(from: &Row, to: &Row) -> Option<Pair> {
 pub(super) fn chains(rows: &RowIndex<'_>, all: &[Row], links: &Links, times: &PauseTimes) -> Vec<Chain> {
     let mut chains = Vec::new();
     for (port, adapters) in links {
-        let mut places: Vec<&Place> = adapters
+        let mut places: Vec<&PausePlace> = adapters
             .iter()
             .filter(|place| place.level != Level::SwitchPort)
             .collect();
@@ -111,7 +111,7 @@ pub(super) fn chains(rows: &RowIndex<'_>, all: &[Row], links: &Links, times: &Pa
             continue;
         }
         places.push(port);
-        let mut first: Vec<(String, Moved)> = Vec::new();
+        let mut first: Vec<(String, MovedInterval)> = Vec::new();
         for place in &places {
             let moved = rows.pauses(place).filter_map(|row| row.moved);
             first.extend(
@@ -143,10 +143,15 @@ pub(super) fn chains(rows: &RowIndex<'_>, all: &[Row], links: &Links, times: &Pa
     chains
 }
 
-fn chain(places: Vec<String>, moved: &[(String, Moved)], senders: Vec<String>, times: &PauseTimes) -> Chain {
+fn chain(
+    places: Vec<String>,
+    moved: &[(String, MovedInterval)],
+    senders: Vec<String>,
+    times: &PauseTimes,
+) -> Chain {
     // A place may be the first if no other surely moved before it.
-    let may_be_first = |own: &Moved| !moved.iter().any(|(_, other)| other.is_before(*own));
-    let first: Vec<&(String, Moved)> = moved.iter().filter(|(_, own)| may_be_first(own)).collect();
+    let may_be_first = |own: &MovedInterval| !moved.iter().any(|(_, other)| other.is_before(*own));
+    let first: Vec<&(String, MovedInterval)> = moved.iter().filter(|(_, own)| may_be_first(own)).collect();
     // Writing into a text does not fail.
     let mut text = format!("{}: ", places.join(" - "));
     match first.as_slice() {

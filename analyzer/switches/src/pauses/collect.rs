@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use roce_model::{Counter, Nanos, Sample, SampleSeries};
 
-use super::document::Moved;
+use super::document::MovedInterval;
 use super::links::{self, Cable};
 use super::row::{Kind, Level, RowKey, Unseen, row_of};
 use crate::device::Reading;
@@ -36,7 +36,7 @@ pub(super) struct Sum {
 /// Changes of all series of a row between two readings.
 #[derive(Clone, Copy, Debug)]
 struct Interval {
-    moved: Moved,
+    moved: MovedInterval,
     change: f64,
 }
 
@@ -44,7 +44,7 @@ struct Interval {
 #[derive(Clone, Debug, Default)]
 pub(super) struct RowSums {
     pub(super) phases: [Sum; 3],
-    pub(super) moved: Option<Moved>,
+    pub(super) moved: Option<MovedInterval>,
     pub(super) first: Option<f64>,
     pub(super) last: f64,
     pub(super) resets: u64,
@@ -54,7 +54,7 @@ pub(super) struct RowSums {
 
 impl RowSums {
     /// Adds the change of one series.
-    fn add(&mut self, moved: Moved, change: f64, marks: &Marks) {
+    fn add(&mut self, moved: MovedInterval, change: f64, marks: &Marks) {
         match &mut self.open {
             Some(open) if open.moved.to == moved.to => {
                 open.moved.from = open.moved.from.min(moved.from);
@@ -113,7 +113,7 @@ pub(super) struct Marks {
 
 impl Marks {
     /// An interval that has a part of the command's time belongs to it.
-    pub(super) fn phase(&self, moved: Moved) -> Phase {
+    pub(super) fn phase(&self, moved: MovedInterval) -> Phase {
         if !self.has_command {
             return Phase::During;
         }
@@ -277,7 +277,7 @@ impl PauseCollector {
         let Some(interval) = row.interval_ns else {
             return;
         };
-        let moved = Moved {
+        let moved = MovedInterval {
             from: Nanos(sample.time.0.saturating_sub(interval)),
             to: sample.time,
         };

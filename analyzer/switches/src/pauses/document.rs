@@ -46,14 +46,14 @@ impl Sign {
 
 /// Between two readings a quantity began to move: after `from`, and not later than `to`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Moved {
+pub struct MovedInterval {
     /// The reading before.
     pub from: Nanos,
     /// The reading that shows the movement.
     pub to: Nanos,
 }
 
-impl Moved {
+impl MovedInterval {
     /// True if this movement surely began before `other`.
     pub fn is_before(self, other: Self) -> bool {
         self.to <= other.from
@@ -82,7 +82,7 @@ pub struct Row {
     /// Change per second before the command.
     pub per_second_before: Option<f64>,
     /// First interval of the command in which it moved at more than twice its rate before.
-    pub moved: Option<Moved>,
+    pub moved: Option<MovedInterval>,
     /// Changes of the first and of the last interval: as much can be hidden from a reading that is made one interval later.
     pub hidden: f64,
     /// Resets of its counters. What they counted between two readings with a reset is left out.
@@ -232,9 +232,9 @@ pub struct Pauses {
     /// True if only links inside of switches were paused: hosts were not.
     pub is_inside_only: bool,
     /// First marks.
-    pub first_marks: Option<Moved>,
+    pub first_marks: Option<MovedInterval>,
     /// First pauses.
-    pub first_pauses: Option<Moved>,
+    pub first_pauses: Option<MovedInterval>,
     /// The order of marks and pauses in words; empty where there is none.
     pub order: String,
     /// Ways from servers to switches on which pauses moved.

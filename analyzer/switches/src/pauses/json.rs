@@ -3,7 +3,7 @@
 use roce_model::Nanos;
 use serde_json::{Value, json};
 
-use super::document::{Chain, Moved, Pair, Pauses, Reset, Row};
+use super::document::{Chain, MovedInterval, Pair, Pauses, Reset, Row};
 
 /// Version of the document's form.
 const SCHEMA_VERSION: u64 = 1;
@@ -46,7 +46,7 @@ fn seconds(time: Nanos, start: Nanos) -> f64 {
     }
 }
 
-fn moved(at: Moved, start: Nanos) -> Value {
+fn moved(at: MovedInterval, start: Nanos) -> Value {
     json!({ "after_s": seconds(at.from, start), "seen_s": seconds(at.to, start) })
 }
 

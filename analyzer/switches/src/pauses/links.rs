@@ -19,13 +19,13 @@ pub(super) struct Cable {
 
 /// An adapter or port.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) struct Place {
+pub(super) struct PausePlace {
     pub(super) level: Level,
     pub(super) node: String,
     pub(super) object: String,
 }
 
-impl Place {
+impl PausePlace {
     /// `node object`.
     pub(super) fn text(&self) -> String {
         format!("{} {}", self.node, self.object)
@@ -61,24 +61,24 @@ fn short(node: &str) -> String {
 
 /// The places that have rows, found by any spelling of their names.
 pub(super) struct Places {
-    by_name: BTreeMap<(String, String), Place>,
+    by_name: BTreeMap<(String, String), PausePlace>,
 }
 
 impl Places {
-    pub(super) fn new(places: impl Iterator<Item = Place>) -> Self {
-        let key = |place: &Place| (short(&place.node), one_form(&place.object));
+    pub(super) fn new(places: impl Iterator<Item = PausePlace>) -> Self {
+        let key = |place: &PausePlace| (short(&place.node), one_form(&place.object));
         Self {
             by_name: places.map(|place| (key(&place), place)).collect(),
         }
     }
 
-    fn find(&self, node: &str, object: &str) -> Option<&Place> {
+    fn find(&self, node: &str, object: &str) -> Option<&PausePlace> {
         self.by_name.get(&(short(node), one_form(object)))
     }
 }
 
 /// The adapters of each port of a switch.
-pub(super) type Links = BTreeMap<Place, BTreeSet<Place>>;
+pub(super) type Links = BTreeMap<PausePlace, BTreeSet<PausePlace>>;
 
 /// The connections between places that have rows.
 pub(super) fn links(
@@ -88,7 +88,7 @@ pub(super) fn links(
     addresses: &BTreeMap<String, (String, String)>,
 ) -> Links {
     let mut links = Links::new();
-    let mut join = |port: Option<&Place>, adapter: Option<&Place>| {
+    let mut join = |port: Option<&PausePlace>, adapter: Option<&PausePlace>| {
         if let (Some(port), Some(adapter)) = (port, adapter)
             && port.level == Level::SwitchPort
             && port != adapter
@@ -127,7 +127,7 @@ pub(super) fn links(
 
 /// Adds adapters of virtual machines whose port the inventory does not name, where their hypervisor has one connected adapter alone.
 fn behind_hypervisors(places: &Places, inventory: &Inventory, links: &mut Links) {
-    let mut ports_of: BTreeMap<String, BTreeSet<Place>> = BTreeMap::new();
+    let mut ports_of: BTreeMap<String, BTreeSet<PausePlace>> = BTreeMap::new();
     for (port, adapters) in &*links {
         for adapter in adapters
             .iter()

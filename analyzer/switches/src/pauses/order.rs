@@ -2,7 +2,7 @@
 
 use roce_model::Nanos;
 
-use super::document::{Moved, Pattern, PauseTimes, Row};
+use super::document::{MovedInterval, Pattern, PauseTimes, Row};
 use super::row::{Kind, Level, PauseFamily};
 
 /// Marks and pauses of all rows.
@@ -10,20 +10,20 @@ pub(super) struct Order {
     pub(super) pattern: Pattern,
     pub(super) pattern_text: String,
     pub(super) is_inside_only: bool,
-    pub(super) marks: Option<Moved>,
-    pub(super) pauses: Option<Moved>,
+    pub(super) marks: Option<MovedInterval>,
+    pub(super) pauses: Option<MovedInterval>,
     pub(super) text: String,
 }
 
 /// First movement of several rows: the first reading that shows one, and the earliest time at which one can have begun.
 #[derive(Clone, Copy)]
 struct First {
-    shown: Moved,
+    shown: MovedInterval,
     earliest: Nanos,
 }
 
 fn first<'a>(rows: impl Iterator<Item = &'a Row>) -> Option<First> {
-    let moved: Vec<Moved> = rows.filter_map(|row| row.moved).collect();
+    let moved: Vec<MovedInterval> = rows.filter_map(|row| row.moved).collect();
     let shown = moved.iter().copied().min_by_key(|moved| (moved.to, moved.from))?;
     let earliest = moved.iter().map(|moved| moved.from).min()?;
     Some(First { shown, earliest })

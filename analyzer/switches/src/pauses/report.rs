@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::chains::{RowIndex, chains, pairs};
 use super::collect::{Marks, PauseCollector, Phase, RowSums};
 use super::document::{Pair, PairState, PauseTimes, Pauses, Reset, Row, Sign};
-use super::links::{Links, Place, Places, links};
+use super::links::{Links, PausePlace, Places, links};
 use super::order::{order, since_start};
 use super::row::{Kind, Level, PauseFamily, RowKey, Unseen};
 use crate::inventory::Inventory;
@@ -17,7 +17,7 @@ pub(super) fn pauses(of: &PauseCollector, inventory: &Inventory) -> Pauses {
     let (mut rows, resets) = rows(of);
     // Ends of cables are places that pauses are known of; buffers have the names of ports.
     let paused = rows.iter().filter(|row| row.kind.family().is_some());
-    let places = Places::new(paused.map(|row| Place {
+    let places = Places::new(paused.map(|row| PausePlace {
         level: row.level,
         node: row.node.clone(),
         object: row.object.clone(),

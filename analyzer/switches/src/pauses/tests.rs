@@ -78,7 +78,7 @@ fn an_order_needs_readings_between() {
     // Readings at full seconds: marks within (1 s, 2 s], pauses within (3 s, 4 s].
     let every_second = finish(
         &incast(),
-        Run {
+        StoryTimes {
             every: 1_000,
             ..SHORT
         },
@@ -91,7 +91,7 @@ fn an_order_needs_readings_between() {
     // Readings every 5 s: both within (0 s, 5 s].
     let every_five = finish(
         &incast(),
-        Run {
+        StoryTimes {
             every: 5_000,
             ..SHORT
         },

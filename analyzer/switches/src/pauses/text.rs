@@ -24,7 +24,7 @@ fn cell(value: Option<f64>) -> String {
 }
 
 /// A line of the table: one row, or both directions of a kind of pauses of which none was seen.
-struct Line {
+struct TableLine {
     level: Level,
     place: String,
     kind: String,
@@ -126,7 +126,7 @@ fn head(times: &PauseTimes) -> String {
 
 /// The places of a run, and the pauses that each has.
 #[derive(Default)]
-struct Shown {
+struct ShownPlaces {
     /// Places where anything moved, on any level.
     places: BTreeSet<String>,
     /// Hosts, hypervisors and switches where anything moved.
@@ -139,7 +139,7 @@ struct Shown {
     received: BTreeSet<(String, Level, PauseFamily)>,
 }
 
-impl Shown {
+impl ShownPlaces {
     fn new(rows: &[Row]) -> Self {
         let mut shown = Self::default();
         for row in rows {
@@ -171,7 +171,7 @@ impl Shown {
             let says_something = !row.why.is_empty() || row.level == Level::Buffer;
             return says_something.then(|| row.kind.name());
         };
-        // Of pauses that were not seen in one direction the other direction says enough.
+        // The other direction says enough about pauses that were not seen in one direction.
         let key = (row.place(), row.level, family);
         let is_said = self.moved.contains(&key) || (row.kind.is_sent() && self.received.contains(&key));
         (!is_said).then(|| family.name())
@@ -179,9 +179,9 @@ impl Shown {
 }
 
 /// The lines that are shown, and the number of rows of places that are not.
-fn lines(rows: &[Row]) -> (Vec<Line>, usize) {
-    let shown = Shown::new(rows);
-    let mut lines: Vec<Line> = Vec::new();
+fn lines(rows: &[Row]) -> (Vec<TableLine>, usize) {
+    let shown = ShownPlaces::new(rows);
+    let mut lines: Vec<TableLine> = Vec::new();
     let mut hidden = 0;
     for row in rows {
         let place = row.place();
@@ -199,14 +199,14 @@ fn lines(rows: &[Row]) -> (Vec<Line>, usize) {
     (lines, hidden)
 }
 
-fn line(row: &Row, kind: String) -> Line {
+fn line(row: &Row, kind: String) -> TableLine {
     let sign = match row.sign {
         Sign::None => "",
         Sign::Good => "✓ ",
         Sign::Notice => "▲ ",
     };
     let rate = row.per_second.filter(|rate| *rate > 0.0);
-    Line {
+    TableLine {
         level: row.level,
         place: clean(&row.place()).into_owned(),
         kind,
@@ -227,8 +227,8 @@ fn fit(text: &str, width: usize) -> String {
 }
 
 /// Width of the column of places, and of that of kinds.
-fn columns(lines: &[Line], max_place: usize) -> (usize, usize) {
-    let widest = |of: fn(&Line) -> &str| {
+fn columns(lines: &[TableLine], max_place: usize) -> (usize, usize) {
+    let widest = |of: fn(&TableLine) -> &str| {
         lines
             .iter()
             .map(|line| of(line).chars().count())
@@ -240,7 +240,7 @@ fn columns(lines: &[Line], max_place: usize) -> (usize, usize) {
 }
 
 /// One line for each row; long verdicts go on below themselves.
-fn wide(lines: &[Line], width: usize) -> String {
+fn wide(lines: &[TableLine], width: usize) -> String {
     let (place, kind) = columns(lines, MAX_PLACE);
     let level = Level::SwitchInside.title().len();
     let numbers = |before: &str, during: &str, after: &str, rate: &str| {
@@ -268,7 +268,7 @@ fn wide(lines: &[Line], width: usize) -> String {
 }
 
 /// A heading for each level, and the verdict below each row.
-fn narrow(lines: &[Line], width: usize) -> String {
+fn narrow(lines: &[TableLine], width: usize) -> String {
     let kind = Kind::GlobalReceived.name().len();
     let place = width.saturating_sub(kind + 3 * (NUMBER + 1) + 4).min(MAX_PLACE);
     let numbers = |of: [&str; 3]| format!("{:>NUMBER$} {:>NUMBER$} {:>NUMBER$}", of[0], of[1], of[2]);

@@ -43,7 +43,7 @@ pub(super) fn object(text: &str) -> Result<Map<String, Value>, (Reason, String)>
         let long = format!("the answer has {} bytes, more than {MAX_DOCUMENT}", text.len());
         return Err((Reason::Parse, long));
     }
-    // What a terminal adds is in no document of a device.
+    // No document of a device has signs that a terminal adds.
     let text = if text.contains(['\u{1b}', '\u{8}']) || text.contains("--More--") {
         Cow::Owned(without_terminal(text))
     } else {

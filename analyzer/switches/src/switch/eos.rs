@@ -30,16 +30,16 @@ const PFC_TEXT: &str = "show priority-flow-control counters";
 /// The table of drops by port, which older releases have in place of [`QUEUES_TEXT`].
 const DROPS_TEXT: &str = "show interfaces counters queue";
 /// Shorter spellings of commands above, in recordings.
-const OTHERS: [(&str, Read); 2] = [
+const OTHERS: [(&str, DocumentReader); 2] = [
     ("show lldp neighbors | json", documents::neighbors),
     ("show interfaces counters queue | json", documents::queues),
 ];
 
 /// Reads the document of one command.
-type Read = fn(&serde_json::Map<String, serde_json::Value>, &mut Reading);
+type DocumentReader = fn(&serde_json::Map<String, serde_json::Value>, &mut Reading);
 
 /// Commands with a document, and what reads it. Discards are also in the document of counters, which goes first.
-const DOCUMENTS: [(&str, Read); 11] = [
+const DOCUMENTS: [(&str, DocumentReader); 11] = [
     (VERSION, documents::version),
     (LLDP, documents::neighbors),
     (STATUS, documents::status),
@@ -69,7 +69,9 @@ pub(super) fn questions(known: &Answers) -> Vec<Question> {
 pub(super) fn read(answers: &Answers, reading: &mut Reading) {
     // JSON of queues that the release does not have is no problem where the table is there.
     let has_table = answers.get(QUEUES_TEXT).is_some() || answers.get(DROPS_TEXT).is_some();
-    let all = DOCUMENTS.iter().chain([&(QUEUES, documents::queues as Read)]);
+    let all = DOCUMENTS
+        .iter()
+        .chain([&(QUEUES, documents::queues as DocumentReader)]);
     for (command, read) in all.chain(&OTHERS) {
         let Some(text) = answers.get(command) else {
             continue;

@@ -30,7 +30,7 @@ const PFC: &str = "show interface priority-flow-control";
 
 /// Requested form of the answer to a command.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Wanted {
+enum AnswerForm {
     Json,
     Text,
 }
@@ -38,7 +38,7 @@ enum Wanted {
 /// A command, and who reads its answer. The reader says whether it found the form that it knows.
 struct Part {
     command: &'static str,
-    wanted: Wanted,
+    wanted: AnswerForm,
     is_slow: bool,
     read: fn(&Body, &str, &mut Sink<'_>) -> bool,
 }
@@ -46,7 +46,7 @@ struct Part {
 impl Part {
     const fn new(
         command: &'static str,
-        wanted: Wanted,
+        wanted: AnswerForm,
         read: fn(&Body, &str, &mut Sink<'_>) -> bool,
     ) -> Self {
         Self {
@@ -68,35 +68,35 @@ impl Part {
 /// In the order of questions and of reading: where two commands have one number, that of the first one counts. Policies are last: they
 /// apply to the ports that the others have.
 const PARTS: [Part; 13] = [
-    Part::new("show version", Wanted::Json, about::version).slow(),
+    Part::new("show version", AnswerForm::Json, about::version).slow(),
     // A link that goes down is known at the next reading, not an hour later.
-    Part::new("show interface status", Wanted::Json, about::status),
-    Part::new("show lldp neighbors detail", Wanted::Json, about::neighbors).slow(),
-    Part::new(PFC, Wanted::Json, pfc::interfaces),
+    Part::new("show interface status", AnswerForm::Json, about::status),
+    Part::new("show lldp neighbors detail", AnswerForm::Json, about::neighbors).slow(),
+    Part::new(PFC, AnswerForm::Json, pfc::interfaces),
     Part::new(
         "show interface priority-flow-control detail",
-        Wanted::Text,
+        AnswerForm::Text,
         pfc::priorities_of,
     ),
-    Part::new("show interface flowcontrol", Wanted::Text, pfc::flowcontrol),
-    Part::new("show queuing interface", Wanted::Json, queuing::read),
-    Part::new("show interface counters", Wanted::Json, counters::read),
-    Part::new("show interface counters errors", Wanted::Json, counters::read),
-    Part::new("show queuing pfc-queue detail", Wanted::Json, watchdog::read),
+    Part::new("show interface flowcontrol", AnswerForm::Text, pfc::flowcontrol),
+    Part::new("show queuing interface", AnswerForm::Json, queuing::read),
+    Part::new("show interface counters", AnswerForm::Json, counters::read),
+    Part::new("show interface counters errors", AnswerForm::Json, counters::read),
+    Part::new("show queuing pfc-queue detail", AnswerForm::Json, watchdog::read),
     Part::new(
         "show hardware internal buffer info pkt-stats",
-        Wanted::Json,
+        AnswerForm::Json,
         buffer::read,
     ),
     Part::new(
         "show policy-map system type network-qos",
-        Wanted::Text,
+        AnswerForm::Text,
         policy::network_qos,
     )
     .slow(),
     Part::new(
         "show policy-map type network-qos",
-        Wanted::Text,
+        AnswerForm::Text,
         policy::network_qos,
     )
     .slow(),
@@ -105,7 +105,7 @@ const PARTS: [Part; 13] = [
 /// The system's own queuing policy. It applies to the ports without one of their own.
 const SYSTEM_QUEUING: Part = Part::new(
     "show policy-map system type queuing",
-    Wanted::Text,
+    AnswerForm::Text,
     policy::system_queuing,
 )
 .slow();
@@ -130,7 +130,7 @@ pub(super) fn questions(known: &Answers) -> Vec<Question> {
 fn question(part: &Part, known: &Answers) -> Question {
     let is_refused = |command: &str| known.get(command).and_then(refusal::refusal).is_some();
     let mut command = part.command.to_owned();
-    if part.wanted == Wanted::Json {
+    if part.wanted == AnswerForm::Json {
         let json = answer::as_json(part.command);
         if !is_refused(&json) {
             command = json;

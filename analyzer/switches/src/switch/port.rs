@@ -7,7 +7,7 @@ use crate::switch::interface::{Interface, counted};
 
 /// Place of a number inside an interface.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Place<'a> {
+pub(super) struct PortPlace<'a> {
     /// The priority, 0 to 7.
     pub(super) priority: Option<u8>,
     /// The queue, or the priority group.
@@ -16,7 +16,7 @@ pub(super) struct Place<'a> {
     pub(super) detail: Option<&'static str>,
 }
 
-impl<'a> Place<'a> {
+impl<'a> PortPlace<'a> {
     /// A priority.
     pub(super) fn priority(priority: u8) -> Self {
         Self {
@@ -69,7 +69,7 @@ impl<'r> Port<'r> {
     }
 
     /// Adds a number, if it is known.
-    pub(super) fn put(&mut self, counter: Counter, place: Place<'_>, value: Option<f64>) {
+    pub(super) fn put(&mut self, counter: Counter, place: PortPlace<'_>, value: Option<f64>) {
         let Some(value) = value else {
             return;
         };
@@ -99,13 +99,13 @@ impl<'r> Port<'r> {
             for (priority, value) in (0u8..).zip(values) {
                 self.put(
                     by_priority,
-                    Place::priority(priority),
+                    PortPlace::priority(priority),
                     value.map(roce_model::value_of),
                 );
             }
             let known = values.iter().flatten().copied();
             let sum = known.reduce(u64::saturating_add);
-            self.put(total, Place::default(), sum.map(roce_model::value_of));
+            self.put(total, PortPlace::default(), sum.map(roce_model::value_of));
         }
     }
 }

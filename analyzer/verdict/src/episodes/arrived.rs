@@ -1,4 +1,4 @@
-//! What came to a destination in a cell: when, and which packets showed trouble.
+//! Data that came to a destination in a cell: times, and packets that showed trouble.
 
 use roce_model::{EpisodeKind, Nanos};
 
@@ -14,14 +14,14 @@ const TICK: u64 = 1 << 16;
 
 /// Data to a destination in a cell.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Arrived {
+pub(super) struct ArrivedData {
     all: PacketTimes,
     wire_bytes: u64,
     marked: PacketTimes,
     lost: PacketTimes,
 }
 
-impl Arrived {
+impl ArrivedData {
     /// Traffic in the bin that begins at `bin`, of the cell that begins at `cell`.
     pub(super) fn add(&mut self, bin: Nanos, cell: Nanos, traffic: &PairTraffic) {
         self.marked.add(&traffic.marked);

@@ -88,14 +88,14 @@ struct Usual {
 
 /// A flow's [`Share`], small while it has nothing but the usual: there are many of them.
 #[derive(Clone, Debug, Default)]
-struct Kept {
+struct KeptShare {
     usual: Usual,
     /// The cell in which it last had payload.
     cell: Nanos,
     rest: Option<Box<Share>>,
 }
 
-impl Kept {
+impl KeptShare {
     /// Adds to it what a bin of `cell` has; a cell counts once.
     #[inline]
     fn add_in(&mut self, cell: Nanos, more: &Share) {
@@ -217,7 +217,7 @@ pub(super) struct Open {
     last: Option<Nanos>,
     /// Cells in which data came at less than a quarter of its link's speed.
     pub(super) thin_cells: u64,
-    /// Of an ecn episode: cells that lie in an incast, and such as do if the incast goes on.
+    /// Number of an ecn episode's cells that lie in an incast, or would if the incast goes on.
     pub(super) covered: u64,
     pub(super) covered_if: u64,
     pub(super) mode: Mode,
@@ -230,7 +230,7 @@ pub(super) struct Open {
     pub(super) sum: Share,
     waiting: Share,
     /// Each flow's share: what counts, and what waits.
-    flows: Vec<(FlowId, [Kept; 2])>,
+    flows: Vec<(FlowId, [KeptShare; 2])>,
 }
 
 impl Open {
@@ -305,7 +305,7 @@ impl Open {
         let is_kept = self.flows.len() < MAX_FLOWS && room;
         if is_kept {
             *slot = u32::try_from(self.flows.len()).unwrap_or(NOWHERE);
-            let mut shares = <[Kept; 2]>::default();
+            let mut shares = <[KeptShare; 2]>::default();
             shares[place].add_in(cell, share);
             self.flows.push((flow, shares));
         }
@@ -359,26 +359,26 @@ impl Open {
     }
 
     /// The finished episode.
-    pub(super) fn finish(&self, kind: EpisodeKind, tap: TapId, destination: u64) -> Finished {
+    pub(super) fn finish(&self, kind: EpisodeKind, tap: TapId, destination: u64) -> FinishedEpisode {
         let flows = self
             .flows
             .iter()
             .map(|(flow, [counts, _])| (*flow, counts.share()));
-        Finished {
+        FinishedEpisode {
             destination: Some(destination),
             senders_max: self.senders_max,
             ce_share_peak: self.ce_share_peak,
             cells: self.cells,
             incast_meanwhile: self.incast_meanwhile,
             is_thin: self.thin_cells.saturating_mul(2) > self.cells,
-            ..Finished::new(kind, tap, self.start, self.end, self.sum, flows.collect())
+            ..FinishedEpisode::new(kind, tap, self.start, self.end, self.sum, flows.collect())
         }
     }
 }
 
 /// An episode that has ended.
 #[derive(Clone, Debug, Default)]
-pub(in super::super) struct Finished {
+pub(in super::super) struct FinishedEpisode {
     pub(in super::super) kind: EpisodeKind,
     pub(in super::super) tap: TapId,
     pub(in super::super) start: Nanos,
@@ -410,7 +410,7 @@ pub(in super::super) struct Finished {
     pub(in super::super) stall: Option<super::facts::StallFacts>,
 }
 
-impl Finished {
+impl FinishedEpisode {
     /// An episode with these flows.
     pub(super) fn new(
         kind: EpisodeKind,

@@ -7,7 +7,7 @@ use std::collections::{HashMap, VecDeque};
 use roce_model::{EpisodeKind, EventRow, FlowId, MacAddress, Nanos, PauseFrame, PauseKind, TapId};
 
 use super::facts::PauseFacts;
-use super::open::{Finished, FlowBin, Share};
+use super::open::{FinishedEpisode, FlowBin, Share};
 use crate::settings::{CELL, Settings};
 
 type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
@@ -46,7 +46,7 @@ pub(super) struct Pauses {
     by_interval: Map<Key, Open>,
     by_frame: Map<Key, Open>,
     /// Such as frames alone say: they count when there is no interval in the whole run.
-    ended_by_frame: Vec<Finished>,
+    ended_by_frame: Vec<FinishedEpisode>,
     intervals: bool,
     rows: VecDeque<Row>,
 }
@@ -65,7 +65,7 @@ impl Pauses {
     }
 
     /// A pause that has ended; the episode that ended before it.
-    pub(super) fn interval(&mut self, event: &EventRow) -> Option<Finished> {
+    pub(super) fn interval(&mut self, event: &EventRow) -> Option<FinishedEpisode> {
         self.intervals = true;
         let priority = event
             .psn
@@ -140,7 +140,7 @@ impl Pauses {
     }
 
     /// The end: what goes on, and what frames alone say if that is all there is.
-    pub(super) fn conclude(&mut self) -> Vec<Finished> {
+    pub(super) fn conclude(&mut self) -> Vec<FinishedEpisode> {
         let mut ended = self.end_quiet(Nanos(u64::MAX));
         if !self.intervals {
             for (key, open) in core::mem::take(&mut self.by_frame) {
@@ -166,14 +166,14 @@ impl Pauses {
     }
 
     /// Ends what was quiet for too long before `time`.
-    pub(super) fn end_quiet(&mut self, time: Nanos) -> Vec<Finished> {
+    pub(super) fn end_quiet(&mut self, time: Nanos) -> Vec<FinishedEpisode> {
         let quiet = self.quiet;
         let over = |open: &Open| time > open.end && time.since(open.end) >= quiet;
         let ended: Vec<(Key, Open)> = self.by_interval.extract_if(|_, open| over(open)).collect();
         ended.iter().map(|(key, open)| self.finish(key, open)).collect()
     }
 
-    fn finish(&self, (tap, ..): &Key, open: &Open) -> Finished {
+    fn finish(&self, (tap, ..): &Key, open: &Open) -> FinishedEpisode {
         let tap = *tap;
         let mut flows: Map<FlowId, Share> = Map::default();
         let mut sum = Share::default();
@@ -187,10 +187,10 @@ impl Pauses {
             share.payload_bytes = share.payload_bytes.saturating_add(row.payload_bytes);
             sum.payload_bytes = sum.payload_bytes.saturating_add(row.payload_bytes);
         }
-        Finished {
+        FinishedEpisode {
             pause_ns: open.facts.total_ns,
             pause: Some(open.facts),
-            ..Finished::new(
+            ..FinishedEpisode::new(
                 EpisodeKind::Pause,
                 tap,
                 open.start,

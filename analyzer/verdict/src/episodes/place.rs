@@ -13,7 +13,7 @@ type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 
 /// A destination with episodes that go on.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct EpisodePlace {
     /// The number of the destination, and its hash.
     number: u32,
     pub(super) hash: u64,
@@ -33,14 +33,14 @@ pub(super) struct Place {
 /// Destinations with episodes that go on.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Places {
-    pub(super) list: Vec<Place>,
+    pub(super) list: Vec<EpisodePlace>,
     /// Where they are in it, by their numbers; [`NOWHERE`] for the others.
     by_number: Vec<u32>,
 }
 
 impl Places {
     #[inline]
-    pub(super) fn get_mut(&mut self, destination: u32) -> Option<&mut Place> {
+    pub(super) fn get_mut(&mut self, destination: u32) -> Option<&mut EpisodePlace> {
         let place = self.by_number.get(destination as usize)?;
         self.list.get_mut(*place as usize)
     }
@@ -52,13 +52,13 @@ impl Places {
         at.is_some_and(|at| *at != NOWHERE)
     }
 
-    pub(super) fn add(&mut self, place: Place) {
+    pub(super) fn add(&mut self, place: EpisodePlace) {
         self.list.push(place);
         self.find_from(self.list.len() - 1);
     }
 
     /// Keeps those of which `keep` says so.
-    pub(super) fn retain(&mut self, mut keep: impl FnMut(&mut Place) -> bool) {
+    pub(super) fn retain(&mut self, mut keep: impl FnMut(&mut EpisodePlace) -> bool) {
         let by_number = &mut self.by_number;
         self.list.retain_mut(|place| {
             let keeps = keep(place);
@@ -94,7 +94,7 @@ impl Places {
     }
 }
 
-impl Place {
+impl EpisodePlace {
     pub(super) fn new(number: u32, hash: u64, tap: TapId) -> Self {
         Self {
             number,

@@ -5,7 +5,7 @@ use roce_model::{Address, EpisodeKind, EventKind, EventRow, FlowId, Nanos, TapId
 
 use super::super::directory::Directory;
 use super::facts::StallFacts;
-use super::open::{Finished, Share};
+use super::open::{FinishedEpisode, Share};
 
 /// Limit of stalls, and of runs of retransmissions.
 const MAX_STALLS: usize = 1 << 14;
@@ -52,7 +52,7 @@ impl Stalls {
     }
 
     /// The episodes. `near`: so close a run's begin and a stall's end are the same.
-    pub(super) fn conclude(mut self, directory: &Directory, near: Nanos) -> Vec<Finished> {
+    pub(super) fn conclude(mut self, directory: &Directory, near: Nanos) -> Vec<FinishedEpisode> {
         self.timeouts.sort_unstable();
         let place = |stall: &Stall| {
             let destination = directory
@@ -82,7 +82,7 @@ impl Stalls {
         episodes
     }
 
-    fn episode(&self, stalls: &[Stall], destination: Option<Address>, near: Nanos) -> Finished {
+    fn episode(&self, stalls: &[Stall], destination: Option<Address>, near: Nanos) -> FinishedEpisode {
         let (mut start, mut end) = (Nanos(u64::MAX), Nanos(0));
         let mut flows: Vec<(FlowId, Share)> = Vec::new();
         let mut longest: Option<&Stall> = None;
@@ -115,11 +115,11 @@ impl Stalls {
             destination,
             by_timeout: self.ended_by_timeout(stall, near),
         });
-        Finished {
+        FinishedEpisode {
             victims: flows.iter().take(5).map(|(flow, _)| *flow).collect(),
             victims_all: flows.len(),
             stall: facts,
-            ..Finished::new(EpisodeKind::Stall, tap, start, end, Share::default(), flows)
+            ..FinishedEpisode::new(EpisodeKind::Stall, tap, start, end, Share::default(), flows)
         }
     }
 

@@ -6,7 +6,7 @@ use roce_model::{Address, Confidence, EpisodeKind, EpisodeRow, FlowId};
 
 use super::super::directory::{Directory, Party};
 use super::super::numbers::{counted, percent, some};
-use super::Finished;
+use super::FinishedEpisode;
 use super::pauses::LINK;
 
 /// Number of marked packets that is no accident.
@@ -16,13 +16,13 @@ const MARKS_FOR_SURE: u64 = 10;
 #[derive(Clone, Debug)]
 pub(in super::super) struct Episode {
     pub(in super::super) row: EpisodeRow,
-    pub(in super::super) facts: Finished,
+    pub(in super::super) facts: FinishedEpisode,
     /// True if totals take the flows' rows of this tap: another tap may have seen the same.
     pub(in super::super) counted: bool,
 }
 
 /// The rows of all episodes, numbered in their order.
-pub(in super::super) fn tell(finished: Vec<Finished>, directory: &Directory) -> Vec<Episode> {
+pub(in super::super) fn tell(finished: Vec<FinishedEpisode>, directory: &Directory) -> Vec<Episode> {
     let number = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
     finished
         .into_iter()
@@ -36,7 +36,7 @@ pub(in super::super) fn tell(finished: Vec<Finished>, directory: &Directory) -> 
 }
 
 /// True if the rows of any of its flows count, or none is known.
-fn is_counted(facts: &Finished, directory: &Directory) -> bool {
+fn is_counted(facts: &FinishedEpisode, directory: &Directory) -> bool {
     let flows = facts.aggressors.iter().map(|(flow, _)| flow).chain(&facts.named);
     let mut known = flows
         .filter_map(|flow| directory.party(facts.tap, *flow))
@@ -44,7 +44,7 @@ fn is_counted(facts: &Finished, directory: &Directory) -> bool {
     known.peek().is_none() || known.any(|party| party.counted)
 }
 
-fn row(episode: u32, facts: &Finished, directory: &Directory) -> EpisodeRow {
+fn row(episode: u32, facts: &FinishedEpisode, directory: &Directory) -> EpisodeRow {
     let destination = match (&facts.stall, facts.destination) {
         (Some(stall), _) => stall.destination,
         (None, hash) => hash.and_then(|hash| directory.host(hash)),
@@ -89,7 +89,7 @@ fn row(episode: u32, facts: &Finished, directory: &Directory) -> EpisodeRow {
     }
 }
 
-fn aggressors(facts: &Finished, directory: &Directory) -> Cow<'static, str> {
+fn aggressors(facts: &FinishedEpisode, directory: &Directory) -> Cow<'static, str> {
     if facts.aggressors.is_empty() && facts.senders > 1 {
         return format!("{} alike", counted(facts.senders as u64, "flow")).into();
     }
@@ -101,7 +101,11 @@ fn aggressors(facts: &Finished, directory: &Directory) -> Cow<'static, str> {
     each.join(", ").into()
 }
 
-fn cause(facts: &Finished, destination: Option<Address>, directory: &Directory) -> (String, Confidence) {
+fn cause(
+    facts: &FinishedEpisode,
+    destination: Option<Address>,
+    directory: &Directory,
+) -> (String, Confidence) {
     let there = destination.map_or_else(|| "one destination".to_owned(), |host| host.to_string());
     match facts.kind {
         EpisodeKind::Incast => incast(facts, &there),
@@ -114,7 +118,7 @@ fn cause(facts: &Finished, destination: Option<Address>, directory: &Directory) 
 }
 
 /// Certain when marks show it; CNPs, pauses or losses alone can have another cause on the path.
-fn incast(facts: &Finished, there: &str) -> (String, Confidence) {
+fn incast(facts: &FinishedEpisode, there: &str) -> (String, Confidence) {
     let confidence = match &facts.sum {
         sum if sum.ce >= MARKS_FOR_SURE => Confidence::High,
         sum if sum.ce > 0 || sum.cnp > 0 || sum.pause_ns > 0 => Confidence::Medium,
@@ -129,7 +133,7 @@ fn incast(facts: &Finished, there: &str) -> (String, Confidence) {
     )
 }
 
-fn ecn(facts: &Finished, there: &str) -> (String, Confidence) {
+fn ecn(facts: &FinishedEpisode, there: &str) -> (String, Confidence) {
     let who = match facts.senders_max {
         0 | 1 => format!("one sender is faster than the way to {there}"),
         senders => format!("{senders} senders share the way to {there}"),
@@ -154,7 +158,7 @@ fn ecn(facts: &Finished, there: &str) -> (String, Confidence) {
 
 /// Sure when all losses of its flows are proven, and the capture missed nothing of them: then those of this episode are. Doubtful when packets
 /// of all its flows overtake each other or come twice, or are missing in the capture for the most part.
-fn loss(facts: &Finished, there: &str, directory: &Directory) -> (String, Confidence) {
+fn loss(facts: &FinishedEpisode, there: &str, directory: &Directory) -> (String, Confidence) {
     let meanwhile = if facts.incast_meanwhile {
         " while many senders sent there at once"
     } else {
@@ -188,7 +192,7 @@ fn loss(facts: &Finished, there: &str, directory: &Directory) -> (String, Confid
     )
 }
 
-fn pause(facts: &Finished) -> (String, Confidence) {
+fn pause(facts: &FinishedEpisode) -> (String, Confidence) {
     let Some(pause) = facts.pause else {
         return ("paused".to_owned(), Confidence::Low);
     };
@@ -212,7 +216,7 @@ fn pause(facts: &Finished) -> (String, Confidence) {
     (format!("{what}{from}{flows}"), confidence)
 }
 
-fn stall(facts: &Finished, directory: &Directory) -> (String, Confidence) {
+fn stall(facts: &FinishedEpisode, directory: &Directory) -> (String, Confidence) {
     let Some(stall) = facts.stall else {
         return ("silence in the middle of a message".to_owned(), Confidence::Low);
     };
@@ -220,7 +224,7 @@ fn stall(facts: &Finished, directory: &Directory) -> (String, Confidence) {
     let longest = stall.longest;
     let coverage = directory.party(facts.tap, stall.flow).map(|party| party.coverage);
     if stall.by_timeout {
-        // What was not captured may have been sent meanwhile.
+        // Packets that were not captured may have been sent meanwhile.
         let is_whole = coverage.is_some_and(|coverage| coverage.missed == 0);
         (
             format!("{who} stood still for {longest}, until the sender's timeout"),

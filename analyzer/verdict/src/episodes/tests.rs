@@ -140,7 +140,7 @@ fn who_sends_most_and_who_suffers() {
         (EpisodeKind::Incast, 2, 1)
     );
     assert_eq!(episode.confidence, Confidence::Medium, "one mark");
-    // Of 30 packets that can be marked, one was.
+    // One of 30 packets that can be marked was marked.
     assert!((episode.ce_share_peak.unwrap() - 1.0 / 30.0).abs() < 1e-12);
 }
 

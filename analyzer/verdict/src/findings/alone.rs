@@ -1,5 +1,5 @@
-//! What one tap shows of a flow that other taps saw, too, at times when none of those recorded: there its word counts, whichever tap
-//! counts otherwise.
+//! Facts about a flow that one tap shows, at times when no other tap of the flow recorded. There its word
+//! counts, whichever tap counts otherwise.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use roce_model::{FlowId, Nanos, RunSummary, TapId};
 /// Facts of all taps that are kept: some 3 MB. Of more, the word of the tap that counts is all.
 const MAX_FACTS: usize = 1 << 16;
 
-/// What happened to a flow at one time, as one tap shows it.
+/// Event of a flow at one time, as one tap shows it.
 #[derive(Clone, Copy, Debug)]
 struct Fact<K> {
     flow: FlowId,
@@ -107,7 +107,8 @@ mod tests {
             ..RunSummary::default()
         };
         let mut facts = Facts::default();
-        // Of flow 7, which counts at tap 0: within its time, at its end, and behind; of flow 8, which one tap alone saw; and of tap 0 itself.
+        // The facts are of flow 7, which counts at tap 0 (within its time, at its end, and behind), of flow 8,
+        // which one tap alone saw, and of tap 0 itself.
         for (flow, tap, time, amount) in [
             (7, 1, 160, 1),
             (7, 1, 200, 2),

@@ -48,7 +48,7 @@ pub(super) struct Between {
     /// In the order of the inputs.
     pub(super) taps: [TapId; 2],
     pub(super) lost: u64,
-    /// Of these, answers.
+    /// Number of the lost packets that are answers.
     pub(super) answers: u64,
     /// The first one: when the tap before saw it, and its PSN.
     pub(super) first: Option<(Nanos, u32)>,
@@ -73,7 +73,8 @@ impl Claims {
         self.times.note(of, time, at, packets);
     }
 
-    /// What taps claim of times when no other tap recorded, no more than all that they claim; before and behind them.
+    /// Losses that taps claim at times when no other tap recorded, before and behind them; no more than all
+    /// that they claim.
     fn alone(&self, run: &RunSummary) -> Map<(FlowId, TapId), [u64; 2]> {
         let mut alone: Map<(FlowId, TapId), [u64; 2]> = Map::default();
         self.times.each(

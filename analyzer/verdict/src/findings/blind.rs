@@ -27,7 +27,7 @@ pub(super) const BLIND: Rule = Rule {
 
 /// RDMA bytes that an interface counted.
 #[derive(Clone, Copy, Debug)]
-struct Counted {
+struct CountedBytes {
     bytes: f64,
     /// When the first of them were counted.
     first: Nanos,
@@ -36,7 +36,7 @@ struct Counted {
 /// RDMA bytes by interface.
 #[derive(Clone, Debug, Default)]
 pub(super) struct BlindTally {
-    interfaces: BTreeMap<String, Counted>,
+    interfaces: BTreeMap<String, CountedBytes>,
 }
 
 impl BlindTally {
@@ -51,7 +51,7 @@ impl BlindTally {
         if !self.interfaces.contains_key(name) && self.interfaces.len() >= MAX_INTERFACES {
             return;
         }
-        let counted = self.interfaces.entry(name.to_owned()).or_insert(Counted {
+        let counted = self.interfaces.entry(name.to_owned()).or_insert(CountedBytes {
             bytes: 0.0,
             first: row.time,
         });

@@ -218,7 +218,7 @@ impl CnpTally {
             .filter(fine)
             .filter(has_port)
             .collect();
-        // Of a flow that several taps judged, the one at the sender's side speaks.
+        // The tap at the sender's side speaks for a flow that several taps judged.
         flows.sort_by_key(|over| {
             (
                 over.flow,

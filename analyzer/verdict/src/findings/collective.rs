@@ -39,7 +39,7 @@ const USUAL: f64 = 1.2;
 /// Collectives that are alike.
 type Equals<'a> = (u32, Option<u32>, Option<&'a str>, &'a str, u64);
 
-/// What is known of collectives that are alike.
+/// Facts about collectives that are alike.
 struct Like {
     calls: Vec<usize>,
     median: u64,

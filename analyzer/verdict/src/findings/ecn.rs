@@ -112,7 +112,7 @@ pub(super) struct EcnTally {
     signals: Map<(FlowId, u32), Signal>,
     candidates: Vec<Candidate>,
     not_ect: Worst,
-    /// Of these flows, such as suffered; and where they go.
+    /// Number of flows without ECN that suffered.
     suffered: u64,
     not_ect_to: Set<Address>,
     /// Where marked packets go.

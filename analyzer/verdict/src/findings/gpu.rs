@@ -49,7 +49,7 @@ const QUIET: f64 = 0.1;
 
 /// The load of a GPU over an interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Reading {
+struct LoadReading {
     from: u64,
     to: u64,
     load: f64,
@@ -58,7 +58,7 @@ struct Reading {
 /// Readings of GPUs' load, by node and GPU.
 #[derive(Clone, Debug, Default)]
 pub(super) struct GpuTally {
-    gpus: BTreeMap<(String, String), Vec<Reading>>,
+    gpus: BTreeMap<(String, String), Vec<LoadReading>>,
 }
 
 impl GpuTally {
@@ -86,7 +86,7 @@ impl GpuTally {
                 continue;
             }
             let readings = self.gpus.entry(key).or_default();
-            readings.push(Reading {
+            readings.push(LoadReading {
                 from: to.saturating_sub(interval),
                 to,
                 load,
@@ -178,14 +178,14 @@ impl GpuTally {
 }
 
 /// Neighbours as one reading: the mean over their time.
-fn merged(readings: &[Reading]) -> Reading {
-    let weight = |reading: &Reading| roce_model::value_of(reading.to.saturating_sub(reading.from));
+fn merged(readings: &[LoadReading]) -> LoadReading {
+    let weight = |reading: &LoadReading| roce_model::value_of(reading.to.saturating_sub(reading.from));
     let time: f64 = readings.iter().map(weight).sum();
     let load: f64 = readings
         .iter()
         .map(|reading| reading.load * weight(reading))
         .sum();
-    Reading {
+    LoadReading {
         from: readings
             .iter()
             .map(|reading| reading.from)
@@ -231,8 +231,8 @@ enum Class {
 }
 
 /// The class of each reading; both lists are in the order of time.
-fn classes(readings: &[Reading], congested: &[(u64, u64)]) -> Vec<Class> {
-    let class = |reading: &Reading| {
+fn classes(readings: &[LoadReading], congested: &[(u64, u64)]) -> Vec<Class> {
+    let class = |reading: &LoadReading| {
         let first = congested.partition_point(|(_, end)| *end <= reading.from);
         let overlaps = congested
             .iter()
@@ -287,7 +287,7 @@ impl Falls {
 }
 
 /// The falls when the classes are moved by `moved` readings, around the end.
-fn falls(readings: &[Reading], classes: &[Class], moved: usize, busy: f64, fall: f64) -> Falls {
+fn falls(readings: &[LoadReading], classes: &[Class], moved: usize, busy: f64, fall: f64) -> Falls {
     let count = readings.len().min(classes.len());
     let class = |place: usize| {
         let place = if place >= moved {
@@ -349,7 +349,7 @@ fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
 /// readings to move them.
 ///
 /// Places nearer than the longest episode are left out: there it overlaps itself.
-fn chance(readings: &[Reading], classes: &[Class], thresholds: &Thresholds) -> Option<(f64, f64)> {
+fn chance(readings: &[LoadReading], classes: &[Class], thresholds: &Thresholds) -> Option<(f64, f64)> {
     let (busy, fall, share) = (thresholds.gpu_busy, thresholds.gpu_fall, thresholds.gpu_share);
     let count = readings.len().min(classes.len());
     let runs = classes.chunk_by(|one, next| one == next);

@@ -34,7 +34,7 @@ pub(super) const IMBALANCE: Rule = Rule {
 /// Taps that are compared.
 const MAX_TAPS: usize = 64;
 /// Flows of less than this part of the bytes of all links do not count.
-const LEAST_PART: u64 = 100;
+const MIN_SHARE: u64 = 100;
 /// An idle link sends at most this share of the mean.
 const IDLE: f64 = 0.5;
 /// A link that sends this share of its rate limits its flows: headers between frames take the rest.
@@ -72,7 +72,7 @@ struct Uneven {
 }
 
 impl Uneven {
-    /// Of the rate that a flow on the busiest link would have, what it lost. `None`: the flows of the links are not known.
+    /// Share of its rate that a flow on the busiest link lost. `None`: the flows of the links are not known.
     fn cost(&self) -> Option<f64> {
         let here = self.links.get(self.most)?.flows.len() as u64;
         let fair = value_of(self.flows) / value_of(self.links.len() as u64);
@@ -183,7 +183,7 @@ fn judge(
     let mut flows = 0u64;
     for link in &mut links {
         link.flows
-            .retain(|flow| flow.wire_bytes.saturating_mul(LEAST_PART) >= all);
+            .retain(|flow| flow.wire_bytes.saturating_mul(MIN_SHARE) >= all);
         link.flows
             .sort_by_key(|flow| (core::cmp::Reverse(flow.wire_bytes), flow.flow));
         flows += link.flows.len() as u64;

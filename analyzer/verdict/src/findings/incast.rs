@@ -168,7 +168,7 @@ pub(super) fn unfair(context: &Context<'_>) -> Option<FindingRow> {
     for (jain, episode) in judged {
         episodes += 1;
         first = Some(first.map_or(episode.row.start_time, |first| first.min(episode.row.start_time)));
-        // Of an episode that is surer first: a doubtful one must not hide it.
+        // A surer episode comes first: a doubtful one must not hide it.
         let doubtful = |episode: &Episode| episode.row.confidence == Confidence::Low;
         if least.is_none_or(|(least, of)| (doubtful(episode), jain) < (doubtful(of), least)) {
             least = Some((jain, episode));

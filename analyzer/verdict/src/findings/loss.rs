@@ -13,7 +13,7 @@ use super::super::numbers::{bytes, counted, percent, share};
 use super::alone::Facts;
 use super::between::{Claims, LossTotals, LostAt};
 use super::flow_sums::FlowSums;
-use super::missed::{ChanceSign, Missed};
+use super::missed::{ChanceSign, MissedByTaps};
 use super::rule::{Context, FindingOf as _, Rule};
 use super::stall;
 use super::sure::{Sure, Ways};
@@ -86,13 +86,13 @@ pub(super) struct LossTally {
     lost: Worst,
     network: u64,
     downstream: u64,
-    /// Of these, such as were lost between a tap beside the receiver and the receiver.
+    /// Number of the packets that were lost between a tap beside the receiver and the receiver.
     at_adapter: u64,
     responses: u64,
     ambiguous: u64,
     unresolved: u64,
     wasted_bytes: u64,
-    /// Of some flow it is known what of its retransmitted bytes had arrived.
+    /// True if it is known of some flow how many of its retransmitted bytes had arrived.
     knows_wasted: bool,
     retransmitted_bytes: u64,
     /// The claims of each tap.
@@ -111,7 +111,7 @@ pub(super) struct LossTally {
     timeout_times: Facts<()>,
     timeout_first: Option<Nanos>,
     ways: Ways,
-    missed: Missed,
+    missed: MissedByTaps,
 }
 
 impl LossTally {
@@ -236,8 +236,8 @@ impl LossTally {
         }
     }
 
-    /// What captures missed.
-    pub(super) fn missed(&self) -> &Missed {
+    /// Packets that captures missed.
+    pub(super) fn missed(&self) -> &MissedByTaps {
         &self.missed
     }
 
@@ -305,7 +305,7 @@ impl LossTally {
         }
         let answers = totals.answers();
         let data_lost = lost.saturating_sub(answers);
-        // What was lost before a tap is none of the packets that it captured.
+        // Packets that were lost before a tap are not among those that it captured.
         let between = totals.between.iter().map(|between| between.lost);
         let never_seen = between
             .fold(totals.before, u64::saturating_add)
@@ -395,7 +395,7 @@ impl LossTally {
         )
     }
 
-    /// What to do about timeouts: two taps show whether packets or answers were lost.
+    /// Next step about timeouts: two taps show whether packets or answers were lost.
     fn timeout_step(&self, context: &Context<'_>) -> &'static str {
         let totals = self.totals(context, &context.run.tap_names());
         let lost = totals.between.iter().map(|between| between.lost);
@@ -417,7 +417,7 @@ impl LossTally {
         }
     }
 
-    /// What the losses made senders repeat, where that was anything.
+    /// Text of the bytes that senders repeated because of the losses, if there were any.
     fn repeated(&self) -> String {
         if self.retransmitted_bytes == 0 {
             return String::new();
@@ -527,7 +527,7 @@ fn arrived(timeouts: u64) -> String {
     format!("{arrived}, and {} followed", counted(timeouts, "timeout"))
 }
 
-/// What was lost: packets, and answers to them.
+/// Text of the losses: packets, and answers to them.
 fn what(data: u64, answers: u64) -> String {
     match (data, answers) {
         (_, 0) => counted(data, "packet"),

@@ -1,4 +1,4 @@
-//! What the capture itself missed, by tap, and how often that would look like a loss of the network.
+//! Packets that the capture itself missed, by tap, and how often that would look like a loss of the network.
 //!
 //! A packet that was acknowledged and never sent again arrived, so that the capture missed it. The share of such packets is the chance
 //! that the capture missed any other packet. A retransmission run begins with a packet that is missing by that chance, too, although the
@@ -26,11 +26,11 @@ const SAMPLE_GAPS: f64 = 0.5;
 /// Numbers of one tap.
 #[derive(Clone, Debug, Default)]
 struct MissedAtTap {
-    /// Of flows whose acknowledgements were captured.
+    /// Coverage of flows whose acknowledgements were captured.
     known: Coverage,
-    /// Of all flows.
+    /// Coverage of all flows.
     all: Coverage,
-    /// Of sparse flows, and how many these are.
+    /// Coverage of sparse flows, and the number of these.
     sparse: Coverage,
     sparse_flows: u64,
     /// Gaps that nobody filled.
@@ -73,13 +73,13 @@ pub(super) enum ChanceSign {
     Named,
 }
 
-/// What captures missed.
+/// Packets that captures missed, by tap.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Missed {
+pub(super) struct MissedByTaps {
     taps: Map<TapId, MissedAtTap>,
 }
 
-impl Missed {
+impl MissedByTaps {
     fn at(&mut self, tap: TapId) -> Option<&mut MissedAtTap> {
         (self.taps.len() < MAX_TAPS || self.taps.contains_key(&tap))
             .then(|| self.taps.entry(tap).or_default())
@@ -133,7 +133,7 @@ impl Missed {
         self.taps.keys().map(|tap| self.rate(*tap)).fold(0.0, f64::max)
     }
 
-    /// What the tap's own losses take from signs of this kind.
+    /// Doubt that the tap's own losses cast on signs of this kind.
     pub(super) fn doubt(&self, tap: TapId, sign: ChanceSign) -> Doubt {
         let rate = self.rate(tap);
         let Some(tap) = self.taps.get(&tap).filter(|_| rate > 0.0) else {
@@ -195,7 +195,7 @@ pub(super) struct Sample {
 }
 
 impl Sample {
-    /// Of so many packets the capture shows one.
+    /// Number of packets of which the capture shows one.
     pub(super) fn one_in(self) -> f64 {
         let Coverage { shown, .. } = self.coverage;
         float(shown.saturating_add(self.coverage.absent())) / float(shown.max(1))
@@ -278,7 +278,7 @@ mod tests {
     #[test]
     fn losses_as_rare_as_holes_of_the_capture_are_doubtful() {
         let doubt = |packets, capture_lost, runs, lost: usize| {
-            let mut missed = Missed::default();
+            let mut missed = MissedByTaps::default();
             missed.flow(&row(packets, capture_lost, runs));
             (0..lost).for_each(|_| missed.event(&lost_gap()));
             missed.doubt(TapId(0), ChanceSign::Loss)

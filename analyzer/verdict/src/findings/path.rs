@@ -66,7 +66,7 @@ pub(super) const SPREAD: Rule = Rule {
 /// The path MTU that fits into the smallest frame of Ethernet that is in use, 1500 bytes.
 const ALWAYS_POSSIBLE: u32 = 1024;
 
-impl Spread {
+impl SpreadFlows {
     fn flow(&mut self, row: &FlowRow, thresholds: &Thresholds) {
         if row.late < thresholds.least_measurements.max(1) {
             return;
@@ -106,7 +106,7 @@ struct Small {
 
 /// Flows whose packets came out of order.
 #[derive(Debug, Default)]
-struct Spread {
+struct SpreadFlows {
     flows: Worst,
     depth: Option<u64>,
     time: Option<Nanos>,
@@ -119,7 +119,7 @@ struct Spread {
 
 #[derive(Debug, Default)]
 pub(super) struct PathTally {
-    spread: Spread,
+    spread: SpreadFlows,
     pairs: Map<(TapId, Address, Address), Paths>,
     flows: usize,
     /// The largest path MTU that a host uses.
@@ -230,7 +230,7 @@ impl PathTally {
     }
 
     pub(super) fn spread(&self) -> Option<FindingRow> {
-        let Spread {
+        let SpreadFlows {
             flows,
             depth,
             time,

@@ -45,7 +45,7 @@ const LINK: u8 = 8;
 /// Taps, priorities and senders that are followed, at most.
 const MAX_PAUSES: usize = 4096;
 /// A shorter pause than this is not followed from its first frame to its last, and a standstill begins and ends that near to frames.
-const FRAMED_LEAST: u64 = 100_000;
+const MIN_FRAMED_NS: u64 = 100_000;
 /// Such pauses that are kept, at most.
 const MAX_FRAMED: usize = 1 << 12;
 /// Maximum number of speeds that are reported.
@@ -122,7 +122,7 @@ pub(super) struct PauseTally {
 
 /// The pauses of one priority at one tap.
 #[derive(Default)]
-struct Paused {
+struct PausedPriority {
     total: u64,
     longest: u64,
 }
@@ -151,7 +151,7 @@ impl PauseTally {
         }
     }
 
-    /// So much was sent at a tap in the current cell.
+    /// Adds bytes that were sent at a tap in the current cell.
     #[inline]
     pub(super) fn sent(&mut self, tap: TapId, wire_bytes: u64) {
         let tap = tap.0 as usize;
@@ -190,7 +190,7 @@ impl PauseTally {
                     ..AtSpeeds::default()
                 };
                 let framed = self.paused.entry(key).or_insert(new).frame(frame.time, quanta);
-                if let Some((began, ended)) = framed.filter(|(began, ended)| ended - began >= FRAMED_LEAST) {
+                if let Some((began, ended)) = framed.filter(|(began, ended)| ended - began >= MIN_FRAMED_NS) {
                     if self.framed.len() >= MAX_FRAMED {
                         self.framed.pop_front();
                     }
@@ -318,7 +318,7 @@ impl PauseTally {
     /// The longest standstill that pause frames began and ended, at whatever speed of the link: nothing of the flow came in between. Who stood
     /// still, and for how long.
     fn stood_still(&self, context: &Context<'_>) -> Option<(String, Nanos)> {
-        let near = |one: u64, other: u64, length: u64| one.abs_diff(other) <= FRAMED_LEAST.max(length / 10);
+        let near = |one: u64, other: u64, length: u64| one.abs_diff(other) <= MIN_FRAMED_NS.max(length / 10);
         let framed = |episode: &&Episode| {
             let (start, end) = (episode.row.start_time.0, episode.row.end_time.0);
             let length = end.saturating_sub(start);
@@ -364,8 +364,11 @@ impl PauseTally {
             return self.by_speed(context);
         }
         let thresholds = context.thresholds;
-        let mut paused: HashMap<(TapId, u8, Option<MacAddress>), Paused, foldhash::fast::RandomState> =
-            HashMap::default();
+        let mut paused: HashMap<
+            (TapId, u8, Option<MacAddress>),
+            PausedPriority,
+            foldhash::fast::RandomState,
+        > = HashMap::default();
         let mut flows = 0u64;
         for episode in context
             .episodes

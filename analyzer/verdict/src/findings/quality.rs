@@ -8,7 +8,7 @@ use roce_model::{
 
 use super::super::directory::{lost_behind, name_of};
 use super::super::numbers::{counted, percent, reaches, share};
-use super::missed::Missed;
+use super::missed::MissedByTaps;
 use super::rule::{Context, FindingOf as _, Rule};
 use super::worst::Worst;
 
@@ -69,10 +69,10 @@ const MAX_SENDERS: usize = 1 << 14;
 
 /// Checked packets of a sender at a tap.
 #[derive(Clone, Copy, Debug, Default)]
-struct Checked {
+struct CheckedPackets {
     all: u64,
     bad: u64,
-    /// Of flows whose packets are sent again, and not one of them acknowledged.
+    /// Number of packets of flows whose packets are sent again, and not one of them acknowledged.
     refused: u64,
 }
 
@@ -82,7 +82,7 @@ pub(super) struct QualityTally {
     icrc: BTreeMap<(FlowId, TapId), (u64, String)>,
     /// ICRCs that were checked, of the rows that count.
     icrc_checked: u64,
-    senders: HashMap<(TapId, Address), Checked, foldhash::fast::RandomState>,
+    senders: HashMap<(TapId, Address), CheckedPackets, foldhash::fast::RandomState>,
     /// Packets lost behind the tap, in flows with at least as many wrong ICRCs: the receiver drops those.
     asked_again: u64,
     icrc_first: Option<Nanos>,
@@ -144,7 +144,7 @@ impl QualityTally {
         if totals.icrc_bad == 0 {
             return None;
         }
-        // Of a flow that several taps saw, the one counts that saw most of them.
+        // The tap that saw most packets of a flow counts.
         let all: Vec<_> = self.icrc.iter().collect();
         let mut worst = Worst::default();
         for flows in all.chunk_by(|(a, _), (b, _)| a.0 == b.0) {
@@ -160,7 +160,8 @@ impl QualityTally {
         let of_checked = share(bad, checked).unwrap_or(1.0);
         let share = context.thresholds.icrc_systematic;
         let with_bad = self.senders.values().filter(|sender| sender.bad > 0);
-        let is_systematic = |sender: &Checked| reaches(sender.bad, sender.all, share) && sender.refused == 0;
+        let is_systematic =
+            |sender: &CheckedPackets| reaches(sender.bad, sender.all, share) && sender.refused == 0;
         let systematic = if self.senders.is_empty() {
             reaches(bad, checked.max(bad), share)
         } else {
@@ -206,7 +207,7 @@ impl QualityTally {
         ))
     }
 
-    pub(super) fn capture(&self, context: &Context<'_>, missed: &Missed) -> Option<FindingRow> {
+    pub(super) fn capture(&self, context: &Context<'_>, missed: &MissedByTaps) -> Option<FindingRow> {
         let mut evidence = Evidence::default();
         let mut parts = Vec::new();
         let run = context.run;

@@ -45,9 +45,9 @@ pub(super) const NAK_FATAL: Rule = Rule {
 /// Kinds of fatal NAKs: invalid request, remote access, remote operational, other.
 type Codes = [u64; 4];
 
-/// What a receiver refused of one connection, as one tap shows it.
+/// Requests of one connection that a receiver refused, as one tap shows it.
 #[derive(Clone, Debug)]
-struct Refused {
+struct RefusedRequests {
     receiver: Address,
     name: String,
     rnr: u64,
@@ -57,7 +57,7 @@ struct Refused {
     counted: bool,
 }
 
-impl Refused {
+impl RefusedRequests {
     fn fatal(&self) -> u64 {
         self.codes.into_iter().fold(0, u64::saturating_add)
     }
@@ -74,7 +74,7 @@ enum Refusal {
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct ReceiverTally {
-    flows: BTreeMap<(FlowId, TapId), Refused>,
+    flows: BTreeMap<(FlowId, TapId), RefusedRequests>,
     /// Timers of RNR NAKs, by flow and tap.
     timers: HashMap<(FlowId, TapId), u64, foldhash::fast::RandomState>,
     refusals: Facts<Refusal>,
@@ -126,7 +126,7 @@ impl ReceiverTally {
         if row.rnr_naks == 0 && codes == Codes::default() || !has_room {
             return;
         }
-        let refused = self.flows.entry(key).or_insert_with(|| Refused {
+        let refused = self.flows.entry(key).or_insert_with(|| RefusedRequests {
             receiver: row.source,
             name: name_of(row),
             rnr: 0,
@@ -141,18 +141,19 @@ impl ReceiverTally {
         }
     }
 
-    /// What receivers refused, each once: what the taps say whose rows count, and what others saw while those did not record.
-    fn refused(&self, context: &Context<'_>) -> Vec<Refused> {
+    /// Refused requests, each once: those of the taps whose rows count, and those that others saw while these
+    /// did not record.
+    fn refused(&self, context: &Context<'_>) -> Vec<RefusedRequests> {
         let counts_at = |flow, tap| {
             self.flows
                 .get(&(flow, tap))
                 .is_some_and(|refused| refused.counted)
         };
         let counted = self.flows.iter().filter(|(_, refused)| refused.counted);
-        let mut all: BTreeMap<(FlowId, TapId), Refused> = counted
+        let mut all: BTreeMap<(FlowId, TapId), RefusedRequests> = counted
             .map(|(key, refused)| {
                 let timers_ns = self.timers.get(key).copied().unwrap_or_default();
-                let refused = Refused {
+                let refused = RefusedRequests {
                     timers_ns,
                     ..refused.clone()
                 };
@@ -164,7 +165,7 @@ impl ReceiverTally {
                 let Some(known) = self.flows.get(&(flow, tap)) else {
                     return;
                 };
-                let refused = all.entry((flow, tap)).or_insert_with(|| Refused {
+                let refused = all.entry((flow, tap)).or_insert_with(|| RefusedRequests {
                     rnr: 0,
                     timers_ns: 0,
                     codes: Codes::default(),
@@ -187,7 +188,7 @@ impl ReceiverTally {
 
     pub(super) fn rnr(&self, context: &Context<'_>) -> Option<FindingRow> {
         let refused = self.refused(context);
-        let sum = |of: fn(&Refused) -> u64| refused.iter().map(of).fold(0, u64::saturating_add);
+        let sum = |of: fn(&RefusedRequests) -> u64| refused.iter().map(of).fold(0, u64::saturating_add);
         let (naks, timers_ns) = (sum(|flow| flow.rnr), sum(|flow| flow.timers_ns));
         if naks == 0 {
             return None;

@@ -62,7 +62,7 @@ pub(super) struct Context<'a> {
     pub(super) episodes: &'a [Episode],
     /// Episodes that found no room.
     pub(super) dropped: u64,
-    /// What was counted at several levels; `None` in a snapshot.
+    /// Pauses that were counted at several levels; `None` in a snapshot.
     pub(super) fabric: Option<&'a ConcludedPauses>,
     /// The only flows that findings are about.
     pub(super) only: Option<&'a HashSet<FlowId>>,

@@ -6,7 +6,7 @@ use roce_model::{Confidence, EpisodeKind, Evidence, FindingRow, FlowId, Nanos, R
 
 use super::super::episodes::Episode;
 use super::super::numbers::{counted, percent, share};
-use super::missed::Missed;
+use super::missed::MissedByTaps;
 use super::rule::{Context, FindingOf as _, Rule};
 use super::worst::Worst;
 
@@ -69,7 +69,11 @@ fn who_waits(ranks: &RankEnd) -> Option<String> {
     ))
 }
 
-pub(super) fn stall(context: &Context<'_>, missed: &Missed, timeouts: Confidence) -> Option<FindingRow> {
+pub(super) fn stall(
+    context: &Context<'_>,
+    missed: &MissedByTaps,
+    timeouts: Confidence,
+) -> Option<FindingRow> {
     let mut worst = Worst::default();
     let (mut others, mut by_timeout, mut explained, mut lossy) = (0u64, 0u64, 0u64, false);
     // A flow that stood still several times is one flow.
@@ -105,7 +109,8 @@ pub(super) fn stall(context: &Context<'_>, missed: &Missed, timeouts: Confidence
     if worst.all() == 0 {
         return None;
     }
-    // Of an episode of several flows only the longest one is known: others are counted where they stood still together.
+    // Only the longest flow of an episode of several is known: others are counted where they stood still
+    // together.
     let flows = (flows.len() as u64).max(others + 1);
     let mut evidence = Evidence::default();
     evidence

@@ -6,7 +6,7 @@ use roce_model::{Address, Confidence, FlowRow, TapId};
 
 use super::super::coverage::Coverage;
 use super::super::directory::is_disturbed;
-use super::missed::{ChanceSign, Doubt, Missed};
+use super::missed::{ChanceSign, Doubt, MissedByTaps};
 
 /// Pairs of hosts that are kept at most.
 const MAX_HOST_PAIRS: usize = 1 << 16;
@@ -69,7 +69,7 @@ impl Ways {
 
     /// How much holes of the capture, and answers that it lacks, take from signs of this kind between two hosts. Without any answer
     /// nothing shows that the capture has answers at all; without an ACK nothing shows that a sender waited for one.
-    fn doubt(&self, pair: HostPair, missed: &Missed, sign: ChanceSign) -> Doubt {
+    fn doubt(&self, pair: HostPair, missed: &MissedByTaps, sign: ChanceSign) -> Doubt {
         let (tap, source, destination) = pair;
         let way = self.pairs.get(&pair).copied().unwrap_or_default();
         let back = self.pairs.get(&(tap, destination, source));
@@ -192,18 +192,18 @@ impl Sure {
 
     /// High when something is proven, medium when something is likely, low when all is doubtful. What the capture missed can bring about
     /// `sign`.
-    pub(super) fn confidence(&self, ways: &Ways, missed: &Missed, sign: ChanceSign) -> Confidence {
+    pub(super) fn confidence(&self, ways: &Ways, missed: &MissedByTaps, sign: ChanceSign) -> Confidence {
         self.sum(ways, |pair| ways.doubt(pair, missed, sign)).confidence()
     }
 
-    /// The same of a sign that what the capture missed does not bring about.
+    /// Confidence of a sign that packets missed by the capture do not bring about.
     pub(super) fn confidence_alone(&self, ways: &Ways) -> Confidence {
         self.sum(ways, |_| Doubt::None).confidence()
     }
 }
 
 impl Parts {
-    /// What was proven is likely, and what was likely is doubtful.
+    /// One step less: proven becomes likely, and likely becomes doubtful.
     fn weakened(self) -> Self {
         Self {
             proven: 0,
@@ -212,7 +212,7 @@ impl Parts {
         }
     }
 
-    /// What was proven is likely.
+    /// Evidence without its proof: proven becomes likely.
     fn without_proof(self) -> Self {
         Self {
             proven: 0,
@@ -249,7 +249,7 @@ mod tests {
         assert_eq!(parts(0, 0, 1), Confidence::Low);
     }
 
-    /// What a row comes to at a tap with nothing else.
+    /// Parts of a row at a tap that has nothing else.
     fn alone(row: &FlowRow, lost: u64) -> Parts {
         let (mut sure, mut ways) = (Sure::default(), Ways::default());
         ways.note(row);
@@ -334,7 +334,7 @@ mod tests {
                 ways.note(row);
             }
             sure.add_losses(1, rows[0]);
-            sure.confidence(&ways, &Missed::default(), ChanceSign::Loss)
+            sure.confidence(&ways, &MissedByTaps::default(), ChanceSign::Loss)
         };
         let acks = FlowRow {
             acks: 1,

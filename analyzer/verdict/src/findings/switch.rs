@@ -49,13 +49,13 @@ pub(super) const THRESHOLD: Rule = Rule {
 /// A drop is noticed up to this time later: by the next packet, or a timer.
 const NOTICED_AFTER: u64 = 100_000_000;
 /// Fewer losses than this agree by accident.
-const LEAST_LOST: u64 = 10;
+const MIN_LOST: u64 = 10;
 /// Ports and queues that are named.
 const MAX_NAMED: usize = 3;
 
 /// Drops of one queue.
 #[derive(Clone, Copy, Debug, Default)]
-struct Dropped {
+struct QueueDrops {
     /// At times of losses, and at others.
     inside: f64,
     outside: f64,
@@ -93,7 +93,7 @@ fn loss_times(context: &Context<'_>) -> Vec<Window> {
 /// Drops of the queues that flows with losses can pass.
 #[derive(Default)]
 struct Drops {
-    queues: BTreeMap<Key, Dropped>,
+    queues: BTreeMap<Key, QueueDrops>,
     /// Switches whose readings enclose all losses.
     read: BTreeSet<String>,
 }
@@ -117,10 +117,10 @@ impl Drops {
                 if is_enclosed {
                     drops.read.insert(fabric.readings.ports.node_name(key.port));
                 }
-                let mut dropped = Dropped {
+                let mut dropped = QueueDrops {
                     passes,
                     resets: series.resets,
-                    ..Dropped::default()
+                    ..QueueDrops::default()
                 };
                 for window in series.risen() {
                     let at = times.partition_point(|time| time.to <= window.from);
@@ -154,7 +154,7 @@ impl Drops {
         let is_on_way = queues.all(|dropped| dropped.passes == Some(Passes::Surely));
         let is_near = 2.0 * inside >= value_of(lost) && inside <= 2.0 * value_of(lost);
         match () {
-            () if does_agree && is_clean && is_on_way && lost >= LEAST_LOST => Confidence::High,
+            () if does_agree && is_clean && is_on_way && lost >= MIN_LOST => Confidence::High,
             () if (does_agree || is_near) && is_clean => Confidence::Medium,
             () => Confidence::Low,
         }
@@ -162,9 +162,9 @@ impl Drops {
 
     /// The queues with their drops, the largest first.
     fn names(&self, fabric: &ConcludedPauses) -> String {
-        let mut sorted: Vec<(&Key, &Dropped)> = self.queues.iter().collect();
+        let mut sorted: Vec<(&Key, &QueueDrops)> = self.queues.iter().collect();
         sorted.sort_by(|(one, a), (other, b)| b.inside.total_cmp(&a.inside).then(one.cmp(other)));
-        let name = |(key, dropped): &(&Key, &Dropped)| {
+        let name = |(key, dropped): &(&Key, &QueueDrops)| {
             let port = fabric.readings.ports.name(key.port);
             let queue = key.queue.map(|queue| clean(fabric.readings.queue_name(queue)));
             let queue = queue.map_or_else(String::new, |queue| format!(" queue {queue}"));

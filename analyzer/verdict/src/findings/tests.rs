@@ -169,7 +169,7 @@ fn findings_have_one_order_whatever_came_first() {
         finding(&loss::TIMEOUT, (Severity::Warning, Confidence::Medium)),
         finding(&pause::STORM, (Severity::Critical, Confidence::High)),
         finding(&quality::CAPTURE, (Severity::Info, Confidence::High)),
-        // What is only likely is no warning, and comes behind what is known.
+        // A finding that is only likely is no warning, and comes behind those that are known.
         finding(&loss::NETWORK, (Severity::Critical, Confidence::Low)),
     ];
     let expected = [

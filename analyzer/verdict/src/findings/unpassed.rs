@@ -116,7 +116,7 @@ impl UnpassedTally {
                 self.unpaired.insert(way);
             }
         }
-        // Of a message in one packet that is its length.
+        // A message in one packet has this length.
         let length = row.path_mtu.map(u64::from).or(row.message_bytes_max);
         let Some(length) = length.filter(|_| row.data_packets > 0) else {
             return;

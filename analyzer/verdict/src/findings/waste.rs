@@ -29,7 +29,7 @@ pub(super) const WASTE: Rule = Rule {
 /// One of so many data packets is much.
 const MUCH: f64 = 0.1;
 /// Retransmissions that are enough for a share.
-const LEAST: u64 = 64;
+const MIN_PACKETS: u64 = 64;
 /// Such a share of the data packets is nearly all of them.
 const NEARLY_ALL: f64 = 0.9;
 /// Overtaking is the reason where so many times as many packets came late as were lost.
@@ -77,7 +77,7 @@ impl WasteTally {
     }
 
     pub(super) fn waste(&self, context: &Context<'_>) -> Option<FindingRow> {
-        if self.packets < LEAST {
+        if self.packets < MIN_PACKETS {
             return None;
         }
         let late = self.late.values().copied().max().unwrap_or_default();

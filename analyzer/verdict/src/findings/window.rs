@@ -21,7 +21,7 @@ pub(super) struct Worst10Ms {
 impl Worst10Ms {
     /// Adds the time from one moment to another. What lies before the window counts no more.
     pub(super) fn add(&mut self, from: u64, to: u64) {
-        // Of a longer time the window is full anyway.
+        // A longer time fills the window anyway.
         let mut at = from.max(to.saturating_sub(WINDOW + STEP));
         while at < to {
             let step = at / STEP;

@@ -21,7 +21,7 @@ impl Worst {
         if self.top.len() == MAX_NAMED && self.top.last().is_some_and(|(least, _)| *least > score) {
             return;
         }
-        // Of equal ones those that come first by name: the same whatever the order in which flows closed.
+        // Equal scores are ordered by name: the order in which flows closed does not matter.
         let added = (core::cmp::Reverse(score), name());
         let place = self
             .top

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use roce_model::{Address, Confidence, EpisodeKind, RootKind, value_of};
 
 use super::holds::{Hold, whole};
-use super::known::Known;
+use super::known::KnownFacts;
 use super::ports::PortNumber;
 use super::readings::{Key, Quantity};
 use super::series::{Series, Window, meet};
@@ -36,7 +36,12 @@ fn rises(series: &Series, windows: &[Window]) -> f64 {
 }
 
 /// Sum over all series of a quantity at one of the ports.
-fn sum_at(known: &Known<'_>, quantity: Quantity, windows: &[Window], is_at: impl Fn(&Key) -> bool) -> f64 {
+fn sum_at(
+    known: &KnownFacts<'_>,
+    quantity: Quantity,
+    windows: &[Window],
+    is_at: impl Fn(&Key) -> bool,
+) -> f64 {
     let all = known.by_quantity(quantity).iter();
     all.filter(|(key, _)| is_at(key))
         .map(|(_, series)| rises(series, windows))
@@ -45,7 +50,7 @@ fn sum_at(known: &Known<'_>, quantity: Quantity, windows: &[Window], is_at: impl
 
 /// The contention that a paused cable into a switch waits for. `flows` go over it. `None`: nothing shows one, or several fit.
 pub(super) fn contention(
-    known: &Known<'_>,
+    known: &KnownFacts<'_>,
     hold: &Hold,
     flows: &[usize],
     is_paused: impl Fn(PortNumber) -> bool,
@@ -67,7 +72,7 @@ pub(super) fn contention(
 }
 
 fn towards(
-    known: &Known<'_>,
+    known: &KnownFacts<'_>,
     hold: &Hold,
     destination: Address,
     is_paused: &impl Fn(PortNumber) -> bool,
@@ -153,7 +158,7 @@ fn towards(
 }
 
 /// Signs of a queue at a switch's port, in words.
-fn signs(known: &Known<'_>, exit: PortNumber, hold: &Hold) -> Option<String> {
+fn signs(known: &KnownFacts<'_>, exit: PortNumber, hold: &Hold) -> Option<String> {
     let is_at = |key: &Key| key.port == exit;
     let marks = sum_at(known, Quantity::QueueMarks, &hold.windows, is_at);
     if marks > 0.0 {
@@ -182,7 +187,7 @@ pub(super) fn mean_rate(series: &Series, windows: &[Window]) -> Option<f64> {
 }
 
 /// Kind of a host that pauses its switch, how sure that is, and why.
-pub(super) fn of_host(known: &Known<'_>, hold: &Hold) -> (RootKind, Confidence, String) {
+pub(super) fn of_host(known: &KnownFacts<'_>, hold: &Hold) -> (RootKind, Confidence, String) {
     let (from, to) = (hold.start(), hold.end());
     let host = hold.head.host;
     let rnr = host.map_or(0, |host| {
@@ -258,7 +263,7 @@ pub(super) fn of_host(known: &Known<'_>, hold: &Hold) -> (RootKind, Confidence, 
 }
 
 /// Bytes a second that came to the host meanwhile, times 8.
-fn receive_rate(known: &Known<'_>, hold: &Hold) -> Option<f64> {
+fn receive_rate(known: &KnownFacts<'_>, hold: &Hold) -> Option<f64> {
     if let (Some((tap, _)), Some(host)) = (hold.captured, hold.head.host) {
         // A tap of what the host sends says nothing of what comes.
         let mut flows = known.flows.all.iter();
@@ -273,7 +278,7 @@ fn receive_rate(known: &Known<'_>, hold: &Hold) -> Option<f64> {
 }
 
 /// Rate of the link in bit/s; where nothing shows it the slowest, at which the least traffic is a lot.
-pub(super) fn link_rate(known: &Known<'_>, hold: &Hold) -> f64 {
+pub(super) fn link_rate(known: &KnownFacts<'_>, hold: &Hold) -> f64 {
     let read = [hold.tail.port, hold.head.port].into_iter().flatten();
     let read = read
         .filter_map(|port| known.readings.get(port, Quantity::Rate))

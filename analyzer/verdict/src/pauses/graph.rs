@@ -6,7 +6,7 @@ use roce_model::{Confidence, RootKind};
 
 use super::contention::{Contention, contention, link_rate, lower, of_host};
 use super::holds::{End, Hold, collect};
-use super::known::Known;
+use super::known::KnownFacts;
 use super::net::Passes;
 use super::readings::Quantity;
 use super::series::meet;
@@ -52,7 +52,7 @@ pub(in super::super) struct Chain {
     pub(in super::super) left_out: u64,
 }
 
-/// What a paused cable waits for next.
+/// The next cable that a paused cable waits for.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Next {
     /// Paused cables behind it, by their place.
@@ -76,7 +76,7 @@ pub(super) struct Graph {
 }
 
 /// The graph, and its roots with all that waits for them.
-pub(super) fn conclude(known: &Known<'_>) -> (Graph, Vec<Chain>) {
+pub(super) fn conclude(known: &KnownFacts<'_>) -> (Graph, Vec<Chain>) {
     let (holds, left_out) = collect(known);
     let mut graph = Graph {
         flows: holds.iter().map(|hold| flows_of(known, hold)).collect(),
@@ -91,7 +91,7 @@ pub(super) fn conclude(known: &Known<'_>) -> (Graph, Vec<Chain>) {
     (graph, chains)
 }
 
-fn flows_of(known: &Known<'_>, hold: &Hold) -> Vec<(usize, Passes)> {
+fn flows_of(known: &KnownFacts<'_>, hold: &Hold) -> Vec<(usize, Passes)> {
     let flows = known.flows.counted();
     let found = flows.map(|(place, flow)| (place, hold.passes(known, flow)));
     let mut found: Vec<(usize, Passes)> = found.filter(|(_, passes)| *passes > Passes::No).collect();
@@ -131,7 +131,7 @@ impl Graph {
     }
 
     /// Finds the paused cables that each one waits for.
-    fn connect(&mut self, known: &Known<'_>) {
+    fn connect(&mut self, known: &KnownFacts<'_>) {
         let mut next = core::mem::take(&mut self.next);
         for (one, of) in next.iter_mut().enumerate() {
             let others = 0..self.holds.len();
@@ -144,7 +144,7 @@ impl Graph {
 
     /// True if `one` can wait for `other`: the switch that paused the one is paused itself by the other, in the same time and not later,
     /// and flows pass both.
-    fn waits_for(&self, known: &Known<'_>, one: usize, other: usize) -> bool {
+    fn waits_for(&self, known: &KnownFacts<'_>, one: usize, other: usize) -> bool {
         let (Some(hold), Some(behind)) = (self.holds.get(one), self.holds.get(other)) else {
             return false;
         };
@@ -197,7 +197,7 @@ impl Graph {
     }
 
     /// Marks paused cables that wait for themselves.
-    fn find_circles(&mut self, known: &Known<'_>) {
+    fn find_circles(&mut self, known: &KnownFacts<'_>) {
         let count = self.holds.len();
         let circular: Vec<bool> = (0..count).map(|at| self.is_circular(at)).collect();
         for (next, is_circular) in self.next.iter_mut().zip(&circular) {
@@ -219,7 +219,7 @@ impl Graph {
     }
 
     /// The root that a circle is: a deadlock if none of its ports sends, else nothing that is known.
-    fn circle(&self, known: &Known<'_>, members: &[usize]) -> Root {
+    fn circle(&self, known: &KnownFacts<'_>, members: &[usize]) -> Root {
         let holds: Vec<&Hold> = members.iter().filter_map(|at| self.holds.get(*at)).collect();
         // They may have moved before the circle closed: what counts is the end.
         let still_from = |hold: &&Hold| {
@@ -291,7 +291,7 @@ impl Graph {
     }
 
     /// Finds the roots of the paused cables that wait for no other one.
-    fn find_roots(&mut self, known: &Known<'_>) {
+    fn find_roots(&mut self, known: &KnownFacts<'_>) {
         let mut at_place: BTreeMap<String, usize> = BTreeMap::new();
         for at in 0..self.holds.len() {
             let Some(next) = self.next.get(at) else { continue };
@@ -328,7 +328,7 @@ impl Graph {
 
     /// Paused cables of a deadlock at the switch that paused this one, in the same time. Nothing leaves that switch by them. Routes that make a
     /// circle are not the shortest ones, so that cables do not show which flows pass it.
-    fn circle_at(&self, known: &Known<'_>, at: usize) -> Vec<usize> {
+    fn circle_at(&self, known: &KnownFacts<'_>, at: usize) -> Vec<usize> {
         let ports = &known.readings.ports;
         let Some(hold) = self.holds.get(at) else {
             return Vec::new();
@@ -350,7 +350,7 @@ impl Graph {
         (0..self.holds.len()).filter(is_dead).collect()
     }
 
-    fn root(&self, known: &Known<'_>, at: usize) -> (Root, Option<Contention>) {
+    fn root(&self, known: &KnownFacts<'_>, at: usize) -> (Root, Option<Contention>) {
         let unclear = |place: String, reason: &str| Root {
             kind: RootKind::Unclear,
             place,
@@ -433,7 +433,7 @@ impl Graph {
     }
 
     /// Roots with all that waits for them, the worst first.
-    fn chains(&self, known: &Known<'_>, left_out: u64) -> Vec<Chain> {
+    fn chains(&self, known: &KnownFacts<'_>, left_out: u64) -> Vec<Chain> {
         let mut chains: BTreeMap<usize, (Chain, BTreeSet<usize>, BTreeSet<usize>, usize)> = BTreeMap::new();
         for (at, hold) in self.holds.iter().enumerate() {
             let roots = self.roots_of(at);
@@ -516,13 +516,13 @@ impl Graph {
     }
 
     /// True if the root is at this host.
-    fn is_place(&self, known: &Known<'_>, root: &Root, host: roce_model::Address) -> bool {
+    fn is_place(&self, known: &KnownFacts<'_>, root: &Root, host: roce_model::Address) -> bool {
         let ends = self.holds.iter().map(|hold| hold.head);
         let mut ends = ends.filter(|end| end.host == Some(host));
         ends.any(|end| name(known, end) == root.place)
     }
 
-    fn in_words(&self, known: &Known<'_>, path: &[usize], root: &Root) -> String {
+    fn in_words(&self, known: &KnownFacts<'_>, path: &[usize], root: &Root) -> String {
         let mut names: Vec<String> = Vec::new();
         for hold in path.iter().filter_map(|at| self.holds.get(*at)) {
             for end in [hold.tail, hold.head] {
@@ -555,7 +555,7 @@ fn path(before: &[Option<usize>], from: usize, to: usize) -> Vec<usize> {
 }
 
 /// An end for people.
-pub(super) fn name(known: &Known<'_>, end: End) -> String {
+pub(super) fn name(known: &KnownFacts<'_>, end: End) -> String {
     match (end.port, end.host) {
         (Some(port), _) => known.readings.ports.name(port),
         (None, Some(host)) => host.to_string(),

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use roce_model::{Address, Confidence, EpisodeKind, MacAddress, TapId};
 
 use super::flows::FlowFacts;
-use super::known::Known;
+use super::known::KnownFacts;
 use super::link_ends::Pauser;
 use super::net::{Direction, Passes};
 use super::ports::PortNumber;
@@ -65,7 +65,7 @@ impl Hold {
     }
 
     /// True if a flow's packets go where the pauses stopped them.
-    pub(super) fn passes(&self, known: &Known<'_>, flow: &FlowFacts) -> Passes {
+    pub(super) fn passes(&self, known: &KnownFacts<'_>, flow: &FlowFacts) -> Passes {
         if flow.has_priority(self.priority) == Some(false) || !flow.is_in(&self.windows) {
             return Passes::No;
         }
@@ -92,9 +92,9 @@ impl Hold {
     }
 }
 
-/// What one end of a cable counted.
+/// Counters of one end of a cable.
 #[derive(Default)]
-struct Counted<'a> {
+struct CountedEnd<'a> {
     received: Option<&'a Series>,
     sent: Option<&'a Series>,
     /// Seconds.
@@ -104,7 +104,7 @@ struct Counted<'a> {
 type Key = (End, End, Option<u8>);
 
 /// All of them, those with the most frames first; and how many were left out.
-pub(super) fn collect(known: &Known<'_>) -> (Vec<Hold>, usize) {
+pub(super) fn collect(known: &KnownFacts<'_>) -> (Vec<Hold>, usize) {
     let mut holds: HashMap<Key, Hold, foldhash::fast::RandomState> = HashMap::default();
     for (key, counted) in counted(known) {
         if let Some(hold) = sampled(key, &counted) {
@@ -151,7 +151,7 @@ pub(super) fn collect(known: &Known<'_>) -> (Vec<Hold>, usize) {
 }
 
 /// Bursts that PFC absorbed are no wait.
-fn is_noticeable(known: &Known<'_>, hold: &Hold) -> bool {
+fn is_noticeable(known: &KnownFacts<'_>, hold: &Hold) -> bool {
     let thresholds = &known.settings.thresholds;
     match hold.paused_ns {
         Some(paused) => paused >= thresholds.pause_least.0,
@@ -162,7 +162,7 @@ fn is_noticeable(known: &Known<'_>, hold: &Hold) -> bool {
 }
 
 /// The cable and direction that a port's counters are about. `is_stopped`: the port itself had to wait.
-fn cable(known: &Known<'_>, port: PortNumber, is_stopped: bool) -> (End, End) {
+fn cable(known: &KnownFacts<'_>, port: PortNumber, is_stopped: bool) -> (End, End) {
     let end = |port: PortNumber| End {
         port: Some(port),
         host: known.net.address_of(port),
@@ -174,8 +174,8 @@ fn cable(known: &Known<'_>, port: PortNumber, is_stopped: bool) -> (End, End) {
 }
 
 /// Counters of both ends by cable, direction and priority.
-fn counted<'a>(known: &Known<'a>) -> BTreeMap<Key, Counted<'a>> {
-    let mut all: BTreeMap<Key, Counted<'a>> = BTreeMap::new();
+fn counted<'a>(known: &KnownFacts<'a>) -> BTreeMap<Key, CountedEnd<'a>> {
+    let mut all: BTreeMap<Key, CountedEnd<'a>> = BTreeMap::new();
     let better = |known: Option<&'a Series>, series: &'a Series| match known {
         // One port under two names.
         Some(known) if known.sum >= series.sum => Some(known),
@@ -204,7 +204,7 @@ fn counted<'a>(known: &Known<'a>) -> BTreeMap<Key, Counted<'a>> {
 }
 
 /// A hold by the counters of its ends; `None`: they counted no pauses.
-fn sampled((tail, head, priority): Key, counted: &Counted<'_>) -> Option<Hold> {
+fn sampled((tail, head, priority): Key, counted: &CountedEnd<'_>) -> Option<Hold> {
     let risen = [counted.received, counted.sent].into_iter().flatten();
     let windows = union(risen.clone().flat_map(Series::risen).copied().collect());
     let resolution = windows.iter().map(Window::length).max()?;
@@ -243,7 +243,7 @@ pub(in super::super) fn whole(value: f64) -> u64 {
 }
 
 /// Holds by the captured frames.
-fn captured(known: &Known<'_>) -> BTreeMap<Key, Hold> {
+fn captured(known: &KnownFacts<'_>) -> BTreeMap<Key, Hold> {
     let mut all: BTreeMap<Key, Hold> = BTreeMap::new();
     let pauses = known
         .episodes

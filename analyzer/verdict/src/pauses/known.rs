@@ -15,7 +15,7 @@ use crate::episodes::Episode;
 use crate::settings::Settings;
 
 /// Everything that roots are concluded from.
-pub(super) struct Known<'a> {
+pub(super) struct KnownFacts<'a> {
     pub(super) settings: &'a Settings,
     pub(super) run: &'a RunSummary,
     pub(super) directory: &'a Directory,
@@ -29,7 +29,7 @@ pub(super) struct Known<'a> {
     pub(super) series: BTreeMap<Quantity, Vec<(Key, &'a Series)>>,
 }
 
-impl<'a> Known<'a> {
+impl<'a> KnownFacts<'a> {
     pub(super) fn by_quantity(&self, quantity: Quantity) -> &[(Key, &'a Series)] {
         self.series.get(&quantity).map_or(&[], Vec::as_slice)
     }

@@ -185,7 +185,7 @@ impl Readings {
         if level == Level::Switch && detail.split(',').next() == Some("internal") {
             self.internal.insert(port);
         }
-        // Of the two thresholds of marking the lower one counts, where marking begins.
+        // The lower one of the two thresholds of marking counts, where marking begins.
         if quantity == Quantity::MarksFrom && detail.split(',').next_back() != Some("min") {
             return Some(());
         }

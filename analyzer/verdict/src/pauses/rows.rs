@@ -7,7 +7,7 @@ use roce_model::{Confidence, FlowId, Nanos, RootKind, WaitRow};
 use super::contention::lower;
 use super::graph::Graph;
 use super::holds::{End, Hold};
-use super::known::Known;
+use super::known::KnownFacts;
 use super::net::Passes;
 use super::readings::Quantity;
 use super::series::{Series, Window, meet};
@@ -17,7 +17,7 @@ pub(super) const MAX_ROWS: usize = 4096;
 const MAX_FLOWS: usize = 32;
 
 /// The names of an end as a row has them.
-fn names(known: &Known<'_>, end: End) -> (Option<Cow<'static, str>>, Option<Cow<'static, str>>) {
+fn names(known: &KnownFacts<'_>, end: End) -> (Option<Cow<'static, str>>, Option<Cow<'static, str>>) {
     let ports = &known.readings.ports;
     match (end.port, end.host) {
         (Some(port), _) => (
@@ -30,7 +30,7 @@ fn names(known: &Known<'_>, end: End) -> (Option<Cow<'static, str>>, Option<Cow<
 }
 
 /// The row of one end that waits for another.
-fn row(known: &Known<'_>, hold: &Hold, from: End, to: End) -> WaitRow {
+fn row(known: &KnownFacts<'_>, hold: &Hold, from: End, to: End) -> WaitRow {
     let (node, port) = names(known, from);
     let (waits_for_node, waits_for_port) = names(known, to);
     WaitRow {
@@ -48,7 +48,7 @@ fn row(known: &Known<'_>, hold: &Hold, from: End, to: End) -> WaitRow {
 }
 
 /// All rows: of each paused cable, and of the ports within switches that connect them.
-pub(super) fn rows(known: &Known<'_>, graph: &Graph) -> Vec<WaitRow> {
+pub(super) fn rows(known: &KnownFacts<'_>, graph: &Graph) -> Vec<WaitRow> {
     let mut rows = Vec::new();
     for (at, ((hold, next), flows)) in graph.holds.iter().zip(&graph.next).zip(&graph.flows).enumerate() {
         let root = next.root.and_then(|root| graph.roots.get(root));
@@ -135,7 +135,7 @@ pub(super) fn rows(known: &Known<'_>, graph: &Graph) -> Vec<WaitRow> {
 }
 
 /// Ports within switches that were paused while ports outside were: between which of these they stand is not known.
-fn internal<'a>(known: &'a Known<'_>, graph: &'a Graph) -> impl Iterator<Item = WaitRow> + 'a {
+fn internal<'a>(known: &'a KnownFacts<'_>, graph: &'a Graph) -> impl Iterator<Item = WaitRow> + 'a {
     let ports = &known.readings.ports;
     let all = known.by_quantity(Quantity::PausesReceived).iter();
     all.filter(|(key, series)| known.readings.is_internal(key.port) && series.sum > 0.0)

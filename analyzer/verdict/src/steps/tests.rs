@@ -23,12 +23,12 @@ fn traffic(tap: TapId, groups: Groups, payload_bytes: u64, pairs: &mut HostPairs
 }
 
 /// Rows as they come, bins of 1 ms.
-struct Feed {
+struct RowFeed {
     rows: BTreeMap<u64, Vec<(u8, u8, u64)>>,
     log: Vec<LoggedStep>,
 }
 
-impl Feed {
+impl RowFeed {
     fn new() -> Self {
         Self {
             rows: BTreeMap::new(),
@@ -88,12 +88,12 @@ fn a_snapshot_has_the_steps_that_have_ended() {
     assert_eq!((job.tap, job.starts.len()), (TapId(1), 19));
     assert_eq!(job.starts[..2], [Nanos(1_000 * MS), Nanos(1_150 * MS)]);
     assert_eq!(job.last, Nanos(46 * MS));
-    assert_eq!(Feed::new().taken().snapshot(), []);
+    assert_eq!(RowFeed::new().taken().snapshot(), []);
 }
 
 /// Twenty steps of 150 ms, 46 ms of which are traffic between 1 and 2; the twelfth takes 58.
-fn training() -> Feed {
-    let mut feed = Feed::new();
+fn training() -> RowFeed {
+    let mut feed = RowFeed::new();
     let mut start = 1_000;
     for step in 1..=20 {
         let length = if step == 12 { 58 } else { 46 };
@@ -172,7 +172,7 @@ fn an_outlier_is_explained_by_the_episode_that_overlaps_it_most() {
 #[test]
 fn ranks_of_a_ring() {
     // Four hosts in a ring; in step 7 the pair of 3 and 4 ends 12 ms later.
-    let mut feed = Feed::new();
+    let mut feed = RowFeed::new();
     for step in 0..10 {
         for (rank, (a, b)) in [(1, 2), (2, 3), (3, 4), (4, 1)].into_iter().enumerate() {
             let late = if step == 6 && rank == 2 { 12 } else { 0 };
@@ -197,7 +197,7 @@ fn ranks_of_a_ring() {
 #[test]
 fn steps_that_overlap_in_a_chain_stay_apart() {
     // 1>2 is busy for the first 60 of 100 ms, 3>4 from 50 to 105: each overlaps the next.
-    let mut feed = Feed::new();
+    let mut feed = RowFeed::new();
     for step in 0..8 {
         feed.burst(1, 2, step * 100, 60);
         feed.burst(3, 4, step * 100 + 50, 55);
@@ -212,7 +212,7 @@ fn steps_that_overlap_in_a_chain_stay_apart() {
 #[test]
 fn buckets_of_one_step_are_one_burst() {
     // Eight buckets of 4 ms with 3 ms between them, then 100 ms of computing.
-    let mut feed = Feed::new();
+    let mut feed = RowFeed::new();
     for step in 0..9 {
         for bucket in 0..8 {
             feed.burst(1, 2, step * 153 + bucket * 7, 4);
@@ -239,7 +239,7 @@ fn a_rank_for_which_all_wait() {
         (485, 490, 507, 517),
         (557, 562, 584, 593),
     ];
-    let mut feed = Feed::new();
+    let mut feed = RowFeed::new();
     for (first, end, second, last) in parts {
         feed.burst(1, 2, first, end - first);
         feed.burst(1, 2, second, last - second);
@@ -254,7 +254,7 @@ fn a_rank_for_which_all_wait() {
 
 #[test]
 fn a_stall_in_a_step_does_not_divide_it() {
-    let mut feed = Feed::new();
+    let mut feed = RowFeed::new();
     let mut start = 0;
     for step in 0..30 {
         if step == 20 {
@@ -275,7 +275,7 @@ fn a_stall_in_a_step_does_not_divide_it() {
 #[test]
 fn a_longer_pause_now_and_then_does_not_join_steps() {
     // Every eighth step is followed by 300 ms of something else instead of 100.
-    let mut feed = Feed::new();
+    let mut feed = RowFeed::new();
     let mut start = 0;
     for step in 1..=40 {
         feed.burst(1, 2, start, 50);
@@ -297,7 +297,7 @@ fn barriers_between_the_bursts_are_left_out() {
 
 #[test]
 fn two_jobs_are_numbered_apart() {
-    let mut feed = Feed::new();
+    let mut feed = RowFeed::new();
     for step in 0..10 {
         feed.burst(1, 2, step * 100, 30);
     }
@@ -320,36 +320,36 @@ fn two_jobs_are_numbered_apart() {
 #[test]
 fn ordinary_traffic_has_no_steps() {
     // Without a break.
-    let mut feed = Feed::new();
+    let mut feed = RowFeed::new();
     feed.burst(1, 2, 0, 5_000);
     assert_eq!(feed.steps(&[]), []);
     // A handful of bursts only.
-    let mut feed = Feed::new();
+    let mut feed = RowFeed::new();
     for step in 0..5 {
         feed.burst(1, 2, step * 100, 30);
     }
     assert_eq!(feed.steps(&[]), []);
     // Heartbeats, however regular.
-    let mut feed = Feed::new();
+    let mut feed = RowFeed::new();
     for beat in 0..100 {
         feed.bytes(1, 2, beat * 100, 1, 1_024);
     }
     assert_eq!(feed.steps(&[]), []);
     // Regular times, sizes of all kinds.
-    let mut feed = Feed::new();
+    let mut feed = RowFeed::new();
     for step in 0..40 {
         feed.burst(1, 2, step * 100, 1 + step * 7 % 40);
     }
     assert_eq!(feed.steps(&[]), []);
     // Six bursts of one size between larger ones.
-    let mut feed = Feed::new();
+    let mut feed = RowFeed::new();
     for (start, length) in [(0, 12), (20, 2), (25, 2), (30, 2), (35, 2), (40, 12)] {
         feed.burst(1, 2, start, length);
     }
     assert_eq!(feed.steps(&[]), []);
     // Nothing, and nothing that carries data.
-    assert_eq!(Feed::new().steps(&[]), []);
-    let mut feed = Feed::new();
+    assert_eq!(RowFeed::new().steps(&[]), []);
+    let mut feed = RowFeed::new();
     feed.bytes(1, 2, 0, 50, 0);
     assert_eq!(feed.steps(&[]), []);
 }
@@ -378,7 +378,7 @@ fn random_traffic_has_no_steps() {
     let mut with_steps = 0;
     for seed in 0..2_000 {
         let mut random = Random(seed);
-        let mut feed = Feed::new();
+        let mut feed = RowFeed::new();
         let mut time = 0;
         // Messages of one size at random times: the sizes fit, the times do not.
         for _ in 0..8 + random.next(60) {
@@ -512,7 +512,7 @@ proptest! {
         start in 0..1_000_000_u64,
     ) {
         let length = (period * share / 100).max(1);
-        let mut feed = Feed::new();
+        let mut feed = RowFeed::new();
         let mut time = start;
         for jitter in &jitter {
             feed.burst(1, 2, time, length);

@@ -1,7 +1,7 @@
 //! The walk through a frame: where it is, where the bytes end and who says so, and what was found.
 
 use crate::bytes::chunk;
-use crate::{Content, Cut, Decoded, Layer, LinkType, Mirror, Other, Roce, Stop, Through};
+use crate::{Content, CutLimit, DecodedFrame, Layer, LinkType, Mirror, Other, Roce, Stop, Through};
 
 /// Limit of tunnels inside of tunnels.
 pub(super) const MAX_TUNNELS: u8 = 8;
@@ -28,7 +28,7 @@ pub(super) struct Walk<'a> {
     pub(super) at: usize,
     /// End of the bytes by the innermost credible length, and the field that gives it.
     pub(super) end: usize,
-    pub(super) end_by: Cut,
+    pub(super) end_by: CutLimit,
     /// The last Ethernet header.
     pub(super) ethernet: Option<&'a [u8; 14]>,
     /// The packet, as far as it is known.
@@ -55,7 +55,7 @@ impl<'a> Walk<'a> {
             original,
             at: 0,
             end: original,
-            end_by: Cut::Frame,
+            end_by: CutLimit::Frame,
             ethernet: None,
             roce: Roce::default(),
             content: Content::Other(Other::NotRoce),
@@ -69,7 +69,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Walks to the end. Every step takes bytes or is the last one.
-    pub(super) fn run(mut self, link: LinkType) -> Decoded {
+    pub(super) fn run(mut self, link: LinkType) -> DecodedFrame {
         let mut reached = self.link(link);
         let stop = loop {
             reached = match reached {
@@ -90,7 +90,7 @@ impl<'a> Walk<'a> {
         } else {
             stop
         };
-        Decoded {
+        DecodedFrame {
             content: self.content,
             mirror: self.mirror,
             stop,
@@ -139,7 +139,7 @@ impl<'a> Walk<'a> {
             offset: narrow(start),
             needed: narrow(needed),
             had: narrow(self.available().saturating_sub(start)),
-            cut: if snapped { Cut::Snaplen } else { self.end_by },
+            cut: if snapped { CutLimit::Snaplen } else { self.end_by },
         }
     }
 
@@ -153,7 +153,7 @@ impl<'a> Walk<'a> {
         }
         if length <= had && length >= shortest {
             self.end = start + length;
-            self.end_by = Cut::Length(layer);
+            self.end_by = CutLimit::Length(layer);
             return true;
         }
         if length > had && (self.mirrored || self.fragmented) {
@@ -169,7 +169,7 @@ impl<'a> Walk<'a> {
             offset: narrow(start),
             needed: narrow(needed),
             had: narrow(had),
-            cut: Cut::Length(layer),
+            cut: CutLimit::Length(layer),
         };
         self.lie.get_or_insert(stop);
         false
@@ -179,7 +179,7 @@ impl<'a> Walk<'a> {
     pub(super) fn enter(&mut self, layer: Layer, needed: usize, through: Through) -> Result<(), Stop> {
         if self.tunnels == MAX_TUNNELS {
             return Err(Stop {
-                cut: Cut::Depth,
+                cut: CutLimit::Depth,
                 ..self.stop(layer, self.at, needed)
             });
         }
@@ -192,7 +192,7 @@ impl<'a> Walk<'a> {
     /// The offset of a header as the packet keeps it; a frame with more than 64 KiB in front is not followed.
     pub(super) fn offset(&self, layer: Layer, at: usize, needed: usize) -> Result<u16, Stop> {
         u16::try_from(at).map_err(|_| Stop {
-            cut: Cut::Depth,
+            cut: CutLimit::Depth,
             ..self.stop(layer, at, needed)
         })
     }

@@ -131,7 +131,7 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// The name of the message: `REQ`, `REP` ...
+    /// The name of the message, such as `REQ` or `REP`.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Req(_) => "REQ",

@@ -17,7 +17,7 @@
 use core::fmt;
 
 use crate::bytes::{chunk, part};
-use crate::{Extended, Opcode, Qpn, Roce};
+use crate::{ExtendedHeaders, Opcode, Qpn, Roce};
 
 /// View of the common header of a management datagram.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -86,7 +86,10 @@ impl<'a> Datagram<'a> {
     /// pair 1 whose common header was captured (IBTA chapter 13).
     pub fn parse(frame: &'a [u8], roce: &Roce) -> Option<Self> {
         let to_management = roce.bth.destination_qpn() == Qpn::GENERAL_SERVICES;
-        if !to_management || roce.bth.opcode() != Opcode::UD_SEND_ONLY || !roce.seen.has(Extended::DETH) {
+        if !to_management
+            || roce.bth.opcode() != Opcode::UD_SEND_ONLY
+            || !roce.seen.has(ExtendedHeaders::DETH)
+        {
             return None;
         }
         let at = usize::from(roce.bth_offset) + 12 + 8;

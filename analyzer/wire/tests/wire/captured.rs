@@ -6,11 +6,11 @@ use roce_wire::management::cm::Message;
 use roce_wire::management::mad::Datagram;
 use roce_wire::transport::Transport;
 use roce_wire::{
-    Address, AethKind, Carrier, Content, Decoded, Ecn, Extended, LinkType, Mirror, MirrorKind, PauseKind,
-    Psn, Qpn, RnrTimer, Roce, Service, Through, VlanTag, decode, fast, general,
+    Address, AethKind, Carrier, Content, DecodedFrame, Ecn, ExtendedHeaders, LinkType, Mirror, MirrorKind,
+    PauseKind, Psn, Qpn, RnrTimer, Roce, Service, Through, VlanTag, decode, fast, general,
 };
 
-fn whole(frame: &[u8]) -> Decoded {
+fn whole(frame: &[u8]) -> DecodedFrame {
     decode(
         LinkType::ETHERNET,
         frame,
@@ -20,7 +20,7 @@ fn whole(frame: &[u8]) -> Decoded {
 
 fn roce(frame: &[u8]) -> Roce {
     match whole(frame) {
-        Decoded {
+        DecodedFrame {
             content: Content::Roce(roce),
             stop: None,
             ..
@@ -53,7 +53,7 @@ fn fetch_add_and_its_answer() {
         (request.bth.destination_qpn(), request.bth.psn()),
         (Qpn::new(0x18), Psn::new(12_269_452))
     );
-    assert_eq!(request.seen, Extended::ATOMIC_ETH);
+    assert_eq!(request.seen, ExtendedHeaders::ATOMIC_ETH);
     let headers = Transport::parse(&bytes[usize::from(request.bth_offset)..]).expect("a BTH");
     assert_eq!(headers.atomic_eth.map(|atomic| atomic.swap_or_add()), Some(1));
     assert_eq!(icrc::check(&bytes, &request), Icrc::Good);
@@ -126,7 +126,7 @@ fn connection_request() {
     let packet = roce(&bytes);
     assert_eq!(
         (packet.source_qpn, packet.seen, packet.payload_bytes),
-        (1, Extended::DETH, 256)
+        (1, ExtendedHeaders::DETH, 256)
     );
     let Message::Req(req) = message(&bytes, &packet) else {
         panic!("a REQ")
@@ -250,7 +250,7 @@ fn connection_reply_and_the_rest_of_its_life() {
 /// The ACK that scapy put into every stack, and what it was put into.
 fn scapy(name: &str) -> (Roce, Option<Mirror>) {
     let bytes = frame(name);
-    let Decoded {
+    let DecodedFrame {
         content: Content::Roce(roce),
         mirror,
         stop: None,
@@ -274,7 +274,7 @@ fn scapy(name: &str) -> (Roce, Option<Mirror>) {
     );
     assert_eq!(
         (roce.udp_source_port, roce.seen),
-        (49152, Extended::AETH),
+        (49152, ExtendedHeaders::AETH),
         "{name}"
     );
     if roce.carrier == Carrier::RoceV2Ipv4 {
@@ -449,7 +449,7 @@ fn both_paths_give_the_same() {
                 let general = general::decode(LinkType::ETHERNET, &bytes[..length], original);
                 assert_eq!(
                     general,
-                    Decoded {
+                    DecodedFrame {
                         content: Content::Roce(roce),
                         mirror: None,
                         stop: None

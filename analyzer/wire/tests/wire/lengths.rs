@@ -3,7 +3,7 @@
 use crate::builder::{self, Network, Packet, Wrap};
 use crate::frame;
 use roce_wire::icrc::{self, Icrc};
-use roce_wire::{Content, Cut, Decoded, Layer, LinkType, Other, Roce, Stop, decode, fast};
+use roce_wire::{Content, CutLimit, DecodedFrame, Layer, LinkType, Other, Roce, Stop, decode, fast};
 
 /// An RC WRITE Only of 100 bytes: Ethernet 14, IPv4 20, UDP 8, BTH 12, RETH 16, data 100, ICRC 4 = 174 bytes.
 fn write() -> Vec<u8> {
@@ -29,7 +29,7 @@ fn put(frame: &mut [u8], at: usize, value: u16) {
     frame[at..at + 2].copy_from_slice(&value.to_be_bytes());
 }
 
-fn decoded(frame: &[u8]) -> Decoded {
+fn decoded(frame: &[u8]) -> DecodedFrame {
     decode(
         LinkType::ETHERNET,
         frame,
@@ -57,7 +57,7 @@ fn a_udp_length_beyond_the_frame() {
         offset: 34,
         needed: 141,
         had: 140,
-        cut: Cut::Length(Layer::Udp),
+        cut: CutLimit::Length(Layer::Udp),
     };
     assert_eq!(stop, Some(expected));
     assert_eq!(
@@ -79,7 +79,7 @@ fn a_udp_length_too_small_for_the_headers() {
         offset: 54,
         needed: 16,
         had: 10,
-        cut: Cut::Length(Layer::Udp),
+        cut: CutLimit::Length(Layer::Udp),
     };
     assert_eq!(stop, Some(expected));
     // 8 + 12 + 16 + 2: half an ICRC.
@@ -91,7 +91,7 @@ fn a_udp_length_too_small_for_the_headers() {
         offset: 70,
         needed: 4,
         had: 2,
-        cut: Cut::Length(Layer::Udp),
+        cut: CutLimit::Length(Layer::Udp),
     };
     assert_eq!(stop, Some(expected));
     // 8 + 11: no BTH.
@@ -103,7 +103,7 @@ fn a_udp_length_too_small_for_the_headers() {
         offset: 42,
         needed: 12,
         had: 11,
-        cut: Cut::Length(Layer::Udp),
+        cut: CutLimit::Length(Layer::Udp),
     };
     assert_eq!(found.stop, Some(expected));
     // Less than its own header.
@@ -114,7 +114,7 @@ fn a_udp_length_too_small_for_the_headers() {
         offset: 34,
         needed: 8,
         had: 7,
-        cut: Cut::Length(Layer::Udp),
+        cut: CutLimit::Length(Layer::Udp),
     };
     assert_eq!((packet.payload_bytes, stop), (0, Some(expected)));
 }
@@ -143,7 +143,7 @@ fn an_ip_length_beyond_the_frame_is_told() {
         offset: 14,
         needed: 161,
         had: 160,
-        cut: Cut::Length(Layer::Ipv4),
+        cut: CutLimit::Length(Layer::Ipv4),
     };
     assert_eq!((packet.payload_bytes, stop), (100, Some(expected)));
 }
@@ -169,7 +169,7 @@ fn fragments() {
     // The second.
     (bytes[20], bytes[21]) = (0, 20);
     assert_eq!(decoded(&bytes).content, Content::Fragment);
-    // Of TCP: nobody's business.
+    // The packet is TCP, which is not decoded.
     bytes[23] = 6;
     assert_eq!(decoded(&bytes).content, Content::Other(Other::NotRoce));
     // IPv6: fragment header at 54, offset 8 (1 << 3).
@@ -201,7 +201,7 @@ fn four_tunnels_are_followed_and_nine_are_not() {
             assert_eq!(found.content, Content::Other(Other::NotRoce));
             assert_eq!(
                 found.stop.map(|stop| (stop.layer, stop.cut)),
-                Some((Layer::Ipv4, Cut::Depth))
+                Some((Layer::Ipv4, CutLimit::Depth))
             );
         }
     }
@@ -252,7 +252,7 @@ fn what_is_not_roce() {
     assert_eq!(found.content, Content::Other(Other::Undecodable));
     assert_eq!(
         found.stop.map(|stop| (stop.layer, stop.cut)),
-        Some((Layer::Udp, Cut::Snaplen))
+        Some((Layer::Udp, CutLimit::Snaplen))
     );
 }
 
@@ -298,7 +298,7 @@ fn a_first_fragment_may_lie_too() {
         offset: 70,
         needed: 4,
         had: 1,
-        cut: Cut::Length(Layer::Udp),
+        cut: CutLimit::Length(Layer::Udp),
     };
     assert_eq!(
         (roce(&bytes).0.payload_bytes, roce(&bytes).1),

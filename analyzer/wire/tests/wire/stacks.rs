@@ -4,8 +4,8 @@ use crate::builder::{self, Network, Packet, V4_ENDS, V6_ENDS, Wrap};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use roce_wire::{
-    Address, Carrier, Content, Cut, Decoded, LinkType, MirrorKind, Psn, Qpn, Roce, Through, decode, fast,
-    general, icrc,
+    Address, Carrier, Content, CutLimit, DecodedFrame, LinkType, MirrorKind, Psn, Qpn, Roce, Through, decode,
+    fast, general, icrc,
 };
 
 #[derive(Clone, Debug)]
@@ -162,7 +162,7 @@ impl Stack {
     }
 
     /// Expected result, but for offsets.
-    fn check(&self, found: &Roce, decoded: &Decoded) {
+    fn check(&self, found: &Roce, decoded: &DecodedFrame) {
         let p = &self.packet;
         assert_eq!(found.bth.opcode().0, p.opcode);
         assert_eq!(found.bth.destination_qpn(), Qpn::new(p.qpn));
@@ -199,7 +199,7 @@ impl Stack {
         self.check_sessions(found, decoded);
     }
 
-    fn check_sessions(&self, found: &Roce, decoded: &Decoded) {
+    fn check_sessions(&self, found: &Roce, decoded: &DecodedFrame) {
         let mirror = decoded.mirror;
         // From the outside in.
         let sessions: Vec<Wrap> = self
@@ -303,7 +303,7 @@ proptest! {
         let captured = &frame[..cut.index(frame.len() + 1)];
         if let Some(roce) = fast::decode(LinkType::ETHERNET, captured, original(&frame)) {
             let general = general::decode(LinkType::ETHERNET, captured, original(&frame));
-            prop_assert_eq!(general, Decoded { content: Content::Roce(roce), mirror: None, stop: None });
+            prop_assert_eq!(general, DecodedFrame { content: Content::Roce(roce), mirror: None, stop: None });
         }
         if stack.wraps.is_empty() && stack.tags.len() <= 2 {
             let plain = matches!(
@@ -330,7 +330,7 @@ proptest! {
                 }
                 Some(stop) => {
                     prop_assert!(length < headers);
-                    prop_assert_eq!(stop.cut, Cut::Snaplen);
+                    prop_assert_eq!(stop.cut, CutLimit::Snaplen);
                     prop_assert_eq!((stop.offset + stop.had) as usize, length);
                     prop_assert!(stop.needed > stop.had && (stop.offset + stop.needed) as usize <= headers);
                 }
@@ -375,7 +375,7 @@ proptest! {
                 bth_offset: shift(ethernet.bth_offset),
                 ..ethernet
             };
-            prop_assert_eq!(decoded, Decoded { content: Content::Roce(expected), mirror: None, stop: None });
+            prop_assert_eq!(decoded, DecodedFrame { content: Content::Roce(expected), mirror: None, stop: None });
             let general = general::decode(link, &bytes, original(&bytes));
             prop_assert_eq!(general, decoded);
         }
@@ -409,7 +409,7 @@ fn anything(link: LinkType, bytes: &[u8], original: u32) {
     assert_eq!(decoded, general, "decode and the general path");
     if let Some(stop) = decoded.stop {
         assert!(!stop.to_string().is_empty());
-        assert!(stop.needed > stop.had || stop.cut == Cut::Depth, "{stop}");
+        assert!(stop.needed > stop.had || stop.cut == CutLimit::Depth, "{stop}");
     }
     if let Content::Roce(roce) = decoded.content {
         assert!(usize::from(roce.bth_offset) + 12 <= bytes.len() && roce.network_offset < roce.bth_offset);

@@ -1,7 +1,7 @@
 //! Headers around each frame or packet.
 
-use super::Copied;
-use crate::answer::Given;
+use super::InputCopy;
+use crate::answer::GivenRun;
 use crate::draw::Draw;
 use crate::input::Input;
 use crate::packet::{self, is_bare};
@@ -10,7 +10,7 @@ use crate::tape::{Record, Tape};
 const ETHERNET: usize = 14;
 
 /// Every RoCE frame as `change` makes it; other frames stay what they are.
-fn around(input: &Input, mut change: impl FnMut(&Record) -> Vec<u8>) -> Option<Copied> {
+fn around(input: &Input, mut change: impl FnMut(&Record) -> Vec<u8>) -> Option<InputCopy> {
     if !input.tapes.iter().all(Tape::is_ethernet) {
         return None;
     }
@@ -35,7 +35,7 @@ fn around(input: &Input, mut change: impl FnMut(&Record) -> Vec<u8>) -> Option<C
         }
         tape
     });
-    Some(Given::of(&other).into())
+    Some(GivenRun::of(&other).into())
 }
 
 /// True if all packets are bare, and no pause frame is among them: a tunnel carries none, and what comes through a mirror's session
@@ -52,14 +52,14 @@ fn can_be_carried(input: &Input) -> bool {
     })
 }
 
-pub(super) fn vlan(input: &Input, _: &mut Draw) -> Option<Copied> {
+pub(super) fn vlan(input: &Input, _: &mut Draw) -> Option<InputCopy> {
     // Priority 3, VLAN 5.
     around(input, |record| {
         [&record.data[..12], &[0x81, 0, 0x60, 5], &record.data[12..]].concat()
     })
 }
 
-pub(super) fn qinq(input: &Input, _: &mut Draw) -> Option<Copied> {
+pub(super) fn qinq(input: &Input, _: &mut Draw) -> Option<InputCopy> {
     around(input, |record| {
         [
             &record.data[..12],
@@ -82,7 +82,7 @@ fn outer(protocol: u8, length: usize) -> Vec<u8> {
     header
 }
 
-pub(super) fn vxlan(input: &Input, _: &mut Draw) -> Option<Copied> {
+pub(super) fn vxlan(input: &Input, _: &mut Draw) -> Option<InputCopy> {
     if !can_be_carried(input) {
         return None;
     }
@@ -107,7 +107,7 @@ fn network(frame: &[u8]) -> (usize, [u8; 2]) {
     (place + 2, [frame[place], frame[place + 1]])
 }
 
-pub(super) fn gre(input: &Input, _: &mut Draw) -> Option<Copied> {
+pub(super) fn gre(input: &Input, _: &mut Draw) -> Option<InputCopy> {
     if !can_be_carried(input) {
         return None;
     }
@@ -120,7 +120,7 @@ pub(super) fn gre(input: &Input, _: &mut Draw) -> Option<Copied> {
     })
 }
 
-pub(super) fn erspan(input: &Input, _: &mut Draw) -> Option<Copied> {
+pub(super) fn erspan(input: &Input, _: &mut Draw) -> Option<InputCopy> {
     if !can_be_carried(input) || input.tapes.iter().any(|tape| tape.interfaces.len() > 1) {
         return None;
     }
@@ -137,7 +137,7 @@ pub(super) fn erspan(input: &Input, _: &mut Draw) -> Option<Copied> {
     })
 }
 
-pub(super) fn in_ipv6(input: &Input, _: &mut Draw) -> Option<Copied> {
+pub(super) fn in_ipv6(input: &Input, _: &mut Draw) -> Option<InputCopy> {
     if !can_be_carried(input) {
         return None;
     }

@@ -3,8 +3,8 @@
 use roce_capture::{Container, Interface};
 use roce_wire::{Carrier, LinkType};
 
-use super::{Copied, names};
-use crate::answer::Given;
+use super::{InputCopy, names};
+use crate::answer::GivenRun;
 use crate::draw::Draw;
 use crate::input::Input;
 use crate::packet;
@@ -54,19 +54,19 @@ fn merged(first: Vec<Record>, second: impl IntoIterator<Item = Record>) -> Vec<R
 }
 
 /// The input with more records in its first tape, in the order of time.
-fn with_more(input: &Input, more: impl IntoIterator<Item = Record>) -> Option<Copied> {
+fn with_more(input: &Input, more: impl IntoIterator<Item = Record>) -> Option<InputCopy> {
     let mut other = input.clone();
     let tape = other.tapes.first_mut().filter(|tape| tape.is_ethernet())?;
     tape.records = merged(std::mem::take(&mut tape.records), more);
-    Some(Given::of(&other).into())
+    Some(GivenRun::of(&other).into())
 }
 
-pub(super) fn healthy(input: &Input, draw: &mut Draw) -> Option<Copied> {
+pub(super) fn healthy(input: &Input, draw: &mut Draw) -> Option<InputCopy> {
     let (first, last) = input.span()?;
     with_more(input, healthy_at(input, first + draw.below(last - first + 1)))
 }
 
-pub(super) fn healthy_often(input: &Input, _: &mut Draw) -> Option<Copied> {
+pub(super) fn healthy_often(input: &Input, _: &mut Draw) -> Option<InputCopy> {
     let (first, _) = input.span()?;
     // Other hosts each time.
     let often = (0..8).flat_map(|number: u8| {
@@ -86,18 +86,18 @@ pub(super) fn healthy_often(input: &Input, _: &mut Draw) -> Option<Copied> {
     with_more(input, often)
 }
 
-pub(super) fn quiet(input: &Input, _: &mut Draw) -> Option<Copied> {
+pub(super) fn quiet(input: &Input, _: &mut Draw) -> Option<InputCopy> {
     let (_, last) = input.span()?;
     with_more(input, [foreign(last + TEN_SECONDS)])
 }
 
-pub(super) fn healthy_behind(input: &Input, _: &mut Draw) -> Option<Copied> {
+pub(super) fn healthy_behind(input: &Input, _: &mut Draw) -> Option<InputCopy> {
     let (_, last) = input.span()?;
     with_more(input, healthy_at(input, last + TEN_SECONDS))
 }
 
 /// The input, and after ten seconds of silence `again`.
-fn and_again(input: &Input, again: &Input) -> Option<Copied> {
+fn and_again(input: &Input, again: &Input) -> Option<InputCopy> {
     let (first, last) = input.span()?;
     // A whole number of seconds.
     let by = (last - first).div_ceil(1_000_000_000) * 1_000_000_000 + TEN_SECONDS;
@@ -109,19 +109,19 @@ fn and_again(input: &Input, again: &Input) -> Option<Copied> {
         });
         tape.records.extend(later);
     }
-    Some(Given::of(&other).into())
+    Some(GivenRun::of(&other).into())
 }
 
-pub(super) fn repeated(input: &Input, _: &mut Draw) -> Option<Copied> {
+pub(super) fn repeated(input: &Input, _: &mut Draw) -> Option<InputCopy> {
     and_again(input, input)
 }
 
-pub(super) fn repeated_renamed(input: &Input, draw: &mut Draw) -> Option<Copied> {
+pub(super) fn repeated_renamed(input: &Input, draw: &mut Draw) -> Option<InputCopy> {
     and_again(input, &names::with_qpns(input, draw)?)
 }
 
 /// Every frame a second time, 3 us later (more where stamps are coarser), as `change` makes it.
-fn twice(input: &Input, change: impl Fn(&mut Record, LinkType)) -> Copied {
+fn twice(input: &Input, change: impl Fn(&mut Record, LinkType)) -> InputCopy {
     let by = input.step(3_000);
     let other = input.map(|tape| {
         let mut tape = tape.clone();
@@ -138,7 +138,7 @@ fn twice(input: &Input, change: impl Fn(&mut Record, LinkType)) -> Copied {
         tape.records = merged(tape.records, copies);
         tape
     });
-    Given::of(&other).into()
+    GivenRun::of(&other).into()
 }
 
 /// True if a packet and its copy can be told from two packets: CNPs and pause frames are equal to the byte.
@@ -154,11 +154,11 @@ fn can_be_doubled(input: &Input) -> bool {
     })
 }
 
-pub(super) fn doubled(input: &Input, _: &mut Draw) -> Option<Copied> {
+pub(super) fn doubled(input: &Input, _: &mut Draw) -> Option<InputCopy> {
     can_be_doubled(input).then(|| twice(input, |_, _| ()))
 }
 
-pub(super) fn doubled_routed(input: &Input, _: &mut Draw) -> Option<Copied> {
+pub(super) fn doubled_routed(input: &Input, _: &mut Draw) -> Option<InputCopy> {
     let applies = can_be_doubled(input) && input.tapes.iter().all(Tape::is_ethernet);
     let route = |record: &mut Record, link: LinkType| {
         if let Some(roce) = packet::roce(link, record) {
@@ -173,8 +173,8 @@ pub(super) fn doubled_routed(input: &Input, _: &mut Draw) -> Option<Copied> {
     applies.then(|| twice(input, route))
 }
 
-pub(super) fn same_file_twice(input: &Input, _: &mut Draw) -> Option<Copied> {
-    let mut given = Given::of(input);
+pub(super) fn same_file_twice(input: &Input, _: &mut Draw) -> Option<InputCopy> {
+    let mut given = GivenRun::of(input);
     let (tape, encoding) = given.files.first()?;
     let again = tape.with(format!("again-{}", tape.name), tape.records.clone());
     let encoding = encoding.clone();
@@ -183,14 +183,14 @@ pub(super) fn same_file_twice(input: &Input, _: &mut Draw) -> Option<Copied> {
     Some(given.into())
 }
 
-pub(super) fn same_path_twice(input: &Input, _: &mut Draw) -> Option<Copied> {
-    let mut given = Given::of(input);
+pub(super) fn same_path_twice(input: &Input, _: &mut Draw) -> Option<InputCopy> {
+    let mut given = GivenRun::of(input);
     given.order.push(0);
     Some(given.into())
 }
 
 /// The input and another file, which is given first.
-fn and_tap(input: &Input, records: Vec<Record>) -> Copied {
+fn and_tap(input: &Input, records: Vec<Record>) -> InputCopy {
     let mut other = input.clone();
     let interface = Interface {
         link: LinkType::ETHERNET,
@@ -211,24 +211,24 @@ fn and_tap(input: &Input, records: Vec<Record>) -> Copied {
             records,
         },
     );
-    Given::of(&other).into()
+    GivenRun::of(&other).into()
 }
 
-pub(super) fn empty_tap(input: &Input, _: &mut Draw) -> Option<Copied> {
+pub(super) fn empty_tap(input: &Input, _: &mut Draw) -> Option<InputCopy> {
     Some(and_tap(input, Vec::new()))
 }
 
-pub(super) fn foreign_tap(input: &Input, _: &mut Draw) -> Option<Copied> {
+pub(super) fn foreign_tap(input: &Input, _: &mut Draw) -> Option<InputCopy> {
     let (first, last) = input.span()?;
     Some(and_tap(input, vec![foreign(first.midpoint(last))]))
 }
 
-pub(super) fn tap_before(input: &Input, _: &mut Draw) -> Option<Copied> {
+pub(super) fn tap_before(input: &Input, _: &mut Draw) -> Option<InputCopy> {
     let (first, _) = input.span()?;
     Some(and_tap(input, healthy_at(input, first - 1_000_000_000).collect()))
 }
 
-pub(super) fn tap_unrelated(input: &Input, _: &mut Draw) -> Option<Copied> {
+pub(super) fn tap_unrelated(input: &Input, _: &mut Draw) -> Option<InputCopy> {
     let (first, last) = input.span()?;
     Some(and_tap(input, healthy_at(input, first.midpoint(last)).collect()))
 }
@@ -244,7 +244,7 @@ fn seen_later(tape: &Tape, until: u64, by: u64) -> Vec<Record> {
         .collect()
 }
 
-pub(super) fn tap_part(input: &Input, _: &mut Draw) -> Option<Copied> {
+pub(super) fn tap_part(input: &Input, _: &mut Draw) -> Option<InputCopy> {
     let [tape] = input.tapes.as_slice() else {
         return None;
     };
@@ -254,10 +254,10 @@ pub(super) fn tap_part(input: &Input, _: &mut Draw) -> Option<Copied> {
     other
         .tapes
         .push(tape.with(format!("part-{}", tape.name), records));
-    Some(Given::of(&other).into())
+    Some(GivenRun::of(&other).into())
 }
 
-pub(super) fn tap_overlap(input: &Input, _: &mut Draw) -> Option<Copied> {
+pub(super) fn tap_overlap(input: &Input, _: &mut Draw) -> Option<InputCopy> {
     let [tape] = input.tapes.as_slice() else {
         return None;
     };
@@ -271,5 +271,5 @@ pub(super) fn tap_overlap(input: &Input, _: &mut Draw) -> Option<Copied> {
     other
         .tapes
         .push(tape.with(format!("part-{}", tape.name), records));
-    Some(Copied::of(base, Given::of(&other)))
+    Some(InputCopy::of(base, GivenRun::of(&other)))
 }

@@ -1,20 +1,20 @@
-//! The same records in another file.
+//! Equal records in another file.
 
 use roce_capture::write::ByteOrder;
 use roce_capture::{Compression, Container};
 
-use super::Copied;
-use crate::answer::Given;
+use super::InputCopy;
+use crate::answer::GivenRun;
 use crate::draw::Draw;
 use crate::input::Input;
 
-pub(super) fn other_container(input: &Input, _: &mut Draw) -> Option<Copied> {
+pub(super) fn other_container(input: &Input, _: &mut Draw) -> Option<InputCopy> {
     // A pcap file has one interface, and no place for losses.
     let mut tapes = input.tapes.iter();
     let is_plain = tapes.all(|tape| {
         tape.container != Container::Pcapng || (tape.interfaces.len() == 1 && !tape.counts_losses())
     });
-    let change = |given: Given| {
+    let change = |given: GivenRun| {
         given.encoded(|_, encoding| {
             encoding.container = match encoding.container {
                 Container::Pcapng => Container::PcapNanos,
@@ -22,18 +22,18 @@ pub(super) fn other_container(input: &Input, _: &mut Draw) -> Option<Copied> {
             }
         })
     };
-    is_plain.then(|| change(Given::of(input)).into())
+    is_plain.then(|| change(GivenRun::of(input)).into())
 }
 
-pub(super) fn big_endian(input: &Input, _: &mut Draw) -> Option<Copied> {
+pub(super) fn big_endian(input: &Input, _: &mut Draw) -> Option<InputCopy> {
     Some(
-        Given::of(input)
+        GivenRun::of(input)
             .encoded(|_, encoding| encoding.order = ByteOrder::Big)
             .into(),
     )
 }
 
-pub(super) fn microseconds(input: &Input, _: &mut Draw) -> Option<Copied> {
+pub(super) fn microseconds(input: &Input, _: &mut Draw) -> Option<InputCopy> {
     let cut = input.map(|tape| {
         let mut tape = tape.clone();
         for record in &mut tape.records {
@@ -52,13 +52,13 @@ pub(super) fn microseconds(input: &Input, _: &mut Draw) -> Option<Copied> {
         .iter()
         .zip(&input.tapes)
         .any(|(cut, whole)| cut.records != whole.records);
-    is_other.then(|| Given::of(&cut).into())
+    is_other.then(|| GivenRun::of(&cut).into())
 }
 
-pub(super) fn nanoseconds(input: &Input, _: &mut Draw) -> Option<Copied> {
+pub(super) fn nanoseconds(input: &Input, _: &mut Draw) -> Option<InputCopy> {
     let is_coarse = |container| matches!(container, Container::Pcap | Container::PcapModified);
     let applies = input.tapes.iter().any(|tape| is_coarse(tape.container));
-    let given = Given::of(input).encoded(|_, encoding| {
+    let given = GivenRun::of(input).encoded(|_, encoding| {
         if is_coarse(encoding.container) {
             encoding.container = Container::PcapNanos;
         }
@@ -66,24 +66,26 @@ pub(super) fn nanoseconds(input: &Input, _: &mut Draw) -> Option<Copied> {
     applies.then(|| given.into())
 }
 
-pub(super) fn gzip(input: &Input, _: &mut Draw) -> Option<Copied> {
-    let compress = |given: Given| given.encoded(|_, encoding| encoding.compression = Some(Compression::Gzip));
-    Some(compress(Given::of(input)).into())
+pub(super) fn gzip(input: &Input, _: &mut Draw) -> Option<InputCopy> {
+    let compress =
+        |given: GivenRun| given.encoded(|_, encoding| encoding.compression = Some(Compression::Gzip));
+    Some(compress(GivenRun::of(input)).into())
 }
 
-pub(super) fn zstandard(input: &Input, _: &mut Draw) -> Option<Copied> {
-    let compress = |given: Given| given.encoded(|_, encoding| encoding.compression = Some(Compression::Zstd));
-    Some(compress(Given::of(input)).into())
+pub(super) fn zstandard(input: &Input, _: &mut Draw) -> Option<InputCopy> {
+    let compress =
+        |given: GivenRun| given.encoded(|_, encoding| encoding.compression = Some(Compression::Zstd));
+    Some(compress(GivenRun::of(input)).into())
 }
 
-pub(super) fn piped(input: &Input, _: &mut Draw) -> Option<Copied> {
-    let mut given = Given::of(input);
+pub(super) fn piped(input: &Input, _: &mut Draw) -> Option<InputCopy> {
+    let mut given = GivenRun::of(input);
     given.is_piped = true;
     (given.files.len() == 1).then(|| given.into())
 }
 
-pub(super) fn sections(input: &Input, draw: &mut Draw) -> Option<Copied> {
-    let mut given = Given::of(input);
+pub(super) fn sections(input: &Input, draw: &mut Draw) -> Option<InputCopy> {
+    let mut given = GivenRun::of(input);
     for (tape, encoding) in &mut given.files {
         encoding.container = Container::Pcapng;
         encoding.sections = (0..2).map(|_| draw.place(tape.records.len() + 1)).collect();

@@ -2,15 +2,15 @@
 
 use roce_wire::{LinkType, Opcode, Operation};
 
-use super::Copied;
-use crate::answer::Given;
+use super::InputCopy;
+use crate::answer::GivenRun;
 use crate::compare::Relation;
 use crate::draw::Draw;
 use crate::input::Input;
 use crate::packet;
 use crate::tape::Record;
 
-fn cut(input: &Input, most: usize) -> Option<Copied> {
+fn cut(input: &Input, most: usize) -> Option<InputCopy> {
     let applies = input
         .tapes
         .iter()
@@ -25,19 +25,19 @@ fn cut(input: &Input, most: usize) -> Option<Copied> {
         }
         tape
     });
-    applies.then(|| Given::of(&short).into())
+    applies.then(|| GivenRun::of(&short).into())
 }
 
-pub(super) fn snaplen_60(input: &Input, _: &mut Draw) -> Option<Copied> {
+pub(super) fn snaplen_60(input: &Input, _: &mut Draw) -> Option<InputCopy> {
     cut(input, 60)
 }
 
-pub(super) fn snaplen_96(input: &Input, _: &mut Draw) -> Option<Copied> {
+pub(super) fn snaplen_96(input: &Input, _: &mut Draw) -> Option<InputCopy> {
     cut(input, 96)
 }
 
 /// The input with the records that `keeps` wants; `None` where too little is missing for anybody to see it, or nothing is left.
-fn only(input: &Input, mut keeps: impl FnMut(&Record, LinkType) -> bool) -> Option<Copied> {
+fn only(input: &Input, mut keeps: impl FnMut(&Record, LinkType) -> bool) -> Option<InputCopy> {
     let mut missing = 0;
     let mut left = 0;
     let holed = input.map(|tape| {
@@ -52,34 +52,34 @@ fn only(input: &Input, mut keeps: impl FnMut(&Record, LinkType) -> bool) -> Opti
         });
         tape.with(&tape.name, kept.cloned().collect())
     });
-    (missing >= 5 && left > 0).then(|| Given::of(&holed).into())
+    (missing >= 5 && left > 0).then(|| GivenRun::of(&holed).into())
 }
 
 /// The packets of one direction, and what is no RoCE packet.
-fn one_way(input: &Input, is_up: bool) -> Option<Copied> {
+fn one_way(input: &Input, is_up: bool) -> Option<InputCopy> {
     let copied = only(input, |record, link| {
         packet::roce(link, record).is_none_or(|roce| (roce.source < roce.destination) == is_up)
     })?;
     Some(unless_proven(input, copied))
 }
 
-/// What two taps have seen of one direction proves a loss between them.
-fn unless_proven(input: &Input, mut copied: Copied) -> Copied {
+/// Leaves out copies in which two taps of one direction prove a loss between them.
+fn unless_proven(input: &Input, mut copied: InputCopy) -> InputCopy {
     if input.tapes.len() > 1 {
         copied.relation = Some(Relation::Weaker { never_high: false });
     }
     copied
 }
 
-pub(super) fn only_up(input: &Input, _: &mut Draw) -> Option<Copied> {
+pub(super) fn only_up(input: &Input, _: &mut Draw) -> Option<InputCopy> {
     one_way(input, true)
 }
 
-pub(super) fn only_down(input: &Input, _: &mut Draw) -> Option<Copied> {
+pub(super) fn only_down(input: &Input, _: &mut Draw) -> Option<InputCopy> {
     one_way(input, false)
 }
 
-pub(super) fn no_answers(input: &Input, _: &mut Draw) -> Option<Copied> {
+pub(super) fn no_answers(input: &Input, _: &mut Draw) -> Option<InputCopy> {
     let is_answer = |opcode: Opcode| {
         matches!(
             opcode.operation(),
@@ -92,15 +92,15 @@ pub(super) fn no_answers(input: &Input, _: &mut Draw) -> Option<Copied> {
     Some(unless_proven(input, copied))
 }
 
-pub(super) fn one_percent(input: &Input, draw: &mut Draw) -> Option<Copied> {
+pub(super) fn one_percent(input: &Input, draw: &mut Draw) -> Option<InputCopy> {
     only(input, |_, _| !draw.one_in(100))
 }
 
-pub(super) fn half(input: &Input, draw: &mut Draw) -> Option<Copied> {
+pub(super) fn half(input: &Input, draw: &mut Draw) -> Option<InputCopy> {
     only(input, |_, _| !draw.one_in(2))
 }
 
-pub(super) fn every_tenth(input: &Input, _: &mut Draw) -> Option<Copied> {
+pub(super) fn every_tenth(input: &Input, _: &mut Draw) -> Option<InputCopy> {
     let mut number = 0;
     only(input, |_, _| {
         number += 1;
@@ -108,11 +108,11 @@ pub(super) fn every_tenth(input: &Input, _: &mut Draw) -> Option<Copied> {
     })
 }
 
-pub(super) fn tenth(input: &Input, draw: &mut Draw) -> Option<Copied> {
+pub(super) fn tenth(input: &Input, draw: &mut Draw) -> Option<InputCopy> {
     only(input, |_, _| draw.one_in(10))
 }
 
-pub(super) fn bursts(input: &Input, draw: &mut Draw) -> Option<Copied> {
+pub(super) fn bursts(input: &Input, draw: &mut Draw) -> Option<InputCopy> {
     let mut missing = 0;
     only(input, |_, _| {
         // Runs of 20 to 200 records, 110 on average, one in about every thousand.

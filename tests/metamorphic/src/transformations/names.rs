@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use roce_wire::{Carrier, Extended, Opcode, Roce};
+use roce_wire::{Carrier, ExtendedHeaders, Opcode, Roce};
 
-use super::Copied;
-use crate::answer::Given;
+use super::InputCopy;
+use crate::answer::GivenRun;
 use crate::draw::Draw;
 use crate::input::Input;
 use crate::packet::{self, number24, put24};
@@ -63,7 +63,7 @@ fn put(data: &mut [u8], place: usize, new: &[u8]) {
     }
 }
 
-pub(super) fn addresses(input: &Input, draw: &mut Draw) -> Option<Copied> {
+pub(super) fn addresses(input: &Input, draw: &mut Draw) -> Option<InputCopy> {
     let mut all = input.tapes.iter().flat_map(packets);
     let is_bare = all.all(|roce| packet::is_bare(&roce)) && input.tapes.iter().all(Tape::is_ethernet);
     let (mut short, mut long, mut macs) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
@@ -118,7 +118,7 @@ pub(super) fn addresses(input: &Input, draw: &mut Draw) -> Option<Copied> {
             }
         }
     }
-    Some(Given::of(&other).into())
+    Some(GivenRun::of(&other).into())
 }
 
 /// The input with other queue pair numbers; `None` where they stand in payloads, too.
@@ -142,7 +142,7 @@ pub(super) fn with_qpns(input: &Input, draw: &mut Draw) -> Option<Input> {
         let bth = usize::from(roce.bth_offset);
         let other = number24(&data[bth + 5..]) ^ by;
         put24(&mut data[bth + 5..], other);
-        if roce.seen.has(Extended::DETH) && roce.bth.opcode().extended().has(Extended::DETH) {
+        if roce.seen.has(ExtendedHeaders::DETH) && roce.bth.opcode().extended().has(ExtendedHeaders::DETH) {
             // Behind the BTH: the queue key, a reserved byte, the source queue pair (IBTA 9.3.2).
             let other = number24(&data[bth + 17..]) ^ by;
             put24(&mut data[bth + 17..], other);
@@ -150,8 +150,8 @@ pub(super) fn with_qpns(input: &Input, draw: &mut Draw) -> Option<Input> {
     }))
 }
 
-pub(super) fn qpns(input: &Input, draw: &mut Draw) -> Option<Copied> {
-    with_qpns(input, draw).map(|other| Given::of(&other).into())
+pub(super) fn qpns(input: &Input, draw: &mut Draw) -> Option<InputCopy> {
+    with_qpns(input, draw).map(|other| GivenRun::of(&other).into())
 }
 
 /// True if a packet has a PSN of a sequence: a CNP has not.
@@ -160,7 +160,7 @@ fn has_psn(roce: &Roce) -> bool {
 }
 
 /// The input with `by` added to all PSNs, modulo 2^24.
-fn with_psns(input: &Input, by: u32) -> Copied {
+fn with_psns(input: &Input, by: u32) -> InputCopy {
     let other = changed(input, |data, roce| {
         if has_psn(roce) {
             let bth = usize::from(roce.bth_offset);
@@ -168,7 +168,7 @@ fn with_psns(input: &Input, by: u32) -> Copied {
             put24(&mut data[bth + 9..], other);
         }
     });
-    Given::of(&other).into()
+    GivenRun::of(&other).into()
 }
 
 /// PSNs of the data of the flow that has the most of them, in the order of the file.
@@ -182,13 +182,13 @@ fn busiest(input: &Input) -> Option<Vec<u32>> {
     flows.into_values().max_by_key(Vec::len)
 }
 
-pub(super) fn psns_wrap(input: &Input, _: &mut Draw) -> Option<Copied> {
+pub(super) fn psns_wrap(input: &Input, _: &mut Draw) -> Option<InputCopy> {
     let psns = is_plain(input).then(|| busiest(input))??;
     let middle = psns.get(psns.len() / 2)?;
     Some(with_psns(input, middle.wrapping_neg() & 0x00ff_ffff))
 }
 
-pub(super) fn psn_zero(input: &Input, _: &mut Draw) -> Option<Copied> {
+pub(super) fn psn_zero(input: &Input, _: &mut Draw) -> Option<InputCopy> {
     let psns = is_plain(input).then(|| busiest(input))??;
     let mut pairs = psns.windows(2);
     // The first PSN that is at most half of all PSNs behind the one before it.

@@ -2,10 +2,10 @@
 
 use roce_capture::Container;
 
-use super::Copied;
-use crate::answer::Given;
+use super::InputCopy;
+use crate::answer::GivenRun;
 use crate::draw::Draw;
-use crate::encoding::Encoding;
+use crate::encoding::TapeEncoding;
 use crate::input::Input;
 use crate::tape::Tape;
 
@@ -42,16 +42,16 @@ fn in_parts(
     input: &Input,
     draw: &mut Draw,
     mut parts: impl FnMut(&Tape, &mut Draw) -> Vec<Tape>,
-) -> Option<Given> {
-    // What a file says that its capture lost is of the whole file.
+) -> Option<GivenRun> {
+    // The losses that a file states are those of the whole file.
     if input.tapes.iter().any(Tape::counts_losses) {
         return None;
     }
-    let mut given = Given::of(input);
+    let mut given = GivenRun::of(input);
     given.files.clear();
     for tape in &input.tapes {
         for part in parts(tape, draw) {
-            let encoding = Encoding::of(if part.interfaces.len() > 1 {
+            let encoding = TapeEncoding::of(if part.interfaces.len() > 1 {
                 Container::Pcapng
             } else {
                 part.container
@@ -63,7 +63,7 @@ fn in_parts(
     (given.files.len() > input.tapes.len()).then_some(given)
 }
 
-pub(super) fn two_reversed(input: &Input, draw: &mut Draw) -> Option<Copied> {
+pub(super) fn two_reversed(input: &Input, draw: &mut Draw) -> Option<InputCopy> {
     let mut given = in_parts(input, draw, |tape, draw| {
         cut(tape, &[tape.records.len() / 2], draw)
     })?;
@@ -71,7 +71,7 @@ pub(super) fn two_reversed(input: &Input, draw: &mut Draw) -> Option<Copied> {
     Some(given.into())
 }
 
-pub(super) fn seven_in_any_order(input: &Input, draw: &mut Draw) -> Option<Copied> {
+pub(super) fn seven_in_any_order(input: &Input, draw: &mut Draw) -> Option<InputCopy> {
     let mut given = in_parts(input, draw, |tape, draw| {
         let cuts: Vec<usize> = (0..6).map(|_| draw.place(tape.records.len())).collect();
         cut(tape, &cuts, draw)
@@ -80,7 +80,7 @@ pub(super) fn seven_in_any_order(input: &Input, draw: &mut Draw) -> Option<Copie
     Some(given.into())
 }
 
-pub(super) fn between_equal_stamps(input: &Input, draw: &mut Draw) -> Option<Copied> {
+pub(super) fn between_equal_stamps(input: &Input, draw: &mut Draw) -> Option<InputCopy> {
     let mut given = in_parts(input, draw, |tape, draw| {
         let pairs = tape.records.windows(2).enumerate();
         let ties: Vec<usize> = pairs
@@ -97,7 +97,7 @@ pub(super) fn between_equal_stamps(input: &Input, draw: &mut Draw) -> Option<Cop
     Some(given.into())
 }
 
-pub(super) fn overlapping(input: &Input, draw: &mut Draw) -> Option<Copied> {
+pub(super) fn overlapping(input: &Input, draw: &mut Draw) -> Option<InputCopy> {
     let given = in_parts(input, draw, |tape, draw| {
         let middle = tape.records.len() / 2;
         let more = draw.place(middle.min(40) + 1);
@@ -125,18 +125,18 @@ fn with_silence(input: &Input) -> Option<(Input, usize)> {
     is_sorted.then_some((quiet, place + 1))
 }
 
-pub(super) fn quiet_between_files(input: &Input, draw: &mut Draw) -> Option<Copied> {
+pub(super) fn quiet_between_files(input: &Input, draw: &mut Draw) -> Option<InputCopy> {
     let (quiet, place) = with_silence(input)?;
     let given = in_parts(&quiet, draw, |tape, draw| cut(tape, &[place], draw))?;
-    Some(Copied::of(quiet, given))
+    Some(InputCopy::of(quiet, given))
 }
 
-pub(super) fn quiet_between_sections(input: &Input, _: &mut Draw) -> Option<Copied> {
+pub(super) fn quiet_between_sections(input: &Input, _: &mut Draw) -> Option<InputCopy> {
     let (quiet, place) = with_silence(input)?;
-    let mut given = Given::of(&quiet);
+    let mut given = GivenRun::of(&quiet);
     for (_, encoding) in &mut given.files {
         encoding.container = Container::Pcapng;
         encoding.sections = vec![place];
     }
-    Some(Copied::of(quiet, given))
+    Some(InputCopy::of(quiet, given))
 }

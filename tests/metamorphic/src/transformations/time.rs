@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::Copied;
-use crate::answer::Given;
+use super::InputCopy;
+use crate::answer::GivenRun;
 use crate::draw::Draw;
 use crate::input::Input;
 
-fn moved(input: &Input, change: impl Fn(u64) -> u64) -> Copied {
+fn moved(input: &Input, change: impl Fn(u64) -> u64) -> InputCopy {
     let moved = input.map(|tape| {
         let mut tape = tape.clone();
         for record in &mut tape.records {
@@ -15,21 +15,21 @@ fn moved(input: &Input, change: impl Fn(u64) -> u64) -> Copied {
         }
         tape
     });
-    Given::of(&moved).into()
+    GivenRun::of(&moved).into()
 }
 
-pub(super) fn shifted(input: &Input, _: &mut Draw) -> Option<Copied> {
+pub(super) fn shifted(input: &Input, _: &mut Draw) -> Option<InputCopy> {
     // No multiple of any bin.
     let by = input.step(7 * 86_400_000_000_000 + 123_457_000);
     Some(moved(input, |time| time + by))
 }
 
-pub(super) fn shifted_back(input: &Input, _: &mut Draw) -> Option<Copied> {
+pub(super) fn shifted_back(input: &Input, _: &mut Draw) -> Option<InputCopy> {
     let by = input.step(733_000);
     Some(moved(input, |time| time.saturating_sub(by)))
 }
 
-pub(super) fn disorder(input: &Input, draw: &mut Draw) -> Option<Copied> {
+pub(super) fn disorder(input: &Input, draw: &mut Draw) -> Option<InputCopy> {
     let mixed = input.map(|tape| {
         let mut tape = tape.clone();
         // Records with equal stamps keep their order: nothing else tells it.
@@ -39,5 +39,5 @@ pub(super) fn disorder(input: &Input, draw: &mut Draw) -> Option<Copied> {
         });
         tape
     });
-    Some(Given::of(&mixed).into())
+    Some(GivenRun::of(&mixed).into())
 }

@@ -51,7 +51,8 @@ pub(super) fn plan(draw: &mut Draw) -> Plan {
     acknowledgements(&mut plan, draw, 100_000);
     plan.counters = true;
     let xoff = draw.scaled(40, 400);
-    // What is on its way when a pause begins: twice the cable of at most 5 us at the fastest link, and two frames.
+    // Bytes on their way when a pause begins: twice the cable of at most 5 us at the fastest link, and two
+    // frames.
     let headroom = 100 + plan.gigabits * 8;
     let _ = writeln!(
         plan.switch,

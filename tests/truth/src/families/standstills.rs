@@ -63,8 +63,9 @@ pub(super) fn delaying(draw: &mut Draw) -> Plan {
     plan
 }
 
-/// The same, and the switch's PFC watchdog drops what comes for the port, once it has been paused for a while. Detection times of
-/// SONiC's `pfcwd` are 100 ms and more; here they and the timers are shorter by a factor of about 100, as the runs are.
+/// A standstill in which the switch's PFC watchdog drops packets for the port, once it has been paused for a
+/// while. Detection times of SONiC's `pfcwd` are 100 ms and more; here they and the timers are shorter by a
+/// factor of about 100, as the runs are.
 pub(super) fn watchdog(draw: &mut Draw) -> Plan {
     let mut plan = Plan::switched(draw, &RANGES);
     let timeout = draw.scaled(2_000, 4_000);

@@ -4,7 +4,7 @@ use super::*;
 
 /// Walks a file up to what is wrong: where that is, and what.
 fn fault(file: &[u8]) -> (usize, Fault) {
-    let walked = Pcapng::default().walk(file, 0, 0, &mut Found::default());
+    let walked = Pcapng::default().walk(file, 0, 0, &mut FoundFrames::default());
     match walked.stop {
         Stop::Fault(fault) => (walked.at, fault),
         stop => panic!("{stop:?} at {}", walked.at),
@@ -187,7 +187,7 @@ fn a_frame_may_be_as_long_as_its_interface_declares() {
             .write(0, Nanos(0), captured, &vec![0; captured as usize])
             .unwrap();
         let file = writer.finish().unwrap();
-        let mut found = Found::default();
+        let mut found = FoundFrames::default();
         let walked = Pcapng::default().walk(&file, 0, 0, &mut found);
         assert_eq!(
             found.frames.len(),

@@ -25,9 +25,9 @@ impl Read for Drips {
 }
 
 /// A frame as it is written: time in ns, original length, bytes.
-type Written = (u64, u32, Vec<u8>);
+type WrittenFrame = (u64, u32, Vec<u8>);
 
-fn frames() -> impl Strategy<Value = Vec<Written>> {
+fn frames() -> impl Strategy<Value = Vec<WrittenFrame>> {
     // Times that 32 bits of seconds hold.
     vec(
         (
@@ -68,7 +68,7 @@ impl Kind {
     }
 
     /// The file, and where each of its records ends.
-    fn write(self, order: ByteOrder, frames: &[Written]) -> (Vec<u8>, Vec<usize>) {
+    fn write(self, order: ByteOrder, frames: &[WrittenFrame]) -> (Vec<u8>, Vec<usize>) {
         let mut ends = Vec::new();
         match self {
             Self::Pcap(container) => {
@@ -115,7 +115,7 @@ impl Kind {
     }
 }
 
-fn read(reader: &mut Reader) -> Vec<Written> {
+fn read(reader: &mut Reader) -> Vec<WrittenFrame> {
     let mut found = Vec::new();
     while let Some(batch) = reader.next_batch().unwrap() {
         let frames = batch.frames().iter();
@@ -153,7 +153,7 @@ proptest! {
             records: back.clone().count() as u64,
             max_back_ns: back.map(|pair| pair[0] - pair[1]).max().unwrap_or(0),
         };
-        let expected: Vec<Written> =
+        let expected: Vec<WrittenFrame> =
             times.iter().zip(frames).map(|(time, (_, original, data))| (*time, original, data)).collect();
         prop_assert_eq!(read(&mut reader), expected);
         prop_assert_eq!(reader.summary().truncation, None);
@@ -208,7 +208,7 @@ proptest! {
 
 #[test]
 fn a_cut_anywhere_keeps_the_whole_records() {
-    let frames: Vec<Written> = (0..6_u8)
+    let frames: Vec<WrittenFrame> = (0..6_u8)
         .map(|n| (u64::from(n), 9, vec![n; usize::from(n) * 3]))
         .collect();
     for kind in [Container::Pcap, Container::PcapModified]

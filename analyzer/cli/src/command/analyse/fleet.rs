@@ -1,4 +1,5 @@
-//! What differs for a run that becomes a part of a dataset of many (`--layout fleet`): its standard output is a manifest line, also when it fails.
+//! Runs that become a part of a dataset of many (`--layout fleet`). Standard output is a manifest line, also
+//! when the run fails.
 
 use std::io::Write;
 use std::path::PathBuf;

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
-use roce_files::{Access, Directory, Place};
+use roce_files::{Access, Directory, FilePlace};
 
 /// Names and contents of the files.
 const FILES: [(&str, &str); 5] = [
@@ -27,7 +27,7 @@ pub(super) fn write(path: &Path, overwrite: bool) -> anyhow::Result<Vec<PathBuf>
         );
     }
     for (name, text) in FILES {
-        let mut file = Place::below(&folder, name).begin(Access::Umask)?;
+        let mut file = FilePlace::below(&folder, name).begin(Access::Umask)?;
         file.write_all(text.as_bytes())?;
         file.finish()?;
     }

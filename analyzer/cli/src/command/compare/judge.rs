@@ -5,10 +5,12 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use roce_model::{Fact, FindingRow, Nanos, RunSummary, TapId};
-use roce_report::compare::{Compared, Comparison, Direction, FindingChange, Outcome, Quantity, Scope, Side};
+use roce_report::compare::{
+    ComparedQuantity, Comparison, Direction, FindingChange, Outcome, Quantity, Scope, Side,
+};
 
 use super::noise::{Estimate, difference, estimate};
-use super::side::{Collected, Pair, Slices, Sums};
+use super::side::{CollectedRun, Pair, Slices, Sums};
 
 /// All intervals together hold what they are to with this probability. Half of the rest is for the whole run, so that many pairs of
 /// hosts do not blind it; each half goes in equal parts to its intervals (Bonferroni).
@@ -19,14 +21,14 @@ const MATTERS: f64 = 0.05;
 const MAX_PAIRS: usize = 64;
 
 /// A quantity of both runs, before it is known how many there are.
-struct Pending {
+struct PendingQuantity {
     quantity: Quantity,
     a: Option<Estimate>,
     b: Option<Estimate>,
 }
 
 /// Compares two runs, which were given as `paths`.
-pub(super) fn compare(paths: [String; 2], a: &Collected, b: &Collected) -> Comparison {
+pub(super) fn compare(paths: [String; 2], a: &CollectedRun, b: &CollectedRun) -> Comparison {
     let (whole_a, whole_b) = (a.whole(), b.whole());
     let by_bins: &[Quantity] = if have_one_bin(a, b) { &[] } else { &OF_BINS };
     let of_pair = [&OF_RUN, by_bins].concat();
@@ -45,7 +47,7 @@ pub(super) fn compare(paths: [String; 2], a: &Collected, b: &Collected) -> Compa
         );
     }
     let (pairs, left_out) = pairs(a, b);
-    let of_pairs: Vec<(Pair, Vec<Pending>)> = pairs
+    let of_pairs: Vec<(Pair, Vec<PendingQuantity>)> = pairs
         .into_iter()
         .map(|pair| {
             let name = format!("{} {} ", pair.0, pair.1);
@@ -78,7 +80,7 @@ pub(super) fn compare(paths: [String; 2], a: &Collected, b: &Collected) -> Compa
     }
 }
 
-fn side(path: String, of: &Collected, whole: &Slices) -> Side {
+fn side(path: String, of: &CollectedRun, whole: &Slices) -> Side {
     let (bin, slice) = of.widths();
     Side {
         path,
@@ -92,7 +94,7 @@ fn side(path: String, of: &Collected, whole: &Slices) -> Side {
 }
 
 /// The pairs to compare, those with most data first, and how many more there are.
-fn pairs(a: &Collected, b: &Collected) -> (Vec<Pair>, usize) {
+fn pairs(a: &CollectedRun, b: &CollectedRun) -> (Vec<Pair>, usize) {
     let mut bytes: BTreeMap<Pair, f64> = BTreeMap::new();
     for side in [a, b] {
         for pair in side.pairs() {
@@ -122,7 +124,7 @@ const OF_BINS: [Quantity; 4] = [
     Quantity::MessageTimeLongest,
 ];
 
-fn have_one_bin(a: &Collected, b: &Collected) -> bool {
+fn have_one_bin(a: &CollectedRun, b: &CollectedRun) -> bool {
     a.widths().0 == b.widths().0
 }
 
@@ -149,7 +151,7 @@ fn parts(quantity: Quantity, of: &Sums) -> Option<(f64, f64)> {
 }
 
 /// Every quantity but those `without`, of slices of time of either run.
-fn pending(without: &[Quantity], a: Option<&Slices>, b: Option<&Slices>, name: &str) -> Vec<Pending> {
+fn pending(without: &[Quantity], a: Option<&Slices>, b: Option<&Slices>, name: &str) -> Vec<PendingQuantity> {
     let mut all = Vec::new();
     for quantity in Quantity::ALL
         .into_iter()
@@ -165,15 +167,15 @@ fn pending(without: &[Quantity], a: Option<&Slices>, b: Option<&Slices>, name: &
 }
 
 /// Adds a quantity, unless neither run has anything of it.
-fn add(all: &mut Vec<Pending>, quantity: Quantity, a: Option<Estimate>, b: Option<Estimate>) {
+fn add(all: &mut Vec<PendingQuantity>, quantity: Quantity, a: Option<Estimate>, b: Option<Estimate>) {
     if [a, b].into_iter().flatten().any(|estimate| estimate.value != 0.0) {
-        all.push(Pending { quantity, a, b });
+        all.push(PendingQuantity { quantity, a, b });
     }
 }
 
-/// Of how many there is an interval; 1 at least.
+/// Number of quantities with an interval; at least 1.
 #[expect(clippy::cast_precision_loss, reason = "some thousand at most")]
-fn tested(pending: &[Pending]) -> f64 {
+fn tested(pending: &[PendingQuantity]) -> f64 {
     let known = |estimate: Option<Estimate>| estimate.is_some_and(|estimate| estimate.noise.is_some());
     pending
         .iter()
@@ -182,15 +184,15 @@ fn tested(pending: &[Pending]) -> f64 {
         .max(1) as f64
 }
 
-fn judged(pending: &[Pending], error: f64) -> Vec<Compared> {
+fn judged(pending: &[PendingQuantity], error: f64) -> Vec<ComparedQuantity> {
     pending.iter().map(|pending| judge(pending, error)).collect()
 }
 
 /// Verdict on a quantity whose interval errs with probability `error`.
-fn judge(pending: &Pending, error: f64) -> Compared {
+fn judge(pending: &PendingQuantity, error: f64) -> ComparedQuantity {
     let found = Option::zip(pending.a, pending.b).and_then(|(a, b)| difference(&a, &b, error));
     let metric = pending.quantity.describe();
-    let mut compared = Compared {
+    let mut compared = ComparedQuantity {
         quantity: pending.quantity,
         a: pending.a.map(|estimate| estimate.value),
         b: pending.b.map(|estimate| estimate.value),
@@ -329,7 +331,7 @@ fn findings(a: &RunSummary, b: &RunSummary) -> Vec<FindingChange> {
 }
 
 /// Differences in the making of the two runs, and their consequences.
-fn notes(a: &Collected, b: &Collected) -> Vec<String> {
+fn notes(a: &CollectedRun, b: &CollectedRun) -> Vec<String> {
     let mut notes = Vec::new();
     if !have_one_bin(a, b) {
         let (bin_a, bin_b) = (a.widths().0, b.widths().0);
@@ -338,7 +340,7 @@ fn notes(a: &Collected, b: &Collected) -> Vec<String> {
              same --bin for these."
         ));
     }
-    let measured = |side: &Collected| {
+    let measured = |side: &CollectedRun| {
         side.ack_rtt_kind
             .iter()
             .copied()

@@ -82,7 +82,7 @@ struct Series {
 
 /// Everything that is kept of a run.
 #[derive(Default)]
-pub(super) struct Collected {
+pub(super) struct CollectedRun {
     bin: u64,
     /// Begin of the first slice.
     origin: Option<u64>,
@@ -101,7 +101,7 @@ pub(super) struct Slices {
     pub(super) sums: Vec<Sums>,
 }
 
-impl Collected {
+impl CollectedRun {
     /// Width of a bin and of a slice.
     pub(super) fn widths(&self) -> (Nanos, Nanos) {
         (Nanos(self.bin), Nanos(self.width))
@@ -243,7 +243,7 @@ fn number<T: Copy + Into<u64> + Default>(values: &Values<T>, row: usize) -> f64 
     value as f64
 }
 
-impl Sink for Collected {
+impl Sink for CollectedRun {
     fn begin(&mut self, bin: Nanos) -> Result<(), SinkError> {
         (self.bin, self.width) = (bin.0, bin.0);
         Ok(())

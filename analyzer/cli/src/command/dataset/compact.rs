@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::bail;
 use clap::Args;
 use roce_files::Access;
-use roce_parquet::{Compacted, FolderStorage, days, is_day};
+use roce_parquet::{CompactedDay, FolderStorage, days, is_day};
 
 use super::stop::until_signal;
 use crate::output::messages;
@@ -80,8 +80,8 @@ pub(super) fn compact(arguments: &Compact) -> anyhow::Result<ExitCode> {
 }
 
 /// The result of a day.
-fn line(day: &str, compacted: &Compacted) -> String {
-    let Compacted {
+fn line(day: &str, compacted: &CompactedDay) -> String {
+    let CompactedDay {
         runs,
         again,
         rows,

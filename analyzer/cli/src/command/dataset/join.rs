@@ -175,7 +175,7 @@ fn run(arguments: &Join, day: &Day, task: &GroupTask, echo: &[(String, String)])
     if let Some(destination) = &task.destination {
         options.push(("hops_to".to_owned(), destination.clone()));
         own.extend(["--hops-to".to_owned(), destination.clone()]);
-        // What others exchange takes no time then.
+        // Traffic of other hosts takes no time then.
         own.extend(["--only-flow".to_owned(), format!("host {destination}")]);
     }
     own.push("--".to_owned());

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use anyhow::{anyhow, bail};
 use clap::{Args, Parser};
 use roce_model::Nanos;
-use roce_pipeline::fleet::Committed;
+use roce_pipeline::fleet::CommittedRuns;
 use roce_pipeline::time_of_day;
 use roce_remote::each;
 
@@ -142,7 +142,7 @@ pub(super) fn map(arguments: &Map) -> anyhow::Result<ExitCode> {
     let mut summary = Summary::new(tasks.len());
     let storage = storage(&arguments.output)?;
     if arguments.resume {
-        let committed = Committed::read(&*storage)?;
+        let committed = CommittedRuns::read(&*storage)?;
         tasks.retain(|task| !committed.has(&task.key));
         summary.present = summary.captures - tasks.len();
     }

@@ -9,11 +9,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use roce_files::{Access, Place};
+use roce_files::{Access, FilePlace};
 
 use crate::command::duckdb::DuckDb;
 use crate::command::query::questions::ALL;
-use crate::command::query::{Answer, OTHERS, Source};
+use crate::command::query::{Answer, DatasetSource, OTHERS};
 use crate::output::messages;
 use crate::output::taken::refuse_taken;
 use page::Page;
@@ -34,7 +34,7 @@ FROM (SELECT DISTINCT run_id, host, first_time, last_time, roce_packets, error F
 #[derive(Args, Debug)]
 pub(super) struct Report {
     #[command(flatten)]
-    source: Source,
+    source: DatasetSource,
 
     /// Write the page to FILE
     #[arg(short, long, value_name = "FILE")]
@@ -51,7 +51,7 @@ pub(super) struct Report {
 
 /// Writes the page.
 pub(super) fn report(arguments: &Report) -> anyhow::Result<ExitCode> {
-    let place = Place::named(&arguments.output)?;
+    let place = FilePlace::named(&arguments.output)?;
     refuse_taken(&place, arguments.overwrite)?;
     let source = &arguments.source;
     let asked = source.open()?;

@@ -3,7 +3,7 @@
 use anyhow::Context;
 
 /// A demo: a scenario and a lesson of the same name.
-pub(crate) struct Catalogued {
+pub(crate) struct CatalogueEntry {
     /// Name on the command line.
     pub(crate) name: &'static str,
     /// Title of one line.
@@ -35,12 +35,12 @@ pub(super) const LESSONS: &[(&str, &str)] = &[
 ];
 
 /// All demos, in the order in which they are taught.
-pub(crate) fn catalogue() -> anyhow::Result<Vec<Catalogued>> {
+pub(crate) fn catalogue() -> anyhow::Result<Vec<CatalogueEntry>> {
     LESSONS
         .iter()
         .map(|(name, lesson)| {
             let scenario = roce_sim::demos::named(name).with_context(|| format!("no scenario {name}"))?;
-            Ok(Catalogued {
+            Ok(CatalogueEntry {
                 name: scenario.name,
                 title: scenario.title,
                 scenario: scenario.toml,

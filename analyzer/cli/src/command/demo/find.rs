@@ -133,7 +133,7 @@ impl Find {
     pub(crate) fn one<'a>(&self, frames: &'a [DemoFrame], labels: &impl Labels) -> Option<&'a DemoFrame> {
         let mut found = frames.iter().filter(|frame| self.holds(frame, labels));
         if let Some(most) = self.most {
-            // Of equal ones `max_by_key` takes the last; the first one is meant.
+            // `max_by_key` takes the last of equal frames; the first one is meant.
             found.rev().max_by_key(|frame| most.measure(frame))
         } else if self.last {
             found.next_back()
@@ -305,7 +305,7 @@ impl Kind {
         let opcode = packet.bth.opcode();
         let reply = packet
             .seen
-            .has(roce_wire::Extended::AETH)
+            .has(roce_wire::ExtendedHeaders::AETH)
             .then(|| packet.aeth.kind());
         match self {
             Self::Data => opcode.carries_data() && !Self::Management.is_of(what),

@@ -68,7 +68,7 @@ struct Flow {
 }
 
 /// History of a packet's flow.
-struct Place {
+struct FlowPast {
     history: History,
     silence: Nanos,
     is_repeated: bool,
@@ -76,7 +76,7 @@ struct Place {
     behind_time: Nanos,
 }
 
-impl Place {
+impl FlowPast {
     /// Nothing but how long the flow had been silent.
     fn plain(silence: Nanos) -> Self {
         Self {
@@ -158,7 +158,7 @@ pub(crate) fn read(files: &[PathBuf]) -> anyhow::Result<Vec<DemoFrame>> {
 }
 
 /// Takes a packet into its flow's history.
-fn follow(flows: &mut HashMap<Key, Flow>, packet: &Roce, time: Nanos) -> Place {
+fn follow(flows: &mut HashMap<Key, Flow>, packet: &Roce, time: Nanos) -> FlowPast {
     let key = (packet.source, packet.destination, packet.bth.destination_qpn());
     let traits = packet.bth.opcode().traits();
     let sequenced = traits.is_sequenced();
@@ -168,19 +168,19 @@ fn follow(flows: &mut HashMap<Key, Flow>, packet: &Roce, time: Nanos) -> Place {
     match flows.entry(key) {
         Entry::Vacant(place) => {
             place.insert(Flow::new(time, sequenced.then_some(psn), known));
-            Place::plain(Nanos(0))
+            FlowPast::plain(Nanos(0))
         }
         Entry::Occupied(mut place) => {
             let flow = place.get_mut();
             if !sequenced {
-                return Place::plain(time.since(flow.last));
+                return FlowPast::plain(time.since(flow.last));
             }
             let silence = time.since(flow.last);
             flow.last = time;
             let is_repeated = !flow.seen.insert(psn);
             let ahead = flow.highest.map(|highest| psn.offset_from(highest));
             if let Some(ahead) = ahead.filter(|ahead| *ahead <= 0) {
-                return Place {
+                return FlowPast {
                     history: History::Again,
                     silence,
                     is_repeated,
@@ -194,10 +194,10 @@ fn follow(flows: &mut HashMap<Key, Flow>, packet: &Roce, time: Nanos) -> Place {
                 None | Some(0) => History::InOrder,
                 Some(jumped) => History::Jump(jumped),
             };
-            Place {
+            FlowPast {
                 history,
                 is_repeated,
-                ..Place::plain(silence)
+                ..FlowPast::plain(silence)
             }
         }
     }
@@ -221,7 +221,7 @@ impl DemoFrame {
         let bth = &packet.bth;
         let reply = packet
             .seen
-            .has(roce_wire::Extended::AETH)
+            .has(roce_wire::ExtendedHeaders::AETH)
             .then(|| format!(" ({})", packet.aeth.kind()));
         let psn = (!bth.opcode().is_cnp()).then(|| format!(", PSN {}", bth.psn()));
         format!(

@@ -111,19 +111,19 @@ impl Lesson {
 
 /// Frames that were found for a lesson.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Found {
+pub(crate) struct LessonFrames {
     frames: BTreeMap<String, DemoFrame>,
     counts: BTreeMap<String, u64>,
     rates: BTreeMap<String, String>,
 }
 
-impl Labels for Found {
+impl Labels for LessonFrames {
     fn seen(&self, label: &str) -> Option<&DemoFrame> {
         self.frames.get(label)
     }
 }
 
-impl Found {
+impl LessonFrames {
     /// Finds everything that a lesson points at.
     pub(crate) fn find(lesson: &Lesson, frames: &[DemoFrame]) -> anyhow::Result<Self> {
         let mut found = Self::default();
@@ -200,7 +200,7 @@ impl Found {
 }
 
 impl Rate {
-    fn text(&self, frames: &[DemoFrame], found: &Found) -> Option<String> {
+    fn text(&self, frames: &[DemoFrame], found: &LessonFrames) -> Option<String> {
         let seen = self.find.some(frames, found, self.packets);
         let (first, last) = (seen.first()?, seen.last()?);
         let payload: u64 = seen

@@ -2,13 +2,13 @@
 
 use roce_report::{Page, Style, Tone};
 
-use super::catalogue::Catalogued;
+use super::catalogue::CatalogueEntry;
 use super::frames::DemoFrame;
-use super::lesson::{Found, Lesson};
-use super::verdict::{Agreement, Line};
+use super::lesson::{Lesson, LessonFrames};
+use super::verdict::{Agreement, VerdictLine};
 
 /// The list of demos.
-pub(crate) fn list(demos: &[Catalogued], style: Style) -> String {
+pub(crate) fn list(demos: &[CatalogueEntry], style: Style) -> String {
     let mut page = Page::new(style);
     page.text(
         "Each demo simulates a network in which one thing is wrong (or nothing is), captures its packets, analyses the \
@@ -27,9 +27,9 @@ pub(crate) fn list(demos: &[Catalogued], style: Style) -> String {
 
 /// The lesson before the analysis: the situation, the steps through the packets, the advice.
 pub(crate) fn before(
-    demo: &Catalogued,
+    demo: &CatalogueEntry,
     lesson: &Lesson,
-    found: &Found,
+    found: &LessonFrames,
     files: &[String],
     style: Style,
 ) -> anyhow::Result<String> {
@@ -90,7 +90,7 @@ pub(crate) fn analysis(command: &[String], style: Style) -> String {
 }
 
 /// The lesson after the analysis: truth against verdict, sources, and next steps.
-pub(crate) fn after(lines: &[Line], lesson: &Lesson, kept: &[String], style: Style) -> String {
+pub(crate) fn after(lines: &[VerdictLine], lesson: &Lesson, kept: &[String], style: Style) -> String {
     let mut page = Page::new(style);
     page.title("Truth against verdict");
     page.space();

@@ -6,12 +6,12 @@ use roce_sim::truth::PacketKind;
 
 use super::catalogue::LESSONS;
 use super::frames::History;
-use super::verdict::Line;
+use super::verdict::VerdictLine;
 use super::*;
 
 /// A demo with its capture, its truth and its lesson.
 struct Taught {
-    demo: Catalogued,
+    demo: CatalogueEntry,
     lesson: Lesson,
     truth: Truth,
     frames: Vec<frames::DemoFrame>,
@@ -19,7 +19,7 @@ struct Taught {
 
 fn taught() -> Vec<Taught> {
     let folder = tempfile::tempdir().unwrap();
-    let teach = |demo: Catalogued| {
+    let teach = |demo: CatalogueEntry| {
         let lesson = parse_lesson(&demo).unwrap();
         let made = simulate(
             &demo,
@@ -63,7 +63,8 @@ fn every_scenario_has_its_lesson() {
 fn every_text_is_filled_in() {
     for taught in taught() {
         let (name, lesson) = (taught.demo.name, &taught.lesson);
-        let found = Found::find(lesson, &taught.frames).unwrap_or_else(|error| panic!("{name}: {error:#}"));
+        let found =
+            LessonFrames::find(lesson, &taught.frames).unwrap_or_else(|error| panic!("{name}: {error:#}"));
         let texts =
             std::iter::once(&lesson.situation)
                 .chain(&lesson.advice)
@@ -174,7 +175,7 @@ fn rates_are_those_of_the_links() {
         .iter()
         .find(|taught| taught.demo.name == "cnp-ignored")
         .unwrap();
-    let found = Found::find(&ignored.lesson, &ignored.frames).unwrap();
+    let found = LessonFrames::find(&ignored.lesson, &ignored.frames).unwrap();
     // 10 Gbit/s carry 4096 bytes of payload in 4096 + 58 of headers and ICRC + 24 of preamble, FCS and gap:
     // 10 * 4096 / 4178 = 9.80.
     assert_eq!(
@@ -187,7 +188,7 @@ fn rates_are_those_of_the_links() {
         .iter()
         .find(|taught| taught.demo.name == "shared-port")
         .unwrap();
-    let found = Found::find(&shared.lesson, &shared.frames).unwrap();
+    let found = LessonFrames::find(&shared.lesson, &shared.frames).unwrap();
     assert_eq!(
         found.fill("{port}, {before}, {after}").unwrap(),
         "9.80 Gbit/s, 1.63 Gbit/s, 1.40 Gbit/s"
@@ -201,7 +202,7 @@ fn the_flow_that_a_lesson_pairs_with_a_cnp_is_the_one_that_it_slows_down() {
         .iter()
         .find(|taught| taught.demo.name == "shared-port")
         .unwrap();
-    let found = Found::find(&shared.lesson, &shared.frames).unwrap();
+    let found = LessonFrames::find(&shared.lesson, &shared.frames).unwrap();
     let first = shared.truth.cnps.iter().filter(|cnp| cnp.to == "h1");
     let first = first.min_by_key(|cnp| cnp.received).unwrap();
     let paired = shared
@@ -221,7 +222,7 @@ fn the_flow_that_a_lesson_pairs_with_a_cnp_is_the_one_that_it_slows_down() {
 
 #[test]
 fn places_that_lead_nowhere_are_errors() {
-    let found = Found::default();
+    let found = LessonFrames::default();
     for text in ["{nobody}", "{nobody.psn}", "{a..b}", "{a%b}", "{open"] {
         assert!(found.fill(text).is_err(), "{text}");
     }
@@ -231,8 +232,8 @@ fn places_that_lead_nowhere_are_errors() {
 #[test]
 fn an_analysis_that_says_nothing_disagrees() {
     for taught in taught() {
-        let lines = compare(&taught.lesson, &taught.truth, &Concluded::default());
-        let disagrees = |line: &Line| line.agreement == Agreement::Differs;
+        let lines = compare(&taught.lesson, &taught.truth, &DemoResults::default());
+        let disagrees = |line: &VerdictLine| line.agreement == Agreement::Differs;
         assert!(lines.iter().any(disagrees), "{}", taught.demo.name);
         for id in &taught.lesson.finds {
             let about = format!("finding {id}");

@@ -14,13 +14,13 @@ use super::lesson::Lesson;
 
 /// Keeps what the analysis hands out.
 #[derive(Debug, Default)]
-pub(crate) struct Concluded {
+pub(crate) struct DemoResults {
     flows: Vec<FlowRow>,
     run: RunSummary,
     paused: u64,
 }
 
-impl Sink for Concluded {
+impl Sink for DemoResults {
     fn events(&mut self, rows: &EventColumns) -> Result<(), SinkError> {
         for row in 0..rows.kind.len() {
             if rows.kind.at(row).is_some_and(|kind| kind == "pause_interval") {
@@ -54,7 +54,7 @@ pub(crate) enum Agreement {
 
 /// One line: what it is about, what is true, what the analysis says, and whether that is the same.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Line {
+pub(crate) struct VerdictLine {
     pub(crate) about: String,
     pub(crate) truth: String,
     pub(crate) verdict: String,
@@ -77,8 +77,8 @@ impl Agreement {
 }
 
 /// All lines of a demo.
-pub(crate) fn compare(lesson: &Lesson, truth: &Truth, concluded: &Concluded) -> Vec<Line> {
-    let mut lines: Vec<Line> = copies(truth, concluded).into_iter().collect();
+pub(crate) fn compare(lesson: &Lesson, truth: &Truth, concluded: &DemoResults) -> Vec<VerdictLine> {
+    let mut lines: Vec<VerdictLine> = copies(truth, concluded).into_iter().collect();
     lines.extend(counts(truth, concluded));
     lines.extend(holes(truth, concluded));
     lines.extend(reordering(truth, concluded));
@@ -93,12 +93,12 @@ pub(crate) fn compare(lesson: &Lesson, truth: &Truth, concluded: &Concluded) -> 
 }
 
 /// A count of a flow: its name, the truth at one tap, the verdict of one row.
-type Counted = (&'static str, fn(&TapFlow) -> u64, fn(&FlowRow) -> u64);
+type ComparedCount = (&'static str, fn(&TapFlow) -> u64, fn(&FlowRow) -> u64);
 
 /// The count of retransmissions.
 const RETRANSMITTED: &str = "retransmitted packets, as far as visible";
 
-const COUNTS: [Counted; 10] = [
+const COUNTS: [ComparedCount; 10] = [
     ("packets without CNPs", |t| t.packets, |v| v.packets),
     ("data packets marked CE", |t| t.ce, |v| v.ce),
     ("data packets without ECN", |t| t.not_ect, |v| v.not_ect),
@@ -123,7 +123,7 @@ const COUNTS: [Counted; 10] = [
     ),
 ];
 
-fn counts(truth: &Truth, concluded: &Concluded) -> Vec<Line> {
+fn counts(truth: &Truth, concluded: &DemoResults) -> Vec<VerdictLine> {
     let management: BTreeSet<&str> = truth
         .flows
         .iter()
@@ -156,7 +156,7 @@ fn counts(truth: &Truth, concluded: &Concluded) -> Vec<Line> {
         let sum = |of: fn(&(u64, u64)) -> u64| by_flow.values().map(of).sum::<u64>();
         let (happened, said) = (sum(|both| both.0), sum(|both| both.1));
         if happened > 0 || said > 0 || (looks_retransmitted && about == RETRANSMITTED) {
-            lines.push(Line {
+            lines.push(VerdictLine {
                 about: about.to_owned(),
                 truth: count(happened),
                 verdict: count(said),
@@ -168,8 +168,8 @@ fn counts(truth: &Truth, concluded: &Concluded) -> Vec<Line> {
 }
 
 /// A line with two counts.
-fn line(about: &str, truth: u64, verdict: u64) -> Option<Line> {
-    (truth > 0 || verdict > 0).then(|| Line {
+fn line(about: &str, truth: u64, verdict: u64) -> Option<VerdictLine> {
+    (truth > 0 || verdict > 0).then(|| VerdictLine {
         about: about.to_owned(),
         truth: count(truth),
         verdict: count(verdict),
@@ -178,7 +178,7 @@ fn line(about: &str, truth: u64, verdict: u64) -> Option<Line> {
 }
 
 /// Frames that a mirror showed twice.
-fn copies(truth: &Truth, concluded: &Concluded) -> Option<Line> {
+fn copies(truth: &Truth, concluded: &DemoResults) -> Option<VerdictLine> {
     line(
         "copies made by the mirror, dropped",
         truth.taps.iter().map(|tap| tap.copies).sum(),
@@ -187,7 +187,7 @@ fn copies(truth: &Truth, concluded: &Concluded) -> Option<Line> {
 }
 
 /// Classes of missing PSNs.
-fn holes(truth: &Truth, concluded: &Concluded) -> Vec<Line> {
+fn holes(truth: &Truth, concluded: &DemoResults) -> Vec<VerdictLine> {
     type Fates = (&'static str, &'static [HoleClass], fn(&FlowRow) -> u64);
     // PSNs in a run of retransmissions would have been retransmitted in any case: which of them were
     // lost is a matter of definition.
@@ -209,7 +209,7 @@ fn holes(truth: &Truth, concluded: &Concluded) -> Vec<Line> {
         let happened = holes.len() as u64;
         let observable = holes.iter().filter(|hole| hole.observable).count() as u64;
         let said = concluded.flows.iter().map(of_verdict).sum();
-        line(about, happened, said).map(|line| Line {
+        line(about, happened, said).map(|line| VerdictLine {
             agreement: Agreement::as_seen(said == happened, (observable..happened).contains(&said)),
             ..line
         })
@@ -218,14 +218,14 @@ fn holes(truth: &Truth, concluded: &Concluded) -> Vec<Line> {
 }
 
 /// Times that packets came late.
-fn reordering(truth: &Truth, concluded: &Concluded) -> Option<Line> {
+fn reordering(truth: &Truth, concluded: &DemoResults) -> Option<VerdictLine> {
     let late = truth.taps.iter().flat_map(|tap| &tap.late);
     let happened = late.filter(|late| late.kind == PacketKind::Request);
     let happened = happened.map(|late| late.behind_ns).max();
     let said = concluded.flows.iter().filter_map(|row| row.reorder_time_max_ns);
     let said = said.max();
     let shown = |time: Option<u64>| time.map_or("none".to_owned(), |time| Nanos(time).to_string());
-    (happened.is_some() || said.is_some()).then(|| Line {
+    (happened.is_some() || said.is_some()).then(|| VerdictLine {
         about: "longest time by which one was late".to_owned(),
         truth: shown(happened),
         verdict: shown(said),
@@ -234,7 +234,7 @@ fn reordering(truth: &Truth, concluded: &Concluded) -> Option<Line> {
 }
 
 /// Causes of retransmissions.
-fn runs(truth: &Truth, concluded: &Concluded) -> Vec<Line> {
+fn runs(truth: &Truth, concluded: &DemoResults) -> Vec<VerdictLine> {
     type Runs = (&'static str, Option<TriggerKind>, fn(&FlowRow) -> u64);
     const RUNS: [Runs; 5] = [
         (
@@ -289,7 +289,7 @@ fn runs(truth: &Truth, concluded: &Concluded) -> Vec<Line> {
         // A run that never fell behind what the tap had seen looks like first transmissions. One whose cause is open is missing where its
         // cause is counted.
         let is_open = trigger.is_none() && runs_said <= runs_of_all;
-        line(about, happened, said).map(|line| Line {
+        line(about, happened, said).map(|line| VerdictLine {
             agreement: Agreement::as_seen(said == happened, said < happened && said > 0 || is_open),
             ..line
         })
@@ -298,7 +298,7 @@ fn runs(truth: &Truth, concluded: &Concluded) -> Vec<Line> {
 }
 
 /// Flows that belong together.
-fn pairs(truth: &Truth, concluded: &Concluded) -> Option<Line> {
+fn pairs(truth: &Truth, concluded: &DemoResults) -> Option<VerdictLine> {
     let pair = |one: String, other: String| if one < other { (one, other) } else { (other, one) };
     let pairs_of = |is_one: &dyn Fn(&ConnectionAtTap) -> bool| -> BTreeSet<_> {
         let connections = truth.connections.iter();
@@ -314,7 +314,7 @@ fn pairs(truth: &Truth, concluded: &Concluded) -> Option<Line> {
         .filter_map(|row| Some(pair(row.flow_id.to_string(), row.peer_flow_id?.to_string())))
         .collect();
     let about = "connections, as pairs of flows";
-    line(about, happened.len() as u64, said.len() as u64).map(|line| Line {
+    line(about, happened.len() as u64, said.len() as u64).map(|line| VerdictLine {
         // One that the capture hardly shows may be found or not, as long as it is right.
         agreement: Agreement::from_bool(sure.is_subset(&said) && said.is_subset(&happened)),
         ..line
@@ -322,7 +322,7 @@ fn pairs(truth: &Truth, concluded: &Concluded) -> Option<Line> {
 }
 
 /// Pause frames, and how long they held.
-fn pauses(truth: &Truth, concluded: &Concluded) -> Vec<Line> {
+fn pauses(truth: &Truth, concluded: &DemoResults) -> Vec<VerdictLine> {
     let frames = line(
         "pause frames",
         truth.taps.iter().map(|tap| tap.pause_records).sum(),
@@ -335,7 +335,7 @@ fn pauses(truth: &Truth, concluded: &Concluded) -> Vec<Line> {
         .map(|pause| pause.end - pause.begin)
         .sum();
     let said = concluded.paused;
-    let time = frames.is_some().then(|| Line {
+    let time = frames.is_some().then(|| VerdictLine {
         about: "time paused, all priorities and links".to_owned(),
         truth: Nanos(happened).to_string(),
         verdict: Nanos(said).to_string(),
@@ -346,7 +346,7 @@ fn pauses(truth: &Truth, concluded: &Concluded) -> Vec<Line> {
 }
 
 /// The root of most of the time for which flows without a part in it were paused, and its kind. Captures alone do not name it.
-fn pause_roots(lesson: &Lesson, truth: &Truth, concluded: &Concluded) -> Vec<Line> {
+fn pause_roots(lesson: &Lesson, truth: &Truth, concluded: &DemoResults) -> Vec<VerdictLine> {
     let mut paused: BTreeMap<(String, &str), u64> = BTreeMap::new();
     for root in truth.pause_roots.iter().filter(|root| !root.contributes) {
         // The truth calls a port by its direction, counters by its two ends.
@@ -366,7 +366,7 @@ fn pause_roots(lesson: &Lesson, truth: &Truth, concluded: &Concluded) -> Vec<Lin
         .collect();
     // A root of few pauses, between two readings, need not be found. One that is said must be one.
     let agrees = said.contains(&(port.clone(), *kind)) && said.iter().all(|root| paused.contains_key(root));
-    let line = |about: &str, truth: &str, verdict: Vec<&str>| Line {
+    let line = |about: &str, truth: &str, verdict: Vec<&str>| VerdictLine {
         about: about.to_owned(),
         truth: truth.to_owned(),
         verdict: verdict.join(", "),
@@ -381,13 +381,13 @@ fn pause_roots(lesson: &Lesson, truth: &Truth, concluded: &Concluded) -> Vec<Lin
 }
 
 /// Steps of training.
-fn steps(truth: &Truth, concluded: &Concluded) -> Option<Line> {
+fn steps(truth: &Truth, concluded: &DemoResults) -> Option<VerdictLine> {
     let said: BTreeSet<u32> = concluded.run.steps.iter().map(|row| row.step).collect();
     line("steps of training", truth.steps.len() as u64, said.len() as u64)
 }
 
 /// Kinds of congestion.
-fn episodes(truth: &Truth, concluded: &Concluded) -> Vec<Line> {
+fn episodes(truth: &Truth, concluded: &DemoResults) -> Vec<VerdictLine> {
     /// An incast replaces the marks that it causes.
     fn kind(name: &str) -> &str {
         if matches!(name, "ecn" | "incast") {
@@ -421,7 +421,7 @@ fn episodes(truth: &Truth, concluded: &Concluded) -> Vec<Line> {
             recorded,
             said,
         } = counts;
-        Line {
+        VerdictLine {
             about: format!("episodes: {kind}"),
             truth: count(happened),
             verdict: count(said),
@@ -437,7 +437,7 @@ fn episodes(truth: &Truth, concluded: &Concluded) -> Vec<Line> {
 }
 
 /// The verdicts: those that must be there, those that must not, and those that nobody expected.
-fn findings(lesson: &Lesson, truth: &Truth, concluded: &Concluded) -> Vec<Line> {
+fn findings(lesson: &Lesson, truth: &Truth, concluded: &DemoResults) -> Vec<VerdictLine> {
     let said: BTreeMap<&str, Severity> = concluded
         .run
         .findings
@@ -459,7 +459,7 @@ fn findings(lesson: &Lesson, truth: &Truth, concluded: &Concluded) -> Vec<Line> 
     let severity = |id: &str| said.get(id).map_or("no", |severity| severity.name()).to_owned();
     let mut lines = Vec::new();
     for id in expected {
-        lines.push(Line {
+        lines.push(VerdictLine {
             about: format!("finding {id}"),
             truth: "yes".to_owned(),
             verdict: severity(id),
@@ -467,7 +467,7 @@ fn findings(lesson: &Lesson, truth: &Truth, concluded: &Concluded) -> Vec<Line> 
         });
     }
     for id in not {
-        lines.push(Line {
+        lines.push(VerdictLine {
             about: format!("finding {id}"),
             truth: "no".to_owned(),
             verdict: severity(id),

@@ -7,7 +7,7 @@ use std::io::{Read, Write};
 use std::path::{Component, Path};
 
 use anyhow::{Context, bail};
-use roce_files::{Access, Place};
+use roce_files::{Access, FilePlace};
 use roce_hosts::doctor::{Host, UNREADABLE};
 use serde_json::{Map, Value, json};
 
@@ -52,7 +52,7 @@ fn write_to<W: Write>(host: &Host, out: W) -> anyhow::Result<W> {
 
 /// Writes a recording to a file.
 pub(super) fn write(host: &Host, path: &Path) -> anyhow::Result<()> {
-    let output = Place::named(path)?.begin(Access::Private)?;
+    let output = FilePlace::named(path)?.begin(Access::Private)?;
     write_to(host, output)?.finish()?;
     Ok(())
 }

@@ -2,11 +2,11 @@
 
 use std::io::Write;
 
-use roce_hosts::doctor::{Judgement, Recommended};
+use roce_hosts::doctor::{Judgement, RecommendedAddress};
 use roce_model::text::escape_json;
 use serde_json::{Value, json};
 
-use super::examined::Examined;
+use super::examined::ExaminedHost;
 
 /// Version of this document's form. It rises when a key changes its meaning.
 const SCHEMA_VERSION: u32 = 1;
@@ -36,8 +36,8 @@ fn checks(judgements: &[Judgement]) -> Vec<Value> {
 }
 
 /// Options for programs: one entry for each device.
-fn recommended(all: &[Recommended]) -> Vec<Value> {
-    let one = |port: &Recommended| {
+fn recommended(all: &[RecommendedAddress]) -> Vec<Value> {
+    let one = |port: &RecommendedAddress| {
         let name = format!("{}:{}", port.device, port.port);
         json!({
             "ib_dev": port.device,
@@ -51,7 +51,7 @@ fn recommended(all: &[Recommended]) -> Vec<Value> {
     all.iter().map(one).collect()
 }
 
-fn host(examined: &Examined) -> Value {
+fn host(examined: &ExaminedHost) -> Value {
     let host = &examined.host;
     let kernel = host.json("answers/uname.json").ok();
     let kernel = kernel.and_then(|uname| uname.get("release").cloned());
@@ -68,7 +68,7 @@ fn host(examined: &Examined) -> Value {
 }
 
 /// Prints the document: of one host its own keys, of several a list of hosts and what compares them.
-pub(super) fn print(examined: &[Examined], fleet: &[Judgement]) -> anyhow::Result<()> {
+pub(super) fn print(examined: &[ExaminedHost], fleet: &[Judgement]) -> anyhow::Result<()> {
     let mut document = match examined {
         [one] => host(one),
         all => json!({

@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 use std::io::Write;
 
 use anstyle::{AnsiColor, Style};
-use roce_hosts::doctor::{Host, Judgement, Outcome, Recommended, Status};
+use roce_hosts::doctor::{Host, Judgement, Outcome, RecommendedAddress, Status};
 use roce_model::text::clean;
 
-use super::examined::Examined;
+use super::examined::ExaminedHost;
 use crate::output::style::style;
 
 /// Limits of the width that text is laid out for, in columns.
@@ -168,9 +168,9 @@ fn counts(judgements: &[Judgement]) -> String {
     format!("{} checks: {}", worst.len(), parts.join(", "))
 }
 
-fn usage(all: &[Recommended]) -> String {
+fn usage(all: &[RecommendedAddress]) -> String {
     let words = all.iter().map(|port| {
-        let Recommended {
+        let RecommendedAddress {
             device,
             port,
             gid_index,
@@ -183,7 +183,7 @@ fn usage(all: &[Recommended]) -> String {
     words.collect::<Vec<_>>().join("\n")
 }
 
-fn host(layout: &Layout, text: &mut String, examined: &Examined, all: bool) {
+fn host(layout: &Layout, text: &mut String, examined: &ExaminedHost, all: bool) {
     let snapshot = &examined.host;
     let kernel = snapshot.json("answers/uname.json").ok();
     let kernel = kernel.and_then(|uname| Some(uname.get("release")?.as_str()?.to_owned()));
@@ -253,7 +253,7 @@ fn shown_first(status: Status) -> u8 {
 }
 
 /// Prints all hosts, and what compares them.
-pub(super) fn print(examined: &[Examined], fleet: &[Judgement], all: bool) -> anyhow::Result<()> {
+pub(super) fn print(examined: &[ExaminedHost], fleet: &[Judgement], all: bool) -> anyhow::Result<()> {
     let layout = Layout::new();
     let mut text = String::new();
     for examined in examined
@@ -296,7 +296,7 @@ pub(super) fn print(examined: &[Examined], fleet: &[Judgement], all: bool) -> an
 }
 
 /// Prints the commands that would mend what failed. Words in capitals are to be filled in, so such a line is a comment.
-pub(super) fn fix_commands(examined: &[Examined], fleet: &[Judgement]) -> anyhow::Result<()> {
+pub(super) fn fix_commands(examined: &[ExaminedHost], fleet: &[Judgement]) -> anyhow::Result<()> {
     let mut text = String::new();
     let mut count = 0;
     let mut commands = |text: &mut String, name: &str, judgements: &[Judgement]| {

@@ -214,7 +214,7 @@ impl Kind {
         }
     }
 
-    /// What `--read` reads, for the error that it is missing.
+    /// Name of the recording that `--read` reads, for the error that it is missing.
     fn recording(self) -> &'static str {
         match self {
             Self::Nexus | Self::Eos => "its 'show running-config'",
@@ -238,8 +238,8 @@ fn parse_name(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// What is shown.
-enum Shown {
+/// Output of the command: steps of one device, or changes.
+enum ShownPlan {
     Steps(Vec<Step>),
     /// Changes, and checks whose values could not be read.
     Changes(Vec<Change>, Vec<(&'static str, String)>),
@@ -268,7 +268,7 @@ pub(crate) fn configure(arguments: &Configure) -> anyhow::Result<ExitCode> {
         _ => print_json(&shown, target)?,
     }
     Ok(match shown {
-        Shown::Changes(changes, _) if !changes.is_empty() => ExitCode::from(1),
+        ShownPlan::Changes(changes, _) if !changes.is_empty() => ExitCode::from(1),
         _ => ExitCode::SUCCESS,
     })
 }
@@ -285,7 +285,7 @@ fn inventory(arguments: &Configure, name: Option<&String>) -> anyhow::Result<Inv
     }
 }
 
-/// What `--set` sets.
+/// Settings that `--set` gives.
 fn settings(arguments: &Configure) -> anyhow::Result<Settings> {
     let pairs = arguments.set.iter().map(String::as_str);
     Settings::from_pairs(pairs).map_err(|error| {
@@ -302,7 +302,7 @@ fn settings(arguments: &Configure) -> anyhow::Result<Settings> {
     })
 }
 
-fn host(arguments: &Configure) -> anyhow::Result<Shown> {
+fn host(arguments: &Configure) -> anyhow::Result<ShownPlan> {
     let cluster = inventory(arguments, None)?.cluster;
     let settings = settings(arguments)?;
     let tool = match arguments.tool.unwrap_or(Tool::Dcb) {
@@ -316,13 +316,13 @@ fn host(arguments: &Configure) -> anyhow::Result<Shown> {
             bail!("these files are for an interface\nhint: --interface NAME");
         }
         let steps = configure::persistence(&cluster, &settings, print.kind(), interface, tool);
-        return Ok(Shown::Steps(steps));
+        return Ok(ShownPlan::Steps(steps));
     }
     let Some(interface) = interface else {
         bail!("the interface is missing\nhint: --interface NAME");
     };
     if !arguments.check {
-        return Ok(Shown::Steps(configure::host(
+        return Ok(ShownPlan::Steps(configure::host(
             &cluster, &settings, interface, tool,
         )));
     }
@@ -339,7 +339,7 @@ fn host(arguments: &Configure) -> anyhow::Result<Shown> {
     };
     let state = configure::check_host(&cluster, &settings, &snapshot, interface)
         .map_err(|error| anyhow!("{error}\nhint: roce-analyze devices lists the interfaces"))?;
-    Ok(Shown::Changes(state.changes, state.unknown))
+    Ok(ShownPlan::Changes(state.changes, state.unknown))
 }
 
 fn recorded(folder: &Path) -> anyhow::Result<roce_hosts::doctor::Host> {
@@ -357,7 +357,7 @@ fn recorded(folder: &Path) -> anyhow::Result<roce_hosts::doctor::Host> {
     recorded_snapshot(folder, &name).with_context(|| folder.display().to_string())
 }
 
-fn esxi(arguments: &Configure) -> anyhow::Result<Shown> {
+fn esxi(arguments: &Configure) -> anyhow::Result<ShownPlan> {
     let inventory = inventory(arguments, arguments.name.as_ref())?;
     let (cluster, settings) = (&inventory.cluster, settings(arguments)?);
     let Some(vmnic) = arguments.interface.first() else {
@@ -372,7 +372,7 @@ fn esxi(arguments: &Configure) -> anyhow::Result<Shown> {
         }
     };
     if !arguments.check {
-        return Ok(Shown::Steps(configure::esxi(cluster, &settings, vmnic)));
+        return Ok(ShownPlan::Steps(configure::esxi(cluster, &settings, vmnic)));
     }
     let question = configure::esxi_question(vmnic);
     let (from, text) = match (&arguments.read, target) {
@@ -388,7 +388,7 @@ fn esxi(arguments: &Configure) -> anyhow::Result<Shown> {
         ),
     };
     let changes = configure::check_esxi(cluster, &settings, &text, vmnic);
-    Ok(Shown::Changes(
+    Ok(ShownPlan::Changes(
         changes.map_err(|error| anyhow!("{from}: {error}"))?,
         Vec::new(),
     ))
@@ -409,7 +409,7 @@ fn asked(
     Ok((name.to_owned(), text))
 }
 
-fn switch(arguments: &Configure) -> anyhow::Result<(SwitchKind, Shown)> {
+fn switch(arguments: &Configure) -> anyhow::Result<(SwitchKind, ShownPlan)> {
     let inventory = inventory(arguments, arguments.name.as_ref())?;
     let settings = settings(arguments)?;
     let target = match &arguments.name {
@@ -440,7 +440,7 @@ fn of_switch(
     target: Option<&SwitchTarget>,
     kind: Kind,
     settings: &Settings,
-) -> anyhow::Result<Shown> {
+) -> anyhow::Result<ShownPlan> {
     let cluster = &inventory.cluster;
     let generation = arguments.generation.map(|generation| match generation {
         Generation::First => NexusGeneration::First,
@@ -454,7 +454,7 @@ fn of_switch(
         if interfaces.is_empty() {
             interfaces.push(kind.example().to_owned());
         }
-        return Ok(Shown::Steps(match kind {
+        return Ok(ShownPlan::Steps(match kind {
             Kind::Nexus => {
                 let generation = generation.unwrap_or(NexusGeneration::CloudScale);
                 configure::nexus(cluster, settings, generation, &interfaces)
@@ -483,7 +483,7 @@ fn of_switch(
         Kind::Eos => configure::check_eos(cluster, settings, &text, interfaces),
         Kind::Cumulus => configure::check_cumulus(cluster, settings, &text, interfaces),
     };
-    Ok(Shown::Changes(
+    Ok(ShownPlan::Changes(
         changes.map_err(|error| anyhow!("{from}: {error}"))?,
         Vec::new(),
     ))
@@ -497,7 +497,7 @@ fn read(path: &Path) -> anyhow::Result<String> {
 }
 
 /// Comments behind `mark`, commands as they are typed, and an empty line between steps.
-fn print_text(shown: &Shown, mark: char) -> anyhow::Result<()> {
+fn print_text(shown: &ShownPlan, mark: char) -> anyhow::Result<()> {
     let mut out = String::new();
     let mut add = |comments: &mut dyn Iterator<Item = &str>, commands: &[String]| {
         if !out.is_empty() {
@@ -515,12 +515,12 @@ fn print_text(shown: &Shown, mark: char) -> anyhow::Result<()> {
         }
     };
     match shown {
-        Shown::Steps(steps) => {
+        ShownPlan::Steps(steps) => {
             for step in steps {
                 add(&mut step.comments.iter().map(String::as_str), &step.commands);
             }
         }
-        Shown::Changes(changes, unknown) => {
+        ShownPlan::Changes(changes, unknown) => {
             for change in changes {
                 let first = format!("{}: {}", change.id, change.text);
                 let rest = change.step.comments.iter().map(String::as_str);
@@ -539,14 +539,14 @@ fn print_text(shown: &Shown, mark: char) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn print_json(shown: &Shown, target: &str) -> anyhow::Result<()> {
+fn print_json(shown: &ShownPlan, target: &str) -> anyhow::Result<()> {
     let step = |step: &Step| json!({ "comments": step.comments, "commands": step.commands });
     let document = match shown {
-        Shown::Steps(steps) => {
+        ShownPlan::Steps(steps) => {
             let steps: Vec<Value> = steps.iter().map(step).collect();
             json!({ "schema_version": SCHEMA_VERSION, "target": target, "steps": steps })
         }
-        Shown::Changes(changes, unknown) => {
+        ShownPlan::Changes(changes, unknown) => {
             let changes: Vec<Value> = changes
                 .iter()
                 .map(|change| {

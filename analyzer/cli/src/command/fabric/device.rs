@@ -17,7 +17,7 @@ use roce_switches::inventory::Cluster;
 use super::changes::{Changes, Device};
 use super::print::print;
 use super::{document, text};
-use crate::command::host::series::{About, Destination, Kept, LOOK, Pace, paced};
+use crate::command::host::series::{About, Destination, KeptSamples, LOOK, Pace, paced};
 use crate::options::duration::parse_duration;
 use crate::options::fabric::{InventoryFile, MAX_AT_ONCE};
 use crate::options::fail_on::FailOn;
@@ -195,7 +195,7 @@ pub(super) fn running(
             }
         }
         kept.as_mut()
-            .map_or(Ok(()), |kept: &mut Kept| kept.add(time, &rows))
+            .map_or(Ok(()), |kept: &mut KeptSamples| kept.add(time, &rows))
     };
     if options.duration.is_some() {
         let pace = Pace {

@@ -16,8 +16,8 @@ use roce_switches::pauses::{Kind, Level, PauseCollector, Unseen, pause_json, pau
 
 use super::host::{HostReading, HostSource};
 use super::print::print;
-use super::workers::{Read, Source, Ticks, Workers};
-use crate::command::host::series::{About, Destination, Kept, LOOK, begun, code_of};
+use super::workers::{ReadTarget, TargetReading, Ticks, Workers};
+use crate::command::host::series::{About, Destination, KeptSamples, LOOK, begun, code_of};
 use crate::command::watch::Signals;
 use crate::options::duration::parse_duration;
 use crate::options::fabric::InventoryFile;
@@ -94,7 +94,7 @@ pub(super) fn pauses(arguments: &PausesArguments) -> anyhow::Result<ExitCode> {
     } else {
         PauseCollector::with_command(every)
     };
-    let mut run = Run {
+    let mut run = PauseRun {
         names,
         workers: Workers::start(sources)?,
         ticks: Ticks::new(interval),
@@ -141,38 +141,38 @@ fn alone(node: &str) -> Inventory {
 }
 
 /// All targets, and their names.
-fn targets(inventory: &Inventory) -> anyhow::Result<(Vec<String>, Vec<Source>)> {
+fn targets(inventory: &Inventory) -> anyhow::Result<(Vec<String>, Vec<ReadTarget>)> {
     let ssh = Arc::new(inventory.ssh.clone());
     let (mut names, mut sources) = (Vec::new(), Vec::new());
     for host in &inventory.hosts {
         let source = HostSource::new(host, &ssh).with_context(|| format!("host '{}'", host.name))?;
         names.push(host.name.clone());
-        sources.push(Source::Host(Box::new(source)));
+        sources.push(ReadTarget::Host(Box::new(source)));
     }
     for switch in &inventory.switches {
         let reader =
             DeviceReader::switch(switch, &ssh).with_context(|| format!("switch '{}'", switch.name))?;
         names.push(switch.name.clone());
-        sources.push(Source::Device(Box::new(reader)));
+        sources.push(ReadTarget::Device(Box::new(reader)));
     }
     for hypervisor in &inventory.hypervisors {
         let reader = DeviceReader::hypervisor(hypervisor, &ssh)
             .with_context(|| format!("hypervisor '{}'", hypervisor.name))?;
         names.push(hypervisor.name.clone());
-        sources.push(Source::Device(Box::new(reader)));
+        sources.push(ReadTarget::Device(Box::new(reader)));
     }
     Ok((names, sources))
 }
 
 /// A run in progress.
-struct Run {
+struct PauseRun {
     /// The targets, by place.
     names: Vec<String>,
     workers: Workers,
     ticks: Ticks,
     collector: PauseCollector,
     series: SampleSeries,
-    kept: Option<Kept>,
+    kept: Option<KeptSamples>,
     has_answered: Vec<bool>,
     /// The last reason of each target that did not answer.
     failures: Vec<Option<String>>,
@@ -180,14 +180,14 @@ struct Run {
 
 /// The end of a part of a run.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Ended {
+enum PhaseEnd {
     /// Its time is over, or the command has ended.
     Done,
     /// A signal came.
     Signalled,
 }
 
-impl Run {
+impl PauseRun {
     async fn all(
         &mut self,
         arguments: &PausesArguments,
@@ -204,7 +204,7 @@ impl Run {
         let mut ended = self.read_on(time(arguments.before), None, signals).await?;
         self.boundary().await?;
         let mut status = None;
-        if ended == Ended::Done {
+        if ended == PhaseEnd::Done {
             self.collector.mark_start(time_of_day());
             let mut child = begun(&arguments.run)?;
             let duration = arguments.duration.map_or(Duration::MAX, time);
@@ -220,7 +220,7 @@ impl Run {
                 messages::note("pauses", "the command still runs");
             }
         }
-        if ended == Ended::Done && arguments.after.0 > 0 {
+        if ended == PhaseEnd::Done && arguments.after.0 > 0 {
             self.read_on(time(arguments.after), None, signals).await?;
             self.boundary().await?;
         }
@@ -233,7 +233,7 @@ impl Run {
         duration: Duration,
         mut child: Option<&mut Child>,
         signals: &mut Signals,
-    ) -> anyhow::Result<Ended> {
+    ) -> anyhow::Result<PhaseEnd> {
         let start = Instant::now();
         loop {
             if let Some(child) = &mut child
@@ -242,11 +242,11 @@ impl Run {
                     .context("the command cannot be waited for")?
                     .is_some()
             {
-                return Ok(Ended::Done);
+                return Ok(PhaseEnd::Done);
             }
             let left = duration.saturating_sub(start.elapsed());
             if left.is_zero() {
-                return Ok(Ended::Done);
+                return Ok(PhaseEnd::Done);
             }
             if self.ticks.is_due() {
                 self.workers.tick();
@@ -256,7 +256,7 @@ impl Run {
             tokio::select! {
                 // A signal from the terminal reaches the command, too: it decides when to end.
                 _ = signals.next() => if child.is_none() {
-                    return Ok(Ended::Signalled);
+                    return Ok(PhaseEnd::Signalled);
                 },
                 result = self.workers.next() => self.take(result)?,
                 () = tokio::time::sleep(step) => {}
@@ -283,23 +283,23 @@ impl Run {
         Ok(())
     }
 
-    fn take(&mut self, result: Option<(usize, Read)>) -> anyhow::Result<()> {
+    fn take(&mut self, result: Option<(usize, TargetReading)>) -> anyhow::Result<()> {
         let Some((place, read)) = result else {
             return Ok(());
         };
         let failure = match &read {
-            Read::Host(reading) => {
+            TargetReading::Host(reading) => {
                 self.collector.add_samples(&reading.samples);
                 self.note(place, reading);
                 None
             }
-            Read::Reading(reading) => {
+            TargetReading::Reading(reading) => {
                 self.collector.add_reading(reading);
                 let is_down = reading.samples.len() <= 1;
                 let why = reading.problems.first().map(|problem| problem.text.clone());
                 is_down.then(|| why.unwrap_or_else(|| "it has no values".to_owned()))
             }
-            Read::Failed(text) => Some(text.clone()),
+            TargetReading::Failed(text) => Some(text.clone()),
         };
         if let Some(has_answered) = self.has_answered.get_mut(place) {
             *has_answered |= failure.is_none();
@@ -308,9 +308,9 @@ impl Run {
             *last = failure;
         }
         match &read {
-            Read::Host(reading) => self.keep(&reading.samples),
-            Read::Reading(reading) => self.keep(&reading.samples),
-            Read::Failed(_) => Ok(()),
+            TargetReading::Host(reading) => self.keep(&reading.samples),
+            TargetReading::Reading(reading) => self.keep(&reading.samples),
+            TargetReading::Failed(_) => Ok(()),
         }
     }
 

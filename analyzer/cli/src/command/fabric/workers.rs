@@ -12,7 +12,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use super::host::{HostReading, HostSource};
 
 /// A target that is read.
-pub(super) enum Source {
+pub(super) enum ReadTarget {
     /// A host.
     Host(Box<HostSource>),
     /// A switch or a hypervisor.
@@ -20,7 +20,7 @@ pub(super) enum Source {
 }
 
 /// The result of one reading.
-pub(super) enum Read {
+pub(super) enum TargetReading {
     /// A reading of a host.
     Host(HostReading),
     /// A reading of a switch or a hypervisor.
@@ -33,7 +33,7 @@ pub(super) enum Read {
 pub(super) struct Workers {
     requests: Vec<SyncSender<()>>,
     is_busy: Vec<bool>,
-    results: UnboundedReceiver<(usize, Read)>,
+    results: UnboundedReceiver<(usize, TargetReading)>,
 }
 
 impl Workers {
@@ -41,7 +41,7 @@ impl Workers {
     ///
     /// # Errors
     /// The system has no thread for one of them.
-    pub(super) fn start(sources: Vec<Source>) -> anyhow::Result<Self> {
+    pub(super) fn start(sources: Vec<ReadTarget>) -> anyhow::Result<Self> {
         let (sender, results) = unbounded_channel();
         let mut requests = Vec::new();
         for (place, source) in sources.into_iter().enumerate() {
@@ -75,7 +75,7 @@ impl Workers {
     }
 
     /// The next result, by the target's place.
-    pub(super) async fn next(&mut self) -> Option<(usize, Read)> {
+    pub(super) async fn next(&mut self) -> Option<(usize, TargetReading)> {
         let result = self.results.recv().await;
         if let Some((place, _)) = &result
             && let Some(is_busy) = self.is_busy.get_mut(*place)
@@ -86,14 +86,19 @@ impl Workers {
     }
 }
 
-fn work(place: usize, mut source: Source, wanted: &Receiver<()>, results: &UnboundedSender<(usize, Read)>) {
+fn work(
+    place: usize,
+    mut source: ReadTarget,
+    wanted: &Receiver<()>,
+    results: &UnboundedSender<(usize, TargetReading)>,
+) {
     while wanted.recv().is_ok() {
         let read = match &mut source {
-            Source::Host(host) => match host.read(time_of_day) {
-                Ok(reading) => Read::Host(reading),
-                Err(error) => Read::Failed(format!("{error:#}")),
+            ReadTarget::Host(host) => match host.read(time_of_day) {
+                Ok(reading) => TargetReading::Host(reading),
+                Err(error) => TargetReading::Failed(format!("{error:#}")),
             },
-            Source::Device(reader) => Read::Reading(Box::new(reader.read(time_of_day))),
+            ReadTarget::Device(reader) => TargetReading::Reading(Box::new(reader.read(time_of_day))),
         };
         if results.send((place, read)).is_err() {
             break;

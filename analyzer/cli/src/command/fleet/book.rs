@@ -17,10 +17,10 @@ const PAUSE_PER_HOST: Duration = Duration::from_millis(2);
 /// A manifest and its folder.
 pub(super) struct Book {
     folder: Directory,
-    kept: Mutex<Kept>,
+    kept: Mutex<KeptManifest>,
 }
 
-struct Kept {
+struct KeptManifest {
     manifest: Manifest,
     written: Instant,
     /// It differs from what is on disk.
@@ -36,7 +36,7 @@ impl Book {
         manifest.write(&folder)?;
         Ok(Self {
             folder,
-            kept: Mutex::new(Kept {
+            kept: Mutex::new(KeptManifest {
                 manifest,
                 written: Instant::now(),
                 is_changed: false,
@@ -76,18 +76,18 @@ impl Book {
         self.kept().manifest.clone()
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, KeptManifest> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write_if_due(&self, kept: &mut Kept) {
+    fn write_if_due(&self, kept: &mut KeptManifest) {
         let hosts = u32::try_from(kept.manifest.hosts.len()).unwrap_or(u32::MAX);
         if kept.is_changed && kept.written.elapsed() >= PAUSE_PER_HOST.saturating_mul(hosts) {
             self.write(kept);
         }
     }
 
-    fn write(&self, kept: &mut Kept) {
+    fn write(&self, kept: &mut KeptManifest) {
         kept.written = Instant::now();
         kept.is_changed = false;
         if let Err(error) = kept.manifest.write(&self.folder) {

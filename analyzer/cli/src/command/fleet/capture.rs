@@ -16,12 +16,12 @@ use roce_model::Nanos;
 use roce_remote::clock::now_ns;
 use roce_remote::fleet::manifest::{CommandRow, HostState, Manifest, RunState, SCHEMA_VERSION};
 use roce_remote::fleet::preflight::By;
-use roce_remote::fleet::script::{self, Place, ROCE_FILTER};
+use roce_remote::fleet::script::{self, HostRunNames, ROCE_FILTER};
 
 use super::book::Book;
 use super::gather::gather;
 use super::interrupt::Interrupts;
-use super::prepare::{Ready, Wanted, prepare, warn_about_snaplen};
+use super::prepare::{Ready, WantedRun, prepare, warn_about_snaplen};
 use super::table;
 use super::targets::{Target, exit_code, targets};
 use job::{Control, Job};
@@ -154,8 +154,8 @@ impl Capture {
         }
     }
 
-    fn wanted(&self) -> Wanted {
-        Wanted {
+    fn wanted(&self) -> WantedRun {
+        WantedRun {
             interfaces: self.interfaces.clone(),
             base: self.remote_folder.clone().unwrap_or_default(),
             by: match self.by {
@@ -310,7 +310,7 @@ fn jobs<'a>(
         let ready = ready.as_ref()?;
         let ahead = ready.offset.map_or(0, |offset| offset.ahead_ns);
         let capture = script::Capture {
-            place: Place {
+            place: HostRunNames {
                 base: ready.facts.base.clone()?,
                 net: ready.facts.net.clone()?,
                 id: manifest.run.clone(),

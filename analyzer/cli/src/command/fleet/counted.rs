@@ -7,7 +7,7 @@ use roce_model::Nanos;
 
 /// Counts of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Counted {
+pub(super) struct FileCounts {
     /// Frames.
     pub(super) frames: u64,
     /// Their bytes on the wire.
@@ -24,9 +24,12 @@ pub(super) struct Counted {
 ///
 /// # Errors
 /// If it is no capture.
-pub(super) fn count(path: &Path, goes_on: &dyn Fn() -> bool) -> Result<Option<Counted>, roce_capture::Error> {
+pub(super) fn count(
+    path: &Path,
+    goes_on: &dyn Fn() -> bool,
+) -> Result<Option<FileCounts>, roce_capture::Error> {
     let mut reader = Reader::open(path, &Options::default())?;
-    let mut counted = Counted::default();
+    let mut counted = FileCounts::default();
     loop {
         if !goes_on() {
             return Ok(None);

@@ -7,12 +7,12 @@ use roce_model::text::clean;
 use roce_remote::fleet::manifest::{CountersRow, FileRow, HostRow, HostState, RunState};
 use roce_remote::fleet::preflight::RdmaPort;
 use roce_remote::fleet::report::{Report, ending};
-use roce_remote::fleet::script::{Place, SILENCE, look, remove};
+use roce_remote::fleet::script::{HostRunNames, SILENCE, look, remove};
 use roce_remote::fleet::transfer::collect;
 use roce_remote::{Machine, RemoteError, each};
 
 use super::book::Book;
-use super::counted::{Counted, count};
+use super::counted::{FileCounts, count};
 use super::interrupt::Interrupts;
 use super::prepare::taken;
 use super::targets::Target;
@@ -127,7 +127,7 @@ fn fetch(book: &Book, at: usize, target: &Target, done: &AtomicU64, interrupts: 
 }
 
 /// Asks what a capture has left whose end was not seen. False: nothing is to be fetched yet.
-fn found(book: &Book, at: usize, target: &Target, place: &Place, interrupts: &Interrupts) -> bool {
+fn found(book: &Book, at: usize, target: &Target, place: &HostRunNames, interrupts: &Interrupts) -> bool {
     let until = Instant::now() + SILENCE + Duration::from_secs(10);
     loop {
         let report = match ask(&target.machine, place, &|| !interrupts.ends_all()) {
@@ -159,7 +159,7 @@ fn found(book: &Book, at: usize, target: &Target, place: &Place, interrupts: &In
 }
 
 /// Report about the files that a run has left on a host.
-fn ask(machine: &Machine, place: &Place, goes_on: &dyn Fn() -> bool) -> Result<Report, RemoteError> {
+fn ask(machine: &Machine, place: &HostRunNames, goes_on: &dyn Fn() -> bool) -> Result<Report, RemoteError> {
     let answer = machine.run_while(&look(place)?, LOOK_PATIENCE, MAX_ANSWER_BYTES, goes_on)?;
     let mut report = Report::default();
     for line in String::from_utf8_lossy(&answer).lines() {
@@ -172,7 +172,7 @@ fn ask(machine: &Machine, place: &Place, goes_on: &dyn Fn() -> bool) -> Result<R
 ///
 /// # Errors
 /// If it cannot be removed, or the capture goes on.
-pub(super) fn clear(machine: &Machine, place: &Place, all: bool) -> anyhow::Result<bool> {
+pub(super) fn clear(machine: &Machine, place: &HostRunNames, all: bool) -> anyhow::Result<bool> {
     let answer = machine.run(&remove(place, all)?, MAX_ANSWER_BYTES)?;
     let mut report = Report::default();
     let answer = String::from_utf8_lossy(&answer).into_owned();
@@ -270,7 +270,7 @@ fn conclude(book: &Book, at: usize, interrupts: &Interrupts) {
     let Some(row) = book.now().hosts.get(at).cloned() else {
         return;
     };
-    let mut all = Counted::default();
+    let mut all = FileCounts::default();
     let mut warnings = Vec::new();
     let mut is_counted = true;
     for file in &row.files {

@@ -8,7 +8,7 @@ use anyhow::{Context, anyhow};
 use roce_remote::clock::Offset;
 use roce_remote::each;
 use roce_remote::fleet::manifest::{HostRow, HostState};
-use roce_remote::fleet::preflight::{By, Facts, How, Pushed, Question, Unable, ask, push};
+use roce_remote::fleet::preflight::{By, Facts, How, PushedProgram, Question, Unable, ask, push};
 
 use super::targets::Target;
 use crate::output::messages;
@@ -28,7 +28,7 @@ const RECORD_BYTES: u64 = 32;
 
 /// Wishes of a run that hosts have to meet.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Wanted {
+pub(super) struct WantedRun {
     pub(super) interfaces: Vec<String>,
     pub(super) base: String,
     pub(super) by: By,
@@ -52,7 +52,10 @@ pub(super) struct Ready {
 ///
 /// # Errors
 /// This program cannot be read, to be pushed.
-pub(super) fn prepare(targets: &[Target], wanted: &Wanted) -> anyhow::Result<Vec<(HostRow, Option<Ready>)>> {
+pub(super) fn prepare(
+    targets: &[Target],
+    wanted: &WantedRun,
+) -> anyhow::Result<Vec<(HostRow, Option<Ready>)>> {
     let own = std::env::current_exe().ok();
     let own = own.as_deref().and_then(|path| path.to_str()).unwrap_or_default();
     let pushed = wanted.push.then(program).transpose()?;
@@ -87,9 +90,9 @@ pub(super) fn prepare(targets: &[Target], wanted: &Wanted) -> anyhow::Result<Vec
 /// Asks one host, and chooses the means.
 fn ready(
     target: &Target,
-    wanted: &Wanted,
+    wanted: &WantedRun,
     own: &str,
-    pushed: Option<&Pushed>,
+    pushed: Option<&PushedProgram>,
     row: &mut HostRow,
 ) -> anyhow::Result<Ready> {
     let machine = &target.machine;
@@ -208,7 +211,7 @@ pub(super) fn taken(busy: &str) -> String {
 }
 
 /// Warns if a capture at the link's full rate would not fit.
-fn warn_about_disk(row: &mut HostRow, facts: &Facts, interfaces: &[String], wanted: &Wanted) {
+fn warn_about_disk(row: &mut HostRow, facts: &Facts, interfaces: &[String], wanted: &WantedRun) {
     let (Some(mbps), Some(free), Some(duration)) =
         (facts.speed_mbps(interfaces), facts.free_bytes, wanted.duration)
     else {
@@ -280,11 +283,11 @@ pub(super) fn warn_about_snaplen(snaplen: u32) {
 }
 
 /// This program, to be copied to hosts.
-fn program() -> anyhow::Result<Pushed> {
+fn program() -> anyhow::Result<PushedProgram> {
     let path = std::env::current_exe().context("this program cannot be found, to be pushed")?;
     let bytes = std::fs::read(&path).with_context(|| format!("{} cannot be read", path.display()))?;
     let name = format!("roce-analyze-{}-{}", env!("CARGO_PKG_VERSION"), digest(&bytes));
-    Ok(Pushed { bytes, name })
+    Ok(PushedProgram { bytes, name })
 }
 
 /// The name of a program's content: sixteen hexadecimal digits. The host compares its size, and runs it.

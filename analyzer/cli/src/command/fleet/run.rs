@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use roce_model::Nanos;
 use roce_model::text::clean;
-use roce_remote::{Line, RemoteError, each, quoted};
+use roce_remote::{RemoteError, SessionLine, each, quoted};
 
 use super::interrupt::Interrupts;
 use super::targets::{Target, exit_code, targets};
@@ -115,7 +115,7 @@ fn one(
     let mut bytes = 0_u64;
     loop {
         match session.line(LOOK) {
-            Line::Text(line) => {
+            SessionLine::Text(line) => {
                 // Its end is a byte, too.
                 bytes = bytes.saturating_add(line.len() as u64 + 1);
                 if bytes > max_output {
@@ -123,8 +123,8 @@ fn one(
                 }
                 print(&line);
             }
-            Line::Silence => {}
-            Line::Closed => break,
+            SessionLine::Silence => {}
+            SessionLine::Closed => break,
         }
         if begun.elapsed() > patience {
             return Err(RemoteError::NoAnswer(patience));

@@ -12,7 +12,7 @@ use roce_pipeline::time_of_day;
 use roce_probe::{HostReader, interface_of};
 use roce_report::samples::{self, SampleSummary};
 
-use super::series::{About, Destination, Kept, LOOK, Pace, paced};
+use super::series::{About, Destination, KeptSamples, LOOK, Pace, paced};
 use crate::options::duration::parse_duration;
 use crate::options::format::{Format, text_or_json};
 use crate::output::messages;
@@ -103,7 +103,7 @@ struct Readings {
     series: SampleSeries,
     summary: SampleSummary,
     notes: Vec<String>,
-    kept: Option<Kept>,
+    kept: Option<KeptSamples>,
 }
 
 impl Readings {

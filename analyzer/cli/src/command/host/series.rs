@@ -36,9 +36,9 @@ pub(in crate::command) struct Destination {
 
 impl Destination {
     /// Begins the dataset, if one is wanted.
-    pub(in crate::command) fn begin(&self, about: About) -> anyhow::Result<Option<Kept>> {
+    pub(in crate::command) fn begin(&self, about: About) -> anyhow::Result<Option<KeptSamples>> {
         let dir = self.output.as_deref();
-        dir.map(|dir| Kept::begin(dir, about, self)).transpose()
+        dir.map(|dir| KeptSamples::begin(dir, about, self)).transpose()
     }
 }
 
@@ -54,14 +54,14 @@ pub(in crate::command) struct About {
 }
 
 /// The dataset of `-o`.
-pub(in crate::command) struct Kept {
+pub(in crate::command) struct KeptSamples {
     dir: PathBuf,
     sink: Box<dyn Sink>,
     run: RunSummary,
     begun: RunStart,
 }
 
-impl Kept {
+impl KeptSamples {
     fn begin(dir: &Path, about: About, to: &Destination) -> anyhow::Result<Self> {
         let begun = RunStart::now();
         let options = vec![("interval_ns".to_owned(), about.interval.0.to_string())];

@@ -104,7 +104,7 @@ impl FabricStream {
     /// # Errors
     /// The system gives no thread.
     pub(crate) fn begin(self, notes: Notes, end: &Stop, stop: &Stop) -> anyhow::Result<FabricThread> {
-        let found = Arc::new(Mutex::new(Found::default()));
+        let found = Arc::new(Mutex::new(FoundNeighbors::default()));
         let (kept, end, stop) = (Arc::clone(&found), end.clone(), stop.clone());
         let Self {
             child,
@@ -131,7 +131,7 @@ impl FabricStream {
 pub(crate) struct FabricThread {
     thread: JoinHandle<()>,
     inventory: Inventory,
-    found: Arc<Mutex<Found>>,
+    found: Arc<Mutex<FoundNeighbors>>,
 }
 
 impl FabricThread {
@@ -155,26 +155,26 @@ impl FabricThread {
 
 /// Neighbours by device.
 #[derive(Default)]
-struct Found {
+struct FoundNeighbors {
     neighbors: BTreeMap<String, BTreeSet<Neighbor>>,
     count: usize,
 }
 
 /// Takes lines to the stream until `ends`, or the process has ended.
-fn read(mut lines: Lines, notes: &Notes, found: &Mutex<Found>, ends: impl Fn() -> bool) {
+fn read(mut lines: Lines, notes: &Notes, found: &Mutex<FoundNeighbors>, ends: impl Fn() -> bool) {
     let (mut lost, mut unknown) = (0, 0);
     loop {
         let is_last = ends();
         let mut bodies = Vec::new();
-        lines.look(|line| match Said::parse(line) {
-            Some(Said::Row(row)) => bodies.push(row.encode()),
-            Some(Said::Neighbor(of, neighbor)) => {
+        lines.look(|line| match LineContent::parse(line) {
+            Some(LineContent::Row(row)) => bodies.push(row.encode()),
+            Some(LineContent::Neighbor(of, neighbor)) => {
                 let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
                 if found.count < MAX_NEIGHBORS && found.neighbors.entry(of).or_default().insert(neighbor) {
                     found.count += 1;
                 }
             }
-            Some(Said::Warning(of, text)) => messages::warn(&of, &text),
+            Some(LineContent::Warning(of, text)) => messages::warn(&of, &text),
             None => unknown += 1,
         });
         if !bodies.is_empty() && !notes.add(time_of_day(), SampleRow::BLOCK, &bodies) {
@@ -202,7 +202,7 @@ fn read(mut lines: Lines, notes: &Notes, found: &Mutex<Found>, ends: impl Fn() -
 
 /// The content of a line.
 #[derive(Clone, PartialEq, Debug)]
-enum Said {
+enum LineContent {
     /// A sample.
     Row(SampleRow),
     /// A neighbour of a device.
@@ -211,7 +211,7 @@ enum Said {
     Warning(String, String),
 }
 
-impl Said {
+impl LineContent {
     /// `None`: it is not understood.
     fn parse(line: &[u8]) -> Option<Self> {
         let fields: Map<String, Value> = serde_json::from_slice(line).ok()?;
@@ -246,16 +246,18 @@ mod tests {
             port: "ens1".into(),
         };
         assert_eq!(
-            Said::parse(neighbor),
-            Some(Said::Neighbor("leaf1".into(), expected))
+            LineContent::parse(neighbor),
+            Some(LineContent::Neighbor("leaf1".into(), expected))
         );
         assert_eq!(
-            Said::parse(br#"{"warning":{"of":"leaf1","text":"no route"}}"#),
-            Some(Said::Warning("leaf1".into(), "no route".into()))
+            LineContent::parse(br#"{"warning":{"of":"leaf1","text":"no route"}}"#),
+            Some(LineContent::Warning("leaf1".into(), "no route".into()))
         );
-        assert!(matches!(Said::parse(ROW.as_bytes()), Some(Said::Row(row)) if row.value.to_string() == "12"));
+        assert!(
+            matches!(LineContent::parse(ROW.as_bytes()), Some(LineContent::Row(row)) if row.value.to_string() == "12")
+        );
         for other in ["", "[]", "{}", r#"{"neighbor":5}"#, r#"{"warning":{"of":1}}"#] {
-            assert_eq!(Said::parse(other.as_bytes()), None, "{other}");
+            assert_eq!(LineContent::parse(other.as_bytes()), None, "{other}");
         }
     }
 
@@ -263,7 +265,7 @@ mod tests {
     fn cables_that_switches_report_are_behind_those_of_the_inventory() {
         let text = "[[host]]\nname = \"h1\"\nswitch_ports = { ens1 = \"leaf1:Ethernet0\" }\n\
 [[switch]]\nname = \"leaf1\"\nkind = \"sonic\"\n[[switch]]\nname = \"spine1\"\nkind = \"sonic\"\n";
-        let mut found = Found::default();
+        let mut found = FoundNeighbors::default();
         for (interface, node, port) in [("Ethernet4", "spine1", "Ethernet12"), ("eth0", "printer", "1")] {
             let neighbor = Neighbor {
                 interface: interface.into(),

@@ -16,7 +16,7 @@ use clap::{Args, ValueEnum};
 use roce_capture::Interface;
 use roce_capture::live::{Notes, Outlet, Stop};
 use roce_model::text::clean;
-use roce_probe::Missing;
+use roce_probe::MissingCapabilities;
 use rustix::thread::CapabilitySet;
 
 use crate::command::gpu_tool::{GpuStream, INPUT, Tool, ask};
@@ -159,7 +159,7 @@ impl Host {
         gpus: Option<GpuStream>,
     ) -> anyhow::Result<Self> {
         if (arguments.probe || !arguments.by_libpcap())
-            && let Some(missing) = Missing::find()?
+            && let Some(missing) = MissingCapabilities::find()?
         {
             anyhow::bail!("{missing}");
         }

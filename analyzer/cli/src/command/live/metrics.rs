@@ -82,7 +82,7 @@ impl Metrics {
         interfaces: &[Interface],
         counters: Arc<Counters>,
         parts: Option<Arc<PartCounts>>,
-    ) -> anyhow::Result<(Served, Box<dyn Sink + Send>)> {
+    ) -> anyhow::Result<(MetricsThread, Box<dyn Sink + Send>)> {
         let latest = Arc::new(Latest::new(("collector", "live".into()), INTERVAL));
         let about: [Label<'_>; 3] = [
             ("version", env!("CARGO_PKG_VERSION").into()),
@@ -120,7 +120,7 @@ impl Metrics {
                 }
                 runtime.shutdown_background();
             });
-        let served = Served {
+        let served = MetricsThread {
             stop: Some(stop),
             thread: Some(thread.context("no thread for metrics")?),
         };
@@ -129,19 +129,19 @@ impl Metrics {
 }
 
 /// The thread that answers; it ends when this is dropped.
-pub(super) struct Served {
+pub(super) struct MetricsThread {
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Served {
+impl MetricsThread {
     /// Ends it, behind the last publication.
     pub(super) fn end(self) {
         drop(self);
     }
 }
 
-impl Drop for Served {
+impl Drop for MetricsThread {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {

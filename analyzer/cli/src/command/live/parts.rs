@@ -1,4 +1,4 @@
-//! What a run in parts (`fleet`) takes from the run around it.
+//! Interface between a run in parts (`fleet`) and the run around it.
 
 #![cfg_attr(
     not(all(feature = "parquet", feature = "object-store")),

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use roce_capture::live::{Counters, Stop};
 use roce_model::Nanos;
 use roce_pipeline::time_of_day;
-use roce_report::{About, Command, Counted, Screen, Standing};
+use roce_report::{About, CaptureCounts, Command, RunStanding, Screen};
 
 use crate::output::screen::{self, Stage};
 use crate::output::style::style;
@@ -18,7 +18,7 @@ pub(super) fn watched(
     counters: &Arc<Counters>,
     end: &Stop,
 ) -> anyhow::Result<Stage> {
-    let run = Watched {
+    let run = WatchedRun {
         counters: Arc::clone(counters),
         end: end.clone(),
         last: Mutex::new((0, Instant::now())),
@@ -27,7 +27,7 @@ pub(super) fn watched(
 }
 
 /// A live run that is shown.
-struct Watched {
+struct WatchedRun {
     counters: Arc<Counters>,
     end: Stop,
     /// Number of frames at the last look, and its time.
@@ -37,8 +37,8 @@ struct Watched {
 /// After this time without a frame nothing waits to be analysed.
 const SILENCE: Duration = Duration::from_secs(3);
 
-impl screen::Shown for Watched {
-    fn standing(&self, screen: &Screen) -> Standing {
+impl screen::ShownRun for WatchedRun {
+    fn standing(&self, screen: &Screen) -> RunStanding {
         let counted = counted(&self.counters);
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if last.0 != counted.frames {
@@ -46,10 +46,10 @@ impl screen::Shown for Watched {
         } else if last.1.elapsed() > SILENCE {
             screen.quiet_until(Nanos(counted.now.0.saturating_sub(Nanos::SECOND)));
         }
-        Standing {
+        RunStanding {
             counted: Some(counted),
             stopping: self.end.is_requested(),
-            ..Standing::default()
+            ..RunStanding::default()
         }
     }
 
@@ -64,8 +64,8 @@ impl screen::Shown for Watched {
 }
 
 /// Counts of the capture at this moment.
-pub(super) fn counted(counters: &Counters) -> Counted {
-    Counted {
+pub(super) fn counted(counters: &Counters) -> CaptureCounts {
+    CaptureCounts {
         now: time_of_day(),
         frames: counters.frames(),
         overrun: counters.overrun(),

@@ -33,9 +33,9 @@ pub(super) struct MetricsArguments {
 pub(super) struct Metrics(Infallible);
 
 /// Never made.
-pub(super) struct Served(Infallible);
+pub(super) struct MetricsThread(Infallible);
 
-impl Served {
+impl MetricsThread {
     pub(super) fn end(self) {
         match self.0 {}
     }
@@ -66,7 +66,7 @@ impl Metrics {
         _: &[Interface],
         _: Arc<Counters>,
         _: Option<Arc<PartCounts>>,
-    ) -> anyhow::Result<(Served, Box<dyn Sink + Send>)> {
+    ) -> anyhow::Result<(MetricsThread, Box<dyn Sink + Send>)> {
         match self.0 {}
     }
 }

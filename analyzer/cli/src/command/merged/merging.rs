@@ -9,14 +9,14 @@ use roce_verdict::Thresholds;
 use crate::output::messages;
 
 /// Gives a sink the results of an earlier run together with traces.
-pub(crate) struct Merging<'a> {
+pub(crate) struct MergingSink<'a> {
     inner: &'a mut dyn Sink,
     traces: &'a mut Traces,
     /// True if all traces could be merged.
     pub(crate) is_whole: bool,
 }
 
-impl<'a> Merging<'a> {
+impl<'a> MergingSink<'a> {
     /// Will give all to `inner`.
     pub(crate) fn new(inner: &'a mut dyn Sink, traces: &'a mut Traces) -> Self {
         Self {
@@ -27,7 +27,7 @@ impl<'a> Merging<'a> {
     }
 }
 
-impl Sink for Merging<'_> {
+impl Sink for MergingSink<'_> {
     fn begin(&mut self, bin: Nanos) -> Result<(), SinkError> {
         self.traces.begin(bin)?;
         self.inner.begin(bin)

@@ -18,12 +18,12 @@ const PROCESS: &str = "process";
 const OF_RIGHTS: [&str; 1] = ["rdma.nodes"];
 
 /// A host whose checks are run.
-pub(super) struct Source {
+pub(super) struct CheckedHost {
     recorded: Option<PathBuf>,
     interfaces: Vec<String>,
 }
 
-impl Source {
+impl CheckedHost {
     pub(super) fn new(arguments: &HostArguments) -> Self {
         Self {
             recorded: arguments.read.clone(),

@@ -141,7 +141,7 @@ fn read_on(arguments: &Collect) -> anyhow::Result<ExitCode> {
         .spawn(move || each_again(targets, MAX_AT_ONCE, read))?;
     let interval = Duration::from_nanos(arguments.interval.0).max(MIN_INTERVAL);
     let every = Duration::from_nanos(arguments.doctor_every.0);
-    let checks = checks::Source::new(&arguments.host);
+    let checks = checks::CheckedHost::new(&arguments.host);
     let mut gpus = None;
     let mut checked: Option<Instant> = None;
     loop {
@@ -153,7 +153,7 @@ fn read_on(arguments: &Collect) -> anyhow::Result<ExitCode> {
                 print("doctor", &exposition, begun, true)?;
             }
             // A driver may have been loaded since.
-            gpus = gpus.or_else(|| gpus::Source::new(&arguments.host, Some(interval)));
+            gpus = gpus.or_else(|| gpus::GpuSource::new(&arguments.host, Some(interval)));
         }
         if let Some(source) = &mut gpus {
             let begun = Instant::now();

@@ -19,7 +19,7 @@ use crate::options::fabric::{self, MAX_AT_ONCE};
 
 /// A switch or hypervisor, as those know it who do not read it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Named {
+pub(super) struct NamedDevice {
     /// Its name in the inventory.
     pub(super) name: String,
     /// Its collector: `switch:leaf1`.
@@ -30,7 +30,7 @@ pub(super) struct Named {
     pub(super) every: Duration,
 }
 
-impl Named {
+impl NamedDevice {
     /// The label of its readings.
     pub(super) fn label(&self) -> Label<'static> {
         ("collector", self.collector.clone().into())
@@ -39,7 +39,7 @@ impl Named {
 
 /// A switch or hypervisor that is read.
 pub(super) struct Target {
-    pub(super) about: Named,
+    pub(super) about: NamedDevice,
     transport: &'static str,
     reader: DeviceReader,
 }
@@ -50,14 +50,14 @@ pub(super) fn inventory(path: Option<&PathBuf>) -> anyhow::Result<Inventory> {
 }
 
 /// The switches and hypervisors of an inventory.
-pub(super) fn named(inventory: &Inventory) -> Vec<Named> {
-    let switches = inventory.switches.iter().map(|switch| Named {
+pub(super) fn named(inventory: &Inventory) -> Vec<NamedDevice> {
+    let switches = inventory.switches.iter().map(|switch| NamedDevice {
         name: switch.name.clone(),
         collector: format!("switch:{}", switch.name),
         kind: switch.kind.name(),
         every: switch.every,
     });
-    let hypervisors = inventory.hypervisors.iter().map(|hypervisor| Named {
+    let hypervisors = inventory.hypervisors.iter().map(|hypervisor| NamedDevice {
         name: hypervisor.name.clone(),
         collector: format!("hypervisor:{}", hypervisor.name),
         kind: "esxi",
@@ -138,7 +138,7 @@ pub(super) fn add_all(targets: &mut [Target], into: &mut Exposition) {
     }
 }
 
-/// What a device says about itself. Labels that are empty are as if they were absent.
+/// Adds a device's description of itself. A label that is empty is as if it were absent.
 fn describe(reading: &Reading, transport: &'static str, into: &mut Exposition) {
     let node = reading.node.as_ref();
     let about = &reading.description;

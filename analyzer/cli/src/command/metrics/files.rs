@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::{Args, ValueEnum};
-use roce_files::{Access, Directory, Place};
+use roce_files::{Access, Directory, FilePlace};
 use roce_metrics::{ALERTMANAGER, DASHBOARDS, EXAMPLE_TARGETS, PROVISIONING, SYSTEMD};
 
 use crate::output::messages;
@@ -76,7 +76,7 @@ pub(super) fn files(arguments: &Files) -> anyhow::Result<ExitCode> {
     };
     let place = Directory::named(folder, Access::Umask)?;
     for (name, text) in files {
-        let mut out = Place::below(&place, &name).begin(Access::Umask)?;
+        let mut out = FilePlace::below(&place, &name).begin(Access::Umask)?;
         out.write_all(text.as_bytes())?;
         out.finish()?;
     }

@@ -31,15 +31,15 @@ enum Origin {
 }
 
 /// GPUs that are read.
-pub(super) struct Source {
+pub(super) struct GpuSource {
     origin: Origin,
-    /// What the GPUs are, as of the start of a stream.
+    /// Models and places of the GPUs, as of the start of a stream.
     known: Gpus,
     /// False until the first reading.
     is_used: bool,
 }
 
-impl Source {
+impl GpuSource {
     /// The GPUs of these arguments; `None`: none are wanted, or known. With an `interval`, nvidia-smi goes on in the background.
     pub(super) fn new(arguments: &HostArguments, interval: Option<Duration>) -> Option<Self> {
         if arguments.no_gpus {
@@ -123,7 +123,7 @@ fn latest(samples: Vec<Sample>) -> BTreeMap<Series, Sample> {
     samples.into_iter().map(|sample| (key(&sample), sample)).collect()
 }
 
-/// What the GPUs are, and their values.
+/// Adds the GPUs' descriptions and values.
 fn whole(found: &Gpus, into: &mut Exposition) {
     describe(found, into);
     for sample in found.samples(Nanos(0), &"".into()) {

@@ -14,13 +14,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail};
 use clap::Args;
-use roce_endpoint::{Counts, DEFAULT_ADDRESS, Latest, Source, Texts, parse_address};
+use roce_endpoint::{Counts, DEFAULT_ADDRESS, EndpointSource, Latest, Texts, parse_address};
 use roce_metrics::{Exposition, Format, SERIES_LEFT_OUT, joined};
 use roce_model::text::clean;
 use roce_model::{Nanos, value_of};
 use rustix::thread::CapabilitySet;
 
-use super::fabric::Named;
+use super::fabric::NamedDevice;
 use super::host::{COLLECTOR, HostArguments, HostMetrics};
 use super::{checks, fabric, gpus};
 use crate::command::confinement::Confinement;
@@ -267,7 +267,7 @@ impl Others {
     fn new(arguments: &Serve) -> Self {
         let time = |time: Nanos| Duration::from_nanos(time.0);
         Self {
-            // Of checks, and of GPUs, which are not read more often than once in a second.
+            // Checks and GPUs are not read more often than once in a second.
             intervals: [
                 time(arguments.doctor_every),
                 time(arguments.interval).max(Duration::from_secs(1)),
@@ -287,7 +287,7 @@ struct All {
     host: Arc<Latest>,
     others: Others,
     /// Switches and hypervisors, each with its last reading.
-    targets: Vec<(Named, Latest)>,
+    targets: Vec<(NamedDevice, Latest)>,
 }
 
 impl All {
@@ -352,7 +352,7 @@ impl All {
     }
 }
 
-impl Source for All {
+impl EndpointSource for All {
     fn part(&self, format: Format) -> String {
         let mut parts = vec![self.host.part(format)];
         parts.extend(self.others.all().iter().map(|latest| latest.part(format)));

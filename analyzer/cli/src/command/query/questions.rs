@@ -5,7 +5,7 @@
 pub(crate) struct Question {
     /// Its name on the command line.
     pub(crate) name: &'static str,
-    /// What it asks, in a sentence.
+    /// The question, in a sentence.
     pub(crate) about: &'static str,
     /// A SELECT over the tables of the dataset and the views of `spark/sql/views.sql`.
     pub(crate) sql: &'static str,

@@ -18,7 +18,7 @@ const DAY: &str = "date=";
 
 // The dataset of a question, and of the page with all questions. (A comment for the compiler would become the help's first line.)
 #[derive(Args, Debug)]
-pub(crate) struct Source {
+pub(crate) struct DatasetSource {
     /// Results: the folder of -o, a folder that holds several such folders, or a dataset of many hosts
     #[arg(value_name = "DS")]
     pub(crate) dataset: PathBuf,
@@ -45,7 +45,7 @@ pub(crate) enum Asked {
     Runs(Vec<String>),
 }
 
-impl Source {
+impl DatasetSource {
     /// Hosts of the inventory. Empty without one: then the captures themselves show which host has which address.
     fn inventory(&self) -> anyhow::Result<Vec<HostAddress>> {
         let beside = self.dataset.join("fabric.toml");

@@ -91,7 +91,7 @@ fn the_text_names_each_column_and_only_committed_runs() {
     }
     std::fs::remove_dir_all(&folder).unwrap();
     assert!(Dataset::new(&folder, Range::default(), &[]).is_err());
-    // What could end a literal of SQL.
+    // Paths with signs that could end a literal of SQL.
     for path in [
         "/data/it's",
         "/data/a,b",

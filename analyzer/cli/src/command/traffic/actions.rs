@@ -1,4 +1,4 @@
-//! What the commands about runs share: ids, records, and the lines about streams.
+//! Ids, records and lines about streams, which the commands about runs share.
 
 use std::fmt::Write as _;
 use std::process::ExitCode;

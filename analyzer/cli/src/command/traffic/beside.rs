@@ -91,7 +91,8 @@ impl Counts {
     }
 }
 
-/// What a dataset has in the windows. Times of all windows cut it into pieces; each row counts in one of them.
+/// Counts of a dataset in the windows. The ends of all windows cut time into pieces; each row counts in one of
+/// them.
 pub(super) struct Beside {
     windows: Vec<Window>,
     /// Starts and ends of windows, in order.
@@ -115,7 +116,8 @@ impl Beside {
         }
     }
 
-    /// What the dataset has of a window, at the tap that saw most of it; `None`: nothing of it, or the window's time is not known.
+    /// Counts of a window at the tap that saw most of it. `None`: the dataset has nothing of it, or the
+    /// window's time is not known.
     fn counts(&self, window: &Window) -> Option<Counts> {
         let (begin, end) = window.span?;
         let covered = self.span.filter(|span| span.first < end && begin < span.last);

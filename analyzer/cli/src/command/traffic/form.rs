@@ -269,7 +269,7 @@ struct Stage {
     count: usize,
     min: f64,
     mean: f64,
-    /// Of several results.
+    /// Standard deviation over several results.
     stddev: Option<f64>,
     max: f64,
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use anyhow::anyhow;
-use roce_files::{Access, Directory, Place};
+use roce_files::{Access, Directory, FilePlace};
 use roce_jobs::results::results as parsed;
 use roce_jobs::traffic::Role;
 use roce_model::text::escape_json;
@@ -21,11 +21,11 @@ const SCHEMA_VERSION: u32 = 1;
 
 /// A run's new folder.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct RunFolder {
     folder: Directory,
 }
 
-impl Kept {
+impl RunFolder {
     /// Makes the folder, which must not be there.
     pub(super) fn new(path: &Path) -> anyhow::Result<Self> {
         let folder = Directory::made(path)?.ok_or_else(|| {
@@ -39,7 +39,7 @@ impl Kept {
 
     /// Writes a file.
     pub(super) fn write(&self, name: &str, text: &str) -> anyhow::Result<()> {
-        let place = Place::below(&self.folder, name);
+        let place = FilePlace::below(&self.folder, name);
         let mut output = place.begin(Access::Umask)?;
         let written = output.write_all(text.as_bytes());
         written.map_err(roce_files::Error::io("written", &place.path()))?;

@@ -163,7 +163,7 @@ fn write(arguments: &PlanArguments, inventory: &Inventory, pattern: Pattern) -> 
         }],
     };
     let text = written(&plan, &ends, &pairs);
-    // What a tool cannot make is said here, and not when the plan is run.
+    // A stream that a tool cannot make is an error here, and not when the plan is run.
     TrafficPlan::parse(&text).map_err(|error| anyhow!(error.text))?;
     std::io::stdout().write_all(text.as_bytes())?;
     Ok(ExitCode::SUCCESS)
@@ -222,7 +222,7 @@ fn line(plan: &TrafficPlan, hosts: &[HostTarget], seen: &Preflight, stream: &Str
     words(plan, stream, role, Facts { gid, peer: &peer }).join(" ")
 }
 
-/// What would run, by host, and the links that carry it.
+/// Text of the programs that would run, by host, and of the links that carry the traffic.
 fn text(plan: &TrafficPlan, hosts: &[HostTarget], seen: &Preflight) -> String {
     let all = streams(plan);
     let mut text = format!(

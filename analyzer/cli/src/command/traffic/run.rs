@@ -12,7 +12,7 @@ use clap::Args;
 use roce_jobs::traffic::{Concern, Endpoint, Gravity, Speeds, TrafficPlan, concerns, streams};
 use roce_model::text::escape_json;
 use roce_remote::traffic::{
-    Machines, Preflight, RunRecord, RunRecords, RunStatus, Setup, Started, StreamState, clean as remove,
+    Machines, Preflight, RunRecord, RunRecords, RunStatus, Setup, StartedRun, StreamState, clean as remove,
     counters, discard, machines, preflight, start as started, status as asked, stop as ended,
 };
 use roce_switches::inventory::{HostTarget, Inventory};
@@ -21,7 +21,7 @@ use serde_json::json;
 use super::actions::{code, counted, failures, program, records, run_id};
 use super::form;
 use super::hosts::{HostArguments, read_plan, say};
-use super::kept::{Kept, document, fetched};
+use super::kept::{RunFolder, document, fetched};
 use super::watched::{self, Outcome, lines, outcome};
 use crate::command::watch::Signals;
 use crate::options::format::{Format, text_or_json};
@@ -229,7 +229,7 @@ fn start(arguments: &RunArguments) -> anyhow::Result<ExitCode> {
             interrupted.load(Ordering::Relaxed)
         })?)
     })?;
-    let Started { record, is_aborted } = begun;
+    let StartedRun { record, is_aborted } = begun;
     if is_aborted {
         let stopped = ended(&record, &all);
         messages::plain(lines(&record, &stopped).trim_end());
@@ -327,7 +327,7 @@ pub(super) fn run(arguments: &RunArguments) -> anyhow::Result<ExitCode> {
     }
     let ready = Ready::new(arguments)?;
     let records = records()?;
-    let kept = arguments.output.as_deref().map(Kept::new).transpose()?;
+    let kept = arguments.output.as_deref().map(RunFolder::new).transpose()?;
     let setup = ready.setup(arguments, kept.is_some());
     let all = machines(&ready.hosts, &ready.inventory.ssh);
     let interrupted = AtomicBool::new(false);
@@ -354,10 +354,10 @@ struct Whole<'a> {
 }
 
 impl Whole<'_> {
-    fn run(&self, kept: Option<Kept>) -> anyhow::Result<ExitCode> {
+    fn run(&self, kept: Option<RunFolder>) -> anyhow::Result<ExitCode> {
         let found = looked(self.ready, self.arguments, self.setup, self.all)?;
         self.count(kept.as_ref(), &found, "before")?;
-        let Started { record, is_aborted } =
+        let StartedRun { record, is_aborted } =
             started(self.setup, self.all, &found, self.records, self.is_interrupted)?;
         if !is_aborted {
             self.wait(&record);
@@ -394,7 +394,7 @@ impl Whole<'_> {
     }
 
     /// Reads the counters of hosts that have roce-analyze, where they are kept.
-    fn count(&self, kept: Option<&Kept>, found: &Preflight, phase: &str) -> anyhow::Result<()> {
+    fn count(&self, kept: Option<&RunFolder>, found: &Preflight, phase: &str) -> anyhow::Result<()> {
         let Some(kept) = kept else {
             return Ok(());
         };

@@ -7,12 +7,14 @@ use std::process::ExitCode;
 
 use clap::Args;
 use roce_model::text::{clean, escape_json};
-use roce_remote::traffic::{RunRecord, RunStatus, Stopped, clean as remove, status as asked, stop as ended};
+use roce_remote::traffic::{
+    RunRecord, RunStatus, StoppedHost, clean as remove, status as asked, stop as ended,
+};
 use roce_spelling::{packet_rate, rate_of};
 use serde_json::{Value, json};
 
 use super::actions::{code, counted, recorded, records, stream_values, table, time};
-use super::kept::Kept;
+use super::kept::RunFolder;
 use crate::options::format::{Format, text_or_json};
 use crate::output::messages;
 
@@ -124,7 +126,7 @@ fn document(record: &RunRecord, found: &RunStatus) -> Value {
 pub(super) fn stop(arguments: &StopArguments) -> anyhow::Result<ExitCode> {
     let records = records()?;
     let record = recorded(&records, arguments.id.as_deref())?;
-    let kept = arguments.output.as_deref().map(Kept::new).transpose()?;
+    let kept = arguments.output.as_deref().map(RunFolder::new).transpose()?;
     let machines = record.machines();
     let all = ended(&record, &machines);
     let outcome = outcome(&all);
@@ -165,7 +167,7 @@ pub(super) fn stop(arguments: &StopArguments) -> anyhow::Result<ExitCode> {
     }))
 }
 
-/// What is left of a run.
+/// State of a run that was looked at.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Outcome {
     /// Nothing.
@@ -177,7 +179,7 @@ pub(super) enum Outcome {
 }
 
 /// The outcome over all hosts.
-pub(super) fn outcome(all: &[Stopped]) -> Outcome {
+pub(super) fn outcome(all: &[StoppedHost]) -> Outcome {
     if all.iter().any(|host| host.error.is_some()) {
         Outcome::Unknown
     } else if all.iter().any(|host| !host.left.is_empty()) {
@@ -187,8 +189,8 @@ pub(super) fn outcome(all: &[Stopped]) -> Outcome {
     }
 }
 
-/// What was ended, and what is left, by host.
-pub(super) fn lines(record: &RunRecord, all: &[Stopped]) -> String {
+/// Lines about ended and remaining processes, by host.
+pub(super) fn lines(record: &RunRecord, all: &[StoppedHost]) -> String {
     let mut text = format!(" run {}\n", record.id);
     for host in all {
         let _ = match &host.error {

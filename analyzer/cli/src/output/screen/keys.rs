@@ -8,7 +8,7 @@ use roce_report::Key;
 
 /// A pressed key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Pressed {
+pub(super) enum PressedKey {
     /// A key of the screen.
     Key(Key),
     /// Ctrl-C, which in raw mode is a key.
@@ -29,7 +29,7 @@ pub(super) struct Keys(Vec<u8>);
 
 impl Keys {
     /// Adds bytes; what was pressed by them.
-    pub(super) fn add(&mut self, bytes: &[u8]) -> Vec<Pressed> {
+    pub(super) fn add(&mut self, bytes: &[u8]) -> Vec<PressedKey> {
         self.0.extend_from_slice(bytes);
         let mut pressed = Vec::new();
         while let Some((length, key)) = next(&self.0) {
@@ -45,21 +45,24 @@ impl Keys {
     }
 
     /// No more has come: an escape that nothing followed is the key.
-    pub(super) fn end(&mut self) -> Vec<Pressed> {
+    pub(super) fn end(&mut self) -> Vec<PressedKey> {
         let left = std::mem::take(&mut self.0);
         let escape = left == [ESCAPE];
-        escape.then_some(Pressed::Key(Key::Escape)).into_iter().collect()
+        escape
+            .then_some(PressedKey::Key(Key::Escape))
+            .into_iter()
+            .collect()
     }
 }
 
 /// Length of the first key in bytes, and the key; none when it is incomplete.
-fn next(bytes: &[u8]) -> Option<(usize, Option<Pressed>)> {
-    let key = |key| Some(Pressed::Key(key));
+fn next(bytes: &[u8]) -> Option<(usize, Option<PressedKey>)> {
+    let key = |key| Some(PressedKey::Key(key));
     match *bytes.first()? {
         ESCAPE => sequence(bytes),
-        0x03 => Some((1, Some(Pressed::Interrupt))),
-        0x0c => Some((1, Some(Pressed::Redraw))),
-        0x1a => Some((1, Some(Pressed::Suspend))),
+        0x03 => Some((1, Some(PressedKey::Interrupt))),
+        0x0c => Some((1, Some(PressedKey::Redraw))),
+        0x1a => Some((1, Some(PressedKey::Suspend))),
         b'\r' | b'\n' => Some((1, key(Key::Enter))),
         0x08 | 0x7f => Some((1, key(Key::Backspace))),
         0..0x20 => Some((1, None)),
@@ -67,7 +70,7 @@ fn next(bytes: &[u8]) -> Option<(usize, Option<Pressed>)> {
     }
 }
 
-fn character(bytes: &[u8]) -> Option<(usize, Option<Pressed>)> {
+fn character(bytes: &[u8]) -> Option<(usize, Option<PressedKey>)> {
     let some = bytes.get(..4).unwrap_or(bytes);
     let (valid, whole) = match std::str::from_utf8(some) {
         Ok(text) => (text, true),
@@ -80,18 +83,18 @@ fn character(bytes: &[u8]) -> Option<(usize, Option<Pressed>)> {
         }
     };
     match valid.chars().next() {
-        Some(letter) => Some((letter.len_utf8(), Some(Pressed::Key(Key::Char(letter))))),
+        Some(letter) => Some((letter.len_utf8(), Some(PressedKey::Key(Key::Char(letter))))),
         // Bytes that are no UTF-8 are no key.
         None => whole.then_some((1, None)),
     }
 }
 
-fn sequence(bytes: &[u8]) -> Option<(usize, Option<Pressed>)> {
+fn sequence(bytes: &[u8]) -> Option<(usize, Option<PressedKey>)> {
     let is_control = match bytes.get(1)? {
         b'[' => true,
         b'O' => false,
         // An escape before something else: the key alone.
-        _ => return Some((1, Some(Pressed::Key(Key::Escape)))),
+        _ => return Some((1, Some(PressedKey::Key(Key::Escape)))),
     };
     let rest = bytes.get(2..)?;
     // Parameters and intermediate bytes precede its last byte.
@@ -112,14 +115,14 @@ fn sequence(bytes: &[u8]) -> Option<(usize, Option<Pressed>)> {
         (b'~', Some(b"6")) => Some(Key::PageDown),
         _ => None,
     };
-    Some((2 + length + 1, key.map(Pressed::Key)))
+    Some((2 + length + 1, key.map(PressedKey::Key)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn all(bytes: &[u8]) -> Vec<Pressed> {
+    fn all(bytes: &[u8]) -> Vec<PressedKey> {
         let mut keys = Keys::default();
         let mut pressed = keys.add(bytes);
         pressed.extend(keys.end());
@@ -146,17 +149,17 @@ mod tests {
             (b"q", Key::Char('q')),
             ("ü".as_bytes(), Key::Char('ü')),
         ] {
-            assert_eq!(all(bytes), [Pressed::Key(key)], "{bytes:?}");
+            assert_eq!(all(bytes), [PressedKey::Key(key)], "{bytes:?}");
         }
         assert_eq!(
             all(b"\x03\x1a\x0c"),
-            [Pressed::Interrupt, Pressed::Suspend, Pressed::Redraw]
+            [PressedKey::Interrupt, PressedKey::Suspend, PressedKey::Redraw]
         );
         // F5, the focus, a stray byte, a NUL: no keys.
         assert_eq!(all(b"\x1b[15~\x1b[I\xff\x00"), []);
         assert_eq!(
             all(b"\x1bq"),
-            [Pressed::Key(Key::Escape), Pressed::Key(Key::Char('q'))]
+            [PressedKey::Key(Key::Escape), PressedKey::Key(Key::Char('q'))]
         );
     }
 

@@ -3,7 +3,7 @@
 //! that stays where it was shows nothing, because a share of a port or an application may limit it already.
 //!
 //! Every unknown is assumed to be what allows the highest rate:
-//! - the speed of the port: `--link-rate`, else the speed of Ethernet that the flow's own packets show (see [`Line`]), else
+//! - the speed of the port: `--link-rate`, else the speed of Ethernet that the flow's own packets show (see [`LineEvidence`]), else
 //!   [`FASTEST_PORT`];
 //! - alpha before the first notification: 0, as after a long time without any, unless the user states the parameters;
 //! - the rules: each of [`LAWS`], a rule for alpha with a rule for increases; the one that allows most counts;
@@ -16,7 +16,7 @@ use roce_model::cast::{float, whole};
 use roce_model::{Nanos, prefetch};
 
 use crate::congestion::dcqcn::Parameters;
-use crate::congestion::dcqcn::line::Line;
+use crate::congestion::dcqcn::line::LineEvidence;
 use crate::congestion::dcqcn::replay::Replay;
 use crate::congestion::progress::{Progress, WINDOW_PACKETS as WINDOW_STEP};
 use crate::timing::distribution::Distribution;
@@ -126,14 +126,14 @@ impl Laws {
 
 /// Highest rate allowed to one flow, and the number of windows over it.
 #[derive(Clone, Debug)]
-pub(crate) struct Bound {
+pub(crate) struct RateBound {
     /// From the speed of the port that is stated, or else from that of the fastest one.
-    judged: Judged,
+    judged: JudgedWindows,
     pace: PortRate,
     stated: Option<u64>,
     /// The port's speed as the flow's packets show it, when it is not stated, and the bound from there.
-    line: Option<Line>,
-    shown: Option<Judged>,
+    line: Option<LineEvidence>,
+    shown: Option<JudgedWindows>,
 }
 
 /// Pacing of notifications: their number, the time of the last one, and the least time between two.
@@ -164,7 +164,7 @@ impl PortRate {
 /// Replays from one speed of the port, and windows compared with them.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
-struct Judged {
+struct JudgedWindows {
     // The first cache line has what every window needs.
     /// Start of the current window.
     begin: Progress,
@@ -190,7 +190,7 @@ struct Judged {
     excess: Distribution,
 }
 
-impl Judged {
+impl JudgedWindows {
     fn new(laws: &Arc<Laws>, line: u64, now: Progress) -> Self {
         Self {
             laws: Arc::clone(laws),
@@ -319,7 +319,7 @@ impl Judged {
     }
 }
 
-impl Bound {
+impl RateBound {
     /// State of a flow that gets its first notification, at its current progress.
     pub(crate) fn new(legal: &Legal, now: Progress) -> Self {
         Self {
@@ -328,14 +328,14 @@ impl Bound {
                 last: Nanos(0),
                 closest: Nanos(u64::MAX),
             },
-            judged: Judged::new(&legal.laws, legal.line.unwrap_or(FASTEST_PORT), now),
+            judged: JudgedWindows::new(&legal.laws, legal.line.unwrap_or(FASTEST_PORT), now),
             stated: legal.line,
-            line: legal.line.is_none().then(|| Line::new(now)),
+            line: legal.line.is_none().then(|| LineEvidence::new(now)),
             shown: None,
         }
     }
 
-    /// Prefetches the state that [`Bound::mark`] needs.
+    /// Prefetches the state that [`RateBound::mark`] needs.
     #[inline]
     pub(crate) fn prefetch(&self) {
         prefetch(&self.line);
@@ -361,7 +361,7 @@ impl Bound {
         {
             // From here on the flow may use the whole port; what was concluded from another speed is void.
             let laws = &self.judged.laws;
-            self.shown = line.speed().map(|speed| Judged::new(laws, speed, now));
+            self.shown = line.speed().map(|speed| JudgedWindows::new(laws, speed, now));
         }
         self.judged.mark(now, Some(self.pace));
         // From a speed that is only inferred, every law has to forbid the rate, whatever paces the notifications: those of a
@@ -371,17 +371,17 @@ impl Bound {
         }
     }
 
-    /// Packets between two calls of [`Bound::mark`], at most: few while the speed of the port is being learned.
+    /// Packets between two calls of [`RateBound::mark`], at most: few while the speed of the port is being learned.
     pub(crate) fn step(&self) -> u8 {
         match &self.line {
-            Some(line) if line.is_learning() => Line::PACKETS,
+            Some(line) if line.is_learning() => LineEvidence::PACKETS,
             _ => WINDOW_STEP,
         }
     }
 
     /// Result of the windows, by the speed that the packets show, unless the fastest port would not
     /// explain the rate either.
-    fn judged(&self) -> &Judged {
+    fn judged(&self) -> &JudgedWindows {
         let shown = self.shown.as_ref().filter(|_| !self.judged.tells());
         shown.unwrap_or(&self.judged)
     }
@@ -389,7 +389,7 @@ impl Bound {
     /// The speed of the port that the windows rest on, when it is not that of the fastest one.
     pub(crate) fn line(&self) -> Option<u64> {
         let shown = self.shown.as_ref().filter(|_| !self.judged.tells());
-        let speed = self.line.as_ref().and_then(Line::speed);
+        let speed = self.line.as_ref().and_then(LineEvidence::speed);
         self.stated.or(speed.filter(|_| shown.is_some()))
     }
 

@@ -22,9 +22,10 @@ const SPEEDS: [u64; 8] = [
 /// at 400 Gbit/s take 180 ns, and nanosecond stamps are uncertain by two. Frames without the overhead
 /// would differ by as much.
 const NEAR: f64 = 0.0125;
-/// Number of steps at the highest rate that show it, ...
+/// Number of steps at the highest rate that show the speed of the port.
 const STEPS: u32 = 16;
-/// ... if they are one of this number of all: a limited flow passes a rate on its way to others.
+/// One of this number of all steps has to be at the highest rate: a limited flow passes a rate on its way to
+/// others.
 const SHARE: u32 = 8;
 /// Steps without a result, after which it is examined less often.
 const PATIENCE: u32 = 4_096;
@@ -34,7 +35,7 @@ const FIRST_STEPS: u32 = 32;
 
 /// Evidence of a flow.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Line {
+pub(super) struct LineEvidence {
     last: Progress,
     /// The highest rate of a step, in bit/s, and how many steps had it.
     fastest: f64,
@@ -43,7 +44,7 @@ pub(super) struct Line {
     speed: Option<u64>,
 }
 
-impl Line {
+impl LineEvidence {
     /// Packets of a step while it is learned.
     pub(super) const PACKETS: u8 = 8;
 
@@ -109,7 +110,7 @@ mod tests {
             time: Nanos(1_000_000_000),
             ..Progress::default()
         };
-        let mut line = Line::new(now);
+        let mut line = LineEvidence::new(now);
         for (rate, count) in rates {
             for _ in 0..*count {
                 // 8 * 4,178 bytes are 267,392 bits.

@@ -121,7 +121,7 @@ fn duration(text: &str) -> Option<u64> {
     digits.parse::<u64>().ok()?.checked_mul(unit)
 }
 
-/// A whole number, in thousands (K), millions (M), ...
+/// Reads a whole number with K for thousands, M for millions and so on.
 fn scaled(text: &str) -> Option<u64> {
     let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
     let unit = match text.get(digits.len()..)? {

@@ -1,9 +1,9 @@
-//! What the answers say about the cause of a run that begins.
+//! Evidence of answers about the cause of a run that begins.
 
 use roce_model::Nanos;
 
 use super::Answers;
-use crate::psn::causes::{Circumstances, MAX_WAITS, Named, Waits, keep_longest};
+use crate::psn::causes::{Circumstances, MAX_WAITS, NamedPsn, Waits, keep_longest};
 use crate::psn::request::Request;
 
 /// NAKs that may make a sender fall back. A receiver that keeps what comes out of order sends many while answers are in flight.
@@ -74,7 +74,7 @@ impl Answers {
         }
     }
 
-    /// What was captured before the sender fell back to `at` with `request`; `next`: one past the highest PSN.
+    /// Circumstances before the sender fell back to `at` with `request`. `next` is one past the highest PSN.
     pub(in crate::psn) fn circumstances(&self, at: u64, next: u64, request: &Request) -> Circumstances {
         let is_known = self.acked != 0;
         Circumstances {
@@ -82,7 +82,7 @@ impl Answers {
             rnr: self
                 .rnr
                 .filter(|rnr| (rnr.at..rnr.at + REACH).contains(&at))
-                .map(|rnr| Named {
+                .map(|rnr| NamedPsn {
                     before: request.time.since(rnr.time),
                     timer: rnr.timer,
                     ahead: ahead(rnr.at, at),
@@ -99,7 +99,7 @@ impl Answers {
         }
     }
 
-    fn nak_before(&self, at: u64, request: &Request) -> Option<Named> {
+    fn nak_before(&self, at: u64, request: &Request) -> Option<NamedPsn> {
         // NAKs overtake each other, too: one for just this PSN says more than a later one for a PSN before.
         let latest = |is_it: &dyn Fn(&NakNote) -> bool| self.notes.iter().rev().find(|note| is_it(note));
         let exact = latest(&|note| note.at == at && !note.is_answered);
@@ -107,14 +107,14 @@ impl Answers {
         let Some(note) = exact.or_else(near) else {
             // The first NAK may have come before it was known whose it is.
             let (before, ahead) = request.nak_before.filter(|_| self.notes.is_empty())?;
-            return Some(Named {
+            return Some(NamedPsn {
                 before,
                 timer: Nanos(0),
                 ahead,
                 is_answered: false,
             });
         };
-        Some(Named {
+        Some(NamedPsn {
             before: request.time.since(note.time),
             timer: Nanos(0),
             ahead: ahead(note.at, at),

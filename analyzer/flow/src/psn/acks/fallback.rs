@@ -12,10 +12,11 @@ use crate::psn::request::{Again, Request, SILENCE};
 
 /// A NAK is not what made the sender fall back when that took so many times longer than after any NAK before.
 const MUCH_LONGER: u64 = 5;
-/// Of a sender that was not silent meanwhile: queues fill while it sends, and hold back its answers.
+/// Factor for a sender that was not silent meanwhile: queues fill while it sends, and hold back its answers.
 const MUCH_LONGER_WHILE_SENDING: u64 = 10;
-/// So many answers between two hosts show how long one takes: the next one, out of a distribution whose tail is as heavy as that of 1/x,
-/// takes [`MUCH_LONGER_WHILE_SENDING`] times as long as all of n others in one case of 10 (n + 1), here 60.
+/// Number of answers between two hosts that show how long one takes. The next one, out of a distribution whose
+/// tail is as heavy as that of 1/x, takes [`MUCH_LONGER_WHILE_SENDING`] times as long as all of n others in one
+/// case of 10 (n + 1), here 60.
 const MANY_ANSWERS: u32 = 5;
 /// A sender in software, or on a busy host, takes some times as long to answer a NAK as its receiver does to answer a request.
 const SLOW_ANSWER: u64 = 8;
@@ -88,7 +89,7 @@ impl Answers {
             return of(Trigger::Unknown, false);
         }
         if self.may_answer_before(at, request) {
-            // Of two runs one may answer the NAK, and the other one follow a timer: nothing shows which.
+            // One of two runs may answer the NAK, and the other one follow a timer: nothing shows which.
             return of(Trigger::Unknown, false);
         }
         let silence = Cause::by_silence(waited, self.timer, reordering);
@@ -157,7 +158,8 @@ impl Answers {
         let answer = self.longest_answer.max(request.others_answer);
         let usual = answer.0.max(request.usual_rtt.0 * 2);
         if self.is_held_back(request) {
-            // What comes was on its way for longer than the timer: the sender may have sent it before the NAK, or after it.
+            // This packet was on its way for longer than the timer: the sender may have sent it before the NAK,
+            // or after it.
             return Trigger::Unknown;
         }
         let is_silent = request.silence >= SHORT_SILENCE && request.silence.0 >= waited.0 / 2;

@@ -1,10 +1,10 @@
-//! What was captured before a run of retransmissions that may have made the sender begin it.
+//! Circumstances of a run of retransmissions: packets before it that may have made the sender begin it.
 
 use roce_model::Nanos;
 
 /// A NAK or an RNR NAK for the PSN that a run begins at, or for one before.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Named {
+pub(crate) struct NamedPsn {
     /// How long before the run it came.
     pub(crate) before: Nanos,
     /// The timer that it names, of an RNR NAK; 0: it names none.
@@ -19,13 +19,13 @@ pub(crate) struct Named {
 /// is outstanding, and since the run before. 0 where there was none, or where it is no later.
 pub(crate) type Waits = [Nanos; 3];
 
-/// What was captured before a run.
+/// Packets and silences captured before a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Circumstances {
     /// The latest sequence NAK.
-    pub(crate) nak: Option<Named>,
+    pub(crate) nak: Option<NamedPsn>,
     /// The latest RNR NAK.
-    pub(crate) rnr: Option<Named>,
+    pub(crate) rnr: Option<NamedPsn>,
     /// The time since an answer came to something behind the READ or atomic at which the run begins; 0: none did.
     pub(crate) implied: Nanos,
     pub(crate) waits: Waits,
@@ -40,7 +40,7 @@ pub(crate) struct Circumstances {
     pub(crate) psns: u64,
     pub(crate) missing: u64,
     pub(crate) not_captured: u64,
-    /// The sender was notified of congestion a moment ago: it may take any time to answer a NAK.
+    /// The sender has just been notified of congestion: it may take any time to answer a NAK.
     pub(crate) is_slowed: bool,
     /// It begins with a READ or an atomic.
     pub(crate) is_fetch: bool,

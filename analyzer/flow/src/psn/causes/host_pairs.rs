@@ -7,7 +7,7 @@ use roce_wire::Address;
 
 use crate::psn::cause::Trigger;
 use crate::psn::causes::circumstances::{Circumstances, keep_longest};
-use crate::psn::causes::learned::{CauseFound, Learned};
+use crate::psn::causes::learned::{CauseFound, LearnedTimes};
 
 /// With fewer runs between two hosts, what is assumed before the first one decides more than they do.
 const ENOUGH_RUNS: usize = 8;
@@ -18,7 +18,7 @@ const MAX_HOST_PAIRS: usize = 1_024;
 /// Runs kept in all: 10 MB.
 const MAX_RUNS_OF_ALL: usize = 1 << 16;
 
-/// What is known of all pairs of hosts: tap, requester and responder.
+/// Times learned of all pairs of hosts: tap, requester and responder.
 #[derive(Debug, Default)]
 pub(crate) struct HostPairTimes(HashMap<(TapId, Address, Address), PairTimes, foldhash::fast::RandomState>);
 
@@ -66,7 +66,8 @@ impl HostPairTimes {
         if are_enough || run.is_blind || found.trigger == seeming {
             return found;
         }
-        // What is assumed before the first run decides more than the runs do: what the run seemed to be at once stays.
+        // Assumptions from before the first run decide more than the runs do here: the run keeps the cause that
+        // it seemed to have at once.
         let is_alone = seeming == Trigger::Unknown && run.nak.is_none();
         if found.is_sure && (is_alone || found.trigger == Trigger::ImpliedNak) {
             found
@@ -79,7 +80,7 @@ impl HostPairTimes {
     }
 }
 
-/// What is known of requests from one host to another.
+/// Times learned of requests from one host to another.
 #[derive(Debug)]
 struct PairTimes {
     runs: Vec<Circumstances>,
@@ -88,7 +89,7 @@ struct PairTimes {
     /// Runs noted, and how many of them the times were learned from.
     noted: usize,
     learned_from: usize,
-    learned: Learned,
+    learned: LearnedTimes,
     /// The longest waits for progress that ended without a run.
     waits: Vec<Nanos>,
 }
@@ -100,7 +101,7 @@ impl Default for PairTimes {
             every: 1,
             noted: 0,
             learned_from: 0,
-            learned: Learned::new(),
+            learned: LearnedTimes::new(),
             waits: Vec::new(),
         }
     }
@@ -135,7 +136,7 @@ impl PairTimes {
     /// Learns the times anew if an eighth of the runs came since that was last done.
     fn learn(&mut self) {
         if self.noted - self.learned_from > self.learned_from / 8 {
-            self.learned = Learned::from_runs(&self.runs, &self.waits);
+            self.learned = LearnedTimes::from_runs(&self.runs, &self.waits);
             self.learned_from = self.noted;
         }
     }

@@ -3,15 +3,15 @@
 use roce_model::Nanos;
 
 use crate::psn::cause::Trigger;
-use crate::psn::causes::circumstances::{Circumstances, Named};
+use crate::psn::causes::circumstances::{Circumstances, NamedPsn};
 use crate::psn::causes::density::{Histogram, OneHump, ln};
 use crate::psn::request::SILENCE;
 
 /// Passes of learning: the shares do not change any more after half as many.
 const PASSES: usize = 16;
-/// From this share on a cause is said, ...
+/// Share of probability from which on a cause is named.
 const LIKELY: f64 = 0.7;
-/// ... and from this one on it is sure: all others together are fifty times less likely.
+/// Share of probability from which on a cause is sure: all others together are fifty times less likely.
 const SURE: f64 = 0.98;
 /// The weight of a cause that nobody thought of.
 const UNKNOWN: f64 = -11.0;
@@ -54,7 +54,7 @@ struct Shares {
 
 /// The times that causes take for the requests from one host to another.
 #[derive(Clone, Debug)]
-pub(super) struct Learned {
+pub(super) struct LearnedTimes {
     nak: OneHump,
     implied: OneHump,
     timer: Histogram,
@@ -66,8 +66,8 @@ pub(super) struct Learned {
     naks: (f64, f64),
 }
 
-impl Learned {
-    /// What is known before the first run.
+impl LearnedTimes {
+    /// Assumptions before the first run.
     pub(super) fn new() -> Self {
         let mut new = Self {
             nak: OneHump::new(),
@@ -257,7 +257,7 @@ impl Learned {
 impl Circumstances {
     /// The cause of a run between hosts that had no other.
     pub(crate) fn cause_alone(&self) -> CauseFound {
-        Learned::new().cause(self)
+        LearnedTimes::new().cause(self)
     }
 
     /// The logarithm of the chance that the first packets of a run, so many, were lost.
@@ -294,16 +294,16 @@ impl OneHump {
 }
 
 /// True if a NAK names just the PSN at which the run begins, and no run began there before.
-fn is_asked_for(nak: &Named) -> bool {
+fn is_asked_for(nak: &NamedPsn) -> bool {
     nak.ahead == 0 && !nak.is_answered
 }
 
-fn answered(nak: &Named, cost: f64) -> f64 {
+fn answered(nak: &NamedPsn, cost: f64) -> f64 {
     if nak.is_answered { cost } else { 0.0 }
 }
 
 /// The weight of the time since an RNR NAK: its timer may be rounded up, and packets may be on their way.
-fn timer_of(rnr: &Named) -> f64 {
+fn timer_of(rnr: &NamedPsn) -> f64 {
     if rnr.timer.0 == 0 {
         return -2.0;
     }
@@ -357,7 +357,7 @@ mod tests {
     /// A run at the PSN that a NAK named `before`, of a sender that was silent for `silence`.
     fn after_nak(before: u64, silence: u64) -> Circumstances {
         Circumstances {
-            nak: Some(Named {
+            nak: Some(NamedPsn {
                 before: Nanos(before),
                 timer: Nanos(0),
                 ahead: 0,
@@ -380,7 +380,7 @@ mod tests {
     }
 
     fn triggers(runs: &[Circumstances]) -> Vec<Trigger> {
-        let learned = Learned::from_runs(runs, &WAITS);
+        let learned = LearnedTimes::from_runs(runs, &WAITS);
         runs.iter().map(|run| learned.cause(run).trigger).collect()
     }
 
@@ -425,7 +425,7 @@ mod tests {
 
     #[test]
     fn a_silence_without_a_nak_is_a_timeout_from_the_first_one_on() {
-        let cause = Learned::new().cause(&alone(67 * MS));
+        let cause = LearnedTimes::new().cause(&alone(67 * MS));
         assert_eq!((cause.trigger, cause.is_sure), (Trigger::Timeout, true));
     }
 
@@ -458,7 +458,7 @@ mod tests {
             beyond_acked: None,
             ..alone(silence)
         };
-        let learned = Learned::new();
+        let learned = LearnedTimes::new();
         assert_eq!(learned.cause(&blind(55 * US)).trigger, Trigger::Unknown);
         // 4.096 us times 2^12, again and again: no NAK comes so late each time.
         let found = triggers(&[blind(16_777 * US); 7]);
@@ -475,7 +475,7 @@ mod tests {
             silence: Nanos(9_200),
             ..alone(1_046 * US)
         };
-        let cause = Learned::new().cause(&thinned);
+        let cause = LearnedTimes::new().cause(&thinned);
         assert_eq!(cause.trigger, Trigger::Unknown);
         assert_eq!(thinned.stood_still(), Nanos(0));
     }
@@ -483,7 +483,7 @@ mod tests {
     #[test]
     fn an_rnr_nak_is_the_cause_when_its_timer_is_over() {
         let after = |before| Circumstances {
-            rnr: Some(Named {
+            rnr: Some(NamedPsn {
                 before: Nanos(before),
                 timer: Nanos(640 * US),
                 ahead: 0,
@@ -491,7 +491,7 @@ mod tests {
             }),
             ..alone(before)
         };
-        let learned = Learned::new();
+        let learned = LearnedTimes::new();
         assert_eq!(learned.cause(&after(700 * US)).trigger, Trigger::Rnr);
         assert_eq!(learned.cause(&after(80 * MS)).trigger, Trigger::Timeout);
     }

@@ -10,7 +10,7 @@ use crate::psn::tracker::Tracker;
 
 /// The evidence of an answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Answered {
+pub(crate) struct AnswerEvidence {
     /// It acknowledges something new.
     pub(crate) is_new: bool,
     /// A packet that was captured did not reach the receiver: its PSN, and how often.
@@ -70,9 +70,9 @@ impl Tracker {
     }
 
     /// An answer shows that everything before `psn` arrived.
-    pub(crate) fn acknowledge(&mut self, requests: &Requests, psn: u64, time: Nanos) -> Answered {
+    pub(crate) fn acknowledge(&mut self, requests: &Requests, psn: u64, time: Nanos) -> AnswerEvidence {
         let Some(answers) = &mut self.answers else {
-            return Answered::default();
+            return AnswerEvidence::default();
         };
         answers.last_answer = time;
         let is_new = answers.acknowledge(psn, requests.next, time);
@@ -85,7 +85,7 @@ impl Tracker {
             holes.decide_covered(time, begun);
         }
         let Some(answers) = &mut self.answers else {
-            return Answered::default();
+            return AnswerEvidence::default();
         };
         // The receiver has no more than the latest run brought: the run before brought it nothing.
         let lost_again = Some(answers).filter(|answers| is_new && answers.has_lost_again);
@@ -98,15 +98,15 @@ impl Tracker {
             .answers
             .as_mut()
             .is_some_and(|answers| answers.take_overtaken());
-        Answered {
+        AnswerEvidence {
             is_new,
             lost_downstream: lost_again,
             was_overtaken,
         }
     }
 
-    /// The same for an ACK, which is for nothing else: one that says nothing new is counted.
-    pub(crate) fn acknowledged(&mut self, requests: &Requests, psn: u64, time: Nanos) -> Answered {
+    /// Takes an ACK. An ACK that says nothing new is counted.
+    pub(crate) fn acknowledged(&mut self, requests: &Requests, psn: u64, time: Nanos) -> AnswerEvidence {
         let answered = self.acknowledge(requests, psn, time);
         if let Some(answers) = self.answers.as_mut().filter(|_| !answered.is_new) {
             answers.duplicates += 1;
@@ -122,7 +122,7 @@ impl Tracker {
         psn: u64,
         time: Nanos,
         times: (Nanos, Nanos),
-    ) -> Answered {
+    ) -> AnswerEvidence {
         let missing = self.is_missing(psn);
         let filled = self
             .pending
@@ -141,11 +141,12 @@ impl Tracker {
                 .iter()
                 .any(|part| (part.first..part.end).contains(&psn))
         });
-        // What was captured before may be a copy that the receiver dropped, and the one that it waits for on its way by a slower path.
+        // The captured packet may be a copy that the receiver dropped, while the one that it waits for takes a
+        // slower path.
         let is_doubtful = self.reordering.is_usual() && !selective;
         let (begin, next) = (self.begin, requests.next);
         let Some(answers) = &mut self.answers else {
-            return Answered::default();
+            return AnswerEvidence::default();
         };
         answers.last_answer = time;
         let before = answers.acked();
@@ -163,7 +164,7 @@ impl Tracker {
             holes.cover(psn, time);
             holes.name_at(psn, time);
         }
-        Answered {
+        AnswerEvidence {
             is_new,
             lost_downstream: lost_downstream.then_some((psn_of(psn), 1)),
             was_overtaken,
@@ -171,16 +172,16 @@ impl Tracker {
     }
 
     /// An RNR NAK for `psn`: all before arrived, and it, too.
-    pub(crate) fn rnr(&mut self, requests: &Requests, psn: u64, time: Nanos, timer: Nanos) -> Answered {
+    pub(crate) fn rnr(&mut self, requests: &Requests, psn: u64, time: Nanos, timer: Nanos) -> AnswerEvidence {
         let Some(answers) = &mut self.answers else {
-            return Answered::default();
+            return AnswerEvidence::default();
         };
         let before = answers.acked();
         let is_new = answers.rnr(psn, requests.next, time, timer);
         if let Some(holes) = self.holes.as_mut().filter(|_| is_new) {
             holes.cover(psn + 1, time);
         }
-        Answered {
+        AnswerEvidence {
             is_new: self.answers().is_some_and(|answers| answers.acked() > before),
             lost_downstream: None,
             was_overtaken: false,

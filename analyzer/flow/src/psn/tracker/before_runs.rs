@@ -1,8 +1,8 @@
-//! What was captured before a run, as its cause is found by.
+//! Circumstances before a run, from which its cause is found.
 
 use roce_model::Nanos;
 
-use crate::psn::causes::{Circumstances, Named};
+use crate::psn::causes::{Circumstances, NamedPsn};
 use crate::psn::request::Request;
 use crate::psn::tracker::Tracker;
 
@@ -22,19 +22,19 @@ impl Tracker {
         answers.map_or_else(Vec::new, |answers| answers.take_longest_waits())
     }
 
-    /// What was captured before the sender fell back to `at` with `request`; `next`: one past the highest PSN.
+    /// Circumstances before the sender fell back to `at` with `request`. `next` is one past the highest PSN.
     pub(super) fn circumstances(&self, at: u64, next: u64, request: &Request) -> Circumstances {
         let of_answers = match &self.answers {
             Some(answers) => answers.circumstances(at, next, request),
             None => Circumstances {
-                nak: request.nak_before.map(|(before, ahead)| Named {
+                nak: request.nak_before.map(|(before, ahead)| NamedPsn {
                     before,
                     timer: Nanos(0),
                     ahead,
                     is_answered: false,
                 }),
                 // Some receiver of the host had no buffer: its timer is not known.
-                rnr: request.refused.then_some(Named {
+                rnr: request.refused.then_some(NamedPsn {
                     before: request.silence,
                     timer: Nanos(0),
                     ahead: 0,

@@ -10,14 +10,14 @@ use roce_model::Nanos;
 use crate::psn::acks::{Answers, SHORT_SILENCE};
 use crate::psn::cause::{Cause, Trigger};
 use crate::psn::request::{Again, Request, SILENCE, Verdict, psn_of};
-use crate::psn::run::{Recovery, Run};
+use crate::psn::run::{Recovery, RetransmittedRun};
 use crate::psn::tracker::judge::FALLBACK;
 use crate::psn::tracker::{MAX_UNSURE_READS, ReadBehind, Tracker};
-use crate::psn::undecided::{Judged, Pending};
+use crate::psn::undecided::{BehindVerdict, PendingPackets};
 
 /// True if a PSN behind the highest was captured before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Sighting {
+enum PsnSighting {
     /// It is missing.
     Missing,
     /// It was captured.
@@ -32,11 +32,11 @@ impl Tracker {
         let back = request.psn.offset_from(psn_of(next));
         let at = next - u64::from(back.unsigned_abs());
         let sighting = if self.is_missing(at) {
-            Sighting::Missing
+            PsnSighting::Missing
         } else if at < self.begin.max(self.forgotten_to()) || self.unsure.contains(&at) {
-            Sighting::NotKnown
+            PsnSighting::NotKnown
         } else {
-            Sighting::Captured
+            PsnSighting::Captured
         };
         let is_unsure = request.is_read && self.unsure.contains(&at);
         // The timer of a missing packet runs from when it was sent, which may have been just before the packet that showed the gap.
@@ -60,7 +60,14 @@ impl Tracker {
         verdict
     }
 
-    fn behind_as(&mut self, at: u64, next: u64, request: &Request, span: u64, sighting: Sighting) -> Verdict {
+    fn behind_as(
+        &mut self,
+        at: u64,
+        next: u64,
+        request: &Request,
+        span: u64,
+        sighting: PsnSighting,
+    ) -> Verdict {
         if let Some(sent_again) = self.sent_again_by_identification(at, next, request, sighting) {
             self.decide_alone();
             return if sent_again {
@@ -70,9 +77,9 @@ impl Tracker {
             };
         }
         match sighting {
-            Sighting::Missing => self.missing(at, span, next, request),
-            Sighting::Captured => self.captured(at, span, next, request),
-            Sighting::NotKnown => self.not_known(at, span, next, request),
+            PsnSighting::Missing => self.missing(at, span, next, request),
+            PsnSighting::Captured => self.captured(at, span, next, request),
+            PsnSighting::NotKnown => self.not_known(at, span, next, request),
         }
     }
 
@@ -82,10 +89,10 @@ impl Tracker {
         at: u64,
         next: u64,
         request: &Request,
-        sighting: Sighting,
+        sighting: PsnSighting,
     ) -> Option<bool> {
         let ids = request.ids?;
-        if sighting == Sighting::Missing {
+        if sighting == PsnSighting::Missing {
             let hole = self.holes.as_ref()?.hole_with(at)?;
             return Some(ids.is_after(hole.ip_id?));
         }
@@ -99,14 +106,14 @@ impl Tracker {
     }
 
     /// The packet was retransmitted.
-    fn again(&mut self, at: u64, span: u64, next: u64, request: &Request, sighting: Sighting) -> Verdict {
-        if sighting == Sighting::Captured && self.was_sent_within_run(at, request) {
+    fn again(&mut self, at: u64, span: u64, next: u64, request: &Request, sighting: PsnSighting) -> Verdict {
+        if sighting == PsnSighting::Captured && self.was_sent_within_run(at, request) {
             self.note_overtaken_in_run(at, span, request);
         } else {
-            self.retransmission(at, span, next, request, sighting == Sighting::Missing);
+            self.retransmission(at, span, next, request, sighting == PsnSighting::Missing);
         }
         Verdict::Retransmission {
-            captured_before: sighting == Sighting::Captured,
+            captured_before: sighting == PsnSighting::Captured,
         }
     }
 
@@ -117,12 +124,12 @@ impl Tracker {
         span: u64,
         next: u64,
         request: &Request,
-        sighting: Sighting,
+        sighting: PsnSighting,
     ) -> Verdict {
         match sighting {
-            Sighting::Missing => self.late_at_once(at, span, next, request),
+            PsnSighting::Missing => self.late_at_once(at, span, next, request),
             // It was missing, and its retransmission came first.
-            Sighting::Captured if self.was_retransmitted(at, request.time) => {
+            PsnSighting::Captured if self.was_retransmitted(at, request.time) => {
                 if let Some(holes) = &mut self.holes {
                     holes.came_after_all(at);
                 }
@@ -132,10 +139,10 @@ impl Tracker {
                 }
             }
             // A copy that the network made has the identification of its original.
-            Sighting::Captured if request.has_old_id => Verdict::Duplicate,
+            PsnSighting::Captured if request.has_old_id => Verdict::Duplicate,
             // It was retransmitted, and one of its transmissions overtook another.
-            Sighting::Captured => Verdict::Unknown,
-            Sighting::NotKnown => {
+            PsnSighting::Captured => Verdict::Unknown,
+            PsnSighting::NotKnown => {
                 self.reordering.note(next - 1 - at, &[], request.time);
                 Verdict::Late {
                     captured_before: false,
@@ -189,27 +196,29 @@ impl Tracker {
         let may_be_late = is_missing && is_seen;
         let is_selective =
             is_seen && matches!(self.recovery(), Some(Recovery::Selective | Recovery::OutOfOrder));
-        let skips = |run: &Run| !is_selective && (run.repeats || run.trigger != Trigger::Unknown && !is_seen);
+        let skips = |run: &RetransmittedRun| {
+            !is_selective && (run.repeats || run.trigger != Trigger::Unknown && !is_seen)
+        };
         self.run
             .is_some_and(|run| (at == run.next && !may_be_late) || at >= run.next && skips(&run))
     }
 
     /// A packet that was missing.
     fn missing(&mut self, at: u64, span: u64, next: u64, request: &Request) -> Verdict {
-        // Of a READ that was not captured before, responses say nothing.
+        // Responses say nothing about a READ that was not captured before.
         let request = &Request {
             again: Again::Nothing,
             ..*request
         };
         if self.continues(at, true) {
             self.settle_pending(next, request.time);
-            return self.again(at, span, next, request, Sighting::Missing);
+            return self.again(at, span, next, request, PsnSighting::Missing);
         }
         if self.goes_on_from_pending(at)
             && let Some(pending) = self.pending.take()
         {
-            self.apply(*pending, Judged::Retransmitted, false);
-            return self.again(at, span, next, request, Sighting::Missing);
+            self.apply(*pending, BehindVerdict::Retransmitted, false);
+            return self.again(at, span, next, request, PsnSighting::Missing);
         }
         if self.is_named_by_run(at) {
             self.settle_pending(next, request.time);
@@ -223,7 +232,7 @@ impl Tracker {
             self.settle_pending(next, request.time);
             return self.late_at_once(at, span, next, request);
         }
-        let joins = |pending: &Pending| {
+        let joins = |pending: &PendingPackets| {
             let is_named = cause.is_some_and(|cause| cause.exact);
             // Where packets come late, what follows on a packet that a NAK named may be late.
             let is_in_order = !self.reordering.is_seen();
@@ -233,7 +242,7 @@ impl Tracker {
         };
         if !self.pending.as_deref().is_some_and(joins) {
             self.settle_pending(next, request.time);
-            let mut pending = Pending::new(at, request, next - 1 - at, false);
+            let mut pending = PendingPackets::new(at, request, next - 1 - at, false);
             pending.cause = cause;
             pending.before = self.circumstances(at, next, request);
             pending.since_nak = self
@@ -264,7 +273,7 @@ impl Tracker {
     fn captured(&mut self, at: u64, span: u64, next: u64, request: &Request) -> Verdict {
         if self.continues(at, false) {
             self.settle_pending(next, request.time);
-            return self.again(at, span, next, request, Sighting::Captured);
+            return self.again(at, span, next, request, PsnSighting::Captured);
         }
         if request.has_old_id {
             // A copy that the network made has the identification of its original. It says nothing of what the sender did.
@@ -296,7 +305,7 @@ impl Tracker {
                 let mut pending = pending;
                 pending.add(at, at + span, request, Vec::new());
                 if pending.packets() >= FALLBACK || at + span >= next {
-                    self.apply(*pending, Judged::Retransmitted, false);
+                    self.apply(*pending, BehindVerdict::Retransmitted, false);
                 } else {
                     self.pending = Some(pending);
                 }
@@ -308,18 +317,18 @@ impl Tracker {
             // cause came only after that.
             let was_late = self.answers.is_some() && pending.cause.is_none() && cause.is_some();
             let judged = if was_late {
-                Judged::Late
+                BehindVerdict::Late
             } else {
                 self.judge_by_next_answer(&pending, at, request)
             };
             self.apply(*pending, judged, false);
-            return self.again(at, span, next, request, Sighting::Captured);
+            return self.again(at, span, next, request, PsnSighting::Captured);
         }
         self.settle_pending(next, request.time);
         if cause.is_some_and(|cause| self.is_enough_alone(at, request, cause)) {
-            return self.again(at, span, next, request, Sighting::Captured);
+            return self.again(at, span, next, request, PsnSighting::Captured);
         }
-        let mut pending = Pending::new(at, request, next - 1 - at, true);
+        let mut pending = PendingPackets::new(at, request, next - 1 - at, true);
         pending.cause = cause;
         pending.before = self.circumstances(at, next, request);
         pending.add(at, at + span, request, Vec::new());
@@ -369,7 +378,7 @@ impl Tracker {
             _ => self.answers.is_some(),
         });
         if self.continues(at, false) || has_cause {
-            return self.again(at, span, next, request, Sighting::NotKnown);
+            return self.again(at, span, next, request, PsnSighting::NotKnown);
         }
         Verdict::Unknown
     }

@@ -9,12 +9,12 @@ use crate::psn::acks::LONGEST_ANSWER;
 use crate::psn::cause::{Cause, MIN_TIMEOUT, Trigger};
 use crate::psn::holes::{Hole, LossClass, MAY_STILL_ARRIVE};
 use crate::psn::request::{Request, SILENCE, psn_of};
-use crate::psn::run::{Recovery, Run};
+use crate::psn::run::{Recovery, RetransmittedRun};
 use crate::psn::tracker::Tracker;
-use crate::psn::undecided::{Decision, Judged, Pending};
+use crate::psn::undecided::{BehindVerdict, Decision, PendingPackets};
 
-/// So many packets in order, all captured before, are a sender that has fallen back even if nothing shows why. Copies that
-/// the network makes come one at a time.
+/// Number of packets in order, all captured before, that show a fallback of the sender even if nothing shows
+/// why. Copies that the network makes come one at a time.
 pub(super) const FALLBACK: u64 = 3;
 
 /// Answers to NAKs that wait at once: as many as a receiver names while one answer is in flight, each by a packet that it gets.
@@ -43,48 +43,51 @@ impl Tracker {
     }
 
     /// The verdict on packets that filled a hole; `None`: later packets may still show that they were late.
-    pub(super) fn judge_fills(&self, pending: &Pending) -> Option<Judged> {
+    pub(super) fn judge_fills(&self, pending: &PendingPackets) -> Option<BehindVerdict> {
         let Some(cause) = pending.cause else {
             // Where nothing else ever came late, and the sender does go back, a cause may have gone unseen.
             let may_be_retransmitted =
                 self.answers.is_some() && !self.may_be_reordered() && self.go_back_n > 0;
             return Some(if may_be_retransmitted {
-                Judged::Unknown
+                BehindVerdict::Unknown
             } else {
-                Judged::Late
+                BehindVerdict::Late
             });
         };
         match cause.trigger {
-            // Of an unknown cause a NAK is one: either it or a timer after it made the sender send this again.
+            // A NAK is one of the possible causes: either it or a timer after it made the sender retransmit
+            // this.
             Trigger::Nak | Trigger::Unknown if cause.exact => {
-                self.comes_before_answers(pending).then_some(Judged::Late)
+                self.comes_before_answers(pending).then_some(BehindVerdict::Late)
             }
             // Without what was captured between: a sender that falls back would have repeated that.
-            Trigger::Nak if self.may_be_reordered() => Some(Judged::Late),
-            Trigger::Rnr | Trigger::ImpliedNak | Trigger::Nak => Some(Judged::Retransmitted),
+            Trigger::Nak if self.may_be_reordered() => Some(BehindVerdict::Late),
+            Trigger::Rnr | Trigger::ImpliedNak | Trigger::Nak => Some(BehindVerdict::Retransmitted),
             // A sender that was seen to go back does so, and nothing else ever came late.
             Trigger::Timeout if cause.certain || self.go_back_n > 0 && !self.may_be_reordered() => {
-                Some(Judged::Retransmitted)
+                Some(BehindVerdict::Retransmitted)
             }
-            _ if pending.begin.silence.0 <= self.reordering.bound().0.saturating_mul(2) => Some(Judged::Late),
-            _ => Some(Judged::Unknown),
+            _ if pending.begin.silence.0 <= self.reordering.bound().0.saturating_mul(2) => {
+                Some(BehindVerdict::Late)
+            }
+            _ => Some(BehindVerdict::Unknown),
         }
     }
 
     /// The verdict on packets that had been captured before, and after which the sender did not go on to repeat.
-    pub(super) fn judge_repeats(&mut self, pending: &Pending, next: u64) -> Judged {
+    pub(super) fn judge_repeats(&mut self, pending: &PendingPackets, next: u64) -> BehindVerdict {
         let reaches_the_end = pending.next >= next;
         let has_nak = pending
             .cause
             .is_some_and(|cause| matches!(cause.trigger, Trigger::Nak | Trigger::Rnr | Trigger::ImpliedNak));
         if self.answers.is_none() {
             // Without the other direction, no cause can be seen, and senders repeat packets more often than networks.
-            return Judged::Retransmitted;
+            return BehindVerdict::Retransmitted;
         }
         let may_be_alone = pending.cause.is_some_and(|cause| cause.certain) && reaches_the_end;
         let is_shuffled = self.may_be_reordered() && self.recovery() == Some(Recovery::GoBackN);
         if has_nak && (may_be_alone || pending.packets() > 1 || is_shuffled) {
-            return Judged::Retransmitted;
+            return BehindVerdict::Retransmitted;
         }
         let silent = pending.begin.silence >= SILENCE;
         // The network's copy has the identification of its original.
@@ -94,24 +97,24 @@ impl Tracker {
                 && pending.cause.is_none()
                 && self.was_just_retransmitted(pending.first, pending.time) =>
             {
-                Judged::Late
+                BehindVerdict::Late
             }
-            _ if is_new => Judged::Retransmitted,
-            2 if silent && reaches_the_end => Judged::Retransmitted,
-            packets if packets >= FALLBACK => Judged::Retransmitted,
+            _ if is_new => BehindVerdict::Retransmitted,
+            2 if silent && reaches_the_end => BehindVerdict::Retransmitted,
+            packets if packets >= FALLBACK => BehindVerdict::Retransmitted,
             // Missing, retransmitted, and here once more: the first transmission, late.
             1 if pending.cause.is_none() && self.was_just_retransmitted(pending.first, pending.time) => {
-                Judged::Late
+                BehindVerdict::Late
             }
             // The last packet once more, after a silence: its ACK was lost, or the network had a copy.
-            1 if silent && !pending.begin.has_old_id => Judged::Unknown,
-            _ => Judged::Duplicate,
+            1 if silent && !pending.begin.has_old_id => BehindVerdict::Unknown,
+            _ => BehindVerdict::Duplicate,
         }
     }
 
     /// A packet of those that seemed to answer a NAK came once more: the first one was late if this is the answer.
     pub(super) fn recall_waiting(&mut self, at: u64, request: &Request) {
-        let is_among = |waiting: &Pending| (waiting.first..waiting.next).contains(&at);
+        let is_among = |waiting: &PendingPackets| (waiting.first..waiting.next).contains(&at);
         let Some(place) = self.waiting.iter().rposition(is_among) else {
             return;
         };
@@ -125,7 +128,7 @@ impl Tracker {
                 if answers.named_since(at, begin) {
                     self.judge_by_next_answer(waiting, at, request)
                 } else if request.time.since(begin) < LONGEST_ANSWER && request.silence < SILENCE {
-                    Judged::Late
+                    BehindVerdict::Late
                 } else if request.time.since(begin) < MIN_TIMEOUT {
                     // A short timer, or a late packet and a slow answer.
                     self.judge_by_times(waiting, at, request)
@@ -135,7 +138,7 @@ impl Tracker {
                 }
             }
         };
-        self.named_late |= judged == Judged::Late;
+        self.named_late |= judged == BehindVerdict::Late;
         if let Some(waiting) = self.waiting.remove(place) {
             self.apply(waiting, judged, true);
         }
@@ -143,7 +146,8 @@ impl Tracker {
 
     /// A packet at `at` is captured once more: when it is one of those that fill a hole right now, they wait for no other.
     pub(super) fn settle_answer(&mut self, at: u64, next: u64, time: Nanos) {
-        let is_again = |pending: &Pending| !pending.repeats && (pending.first..pending.next).contains(&at);
+        let is_again =
+            |pending: &PendingPackets| !pending.repeats && (pending.first..pending.next).contains(&at);
         if self.pending.as_deref().is_some_and(is_again) {
             self.settle_pending(next, time);
         }
@@ -151,7 +155,7 @@ impl Tracker {
 
     /// Decides packets that seemed to answer a NAK once the true answer would have come.
     pub(super) fn settle_waiting(&mut self, time: Nanos) {
-        let is_over = |waiting: &Pending| time.since(waiting.time) >= LONGEST_ANSWER;
+        let is_over = |waiting: &PendingPackets| time.since(waiting.time) >= LONGEST_ANSWER;
         while self.waiting.front().is_some_and(is_over) {
             self.decide_oldest();
         }
@@ -187,27 +191,27 @@ impl Tracker {
     }
 
     /// Settles what pending packets were. `passed`: new packets have followed since.
-    pub(super) fn apply(&mut self, pending: Pending, judged: Judged, passed: bool) {
+    pub(super) fn apply(&mut self, pending: PendingPackets, judged: BehindVerdict, passed: bool) {
         match judged {
-            Judged::Retransmitted => self.apply_retransmitted(&pending, passed),
-            Judged::Late if pending.repeats => {
+            BehindVerdict::Retransmitted => self.apply_retransmitted(&pending, passed),
+            BehindVerdict::Late if pending.repeats => {
                 self.reordering.note(pending.depth, &[], pending.time);
                 if let Some(holes) = &mut self.holes {
                     holes.came_after_all(pending.first);
                 }
             }
-            Judged::Late => self.came_late(
+            BehindVerdict::Late => self.came_late(
                 &pending.filled,
                 pending.first + pending.depth,
                 pending.time,
                 pending.depth,
             ),
-            Judged::Unknown => {
+            BehindVerdict::Unknown => {
                 for part in &pending.filled {
                     self.holes.get_or_insert_default().stays_unresolved(part);
                 }
             }
-            Judged::Duplicate => {}
+            BehindVerdict::Duplicate => {}
         }
         self.decisions.push(Decision {
             judged,
@@ -220,20 +224,20 @@ impl Tracker {
         });
     }
 
-    fn apply_retransmitted(&mut self, pending: &Pending, passed: bool) {
+    fn apply_retransmitted(&mut self, pending: &PendingPackets, passed: bool) {
         let fate_at_the_begin = if pending.waits_before {
             self.fate_within_a_run()
         } else {
             LossClass::NetworkLost
         };
         let cause = pending.cause;
-        let run = Run {
+        let run = RetransmittedRun {
             packets: pending.packets(),
             next: pending.next,
             skipped: pending.skipped,
             fills: !pending.repeats,
             repeats: pending.repeats,
-            ..Run::new(pending.first, pending.begin.time, cause)
+            ..RetransmittedRun::new(pending.first, pending.begin.time, cause)
         };
         if passed && self.run.is_some() {
             self.end_this_run(run, u64::MAX, pending.before);

@@ -11,7 +11,7 @@ use crate::psn::cause::Trigger;
 use crate::psn::request::{Request, SILENCE};
 use crate::psn::run::Recovery;
 use crate::psn::tracker::Tracker;
-use crate::psn::undecided::{Judged, Pending};
+use crate::psn::undecided::{BehindVerdict, PendingPackets};
 
 /// Packets of a run whose IP identifications are remembered: more than packets overtake each other by on ways whose times differ by
 /// that of a few packets.
@@ -20,31 +20,41 @@ const MAX_RUN_IDS: usize = 16;
 impl Tracker {
     /// Packets that seemed to answer a NAK, and then the sender falls back to `at`: the two answers take about as long if both
     /// are such.
-    pub(super) fn judge_by_next_answer(&self, seeming: &Pending, at: u64, request: &Request) -> Judged {
+    pub(super) fn judge_by_next_answer(
+        &self,
+        seeming: &PendingPackets,
+        at: u64,
+        request: &Request,
+    ) -> BehindVerdict {
         let answers = self.answers();
         let by_nak = answers.is_some_and(|answers| answers.named_since(at, seeming.begin.time));
         if !by_nak && !self.may_be_reordered() {
-            return Judged::Retransmitted;
+            return BehindVerdict::Retransmitted;
         }
         let follows = at == seeming.next && request.time.since(seeming.time) < SILENCE;
         if follows && !by_nak {
             // The run goes on.
-            return Judged::Retransmitted;
+            return BehindVerdict::Retransmitted;
         }
         match self.judge_by_times(seeming, at, request) {
-            Judged::Unknown if !self.may_be_reordered() => Judged::Retransmitted,
+            BehindVerdict::Unknown if !self.may_be_reordered() => BehindVerdict::Retransmitted,
             judged => judged,
         }
     }
 
-    /// The same by the times alone: the true answer comes at least twice as long after its NAK as a late packet did.
-    pub(super) fn judge_by_times(&self, seeming: &Pending, at: u64, request: &Request) -> Judged {
+    /// Judges by times alone: the true answer comes at least twice as long after its NAK as a late packet did.
+    pub(super) fn judge_by_times(
+        &self,
+        seeming: &PendingPackets,
+        at: u64,
+        request: &Request,
+    ) -> BehindVerdict {
         let took = self
             .answers()
             .and_then(|answers| answers.waited_since_nak(at, request.time));
         match took.zip(seeming.since_nak) {
-            Some((took, seemed)) if took.0 >= seemed.0.saturating_mul(2) => Judged::Late,
-            _ => Judged::Unknown,
+            Some((took, seemed)) if took.0 >= seemed.0.saturating_mul(2) => BehindVerdict::Late,
+            _ => BehindVerdict::Unknown,
         }
     }
 
@@ -54,30 +64,30 @@ impl Tracker {
     }
 
     /// True if packets that seem to answer a NAK came long before the sender answers one, as it was seen to.
-    pub(super) fn comes_before_answers(&self, pending: &Pending) -> bool {
+    pub(super) fn comes_before_answers(&self, pending: &PendingPackets) -> bool {
         let is_early = |seemed| self.answers().is_some_and(|answers| answers.is_early(seemed));
         self.may_be_reordered() && pending.since_nak.is_some_and(is_early)
     }
 
     /// Packets that a NAK named, with nothing after them that repeats what had been captured. Where packets are overtaken on their
     /// way they may be late, unless they were missing for much longer than any late packet.
-    pub(super) fn judge_named(&self, pending: &Pending) -> Judged {
+    pub(super) fn judge_named(&self, pending: &PendingPackets) -> BehindVerdict {
         // A receiver that takes any order and names what it waits for too long does not name late packets.
         let names_losses = self.recovery() == Some(Recovery::OutOfOrder) && !self.named_late;
         if !self.may_be_reordered() || names_losses {
-            return Judged::Retransmitted;
+            return BehindVerdict::Retransmitted;
         }
         if self.comes_before_answers(pending) {
-            return Judged::Late;
+            return BehindVerdict::Late;
         }
         let missed = pending
             .filled
             .first()
             .map_or(Nanos(0), |hole| pending.begin.time.since(hole.time));
         if self.reordering.is_usual() && missed.0 > self.reordering.bound().0.saturating_mul(2) {
-            Judged::Retransmitted
+            BehindVerdict::Retransmitted
         } else {
-            Judged::Unknown
+            BehindVerdict::Unknown
         }
     }
 
@@ -86,7 +96,7 @@ impl Tracker {
     /// like it.
     pub(super) fn was_overtaken_in_run(&mut self, at: u64, request: &Request) -> bool {
         let latest = self.reordering.bound().max(SILENCE);
-        let is_among = |pending: &Pending| (pending.first..pending.next).contains(&at);
+        let is_among = |pending: &PendingPackets| (pending.first..pending.next).contains(&at);
         if self.waiting.iter().any(is_among) {
             return false;
         }
@@ -175,7 +185,7 @@ impl Tracker {
 
     /// True if the sender repeats `at` after `pending`, which a NAK named or which came once more when its timer ran out, and packets
     /// between were lost again: nothing comes late.
-    pub(super) fn skips_to(&self, pending: &Pending, at: u64) -> bool {
+    pub(super) fn skips_to(&self, pending: &PendingPackets, at: u64) -> bool {
         let is_answer = pending.cause.is_some_and(|cause| match cause.trigger {
             Trigger::Nak => cause.exact && !pending.repeats,
             Trigger::Timeout => cause.certain && pending.repeats,
@@ -187,7 +197,7 @@ impl Tracker {
 
     /// True if `at`, captured before, is one of the packets of `pending` out of their order: an answer to a NAK whose packets take several
     /// paths. Copies that the network makes come one at a time.
-    pub(super) fn is_shuffled_among(&self, pending: &Pending, at: u64) -> bool {
+    pub(super) fn is_shuffled_among(&self, pending: &PendingPackets, at: u64) -> bool {
         let is_answer = pending.cause.is_some_and(|cause| cause.trigger == Trigger::Nak);
         pending.repeats && is_answer && self.may_be_reordered() && at != pending.next
     }

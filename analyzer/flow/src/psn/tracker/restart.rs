@@ -4,15 +4,17 @@ use roce_model::Nanos;
 use roce_wire::Psn;
 
 use crate::psn::acks::{Answers, MAX_RUN_OFFSET};
-use crate::psn::request::{Connected, LARGEST_GAP, Request, Requests, SILENCE, psn_of};
+use crate::psn::request::{LARGEST_GAP, NewConnection, Request, Requests, SILENCE, psn_of};
 use crate::psn::tracker::Tracker;
 
-/// When so many PSNs are acknowledged, ...
+/// Number of acknowledged PSNs from which on the sender does not fall back to the first one, if that was
+/// acknowledged for [`KNOWN`].
 const DONE: u64 = 8;
-/// ... and the first of them for so long that the sender knows it, it does not fall back to that one.
+/// Time after which a sender knows that its first PSN is acknowledged.
 const KNOWN: Nanos = Nanos(2_000_000);
 
-/// The same where the first PSN is 0, with which many libraries begin every connection: the silence before is enough.
+/// Time after which a sender knows that its first PSN is acknowledged, if that is 0, with which many libraries
+/// begin every connection. The silence before is enough.
 const KNOWN_FROM_ZERO: Nanos = Nanos(0);
 
 impl Tracker {
@@ -75,7 +77,7 @@ impl Tracker {
     }
 
     /// The queue pair got a new connection.
-    pub(crate) fn connect(&mut self, requests: &mut Requests, connected: Connected) {
+    pub(crate) fn connect(&mut self, requests: &mut Requests, connected: NewConnection) {
         self.connected = (requests.next != 0).then_some(connected);
         requests.disturbed |= self.connected.is_some();
     }

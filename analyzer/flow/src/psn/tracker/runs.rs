@@ -7,7 +7,7 @@ use crate::psn::cause::Trigger;
 use crate::psn::causes::Circumstances;
 use crate::psn::holes::LossClass;
 use crate::psn::request::{Request, psn_of};
-use crate::psn::run::{EndedRun, Recovery, Run};
+use crate::psn::run::{EndedRun, Recovery, RetransmittedRun};
 use crate::psn::tracker::{MAX_WAITING_PSNS, Tracker};
 
 /// So often must a receiver have acknowledged what came before a late packet, without a NAK, until it is said to take packets in
@@ -38,7 +38,13 @@ impl Tracker {
                 self.early_downstream.push(psn_of(at));
             }
             let before = self.circumstances(at, next, request);
-            self.begin_run(at, Run::new(at, request.time, cause), request, !fills, before);
+            self.begin_run(
+                at,
+                RetransmittedRun::new(at, request.time, cause),
+                request,
+                !fills,
+                before,
+            );
         }
         self.keep_run_id(at, request);
         if let Some(run) = &mut self.run {
@@ -80,7 +86,7 @@ impl Tracker {
     pub(super) fn begin_run(
         &mut self,
         at: u64,
-        mut run: Run,
+        mut run: RetransmittedRun,
         request: &Request,
         repeats: bool,
         before: Circumstances,
@@ -126,8 +132,8 @@ impl Tracker {
     /// The fate of a hole that is filled by a run which began before it.
     pub(super) fn fate_within_a_run(&self) -> LossClass {
         let is_kept = matches!(self.recovery(), Some(Recovery::Selective | Recovery::OutOfOrder));
-        // Whether the receiver would have taken it or not, it was lost before the tap, or by the capture: as often as the flow shows either. Where
-        // packets come late, it may be late as well.
+        // The packet was lost before the tap, or by the capture, as often as the flow shows either; the
+        // receiver's state does not matter. Where packets come late, it may be late as well.
         let are_losses = self.holes.as_ref().is_some_and(|holes| holes.are_losses());
         if is_kept || are_losses && !self.may_be_reordered() {
             LossClass::NetworkLost
@@ -178,7 +184,7 @@ impl Tracker {
         }
     }
 
-    fn keep_ended(&mut self, run: Run, before: Circumstances) {
+    fn keep_ended(&mut self, run: RetransmittedRun, before: Circumstances) {
         if run.repeats {
             self.repeated = run.start..run.next.max(self.run_reach);
         }
@@ -218,7 +224,7 @@ impl Tracker {
         }
     }
 
-    pub(super) fn end_this_run(&mut self, run: Run, next: u64, before: Circumstances) {
+    pub(super) fn end_this_run(&mut self, run: RetransmittedRun, next: u64, before: Circumstances) {
         let is_whole = run.next >= next;
         if is_whole && run.repeats && run.packets > 1 {
             self.go_back_n += 1;

@@ -9,7 +9,7 @@ use crate::psn::run::EndedRun;
 
 use super::*;
 use crate::psn::request::Again;
-use crate::psn::undecided::Judged;
+use crate::psn::undecided::BehindVerdict;
 
 mod named;
 mod shuffled;
@@ -95,7 +95,7 @@ fn a_run_ends_when_it_passes_the_highest() {
     assert_eq!(flow.see(101), FILLS);
     assert_eq!(flow.see(102), AGAIN);
     let decision = flow.tracker.take_decision().unwrap();
-    assert_eq!(decision.judged, Judged::Retransmitted);
+    assert_eq!(decision.judged, BehindVerdict::Retransmitted);
     assert_eq!(
         (decision.psn, decision.parts),
         (Psn::new(101), vec![(0, 1, 1024)])
@@ -120,7 +120,7 @@ fn what_a_nak_names_is_sent_again() {
     assert_eq!(flow.see(102), AGAIN, "the sender goes on to repeat");
     assert_eq!(
         flow.tracker.take_decision().unwrap().judged,
-        Judged::Retransmitted
+        BehindVerdict::Retransmitted
     );
 }
 
@@ -133,12 +133,12 @@ fn a_silence_decides_for_a_retransmission() {
     assert_eq!(flow.see(104), Verdict::InOrder);
     assert_eq!(
         flow.tracker.take_decision().unwrap().judged,
-        Judged::Retransmitted
+        BehindVerdict::Retransmitted
     );
     // Without one, the other hole's packet is late.
     assert_eq!(flow.see(102), FILLS);
     assert_eq!(flow.see(105), Verdict::InOrder);
-    assert_eq!(flow.tracker.take_decision().unwrap().judged, Judged::Late);
+    assert_eq!(flow.tracker.take_decision().unwrap().judged, BehindVerdict::Late);
 }
 
 #[test]
@@ -160,8 +160,8 @@ fn late_packets_may_come_backwards() {
     assert_eq!(
         judged,
         [
-            (Judged::Late, 101, (0, 2, 2048)),
-            (Judged::Late, 103, (0, 1, 1024))
+            (BehindVerdict::Late, 101, (0, 2, 2048)),
+            (BehindVerdict::Late, 103, (0, 1, 1024))
         ]
     );
     // 105 was the next one. 103 came 1 behind 104, 1 us after the gap showed; 101 came 3 behind, 2 us after it, and 102 3 us after it.
@@ -333,10 +333,10 @@ impl Tally {
                 .sum();
             self.undecided -= packets;
             match decision.judged {
-                Judged::Retransmitted => self.retransmitted += packets,
-                Judged::Late => self.late += packets,
-                Judged::Duplicate => self.duplicates += packets,
-                Judged::Unknown => self.unknown += packets,
+                BehindVerdict::Retransmitted => self.retransmitted += packets,
+                BehindVerdict::Late => self.late += packets,
+                BehindVerdict::Duplicate => self.duplicates += packets,
+                BehindVerdict::Unknown => self.unknown += packets,
             }
         }
         while let Some(run) = flow.tracker.take_ended() {

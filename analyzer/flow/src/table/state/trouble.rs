@@ -1,4 +1,4 @@
-//! What few flows show: retransmissions, losses, errors.
+//! State that few flows need: retransmissions, losses, errors.
 
 use roce_model::Nanos;
 use roce_wire::Psn;

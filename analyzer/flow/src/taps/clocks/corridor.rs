@@ -10,12 +10,12 @@ pub(super) struct Point {
 /// Lines that run below all points above and above all points below. Only the corners of the two hulls matter.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Corridor {
-    above: Bound,
-    below: Bound,
+    above: CorridorBound,
+    below: CorridorBound,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Bound {
+struct CorridorBound {
     points: Vec<Point>,
     hull: Vec<Point>,
 }
@@ -27,7 +27,7 @@ const HALVES: usize = 60;
 /// Widths that differ by less, in nanoseconds, are one: a search ends beside its goal.
 const ROUNDING: f64 = 1e-6;
 
-impl Bound {
+impl CorridorBound {
     /// Sorts the points and keeps the corners of the hull on the side of the line: `sign` is 1 for the lower one, -1 for
     /// the upper one.
     fn settle(&mut self, sign: f64) {
@@ -50,7 +50,7 @@ impl Bound {
                 }
                 self.hull.pop();
             }
-            // Of points at one time the first is the one that counts.
+            // The first of several points at one time counts.
             if self.hull.last().is_none_or(|last| last.x < point.x) {
                 self.hull.push(*point);
             }

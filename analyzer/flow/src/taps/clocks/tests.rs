@@ -30,10 +30,10 @@ impl Taps {
     }
 
     /// A packet that passes the first of the taps at `time`, with `queue` of the jitter.
-    fn packet(&self, time: u64, forward: bool, queue: u64) -> Stamped {
+    fn packet(&self, time: u64, forward: bool, queue: u64) -> StampedPacket {
         let late = time + if forward { self.there } else { self.back } + queue;
         let (reference, other) = if forward { (time, late) } else { (late, time) };
-        Stamped {
+        StampedPacket {
             reference: Nanos(reference),
             other: self.other(other),
             way: 1,
@@ -43,7 +43,7 @@ impl Taps {
     }
 
     /// One packet each way every millisecond, with queues that a fixed generator fills (Knuth's MMIX multiplier).
-    fn packets(&self, milliseconds: u64) -> Vec<Stamped> {
+    fn packets(&self, milliseconds: u64) -> Vec<StampedPacket> {
         let mut state = 12_345_u64;
         let mut queue = || {
             state = state
@@ -66,7 +66,7 @@ impl Taps {
 }
 
 #[track_caller]
-fn offset(packets: &[Stamped]) -> Offset {
+fn offset(packets: &[StampedPacket]) -> Offset {
     match compare(packets, 2) {
         Comparison::Fits(offset) => offset,
         other => panic!("{other:?}"),
@@ -124,19 +124,19 @@ fn which_way_is_forward_does_not_matter() {
         jitter: 9_000,
     };
     let packets = taps.packets(100);
-    let turned: Vec<Stamped> = packets
+    let turned: Vec<StampedPacket> = packets
         .iter()
-        .map(|packet| Stamped {
+        .map(|packet| StampedPacket {
             forward: !packet.forward,
             ..*packet
         })
         .collect();
     assert_eq!(compare(&packets, 2), compare(&turned, 2));
     // Two ways of opposite sense, as two hosts behind the taps have.
-    let mixed: Vec<Stamped> = packets
+    let mixed: Vec<StampedPacket> = packets
         .iter()
         .copied()
-        .chain(turned.iter().map(|packet| Stamped { way: 2, ..*packet }))
+        .chain(turned.iter().map(|packet| StampedPacket { way: 2, ..*packet }))
         .collect();
     let (one, both) = (offset(&packets), offset(&mixed));
     assert_eq!(
@@ -161,11 +161,11 @@ fn clocks_that_agree_are_left_alone() {
         (90_000.0..140_000.0).contains(&found.uncertainty_ns.unwrap()),
         "{found:?}"
     );
-    // The same stamps in both: delays of nothing.
-    let same: Vec<Stamped> = taps
+    // Both taps have equal stamps: delays are 0.
+    let same: Vec<StampedPacket> = taps
         .packets(50)
         .into_iter()
-        .map(|packet| Stamped {
+        .map(|packet| StampedPacket {
             other: packet.reference,
             ..packet
         })
@@ -183,12 +183,12 @@ fn one_direction_bounds_one_side() {
         back: 0,
         jitter: 100_000,
     };
-    let data = |ahead, reference_first| -> Vec<Stamped> {
+    let data = |ahead, reference_first| -> Vec<StampedPacket> {
         let all = taps(ahead)
             .packets(200)
             .into_iter()
             .filter(|packet| packet.forward);
-        all.map(|packet| Stamped {
+        all.map(|packet| StampedPacket {
             reference_first,
             ..packet
         })
@@ -212,13 +212,13 @@ fn one_direction_bounds_one_side() {
 
 #[test]
 fn other_traffic_with_the_same_numbers_fits_no_clock() {
-    // The same requests and answers a second time, four hours later: each answer follows its request, but the pace of
-    // the second run is its own: 1 us to 4 ms off.
+    // Equal requests and answers come a second time, four hours later. Each answer follows its request, but the
+    // second run has its own pace: 1 us to 4 ms off.
     let mut packets = Vec::new();
     for n in 0..100_u64 {
         let pace = n * n % 41 * 100_000 + 1_000;
         for (forward, answer) in [(true, 0), (false, 15_000)] {
-            packets.push(Stamped {
+            packets.push(StampedPacket {
                 reference: Nanos(BEGIN + n * MS + answer),
                 other: Nanos(BEGIN + 4 * 3_600 * 1_000 * MS + n * MS + pace + answer),
                 way: 1,
@@ -234,9 +234,9 @@ fn other_traffic_with_the_same_numbers_fits_no_clock() {
 fn a_tap_that_all_packets_pass_first_bounds_one_side() {
     // Packets that enter a switch and leave it, both ways: 4 us to 17 us later by a clock that is 0.5 s ahead. Hop limits are counted
     // down in between. Without them, this would be two taps on a way that packets take in no time less than none.
-    let packets = |shown: Option<bool>| -> Vec<Stamped> {
+    let packets = |shown: Option<bool>| -> Vec<StampedPacket> {
         let both = (0..100_u64).flat_map(|n| [(n, true), (n, false)]);
-        both.map(|(n, forward)| Stamped {
+        both.map(|(n, forward)| StampedPacket {
             reference: Nanos(BEGIN + n * MS),
             other: Nanos(BEGIN + n * MS + 500 * MS + 4_000 + n % 2 * 13_000),
             way: 1,
@@ -305,7 +305,7 @@ fn packets_of_different_times_each_way_leave_the_order_open() {
         back: 5_000,
         jitter: 10,
     };
-    let packets: Vec<Stamped> = (0..20)
+    let packets: Vec<StampedPacket> = (0..20)
         .map(|n| taps.packet(BEGIN + n % 10 * 1_000 + n / 10 * 10_000 * MS, n < 10, n % 3 * 4))
         .collect();
     let found = offset(&packets);
@@ -351,9 +351,9 @@ proptest! {
     fn anything_goes(packets in prop::collection::vec(
         (any::<u64>(), any::<u64>(), 0u64..3, any::<bool>(), any::<Option<bool>>()), 0..300,
     )) {
-        let packets: Vec<Stamped> = packets
+        let packets: Vec<StampedPacket> = packets
             .into_iter()
-            .map(|(reference, other, way, forward, reference_first)| Stamped {
+            .map(|(reference, other, way, forward, reference_first)| StampedPacket {
                 reference: Nanos(reference),
                 other: Nanos(other),
                 way,
@@ -371,12 +371,12 @@ fn clocks_within_the_noise_of_stamps_are_as_far_off_as_their_packets_show() {
     // No time passes between the two ports of one switch, and stamps are rounded: packets that way show 64 ns, packets this
     // way 66 ns or less, so that no offset fits all of them.
     for ahead in [65, -300, 900] {
-        let packets: Vec<Stamped> = (0..100)
+        let packets: Vec<StampedPacket> = (0..100)
             .map(|number| {
                 let forward = number % 2 == 0;
                 let shown = if forward { ahead + 1 } else { ahead - 1 };
                 let reference = BEGIN + number * MS;
-                Stamped {
+                StampedPacket {
                     reference: Nanos(reference),
                     other: Nanos(reference.checked_add_signed(shown).unwrap()),
                     way: 1,
@@ -393,8 +393,8 @@ fn clocks_within_the_noise_of_stamps_are_as_far_off_as_their_packets_show() {
 
 #[test]
 fn equal_clocks_are_not_far_off() {
-    let packets: Vec<Stamped> = (0..100)
-        .map(|number| Stamped {
+    let packets: Vec<StampedPacket> = (0..100)
+        .map(|number| StampedPacket {
             reference: Nanos(BEGIN + number * MS),
             other: Nanos(BEGIN + number * MS + number % 2),
             way: 1,

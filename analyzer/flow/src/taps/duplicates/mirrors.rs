@@ -109,20 +109,22 @@ impl Counts {
         self.firsts[0].min(self.firsts[1]) < MIN_SAMPLES / 2
     }
 
-    /// Of packets that nobody repeats: too many for duplicates of a network, or both sides alike.
+    /// True if numbered packets, which nobody repeats, come twice too often for duplicates of a network, or on
+    /// both sides alike.
     fn numbered_are_copies(&self) -> bool {
         self.seconds() >= MIN_COPIES[0] && (self.reaches(20) || self.reaches(2) && self.is_even(3, 3))
     }
 
-    /// Of packets that a sender may repeat.
+    /// True if plain packets, which a sender may repeat, come twice as a mirror shows them.
     fn plain_are_copies(&self, percent: u32) -> bool {
         let is_even = self.is_even(MIN_COPIES[1] / 2, 2) && self.reaches(percent);
         let is_one = self.is_one_sided() && self.firsts() >= 128 && self.reaches(90);
         self.is_twice() && (is_even || is_one)
     }
 
-    /// Of packets that a requester may ask for again at any time. Independent repetitions of a share of the packets repeat that share of
-    /// the repetitions once more; a mirror that shows a part of them twice shows none a third time. `is_constant`: all come after the same
+    /// True if packets that a requester may ask for again at any time come twice as a mirror shows them.
+    /// Independent repetitions of a share of the packets repeat that share of the repetitions once more; a
+    /// mirror that shows a part of them twice shows none a third time. `is_constant`: all come after the same
     /// time, which a mirror takes, and a requester does not.
     fn reads_are_copies(&self, is_constant: bool) -> bool {
         let is_part = self.thirds * 32 <= self.seconds() && self.is_even(MIN_COPIES[1], 2);
@@ -167,7 +169,7 @@ struct Tap {
     distances: [u16; SCALES],
     /// Second sightings up to this distance are copies; 0: the tap is not known to show packets twice.
     limit: u64,
-    /// The same where nothing gives a sender a reason to repeat a packet.
+    /// Limit where nothing gives a sender a reason to repeat a packet.
     limit_without_cause: u64,
 }
 

@@ -24,7 +24,7 @@ pub(super) struct Overlays {
 
 /// Packets of one overlay, and those of them that were seen bare.
 #[derive(Clone, Copy, Debug, Default)]
-struct Seen {
+struct OverlayCounts {
     packets: u32,
     bare: u32,
 }
@@ -47,7 +47,7 @@ impl Overlays {
             .filter(|packet| packet.roce.vni.is_none())
             .map(|packet| (identity(&packet.roce), packet.tap, slot(packet.time, 1)))
             .collect();
-        let mut overlays: BTreeMap<(TapId, u32), Seen> = BTreeMap::new();
+        let mut overlays: BTreeMap<(TapId, u32), OverlayCounts> = BTreeMap::new();
         for packet in packets.iter().filter(|packet| !packet.roce.bth.opcode().is_cnp()) {
             let Some(vni) = packet.roce.vni else {
                 continue;

@@ -24,37 +24,48 @@ fn packet(ns: u64, psn: u8, path: u16) -> Packet {
 fn sightings_within_a_millisecond() {
     let mut recent = Recent::default();
     let mut look = |flow, packet: Packet| recent.look(fingerprint(flow, &packet), &packet);
-    assert_eq!(look(1, packet(1_000_000, 5, 1)), Sighting::New);
-    assert_eq!(look(1, packet(1_000_100, 5, 1)), Sighting::SamePath);
-    assert_eq!(look(1, packet(1_000_200, 5, 2)), Sighting::OtherPath);
+    assert_eq!(look(1, packet(1_000_000, 5, 1)), PacketSighting::New);
+    assert_eq!(look(1, packet(1_000_100, 5, 1)), PacketSighting::SamePath);
+    assert_eq!(look(1, packet(1_000_200, 5, 2)), PacketSighting::OtherPath);
     assert_eq!(
         look(1, packet(1_000_300, 5, 1)),
-        Sighting::SamePath,
+        PacketSighting::SamePath,
         "the first path stays remembered"
     );
-    assert_eq!(look(1, packet(1_000_400, 6, 1)), Sighting::New, "another PSN");
-    assert_eq!(look(2, packet(1_000_500, 5, 1)), Sighting::New, "another flow");
+    assert_eq!(
+        look(1, packet(1_000_400, 6, 1)),
+        PacketSighting::New,
+        "another PSN"
+    );
+    assert_eq!(
+        look(2, packet(1_000_500, 5, 1)),
+        PacketSighting::New,
+        "another flow"
+    );
     assert_eq!(
         look(1, packet(2_000_400, 5, 2)),
-        Sighting::LongAgo,
+        PacketSighting::LongAgo,
         "1.0001 ms later"
     );
-    assert!(Sighting::LongAgo.is_repeated() && !Sighting::New.is_repeated());
+    assert!(PacketSighting::LongAgo.is_repeated() && !PacketSighting::New.is_repeated());
 }
 
 #[test]
 fn mirrors_take_at_most_131_microseconds() {
     let mut recent = Recent::default();
     let mut look = |packet: Packet| recent.look(fingerprint(1, &packet), &packet);
-    assert_eq!(look(packet(1_000_000, 5, 1)), Sighting::New);
+    assert_eq!(look(packet(1_000_000, 5, 1)), PacketSighting::New);
     // 2^11 units of 64 ns are 131,072 ns.
-    assert_eq!(look(packet(1_000_000 + 131_072 + 64, 5, 1)), Sighting::LongAgo);
+    assert_eq!(
+        look(packet(1_000_000 + 131_072 + 64, 5, 1)),
+        PacketSighting::LongAgo
+    );
     assert_eq!(
         look(packet(1_000_000 + 140_000, 5, 1)),
-        Sighting::SamePath,
+        PacketSighting::SamePath,
         "its own copy"
     );
-    assert_eq!(look(packet(1_000_000 + 271_000, 5, 2)), Sighting::OtherPath);
+    assert_eq!(look(packet(1_000_000 + 271_000, 5, 2)), PacketSighting::OtherPath);
 }
 
 #[test]
@@ -74,7 +85,7 @@ fn more_room_keeps_what_is_remembered() {
     recent.make_room();
     let after: Vec<bool> = (0..8_192).map(|flow| is_known(&recent, flow)).collect();
     assert_eq!(before, after);
-    // Of 8,192 packets a set has two on average: by Poisson's law fewer than 3 % are crowded out.
+    // A set has two of 8,192 packets on average: by Poisson's law fewer than 3 % are crowded out.
     assert!(before.iter().filter(|known| **known).count() > 7_900);
     assert_eq!(recent.sets.len(), 32_768);
 }
@@ -127,7 +138,7 @@ fn ages_never_wrap() {
     ] {
         let mut recent = Recent::default();
         let mut look = |packet: Packet| recent.look(fingerprint(1, &packet), &packet);
-        assert_eq!(look(packet(5_000_000, 5, 1)), Sighting::New);
+        assert_eq!(look(packet(5_000_000, 5, 1)), PacketSighting::New);
         for wait in waits {
             assert_eq!(
                 look(packet(5_000_000 + wait, 6, 1)).is_repeated(),
@@ -138,31 +149,31 @@ fn ages_never_wrap() {
         let last = waits.last().unwrap();
         assert_eq!(
             look(packet(5_000_000 + last, 5, 1)),
-            Sighting::LongAgo,
+            PacketSighting::LongAgo,
             "{waits:?}"
         );
         assert_eq!(
             look(packet(5_000_100 + last, 5, 2)),
-            Sighting::OtherPath,
+            PacketSighting::OtherPath,
             "{waits:?}"
         );
     }
     // A clock that steps back by a second makes nothing a copy either.
     let mut recent = Recent::default();
     let mut look = |packet: Packet| recent.look(fingerprint(1, &packet), &packet);
-    assert_eq!(look(packet(1 << 31, 5, 1)), Sighting::New);
-    assert_eq!(look(packet(1 << 30, 5, 1)), Sighting::LongAgo);
+    assert_eq!(look(packet(1 << 31, 5, 1)), PacketSighting::New);
+    assert_eq!(look(packet(1 << 30, 5, 1)), PacketSighting::LongAgo);
 }
 
 #[test]
 fn packets_out_of_order_are_known_where_times_are_renewed() {
     let mut recent = Recent::default();
     let mut look = |packet: Packet| recent.look(fingerprint(1, &packet), &packet);
-    assert_eq!(look(packet(1 << 28, 5, 1)), Sighting::New);
+    assert_eq!(look(packet(1 << 28, 5, 1)), PacketSighting::New);
     let late = (2 << 28) + 1_000;
-    assert_eq!(look(packet(late - 500, 6, 1)), Sighting::New);
-    assert_eq!(look(packet(late, 7, 1)), Sighting::New);
-    assert_eq!(look(packet(late + 64, 6, 2)), Sighting::OtherPath);
+    assert_eq!(look(packet(late - 500, 6, 1)), PacketSighting::New);
+    assert_eq!(look(packet(late, 7, 1)), PacketSighting::New);
+    assert_eq!(look(packet(late + 64, 6, 2)), PacketSighting::OtherPath);
 }
 
 #[test]
@@ -180,45 +191,48 @@ fn the_same_path_needs_evidence() {
     // One that is repeated among many was made twice by the network: it is no copy.
     let mut counted = CopyEvidence::default();
     for id in 0..100 {
-        assert!(!counted.is_copy(Sighting::New, id));
+        assert!(!counted.is_copy(PacketSighting::New, id));
     }
-    assert!(!counted.is_copy(Sighting::SamePath, 99));
+    assert!(!counted.is_copy(PacketSighting::SamePath, 99));
     assert_eq!(counted.ids(99).map(|ids| ids.age), Some(IdAge::Older));
     // Half of all are copies: some of the packets that the tap mirrors pass it twice.
     let mut half = CopyEvidence::default();
     let mut copies = 0;
     for id in 0..200 {
-        assert!(!half.is_copy(Sighting::New, id));
-        copies += u32::from(id % 3 > 0 && half.is_copy(Sighting::SamePath, id));
+        assert!(!half.is_copy(PacketSighting::New, id));
+        copies += u32::from(id % 3 > 0 && half.is_copy(PacketSighting::SamePath, id));
     }
     assert!(copies > 110, "{copies} of 133");
 
     let mut doubled = CopyEvidence::default();
     for _ in 0..3 {
-        assert!(!doubled.is_copy(Sighting::New, 0));
+        assert!(!doubled.is_copy(PacketSighting::New, 0));
         assert!(
-            doubled.is_copy(Sighting::SamePath, 0),
+            doubled.is_copy(PacketSighting::SamePath, 0),
             "doubled from the first packet on"
         );
     }
 
     let mut constant = CopyEvidence::default();
-    assert!(!constant.is_copy(Sighting::New, 0));
-    assert!(!constant.is_copy(Sighting::New, 0));
+    assert!(!constant.is_copy(PacketSighting::New, 0));
+    assert!(!constant.is_copy(PacketSighting::New, 0));
     assert!(
-        constant.is_copy(Sighting::OtherPath, 0),
+        constant.is_copy(PacketSighting::OtherPath, 0),
         "another path is evidence enough"
     );
-    assert!(!constant.is_copy(Sighting::SamePath, 0), "a fast retransmission");
+    assert!(
+        !constant.is_copy(PacketSighting::SamePath, 0),
+        "a fast retransmission"
+    );
 }
 
 /// Age of the flow's packet with `last`, after these identifications.
 fn age_after(ids: impl Iterator<Item = u16>, last: u16) -> Option<IdAge> {
     let mut evidence = CopyEvidence::default();
     for id in ids {
-        assert!(!evidence.is_copy(Sighting::New, id));
+        assert!(!evidence.is_copy(PacketSighting::New, id));
     }
-    assert!(!evidence.is_copy(Sighting::New, last));
+    assert!(!evidence.is_copy(PacketSighting::New, last));
     evidence.ids(last).map(|ids| ids.age)
 }
 
@@ -282,7 +296,7 @@ fn two_packets_in_a_hundred_made_twice_by_the_network_do_not_hide_the_counter() 
     let mut evidence = CopyEvidence::default();
     let mut last = None;
     for id in twice {
-        assert!(!evidence.is_copy(Sighting::New, id));
+        assert!(!evidence.is_copy(PacketSighting::New, id));
         let expected = if last == Some(id) {
             IdAge::Older
         } else {
@@ -299,15 +313,15 @@ fn two_packets_in_a_hundred_made_twice_by_the_network_do_not_hide_the_counter() 
 #[test]
 fn packets_alike_by_nature_need_identifications() {
     let mut cnps = CopyEvidence::default();
-    assert!(!cnps.is_copy_among_alike(Sighting::New, 0));
+    assert!(!cnps.is_copy_among_alike(PacketSighting::New, 0));
     assert!(
-        !cnps.is_copy_among_alike(Sighting::SamePath, 0),
+        !cnps.is_copy_among_alike(PacketSighting::SamePath, 0),
         "the next notification"
     );
-    assert!(cnps.is_copy_among_alike(Sighting::OtherPath, 0));
-    assert!(!cnps.is_copy_among_alike(Sighting::New, 1));
+    assert!(cnps.is_copy_among_alike(PacketSighting::OtherPath, 0));
+    assert!(!cnps.is_copy_among_alike(PacketSighting::New, 1));
     assert!(
-        cnps.is_copy_among_alike(Sighting::SamePath, 1),
+        cnps.is_copy_among_alike(PacketSighting::SamePath, 1),
         "the sender counts"
     );
 }

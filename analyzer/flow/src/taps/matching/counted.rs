@@ -25,7 +25,7 @@ pub(crate) struct Sides {
 pub(crate) struct SeenByTap {
     pub(crate) tap: TapId,
     pub(crate) packets: u64,
-    /// Of its data packets, those marked.
+    /// Number of its data packets that are marked.
     pub(crate) marked: u64,
 }
 

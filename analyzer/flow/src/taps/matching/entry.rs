@@ -49,7 +49,7 @@ impl Number {
     }
 }
 
-/// What shows that a packet was lost, where a tap did not see it.
+/// Evidence that a packet that a tap did not see was lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum Repair {
     /// Its PSN is sent again: a request or a READ response.
@@ -120,7 +120,7 @@ impl Flags {
 }
 
 impl Entry {
-    /// What shows its loss; `None` where nothing does.
+    /// Evidence of the packet's loss; `None` without any.
     pub(super) fn repair(&self) -> Option<Repair> {
         if self.flags.has(Flags::OTHER) {
             None

@@ -13,7 +13,7 @@ use roce_wire::Psn;
 use super::entry::bit;
 use crate::key::FlowSlot;
 use bins::{Bins, Room};
-use signed::Signed;
+use signed::SignedDistribution;
 
 /// A flow between two taps, in the order in which a packet was seen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -26,7 +26,7 @@ pub(crate) struct Ends {
 
 /// A packet as one tap saw it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Sighted {
+pub(crate) struct SightedPacket {
     pub(crate) tap: TapId,
     pub(crate) time: Nanos,
     /// It is one of several transmissions that are alike: the time is that of the most likely one.
@@ -102,7 +102,7 @@ const USUAL: Nanos = Nanos(1_000_000);
 struct Unseen {
     /// Retransmitted: lost.
     lost: u64,
-    /// Of these, the first ones of each run of retransmissions.
+    /// Number of the packets that are the first of a run of retransmissions.
     begins: u64,
     /// The earliest one: when it was at the tap that saw it, and its PSN.
     first: Option<(Nanos, Psn)>,
@@ -151,7 +151,7 @@ struct Hop {
     repaired: u64,
     /// Marked at the higher tap and not at the lower one; the reverse.
     marked: [u64; 2],
-    delays: Signed,
+    delays: SignedDistribution,
     /// Packets that show by themselves that they passed the lower tap first, less those that show the opposite.
     shown: i64,
     /// Votes of the packets' times.
@@ -228,8 +228,8 @@ impl Hops {
         known: &mut LastHop,
         flow: FlowSlot,
         names: impl FnOnce() -> Option<Ends>,
-        before: &Sighted,
-        now: &Sighted,
+        before: &SightedPacket,
+        now: &SightedPacket,
     ) {
         if known.flow != flow || known.tap != before.tap {
             let Some(place) = names().and_then(|ends| self.place(ends, before.tap, now.tap)) else {
@@ -324,8 +324,8 @@ impl Hops {
         Some(place)
     }
 
-    /// Of the hops that a flow takes part in, the one that its packets take next after `tap`, if none of `taps` at its other end
-    /// saw the packet: of several the one that most packets took.
+    /// The hop that a flow's packets take next after `tap`, if none of `taps` at its other end saw the packet.
+    /// It is the hop that most packets took, of several.
     pub(super) fn next(&self, hops: &[u32], tap: TapId, taps: u32) -> Option<u32> {
         let of_flow = || {
             hops.iter()

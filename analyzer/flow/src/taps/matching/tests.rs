@@ -37,15 +37,15 @@ fn marked(packet: Packet) -> Packet {
 }
 
 /// From, to, matched, marked, shortest and longest delay in us.
-type Found = (u32, u32, u64, u64, Option<f64>, Option<f64>);
+type FoundHop = (u32, u32, u64, u64, Option<f64>, Option<f64>);
 
 /// Taps, each with one flow at the place of its number.
-struct Run {
+struct MatcherRun {
     matcher: TapMatcher,
     keys: Vec<(Key, TapId)>,
 }
 
-impl Run {
+impl MatcherRun {
     fn new() -> Self {
         let keys = (0..4)
             .map(|tap| (Key::from_packet(&packet(tap, 0, 0, 0)), TapId(tap)))
@@ -72,7 +72,7 @@ impl Run {
         Some(found.flow.bits())
     }
 
-    fn hops(&self) -> Vec<Found> {
+    fn hops(&self) -> Vec<FoundHop> {
         let rows = self.matcher.hops.rows();
         rows.iter()
             .map(|row| {
@@ -93,7 +93,7 @@ impl Run {
 
 #[test]
 fn from_tap_to_tap_to_tap() {
-    let mut run = Run::new();
+    let mut run = MatcherRun::new();
     assert_eq!(run.see(packet(2, 0, 1, 64)), None);
     assert_eq!(run.see(packet(0, 5, 1, 63)), Some(2));
     assert_eq!(run.see(marked(packet(1, 12, 1, 62))), Some(0));
@@ -114,7 +114,7 @@ fn from_tap_to_tap_to_tap() {
 
 #[test]
 fn what_is_sent_again_is_not_taken_for_its_original() {
-    let mut run = Run::new();
+    let mut run = MatcherRun::new();
     assert_eq!(run.see(packet(0, 0, 1, 64)), None);
     assert_eq!(run.see(packet(1, 10, 1, 63)), Some(0));
     // Retransmitted: tap 0 comes first once more.
@@ -129,7 +129,7 @@ fn what_is_sent_again_is_not_taken_for_its_original() {
 
 #[test]
 fn hop_limits_and_marks_say_more_than_times() {
-    let mut run = Run::new();
+    let mut run = MatcherRun::new();
     // Tap 1's clock is 50 us behind: all arrive before they left.
     for psn in 0..4 {
         let us = 100 + 100 * u64::from(psn);
@@ -138,7 +138,7 @@ fn hop_limits_and_marks_say_more_than_times() {
     }
     assert_eq!(run.hops(), [(0, 1, 4, 4, Some(-40.0), Some(-40.0))]);
     // Without them the times decide.
-    let mut run = Run::new();
+    let mut run = MatcherRun::new();
     for psn in 0..3 {
         let us = 100 + 100 * u64::from(psn);
         assert_eq!(run.see(packet(1, us - 10, psn, 64)), None);
@@ -162,21 +162,21 @@ fn another_packet_is_no_second_sighting() {
         |packet| packet.time.0 += WINDOW.0,
     ];
     for change in changes {
-        let mut run = Run::new();
+        let mut run = MatcherRun::new();
         assert_eq!(run.see(first), None);
         let mut other = packet(1, 5, 1, 63);
         change(&mut other);
         assert_eq!(run.see(other), None, "{other:?}");
     }
     // Fields that switches change: marks, FECN and BECN, tags.
-    let mut run = Run::new();
+    let mut run = MatcherRun::new();
     assert_eq!(run.see(first), None);
     let mut other = marked(packet(1, 5, 1, 63));
     other.roce.bth.0[4] = 0xc0;
     other.roce.vlan = Some(roce_wire::VlanTag(7));
     assert_eq!(run.see(other), Some(0));
     // A capture that is cut behind the BTH does not show the RETH.
-    let mut run = Run::new();
+    let mut run = MatcherRun::new();
     assert_eq!(run.see(first), None);
     let mut longer = packet(1, 5, 1, 63);
     longer.roce.dma_length = 4_096;
@@ -185,9 +185,9 @@ fn another_packet_is_no_second_sighting() {
 
 #[test]
 fn memory_is_bounded() {
-    let mut run = Run::new();
+    let mut run = MatcherRun::new();
     let flow = |number: u64| roce_model::FlowId(number);
-    let tap = |number: u32| Sighted {
+    let tap = |number: u32| SightedPacket {
         tap: TapId(number),
         time: Nanos(5),
         is_ambiguous: false,
@@ -221,7 +221,7 @@ fn memory_is_bounded() {
 /// From, to, lost, not captured, first PSN lost.
 type Losses = (u32, u32, u64, u64, Option<u32>);
 
-impl Run {
+impl MatcherRun {
     /// Losses between taps, when PSNs before `acked` were acknowledged.
     fn losses(mut self, acked: u32) -> Vec<Losses> {
         self.matcher.conclude(|_, psn| psn.value() < acked);
@@ -257,7 +257,7 @@ fn with_id(id: u16, packet: Packet) -> Packet {
 fn what_the_first_tap_saw_and_sent_again_was_lost_between() {
     // With and without counted packets of the sender.
     for ids in [[0, 0], [7, 8]] {
-        let mut run = Run::new();
+        let mut run = MatcherRun::new();
         run.pass(0, 0..20);
         run.see(with_id(ids[0], packet(0, 200, 20, 64)));
         run.pass(210, 21..30);
@@ -271,7 +271,7 @@ fn what_the_first_tap_saw_and_sent_again_was_lost_between() {
 #[test]
 fn each_transmission_that_is_lost_counts() {
     for ids in [[0, 0, 0], [7, 8, 9]] {
-        let mut run = Run::new();
+        let mut run = MatcherRun::new();
         run.pass(0, 0..20);
         for (nth, id) in (0..).zip(ids) {
             run.see(with_id(id, packet(0, 200 + 100 * nth, 20, 64)));
@@ -284,7 +284,7 @@ fn each_transmission_that_is_lost_counts() {
 
 #[test]
 fn what_both_taps_saw_is_not_lost() {
-    let mut run = Run::new();
+    let mut run = MatcherRun::new();
     run.pass(0, 0..20);
     // 20 takes another path and is 90 us late; the receiver sent a NAK for it, so it is retransmitted.
     run.see(with_id(7, packet(0, 200, 20, 64)));
@@ -301,7 +301,7 @@ fn what_both_taps_saw_is_not_lost() {
 #[test]
 fn what_was_acknowledged_and_not_sent_again_was_not_captured() {
     let lost_at_20 = |acked| {
-        let mut run = Run::new();
+        let mut run = MatcherRun::new();
         run.pass(0, 0..20);
         run.see(packet(0, 200, 20, 64));
         run.pass(210, 21..40);
@@ -314,7 +314,7 @@ fn what_was_acknowledged_and_not_sent_again_was_not_captured() {
 #[test]
 fn a_lost_copy_of_what_arrived_needs_no_repair() {
     for ids in [[0, 0], [7, 8]] {
-        let mut run = Run::new();
+        let mut run = MatcherRun::new();
         run.pass(0, 0..20);
         // 20 is lost between, and 21 to 23 with it.
         for psn in 20..24 {
@@ -335,7 +335,7 @@ fn a_lost_copy_of_what_arrived_needs_no_repair() {
 #[test]
 fn a_new_epoch_sends_nothing_again() {
     for is_new in [false, true] {
-        let mut run = Run::new();
+        let mut run = MatcherRun::new();
         run.pass(0, 0..20);
         // The second capture misses 20 and 21.
         run.see(packet(0, 200, 20, 64));
@@ -357,7 +357,7 @@ fn a_new_epoch_sends_nothing_again() {
 fn what_is_sent_later_than_the_longest_way_before_the_end_is_not_judged() {
     // The way takes 3 us, and the second capture ends at 309 us: 309 - 3 * 5 / 4 - 10 us are 295.25.
     let lost_at = |us: u64| {
-        let mut run = Run::new();
+        let mut run = MatcherRun::new();
         run.pass(0, 0..20);
         run.see(packet(0, us, 20, 64));
         run.see(packet(0, us + 5, 20, 64));
@@ -369,7 +369,7 @@ fn what_is_sent_later_than_the_longest_way_before_the_end_is_not_judged() {
 
 #[test]
 fn a_capture_that_misses_packets_makes_no_losses_of_the_network() {
-    let mut run = Run::new();
+    let mut run = MatcherRun::new();
     run.pass(0, 0..20);
     // 20 is lost between; the second tap did not record 22; 30 neither, and that was acknowledged.
     run.see(packet(0, 200, 20, 64));
@@ -383,7 +383,7 @@ fn a_capture_that_misses_packets_makes_no_losses_of_the_network() {
     assert_eq!(run.losses(40), [(0, 1, 1, 1, Some(20))]);
 
     // While a tap reports lost records, no loss counts as the network's.
-    let mut run = Run::new();
+    let mut run = MatcherRun::new();
     run.pass(0, 0..20);
     for psn in 20..30 {
         run.see(packet(0, u64::from(psn) * 10, psn, 64));
@@ -395,7 +395,7 @@ fn a_capture_that_misses_packets_makes_no_losses_of_the_network() {
 
 #[test]
 fn nothing_is_lost_before_a_tap_looks_and_after_it_does() {
-    let mut run = Run::new();
+    let mut run = MatcherRun::new();
     for psn in 0..5 {
         run.see(packet(0, u64::from(psn), psn, 64));
     }
@@ -411,14 +411,14 @@ fn nothing_is_lost_before_a_tap_looks_and_after_it_does() {
 fn a_loss_right_behind_the_first_packets_counts() {
     // 10 us are the shortest time that clocks are compared to: the second capture begins 3 us before 1 should come. What it saw
     // before and after that shows that it was looking.
-    let mut run = Run::new();
+    let mut run = MatcherRun::new();
     run.pass(0, 0..1);
     run.see(packet(0, 3, 1, 64));
     run.pass(10, 2..4);
     run.pass(60, 1..20);
     assert_eq!(run.losses(20), [(0, 1, 1, 0, Some(1))]);
     // Nobody saw a packet of the flow pass both before.
-    let mut run = Run::new();
+    let mut run = MatcherRun::new();
     run.see(packet(0, 0, 0, 64));
     run.pass(3, 1..4);
     run.pass(60, 0..20);
@@ -428,7 +428,7 @@ fn a_loss_right_behind_the_first_packets_counts() {
 #[test]
 fn clocks_that_are_off_by_more_than_the_way_change_no_count() {
     // The second tap's clock is 5 us behind: each packet arrives before it left.
-    let mut run = Run::new();
+    let mut run = MatcherRun::new();
     let mut pass = |us: u64, psn: u8, arrives: bool| {
         if arrives {
             run.see(packet(1, us - 2, psn, 63));
@@ -449,11 +449,11 @@ fn clocks_that_are_off_by_more_than_the_way_change_no_count() {
 
 #[test]
 fn of_three_taps_it_is_known_between_which_two() {
-    let mut run = Run::new();
+    let mut run = MatcherRun::new();
     let at = |tap: u32, us: u64, psn: u8| {
         packet(tap, us + 3 * u64::from(tap), psn, 64 - u8::try_from(tap).unwrap())
     };
-    let pass = |run: &mut Run, us: u64, psn: u8, taps: u32| {
+    let pass = |run: &mut MatcherRun, us: u64, psn: u8, taps: u32| {
         for tap in 0..taps {
             run.see(at(tap, us, psn));
         }

@@ -75,7 +75,7 @@ pub(super) struct Transmission {
 
 /// The transmissions of one PSN that were not seen at the next tap and may still come.
 #[derive(Clone, Copy, Debug)]
-struct Waiting {
+struct WaitingTransmissions {
     hop: u32,
     from: TapId,
     generation: u8,
@@ -88,7 +88,7 @@ struct Waiting {
     sent: [Transmission; MAX_TRANSMISSIONS],
 }
 
-impl Waiting {
+impl WaitingTransmissions {
     fn sent(&self) -> &[Transmission] {
         self.sent.get(..usize::from(self.count)).unwrap_or_default()
     }
@@ -126,7 +126,7 @@ impl Waiting {
     }
 }
 
-/// Of which flow and PSN transmissions wait.
+/// Flow and PSN whose transmissions wait.
 type Waits = (FlowSlot, Number);
 
 /// Times at which a tap was recording.
@@ -140,9 +140,9 @@ struct Watch {
 
 /// All of it.
 #[derive(Debug, Default)]
-pub(super) struct Sent {
+pub(super) struct SentPackets {
     flows: Vec<OfFlow>,
-    waiting: HashMap<Waits, Waiting, foldhash::fast::RandomState>,
+    waiting: HashMap<Waits, WaitingTransmissions, foldhash::fast::RandomState>,
     /// Those that can be judged, with the time of the first transmission, nearly in its order.
     due: VecDeque<(Nanos, Waits)>,
     /// Transmissions that found no room since the last look at all of those.
@@ -153,7 +153,7 @@ pub(super) struct Sent {
     blind: Vec<(TapId, Nanos, Nanos)>,
 }
 
-impl Sent {
+impl SentPackets {
     /// A tap shows a packet.
     #[inline]
     pub(super) fn watch(&mut self, packet: &Packet) {
@@ -348,7 +348,7 @@ impl Sent {
         {
             return;
         }
-        let new = Waiting {
+        let new = WaitingTransmissions {
             hop,
             from: entry.tap,
             generation: entry.generation,
@@ -413,7 +413,10 @@ impl Sent {
     #[cold]
     fn judge_oldest(&mut self, hops: &mut Hops) {
         while let Some((_, key)) = self.due.pop_front() {
-            if self.waiting.get(&key).is_some_and(Waiting::can_be_judged)
+            if self
+                .waiting
+                .get(&key)
+                .is_some_and(WaitingTransmissions::can_be_judged)
                 && let Some(waiting) = self.waiting.remove(&key)
             {
                 self.judge(&waiting, key.1.psn(), hops);
@@ -486,7 +489,7 @@ impl Sent {
     }
 
     /// Judges transmissions that did not come.
-    fn judge(&self, waiting: &Waiting, psn: Psn, hops: &mut Hops) {
+    fn judge(&self, waiting: &WaitingTransmissions, psn: Psn, hops: &mut Hops) {
         let last = waiting.sent().len().saturating_sub(1);
         for (place, transmission) in waiting.sent().iter().enumerate() {
             let is_again = place < last || waiting.is_again;
@@ -495,7 +498,13 @@ impl Sent {
     }
 
     /// Judges one of them; with whether its PSN was sent again.
-    fn judge_one(&self, waiting: &Waiting, of: (&Transmission, bool), psn: Psn, hops: &mut Hops) {
+    fn judge_one(
+        &self,
+        waiting: &WaitingTransmissions,
+        of: (&Transmission, bool),
+        psn: Psn,
+        hops: &mut Hops,
+    ) {
         let (transmission, is_again) = of;
         let (hop, from, time) = (waiting.hop, waiting.from, transmission.time);
         if !self.could_be_seen(hop, (from, time), hops) {

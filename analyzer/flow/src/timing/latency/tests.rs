@@ -5,8 +5,8 @@ use super::*;
 const US: u64 = 1_000;
 
 /// A message of one packet at `psn`, sent `at` so many microseconds.
-fn message(psn: u32, at: u64, ack_requested: bool) -> Sent {
-    Sent {
+fn message(psn: u32, at: u64, ack_requested: bool) -> SentRequest {
+    SentRequest {
         first: u64::from(psn),
         end: u64::from(psn) + 1,
         time: Nanos(at * US),
@@ -90,7 +90,7 @@ fn a_nak_measures_messages_and_no_round_trip() {
 #[test]
 fn a_read_ends_with_its_last_response() {
     let mut times = Times::default();
-    let read = |first: u32, end, at| Sent {
+    let read = |first: u32, end, at| SentRequest {
         end,
         what: What::Read,
         ..message(first, at, true)

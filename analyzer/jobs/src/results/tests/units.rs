@@ -104,7 +104,7 @@ fn what_scripts_expect_in_other_units() {
     let second =
         "[ ID] Interval       Transfer     Bandwidth\n[  1] 0.0-10.0 sec  1.10 GBytes   941 Mbits/sec\n";
     assert!(holds("iperf.goodput>=0.9Gbit/s", second), "iperf 2");
-    // Of rates the highest counts, of latencies the lowest.
+    // The highest rate and the lowest latency count.
     let sweep = format!("{BANDWIDTH} 2          5000             3.00            2.00\t\t     1.048576\n");
     assert!(holds("perftest.goodput>=38Gbit/s", &sweep));
     let sweep = format!(

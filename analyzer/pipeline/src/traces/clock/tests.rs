@@ -21,7 +21,7 @@ impl Random {
 
 /// How bursts and collectives are made. Times in ns.
 #[derive(Clone, Copy, Debug)]
-struct Made {
+struct MadeTrace {
     width: u64,
     steps: usize,
     /// Collectives of a step.
@@ -39,7 +39,7 @@ struct Made {
 
 const START: u64 = 1_763_700_000_000_000_000;
 
-impl Made {
+impl MadeTrace {
     /// Traffic, collectives, and the true offset for each.
     fn make(self) -> (Activity, Vec<Interval>) {
         let mut random = Random(self.seed);
@@ -95,7 +95,7 @@ impl Made {
 
 #[test]
 fn planted_offsets_and_drifts_are_found_within_the_stated_uncertainty() {
-    let usual = Made {
+    let usual = MadeTrace {
         width: 1_000_000,
         steps: 25,
         calls: 3,
@@ -117,7 +117,7 @@ fn planted_offsets_and_drifts_are_found_within_the_stated_uncertainty() {
         for (offset, drift) in [(3.7e9, 20e-6), (-41.25e9, -80e-6), (0.0, 0.0), (1e12, 100e-6)] {
             for traced in [(0, usize::MAX), (10, 50)] {
                 for seed in 1..4 {
-                    let made = Made {
+                    let made = MadeTrace {
                         width,
                         length,
                         pause,
@@ -152,7 +152,7 @@ fn planted_offsets_and_drifts_are_found_within_the_stated_uncertainty() {
 #[test]
 fn steps_that_are_alike_are_refused() {
     // A trace of five steps of twenty-five, without any jitter: it fits at twenty-one places.
-    let made = Made {
+    let made = MadeTrace {
         width: 1_000_000,
         steps: 25,
         calls: 3,
@@ -189,7 +189,7 @@ fn steps_that_are_alike_are_refused() {
 
 #[test]
 fn a_trace_of_another_job_is_refused() {
-    let made = Made {
+    let made = MadeTrace {
         width: 1_000_000,
         steps: 25,
         calls: 3,
@@ -204,10 +204,10 @@ fn a_trace_of_another_job_is_refused() {
     let (activity, _) = made.make();
     for seed in 100..130 {
         // The rhythm is alike, each length and pause another one.
-        let (_, calls) = Made { seed, ..made }.make();
+        let (_, calls) = MadeTrace { seed, ..made }.make();
         let found = find(&activity, &calls, None);
         assert!(found.is_err(), "{seed}: {found:?}");
-        let (_, calls) = Made {
+        let (_, calls) = MadeTrace {
             seed,
             length: 5e6,
             pause: 9e6,
@@ -221,7 +221,7 @@ fn a_trace_of_another_job_is_refused() {
 
 #[test]
 fn too_little_is_refused_with_the_reason() {
-    let made = Made {
+    let made = MadeTrace {
         width: 1_000_000,
         steps: 2,
         calls: 3,
@@ -239,7 +239,7 @@ fn too_little_is_refused_with_the_reason() {
         reason.starts_with("it has 6 collectives apart from each other"),
         "{reason}"
     );
-    let (_, calls) = Made {
+    let (_, calls) = MadeTrace {
         steps: 25,
         length: 100e3,
         pause: 300e3,
@@ -248,7 +248,7 @@ fn too_little_is_refused_with_the_reason() {
     .make();
     let reason = find(&activity, &calls, None).unwrap_err();
     assert!(reason.contains("only known in steps of 1.00 ms"), "{reason}");
-    let (_, calls) = Made { steps: 25, ..made }.make();
+    let (_, calls) = MadeTrace { steps: 25, ..made }.make();
     assert!(
         find(
             &Activity {

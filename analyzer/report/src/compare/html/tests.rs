@@ -5,8 +5,8 @@ use crate::Style;
 use crate::compare::{Quantity, json};
 use crate::terminal::comparison::text;
 
-fn compared(quantity: Quantity, a: f64, b: f64, reach: f64, outcome: Outcome) -> Compared {
-    Compared {
+fn compared(quantity: Quantity, a: f64, b: f64, reach: f64, outcome: Outcome) -> ComparedQuantity {
+    ComparedQuantity {
         quantity,
         a: Some(a),
         b: Some(b),
@@ -30,12 +30,12 @@ fn hostile() -> Comparison {
             compared(Quantity::Lost, 0.0, 12.5, 5.0, Outcome::Worse),
             compared(Quantity::StepTime, 5e7, 4e7, 1e6, Outcome::Better),
             compared(Quantity::Cnp, 10.0, 101.0, 20.0, Outcome::Different),
-            Compared {
+            ComparedQuantity {
                 interval: None,
                 visible: None,
                 ..compared(Quantity::RetransmittedShare, 0.0, 0.5, 0.0, Outcome::TooShort)
             },
-            Compared {
+            ComparedQuantity {
                 b: None,
                 interval: None,
                 visible: None,

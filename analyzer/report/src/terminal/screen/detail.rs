@@ -11,7 +11,7 @@ use super::super::ink::{Ink, clean};
 use super::flows::{process, rivals, strip, time};
 use super::head::moment;
 use super::history::{Cell, MAX_INTERVALS};
-use super::shown::Shown;
+use super::shown::ShownScreen;
 use super::state::{Event, Flow};
 use roce_spelling::{ABSENT, bytes, count, percent, plural, rate, short_count};
 
@@ -22,7 +22,7 @@ const TITLE: usize = 12;
 const VALUE: usize = 22;
 
 /// The page.
-pub(super) fn detail(shown: &Shown<'_>, id: FlowId) -> Vec<String> {
+pub(super) fn detail(shown: &ShownScreen<'_>, id: FlowId) -> Vec<String> {
     let name = shown.name(id, shown.style.width);
     let Some(flow) = shown.state.flow(id) else {
         return vec![
@@ -56,7 +56,7 @@ pub(super) fn detail(shown: &Shown<'_>, id: FlowId) -> Vec<String> {
 }
 
 /// Events up to now, the latest first.
-fn event_lines(shown: &Shown<'_>, events: &VecDeque<Event>) -> Vec<String> {
+fn event_lines(shown: &ShownScreen<'_>, events: &VecDeque<Event>) -> Vec<String> {
     let come = events
         .iter()
         .rev()
@@ -99,7 +99,7 @@ fn identity(flow: &Flow) -> Vec<String> {
     words
 }
 
-fn whose(shown: &Shown<'_>, flow: &Flow) -> String {
+fn whose(shown: &ShownScreen<'_>, flow: &Flow) -> String {
     if let Some(process) = process(flow) {
         let cgroup = flow.row.as_ref().and_then(|row| row.cgroup);
         let cgroup = cgroup.map(|cgroup| format!(" (cgroup {cgroup})"));
@@ -115,7 +115,7 @@ fn whose(shown: &Shown<'_>, flow: &Flow) -> String {
     why.to_owned()
 }
 
-fn peer(shown: &Shown<'_>, flow: &Flow) -> String {
+fn peer(shown: &ShownScreen<'_>, flow: &Flow) -> String {
     let Some((row, peer)) = flow.row.as_ref().and_then(|row| Some((row, row.peer_flow_id?))) else {
         // Times to an answer need both directions: the name follows with the next snapshot of the flow.
         let is_paired = shown.interval.is_some_and(|interval| {
@@ -141,7 +141,7 @@ fn peer(shown: &Shown<'_>, flow: &Flow) -> String {
 }
 
 /// A strip for everything that a flow has, with the value in the interval that is looked at.
-fn timelines(shown: &Shown<'_>, flow: &Flow, interval: u64) -> Vec<String> {
+fn timelines(shown: &ShownScreen<'_>, flow: &Flow, interval: u64) -> Vec<String> {
     let room = shown
         .style
         .width
@@ -227,7 +227,7 @@ fn answer_is(flow: &Flow) -> &'static str {
 }
 
 /// Other senders to the same destination.
-fn competition(shown: &Shown<'_>, flow: &Flow, interval: u64) -> Vec<String> {
+fn competition(shown: &ShownScreen<'_>, flow: &Flow, interval: u64) -> Vec<String> {
     let rivals = rivals(shown, flow.id, interval);
     let all: u64 = rivals.iter().map(|(_, payload)| payload).sum();
     if rivals.len() < 2 {
@@ -294,7 +294,7 @@ fn sums(row: &FlowRow) -> Vec<String> {
 }
 
 /// `18:00:12.003400 retransmission_run, 12, PSN 7, timeout`.
-fn conclusions(shown: &Shown<'_>, event: &Event) -> String {
+fn conclusions(shown: &ShownScreen<'_>, event: &Event) -> String {
     let time = moment(shown, event.time, Nanos(1_000));
     let mut words = vec![event.kind.name().replace('_', " ")];
     words.extend(event.psn.map(|psn| format!("PSN {psn}")));

@@ -7,11 +7,11 @@ use super::super::grid::end_cut;
 use super::super::ink::{Ink, clean};
 use super::super::verdicts::mark;
 use super::head::moment;
-use super::shown::Shown;
+use super::shown::ShownScreen;
 use roce_spelling::plural;
 
 /// Lines above the table: the worst findings, and the latest episode. At most `room`.
-pub(super) fn short(shown: &Shown<'_>, room: usize) -> Vec<String> {
+pub(super) fn short(shown: &ShownScreen<'_>, room: usize) -> Vec<String> {
     let findings = &shown.state.conclusions.findings;
     let style = &shown.style;
     let mut lines = Vec::new();
@@ -54,7 +54,7 @@ pub(super) fn short(shown: &Shown<'_>, room: usize) -> Vec<String> {
 }
 
 /// `incast to 10.0.0.7, 18:00:12 for 1.20 s: 5 senders at once into 10.0.0.7`.
-fn episode(shown: &Shown<'_>, row: &EpisodeRow) -> String {
+fn episode(shown: &ShownScreen<'_>, row: &EpisodeRow) -> String {
     let start = moment(shown, row.start_time, shown.width());
     let length = Nanos(row.end_time.0.saturating_sub(row.start_time.0));
     format!(
@@ -73,7 +73,7 @@ fn ink(kind: EpisodeKind) -> Ink {
 }
 
 /// The page of all findings and of the latest episodes.
-pub(super) fn all(shown: &Shown<'_>) -> Vec<String> {
+pub(super) fn all(shown: &ShownScreen<'_>) -> Vec<String> {
     let state = shown.state;
     let style = &shown.style;
     let mut lines = vec![Ink::Bold.paint(if state.conclusions.ended {
@@ -106,7 +106,7 @@ pub(super) fn all(shown: &Shown<'_>) -> Vec<String> {
     lines
 }
 
-fn finding_lines(finding: &FindingRow, shown: &Shown<'_>) -> Vec<String> {
+fn finding_lines(finding: &FindingRow, shown: &ShownScreen<'_>) -> Vec<String> {
     let (ink, symbol) = mark(finding.severity, shown.style.unicode);
     let name = format!("{symbol} {}", finding.severity.name());
     let text = format!("{}: {}", clean(finding.id), clean(&finding.summary));

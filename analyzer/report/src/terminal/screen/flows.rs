@@ -10,7 +10,7 @@ use super::super::strip::Column as Bar;
 use super::super::style::Style;
 use super::super::top;
 use super::history::{Cell, MAX_INTERVALS};
-use super::shown::Shown;
+use super::shown::ShownScreen;
 use super::state::Flow;
 use super::view::{View, lately};
 use roce_spelling::{ABSENT, bytes, rate_of, share, short_count};
@@ -38,7 +38,7 @@ impl Column {
 }
 
 /// The table, in `room` lines; and which of them is the flow that is selected.
-pub(super) fn table(shown: &Shown<'_>, view: &mut View, room: usize) -> (Vec<String>, Option<usize>) {
+pub(super) fn table(shown: &ShownScreen<'_>, view: &mut View, room: usize) -> (Vec<String>, Option<usize>) {
     let Some(interval) = shown.interval else {
         view.order.clear();
         return (
@@ -75,7 +75,12 @@ pub(super) fn table(shown: &Shown<'_>, view: &mut View, room: usize) -> (Vec<Str
     (lines, line)
 }
 
-fn lay_out(shown: &Shown<'_>, flows: &[&Flow], interval: u64, (top, all): (usize, usize)) -> Vec<String> {
+fn lay_out(
+    shown: &ShownScreen<'_>,
+    flows: &[&Flow],
+    interval: u64,
+    (top, all): (usize, usize),
+) -> Vec<String> {
     let style = &shown.style;
     let mut columns = columns(shown, flows, interval);
     let longest = flows
@@ -146,7 +151,7 @@ fn mark(flow: &Flow, interval: u64, style: &Style) -> String {
     ink.paint(glyph)
 }
 
-fn columns(shown: &Shown<'_>, flows: &[&Flow], interval: u64) -> Vec<Column> {
+fn columns(shown: &ShownScreen<'_>, flows: &[&Flow], interval: u64) -> Vec<Column> {
     let column = |title, rank, cell: &dyn Fn(&Flow, &Cell) -> String| Column {
         title,
         cells: flows.iter().map(|flow| cell(flow, &flow.at(interval))).collect(),
@@ -227,7 +232,7 @@ fn right(text: &str, room: usize) -> String {
 }
 
 /// The flows to the same destination that sent in this interval, the largest first, with their application data.
-pub(super) fn rivals<'a>(shown: &Shown<'a>, of: FlowId, interval: u64) -> Vec<(&'a Flow, u64)> {
+pub(super) fn rivals<'a>(shown: &ShownScreen<'a>, of: FlowId, interval: u64) -> Vec<(&'a Flow, u64)> {
     let Some(key) = shown.state.key(of) else {
         return Vec::new();
     };

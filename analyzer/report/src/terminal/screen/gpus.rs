@@ -25,13 +25,13 @@ const LINKS: [&str; 2] = ["gpu_pcie_bytes_per_second", "gpu_nvlink_bytes_per_sec
 
 /// A GPU in one interval.
 #[derive(Clone, Copy, Debug, Default)]
-struct Seen {
+struct GpuInterval {
     load: Option<f64>,
     watts: Option<f64>,
     memory: Option<f64>,
-    /// Of the GPU itself, in degrees Celsius.
+    /// Temperature of the GPU itself, in degrees Celsius.
     heat: Option<f64>,
-    /// Of its multiprocessors, in Hz.
+    /// Clock rate of its multiprocessors, in Hz.
     clock: Option<f64>,
     /// Bytes a second over PCIe and over NVLink, both directions together.
     links: [Option<f64>; 2],
@@ -47,7 +47,7 @@ type Name = (String, usize, String);
 /// GPUs by interval.
 #[derive(Debug, Default)]
 pub(super) struct Gpus {
-    seen: BTreeMap<u64, BTreeMap<Name, Seen>>,
+    seen: BTreeMap<u64, BTreeMap<Name, GpuInterval>>,
 }
 
 impl Gpus {
@@ -102,7 +102,7 @@ impl Gpus {
     }
 
     /// The last reading up to an interval, and the interval that it is of.
-    fn at(&self, interval: u64) -> Option<(u64, Vec<(&Name, &Seen)>)> {
+    fn at(&self, interval: u64) -> Option<(u64, Vec<(&Name, &GpuInterval)>)> {
         let (at, gpus) = self.seen.range(..=interval).next_back()?;
         Some((*at, gpus.iter().collect()))
     }
@@ -162,7 +162,7 @@ impl Gpus {
                 clean(object)
             }
         };
-        let slowed = |seen: &Seen| {
+        let slowed = |seen: &GpuInterval| {
             if seen.slowed {
                 Ink::Warn.paint("held down")
             } else {

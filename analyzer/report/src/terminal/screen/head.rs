@@ -6,7 +6,7 @@ use roce_model::Nanos;
 use super::super::grid::end_cut;
 use super::super::ink::{Ink, clean, shorten, width};
 use super::flows::strip;
-use super::shown::Shown;
+use super::shown::ShownScreen;
 use super::view::{Page, View};
 use roce_spelling::{ABSENT, count, percent, plural, rate};
 
@@ -14,7 +14,7 @@ use roce_spelling::{ABSENT, count, percent, plural, rate};
 const TYPED: usize = 40;
 
 /// The lines above a page.
-pub(super) fn head(shown: &Shown<'_>, view: &View) -> Vec<String> {
+pub(super) fn head(shown: &ShownScreen<'_>, view: &View) -> Vec<String> {
     let mut lines = vec![title(shown, view), sums(shown), lost(shown)];
     let interval = shown.interval.unwrap_or_default();
     lines.extend(shown.state.counters.line(interval, &shown.style));
@@ -33,7 +33,7 @@ pub(super) fn both(left: &str, right: &str, room: usize, unicode: bool) -> Strin
     format!("{left}{}{right}", " ".repeat(blank))
 }
 
-fn title(shown: &Shown<'_>, view: &View) -> String {
+fn title(shown: &ShownScreen<'_>, view: &View) -> String {
     let room = shown.style.width;
     let what = if shown.about.paced { "replay of" } else { "live on" };
     let mut right = Vec::new();
@@ -74,7 +74,7 @@ fn title(shown: &Shown<'_>, view: &View) -> String {
 }
 
 /// End of an interval, and for a replay its distance from the end.
-fn when(shown: &Shown<'_>, interval: u64) -> String {
+fn when(shown: &ShownScreen<'_>, interval: u64) -> String {
     let end = shown.state.begins(interval + 1);
     let Some(span) = shown.replayed() else {
         return moment(shown, end, shown.width());
@@ -84,7 +84,7 @@ fn when(shown: &Shown<'_>, interval: u64) -> String {
 }
 
 /// A time of day, or the distance from the start of a replay. `exact`: times this far apart must differ.
-pub(super) fn moment(shown: &Shown<'_>, time: Nanos, exact: Nanos) -> String {
+pub(super) fn moment(shown: &ShownScreen<'_>, time: Nanos, exact: Nanos) -> String {
     if let Some(span) = shown.replayed() {
         return format!("+{}", seconds(time.since(span.first), exact));
     }
@@ -113,7 +113,7 @@ fn decimals(exact: Nanos) -> usize {
 }
 
 /// Traffic of all flows in the selected interval, and before.
-fn sums(shown: &Shown<'_>) -> String {
+fn sums(shown: &ShownScreen<'_>) -> String {
     let Some(interval) = shown.interval else {
         let captured = shown
             .standing
@@ -156,7 +156,7 @@ fn sums(shown: &Shown<'_>) -> String {
 }
 
 /// Losses of the capture, and their places.
-fn lost(shown: &Shown<'_>) -> String {
+fn lost(shown: &ShownScreen<'_>) -> String {
     let mut losses = Vec::new();
     let state = shown.state;
     match shown.standing.counted {
@@ -192,7 +192,7 @@ fn lost(shown: &Shown<'_>) -> String {
 }
 
 /// Keys, or the text that is being typed.
-pub(super) fn foot(shown: &Shown<'_>, view: &View) -> String {
+pub(super) fn foot(shown: &ShownScreen<'_>, view: &View) -> String {
     let room = shown.style.width;
     if let Some(typing) = &view.typing {
         let text = format!("filter: {}_", clean(&typing.text));

@@ -2,11 +2,11 @@
 
 use super::super::field::wrapped;
 use super::super::ink::Ink;
-use super::shown::Shown;
+use super::shown::ShownScreen;
 use super::view::{LATELY, Sort};
 
 /// The page.
-pub(super) fn help(shown: &Shown<'_>) -> Vec<String> {
+pub(super) fn help(shown: &ShownScreen<'_>) -> Vec<String> {
     let sorts: Vec<String> = Sort::ALL
         .iter()
         .map(|(_, key, word)| format!("{key} {word}"))
@@ -87,7 +87,7 @@ pub(super) fn help(shown: &Shown<'_>) -> Vec<String> {
     lines
 }
 
-fn conclusions((name, text): &(&str, &str), shown: &Shown<'_>) -> Vec<String> {
+fn conclusions((name, text): &(&str, &str), shown: &ShownScreen<'_>) -> Vec<String> {
     let words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
     wrapped(name, &words, Ink::Bold, &shown.style)
 }

@@ -3,7 +3,7 @@
 use roce_model::{Nanos, Span};
 
 use super::super::ink;
-use super::super::live::Counted;
+use super::super::live::CaptureCounts;
 use super::super::style::Style;
 use super::state::State;
 
@@ -24,9 +24,9 @@ pub struct About {
 
 /// State at the time of drawing besides the rows.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct Standing {
+pub struct RunStanding {
     /// Counts of a live capture.
-    pub counted: Option<Counted>,
+    pub counted: Option<CaptureCounts>,
     /// The first and last time of a replay, where they are known.
     pub span: Option<Span>,
     /// Position of a replay: nothing later is shown, though it may be there.
@@ -38,16 +38,16 @@ pub struct Standing {
 }
 
 /// Input of a drawing.
-pub(super) struct Shown<'a> {
+pub(super) struct ShownScreen<'a> {
     pub(super) about: &'a About,
     pub(super) style: Style,
     pub(super) state: &'a State,
     /// The interval that is looked at; none before one is complete.
     pub(super) interval: Option<u64>,
-    pub(super) standing: &'a Standing,
+    pub(super) standing: &'a RunStanding,
 }
 
-impl Shown<'_> {
+impl ShownScreen<'_> {
     /// Width of an interval.
     pub(super) fn width(&self) -> Nanos {
         Nanos(self.state.width)

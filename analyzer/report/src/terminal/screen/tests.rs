@@ -9,8 +9,8 @@ use roce_model::{
     SampleRow, Severity, Sink, Snapshot, Span, TapId, TimelineColumns, TimelineRow,
 };
 
-use super::super::live::Counted;
-use super::{About, Command, Key, Screen, Standing};
+use super::super::live::CaptureCounts;
+use super::{About, Command, Key, RunStanding, Screen};
 use crate::Style;
 
 mod keys;
@@ -198,25 +198,25 @@ const PLAIN: Style = Style {
     rows: None,
 };
 
-fn live() -> Standing {
-    Standing {
-        counted: Some(Counted {
+fn live() -> RunStanding {
+    RunStanding {
+        counted: Some(CaptureCounts {
             now: Nanos(START + 3_200_000_000),
             frames: 50_000,
-            ..Counted::default()
+            ..CaptureCounts::default()
         }),
-        ..Standing::default()
+        ..RunStanding::default()
     }
 }
 
-fn replayed() -> Standing {
-    Standing {
+fn replayed() -> RunStanding {
+    RunStanding {
         span: Some(Span {
             first: Nanos(START),
             last: Nanos(START + 8 * Nanos::SECOND),
         }),
         speed: Some("1x".to_owned()),
-        ..Standing::default()
+        ..RunStanding::default()
     }
 }
 
@@ -245,7 +245,7 @@ fn running(paced: bool, style: Style) -> Screen {
     screen
 }
 
-fn drawn(screen: &Screen, standing: &Standing, columns: u16, rows: u16) -> String {
+fn drawn(screen: &Screen, standing: &RunStanding, columns: u16, rows: u16) -> String {
     let mut terminal = Terminal::new(TestBackend::new(columns, rows)).unwrap();
     terminal
         .draw(|frame| screen.draw(frame.buffer_mut(), standing))
@@ -278,7 +278,8 @@ fn counters_have_a_line() {
         !drawn(&screen, &live(), 80, 24).contains("counters:"),
         "nobody read any"
     );
-    // Of two priorities the longer pause; frames of both. The read at 2 s belongs to the third second.
+    // The longer pause of two priorities counts, and the frames of both. The read at 2 s belongs to the third
+    // second.
     let rows = readings(
         2,
         &[
@@ -390,7 +391,7 @@ fn press(screen: &Screen, text: &str) {
     }
 }
 
-/// Of the third second: ten rows of each flow.
+/// Shows the third second: ten rows of each flow.
 #[test]
 fn flows_80() {
     let text = drawn(&running(false, PLAIN), &live(), 80, 24);
@@ -445,7 +446,7 @@ fn colour_says_what_symbols_say_too() {
 fn losses_of_the_capture_stand_in_the_header() {
     let mut screen = running(false, PLAIN);
     assert!(drawn(&screen, &live(), 80, 24).contains("capture: no loss known        "));
-    let counted = Counted {
+    let counted = CaptureCounts {
         overrun: 5_000,
         kernel: 1,
         ..live().counted.unwrap()
@@ -460,21 +461,21 @@ fn losses_of_the_capture_stand_in_the_header() {
         });
     }
     screen.events(&events).unwrap();
-    let standing = Standing {
+    let standing = RunStanding {
         counted: Some(counted),
-        ..Standing::default()
+        ..RunStanding::default()
     };
     insta::assert_snapshot!(
         line(&drawn(&screen, &standing, 120, 24), "LOST"),
         @r#""CAPTURE LOST: 1 frame dropped by the kernel, 5,000 frames not taken in time, 7 frames lost on the way, 2 host events    ""#
     );
     // Far behind: what is shown is old.
-    let late = Standing {
-        counted: Some(Counted {
+    let late = RunStanding {
+        counted: Some(CaptureCounts {
             now: Nanos(START + 13 * Nanos::SECOND),
             ..counted
         }),
-        ..Standing::default()
+        ..RunStanding::default()
     };
     assert!(drawn(&running(false, PLAIN), &late, 160, 24).contains("10.0 s behind"));
 }

@@ -96,7 +96,7 @@ pub(super) enum Page {
 
 /// A filter that is being typed, and what is wrong with it.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(super) struct Typing {
+pub(super) struct TypedFilter {
     pub(super) text: String,
     pub(super) error: Option<String>,
 }
@@ -117,7 +117,7 @@ pub(super) struct View {
     pub(super) sort: Sort,
     pub(super) reversed: bool,
     pub(super) filter: Option<Filter>,
-    pub(super) typing: Option<Typing>,
+    pub(super) typing: Option<TypedFilter>,
     /// The interval that is looked at; the newest when there is none.
     pub(super) cursor: Option<u64>,
     pub(super) paused: bool,
@@ -158,7 +158,7 @@ impl View {
             Key::Char('g') => self.open(Page::Gpus),
             Key::Char('/') => {
                 let text = self.filter.as_ref().map(ToString::to_string);
-                self.typing = Some(Typing {
+                self.typing = Some(TypedFilter {
                     text: text.unwrap_or_default(),
                     error: None,
                 });

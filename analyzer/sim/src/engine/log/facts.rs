@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::engine::events::{EndpointId, PortId};
 use crate::network::packet::Kind;
 use crate::units::Time;
-use crate::workload::account::Waited;
+use crate::workload::account::WaitTotals;
 use crate::workload::requester::Trigger;
 
 /// Why a packet did not arrive.
@@ -48,7 +48,7 @@ pub(crate) struct Loss {
 
 /// A packet that others overtook.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Delayed {
+pub(crate) struct DelayedPacket {
     pub flow: u32,
     pub seq: u64,
     pub recorded: u64,
@@ -118,7 +118,7 @@ pub(crate) struct Effect {
 
 /// A retransmitted request or READ response.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Retransmitted {
+pub(crate) struct RetransmittedPacket {
     pub time: Time,
     pub flow: u32,
     pub kind: Kind,
@@ -133,7 +133,7 @@ pub(crate) struct Retransmitted {
 
 /// Packets retransmitted in a row.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Run {
+pub(crate) struct LoggedRun {
     pub flow: u32,
     pub begin: Time,
     pub end: Time,
@@ -148,7 +148,7 @@ pub(crate) struct Run {
 
 /// A time in which a port was not allowed to send a class.
 #[derive(Clone, Debug)]
-pub(crate) struct Paused {
+pub(crate) struct PortPause {
     pub port: PortId,
     pub class: u8,
     pub begin: Time,
@@ -182,7 +182,7 @@ pub(crate) struct RankStep {
 
 /// Data of a flow that took one of several equal-cost ports.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Uplinked {
+pub(crate) struct UplinkShare {
     pub packets: u64,
     pub bytes: u64,
     pub first: Time,
@@ -212,5 +212,5 @@ pub(crate) struct FlowCount {
     pub sent_by_ms: Vec<u64>,
     pub received_by_ms: Vec<u64>,
     /// Event that the sender waited for.
-    pub waited: Waited,
+    pub waited: WaitTotals,
 }

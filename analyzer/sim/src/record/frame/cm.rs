@@ -60,7 +60,7 @@ pub struct Req {
     /// The PSN of the first request that the passive side is to send.
     pub starting_psn: Psn,
     /// The transport of the queue pair.
-    pub transport: Connected,
+    pub transport: ConnectedService,
     /// True if it uses end-to-end flow control.
     pub flow_control: bool,
     /// Number of READs and ATOMICs that the active side answers at a time.
@@ -114,7 +114,7 @@ pub struct Rep {
 
 /// A connected transport service.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub enum Connected {
+pub enum ConnectedService {
     /// Reliable connection.
     #[default]
     Rc,
@@ -180,7 +180,7 @@ impl Req {
             guid: 0,
             local_qpn,
             starting_psn,
-            transport: Connected::Rc,
+            transport: ConnectedService::Rc,
             flow_control: false,
             responder_resources: 1,
             initiator_depth: 1,
@@ -205,9 +205,9 @@ impl Req {
         data[35] = self.responder_resources;
         data[39] = self.initiator_depth;
         let (service, extended) = match self.transport {
-            Connected::Rc => (0, 0),
-            Connected::Uc => (1, 0),
-            Connected::Xrc => (3, 1),
+            ConnectedService::Rc => (0, 0),
+            ConnectedService::Uc => (1, 0),
+            ConnectedService::Xrc => (3, 1),
         };
         data[43] = self.response_timeout << 3 | service << 1 | u8::from(self.flow_control);
         put(data, 44, triple(self.starting_psn.value()));

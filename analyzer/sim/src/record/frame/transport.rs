@@ -29,14 +29,14 @@ pub struct Transport {
     /// The packet sequence number.
     pub psn: Psn,
     /// Fields of the extended headers. Those that the opcode has no header for are not written.
-    pub extended: Extended,
+    pub extended: ExtendedFields,
     /// Payload of the packet. A CNP has its 16 zero bytes in any case.
     pub payload: Payload,
 }
 
 /// The fields of all extended headers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Extended {
+pub struct ExtendedFields {
     /// RDETH: the end-to-end context, 24 bits.
     pub context: u32,
     /// DETH: the queue key.
@@ -144,7 +144,7 @@ impl Transport {
             destination_qpn,
             ack_request: false,
             psn,
-            extended: Extended {
+            extended: ExtendedFields {
                 context: 0,
                 queue_key: 0,
                 source_qpn: Qpn::new(0),
@@ -263,10 +263,10 @@ impl Transport {
     }
 }
 
-impl Extended {
+impl ExtendedFields {
     /// Appends the headers of the set `which`, in the order of IBTA 9.2.1.
-    fn encode(&self, which: roce_wire::Extended, out: &mut Vec<u8>) {
-        use roce_wire::Extended as Set;
+    fn encode(&self, which: roce_wire::ExtendedHeaders, out: &mut Vec<u8>) {
+        use roce_wire::ExtendedHeaders as Set;
         if which.has(Set::RDETH) {
             out.push(0);
             triple(self.context, out);

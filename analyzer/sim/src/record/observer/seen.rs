@@ -15,12 +15,12 @@ pub(crate) struct Hole {
     pub time: Time,
     pub since: Time,
     /// The packet that was recorded after all.
-    pub filled: Option<Filled>,
+    pub filled: Option<FilledGap>,
 }
 
 /// A packet with a PSN that had been jumped over.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Filled {
+pub(crate) struct FilledGap {
     pub time: Time,
     /// Its first PSN.
     pub first: u64,
@@ -71,7 +71,7 @@ pub(crate) struct CopySeen {
 
 /// Records of one flow at one tap.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct FlowRecords {
     pub late: Vec<LateSeen>,
     pub copies: Vec<CopySeen>,
     /// After the highest READ response recorded, and when the PSNs below it were jumped over.
@@ -84,7 +84,7 @@ pub(crate) struct Seen {
     pub not_ect: u64,
     pub retransmitted: u64,
     pub retransmitted_bytes: u64,
-    /// Of these, behind the highest PSN recorded before.
+    /// Number of the packets behind the highest PSN recorded before.
     pub behind: u64,
     pub behind_bytes: u64,
     pub naks: u64,
@@ -126,7 +126,7 @@ const RESTART: u64 = 1 << 16;
 /// From how long on a time without requests in the middle of a message is kept.
 const SILENCE: Time = Time::from_nanos(500_000);
 
-impl Seen {
+impl FlowRecords {
     /// A packet was recorded; `acked` is what recorded answers of the other flow have covered, and since when.
     pub(crate) fn record(&mut self, packet: &Packet, now: Time, record: u64, (acked, since): (u64, Time)) {
         if packet.kind == Kind::Cnp {
@@ -311,7 +311,7 @@ impl Seen {
         }
         if packet.seq < highest && !self.holes.is_empty() {
             for (_, hole) in self.holes.range_mut(packet.seq..end) {
-                hole.filled.get_or_insert(Filled {
+                hole.filled.get_or_insert(FilledGap {
                     time: now,
                     first: packet.seq,
                     attempt: packet.attempt,

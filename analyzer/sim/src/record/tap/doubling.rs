@@ -13,7 +13,7 @@ use crate::record::frame::{Frame, Roce, Tunnel};
 
 /// Delays of a mirror's second copies. Pause frames are not doubled, because they end at their link.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Doubling {
+pub struct MirrorDoubling {
     /// The shortest time from a frame to its copy.
     pub least: Nanos,
     /// The longest.
@@ -34,7 +34,7 @@ const NEXT_HOP: MacAddress = MacAddress([0x02, 0, 5, 0, 0, 2]);
 /// The copies of a tap that are still to come.
 #[derive(Clone, Debug)]
 pub(super) struct Copies {
-    doubling: Option<Doubling>,
+    doubling: Option<MirrorDoubling>,
     random: Random,
     /// By the time of each, and by its number, so that none has the place of another.
     waiting: BTreeMap<(Nanos, u64), (Direction, Frame)>,
@@ -42,7 +42,7 @@ pub(super) struct Copies {
 }
 
 impl Copies {
-    pub(super) fn new(doubling: Option<Doubling>, random: Random) -> Self {
+    pub(super) fn new(doubling: Option<MirrorDoubling>, random: Random) -> Self {
         Self {
             doubling,
             random,

@@ -45,7 +45,7 @@ const SECOND: u128 = Nanos::SECOND as u128;
 
 /// State of a tap's losses.
 #[derive(Clone, Debug)]
-pub(super) struct Losing {
+pub(super) struct LossState {
     loss: Loss,
     chance: Option<Bernoulli>,
     random: Random,
@@ -56,7 +56,7 @@ pub(super) struct Losing {
     last: Nanos,
 }
 
-impl Losing {
+impl LossState {
     pub(super) fn new(loss: Loss, random: Random) -> Self {
         let chance = match loss {
             // NaN stays NaN, and is no probability.
@@ -102,8 +102,8 @@ mod tests {
     use super::*;
     use crate::engine::random::stream;
 
-    fn losing(loss: Loss) -> Losing {
-        Losing::new(loss, stream(7, "loss"))
+    fn losing(loss: Loss) -> LossState {
+        LossState::new(loss, stream(7, "loss"))
     }
 
     #[test]

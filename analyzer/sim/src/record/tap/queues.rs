@@ -24,7 +24,7 @@ pub struct Queues {
 
 /// A record that was not written yet.
 #[derive(Clone, Debug)]
-struct Held {
+struct HeldRecord {
     ticks: u64,
     original: u32,
     data: Vec<u8>,
@@ -37,7 +37,7 @@ struct Held {
 pub(super) struct Batches {
     queues: Option<Queues>,
     random: Random,
-    held: Vec<Vec<Held>>,
+    held: Vec<Vec<HeldRecord>>,
     /// Time of the next reading.
     until: Option<Nanos>,
 }
@@ -79,7 +79,7 @@ impl Batches {
             .ok()
             .and_then(|place| self.held.get_mut(place))
         {
-            queue.push(Held {
+            queue.push(HeldRecord {
                 ticks: packet.ticks,
                 original: packet.original,
                 data: packet.data.to_vec(),

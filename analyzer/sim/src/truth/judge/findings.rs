@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::engine::run::Simulation;
 use crate::scenario::Operation;
-use crate::truth::{EpisodeKind, Finding, HoleClass, NakKind, Tap, TriggerKind, Truth};
+use crate::truth::{EpisodeKind, ExpectedFinding, HoleClass, NakKind, Tap, TriggerKind, Truth};
 
 /// Marked data packets before their CNPs are missed: the first may lie at the end of the run.
 const FEW_MARKS: u64 = 8;
@@ -24,7 +24,7 @@ const ENOUGH_DATA: u64 = 100;
 const STALL: u64 = 1_000_000;
 
 /// All findings.
-pub(super) fn findings(simulation: &Simulation<'_>, truth: &Truth) -> Vec<Finding> {
+pub(super) fn findings(simulation: &Simulation<'_>, truth: &Truth) -> Vec<ExpectedFinding> {
     let mut findings = Vec::new();
     ecn(simulation, truth, &mut findings);
     dscp(truth, &mut findings);
@@ -37,8 +37,14 @@ pub(super) fn findings(simulation: &Simulation<'_>, truth: &Truth) -> Vec<Findin
 }
 
 /// Adds a finding when it is true of something.
-fn add(findings: &mut Vec<Finding>, id: &str, why: String, flows: BTreeSet<String>, taps: Vec<String>) {
-    findings.push(Finding {
+fn add(
+    findings: &mut Vec<ExpectedFinding>,
+    id: &str,
+    why: String,
+    flows: BTreeSet<String>,
+    taps: Vec<String>,
+) {
+    findings.push(ExpectedFinding {
         id: id.to_owned(),
         why,
         flows: flows.into_iter().collect(),
@@ -66,7 +72,7 @@ fn both_ways(truth: &Truth, tap: &Tap, flows: &BTreeSet<String>) -> bool {
     })
 }
 
-fn ecn(simulation: &Simulation<'_>, truth: &Truth, findings: &mut Vec<Finding>) {
+fn ecn(simulation: &Simulation<'_>, truth: &Truth, findings: &mut Vec<ExpectedFinding>) {
     let dcqcn = &simulation.scenario.dcqcn;
     let marked = set(truth.flows.iter().filter(|f| f.ce > 0).map(|f| &f.flow_id));
     let ce: u64 = truth.flows.iter().map(|flow| flow.ce).sum();
@@ -139,7 +145,7 @@ fn ecn(simulation: &Simulation<'_>, truth: &Truth, findings: &mut Vec<Finding>) 
     }
 }
 
-fn dscp(truth: &Truth, findings: &mut Vec<Finding>) {
+fn dscp(truth: &Truth, findings: &mut Vec<ExpectedFinding>) {
     let data = |flow_id: &String| {
         let flow = truth.flows.iter().find(|flow| flow.flow_id == *flow_id);
         flow.is_some_and(|flow| flow.data_packets > 0)
@@ -169,7 +175,7 @@ fn dscp(truth: &Truth, findings: &mut Vec<Finding>) {
     }
 }
 
-fn loss(truth: &Truth, findings: &mut Vec<Finding>) {
+fn loss(truth: &Truth, findings: &mut Vec<ExpectedFinding>) {
     if !truth.losses.is_empty() {
         let seen = taps(truth, |tap| {
             tap.holes
@@ -210,7 +216,7 @@ fn retransmissions(tap: &Tap, flows: &BTreeSet<String>) -> bool {
         .any(|flow| flows.contains(&flow.flow_id) && flow.retransmitted_packets > 0)
 }
 
-fn responses(truth: &Truth, findings: &mut Vec<Finding>) {
+fn responses(truth: &Truth, findings: &mut Vec<ExpectedFinding>) {
     let runs = truth.retransmission_runs.iter();
     let late = runs.filter(|run| run.trigger == TriggerKind::Timeout);
     let flows = set(late.map(|run| &run.flow_id));
@@ -234,7 +240,7 @@ fn responses(truth: &Truth, findings: &mut Vec<Finding>) {
     }
 }
 
-fn episodes(truth: &Truth, findings: &mut Vec<Finding>) {
+fn episodes(truth: &Truth, findings: &mut Vec<ExpectedFinding>) {
     let of = |kind: EpisodeKind| truth.episodes.iter().filter(move |episode| episode.kind == kind);
     let incast: Vec<_> = of(EpisodeKind::Incast).collect();
     if let Some(widest) = incast.iter().map(|episode| episode.senders).max() {
@@ -294,7 +300,7 @@ fn fairness(truth: &Truth, episode: &crate::truth::Episode) -> f64 {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a share needs no more")]
-fn storms(truth: &Truth, findings: &mut Vec<Finding>) {
+fn storms(truth: &Truth, findings: &mut Vec<ExpectedFinding>) {
     let mut places: BTreeMap<_, (u64, BTreeSet<String>)> = BTreeMap::new();
     for pause in &truth.pauses {
         let (time, taps) = places.entry((pause.place.as_str(), pause.priority)).or_default();
@@ -321,7 +327,7 @@ fn storms(truth: &Truth, findings: &mut Vec<Finding>) {
     }
 }
 
-fn paths(simulation: &Simulation<'_>, truth: &Truth, findings: &mut Vec<Finding>) {
+fn paths(simulation: &Simulation<'_>, truth: &Truth, findings: &mut Vec<ExpectedFinding>) {
     let mut pairs: BTreeMap<_, (Vec<&str>, BTreeSet<u16>)> = BTreeMap::new();
     for connection in &truth.connections {
         let (a, b) = (&connection.a, &connection.b);
@@ -380,7 +386,7 @@ fn headers_cut(simulation: &Simulation<'_>, truth: &Truth, tap: &Tap) -> bool {
     recorded && has_reth && cuts
 }
 
-fn quality(simulation: &Simulation<'_>, truth: &Truth, findings: &mut Vec<Finding>) {
+fn quality(simulation: &Simulation<'_>, truth: &Truth, findings: &mut Vec<ExpectedFinding>) {
     let bad = truth
         .losses
         .iter()

@@ -15,7 +15,7 @@ pub(super) fn at_tap(
     simulation: &Simulation<'_>,
     names: &Names,
     tap: usize,
-    judged: &holes::Judged,
+    judged: &holes::JudgedHoles,
 ) -> Vec<TapFlow> {
     let mut flows: Vec<TapFlow> = Vec::new();
     let mut places: HashMap<&str, usize> = HashMap::new();

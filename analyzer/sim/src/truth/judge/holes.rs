@@ -22,12 +22,12 @@ const MAY_STILL_ARRIVE: Time = Time::from_nanos(100_000);
 
 /// Results at one tap.
 #[derive(Debug, Default)]
-pub(super) struct Judged {
+pub(super) struct JudgedHoles {
     pub holes: Vec<Hole>,
     pub downstream: Vec<LostDownstream>,
 }
 
-impl Judged {
+impl JudgedHoles {
     /// Counts what belongs to a flow.
     pub(super) fn count(&self, flow: &mut TapFlow) {
         for hole in self.holes.iter().filter(|hole| hole.flow_id == flow.flow_id) {
@@ -76,7 +76,7 @@ struct Facts<'a> {
     lost: HashSet<(u32, u64)>,
     /// First transmissions that the tap missed.
     missed: HashSet<(u32, u64)>,
-    /// Of both, PSNs of READ requests but for the first of each.
+    /// PSNs of READ requests in both sets, but for the first of each request.
     inner: HashSet<(u32, u64)>,
     /// READs of one response: without a path MTU nothing shows that one is missing. READs whose length is cut off.
     short_reads: HashSet<(u32, u64)>,
@@ -93,9 +93,9 @@ struct Facts<'a> {
 }
 
 /// Judges the holes of one tap.
-pub(super) fn judge(simulation: &Simulation<'_>, names: &Names, tap: usize) -> Judged {
+pub(super) fn judge(simulation: &Simulation<'_>, names: &Names, tap: usize) -> JudgedHoles {
     let facts = Facts::new(simulation, tap);
-    let mut judged = Judged::default();
+    let mut judged = JudgedHoles::default();
     for (flow, seen) in simulation.observer.taps[tap].flows.iter().enumerate() {
         let (Some(seen), Some(end)) = (seen, simulation.ends.get(flow)) else {
             continue;
@@ -247,7 +247,7 @@ impl<'a> Facts<'a> {
             let shows = class == HoleClass::NetworkLost && !may_still_come;
             return (class, cause, shows);
         }
-        // Of a run whose begin was not recorded the rest may look like a run of its own.
+        // A run whose begin was not recorded may look like a run of its own.
         let is_seen = |run: &u32| self.begun.get(run).is_some_and(|first| *first < jump.first);
         if let Some((_, run)) = jump.overrun {
             return (HoleClass::Ambiguous, cause, is_seen(&run));

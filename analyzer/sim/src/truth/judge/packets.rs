@@ -2,7 +2,7 @@
 //! retransmissions, pauses.
 
 use super::{Names, transmissions};
-use crate::engine::log::{Reason, Run};
+use crate::engine::log::{LoggedRun, Reason};
 use crate::engine::run::Simulation;
 use crate::network::packet::Kind;
 use crate::network::topology::{LINK_CLASS, number};
@@ -146,7 +146,7 @@ pub(super) fn naks(simulation: &Simulation<'_>, names: &Names) -> Vec<Nak> {
 }
 
 pub(super) fn runs(simulation: &Simulation<'_>, names: &Names) -> Vec<RetransmissionRun> {
-    let lost = transmissions::Lost::new(simulation);
+    let lost = transmissions::LostTransmissions::new(simulation);
     let runs = simulation.log.runs.iter().enumerate();
     let runs = runs.map(|(place, run)| RetransmissionRun {
         flow_id: names.flow(run.flow),
@@ -164,7 +164,7 @@ pub(super) fn runs(simulation: &Simulation<'_>, names: &Names) -> Vec<Retransmis
 }
 
 /// Records of a run at the taps.
-fn run_at_taps(simulation: &Simulation<'_>, names: &Names, place: u32, run: &Run) -> Vec<RunAtTap> {
+fn run_at_taps(simulation: &Simulation<'_>, names: &Names, place: u32, run: &LoggedRun) -> Vec<RunAtTap> {
     let end = simulation.ends.get(run.flow as usize);
     let mut found = Vec::new();
     for (tap, state) in simulation.observer.taps.iter().enumerate() {

@@ -4,14 +4,14 @@
 use std::collections::{HashMap, HashSet};
 
 use super::{Names, packets};
-use crate::engine::log::{Loss, Retransmitted, Run};
+use crate::engine::log::{LoggedRun, Loss, RetransmittedPacket};
 use crate::engine::run::Simulation;
 use crate::network::packet::Kind;
 use crate::truth::{
     DuplicateAtTap, Evidence, Late, Limits, LossAtTap, LossSide, Retransmission, TriggerKind,
 };
 use crate::units::Time;
-use crate::workload::account::{Waited, Waits};
+use crate::workload::account::{WaitTotals, Waits};
 use crate::workload::requester::Trigger;
 
 /// Packets that a tap recorded late.
@@ -53,12 +53,12 @@ pub(super) fn duplicates(simulation: &Simulation<'_>, names: &Names, tap: usize)
 }
 
 /// The run of a retransmitted packet.
-fn run<'a>(simulation: &'a Simulation<'_>, retransmitted: &Retransmitted) -> Option<&'a Run> {
+fn run<'a>(simulation: &'a Simulation<'_>, retransmitted: &RetransmittedPacket) -> Option<&'a LoggedRun> {
     simulation.log.runs.get(retransmitted.run as usize)
 }
 
 /// Cause of a retransmission.
-pub(super) fn cause(simulation: &Simulation<'_>, retransmitted: &Retransmitted) -> Option<TriggerKind> {
+pub(super) fn cause(simulation: &Simulation<'_>, retransmitted: &RetransmittedPacket) -> Option<TriggerKind> {
     run(simulation, retransmitted).map(|run| packets::trigger(run.trigger))
 }
 
@@ -88,7 +88,7 @@ fn request_of(loss: &Loss) -> Option<(u32, u64)> {
 
 /// Retransmitted requests, by flow and PSN, where something was lost.
 pub(super) struct Retransmissions<'a> {
-    by_psn: HashMap<(u32, u64), Vec<&'a Retransmitted>>,
+    by_psn: HashMap<(u32, u64), Vec<&'a RetransmittedPacket>>,
 }
 
 impl<'a> Retransmissions<'a> {
@@ -116,7 +116,7 @@ impl<'a> Retransmissions<'a> {
     }
 
     /// The request that was sent next for what was lost.
-    fn after(&self, loss: &Loss) -> Option<&'a Retransmitted> {
+    fn after(&self, loss: &Loss) -> Option<&'a RetransmittedPacket> {
         let retransmissions = self.by_psn.get(&request_of(loss)?)?;
         retransmissions
             .iter()
@@ -201,9 +201,9 @@ pub(super) fn at_taps(
 }
 
 /// Times of lost requests and READ responses, by the flow of the request and its PSN.
-pub(super) struct Lost(HashMap<(u32, u64), Vec<Time>>);
+pub(super) struct LostTransmissions(HashMap<(u32, u64), Vec<Time>>);
 
-impl Lost {
+impl LostTransmissions {
     pub(super) fn new(simulation: &Simulation<'_>) -> Self {
         let mut lost: HashMap<_, Vec<_>> = HashMap::new();
         for loss in &simulation.log.losses {
@@ -215,14 +215,14 @@ impl Lost {
     }
 
     /// True if what a run begins with was lost since it was sent the last time before.
-    pub(super) fn before(&self, run: &Run) -> bool {
+    pub(super) fn before(&self, run: &LoggedRun) -> bool {
         let times = self.0.get(&(run.flow, run.seq));
         times.is_some_and(|times| times.iter().any(|time| *time < run.begin))
     }
 }
 
 /// Adds what a connection of a flow waited for.
-pub(super) fn limits(limits: &mut Limits, waited: &Waited) {
+pub(super) fn limits(limits: &mut Limits, waited: &WaitTotals) {
     let of = |waits: Waits| waited.total[waits as usize].nanos();
     limits.demand_ns += of(Waits::Demand);
     limits.blocked_ns += of(Waits::Blocked);

@@ -9,9 +9,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::Names;
 use crate::engine::events::PortId;
-use crate::engine::log::Paused;
+use crate::engine::log::PortPause;
 use crate::engine::run::Simulation;
-use crate::network::cause::{Cause, Held};
+use crate::network::cause::{Cause, HeldQueue};
 use crate::network::topology::{LINK_CLASS, Node};
 use crate::scenario::Scenario;
 use crate::truth::{FlowShare, OtherRoot, Pause, PauseRoot, PauseRootKind, PausedPort};
@@ -58,22 +58,22 @@ fn paused_by_queue(simulation: &Simulation<'_>) -> HashMap<PortId, u64> {
     paused
 }
 
-fn cause<'a>(simulation: &'a Simulation<'_>, pause: &Paused) -> Option<&'a Cause> {
+fn cause<'a>(simulation: &'a Simulation<'_>, pause: &PortPause) -> Option<&'a Cause> {
     simulation.log.causes.get(pause.cause? as usize)
 }
 
-fn held<'a>(simulation: &'a Simulation<'_>, pause: &Paused) -> Option<&'a Held> {
+fn held<'a>(simulation: &'a Simulation<'_>, pause: &PortPause) -> Option<&'a HeldQueue> {
     match cause(simulation, pause)? {
         Cause::Queue(held) => Some(held),
         Cause::Slow | Cause::Storm => None,
     }
 }
 
-fn end(simulation: &Simulation<'_>, pause: &Paused) -> Time {
+fn end(simulation: &Simulation<'_>, pause: &PortPause) -> Time {
     pause.end.unwrap_or(simulation.now)
 }
 
-fn span(simulation: &Simulation<'_>, pause: &Paused) -> Time {
+fn span(simulation: &Simulation<'_>, pause: &PortPause) -> Time {
     end(simulation, pause).since(pause.begin)
 }
 
@@ -121,12 +121,12 @@ impl<'a> Roots<'a> {
         }
     }
 
-    fn pause(&self, place: usize) -> &'a Paused {
+    fn pause(&self, place: usize) -> &'a PortPause {
         &self.simulation.log.pauses[place]
     }
 
     /// The queue that keeps a pause up: at its begin, or at the end of the simulation if the pause has none.
-    fn egress(&self, pause: &Paused) -> Option<PortId> {
+    fn egress(&self, pause: &PortPause) -> Option<PortId> {
         let topology = &self.simulation.topology;
         let ingress = topology.ports[pause.port.index()].peer;
         if pause.end.is_none()
@@ -290,7 +290,7 @@ impl<'a> Roots<'a> {
     }
 }
 
-/// What is collected of one stretch.
+/// Facts collected of one stretch.
 struct Stretch {
     row: PauseRoot,
     ports: Vec<PortId>,
@@ -359,7 +359,7 @@ fn begun(
     simulation: &Simulation<'_>,
     names: &Names,
     flow: u32,
-    pause: &Paused,
+    pause: &PortPause,
     way: &Way,
     ports: &[PortId],
 ) -> Stretch {

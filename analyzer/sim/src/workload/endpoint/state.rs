@@ -9,11 +9,11 @@ use crate::scenario::ServiceName;
 use crate::units::{Rate, Time};
 use crate::workload::account::Account;
 use crate::workload::requester::Requester;
-use crate::workload::responder::{Read, Reply, Responder};
+use crate::workload::responder::{Reply, Responder, WaitingRead};
 
 /// True if an end is in its NIC's queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Queued {
+pub(crate) enum QueueState {
     /// It has nothing to send.
     Idle,
     /// It may send now.
@@ -28,7 +28,7 @@ pub(crate) enum Queued {
 pub(crate) enum Job {
     /// READ responses, from the next on.
     Read {
-        read: Read,
+        read: WaitingRead,
         next: u32,
         /// Run of a retransmitted request, by its place in the log.
         run: u32,
@@ -61,7 +61,7 @@ pub(crate) struct Endpoint {
     /// Its last packet had to wait for DCQCN's limit.
     pub held_by_dcqcn: bool,
     pub account: Account,
-    pub queued: Queued,
+    pub queued: QueueState,
     pub next_send: Time,
     pub open: bool,
     pub closed: bool,

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Outgoing, Requester, Trigger};
+use super::{OutgoingPacket, Requester, Trigger};
 use crate::scenario::{Operation, Recovery};
 use crate::units::Time;
 use crate::workload::gaps::{Gaps, Patience};
@@ -121,7 +121,7 @@ impl Requester {
     }
 
     /// Shortens a READ that is requested again to the responses that are missing in a row.
-    pub(super) fn shorten(&self, packet: &mut Outgoing) {
+    pub(super) fn shorten(&self, packet: &mut OutgoingPacket) {
         let Some(state) = self
             .any_order
             .as_ref()

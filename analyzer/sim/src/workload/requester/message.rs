@@ -33,14 +33,14 @@ impl Message {
 
 /// A packet to be sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Outgoing {
+pub(crate) struct OutgoingPacket {
     pub seq: u64,
     /// PSNs that it takes.
     pub span: u32,
     pub operation: Operation,
     /// Length of its payload, or of the requested data of a READ.
     pub bytes: u64,
-    /// Of the whole message.
+    /// Payload bytes of the whole message.
     pub message_bytes: u64,
     /// Place of its data in the message.
     pub offset: u64,

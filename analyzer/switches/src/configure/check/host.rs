@@ -23,9 +23,9 @@ const CHECKS: [&str; 7] = [
 /// The state of a host's settings.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct HostState {
-    /// What has to change.
+    /// Changes that are needed.
     pub changes: Vec<Change>,
-    /// What could not be read, each with the check and the reason.
+    /// Checks whose values could not be read, each with the reason.
     pub unknown: Vec<(&'static str, String)>,
 }
 

@@ -18,12 +18,12 @@ const SCHEDULER: &str = "scheduler.roce";
 
 /// Differences of one check: what is set, and the tables that mend it.
 #[derive(Default)]
-struct Found {
+struct FoundDifferences {
     texts: BTreeSet<String>,
     tables: Map<String, Value>,
 }
 
-impl Found {
+impl FoundDifferences {
     fn add(&mut self, text: String, tables: Value) {
         self.texts.insert(text);
         if let Value::Object(tables) = tables {
@@ -133,12 +133,12 @@ pub fn check_sonic(
 /// Differences of all ports, by check.
 #[derive(Default)]
 struct Differences {
-    unclassified: Found,
-    pfc: Found,
-    others: Found,
-    ecn: Found,
-    strict: Found,
-    mtu: Found,
+    unclassified: FoundDifferences,
+    pfc: FoundDifferences,
+    others: FoundDifferences,
+    ecn: FoundDifferences,
+    strict: FoundDifferences,
+    mtu: FoundDifferences,
 }
 
 impl Differences {

@@ -20,7 +20,7 @@ fn policies_of_the_system_are_replaced() {
         lines[end..],
         ["system qos", "  service-policy type queuing output ROCE_OUT"]
     );
-    // Of the network-qos type, and of a port by itself.
+    // The settings are those of the network-qos type, and of a port by itself.
     let text = fixture("nexus-network.txt")
         .replace(
             "network-qos QOS_NETWORK\n  service",

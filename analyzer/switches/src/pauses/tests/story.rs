@@ -43,7 +43,7 @@ pub(super) const STILL: Rate = Rate {
 
 /// One counter of a story.
 #[derive(Clone)]
-pub(super) struct Line {
+pub(super) struct StoryLine {
     pub(super) source: SampleSource,
     pub(super) node: &'static str,
     pub(super) object: &'static str,
@@ -57,10 +57,10 @@ pub(super) fn line(
     place: (&'static str, &'static str),
     counter: Counter,
     rates: &[Rate],
-) -> Line {
+) -> StoryLine {
     let (node, object) = place;
     let is_by_priority = counter.name().contains("pfc") && source != SampleSource::Switch;
-    Line {
+    StoryLine {
         source,
         node,
         object,
@@ -74,21 +74,21 @@ pub(super) const LEAF: (&str, &str) = ("leaf1", PORT);
 pub(super) const INSIDE: (&str, &str) = ("leaf1", "ii1/1/5");
 pub(super) const VMNIC: (&str, &str) = ("esxi1", "vmnic5");
 
-pub(super) fn switch(place: (&'static str, &'static str), counter: Counter, rates: &[Rate]) -> Line {
+pub(super) fn switch(place: (&'static str, &'static str), counter: Counter, rates: &[Rate]) -> StoryLine {
     line(SampleSource::Switch, place, counter, rates)
 }
 
-pub(super) fn hypervisor(counter: Counter, rates: &[Rate]) -> Line {
+pub(super) fn hypervisor(counter: Counter, rates: &[Rate]) -> StoryLine {
     line(SampleSource::Hypervisor, VMNIC, counter, rates)
 }
 
-pub(super) fn host(node: &'static str, object: &'static str, counter: Counter, rates: &[Rate]) -> Line {
+pub(super) fn host(node: &'static str, object: &'static str, counter: Counter, rates: &[Rate]) -> StoryLine {
     line(SampleSource::Host, (node, object), counter, rates)
 }
 
 /// Times of a run in ms since the start of the command.
 #[derive(Clone, Copy)]
-pub(super) struct Run {
+pub(super) struct StoryTimes {
     pub(super) first: i64,
     pub(super) end: i64,
     pub(super) last: i64,
@@ -99,7 +99,7 @@ pub(super) fn time(ms: i64) -> Nanos {
     Nanos((i64::try_from(START).unwrap() + ms).unsigned_abs() * 1_000_000)
 }
 
-pub(super) fn reading(source: SampleSource, node: &str, story: &[Line], ms: i64) -> Reading {
+pub(super) fn reading(source: SampleSource, node: &str, story: &[StoryLine], ms: i64) -> Reading {
     let mut reading = Reading::new(source, node, time(ms));
     for line in story
         .iter()
@@ -123,7 +123,7 @@ pub(super) fn reading(source: SampleSource, node: &str, story: &[Line], ms: i64)
 }
 
 /// Reads every target at every tick.
-pub(super) fn collect(story: &[Line], run: Run) -> PauseCollector {
+pub(super) fn collect(story: &[StoryLine], run: StoryTimes) -> PauseCollector {
     let mut collector = PauseCollector::with_command(Nanos(run.every.unsigned_abs() * 1_000_000));
     let mut nodes: Vec<(SampleSource, &str)> = story.iter().map(|line| (line.source, line.node)).collect();
     nodes.sort_unstable();
@@ -161,7 +161,7 @@ pub(super) fn inventory() -> Inventory {
     .unwrap()
 }
 
-pub(super) fn finish(story: &[Line], run: Run) -> Pauses {
+pub(super) fn finish(story: &[StoryLine], run: StoryTimes) -> Pauses {
     collect(story, run).finish(&inventory())
 }
 
@@ -180,7 +180,7 @@ pub(super) fn changes(row: &Row) -> [Option<f64>; 3] {
 }
 
 /// Marks from 1.0 s, so that the reading at 1.2 s shows the first; pauses from 3.6 s, so that the one at 3.8 s does.
-pub(super) fn incast() -> Vec<Line> {
+pub(super) fn incast() -> Vec<StoryLine> {
     let pauses = [rate(500, 100, 3_600, 10_000)];
     vec![
         host(
@@ -214,7 +214,7 @@ pub(super) fn incast() -> Vec<Line> {
     ]
 }
 
-pub(super) const SHORT: Run = Run {
+pub(super) const SHORT: StoryTimes = StoryTimes {
     first: -10_000,
     end: 10_000,
     last: 15_000,
@@ -234,14 +234,14 @@ pub(super) fn incast_with_a_virtual_function() -> Pauses {
 }
 
 /// 30 s before, 20 s of command, 10 s after, as in the design's example.
-pub(super) const LONG: Run = Run {
+pub(super) const LONG: StoryTimes = StoryTimes {
     first: -30_000,
     end: 20_000,
     last: 60_000 - 30_000,
     every: 1_000,
 };
 
-pub(super) fn global() -> Vec<Line> {
+pub(super) fn global() -> Vec<StoryLine> {
     // 17 a second for 30 s are 510; 2,400 a second for 20 s are 48,000.
     let pauses = [rate(0, 17, -30_000, 0), rate(0, 2_400, 0, 20_000)];
     vec![

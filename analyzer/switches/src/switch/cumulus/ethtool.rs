@@ -3,7 +3,7 @@
 use roce_model::{Counter, value_of};
 
 use super::super::answer::count;
-use super::super::port::{Place, Port};
+use super::super::port::{Port, PortPlace};
 use crate::device::Reading;
 
 /// Statistics of a port, with the value of their label.
@@ -78,7 +78,7 @@ pub(super) fn read(name: &str, text: &str, reading: &mut Reading) -> bool {
         };
         is_known = true;
         if let Some((_, counter, detail)) = PORT.iter().find(|(known, ..)| *known == name) {
-            let place = detail.map_or_else(Place::default, Place::detail);
+            let place = detail.map_or_else(PortPlace::default, PortPlace::detail);
             port.put(*counter, place, Some(value_of(value)));
         } else if let Some(priority) = numbered(name, "HwIfInPfc", &["Pkt", "PauseFrames"]) {
             received[priority] = Some(value);
@@ -88,7 +88,7 @@ pub(super) fn read(name: &str, text: &str, reading: &mut Reading) -> bool {
             let queue = queue.to_string();
             port.put(
                 Counter::SwitchQueueWredDroppedPackets,
-                Place::queue(&queue).with("any"),
+                PortPlace::queue(&queue).with("any"),
                 Some(value_of(value)),
             );
         }

@@ -4,7 +4,7 @@ use roce_model::Counter;
 use serde_json::{Map, Value};
 
 use super::super::answer::{json_count, json_value};
-use super::super::port::{Place, Port};
+use super::super::port::{Port, PortPlace};
 use crate::device::Reading;
 
 /// Levels of a document below which the tables are not looked for.
@@ -38,7 +38,7 @@ pub(super) fn qos(name: &str, document: &Map<String, Value>, reading: &mut Readi
     };
     for (queue, row) in rows(&document, "egress-queue-stats") {
         for (key, counter, detail) in QUEUES {
-            let mut place = Place::queue(queue);
+            let mut place = PortPlace::queue(queue);
             place.detail = detail;
             port.put(counter, place, json_value(row, key));
         }
@@ -46,7 +46,7 @@ pub(super) fn qos(name: &str, document: &Map<String, Value>, reading: &mut Readi
     for (group, row) in rows(&document, "ingress-buffer-stats") {
         port.put(
             Counter::SwitchPriorityGroupDroppedPackets,
-            Place::queue(group),
+            PortPlace::queue(group),
             json_value(row, "rx-buffer-discards"),
         );
     }

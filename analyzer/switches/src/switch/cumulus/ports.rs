@@ -4,7 +4,7 @@ use roce_model::{Counter, value_of};
 use serde_json::{Map, Value};
 
 use super::super::answer::{count, json_text};
-use super::super::port::{Place, Port};
+use super::super::port::{Port, PortPlace};
 use crate::device::{Neighbor, Reading};
 use crate::switch::interface::{Interface, counted};
 
@@ -36,7 +36,7 @@ pub(super) fn files(text: &str, reading: &mut Reading) {
             _ => continue,
         };
         if let Some(mut port) = Port::new(reading, name) {
-            port.put(counter, Place::default(), Some(value_of(value) * unit));
+            port.put(counter, PortPlace::default(), Some(value_of(value) * unit));
         }
     }
 }

@@ -6,7 +6,7 @@ use roce_model::{Counter, value_of};
 use serde_json::{Map, Value};
 
 use super::super::answer::{json_count, json_text, json_value};
-use super::super::port::{Place, Port};
+use super::super::port::{Port, PortPlace};
 use crate::device::{Neighbor, Reading};
 use crate::switch::interface::{Interface, counted};
 
@@ -131,11 +131,11 @@ pub(super) fn status(document: &Map<String, Value>, reading: &mut Reading) {
         // `notconnect`, `disabled`, `errdisabled`; what is no word is no state.
         let is_word = link.starts_with(|first: char| first.is_ascii_lowercase());
         let is_up = is_word.then(|| f64::from(u8::from(link == "connected")));
-        port.put(Counter::SwitchInterfaceUp, Place::default(), is_up);
+        port.put(Counter::SwitchInterfaceUp, PortPlace::default(), is_up);
         let rate = json_value(entry, "bandwidth").filter(|rate| *rate > 0.0);
         port.put(
             Counter::SwitchInterfaceRate,
-            Place::default(),
+            PortPlace::default(),
             rate.map(|rate| rate * BIT),
         );
     });
@@ -145,7 +145,7 @@ pub(super) fn status(document: &Map<String, Value>, reading: &mut Reading) {
 pub(super) fn counters(document: &Map<String, Value>, reading: &mut Reading) {
     each(document, "interfaces", reading, |port, entry| {
         for (key, counter, detail) in COUNTERS {
-            let place = detail.map_or_else(Place::default, Place::detail);
+            let place = detail.map_or_else(PortPlace::default, PortPlace::detail);
             port.put(counter, place, json_value(entry, key));
         }
     });
@@ -157,7 +157,7 @@ pub(super) fn errors(document: &Map<String, Value>, reading: &mut Reading) {
         for (key, detail) in [("inErrors", "received"), ("outErrors", "transmitted")] {
             port.put(
                 Counter::SwitchInterfaceErrors,
-                Place::detail(detail),
+                PortPlace::detail(detail),
                 json_value(entry, key),
             );
         }
@@ -169,12 +169,12 @@ pub(super) fn pfc(document: &Map<String, Value>, reading: &mut Reading) {
     each(document, "interfaceCounters", reading, |port, entry| {
         port.put(
             Counter::SwitchPfcReceivedFrames,
-            Place::default(),
+            PortPlace::default(),
             json_value(entry, "rxFrames"),
         );
         port.put(
             Counter::SwitchPfcTransmittedFrames,
-            Place::default(),
+            PortPlace::default(),
             json_value(entry, "txFrames"),
         );
     });
@@ -230,7 +230,7 @@ pub(super) fn watchdog(document: &Map<String, Value>, reading: &mut Reading) {
     each(document, "interfaces", reading, |port, entry| {
         let queues = entry.get("txQueues").and_then(Value::as_object);
         for (queue, entry) in queues.into_iter().flatten() {
-            let place = Place::queue(queue);
+            let place = PortPlace::queue(queue);
             port.put(
                 Counter::SwitchWatchdogShutdowns,
                 place,
@@ -253,7 +253,7 @@ pub(super) fn pauses(document: &Map<String, Value>, reading: &mut Reading) {
             ("txPause", Counter::SwitchPauseTransmittedFrames),
         ];
         for (key, counter) in frames {
-            port.put(counter, Place::default(), json_value(entry, key));
+            port.put(counter, PortPlace::default(), json_value(entry, key));
         }
         for (key, detail) in [("rxOperState", "received"), ("txOperState", "transmitted")] {
             let is_on = match json_text(entry, key).as_str() {
@@ -261,7 +261,7 @@ pub(super) fn pauses(document: &Map<String, Value>, reading: &mut Reading) {
                 "off" => Some(0.0),
                 _ => None,
             };
-            port.put(Counter::SwitchPauseEnabled, Place::detail(detail), is_on);
+            port.put(Counter::SwitchPauseEnabled, PortPlace::detail(detail), is_on);
         }
     });
 }
@@ -273,7 +273,7 @@ pub(super) fn ecn(document: &Map<String, Value>, reading: &mut Reading) {
         for (queue, marked) in queues.into_iter().flatten() {
             port.put(
                 Counter::SwitchQueueEcnMarkedPackets,
-                Place::queue(queue_name(queue)),
+                PortPlace::queue(queue_name(queue)),
                 json_count(marked).map(value_of),
             );
         }
@@ -312,7 +312,7 @@ pub(super) fn queues(document: &Map<String, Value>, reading: &mut Reading) {
 
 fn put_queue(port: &mut Port<'_>, queue: &str, cast: &'static str, count: impl Fn(&str) -> Option<u64>) {
     for (key, counter) in QUEUE {
-        let place = Place::queue(queue).with(cast);
+        let place = PortPlace::queue(queue).with(cast);
         port.put(counter, place, count(key).map(value_of));
     }
 }

@@ -5,7 +5,7 @@
 use roce_model::{Counter, value_of};
 
 use super::super::answer::count;
-use super::super::port::{Place, Port};
+use super::super::port::{Port, PortPlace};
 use crate::device::Reading;
 
 /// Columns of the table of queues.
@@ -26,12 +26,12 @@ pub(super) fn pfc(text: &str, reading: &mut Reading) -> bool {
                 if let Some(mut port) = Port::new(reading, name) {
                     port.put(
                         Counter::SwitchPfcReceivedFrames,
-                        Place::default(),
+                        PortPlace::default(),
                         count(received).map(value_of),
                     );
                     port.put(
                         Counter::SwitchPfcTransmittedFrames,
-                        Place::default(),
+                        PortPlace::default(),
                         count(transmitted).map(value_of),
                     );
                 }
@@ -58,7 +58,7 @@ pub(super) fn queues(text: &str, reading: &mut Reading) -> bool {
                 let number = number.filter(|number| count(number).is_some());
                 if let (Some(number), Some(mut port)) = (number, Port::new(reading, name)) {
                     for (counter, value) in QUEUES.into_iter().zip(values) {
-                        let place = Place::queue(number).with(cast);
+                        let place = PortPlace::queue(number).with(cast);
                         port.put(counter, place, count(value).map(value_of));
                     }
                 }
@@ -79,7 +79,7 @@ pub(super) fn drops(text: &str, reading: &mut Reading) -> bool {
             [name, _, unicast, multicast] if is_table => {
                 if let Some(mut port) = Port::new(reading, name) {
                     for (cast, value) in [("unicast", unicast), ("multicast", multicast)] {
-                        let place = Place::queue("port").with(cast);
+                        let place = PortPlace::queue("port").with(cast);
                         port.put(
                             Counter::SwitchQueueDroppedPackets,
                             place,

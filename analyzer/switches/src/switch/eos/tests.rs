@@ -197,7 +197,7 @@ fn other_forms_of_priorities_and_queues() {
         Counter::SwitchPfcTransmittedFrames,
         &["Ethernet1 port 7"],
     );
-    // What a virtual output queue passes on leaves by the egress queue; drops are of both.
+    // Packets that a virtual output queue passes on leave by the egress queue; both have drops.
     check(
         &reading,
         Counter::SwitchQueueTransmittedPackets,

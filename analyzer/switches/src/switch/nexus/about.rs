@@ -1,10 +1,11 @@
-//! What a switch says about itself, its ports and their neighbours: `show version`, `show interface status`, `show lldp neighbors detail`.
+//! A switch's description of itself, its ports and their neighbours: `show version`, `show interface status`,
+//! `show lldp neighbors detail`.
 
 use roce_model::Counter;
 
 use super::answer::Body;
 use super::json::{Object, count, number, objects, table, text};
-use super::sink::{Place, Sink, counted};
+use super::sink::{NumberPlace, Sink, counted};
 use crate::device::Neighbor;
 use crate::switch::interface::canonical;
 
@@ -29,11 +30,11 @@ pub(super) fn version(body: &Body, _command: &str, sink: &mut Sink<'_>) -> bool 
     about.model = short(found.model.as_deref().unwrap_or_default());
     about.version = short(found.version.as_deref().unwrap_or_default());
     about.serial = short(found.serial.as_deref().unwrap_or_default());
-    sink.put(Place::SWITCH, Counter::SwitchUptime, &[], found.uptime);
+    sink.put(NumberPlace::SWITCH, Counter::SwitchUptime, &[], found.uptime);
     is_known
 }
 
-/// What `show version` says.
+/// Facts of `show version`.
 #[derive(Default)]
 struct System {
     model: Option<String>,
@@ -169,7 +170,7 @@ fn interface_status(name: &str, state: &str, speed: &str, mtu: Option<u64>, sink
     let Some(interface) = sink.interface(name) else {
         return;
     };
-    let place = Place::interface(&interface);
+    let place = NumberPlace::interface(&interface);
     let is_up = state == "connected" || state == "up";
     sink.put(place, Counter::SwitchInterfaceUp, &[], Some(u64::from(is_up)));
     if is_up {

@@ -7,7 +7,7 @@ use super::refusal::refusal;
 use crate::device::{Answers, Problem, Reason};
 use crate::switch::text::{CUT, answer_of, up_to_last_end};
 
-/// What makes NX-OS answer in JSON.
+/// Suffix of a command that makes NX-OS answer in JSON.
 pub(super) const JSON: &str = " | json";
 
 /// Longest answer in JSON that is read, in bytes: a document takes up to 16 times as much memory.
@@ -42,12 +42,12 @@ impl Body {
 
 /// An answer that was found.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct FoundAnswer {
     /// The command under which it was.
     pub(super) command: String,
-    /// What it says.
+    /// Content of the answer.
     pub(super) body: Body,
-    /// What is wrong with it, where only a part of it is.
+    /// Problem of the answer, where a part of it is good.
     pub(super) problem: Option<Problem>,
 }
 
@@ -58,7 +58,7 @@ pub(super) fn as_json(command: &str) -> String {
 
 /// The answer to a command, with or without ` | json`; that in JSON goes first. A refused or broken one counts only where the other is
 /// none or is refused or broken, too.
-pub(super) fn find(answers: &Answers, command: &str) -> Option<Result<Found, Problem>> {
+pub(super) fn find(answers: &Answers, command: &str) -> Option<Result<FoundAnswer, Problem>> {
     let mut refused = None;
     for command in [as_json(command), command.to_owned()] {
         let Some(text) = answers.get(&command) else {
@@ -73,7 +73,7 @@ pub(super) fn find(answers: &Answers, command: &str) -> Option<Result<Found, Pro
 }
 
 /// Reads an answer.
-fn read(command: &str, answer: &str) -> Result<Found, Problem> {
+fn read(command: &str, answer: &str) -> Result<FoundAnswer, Problem> {
     let problem = |reason, text: String| Problem {
         reason,
         command: command.to_owned(),
@@ -108,7 +108,7 @@ fn read(command: &str, answer: &str) -> Result<Found, Problem> {
         text = answer_of(whole, command);
         cut = Some(problem(Reason::Parse, CUT.to_owned()));
     }
-    Ok(Found {
+    Ok(FoundAnswer {
         command: command.to_owned(),
         body: Body::Text(text),
         problem: cut,
@@ -116,7 +116,7 @@ fn read(command: &str, answer: &str) -> Result<Found, Problem> {
 }
 
 /// Reads one JSON document after the other.
-fn documents(command: &str, text: &str) -> Result<Found, Problem> {
+fn documents(command: &str, text: &str) -> Result<FoundAnswer, Problem> {
     let mut documents = Vec::new();
     let mut problem = None;
     for document in Deserializer::from_str(text).into_iter::<Value>() {
@@ -154,7 +154,7 @@ fn documents(command: &str, text: &str) -> Result<Found, Problem> {
             command: command.to_owned(),
             ..problem
         })?;
-        return Ok(Found {
+        return Ok(FoundAnswer {
             command: command.to_owned(),
             body: match body {
                 Value::String(text) => Body::Text(answer_of(&text, command)),
@@ -165,7 +165,7 @@ fn documents(command: &str, text: &str) -> Result<Found, Problem> {
     }
     match problem {
         Some(problem) if documents.is_empty() => Err(problem),
-        problem => Ok(Found {
+        problem => Ok(FoundAnswer {
             command: command.to_owned(),
             body: Body::Json(documents),
             problem,

@@ -6,7 +6,7 @@ use roce_model::Counter;
 
 use super::answer::Body;
 use super::json::{count, modules, number, table, text};
-use super::sink::{Place, Sink};
+use super::sink::{NumberPlace, Sink};
 
 /// Pools, with the end of their keys, in the order of the text's columns. Those of the CPU and of SPAN behind them are left out.
 const POOLS: [(&str, &str); 2] = [("drop", "drop_pg"), ("no_drop", "no_drop_pg")];
@@ -58,7 +58,7 @@ fn name(module: Option<&str>, instance: &str) -> String {
 
 fn put(instance: &str, pool: &'static str, counter: Counter, value: Option<u64>, sink: &mut Sink<'_>) {
     let details: [Cow<'static, str>; 2] = [instance.to_owned().into(), pool.into()];
-    sink.put(Place::SWITCH, counter, &details, value);
+    sink.put(NumberPlace::SWITCH, counter, &details, value);
 }
 
 fn read_text(text: &str, sink: &mut Sink<'_>) -> bool {

@@ -4,7 +4,7 @@ use roce_model::Counter;
 
 use super::answer::Body;
 use super::json::{count, number, objects, table, text};
-use super::sink::{Place, Sink};
+use super::sink::{NumberPlace, Sink};
 
 /// Keys of the JSON, headings of the text, and what they count. Kinds of errors that are part of the sums are left out.
 const COLUMNS: [(&str, &str, Counter, Option<&str>); 12] = [
@@ -116,7 +116,7 @@ fn put(
     }
     if let Some(interface) = name.and_then(|name| sink.interface(name)) {
         let details: Vec<_> = detail.into_iter().map(Into::into).collect();
-        sink.put(Place::interface(&interface), counter, &details, value);
+        sink.put(NumberPlace::interface(&interface), counter, &details, value);
     }
 }
 

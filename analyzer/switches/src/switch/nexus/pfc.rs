@@ -4,7 +4,7 @@ use roce_model::Counter;
 
 use super::answer::Body;
 use super::json::{Object, count, modules, number, objects, table, text};
-use super::sink::{Place, Sink, counted};
+use super::sink::{NumberPlace, Sink, counted};
 use crate::device::Reason;
 use crate::switch::interface::Interface;
 
@@ -27,7 +27,7 @@ pub(super) fn interfaces(body: &Body, _command: &str, sink: &mut Sink<'_>) -> bo
             continue;
         };
         enabled_priorities(&interface, row.enabled, sink);
-        let place = Place::interface(&interface);
+        let place = NumberPlace::interface(&interface);
         sink.put(place, Counter::SwitchPfcReceivedFrames, &[], row.received);
         sink.put(place, Counter::SwitchPfcTransmittedFrames, &[], row.transmitted);
     }
@@ -131,7 +131,7 @@ fn enabled_priorities(interface: &Interface, enabled: Option<u8>, sink: &mut Sin
         return;
     };
     for priority in 0..8 {
-        let place = Place::priority(interface, priority);
+        let place = NumberPlace::priority(interface, priority);
         let is_enabled = u64::from(bits >> priority & 1);
         sink.put(place, Counter::SwitchPfcEnabled, &[], Some(is_enabled));
     }
@@ -150,7 +150,7 @@ impl Frames {
     /// Adds them to the reading. A total that the priorities contradict is said: it has to be their sum where all eight are there, and at
     /// least their sum otherwise.
     pub(super) fn add(&self, interface: &Interface, command: &str, sink: &mut Sink<'_>) {
-        let place = Place::interface(interface);
+        let place = NumberPlace::interface(interface);
         sink.put(place, Counter::SwitchPfcReceivedFrames, &[], self.received);
         sink.put(place, Counter::SwitchPfcTransmittedFrames, &[], self.transmitted);
         for (counter, counts) in [
@@ -158,7 +158,7 @@ impl Frames {
             (Counter::SwitchPriorityPfcTransmittedFrames, &self.transmitted_of),
         ] {
             for (priority, count) in (0_u8..).zip(counts) {
-                sink.put(Place::priority(interface, priority), counter, &[], *count);
+                sink.put(NumberPlace::priority(interface, priority), counter, &[], *count);
             }
         }
         for (direction, total, counts) in [
@@ -366,7 +366,7 @@ fn pauses(
         Some("off") => Some(0),
         _ => None,
     };
-    let place = Place::interface(interface);
+    let place = NumberPlace::interface(interface);
     let enabled = Counter::SwitchPauseEnabled;
     sink.put(place, enabled, &["received".into()], flag(receive));
     sink.put(place, enabled, &["transmitted".into()], flag(send));

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::answer::Body;
 use super::json::{Object, count, field, number, objects, table, text};
-use super::sink::{Place, Sink, queue_of};
+use super::sink::{NumberPlace, Sink, queue_of};
 use crate::device::QueueClass;
 use crate::switch::interface::Interface;
 
@@ -77,14 +77,14 @@ pub(super) fn network_qos(body: &Body, _command: &str, sink: &mut Sink<'_>) -> b
         Body::Text(text) => network_text(text),
     };
     let is_known = !policies.is_empty();
-    // Of several, it is not known which one applies.
+    // It is not known which one of several applies.
     let (Some(policy), true) = (policies.pop(), policies.is_empty()) else {
         return is_known;
     };
     let ports = sink.ports();
     for class in policy.list.iter().filter(|class| !class.queue.is_empty()) {
         for port in &ports {
-            let place = Place::queue(port, &class.queue);
+            let place = NumberPlace::queue(port, &class.queue);
             // A class whose first line is repeated is two, of which the second has its lines.
             let mut of_queue = policy.list.iter().filter(|other| other.queue == class.queue);
             let is_lossless = of_queue.any(|other| other.is_lossless);
@@ -207,7 +207,7 @@ fn put_bounds(interface: &Interface, class: &Class, sink: &mut Sink<'_>) {
     if !class.has_ecn {
         return;
     }
-    let place = Place::queue(interface, &class.queue);
+    let place = NumberPlace::queue(interface, &class.queue);
     for (bound, value) in ["min", "max"].into_iter().zip(class.bounds) {
         sink.put(place, Counter::SwitchEcnThreshold, &[bound.into()], value);
     }

@@ -18,15 +18,15 @@ const MAX_PROBLEMS: usize = 100;
 
 /// The place that a number is about.
 #[derive(Clone, Copy)]
-pub(super) struct Place<'a> {
+pub(super) struct NumberPlace<'a> {
     pub(super) interface: Option<&'a Interface>,
     pub(super) priority: Option<u8>,
     pub(super) queue: Option<&'a str>,
 }
 
-impl<'a> Place<'a> {
+impl<'a> NumberPlace<'a> {
     /// The switch as a whole.
-    pub(super) const SWITCH: Place<'static> = Place {
+    pub(super) const SWITCH: NumberPlace<'static> = NumberPlace {
         interface: None,
         priority: None,
         queue: None,
@@ -85,7 +85,7 @@ impl<'a> Sink<'a> {
     /// Adds a count of a place; nothing where it is absent. `details` are those of [`Counter::labels`] behind `kind`.
     pub(super) fn put(
         &mut self,
-        place: Place<'_>,
+        place: NumberPlace<'_>,
         counter: Counter,
         details: &[Cow<'static, str>],
         value: Option<u64>,

@@ -72,7 +72,7 @@ fn read_one(command: &str, text: &str) -> Reading {
     read_all(&answers)
 }
 
-/// What a sample counts, and where.
+/// Quantity and place of a sample.
 type Key = (Counter, String, Option<u8>, Option<String>, Vec<String>);
 
 fn key(sample: &Sample) -> Key {
@@ -331,7 +331,8 @@ fn a_refused_form_is_asked_in_the_other() {
     assert_eq!(asked(&known), [(command.to_owned(), true)]);
 }
 
-/// What hardly changes is asked at the start and once an hour; states of links and counters at each reading.
+/// Values that hardly change are asked at the start and once an hour; states of links and counters at each
+/// reading.
 #[test]
 fn links_are_asked_at_each_reading() {
     let slow: Vec<String> = questions(&Answers::default())

@@ -4,10 +4,11 @@ use roce_model::Counter;
 
 use super::answer::Body;
 use super::json::{Object, count, modules, number, table, text};
-use super::sink::{Place, Sink, queue_of};
+use super::sink::{NumberPlace, Sink, queue_of};
 use crate::switch::interface::Interface;
 
-/// What the watchdog did to one queue. Aggregates count since the counters were cleared, the others since the last shutdown.
+/// Actions of the watchdog on one queue. Aggregates count since the counters were cleared, the others since the
+/// last shutdown.
 #[derive(Default)]
 struct Actions {
     shutdowns: Option<u64>,
@@ -18,7 +19,7 @@ struct Actions {
 
 impl Actions {
     fn add(&self, interface: &Interface, queue: &str, sink: &mut Sink<'_>) {
-        let place = Place::queue(interface, queue);
+        let place = NumberPlace::queue(interface, queue);
         sink.put(place, Counter::SwitchWatchdogShutdowns, &[], self.shutdowns);
         sink.put(place, Counter::SwitchWatchdogRestores, &[], self.restores);
         let dropped = match (self.dropped, self.ingress_dropped) {

@@ -6,7 +6,7 @@
 use roce_model::{Counter, value_of};
 
 use super::super::answer::count as number;
-use super::super::port::{Place, Port};
+use super::super::port::{Port, PortPlace};
 use super::database::{Database, Hash};
 use crate::device::Reading;
 
@@ -115,7 +115,7 @@ pub(super) fn read(maps: &Database, counters: &Database, reading: &mut Reading) 
             continue;
         };
         if let Some(mut port) = Port::new(reading, name) {
-            let place = Place::queue(group);
+            let place = PortPlace::queue(group);
             let value = |field: &str| {
                 let count = hash.count(&format!("SAI_INGRESS_PRIORITY_GROUP_STAT_{field}"));
                 count.map(value_of)
@@ -147,7 +147,7 @@ fn objects<'a>(
 fn read_port(mut port: Port<'_>, hash: Hash<'_>) {
     let count = |field: &str| hash.count(&format!("SAI_PORT_STAT_{field}"));
     for (field, counter, detail) in PORT {
-        let place = detail.map_or_else(Place::default, Place::detail);
+        let place = detail.map_or_else(PortPlace::default, PortPlace::detail);
         port.put(counter, place, count(field).map(value_of));
     }
     let mut received = [None; 8];
@@ -155,7 +155,7 @@ fn read_port(mut port: Port<'_>, hash: Hash<'_>) {
     for (priority, (received, transmitted)) in (0u8..).zip(received.iter_mut().zip(&mut transmitted)) {
         *received = count(&format!("PFC_{priority}_RX_PKTS"));
         *transmitted = count(&format!("PFC_{priority}_TX_PKTS"));
-        let place = Place::priority(priority);
+        let place = PortPlace::priority(priority);
         let paused = count(&format!("PFC_{priority}_RX_PAUSE_DURATION_US"));
         port.put(
             Counter::SwitchPriorityPfcReceivePausedSeconds,
@@ -173,7 +173,7 @@ fn read_port(mut port: Port<'_>, hash: Hash<'_>) {
 }
 
 fn read_queue(mut port: Port<'_>, queue: &str, cast: &'static str, hash: Hash<'_>) {
-    let place = Place::queue(queue);
+    let place = PortPlace::queue(queue);
     let count = |field: &str| hash.count(&format!("SAI_QUEUE_STAT_{field}"));
     for (field, counter, has_cast) in QUEUE {
         let place = if has_cast { place.with(cast) } else { place };
@@ -196,7 +196,7 @@ fn read_queue(mut port: Port<'_>, queue: &str, cast: &'static str, hash: Hash<'_
 
 /// Adds the watchdog's counters of a queue: storms detected and restored, packets dropped on transmission and reception.
 pub(super) fn storms(port: &mut Port<'_>, queue: &str, storms: [Option<u64>; 2], dropped: [Option<u64>; 2]) {
-    let place = Place::queue(queue);
+    let place = PortPlace::queue(queue);
     let [detected, restored] = storms;
     port.put(Counter::SwitchWatchdogShutdowns, place, detected.map(value_of));
     port.put(Counter::SwitchWatchdogRestores, place, restored.map(value_of));

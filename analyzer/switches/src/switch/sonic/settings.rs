@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use roce_model::{Counter, value_of};
 
-use super::super::port::{Place, Port};
+use super::super::port::{Port, PortPlace};
 use super::database::{Database, Hash};
 use crate::device::{QueueClass, Reading};
 use crate::switch::interface::{Interface, counted};
@@ -28,7 +28,7 @@ pub(super) fn read(config: &Database, has_watchdog_table: bool, reading: &mut Re
         if let Some(mut port) = Port::new(reading, name) {
             port.put(
                 Counter::SwitchInterfaceMtu,
-                Place::default(),
+                PortPlace::default(),
                 hash.count("mtu").map(value_of),
             );
         }
@@ -61,9 +61,9 @@ pub(super) fn states(states: &Database, reading: &mut Reading) {
             Some("down") => Some(0.0),
             _ => None,
         };
-        port.put(Counter::SwitchInterfaceUp, Place::default(), is_up);
+        port.put(Counter::SwitchInterfaceUp, PortPlace::default(), is_up);
         let rate = hash.count("speed").map(|megabits| value_of(megabits) * MEGABIT);
-        port.put(Counter::SwitchInterfaceRate, Place::default(), rate);
+        port.put(Counter::SwitchInterfaceRate, PortPlace::default(), rate);
     }
 }
 
@@ -94,7 +94,7 @@ fn pfc(config: &Database, name: &str, hash: Hash<'_>, reading: &mut Reading) {
         let is_enabled = f64::from(u8::from(enabled.contains(&priority)));
         port.put(
             Counter::SwitchPfcEnabled,
-            Place::priority(priority),
+            PortPlace::priority(priority),
             Some(is_enabled),
         );
     }
@@ -103,7 +103,7 @@ fn pfc(config: &Database, name: &str, hash: Hash<'_>, reading: &mut Reading) {
         let queue = queue.to_string();
         port.put(
             Counter::SwitchQueueNoDrop,
-            Place::queue(&queue),
+            PortPlace::queue(&queue),
             Some(is_lossless),
         );
     }
@@ -167,7 +167,7 @@ fn class(config: &Database, key: &str, hash: Hash<'_>, reading: &mut Reading) {
             });
             if let Some(mut port) = Port::new(reading, name) {
                 for (bound, field) in [("min", "green_min_threshold"), ("max", "green_max_threshold")] {
-                    let place = Place::queue(&queue).with(bound);
+                    let place = PortPlace::queue(&queue).with(bound);
                     port.put(Counter::SwitchEcnThreshold, place, threshold(field).map(value_of));
                 }
             }

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use roce_model::{Counter, value_of};
 
 use super::super::answer::count;
-use super::super::port::{Place, Port};
+use super::super::port::{Port, PortPlace};
 use super::counters::{queue_name, storms as put_storms};
 use crate::device::{Neighbor, Reading};
 use crate::switch::interface::{Interface, counted};
@@ -106,7 +106,7 @@ pub(super) fn queues(text: &str, reading: &mut Reading) -> bool {
                     let Some((counter, has_cast)) = *column else {
                         continue;
                     };
-                    let mut place = Place::queue(&queue);
+                    let mut place = PortPlace::queue(&queue);
                     if has_cast {
                         place = place.with(cast);
                     } else if counter == Counter::SwitchQueueWredDroppedPackets {

@@ -1,4 +1,4 @@
-//! What a job's log adds: errors, and ranks in the names of flows.
+//! Facts that a job's log adds: errors, and ranks in the names of flows.
 
 use std::sync::Arc;
 

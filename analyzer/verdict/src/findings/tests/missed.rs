@@ -1,4 +1,4 @@
-//! What the capture itself missed, and what findings then say of the network.
+//! Packets that the capture itself missed, and findings about the network then.
 
 use roce_model::{Confidence, TimelineRow};
 

@@ -50,7 +50,7 @@ fn a_priority_that_stands_still() {
         assert_eq!(severity(5 * MS), Severity::Critical);
         assert_eq!(severity(5 * MS - 1), Severity::Warning);
     }
-    // Of a capture of 300 us a third is 100 us; less is a burst that PFC absorbed.
+    // A third of a capture of 300 us is 100 us; less is a burst that PFC absorbed.
     assert_eq!(
         fired(&pauses(300_000, 100_000, 3), "pause.storm").severity,
         Severity::Warning

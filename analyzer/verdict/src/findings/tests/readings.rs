@@ -103,7 +103,7 @@ pub(super) fn shows(at: &str, counter: Counter, value: f64) -> Vec<SampleRow> {
     rows
 }
 
-/// The same rows of a queue.
+/// Changes rows into those of a queue.
 pub(super) fn of_queue(mut rows: Vec<SampleRow>, queue: &'static str) -> Vec<SampleRow> {
     for row in &mut rows {
         row.queue = Some(queue.into());

@@ -139,7 +139,7 @@ fn a_receiver_without_buffers() {
         ),
         (Some("leaf2"), Some("h3"), Some(RootKind::SlowReceiver))
     );
-    // What it counted at another time explains nothing.
+    // Pauses that it counted at another time explain nothing.
     readings.pop();
     readings.push(reads("h3:mlx5_0:1", PortOutOfBufferDrops, 7, &[12.0]));
     let found = run(&leaf_spine(1), &flows, &readings);
@@ -254,7 +254,8 @@ fn a_circle_may_wait_for_a_port_outside() {
 
 #[test]
 fn routes_of_a_deadlock_are_not_the_shortest_ones() {
-    // Of three switches each reaches every other one by one cable. The flow from h1 to h3 goes round by s2 all the same.
+    // Each of three switches reaches every other one by one cable. The flow from h1 to h3 goes round by s2 all
+    // the same.
     let hosts = ["h1:ens", "h2:ens", "h3:ens"].map(stopped);
     let found = ring(3, &[0.0], &hosts);
     assert_eq!(kind_of(&found), DEADLOCK);
@@ -524,7 +525,8 @@ fn frames_while_hardly_anything_comes_prove_a_storm() {
 
 #[test]
 fn frames_while_data_comes_do_not_show_why() {
-    // The same 0.17 Gbit/s are a sixth of 1 Gbit/s, more than a tenth: a slow receiver, or a storm that comes and goes.
+    // Now 0.17 Gbit/s are a sixth of 1 Gbit/s, more than a tenth: a slow receiver, or a storm that comes and
+    // goes.
     let found = captured_at(1_000_000_000, 0, &Wiring::default());
     assert_eq!(
         kind_of(&found),
@@ -572,6 +574,6 @@ fn a_fabric_of_ten_thousand_ports_is_bounded() {
     assert!(started.elapsed().as_secs() < 20, "{:?}", started.elapsed());
     let origin = fired(&found, "pause.origin");
     assert!(found.waits.len() <= 4096);
-    // Of 96 times 100, 4 times 100 and as many paused cables 128 are judged.
+    // There are 96 times 100, 4 times 100 and as many paused cables, of which 128 are judged.
     assert_eq!(count(origin, "cables_left_out"), 10_400 - 128);
 }

@@ -24,7 +24,7 @@ fn run(slices: usize, payload: f64, marked: f64) -> Slices {
     }
 }
 
-fn outcome(a: &Slices, b: &Slices, quantity: Quantity) -> Compared {
+fn outcome(a: &Slices, b: &Slices, quantity: Quantity) -> ComparedQuantity {
     let pending = pending(&[], Some(a), Some(b), "test");
     let found = pending
         .iter()
@@ -150,7 +150,7 @@ fn findings_are_compared_by_their_worst() {
 #[test]
 fn what_differs_in_how_they_were_made_is_noted() {
     let side = |options: &[(&str, &str)], measured: &'static str, lost: u64| {
-        let mut side = Collected::default();
+        let mut side = CollectedRun::default();
         side.run.options = options
             .iter()
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))

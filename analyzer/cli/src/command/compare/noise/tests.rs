@@ -63,7 +63,7 @@ fn blocks_are_as_long_as_the_series_remembers() {
     assert!((block_length(&[0.0; 100]) - 1.0).abs() < 1e-9);
 }
 
-/// Of how many pairs the interval for B less A, which is to err in 5 %, misses the truth.
+/// Number of pairs whose interval for B less A misses the truth. The interval is to err in 5 %.
 fn missed(pairs: u32, truth: f64, make: impl Fn(f64, &mut Random) -> Vec<(f64, f64)>) -> u32 {
     let mut random = random::stream(2, "coverage");
     let mut missed = 0;

@@ -34,8 +34,8 @@ fn row(flow: &FlowKey, bin: u64, tap: u32) -> TimelineRow {
     }
 }
 
-fn collected(flows: &[FlowKey], rows: &[TimelineRow]) -> Collected {
-    let mut side = Collected::default();
+fn collected(flows: &[FlowKey], rows: &[TimelineRow]) -> CollectedRun {
+    let mut side = CollectedRun::default();
     side.begin(Nanos(MS)).unwrap();
     side.flows_opened(flows).unwrap();
     let mut columns = TimelineColumns::default();

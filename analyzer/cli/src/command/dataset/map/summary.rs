@@ -32,7 +32,7 @@ pub(crate) struct Summary {
 }
 
 impl Summary {
-    /// Of `captures` captures, none of them looked at.
+    /// Summary of `captures` captures, none of which was looked at.
     pub(crate) fn new(captures: usize) -> Self {
         Self {
             captures,

@@ -21,7 +21,7 @@ const COMPRESSED: [&str; 2] = ["gz", "zst"];
 
 /// A capture below the folder.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Found {
+pub(crate) struct FoundCapture {
     /// Its path from the folder, with `/` between the parts.
     pub(crate) key: String,
     /// Its path.
@@ -32,8 +32,8 @@ pub(crate) struct Found {
 
 /// Captures below a folder, the largest first, and those whose names cannot be keys.
 #[derive(Debug, Default)]
-pub(crate) struct Walked {
-    pub(crate) captures: Vec<Found>,
+pub(crate) struct WalkedFolder {
+    pub(crate) captures: Vec<FoundCapture>,
     /// Paths of captures that are passed over, for messages.
     pub(crate) unnamed: Vec<PathBuf>,
 }
@@ -43,8 +43,8 @@ pub(crate) struct Walked {
 ///
 /// # Errors
 /// When a folder cannot be read, or there are too many.
-pub(crate) fn captures(folder: &Path) -> anyhow::Result<Walked> {
-    let mut walked = Walked::default();
+pub(crate) fn captures(folder: &Path) -> anyhow::Result<WalkedFolder> {
+    let mut walked = WalkedFolder::default();
     let mut folders = vec![(folder.to_path_buf(), String::new(), 0_usize)];
     let mut entries = 0_usize;
     while let Some((path, prefix, depth)) = folders.pop() {
@@ -88,7 +88,7 @@ pub(crate) fn captures(folder: &Path) -> anyhow::Result<Walked> {
                     folder.display()
                 );
             }
-            walked.captures.push(Found {
+            walked.captures.push(FoundCapture {
                 key,
                 path: entry.path(),
                 bytes: metadata.len(),

@@ -12,7 +12,7 @@ use roce_model::{InputSummary, RunKey, RunSummary};
 use roce_parquet::Storage;
 use roce_pipeline::fleet::FleetRun;
 use roce_pipeline::{Manifest, RunStart};
-use roce_remote::program::{Ended, Failure, Limits, run_unless};
+use roce_remote::program::{EndedProgram, Failure, Limits, run_unless};
 
 use crate::own_process::own_process;
 
@@ -31,7 +31,7 @@ pub(crate) struct Task {
     pub(crate) arguments: Vec<OsString>,
 }
 
-/// What all runs have in common.
+/// Settings that all runs have in common.
 pub(crate) struct Worker {
     pub(crate) storage: Arc<dyn Storage>,
     /// Folder in which the binary works; the own one if there is none.
@@ -53,7 +53,7 @@ pub(crate) struct Outcome {
 }
 
 /// How one start of the binary ended.
-enum Ending {
+enum WorkerEnd {
     /// It wrote the run, or the run's error.
     Committed(Box<Manifest>),
     /// It did not, for this reason.
@@ -73,15 +73,15 @@ impl Worker {
         let error = loop {
             tries += 1;
             match self.start(task, &stops) {
-                Ending::Committed(manifest) => {
+                WorkerEnd::Committed(manifest) => {
                     return Ok(Some(Outcome {
                         manifest: *manifest,
                         tries,
                     }));
                 }
-                Ending::Stopped => return Ok(None),
-                Ending::Failed(error) if tries >= self.tries => break error,
-                Ending::Failed(_) => {}
+                WorkerEnd::Stopped => return Ok(None),
+                WorkerEnd::Failed(error) if tries >= self.tries => break error,
+                WorkerEnd::Failed(_) => {}
             }
         };
         let run = RunSummary {
@@ -111,7 +111,7 @@ impl Worker {
     }
 
     /// Starts the binary once.
-    fn start(&self, task: &Task, stops: impl Fn() -> bool) -> Ending {
+    fn start(&self, task: &Task, stops: impl Fn() -> bool) -> WorkerEnd {
         let mut command = own_process();
         if let Some(folder) = &self.folder {
             command.current_dir(folder);
@@ -128,10 +128,10 @@ impl Worker {
             errors: MAX_OUTPUT_BYTES,
         };
         match run_unless(&mut command, limits, stops) {
-            Err(Failure::Stopped) => Ending::Stopped,
-            Err(Failure::System(error)) => Ending::Failed(format!("cannot be started: {error}")),
+            Err(Failure::Stopped) => WorkerEnd::Stopped,
+            Err(Failure::System(error)) => WorkerEnd::Failed(format!("cannot be started: {error}")),
             Err(Failure::NoAnswer) => {
-                Ending::Failed(format!("took longer than {} s", self.timeout.as_secs()))
+                WorkerEnd::Failed(format!("took longer than {} s", self.timeout.as_secs()))
             }
             Ok(ended) => ending(task, &ended),
         }
@@ -139,19 +139,19 @@ impl Worker {
 }
 
 /// How the binary ended: the last line of its output is the manifest of this run.
-fn ending(task: &Task, ended: &Ended) -> Ending {
+fn ending(task: &Task, ended: &EndedProgram) -> WorkerEnd {
     let output = String::from_utf8_lossy(&ended.output);
     let manifest = output.lines().next_back().and_then(Manifest::parse);
     let manifest = manifest.filter(|manifest| manifest.key == task.key);
     match manifest {
         Some(manifest) if manifest.rows.iter().any(|(table, _)| table == "run") => {
-            Ending::Committed(Box::new(manifest))
+            WorkerEnd::Committed(Box::new(manifest))
         }
         Some(Manifest {
             error: Some(error), ..
-        }) => Ending::Failed(short(&error)),
+        }) => WorkerEnd::Failed(short(&error)),
         _ => match (ended.status.signal(), ended.status.code()) {
-            (Some(signal), _) => Ending::Failed(format!("ended by signal {signal}")),
+            (Some(signal), _) => WorkerEnd::Failed(format!("ended by signal {signal}")),
             (None, code) => {
                 let code = code.map_or_else(|| "none".to_owned(), |code| code.to_string());
                 let errors = String::from_utf8_lossy(&ended.errors);
@@ -159,7 +159,7 @@ fn ending(task: &Task, ended: &Ended) -> Ending {
                     .lines()
                     .rfind(|line| !line.trim().is_empty())
                     .unwrap_or("no message");
-                Ending::Failed(short(&format!("ended with code {code}: {last}")))
+                WorkerEnd::Failed(short(&format!("ended with code {code}: {last}")))
             }
         },
     }

@@ -6,13 +6,13 @@ use roce_report::markup::{STYLE, escape};
 use serde_json::Value;
 
 use super::runs::Runs;
-use super::sections::{Chosen, Form, Section, Shown};
+use super::sections::{ChosenRows, Form, Section, ShownColumn};
 use crate::command::query::{Answer, Cell};
 
-/// What this page has beside the style of all.
+/// Style of this page beside that of all pages.
 const OWN_STYLE: &str = include_str!("page.css");
 
-/// What the page shows.
+/// Content of the page.
 #[derive(Debug)]
 pub(super) struct Page<'a> {
     /// The dataset's path.
@@ -20,7 +20,7 @@ pub(super) struct Page<'a> {
     /// The answer about all of it.
     pub(super) summary: &'a Answer,
     /// Sections with their rows.
-    pub(super) parts: &'a [(&'a Section, Chosen<'a>)],
+    pub(super) parts: &'a [(&'a Section, ChosenRows<'a>)],
     /// Runs with their pages.
     pub(super) runs: &'a Runs,
 }
@@ -109,7 +109,7 @@ impl Page<'_> {
         )
     }
 
-    fn section(&self, page: &mut String, section: &Section, chosen: &Chosen<'_>) {
+    fn section(&self, page: &mut String, section: &Section, chosen: &ChosenRows<'_>) {
         let _ = writeln!(
             page,
             "<section id=\"{}\"><h2>{}</h2>\n<p class=\"lead\">{}</p>",
@@ -125,7 +125,7 @@ impl Page<'_> {
             let _ = writeln!(page, "<p class=\"none\">None{among}.</p></section>");
             return;
         }
-        let columns: Vec<(&Shown, usize)> = section
+        let columns: Vec<(&ShownColumn, usize)> = section
             .columns
             .iter()
             .filter_map(|shown| Some((shown, chosen.answer.place(shown.0)?)))
@@ -216,7 +216,7 @@ fn grouped(number: i64) -> String {
 }
 
 /// A cell of a chosen row.
-fn cell<'a>(chosen: &'a Chosen<'_>, row: usize, place: usize) -> &'a Cell {
+fn cell<'a>(chosen: &'a ChosenRows<'_>, row: usize, place: usize) -> &'a Cell {
     const ABSENT: &Cell = &Cell(Value::Null);
     chosen
         .answer
@@ -226,7 +226,7 @@ fn cell<'a>(chosen: &'a Chosen<'_>, row: usize, place: usize) -> &'a Cell {
         .unwrap_or(ABSENT)
 }
 
-fn is_number(chosen: &Chosen<'_>, form: Form, place: usize) -> bool {
+fn is_number(chosen: &ChosenRows<'_>, form: Form, place: usize) -> bool {
     form != Form::Bar
         && chosen
             .answer

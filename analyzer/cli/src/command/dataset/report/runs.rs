@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
-use roce_files::{Access, Directory, Place};
+use roce_files::{Access, Directory, FilePlace};
 use roce_remote::program::{self, Limits};
 
 use crate::command::query::Answer;
@@ -27,7 +27,7 @@ const MAX_MESSAGE: u64 = 16 << 10;
 
 /// A run.
 #[derive(Debug)]
-struct Run {
+struct ReportedRun {
     host: String,
     capture: String,
 }
@@ -35,7 +35,7 @@ struct Run {
 /// All runs of the dataset, and which have a page.
 #[derive(Debug)]
 pub(super) struct Runs {
-    known: HashMap<String, Run>,
+    known: HashMap<String, ReportedRun>,
     /// The folder of the pages, beside the page.
     folder: PathBuf,
     /// Runs with a page.
@@ -50,7 +50,7 @@ impl Runs {
             .iter()
             .filter_map(|row| {
                 let text = |place: usize| row.get(place).and_then(|cell| cell.0.as_str()).map(str::to_owned);
-                let run = Run {
+                let run = ReportedRun {
                     host: text(1)?,
                     capture: text(2)?,
                 };
@@ -98,7 +98,7 @@ impl Runs {
     }
 
     /// Analyses a run's capture once more and writes its page.
-    fn write(&self, id: &str, run: &Run, raw: &Path) -> anyhow::Result<()> {
+    fn write(&self, id: &str, run: &ReportedRun, raw: &Path) -> anyhow::Result<()> {
         let path = inside(raw, &run.capture)
             .ok_or_else(|| anyhow::anyhow!("its key is no path below {}", raw.display()))?;
         let mut command = own_process();
@@ -131,7 +131,7 @@ impl Runs {
             anyhow::bail!("its page is larger than {} MiB", MAX_PAGE >> 20);
         }
         let folder = Directory::named(&self.folder, Access::Umask)?;
-        let mut output = Place::below(&folder, &file(id)).begin(Access::Umask)?;
+        let mut output = FilePlace::below(&folder, &file(id)).begin(Access::Umask)?;
         output.write_all(&ended.output)?;
         output.finish()?;
         folder.keep();

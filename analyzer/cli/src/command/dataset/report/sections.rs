@@ -27,7 +27,7 @@ pub(super) enum Form {
 }
 
 /// A column of a section: its name in the answer, its title, its form.
-pub(super) type Shown = (&'static str, &'static str, Form);
+pub(super) type ShownColumn = (&'static str, &'static str, Form);
 
 /// A section.
 #[derive(Debug)]
@@ -38,17 +38,17 @@ pub(super) struct Section {
     pub(super) heading: &'static str,
     /// One and many of its rows, for the first sentence of the page.
     pub(super) counted: (&'static str, &'static str),
-    /// What its rows mean.
+    /// Meaning of the section's rows.
     pub(super) lead: &'static str,
     /// The column that must be true, or greater than 0, for a row to be shown. Empty: all rows.
     pub(super) keep: &'static str,
     /// Its columns.
-    pub(super) columns: &'static [Shown],
+    pub(super) columns: &'static [ShownColumn],
 }
 
 /// Rows of an answer that a section shows.
 #[derive(Debug)]
-pub(super) struct Chosen<'a> {
+pub(super) struct ChosenRows<'a> {
     /// The answer.
     pub(super) answer: &'a Answer,
     /// Places of the rows that are shown.
@@ -59,7 +59,7 @@ pub(super) struct Chosen<'a> {
 
 impl Section {
     /// Chooses rows, in the answer's order.
-    pub(super) fn choose<'a>(&self, answer: &'a Answer) -> Chosen<'a> {
+    pub(super) fn choose<'a>(&self, answer: &'a Answer) -> ChosenRows<'a> {
         let keep = answer.place(self.keep);
         let is_telling = |row: &usize| {
             let cell = keep.and_then(|keep| answer.rows.get(*row)?.get(keep));
@@ -70,7 +70,7 @@ impl Section {
             }
         };
         let telling: Vec<usize> = (0..answer.rows.len()).filter(is_telling).collect();
-        Chosen {
+        ChosenRows {
             answer,
             telling: telling.len(),
             rows: telling.into_iter().take(MAX_ROWS).collect(),
@@ -78,7 +78,7 @@ impl Section {
     }
 }
 
-impl Chosen<'_> {
+impl ChosenRows<'_> {
     /// Identifiers of the runs that the rows name.
     pub(super) fn runs(&self) -> impl Iterator<Item = &str> {
         let place = self.answer.place("run_id");

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use roce_remote::Line;
+use roce_remote::SessionLine;
 use roce_remote::clock::now_ns;
 use roce_remote::fleet::manifest::HostState;
 use roce_remote::fleet::report::Report;
@@ -77,7 +77,7 @@ fn watch(job: &Job<'_>, book: &Book, control: &Control<'_>, report: &mut Report)
     let mut beat = Instant::now();
     loop {
         match session.line(LOOK) {
-            Line::Text(line) => {
+            SessionLine::Text(line) => {
                 let (had_pid, captured) = (report.pid, report.captures);
                 report.take(&line);
                 if report.pid != had_pid {
@@ -87,8 +87,8 @@ fn watch(job: &Job<'_>, book: &Book, control: &Control<'_>, report: &mut Report)
                     control.capturing.fetch_add(1, Ordering::Relaxed);
                 }
             }
-            Line::Silence => book.settle(),
-            Line::Closed => break,
+            SessionLine::Silence => book.settle(),
+            SessionLine::Closed => break,
         }
         if beat.elapsed() >= BEAT {
             beat = Instant::now();

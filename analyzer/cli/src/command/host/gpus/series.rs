@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::form::{GIB, SCHEMA_VERSION, labels};
 use crate::command::gpu_tool::{GpuStream, INPUT, Tool, ask, ask_amd};
-use crate::command::host::series::{About, Destination, Kept, LOOK, Pace, paced};
+use crate::command::host::series::{About, Destination, KeptSamples, LOOK, Pace, paced};
 use crate::output::messages;
 use crate::output::table::laid;
 
@@ -44,7 +44,7 @@ struct Readings {
     series: SampleSeries,
     folds: BTreeMap<Key, Fold>,
     left_out: u64,
-    kept: Option<Kept>,
+    kept: Option<KeptSamples>,
 }
 
 impl Readings {
@@ -91,7 +91,7 @@ impl Readings {
 }
 
 /// Where readings come from.
-enum Source {
+enum GpuReader {
     Stream(GpuStream),
     /// amd-smi, started for each reading.
     Amd(Arc<str>),
@@ -112,14 +112,14 @@ pub(super) struct Plan<'a> {
 }
 
 /// All readings, as text, and the dataset that has them.
-pub(super) struct Shown {
+pub(super) struct ShownReadings {
     pub(super) text: String,
-    pub(super) kept: Option<Kept>,
+    pub(super) kept: Option<KeptSamples>,
     pub(super) code: ExitCode,
 }
 
 /// Reads until the time is over or the command ends.
-pub(super) fn series(plan: &Plan<'_>) -> anyhow::Result<Shown> {
+pub(super) fn series(plan: &Plan<'_>) -> anyhow::Result<ShownReadings> {
     let (found, tool) = ask();
     for note in &found.notes {
         messages::note(INPUT, note);
@@ -136,9 +136,9 @@ pub(super) fn series(plan: &Plan<'_>) -> anyhow::Result<Shown> {
         ..Readings::default()
     };
     let mut source = match tool {
-        Some(Tool::NvidiaSmi(columns)) => Source::Stream(GpuStream::start(&columns, interval, &node)?),
-        Some(Tool::AmdSmi) => Source::Amd(node.as_str().into()),
-        None => Source::Nothing,
+        Some(Tool::NvidiaSmi(columns)) => GpuReader::Stream(GpuStream::start(&columns, interval, &node)?),
+        Some(Tool::AmdSmi) => GpuReader::Amd(node.as_str().into()),
+        None => GpuReader::Nothing,
     };
     let pace = Pace {
         duration: plan.duration,
@@ -153,7 +153,7 @@ pub(super) fn series(plan: &Plan<'_>) -> anyhow::Result<Shown> {
         let time = time_of_day();
         samples.clear();
         match &mut source {
-            Source::Stream(stream) => {
+            GpuReader::Stream(stream) => {
                 stream.read(time, &mut samples);
                 let silence = Duration::from_nanos(time.since(latest).0);
                 if !samples.is_empty() {
@@ -165,14 +165,14 @@ pub(super) fn series(plan: &Plan<'_>) -> anyhow::Result<Shown> {
                     notes.push("nvidia-smi has ended before the readings did".to_owned());
                 }
             }
-            Source::Amd(node) if is_due => {
+            GpuReader::Amd(node) if is_due => {
                 samples.extend(ask_amd().iter().flat_map(|found| found.samples(time, node)));
             }
-            Source::Amd(_) | Source::Nothing => {}
+            GpuReader::Amd(_) | GpuReader::Nothing => {}
         }
         readings.add(time, &samples)
     })?;
-    if let Source::Stream(stream) = source {
+    if let GpuReader::Stream(stream) = source {
         stream.end();
     }
     notes.extend(end.note().map(str::to_owned));
@@ -191,7 +191,7 @@ pub(super) fn series(plan: &Plan<'_>) -> anyhow::Result<Shown> {
     } else {
         table(&readings.folds)
     };
-    Ok(Shown {
+    Ok(ShownReadings {
         text,
         kept: readings.kept,
         code: end.code(),

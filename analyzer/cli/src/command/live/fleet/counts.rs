@@ -31,7 +31,7 @@ impl Count {
     }
 }
 
-/// What became of the parts of a run, and of those that it found.
+/// Numbers of a run's parts by their fate, with the parts that the run found.
 #[derive(Debug, Default)]
 pub(in crate::command::live) struct PartCounts {
     /// Complete on this machine.

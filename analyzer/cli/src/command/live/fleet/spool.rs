@@ -260,7 +260,7 @@ impl Spool {
         date.find(&self.host)
     }
 
-    /// What there is of a part; `None` without its file in `run`.
+    /// Files of a part; `None` without its file in `run`.
     fn part(&self, date: &str, name: &str) -> Result<Option<Part>, roce_files::Error> {
         let mut part = Part {
             date: date.to_owned(),

@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_mins(5);
 /// Messages to the thread that wait; a part that finds no room is seen with the one before.
 const MAX_MESSAGES: usize = 16;
 
-/// What the thread learns.
+/// News for the uploading thread.
 enum News {
     /// There is another part.
     Part,
@@ -95,7 +95,7 @@ impl Uploader {
 }
 
 /// Why a part was not uploaded.
-enum Failed {
+enum UploadFailure {
     /// It was dropped in the meantime.
     Dropped,
     /// The store or this machine failed.
@@ -134,8 +134,8 @@ impl Work {
             }
             match self.upload(&part, left.unwrap_or(PATIENCE).min(PATIENCE)) {
                 Ok(()) => self.succeeded(),
-                Err(Failed::Dropped) => self.forget(),
-                Err(Failed::With(cause, text)) => {
+                Err(UploadFailure::Dropped) => self.forget(),
+                Err(UploadFailure::With(cause, text)) => {
                     self.counts.add_failure();
                     if cause == Cause::Gone {
                         messages::warn(ABOUT, &format!("{text}: the run ends"));
@@ -179,7 +179,7 @@ impl Work {
     }
 
     /// Takes the files of a part to the store that are not there.
-    fn upload(&mut self, part: &Part, patience: Duration) -> Result<(), Failed> {
+    fn upload(&mut self, part: &Part, patience: Duration) -> Result<(), UploadFailure> {
         let files = self.spool.files(part);
         let done = match &self.done {
             Some((known, done)) if known == part => *done,
@@ -189,23 +189,23 @@ impl Work {
         for (place, path) in files.iter().enumerate().skip(done) {
             let file = match self.spool.open_file(path) {
                 Ok(Some(file)) => file,
-                Ok(None) | Err(_) if !self.spool.has(part) => return Err(Failed::Dropped),
-                Ok(None) => return Err(Failed::With(Cause::Lasting, format!("{path}: it is gone"))),
+                Ok(None) | Err(_) if !self.spool.has(part) => return Err(UploadFailure::Dropped),
+                Ok(None) => return Err(UploadFailure::With(Cause::Lasting, format!("{path}: it is gone"))),
                 Err(error) => {
-                    return Err(Failed::With(
+                    return Err(UploadFailure::With(
                         Cause::Lasting,
                         format!("{:#}", anyhow::Error::new(error)),
                     ));
                 }
             };
             let written = self.to.write(path, &file, patience);
-            written.map_err(|failure| Failed::With(failure.cause, failure.to_string()))?;
+            written.map_err(|failure| UploadFailure::With(failure.cause, failure.to_string()))?;
             self.done = Some((part.clone(), place + 1));
         }
         match self.spool.uploaded(part) {
             Ok(true) => Ok(()),
-            Ok(false) => Err(Failed::Dropped),
-            Err(error) => Err(Failed::With(
+            Ok(false) => Err(UploadFailure::Dropped),
+            Err(error) => Err(UploadFailure::With(
                 Cause::Lasting,
                 format!("{:#}", anyhow::Error::new(error)),
             )),
@@ -233,7 +233,7 @@ impl Work {
             return;
         }
         for path in files.iter().take(done) {
-            // What stays there belongs to no part that exists.
+            // A file that stays there belongs to no part that exists.
             let _ = self.to.remove(path, PATIENCE);
         }
     }

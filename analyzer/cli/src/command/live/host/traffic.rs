@@ -94,7 +94,7 @@ impl Tap {
                 std::thread::sleep(GATHER);
             }
             let begun = time_of_day();
-            let mut taken = Taken::new(&mut outlet);
+            let mut taken = TakenPackets::new(&mut outlet);
             let lost = match self.probe.packets(|packet| taken.add(&packet)) {
                 Ok(lost) => lost,
                 Err(error) => {
@@ -131,7 +131,7 @@ pub(super) fn wait(waited: BorrowedFd<'_>, patience: Duration) {
 }
 
 /// Packets that are being read for the queue.
-struct Taken<'a> {
+struct TakenPackets<'a> {
     outlet: &'a mut Outlet,
     data: Vec<u8>,
     frames: Vec<Frame>,
@@ -139,7 +139,7 @@ struct Taken<'a> {
     is_heard: bool,
 }
 
-impl<'a> Taken<'a> {
+impl<'a> TakenPackets<'a> {
     fn new(outlet: &'a mut Outlet) -> Self {
         Self {
             outlet,

@@ -1,6 +1,6 @@
 //! A probe's report before a run: what it will not see, and how well it knows the time.
 
-use roce_probe::{Probe, Skipped, UNSEEN};
+use roce_probe::{Probe, SkippedPoint, UNSEEN};
 
 use crate::output::messages;
 
@@ -10,7 +10,7 @@ pub(super) const PROBE: &str = "probe";
 const NANOS: i64 = 1_000_000_000;
 
 /// Says what the probe will not see, and how well it knows the time.
-pub(super) fn tell(probe: &Probe, skipped: &[Skipped]) {
+pub(super) fn tell(probe: &Probe, skipped: &[SkippedPoint]) {
     for (reason, points) in by_reason(skipped) {
         let names: Vec<&str> = points.iter().map(|skipped| skipped.point).collect();
         let unseen: Vec<&str> = points.iter().map(|skipped| skipped.unseen).collect();
@@ -34,8 +34,8 @@ pub(super) fn tell(probe: &Probe, skipped: &[Skipped]) {
 }
 
 /// Points that could not be attached, grouped by reason.
-fn by_reason(skipped: &[Skipped]) -> Vec<(&str, Vec<&Skipped>)> {
-    let mut groups: Vec<(&str, Vec<&Skipped>)> = Vec::new();
+fn by_reason(skipped: &[SkippedPoint]) -> Vec<(&str, Vec<&SkippedPoint>)> {
+    let mut groups: Vec<(&str, Vec<&SkippedPoint>)> = Vec::new();
     for point in skipped {
         match groups.iter_mut().find(|(reason, _)| *reason == point.reason) {
             Some((_, points)) => points.push(point),

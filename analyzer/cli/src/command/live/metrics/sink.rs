@@ -83,7 +83,7 @@ fn publish_parts(parts: &PartCounts, _: &mut Exposition) {
     parts.never()
 }
 
-/// What became of the parts of a fleet dataset.
+/// Publishes the numbers of a fleet dataset's parts by their fate.
 #[cfg(all(feature = "parquet", feature = "object-store"))]
 fn publish_parts(parts: &PartCounts, into: &mut Exposition) {
     for (became, count) in [

@@ -40,7 +40,7 @@ fn run(
     let mut sender = set.map_or(Sender::Ignores, |set| {
         Sender::Obeys(Box::new(Replay::new(set, line, now.time)))
     });
-    let mut bound: Option<Bound> = None;
+    let mut bound: Option<RateBound> = None;
     let mut next_cnp = begin + interval;
     let mut exact = begin as f64;
     let mut rate = line as f64;
@@ -55,7 +55,7 @@ fn run(
             next_cnp += interval;
         }
         if now_notified {
-            bound.get_or_insert_with(|| Bound::new(legal, now)).cnp(now);
+            bound.get_or_insert_with(|| RateBound::new(legal, now)).cnp(now);
         }
         if let Sender::Obeys(rule) = &mut sender {
             rate = rule.rate_now(now.time, FRAME + FRAME_OVERHEAD, now_notified);

@@ -120,7 +120,7 @@ fn a_long_silence_in_one_go() {
         78_471_000_000.0,
     ];
     assert_close(&[all[0], all[1], all[9], all[19], all[39]], &golden);
-    // The same without telling the bins in between.
+    // The result is the same if the bins in between are not told.
     let mut replay = Replay::new(Parameters::PAPER, 100 * GIGABIT, Nanos(0));
     replay.cnp(Nanos(0), Nanos(0), 0);
     replay.cnp(Nanos(50_000), Nanos(0), 0);

@@ -16,7 +16,7 @@ impl Flow {
         self.take(&self.request(psn, after))
     }
 
-    fn decisions(&mut self) -> Vec<(Judged, u32)> {
+    fn decisions(&mut self) -> Vec<(BehindVerdict, u32)> {
         let mut decisions: Vec<_> = core::iter::from_fn(|| self.tracker.take_decision())
             .map(|decision| (decision.judged, decision.psn.value()))
             .collect();
@@ -55,7 +55,7 @@ fn the_answer_to_a_nak_shows_that_what_came_before_was_late() {
         flow.see_after(6, 20_000);
         flow.see(7);
         flow.see(8);
-        assert_eq!(flow.decisions()[0], (Judged::Late, 6));
+        assert_eq!(flow.decisions()[0], (BehindVerdict::Late, 6));
         flow.tracker.close(Nanos(flow.now));
         let fates = flow.fates();
         assert_eq!(fates[LossClass::NetworkLost as usize], 0, "{reordered}");
@@ -84,9 +84,9 @@ fn what_a_nak_names_is_unclear_alone_only_where_packets_come_late() {
         flow.see(8);
         flow.see_after(9, 2_000_000);
         let judged = if reordered {
-            Judged::Unknown
+            BehindVerdict::Unknown
         } else {
-            Judged::Retransmitted
+            BehindVerdict::Retransmitted
         };
         assert_eq!(flow.decisions(), [(judged, 6)]);
         flow.tracker.close(Nanos(flow.now));
@@ -109,7 +109,7 @@ fn late_packets_of_other_flows_make_a_named_one_unclear() {
     flow.take(&filling);
     flow.see(8);
     flow.see_after(9, 2_000_000);
-    assert_eq!(flow.decisions(), [(Judged::Unknown, 6)]);
+    assert_eq!(flow.decisions(), [(BehindVerdict::Unknown, 6)]);
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn what_comes_much_sooner_than_any_answer_is_late() {
     flow.nak(13);
     flow.see_after(13, 2_000);
     flow.see(15);
-    assert_eq!(flow.decisions(), [(Judged::Late, 13)]);
+    assert_eq!(flow.decisions(), [(BehindVerdict::Late, 13)]);
 }
 
 #[test]
@@ -160,7 +160,10 @@ fn a_packet_of_a_run_may_be_overtaken_by_those_behind_it() {
 
 #[test]
 fn a_new_identification_is_a_new_transmission() {
-    for (has_new_id, judged) in [(true, Judged::Retransmitted), (false, Judged::Duplicate)] {
+    for (has_new_id, judged) in [
+        (true, BehindVerdict::Retransmitted),
+        (false, BehindVerdict::Duplicate),
+    ] {
         let mut flow = paired(false);
         flow.see(6);
         flow.now += 1_000;

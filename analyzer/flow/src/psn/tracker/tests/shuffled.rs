@@ -38,8 +38,8 @@ impl Flow {
                 .map(|(_, packets, _)| u64::from(*packets))
                 .sum();
             match decision.judged {
-                Judged::Retransmitted => retransmitted += packets,
-                Judged::Duplicate => duplicates += packets,
+                BehindVerdict::Retransmitted => retransmitted += packets,
+                BehindVerdict::Duplicate => duplicates += packets,
                 _ => {}
             }
         }
@@ -141,7 +141,7 @@ fn a_late_first_packet_after_a_rest_is_no_timeout() {
     let late = flow.request(120, 2_000);
     assert_eq!(flow.take(&late), FILLS);
     flow.see(122);
-    assert_eq!(flow.tracker.take_decision().unwrap().judged, Judged::Late);
+    assert_eq!(flow.tracker.take_decision().unwrap().judged, BehindVerdict::Late);
     assert_eq!(flow.tracker.take_ended(), None, "nothing was retransmitted");
 }
 
@@ -156,14 +156,14 @@ fn a_missing_packet_long_after_its_gap_is_a_timeouts() {
     flow.see(122);
     assert_eq!(
         flow.tracker.take_decision().unwrap().judged,
-        Judged::Retransmitted
+        BehindVerdict::Retransmitted
     );
     flow.tracker.close(Nanos(flow.now));
     assert_eq!(trigger_of(&flow.tracker.take_ended().unwrap()), Trigger::Timeout);
 }
 
 /// A receiver that keeps what comes out of order names 120 and 122, which come late, and gets both once more.
-fn two_named(sent_again: &[u32]) -> Vec<(u32, Judged)> {
+fn two_named(sent_again: &[u32]) -> Vec<(u32, BehindVerdict)> {
     let mut flow = paired();
     // Packets of this flow come late.
     flow.see(121);
@@ -191,7 +191,7 @@ fn two_named(sent_again: &[u32]) -> Vec<(u32, Judged)> {
 
 #[test]
 fn several_packets_wait_for_the_answers_to_their_naks() {
-    use Judged::{Late, Unknown};
+    use BehindVerdict::{Late, Unknown};
     // Both come once more: the first ones were late.
     assert_eq!(two_named(&[122, 124]), [(122, Late), (124, Late)]);
     // The sender took 18 us to answer the second NAK. Packet 122 came 6 us after its own.

@@ -8,7 +8,7 @@ const READ_RESPONSE: u8 = 0x10;
 
 /// A tap, its packets by time, and its judgement of second sightings.
 #[derive(Default)]
-struct Tapped {
+struct MirrorTap {
     mirrors: Mirrors,
     /// Each packet is another one: its tag.
     tags: u32,
@@ -42,7 +42,7 @@ fn units(us: u64) -> u64 {
     (us * 1_000) >> super::super::TIME_SHIFT
 }
 
-impl Tapped {
+impl MirrorTap {
     fn first(&mut self, packet: &Packet) -> u32 {
         self.mirrors.sample_all();
         // Odd, so that all places have their turn.
@@ -88,7 +88,7 @@ impl Tapped {
 fn a_tap_that_doubles_both_directions_is_known() {
     for numbered in [true, false] {
         // 3 us later: 46 units lie in the class from 40 to 47, so copies are taken up to 48 + 48 / 4 = 60 units, 3.8 us.
-        let mut tapped = Tapped::default();
+        let mut tapped = MirrorTap::default();
         tapped.flow(1_000, numbered, [1, 1], 3);
         // The 513th packet takes the place of the first sample, which counts then; 63 packets later the tap is looked at for the
         // first time. So 576 of 2,000 packets are over before; two more or less depend on which of them is looked at first.
@@ -113,9 +113,10 @@ fn a_tap_that_doubles_both_directions_is_known() {
 
 #[test]
 fn a_mirror_that_shows_few_packets_twice_is_known_by_both_directions() {
-    // Of numbered packets 5 %, 1 in 20, of both sides; of others 17 %, 1 in 6: a sender might repeat those.
+    // Numbered packets of both sides come twice in 5 % (1 in 20), others in 17 % (1 in 6): a sender might
+    // repeat those.
     for (numbered, every, is_known) in [(true, 20, true), (false, 20, false), (false, 6, true)] {
-        let mut tapped = Tapped::default();
+        let mut tapped = MirrorTap::default();
         tapped.flow(4_000, numbered, [every, every], 20);
         assert_eq!(tapped.copies > 0, is_known, "{numbered} {every}");
         if is_known {
@@ -133,7 +134,7 @@ fn a_mirror_that_shows_few_packets_twice_is_known_by_both_directions() {
 fn duplicates_of_a_network_pass_in_one_direction() {
     for numbered in [true, false] {
         // 5 % of the data, and none of the ACKs.
-        let mut tapped = Tapped::default();
+        let mut tapped = MirrorTap::default();
         tapped.flow(4_000, numbered, [20, 0], 20);
         assert_eq!((tapped.seconds, tapped.copies), (200, 0));
     }
@@ -141,7 +142,7 @@ fn duplicates_of_a_network_pass_in_one_direction() {
 
 #[test]
 fn half_of_numbered_packets_in_one_direction_is_more_than_a_network_doubles() {
-    let mut tapped = Tapped::default();
+    let mut tapped = MirrorTap::default();
     tapped.flow(1_000, true, [2, 0], 20);
     assert!(tapped.copies > 300, "{}", tapped.copies);
 }
@@ -150,7 +151,7 @@ fn half_of_numbered_packets_in_one_direction_is_more_than_a_network_doubles() {
 fn a_burst_and_its_copies_behind_it_are_counted_together() {
     // Bursts of 250 packets, 20 ns apart, their copies 60 us later, and 500 us of silence: at no time do as many copies as
     // originals come.
-    let mut tapped = Tapped::default();
+    let mut tapped = MirrorTap::default();
     let mut is_copy = false;
     for burst in 0..20 {
         let originals: Vec<(u32, Packet)> = (0..250)
@@ -170,7 +171,7 @@ fn a_burst_and_its_copies_behind_it_are_counted_together() {
 #[test]
 fn what_is_repeated_behind_a_nak_is_no_copy() {
     // Data of a sender without identifications, all twice, and their ACKs once; a NAK each 200 us.
-    let mut tapped = Tapped::default();
+    let mut tapped = MirrorTap::default();
     for n in 0..1_000 {
         if n % 50 == 0 {
             let mut nak = packet(ACK, n * 4, 0);
@@ -189,7 +190,7 @@ fn what_is_repeated_behind_a_nak_is_no_copy() {
 
 #[test]
 fn what_comes_more_than_twice_was_sent_again() {
-    let mut tapped = Tapped::default();
+    let mut tapped = MirrorTap::default();
     for n in 0..1_000 {
         for packet in [packet(DATA, n * 4, 0), packet(ACK, n * 4 + 1, 0)] {
             let tag = tapped.first(&packet);
@@ -204,7 +205,7 @@ fn reads_sent_again_are_no_copies() {
     // One of `every` READs is seen once more `us` later, or up to 40 us after that, and so is its answer; nobody sends a NAK. All of them:
     // a mirror. One of 3 after different times: a requester that asks again. One of 10 after the same time: a mirror that shows a part.
     for (every, varies, is_known) in [(3, 40, false), (1, 1, true), (10, 1, true), (40, 1, false)] {
-        let mut tapped = Tapped::default();
+        let mut tapped = MirrorTap::default();
         for n in 0..4_000 {
             for packet in [
                 packet(READ_REQUEST, n * 4, 0),
@@ -224,7 +225,7 @@ fn reads_sent_again_are_no_copies() {
 fn notifications_one_after_the_other_teach_nothing() {
     let mut cnp = packet(ACK, 0, 0);
     cnp.roce.bth.0[0] = 0x81;
-    let mut tapped = Tapped::default();
+    let mut tapped = MirrorTap::default();
     for n in 0..1_000 {
         cnp.time = Nanos(1_000_000 + n * 4_000);
         let tag = tapped.first(&cnp);
@@ -239,7 +240,7 @@ fn notifications_one_after_the_other_teach_nothing() {
 #[test]
 fn a_short_capture_is_judged_as_a_whole() {
     for (firsts, is_known) in [(3, false), (4, true), (20, true)] {
-        let mut tapped = Tapped::default();
+        let mut tapped = MirrorTap::default();
         for n in 0..firsts {
             let packet = packet(if n % 2 == 0 { DATA } else { ACK }, n * 2, 0);
             let tag = tapped.first(&packet);
@@ -255,7 +256,7 @@ fn a_short_capture_is_judged_as_a_whole() {
 
 #[test]
 fn a_mirror_that_ends_is_forgotten() {
-    let mut tapped = Tapped::default();
+    let mut tapped = MirrorTap::default();
     tapped.flow(1_000, true, [1, 1], 3);
     assert!(tapped.mirrors.has_any());
     // 512 samples are halved each time: after ten times as many, hardly any copy is left in the counts.

@@ -38,7 +38,7 @@ pub(super) struct Bin {
     matched: u64,
     marked: [u32; 2],
     lost: [u32; 2],
-    /// Of these, the first ones of each run of retransmissions.
+    /// Number of the packets that are the first of a run of retransmissions.
     begins: [u32; 2],
     not_captured: [u32; 2],
     /// Packets that nobody sends again.

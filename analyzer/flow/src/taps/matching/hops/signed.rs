@@ -4,13 +4,13 @@ use crate::timing::distribution::{Distribution, Summary};
 
 /// A distribution of times that can be negative, because clocks agree only approximately.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Signed {
+pub(super) struct SignedDistribution {
     /// Negative times, by their absolute values.
     pub(super) below: Distribution,
     pub(super) above: Distribution,
 }
 
-impl Signed {
+impl SignedDistribution {
     pub(super) fn summary(&self) -> SignedSummary {
         SignedSummary {
             below: self.below.summary(),

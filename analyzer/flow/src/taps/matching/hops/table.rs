@@ -6,7 +6,7 @@ use roce_model::{FlowId, HopRow, HopTimelineRow, TapId};
 
 use super::{Between, Hop, Hops, earliest};
 
-/// What the captures of a run show of how well one tap records.
+/// Counts that show how well one tap records, over all captures of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct Record {
     /// Packets that arrived and that it did not see.
@@ -18,7 +18,7 @@ struct Record {
 }
 
 /// Without a packet of which it is known that the tap saw it or not, one of so many may be lost: a tap that misses more does not see all.
-const LEAST_SHARE: u64 = 4;
+const MIN_SHARE: u64 = 4;
 
 /// How well each tap records.
 type Records = HashMap<TapId, Record, foldhash::fast::RandomState>;
@@ -30,7 +30,7 @@ pub(crate) struct FlowAtTwo {
     pub(crate) second: (FlowId, TapId),
     /// Packets at the first tap while the second one recorded.
     pub(crate) packets: u64,
-    /// Of these, packets that were lost in between and are no answers.
+    /// Number of the packets that were lost in between and are no answers.
     pub(crate) lost: u64,
 }
 
@@ -117,8 +117,8 @@ impl Hop {
     fn shows_silent(&self, to: Record) -> bool {
         let unseen = self.unseen[usize::from(!self.is_upwards())];
         let silent = unseen.answers.saturating_add(unseen.unreliable);
-        let is_proven = to.seen >= silent.saturating_mul(LEAST_SHARE);
-        let is_whole = silent.saturating_mul(LEAST_SHARE) <= self.matched.saturating_add(silent);
+        let is_proven = to.seen >= silent.saturating_mul(MIN_SHARE);
+        let is_whole = silent.saturating_mul(MIN_SHARE) <= self.matched.saturating_add(silent);
         !to.has_lost && to.missed == 0 && (is_proven || is_whole)
     }
 

@@ -3,11 +3,11 @@
 use super::*;
 
 /// Packets of the sender and the answers to them, between two taps: each way has a flow of its own.
-struct Answered(Run);
+struct AnsweredRun(MatcherRun);
 
-impl Answered {
+impl AnsweredRun {
     fn new() -> Self {
-        let mut run = Run::new();
+        let mut run = MatcherRun::new();
         let back = |tap| (Key::from_packet(&Self::answer(tap, 0, 0)), TapId(tap));
         run.keys[2] = back(0);
         run.keys[3] = back(1);
@@ -64,7 +64,7 @@ impl Answered {
 fn answers_that_do_not_come_back_were_lost_where_the_tap_missed_nothing_else() {
     // 20 packets pass; of 20 answers 3 do not come back: 17 + 3 are 20.
     let run = |misses: bool| {
-        let mut run = Answered::new();
+        let mut run = AnsweredRun::new();
         run.0.pass(0, 0..20);
         if misses {
             // A packet that tap 1 saw, tap 0 did not, and that was acknowledged.
@@ -84,7 +84,7 @@ fn answers_that_do_not_come_back_were_lost_where_the_tap_missed_nothing_else() {
 #[test]
 fn packets_of_an_unreliable_service_that_do_not_come_were_lost() {
     // SENDs of UC: nobody repeats them.
-    let mut run = Run::new();
+    let mut run = MatcherRun::new();
     let uc = |tap: u32, us: u64, psn: u8| {
         let mut packet = packet(tap, us, psn, 64);
         packet.roce.bth.0[0] = 0x24;
@@ -106,7 +106,7 @@ fn packets_of_an_unreliable_service_that_do_not_come_were_lost() {
 fn what_a_pause_holds_back_is_late_and_not_lost() {
     // 2^18 packets are remembered. Half as many wait at once, in sets of four: of 2 in a set on average, sets with more than 4 overflow.
     // Each of them comes 7 ms later, and a timer has repeated some of them meanwhile.
-    let mut run = Run::new();
+    let mut run = MatcherRun::new();
     let numbered = |tap: u32, us: u64, psn: u32| {
         let mut packet = packet(tap, us, 0, 64);
         packet.roce.bth.0[9..].copy_from_slice(&psn.to_be_bytes()[1..]);
@@ -147,7 +147,7 @@ fn what_others_overtook_may_still_come_when_the_capture_ends() {
     // Packets 0, 10, 20, ... take 15 us, all others 3 us: seven come before the one that left first. Packet 30 leaves at 300 us, is sent
     // again, and the capture ends at 312 us: nothing was lost. Where it goes on to 400 us, it was.
     let lost = |end: u64| {
-        let mut run = Run::new();
+        let mut run = MatcherRun::new();
         let mut seen: Vec<(u64, u32, u8)> = Vec::new();
         for psn in 0..40_u8 {
             let sent = 10 * u64::from(psn);

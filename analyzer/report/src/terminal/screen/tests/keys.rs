@@ -69,7 +69,7 @@ fn filtered_in_the_language_of_flow() {
 }
 
 /// The first line.
-fn shown(screen: &Screen, standing: &Standing) -> String {
+fn shown(screen: &Screen, standing: &RunStanding) -> String {
     let text = drawn(screen, standing, 80, 24);
     line(&text, "roce-analyze")
         .trim_matches('"')
@@ -137,7 +137,7 @@ fn what_a_replay_has_not_come_to_is_not_shown() {
         ..complete(3)
     };
     screen.progress(&conclusions).unwrap();
-    let at = |milliseconds: u64| Standing {
+    let at = |milliseconds: u64| RunStanding {
         position: Some(Nanos(START + milliseconds * 1_000_000)),
         ..replayed()
     };

@@ -190,7 +190,7 @@ fn directions_of_802_3x_stay_apart_and_the_negotiated_state_counts() {
     let (no, yes) = ([false, false], [true, true]);
     assert_eq!(of([true, false], no, no), ["received 1", "transmitted 0"]);
     assert_eq!(of([false, true], no, no), ["received 0", "transmitted 1"]);
-    // What the ends agreed on, where they did.
+    // The two ends agreed on these values, where they did.
     assert_eq!(
         of([true, false], yes, [false, true]),
         ["received 0", "transmitted 1"]

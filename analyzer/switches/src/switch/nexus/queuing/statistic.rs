@@ -1,11 +1,11 @@
-//! What text and JSON of `show queuing interface` count, by the device's words.
+//! Statistics in text and JSON of `show queuing interface`, by the device's words.
 
 use std::borrow::Cow;
 
 use roce_model::Counter;
 
 use super::super::json::number;
-use super::super::sink::{Place, Sink};
+use super::super::sink::{NumberPlace, Sink};
 use crate::switch::interface::Interface;
 
 /// The values of one statistic of a queue, by cast.
@@ -60,7 +60,7 @@ pub(super) fn queue_statistic(
     casts: &Casts,
     sink: &mut Sink<'_>,
 ) {
-    let place = Place::queue(interface, queue);
+    let place = NumberPlace::queue(interface, queue);
     let lower = name.to_ascii_lowercase();
     let (packets, bytes) = match lower.as_str() {
         "tx" => (
@@ -115,7 +115,7 @@ pub(super) fn egress_statistic(
         _ => return,
     };
     if unit == Unit::Packets {
-        let place = Place::queue(interface, "port");
+        let place = NumberPlace::queue(interface, "port");
         sink.put(
             place,
             Counter::SwitchQueueWredDroppedPackets,
@@ -140,7 +140,7 @@ pub(super) fn ingress_statistic(
         Unit::Packets => Counter::SwitchMmuDroppedPackets,
         Unit::Bytes => Counter::SwitchMmuDroppedBytes,
     };
-    sink.put(Place::interface(interface), counter, &[], value);
+    sink.put(NumberPlace::interface(interface), counter, &[], value);
 }
 
 /// A statistic of the slice that a port belongs to. NX-OS gives it with each port and does not number the slice: its name is that of the
@@ -154,7 +154,12 @@ pub(super) fn slice_statistic(
 ) {
     if name == "Ingress Overflow Drop" && unit == Unit::Packets {
         let slice: Cow<'static, str> = interface.name.clone().into();
-        sink.put(Place::SWITCH, Counter::SwitchSliceDroppedPackets, &[slice], value);
+        sink.put(
+            NumberPlace::SWITCH,
+            Counter::SwitchSliceDroppedPackets,
+            &[slice],
+            value,
+        );
     }
 }
 
@@ -166,7 +171,7 @@ pub(super) fn ingress_queue(
     resume: Option<&str>,
     sink: &mut Sink<'_>,
 ) {
-    let place = Place::queue(interface, queue);
+    let place = NumberPlace::queue(interface, queue);
     let threshold = pause.and_then(number);
     let is_lossless = match (threshold, pause) {
         (Some(_), _) => Some(1),

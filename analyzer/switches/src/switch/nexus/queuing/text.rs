@@ -7,7 +7,7 @@ use roce_model::Counter;
 
 use super::super::json::number;
 use super::super::pfc::Frames;
-use super::super::sink::{Place, Sink, queue_of};
+use super::super::sink::{NumberPlace, Sink, queue_of};
 use super::statistic::{
     Casts, egress_statistic, ingress_queue, ingress_statistic, queue_statistic, slice_statistic, split_unit,
 };
@@ -296,7 +296,7 @@ impl Reader<'_, '_> {
             // The heading of the table of egress starts so, too.
             self.queue = queue_of(group);
         } else if let (Some(interface), Some(queue)) = (&self.interface, &self.queue) {
-            let place = Place::queue(interface, queue);
+            let place = NumberPlace::queue(interface, queue);
             if let Some(value) = line.strip_prefix("Pkts discarded on ingress") {
                 let value = number(value.trim_start_matches([' ', ':', '\t']));
                 self.sink

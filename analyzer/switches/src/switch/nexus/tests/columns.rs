@@ -302,7 +302,7 @@ Egress Queuing for Ethernet1/1/2 [System]
     assert!(lines(&reading, Counter::SwitchQueueDroppedPackets).is_empty());
 }
 
-/// Of values by cast one that is not known makes no sum of the others.
+/// One unknown value by cast makes no sum of the others.
 #[test]
 fn a_sum_needs_all_of_its_parts() {
     let text = "\
