@@ -111,9 +111,9 @@ fn line(status: &str) -> String {
 }
 
 fn explained(capture: &str, line: &str, more: &[&str]) -> Value {
-    let mut arguments = vec!["explain", line, capture];
+    let mut arguments = vec!["explain", line, capture, "--format", "json"];
     arguments.extend(more);
-    document(&root(), arguments)["errors"][0].clone()
+    run(&root(), arguments).good().json()["errors"][0].clone()
 }
 
 #[test]

@@ -102,7 +102,6 @@ fn a_finding_can_fail_the_run() {
 fn a_word_that_is_no_capture_gets_a_hint() {
     assert_snapshot!("command_probe", refusal(&["probe"]));
     assert_snapshot!("command_nearly", refusal(&["dmeo"]));
-    assert_snapshot!("command_explain", refusal(&["explain", "loss.network"]));
     assert_snapshot!("command_none", refusal(&["nosuchcommand"]));
 }
 

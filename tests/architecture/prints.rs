@@ -10,7 +10,7 @@ use crate::captures::root;
 const WRITERS: &[(&str, &str)] = &[
     (
         "analyzer/cli/src/lib.rs",
-        "the manual page, completions and the version: our own text",
+        "the help on one screen and the version: our own text",
     ),
     (
         "analyzer/cli/src/limits.rs",
@@ -54,6 +54,8 @@ const WRITERS: &[(&str, &str)] = &[
         "analyzer/cli/src/command/live/fleet.rs",
         "one line of JSON for each part, escaped",
     ),
+    ("analyzer/cli/src/command/man.rs", "our own text"),
+    ("analyzer/cli/src/command/completions.rs", "our own text"),
     (
         "analyzer/cli/src/command/query.rs",
         "tables and CSV clean what they write, JSON is escaped; the text of --print is our own with checked paths",

@@ -37,6 +37,8 @@ mod man;
 mod merged;
 #[cfg(feature = "probe")]
 mod metrics;
+#[cfg(feature = "object-store")]
+mod objects;
 #[cfg_attr(not(feature = "live"), path = "command/without_player.rs")]
 mod player;
 pub(crate) mod query;

@@ -14,5 +14,5 @@ pub(crate) use input::local;
 pub(crate) use process::{Destination, Whose};
 pub(crate) use roce_store::Backoff;
 pub(crate) use run::ObjectRun;
-pub(crate) use serve::ServeArguments;
+pub(crate) use serve::{ServeArguments, serve};
 pub(crate) use wire::Cause;

@@ -18,7 +18,6 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::wire::{self, Cause, Verb};
-use crate::command::invocation::{Invocation, RunCommand};
 use crate::sandbox::{self, Identity, Outputs};
 
 /// The name of the hidden command.
@@ -59,14 +58,8 @@ struct Service {
     requests: AtomicUsize,
 }
 
-impl RunCommand for ServeArguments {
-    fn run(&self, _: &Invocation) -> anyhow::Result<ExitCode> {
-        serve(self)
-    }
-}
-
 /// Works until the run has gone.
-fn serve(arguments: &ServeArguments) -> anyhow::Result<ExitCode> {
+pub(crate) fn serve(arguments: &ServeArguments) -> anyhow::Result<ExitCode> {
     sandbox::lower()?;
     let reads = arguments.read.iter().map(|url| Location::parse(url));
     let service = Service {

@@ -108,6 +108,7 @@ pub(crate) const OPTIONS: &[OldOption] = &[
     renamed(&["doctor"], "--fabric", "--inventory"),
     renamed(&["doctor"], "--hosts", "--inventory"),
     renamed(&["fabric", "counters"], "--host", "--host-name"),
+    renamed(&["fabric", "pauses"], "--host", "--host-name"),
     changed(&["fabric", "configure"], "--dev", "--interface", Change::Same),
     changed(&["fabric", "configure"], "--vmnic", "--interface", Change::Same),
     renamed(&["fabric"], "--fabric", "--inventory"),

@@ -140,9 +140,12 @@ fn of_hypervisor(hypervisor: &HypervisorTarget, inventory: &Inventory) -> anyhow
 
 /// A folder with recorded answers.
 fn recorded(folder: &Path, kind: Option<Kind>, inventory: &Inventory) -> anyhow::Result<Target> {
+    if kind.is_none_or(|kind| kind == Kind::Switch) {
+        bail!("--read needs the kind of the device\nhint: --kind nexus, sonic, eos, cumulus or esxi");
+    }
     let files = Some(device::folder_text(folder)?);
     let every = Duration::from_secs(15);
-    if kind == Some(Kind::Esxi) {
+    let Some(kind) = kind.and_then(Kind::of_switch) else {
         let hypervisor = HypervisorTarget {
             name: node_of(folder),
             kind: HypervisorKind::Esxi,
@@ -155,9 +158,6 @@ fn recorded(folder: &Path, kind: Option<Kind>, inventory: &Inventory) -> anyhow:
             files,
         };
         return of_hypervisor(&hypervisor, inventory);
-    }
-    let Some(kind) = kind.and_then(Kind::of_switch) else {
-        bail!("--read needs the kind of the device\nhint: --kind nexus, sonic, eos, cumulus or esxi");
     };
     let switch = SwitchTarget {
         name: node_of(folder),

@@ -38,8 +38,10 @@ const MIN_INTERVAL: Duration = Duration::from_millis(100);
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  roce-analyze fabric pauses --duration 30s         all targets of fabric.toml, for 30 s
-  roce-analyze fabric pauses -- ib_write_bw gpu2    before, during and after a command
+  roce-analyze fabric pauses --duration 30s
+      all targets of fabric.toml, for 30 s
+  roce-analyze fabric pauses -- ib_write_bw gpu2
+      before, during and after a command
 
 Other hosts are read by their own roce-analyze, of the same version, over ssh.")]
 pub(super) struct PausesArguments {

@@ -32,8 +32,8 @@ const AFTER_HELP: &str = "\
 Examples:
   roce-analyze traffic plan --pattern ring --device mlx5_0 > ring.toml
       over all hosts of fabric.toml
-  roce-analyze traffic plan --pattern incast=2:1 --host gpu1:mlx5_0,gpu2:mlx5_0,gpu3:mlx5_1
-      two hosts to the first one
+  roce-analyze traffic plan --pattern incast --host gpu1:mlx5_0,gpu2:mlx5_0
+      all others to the first one
   roce-analyze traffic plan ring.toml
       commands, loads of links, and mistakes
   roce-analyze traffic plan ring.toml --preflight
