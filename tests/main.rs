@@ -24,6 +24,7 @@ mod doctor;
 mod documents;
 #[cfg(feature = "http")]
 mod endpoint;
+mod ends;
 #[cfg(feature = "probe")]
 mod fabric;
 #[cfg(feature = "probe")]

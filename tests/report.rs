@@ -104,6 +104,7 @@ fn the_numbers_are_those_of_the_document() {
         "taps",
         "vantages",
         "hops",
+        "ends",
         "waits",
         "collectives",
         "episodes",

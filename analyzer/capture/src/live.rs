@@ -3,7 +3,7 @@
 //!
 //! A device's thread copies frames out of libpcap's buffer once, into shared blocks, and sends them
 //! through one bounded queue. It never waits for the reader of the queue. Frames that find no room in
-//! the queue are dropped and counted. The stream reports them as [`Lost`](crate::Lost), as it does the
+//! the queue are dropped and counted. The stream reports them as [`LostFrames`](crate::LostFrames), as it does the
 //! kernel's drops. `device` opens and reads one device; `order` merges several.
 
 mod device;

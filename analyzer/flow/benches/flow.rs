@@ -82,6 +82,7 @@ impl Traffic {
             path: 1,
             extended: 0,
             cut: false,
+            to_itself: false,
             icrc: None,
             roce,
         }

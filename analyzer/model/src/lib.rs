@@ -9,6 +9,7 @@ pub mod cast;
 mod collective_calls;
 mod collectives;
 mod devices;
+mod ends;
 mod episodes;
 mod events;
 mod filter;
@@ -42,6 +43,7 @@ pub use collective_calls::{
 };
 pub use collectives::{CollectiveColumns, CollectiveEvidence, CollectiveRow, CollectiveShape};
 pub use devices::{Attachment, Devices, Gid, NetworkInterface, Pcie, RdmaDevice, RdmaPort};
+pub use ends::{EndColumns, EndKind, EndRow};
 pub use episodes::{Confidence, EpisodeColumns, EpisodeKind, EpisodeRow, StepColumns, StepRow};
 pub use events::{EventColumns, EventKind, EventRow, EventSource};
 pub use filter::{Filter, FilterError};

@@ -22,6 +22,8 @@ pub struct Packet {
     pub extended: u32,
     /// True if a header was cut by the snaplen.
     pub cut: bool,
+    /// True if its frame was addressed to the MAC address that sent it.
+    pub to_itself: bool,
     /// True if its ICRC was checked, and was right.
     pub icrc: Option<bool>,
     /// Decoded fields.

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use crate::{
-    CnpReceiver, CollectiveCallRow, CollectiveRow, EpisodeRow, EventColumns, FindingRow, FlowKey, FlowRow,
-    HopRow, HopTimelineRow, InputSummary, JobSteps, Nanos, RunKey, SampleColumns, Span, StepRow, TapId,
-    TapMeasures, TapRow, TimelineColumns, Totals, TraceRow, VantageRow, WaitRow,
+    CnpReceiver, CollectiveCallRow, CollectiveRow, EndRow, EpisodeRow, EventColumns, FindingRow, FlowKey,
+    FlowRow, HopRow, HopTimelineRow, InputSummary, JobSteps, Nanos, RunKey, SampleColumns, Span, StepRow,
+    TapId, TapMeasures, TapRow, TimelineColumns, Totals, TraceRow, VantageRow, WaitRow,
 };
 
 /// Error of a sink; it names the file or stream.
@@ -63,6 +63,8 @@ pub struct RunSummary {
     pub hop_timeline: Vec<HopTimelineRow>,
     /// Episodes of congestion, in the order of time.
     pub episodes: Vec<EpisodeRow>,
+    /// Ends of connections: those that failed first.
+    pub ends: Vec<EndRow>,
     /// Ports that waited for others because of pauses.
     pub waits: Vec<WaitRow>,
     /// Shapes in which ranks or hosts send to each other.

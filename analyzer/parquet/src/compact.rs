@@ -18,9 +18,9 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use roce_files::{Access, Directory, UnfinishedFile};
 use roce_model::{
-    CollectiveColumns, Columns, EpisodeColumns, EventColumns, FindingColumns, FlowColumns, HopColumns,
-    HopTimelineColumns, RunColumns, SampleColumns, StepColumns, Table, TapColumns, TimelineColumns,
-    VantageColumns, WaitColumns,
+    CollectiveColumns, Columns, EndColumns, EpisodeColumns, EventColumns, FindingColumns, FlowColumns,
+    HopColumns, HopTimelineColumns, RunColumns, SampleColumns, StepColumns, Table, TapColumns,
+    TimelineColumns, VantageColumns, WaitColumns,
 };
 
 use crate::error::Error;
@@ -50,6 +50,7 @@ pub(crate) const DESCRIPTIONS: [Table; TABLES.len()] = [
     VantageColumns::TABLE,
     HopColumns::TABLE,
     HopTimelineColumns::TABLE,
+    EndColumns::TABLE,
     WaitColumns::TABLE,
     CollectiveColumns::TABLE,
     SampleColumns::TABLE,

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use roce_files::Directory;
 use roce_model::{
-    CollectiveColumns, Columns, EpisodeColumns, EventColumns, FindingColumns, FlowColumns, FlowRow,
-    HopColumns, HopTimelineColumns, RunColumns, RunKey, RunRow, RunSummary, SampleColumns, Sink, SinkError,
-    StepColumns, Table, TapColumns, TimelineColumns, VantageColumns, WaitColumns,
+    CollectiveColumns, Columns, EndColumns, EpisodeColumns, EventColumns, FindingColumns, FlowColumns,
+    FlowRow, HopColumns, HopTimelineColumns, RunColumns, RunKey, RunRow, RunSummary, SampleColumns, Sink,
+    SinkError, StepColumns, Table, TapColumns, TimelineColumns, VantageColumns, WaitColumns,
 };
 
 use crate::error::Error;
@@ -32,6 +32,7 @@ struct Writers {
     vantages: TableWriter,
     hops: TableWriter,
     hop_timeline: TableWriter,
+    ends: TableWriter,
     waits: TableWriter,
     collectives: TableWriter,
     samples: TableWriter,
@@ -57,6 +58,7 @@ impl Writers {
             vantages: create(VantageColumns::TABLE)?,
             hops: create(HopColumns::TABLE)?,
             hop_timeline: create(HopTimelineColumns::TABLE)?,
+            ends: create(EndColumns::TABLE)?,
             waits: create(WaitColumns::TABLE)?,
             collectives: create(CollectiveColumns::TABLE)?,
             samples: create(SampleColumns::TABLE)?,
@@ -76,6 +78,7 @@ impl Writers {
             &mut self.vantages,
             &mut self.hops,
             &mut self.hop_timeline,
+            &mut self.ends,
             &mut self.waits,
             &mut self.collectives,
             &mut self.samples,
@@ -216,6 +219,7 @@ impl Dataset {
         append::<VantageColumns>(&mut writers.vantages, &run.vantages)?;
         append::<HopColumns>(&mut writers.hops, &run.hops)?;
         append::<HopTimelineColumns>(&mut writers.hop_timeline, &run.hop_timeline)?;
+        append::<EndColumns>(&mut writers.ends, &run.ends)?;
         append::<WaitColumns>(&mut writers.waits, &run.waits)?;
         append::<CollectiveColumns>(&mut writers.collectives, &run.collectives)?;
         append::<RunColumns>(&mut writers.run, &inputs)?;

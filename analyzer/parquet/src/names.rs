@@ -4,7 +4,7 @@
 pub const SCHEMA_VERSION: u32 = 2;
 
 /// The tables of a dataset, each a folder.
-pub const TABLES: [&str; 14] = [
+pub const TABLES: [&str; 15] = [
     "flows",
     "timeline",
     "events",
@@ -15,6 +15,7 @@ pub const TABLES: [&str; 14] = [
     "vantages",
     "hops",
     "hop_timeline",
+    "ends",
     "waits",
     "collectives",
     "samples",

@@ -6,11 +6,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use roce_model::{
-    Address, Cell, CollectiveColumns, CollectiveRow, Columns, Confidence, EpisodeColumns, EpisodeKind,
-    EpisodeRow, EventColumns, EventKind, EventRow, EventSource, Evidence, FindingColumns, FindingRow,
-    FlowColumns, FlowId, FlowRow, HopColumns, HopRow, HostVantage, InputSummary, Nanos, RootKind, RunColumns,
-    RunKey, RunSummary, Severity, Sink, StepColumns, StepRow, TapColumns, TapId, TapRow, TimelineColumns,
-    TimelineRow, Totals, VantageColumns, VantageRow, WaitColumns, WaitRow,
+    Address, Cell, CollectiveColumns, CollectiveRow, Columns, Confidence, EndColumns, EndKind, EndRow,
+    EpisodeColumns, EpisodeKind, EpisodeRow, EventColumns, EventKind, EventRow, EventSource, Evidence,
+    FindingColumns, FindingRow, FlowColumns, FlowId, FlowRow, HopColumns, HopRow, HostVantage, InputSummary,
+    Nanos, RootKind, RunColumns, RunKey, RunSummary, Severity, Sink, StepColumns, StepRow, TapColumns, TapId,
+    TapRow, TimelineColumns, TimelineRow, Totals, VantageColumns, VantageRow, WaitColumns, WaitRow,
 };
 
 use crate::{ColumnValues, Dataset, Error, Options, Rows, TABLES, TableData, read_table};
@@ -143,6 +143,16 @@ fn concluded() -> RunSummary {
             delay_min_ns: Some(-3.25),
             ..HopRow::default()
         }],
+        ends: vec![
+            EndRow {
+                flow_id: FlowId(7),
+                outcome: EndKind::Refused,
+                refusal: Some("invalid request"),
+                request_psn: Some(3),
+                ..EndRow::default()
+            },
+            EndRow::default(),
+        ],
         waits: vec![
             WaitRow {
                 victim_flow: Some(FlowId::MAX),
@@ -363,6 +373,7 @@ fn what_is_read_is_what_was_written() {
         compare::<TapColumns>(&read("taps"), &run().taps);
         compare::<VantageColumns>(&read("vantages"), &run().vantages);
         compare::<HopColumns>(&read("hops"), &run().hops);
+        compare::<EndColumns>(&read("ends"), &run().ends);
         compare::<WaitColumns>(&read("waits"), &run().waits);
         compare::<CollectiveColumns>(&read("collectives"), &run().collectives);
         let runs: Vec<_> = crate::dataset::run_rows(&run()).collect();

@@ -465,6 +465,7 @@ impl Decoder {
             Icrc::NotCheckable => None,
         };
         packet.path = path(bytes, roce);
+        packet.to_itself = is_to_itself(bytes);
         packet.extended = extended(bytes, roce);
         if roce.bth.destination_qpn() == roce_wire::Qpn::GENERAL_SERVICES
             && let Some(message) = connection_message(bytes, roce, at)
@@ -499,6 +500,19 @@ pub(crate) fn path(frame: &[u8], roce: &Roce) -> u16 {
         .map_or(0, |head| u128::from_le_bytes(*head));
     let folded = head as u64 ^ ((head >> 32) as u64).rotate_left(29) ^ u64::from(roce.hop_limit) << 56;
     (folded.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48) as u16
+}
+
+/// True if the destination and the source of an Ethernet frame are one address, which is not zero as on a loopback interface. Headers of
+/// other links have no two equal halves there.
+#[inline]
+fn is_to_itself(frame: &[u8]) -> bool {
+    const ADDRESS: u64 = (1 << 48) - 1;
+    let head = frame
+        .first_chunk::<16>()
+        .map_or(0, |head| u128::from_le_bytes(*head));
+    let destination = (head & u128::from(ADDRESS)) as u64;
+    let source = (head >> 48 & u128::from(ADDRESS)) as u64;
+    destination == source && source != 0
 }
 
 /// A hash of the extended headers. Of an AETH alone there is none: its four bytes are in `roce`.

@@ -21,10 +21,10 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use roce_model::{
-    Cell, CnpReceiver, CollectiveCallColumns, CollectiveColumns, Columns, CutLimit, EpisodeColumns,
-    FindingColumns, FlowColumns, FlowRow, HopColumns, InputSummary, Layer, Nanos, RunKey, RunSummary,
-    SampleColumns, Sink, SinkError, Span, StepColumns, TapColumns, TapId, TapRow, TraceColumns,
-    VantageColumns, WaitColumns,
+    Cell, CnpReceiver, CollectiveCallColumns, CollectiveColumns, Columns, CutLimit, EndColumns, EndKind,
+    EndRow, EpisodeColumns, FindingColumns, FlowColumns, FlowRow, HopColumns, InputSummary, Layer, Nanos,
+    RunKey, RunSummary, SampleColumns, Sink, SinkError, Span, StepColumns, TapColumns, TapId, TapRow,
+    TraceColumns, VantageColumns, WaitColumns,
 };
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
@@ -300,6 +300,7 @@ impl Serialize for Document<'_> {
             "collectives",
             &List(|| run.collectives.iter().map(Row::<'_, CollectiveColumns>)),
         )?;
+        map.serialize_entry("ends", &List(|| failed(run).map(Row::<'_, EndColumns>)))?;
         map.serialize_entry("waits", &List(|| run.waits.iter().map(Row::<'_, WaitColumns>)))?;
         map.serialize_entry("steps", &List(|| run.steps.iter().map(Row::<'_, StepColumns>)))?;
         // Only runs with --merge have them.
@@ -490,3 +491,8 @@ where
 
 #[cfg(test)]
 mod tests;
+
+/// The connections that failed. Those that were closed are in the dataset alone.
+fn failed(run: &RunSummary) -> impl Iterator<Item = &EndRow> {
+    run.ends.iter().filter(|row| row.outcome != EndKind::Closed)
+}

@@ -3,15 +3,16 @@
 use std::fmt::Write as _;
 
 use roce_model::{
-    CollectiveCallColumns, CollectiveColumns, Column, ColumnType, Columns, EpisodeColumns, EventColumns,
-    FindingColumns, FlowColumns, HopColumns, HopTimelineColumns, RunColumns, RunKey, SampleColumns,
-    StepColumns, Table, TapColumns, TimelineColumns, Totals, TraceColumns, VantageColumns, WaitColumns,
+    CollectiveCallColumns, CollectiveColumns, Column, ColumnType, Columns, EndColumns, EpisodeColumns,
+    EventColumns, FindingColumns, FlowColumns, HopColumns, HopTimelineColumns, RunColumns, RunKey,
+    SampleColumns, StepColumns, Table, TapColumns, TimelineColumns, Totals, TraceColumns, VantageColumns,
+    WaitColumns,
 };
 
 use crate::compare::{Direction, Quantity};
 
 /// Every table, in the order of the page.
-pub const TABLES: [Table; 14] = [
+pub const TABLES: [Table; 15] = [
     FindingColumns::TABLE,
     EpisodeColumns::TABLE,
     StepColumns::TABLE,
@@ -22,6 +23,7 @@ pub const TABLES: [Table; 14] = [
     VantageColumns::TABLE,
     HopColumns::TABLE,
     HopTimelineColumns::TABLE,
+    EndColumns::TABLE,
     WaitColumns::TABLE,
     CollectiveColumns::TABLE,
     SampleColumns::TABLE,
@@ -70,6 +72,7 @@ What `--format json` prints and `DIR/run.json` holds: one object. `schema_versio
 | `totals` | All counts of the run, below |
 | `taps` | Rows of `taps`, each with `cnp_receivers`: who had to slow down |
 | `vantages`, `hops`, `flows`, `episodes`, `waits`, `collectives`, `steps` | Rows of the table of that name |
+| `ends` | Rows of `ends` of connections that failed. The table has the others, too |
 | `flows_left_out` | Rows of flows that the document leaves out (`--json-flows`): it has those with the most trouble, then those with the most bytes. The table has all |
 | `traces`, `collective_calls` | With `--merge`: the traces and their collectives, below. Absent without |
 | `findings` | Rows of `findings`, the worst first; `evidence` is an object |

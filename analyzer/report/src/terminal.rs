@@ -10,6 +10,7 @@ pub mod comparison;
 mod counts;
 pub(crate) mod devices;
 mod draw;
+mod ends;
 pub(crate) mod episodes;
 mod field;
 mod grid;

@@ -14,6 +14,7 @@ mod clock;
 mod cnp;
 mod collective;
 mod ecn;
+mod ended;
 mod flow_sums;
 mod gpu;
 mod imbalance;
@@ -55,6 +56,7 @@ pub const RULES: &[Rule] = &[
     blind::BLIND,
     clock::CLOCK,
     job::COMPLETION,
+    ended::FAILED,
     receiver::NAK_FATAL,
     unpassed::UNPASSED,
     loss::NETWORK,
@@ -249,6 +251,7 @@ impl Findings {
             self.blind.blind(&context),
             clock::clock(&context),
             job::completion(&context, &self.settings.job),
+            ended::failed(&context),
             self.receiver.fatal(&context),
             self.unpassed.unpassed(),
             loss,

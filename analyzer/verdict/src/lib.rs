@@ -6,6 +6,7 @@ mod bin_rows;
 mod collectives;
 mod coverage;
 mod directory;
+mod ends;
 mod episodes;
 mod findings;
 mod host_pairs;
@@ -38,6 +39,7 @@ pub use thresholds::{Threshold, ThresholdError, ThresholdValue, Thresholds};
 use arrivals::Arrivals;
 use collectives::Collectives;
 use directory::Directory;
+use ends::Ends;
 use episodes::{Episode, Episodes};
 use findings::Findings;
 use pauses::Pauses;
@@ -61,6 +63,7 @@ pub struct Verdicts {
     collectives: Collectives,
     steps_in_snapshots: bool,
     arrivals: Arrivals,
+    ends: Ends,
     /// Records lost up to now, by tap.
     lost: BTreeMap<TapId, u64>,
 }
@@ -112,6 +115,7 @@ impl Verdicts {
             steps: Steps::new(width, settings.training_log.clone()),
             collectives: Collectives::default(),
             steps_in_snapshots: settings.steps_in_snapshots,
+            ends: Ends::default(),
             arrivals: Arrivals::new(width, settings.thresholds.arrivals_fell),
             of_shown: settings.shown.clone().map(|filter| {
                 Box::new(OfShown {
@@ -181,6 +185,7 @@ impl Verdicts {
         }
         self.episodes.event(event);
         self.findings.event(event);
+        self.ends.event(event);
         self.pauses.event(event);
     }
 
@@ -219,6 +224,7 @@ impl Verdicts {
         self.directory.note(row);
         self.vantages.flow(row);
         self.pauses.flow(row);
+        self.ends.flow(row);
         self.findings.flow(row);
         if let Some(shown) = &mut self.of_shown {
             shown.flow(row);
@@ -289,6 +295,7 @@ impl Verdicts {
     /// The end: fills in the run's vantages, episodes, steps and findings. Everything else in `run` is there already.
     pub fn conclude(self, run: &mut RunSummary) {
         self.vantages.conclude(run);
+        run.ends = self.ends.conclude(run);
         let (finished, dropped) = self.episodes.conclude(&self.directory);
         let episodes = episodes::tell(finished, &self.directory);
         let mut fabric = self

@@ -155,6 +155,8 @@ pub(crate) struct Cold {
     through: Through,
     carrier: Carrier,
     hop_limit: u8,
+    /// Its first frame was addressed to the MAC address that sent it.
+    to_itself: bool,
     priority: Option<u8>,
 }
 
@@ -297,6 +299,7 @@ impl Cold {
             through: packet.roce.through,
             carrier: packet.roce.carrier,
             hop_limit: packet.roce.hop_limit,
+            to_itself: packet.to_itself,
             priority: packet.roce.vlan.map(VlanTag::priority),
         }
     }
@@ -515,6 +518,14 @@ impl Cold {
             icrc_bad: trouble.icrc_bad,
             dcqcn_deviation: self.replay.as_ref().and_then(|replay| replay.deviation()),
             pause_ns: self.pauses.as_ref().and_then(|sums| sums.paused),
+            last_request_time: (hot.last_request.0 > 0).then_some(hot.last_request),
+            last_answer_time: self
+                .tracker
+                .answers()
+                .map(Answers::progress)
+                .filter(|time| time.0 > 0),
+            awaiting_since: self.times.as_deref().and_then(Times::awaiting_since),
+            to_itself: self.to_itself,
             evicted,
             counted: true,
             ..FlowRow::default()

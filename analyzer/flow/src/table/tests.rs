@@ -23,6 +23,7 @@ fn packet(qpn: u16) -> Packet {
         path: 0,
         extended: 0,
         cut: false,
+        to_itself: false,
         icrc: None,
         roce,
     }

@@ -425,6 +425,7 @@ fn packet(
         path: words.get("path").map_or(1, |path| value(place, path)),
         extended: 0,
         cut,
+        to_itself: false,
         icrc: words.get("icrc").map(|icrc| *icrc == "good"),
         roce,
     }

@@ -1,13 +1,8 @@
 //! The end of a connection, as its packets show it.
 
-use roce_model::{FlowId, FlowRow, JobError, Nanos, RunSummary, TapId, Vantage};
+use roce_model::{EndKind, FlowId, FlowRow, JobError, Nanos, RunSummary, TapId, Vantage};
 
 use super::followed::{Event, FollowedFlow, Last};
-
-/// Statuses whose end has a form of its own (`enum ibv_wc_status`).
-const RETRY_EXCEEDED: u32 = 12;
-const RNR_RETRY_EXCEEDED: u32 = 13;
-const REMOTE: std::ops::RangeInclusive<u32> = 9..=11;
 
 /// The unit of the local ACK timeout: 4.096 us x 2^N (IBTA 1.4, 9.7.6.1.3).
 const TIMEOUT_UNIT_NS: u64 = 4_096;
@@ -76,6 +71,8 @@ pub struct End {
     pub lost_records: u64,
     /// The capture has both directions.
     pub is_paired: bool,
+    /// Outcome of the connection, as the table `ends` has it.
+    pub outcome: Option<EndKind>,
 }
 
 impl End {
@@ -180,7 +177,13 @@ pub(super) fn end(
         is_paired: sent.is_some() && answers.is_some(),
         ..End::default()
     };
-    end.fit = fit(error.number, &end);
+    let rows = run.ends.iter().filter(|row| ids.contains(&row.flow_id));
+    let outcomes: Vec<EndKind> = rows.map(|row| row.outcome).collect();
+    end.outcome = outcomes
+        .iter()
+        .copied()
+        .find(|outcome| *outcome != EndKind::Closed);
+    end.fit = fit(error.number, &outcomes, end.silence());
     Some(end)
 }
 
@@ -227,27 +230,17 @@ fn timeouts(interval: u64) -> Option<(u32, u32)> {
 }
 
 /// How well the end of a connection fits a status.
-fn fit(status: Option<u32>, end: &End) -> u8 {
-    let is_fatal = end
-        .last_nak
-        .is_some_and(|(_, syndrome)| (0x61..=0x64).contains(&syndrome));
-    let ends_so = match status {
-        Some(RETRY_EXCEEDED) => {
-            end.is_paired && (end.retries.runs > 0 || end.unanswered().is_some_and(|time| time.0 > 1_000_000))
-        }
-        Some(RNR_RETRY_EXCEEDED) => {
-            end.rnr_naks > 0
-                && end
-                    .last_rnr
-                    .is_some_and(|(time, _)| end.last_answer.is_none_or(|answer| time >= answer))
-        }
-        Some(number) if REMOTE.contains(&number) => is_fatal,
-        _ => false,
+fn fit(status: Option<u32>, outcomes: &[EndKind], silence: Option<Nanos>) -> u8 {
+    let ends_so = |outcome: &EndKind| {
+        status
+            .and_then(|status| outcome.explains(status))
+            .unwrap_or_default()
     };
-    match (ends_so, end.silence()) {
-        (true, _) => 2,
+    let has_ended = outcomes.iter().any(|outcome| *outcome != EndKind::Closed);
+    match silence {
+        _ if outcomes.iter().any(ends_so) => 2,
         // Packets came until the end of the capture, as far as its last millisecond shows it.
-        (false, Some(silence)) if silence.0 < 1_000_000 => 1,
+        Some(silence) if !has_ended && silence.0 < 1_000_000 => 1,
         _ => 0,
     }
 }

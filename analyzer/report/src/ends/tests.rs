@@ -1,8 +1,8 @@
 //! Ends from rows and events, one story each; expected values are the numbers of the story.
 
 use roce_model::{
-    Address, Columns as _, EventColumns, EventKind, EventRow, FlowKey, FlowRow, JobError, Nanos, Qpn,
-    RunSummary, Service, Sink as _, Span, Vantage,
+    Address, Columns as _, EndKind, EndRow, EventColumns, EventKind, EventRow, FlowKey, FlowRow, JobError,
+    Nanos, Qpn, RunSummary, Service, Sink as _, Span, Vantage,
 };
 
 use super::*;
@@ -66,6 +66,18 @@ fn error(number: u32, queue_pair: Option<u32>) -> JobError {
 }
 
 fn ends_of(error: JobError, keys: &[FlowKey], events: &[EventRow], rows: &[FlowRow], end: u64) -> Ends {
+    ends_with(error, keys, events, rows, end, &[])
+}
+
+/// Ends of the connections of an error, with rows that say how connections ended.
+fn ends_with(
+    error: JobError,
+    keys: &[FlowKey],
+    events: &[EventRow],
+    rows: &[FlowRow],
+    end: u64,
+    outcomes: &[EndRow],
+) -> Ends {
     let mut ends = Ends::new([error]);
     ends.flows_opened(keys).unwrap();
     let mut columns = EventColumns::default();
@@ -77,6 +89,7 @@ fn ends_of(error: JobError, keys: &[FlowKey], events: &[EventRow], rows: &[FlowR
             first: Nanos(0),
             last: Nanos(end),
         }),
+        ends: outcomes.into(),
         ..RunSummary::default()
     };
     ends.finish(&run).unwrap();
@@ -102,12 +115,18 @@ fn silent_peer(queue_pair: Option<u32>) -> Ends {
         row(&answers, Some(&sent), SECOND, 500),
         row(&other, None, 9 * SECOND, 10),
     ];
-    ends_of(
+    let unanswered = EndRow {
+        flow_id: sent.id(),
+        outcome: EndKind::RetriesUnanswered,
+        ..EndRow::default()
+    };
+    ends_with(
         error(12, queue_pair),
         &[sent, answers, other],
         &runs,
         &rows,
         20 * SECOND,
+        &[unanswered],
     )
 }
 

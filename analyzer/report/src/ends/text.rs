@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use roce_model::text::clean;
-use roce_model::{JobError, Nanos};
+use roce_model::{EndKind, JobError, Nanos};
 use serde_json::{Value, json};
 
 use super::end::End;
@@ -308,6 +308,9 @@ fn shown(error: &JobError, end: &End) -> String {
         String::new()
     };
     let words = match error.number {
+        Some(12) if !end.is_paired && is_unanswered(end) => {
+            "the sender sent its request again and again after a timer: no answer reached it".to_owned()
+        }
         Some(12) if !end.is_paired => {
             "only one direction of the connection is known, so that nothing can be said about answers"
                 .to_owned()
@@ -355,13 +358,25 @@ fn shown(error: &JobError, end: &End) -> String {
     format!("{words}{lossy}")
 }
 
+/// True if requests were repeated and nobody answered, which the requester alone shows.
+fn is_unanswered(end: &End) -> bool {
+    matches!(
+        end.outcome,
+        Some(EndKind::NeverAnswered | EndKind::RetriesUnanswered)
+    )
+}
+
 /// The next step.
 fn next(error: &JobError, end: &End) -> &'static str {
     let is_alive = end
         .peer_elsewhere
         .is_some_and(|other| end.last_answer.is_none_or(|answer| other > answer));
     match error.number {
-        Some(12) => match (end.is_paired && end.unanswered().is_some(), is_alive, end.vantage) {
+        Some(12) => match (
+            is_unanswered(end) || end.is_paired && end.unanswered().is_some(),
+            is_alive,
+            end.vantage,
+        ) {
             (false, _, _) => "capture both ends of this connection until the error is reported",
             (true, true, _) => {
                 "the peer's address still sent on other queue pairs: look for this path's drops (switch counters, `fabric counters`), and \

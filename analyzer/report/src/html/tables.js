@@ -1,4 +1,4 @@
-// The tables: flows, episodes, events, waits, steps, collectives of merged traces, hops. Columns are those of the dataset, under their names there.
+// The tables: flows, episodes, events, ends of connections, waits, steps, collectives of merged traces, hops. Columns are those of the dataset, under their names there.
 
 /** Columns of `flows` that are shown first; all are in the copy of a flow's page. */
 const FLOW_COLUMNS = [
@@ -280,6 +280,37 @@ function hopsGrid() {
   });
 }
 
+function endsGrid() {
+  const rows = model.run.ends,
+    of = (name, label, more) => listed(rows, "ends", name, label, more);
+  return new Grid({
+    id: "ends",
+    rows: rows.length,
+    search: true,
+    columns: [
+      of("time", "Time"),
+      of("source", "Source"),
+      of("destination", "Destination"),
+      of("destination_qpn", "QP"),
+      of("outcome", "End"),
+      of("refusal", "Refusal"),
+      of("request_psn", "PSN"),
+      of("repeats", "Repeats"),
+      of("repeat_min_ns", "Apart"),
+      of("timeout_max", "ACK timeout"),
+      of("waited_ns", "Waited"),
+      of("last_answer_time", "Last answer"),
+      of("peer_last_time", "Host's last packet"),
+      of("confidence", "Confidence"),
+    ],
+    open: (row) => {
+      const end = model.time(rows[row].time);
+      lookAtSpan(end - rows[row].waited_ns, end);
+      $("timeline").scrollIntoView({ behavior: reduced() ? "auto" : "smooth" });
+    },
+  });
+}
+
 function collectivesGrid() {
   const rows = model.run.collectives,
     of = (name, label, more) => listed(rows, "collectives", name, label, more);
@@ -386,6 +417,7 @@ const TABS = [
   ["episodes", "Episodes", () => model.run.episodes.length, episodesGrid],
   ["events", "Events", () => model.events.rows, eventsGrid],
   ["collectives", "Collectives", () => model.run.collectives?.length ?? 0, collectivesGrid],
+  ["ends", "Failed connections", () => model.run.ends?.length ?? 0, endsGrid],
   ["waits", "Waits", () => model.run.waits?.length ?? 0, waitsGrid],
   ["steps", "Training steps", () => model.run.steps.length, stepsGrid],
   ["collectives", "Collectives", () => model.run.collective_calls?.length ?? 0, collectivesGrid],

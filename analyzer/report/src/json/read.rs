@@ -6,9 +6,9 @@ use std::cmp::Reverse;
 use std::io::Read;
 
 use roce_model::{
-    CnpReceiver, CollectiveCallColumns, CollectiveColumns, Columns, CutLimit, EpisodeColumns, FindingColumns,
-    HopColumns, InputSummary, Layer, Nanos, Opcode, Qpn, RunKey, RunSummary, Span, StepColumns, TapColumns,
-    TapRow, Totals, TraceColumns, VantageColumns, WaitColumns,
+    CnpReceiver, CollectiveCallColumns, CollectiveColumns, Columns, CutLimit, EndColumns, EpisodeColumns,
+    FindingColumns, HopColumns, InputSummary, Layer, Nanos, Opcode, Qpn, RunKey, RunSummary, Span,
+    StepColumns, TapColumns, TapRow, Totals, TraceColumns, VantageColumns, WaitColumns,
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -54,6 +54,7 @@ pub fn read(from: impl Read) -> Result<RunSummary, Error> {
         hop_timeline: Vec::new(),
         episodes: rows::<EpisodeColumns>(&stored.episodes)?,
         // Documents of earlier versions have none.
+        ends: some_rows::<EndColumns>(&stored.ends)?,
         waits: some_rows::<WaitColumns>(&stored.waits)?,
         traces: some_rows::<TraceColumns>(&stored.traces)?,
         collective_calls: some_rows::<CollectiveCallColumns>(&stored.collective_calls)?,
@@ -75,6 +76,7 @@ struct StoredDocument {
     vantages: Value,
     hops: Value,
     episodes: Value,
+    ends: Value,
     waits: Value,
     traces: Value,
     collective_calls: Value,

@@ -1,8 +1,8 @@
 //! The document parsed back and compared with the rows it was made from.
 
 use roce_model::{
-    Cell, CollectiveColumns, Columns, EpisodeColumns, Fact, FindingColumns, FindingRow, FlowColumns,
-    HopColumns, Sink, StepColumns, VantageColumns, WaitColumns,
+    Cell, CollectiveColumns, Columns, EndColumns, EpisodeColumns, Fact, FindingColumns, FindingRow,
+    FlowColumns, HopColumns, Sink, StepColumns, VantageColumns, WaitColumns,
 };
 use serde_json::Value;
 
@@ -71,6 +71,7 @@ fn what_a_run_concludes_is_listed() {
         compare_all::<FindingColumns>(&run.findings, &parsed["findings"]);
         compare_all::<VantageColumns>(&run.vantages, &parsed["vantages"]);
         compare_all::<HopColumns>(&run.hops, &parsed["hops"]);
+        compare_all::<EndColumns>(&run.ends, &parsed["ends"]);
         compare_all::<WaitColumns>(&run.waits, &parsed["waits"]);
         compare_all::<CollectiveColumns>(&run.collectives, &parsed["collectives"]);
     }

@@ -9,7 +9,7 @@ use super::strip::{Activity, FlowStrips, WholeStrip};
 use super::style::{MIN_WIDTH, Style};
 use super::top::{self, TopFlows};
 use super::view::View;
-use super::{collectives, episodes, ink, places, shapes, steps, summary, verdicts, waits};
+use super::{collectives, ends, episodes, ink, places, shapes, steps, summary, verdicts, waits};
 use crate::Error;
 
 /// Writes one screen about the run when it ends.
@@ -59,6 +59,7 @@ impl<W: Write> TerminalReport<W> {
         lines.push(String::new());
         lines.extend(summary::lines(&view));
         lines.extend(summary::flows(&view, &self.top, &self.strips));
+        lines.extend(ends::ends(&view));
         lines.extend(waits::waits(&view));
         lines.extend(steps::steps(&view));
         lines.extend(shapes::shapes(&view));

@@ -2,7 +2,7 @@
 
 use roce_model::EpisodeKind;
 
-/// The kinds that a destination has, in the order of [`Place::open`].
+/// The kinds that a destination has, in the order of [`EpisodePlace::open`].
 pub(super) const KINDS: [EpisodeKind; 4] = [
     EpisodeKind::Ecn,
     EpisodeKind::Incast,

@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-use roce_model::{Address, Confidence, Evidence, FindingRow, FlowId, JobError, JobLog, Severity, TapId};
+use roce_model::{
+    Address, Confidence, EndKind, EndRow, Evidence, FindingRow, FlowId, JobError, JobLog, Severity, TapId,
+};
 
 use super::super::directory::Directory;
 use super::super::numbers::counted;
@@ -17,8 +19,9 @@ pub(super) const COMPLETION: Rule = Rule {
     title: "the job's log reports completions with an error",
     meaning: "A queue pair of the job ended with an error, which ends its communicator. The status says where to look first: no answer \
               (retry exceeded), a receiver without buffers, a refusal by the peer, or the own memory.",
-    method: "Lines of NCCL's log with 'Got completion', each with the captured flow of its queue pair, or the busiest one between its \
-             addresses. Flushed requests are left out: they follow another error.",
+    method: "Lines of NCCL's log with 'Got completion', each with the captured flow of its queue pair, or with the connection between its \
+             addresses that ended as its status says (table `ends`). Where none did, no flow is named. Flushed requests are left out: they \
+             follow another error.",
     source: "NVIDIA/nccl, src/transport/net_ib.cc (its lines); libibverbs, enum ibv_wc_status.",
     thresholds: &[],
     severity: Severity::Critical,
@@ -26,23 +29,24 @@ pub(super) const COMPLETION: Rule = Rule {
     ..Rule::TALLIED
 };
 
-/// Flows by their ends, and which of them is the busiest of two addresses.
-#[derive(Default)]
-struct Flows {
+/// Flows by their ends.
+struct Flows<'a> {
     to_queue_pair: HashMap<(Address, u32), (TapId, FlowId)>,
-    busiest: HashMap<(Address, Address), (u64, TapId, FlowId)>,
+    ends: HashMap<(Address, Address), Vec<&'a EndRow>>,
 }
 
-impl Flows {
-    fn new(directory: &Directory) -> Self {
-        let mut flows = Self::default();
-        for (tap, flow, party) in directory.flows().filter(|(.., party)| party.counted) {
-            flows
-                .to_queue_pair
-                .insert((party.destination, party.qpn().value()), (tap, flow));
-            let key = (party.source, party.destination);
-            let most = flows.busiest.entry(key).or_insert((0, tap, flow));
-            *most = (*most).max((party.packets, tap, flow));
+impl<'a> Flows<'a> {
+    fn new(directory: &Directory, ends: &'a [EndRow]) -> Self {
+        let counted = directory.flows().filter(|(.., party)| party.counted);
+        let to_queue_pair =
+            counted.map(|(tap, flow, party)| ((party.destination, party.qpn().value()), (tap, flow)));
+        let mut flows = Self {
+            to_queue_pair: to_queue_pair.collect(),
+            ends: HashMap::new(),
+        };
+        for row in ends.iter().filter(|row| row.outcome != EndKind::Closed) {
+            let key = (row.source, row.destination);
+            flows.ends.entry(key).or_default().push(row);
         }
         flows
     }
@@ -52,11 +56,15 @@ impl Flows {
         let own = error.local.zip(error.queue_pair);
         let answers = own.and_then(|key| self.to_queue_pair.get(&key));
         let sent = answers.and_then(|(tap, flow)| Some((*tap, directory.party(*tap, *flow)?.peer?)));
-        let busiest = error
-            .local
-            .zip(error.remote)
-            .and_then(|key| self.busiest.get(&key));
-        let (tap, flow) = sent.or(busiest.map(|(_, tap, flow)| (*tap, *flow)))?;
+        let ends = error.local.zip(error.remote).and_then(|key| self.ends.get(&key));
+        let fits = |row: &&&EndRow| {
+            error
+                .number
+                .and_then(|status| row.outcome.explains(status))
+                .unwrap_or_default()
+        };
+        let fitting = ends.and_then(|rows| rows.iter().find(fits));
+        let (tap, flow) = sent.or(fitting.map(|row| (row.tap, row.flow_id)))?;
         Some(directory.name(tap, flow))
     }
 }
@@ -64,13 +72,13 @@ impl Flows {
 pub(super) fn completion(context: &Context<'_>, job: &JobLog) -> Option<FindingRow> {
     let first: Vec<&JobError> = job.errors.iter().filter(|error| !error.is_consequence).collect();
     let earliest = first.first()?;
-    let flows = Flows::new(context.directory);
+    let flows = Flows::new(context.directory, &context.run.ends);
     let mut worst = Worst::default();
     let (mut captured, mut named) = (0, None);
     for error in &first {
         let flow = flows.of(error, context.directory);
         captured += u64::from(flow.is_some());
-        let flow = flow.unwrap_or_else(|| "no captured flow".to_owned());
+        let flow = flow.unwrap_or_else(|| "no captured connection ended so".to_owned());
         named.get_or_insert_with(|| flow.clone());
         worst.add(1, || format!("{} {}: {flow}", error.status, short(&error.place)));
     }
@@ -97,7 +105,7 @@ pub(super) fn completion(context: &Context<'_>, job: &JobLog) -> Option<FindingR
             earliest.meaning
         ),
         evidence,
-        "--explain-error with the line of the log says what the packets show of the end of this connection.",
+        "`explain LINE CAPTURE` with the line of the log says what the packets show of the end of this connection.",
         None,
     ))
 }

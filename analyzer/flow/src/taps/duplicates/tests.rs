@@ -15,6 +15,7 @@ fn packet(ns: u64, psn: u8, path: u16) -> Packet {
         path,
         extended: 0,
         cut: false,
+        to_itself: false,
         icrc: None,
         roce,
     }

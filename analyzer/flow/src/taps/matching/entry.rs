@@ -81,7 +81,7 @@ pub(super) struct Entry {
     pub(super) is_used: bool,
     pub(super) hop_limit: u8,
     pub(super) flags: Flags,
-    /// Number among the flows that had the place: see [`Sent::generation`].
+    /// Number among the flows that had the place: see [`SentPackets::generation`].
     pub(super) generation: u8,
 }
 
