@@ -4,10 +4,15 @@
 //! which the name is defined: re-exports are followed. Tests are left out. Only paths are read; a method of a type that was never named is
 //! not seen.
 //!
-//! A crate was looked for and not taken: syn parses more than is needed here and resolves no names; cargo-modules is a program.
+//! `syn` reads the sources; attributes and macros are read as the words in them. Names are resolved here: syn resolves none, and cargo-modules
+//! is a program.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+
+use proc_macro2::{TokenStream, TokenTree};
+use syn::visit::{self, Visit};
+use syn::{Attribute, ImplItem, Item, ItemMod, ItemUse, MetaList, UseTree};
 
 /// Re-exports that are followed for one name, at most: two files can re-export each other.
 const MAX_REEXPORTS: usize = 16;
@@ -120,75 +125,14 @@ impl Tree {
     /// Reads a file into `node`; files of its children are in `below`.
     fn parse(&mut self, node: usize, sources: &Path, below: &Path, file: &str) {
         let text = std::fs::read_to_string(sources.join(file)).unwrap();
-        let tokens = tokens(&text);
-        self.items(node, &tokens, sources, below);
-    }
-
-    fn items(&mut self, node: usize, tokens: &[String], sources: &Path, below: &Path) {
-        let mut at = 0;
-        while at < tokens.len() {
-            let word = |ahead: usize| tokens.get(at + ahead).map_or("", String::as_str);
-            match word(0) {
-                "#" if word(1) == "[" => {
-                    let end = closing(tokens, at + 1);
-                    let attribute = &tokens[at..end];
-                    let has = |name: &str| attribute.iter().any(|token| token == name);
-                    at = end;
-                    if word_is(attribute.get(2), "cfg") && has("test") && !has("not") {
-                        at = after_item(tokens, at);
-                    }
-                    continue;
-                }
-                "mod" if word(2) == ";" => {
-                    self.child(node, word(1).to_owned(), sources, below);
-                    at += 3;
-                    continue;
-                }
-                "mod" if word(2) == "{" => {
-                    let end = closing(tokens, at + 2);
-                    let file = self.nodes[node].file;
-                    self.nodes.push(Node {
-                        file,
-                        parent: Some(node),
-                        ..Node::default()
-                    });
-                    let inner = self.nodes.len() - 1;
-                    self.nodes[node].children.insert(word(1).to_owned(), inner);
-                    self.items(inner, &tokens[at + 3..end - 1], sources, &below.join(word(1)));
-                    at = end;
-                    continue;
-                }
-                "use" => {
-                    let end = (at..tokens.len()).find(|at| tokens[*at] == ";");
-                    let end = end.unwrap_or(tokens.len());
-                    self.used(node, &[], &tokens[at + 1..end]);
-                    at = end + 1;
-                    continue;
-                }
-                "fn" | "struct" | "enum" | "union" | "trait" | "type" | "const" | "static" => {
-                    self.nodes[node].defined.insert(word(1).to_owned());
-                }
-                "macro_rules" if word(1) == "!" => {
-                    let file = self.nodes[node].file;
-                    self.macros.insert(word(2).to_owned(), file);
-                }
-                _ if is_name(word(0)) && word(1) == "::" => {
-                    let before = at.checked_sub(1).map(|before| tokens[before].as_str());
-                    let mut path = vec![word(0).to_owned()];
-                    while tokens.get(at + 1).is_some_and(|token| token == "::")
-                        && tokens.get(at + 2).is_some_and(|token| is_name(token))
-                    {
-                        path.push(tokens[at + 2].clone());
-                        at += 2;
-                    }
-                    if before != Some("::") {
-                        self.nodes[node].paths.push(path);
-                    }
-                }
-                _ => {}
-            }
-            at += 1;
-        }
+        let parsed = syn::parse_file(&text).unwrap_or_else(|error| panic!("{file}: {error}"));
+        let mut reader = FileReader {
+            tree: self,
+            node,
+            sources,
+            below: below.to_owned(),
+        };
+        reader.visit_file(&parsed);
     }
 
     /// The file of a child module, if it is there: what has another path is for other features.
@@ -205,35 +149,28 @@ impl Tree {
     }
 
     /// Takes note of a tree of imports.
-    fn used(&mut self, node: usize, before: &[String], tree: &[String]) {
-        let mut path = before.to_vec();
-        let mut at = 0;
-        while at < tree.len() {
-            match tree[at].as_str() {
-                "{" => {
-                    let end = closing(tree, at);
-                    for branch in branches(&tree[at + 1..end - 1]) {
-                        self.used(node, &path, branch);
-                    }
-                    return;
-                }
-                "*" => {
-                    self.nodes[node].globs.push(path.clone());
-                    self.nodes[node].paths.push(path);
-                    return;
-                }
-                "as" => {
-                    let name = tree.get(at + 1).cloned().unwrap_or_default();
-                    return self.named(node, name, path);
-                }
-                "self" if !path.is_empty() => {}
-                name if is_name(name) => path.push(name.to_owned()),
-                _ => {}
+    fn used(&mut self, node: usize, before: &[String], tree: &UseTree) {
+        let with = |name: &dyn ToString| [before, &[name.to_string()]].concat();
+        match tree {
+            UseTree::Path(path) => self.used(node, &with(&path.ident), &path.tree),
+            UseTree::Name(name) if name.ident == "self" => {
+                self.named(node, before.last().cloned().unwrap_or_default(), before.to_vec());
             }
-            at += 1;
+            UseTree::Name(name) => self.named(node, name.ident.to_string(), with(&name.ident)),
+            UseTree::Rename(renamed) if renamed.ident == "self" => {
+                self.named(node, renamed.rename.to_string(), before.to_vec());
+            }
+            UseTree::Rename(renamed) => self.named(node, renamed.rename.to_string(), with(&renamed.ident)),
+            UseTree::Glob(_) => {
+                self.nodes[node].globs.push(before.to_vec());
+                self.nodes[node].paths.push(before.to_vec());
+            }
+            UseTree::Group(group) => {
+                for branch in &group.items {
+                    self.used(node, before, branch);
+                }
+            }
         }
-        let name = path.last().cloned().unwrap_or_default();
-        self.named(node, name, path);
     }
 
     fn named(&mut self, node: usize, name: String, path: Names) {
@@ -319,142 +256,185 @@ impl Tree {
     }
 }
 
-fn word_is(token: Option<&String>, word: &str) -> bool {
-    token.is_some_and(|token| token == word)
+/// Reads one file into a module of the tree.
+struct FileReader<'a> {
+    tree: &'a mut Tree,
+    node: usize,
+    sources: &'a Path,
+    /// Folder with the files of child modules.
+    below: PathBuf,
 }
 
-fn is_name(token: &str) -> bool {
-    token.starts_with(|first: char| first.is_alphabetic() || first == '_')
+impl FileReader<'_> {
+    /// Takes note of the paths among words that the compiler reads later: those of attributes and macros.
+    fn words(&mut self, tokens: TokenStream) {
+        let mut path: Names = Vec::new();
+        // Signs since the last name: two colons join names.
+        let mut colons = 0;
+        for token in tokens {
+            match token {
+                TokenTree::Ident(name) => {
+                    if colons != 2 {
+                        self.path(core::mem::take(&mut path));
+                    }
+                    path.push(name.to_string());
+                    colons = 0;
+                }
+                TokenTree::Punct(sign) if sign.as_char() == ':' => colons += 1,
+                other => {
+                    self.path(core::mem::take(&mut path));
+                    colons = 0;
+                    if let TokenTree::Group(group) = other {
+                        self.words(group.stream());
+                    }
+                }
+            }
+        }
+        self.path(path);
+    }
+
+    /// Takes note of a path; a name alone is one that the file has or imports.
+    fn path(&mut self, path: Names) {
+        if path.len() > 1 {
+            self.tree.nodes[self.node].paths.push(path);
+        }
+    }
 }
 
-/// The place behind what closes the bracket at `open`.
-fn closing(tokens: &[String], open: usize) -> usize {
-    let mut depth = 0_usize;
-    for (at, token) in tokens.iter().enumerate().skip(open) {
-        match token.as_str() {
-            "(" | "[" | "{" => depth += 1,
-            ")" | "]" | "}" => depth -= 1,
+impl<'ast> Visit<'ast> for FileReader<'_> {
+    fn visit_item(&mut self, item: &'ast Item) {
+        if is_test(attributes(item)) {
+            return;
+        }
+        let here = &mut self.tree.nodes[self.node];
+        if let Some(name) = defined(item) {
+            here.defined.insert(name);
+        }
+        if let Item::Macro(definition) = item
+            && let Some(name) = &definition.ident
+        {
+            self.tree.macros.insert(name.to_string(), here.file);
+        }
+        visit::visit_item(self, item);
+    }
+
+    fn visit_impl_item(&mut self, item: &'ast ImplItem) {
+        let is_test = match item {
+            ImplItem::Const(syn::ImplItemConst { attrs, .. })
+            | ImplItem::Fn(syn::ImplItemFn { attrs, .. })
+            | ImplItem::Type(syn::ImplItemType { attrs, .. }) => is_test(attrs),
+            _ => false,
+        };
+        if !is_test {
+            visit::visit_impl_item(self, item);
+        }
+    }
+
+    fn visit_item_mod(&mut self, module: &'ast ItemMod) {
+        let name = module.ident.to_string();
+        let Some((_, items)) = &module.content else {
+            return self.tree.child(self.node, name, self.sources, &self.below);
+        };
+        let file = self.tree.nodes[self.node].file;
+        self.tree.nodes.push(Node {
+            file,
+            parent: Some(self.node),
+            ..Node::default()
+        });
+        let inner = self.tree.nodes.len() - 1;
+        self.tree.nodes[self.node].children.insert(name.clone(), inner);
+        let outer = core::mem::replace(&mut self.node, inner);
+        self.below.push(name);
+        for item in items {
+            self.visit_item(item);
+        }
+        self.below.pop();
+        self.node = outer;
+    }
+
+    fn visit_item_use(&mut self, used: &'ast ItemUse) {
+        self.tree.used(self.node, &[], &used.tree);
+    }
+
+    fn visit_path(&mut self, path: &'ast syn::Path) {
+        if path.leading_colon.is_none() {
+            self.path(
+                path.segments
+                    .iter()
+                    .map(|segment| segment.ident.to_string())
+                    .collect(),
+            );
+        }
+        visit::visit_path(self, path);
+    }
+
+    fn visit_macro(&mut self, called: &'ast syn::Macro) {
+        visit::visit_path(self, &called.path);
+        self.words(called.tokens.clone());
+    }
+
+    fn visit_meta_list(&mut self, list: &'ast MetaList) {
+        self.words(list.tokens.clone());
+    }
+}
+
+/// The attributes of an item.
+fn attributes(item: &Item) -> &[Attribute] {
+    match item {
+        Item::Const(syn::ItemConst { attrs, .. })
+        | Item::Enum(syn::ItemEnum { attrs, .. })
+        | Item::Fn(syn::ItemFn { attrs, .. })
+        | Item::Impl(syn::ItemImpl { attrs, .. })
+        | Item::Macro(syn::ItemMacro { attrs, .. })
+        | Item::Mod(syn::ItemMod { attrs, .. })
+        | Item::Static(syn::ItemStatic { attrs, .. })
+        | Item::Struct(syn::ItemStruct { attrs, .. })
+        | Item::Trait(syn::ItemTrait { attrs, .. })
+        | Item::Type(syn::ItemType { attrs, .. })
+        | Item::Union(syn::ItemUnion { attrs, .. })
+        | Item::Use(syn::ItemUse { attrs, .. }) => attrs,
+        _ => &[],
+    }
+}
+
+/// The name that an item defines in its module.
+fn defined(item: &Item) -> Option<String> {
+    let name = match item {
+        Item::Const(syn::ItemConst { ident, .. })
+        | Item::Enum(syn::ItemEnum { ident, .. })
+        | Item::Static(syn::ItemStatic { ident, .. })
+        | Item::Struct(syn::ItemStruct { ident, .. })
+        | Item::Trait(syn::ItemTrait { ident, .. })
+        | Item::Type(syn::ItemType { ident, .. })
+        | Item::Union(syn::ItemUnion { ident, .. }) => ident,
+        Item::Fn(function) => &function.sig.ident,
+        _ => return None,
+    };
+    Some(name.to_string())
+}
+
+/// True if an item is for tests alone.
+fn is_test(attributes: &[Attribute]) -> bool {
+    attributes.iter().any(|attribute| {
+        let mut words = Vec::new();
+        if attribute.path().is_ident("cfg")
+            && let syn::Meta::List(list) = &attribute.meta
+        {
+            names(list.tokens.clone(), &mut words);
+        }
+        words.iter().any(|word| word == "test") && !words.iter().any(|word| word == "not")
+    })
+}
+
+/// All names among words.
+fn names(tokens: TokenStream, found: &mut Names) {
+    for token in tokens {
+        match token {
+            TokenTree::Ident(name) => found.push(name.to_string()),
+            TokenTree::Group(group) => names(group.stream(), found),
             _ => {}
         }
-        if depth == 0 {
-            return at + 1;
-        }
     }
-    tokens.len()
-}
-
-/// The place behind the item that begins at `at`, with its attributes.
-fn after_item(tokens: &[String], mut at: usize) -> usize {
-    while let Some(token) = tokens.get(at) {
-        match token.as_str() {
-            ";" => return at + 1,
-            "{" => return closing(tokens, at),
-            "(" | "[" => at = closing(tokens, at),
-            _ => at += 1,
-        }
-    }
-    at
-}
-
-/// The parts between the commas of `{...}`.
-fn branches(tokens: &[String]) -> Vec<&[String]> {
-    let (mut parts, mut from, mut at) = (Vec::new(), 0, 0);
-    while at < tokens.len() {
-        match tokens[at].as_str() {
-            "{" => at = closing(tokens, at),
-            "," => {
-                parts.push(&tokens[from..at]);
-                at += 1;
-                from = at;
-            }
-            _ => at += 1,
-        }
-    }
-    parts.push(&tokens[from..]);
-    parts.retain(|part| !part.is_empty());
-    parts
-}
-
-/// Words and signs, without comments and without quoted text.
-fn tokens(text: &str) -> Vec<String> {
-    let text: Vec<char> = text.chars().collect();
-    let next = |at: usize| text.get(at).copied().unwrap_or('\0');
-    let (mut tokens, mut at) = (Vec::new(), 0);
-    while at < text.len() {
-        let letter = text[at];
-        if letter == '/' && next(at + 1) == '/' {
-            while at < text.len() && text[at] != '\n' {
-                at += 1;
-            }
-        } else if letter == '/' && next(at + 1) == '*' {
-            while at < text.len() && !(text[at] == '*' && next(at + 1) == '/') {
-                at += 1;
-            }
-            at += 2;
-        } else if letter.is_alphanumeric() || letter == '_' {
-            let from = at;
-            while next(at).is_alphanumeric() || next(at) == '_' {
-                at += 1;
-            }
-            let word: String = text[from..at].iter().collect();
-            let raw = ["r", "br", "cr"].contains(&word.as_str()) && ['"', '#'].contains(&next(at));
-            if raw {
-                at = after_raw(&text, at);
-            } else {
-                tokens.push(word);
-            }
-        } else if letter == '"' {
-            at += 1;
-            while at < text.len() && text[at] != '"' {
-                at += if text[at] == '\\' { 2 } else { 1 };
-            }
-            at += 1;
-        } else if letter == '\'' {
-            // A character, or a lifetime, which is left out by its sign alone.
-            at += match (next(at + 1), next(at + 2)) {
-                ('\\', _) => {
-                    // The sign behind the backslash can be a quote itself.
-                    let end = (at + 3..text.len()).find(|end| text[*end] == '\'');
-                    end.unwrap_or(text.len()) + 1 - at
-                }
-                (_, '\'') => 3,
-                _ => 1,
-            };
-        } else if letter == ':' && next(at + 1) == ':' {
-            tokens.push("::".to_owned());
-            at += 2;
-        } else {
-            if !letter.is_whitespace() {
-                tokens.push(letter.to_string());
-            }
-            at += 1;
-        }
-    }
-    tokens
-}
-
-/// The place behind a raw string whose signs begin at `at`.
-fn after_raw(text: &[char], at: usize) -> usize {
-    let signs = text[at..].iter().take_while(|letter| **letter == '#').count();
-    if text.get(at + signs) != Some(&'"') {
-        // A raw name, such as r#type.
-        return at + signs;
-    }
-    let mut at = at + signs + 1;
-    while at < text.len() {
-        let closes = text[at] == '"'
-            && text[at + 1..]
-                .iter()
-                .take(signs)
-                .filter(|letter| **letter == '#')
-                .count()
-                == signs;
-        at += 1;
-        if closes {
-            return at + signs;
-        }
-    }
-    at
 }
 
 #[test]
@@ -467,7 +447,7 @@ fn imports_are_read_as_the_compiler_reads_them() {
     };
     write(
         "lib.rs",
-        "mod a;\nmod b;\npub use b::inner::Deep;\nmod c; // mod d;\n",
+        "mod a;\nmod b;\npub use b::inner::Deep;\nmod c; // mod e;\nmod d;\n",
     );
     // Deep is defined in b/inner.rs; a string and a comment are no imports.
     write(
@@ -483,6 +463,11 @@ fn imports_are_read_as_the_compiler_reads_them() {
         "c.rs",
         "pub fn g(_: char) { let _ = std::mem::size_of::<crate::b::Top>(); crate::a::f(); }\n",
     );
+    // An attribute and a macro import, too.
+    write(
+        "d.rs",
+        "#[error(\"{}\", text = crate::c::NAME)]\nstruct Error;\nfn f() { println!(\"{}\", [crate::a::f()].len()); }\n",
+    );
     let modules = Modules::read(dir.path());
     let imports: Vec<_> = modules.imports().collect();
     assert_eq!(
@@ -494,6 +479,8 @@ fn imports_are_read_as_the_compiler_reads_them() {
             ("b/inner.rs", "b.rs"),
             ("c.rs", "a.rs"),
             ("c.rs", "b.rs"),
+            ("d.rs", "a.rs"),
+            ("d.rs", "c.rs"),
         ]
     );
     assert_eq!(modules.circles(), [BTreeSet::from(["a.rs", "c.rs"])]);

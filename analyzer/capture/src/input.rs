@@ -233,33 +233,52 @@ fn decompress(file: &str, stream: Stream, count: &Arc<AtomicU64>) -> Result<Inpu
         });
     }
     let Some(compression) = recognise(&prefix) else {
-        if prefix.is_empty() {
-            return Err(Error::Empty {
-                file: file.to_owned(),
-                compression: None,
-            });
-        }
-        if prefix.len() < PREFIX {
-            // It has ended, and stays so even where somebody writes more to it by now.
-            stream = Box::new(FailedStream(None));
-        }
-        return Ok(Input {
-            stream,
+        return plain(file, stream, prefix);
+    };
+    decompressed(
+        file,
+        compression,
+        PrefixedStream {
             prefix,
+            at: 0,
+            stream,
+        },
+        count,
+    )
+}
+
+/// An input that is not compressed.
+fn plain(file: &str, mut stream: Stream, prefix: Vec<u8>) -> Result<Input, Error> {
+    if prefix.is_empty() {
+        return Err(Error::Empty {
+            file: file.to_owned(),
             compression: None,
         });
-    };
+    }
+    if prefix.len() < PREFIX {
+        // It has ended, and stays so even where somebody writes more to it by now.
+        stream = Box::new(FailedStream(None));
+    }
+    Ok(Input {
+        stream,
+        prefix,
+        compression: None,
+    })
+}
+
+/// An input whose compression is unwrapped; `count` counts the bytes of `whole` that were read.
+fn decompressed(
+    file: &str,
+    compression: Compression,
+    whole: PrefixedStream,
+    count: &Arc<AtomicU64>,
+) -> Result<Input, Error> {
     let failed = |offset: usize, source| Error::Decompress {
         file: file.to_owned(),
         compression,
         offset: offset as u64,
         stored: count.load(Ordering::Relaxed),
         source,
-    };
-    let whole = PrefixedStream {
-        prefix,
-        at: 0,
-        stream,
     };
     let buffered = BufReader::with_capacity(COMPRESSED_BLOCK, whole);
     let mut stream: Stream = match compression {

@@ -62,32 +62,9 @@ impl Pcap {
         header: &[u8; HEADER],
         container: Container,
     ) -> Result<(Self, Interface), Fault> {
-        let [
-            _,
-            _,
-            _,
-            _,
-            m0,
-            m1,
-            n0,
-            n1,
-            _,
-            _,
-            _,
-            _,
-            _,
-            _,
-            _,
-            _,
-            s0,
-            s1,
-            s2,
-            s3,
-            l0,
-            l1,
-            l2,
-            l3,
-        ] = *header;
+        // Magic, version, two words that nobody fills, snaplen, link type.
+        let [_, _, _, _, m0, m1, n0, n1, rest @ ..] = *header;
+        let [_, _, _, _, _, _, _, _, s0, s1, s2, s3, l0, l1, l2, l3] = rest;
         let (major, minor) = (u16_of::<BIG>([m0, m1]), u16_of::<BIG>([n0, n1]));
         // Up to 2.2 the two lengths were in the other order (libpcap's sf-pcap.c); 2.3 mixed both.
         if major != 2 || minor < 4 {

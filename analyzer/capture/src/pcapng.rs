@@ -100,6 +100,61 @@ struct Block<'a> {
     place: usize,
 }
 
+/// True if the magic of a section says that its numbers are in the byte order that is assumed, false if in the other one.
+fn is_in_order<const BIG: bool>(magic: [u8; 4]) -> Result<bool, Fault> {
+    match u32_of::<BIG>(magic) {
+        BYTE_ORDER => Ok(true),
+        found if found == BYTE_ORDER.swap_bytes() => Ok(false),
+        _ => Err(Fault::ByteOrder {
+            found: u32::from_be_bytes(magic),
+        }),
+    }
+}
+
+/// The least and the greatest length of a block of this kind.
+#[inline]
+fn lengths_of(kind: u32) -> (u32, u32) {
+    match kind {
+        SECTION => (AROUND + 16, MAX_BLOCK),
+        INTERFACE => (AROUND + 8, MAX_BLOCK),
+        PACKET | ENHANCED => (AROUND + 20, MAX_BLOCK),
+        SIMPLE => (AROUND + 4, MAX_BLOCK),
+        STATISTICS => (AROUND + 12, MAX_BLOCK),
+        _ => (AROUND, u32::MAX - 3),
+    }
+}
+
+/// Checks the length of a block, with which `rest` begins: where it is none, another capture may begin.
+#[inline]
+fn check_length(rest: &[u8], kind: u32, length: u32, least: u32, most: u32) -> Result<(), Fault> {
+    let fits = (least..=most).contains(&length);
+    if (!fits || kind & LOCAL != 0) && begins_pcap(rest) {
+        return Err(Fault::AnotherCapture);
+    }
+    if !fits {
+        return Err(Fault::BlockLength {
+            kind,
+            found: length,
+            least,
+            most,
+        });
+    }
+    Ok(())
+}
+
+/// Checks the length at a block's end against that at its begin.
+#[inline]
+fn check_trailer(kind: u32, found: u32, expected: u32) -> Result<(), Fault> {
+    if found == expected {
+        return Ok(());
+    }
+    Err(Fault::Trailer {
+        kind,
+        found,
+        expected,
+    })
+}
+
 impl Pcapng {
     /// Offset and length of a skipped block whose end has not been seen.
     pub(crate) fn unfinished(&self) -> Option<(u64, u64)> {
@@ -138,13 +193,8 @@ impl Pcapng {
                     return SectionEnd::Stop(Stop::Need(4));
                 };
                 self.trailer = None;
-                if u32_of::<BIG>(*end) != length {
-                    return Fault::Trailer {
-                        kind,
-                        found: u32_of::<BIG>(*end),
-                        expected: length,
-                    }
-                    .into();
+                if let Err(fault) = check_trailer(kind, u32_of::<BIG>(*end), length) {
+                    return fault.into();
                 }
                 *at += 4;
                 continue;
@@ -157,37 +207,18 @@ impl Pcapng {
             let [t0, t1, t2, t3, l0, l1, l2, l3, m0, m1, m2, m3] = *head;
             let (kind, length) = (u32_of::<BIG>([t0, t1, t2, t3]), u32_of::<BIG>([l0, l1, l2, l3]));
             if kind == SECTION {
-                let magic = [m0, m1, m2, m3];
-                if u32_of::<BIG>(magic) != BYTE_ORDER {
-                    if u32_of::<BIG>(magic) != BYTE_ORDER.swap_bytes() {
-                        return Fault::ByteOrder {
-                            found: u32::from_be_bytes(magic),
-                        }
-                        .into();
+                match is_in_order::<BIG>([m0, m1, m2, m3]) {
+                    Ok(true) => {}
+                    Ok(false) => {
+                        self.big = !BIG;
+                        return SectionEnd::NewOrder;
                     }
-                    self.big = !BIG;
-                    return SectionEnd::NewOrder;
+                    Err(fault) => return fault.into(),
                 }
             }
-            let (least, most) = match kind {
-                SECTION => (AROUND + 16, MAX_BLOCK),
-                INTERFACE => (AROUND + 8, MAX_BLOCK),
-                PACKET | ENHANCED => (AROUND + 20, MAX_BLOCK),
-                SIMPLE => (AROUND + 4, MAX_BLOCK),
-                STATISTICS => (AROUND + 12, MAX_BLOCK),
-                _ => (AROUND, u32::MAX - 3),
-            };
-            if (length < least || length > most || kind & LOCAL != 0) && begins_pcap(rest) {
-                return Fault::AnotherCapture.into();
-            }
-            if length < least || length > most {
-                return Fault::BlockLength {
-                    kind,
-                    found: length,
-                    least,
-                    most,
-                }
-                .into();
+            let (least, most) = lengths_of(kind);
+            if let Err(fault) = check_length(rest, kind, length, least, most) {
+                return fault.into();
             }
             // Some writers forget the padding in the length (libpcap's sf-pcapng.c allows for it).
             let whole = length.next_multiple_of(4) as usize;
@@ -202,35 +233,34 @@ impl Pcapng {
                 });
                 return SectionEnd::Stop(Stop::Skip(whole as u64 - 4));
             };
-            if u32_of::<BIG>(*end) != length {
-                return Fault::Trailer {
-                    kind,
-                    found: u32_of::<BIG>(*end),
-                    expected: length,
-                }
-                .into();
-            }
             let block = Block {
                 kind,
                 body,
                 place: *at + 8,
             };
-            let fault = match kind {
-                ENHANCED => self.enhanced::<BIG>(&block, found),
-                SECTION => self.section::<BIG>(&block, found),
-                INTERFACE => self.interface::<BIG>(&block, found),
-                PACKET => self.packet::<BIG>(&block, found),
-                SIMPLE => self.simple::<BIG>(&block, found),
-                STATISTICS => self.statistics::<BIG>(&block, found),
-                _ => {
-                    block.note(found);
-                    Ok(())
-                }
-            };
-            if let Err(fault) = fault {
+            let taken = check_trailer(kind, u32_of::<BIG>(*end), length)
+                .and_then(|()| self.block::<BIG>(&block, found));
+            if let Err(fault) = taken {
                 return fault.into();
             }
             *at += whole;
+        }
+    }
+
+    /// Takes a whole block.
+    #[inline]
+    fn block<const BIG: bool>(&mut self, block: &Block<'_>, found: &mut FoundFrames) -> Result<(), Fault> {
+        match block.kind {
+            ENHANCED => self.enhanced::<BIG>(block, found),
+            SECTION => self.section::<BIG>(block, found),
+            INTERFACE => self.interface::<BIG>(block, found),
+            PACKET => self.packet::<BIG>(block, found),
+            SIMPLE => self.simple::<BIG>(block, found),
+            STATISTICS => self.statistics::<BIG>(block, found),
+            _ => {
+                block.note(found);
+                Ok(())
+            }
         }
     }
 

@@ -1,5 +1,5 @@
 //! The analysis: packets in, bins of rows and closed flows out. `request` and `response` judge PSNs, `count` adds a packet to its
-//! bin, `lifecycle` opens and closes flows, `host_events` takes what hosts report. `pair` and `connect` find which flows belong together.
+//! bin, `request_history` gathers what one is judged by, `lifecycle` opens and closes flows, `host_events` takes what hosts report. `pair` and `connect` find which flows belong together.
 //! `cnp` finds the flows that congestion notifications slow, and `taps` matches what several taps saw. `limits` has the bounds,
 //! `snapshot` the state of live runs, `measures` what they measure besides, `output` the results of a step.
 
@@ -16,6 +16,7 @@ mod notifications;
 mod output;
 mod pair;
 mod request;
+mod request_history;
 mod response;
 mod run_causes;
 mod snapshot;

@@ -19,6 +19,7 @@ mod spare;
 mod table;
 mod taps;
 mod timing;
+mod transport;
 
 pub use analysis::{Analysis, Conclusion, Options, Output};
 pub use collect::Collector;

@@ -12,6 +12,7 @@ mod devices;
 mod ends;
 mod episodes;
 mod events;
+mod evidence;
 mod filter;
 mod findings;
 mod flows;
@@ -46,8 +47,9 @@ pub use devices::{Attachment, Devices, Gid, NetworkInterface, Pcie, RdmaDevice, 
 pub use ends::{EndColumns, EndKind, EndRow};
 pub use episodes::{Confidence, EpisodeColumns, EpisodeKind, EpisodeRow, StepColumns, StepRow};
 pub use events::{EventColumns, EventKind, EventRow, EventSource};
+pub use evidence::{Evidence, Fact};
 pub use filter::{Filter, FilterError};
-pub use findings::{Evidence, Fact, FindingColumns, FindingRow, Severity};
+pub use findings::{FindingColumns, FindingRow, Severity};
 pub use flows::{FlowColumns, FlowRow};
 pub use groups::Groups;
 pub use host::{Element, HostChange, HostEvent, Process, QueuePairChange, QueuePairKind, QueuePairState};

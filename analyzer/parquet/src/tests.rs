@@ -79,6 +79,17 @@ fn flows() -> Vec<FlowRow> {
     (0..9).map(flow).collect()
 }
 
+fn ends() -> Vec<EndRow> {
+    let refused = EndRow {
+        flow_id: FlowId(7),
+        outcome: EndKind::Refused,
+        refusal: Some("invalid request"),
+        request_psn: Some(3),
+        ..EndRow::default()
+    };
+    vec![refused, EndRow::default()]
+}
+
 fn run() -> RunSummary {
     RunSummary {
         version: "0.1.0".to_owned(),
@@ -143,16 +154,7 @@ fn concluded() -> RunSummary {
             delay_min_ns: Some(-3.25),
             ..HopRow::default()
         }],
-        ends: vec![
-            EndRow {
-                flow_id: FlowId(7),
-                outcome: EndKind::Refused,
-                refusal: Some("invalid request"),
-                request_psn: Some(3),
-                ..EndRow::default()
-            },
-            EndRow::default(),
-        ],
+        ends: ends(),
         waits: vec![
             WaitRow {
                 victim_flow: Some(FlowId::MAX),

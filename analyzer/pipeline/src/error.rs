@@ -41,7 +41,7 @@ pub enum Error {
     #[cfg(feature = "parquet")]
     #[error(
         "{}: the run that wrote it did not end: there is no {document}\nhint: analyse its captures, or its recording",
-        dir.display(), document = crate::folder::DOCUMENT
+        dir.display(), document = crate::names::DOCUMENT
     )]
     Unfinished {
         /// The folder.
@@ -51,7 +51,7 @@ pub enum Error {
     #[cfg(feature = "parquet")]
     #[error(
         "{}: holds no results: there is no {document}\nhint: give a folder that -o wrote",
-        dir.display(), document = crate::folder::DOCUMENT
+        dir.display(), document = crate::names::DOCUMENT
     )]
     NoResults {
         /// The folder.

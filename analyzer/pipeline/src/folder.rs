@@ -15,9 +15,8 @@ use roce_parquet::{Dataset, Options};
 use roce_report::{HtmlReport, JsonFlows, JsonReport};
 
 use crate::error::Error;
+pub use crate::names::DOCUMENT;
 
-/// The name of the JSON document in the folder.
-pub const DOCUMENT: &str = "run.json";
 /// The name of the HTML page there.
 pub const PAGE: &str = "report.html";
 

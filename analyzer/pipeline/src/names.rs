@@ -6,6 +6,10 @@ use std::path::{Path, PathBuf};
 use roce_model::Nanos;
 use sha2::{Digest, Sha256};
 
+/// The name of the JSON document in a folder of results.
+#[cfg(feature = "parquet")]
+pub const DOCUMENT: &str = "run.json";
+
 /// Keys of the inputs at `paths`, in their order. A relative path is its own key. Absolute paths lose the folder that they all share:
 /// results name no folder of the machine that analysed.
 pub fn input_keys(paths: &[PathBuf]) -> Vec<String> {

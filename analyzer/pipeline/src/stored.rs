@@ -13,7 +13,7 @@ use roce_parquet::{Rows, TABLES};
 use roce_report::json;
 
 use crate::error::Error;
-use crate::folder::DOCUMENT;
+use crate::names::DOCUMENT;
 
 /// Flows that are opened once each: 16 MB. A flow beyond them is opened once for each of its rows.
 const MAX_OPENED: usize = 1 << 20;

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::capability::MissingCapabilities;
+use crate::missing_capabilities::MissingCapabilities;
 
 /// Why the probe could not be opened, or a source not read.
 #[derive(Debug, thiserror::Error)]

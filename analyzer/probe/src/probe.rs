@@ -12,12 +12,13 @@ use aya_log::EbpfLogger;
 use roce_abi::{FLOWS, FlowCounts, Layout, Losses, Mode};
 use roce_model::{HostChange, HostEvent};
 
-use crate::capability::{self, MissingCapabilities};
+use crate::capability;
 use crate::clock::ClockOffset;
 use crate::clsact::Clsact;
 use crate::error::ProbeError;
 use crate::interface;
 use crate::kernel::{KernelTypes, LIBIBVERBS};
+use crate::missing_capabilities::MissingCapabilities;
 use crate::packet::{FlowCount, PacketRecord};
 use crate::points::{self, SkippedPoint};
 use crate::record::Records;

@@ -6,17 +6,17 @@
 
 mod host;
 mod inventory;
+mod rows;
 mod sonic;
+mod steps;
 mod switch;
 mod write;
 
-use roce_model::{Counter, Nanos, Sample, SampleRow, SampleSeries, SampleSource};
+use roce_model::{Counter, Nanos, Sample, SampleSource};
 
 use crate::Error;
-use crate::engine::events::PortId;
-use crate::engine::run::Simulation;
 use crate::network::count::PortCount;
-use crate::network::topology::{Node, Topology, number};
+use crate::network::topology::{Node, Topology};
 use crate::scenario::Scenario;
 use crate::units::{Rate, Time};
 
@@ -111,32 +111,6 @@ impl Counters {
         used.dedup();
         used
     }
-
-    /// The rows of the table `samples`, in the order of time. Those of the first reading have no change.
-    pub fn rows(&self) -> impl Iterator<Item = SampleRow> {
-        let mut series = SampleSeries::default();
-        let priorities = self.priorities();
-        self.readings
-            .iter()
-            .flat_map(move |reading| self.samples(reading, &priorities))
-            .map(move |sample| series.row(&sample, None))
-    }
-
-    fn samples(&self, reading: &PortReading, priorities: &[u8]) -> Vec<Sample> {
-        let mut samples = Samples::default();
-        for (place, port) in self.ports.iter().enumerate() {
-            let peer = &reading.counts[port.peer];
-            let own = &reading.counts[place];
-            samples.begin(port, reading.time);
-            if port.is_host {
-                host::samples(&mut samples, own, peer, priorities);
-            } else {
-                let depths = &reading.depths[place];
-                switch::samples(&mut samples, port, own, depths, priorities);
-            }
-        }
-        samples.all
-    }
 }
 
 impl Port {
@@ -213,16 +187,5 @@ impl Samples {
             sample.priority = Some(priority);
             sample.details = details.iter().map(|text| (*text).into()).collect();
         }
-    }
-}
-
-impl Simulation<'_> {
-    /// Reads the counters of all ports.
-    pub(crate) fn read_counters(&mut self) {
-        let ports = 0..number(self.topology.ports.len());
-        let counts = ports.map(|port| self.counts_of(PortId(port))).collect();
-        let depths = self.topology.ports.iter().map(|port| port.queued).collect();
-        let time = Nanos(self.counters.start + self.now.nanos());
-        self.counters.readings.push(PortReading { time, counts, depths });
     }
 }

@@ -32,6 +32,7 @@ mod engine;
 mod error;
 mod network;
 mod record;
+mod simulate;
 mod workload;
 
 pub mod dcqcn;
@@ -42,8 +43,8 @@ pub mod units;
 
 pub use counters::Counters;
 pub use engine::random;
-pub use engine::run::{Capture, OutputPlan, simulate, simulate_in_memory, simulate_with_counters};
 pub use error::Error;
 pub use record::{frame, tap};
 pub use scenario::Scenario;
+pub use simulate::{Capture, OutputPlan, simulate, simulate_in_memory, simulate_with_counters};
 pub use truth::Truth;

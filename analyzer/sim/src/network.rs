@@ -1,6 +1,7 @@
 //! Hosts, ports, links and switches, which carry packets, and their impairments.
 
 pub(crate) mod cause;
+pub(crate) mod class;
 pub(crate) mod count;
 pub(crate) mod host;
 pub(crate) mod identification;

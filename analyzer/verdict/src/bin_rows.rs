@@ -5,7 +5,8 @@
 
 use roce_model::{Active, Columns, Groups, Nanos, TapId, TimelineColumns, Values, prefetch};
 
-use crate::host_pairs::{HostPair, HostPairs};
+use crate::host_pair::HostPair;
+use crate::host_pairs::HostPairs;
 
 /// Numbers of a shard that are remembered, at most: 6 MB. A shard gives more of them only in a bin with more pairs.
 const MAX_TRANSLATED: usize = 1 << 18;

@@ -9,9 +9,7 @@ mod tests;
 
 use std::collections::HashMap;
 
-use roce_model::{Address, EndKind, EndRow, EventKind, EventRow, FlowId, FlowRow, Nanos, RunSummary, TapId};
-
-use judge::Judgement;
+use roce_model::{Address, EventKind, EventRow, FlowId, FlowRow, Nanos, TapId};
 
 type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 /// A tap, and two hosts in the direction of packets.
@@ -231,7 +229,7 @@ impl Ends {
             last_psn,
             to_itself: row.to_itself,
         };
-        // Of several epochs the last one says how the connection ended.
+        // The last one of several epochs says how the connection ended.
         match self.requesters.get_mut(&key) {
             Some(known) if known.epoch > requester.epoch => {}
             Some(known) => *known = requester,
@@ -239,22 +237,6 @@ impl Ends {
                 self.requesters.insert(key, requester);
             }
         }
-    }
-
-    /// The rows of the table: connections that failed first, those that waited longest before others.
-    pub(super) fn conclude(&self, run: &RunSummary) -> Vec<EndRow> {
-        let judgement = Judgement::new(self, run);
-        let mut rows: Vec<EndRow> = self
-            .requesters
-            .iter()
-            .map(|((tap, flow), requester)| judgement.end(*tap, *flow, requester))
-            .collect();
-        rows.sort_by_key(|row| {
-            let failed = row.outcome != EndKind::Closed;
-            let waited = if failed { row.waited_ns } else { 0 };
-            (!failed, core::cmp::Reverse(waited), row.tap, row.flow_id)
-        });
-        rows
     }
 }
 

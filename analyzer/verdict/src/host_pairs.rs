@@ -5,23 +5,13 @@ use std::collections::HashMap;
 
 use roce_model::{Active, Groups, Nanos, prefetch};
 
+use crate::host_pair::HostPair;
 use crate::senders::Senders;
 
 type Numbers = HashMap<u64, u32, foldhash::fast::RandomState>;
 
 /// Number of pairs from which the next bin starts numbers again: about 4 MB.
 const MAX_PAIRS: usize = 1 << 16;
-
-/// From one host to another at one tap.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct HostPair {
-    /// Its own number.
-    pub number: u32,
-    /// The number of its destination.
-    pub destination: u32,
-    /// The number of its source, as a destination.
-    pub source: u32,
-}
 
 /// All pairs of which rows were seen, and all destinations.
 #[derive(Debug, Default)]

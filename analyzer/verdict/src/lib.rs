@@ -9,6 +9,7 @@ mod directory;
 mod ends;
 mod episodes;
 mod findings;
+mod host_pair;
 mod host_pairs;
 mod numbers;
 mod pauses;
@@ -31,7 +32,8 @@ use roce_model::{
 pub use bin_rows::{BinRows, PacketTimes, PairTraffic, TranslatedPairs};
 pub use coverage::leave_unclear;
 pub use findings::{RULES, add_slowed_collectives};
-pub use host_pairs::{HostPair, HostPairs};
+pub use host_pair::HostPair;
+pub use host_pairs::HostPairs;
 pub use settings::{CELL, Settings, cell_of, counted_width};
 pub use steps::LoggedStep;
 pub use thresholds::{Threshold, ThresholdError, ThresholdValue, Thresholds};

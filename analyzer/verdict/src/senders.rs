@@ -3,7 +3,7 @@
 
 use roce_model::{Active, Nanos, prefetch};
 
-use crate::host_pairs::HostPair;
+use crate::host_pair::HostPair;
 
 /// A host goes on sending for so long after a packet: many that share a link send in turns (at 10 Gbit/s 64 hosts with packets of
 /// 4 KB come round in 211 us). So the count does not depend on how narrow bins are.

@@ -11,7 +11,8 @@ use roce_model::cast::{float, whole};
 use roce_model::{Address, EpisodeRow, FlowRow, Groups, JobSteps, Nanos, StepRow, TapId, prefetch};
 
 use crate::bin_rows::PairTraffic;
-use crate::host_pairs::{HostPair, HostPairs};
+use crate::host_pair::HostPair;
+use crate::host_pairs::HostPairs;
 use bursts::{Burst, Rhythm, median};
 use log::Log;
 pub use log::LoggedStep;

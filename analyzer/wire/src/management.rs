@@ -2,4 +2,5 @@
 
 pub mod cm;
 pub mod cm_req;
+mod comm_id;
 pub mod mad;

@@ -207,7 +207,8 @@ const SEQUENCED: u16 = 1 << 6;
 /// A READ request.
 const READ: u16 = 1 << 7;
 
-const fn entry(code: u8) -> Entry {
+/// The operation of an opcode's lower five bits, the headers that follow on the BTH whatever the transport, and its flags.
+const fn operation_of(low: u8) -> (Operation, ExtendedHeaders, u16) {
     use Operation::{
         Acknowledge, Atomic, AtomicAcknowledge, AtomicWrite, Flush, Other, ReadRequest, ReadResponse, Send,
         Write,
@@ -216,8 +217,7 @@ const fn entry(code: u8) -> Entry {
     let imm = ExtendedHeaders::IMM_DT;
     let reth = ExtendedHeaders::RETH;
     let aeth = ExtendedHeaders::AETH;
-    let transport = code >> 5;
-    let (operation, mut extended, flags) = match code & 0x1f {
+    match low {
         0x00 => (Send, none, REQUEST | PAYLOAD | FIRST),
         0x01 => (Send, none, REQUEST | PAYLOAD),
         0x02 => (Send, none, REQUEST | PAYLOAD | LAST),
@@ -247,8 +247,13 @@ const fn entry(code: u8) -> Entry {
         0x1c => (Flush, ExtendedHeaders::FETH.and(reth), REQUEST | FIRST | LAST),
         0x1d => (AtomicWrite, reth, REQUEST | PAYLOAD | FIRST | LAST),
         _ => (Other, none, 0),
-    };
-    let low = code & 0x1f;
+    }
+}
+
+const fn entry(code: u8) -> Entry {
+    let none = ExtendedHeaders::NONE;
+    let (transport, low) = (code >> 5, code & 0x1f);
+    let (operation, mut extended, flags) = operation_of(low);
     let defined = match transport {
         0 | 5 => flags != 0,
         1 => low <= 0x0b,
@@ -259,7 +264,7 @@ const fn entry(code: u8) -> Entry {
     if !defined {
         let flags = if code == 0x80 || code == 0x81 { DEFINED } else { 0 };
         return Entry {
-            operation: Other,
+            operation: Operation::Other,
             extended: none,
             extended_bytes: 0,
             flags,

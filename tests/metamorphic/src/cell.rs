@@ -5,7 +5,8 @@ use roce_model::SinkError;
 use crate::input::InputSource;
 use crate::project::project_sources;
 use crate::simulated::simulated_sources;
-use crate::transformations::{TRANSFORMATIONS, Transformation};
+use crate::transformation::Transformation;
+use crate::transformations::TRANSFORMATIONS;
 
 /// An input and the transformations that it is copied by.
 #[derive(Clone, Debug)]

@@ -11,7 +11,7 @@ use crate::cell::Cell;
 use crate::compare::{Change, compare};
 use crate::draw::Draw;
 use crate::input::Input;
-use crate::transformations::Transformation;
+use crate::transformation::Transformation;
 
 /// Outcome of one copy.
 #[derive(Clone, Debug)]

@@ -1,10 +1,7 @@
 //! Inputs of transformations: the captures of one run, and the options that belong to them.
 
-use roce_model::SinkError;
 use roce_truth::Family;
 
-use crate::project;
-use crate::simulated;
 use crate::tape::Tape;
 
 /// The captures of one run of the analysis.
@@ -61,21 +58,5 @@ impl InputSource {
             Self::Project(paths) => paths.join("+"),
             Self::Simulated(family, seed) => format!("{}-{seed}", family.name),
         }
-    }
-
-    /// Reads or simulates the input.
-    ///
-    /// # Errors
-    /// When a capture cannot be read, or a scenario cannot be run.
-    pub fn load(&self) -> Result<Input, SinkError> {
-        let (tapes, arguments) = match self {
-            Self::Project(paths) => (project::tapes(paths)?, Vec::new()),
-            Self::Simulated(family, seed) => simulated::tapes(family, *seed)?,
-        };
-        Ok(Input {
-            name: self.name(),
-            tapes,
-            arguments,
-        })
     }
 }

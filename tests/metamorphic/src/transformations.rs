@@ -14,23 +14,10 @@ mod options;
 mod parts;
 mod time;
 
-use crate::answer::GivenRun;
 use crate::compare::{Numbers, Relation};
 use crate::draw::Draw;
 use crate::input::Input;
-
-/// A way to copy an input.
-#[derive(Clone, Copy, Debug)]
-pub struct Transformation {
-    /// Its name.
-    pub name: &'static str,
-    /// Description of the transformation.
-    pub about: &'static str,
-    /// Relation that has to hold.
-    pub relation: Relation,
-    /// Makes the copy; `None` where it does not apply to an input.
-    pub make: fn(&Input, &mut Draw) -> Option<InputCopy>,
-}
+use crate::transformation::{InputCopy, Transformation};
 
 impl Transformation {
     /// The transformation of a name.
@@ -38,37 +25,6 @@ impl Transformation {
         TRANSFORMATIONS
             .iter()
             .find(|transformation| transformation.name == name)
-    }
-}
-
-/// A copy of an input.
-#[derive(Clone, Debug)]
-pub struct InputCopy {
-    /// Input whose answer the copy's is compared with, where that is not the input itself.
-    pub base: Option<Input>,
-    /// Run that the analysis is given.
-    pub given: GivenRun,
-    /// Relation that has to hold, where it depends on the input.
-    pub relation: Option<Relation>,
-}
-
-impl InputCopy {
-    /// A copy that is compared with another input.
-    fn of(base: Input, given: GivenRun) -> Self {
-        Self {
-            base: Some(base),
-            ..Self::from(given)
-        }
-    }
-}
-
-impl From<GivenRun> for InputCopy {
-    fn from(given: GivenRun) -> Self {
-        Self {
-            base: None,
-            given,
-            relation: None,
-        }
     }
 }
 

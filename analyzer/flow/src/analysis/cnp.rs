@@ -84,17 +84,7 @@ impl Analysis {
             after_nak: u32::from(after_nak),
         };
         self.tally.totals.cnp_after_nak += u64::from(after_nak);
-        let measured = match slowed {
-            SlowedFlow::Known(at, _) | SlowedFlow::Perhaps(Some((at, _))) => Some(at),
-            SlowedFlow::Perhaps(None) => None,
-        };
-        if let Some(at) = measured {
-            let is_sure = matches!(slowed, SlowedFlow::Known(..));
-            let sure = self.limits.legal.as_ref().filter(|_| is_sure);
-            self.table.measure(at, packet.time, sure, after_nak);
-            self.limits
-                .slow_down(&mut self.table, &self.bins, at, packet.time);
-        }
+        self.measure_slowed(&slowed, packet.time, after_nak);
         let class = match slowed {
             SlowedFlow::Known(at, how) => {
                 self.charge((at, Some(packet.time)), bin, cnps, how);
@@ -118,6 +108,18 @@ impl Analysis {
             self.notifications.tell(&self.bins, place, bin, &mut events);
             self.bins.events.extend(events);
         }
+    }
+
+    /// A notification at `time` slows a flow: what follows on it is measured.
+    fn measure_slowed(&mut self, slowed: &SlowedFlow, time: Nanos, after_nak: bool) {
+        let (at, is_sure) = match slowed {
+            SlowedFlow::Known(at, _) => (*at, true),
+            SlowedFlow::Perhaps(Some((at, _))) => (*at, false),
+            SlowedFlow::Perhaps(None) => return,
+        };
+        let sure = self.limits.legal.as_ref().filter(|_| is_sure);
+        self.table.measure(at, time, sure, after_nak);
+        self.limits.slow_down(&mut self.table, &self.bins, at, time);
     }
 
     /// Charges notifications of a bin to the flow that they slow; `time`: when a single one came.

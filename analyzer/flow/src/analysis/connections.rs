@@ -143,7 +143,7 @@ impl Connections {
         packet: &Packet,
     ) -> Option<Handle> {
         let psn = packet.roce.bth.psn();
-        let (back, service) = (table.cold[at].back, table.cold[at].key.service);
+        let (back, service) = (table.cold[at].peering.back(), table.cold[at].key.service);
         let is_near = |other: &&FlowSlot| {
             let requests = &table.hot[**other].requests;
             requests.next != 0 && (-FAR_PSNS..=LARGEST_GAP).contains(&psn.offset_from(requests.expected()))
@@ -158,7 +158,7 @@ impl Connections {
             return None;
         };
         let handle = table.handle(only);
-        let evidence = table.cold[only].evidence.as_deref();
+        let evidence = table.cold[only].peering.evidence();
         let is_new = evidence.is_none_or(|evidence| !evidence.is_answered_by(psn, table.handle(at)));
         let requests = &table.hot[only].requests;
         let fits = is_new
@@ -196,7 +196,7 @@ impl Connections {
     pub(super) fn port_says(&self, table: &FlowTable, at: FlowSlot, psn: Psn) -> Option<FlowSlot> {
         let cold = &table.cold[at];
         let port = cold.only_port()?;
-        let other = self.shared_ports.only(cold.back, port)?;
+        let other = self.shared_ports.only(cold.peering.back(), port)?;
         let (other_hot, other_cold) = (table.hot.get(other)?, table.cold.get(other)?);
         let fits = other != at
             && self.shared_ports.only(cold.groups.pair, port) == Some(at)
@@ -213,7 +213,7 @@ impl Connections {
     pub(super) fn port_names_another(&self, table: &FlowTable, at: FlowSlot, other: FlowSlot) -> bool {
         let cold = &table.cold[at];
         let named = cold.only_port().and_then(|port| {
-            let named = self.shared_ports.only(cold.back, port)?;
+            let named = self.shared_ports.only(cold.peering.back(), port)?;
             let named_cold = table.cold.get(named)?;
             let fits = self.shared_ports.only(cold.groups.pair, port) == Some(at)
                 && named_cold.only_port() == Some(port)
@@ -263,13 +263,13 @@ impl FlowTable {
 
     /// Evidence of a flow's other direction.
     pub(super) fn evidence(&mut self, of: Handle) -> &mut Evidence {
-        self.cold[of.at].evidence.get_or_insert_default()
+        self.cold[of.at].peering.evidence_mut()
     }
 }
 
 /// A hash of a flow's tap and hosts, the same for both directions.
 fn both_ways(cold: &Cold) -> u64 {
-    cold.groups.pair.wrapping_add(cold.back)
+    cold.groups.pair.wrapping_add(cold.peering.back())
 }
 
 /// The two hosts of a flow, the lower address first.

@@ -4,7 +4,7 @@ use roce_model::{EventKind, EventRow, FlowId, Packet};
 use roce_wire::{AethKind, Ecn, ExtendedHeaders, Nak, Operation};
 
 use crate::analysis::Analysis;
-use crate::analysis::request::note_losses;
+use crate::analysis::request_history::note_losses;
 use crate::key::FlowSlot;
 use crate::psn::request::Verdict;
 use crate::psn::tracker::Tracker;
@@ -70,69 +70,12 @@ impl Analysis {
     }
 
     fn count_request(&mut self, at: FlowSlot, packet: &Packet, verdict: Verdict) {
+        if verdict != Verdict::InOrder && !self.count_unusual(at, packet, verdict) {
+            return;
+        }
         let hot = &mut self.table.hot[at];
         let cold = &mut self.table.cold[at];
         let roce = &packet.roce;
-        match verdict {
-            Verdict::InOrder
-            | Verdict::Undecided {
-                captured_before: false,
-            } => {}
-            Verdict::Undecided {
-                captured_before: true,
-            } => return,
-            Verdict::Duplicate => {
-                cold.trouble.get_or_insert_default().duplicates_network += 1;
-                return;
-            }
-            Verdict::Unknown => {
-                cold.trouble.get_or_insert_default().unknown_packets += 1;
-            }
-            Verdict::Gap { first, missing } => {
-                let counts = hot.counts.rare_mut();
-                counts.missing += u64::from(missing);
-                counts.lost.note(packet.time);
-                hot.messages.interrupt();
-                self.bins.events.push(EventRow {
-                    kind: EventKind::Gap,
-                    psn: Some(first.value()),
-                    value: Some(u64::from(missing)),
-                    ..event_of(packet, cold.id)
-                });
-            }
-            Verdict::Retransmission { captured_before } => {
-                let counts = hot.counts.rare_mut();
-                counts.retransmitted_packets += 1;
-                counts.lost.note(packet.time);
-                counts.retransmitted_bytes += u64::from(roce.payload_bytes);
-                if captured_before {
-                    let position = Tracker::position(&hot.requests, roce.bth.psn());
-                    let is_acknowledged = cold.tracker.has_acknowledged(position);
-                    let trouble = cold.trouble.get_or_insert_default();
-                    trouble.wasted_bytes += u64::from(roce.payload_bytes);
-                    trouble.acknowledged_again += u64::from(roce.payload_bytes) * u64::from(is_acknowledged);
-                    if let Some(measures) = &mut self.measures {
-                        measures.at(hot.tap).wasted_bytes += u64::from(roce.payload_bytes);
-                    }
-                    return;
-                }
-            }
-            Verdict::Late { captured_before } => {
-                hot.counts.rare_mut().late += 1;
-                self.bins.events.push(EventRow {
-                    kind: EventKind::Late,
-                    value: Some(1),
-                    ..event_of(packet, cold.id)
-                });
-                if captured_before {
-                    return;
-                }
-            }
-            Verdict::Stale | Verdict::NewEpoch(_) => {
-                cold.trouble.get_or_insert_default().stale += 1;
-                return;
-            }
-        }
         // Seen for the first time. Out of its place it would spoil the sum of its message.
         let in_place = matches!(verdict, Verdict::InOrder | Verdict::Gap { .. });
         match roce.bth.opcode().operation() {
@@ -149,6 +92,68 @@ impl Analysis {
         if in_place && roce.bth.opcode().traits().is_sequenced() {
             hot.sent_bytes = hot.sent_bytes.wrapping_add(roce.payload_bytes);
             self.note_sent(at, packet, verdict);
+        }
+    }
+
+    /// Counts what is unusual of a request; says whether it is seen for the first time.
+    fn count_unusual(&mut self, at: FlowSlot, packet: &Packet, verdict: Verdict) -> bool {
+        let hot = &mut self.table.hot[at];
+        let cold = &mut self.table.cold[at];
+        let roce = &packet.roce;
+        match verdict {
+            Verdict::InOrder => true,
+            Verdict::Undecided { captured_before } => !captured_before,
+            Verdict::Duplicate => {
+                cold.trouble.get_or_insert_default().duplicates_network += 1;
+                false
+            }
+            Verdict::Unknown => {
+                cold.trouble.get_or_insert_default().unknown_packets += 1;
+                true
+            }
+            Verdict::Gap { first, missing } => {
+                let counts = hot.counts.rare_mut();
+                counts.missing += u64::from(missing);
+                counts.lost.note(packet.time);
+                hot.messages.interrupt();
+                self.bins.events.push(EventRow {
+                    kind: EventKind::Gap,
+                    psn: Some(first.value()),
+                    value: Some(u64::from(missing)),
+                    ..event_of(packet, cold.id)
+                });
+                true
+            }
+            Verdict::Retransmission { captured_before } => {
+                let counts = hot.counts.rare_mut();
+                counts.retransmitted_packets += 1;
+                counts.lost.note(packet.time);
+                counts.retransmitted_bytes += u64::from(roce.payload_bytes);
+                if captured_before {
+                    let position = Tracker::position(&hot.requests, roce.bth.psn());
+                    let is_acknowledged = cold.tracker.has_acknowledged(position);
+                    let trouble = cold.trouble.get_or_insert_default();
+                    trouble.wasted_bytes += u64::from(roce.payload_bytes);
+                    trouble.acknowledged_again += u64::from(roce.payload_bytes) * u64::from(is_acknowledged);
+                    if let Some(measures) = &mut self.measures {
+                        measures.at(hot.tap).wasted_bytes += u64::from(roce.payload_bytes);
+                    }
+                }
+                !captured_before
+            }
+            Verdict::Late { captured_before } => {
+                hot.counts.rare_mut().late += 1;
+                self.bins.events.push(EventRow {
+                    kind: EventKind::Late,
+                    value: Some(1),
+                    ..event_of(packet, cold.id)
+                });
+                !captured_before
+            }
+            Verdict::Stale | Verdict::NewEpoch(_) => {
+                cold.trouble.get_or_insert_default().stale += 1;
+                false
+            }
         }
     }
 

@@ -78,7 +78,7 @@ impl Analysis {
         };
         let tap = self.table.hot[at].tap;
         let found = self.table.find_key(tap, &other).filter(|other| *other != at);
-        let how = self.table.cold[at].link.map(|link| link.how);
+        let how = self.table.cold[at].peering.link().map(|link| link.how);
         let is_said = matches!(how, Some(PairingEvidence::Cm | PairingEvidence::Host));
         if let Some(other) = found
             && (self.table.hot[at].peer != other || !is_said)

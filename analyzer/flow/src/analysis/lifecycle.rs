@@ -9,6 +9,7 @@ use crate::rows::Row;
 use crate::table::lookup::FoundFlow;
 use crate::table::state::{Cold, Hosts, Hot};
 use crate::timing::latency::BinTimes;
+use crate::transport::Transport as _;
 
 impl Analysis {
     /// Opens the flow of a packet that was not found.

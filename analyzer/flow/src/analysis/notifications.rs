@@ -96,7 +96,7 @@ impl Notifications {
             if hot.is_paired() && table.has_packets(hot.peer) {
                 return (SlowedFlow::Known(hot.peer, Attribution::Pairing), after_nak);
             }
-            let pair = table.cold[at].back;
+            let pair = table.cold[at].peering.back();
             // Answers for the queue pair pass here: until they fit a flow, nothing shows that its data does, too.
             let sole = match service {
                 Service::Uc => self.sole(table, pair, packet.time),

@@ -2,11 +2,11 @@
 //! right while flows come and go. What counts as enough is said in `pairing`.
 
 use roce_model::{EventKind, EventRow, FlowKey, Nanos, Packet};
-use roce_wire::{AethKind, ExtendedHeaders, Nak, Operation, Service};
+use roce_wire::{AethKind, ExtendedHeaders, Nak, Operation, Psn, Service};
 
 use crate::analysis::Analysis;
 use crate::key::FlowSlot;
-use crate::pairing::evidence::{FAR_PSNS, PairingEvidence, Peer, SOLE_MATCHES};
+use crate::pairing::evidence::{Evidence, FAR_PSNS, PairingEvidence, Peer, SOLE_MATCHES};
 use crate::pairing::known_peers::{Direction, KnownPeer};
 use crate::pairing::outstanding::Handle;
 use crate::psn::request::{LARGEST_GAP, NewConnection, STALE};
@@ -70,41 +70,14 @@ impl Analysis {
             return self.link(at, other, PairingEvidence::Sport, None, packet.time);
         }
         if !fits_one_request(packet) {
-            let is_nak = matches!(
-                packet.roce.aeth.kind(),
-                AethKind::Nak(Nak::PsnSequenceError) | AethKind::RnrNak { .. }
-            );
-            let is_nak = is_nak && packet.roce.bth.opcode().operation() == Operation::Acknowledge;
-            let named = is_nak.then(|| {
-                self.connections
-                    .named_by(&self.table, at, -FAR_PSNS..LARGEST_GAP + 1, packet)
-            });
-            if let Some(requester) = named.flatten() {
-                let requested = self.table.hot[requester.at].last_request;
-                self.note_match(self.table.handle(at), requester, requested, packet);
-            }
-            return;
+            return self.look_for_named(at, packet);
         }
-        let cold = &self.table.cold[at];
         let (me, service) = (self.table.handle(at), cold.key.service);
-        let candidates = cold.evidence.iter().flat_map(|evidence| evidence.candidates());
-        let mut contradicted = [None; 4];
-        for (place, candidate) in contradicted.iter_mut().zip(candidates) {
-            let is_beyond = |requests: &crate::psn::request::Requests| {
-                requests.next == 0 || psn.offset_from(requests.expected()) >= 0
-            };
-            if self.table.is_open(candidate) && is_beyond(&self.table.hot[candidate.at].requests) {
-                *place = Some(candidate);
-            }
-        }
-        for candidate in contradicted.into_iter().flatten() {
-            self.table.evidence(me).contradicted(candidate);
-            self.table.evidence(candidate).contradicted(me);
-        }
+        self.contradict_candidates(me, psn);
         let askers = self
             .connections
             .outstanding
-            .find(self.table.cold[at].back, psn, packet.time);
+            .find(self.table.cold[at].peering.back(), psn, packet.time);
         let (mut fresh, mut answered) = (None, None);
         let (mut fresh_ones, mut answered_ones) = (0, 0);
         for (asker, requested) in askers.list() {
@@ -115,7 +88,7 @@ impl Analysis {
             {
                 continue;
             }
-            let evidence = self.table.cold[asker.at].evidence.as_deref();
+            let evidence = self.table.cold[asker.at].peering.evidence();
             if evidence.is_some_and(|evidence| evidence.is_answered_by(psn, me)) {
                 // A retransmitted answer shows nothing new.
                 return;
@@ -132,23 +105,61 @@ impl Analysis {
         } else {
             (answered, answered_ones)
         };
-        let Some((candidate, requested)) = found else {
-            if packet.roce.bth.opcode().operation() != Operation::Acknowledge {
-                return;
-            }
-            let named = |ahead| self.connections.named_by(&self.table, at, ahead, packet);
-            if let Some(requester) = named(-MAX_IN_FLIGHT..0) {
-                let requested = self.table.hot[requester.at].last_request;
-                self.note_match(me, requester, requested, packet);
-            } else if let Some(requester) = named(0..LARGEST_GAP) {
-                self.note_early(requester.at, psn);
-            }
-            return;
-        };
-        if ones > 1 || askers.crowded {
-            return self.table.evidence(me).tied();
+        match found {
+            None => self.look_for_near(me, packet),
+            Some(_) if ones > 1 || askers.crowded => self.table.evidence(me).tied(),
+            Some((candidate, requested)) => self.note_match(me, candidate, requested, packet),
         }
-        self.note_match(me, candidate, requested, packet);
+    }
+
+    /// An answer that fits more than one request: a NAK may name that of a requester.
+    fn look_for_named(&mut self, at: FlowSlot, packet: &Packet) {
+        let is_nak = matches!(
+            packet.roce.aeth.kind(),
+            AethKind::Nak(Nak::PsnSequenceError) | AethKind::RnrNak { .. }
+        );
+        let is_nak = is_nak && packet.roce.bth.opcode().operation() == Operation::Acknowledge;
+        let named = is_nak.then(|| {
+            self.connections
+                .named_by(&self.table, at, -FAR_PSNS..LARGEST_GAP + 1, packet)
+        });
+        if let Some(requester) = named.flatten() {
+            let requested = self.table.hot[requester.at].last_request;
+            self.note_match(self.table.handle(at), requester, requested, packet);
+        }
+    }
+
+    /// An answer of `me` to `psn`: flows that have not sent a request with that speak against being its peer.
+    fn contradict_candidates(&mut self, me: Handle, psn: Psn) {
+        let cold = &self.table.cold[me.at];
+        let candidates = cold.peering.evidence().into_iter().flat_map(Evidence::candidates);
+        let mut contradicted = [None; 4];
+        for (place, candidate) in contradicted.iter_mut().zip(candidates) {
+            let is_beyond = |requests: &crate::psn::request::Requests| {
+                requests.next == 0 || psn.offset_from(requests.expected()) >= 0
+            };
+            if self.table.is_open(candidate) && is_beyond(&self.table.hot[candidate.at].requests) {
+                *place = Some(candidate);
+            }
+        }
+        for candidate in contradicted.into_iter().flatten() {
+            self.table.evidence(me).contradicted(candidate);
+            self.table.evidence(candidate).contradicted(me);
+        }
+    }
+
+    /// An answer of `me` that fits no outstanding request: a flow that has sent the PSN shortly before, or sends it shortly after.
+    fn look_for_near(&mut self, me: Handle, packet: &Packet) {
+        if packet.roce.bth.opcode().operation() != Operation::Acknowledge {
+            return;
+        }
+        let named = |ahead| self.connections.named_by(&self.table, me.at, ahead, packet);
+        if let Some(requester) = named(-MAX_IN_FLIGHT..0) {
+            let requested = self.table.hot[requester.at].last_request;
+            self.note_match(me, requester, requested, packet);
+        } else if let Some(requester) = named(0..LARGEST_GAP) {
+            self.note_early(requester.at, packet.roce.bth.psn());
+        }
     }
 
     /// The answer of `me` fits a request of `candidate`, sent at `requested`, and no request of another flow.
@@ -235,7 +246,7 @@ impl Analysis {
         }
         let is_near = (0..LARGEST_GAP).contains(&ahead);
         let hot = &mut self.table.hot[at];
-        let how = self.table.cold[at].link.map(|link| link.how);
+        let how = self.table.cold[at].peering.link().map(|link| link.how);
         hot.doubt = hot.doubt.saturating_add(match how {
             Some(PairingEvidence::Cm | PairingEvidence::Host) if is_near => 0,
             _ if is_near => NEAR_DOUBT,
@@ -283,11 +294,10 @@ impl Analysis {
             let hot = &mut self.table.hot[at];
             (hot.peer, hot.doubt) = (peer, 0);
             let cold = &mut self.table.cold[at];
-            cold.link = Some(Peer { id, how, matches });
-            cold.evidence = None;
+            cold.peering.link_to(Peer { id, how, matches });
             // A new connection: the epoch before it keeps its own peer.
-            if cold.peer().is_none() || !cold.tracker.is_connected() {
-                cold.set_peer(cold.link);
+            if cold.peering.peer().is_none() || !cold.tracker.is_connected() {
+                cold.set_peer(cold.peering.link());
             }
         }
         self.bins.events.push(EventRow {
@@ -309,8 +319,8 @@ impl Analysis {
         let peer = core::mem::replace(&mut self.table.hot[at].peer, FlowSlot::NONE);
         if peer != FlowSlot::NONE {
             self.table.hot[peer].peer = FlowSlot::NONE;
-            self.table.cold[peer].link = None;
-            self.table.cold[at].link = None;
+            self.table.cold[peer].peering.unlink();
+            self.table.cold[at].peering.unlink();
         }
     }
 
@@ -343,7 +353,8 @@ impl Analysis {
     /// A flow is closed early: should it come back, it has the same peer.
     pub(super) fn expect_return(&mut self, at: FlowSlot) {
         let peer = self.table.hot[at].peer;
-        let (Some(link), Some(other)) = (self.table.cold[at].link, self.table.cold.get(peer)) else {
+        let (Some(link), Some(other)) = (self.table.cold[at].peering.link(), self.table.cold.get(peer))
+        else {
             return;
         };
         let (tap, key) = (self.table.hot[at].tap, &self.table.cold[at].key);
@@ -364,8 +375,8 @@ impl Analysis {
         let serial = self.connections.next_serial();
         let cold = &mut self.table.cold[at];
         cold.serial = serial;
-        cold.evidence = None;
-        cold.set_peer(cold.link);
+        cold.peering.forget_evidence();
+        cold.set_peer(cold.peering.link());
     }
 
     /// Evidence for the tap's vantage from the other direction of a closing flow, if it is there; the
@@ -373,16 +384,17 @@ impl Analysis {
     pub(super) fn other(&mut self, at: FlowSlot) -> Option<Other> {
         let peer = self.table.hot[at].peer;
         if peer == FlowSlot::NONE {
-            return self.table.cold[at].other;
+            return self.table.cold[at].peering.other();
         }
-        self.table.cold[peer].other = Some(self.table.cold[at].to_other());
+        let ours = self.table.cold[at].to_other();
+        self.table.cold[peer].peering.set_other(Some(ours));
         self.other_of_open(at)
     }
 
     /// Evidence for the tap's vantage from the other direction of a flow that stays.
     pub(super) fn other_of_open(&self, at: FlowSlot) -> Option<Other> {
         match self.table.hot[at].peer {
-            FlowSlot::NONE => self.table.cold[at].other,
+            FlowSlot::NONE => self.table.cold[at].peering.other(),
             peer => Some(self.table.cold[peer].to_other()),
         }
     }

@@ -2,17 +2,20 @@
 //! times, stalls. `count` puts them into rows.
 
 use roce_model::{EventKind, EventRow, Nanos, Packet};
-use roce_wire::{AethKind, ExtendedHeaders, Nak, Operation, Psn};
+use roce_wire::{AethKind, ExtendedHeaders, Nak, Operation, Psn, Roce};
 
 use crate::analysis::Analysis;
 use crate::key::FlowSlot;
+use crate::psn::answer::{AnswerMeaning, RequestAnswer};
 use crate::psn::holes::{DecidedHole, LossClass};
 use crate::psn::jump::Refusal;
 use crate::psn::read_holes::{ResponseEvidence, Silence};
 use crate::psn::request::{Again, Request, Verdict, psn_of};
 use crate::psn::tracker::Tracker;
+use crate::table::state::Cold;
 use crate::timing::latency::{Answer, SentRequest, Times, What};
 use crate::timing::stall::MIN_STALL;
+use crate::transport::Transport as _;
 
 impl Analysis {
     /// An answer of a paired flow: ACK, NAK, RNR NAK, READ response (every packet of it), atomic ACK. Called in the order
@@ -28,16 +31,8 @@ impl Analysis {
         };
         let before = self.waiting(requests_at);
         let cold = &mut self.table.cold[requests_at];
-        let (answer, covered) = match roce.bth.opcode().operation() {
-            Operation::ReadResponse if roce.bth.opcode().is_last() => (Answer::ReadDone, psn + 1),
-            Operation::ReadResponse => (Answer::ReadBegun, psn + 1),
-            Operation::AtomicAcknowledge => (Answer::Atomic, psn + 1),
-            _ if !roce.seen.has(ExtendedHeaders::AETH) => return,
-            _ => match roce.aeth.kind() {
-                AethKind::Ack { .. } => (Answer::Ack, psn + 1),
-                AethKind::Nak(_) | AethKind::RnrNak { .. } => (Answer::Nak, psn),
-                AethKind::Reserved(_) => return,
-            },
+        let Some((answer, covered)) = answer_of(roce, psn) else {
+            return;
         };
         if roce.seen.has(ExtendedHeaders::AETH) {
             let captured = cold.totals.messages() + u64::from(hot.counts.messages);
@@ -52,30 +47,17 @@ impl Analysis {
             let oldest = cold.times.as_deref().map_or(Nanos(0), Times::waiting_since);
             cold.tracker.awaited(covered, oldest, time);
         }
-        let answered = match (answer, roce.aeth.kind()) {
-            (Answer::Ack, _) => cold.tracker.acknowledged(&requests, covered, time),
-            (Answer::Nak, AethKind::RnrNak { timer }) => {
-                cold.tracker.rnr(&requests, psn, time, Nanos(timer.nanos()))
-            }
-            (Answer::Nak, AethKind::Nak(Nak::PsnSequenceError)) => {
-                let times = cold.times.as_deref();
-                let oldest = |times: &Times| {
-                    if times.is_measured() {
-                        Nanos(0)
-                    } else {
-                        times.waiting_since()
-                    }
-                };
-                let times = times.map_or((Nanos(0), Nanos(0)), |times| (times.shortest(), oldest(times)));
-                cold.tracker.nak(&requests, psn, time, times)
-            }
-            (Answer::Nak, _) => {
-                let refusal = &mut cold.trouble.get_or_insert_default().refusal;
-                refusal.get_or_insert(Refusal { at: psn, time });
-                cold.tracker.acknowledge(&requests, covered, time)
-            }
-            _ => cold.tracker.acknowledge(&requests, covered, time),
+        let meaning = match answer {
+            Answer::Ack => AnswerMeaning::Ack,
+            Answer::Nak => meaning_of_nak(cold, roce.aeth.kind(), psn, time),
+            _ => AnswerMeaning::Arrived,
         };
+        let said = RequestAnswer {
+            covered,
+            time,
+            meaning,
+        };
+        let answered = cold.tracker.answer(&requests, &said);
         if answered.is_new {
             self.end_of_silence(requests_at, before, time);
         }
@@ -250,17 +232,20 @@ impl Analysis {
 
     /// A READ came once more, as `request`, and nobody knows why: its receiver answers it all the same.
     pub(super) fn read_came_again(&mut self, at: FlowSlot, request: &Request) {
-        let position = Tracker::position(&self.table.hot[at].requests, request.psn);
+        let position = Tracker::position(&self.table.hot[at].requests, request.packet.psn);
         if let (Some(position), Some(reads)) = (position, &mut self.table.cold[at].reads) {
-            let end = request.span.map_or(u64::MAX, |span| position + u64::from(span));
+            let end = request
+                .packet
+                .span
+                .map_or(u64::MAX, |span| position + u64::from(span));
             reads.came_again();
-            reads.requested_again(position, end, false, request.time);
+            reads.requested_again(position, end, false, request.packet.time);
         }
     }
 
     /// A READ was retransmitted, as `request`.
     pub(super) fn read_sent_again(&mut self, at: FlowSlot, request: &Request, packet: &Packet) {
-        let (psn, again) = (request.psn, request.again);
+        let (psn, again) = (request.packet.psn, request.flow.again);
         let hot = &self.table.hot[at];
         let Some(position) = Tracker::position(&hot.requests, psn) else {
             return;
@@ -286,7 +271,10 @@ impl Analysis {
         let begins = cold.tracker.has_begun_a_run();
         // A receiver that names the request in a NAK has sent no response to it.
         let is_request_lost = cold.tracker.is_run_by_nak();
-        let end = request.span.map_or(u64::MAX, |span| position + u64::from(span));
+        let end = request
+            .packet
+            .span
+            .map_or(u64::MAX, |span| position + u64::from(span));
         reads.requested_again(position, end, begins, packet.time);
         let silence = if begins && cold.tracker.is_run_by_timeout() {
             reads.never_came(position, packet.time)
@@ -449,6 +437,45 @@ impl Analysis {
         if silence >= MIN_STALL {
             let quiet = self.table.cold[at].pace.note(silence);
             self.table.hot[at].quiet = quiet;
+        }
+    }
+}
+
+/// The kind of an answer, and the PSN before which all is acknowledged; `psn`: its own place among the requests.
+#[inline]
+fn answer_of(roce: &Roce, psn: u64) -> Option<(Answer, u64)> {
+    let opcode = roce.bth.opcode();
+    match opcode.operation() {
+        Operation::ReadResponse if opcode.is_last() => Some((Answer::ReadDone, psn + 1)),
+        Operation::ReadResponse => Some((Answer::ReadBegun, psn + 1)),
+        Operation::AtomicAcknowledge => Some((Answer::Atomic, psn + 1)),
+        _ if !roce.seen.has(ExtendedHeaders::AETH) => None,
+        _ => match roce.aeth.kind() {
+            AethKind::Ack { .. } => Some((Answer::Ack, psn + 1)),
+            AethKind::Nak(_) | AethKind::RnrNak { .. } => Some((Answer::Nak, psn)),
+            AethKind::Reserved(_) => None,
+        },
+    }
+}
+
+/// The meaning of a NAK for the request at `psn` of a flow; a fatal one ends that request.
+fn meaning_of_nak(cold: &mut Cold, kind: AethKind, psn: u64, time: Nanos) -> AnswerMeaning {
+    match kind {
+        AethKind::RnrNak { timer } => AnswerMeaning::RnrNak {
+            timer: Nanos(timer.nanos()),
+        },
+        AethKind::Nak(Nak::PsnSequenceError) => {
+            let times = cold.times.as_deref();
+            let oldest = times.filter(|times| !times.is_measured());
+            AnswerMeaning::SequenceNak {
+                rtt: times.map_or(Nanos(0), Times::shortest),
+                oldest_sent: oldest.map_or(Nanos(0), Times::waiting_since),
+            }
+        }
+        _ => {
+            let refusal = &mut cold.trouble.get_or_insert_default().refusal;
+            refusal.get_or_insert(Refusal { at: psn, time });
+            AnswerMeaning::Arrived
         }
     }
 }

@@ -38,10 +38,10 @@ impl Jump {
         messages: u64,
         packet: &Packet,
     ) -> Option<Self> {
-        let ahead = request.psn.offset_from(requests.expected());
+        let ahead = request.packet.psn.offset_from(requests.expected());
         let is_one = requests.next != 0
             && (1..=LARGEST_GAP).contains(&ahead)
-            && request.silence >= REST
+            && request.flow.silence >= REST
             && packet.roce.bth.opcode().is_first();
         is_one.then(|| Self {
             ahead,
@@ -57,7 +57,7 @@ impl Jump {
         port: Option<u16>,
         packet: &Packet,
     ) -> Option<&'static str> {
-        let behind = request.ids.and_then(Ids::behind).unwrap_or(0);
+        let behind = request.packet.ids.and_then(Ids::behind).unwrap_or(0);
         if behind > 0 && self.ahead < TURN {
             return Some("IP identifications started again");
         }
@@ -81,7 +81,7 @@ impl Refusal {
     /// True if `request`, at `position`, has a PSN that was refused and was sent when its sender knew that: it is another one. What was on
     /// its way with the NAK comes within a round trip.
     pub(crate) fn is_over(self, request: &Request, position: u64, packet: &Packet) -> bool {
-        let known = REST.max(request.usual_rtt);
+        let known = REST.max(request.flow.usual_rtt);
         position >= self.at && packet.roce.bth.opcode().is_first() && packet.time.since(self.time) >= known
     }
 }
@@ -205,11 +205,10 @@ mod tests {
     }
 
     fn request(silence: u64) -> Request {
-        Request {
-            psn: roce_wire::Psn::new(1_040),
-            silence: Nanos(silence),
-            ..Request::default()
-        }
+        let mut request = Request::default();
+        request.packet.psn = roce_wire::Psn::new(1_040);
+        request.flow.silence = Nanos(silence);
+        request
     }
 
     #[test]
@@ -219,10 +218,8 @@ mod tests {
             time: Nanos(1_000_000),
         };
         let is_over = |position, rtt, opcode, time| {
-            let request = Request {
-                usual_rtt: Nanos(rtt),
-                ..Request::default()
-            };
+            let mut request = Request::default();
+            request.flow.usual_rtt = Nanos(rtt);
             let packet = Packet {
                 time: Nanos(time),
                 ..packet(opcode, 5)
@@ -266,10 +263,8 @@ mod tests {
     fn another_port_and_older_identifications_are_another_connection() {
         use crate::taps::duplicates::IdAge;
         let restarted = |ids, port, messages, ahead| {
-            let request = Request {
-                ids,
-                ..request(60_000)
-            };
+            let mut request = request(60_000);
+            request.packet.ids = ids;
             let jump = Jump {
                 ahead,
                 messages,

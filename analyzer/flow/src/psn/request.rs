@@ -79,72 +79,96 @@ pub(crate) enum Verdict {
     NewEpoch(&'static str),
 }
 
-/// A request packet, as the tracker needs it.
+/// A request, as the tracker needs it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Request {
+    pub(crate) packet: RequestPacket,
+    pub(crate) flow: FlowHistory,
+    pub(crate) pair: PairHistory,
+}
+
+/// The contents of a request's packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct RequestPacket {
     pub(crate) psn: Psn,
     /// PSNs that it takes; `None`: a READ whose responses cannot be counted yet.
     pub(crate) span: Option<u32>,
     pub(crate) time: Nanos,
-    /// How long the flow had sent no request.
-    pub(crate) silence: Nanos,
     pub(crate) bin: u64,
     pub(crate) payload_bytes: u32,
     /// It requests an ACK.
     pub(crate) ack_requested: bool,
-    /// While the other direction is not known: some receiver between the two hosts has just sent a NAK for this
-    /// PSN, or for one shortly before.
-    pub(crate) is_naked: bool,
-    /// Some receiver between the two hosts has just sent an RNR NAK: it had no buffer.
-    pub(crate) refused: bool,
-    /// While the other direction is not known: some receiver between the two hosts has just sent a NAK for this
-    /// very PSN.
-    pub(crate) is_naked_exactly: bool,
-    /// Answers to some flow between the same hosts are captured.
-    pub(crate) others_are_answered: bool,
     pub(crate) is_read: bool,
-    /// Length of the READ before it, of which it is not known how many PSNs it takes; 0: not known.
-    pub(crate) read_before: u32,
-    /// Its own length, if it is a READ; 0: not known.
-    pub(crate) read_length: u32,
-    /// A READ: what is known of its responses.
-    pub(crate) again: Again,
-    /// When the oldest request was sent that is not acknowledged; 0: not known.
-    pub(crate) waiting_since: Nanos,
-    /// When the oldest request that is not acknowledged was sent, whatever is missing; 0: not known.
-    pub(crate) oldest_sent: Nanos,
-    /// A READ or an atomic: when an answer came first to something behind what the requester waits for; 0: none did.
-    pub(crate) implied_since: Nanos,
-    /// The latest NAK between the hosts for its PSN or one shortly before, of whatever flow: how long before it came, and PSNs between.
-    pub(crate) nak_before: Option<(Nanos, u32)>,
     /// A READ or an atomic.
     pub(crate) is_fetch: bool,
-    /// The shortest time that an answer took; 0: not known.
-    pub(crate) rtt: Nanos,
-    /// The usual time of an answer; 0: not known.
-    pub(crate) usual_rtt: Nanos,
-    /// The longest time that senders took to answer a NAK between the same hosts, and how many answers that is the longest of; 0: not
-    /// known.
-    pub(crate) others_answer: Nanos,
-    pub(crate) others_answers: u32,
-    /// The sender has just been notified of congestion.
-    pub(crate) is_slowed: bool,
+    /// Its own length, if it is a READ; 0: not known.
+    pub(crate) read_length: u32,
     /// Where the sender counts IP identifications up: that of the packet.
     pub(crate) ids: Option<Ids>,
-    /// It is the first packet of a message, comes after a rest, and by another UDP source port than all packets before it.
-    pub(crate) has_other_port: bool,
-    /// The message of the highest PSN had not ended.
-    pub(crate) in_message: bool,
     /// Its IP identification was not seen with this packet before, and the sender gives each packet another one: it was
     /// retransmitted, and is no copy that the network made.
     pub(crate) has_new_id: bool,
     /// Its IP identification is one that it was seen with, and the sender gives each packet another one: as in a copy that the
     /// network made.
     pub(crate) has_old_id: bool,
-    /// Another flow between the same hosts had late packets.
-    pub(crate) others_late: bool,
+    /// It is the first packet of a message, comes after a rest, and by another UDP source port than all packets before it.
+    pub(crate) has_other_port: bool,
+}
+
+/// The history of its flow before a request, mostly times.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct FlowHistory {
+    /// How long the flow had sent no request.
+    pub(crate) silence: Nanos,
+    /// When the oldest request was sent that is not acknowledged; 0: not known.
+    pub(crate) waiting_since: Nanos,
+    /// When the oldest request that is not acknowledged was sent, whatever is missing; 0: not known.
+    pub(crate) oldest_sent: Nanos,
+    /// Before a READ or an atomic: when an answer came first to something behind what the requester waits for; 0: none did.
+    pub(crate) implied_since: Nanos,
+    /// The shortest time that an answer took; 0: not known.
+    pub(crate) rtt: Nanos,
+    /// The usual time of an answer; 0: not known.
+    pub(crate) usual_rtt: Nanos,
+    /// The sender has just been notified of congestion.
+    pub(crate) is_slowed: bool,
+    /// The message of the highest PSN had not ended.
+    pub(crate) in_message: bool,
+    /// Length of the READ before it, of which it is not known how many PSNs it takes; 0: not known.
+    pub(crate) read_before: u32,
+    /// Before a READ: what is known of its responses.
+    pub(crate) again: Again,
     /// Intervals of missing PSNs that the flow may keep.
     pub(crate) max_holes: usize,
+}
+
+impl FlowHistory {
+    /// The sender's timer runs since `time` at the earliest.
+    pub(super) fn wait_from(&mut self, time: Nanos) {
+        self.waiting_since = self.waiting_since.max(time);
+    }
+}
+
+/// The history of other flows between the same hosts before a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct PairHistory {
+    /// While the other direction is not known: some receiver between the two hosts has just sent a NAK for this PSN, or one shortly
+    /// before.
+    pub(crate) is_naked: bool,
+    /// While the other direction is not known: some receiver between the two hosts has just sent a NAK for this
+    /// very PSN.
+    pub(crate) is_naked_exactly: bool,
+    /// Some receiver had no buffer a moment ago.
+    pub(crate) refused: bool,
+    /// Answers to some flow are captured.
+    pub(crate) others_are_answered: bool,
+    /// The latest NAK for its PSN or one shortly before, of whatever flow: how long before it came, and PSNs between.
+    pub(crate) nak_before: Option<(Nanos, u32)>,
+    /// The longest time that senders took to answer a NAK, and how many answers that is the longest of; 0: not known.
+    pub(crate) others_answer: Nanos,
+    pub(crate) others_answers: u32,
+    /// Another flow had late packets.
+    pub(crate) others_late: bool,
 }
 
 /// The knowledge about the responses that a repeated READ requests.

@@ -1,13 +1,13 @@
 //! State of a live flow: the part that every packet touches, and the rest.
 
 mod attributes;
+mod peering;
 mod prefetch;
+mod row;
 mod trouble;
 
-use std::borrow::Cow;
-
-use roce_model::{Active, FlowId, FlowKey, FlowRow, Groups, Nanos, Packet, TapId, Vantage};
-use roce_wire::{Carrier, Psn, Service, Through, VlanTag};
+use roce_model::{Active, FlowId, FlowKey, Groups, Nanos, Packet, TapId};
+use roce_wire::{Psn, Service};
 
 use crate::congestion::dcqcn::replay::Replay;
 use crate::congestion::pauses::PausedTime;
@@ -15,18 +15,15 @@ use crate::congestion::progress::WINDOW_PACKETS;
 use crate::congestion::reaction::{Congestion, Meter};
 use crate::counts::{Counts, FlowTotals};
 use crate::key::{FlowSlot, Key};
-use crate::pairing::evidence::{Evidence, Peer};
-use crate::psn::acks::Answers;
-use crate::psn::cause::Trigger;
-use crate::psn::holes::LossClass;
+use crate::pairing::evidence::Peer;
 use crate::psn::jump::CompletedMessages;
 use crate::psn::read_holes::Reads;
 use crate::psn::read_responses::Responses;
 use crate::psn::request::Requests;
-use crate::psn::run::Recovery;
 use crate::psn::tracker::Tracker;
 use crate::rows::{Limits, Row};
-use crate::table::attributes::{Dscps, Ports};
+use crate::table::attributes::FlowAttributes;
+use crate::table::state::peering::OtherDirection;
 pub(crate) use crate::table::state::trouble::Trouble;
 use crate::taps::duplicates::CopyEvidence;
 use crate::taps::vantage;
@@ -129,35 +126,18 @@ pub(crate) struct Cold {
     pub(crate) key: FlowKey,
     /// No other flow, and no other epoch of this one, has the same. Never 0.
     pub(crate) serial: u32,
-    /// The other direction, as far as it was known in this epoch.
-    peer: Option<Peer>,
+    pub(crate) peering: OtherDirection,
     /// Its sender under DCQCN, from the first notification on.
     pub(crate) replay: Option<Box<Replay>>,
-    /// The hash of the pair of the other direction.
-    pub(crate) back: u64,
-    /// Evidence for the other direction, until that is known.
-    pub(crate) evidence: Option<Box<Evidence>>,
-    ports: Ports,
-    /// The other direction, as it is linked now.
-    pub(crate) link: Option<Peer>,
     /// When the flow last carried a NAK, RNR NAKs not counted; 0: never.
     pub(crate) last_nak: Nanos,
-    /// Knowledge of the other direction about the tap's place, when that has closed.
-    pub(crate) other: Option<Other>,
     pub(crate) first_time: Nanos,
     pub(crate) first_psn: Option<Psn>,
     /// Its pauses, once there are some at its tap.
     pauses: Option<Box<PauseSums>>,
     /// Counts of retransmissions and losses, once there are some.
     pub(crate) trouble: Option<Box<Trouble>>,
-    /// Packets by DSCP, from the second value on.
-    dscps: Option<Box<Dscps>>,
-    through: Through,
-    carrier: Carrier,
-    hop_limit: u8,
-    /// Its first frame was addressed to the MAC address that sent it.
-    to_itself: bool,
-    priority: Option<u8>,
+    attributes: FlowAttributes,
 }
 
 /// The pauses of one flow.
@@ -254,13 +234,6 @@ impl Cold {
     /// The state of a flow that begins with `packet`.
     pub(crate) fn new(packet: &Packet, epoch: u32, serial: u32, hosts: Hosts) -> Self {
         let key = FlowKey::from_packet(&packet.roce);
-        let mut ports = Ports::default();
-        if !matches!(
-            packet.roce.carrier,
-            Carrier::RoceV1 | Carrier::InfinibandLocal | Carrier::InfinibandGlobal
-        ) {
-            ports.change_to(packet.roce.udp_source_port);
-        }
         Self {
             id: key.id(),
             knows_cnp: key.service == Service::Ud,
@@ -272,7 +245,6 @@ impl Cold {
             times: None,
             replay: None,
             totals: FlowTotals::default(),
-            peer: None,
             key,
             reads: None,
             lengths: Distribution::default(),
@@ -285,22 +257,13 @@ impl Cold {
             responses: Responses::default(),
             read_requests: 0,
             atomics: 0,
-            back: hosts.back,
-            evidence: None,
-            ports,
-            link: None,
+            peering: OtherDirection::new(hosts.back),
             last_nak: Nanos(0),
-            other: None,
             first_time: packet.time,
             first_psn: None,
             pauses: None,
             trouble: None,
-            dscps: None,
-            through: packet.roce.through,
-            carrier: packet.roce.carrier,
-            hop_limit: packet.roce.hop_limit,
-            to_itself: packet.to_itself,
-            priority: packet.roce.vlan.map(VlanTag::priority),
+            attributes: FlowAttributes::new(packet),
         }
     }
 
@@ -317,10 +280,9 @@ impl Cold {
         self.trouble = None;
         (self.times, self.reads, self.pace) = (None, None, SilenceHistory::default());
         (self.read_requests, self.atomics) = (0, 0);
-        self.dscps = None;
-        self.ports.changes = 0;
+        self.attributes.next_epoch();
         self.congestion = None;
-        self.other = None;
+        self.peering.set_other(None);
         self.meter = None;
         self.pauses = None;
         // A queue pair that was made again begins with the whole line; if it was not, that is an upper bound, too.
@@ -357,14 +319,9 @@ impl Cold {
         sums.before = in_all;
     }
 
-    /// The other direction, as far as it was known in this epoch.
-    pub(crate) fn peer(&self) -> Option<Peer> {
-        self.peer
-    }
-
     /// Sets the other direction, or forgets it.
     pub(crate) fn set_peer(&mut self, peer: Option<Peer>) {
-        self.peer = peer;
+        self.peering.set_peer(peer);
         self.knows_cnp = peer.is_some() || self.key.service == Service::Ud;
     }
 
@@ -389,191 +346,12 @@ impl Cold {
     /// Knowledge of the tap's place that the flow gives to its other direction.
     pub(crate) fn to_other(&self) -> Other {
         Other {
-            hop_limit: self.hop_limit,
+            hop_limit: self.attributes.hop_limit(),
             turnaround: self.times.as_ref().and_then(|times| {
                 let (answers, median) = times.ack_rtt();
                 vantage::turnaround(answers, median)
             }),
         }
-    }
-
-    /// Fills in what became of losses, and how the sender recovered. `only_reads`: the flow has no other requests.
-    fn write_losses(&self, trouble: &Trouble, only_reads: bool, row: &mut FlowRow) {
-        [
-            row.reordered,
-            row.network_lost,
-            row.capture_lost,
-            row.ambiguous,
-            row.unresolved,
-        ] = self.tracker.fates();
-        row.network_lost_again = self.tracker.lost_again();
-        row.network_lost += row.network_lost_again;
-        let waiting = trouble.waiting_runs.len() as u64;
-        row.retransmission_runs = trouble.runs.iter().sum::<u64>() + waiting;
-        [
-            row.runs_nak,
-            row.runs_implied_nak,
-            row.runs_rnr,
-            row.runs_timeout,
-            row.runs_unknown,
-        ] = trouble.runs;
-        row.runs_unknown += waiting;
-        row.runs_timeout_sure = trouble.sure_runs[Trigger::Timeout as usize];
-        row.timeout_wait_ns = trouble.stood_still[Trigger::Timeout as usize];
-        row.rnr_wait_ns = trouble.stood_still[Trigger::Rnr as usize];
-        row.recovery = self.tracker.recovery().map(Recovery::name);
-        let reordering = self.tracker.reordering();
-        row.reorder_depth_max = reordering.depth();
-        row.reorder_time_max_ns = reordering.time().map(|time| time.0);
-        row.duplicates_network = trouble.duplicates_network;
-        row.unknown_packets = trouble.unknown_packets;
-        row.losses_proven = self.tracker.proven_losses(only_reads);
-        row.missing_forgotten = self.tracker.forgotten();
-        row.reads_unanswered = trouble.reads_unanswered;
-        if !self.tracker.is_paired() {
-            return;
-        }
-        row.lost_downstream = Some(self.totals.lost_downstream);
-        row.overtaken_downstream = Some(trouble.overtaken_downstream);
-        row.response_late = Some(trouble.response_fates[LossClass::Reordered as usize]);
-        row.duplicate_acks = Some(self.tracker.answers().map_or(0, Answers::duplicates));
-        row.response_network_lost = Some(trouble.response_fates[LossClass::NetworkLost as usize]);
-        row.response_capture_lost = Some(trouble.response_fates[LossClass::CaptureLost as usize]);
-    }
-
-    fn write_lengths(&self, row: &mut FlowRow) {
-        let lengths = self.lengths.summary();
-        row.message_bytes_min = lengths.min();
-        row.message_bytes_p50 = lengths.quantile(50);
-        row.message_bytes_p90 = lengths.quantile(90);
-        row.message_bytes_p99 = lengths.quantile(99);
-        row.message_bytes_max = lengths.max();
-        row.message_bytes_stddev = lengths.stddev();
-    }
-
-    /// The flow's row in `flows`. `other`: what its other direction says of the tap's place; `by_taps`: what other taps say of it.
-    pub(crate) fn flow_row(
-        &self,
-        hot: &Hot,
-        evicted: bool,
-        other: Option<Other>,
-        by_taps: Option<Vantage>,
-    ) -> FlowRow {
-        let key = &self.key;
-        let trouble = self.trouble.as_deref().cloned().unwrap_or_default();
-        let mut dscps = self.dscps.as_deref().cloned().unwrap_or_default();
-        dscps.add(hot.dscp, hot.dscp_run.into());
-        let connected = !matches!(key.service, Service::Ud | Service::Rd);
-        let [
-            nak_sequence,
-            nak_invalid_request,
-            nak_remote_access,
-            nak_remote_operational,
-            nak_other,
-        ] = trouble.naks;
-        let mut row = FlowRow {
-            flow_id: self.id,
-            tap: hot.tap,
-            epoch: self.epoch,
-            source: key.source,
-            destination: key.destination,
-            destination_qpn: key.destination_qpn.value(),
-            source_qpn: (!connected).then_some(key.source_qpn.value()),
-            service: key.service.name(),
-            carrier: self.carrier.name(),
-            vlan: key.vlan,
-            vni: key.vni,
-            encapsulation: if self.through.is_nothing() {
-                Cow::Borrowed("")
-            } else {
-                self.through.to_string().into()
-            },
-            peer_flow_id: self.peer.map(|peer| peer.id),
-            pairing: self.peer.map(|peer| peer.how.name()),
-            pairing_matches: self.peer.and_then(|peer| peer.matches),
-            first_time: self.first_time,
-            last_time: hot.last_time,
-            nak_sequence,
-            nak_invalid_request,
-            nak_remote_access,
-            nak_remote_operational,
-            nak_other,
-            stale: trouble.stale,
-            response_missing: trouble.response_missing,
-            read_requests: self.read_requests,
-            atomics: self.atomics,
-            path_mtu: hot.messages.path_mtu(),
-            dscp: self.carrier.has_ip().then(|| dscps.most().unwrap_or(hot.dscp)),
-            dscp_values: dscps.distinct(),
-            pcp: self.priority,
-            source_ports: u32::from(self.ports.count),
-            source_port: (self.ports.count > 0).then_some(self.ports.seen[0]),
-            // Some ports over a life are new paths; many changes among several are spraying.
-            multipath: self.ports.count > 3 && self.ports.changes > self.totals.packets / 16,
-            first_psn: self.first_psn.map(Psn::value),
-            last_psn: self
-                .first_psn
-                .map(|_| hot.requests.expected().plus(Psn::COUNT - 1).value()),
-            icrc_checked: hot.icrc_checked,
-            icrc_bad: trouble.icrc_bad,
-            dcqcn_deviation: self.replay.as_ref().and_then(|replay| replay.deviation()),
-            pause_ns: self.pauses.as_ref().and_then(|sums| sums.paused),
-            last_request_time: (hot.last_request.0 > 0).then_some(hot.last_request),
-            last_answer_time: self
-                .tracker
-                .answers()
-                .map(Answers::progress)
-                .filter(|time| time.0 > 0),
-            awaiting_since: self.times.as_deref().and_then(Times::awaiting_since),
-            to_itself: self.to_itself,
-            evicted,
-            counted: true,
-            ..FlowRow::default()
-        };
-        self.write_lengths(&mut row);
-        self.totals.write_flow(&mut row);
-        self.write_losses(&trouble, hot.sent_bytes == 0, &mut row);
-        roce_verdict::leave_unclear(&mut row);
-        if let Some(times) = &self.times {
-            times.write_flow(&mut row);
-        }
-        row.cnp = (self.knows_cnp || self.totals.cnp > 0).then_some(self.totals.cnp);
-        let evidence = vantage::Evidence {
-            hop_limit: self.hop_limit,
-            other,
-            by_taps,
-            nak_answer: self.tracker.answers().map_or(Nanos(0), Answers::shortest_answer),
-        };
-        if let Some(congestion) = &self.congestion {
-            congestion.write_charges(&mut row);
-        }
-        row.vantage = evidence.conclude(&row);
-        row.wasted_bytes = wasted(&row, trouble.wasted_bytes, trouble.acknowledged_again);
-        row.ack_rtt_kind = row.vantage.map(ack_time_at);
-        if let Some(congestion) = &self.congestion {
-            let is_sender_side = row.vantage == Some(Vantage::Sender);
-            congestion.write_times(&mut row, is_sender_side);
-        }
-        row
-    }
-}
-
-/// Number of retransmitted bytes that had arrived before. A tap before the losses captured all of them before,
-/// whatever arrived; a tap behind the losses, or on the receiver's side, captured those that passed it.
-/// Acknowledged bytes had arrived wherever the tap is.
-fn wasted(row: &FlowRow, captured_before: u64, acknowledged: u64) -> Option<u64> {
-    let is_behind_all = row.network_lost > 0 && row.lost_downstream.unwrap_or_default() == 0;
-    let shows = row.retransmitted_packets == 0 || row.vantage == Some(Vantage::Receiver) || is_behind_all;
-    let shows = shows || captured_before > 0 && acknowledged == captured_before;
-    shows.then_some(captured_before)
-}
-
-/// Name of the time from a request to its answer, measured at a tap with this vantage.
-fn ack_time_at(vantage: Vantage) -> &'static str {
-    match vantage {
-        Vantage::Sender => "rtt",
-        Vantage::Receiver => "turnaround",
-        Vantage::Between => "partial",
     }
 }
 

@@ -74,6 +74,19 @@ struct Recent {
 #[repr(align(64))]
 struct Set([Entry; 4]);
 
+/// Takes `new` into a set; gives what it displaces.
+fn enter(set: &mut [Entry; 4], new: Entry) -> Option<Entry> {
+    // A packet that another tap has seen is not needed as long as one that may still be on its way.
+    let last = set
+        .iter()
+        .rposition(|entry| !entry.is_used || entry.flags.has(Flags::COUNTED));
+    let last = last.unwrap_or(set.len() - 1);
+    let gone = Some(set[last]).filter(|entry| entry.is_used);
+    set[..=last].rotate_right(1);
+    set[0] = new;
+    gone
+}
+
 const SETS: usize = 1 << 16;
 
 /// A packet that another tap saw before.
@@ -158,20 +171,13 @@ impl Recent {
             entry.flags.set_if(Flags::BEGINS, begins);
         }
         let Some(entry) = known.and_then(|(known, _)| set.get_mut(known)) else {
-            // A packet that another tap has seen is not needed as long as one that may still be on its way.
-            let last = set
-                .iter()
-                .rposition(|entry| !entry.is_used || entry.flags.has(Flags::COUNTED));
-            let last = last.unwrap_or(set.len() - 1);
-            noted.gone = Some(set[last]).filter(|entry| entry.is_used);
             // Where the other tap's stamps are early, it may have seen this one first, and that was
             // counted as an earlier one.
             let mut new = new;
             new.flags.set_if(Flags::AGAIN, noted.is_again);
             new.flags.set_if(Flags::SENT_AGAIN, is_back);
             new.flags.set_if(Flags::BEGINS, is_back && begins);
-            set[..=last].rotate_right(1);
-            set[0] = new;
+            noted.gone = enter(set, new);
             return noted;
         };
         noted.crossing = Some(TapCrossing {

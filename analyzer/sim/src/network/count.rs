@@ -2,10 +2,10 @@
 //!
 //! Leaves their names and their readings to `counters`.
 
-use crate::engine::events::PortId;
-use crate::engine::run::Simulation;
+mod steps;
+
+use crate::network::class::{CLASSES, LINK_CLASS};
 use crate::network::packet::{Kind, Packet};
-use crate::network::topology::{CLASSES, LINK_CLASS, Node};
 use crate::record::frame::Frame;
 use crate::units::Time;
 
@@ -100,31 +100,5 @@ impl PortCount {
             self.ce_received += u64::from(is_marked);
             self.icrc_errors += u64::from(packet.corrupt);
         }
-    }
-}
-
-impl Simulation<'_> {
-    /// The counters of a port now, with the pauses that go on.
-    pub(crate) fn counts_of(&self, id: PortId) -> PortCount {
-        let port = &self.topology.ports[id.index()];
-        let mut count = port.count.clone();
-        for (class, open) in port.pause_log.iter().enumerate() {
-            let open = open.and_then(|place| self.log.pauses.get(place as usize));
-            if let Some(pause) = open {
-                count.paused[class] = count.paused[class].plus(self.now.since(pause.begin));
-            }
-        }
-        count
-    }
-
-    /// Counts something at the NIC of a host.
-    pub(crate) fn count_at(&mut self, host: u32, count: impl FnOnce(&mut PortCount)) {
-        let port = self.topology.hosts[host as usize].port;
-        count(&mut self.topology.ports[port.index()].count);
-    }
-
-    /// True if a port is a host's.
-    pub(crate) fn is_host_port(&self, id: PortId) -> bool {
-        matches!(self.topology.ports[id.index()].node, Node::Host(_))
     }
 }

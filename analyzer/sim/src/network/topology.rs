@@ -9,6 +9,7 @@ use roce_wire::{Address, MacAddress};
 use crate::Error;
 use crate::engine::events::{PacketId, PortId};
 use crate::network::cause::Growth;
+pub(crate) use crate::network::class::{CLASSES, LINK_CLASS};
 use crate::network::count::PortCount;
 use crate::scenario::{Scenario, Topology as Shape};
 use crate::units::{Rate, Time};
@@ -19,11 +20,6 @@ pub(crate) enum Node {
     Host(u32),
     Switch(u32),
 }
-
-/// Priorities, and one class more for the pause of a whole link.
-pub(crate) const CLASSES: usize = 9;
-/// The class of an 802.3x pause.
-pub(crate) const LINK_CLASS: u8 = 8;
 
 /// A packet that a port is sending, as far as its switch's buffer is concerned.
 #[derive(Clone, Copy, Debug)]

@@ -4,11 +4,12 @@
 //! (reliable service), 9.7.5 (responses), 9.7.6 (timeout and retry).
 
 mod any_order;
+mod any_order_state;
 mod message;
 
 use std::collections::VecDeque;
 
-use any_order::AnyOrder;
+use any_order_state::AnyOrder;
 use message::Message;
 pub(crate) use message::{Limits, OutgoingPacket, Trigger};
 

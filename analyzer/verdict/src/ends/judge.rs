@@ -303,3 +303,21 @@ fn timeouts(repeats: &Repeats) -> Option<(u32, u32)> {
     };
     Some(((1..32).find(fits)?, (1..32).rev().find(fits)?))
 }
+
+impl Ends {
+    /// The rows of the table: connections that failed first, those that waited longest before others.
+    pub(crate) fn conclude(&self, run: &RunSummary) -> Vec<EndRow> {
+        let judgement = Judgement::new(self, run);
+        let mut rows: Vec<EndRow> = self
+            .requesters
+            .iter()
+            .map(|((tap, flow), requester)| judgement.end(*tap, *flow, requester))
+            .collect();
+        rows.sort_by_key(|row| {
+            let failed = row.outcome != EndKind::Closed;
+            let waited = if failed { row.waited_ns } else { 0 };
+            (!failed, core::cmp::Reverse(waited), row.tap, row.flow_id)
+        });
+        rows
+    }
+}

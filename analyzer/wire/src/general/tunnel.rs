@@ -52,7 +52,30 @@ impl Walk<'_> {
         };
         self.skip(gre.header_bytes() - Gre::BYTES, Layer::Gre, start)?;
         match gre.protocol() {
-            gre::ERSPAN if gre.has_sequence() => {
+            gre::ERSPAN | gre::ERSPAN_III => self.inside_erspan(gre.protocol(), sequence, gre.has_sequence()),
+            ethernet::BRIDGED_ETHERNET => {
+                self.overlay(
+                    Mirror {
+                        sequence,
+                        ..mirror(MirrorKind::Gre, key.unwrap_or(0))
+                    },
+                    None,
+                );
+                Ok(Next::Ethernet)
+            }
+            protocol => Ok(Next::EtherType(protocol)),
+        }
+    }
+
+    /// A mirror session: ERSPAN of a type that the protocol and a sequence number tell.
+    fn inside_erspan(
+        &mut self,
+        protocol: u16,
+        sequence: Option<u32>,
+        has_sequence: bool,
+    ) -> Result<Next, Stop> {
+        match protocol {
+            gre::ERSPAN if has_sequence => {
                 let erspan = ErspanII(self.take(Layer::Erspan)?);
                 self.erspan(
                     Mirror {
@@ -69,7 +92,7 @@ impl Walk<'_> {
                 self.erspan(mirror(MirrorKind::ErspanI, 0), Through::ERSPAN_I);
                 Ok(Next::Ethernet)
             }
-            gre::ERSPAN_III => {
+            _ => {
                 let start = self.at;
                 let erspan = ErspanIII(self.take(Layer::Erspan)?);
                 self.skip(erspan.header_bytes() - ErspanIII::BYTES, Layer::Erspan, start)?;
@@ -89,17 +112,6 @@ impl Walk<'_> {
                     Next::Ethernet
                 })
             }
-            ethernet::BRIDGED_ETHERNET => {
-                self.overlay(
-                    Mirror {
-                        sequence,
-                        ..mirror(MirrorKind::Gre, key.unwrap_or(0))
-                    },
-                    None,
-                );
-                Ok(Next::Ethernet)
-            }
-            protocol => Ok(Next::EtherType(protocol)),
         }
     }
 

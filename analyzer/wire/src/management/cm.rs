@@ -18,13 +18,10 @@
 use core::fmt;
 
 use super::cm_req::Req;
+pub use super::comm_id::CommId;
 use super::mad::{Datagram, Mad};
 use crate::bytes::{chunk, part};
 use crate::{Psn, Qpn};
-
-/// A communication id: its owner's number for a connection.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct CommId(pub u32);
 
 /// A message of the connection manager.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -265,12 +262,6 @@ impl RejectReason {
             35 => "vendor option not supported",
             _ => return None,
         })
-    }
-}
-
-impl fmt::Display for CommId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "0x{:08x}", self.0)
     }
 }
 

@@ -19,7 +19,7 @@
 
 use core::fmt;
 
-use super::cm::CommId;
+use super::comm_id::CommId;
 use crate::bytes::{chunk, part};
 use crate::{Address, Psn, Qpn, Service};
 

@@ -1,11 +1,11 @@
 //! Headers around each frame or packet.
 
-use super::InputCopy;
 use crate::answer::GivenRun;
 use crate::draw::Draw;
 use crate::input::Input;
 use crate::packet::{self, is_bare};
 use crate::tape::{Record, Tape};
+use crate::transformation::InputCopy;
 
 const ETHERNET: usize = 14;
 

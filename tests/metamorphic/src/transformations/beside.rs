@@ -3,13 +3,14 @@
 use roce_capture::{Container, Interface};
 use roce_wire::{Carrier, LinkType};
 
-use super::{InputCopy, names};
+use super::names;
 use crate::answer::GivenRun;
 use crate::draw::Draw;
 use crate::input::Input;
 use crate::packet;
 use crate::simulated;
 use crate::tape::{Record, Tape};
+use crate::transformation::InputCopy;
 
 const TEN_SECONDS: u64 = 10_000_000_000;
 

@@ -3,10 +3,10 @@
 use roce_capture::write::ByteOrder;
 use roce_capture::{Compression, Container};
 
-use super::InputCopy;
 use crate::answer::GivenRun;
 use crate::draw::Draw;
 use crate::input::Input;
+use crate::transformation::InputCopy;
 
 pub(super) fn other_container(input: &Input, _: &mut Draw) -> Option<InputCopy> {
     // A pcap file has one interface, and no place for losses.

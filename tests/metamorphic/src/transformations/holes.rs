@@ -2,13 +2,13 @@
 
 use roce_wire::{LinkType, Opcode, Operation};
 
-use super::InputCopy;
 use crate::answer::GivenRun;
 use crate::compare::Relation;
 use crate::draw::Draw;
 use crate::input::Input;
 use crate::packet;
 use crate::tape::Record;
+use crate::transformation::InputCopy;
 
 fn cut(input: &Input, most: usize) -> Option<InputCopy> {
     let applies = input

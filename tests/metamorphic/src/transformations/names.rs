@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use roce_wire::{Carrier, ExtendedHeaders, Opcode, Roce};
 
-use super::InputCopy;
 use crate::answer::GivenRun;
 use crate::draw::Draw;
 use crate::input::Input;
 use crate::packet::{self, number24, put24};
 use crate::tape::Tape;
+use crate::transformation::InputCopy;
 
 /// Every RoCE packet of a tape.
 fn packets(tape: &Tape) -> impl Iterator<Item = Roce> {

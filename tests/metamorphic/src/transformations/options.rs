@@ -1,9 +1,9 @@
 //! Options and the order of arguments.
 
-use super::InputCopy;
 use crate::answer::GivenRun;
 use crate::draw::Draw;
 use crate::input::Input;
+use crate::transformation::InputCopy;
 
 pub(super) fn reversed(input: &Input, _: &mut Draw) -> Option<InputCopy> {
     let mut given = GivenRun::of(input);

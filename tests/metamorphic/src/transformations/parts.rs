@@ -2,12 +2,12 @@
 
 use roce_capture::Container;
 
-use super::InputCopy;
 use crate::answer::GivenRun;
 use crate::draw::Draw;
 use crate::encoding::TapeEncoding;
 use crate::input::Input;
 use crate::tape::Tape;
+use crate::transformation::InputCopy;
 
 /// Files of a tape that is cut before these records. Their names do not tell their order.
 fn cut(tape: &Tape, cuts: &[usize], draw: &mut Draw) -> Vec<Tape> {

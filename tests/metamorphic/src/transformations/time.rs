@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::InputCopy;
 use crate::answer::GivenRun;
 use crate::draw::Draw;
 use crate::input::Input;
+use crate::transformation::InputCopy;
 
 fn moved(input: &Input, change: impl Fn(u64) -> u64) -> InputCopy {
     let moved = input.map(|tape| {

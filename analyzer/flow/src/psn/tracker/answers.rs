@@ -7,17 +7,7 @@ use crate::psn::acks::{Answers, NakMeaning};
 use crate::psn::request::{LARGEST_GAP, Requests, STALE, psn_of};
 use crate::psn::run::Recovery;
 use crate::psn::tracker::Tracker;
-
-/// The evidence of an answer.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct AnswerEvidence {
-    /// It acknowledges something new.
-    pub(crate) is_new: bool,
-    /// A packet that was captured did not reach the receiver: its PSN, and how often.
-    pub(crate) lost_downstream: Option<(Psn, u32)>,
-    /// The receiver has a packet that it had named in a NAK and that was not retransmitted: it was overtaken behind the tap.
-    pub(crate) was_overtaken: bool,
-}
+use crate::transport::AnswerEvidence;
 
 impl Tracker {
     /// The other direction is known from now on.
@@ -28,7 +18,7 @@ impl Tracker {
 
     /// Makes room for what the other direction says, once that is known and there was a request.
     pub(super) fn await_answers(&mut self) {
-        if self.paired && self.begin != 0 {
+        if self.paired && self.epoch.first() != 0 {
             self.answers.get_or_insert_default();
         }
     }
@@ -70,11 +60,11 @@ impl Tracker {
     }
 
     /// An answer shows that everything before `psn` arrived.
-    pub(crate) fn acknowledge(&mut self, requests: &Requests, psn: u64, time: Nanos) -> AnswerEvidence {
+    pub(super) fn acknowledge(&mut self, requests: &Requests, psn: u64, time: Nanos) -> AnswerEvidence {
         let Some(answers) = &mut self.answers else {
             return AnswerEvidence::default();
         };
-        answers.last_answer = time;
+        answers.note_answer(time);
         let is_new = answers.acknowledge(psn, requests.next, time);
         if self.holes.is_some() {
             let begun = self.begun();
@@ -87,36 +77,28 @@ impl Tracker {
         let Some(answers) = &mut self.answers else {
             return AnswerEvidence::default();
         };
-        // The receiver has no more than the latest run brought: the run before brought it nothing.
-        let lost_again = Some(answers).filter(|answers| is_new && answers.has_lost_again);
-        let lost_again = lost_again.and_then(|answers| {
-            answers.has_lost_again = false;
-            let (sent, times) = answers.lost_again.take()?;
-            (psn > sent.get() && psn <= answers.run.end).then_some((psn_of(sent.get()), times))
-        });
-        let was_overtaken = self
-            .answers
-            .as_mut()
-            .is_some_and(|answers| answers.take_overtaken());
         AnswerEvidence {
             is_new,
-            lost_downstream: lost_again,
-            was_overtaken,
+            lost_downstream: is_new
+                .then(|| answers.take_lost_again(psn))
+                .flatten()
+                .map(|(sent, times)| (psn_of(sent), times)),
+            was_overtaken: answers.take_overtaken(),
         }
     }
 
     /// Takes an ACK. An ACK that says nothing new is counted.
-    pub(crate) fn acknowledged(&mut self, requests: &Requests, psn: u64, time: Nanos) -> AnswerEvidence {
+    pub(super) fn acknowledged(&mut self, requests: &Requests, psn: u64, time: Nanos) -> AnswerEvidence {
         let answered = self.acknowledge(requests, psn, time);
         if let Some(answers) = self.answers.as_mut().filter(|_| !answered.is_new) {
-            answers.duplicates += 1;
+            answers.count_duplicate();
         }
         answered
     }
 
     /// A sequence NAK for `psn`: all before arrived. `times`: the shortest time that an answer took, and when the oldest request was
     /// sent that is not answered; 0: not known.
-    pub(crate) fn nak(
+    pub(super) fn nak(
         &mut self,
         requests: &Requests,
         psn: u64,
@@ -124,18 +106,15 @@ impl Tracker {
         times: (Nanos, Nanos),
     ) -> AnswerEvidence {
         let missing = self.is_missing(psn);
-        let filled = self
-            .pending
-            .as_ref()
-            .map_or(self.refilled.end, |pending| pending.next);
+        let pending = self.undecided.pending();
+        let filled = pending.map_or(self.refilled.end(), |pending| pending.next);
         if !missing && psn < requests.next && psn == filled {
-            // It has what was missing, and asks for what was captured behind that: it had not kept it. That says more than
-            // runs do, whose ends may be lost.
-            self.go_back_n += 4;
+            // It has what was missing, and asks for what was captured behind that.
+            self.runs.nothing_was_kept();
         }
         let selective = matches!(self.recovery(), Some(Recovery::Selective | Recovery::OutOfOrder));
         // A packet that fills a hole right now may be late, and the NAK older.
-        let filling = self.pending.as_ref().is_some_and(|pending| {
+        let filling = self.undecided.pending().is_some_and(|pending| {
             pending
                 .filled
                 .iter()
@@ -144,15 +123,14 @@ impl Tracker {
         // The captured packet may be a copy that the receiver dropped, while the one that it waits for takes a
         // slower path.
         let is_doubtful = self.reordering.is_usual() && !selective;
-        let (begin, next) = (self.begin, requests.next);
+        let (begin, next) = (self.epoch.first(), requests.next);
         let Some(answers) = &mut self.answers else {
             return AnswerEvidence::default();
         };
-        answers.last_answer = time;
         let before = answers.acked();
         let says = answers.nak(psn, next, time, selective, times);
         let was_overtaken = answers.take_overtaken();
-        let is_sure = psn >= begin && !self.unsure.contains(&psn);
+        let is_sure = psn >= begin && !self.reads.may_have_taken(psn);
         let is_named = says == NakMeaning::LostDownstream && !missing && !filling && is_sure && !is_doubtful;
         if is_named {
             answers.count_downstream(psn);
@@ -172,7 +150,7 @@ impl Tracker {
     }
 
     /// An RNR NAK for `psn`: all before arrived, and it, too.
-    pub(crate) fn rnr(&mut self, requests: &Requests, psn: u64, time: Nanos, timer: Nanos) -> AnswerEvidence {
+    pub(super) fn rnr(&mut self, requests: &Requests, psn: u64, time: Nanos, timer: Nanos) -> AnswerEvidence {
         let Some(answers) = &mut self.answers else {
             return AnswerEvidence::default();
         };

@@ -27,20 +27,20 @@ impl Tracker {
         let of_answers = match &self.answers {
             Some(answers) => answers.circumstances(at, next, request),
             None => Circumstances {
-                nak: request.nak_before.map(|(before, ahead)| NamedPsn {
+                nak: request.pair.nak_before.map(|(before, ahead)| NamedPsn {
                     before,
                     timer: Nanos(0),
                     ahead,
                     is_answered: false,
                 }),
                 // Some receiver of the host had no buffer: its timer is not known.
-                rnr: request.refused.then_some(NamedPsn {
-                    before: request.silence,
+                rnr: request.pair.refused.then_some(NamedPsn {
+                    before: request.flow.silence,
                     timer: Nanos(0),
                     ahead: 0,
                     is_answered: false,
                 }),
-                waits: [request.silence, Nanos(0), Nanos(0)],
+                waits: [request.flow.silence, Nanos(0), Nanos(0)],
                 is_blind: true,
                 ..Circumstances::default()
             },
@@ -48,17 +48,17 @@ impl Tracker {
         let hole = self.holes.as_ref().and_then(|holes| holes.hole_with(at));
         let (missing, not_captured) = self.holes.as_ref().map_or((0, 0), |holes| holes.opened());
         Circumstances {
-            implied: match request.implied_since {
+            implied: match request.flow.implied_since {
                 Nanos(0) => Nanos(0),
-                since => request.time.since(since),
+                since => request.packet.time.since(since),
             },
-            silence: request.silence,
-            since_gap: hole.map_or(Nanos(0), |hole| request.time.since(hole.time)),
-            psns: next.saturating_sub(self.begin),
+            silence: request.flow.silence,
+            since_gap: hole.map_or(Nanos(0), |hole| request.packet.time.since(hole.time)),
+            psns: next.saturating_sub(self.epoch.first()),
             missing,
             not_captured,
-            is_fetch: request.is_fetch,
-            is_slowed: request.is_slowed,
+            is_fetch: request.packet.is_fetch,
+            is_slowed: request.flow.is_slowed,
             ..of_answers
         }
     }

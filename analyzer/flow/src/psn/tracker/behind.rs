@@ -11,8 +11,8 @@ use crate::psn::acks::{Answers, SHORT_SILENCE};
 use crate::psn::cause::{Cause, Trigger};
 use crate::psn::request::{Again, Request, SILENCE, Verdict, psn_of};
 use crate::psn::run::{Recovery, RetransmittedRun};
+use crate::psn::tracker::Tracker;
 use crate::psn::tracker::judge::FALLBACK;
-use crate::psn::tracker::{MAX_UNSURE_READS, ReadBehind, Tracker};
 use crate::psn::undecided::{BehindVerdict, PendingPackets};
 
 /// True if a PSN behind the highest was captured before.
@@ -29,33 +29,28 @@ enum PsnSighting {
 impl Tracker {
     /// A packet behind the highest, `next` being one past that.
     pub(super) fn behind(&mut self, next: u64, request: &Request, span: u64) -> Verdict {
-        let back = request.psn.offset_from(psn_of(next));
+        let back = request.packet.psn.offset_from(psn_of(next));
         let at = next - u64::from(back.unsigned_abs());
         let sighting = if self.is_missing(at) {
             PsnSighting::Missing
-        } else if at < self.begin.max(self.forgotten_to()) || self.unsure.contains(&at) {
+        } else if at < self.first_known() || self.reads.may_have_taken(at) {
             PsnSighting::NotKnown
         } else {
             PsnSighting::Captured
         };
-        let is_unsure = request.is_read && self.unsure.contains(&at);
+        let is_unsure = request.packet.is_read && self.reads.may_have_taken(at);
         // The timer of a missing packet runs from when it was sent, which may have been just before the packet that showed the gap.
         let hole = self.holes.as_ref().and_then(|holes| holes.hole_with(at));
-        let request = &Request {
-            waiting_since: hole.map_or(request.waiting_since, |hole| hole.time.max(request.waiting_since)),
-            ..*request
-        };
+        let mut request = *request;
+        request.flow.wait_from(hole.map_or(Nanos(0), |hole| hole.time));
+        let request = &request;
         if let Some(answers) = &mut self.answers {
-            answers.come_again(at, at + span, request.time);
+            answers.come_again(at, at + span, request.packet.time);
         }
         let verdict = self.behind_as(at, next, request, span, sighting);
-        if is_unsure && self.reads_behind.len() < MAX_UNSURE_READS {
-            self.reads_behind.push(ReadBehind {
-                at,
-                length: request.read_length,
-                time: request.time,
-                is_late: matches!(verdict, Verdict::Unknown | Verdict::Late { .. }),
-            });
+        if is_unsure {
+            let is_late = matches!(verdict, Verdict::Unknown | Verdict::Late { .. });
+            self.reads.came_behind(at, request, is_late);
         }
         verdict
     }
@@ -91,23 +86,21 @@ impl Tracker {
         request: &Request,
         sighting: PsnSighting,
     ) -> Option<bool> {
-        let ids = request.ids?;
+        let ids = request.packet.ids?;
         if sighting == PsnSighting::Missing {
             let hole = self.holes.as_ref()?.hole_with(at)?;
             return Some(ids.is_after(hole.ip_id?));
         }
         // A copy is as old as its original. A retransmission that was overtaken is younger.
         let packets_since = next - 1 - at;
-        Some(
-            ids.behind().is_none_or(|behind| {
-                behind > 0 && u64::from(behind) < packets_since && request.span == Some(1)
-            }),
-        )
+        Some(ids.behind().is_none_or(|behind| {
+            behind > 0 && u64::from(behind) < packets_since && request.packet.span == Some(1)
+        }))
     }
 
     /// The packet was retransmitted.
     fn again(&mut self, at: u64, span: u64, next: u64, request: &Request, sighting: PsnSighting) -> Verdict {
-        if sighting == PsnSighting::Captured && self.was_sent_within_run(at, request) {
+        if sighting == PsnSighting::Captured && self.runs.was_sent_within(at, request.packet.ids) {
             self.note_overtaken_in_run(at, span, request);
         } else {
             self.retransmission(at, span, next, request, sighting == PsnSighting::Missing);
@@ -129,21 +122,21 @@ impl Tracker {
         match sighting {
             PsnSighting::Missing => self.late_at_once(at, span, next, request),
             // It was missing, and its retransmission came first.
-            PsnSighting::Captured if self.was_retransmitted(at, request.time) => {
+            PsnSighting::Captured if self.was_retransmitted(at, request.packet.time) => {
                 if let Some(holes) = &mut self.holes {
                     holes.came_after_all(at);
                 }
-                self.reordering.note(next - 1 - at, &[], request.time);
+                self.reordering.note(next - 1 - at, &[], request.packet.time);
                 Verdict::Late {
                     captured_before: true,
                 }
             }
             // A copy that the network made has the identification of its original.
-            PsnSighting::Captured if request.has_old_id => Verdict::Duplicate,
+            PsnSighting::Captured if request.packet.has_old_id => Verdict::Duplicate,
             // It was retransmitted, and one of its transmissions overtook another.
             PsnSighting::Captured => Verdict::Unknown,
             PsnSighting::NotKnown => {
-                self.reordering.note(next - 1 - at, &[], request.time);
+                self.reordering.note(next - 1 - at, &[], request.packet.time);
                 Verdict::Late {
                     captured_before: false,
                 }
@@ -153,19 +146,10 @@ impl Tracker {
 
     /// True if `at` was missing and retransmitted, and its first transmission has not come since.
     fn was_retransmitted(&mut self, at: u64, time: Nanos) -> bool {
-        let Some(place) = self
-            .retransmitted
-            .iter()
-            .position(|(first, end, _)| (*first..*end).contains(&at))
-        else {
+        let Some(gap) = self.refilled.take(at) else {
             return false;
         };
-        let (first, end, gap) = self.retransmitted[place];
         self.reordering.note_behind_retransmission(time.since(gap));
-        self.retransmitted[place] = (at + 1, end, gap);
-        if first < at {
-            self.retransmitted.insert(place, (first, at, gap));
-        }
         true
     }
 
@@ -173,7 +157,7 @@ impl Tracker {
     /// not come since.
     pub(super) fn was_just_retransmitted(&mut self, at: u64, time: Nanos) -> bool {
         let latest = SILENCE.0.max(self.reordering.bound().0.saturating_mul(2));
-        time.since(self.refilled_at).0 < latest && self.was_retransmitted(at, time)
+        self.refilled.since(time).0 < latest && self.was_retransmitted(at, time)
     }
 
     fn late_at_once(&mut self, at: u64, span: u64, next: u64, request: &Request) -> Verdict {
@@ -181,7 +165,7 @@ impl Tracker {
         if let Some(answers) = &mut self.answers {
             answers.behind(at, at + span, next);
         }
-        self.came_late(&filled, next, request.time, next - 1 - at);
+        self.came_late(&filled, next, request.packet.time, next - 1 - at);
         Verdict::Late {
             captured_before: false,
         }
@@ -199,29 +183,29 @@ impl Tracker {
         let skips = |run: &RetransmittedRun| {
             !is_selective && (run.repeats || run.trigger != Trigger::Unknown && !is_seen)
         };
-        self.run
-            .is_some_and(|run| (at == run.next && !may_be_late) || at >= run.next && skips(&run))
+        self.runs
+            .current()
+            .is_some_and(|run| (at == run.next && !may_be_late) || at >= run.next && skips(run))
     }
 
     /// A packet that was missing.
     fn missing(&mut self, at: u64, span: u64, next: u64, request: &Request) -> Verdict {
         // Responses say nothing about a READ that was not captured before.
-        let request = &Request {
-            again: Again::Nothing,
-            ..*request
-        };
+        let mut request = *request;
+        request.flow.again = Again::Nothing;
+        let request = &request;
         if self.continues(at, true) {
-            self.settle_pending(next, request.time);
+            self.settle_pending(next, request.packet.time);
             return self.again(at, span, next, request, PsnSighting::Missing);
         }
         if self.goes_on_from_pending(at)
-            && let Some(pending) = self.pending.take()
+            && let Some(pending) = self.undecided.take_pending()
         {
-            self.apply(*pending, BehindVerdict::Retransmitted, false);
+            self.apply(pending, BehindVerdict::Retransmitted, false);
             return self.again(at, span, next, request, PsnSighting::Missing);
         }
         if self.is_named_by_run(at) {
-            self.settle_pending(next, request.time);
+            self.settle_pending(next, request.packet.time);
             self.retransmission_overtaken(at, span, next, request);
             return Verdict::Retransmission {
                 captured_before: false,
@@ -229,59 +213,70 @@ impl Tracker {
         }
         let cause = self.cause(at, request);
         if cause.is_none() && self.answers.is_some() && self.reordering.is_usual() {
-            self.settle_pending(next, request.time);
+            self.settle_pending(next, request.packet.time);
             return self.late_at_once(at, span, next, request);
         }
-        let joins = |pending: &PendingPackets| {
-            let is_named = cause.is_some_and(|cause| cause.exact);
-            // Where packets come late, what follows on a packet that a NAK named may be late.
-            let is_in_order = !self.reordering.is_seen();
-            let follows = at == pending.next && (is_in_order || pending.cause.is_none())
-                || at > pending.next && pending.cause.is_some() && is_in_order;
-            !pending.repeats && follows && !is_named && (pending.cause.is_some() || cause.is_none())
-        };
-        if !self.pending.as_deref().is_some_and(joins) {
-            self.settle_pending(next, request.time);
+        if !self.joins_pending(at, cause) {
+            self.settle_pending(next, request.packet.time);
             let mut pending = PendingPackets::new(at, request, next - 1 - at, false);
             pending.cause = cause;
             pending.before = self.circumstances(at, next, request);
             pending.since_nak = self
                 .answers()
-                .and_then(|answers| answers.waited_since_nak(at, request.time));
+                .and_then(|answers| answers.waited_since_nak(at, request.packet.time));
             pending.waits_before = self.answers().is_some_and(|answers| answers.waits_before(at));
-            self.pending = Some(Box::new(pending));
+            self.undecided.set_pending(pending);
         }
+        self.fill_for_now(at, span, next, request, cause);
+        Verdict::Undecided {
+            captured_before: false,
+        }
+    }
+
+    /// True if `at`, which was missing, and which the sender would send again for `cause`, goes on with the packets that fill a hole right
+    /// now.
+    fn joins_pending(&self, at: u64, cause: Option<Cause>) -> bool {
+        let Some(pending) = self.undecided.pending() else {
+            return false;
+        };
+        let is_named = cause.is_some_and(|cause| cause.exact);
+        // Where packets come late, what follows on a packet that a NAK named may be late.
+        let is_in_order = !self.reordering.is_seen();
+        let follows = at == pending.next && (is_in_order || pending.cause.is_none())
+            || at > pending.next && pending.cause.is_some() && is_in_order;
+        !pending.repeats && follows && !is_named && (pending.cause.is_some() || cause.is_none())
+    }
+
+    /// A packet that was missing fills its hole, whatever turns out of it.
+    fn fill_for_now(&mut self, at: u64, span: u64, next: u64, request: &Request, cause: Option<Cause>) {
         let filled = self.fill(at, at + span);
         let may_be_late = self.may_be_reordered();
+        let since_nak = self.undecided.pending().and_then(|pending| pending.since_nak);
         if let Some(answers) = &mut self.answers {
             answers.behind(at, at + span, next);
             let is_answer = cause.is_some_and(|cause| cause.exact && cause.trigger == Trigger::Nak);
-            let took = self.pending.as_ref().and_then(|pending| pending.since_nak);
-            if let Some(took) = took.filter(|_| is_answer && !may_be_late) {
+            if let Some(took) = since_nak.filter(|_| is_answer && !may_be_late) {
                 answers.seems_answered(took);
             }
         }
-        if let Some(pending) = &mut self.pending {
+        if let Some(pending) = self.undecided.pending_mut() {
             pending.add(at, at + span, request, filled);
-        }
-        Verdict::Undecided {
-            captured_before: false,
         }
     }
 
     /// A packet that was captured before.
     fn captured(&mut self, at: u64, span: u64, next: u64, request: &Request) -> Verdict {
         if self.continues(at, false) {
-            self.settle_pending(next, request.time);
+            self.settle_pending(next, request.packet.time);
             return self.again(at, span, next, request, PsnSighting::Captured);
         }
-        if request.has_old_id {
+        if request.packet.has_old_id {
             // A copy that the network made has the identification of its original. It says nothing of what the sender did.
             return Verdict::Duplicate;
         }
         if self.comes_after_its_retransmission(at, request) {
-            self.settle_pending(next, request.time);
-            self.reordering.note(next - 1 - at, &[], request.time);
+            self.settle_pending(next, request.packet.time);
+            self.reordering.note(next - 1 - at, &[], request.packet.time);
             if let Some(holes) = &mut self.holes {
                 holes.came_after_all(at);
             }
@@ -294,37 +289,13 @@ impl Tracker {
                 captured_before: true,
             };
         }
-        self.settle_answer(at, next, request.time);
+        self.settle_answer(at, next, request.packet.time);
         self.recall_waiting(at, request);
         let cause = self.cause(at, request);
-        let follows = self.pending.as_deref().is_some_and(|pending| {
-            pending.next == at || self.is_shuffled_among(pending, at) || self.skips_to(pending, at)
-        });
-        if follows && let Some(pending) = self.pending.take() {
-            if pending.repeats {
-                let mut pending = pending;
-                pending.add(at, at + span, request, Vec::new());
-                if pending.packets() >= FALLBACK || at + span >= next {
-                    self.apply(*pending, BehindVerdict::Retransmitted, false);
-                } else {
-                    self.pending = Some(pending);
-                }
-                return Verdict::Undecided {
-                    captured_before: true,
-                };
-            }
-            // The sender repeats what follows on the missing packet, so it has sent that again, too; unless the
-            // cause came only after that.
-            let was_late = self.answers.is_some() && pending.cause.is_none() && cause.is_some();
-            let judged = if was_late {
-                BehindVerdict::Late
-            } else {
-                self.judge_by_next_answer(&pending, at, request)
-            };
-            self.apply(*pending, judged, false);
-            return self.again(at, span, next, request, PsnSighting::Captured);
+        if let Some(verdict) = self.captured_behind_pending(at, span, next, request, cause) {
+            return verdict;
         }
-        self.settle_pending(next, request.time);
+        self.settle_pending(next, request.packet.time);
         if cause.is_some_and(|cause| self.is_enough_alone(at, request, cause)) {
             return self.again(at, span, next, request, PsnSighting::Captured);
         }
@@ -332,29 +303,65 @@ impl Tracker {
         pending.cause = cause;
         pending.before = self.circumstances(at, next, request);
         pending.add(at, at + span, request, Vec::new());
-        self.pending = Some(Box::new(pending));
+        self.undecided.set_pending(pending);
         Verdict::Undecided {
             captured_before: true,
         }
     }
 
+    /// A packet that was captured before, if it goes on with packets that were not judged yet; `None` if it does not.
+    fn captured_behind_pending(
+        &mut self,
+        at: u64,
+        span: u64,
+        next: u64,
+        request: &Request,
+        cause: Option<Cause>,
+    ) -> Option<Verdict> {
+        let follows = self.undecided.pending().is_some_and(|pending| {
+            pending.next == at || self.is_shuffled_among(pending, at) || self.skips_to(pending, at)
+        });
+        let mut pending = follows.then(|| self.undecided.take_pending()).flatten()?;
+        if pending.repeats {
+            pending.add(at, at + span, request, Vec::new());
+            if pending.packets() >= FALLBACK || at + span >= next {
+                self.apply(pending, BehindVerdict::Retransmitted, false);
+            } else {
+                self.undecided.set_pending(pending);
+            }
+            return Some(Verdict::Undecided {
+                captured_before: true,
+            });
+        }
+        // The sender repeats what follows on the missing packet, so it has sent that again, too; unless the
+        // cause came only after that.
+        let was_late = self.answers.is_some() && pending.cause.is_none() && cause.is_some();
+        let judged = if was_late {
+            BehindVerdict::Late
+        } else {
+            self.judge_by_next_answer(&pending, at, request)
+        };
+        self.apply(pending, judged, false);
+        Some(self.again(at, span, next, request, PsnSighting::Captured))
+    }
+
     /// True if one packet that was captured before is a retransmission for this cause, although a copy could come then, too.
     fn is_enough_alone(&self, at: u64, request: &Request, cause: Cause) -> bool {
-        let is_long = request.silence.0 >= SHORT_SILENCE.0.max(request.rtt.0 * 8);
+        let is_long = request.flow.silence.0 >= SHORT_SILENCE.0.max(request.flow.rtt.0 * 8);
         match cause.trigger {
             Trigger::Rnr => true,
             Trigger::ImpliedNak => cause.certain,
             Trigger::Nak => cause.exact,
             // A copy may come as late.
-            Trigger::Timeout if request.has_old_id => false,
+            Trigger::Timeout if request.packet.has_old_id => false,
             // A timer retransmits from the oldest packet that is not acknowledged.
-            Trigger::Timeout if request.is_read => true,
+            Trigger::Timeout if request.packet.is_read => true,
             Trigger::Timeout => {
                 let is_repeated = |answers: &Answers| {
                     answers.waits_since_its_retransmission(
                         at,
-                        request.time,
-                        request.rtt,
+                        request.packet.time,
+                        request.flow.rtt,
                         self.reordering.bound(),
                     ) && !self.may_be_reordered()
                 };
@@ -371,7 +378,7 @@ impl Tracker {
     /// A packet of which nobody knows whether it was captured before.
     fn not_known(&mut self, at: u64, span: u64, next: u64, request: &Request) -> Verdict {
         let cause = self.cause(at, request);
-        self.settle_pending(next, request.time);
+        self.settle_pending(next, request.packet.time);
         let has_cause = cause.is_some_and(|cause| match cause.trigger {
             Trigger::Timeout => cause.certain,
             // Without the other direction it may be the NAK of another flow.
@@ -388,7 +395,7 @@ impl Tracker {
     fn comes_after_its_retransmission(&mut self, at: u64, request: &Request) -> bool {
         self.answers.is_some()
             && self.cause(at, request).is_none()
-            && self.was_just_retransmitted(at, request.time)
+            && self.was_just_retransmitted(at, request.packet.time)
     }
 
     /// Why the sender would send `at` again; `None`: nothing shows a cause.
@@ -401,19 +408,19 @@ impl Tracker {
             exact,
             certain: true,
         };
-        if request.refused {
+        if request.pair.refused {
             // Its timer may have the length of any silence.
             None
-        } else if request.is_naked && request.silence >= SHORT_SILENCE {
+        } else if request.pair.is_naked && request.flow.silence >= SHORT_SILENCE {
             // The NAK may be another flow's, or may have been lost on its way.
             Some(Cause {
                 trigger: Trigger::Unknown,
-                ..nak(request.is_naked_exactly)
+                ..nak(request.pair.is_naked_exactly)
             })
-        } else if request.is_naked {
-            Some(nak(request.is_naked_exactly))
+        } else if request.pair.is_naked {
+            Some(nak(request.pair.is_naked_exactly))
         } else {
-            Cause::by_silence(request.silence, Nanos(0), self.reordering.bound())
+            Cause::by_silence(request.flow.silence, Nanos(0), self.reordering.bound())
         }
     }
 }

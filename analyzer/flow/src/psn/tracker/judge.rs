@@ -7,7 +7,7 @@ use roce_model::Nanos;
 
 use crate::psn::acks::LONGEST_ANSWER;
 use crate::psn::cause::{Cause, MIN_TIMEOUT, Trigger};
-use crate::psn::holes::{Hole, LossClass, MAY_STILL_ARRIVE};
+use crate::psn::holes::{Hole, LossClass};
 use crate::psn::request::{Request, SILENCE, psn_of};
 use crate::psn::run::{Recovery, RetransmittedRun};
 use crate::psn::tracker::Tracker;
@@ -17,13 +17,10 @@ use crate::psn::undecided::{BehindVerdict, Decision, PendingPackets};
 /// why. Copies that the network makes come one at a time.
 pub(super) const FALLBACK: u64 = 3;
 
-/// Answers to NAKs that wait at once: as many as a receiver names while one answer is in flight, each by a packet that it gets.
-const MAX_WAITING_ANSWERS: usize = 64;
-
 impl Tracker {
     /// Something else than the continuation of pending packets came, `next` being one past the highest PSN.
     pub(super) fn settle_pending(&mut self, next: u64, time: Nanos) {
-        let Some(pending) = self.pending.take() else {
+        let Some(pending) = self.undecided.take_pending() else {
             return;
         };
         let judged = if pending.repeats {
@@ -32,12 +29,11 @@ impl Tracker {
             self.judge_fills(&pending)
         };
         if let Some(judged) = judged {
-            self.apply(*pending, judged, false);
+            self.apply(pending, judged, false);
         } else {
-            if self.waiting.len() == MAX_WAITING_ANSWERS {
-                self.decide_oldest();
+            if let Some(oldest) = self.undecided.wait(pending) {
+                self.decide_waiting(oldest);
             }
-            self.waiting.push_back(*pending);
             self.settle_waiting(time);
         }
     }
@@ -47,7 +43,7 @@ impl Tracker {
         let Some(cause) = pending.cause else {
             // Where nothing else ever came late, and the sender does go back, a cause may have gone unseen.
             let may_be_retransmitted =
-                self.answers.is_some() && !self.may_be_reordered() && self.go_back_n > 0;
+                self.answers.is_some() && !self.may_be_reordered() && self.runs.goes_back();
             return Some(if may_be_retransmitted {
                 BehindVerdict::Unknown
             } else {
@@ -64,10 +60,10 @@ impl Tracker {
             Trigger::Nak if self.may_be_reordered() => Some(BehindVerdict::Late),
             Trigger::Rnr | Trigger::ImpliedNak | Trigger::Nak => Some(BehindVerdict::Retransmitted),
             // A sender that was seen to go back does so, and nothing else ever came late.
-            Trigger::Timeout if cause.certain || self.go_back_n > 0 && !self.may_be_reordered() => {
+            Trigger::Timeout if cause.certain || self.runs.goes_back() && !self.may_be_reordered() => {
                 Some(BehindVerdict::Retransmitted)
             }
-            _ if pending.begin.silence.0 <= self.reordering.bound().0.saturating_mul(2) => {
+            _ if pending.begin.flow.silence.0 <= self.reordering.bound().0.saturating_mul(2) => {
                 Some(BehindVerdict::Late)
             }
             _ => Some(BehindVerdict::Unknown),
@@ -89,9 +85,9 @@ impl Tracker {
         if has_nak && (may_be_alone || pending.packets() > 1 || is_shuffled) {
             return BehindVerdict::Retransmitted;
         }
-        let silent = pending.begin.silence >= SILENCE;
+        let silent = pending.begin.flow.silence >= SILENCE;
         // The network's copy has the identification of its original.
-        let is_new = pending.begin.has_new_id;
+        let is_new = pending.begin.packet.has_new_id;
         match pending.packets() {
             1 if is_new
                 && pending.cause.is_none()
@@ -107,87 +103,82 @@ impl Tracker {
                 BehindVerdict::Late
             }
             // The last packet once more, after a silence: its ACK was lost, or the network had a copy.
-            1 if silent && !pending.begin.has_old_id => BehindVerdict::Unknown,
+            1 if silent && !pending.begin.packet.has_old_id => BehindVerdict::Unknown,
             _ => BehindVerdict::Duplicate,
         }
     }
 
     /// A packet of those that seemed to answer a NAK came once more: the first one was late if this is the answer.
     pub(super) fn recall_waiting(&mut self, at: u64, request: &Request) {
-        let is_among = |waiting: &PendingPackets| (waiting.first..waiting.next).contains(&at);
-        let Some(place) = self.waiting.iter().rposition(is_among) else {
+        let Some(waiting) = self.undecided.take_waiting_with(at) else {
             return;
         };
-        let waiting = &self.waiting[place];
         let judged = match self.answers() {
-            None => self.judge_named(waiting),
+            None => self.judge_named(&waiting),
             // The answer to the NAK would begin where the NAK says: a later run repeats these.
-            Some(_) if at > waiting.first => self.judge_by_next_answer(waiting, at, request),
+            Some(_) if at > waiting.first => self.judge_by_next_answer(&waiting, at, request),
             Some(answers) => {
-                let begin = waiting.begin.time;
+                let begin = waiting.begin.packet.time;
                 if answers.named_since(at, begin) {
-                    self.judge_by_next_answer(waiting, at, request)
-                } else if request.time.since(begin) < LONGEST_ANSWER && request.silence < SILENCE {
+                    self.judge_by_next_answer(&waiting, at, request)
+                } else if request.packet.time.since(begin) < LONGEST_ANSWER && request.flow.silence < SILENCE
+                {
                     BehindVerdict::Late
-                } else if request.time.since(begin) < MIN_TIMEOUT {
+                } else if request.packet.time.since(begin) < MIN_TIMEOUT {
                     // A short timer, or a late packet and a slow answer.
-                    self.judge_by_times(waiting, at, request)
+                    self.judge_by_times(&waiting, at, request)
                 } else {
                     // After a silence it may be a timeout's answer as well, and the first one was lost behind the tap.
-                    self.judge_by_next_answer(waiting, at, request)
+                    self.judge_by_next_answer(&waiting, at, request)
                 }
             }
         };
-        self.named_late |= judged == BehindVerdict::Late;
-        if let Some(waiting) = self.waiting.remove(place) {
-            self.apply(waiting, judged, true);
+        if judged == BehindVerdict::Late {
+            self.undecided.note_named_late();
         }
+        self.apply(waiting, judged, true);
     }
 
     /// A packet at `at` is captured once more: when it is one of those that fill a hole right now, they wait for no other.
     pub(super) fn settle_answer(&mut self, at: u64, next: u64, time: Nanos) {
-        let is_again =
-            |pending: &PendingPackets| !pending.repeats && (pending.first..pending.next).contains(&at);
-        if self.pending.as_deref().is_some_and(is_again) {
+        let is_again = |pending: &PendingPackets| !pending.repeats && pending.contains(at);
+        if self.undecided.pending().is_some_and(is_again) {
             self.settle_pending(next, time);
         }
     }
 
     /// Decides packets that seemed to answer a NAK once the true answer would have come.
     pub(super) fn settle_waiting(&mut self, time: Nanos) {
-        let is_over = |waiting: &PendingPackets| time.since(waiting.time) >= LONGEST_ANSWER;
-        while self.waiting.front().is_some_and(is_over) {
-            self.decide_oldest();
+        while let Some(overdue) = self.undecided.take_overdue(time, LONGEST_ANSWER) {
+            self.decide_waiting(overdue);
         }
     }
 
-    /// Decides the packets that have waited longest for the answer to a NAK.
-    fn decide_oldest(&mut self) {
-        if let Some(waiting) = self.waiting.pop_front() {
-            let judged = self.judge_named(&waiting);
-            self.apply(waiting, judged, true);
-        }
+    /// Decides packets that have waited for the answer to a NAK.
+    fn decide_waiting(&mut self, waiting: PendingPackets) {
+        let judged = self.judge_named(&waiting);
+        self.apply(waiting, judged, true);
     }
 
     /// Decides everything that waits for more packets.
     pub(crate) fn decide_alone(&mut self) {
-        while !self.waiting.is_empty() {
-            self.decide_oldest();
+        while let Some(oldest) = self.undecided.take_oldest() {
+            self.decide_waiting(oldest);
         }
-        if let Some(pending) = self.pending.take() {
+        if let Some(pending) = self.undecided.take_pending() {
             let judged = if pending.repeats {
                 self.judge_repeats(&pending, pending.next)
             } else {
                 self.judge_fills(&pending)
                     .unwrap_or_else(|| self.judge_named(&pending))
             };
-            self.apply(*pending, judged, false);
+            self.apply(pending, judged, false);
         }
     }
 
     /// True if some packets are not judged yet.
     pub(crate) fn is_undecided(&self) -> bool {
-        self.pending.is_some() || !self.waiting.is_empty()
+        !self.undecided.is_empty()
     }
 
     /// Settles what pending packets were. `passed`: new packets have followed since.
@@ -213,13 +204,13 @@ impl Tracker {
             }
             BehindVerdict::Duplicate => {}
         }
-        self.decisions.push(Decision {
+        self.news.decided(Decision {
             judged,
             captured_before: pending.repeats,
-            again: pending.begin.again,
+            again: pending.begin.flow.again,
             by_nak: pending.cause.is_some_and(|cause| cause.trigger == Trigger::Nak),
             psn: psn_of(pending.first),
-            time: pending.begin.time,
+            time: pending.begin.packet.time,
             parts: pending.parts,
         });
     }
@@ -237,10 +228,10 @@ impl Tracker {
             skipped: pending.skipped,
             fills: !pending.repeats,
             repeats: pending.repeats,
-            ..RetransmittedRun::new(pending.first, pending.begin.time, cause)
+            ..RetransmittedRun::new(pending.first, pending.begin.packet.time, cause)
         };
-        if passed && self.run.is_some() {
-            self.end_this_run(run, u64::MAX, pending.before);
+        if passed && self.runs.current().is_some() {
+            self.end_this_run(&run, pending.before);
         } else {
             self.end_run();
             self.begin_run(
@@ -250,15 +241,15 @@ impl Tracker {
                 pending.repeats,
                 pending.before,
             );
-            self.run_reach = pending.first + pending.depth + 1;
+            self.runs.reach_to(pending.first + pending.depth + 1);
             if let Some(answers) = &mut self.answers {
                 answers.extend_run(pending.next);
             }
         }
         if !pending.repeats {
-            self.refilled = pending.first..pending.next;
-            self.refilled_at = pending.begin.time;
-            self.note_retransmitted(pending.first, pending.next);
+            let gap = self.gap_with(pending.first);
+            let time = pending.begin.packet.time;
+            self.refilled.note(pending.first, pending.next, time, gap);
         }
         for part in &pending.filled {
             let begins = part.first <= pending.first && pending.first < part.end;
@@ -268,14 +259,14 @@ impl Tracker {
                 self.fate_within_a_run()
             };
             if begins {
-                self.prove(cause, part.end - part.first, pending.begin.time);
+                self.prove(cause, part.end - part.first, pending.begin.packet.time);
             }
             let holes = self.holes.get_or_insert_default();
             holes.was_sent_again(part, class);
             // The rest of the same hole.
             holes.decide_at(part.end, class);
         }
-        if passed && self.run == Some(run) {
+        if passed && self.runs.current() == Some(&run) {
             // New packets have followed: this was all of it.
             self.end_run_before_new(u64::MAX);
         }
@@ -285,23 +276,9 @@ impl Tracker {
     /// They came at `time`.
     pub(super) fn prove(&mut self, cause: Option<Cause>, psns: u64, time: Nanos) {
         let is_named = cause.is_some_and(|cause| cause.trigger == Trigger::Nak && cause.exact);
-        if !is_named || self.reordering.is_seen() {
-            return;
+        if is_named && !self.reordering.is_seen() {
+            self.proven.add(psns, time);
         }
-        self.proven += psns;
-        if self.just_proven > 0 && time.since(self.proven_at) < MAY_STILL_ARRIVE {
-            self.just_proven += psns;
-        } else {
-            (self.proven_at, self.just_proven) = (time, psns);
-        }
-    }
-
-    /// The capture ends at `end`: what was lost just before may still come late.
-    pub(super) fn doubt_latest(&mut self, end: Nanos) {
-        if end.since(self.proven_at) < MAY_STILL_ARRIVE {
-            self.proven -= self.just_proven.min(self.proven);
-        }
-        self.just_proven = 0;
     }
 
     /// Parts of holes came late, `depth` PSNs behind the highest; `next`: one past that.

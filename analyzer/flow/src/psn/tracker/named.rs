@@ -13,10 +13,6 @@ use crate::psn::run::Recovery;
 use crate::psn::tracker::Tracker;
 use crate::psn::undecided::{BehindVerdict, PendingPackets};
 
-/// Packets of a run whose IP identifications are remembered: more than packets overtake each other by on ways whose times differ by
-/// that of a few packets.
-const MAX_RUN_IDS: usize = 16;
-
 impl Tracker {
     /// Packets that seemed to answer a NAK, and then the sender falls back to `at`: the two answers take about as long if both
     /// are such.
@@ -27,11 +23,11 @@ impl Tracker {
         request: &Request,
     ) -> BehindVerdict {
         let answers = self.answers();
-        let by_nak = answers.is_some_and(|answers| answers.named_since(at, seeming.begin.time));
+        let by_nak = answers.is_some_and(|answers| answers.named_since(at, seeming.begin.packet.time));
         if !by_nak && !self.may_be_reordered() {
             return BehindVerdict::Retransmitted;
         }
-        let follows = at == seeming.next && request.time.since(seeming.time) < SILENCE;
+        let follows = at == seeming.next && request.packet.time.since(seeming.time) < SILENCE;
         if follows && !by_nak {
             // The run goes on.
             return BehindVerdict::Retransmitted;
@@ -51,7 +47,7 @@ impl Tracker {
     ) -> BehindVerdict {
         let took = self
             .answers()
-            .and_then(|answers| answers.waited_since_nak(at, request.time));
+            .and_then(|answers| answers.waited_since_nak(at, request.packet.time));
         match took.zip(seeming.since_nak) {
             Some((took, seemed)) if took.0 >= seemed.0.saturating_mul(2) => BehindVerdict::Late,
             _ => BehindVerdict::Unknown,
@@ -73,7 +69,7 @@ impl Tracker {
     /// way they may be late, unless they were missing for much longer than any late packet.
     pub(super) fn judge_named(&self, pending: &PendingPackets) -> BehindVerdict {
         // A receiver that takes any order and names what it waits for too long does not name late packets.
-        let names_losses = self.recovery() == Some(Recovery::OutOfOrder) && !self.named_late;
+        let names_losses = self.recovery() == Some(Recovery::OutOfOrder) && !self.undecided.are_late_named();
         if !self.may_be_reordered() || names_losses {
             return BehindVerdict::Retransmitted;
         }
@@ -83,7 +79,7 @@ impl Tracker {
         let missed = pending
             .filled
             .first()
-            .map_or(Nanos(0), |hole| pending.begin.time.since(hole.time));
+            .map_or(Nanos(0), |hole| pending.begin.packet.time.since(hole.time));
         if self.reordering.is_usual() && missed.0 > self.reordering.bound().0.saturating_mul(2) {
             BehindVerdict::Retransmitted
         } else {
@@ -95,63 +91,19 @@ impl Tracker {
     /// latest of whose packets has just come, and no NAK waits that names `at`. A copy that the network makes meanwhile looks
     /// like it.
     pub(super) fn was_overtaken_in_run(&mut self, at: u64, request: &Request) -> bool {
-        let latest = self.reordering.bound().max(SILENCE);
-        let is_among = |pending: &PendingPackets| (pending.first..pending.next).contains(&at);
-        if self.waiting.iter().any(is_among) {
-            return false;
-        }
-        let is_soon = self.run_reach != 0 && request.time.since(self.run_time) <= latest;
-        if !is_soon || !self.may_be_reordered() || self.has_nak_for(at, request) {
-            return false;
-        }
-        let run = self.run.as_mut().filter(|run| run.repeats);
-        let is_one = if let Some(run) = run {
-            let is_one = at < run.next && at + MAX_RUN_OFFSET > run.start;
-            run.packets += u64::from(is_one);
-            is_one
-        } else {
-            at + MAX_RUN_OFFSET > self.repeated.start && at < self.repeated.end
-        };
-        if is_one {
-            self.run_time = request.time;
-        }
-        is_one
-    }
-
-    /// True if the IP identification of a packet at `at` shows that the sender sent it within the run that goes on, and other packets
-    /// overtook it: behind packets of the run with lower PSNs alone. A sender that falls back once more sends it behind such of higher ones,
-    /// or behind new ones, which end the run.
-    pub(super) fn was_sent_within_run(&self, at: u64, request: &Request) -> bool {
-        let Some(ids) = request.ids.filter(|ids| ids.behind() > Some(0)) else {
-            return false;
-        };
-        if self.run.is_none() {
-            return false;
-        }
-        let mut before = self.run_ids.iter().filter(|(_, id)| ids.is_after(*id)).peekable();
-        before.peek().is_some() && before.all(|(psn, _)| *psn < at)
+        let (time, latest) = (request.packet.time, self.reordering.bound().max(SILENCE));
+        !self.undecided.waits_with(at)
+            && self.runs.is_recent(time, latest)
+            && self.may_be_reordered()
+            && !self.has_nak_for(at, request)
+            && self.runs.take_overtaken(at, time)
     }
 
     /// A packet of the latest run, captured before, of which other packets overtook it.
     pub(super) fn note_overtaken_in_run(&mut self, at: u64, span: u64, request: &Request) {
-        self.keep_run_id(at, request);
-        if let Some(run) = &mut self.run {
-            run.packets += 1;
-            run.repeats = true;
-            run.next = run.next.max(at + span);
-        }
+        self.runs.add_among(at, span, request.packet.ids);
         if let Some(answers) = &mut self.answers {
             answers.extend_run(at + span);
-        }
-    }
-
-    /// Remembers the IP identification of a packet of the latest run.
-    pub(super) fn keep_run_id(&mut self, at: u64, request: &Request) {
-        if let Some(ids) = request.ids {
-            if self.run_ids.len() == MAX_RUN_IDS {
-                self.run_ids.pop_front();
-            }
-            self.run_ids.push_back((at, ids.id));
         }
     }
 
@@ -164,7 +116,7 @@ impl Tracker {
     /// True if the current run answers a NAK for `at`, which is missing, and began with packets behind that.
     pub(super) fn is_named_by_run(&self, at: u64) -> bool {
         self.may_be_reordered()
-            && self.run.is_some_and(|run| {
+            && self.runs.current().is_some_and(|run| {
                 run.repeats && run.trigger == Trigger::Nak && run.skipped.0 == at && at < run.skipped.1
             })
     }
@@ -172,13 +124,13 @@ impl Tracker {
     /// True if the sender fell back, after a silence, to packets that had been captured, and goes on with `at`, which is missing: its
     /// timer ran out, and it had not got what the receiver said since.
     pub(super) fn goes_on_from_pending(&self, at: u64) -> bool {
-        self.pending.as_deref().is_some_and(|pending| {
+        self.undecided.pending().is_some_and(|pending| {
             let by_timer = pending
                 .cause
                 .is_some_and(|cause| cause.trigger == Trigger::Timeout && cause.certain);
             pending.repeats
                 && pending.next == at
-                && (by_timer || pending.begin.silence >= SHORT_SILENCE)
+                && (by_timer || pending.begin.flow.silence >= SHORT_SILENCE)
                 && !self.may_be_reordered()
         })
     }

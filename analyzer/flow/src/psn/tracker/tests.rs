@@ -8,7 +8,7 @@ use crate::psn::cause::Trigger;
 use crate::psn::run::EndedRun;
 
 use super::*;
-use crate::psn::request::Again;
+use crate::psn::request::{Again, BASE, RequestPacket};
 use crate::psn::undecided::BehindVerdict;
 
 mod named;
@@ -30,21 +30,23 @@ fn trigger_of(run: &EndedRun) -> Trigger {
 
 impl Flow {
     fn request(&self, psn: u32, silence: u64) -> Request {
-        Request {
+        let mut request = Request::default();
+        request.packet = RequestPacket {
             psn: Psn::new(psn),
             span: Some(1),
             time: Nanos(self.now),
-            silence: Nanos(silence),
             bin: self.now / 1_000_000,
             payload_bytes: 1024,
-            max_holes: crate::psn::holes::MAX_OPEN_HOLES,
-            ..Request::default()
-        }
+            ..RequestPacket::default()
+        };
+        request.flow.silence = Nanos(silence);
+        request.flow.max_holes = crate::psn::holes::MAX_OPEN_HOLES;
+        request
     }
 
     fn take(&mut self, request: &Request) -> Verdict {
-        if let Some(span) = request.span
-            && self.requests.advance(request.psn, span)
+        if let Some(span) = request.packet.span
+            && self.requests.advance(request.packet.psn, span)
         {
             return Verdict::InOrder;
         }
@@ -78,6 +80,30 @@ const AGAIN: Verdict = Verdict::Retransmission {
 };
 
 #[test]
+fn the_rules_of_a_transport_are_kept() {
+    let flow = Flow::default();
+    let connection = crate::transport::rules::Connection {
+        transport: Tracker {
+            paired: true,
+            ..Tracker::default()
+        },
+        requests: Requests::default(),
+        request: |psn, time| {
+            let mut request = flow.request(psn, 1_000);
+            request.packet.time = time;
+            request
+        },
+        acknowledgement: |covered, time| RequestAnswer {
+            covered,
+            time,
+            meaning: AnswerMeaning::Ack,
+        },
+        now: 0,
+    };
+    connection.keeps_the_rules();
+}
+
+#[test]
 fn in_order_takes_the_short_way() {
     let mut flow = Flow::default();
     assert_eq!(flow.see(0x00ff_fffe), Verdict::InOrder);
@@ -100,9 +126,9 @@ fn a_run_ends_when_it_passes_the_highest() {
         (decision.psn, decision.parts),
         (Psn::new(101), vec![(0, 1, 1024)])
     );
-    assert_eq!(flow.tracker.take_ended(), None);
+    assert_eq!(flow.tracker.take_run(), None);
     assert_eq!(flow.see(103), Verdict::InOrder);
-    let run = flow.tracker.take_ended().unwrap();
+    let run = flow.tracker.take_run().unwrap();
     assert_eq!((run.first, run.packets), (Psn::new(101), 2));
     assert!(!flow.requests.disturbed, "the short way again");
 }
@@ -112,10 +138,8 @@ fn what_a_nak_names_is_sent_again() {
     let mut flow = Flow::default();
     flow.see(100);
     flow.see(102);
-    let is_naked = Request {
-        is_naked: true,
-        ..flow.request(101, 1_000)
-    };
+    let mut is_naked = flow.request(101, 1_000);
+    is_naked.pair.is_naked = true;
     assert_eq!(flow.take(&is_naked), FILLS);
     assert_eq!(flow.see(102), AGAIN, "the sender goes on to repeat");
     assert_eq!(
@@ -212,10 +236,8 @@ fn borders_of_gap_and_stale() {
 fn a_read_of_unknown_span_excuses_any_jump() {
     let mut flow = Flow::default();
     flow.see(10);
-    let read = Request {
-        span: None,
-        ..flow.request(11, 1_000)
-    };
+    let mut read = flow.request(11, 1_000);
+    read.packet.span = None;
     assert_eq!(flow.take(&read), Verdict::InOrder);
     assert_eq!(flow.see(1_000_000), Verdict::InOrder);
     assert_eq!(flow.see(1_000_002), gap(1_000_001, 1));
@@ -339,7 +361,7 @@ impl Tally {
                 BehindVerdict::Unknown => self.unknown += packets,
             }
         }
-        while let Some(run) = flow.tracker.take_ended() {
+        while let Some(run) = flow.tracker.take_run() {
             self.runs += run.packets;
         }
     }
@@ -396,13 +418,13 @@ proptest! {
             for psn in (0..packets).map(|i| Psn::new(from).plus(i).value()) {
                 model.see(psn);
                 let silent = core::mem::take(&mut silent);
-                let run_before = flow.tracker.run;
+                let run_before = flow.tracker.runs.current().copied();
                 let verdict = if silent { flow.see_after_silence(psn) } else { flow.see(psn) };
                 if matches!(verdict, Verdict::NewEpoch(_)) {
                     flow.tracker.close(Nanos(flow.now));
                 }
                 tally.count(verdict);
-                let is_straggler = matches!(verdict, Verdict::Retransmission { .. }) && flow.tracker.run == run_before;
+                let is_straggler = matches!(verdict, Verdict::Retransmission { .. }) && flow.tracker.runs.current().copied() == run_before;
                 tally.stragglers += u64::from(is_straggler);
                 tally.settle(&mut flow);
                 if matches!(verdict, Verdict::NewEpoch(_)) {
@@ -433,10 +455,8 @@ fn another_source_port_with_the_first_psn_begins_an_epoch() {
             assert_eq!(flow.see(psn), Verdict::InOrder);
         }
         flow.now += 100_000;
-        let request = Request {
-            has_other_port,
-            ..flow.request(psn, 100_000)
-        };
+        let mut request = flow.request(psn, 100_000);
+        request.packet.has_other_port = has_other_port;
         let verdict = flow.take(&request);
         assert_eq!(
             matches!(verdict, Verdict::NewEpoch(_)),
@@ -485,10 +505,8 @@ fn psn_zero_once_more_is_a_retransmission_where_others_are_answered() {
             assert_eq!(flow.see(psn), Verdict::InOrder);
         }
         flow.now += 4_194_000;
-        let request = Request {
-            others_are_answered,
-            ..flow.request(0, 4_194_000)
-        };
+        let mut request = flow.request(0, 4_194_000);
+        request.pair.others_are_answered = others_are_answered;
         let verdict = flow.take(&request);
         assert_eq!(matches!(verdict, Verdict::NewEpoch(_)), !others_are_answered);
     }

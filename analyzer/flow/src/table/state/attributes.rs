@@ -17,11 +17,11 @@ impl Hot {
     pub(crate) fn change_attributes(&mut self, cold: &mut Cold, packet: &Packet, data: bool) {
         if packet.roce.udp_source_port != self.source_port {
             self.source_port = packet.roce.udp_source_port;
-            cold.ports.change_to(self.source_port);
+            cold.attributes.change_port(self.source_port);
         }
         if data && (packet.roce.dscp() != self.dscp || self.dscp_run == u32::MAX) {
             let packets = u64::from(core::mem::take(&mut self.dscp_run));
-            cold.dscps.get_or_insert_default().add(self.dscp, packets);
+            cold.attributes.add_dscp(self.dscp, packets);
             self.dscp = packet.roce.dscp();
         }
     }
@@ -30,17 +30,16 @@ impl Hot {
 impl Cold {
     /// The priority of its frames: that of their tag, else what its DSCP means; `None` without either.
     pub(crate) fn priority(&self, hot: &Hot, of_dscp: &[u8; 64]) -> Option<u8> {
-        self.priority
-            .or_else(|| self.carrier.has_ip().then(|| of_dscp[usize::from(hot.dscp & 63)]))
+        self.attributes.priority(hot.dscp, of_dscp)
     }
 
     /// The UDP source port that it began with.
     pub(crate) fn first_port(&self) -> Option<u16> {
-        (self.ports.count > 0).then_some(self.ports.seen[0])
+        self.attributes.first_port()
     }
 
     /// The UDP source port, when the flow has had no other.
     pub(crate) fn only_port(&self) -> Option<u16> {
-        self.first_port().filter(|_| self.ports.count == 1)
+        self.attributes.only_port()
     }
 }

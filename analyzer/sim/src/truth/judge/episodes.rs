@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Names;
+use super::names::Names;
 use crate::engine::events::PortId;
 use crate::engine::log::Reason;
 use crate::engine::run::Simulation;
@@ -296,7 +296,7 @@ fn stalls(simulation: &Simulation<'_>, names: &Names, truth: &Truth) -> Vec<Epis
     for silence in &simulation.log.silences {
         let flow_id = names.flow(silence.flow);
         let cause = match silence.trigger {
-            Some(trigger) => word(&super::packets::trigger(trigger)),
+            Some(trigger) => word(&super::names::trigger(trigger)),
             None if silence.paused => "pause".to_owned(),
             None => "waiting".to_owned(),
         };

@@ -377,7 +377,7 @@ fn headers_cut(simulation: &Simulation<'_>, truth: &Truth, tap: &Tap) -> bool {
     });
     let mut tables = simulation.scenario.tap.iter();
     let cuts = tables.any(|table| {
-        crate::record::observer::tap_name(table) == tap.name && super::cuts_reth(simulation, table)
+        crate::record::observer::tap_name(table) == tap.name && super::pairs::cuts_reth(simulation, table)
     });
     let recorded = truth
         .taps

@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::{Names, holes, transmissions};
+use super::names::Names;
+use super::{holes, transmissions};
 use crate::engine::log::FlowCount;
 use crate::engine::run::Simulation;
 use crate::network::packet::Kind;

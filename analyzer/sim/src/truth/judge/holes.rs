@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::Names;
+use super::names::Names;
 use crate::engine::run::Simulation;
 use crate::network::packet::Kind;
 use crate::network::topology::number;
@@ -103,8 +103,8 @@ pub(super) fn judge(simulation: &Simulation<'_>, names: &Names, tap: usize) -> J
         let back = simulation.observer.taps[tap].flows[flow ^ 1].as_deref();
         let acked = back.map_or(0, |back| back.acked);
         // Without the other direction, only late packets are known.
-        let paired = super::is_paired(simulation, tap, number(flow), Time::NEVER);
-        let restarts: Vec<Time> = super::restarts(simulation, tap, number(flow)).collect();
+        let paired = super::pairs::is_paired(simulation, tap, number(flow), Time::NEVER);
+        let restarts: Vec<Time> = super::pairs::restarts(simulation, tap, number(flow)).collect();
         let mut jump = Jump::default();
         for (seq, hole) in &seen.holes {
             if (jump.time, jump.next) != (hole.time, *seq) {
@@ -150,7 +150,7 @@ impl<'a> Facts<'a> {
             .scenario
             .tap
             .get(tap)
-            .is_some_and(|table| super::cuts_reth(simulation, table));
+            .is_some_and(|table| super::pairs::cuts_reth(simulation, table));
         let short_reads = missed
             .clone()
             .filter(|m| m.kind == Kind::ReadRequest && (m.span == 1 || cuts_lengths));
@@ -183,7 +183,11 @@ impl<'a> Facts<'a> {
             naks,
             begun: begun.map(|run| (run.run, run.seq)).collect(),
             runs,
-            losses_reported: simulation.scenario.tap.get(tap).is_some_and(super::tells_losses),
+            losses_reported: simulation
+                .scenario
+                .tap
+                .get(tap)
+                .is_some_and(super::pairs::tells_losses),
             end: simulation.observer.taps[tap]
                 .flows
                 .iter()
@@ -313,7 +317,7 @@ fn downstream(simulation: &Simulation<'_>, names: &Names, tap: usize) -> Vec<Los
                 psn: psn(flow, seq),
                 time: nak.time.nanos(),
                 reordered,
-                observable: here(nak.recorded) && super::is_paired(simulation, tap, flow, nak.time),
+                observable: here(nak.recorded) && super::pairs::is_paired(simulation, tap, flow, nak.time),
             })
         })
         .collect();

@@ -1,14 +1,14 @@
 //! Items of the truth for single packets of the log: losses, marks, notifications, NAKs, runs of
 //! retransmissions, pauses.
 
-use super::{Names, transmissions};
+use super::names::{self, Names, kind};
+use super::{pairs, transmissions};
 use crate::engine::log::{LoggedRun, Reason};
 use crate::engine::run::Simulation;
 use crate::network::packet::Kind;
 use crate::network::topology::{LINK_CLASS, number};
 use crate::truth::{
-    CaptureLoss, CeMark, Cnp, Duplicate, Loss, LossReason, Nak, NakKind, PacketKind, Pause,
-    RetransmissionRun, RunAtTap, TriggerKind,
+    CaptureLoss, CeMark, Cnp, Duplicate, Loss, LossReason, Nak, NakKind, Pause, RetransmissionRun, RunAtTap,
 };
 use crate::units::Time;
 use crate::workload::endpoint::low;
@@ -17,21 +17,6 @@ use crate::workload::requester::Trigger;
 /// A frame passes the tap of a link, and comes to its end, within this time.
 const PASSING: Time = Time::from_nanos(10_000);
 
-/// A kind of packet in words. Pause frames do not come here.
-pub(super) fn kind(kind: Kind) -> PacketKind {
-    match kind {
-        Kind::Request => PacketKind::Request,
-        Kind::ReadRequest => PacketKind::ReadRequest,
-        Kind::ReadResponse => PacketKind::ReadResponse,
-        Kind::Ack => PacketKind::Ack,
-        Kind::Nak | Kind::FatalNak => PacketKind::Nak,
-        Kind::RnrNak => PacketKind::RnrNak,
-        Kind::Cnp => PacketKind::Cnp,
-        Kind::Datagram => PacketKind::Datagram,
-        Kind::Management | Kind::Pause => PacketKind::Management,
-    }
-}
-
 fn reason(reason: Reason) -> LossReason {
     match reason {
         Reason::TailDrop => LossReason::TailDrop,
@@ -39,16 +24,6 @@ fn reason(reason: Reason) -> LossReason {
         Reason::Random => LossReason::Random,
         Reason::Icrc => LossReason::Icrc,
         Reason::Watchdog => LossReason::Watchdog,
-    }
-}
-
-/// A trigger in words.
-pub(super) fn trigger(trigger: Trigger) -> TriggerKind {
-    match trigger {
-        Trigger::Nak => TriggerKind::Nak,
-        Trigger::ImpliedNak => TriggerKind::ImpliedNak,
-        Trigger::Rnr => TriggerKind::Rnr,
-        Trigger::Timeout => TriggerKind::Timeout,
     }
 }
 
@@ -156,7 +131,7 @@ pub(super) fn runs(simulation: &Simulation<'_>, names: &Names) -> Vec<Retransmis
         packets: run.packets,
         bytes: run.bytes,
         needed: run.trigger == Trigger::Rnr || lost.before(run),
-        trigger: trigger(run.trigger),
+        trigger: names::trigger(run.trigger),
         silence_ns: run.begin.since(run.silent_since).nanos(),
         taps: run_at_taps(simulation, names, number(place), run),
     });
@@ -184,15 +159,15 @@ fn run_at_taps(simulation: &Simulation<'_>, names: &Names, place: u32, run: &Log
             Trigger::Timeout => seen.waited >= Time(simulation.scenario.nic.timeout.0 / 2),
             Trigger::ImpliedNak => true,
         };
-        let paired = super::is_paired(simulation, tap, run.flow, seen.time)
-            || run.trigger == Trigger::Timeout && super::is_never_answered(simulation, tap, run.flow);
+        let paired = pairs::is_paired(simulation, tap, run.flow, seen.time)
+            || run.trigger == Trigger::Timeout && pairs::is_never_answered(simulation, tap, run.flow);
         // The cause is forgotten where everything starts again.
         let cause_time = match run.trigger {
             Trigger::Nak | Trigger::Rnr => refusals.map_or(Time::ZERO, |refusal| refusal.time),
             Trigger::Timeout | Trigger::ImpliedNak => Time(seen.time.0.saturating_sub(seen.waited.0)),
         };
         let forgotten =
-            super::restarts(simulation, tap, run.flow).any(|time| (cause_time..=seen.time).contains(&time));
+            pairs::restarts(simulation, tap, run.flow).any(|time| (cause_time..=seen.time).contains(&time));
         found.push(RunAtTap {
             tap: names.taps(1 << tap).concat(),
             time: seen.time.nanos(),

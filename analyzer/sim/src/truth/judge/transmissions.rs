@@ -3,7 +3,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{Names, packets};
+use super::names::{self, Names};
+use super::pairs;
 use crate::engine::log::{LoggedRun, Loss, RetransmittedPacket};
 use crate::engine::run::Simulation;
 use crate::network::packet::Kind;
@@ -23,7 +24,7 @@ pub(super) fn late(simulation: &Simulation<'_>, names: &Names, tap: usize) -> Ve
             seen.late.iter().map(move |late| Late {
                 flow_id: names.flows[flow].clone(),
                 psn: late.psn,
-                kind: packets::kind(late.kind),
+                kind: names::kind(late.kind),
                 time: late.time.nanos(),
                 depth: late.depth,
                 behind_ns: late.behind.nanos(),
@@ -43,7 +44,7 @@ pub(super) fn duplicates(simulation: &Simulation<'_>, names: &Names, tap: usize)
             seen.copies.iter().map(move |copy| DuplicateAtTap {
                 flow_id: names.flows[flow].clone(),
                 psn: copy.psn,
-                kind: packets::kind(copy.kind),
+                kind: names::kind(copy.kind),
                 time: copy.time.nanos(),
             })
         })
@@ -59,7 +60,7 @@ fn run<'a>(simulation: &'a Simulation<'_>, retransmitted: &RetransmittedPacket) 
 
 /// Cause of a retransmission.
 pub(super) fn cause(simulation: &Simulation<'_>, retransmitted: &RetransmittedPacket) -> Option<TriggerKind> {
-    run(simulation, retransmitted).map(|run| packets::trigger(run.trigger))
+    run(simulation, retransmitted).map(|run| names::trigger(run.trigger))
 }
 
 pub(super) fn retransmissions(simulation: &Simulation<'_>, names: &Names) -> Vec<Retransmission> {
@@ -68,7 +69,7 @@ pub(super) fn retransmissions(simulation: &Simulation<'_>, names: &Names) -> Vec
         time: retransmitted.time.nanos(),
         flow_id: names.flow(retransmitted.flow),
         psn: retransmitted.psn,
-        kind: packets::kind(retransmitted.kind),
+        kind: names::kind(retransmitted.kind),
         attempt: retransmitted.attempt,
         cause: cause(simulation, retransmitted),
         run: run(simulation, retransmitted).map(|_| retransmitted.run),
@@ -194,7 +195,7 @@ pub(super) fn at_taps(
             },
             evidence,
             in_retransmission_window: again.is_some() && begins.is_none(),
-            decidable: shows && super::is_paired(simulation, tap, loss.flow, Time::NEVER),
+            decidable: shows && pairs::is_paired(simulation, tap, loss.flow, Time::NEVER),
         });
     }
     found

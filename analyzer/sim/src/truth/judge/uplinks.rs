@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::Names;
+use super::names::Names;
 use crate::engine::events::{EndpointId, PortId};
 use crate::engine::run::Simulation;
 use crate::network::topology::{Node, number};

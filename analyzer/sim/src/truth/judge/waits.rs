@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::Names;
+use super::names::Names;
 use crate::engine::events::PortId;
 use crate::engine::log::PortPause;
 use crate::engine::run::Simulation;

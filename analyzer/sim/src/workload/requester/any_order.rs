@@ -6,20 +6,11 @@
 
 use std::collections::BTreeSet;
 
+use super::any_order_state::AnyOrder;
 use super::{OutgoingPacket, Requester, Trigger};
 use crate::scenario::{Operation, Recovery};
 use crate::units::Time;
 use crate::workload::gaps::{Gaps, Patience};
-
-/// State beyond that of a requester that needs everything in order.
-#[derive(Debug)]
-pub(crate) struct AnyOrder {
-    gaps: Gaps,
-    /// READ responses beyond the oldest PSN that is not done.
-    got: BTreeSet<u64>,
-    /// PSN up to which the responder has acknowledged, including unfinished READs.
-    acked: u64,
-}
 
 impl Requester {
     /// From now on READ responses and acknowledgements may come in any order.

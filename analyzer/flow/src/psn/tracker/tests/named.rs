@@ -25,7 +25,7 @@ impl Flow {
     }
 
     fn fates(&mut self) -> LossCounts {
-        self.tracker.take_holes(true, false, Nanos(u64::MAX));
+        self.tracker.take_missing(true, false, Nanos(u64::MAX));
         self.tracker.fates()
     }
 }
@@ -64,7 +64,7 @@ fn the_answer_to_a_nak_shows_that_what_came_before_was_late() {
             late_before + 1,
             "{reordered}"
         );
-        let runs: Vec<_> = core::iter::from_fn(|| flow.tracker.take_ended()).collect();
+        let runs: Vec<_> = core::iter::from_fn(|| flow.tracker.take_run()).collect();
         let runs: Vec<_> = runs
             .iter()
             .map(|run| (run.first.value(), trigger_of(run)))
@@ -102,10 +102,8 @@ fn late_packets_of_other_flows_make_a_named_one_unclear() {
     flow.see(7);
     flow.nak(6);
     flow.now += 20_000;
-    let filling = Request {
-        others_late: true,
-        ..flow.request(6, 20_000)
-    };
+    let mut filling = flow.request(6, 20_000);
+    filling.pair.others_late = true;
     flow.take(&filling);
     flow.see(8);
     flow.see_after(9, 2_000_000);
@@ -153,9 +151,9 @@ fn a_packet_of_a_run_may_be_overtaken_by_those_behind_it() {
     flow.nak(8);
     assert_eq!(flow.see(8), AGAIN);
     flow.see(10);
-    let run = flow.tracker.take_ended().unwrap();
+    let run = flow.tracker.take_run().unwrap();
     assert_eq!((run.first.value(), run.packets), (6, 4), "8 is one of it");
-    assert_eq!(flow.tracker.take_ended(), None);
+    assert_eq!(flow.tracker.take_run(), None);
 }
 
 #[test]
@@ -167,10 +165,8 @@ fn a_new_identification_is_a_new_transmission() {
         let mut flow = paired(false);
         flow.see(6);
         flow.now += 1_000;
-        let again = Request {
-            has_new_id,
-            ..flow.request(4, 1_000)
-        };
+        let mut again = flow.request(4, 1_000);
+        again.packet.has_new_id = has_new_id;
         flow.take(&again);
         flow.see(7);
         assert_eq!(flow.decisions(), [(judged, 4)]);
@@ -193,12 +189,10 @@ fn a_named_loss_is_one_when_the_capture_goes_on_for_a_while() {
 fn the_path_mtu_shows_afterwards_which_reads_are_missing() {
     let read = |flow: &mut Flow, psn: u32, read_before: u32| {
         flow.now += 1_000;
-        let read = Request {
-            span: None,
-            is_read: true,
-            read_before,
-            ..flow.request(psn, 1_000)
-        };
+        let mut read = flow.request(psn, 1_000);
+        read.packet.span = None;
+        read.packet.is_read = true;
+        read.flow.read_before = read_before;
         flow.take(&read)
     };
     let mut flow = Flow::default();
@@ -213,14 +207,12 @@ fn the_path_mtu_shows_afterwards_which_reads_are_missing() {
     assert_eq!(gaps, [(Psn::new(18), 4)]);
     assert!(flow.tracker.longest_unsure_read().is_none());
     flow.now += 1_000;
-    let late = Request {
-        span: Some(4),
-        is_read: true,
-        ..flow.request(18, 1_000)
-    };
+    let mut late = flow.request(18, 1_000);
+    late.packet.span = Some(4);
+    late.packet.is_read = true;
     assert_eq!(flow.take(&late), FILLS);
     flow.tracker.close(Nanos(flow.now));
-    flow.tracker.take_holes(true, true, Nanos(u64::MAX));
+    flow.tracker.take_missing(true, true, Nanos(u64::MAX));
     assert_eq!(
         flow.tracker.fates()[LossClass::Reordered as usize],
         1,
@@ -233,13 +225,11 @@ fn a_read_that_came_before_the_path_mtu_was_known_is_not_missing() {
     let mut flow = Flow::default();
     for (psn, read_before) in [(10, 0), (18, 4_096), (14, 4_096)] {
         flow.now += 1_000;
-        let read = Request {
-            span: None,
-            is_read: true,
-            read_before,
-            read_length: 4_096,
-            ..flow.request(psn, 1_000)
-        };
+        let mut read = flow.request(psn, 1_000);
+        read.packet.span = None;
+        read.packet.is_read = true;
+        read.flow.read_before = read_before;
+        read.packet.read_length = 4_096;
         flow.take(&read);
     }
     // At 1024 bytes a packet 10 takes 10 to 13. 14 came 1 us after 18 had shown the gap.
@@ -248,7 +238,7 @@ fn a_read_that_came_before_the_path_mtu_was_known_is_not_missing() {
         .learn_spans(256, |length| Some(length.div_ceil(1_024)));
     assert_eq!(gaps, [(Psn::new(14), 4)]);
     flow.tracker.close(Nanos(flow.now));
-    let holes = flow.tracker.take_holes(true, true, Nanos(u64::MAX));
+    let holes = flow.tracker.take_missing(true, true, Nanos(u64::MAX));
     let fates: Vec<_> = holes.iter().map(|hole| hole.class).collect();
     assert_eq!(fates, [LossClass::Reordered]);
     assert_eq!(flow.tracker.reordering().time(), Some(Nanos(1_000)));
@@ -259,11 +249,9 @@ fn a_lost_read_counts_as_one_packet() {
     let mut flow = Flow::default();
     let read = |flow: &mut Flow, psn: u32, span: u32, after: u64| {
         flow.now += after;
-        let request = Request {
-            is_read: true,
-            span: Some(span),
-            ..flow.request(psn, after)
-        };
+        let mut request = flow.request(psn, after);
+        request.packet.is_read = true;
+        request.packet.span = Some(span);
         flow.take(&request)
     };
     read(&mut flow, 0, 4, 1_000);
@@ -277,7 +265,7 @@ fn a_lost_read_counts_as_one_packet() {
     read(&mut flow, 15, 1, 1_000);
     read(&mut flow, 16, 4, 1_000);
     flow.tracker.close(Nanos(flow.now + 100_000));
-    flow.tracker.take_holes(true, true, Nanos(u64::MAX));
+    flow.tracker.take_missing(true, true, Nanos(u64::MAX));
     let fates = flow.tracker.fates();
     let lost = fates[LossClass::NetworkLost as usize] + fates[LossClass::Ambiguous as usize];
     assert_eq!(lost, 2);
@@ -295,10 +283,8 @@ fn late_packets_of_other_flows_take_the_proof_from_a_nak() {
         flow.see_after(6, 20_000);
         flow.see(7);
         flow.now += 1_000;
-        let next = Request {
-            others_late,
-            ..flow.request(9, 1_000)
-        };
+        let mut next = flow.request(9, 1_000);
+        next.pair.others_late = others_late;
         flow.take(&next);
         flow.tracker.close(Nanos(flow.now + 100_000));
         assert_eq!(flow.tracker.proven_losses(false), u64::from(!others_late));
@@ -330,14 +316,12 @@ fn a_copy_of_the_answer_to_a_nak_does_not_make_the_answer_late() {
     flow.nak(6);
     flow.see(6);
     flow.now += 13_000;
-    let copy = Request {
-        has_old_id: true,
-        ..flow.request(6, 13_000)
-    };
+    let mut copy = flow.request(6, 13_000);
+    copy.packet.has_old_id = true;
     assert_eq!(flow.take(&copy), Verdict::Duplicate);
     flow.see(8);
     flow.tracker.close(Nanos(flow.now));
     assert_eq!(flow.fates()[LossClass::NetworkLost as usize], 1);
-    let run = flow.tracker.take_ended().unwrap();
+    let run = flow.tracker.take_run().unwrap();
     assert_eq!((run.first.value(), trigger_of(&run)), (6, Trigger::Nak));
 }

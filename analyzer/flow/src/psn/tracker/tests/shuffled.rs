@@ -101,7 +101,7 @@ fn a_run_that_loses_packets_again_answers_its_own_nak() {
     assert_eq!(flow.see(122), AGAIN);
     flow.tracker.close(Nanos(flow.now));
     let mut runs = Vec::new();
-    while let Some(run) = flow.tracker.take_ended() {
+    while let Some(run) = flow.tracker.take_run() {
         runs.push((run.first.value(), trigger_of(&run)));
     }
     runs.sort_unstable_by_key(|run| run.0);
@@ -117,10 +117,8 @@ fn a_silence_of_an_rnr_timer_may_follow_on_one() {
         flow.acknowledge(120);
         flow.see(120);
         flow.now += silence;
-        let request = Request {
-            waiting_since: Nanos(flow.now - silence),
-            ..flow.request(120, silence)
-        };
+        let mut request = flow.request(120, silence);
+        request.flow.waiting_since = Nanos(flow.now - silence);
         flow.tracker
             .cause(flow.at(120), &request)
             .map(|cause| cause.trigger)
@@ -142,7 +140,7 @@ fn a_late_first_packet_after_a_rest_is_no_timeout() {
     assert_eq!(flow.take(&late), FILLS);
     flow.see(122);
     assert_eq!(flow.tracker.take_decision().unwrap().judged, BehindVerdict::Late);
-    assert_eq!(flow.tracker.take_ended(), None, "nothing was retransmitted");
+    assert_eq!(flow.tracker.take_run(), None, "nothing was retransmitted");
 }
 
 #[test]
@@ -159,7 +157,7 @@ fn a_missing_packet_long_after_its_gap_is_a_timeouts() {
         BehindVerdict::Retransmitted
     );
     flow.tracker.close(Nanos(flow.now));
-    assert_eq!(trigger_of(&flow.tracker.take_ended().unwrap()), Trigger::Timeout);
+    assert_eq!(trigger_of(&flow.tracker.take_run().unwrap()), Trigger::Timeout);
 }
 
 /// A receiver that keeps what comes out of order names 120 and 122, which come late, and gets both once more.
@@ -212,18 +210,16 @@ fn runs_by_identification(packets: &[(u32, u16)]) -> Vec<(u32, u64, Trigger)> {
         let is_older = id < newest;
         newest = newest.max(id);
         flow.now += 1_000;
-        let request = Request {
-            ids: Some(Ids {
-                id,
-                newest,
-                age: if is_older { IdAge::Older } else { IdAge::Newer },
-            }),
-            ..flow.request(psn, 1_000)
-        };
+        let mut request = flow.request(psn, 1_000);
+        request.packet.ids = Some(Ids {
+            id,
+            newest,
+            age: if is_older { IdAge::Older } else { IdAge::Newer },
+        });
         flow.take(&request);
     }
     flow.tracker.close(Nanos(flow.now));
-    let runs = core::iter::from_fn(|| flow.tracker.take_ended());
+    let runs = core::iter::from_fn(|| flow.tracker.take_run());
     let mut runs: Vec<_> = runs
         .map(|run| (run.first.value(), run.packets, trigger_of(&run)))
         .collect();

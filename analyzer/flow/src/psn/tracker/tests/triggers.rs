@@ -25,11 +25,9 @@ fn an_answer_ten_times_as_late_as_many_others_is_a_timeouts() {
         for psn in 122..622 {
             flow.see(psn);
         }
-        let request = Request {
-            others_answer: Nanos(20_000),
-            others_answers,
-            ..flow.request(120, 1_000)
-        };
+        let mut request = flow.request(120, 1_000);
+        request.pair.others_answer = Nanos(20_000);
+        request.pair.others_answers = others_answers;
         assert_eq!(
             flow.trigger(120, &request),
             Some(trigger),
@@ -53,7 +51,7 @@ fn a_run_behind_the_psn_of_a_nak_does_not_show_how_long_an_answer_takes() {
             flow.see(psn);
         }
         flow.tracker.close(Nanos(flow.now));
-        assert_eq!(trigger_of(&flow.tracker.take_ended().unwrap()), Trigger::Nak);
+        assert_eq!(trigger_of(&flow.tracker.take_run().unwrap()), Trigger::Nak);
         assert_eq!(flow.tracker.take_new_answers(), answers, "{first}");
     }
 }
@@ -64,11 +62,9 @@ fn the_rest_of_a_read_with_nothing_answered_behind_it_is_a_timeouts() {
     for (psn, trigger) in [(119, Trigger::Timeout), (118, Trigger::Unknown)] {
         let mut flow = paired();
         flow.now += 350_000;
-        let request = Request {
-            is_read: true,
-            again: Again::Captured,
-            ..flow.request(psn, 350_000)
-        };
+        let mut request = flow.request(psn, 350_000);
+        request.packet.is_read = true;
+        request.flow.again = Again::Captured;
         assert_eq!(flow.trigger(psn, &request), Some(trigger), "{psn}");
     }
 }
@@ -82,11 +78,9 @@ fn after_a_rest(rest: u64, others: u64) -> Option<Trigger> {
     assert_eq!(flow.take(&first), gap(120, 1));
     flow.nak(120);
     flow.now += 975_000;
-    let request = Request {
-        others_answer: Nanos(others),
-        others_answers: u32::from(others > 0),
-        ..flow.request(120, 975_000)
-    };
+    let mut request = flow.request(120, 975_000);
+    request.pair.others_answer = Nanos(others);
+    request.pair.others_answers = u32::from(others > 0);
     flow.trigger(120, &request)
 }
 
