@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Analyses captures that saw the same flows together, on Spark: `roce-analyze fleet pass2 DS RAW --date DATE`, a task for each day.
+"""Analyses captures that saw the same flows together, on Spark: `roce-analyze dataset join DS RAW --date DATE`, a task for each day.
 
     spark-submit --master spark://HOST:7077 spark/pass2.py DS RAW --date DATE [--date DATE]...
 
@@ -16,7 +16,7 @@ import worker
 
 def run(spark, given):
     """Rows of all days."""
-    command = [given.binary, "fleet", "pass2", given.dataset, given.raw, "--jobs", str(given.jobs)]
+    command = [given.binary, "dataset", "join", given.dataset, given.raw, "--jobs", str(given.jobs)]
     items = [(day, "", [*command, "--date", day]) for day in given.date]
     return jobs.tasks(spark, items, "command", {"tries": 2, "timeout": given.timeout, "slots": None})
 

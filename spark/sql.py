@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Answers a question about the dataset DS, on Spark: the text is that of `roce-analyze fleet sql DS NAME --print --engine spark`.
+"""Answers a question about the dataset DS, on Spark: the text is that of `roce-analyze query DS NAME --print --engine spark`.
 
     spark-submit --master spark://HOST:7077 spark/sql.py DS NAME|FILE.sql [--output FILE.csv]
 
@@ -18,8 +18,8 @@ import worker
 
 def text_of(given, name):
     """Statements for Spark, the last of which is the question."""
-    command = [given.binary, "fleet", "sql", given.dataset, name, "--print", "--engine", "spark"]
-    for option in ("inventory", "since", "until"):
+    command = [given.binary, "query", given.dataset, name, "--print", "--engine", "spark"]
+    for option in ("inventory", "from", "to"):
         if getattr(given, option):
             command += [f"--{option}", getattr(given, option)]
     try:
@@ -64,9 +64,9 @@ def parse(arguments=None):
     parser.add_argument("dataset", type=worker.place_of)
     parser.add_argument("question")
     parser.add_argument("--binary", default="roce-analyze", help="the program on this machine")
-    parser.add_argument("--inventory", help="fabric.toml with racks, jobs and ranks of the hosts, as `fleet sql --inventory` reads it")
-    parser.add_argument("--since")
-    parser.add_argument("--until")
+    parser.add_argument("--inventory", help="fabric.toml with racks, jobs and ranks of the hosts, as `query --inventory` reads it")
+    parser.add_argument("--from", metavar="DATE")
+    parser.add_argument("--to", metavar="DATE")
     parser.add_argument("--output", help="write the answer as CSV")
     return parser.parse_args(arguments)
 

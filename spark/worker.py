@@ -171,7 +171,7 @@ def host_of(key, inventory):
 
 
 def hosts(path):
-    """Hosts by path from `captures` of the hosts in fabric.toml, as `roce-analyze fleet map --inventory` reads it; none without a file."""
+    """Hosts by path from `captures` of the hosts in fabric.toml, as `roce-analyze dataset map --inventory` reads it; none without a file."""
     if not path:
         return {}
     # Python 3.11 has it. Only the machine that makes the tasks reads an inventory.

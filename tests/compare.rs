@@ -118,14 +118,22 @@ fn a_known_difference_is_told_and_another_seed_is_none() {
     let failed = |a: &str, b: &str, percent: &str| {
         let ran = run(
             dir,
-            ["compare", a, b, "--bin", "200us", "--fail-on-regression", percent],
+            [
+                "compare",
+                a,
+                b,
+                "--bin",
+                "200us",
+                "--fail-on",
+                &format!("regression>={percent}%"),
+            ],
         );
         (ran.code, ran.stderr)
     };
     let (code, said) = failed("good.pcapng", "bad.pcapng", "50");
     assert_eq!(code, Some(1));
     assert!(
-        said.starts_with("failed: --fail-on-regression: ") && said.contains("retransmitted_share"),
+        said.starts_with("failed: --fail-on: ") && said.contains("retransmitted_share"),
         "{said}"
     );
     assert_eq!(

@@ -36,7 +36,7 @@ fn commands<'a>(ran: &'a Ran, mark: &str) -> Vec<&'a str> {
 
 #[test]
 fn a_host_gets_commands_with_reasons() {
-    let ran = configure(&["host", "--dev", "ens1f0np0", "--set", "dev=mlx5_0"]).good();
+    let ran = configure(&["host", "--interface", "ens1f0np0", "--set", "dev=mlx5_0"]).good();
     // The design's commands; 106 is DSCP 26 times 4, and 2 for ECT(0).
     assert_eq!(
         commands(&ran, "#"),
@@ -62,7 +62,16 @@ fn the_inventory_decides_priority_and_dscps() {
     let inventory = folder.path().join("fabric.toml");
     fs::write(&inventory, "[cluster]\npriority = 5\ndscp = 46\ncnp_dscp = 50\n").unwrap();
     let path = inventory.to_string_lossy();
-    let ran = configure(&["host", "--dev", "eth1", "--tool", "mlnx_qos", "--fabric", &path]).good();
+    let ran = configure(&[
+        "host",
+        "--interface",
+        "eth1",
+        "--tool",
+        "mlnx_qos",
+        "--inventory",
+        &path,
+    ])
+    .good();
     // 46 is of class 5; 46 * 4 + 2 is 186.
     assert!(
         ran.stdout
@@ -74,7 +83,7 @@ fn the_inventory_decides_priority_and_dscps() {
     );
     assert!(!ran.stdout.contains("dscp2prio"));
     fs::write(&inventory, "[cluster]\npriority = 9\n").unwrap();
-    let wrong = configure(&["host", "--dev", "eth1", "--fabric", &path]);
+    let wrong = configure(&["host", "--interface", "eth1", "--inventory", &path]);
     assert_eq!(wrong.code, Some(2));
     assert!(
         wrong
@@ -111,7 +120,7 @@ fn files_keep_settings_over_a_restart() {
         ),
         ("netplan", "      mtu: 9000"),
     ] {
-        let ran = configure(&["host", "--print", kind, "--dev", "ens1f0np0"]).good();
+        let ran = configure(&["host", "--print", kind, "--interface", "ens1f0np0"]).good();
         assert!(
             ran.stdout.lines().any(|line| line == expected),
             "{kind}: {}",
@@ -140,7 +149,7 @@ fn a_recorded_host_is_compared() {
     let check = |name: &str| {
         let (_folder, host) = recorded(name);
         let path = host.to_string_lossy().into_owned();
-        configure(&["host", "--dev", "ens1f0np0", "--check", "--read", &path])
+        configure(&["host", "--interface", "ens1f0np0", "--check", "--read", &path])
     };
     let good = check("good");
     assert_eq!(
@@ -172,7 +181,7 @@ fn a_recorded_host_is_compared() {
     // An MTU that was set is compared with.
     let other = configure(&[
         "host",
-        "--dev",
+        "--interface",
         "ens1f0np0",
         "--check",
         "--read",
@@ -184,7 +193,7 @@ fn a_recorded_host_is_compared() {
     // It has 9000: a larger one is a difference, too.
     let larger = configure(&[
         "host",
-        "--dev",
+        "--interface",
         "ens1f0np0",
         "--check",
         "--read",
@@ -196,7 +205,7 @@ fn a_recorded_host_is_compared() {
     // A value that could not be read is named, and not called good.
     let unread = check("no_rights");
     assert!(unread.stderr.contains("not compared: "), "{unread:?}");
-    let missing = configure(&["host", "--dev", "nothing0", "--check", "--read", &path]);
+    let missing = configure(&["host", "--interface", "nothing0", "--check", "--read", &path]);
     assert_eq!(missing.code, Some(2));
     assert!(
         missing.stderr.contains("there is no interface nothing0"),
@@ -207,7 +216,7 @@ fn a_recorded_host_is_compared() {
 
 #[test]
 fn an_interface_that_no_check_concerns_is_not_called_good() {
-    let ran = configure(&["host", "--dev", "lo", "--check"]);
+    let ran = configure(&["host", "--interface", "lo", "--check"]);
     assert_eq!(ran.code, Some(2), "{}", ran.stdout);
     assert!(
         ran.stderr.contains("lo is no port of an RDMA adapter"),
@@ -264,7 +273,7 @@ fn all_kinds_of_recordings_are_compared() {
         (&["switch", "--kind", "eos"][..], "eos.txt"),
         (&["switch", "--kind", "sonic"], "sonic.json"),
         (&["switch", "--kind", "cumulus"], "cumulus.txt"),
-        (&["esxi", "--vmnic", "vmnic3"], "esxi.txt"),
+        (&["esxi", "--interface", "vmnic3"], "esxi.txt"),
     ] {
         let path = fixture(file);
         let ran = configure(&[arguments, &["--check", "--read", &path]].concat());
@@ -314,10 +323,10 @@ fn devices_of_the_inventory_are_compared() {
     fs::set_permissions(path("ssh"), fs::Permissions::from_mode(0o755)).unwrap();
     let inventory = format!(
         "[ssh]\ncommand = \"{}\"\n\
-         [[switch]]\nname = \"leaf1\"\nkind = \"nexus\"\ntransport = \"files\"\nfiles = \"leaf1\"\n\
+         [[switch]]\nname = \"leaf1\"\nkind = \"nexus\"\nread = \"leaf1\"\n\
          [[switch]]\nname = \"leaf2\"\nkind = \"sonic\"\n\
          [[switch]]\nname = \"leaf3\"\nkind = \"eos\"\n\
-         [[hypervisor]]\nname = \"esxi1\"\ntransport = \"files\"\nfiles = \"{}\"\n",
+         [[hypervisor]]\nname = \"esxi1\"\nread = \"{}\"\n",
         path("ssh").display(),
         root().join("tests/fabric/esxi-pfc").display()
     );
@@ -338,7 +347,7 @@ fn devices_of_the_inventory_are_compared() {
         "{ran:?}"
     );
     // PFC is on for priority 3 alone.
-    let ran = configure(&["esxi", "esxi1", "--vmnic", "vmnic3", "--check"]);
+    let ran = configure(&["esxi", "esxi1", "--interface", "vmnic3", "--check"]);
     assert_eq!(
         (ran.code, ran.stdout.as_str()),
         (Some(0), "# nothing has to change\n"),
@@ -357,11 +366,11 @@ fn devices_of_the_inventory_are_compared() {
             "the inventory has no [[switch]] 'leaf4'",
         ),
         (
-            &["esxi", "esxi2", "--vmnic", "vmnic3", "--check"],
+            &["esxi", "esxi2", "--interface", "vmnic3", "--check"],
             "no [[hypervisor]] 'esxi2'",
         ),
         (
-            &["esxi", "esxi1", "--vmnic", "vmnic9", "--check"],
+            &["esxi", "esxi1", "--interface", "vmnic9", "--check"],
             "esxi1: 'esxcli network nic dcb status get -n vmnic9'",
         ),
         (
@@ -378,7 +387,7 @@ fn devices_of_the_inventory_are_compared() {
 
 #[test]
 fn documents_have_steps_and_changes() {
-    let ran = configure(&["esxi", "--vmnic", "vmnic3", "--format", "json"]).good();
+    let ran = configure(&["esxi", "--interface", "vmnic3", "--format", "json"]).good();
     let steps: Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!(steps["schema_version"], 1);
     let all = steps["steps"].as_array().unwrap();
@@ -411,9 +420,9 @@ fn names_and_values_from_outside_do_no_harm() {
         ran.stdout
     );
     for dev in ["a;reboot", "$(reboot)", "-x", "a b", ""] {
-        let ran = configure(&["host", &format!("--dev={dev}")]);
+        let ran = configure(&["host", &format!("--interface={dev}")]);
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{dev}");
     }
-    let ran = configure(&["host", "--dev", "eth1", "--set", "dev=a b"]);
+    let ran = configure(&["host", "--interface", "eth1", "--set", "dev=a b"]);
     assert_eq!(ran.code, Some(2));
 }

@@ -137,7 +137,7 @@ fn counters_and_an_inventory_name_the_root_of_pauses() {
             capture,
             "--samples",
             "counters/samples.jsonl",
-            "--fabric",
+            "--inventory",
             "counters/fabric.toml",
         ];
         let document = document(folder.path(), arguments);
@@ -224,7 +224,7 @@ fn recorded_switches_have_the_numbers_of_the_rows() {
         for (moment, expected) in ["before", "after"].iter().zip(expected) {
             let read = format!("counters/{switch}/{moment}");
             let arguments = [
-                "fabric", "switch", "--kind", "sonic", "--format", "json", "--read", &read,
+                "fabric", "counters", "--kind", "sonic", "--format", "json", "--read", &read,
             ];
             let found = run(folder.path(), arguments);
             assert_eq!(found.code, Some(0), "{}", found.stderr);
@@ -284,7 +284,7 @@ fn pauses_around_a_run_are_those_of_its_counters() {
         let files = format!("counters/{switch}/now");
         let _ = write!(
             inventory,
-            "[[switch]]\nname = \"{switch}\"\nkind = \"sonic\"\ntransport = \"files\"\nfiles = \"{files}\"\n"
+            "[[switch]]\nname = \"{switch}\"\nkind = \"sonic\"\nread = \"{files}\"\n"
         );
         let _ = write!(
             command,

@@ -223,12 +223,19 @@ fn every_row_names_its_run() {
     // Options that shape results make another run.
     let other = written(&dir("other"), &[&rping], &["--bin", "2ms"]);
     assert_ne!(other["run"]["run_id"], first["run"]["run_id"]);
-    let given = ["--host", "h7", "--run-id", "job-12", "--capture", "2026/rack7"];
+    let given = [
+        "--host-name",
+        "h7",
+        "--run-id",
+        "job-12",
+        "--capture",
+        "2026/rack7",
+    ];
     let given = written(&dir("given"), &[&rping], &given);
     assert_eq!(key_of(&given), ["job-12", "h7", "2026/rack7"]);
     assert_eq!(keys(&dir("given")), BTreeSet::from([key_of(&given)]));
     // Two hosts can have captures of one name and size.
-    let hosts = ["h7", "h8"].map(|host| written(&dir(host), &[&rping], &["--host", host]));
+    let hosts = ["h7", "h8"].map(|host| written(&dir(host), &[&rping], &["--host-name", host]));
     assert_ne!(hosts[0]["run"]["run_id"], hosts[1]["run"]["run_id"]);
 }
 

@@ -121,7 +121,7 @@ fn host() -> TempDir {
 
 fn devices(root: &Path, format: &str) -> Ran {
     let mut command = command(root);
-    command.args(["devices", "--format", format, "--sysfs"]).arg(root);
+    command.args(["devices", "--format", format, "--read"]).arg(root);
     ran(command.env("COLUMNS", "80")).good()
 }
 

@@ -353,7 +353,7 @@ fn the_page_of_findings_lists_every_one() {
                 .collect()
         })
         .collect();
-    let list = shell::output(&root(), "COLUMNS=200 roce-analyze --explain list");
+    let list = shell::output(&root(), "COLUMNS=200 roce-analyze explain list");
     let line = Regex::new(r"^(\S+)\s+(.*\S)\s+\((\w+)\)$").unwrap();
     // Tables and words follow the findings.
     let (list, _) = list.split_once("\n\n").unwrap();
@@ -371,7 +371,7 @@ fn the_page_of_findings_lists_every_one() {
     let unknown: Vec<_> = shown.difference(&rules).collect();
     assert!(
         missing.is_empty() && unknown.is_empty(),
-        "in `--explain list` alone: {missing:?}\non the page alone: {unknown:?}"
+        "in `explain list` alone: {missing:?}\non the page alone: {unknown:?}"
     );
 }
 

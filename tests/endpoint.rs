@@ -593,7 +593,7 @@ fn switches_are_served_together_and_one_by_one() {
     let serving = ServingCommand::new(
         folder.path(),
         &[
-            "--fabric",
+            "--inventory",
             "fabric.toml",
             "--no-gpus",
             "--no-sandbox",

@@ -110,12 +110,9 @@ fn path_mtus_of_both_directions_are_compared() {
 fn an_error_line_blames_the_connection_that_ended_so() {
     let line = "h:1:2 [0] NCCL WARN NET/IB : Got completion from peer 10.150.5.46<41000> with status=12 opcode=0 len=0 vendor err 129 (Send) \
                 localGid ::ffff:10.150.5.44 remoteGids::ffff:10.150.5.46 hca mlx5_1";
-    let ran = ran(crate::command::command(&root()).args([
-        "tests/data/ends/beside_healthy.pcap",
-        "--explain-error",
-        line,
-    ]))
-    .good();
+    let ran =
+        ran(crate::command::command(&root()).args(["explain", line, "tests/data/ends/beside_healthy.pcap"]))
+            .good();
     let mut lines = ran.stdout.lines().map(str::trim_start);
     let first = lines.find(|line| line.starts_with("connection ")).unwrap();
     assert!(first.contains("0x2b9a"), "{}", ran.stdout);

@@ -1,4 +1,4 @@
-//! `fabric switch`, `fabric hypervisor`, `fabric pauses` and `metrics once --fabric` over folders with recorded answers.
+//! `fabric counters`, `fabric counters`, `fabric pauses` and `metrics once --inventory` over folders with recorded answers.
 //!
 //! Expected numbers are those of the fixtures in tests/fabric, which were written by hand.
 
@@ -30,11 +30,15 @@ fn recorded(kind: &str, name: &str) -> Value {
     let folder = tempdir().unwrap();
     let path = fixture(name);
     let mut arguments = vec!["fabric"];
-    match kind {
-        "esxi" => arguments.push("hypervisor"),
-        kind => arguments.extend(["switch", "--kind", kind]),
-    }
-    arguments.extend(["--format", "json", "--read", path.to_str().unwrap()]);
+    arguments.extend([
+        "counters",
+        "--kind",
+        kind,
+        "--format",
+        "json",
+        "--read",
+        path.to_str().unwrap(),
+    ]);
     let ran = run(folder.path(), arguments);
     assert_eq!(ran.code, Some(0), "{name}: {}", ran.stderr);
     let document: Value = serde_json::from_str(&ran.stdout).unwrap();
@@ -202,7 +206,7 @@ fn texts_fit_the_screen() {
         for (columns, more) in [(80, None), (160, Some("--all"))] {
             let ran = ran(command(&root())
                 .env("COLUMNS", columns.to_string())
-                .args(["fabric", "switch", "--kind", kind, "--read"])
+                .args(["fabric", "counters", "--kind", kind, "--read"])
                 .arg(fixture(name))
                 .args(more));
             assert_eq!(ran.code, Some(0), "{}", ran.stderr);
@@ -247,7 +251,7 @@ fn two_recordings_show_what_changed() {
     ];
     let ran = fabric(
         folder.path(),
-        &[&["hypervisor", "--format", "json"][..], &both].concat(),
+        &[&["counters", "--kind", "esxi", "--format", "json"][..], &both].concat(),
     );
     let document: Value = serde_json::from_str(&ran.stdout).unwrap();
     let device = &document["devices"][0];
@@ -265,13 +269,16 @@ fn two_recordings_show_what_changed() {
         (paused["change"].as_f64(), paused["per_second"].as_f64()),
         (Some(100.0), None)
     );
-    let ran = fabric(folder.path(), &[&["hypervisor"][..], &both].concat());
+    let ran = fabric(
+        folder.path(),
+        &[&["counters", "--kind", "esxi"][..], &both].concat(),
+    );
     assert!(
         ran.stdout.contains("changes between two recordings") && ran.stdout.contains("+100"),
         "{}",
         ran.stdout
     );
-    let three = [&["hypervisor"][..], &both, &both[..2]].concat();
+    let three = [&["counters", "--kind", "esxi"][..], &both, &both[..2]].concat();
     assert_eq!(fabric(folder.path(), &three).code, Some(2));
 }
 
@@ -285,7 +292,7 @@ fn what_is_hidden_is_said_as_it_is_known() {
         "--read",
         folder.to_str().unwrap(),
     ];
-    let ran = fabric(&root(), &[&["switch", "--kind", "nexus"][..], &read].concat());
+    let ran = fabric(&root(), &[&["counters", "--kind", "nexus"][..], &read].concat());
     assert!(
         ran.stdout
             .contains("\n 2 more counted nothing; --all shows them\n"),
@@ -295,7 +302,7 @@ fn what_is_hidden_is_said_as_it_is_known() {
     let ran = fabric(
         &root(),
         &[
-            "switch",
+            "counters",
             "--kind",
             "cumulus",
             "--read",
@@ -315,7 +322,9 @@ fn findings_make_the_exit_code() {
     let path = fixture("esxi-global-pause");
     let code = |fail_on: &str| {
         let arguments = [
-            "hypervisor",
+            "counters",
+            "--kind",
+            "esxi",
             "--read",
             path.to_str().unwrap(),
             "--fail-on",
@@ -346,7 +355,7 @@ pub(crate) fn inventory() -> String {
     ] {
         let _ = write!(
             text,
-            "[[{table}]]\nname = \"{name}\"\nkind = \"{kind}\"\ntransport = \"files\"\nfiles = \"{}\"\nevery = \"200ms\"\n",
+            "[[{table}]]\nname = \"{name}\"\nkind = \"{kind}\"\nread = \"{}\"\nevery = \"200ms\"\n",
             fixture(files).display()
         );
     }
@@ -356,11 +365,11 @@ pub(crate) fn inventory() -> String {
 #[test]
 fn mistakes_name_the_file_and_the_line() {
     let folder = tempdir().unwrap();
-    let none = fabric(folder.path(), &["switch", "leaf1"]);
+    let none = fabric(folder.path(), &["counters", "leaf1"]);
     assert_eq!(none.code, Some(2));
     assert!(
         none.stderr
-            .contains("there is no inventory fabric.toml\nhint: --fabric FILE"),
+            .contains("there is no inventory fabric.toml\nhint: --inventory FILE"),
         "{}",
         none.stderr
     );
@@ -369,7 +378,7 @@ fn mistakes_name_the_file_and_the_line() {
         "[[switch]]\nname = \"a\"\nkind = \"nexus\"\npasswrd = \"x\"\n",
     )
     .unwrap();
-    let wrong = fabric(folder.path(), &["switch", "a"]);
+    let wrong = fabric(folder.path(), &["counters", "a"]);
     assert_eq!(wrong.code, Some(2));
     assert!(
         wrong
@@ -379,7 +388,7 @@ fn mistakes_name_the_file_and_the_line() {
         wrong.stderr
     );
     fs::write(folder.path().join("fabric.toml"), inventory()).unwrap();
-    let unknown = fabric(folder.path(), &["switch", "leaf7"]);
+    let unknown = fabric(folder.path(), &["counters", "leaf7", "--kind", "switch"]);
     assert!(
         unknown
             .stderr
@@ -387,10 +396,13 @@ fn mistakes_name_the_file_and_the_line() {
         "{}",
         unknown.stderr
     );
-    let kind = fabric(folder.path(), &["switch", "--read", "x"]);
+    let kind = fabric(folder.path(), &["counters", "--read", "x"]);
     assert!(kind.stderr.contains("--kind nexus"), "{}", kind.stderr);
     // A device that cannot be read has one value, and the others are shown.
-    let ran = fabric(folder.path(), &["switch", "--format", "json"]);
+    let ran = fabric(
+        folder.path(),
+        &["counters", "--kind", "switch", "--format", "json"],
+    );
     assert_eq!(ran.code, Some(2), "{}", ran.stderr);
     let document: Value = serde_json::from_str(&ran.stdout).unwrap();
     let [first, _, third] = &document["devices"].as_array().unwrap()[..] else {
@@ -418,11 +430,20 @@ fn a_recording_answers_as_the_device_did() {
         }
         fs::write(secret.join(path.file_name().unwrap()), text).unwrap();
     }
-    let text = "[[switch]]\nname = \"leaf1\"\nkind = \"nexus\"\ntransport = \"files\"\nfiles = \"secret\"\n";
+    let text = "[[switch]]\nname = \"leaf1\"\nkind = \"nexus\"\nread = \"secret\"\n";
     fs::write(folder.path().join("fabric.toml"), text).unwrap();
     let live = fabric(
         folder.path(),
-        &["switch", "--raw", "raw", "--no-serials", "--format", "json"],
+        &[
+            "counters",
+            "--kind",
+            "switch",
+            "--raw",
+            "raw",
+            "--no-serials",
+            "--format",
+            "json",
+        ],
     );
     assert_eq!(live.code, Some(0), "{}", live.stderr);
     let raw = folder.path().join("raw/leaf1");
@@ -448,7 +469,7 @@ fn a_recording_answers_as_the_device_did() {
     let again = fabric(
         folder.path(),
         &[
-            "switch",
+            "counters",
             "--kind",
             "nexus",
             "--format",
@@ -470,7 +491,7 @@ fn devices_are_metrics() {
     fs::write(folder.path().join("fabric.toml"), inventory()).unwrap();
     let ran = run(
         folder.path(),
-        ["metrics", "once", "--no-gpus", "--fabric", "fabric.toml"],
+        ["metrics", "once", "--no-gpus", "--inventory", "fabric.toml"],
     );
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     for line in [
@@ -534,10 +555,12 @@ fn passwords_are_in_no_message() {
         write(more);
         fs::set_permissions(&password, fs::Permissions::from_mode(mode)).unwrap();
         for arguments in [
-            &["fabric", "switch"][..],
-            &["fabric", "switch", "--format", "json", "--raw", "raw"],
+            &["fabric", "counters", "--kind", "switch"][..],
+            &[
+                "fabric", "counters", "--kind", "switch", "--format", "json", "--raw", "raw",
+            ],
             &["fabric", "pauses", "--duration", "100ms"],
-            &["metrics", "once", "--no-gpus", "--fabric", "fabric.toml"],
+            &["metrics", "once", "--no-gpus", "--inventory", "fabric.toml"],
         ] {
             let mut command = command(folder.path());
             if variable {
@@ -546,7 +569,7 @@ fn passwords_are_in_no_message() {
             let ran = ran(command.args(arguments));
             let all = format!("{}{}", ran.stdout, ran.stderr);
             assert!(!all.contains("canary"), "{arguments:?}: {all}");
-            if arguments == ["fabric", "switch"] {
+            if arguments == ["fabric", "counters", "--kind", "switch"] {
                 expected.push((text, all));
             }
         }
@@ -628,7 +651,7 @@ fn a_host_says_why_it_has_no_pauses_and_is_found_by_its_address() {
     // The recorded switch names `gpu server 5` and this address as its neighbour at `Ethernet0`.
     let text = format!(
         "[ssh]\ncommand = \"{}\"\n[[host]]\nname = \"gpu5\"\naddress = \"192.0.2.5\"\n\
-[[switch]]\nname = \"leaf1\"\nkind = \"sonic\"\ntransport = \"files\"\nfiles = \"{}\"\n",
+[[switch]]\nname = \"leaf1\"\nkind = \"sonic\"\nread = \"{}\"\n",
         path("ssh"),
         fixture("sonic-leaf").display()
     );

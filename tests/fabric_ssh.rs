@@ -188,7 +188,10 @@ fn devices_answer_over_ssh() {
         Err(why) => return crate::live::skip(&why),
     };
     let begun = Instant::now();
-    let switches = fabric(&sshd, &["switch", "--format", "json", "--raw", "raw"]);
+    let switches = fabric(
+        &sshd,
+        &["counters", "--kind", "switch", "--format", "json", "--raw", "raw"],
+    );
     assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
     let [nexus, sonic] = &devices(&switches)[..] else {
         panic!("{switches:?}")
@@ -209,7 +212,7 @@ fn devices_answer_over_ssh() {
         problems.iter().any(|problem| problem["reason"] == "unsupported"),
         "{nexus}"
     );
-    let hypervisors = fabric(&sshd, &["hypervisor", "esxi1", "--format", "json"]);
+    let hypervisors = fabric(&sshd, &["counters", "esxi1", "--format", "json"]);
     let esxi = &devices(&hypervisors)[0];
     assert_eq!(
         sum(esxi, "vmnic3", "hypervisor_pfc_received_frames", ""),
@@ -221,7 +224,7 @@ fn devices_answer_over_ssh() {
         let raw = format!("raw/{name}");
         let again = fabric(
             &sshd,
-            &["switch", "--format", "json", "--kind", kind, "--read", &raw],
+            &["counters", "--format", "json", "--kind", kind, "--read", &raw],
         );
         let again = &devices(&again)[0];
         assert_eq!(again["samples"], live["samples"], "{name}");
@@ -229,7 +232,7 @@ fn devices_answer_over_ssh() {
     // A host key that is not known is not accepted: nothing is read.
     fs::write(sshd.folder.path().join("known_hosts"), "").unwrap();
     std::thread::sleep(Duration::from_millis(1_500));
-    let refused = fabric(&sshd, &["switch", "leaf1", "--format", "json"]);
+    let refused = fabric(&sshd, &["counters", "leaf1", "--format", "json"]);
     assert_eq!(refused.code, Some(2), "{refused:?}");
     let down = &devices(&refused)[0];
     assert_eq!(sum(down, "", "switch_up", ""), Some(0.0));

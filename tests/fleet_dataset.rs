@@ -73,7 +73,7 @@ fn a_run_has_one_file_in_each_table_that_has_rows() {
     let ran = add(
         &ds,
         "send_bw_ce_gradual",
-        &["--host", "h7", "--run-id", "0cc1", "--capture", "h7/a.pcap"],
+        &["--host-name", "h7", "--run-id", "0cc1", "--capture", "h7/a.pcap"],
     )
     .good();
     let manifest = ran.json();
@@ -135,14 +135,19 @@ fn days_since_epoch(date: &str) -> i64 {
 fn a_second_run_leaves_the_same_files() {
     let folder = tempdir().unwrap();
     let ds = folder.path().join("ds");
-    let first = add(&ds, "send_bw_ce_gradual", &["--host", "h7"]).good();
+    let first = add(&ds, "send_bw_ce_gradual", &["--host-name", "h7"]).good();
     let before = files(&ds);
-    let second = add(&ds, "send_bw_ce_gradual", &["--host", "h7"]).good();
+    let second = add(&ds, "send_bw_ce_gradual", &["--host-name", "h7"]).good();
     assert_eq!(first.stdout, second.stdout);
     assert!(before == files(&ds), "the files differ");
     // Another host, and another option, are other runs.
-    add(&ds, "send_bw_ce_gradual", &["--host", "h8"]).good();
-    add(&ds, "send_bw_ce_gradual", &["--host", "h7", "--bin", "100us"]).good();
+    add(&ds, "send_bw_ce_gradual", &["--host-name", "h8"]).good();
+    add(
+        &ds,
+        "send_bw_ce_gradual",
+        &["--host-name", "h7", "--bin", "100us"],
+    )
+    .good();
     assert_eq!(table_files(&ds, "run").len(), 3);
 }
 
@@ -153,7 +158,7 @@ fn hosts_with_colons_are_escaped_as_hive_does_it() {
     add(
         &ds,
         "send_bw_ce_gradual",
-        &["--host", "fe80::1", "--run-id", "a:b"],
+        &["--host-name", "fe80::1", "--run-id", "a:b"],
     )
     .good();
     let path = &table_files(&ds, "run")[0];
@@ -164,7 +169,7 @@ fn hosts_with_colons_are_escaped_as_hive_does_it() {
     );
     assert_eq!(texts(&read_file(path).unwrap(), "host"), ["fe80::1"]);
     for name in ["../x", "a/b", ".h", ""] {
-        let refused = add(&ds, "send_bw_ce_gradual", &["--host", name]);
+        let refused = add(&ds, "send_bw_ce_gradual", &["--host-name", name]);
         assert_eq!(refused.code, Some(2), "{name}: {refused:?}");
     }
 }
@@ -174,7 +179,7 @@ fn a_capture_that_is_none_is_a_row_with_its_error() {
     let folder = tempdir().unwrap();
     let ds = folder.path().join("ds");
     fs::write(folder.path().join("noise.pcap"), [0x5a; 4096]).unwrap();
-    let arguments = ["noise.pcap", "--layout", "fleet", "-o", "ds", "--host", "h7"];
+    let arguments = ["noise.pcap", "--layout", "fleet", "-o", "ds", "--host-name", "h7"];
     let failed = run(folder.path(), arguments);
     assert_eq!(failed.code, Some(2), "{failed:?}");
     let manifest = failed.json();
@@ -209,7 +214,7 @@ fn a_cut_capture_has_its_rows_and_its_error() {
     fs::write(folder.path().join("cut.pcap"), &bytes[..bytes.len() - 10]).unwrap();
     let cut = run(
         folder.path(),
-        ["cut.pcap", "--layout", "fleet", "-o", "ds", "--host", "h7"],
+        ["cut.pcap", "--layout", "fleet", "-o", "ds", "--host-name", "h7"],
     );
     let manifest = cut.json();
     let frames = Capture::named("send_bw_ce_gradual").frames().len();
@@ -291,11 +296,11 @@ fn raw(folder: &Path) -> PathBuf {
     raw
 }
 
-fn fleet(folder: &Path, arguments: &[&str]) -> Ran {
+fn dataset(folder: &Path, arguments: &[&str]) -> Ran {
     let mut command = command(folder);
     command
         .env("SOURCE_DATE_EPOCH", "1795478400")
-        .arg("fleet")
+        .arg("dataset")
         .args(arguments);
     ran(&mut command)
 }
@@ -319,7 +324,7 @@ fn all_captures_below_a_folder_are_mapped() {
         "--inventory",
         "fabric.toml",
     ];
-    let mapped = fleet(folder.path(), &arguments);
+    let mapped = dataset(folder.path(), &arguments);
     assert_eq!(mapped.code, Some(1), "one of four is no capture: {mapped:?}");
     assert!(mapped.stdout.contains("failed      1"), "{mapped:?}");
     let ds = folder.path().join("ds");
@@ -343,10 +348,10 @@ fn all_captures_below_a_folder_are_mapped() {
     );
     // A second run leaves the same files, byte by byte.
     let before = files(&ds);
-    fleet(folder.path(), &arguments);
+    dataset(folder.path(), &arguments);
     assert!(before == files(&ds), "the files differ");
     // Captures that were analysed are passed over, and the one that failed is tried again.
-    let resumed = fleet(
+    let resumed = dataset(
         folder.path(),
         &[&arguments[..], &["--resume", "--manifest"]].concat(),
     );
@@ -357,7 +362,7 @@ fn all_captures_below_a_folder_are_mapped() {
     );
     // The capture comes after all: its rows take the place of the error.
     fs::write(raw.join("h3.noise.pcap"), Capture::named("rnr").bytes()).unwrap();
-    let mended = fleet(folder.path(), &[&arguments[..], &["--resume"]].concat());
+    let mended = dataset(folder.path(), &[&arguments[..], &["--resume"]].concat());
     assert_eq!(mended.code, Some(0), "{mended:?}");
 }
 
@@ -366,7 +371,7 @@ fn all_captures_below_a_folder_are_mapped() {
 fn a_capture_that_takes_too_long_is_a_row_with_its_error() {
     let folder = tempdir().unwrap();
     raw(folder.path());
-    let mapped = fleet(
+    let mapped = dataset(
         folder.path(),
         &[
             "map",
@@ -391,7 +396,7 @@ fn a_capture_that_takes_too_long_is_a_row_with_its_error() {
     let run = read_file(&table_files(&ds, "run")[0]).unwrap();
     assert_eq!(json!(texts(&run, "error")), json!([manifest["error"]]));
     // The next mapping has time.
-    let mapped = fleet(folder.path(), &["map", "raw/h1/later", "-o", "ds", "--resume"]);
+    let mapped = dataset(folder.path(), &["map", "raw/h1/later", "-o", "ds", "--resume"]);
     assert_eq!(mapped.code, Some(0), "{mapped:?}");
     assert_eq!(table_files(&ds, "run").len(), 1);
 }
@@ -404,7 +409,7 @@ fn a_capture_whose_process_is_killed_each_time_is_a_row_with_its_error() {
     raw(folder.path());
     let mut command = command(folder.path());
     let arguments = [
-        "fleet",
+        "dataset",
         "map",
         "raw",
         "-o",
@@ -456,7 +461,7 @@ fn a_capture_whose_process_is_killed_each_time_is_a_row_with_its_error() {
     let ds = folder.path().join("ds");
     assert_eq!(table_files(&ds, "run").len(), 3);
     // Nothing is lost: the next mapping does what is missing.
-    let mapped = fleet(folder.path(), &["map", "raw", "-o", "ds", "--resume"]);
+    let mapped = dataset(folder.path(), &["map", "raw", "-o", "ds", "--resume"]);
     assert_eq!(mapped.code, Some(0), "{mapped:?}");
     let errors: Vec<String> = table_files(&ds, "run")
         .iter()
@@ -476,9 +481,9 @@ fn compacted_days_have_the_same_rows_in_order() {
     let folder = tempdir().unwrap();
     raw(folder.path());
     let ds = folder.path().join("ds");
-    assert_eq!(fleet(folder.path(), &["map", "raw", "-o", "ds"]).code, Some(0));
+    assert_eq!(dataset(folder.path(), &["map", "raw", "-o", "ds"]).code, Some(0));
     let before = views(&ds);
-    let compacted = fleet(folder.path(), &["compact", "ds", "--before", "2100-01-01"]).good();
+    let compacted = dataset(folder.path(), &["compact", "ds", "--to", "2099-12-31"]).good();
     assert!(compacted.stdout.contains(" runs, "), "{compacted:?}");
     assert!(before == views(&ds), "rows differ");
     for table in TABLES {
@@ -495,18 +500,18 @@ fn compacted_days_have_the_same_rows_in_order() {
     }
     // Nothing is left to do; a day that has not come is left alone.
     let compacted = files(&ds);
-    fleet(folder.path(), &["compact", "ds", "--before", "2100-01-01"]).good();
+    dataset(folder.path(), &["compact", "ds", "--to", "2099-12-31"]).good();
     assert!(compacted == files(&ds), "the files differ");
     // Runs that are compacted are in the dataset. Analysed again, they are seen once all the same, and the next compaction removes the copies.
-    let resumed = fleet(
+    let resumed = dataset(
         folder.path(),
         &["map", "raw", "-o", "ds", "--resume", "--manifest"],
     )
     .good();
     assert_eq!(resumed.stdout, "");
-    fleet(folder.path(), &["map", "raw", "-o", "ds"]).good();
+    dataset(folder.path(), &["map", "raw", "-o", "ds"]).good();
     assert!(before == views(&ds), "rows differ");
-    fleet(folder.path(), &["compact", "ds", "--before", "2100-01-01"]).good();
+    dataset(folder.path(), &["compact", "ds", "--to", "2099-12-31"]).good();
     assert!(compacted == files(&ds), "the files differ");
     // A run that comes later gets a part of its own.
     fs::write(
@@ -514,9 +519,9 @@ fn compacted_days_have_the_same_rows_in_order() {
         Capture::named("read_bw").bytes(),
     )
     .unwrap();
-    fleet(folder.path(), &["map", "raw", "-o", "ds", "--resume"]).good();
+    dataset(folder.path(), &["map", "raw", "-o", "ds", "--resume"]).good();
     let before = views(&ds);
-    fleet(folder.path(), &["compact", "ds", "--before", "2100-01-01"]).good();
+    dataset(folder.path(), &["compact", "ds", "--to", "2099-12-31"]).good();
     assert!(before == views(&ds), "rows differ");
     assert!(table_files(&ds, "run").iter().all(|path| is_part(path)));
 }
@@ -528,9 +533,9 @@ fn a_killed_compaction_shows_each_run_once() {
     let folder = tempdir().unwrap();
     raw(folder.path());
     let ds = folder.path().join("ds");
-    let compact = ["fleet", "compact", "ds", "--before", "2100-01-01"];
+    let compact = ["dataset", "compact", "ds", "--to", "2099-12-31"];
     let started = std::time::Instant::now();
-    fleet(folder.path(), &["map", "raw", "-o", "ds"]).good();
+    dataset(folder.path(), &["map", "raw", "-o", "ds"]).good();
     let before = views(&ds);
     let mut whole = started.elapsed() / 4;
     let mut interrupted = 0;
@@ -552,11 +557,11 @@ fn a_killed_compaction_shows_each_run_once() {
         if table_files(&ds, "run").iter().all(|path| is_part(path)) && round < 8 {
             whole = begun.elapsed();
             fs::remove_dir_all(&ds).unwrap();
-            fleet(folder.path(), &["map", "raw", "-o", "ds"]).good();
+            dataset(folder.path(), &["map", "raw", "-o", "ds"]).good();
         }
     }
     assert!(interrupted > 0, "none was killed in the middle");
-    fleet(folder.path(), &compact[1..]).good();
+    dataset(folder.path(), &compact[1..]).good();
     assert!(before == views(&ds), "rows differ");
     assert!(files(&ds).into_keys().all(|path| !path.contains(".tmp")));
 }
@@ -732,7 +737,7 @@ fn the_second_pass_finds_what_one_run_over_all_finds() {
         fs::rename(folder.path().join(format!("all-{file}.pcapng")), to).unwrap();
         keys.push(format!("{key}.pcapng"));
     }
-    let mapped = fleet(folder.path(), &["map", "raw", "-o", "ds", "--manifest"]);
+    let mapped = dataset(folder.path(), &["map", "raw", "-o", "ds", "--manifest"]);
     assert_eq!(mapped.code, Some(0), "{mapped:?}");
     let day = serde_json::from_str::<Value>(mapped.stdout.lines().next().unwrap()).unwrap()["date"]
         .as_str()
@@ -766,8 +771,8 @@ fn the_second_pass_finds_what_one_run_over_all_finds() {
     assert!(losses.len() > 5, "{losses:?}");
 
     let pass2 = |more: &[&str]| {
-        let arguments = [&["pass2", "ds", "raw", "--date", &day][..], more].concat();
-        let ran = fleet(folder.path(), &arguments);
+        let arguments = [&["join", "ds", "raw", "--date", &day][..], more].concat();
+        let ran = dataset(folder.path(), &arguments);
         assert_eq!(ran.code, Some(0), "{ran:?}");
         ran.stdout
     };

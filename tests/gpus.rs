@@ -157,7 +157,7 @@ fn tools_that_end_or_are_not_there_are_noted() {
 #[test]
 fn readings_of_gpus_become_a_dataset() {
     let folder = tempdir().unwrap();
-    let arguments = "host gpus -o out --host h7 --duration 500ms --interval 50ms";
+    let arguments = "host gpus -o out --host-name h7 --duration 500ms --interval 50ms";
     let ran = with_tool(
         folder.path(),
         NVIDIA_SMI,

@@ -83,7 +83,7 @@ fn hca(folder: &Path, arguments: &[&str]) -> Ran {
     run(
         folder,
         [
-            &["host", "hca", "--root", "host", "--environ", "environ"],
+            &["host", "hca", "--read", "host", "--environ", "environ"],
             arguments,
         ]
         .concat(),
@@ -203,7 +203,11 @@ fn given_devices_in_both_forms_of_the_plugin() {
     assert_eq!(document["ports"][0]["given_by"], "openshift.io/eno5np0rdma");
     assert_eq!(document["ports"][2]["problem"], "is down");
     assert_eq!(document["variables"]["NCCL_IB_HCA"], "=mlx5_6:1,mlx5_7:1");
-    for (arguments, code) in [(&["--min", "2"][..], 0), (&["--min", "3"], 1), (&["--strict"], 1)] {
+    for (arguments, code) in [
+        (&["--fail-on", "ports<2"][..], 0),
+        (&["--fail-on", "ports<3"], 1),
+        (&["--fail-on", "left-out"], 1),
+    ] {
         assert_eq!(hca(folder.path(), arguments).code, Some(code), "{arguments:?}");
     }
 }
@@ -435,7 +439,7 @@ fn a_command_gets_the_variables_that_it_does_not_have() {
     let words = [
         "host",
         "hca",
-        "--root",
+        "--read",
         "host",
         "--environ",
         "environ",
@@ -470,7 +474,7 @@ fn a_command_gets_the_variables_that_it_does_not_have() {
     // Locked memory: the soft limit is raised to the hard one, and a finite hard one is reported. 64 and 128 KiB.
     let program = env!("CARGO_BIN_EXE_roce-analyze");
     let limited = ran(std::process::Command::new("sh").current_dir(folder.path()).arg("-c").arg(format!(
-        "ulimit -S -l 64 && ulimit -H -l 128 && exec '{program}' host hca --root host --environ environ -- sh -c 'ulimit -S -l'"
+        "ulimit -S -l 64 && ulimit -H -l 128 && exec '{program}' host hca --read host --environ environ -- sh -c 'ulimit -S -l'"
     )));
     assert_eq!(limited.stdout, "128\n", "{}", limited.stderr);
     assert!(

@@ -56,6 +56,7 @@ mod metrics;
 mod nccl;
 #[cfg(feature = "object-store")]
 mod objects;
+mod old_words;
 mod options;
 mod order;
 mod packages;

@@ -86,7 +86,7 @@ fn settings_checks_and_gpus_are_metrics() {
     // A DSCP has six bits, and DCGM's blank is no temperature.
     assert!(!ran.stdout.contains("dscp=\"900\"") && !ran.stdout.contains("celsius"));
     // The outcomes are those of `doctor`; limits of the exporter's own process say nothing about the host.
-    let said = run(folder.path(), ["doctor", "--root", "host", "--format", "json"]);
+    let said = run(folder.path(), ["doctor", "--read", "host", "--format", "json"]);
     let said: serde_json::Value = serde_json::from_str(&said.stdout).unwrap();
     let mut compared = 0;
     for check in said["checks"].as_array().unwrap() {
@@ -158,21 +158,33 @@ fn files_for_other_programs_are_printed_or_written() {
         ("systemd", "roce-analyze-metrics.service", "[Service]"),
         ("alertmanager", "alertmanager.yml", "route:"),
     ] {
-        let printed = run(folder.path(), ["metrics", command]).good().stdout;
+        let printed = run(folder.path(), ["metrics", "files", command]).good().stdout;
         assert!(printed.lines().any(|line| line == begins), "{printed}");
-        run(folder.path(), ["metrics", command, "-o", "."]).good();
+        run(folder.path(), ["metrics", "files", command, "-o", "."]).good();
         assert_eq!(fs::read_to_string(folder.path().join(name)).unwrap(), printed);
     }
-    run(folder.path(), ["metrics", "dashboards", "-o", "dashboards"]).good();
+    run(
+        folder.path(),
+        ["metrics", "files", "dashboards", "-o", "dashboards"],
+    )
+    .good();
     for name in ["cluster", "host", "switch", "chain", "capacity"] {
         let path = folder.path().join(format!("dashboards/roce-{name}.json"));
         let written = fs::read_to_string(path).unwrap();
-        let printed = run(folder.path(), ["metrics", "dashboards", name]).good().stdout;
+        let printed = run(
+            folder.path(),
+            ["metrics", "files", "dashboards", "--dashboard", name],
+        )
+        .good()
+        .stdout;
         assert_eq!(written, printed);
         let dashboard: serde_json::Value = serde_json::from_str(&printed).unwrap();
         assert_eq!(dashboard["uid"], format!("roce-{name}"));
     }
-    let ran = run(folder.path(), ["metrics", "dashboards", "gpu"]);
+    let ran = run(
+        folder.path(),
+        ["metrics", "files", "dashboards", "--dashboard", "gpu"],
+    );
     assert_eq!(ran.code, Some(2));
     assert!(ran.stderr.contains("cluster, host, switch"), "{}", ran.stderr);
 
@@ -180,6 +192,7 @@ fn files_for_other_programs_are_printed_or_written() {
         folder.path(),
         [
             "metrics",
+            "files",
             "scrape-config",
             "--target",
             "a:9902",

@@ -1,4 +1,4 @@
-//! `--nccl-log` and `--explain-error`, and errors of a log beside a capture: logs in the form of NCCL that name the queue pairs of captures.
+//! `--nccl-log` and `explain LINE`, and errors of a log beside a capture: logs in the form of NCCL that name the queue pairs of captures.
 
 use std::fs;
 
@@ -111,9 +111,9 @@ fn line(status: &str) -> String {
 }
 
 fn explained(capture: &str, line: &str, more: &[&str]) -> Value {
-    let mut arguments = vec![capture, "--explain-error", line];
+    let mut arguments = vec!["explain", line, capture, "--format", "json"];
     arguments.extend(more);
-    document(&root(), arguments)["errors"][0].clone()
+    run(&root(), arguments).good().json()["errors"][0].clone()
 }
 
 #[test]
@@ -142,12 +142,9 @@ fn a_refused_request_is_explained() {
         &["-q", "--nccl-log", log],
     );
     assert_eq!(known["connections"][0]["ranks"], "rank 0 > rank 1, channel 0");
-    let text = run(
-        &root(),
-        [capture, "--explain-error", &line("IBV_WC_REM_INV_REQ_ERR(9)")],
-    )
-    .good()
-    .stdout;
+    let text = run(&root(), ["explain", &line("IBV_WC_REM_INV_REQ_ERR(9)"), capture])
+        .good()
+        .stdout;
     assert!(
         text.contains("IBV_WC_REM_INV_REQ_ERR (9), vendor error 129 (0x81)"),
         "{text}"
@@ -187,16 +184,16 @@ fn what_the_packets_do_not_show_is_not_said() {
     let found = explained("captures/clean_write_bw.pcap", &other, &[]);
     assert_eq!(found["connections"], json!([]));
     // Text that is no error.
-    let ran = run(&root(), [CAPTURE, "--explain-error", "hello"]);
+    let ran = run(&root(), ["explain", "hello", CAPTURE]);
     assert_eq!(ran.code, Some(2));
     assert!(
         ran.stderr.contains("no completion with an error in this text"),
         "{}",
         ran.stderr
     );
-    let ran = run(&root(), [CAPTURE, "--format", "html", "--explain-error", "hello"]);
+    let ran = run(&root(), ["explain", "hello", CAPTURE, "--format", "perfetto"]);
     assert!(
-        ran.stderr.contains("--explain-error prints text or JSON"),
+        ran.stderr.contains("explain prints text or JSON"),
         "{}",
         ran.stderr
     );

@@ -102,7 +102,6 @@ fn a_finding_can_fail_the_run() {
 fn a_word_that_is_no_capture_gets_a_hint() {
     assert_snapshot!("command_probe", refusal(&["probe"]));
     assert_snapshot!("command_nearly", refusal(&["dmeo"]));
-    assert_snapshot!("command_explain", refusal(&["explain", "loss.network"]));
     assert_snapshot!("command_none", refusal(&["nosuchcommand"]));
 }
 
@@ -143,11 +142,11 @@ fn completions_and_manual_pages_know_names() {
 #[test]
 fn findings_are_explained() {
     let said = |arguments: &[&str]| run(&root(), arguments).good().stdout;
-    assert_snapshot!("explain_loss", said(&["--explain", "loss.network"]));
-    assert_snapshot!("explain_list", said(&["--explain", "list"]));
-    assert_snapshot!("explain_nothing", refusal(&["--explain", "loss.netwrk"]));
+    assert_snapshot!("explain_loss", said(&["explain", "loss.network"]));
+    assert_snapshot!("explain_list", said(&["explain", "list"]));
+    assert_snapshot!("explain_nothing", refusal(&["explain", "loss.netwrk"]));
     let mut narrow = command(&root());
-    narrow.args(["--explain", "rnr"]).env("COLUMNS", "50");
+    narrow.args(["explain", "rnr"]).env("COLUMNS", "50");
     let text = ran(&mut narrow).good().stdout;
     assert!(text.lines().all(|line| line.chars().count() <= 50), "{text}");
     // With a configuration, thresholds are those of it.
@@ -157,7 +156,7 @@ fn findings_are_explained() {
         "[thresholds]\nincast_senders = 9\nepisode_quiet = \"2ms\"\n",
     )
     .unwrap();
-    let explained = run(folder.path(), ["--explain", "incast", "--config", "rack.toml"])
+    let explained = run(folder.path(), ["explain", "incast", "--config", "rack.toml"])
         .good()
         .stdout;
     assert!(

@@ -272,7 +272,7 @@ fn the_options_of_the_metrics_unit_are_understood() {
         matches.unwrap_or_else(|error| panic!("{start}: {error}"));
     }
     // The command prints that unit, for a program that no package has installed.
-    let printed = run(&root(), ["metrics", "systemd"]).good().stdout;
+    let printed = run(&root(), ["metrics", "files", "systemd"]).good().stdout;
     assert_eq!(printed, unit.replace("/usr/bin/", "/usr/local/bin/"));
     assert!(printed.contains("\nExecStart=/usr/local/bin/roce-analyze metrics serve "));
 }

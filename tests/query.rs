@@ -34,7 +34,7 @@ fn ask(folder: &Path, more: &[&str]) -> Ran {
 const ANSWER: &str = "{\"source\":\"10.0.0.1\",\"ce\":7,\"note\":null}\n{\"source\":\"a,\\\"b\\u001b\",\"ce\":1200,\"note\":\"x\"}";
 
 #[test]
-fn an_answer_has_three_forms() {
+fn an_answer_has_four_formats() {
     let folder = folder(ANSWER, 0);
     let ran = ask(folder.path(), &["SELECT 1"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
@@ -45,6 +45,15 @@ fn an_answer_has_three_forms() {
     assert_eq!(csv, "source,ce,note\n10.0.0.1,7,\n\"a,\"\"b?\",1200,x\n");
     let lines = ask(folder.path(), &["SELECT 1", "--format", "jsonl"]).stdout;
     assert_eq!(lines, format!("{ANSWER}\n"));
+    let array = ask(folder.path(), &["SELECT 1", "--format", "json"]).stdout;
+    let rows: Vec<serde_json::Value> = serde_json::from_str(&array).unwrap();
+    let expected = ANSWER.lines().map(|line| serde_json::from_str(line).unwrap());
+    assert_eq!(rows, expected.collect::<Vec<serde_json::Value>>());
+    let one = ask(folder.path(), &["SELECT 1", "--rows", "1"]).stdout;
+    assert!(
+        one.ends_with(" ... 1 more rows: --rows N, or --format csv\n"),
+        "{one}"
+    );
 }
 
 #[test]
@@ -57,10 +66,13 @@ fn the_program_gets_views_and_may_open_only_the_folder() {
             .find(text)
             .unwrap_or_else(|| panic!("{text} is missing: {asked}"))
     };
-    let flows = "CREATE VIEW flows AS SELECT * FROM read_parquet('flows/*.parquet', union_by_name = true, hive_partitioning = false);";
+    // Files of older versions lack columns, which are absent then.
+    let columns = "CREATE VIEW flows AS SELECT NULL::VARCHAR AS run_id,";
+    let flows = "WHERE false UNION ALL BY NAME SELECT * FROM read_parquet('flows/*.parquet', union_by_name = true, hive_partitioning = false);";
     // Views first, then the locks, then the question.
     let order = [
         place("SET TimeZone = 'UTC';"),
+        place(columns),
         place(flows),
         place("CREATE VIEW waits AS SELECT NULL::VARCHAR AS run_id"),
         place("SET allowed_directories = ['.'];"),
@@ -100,6 +112,54 @@ fn questions_come_from_files_and_standard_input() {
             .unwrap()
             .ends_with("query('SELECT 3')\n;\n")
     );
+}
+
+#[test]
+fn questions_have_names() {
+    let folder = folder(ANSWER, 0);
+    let listed = run(folder.path(), ["query", "ds"]).good().stdout;
+    for name in [
+        "destinations",
+        "incasts",
+        "racks",
+        "pairs",
+        "ends",
+        "clocks",
+        "jobs",
+    ] {
+        assert!(listed.contains(&format!(" {name} ")), "{listed}");
+        // A dataset of one run has the views that the questions ask, too.
+        assert_eq!(ask(folder.path(), &[name]).code, Some(0));
+        let asked = fs::read_to_string(folder.path().join("ds/asked")).unwrap();
+        assert!(
+            asked.contains("TEMP VIEW sides AS") && asked.contains("TEMP VIEW hosts AS"),
+            "{asked}"
+        );
+    }
+    let unknown = ask(folder.path(), &["moon"]);
+    assert!(
+        unknown
+            .stderr
+            .contains("there is no question moon\nhint: one of destinations, incasts"),
+        "{unknown:?}"
+    );
+    let printed = ask(folder.path(), &["racks", "--print"]).good().stdout;
+    assert!(
+        printed.starts_with("-- In the folder of the dataset.\nSET TimeZone = 'UTC';\n"),
+        "{printed}"
+    );
+    let days = ask(folder.path(), &["racks", "--from", "2026-03-02"]);
+    assert!(days.stderr.contains("--from and --to choose days"), "{days:?}");
+    let program = folder.path().join("duckdb");
+    let far = [
+        "query",
+        "s3://lake/roce",
+        "SELECT 1",
+        "--duckdb",
+        program.to_str().unwrap(),
+    ];
+    let far = run(folder.path(), far);
+    assert!(far.stderr.contains("hint: --print prints the text"), "{far:?}");
 }
 
 #[test]

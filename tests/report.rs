@@ -123,7 +123,7 @@ fn the_numbers_are_those_of_the_document() {
 #[test]
 fn the_page_of_an_incast_is_small_and_the_same_again() {
     let arguments = [
-        "--host",
+        "--host-name",
         "h2",
         "--bin",
         "100us",

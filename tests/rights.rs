@@ -189,7 +189,7 @@ fn doctor_judges_without_programs_and_sockets() {
     }
     for run in [
         "roce-analyze doctor",
-        "roce-analyze doctor --root DIR",
+        "roce-analyze doctor --read DIR",
         "roce-analyze doctor --host NAME",
     ] {
         let folder = tempdir().unwrap();
@@ -444,7 +444,7 @@ fn a_server_of_root_says_as_whom_it_reads_the_inventory() {
             "127.0.0.1:0",
             "--user",
             "54321",
-            "--fabric",
+            "--inventory",
             "fabric.toml",
         ];
         let ran = ran(command(folder.path()).args(arguments));

@@ -174,7 +174,7 @@ fn readings_of_this_host_become_a_dataset() {
         "counters",
         "-o",
         "out",
-        "--host",
+        "--host-name",
         "h7",
         "--interval",
         "50ms",

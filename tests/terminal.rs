@@ -97,7 +97,7 @@ fn names_in_errors_do_not_steer() {
         "unexpected argument",
     );
     is_harmless(folder.path(), &["x.pcap", "--flow", HOSTILE], 2, "error");
-    is_harmless(folder.path(), &["--explain", HOSTILE], 2, "error");
+    is_harmless(folder.path(), &["explain", HOSTILE], 2, "error");
     #[cfg(feature = "parquet")]
     is_harmless(folder.path(), &["report", HOSTILE], 2, "holds no results");
     // Errors of our own still have their colour: 1 bold, 31 red.
@@ -155,7 +155,7 @@ fn names_add_no_lines_to_messages() {
     has_one_line(&["x.pcap", "--flow", LINES], 2);
     has_one_line(&["x.pcap", "--config", LINES], 2);
     has_one_line(&["x.pcap", &format!("--training-log={LINES}")], 2);
-    has_one_line(&["--explain", LINES], 2);
+    has_one_line(&["explain", LINES], 2);
     has_one_line(&["simulate", LINES, "-o", "x.pcapng"], 2);
     #[cfg(feature = "parquet")]
     has_one_line(&["report", LINES], 2);

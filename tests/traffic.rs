@@ -71,10 +71,10 @@ fn documents_have_base_units() {
 fn expectations_and_errors_have_exit_codes() {
     let code = |arguments: &[&str]| run(&samples(), [&["traffic", "results"], arguments].concat()).code;
     // 3.66 GB/s.
-    assert_eq!(code(&["nccl.txt", "--expect", "nccl.busbw>=3.5GB/s"]), Some(0));
-    assert_eq!(code(&["nccl.txt", "--expect", "nccl.busbw>=80GiB/s"]), Some(1));
-    assert_eq!(code(&["nccl.txt", "--expect", "nccl.latency<=5us"]), Some(1));
-    assert_eq!(code(&["nccl.txt", "--expect", "nccl.busbw>80"]), Some(2));
+    assert_eq!(code(&["nccl.txt", "--fail-on", "nccl.busbw<3.5GB/s"]), Some(0));
+    assert_eq!(code(&["nccl.txt", "--fail-on", "nccl.busbw<80GiB/s"]), Some(1));
+    assert_eq!(code(&["nccl.txt", "--fail-on", "nccl.latency>5us"]), Some(1));
+    assert_eq!(code(&["nccl.txt", "--fail-on", "nccl.busbw<80"]), Some(2));
     let folder = tempfile::tempdir().unwrap();
     fs::copy(samples().join("nccl.txt"), folder.path().join("nccl.txt")).unwrap();
     fs::write(folder.path().join("other.txt"), "hello\n").unwrap();

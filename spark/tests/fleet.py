@@ -268,7 +268,7 @@ def both_engines(held, session, folder, binary, dataset):
 
 def asked(binary, dataset, name):
     """The answer of DuckDB."""
-    answer = subprocess.run([binary, "fleet", "sql", dataset, name, "--format", "json"], check=True, stdout=subprocess.PIPE, env=environment())
+    answer = subprocess.run([binary, "query", dataset, name, "--format", "json"], check=True, stdout=subprocess.PIPE, env=environment())
     return json.loads(answer.stdout)
 
 
@@ -393,11 +393,11 @@ def documented(held, binary, dataset):
     """The answers that the page of questions shows are those of this fleet."""
     page = (ROOT.parent / "docs/questions.md").read_text()
     for name in QUESTIONS:
-        block = re.search(rf"\$ roce-analyze fleet sql DS {name}( --rows \d+)?\n(.*?)```", page, re.DOTALL)
+        block = re.search(rf"\$ roce-analyze query DS {name}( --rows \d+)?\n(.*?)```", page, re.DOTALL)
         if not block:
             held.is_true(f"docs/questions.md shows {name}", False)
             continue
-        command = [binary, "fleet", "sql", dataset, name, *(block.group(1) or "").split()]
+        command = [binary, "query", dataset, name, *(block.group(1) or "").split()]
         said = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=environment()).stdout
         # The identifiers of runs are hashes, which differ by version.
         lines = [[re.sub(r"\b[0-9a-f]{16}\b", "RUN", line).rstrip() for line in text.splitlines()] for text in (block.group(2), said)]
@@ -407,7 +407,7 @@ def documented(held, binary, dataset):
 def page(held, folder, binary, dataset):
     """The page of the report, and those of single runs that it links to."""
     target = folder / "fleet.html"
-    command = [binary, "fleet", "report", dataset, "-o", target, "--captures", folder / "raw"]
+    command = [binary, "dataset", "report", dataset, "-o", target, "--captures", folder / "raw"]
     subprocess.run(command, check=True, stderr=subprocess.DEVNULL, env=environment())
     text = target.read_text()
     links = re.findall(r'href="(fleet-runs/[^"]+)"', text)

@@ -10,7 +10,7 @@ use crate::captures::root;
 const WRITERS: &[(&str, &str)] = &[
     (
         "analyzer/cli/src/lib.rs",
-        "the manual page, completions and the version: our own text",
+        "the help on one screen and the version: our own text",
     ),
     (
         "analyzer/cli/src/limits.rs",
@@ -26,12 +26,12 @@ const WRITERS: &[(&str, &str)] = &[
     ),
     ("analyzer/cli/src/output/dataset.rs", "one line of JSON, escaped"),
     (
-        "analyzer/cli/src/command/fleet/map.rs",
+        "analyzer/cli/src/command/dataset/map.rs",
         "JSON is escaped, paths are cleaned",
     ),
-    ("analyzer/cli/src/command/fleet/compact.rs", "days and numbers"),
+    ("analyzer/cli/src/command/dataset/compact.rs", "days and numbers"),
     (
-        "analyzer/cli/src/command/fleet/pass2.rs",
+        "analyzer/cli/src/command/dataset/join.rs",
         "paths and keys are cleaned",
     ),
     (
@@ -39,7 +39,7 @@ const WRITERS: &[(&str, &str)] = &[
         "reports clean, JSON and HTML escape",
     ),
     (
-        "analyzer/cli/src/command/explain_error.rs",
+        "analyzer/cli/src/command/explain/completion.rs",
         "texts of logs are cleaned, JSON is escaped",
     ),
     (
@@ -54,9 +54,11 @@ const WRITERS: &[(&str, &str)] = &[
         "analyzer/cli/src/command/live/fleet.rs",
         "one line of JSON for each part, escaped",
     ),
+    ("analyzer/cli/src/command/man.rs", "our own text"),
+    ("analyzer/cli/src/command/completions.rs", "our own text"),
     (
         "analyzer/cli/src/command/query.rs",
-        "tables and CSV clean what they write, JSON is escaped",
+        "tables and CSV clean what they write, JSON is escaped; the text of --print is our own with checked paths",
     ),
     (
         "analyzer/cli/src/command/metrics.rs",
@@ -108,11 +110,7 @@ const WRITERS: &[(&str, &str)] = &[
         "analyzer/cli/src/command/fleet/table.rs",
         "the table cleans its cells",
     ),
-    (
-        "analyzer/cli/src/command/fleet/sql.rs",
-        "cells are cleaned, JSON is escaped; the text of --print is our own with checked paths",
-    ),
-    ("analyzer/cli/src/command/explain.rs", "our own text"),
+    ("analyzer/cli/src/command/explain/rules.rs", "our own text"),
     (
         "analyzer/cli/src/command/live.rs",
         "reports clean, JSON and HTML escape",

@@ -39,7 +39,7 @@ fn a_killed_collector_is_said_reaped_and_started_again() {
     let inventory = crate::fabric::inventory().replace("every = \"200ms\"", "every = \"1h\"");
     fs::write(folder.path().join("fabric.toml"), inventory).unwrap();
     let arguments = [
-        "--fabric",
+        "--inventory",
         "fabric.toml",
         "--no-gpus",
         "--no-sandbox",

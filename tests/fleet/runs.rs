@@ -190,7 +190,7 @@ fn a_capture_that_sees_nothing_while_counters_rise_is_an_error() {
 fn a_planned_start_a_processor_and_few_bytes() {
     let Some(hosts) = Hosts::new(1) else { return };
     let words = [
-        "--at",
+        "--from",
         "+5s",
         "--duration",
         "1s",

@@ -1,4 +1,4 @@
-//! `live --fabric`: samples of switches in a run, by another process that ends with it.
+//! `live --inventory`: samples of switches in a run, by another process that ends with it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,9 +25,7 @@ fn with_inventory() -> TempDir {
         fs::copy(fixture("sonic-leaf").join(name), leaf.join(name)).unwrap();
     }
     let switch = |name: &str, files: &str| {
-        format!(
-            "[[switch]]\nname = \"{name}\"\nkind = \"sonic\"\ntransport = \"files\"\nfiles = \"{files}\"\nevery = \"200ms\"\n"
-        )
+        format!("[[switch]]\nname = \"{name}\"\nkind = \"sonic\"\nread = \"{files}\"\nevery = \"200ms\"\n")
     };
     let inventory = switch("leaf1", "leaf1") + &switch("leaf9", "missing");
     fs::write(folder.path().join("fabric.toml"), inventory).unwrap();
@@ -73,7 +71,7 @@ fn samples_of_switches_are_in_the_run() {
             "10s",
             "--format",
             "json",
-            "--fabric",
+            "--inventory",
             text(&file),
             "-o",
             text(&dir),
@@ -139,7 +137,11 @@ fn samples_of_switches_are_in_the_run() {
 
     // The recording has them, too. It cannot choose an inventory.
     let again = run(folder.path(), ["dir", "--format", "json"]);
-    assert!(again.stderr.contains("the run had --fabric"), "{}", again.stderr);
+    assert!(
+        again.stderr.contains("the run had --inventory"),
+        "{}",
+        again.stderr
+    );
     assert_eq!(again.json()["samples"], document["samples"]);
 }
 
@@ -150,7 +152,7 @@ fn the_reading_process_ends_with_a_killed_run() {
     let file = folder.path().join("fabric.toml");
     let mut live = net.live(
         folder.path(),
-        &["-i", "v1", "--format", "none", "--fabric", text(&file)],
+        &["-i", "v1", "--format", "none", "--inventory", text(&file)],
     );
     assert!(live.captures());
     wait_for_readers(folder.path(), 1);
@@ -166,7 +168,7 @@ fn mistakes_of_the_inventory_are_errors_at_the_start() {
     let bad = "[[switch]]\nname = \"leaf1\"\nkind = \"junos\"\n";
     fs::write(folder.path().join("fabric.toml"), bad).unwrap();
     let refused = net
-        .live(folder.path(), &["-i", "v1", "--fabric", "fabric.toml"])
+        .live(folder.path(), &["-i", "v1", "--inventory", "fabric.toml"])
         .ended();
     assert_eq!(refused.code, Some(2));
     assert!(refused.stderr.contains("fabric.toml:3: "), "{}", refused.stderr);

@@ -287,10 +287,10 @@ fn a_run_ends_with_its_standard_input() {
     live.ended().good();
     assert!(folder.path().join("kept.pcapng").exists());
     // A start that is never reached.
-    let far = ["-i", "v1", "--format", "none", "--at", "+1h"];
+    let far = ["-i", "v1", "--format", "none", "--from", "+1h"];
     let refused = net.live(folder.path(), &far).ended();
     assert_eq!(refused.code, Some(2), "{refused:?}");
-    let day = ["-i", "v1", "--format", "none", "--at", "2100-01-01T00:00:00Z"];
+    let day = ["-i", "v1", "--format", "none", "--from", "2100-01-01T00:00:00Z"];
     let refused = net.live(folder.path(), &day).ended();
     assert!(
         refused.stderr.contains("a run waits for at most 24"),

@@ -152,7 +152,7 @@ class Fabric:
             shutil.copytree(HERE.parent / "fabric" / files, folder / name)
         self.recorded = (folder / "leaf1" / self.FILE).read_text()
         tables = [
-            f'[[{table}]]\nname = "{name}"\nkind = "{kind}"\ntransport = "files"\nfiles = "{name}"\nevery = "1s"\n'
+            f'[[{table}]]\nname = "{name}"\nkind = "{kind}"\nread = "{name}"\nevery = "1s"\n'
             for table, name, kind, _ in DEVICES
         ]
         self.inventory = folder / "fabric.toml"
@@ -251,7 +251,7 @@ def until(what, seconds, found):
 def printed(program, folder):
     """Has the program write everything, and promtool check it."""
     for command in ["rules", "compat", "scrape-config", "systemd", "alertmanager", "dashboards"]:
-        run(program, "metrics", command, "-o", folder)
+        run(program, "metrics", "files", command, "-o", folder)
     for name in ["roce.rules.yml", "roce-compat.rules.yml"]:
         run("promtool", "check", "rules", folder / name)
     run("promtool", "check", "config", folder / "prometheus.yml")
@@ -381,7 +381,7 @@ def main():
             command = [program, "metrics", "serve", "--listen", "127.0.0.1:0", "--interval", "500ms"]
             command += ["--doctor-every", "1s", "--read", folder / name]
             if name == "healthy":
-                command += ["--fabric", fabric.inventory]
+                command += ["--inventory", fabric.inventory]
             child = children.start(*command, "--no-sandbox", log=log)
             addresses[name] = served(log, child)
         if no_live:
@@ -398,7 +398,7 @@ def main():
 
         # The printed configuration, in shorter time: intervals of a second, and alerts that do not wait.
         targets = [option for address in addresses.values() for option in ["--target", address]]
-        run(program, "metrics", "scrape-config", *targets, "-o", folder)
+        run(program, "metrics", "files", "scrape-config", *targets, "-o", folder)
         config = folder / "prometheus.yml"
         config.write_text(re.sub(r"(_interval): \d+s", r"\1: 1s", config.read_text()))
         rules = (folder / "roce.rules.yml").read_text()

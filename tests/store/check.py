@@ -184,7 +184,7 @@ class Check:
         """Starts a live run; its messages are in a file."""
         out, err = (self.folder / f"{name}.{end}" for end in ("out", "err"))
         process = subprocess.Popen(
-            [self.program, "live", "-i", RECEIVER, "--layout", "fleet", "--host", "h7", *arguments],
+            [self.program, "live", "-i", RECEIVER, "--layout", "fleet", "--host-name", "h7", *arguments],
             env=self.environment,
             stdout=out.open("w"),
             stderr=err.open("w"),
@@ -272,7 +272,7 @@ class Check:
         text = self.run(str(self.capture), "-o", "s3://results/one", "--format", "none", code=2).stderr
         check("results of a run are there already" in text, text)
         self.run(str(self.capture), "-o", "s3://results/one", "--overwrite", "--format", "none")
-        self.run(str(self.capture), "-o", "s3://results/ds", "--layout", "fleet", "--host", "h1")
+        self.run(str(self.capture), "-o", "s3://results/ds", "--layout", "fleet", "--host-name", "h1")
         keys = self.store.keys("ds/")
         check(keys and all(re.fullmatch(r"ds/\w+/date=[\d-]+/host=h1/\w+\.parquet", key) for key in keys), f"{keys}")
         check(self.store.puts("ds/")[-1].startswith("ds/run/"), "run is not the last")

@@ -17,7 +17,7 @@ fn signal(pid: u32, signal: Signal) {
 
 /// The states of the streams of the latest run.
 fn states(lab: &Lab) -> Vec<String> {
-    states_after(lab, &["status", "--format", "json"])
+    states_after(lab, &["run", "--status", "--format", "json"])
 }
 
 fn states_after(lab: &Lab, arguments: &[&str]) -> Vec<String> {
@@ -86,7 +86,11 @@ fn streams_of_perftest_and_one_that_fails() {
             .count(),
         0
     );
-    assert_eq!(lab.ran(&["status"]).code, Some(2), "the run is forgotten");
+    assert_eq!(
+        lab.ran(&["run", "--status"]).code,
+        Some(2),
+        "the run is forgotten"
+    );
     let kept = fs::read_to_string(lab.path("kept/run.json")).unwrap();
     let kept: Value = serde_json::from_str(&kept).unwrap();
     assert_eq!(kept["streams"][0]["state"], "done");
@@ -117,7 +121,7 @@ fn status_has_rates_and_stop_ends_the_runs_own_processes() {
     lab.plan("long", "duration = \"100s\"", &[99, 77]);
     let mut foreign = lab.foreign();
     until("the other program runs", || lab.path("order").is_file());
-    let ran = lab.ran(&["start", "long.toml", "--format", "json"]);
+    let ran = lab.ran(&["run", "--detach", "long.toml", "--format", "json"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(
         ran.stderr
@@ -126,7 +130,7 @@ fn status_has_rates_and_stop_ends_the_runs_own_processes() {
     );
     let id = id(&ran);
     until("both run", || states(&lab) == ["running", "running"]);
-    let document = lab.ran(&["status", &id, "--format", "json"]).json();
+    let document = lab.ran(&["run", "--status", &id, "--format", "json"]).json();
     let rate = &document["hosts"][0]["rates"][0];
     assert_eq!(
         (&rate["device"], &rate["unit"]),
@@ -138,7 +142,7 @@ fn status_has_rates_and_stop_ends_the_runs_own_processes() {
 
     // A second run is refused, and one beside it is not.
     lab.plan("second", "duration = \"100s\"\nports = \"19000-19010\"", &[99]);
-    let refused = lab.ran(&["start", "second.toml"]);
+    let refused = lab.ran(&["run", "--detach", "second.toml"]);
     assert_eq!(refused.code, Some(2), "{refused:?}");
     assert!(
         refused
@@ -146,11 +150,18 @@ fn status_has_rates_and_stop_ends_the_runs_own_processes() {
             .contains(&format!("another run goes on: {id} at h1")),
         "{refused:?}"
     );
-    let beside = lab.ran(&["start", "second.toml", "--beside-others", "--format", "json"]);
+    let beside = lab.ran(&[
+        "run",
+        "--detach",
+        "second.toml",
+        "--beside-others",
+        "--format",
+        "json",
+    ]);
     assert_eq!(beside.code, Some(0), "{beside:?}");
     let second = self::id(&beside);
     // Its client writes its pid before it runs.
-    let status = ["status", &second, "--format", "json"];
+    let status = ["run", "--status", &second, "--format", "json"];
     until("the second runs", || states_after(&lab, &status) == ["running"]);
 
     // A pid file with the pid of another program: it is not the run's, and lives on.
@@ -170,7 +181,7 @@ fn status_has_rates_and_stop_ends_the_runs_own_processes() {
 
     // The first goes on; one of its streams does not end by TERM.
     assert_eq!(
-        lab.ran(&["status", &id, "--format", "json"]).json()["streams"][0]["state"],
+        lab.ran(&["run", "--status", &id, "--format", "json"]).json()["streams"][0]["state"],
         "running"
     );
     let stopped = lab.ran(&["stop", &id]);
@@ -180,7 +191,7 @@ fn status_has_rates_and_stop_ends_the_runs_own_processes() {
     let again = lab.ran(&["stop", &id]);
     assert_eq!(again.code, Some(0), "{again:?}");
     assert_eq!(again.stdout.matches("nothing of it runs").count(), 2, "{again:?}");
-    let status = lab.ran(&["status", &id]);
+    let status = lab.ran(&["run", "--status", &id]);
     assert_eq!(status.code, Some(1), "{status:?}");
     assert!(status.stdout.contains("stopped"), "{status:?}");
     assert!(foreign.lives(), "another user's program");
@@ -202,7 +213,7 @@ fn streams_end_by_themselves_when_the_controller_is_killed() {
     // 3 s for the client, 5 s for the server.
     until("all have ended", || lab.processes().is_empty());
     assert_eq!(states(&lab), ["failed"]);
-    let status = lab.ran(&["status"]);
+    let status = lab.ran(&["run", "--status"]);
     assert!(status.stdout.contains("did not end in time"), "{status:?}");
 }
 
@@ -351,7 +362,7 @@ fn streams_of_iperf3_that_are_stopped_are_not_done() {
     lab.inventory("", "local");
     let plan = "tool = \"iperf3\"\nduration = \"60s\"\n[[pair]]\nfrom = \"h1:v1\"\nto = \"h2:v2\"\nstreams = [{ size = 65536 }, { size = 4096 }]\n";
     fs::write(lab.path("tcp.toml"), plan).unwrap();
-    let ran = lab.ran(&["start", "tcp.toml"]);
+    let ran = lab.ran(&["run", "--detach", "tcp.toml"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     until("both run", || states(&lab) == ["running", "running"]);
     let stopped = lab.ran(&["stop"]);
@@ -374,7 +385,7 @@ fn a_host_over_ssh() {
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(ran.stdout.contains("2 streams: 1 done, 1 failed"), "{ran:?}");
     lab.plan("longer", "duration = \"100s\"", &[99]);
-    let ran = lab.ran(&["start", "longer.toml"]);
+    let ran = lab.ran(&["run", "--detach", "longer.toml"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     until("it runs", || states(&lab) == ["running"]);
     let stopped = lab.ran(&["stop", "-o", "kept"]);
@@ -443,9 +454,9 @@ impl Sshd {
 fn plans_are_written_from_patterns() {
     let folder = tempfile::tempdir().unwrap();
     let run = |words: &[&str]| crate::command::run(folder.path(), [&["traffic", "plan"], words].concat());
-    let ran = run(&["--pattern", "incast=2:1", "--hosts", "a:mlx5_0,b:mlx5_0,c:mlx5_1"]).good();
+    let ran = run(&["--pattern", "incast=2:1", "--host", "a:mlx5_0,b:mlx5_0,c:mlx5_1"]).good();
     fs::write(folder.path().join("incast.toml"), &ran.stdout).unwrap();
-    let shown = run(&["incast.toml", "--hosts", "a,b,c"]);
+    let shown = run(&["incast.toml", "--host", "a,b,c"]);
     assert_eq!(shown.code, Some(0), "{shown:?}");
     // DSCP 26 with ECT(0): 26 x 4 + 2.
     assert!(
@@ -463,11 +474,11 @@ fn plans_are_written_from_patterns() {
     for (words, reason) in [
         (&["--pattern", "ring"][..], "a pattern needs 2 hosts"),
         (
-            &["--pattern", "ring", "--hosts", "a,b"],
+            &["--pattern", "ring", "--host", "a,b"],
             "ib_write_bw needs the RDMA device",
         ),
-        (&["--pattern", "ring", "--hosts", "a:d,a:d"], "is named twice"),
-        (&["--pattern", "mesh", "--hosts", "a:d,b:d"], "is none of pairs"),
+        (&["--pattern", "ring", "--host", "a:d,a:d"], "is named twice"),
+        (&["--pattern", "mesh", "--host", "a:d,b:d"], "is none of pairs"),
         (&["absent.toml"], "absent.toml"),
     ] {
         let ran = run(words);
@@ -479,8 +490,8 @@ fn plans_are_written_from_patterns() {
         "tool = \"iperf3\"\nduration = \"2h\"\n[[pair]]\nfrom = \"a\"\nto = \"b\"\n",
     )
     .unwrap();
-    let ran = run(&["wrong.toml", "--hosts", "a,b"]);
+    let ran = run(&["wrong.toml", "--host", "a,b"]);
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(ran.stderr.contains("over an hour"), "{ran:?}");
-    assert_eq!(run(&["wrong.toml", "--hosts", "a,b", "--long"]).code, Some(0));
+    assert_eq!(run(&["wrong.toml", "--host", "a,b", "--long"]).code, Some(0));
 }

@@ -75,8 +75,8 @@ done
 mkdir -p -m 700 /run/user
 export XDG_STATE_HOME=/run/state XDG_RUNTIME_DIR=/run/user
 cd /run
-/run/roce-analyze fleet capture h1 h2 h3 h4 --hosts fabric.toml -o incast --remote-folder /run/captures --counters -- \
-  bash -c '/run/roce-analyze traffic run incast.toml --fabric fabric.toml -o traffic-incast > incast.txt 2>&1' > $out/fleet/capture.txt 2>&1
+/run/roce-analyze fleet capture h1 h2 h3 h4 --inventory fabric.toml -o incast --remote-folder /run/captures --counters -- \
+  bash -c '/run/roce-analyze traffic run incast.toml --inventory fabric.toml -o traffic-incast > incast.txt 2>&1' > $out/fleet/capture.txt 2>&1
 echo $? > $out/fleet/capture.code
 /run/roce-analyze incast --format json > $out/fleet/report.json 2> $out/fleet/report.txt
 echo $? > $out/fleet/report.code

@@ -13,7 +13,7 @@ host() {
     mount --make-rprivate /
     mount -t tmpfs none /sys/class/infiniband
     ln -s /sys/devices/virtual/infiniband/$2 /sys/class/infiniband/$2
-    exec /run/roce-analyze live -i $3 --host $1 --interval 500ms --rotate 15min --format none -o /run/$1 --record" 2> $out/hosts/$1.txt &
+    exec /run/roce-analyze live -i $3 --host-name $1 --interval 500ms --rotate 15min --format none -o /run/$1 --record" 2> $out/hosts/$1.txt &
 }
 
 driver before

@@ -44,11 +44,11 @@ echo "traffic plan: exit code $?"
 traffic run short.toml -o kept > $out/traffic/run.txt 2>&1
 echo "traffic run: exit code $?, after $(cut -d' ' -f1 /proc/uptime) s"
 cp -r /run/traffic/kept $out/traffic/run
-traffic start long.toml > $out/traffic/start.txt 2>&1
-echo "traffic start: exit code $?"
+traffic run --detach long.toml > $out/traffic/start.txt 2>&1
+echo "traffic run --detach: exit code $?"
 sleep 5
-traffic status --format json > $out/traffic/status.json 2> $out/traffic/status.txt
-echo "traffic status: exit code $?"
+traffic run --status --format json > $out/traffic/status.json 2> $out/traffic/status.txt
+echo "traffic run --status: exit code $?"
 traffic stop --format json > $out/traffic/stop.json 2> $out/traffic/stop.txt
 echo "traffic stop: exit code $?, after $(cut -d' ' -f1 /proc/uptime) s"
 traffic stop > $out/traffic/again.txt 2>&1

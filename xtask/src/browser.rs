@@ -24,7 +24,7 @@ const CHECKS: &str = "tests/report";
 pub(crate) const PAGES: [(&str, &[&str]); 1] = [(
     "incast",
     &[
-        "--host",
+        "--host-name",
         "h2",
         "--bin",
         "100us",

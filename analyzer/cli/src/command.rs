@@ -1,51 +1,135 @@
-//! The subcommands, one file or folder each. Without a subcommand, captures are analysed (`analyse`).
+//! The list of commands, one file or folder each. Without a command, captures are analysed (`analyse`).
 
 pub(crate) mod analyse;
 pub(crate) mod annotate;
-pub(crate) mod beside;
+mod beside;
 pub(crate) mod compare;
+mod completions;
 #[cfg(feature = "live")]
 mod confinement;
+#[cfg(feature = "probe")]
+mod dataset;
 #[cfg(feature = "sim")]
-pub(crate) mod demo;
-pub(crate) mod devices;
+mod demo;
+mod devices;
 #[cfg(feature = "probe")]
 pub(crate) mod doctor;
 mod duckdb;
 #[cfg(feature = "http")]
 pub(crate) mod endpoint;
-pub(crate) mod explain;
-pub(crate) mod explain_error;
+mod explain;
 #[cfg(feature = "probe")]
 pub(crate) mod fabric;
 #[cfg(feature = "probe")]
-pub(crate) mod fleet;
+mod fleet;
 #[cfg(feature = "probe")]
 mod gpu_tool;
 #[cfg(feature = "probe")]
 pub(crate) mod host;
-#[cfg_attr(not(feature = "probe"), path = "command/without_fleet.rs")]
+pub(crate) mod invocation;
+#[cfg(feature = "probe")]
 pub(crate) mod joined;
 #[cfg(feature = "probe")]
 mod lines;
 #[cfg(feature = "live")]
 pub(crate) mod live;
+mod man;
 mod merged;
 #[cfg(feature = "probe")]
-pub(crate) mod metrics;
+mod metrics;
+#[cfg(feature = "object-store")]
+mod objects;
 #[cfg_attr(not(feature = "live"), path = "command/without_player.rs")]
 mod player;
 pub(crate) mod query;
 #[cfg(feature = "live")]
 mod recorded;
 #[cfg(feature = "live")]
-pub(crate) mod replay;
+mod replay;
 #[cfg(feature = "parquet")]
-pub(crate) mod report;
+mod report;
 pub(crate) mod request;
 #[cfg(feature = "sim")]
-pub(crate) mod simulate;
-pub(crate) mod traffic;
+mod simulate;
+mod traffic;
 pub(crate) mod version;
 #[cfg(feature = "live")]
 mod watch;
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+
+use crate::objects::ObjectRun;
+use invocation::{Invocation, Rights, RunCommand};
+
+/// Makes the enumeration of commands, and passes each question to the command that was given.
+macro_rules! commands {
+    ($($(#[cfg(feature = $feature:literal)])? $name:ident($arguments:ty),)*) => {
+        /// A command that was given.
+        #[derive(Subcommand, Debug)]
+        pub(crate) enum Command {
+            $($(#[cfg(feature = $feature)])? $name($arguments),)*
+        }
+
+        impl Command {
+            /// The rights of the run.
+            pub(crate) fn rights(&self) -> Rights {
+                match self {
+                    $($(#[cfg(feature = $feature)])? Self::$name(arguments) => arguments.rights(),)*
+                }
+            }
+
+            /// Prepares what is in stores.
+            pub(crate) fn objects(&mut self) -> anyhow::Result<ObjectRun> {
+                match self {
+                    $($(#[cfg(feature = $feature)])? Self::$name(arguments) => arguments.objects(),)*
+                }
+            }
+
+            /// Runs the command.
+            pub(crate) fn run(&self, invocation: &Invocation) -> anyhow::Result<ExitCode> {
+                match self {
+                    $($(#[cfg(feature = $feature)])? Self::$name(arguments) => arguments.run(invocation),)*
+                }
+            }
+        }
+    };
+}
+
+// In the order of the help.
+commands! {
+    #[cfg(feature = "sim")]
+    Demo(demo::Demo),
+    #[cfg(feature = "live")]
+    Live(Box<live::Live>),
+    #[cfg(feature = "live")]
+    Replay(Box<replay::Replay>),
+    #[cfg(feature = "parquet")]
+    Report(report::Report),
+    Explain(Box<explain::Explain>),
+    Query(query::Query),
+    Compare(Box<compare::Compare>),
+    Annotate(Box<annotate::Annotate>),
+    Devices(devices::Devices),
+    #[cfg(feature = "probe")]
+    Doctor(Box<doctor::Doctor>),
+    #[cfg(feature = "probe")]
+    Host(host::Host),
+    #[cfg(feature = "probe")]
+    Fabric(fabric::Fabric),
+    #[cfg(feature = "probe")]
+    Fleet(fleet::Fleet),
+    #[cfg(feature = "probe")]
+    Dataset(dataset::Dataset),
+    #[cfg(feature = "probe")]
+    Metrics(metrics::Metrics),
+    Traffic(traffic::Traffic),
+    #[cfg(feature = "sim")]
+    Simulate(simulate::Simulate),
+    Completions(completions::Completions),
+    Man(man::Man),
+    #[cfg(feature = "object-store")]
+    Objects(crate::objects::ServeArguments),
+    Beside(beside::Beside),
+}

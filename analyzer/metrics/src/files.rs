@@ -9,7 +9,7 @@ pub const EXAMPLE_TARGETS: [&str; 2] = ["host1.example:9902", "host2.example:990
 pub fn scrape_config(targets: &[String], cluster: &str) -> String {
     let mut text = String::from(
         "# Prometheus' configuration: endpoints of `roce-analyze metrics serve`, and of `live --metrics` (port 9903).\n\
-         # The rules are those that `roce-analyze metrics rules` prints.\n\
+         # The rules are those that `roce-analyze metrics files rules` prints.\n\
          global:\n  scrape_interval: 15s\n  evaluation_interval: 30s\nrule_files:\n  - roce.rules.yml\n\
          scrape_configs:\n  - job_name: roce-hosts\n",
     );

@@ -347,7 +347,7 @@ const ALERTS: &[Rule] = &[
         "critical",
         "roce:port_ecn_marked_packets:rate5m > 100 and on (instance, device, port) roce:port_cnp_sent:rate5m == 0",
         "{{ $labels.instance }} {{ $labels.device }} gets {{ $value | humanize }} marked packets a second and sends no CNP",
-        "Congestion control is off at the receiver (mlx5: roce_np). `roce-analyze --explain ecn.marks-without-cnp` says more.",
+        "Congestion control is off at the receiver (mlx5: roce_np). `roce-analyze explain ecn.marks-without-cnp` says more.",
     ),
     alert(
         "RoceCnpIgnored",
@@ -355,7 +355,7 @@ const ALERTS: &[Rule] = &[
         "warning",
         "rate(roce_port_cnp_ignored_total[5m]) > 0",
         "{{ $labels.instance }} {{ $labels.device }} ignores CNPs",
-        "Congestion control is off at this sender (mlx5: roce_rp). `roce-analyze --explain cnp.ignored` says more.",
+        "Congestion control is off at this sender (mlx5: roce_rp). `roce-analyze explain cnp.ignored` says more.",
     ),
     alert(
         "RoceCnpLost",
@@ -405,7 +405,7 @@ const ALERTS: &[Rule] = &[
         "warning",
         "roce_live_finding{severity=~\"warning|critical\"} == 1",
         "{{ $labels.instance }}: {{ $labels.id }}",
-        "`roce-analyze --explain {{ $labels.id }}` says what it means; the live run's own output has the flows.",
+        "`roce-analyze explain {{ $labels.id }}` says what it means; the live run's own output has the flows.",
     ),
     alert(
         "RoceLiveFramesLost",

@@ -9,7 +9,7 @@ use crate::{Confidence, Evidence, Nanos};
 table! {
     #[derive(Clone, Debug, Default, PartialEq)]
     FindingRow, FindingColumns, "findings", "One verdict over the run.";
-    id: &'static str, "", "The rule: `roce-analyze --explain ID` prints its meaning and source.";
+    id: &'static str, "", "The rule: `roce-analyze explain ID` prints its meaning and source.";
     severity: Severity, "", "Severity: ok, info, warning, critical.";
     summary: Cow<'static, str>, "", "The verdict in a sentence.";
     evidence: Evidence, "", "The numbers of the verdict, as a JSON object.";

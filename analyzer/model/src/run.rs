@@ -49,7 +49,7 @@ impl RunKey {
         ),
         Self::column(
             "host",
-            "Host that captured, from --host: by default the name of the machine that analysed.",
+            "Host that captured, from --host-name: by default the name of the machine that analysed.",
         ),
         Self::column(
             "capture",

@@ -4,7 +4,7 @@
 
 use roce_model::Severity;
 
-/// One rule, with the texts that `--explain` shows. A text that a rule does not need is empty.
+/// One rule, with the texts that `explain` shows. A text that a rule does not need is empty.
 ///
 /// `Run` is what judges by it; `()` where a tally of its own does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

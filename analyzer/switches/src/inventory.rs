@@ -136,7 +136,8 @@ pub struct SwitchTarget {
     pub ca: Option<String>,
     /// NX-API: SHA-256 of the switch's certificate, `sha256:` and hexadecimal digits.
     pub fingerprint: Option<String>,
-    /// Transport `files`: the folder with recorded answers.
+    /// The folder with recorded answers, which are read in place of the device.
+    #[serde(rename = "read", alias = "files")]
     pub files: Option<String>,
 }
 
@@ -151,7 +152,7 @@ pub struct HypervisorTarget {
     pub kind: HypervisorKind,
     /// Its address. Default: the name.
     pub address: Option<String>,
-    /// How it is read: `ssh` or `files`.
+    /// How it is read: `ssh`, or its recorded answers.
     #[serde(default)]
     pub transport: Transport,
     /// The user.
@@ -165,7 +166,8 @@ pub struct HypervisorTarget {
     /// The switch and its interface that each adapter is connected to.
     #[serde(default)]
     pub switch_ports: BTreeMap<String, String>,
-    /// Transport `files`: the folder with recorded answers.
+    /// The folder with recorded answers, which are read in place of the device.
+    #[serde(rename = "read", alias = "files")]
     pub files: Option<String>,
 }
 
@@ -301,7 +303,22 @@ impl Inventory {
             line: error.span().map_or(1, |span| line_of(span.start)),
             text: plain(error.message()),
         };
-        let inventory: Self = toml::from_str(text).map_err(|error| wrong(&error))?;
+        let mut inventory: Self = toml::from_str(text).map_err(|error| wrong(&error))?;
+        // The folder says how the device is read.
+        for switch in inventory
+            .switches
+            .iter_mut()
+            .filter(|switch| switch.files.is_some())
+        {
+            switch.transport = Transport::Files;
+        }
+        for hypervisor in inventory
+            .hypervisors
+            .iter_mut()
+            .filter(|known| known.files.is_some())
+        {
+            hypervisor.transport = Transport::Files;
+        }
         let places: Places = toml::from_str(text).map_err(|error| wrong(&error))?;
         let place = |all: &[Spanned<toml::Table>], at: usize| {
             all.get(at).map_or(1, |table| line_of(table.span().start))
@@ -360,13 +377,13 @@ impl Inventory {
                 Transport::Files if hypervisor.files.is_some() => {}
                 Transport::Files => {
                     return Err(fail(format!(
-                        "hypervisor '{}': transport \"files\" needs files = \"DIR\"",
+                        "hypervisor '{}': recorded answers need read = \"DIR\"",
                         hypervisor.name
                     )));
                 }
                 Transport::Nxapi => {
                     return Err(fail(format!(
-                        "hypervisor '{}': its transport is \"ssh\" or \"files\"",
+                        "hypervisor '{}': its transport is \"ssh\"",
                         hypervisor.name
                     )));
                 }
@@ -436,9 +453,7 @@ impl SwitchTarget {
         match self.transport {
             Transport::Ssh => Ok(()),
             Transport::Files if self.files.is_some() => Ok(()),
-            Transport::Files => Err(format!(
-                "switch '{name}': transport \"files\" needs files = \"DIR\""
-            )),
+            Transport::Files => Err(format!("switch '{name}': recorded answers need read = \"DIR\"")),
             Transport::Nxapi if self.kind != SwitchKind::Nexus => {
                 Err(format!("switch '{name}': NX-API is for kind = \"nexus\""))
             }

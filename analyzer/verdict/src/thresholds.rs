@@ -155,7 +155,7 @@ macro_rules! thresholds {
         }
 
         impl Thresholds {
-            /// All of them, in order: for configuration files, documents and `--explain`.
+            /// All of them, in order: for configuration files, documents and `explain`.
             pub const ALL: &'static [Threshold] = &[ $( Threshold {
                 name: stringify!($field),
                 unit: $unit,

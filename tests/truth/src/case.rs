@@ -65,7 +65,7 @@ impl Case {
             counters.write(&place, &truth)?;
             arguments.push("--samples".into());
             arguments.push(place.join(Counters::SAMPLES).into());
-            arguments.push("--fabric".into());
+            arguments.push("--inventory".into());
             arguments.push(place.join(Counters::INVENTORY).into());
             truth
         } else {

@@ -9,9 +9,12 @@ use roce_model::{Nanos, Sink};
 use roce_pipeline::RunStart;
 use roce_report::{HtmlReport, JsonReport, TraceForm};
 
+use crate::command::invocation::{Invocation, Rights, RunCommand};
 use crate::command::player::Player;
 use crate::command::request::{FoundCaptures, PreparedRun};
-use crate::options::arguments::{Analyse, Format, Layout};
+use crate::objects::ObjectRun;
+use crate::options::arguments::{Analyse, Layout};
+use crate::options::format::Format;
 use crate::output::chosen::ChosenFlows;
 use crate::output::common::Common;
 use crate::output::dataset::{dataset, fleet_run, written};
@@ -19,6 +22,22 @@ use crate::output::messages;
 use crate::output::progress::Progress;
 use crate::output::style::terminal;
 use crate::output::trace::trace;
+
+impl RunCommand for Analyse {
+    const RIGHTS: Rights = Rights::Files;
+
+    fn objects(&mut self) -> anyhow::Result<ObjectRun> {
+        let objects = ObjectRun::prepare(&mut self.run.captures, &mut self.output, self.overwrite)?;
+        self.is_output_elsewhere = objects.has_objects();
+        Ok(objects)
+    }
+
+    fn run(&self, invocation: &Invocation) -> anyhow::Result<ExitCode> {
+        let code = run(self, None)?;
+        invocation.objects.finish(self.run.shape.quiet)?;
+        Ok(code)
+    }
+}
 
 /// Analyses captures, or replays a recorded run; `beside` gets the results, too.
 pub(crate) fn run(arguments: &Analyse, beside: Option<&mut dyn Sink>) -> anyhow::Result<ExitCode> {
@@ -146,7 +165,7 @@ fn sinks(
         Format::Html => sinks.push(Box::new(HtmlReport::new(BufWriter::new(std::io::stdout())))),
         Format::Perfetto => sinks.push(trace(TraceForm::Perfetto)?),
         Format::Chrome => sinks.push(trace(TraceForm::Chrome)?),
-        Format::None => {}
+        _ => {}
     }
     Ok(sinks)
 }

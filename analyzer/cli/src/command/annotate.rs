@@ -11,7 +11,9 @@ use roce_files::{Access, FilePlace};
 use roce_model::Filter;
 use roce_pipeline::{KnownResults, RunStart, Selection};
 
+use crate::command::invocation::{Invocation, Rights, RunCommand};
 use crate::command::request::{FoundCaptures, PreparedRun, time_range};
+use crate::objects::ObjectRun;
 use crate::options::arguments::{RunOptions, Shape};
 use crate::options::duration::Moment;
 use crate::options::given::argument;
@@ -83,8 +85,20 @@ pub(crate) struct Annotate {
     config: Option<PathBuf>,
 }
 
+impl RunCommand for Annotate {
+    const RIGHTS: Rights = Rights::Files;
+
+    fn objects(&mut self) -> anyhow::Result<ObjectRun> {
+        ObjectRun::prepare(&mut self.captures, &mut None, false)
+    }
+
+    fn run(&self, _: &Invocation) -> anyhow::Result<ExitCode> {
+        annotate(self)
+    }
+}
+
 /// Analyses captures, and writes them with comments.
-pub(crate) fn annotate(arguments: &Annotate) -> anyhow::Result<ExitCode> {
+fn annotate(arguments: &Annotate) -> anyhow::Result<ExitCode> {
     if let Some(folder) = &arguments.profile {
         for path in profile::write(folder, arguments.overwrite)? {
             messages::wrote(&path.display().to_string());

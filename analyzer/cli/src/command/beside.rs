@@ -11,10 +11,12 @@ use anyhow::{Context as _, bail};
 use clap::Args;
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 
+use crate::command::invocation::{Invocation, RunCommand};
 use crate::own_process::own_process;
 
 /// Become a program that ends with its parent
 #[derive(Args, Debug)]
+#[command(hide = true)]
 pub(crate) struct Beside {
     /// The process that starts it
     #[arg(long, value_name = "PID")]
@@ -33,11 +35,17 @@ pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     command
 }
 
+impl RunCommand for Beside {
+    fn run(&self, _: &Invocation) -> anyhow::Result<ExitCode> {
+        beside(self)
+    }
+}
+
 /// Becomes the program.
 ///
 /// # Errors
 /// When it cannot be started, or the parent has gone already.
-pub(crate) fn beside(arguments: &Beside) -> anyhow::Result<ExitCode> {
+fn beside(arguments: &Beside) -> anyhow::Result<ExitCode> {
     let (program, words) = arguments.command.split_first().context("no program")?;
     set_parent_process_death_signal(Some(Signal::KILL))?;
     // It may have gone before that.

@@ -10,33 +10,26 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use roce_files::{Access, FilePlace};
 use roce_model::{Filter, Nanos, RecordingStart};
 use roce_pipeline::span;
 use roce_report::compare::{Comparison, html, json};
 use roce_report::terminal::comparison;
 
+use crate::command::invocation::{Invocation, Rights, RunCommand};
 use crate::command::request::rows;
+use crate::objects::ObjectRun;
 use crate::options::arguments::{RunOptions, Shape, parse_bin, parse_threads};
 use crate::options::dscp::DscpMap;
+use crate::options::fail_on::{self, Term};
+use crate::options::format::{Format, formats};
 use crate::options::given::{GivenOptions, argument};
 use crate::options::rate::Rate;
 use crate::output::messages;
 use crate::output::style::style;
 use crate::output::taken::refuse_taken;
 use side::CollectedRun;
-
-/// Format of the output.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub(crate) enum Format {
-    /// A page for people
-    Text,
-    /// One JSON document
-    Json,
-    /// A page for a browser, in one file
-    Html,
-}
 
 /// Compare two runs: what differs by more than noise, overall and between hosts
 ///
@@ -50,7 +43,7 @@ pub(crate) enum Format {
 #[command(
     after_help = "Regressions are: goodput down; CE share, losses, retransmitted data, RNR NAKs, ACK, message and step times up; new findings \
 of warning or worse. A new finding does not count when chance explains its few losses, timeouts, RNR NAKs or stalls (binomial test). CNPs, \
-pauses, and packets that were reordered or not captured are shown without a judgement: the better direction depends on the change.\n\nExit codes: 0 done, 1 a regression and --fail-on-regression, 2 an error."
+pauses, and packets that were reordered or not captured are shown without a judgement: the better direction depends on the change.\n\nExit codes: 0 done, 1 a regression and --fail-on, 2 an error."
 )]
 pub(crate) struct Compare {
     #[command(flatten)]
@@ -63,7 +56,7 @@ pub(crate) struct Compare {
     pub(crate) b: PathBuf,
 
     /// Format of the comparison
-    #[arg(long, value_enum, default_value = "text")]
+    #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = formats(&[Format::Text, Format::Json, Format::Html]))]
     pub(crate) format: Format,
 
     /// Write the comparison to FILE instead of standard output
@@ -74,9 +67,9 @@ pub(crate) struct Compare {
     #[arg(long, requires = "output")]
     pub(crate) overwrite: bool,
 
-    /// Exit with 1 for a significant regression by PERCENT of A or more, or a new finding of warning or worse
-    #[arg(long, value_name = "PERCENT", value_parser = parse_percent)]
-    pub(crate) fail_on_regression: Option<f64>,
+    /// Exit with 1 for regression>=PERCENT: a significant one by that much of A, or a new finding of warning or worse
+    #[arg(long, value_name = "CONDITION", value_parser = parse_fail_on)]
+    pub(crate) fail_on: Option<f64>,
 
     /// For captures: width of a timeline bin, such as 100us, 1ms [default: that of the other side when it is a dataset, else 1ms]
     #[arg(long, value_name = "DURATION", value_parser = parse_bin)]
@@ -120,6 +113,22 @@ impl Compare {
     }
 }
 
+/// The share of a regression that fails the run.
+fn parse_fail_on(text: &str) -> Result<f64, String> {
+    let mut terms = fail_on::terms(text);
+    match (terms.next(), terms.next()) {
+        (
+            Some(Term::Condition {
+                quantity: "regression",
+                comparison: ">=",
+                bound,
+            }),
+            None,
+        ) => parse_percent(bound),
+        _ => Err("expected regression>=PERCENT, such as regression>=5%".to_owned()),
+    }
+}
+
 /// A percentage as a share.
 fn parse_percent(text: &str) -> Result<f64, String> {
     let number = text.trim().trim_end_matches('%').trim().parse::<f64>();
@@ -129,8 +138,23 @@ fn parse_percent(text: &str) -> Result<f64, String> {
     }
 }
 
+impl RunCommand for Compare {
+    const RIGHTS: Rights = Rights::Files;
+
+    fn objects(&mut self) -> anyhow::Result<ObjectRun> {
+        let mut sides = [self.a.clone(), self.b.clone()];
+        let objects = ObjectRun::prepare(&mut sides, &mut None, false)?;
+        [self.a, self.b] = sides;
+        Ok(objects)
+    }
+
+    fn run(&self, _: &Invocation) -> anyhow::Result<ExitCode> {
+        compare(self)
+    }
+}
+
 /// Compares, and says what came out.
-pub(crate) fn compare(arguments: &Compare) -> anyhow::Result<ExitCode> {
+fn compare(arguments: &Compare) -> anyhow::Result<ExitCode> {
     let paths = [&arguments.a, &arguments.b];
     if paths.iter().all(|path| path.as_path() == Path::new("-")) {
         bail!("standard input can be one side only");
@@ -172,11 +196,11 @@ pub(crate) fn compare(arguments: &Compare) -> anyhow::Result<ExitCode> {
         .iter()
         .all(|side| side.run.inputs.iter().all(|input| input.error.is_none()));
     let regressions = arguments
-        .fail_on_regression
+        .fail_on
         .map_or_else(Vec::new, |least| comparison.regressions(least));
     let regression = !regressions.is_empty();
     if regression {
-        messages::failed("--fail-on-regression", &regressions.join(", "));
+        messages::failed("--fail-on", &regressions.join(", "));
     }
     Ok(if !complete {
         ExitCode::from(2)
@@ -241,8 +265,8 @@ fn write(format: Format, place: Option<&FilePlace>, comparison: &Comparison) -> 
             style.color &= place.is_none();
             text.extend(comparison::text(comparison, style).into_bytes());
         }
-        Format::Json => json::write(comparison, &mut text)?,
         Format::Html => text.extend(html::page(comparison).into_bytes()),
+        _ => json::write(comparison, &mut text)?,
     }
     let Some(place) = place else {
         let mut stdout = anstream::stdout();

@@ -21,6 +21,7 @@ use roce_report::Style;
 use roce_sim::{OutputPlan, Scenario, Truth};
 
 use crate::command::analyse;
+use crate::command::invocation::{Invocation, RunCommand};
 use crate::options::arguments::Analyse;
 use crate::options::named::NamedValues;
 use crate::options::nearest::nearest;
@@ -30,6 +31,7 @@ use lesson::{Lesson, LessonFrames};
 use verdict::{Agreement, DemoResults, compare};
 
 /// Options of `demo`.
+/// Run a lesson: simulate a network, analyse its capture, explain what the packets show
 #[derive(Args, Debug)]
 pub(crate) struct Demo {
     /// The demo to run; without a name, all are listed
@@ -64,8 +66,14 @@ struct ShownCommand {
 /// Name of the analyser in the commands that are shown.
 const PROGRAM: &str = "roce-analyze";
 
+impl RunCommand for Demo {
+    fn run(&self, _: &Invocation) -> anyhow::Result<ExitCode> {
+        demo(self)
+    }
+}
+
 /// Lists the demos, runs one, or writes the captures of all.
-pub(crate) fn demo(arguments: &Demo) -> anyhow::Result<ExitCode> {
+fn demo(arguments: &Demo) -> anyhow::Result<ExitCode> {
     let demos = catalogue()?;
     let style = style(usize::MAX);
     let mut out = anstream::stdout();
@@ -144,7 +152,7 @@ fn simulate(demo: &CatalogueEntry, lesson: &Lesson, path: &Path) -> anyhow::Resu
         beside.push(("--samples", samples));
         let inventory = path.with_extension("fabric.toml");
         write_text(&inventory, &counters.inventory(&truth))?;
-        beside.push(("--fabric", inventory));
+        beside.push(("--inventory", inventory));
         truth
     } else {
         roce_sim::simulate(&scenario, &plan)?
@@ -229,7 +237,7 @@ fn teach(
     let lines = compare(&lesson, &made.truth, &concluded);
     let mut go_on = vec![if kept {
         format!(
-            "The capture is kept: open it in Wireshark, or analyse it again with other options. `{PROGRAM} --explain ID` \
+            "The capture is kept: open it in Wireshark, or analyse it again with other options. `{PROGRAM} explain ID` \
              describes a finding and its rule."
         )
     } else {

@@ -7,18 +7,20 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use crate::options::arguments::DocumentFormat;
+use crate::command::invocation::{Invocation, RunCommand};
+use crate::options::format::{Format, text_or_json};
 use crate::output::style::style;
 
+/// List interfaces and RDMA devices, and what can be captured there
 #[derive(Args, Debug)]
 pub(crate) struct Devices {
     /// Format of standard output
-    #[arg(long, value_enum, default_value = "text")]
-    format: DocumentFormat,
+    #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = text_or_json())]
+    format: Format,
 
-    /// Where the system describes its devices
-    #[arg(long, value_name = "DIR", default_value = SYSFS, hide = true)]
-    sysfs: PathBuf,
+    /// Read a recorded host below DIR, in place of this one
+    #[arg(long, value_name = "DIR")]
+    read: Option<PathBuf>,
 }
 
 const SYSFS: &str = "/sys";
@@ -33,14 +35,31 @@ fn complete(mut devices: roce_model::Devices, running: bool) -> roce_model::Devi
     devices
 }
 
+/// The description of devices in a recorded host: its folder `sys`, or that folder itself.
+fn sysfs_of(folder: &Path) -> PathBuf {
+    let inside = folder.join("sys");
+    if inside.is_dir() {
+        inside
+    } else {
+        folder.to_path_buf()
+    }
+}
+
+impl RunCommand for Devices {
+    fn run(&self, _: &Invocation) -> anyhow::Result<ExitCode> {
+        devices(self)
+    }
+}
+
 /// Lists devices.
-pub(crate) fn devices(arguments: &Devices) -> anyhow::Result<ExitCode> {
-    let devices = roce_capture::devices(&arguments.sysfs);
+fn devices(arguments: &Devices) -> anyhow::Result<ExitCode> {
+    let sysfs = arguments.read.as_deref().map_or_else(|| SYSFS.into(), sysfs_of);
+    let devices = roce_capture::devices(&sysfs);
     #[cfg(feature = "live")]
-    let devices = complete(devices, arguments.sysfs == Path::new(SYSFS));
+    let devices = complete(devices, arguments.read.is_none());
     match arguments.format {
-        DocumentFormat::Text => roce_report::devices::text(&devices, &style(0), &mut anstream::stdout())?,
-        DocumentFormat::Json => roce_report::devices::json(&devices, &mut std::io::stdout())?,
+        Format::Text => roce_report::devices::text(&devices, &style(0), &mut anstream::stdout())?,
+        _ => roce_report::devices::json(&devices, &mut std::io::stdout())?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -2,7 +2,6 @@
 
 mod archive;
 mod examined;
-mod explain;
 mod json;
 mod programs;
 mod ssh;
@@ -21,10 +20,11 @@ use roce_probe::{SnapshotOptions, add_second_reading, recorded_snapshot, running
 use roce_remote::Machine;
 use roce_switches::inventory::{Cluster, Inventory};
 
-use crate::options::arguments::DocumentFormat;
+use crate::command::invocation::{Invocation, Rights, RunCommand};
 use crate::options::duration::parse_duration;
 use crate::options::fabric;
 use crate::options::fail_on::FailOn;
+use crate::options::format::{Format, text_or_json};
 use crate::options::nearest::nearest;
 use crate::output::messages;
 use crate::sandbox;
@@ -36,11 +36,16 @@ const MAX_LOG_BYTES: u64 = 64 << 20;
 
 const AFTER_HELP: &str = "\
 Examples:
-  roce-analyze doctor                                   what is wrong here, and how it was seen
-  roce-analyze doctor --duration 10s --fail-on warning  counters that move count as well; for scripts
-  roce-analyze doctor --only pfc,qos --fix-commands     the commands that would mend it; none is run
-  roce-analyze doctor --host gpu1 gpu2                  hosts over ssh, and compared with each other
-  roce-analyze doctor --record host.tar.zst             everything that is read, for a bug report";
+  roce-analyze doctor
+      what is wrong here, and how it was seen
+  roce-analyze doctor --duration 10s --fail-on warning
+      counters that move count as well; for scripts
+  roce-analyze doctor --only pfc,qos --fix-commands
+      the commands that would mend it; none is run
+  roce-analyze doctor --host gpu1,gpu2
+      hosts over ssh, and compared with each other; without names all of fabric.toml
+  roce-analyze doctor --record host.tar.zst
+      everything that is read, for a bug report";
 
 /// Check this host's RDMA setup: devices, links, addresses, MTU, PFC, ECN, limits, PCIe, GPUs
 ///
@@ -50,24 +55,30 @@ Examples:
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct Doctor {
     /// Check a recorded host: a folder, or the file of --record; given several times, the hosts are compared
-    #[arg(long, value_name = "ROOT", conflicts_with_all = ["host", "pid", "interface", "record"])]
-    root: Vec<PathBuf>,
+    #[arg(long, value_name = "DIR|FILE", conflicts_with_all = ["host", "pid", "interface", "record"])]
+    read: Vec<PathBuf>,
 
-    /// Check other hosts over ssh, where roce-analyze is installed; they are compared with each other
-    #[arg(long, value_name = "NAME", num_args = 1.., conflicts_with_all = ["pid", "interface", "record"])]
-    host: Vec<String>,
+    /// Check other hosts over ssh, where roce-analyze is installed: these, separated by commas, or all of the inventory
+    ///
+    /// They are compared with each other: addresses that are used twice, rails, MTUs, kernels, firmware, PFC.
+    #[arg(long, value_name = "NAME", num_args = 0.., value_delimiter = ',', conflicts_with_all = ["pid", "interface", "record"])]
+    host: Option<Vec<String>>,
+
+    /// More hosts of --host.
+    #[arg(value_name = "NAME", hide = true, requires = "host")]
+    names: Vec<String>,
 
     /// The inventory that says how the hosts of --host are reached
     /// [default: fabric.toml in the current folder, else in ~/.config/roce-analyze]
     #[arg(long, value_name = "FILE", requires = "host")]
-    fabric: Option<PathBuf>,
+    inventory: Option<PathBuf>,
 
-    /// Run only these groups or checks, separated by commas; `--explain list` has all checks
+    /// Run only these groups or checks, separated by commas; `explain checks` lists them
     #[arg(long, value_name = "GROUP", value_delimiter = ',', value_parser = parse_group)]
     only: Vec<String>,
 
     /// Exit with 1 if a check ends with this severity or worse (info, warning, critical), or if one of these checks warns
-    #[arg(long, value_name = "SEVERITY", value_parser = FailOn::parse_checks)]
+    #[arg(long, value_name = "SEVERITY|CHECK", value_parser = FailOn::parse_checks)]
     fail_on: Option<FailOn>,
 
     /// Watch counters for this time: errors of links, CNPs
@@ -114,7 +125,7 @@ pub(crate) struct Doctor {
     #[arg(long)]
     fix_commands: bool,
 
-    /// Write everything that is read to FILE (.tar.zst; - is standard output), for --root elsewhere
+    /// Write everything that is read to FILE (.tar.zst; - is standard output), for --read elsewhere
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
 
@@ -122,20 +133,9 @@ pub(crate) struct Doctor {
     #[arg(long)]
     all: bool,
 
-    /// Explain a check: what it means, how it is read, why it matters
-    #[arg(long, value_name = "ID", exclusive = true)]
-    explain: Option<String>,
-
     /// Format of standard output
-    #[arg(long, value_enum, default_value = "text")]
-    format: DocumentFormat,
-}
-
-impl Doctor {
-    /// True of runs that read recordings alone: they need no program and no socket.
-    pub(crate) fn is_offline(&self) -> bool {
-        !self.root.is_empty()
-    }
+    #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = text_or_json())]
+    format: Format,
 }
 
 /// A group or the name of a check.
@@ -172,19 +172,29 @@ fn parse_firmware(text: &str) -> Result<(String, String), String> {
     Ok((board.to_owned(), version.to_owned()))
 }
 
-/// Checks hosts, and shows the outcomes.
-pub(crate) fn doctor(arguments: &Doctor) -> anyhow::Result<ExitCode> {
-    if let Some(id) = &arguments.explain {
-        return explain::print(id);
+impl RunCommand for Doctor {
+    fn rights(&self) -> Rights {
+        if self.read.is_empty() {
+            Rights::User
+        } else {
+            Rights::Files
+        }
     }
+
+    fn run(&self, _: &Invocation) -> anyhow::Result<ExitCode> {
+        doctor(self)
+    }
+}
+
+/// Checks hosts, and shows the outcomes.
+fn doctor(arguments: &Doctor) -> anyhow::Result<ExitCode> {
     if let Some(path) = &arguments.record {
         return record(arguments, path);
     }
     // Other runs are about one host alone: no inventory changes them.
-    let inventory = if arguments.host.is_empty() {
-        Inventory::default()
-    } else {
-        fabric::found(arguments.fabric.as_deref())?.unwrap_or_default()
+    let inventory = match &arguments.host {
+        None => Inventory::default(),
+        Some(_) => fabric::found(arguments.inventory.as_deref())?.unwrap_or_default(),
     };
     let plan = plan(arguments, &inventory.cluster)?;
     let read = hosts(arguments, &inventory)?;
@@ -204,58 +214,7 @@ struct ShownOutcomes<'a> {
     fail_on: Option<&'a FailOn>,
     fix_commands: bool,
     all: bool,
-    format: DocumentFormat,
-}
-
-// Options of checks of an inventory's hosts. (A comment for the compiler would become the help's first line.)
-#[derive(Args, Debug)]
-pub(crate) struct FleetOptions {
-    /// Run only these groups or checks, separated by commas; `--explain list` has all checks
-    #[arg(long, value_name = "GROUP", value_delimiter = ',', value_parser = parse_group)]
-    only: Vec<String>,
-
-    /// Exit with 1 if a check ends with this severity or worse (info, warning, critical), or if one of these checks warns
-    #[arg(long, value_name = "SEVERITY", value_parser = FailOn::parse_checks)]
-    fail_on: Option<FailOn>,
-
-    /// Watch counters for this time: errors of links, CNPs
-    #[arg(short, long, value_name = "TIME", value_parser = parse_duration)]
-    duration: Option<Nanos>,
-
-    /// Print commands that would fix the failed checks; none is run
-    #[arg(long)]
-    fix_commands: bool,
-
-    /// Show all checks, also those that are ok or do not apply
-    #[arg(long)]
-    all: bool,
-
-    /// Format of standard output
-    #[arg(long, value_enum, default_value = "text")]
-    format: DocumentFormat,
-}
-
-/// Checks hosts of an inventory, and shows the outcomes.
-pub(crate) fn doctor_of_machines(
-    options: &FleetOptions,
-    machines: &[Machine],
-    cluster: &Cluster,
-) -> anyhow::Result<ExitCode> {
-    let plan = Plan {
-        priority: cluster.priority,
-        dscp: cluster.dscp,
-        cnp_dscp: cluster.cnp_dscp,
-        ..Plan::default()
-    };
-    let read = over_ssh(machines, options.duration);
-    let shown = ShownOutcomes {
-        only: &options.only,
-        fail_on: options.fail_on.as_ref(),
-        fix_commands: options.fix_commands,
-        all: options.all,
-        format: options.format,
-    };
-    judged(read, &plan, &shown)
+    format: Format,
 }
 
 /// Judges hosts, and shows the outcomes; false: one of several could not be read.
@@ -290,8 +249,8 @@ fn judged(
         text::fix_commands(&examined, &fleet)?;
     } else {
         match shown.format {
-            DocumentFormat::Text => text::print(&examined, &fleet, shown.all)?,
-            DocumentFormat::Json => json::print(&examined, &fleet)?,
+            Format::Text => text::print(&examined, &fleet, shown.all)?,
+            _ => json::print(&examined, &fleet)?,
         }
     }
     let failed = failed(&examined, &fleet, shown.fail_on);
@@ -365,13 +324,14 @@ fn plan(arguments: &Doctor, cluster: &Cluster) -> anyhow::Result<Plan> {
 
 /// The snapshots of all hosts; false: one of several could not be read.
 fn hosts(arguments: &Doctor, inventory: &Inventory) -> anyhow::Result<(Vec<Host>, bool)> {
-    if !arguments.root.is_empty() {
+    if !arguments.read.is_empty() {
         let hosts: anyhow::Result<Vec<Host>> =
-            arguments.root.iter().map(|root| stored(root.as_path())).collect();
+            arguments.read.iter().map(|root| stored(root.as_path())).collect();
         return Ok((hosts?, true));
     }
-    if !arguments.host.is_empty() {
-        let machines = ssh::machines(inventory, &arguments.host)?;
+    if let Some(names) = &arguments.host {
+        let names = [names.as_slice(), &arguments.names].concat();
+        let machines = ssh::machines(inventory, &names)?;
         return Ok(over_ssh(&machines, arguments.duration));
     }
     Ok((vec![running(arguments)?], true))

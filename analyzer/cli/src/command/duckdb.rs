@@ -39,7 +39,8 @@ pub(crate) fn closed(folders: &[&str]) -> Vec<String> {
 /// A private folder for what DuckDB writes: statements, answers, and what does not fit into memory.
 #[derive(Debug)]
 pub(crate) struct Scratch {
-    pub(crate) folder: Directory,
+    // The folder goes when this is dropped.
+    _folder: Directory,
     path: String,
 }
 
@@ -57,7 +58,7 @@ impl Scratch {
             bail!("{text}: a path with quotes cannot stand in SQL\nhint: set TMPDIR to another folder");
         }
         Ok(Self {
-            folder: Directory::made(&path)?.with_context(|| format!("{text}: it exists already"))?,
+            _folder: Directory::made(&path)?.with_context(|| format!("{text}: it exists already"))?,
             path: text.to_owned(),
         })
     }

@@ -9,6 +9,8 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
+use crate::command::invocation::{Invocation, RunCommand};
+
 use counters::Counters;
 use gpus::GpusArguments;
 use hca::Hca;
@@ -22,6 +24,7 @@ Examples:
   roce-analyze host gpus                                load, memory, power and throttling of GPUs
   roce-analyze host gpus -o gpus -- python train.py     their readings while a job runs, as a dataset";
 
+/// Show what this host's devices count: counters before and after
 #[derive(Args, Debug)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct Host {
@@ -39,8 +42,14 @@ enum HostCommand {
     Hca(Hca),
 }
 
+impl RunCommand for Host {
+    fn run(&self, _: &Invocation) -> anyhow::Result<ExitCode> {
+        host(self)
+    }
+}
+
 /// Runs a command about this host.
-pub(crate) fn host(arguments: &Host) -> anyhow::Result<ExitCode> {
+fn host(arguments: &Host) -> anyhow::Result<ExitCode> {
     match &arguments.command {
         HostCommand::Counters(arguments) => counters::counters(arguments),
         HostCommand::Gpus(arguments) => gpus::gpus(arguments),

@@ -16,9 +16,10 @@ mod host;
 #[cfg_attr(not(feature = "http"), path = "live/without_metrics.rs")]
 mod metrics;
 mod parts;
+mod recording;
+mod sniffers;
 mod watched;
 
-use std::ffi::OsString;
 use std::hash::{BuildHasher, RandomState};
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
@@ -26,7 +27,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{anyhow, bail};
+use anyhow::bail;
 use clap::Args;
 use crossbeam_channel::{Receiver, bounded};
 use roce_capture::live::{Counters, Device, Options, Stop, Stream};
@@ -37,12 +38,12 @@ use roce_pipeline::{LiveFeed, RunStart, Tick, run_live};
 use roce_report::{HtmlReport, JsonReport, LiveReport, TraceForm};
 
 use crate::command::confinement::Confinement;
+use crate::command::invocation::{Invocation, RunCommand};
 use crate::command::watch::{Looks, Signals, WAITING_TICKS, Watch};
-use crate::options::arguments::{Format, RunOptions, Shape};
-use crate::options::config::with_configuration;
+use crate::options::arguments::{FORMATS, RunOptions, Shape};
 use crate::options::duration::parse_duration;
+use crate::options::format::{Format, formats};
 use crate::options::names::Names;
-use crate::options::processes::with_numbers;
 use crate::options::settings::RunSettings;
 use crate::options::size::{parse_rotate, parse_size};
 use crate::output::dataset::{live_dataset, written};
@@ -58,11 +59,14 @@ use fleet::{Fleet, FleetArguments, OpenFleet};
 use host::{Host, HostArguments, Threads};
 use metrics::{Metrics, MetricsArguments};
 use parts::{PartStream, Request};
+use recording::command_line;
+use sniffers::warn_of_sniffers;
 use watched::{counted, watched};
 
 /// Parts of a dataset are closed after this time, unless --rotate says another.
 const PART: Duration = Duration::from_mins(1);
 
+/// Capture from devices and analyse at the same time
 #[derive(Args, Debug)]
 #[command(
     after_help = "SIGINT or SIGTERM ends the run cleanly; a second one ends it at once. Frames that the kernel or a slow analysis dropped are counted \
@@ -146,7 +150,7 @@ pub(crate) struct Live {
     no_sandbox: bool,
 
     /// Format of standard output
-    #[arg(long, value_enum, default_value = "text")]
+    #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = formats(&FORMATS))]
     format: Format,
 
     #[command(flatten)]
@@ -173,13 +177,19 @@ fn parse_buffer(text: &str) -> Result<u32, String> {
 fn settings(arguments: &Live) -> anyhow::Result<RunSettings> {
     RunSettings::from_arguments(&RunOptions {
         shape: arguments.shape.clone(),
-        fabric: arguments.fabric.fabric.clone(),
+        fabric: arguments.fabric.inventory.clone(),
         ..RunOptions::default()
     })
 }
 
+impl RunCommand for Live {
+    fn run(&self, _: &Invocation) -> anyhow::Result<ExitCode> {
+        live(self)
+    }
+}
+
 /// Analyses devices.
-pub(crate) fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
+fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
     if let Some(cleaned) = arguments.host.cleanup() {
         return cleaned;
     }
@@ -301,13 +311,6 @@ fn request(arguments: &Live) -> Request<'_> {
     }
 }
 
-/// Says what captures of RDMA devices lack.
-fn warn_of_sniffers(devices: &[Device]) {
-    for device in devices.iter().filter(|device| device.is_rdma()) {
-        messages::warn(device.name(), SNIFFER);
-    }
-}
-
 /// Opens the devices that libpcap captures from.
 fn open_devices(arguments: &Live) -> anyhow::Result<Vec<Device>> {
     let options = Options {
@@ -320,11 +323,6 @@ fn open_devices(arguments: &Live) -> anyhow::Result<Vec<Device>> {
     let devices = by_libpcap.map(|name| Device::open(name, &options));
     Ok(devices.collect::<Result<_, _>>()?)
 }
-
-/// Limits of a capture from RDMA devices, for readers of its packets.
-const SNIFFER: &str = "captured by libpcap's RDMA sniffer: the host stamps packets in batches, so times within a batch \
-mean little; it has 128 receive buffers, whatever --buffer says, and packets that find none free are lost uncounted (acknowledged PSNs \
-that are missing show them)";
 
 /// Description of a run on the screen.
 fn about(arguments: &Live, input: &str) -> roce_report::About {
@@ -518,7 +516,7 @@ impl PreparedRun {
             (Format::Html, _) => sinks.push(Box::new(HtmlReport::new(BufWriter::new(std::io::stdout())))),
             (Format::Perfetto, _) => sinks.push(trace(TraceForm::Perfetto)?),
             (Format::Chrome, _) => sinks.push(trace(TraceForm::Chrome)?),
-            (Format::None, _) => {}
+            _ => {}
         }
         for sink in &mut sinks {
             sink.begin(settings.bin).map_err(sink_error)?;
@@ -578,22 +576,4 @@ fn comment(arguments: &Live, input: &str) -> String {
             "not promiscuous"
         }
     )
-}
-
-/// The command line, to be read again. `config` is the text of the configuration file.
-fn command_line(named: Vec<String>, config: Option<&str>) -> anyhow::Result<Vec<String>> {
-    let arguments = std::env::args_os().skip(1).map(OsString::into_string);
-    let mut arguments = arguments.collect::<Result<Vec<_>, _>>().map_err(|argument| {
-        anyhow!(
-            "{}: an argument that is no UTF-8 cannot be recorded",
-            argument.to_string_lossy()
-        )
-    })?;
-    let options = arguments.len().min(1);
-    arguments.splice(options..options, named);
-    let arguments = with_numbers(arguments);
-    Ok(match config {
-        Some(text) => with_configuration(arguments, text),
-        None => arguments,
-    })
 }

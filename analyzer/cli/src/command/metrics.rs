@@ -16,10 +16,14 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::Context;
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use roce_files::{Access, FilePlace};
-use roce_metrics::{BUILD_INFO, COLLECTOR_DURATION, COLLECTOR_SUCCESS, Exposition, Format, Label};
+use roce_metrics::{
+    BUILD_INFO, COLLECTOR_DURATION, COLLECTOR_SUCCESS, Exposition, Format as TextFormat, Label,
+};
 
+use crate::command::invocation::{Invocation, RunCommand};
+use crate::options::format::{Format, formats};
 use crate::output::messages;
 use host::{COLLECTOR, HostArguments, HostMetrics};
 
@@ -27,11 +31,15 @@ use host::{COLLECTOR, HostArguments, HostMetrics};
 const AFTER_HELP: &str = "\
 Examples:
   roce-analyze metrics serve                      the endpoint that Prometheus scrapes, on port 9902
-  roce-analyze metrics serve --fabric fabric.toml with switches and hypervisors, each in its own interval
+  roce-analyze metrics serve --inventory fabric.toml
+                                                  with switches and hypervisors, each in its own interval
   roce-analyze metrics once                       the metrics of this host, as text
   roce-analyze metrics once --textfile roce.prom  a file for node_exporter's textfile collector
-  roce-analyze metrics dashboards -o dashboards   five dashboards for Grafana";
+  roce-analyze metrics files rules                rules and alerts for Prometheus
+  roce-analyze metrics files dashboards -o grafana
+                                                  five dashboards for Grafana";
 
+/// Export this host's counters to Prometheus
 #[derive(Args, Debug)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct Metrics {
@@ -48,12 +56,7 @@ enum MetricsCommand {
     #[command(hide = true)]
     Collect(collect::Collect),
     Once(Once),
-    Rules(files::Rules),
-    Dashboards(files::Dashboards),
-    ScrapeConfig(files::ScrapeConfig),
-    Alertmanager(files::Alertmanager),
-    Systemd(files::Systemd),
-    Compat(files::Compat),
+    Files(files::Files),
 }
 
 /// Read the counters of this host once, and print them as metrics
@@ -66,40 +69,33 @@ struct Once {
     host: HostArguments,
 
     /// Read the switches and hypervisors of this inventory, too
-    #[arg(long, value_name = "FILE", alias = "hosts")]
-    fabric: Option<PathBuf>,
+    #[arg(long, value_name = "FILE")]
+    inventory: Option<PathBuf>,
 
     /// Text format
-    #[arg(long, value_enum, default_value = "prometheus")]
-    format: TextFormat,
+    #[arg(long, value_name = "FORMAT", default_value = "prometheus", value_parser = formats(&[Format::Prometheus, Format::Openmetrics]))]
+    format: Format,
 
     /// Write FILE instead of standard output; it is replaced at once, complete
     #[arg(long, value_name = "FILE")]
     textfile: Option<PathBuf>,
 }
 
-#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
-enum TextFormat {
-    /// Prometheus' text format 0.0.4
-    Prometheus,
-    /// OpenMetrics 1.0
-    Openmetrics,
+impl RunCommand for Metrics {
+    fn run(&self, _: &Invocation) -> anyhow::Result<ExitCode> {
+        metrics(self)
+    }
 }
 
 /// Runs a command about metrics.
-pub(crate) fn metrics(arguments: &Metrics) -> anyhow::Result<ExitCode> {
+fn metrics(arguments: &Metrics) -> anyhow::Result<ExitCode> {
     match &arguments.command {
         #[cfg(feature = "http")]
         MetricsCommand::Serve(arguments) => serve::serve(arguments),
         #[cfg(feature = "http")]
         MetricsCommand::Collect(arguments) => collect::collect(arguments),
         MetricsCommand::Once(arguments) => once(arguments),
-        MetricsCommand::Rules(arguments) => files::rules(arguments),
-        MetricsCommand::Dashboards(arguments) => files::dashboards(arguments),
-        MetricsCommand::ScrapeConfig(arguments) => files::scrape_config(arguments),
-        MetricsCommand::Alertmanager(arguments) => files::alertmanager(arguments),
-        MetricsCommand::Systemd(arguments) => files::systemd(arguments),
-        MetricsCommand::Compat(arguments) => files::compat(arguments),
+        MetricsCommand::Files(arguments) => files::files(arguments),
     }
 }
 
@@ -121,12 +117,12 @@ fn once(arguments: &Once) -> anyhow::Result<ExitCode> {
     {
         collected(&mut exposition, gpus::COLLECTOR, begun);
     }
-    let mut targets = fabric::Target::all(&fabric::inventory(arguments.fabric.as_ref())?)?;
+    let mut targets = fabric::Target::all(&fabric::inventory(arguments.inventory.as_ref())?)?;
     fabric::add_all(&mut targets, &mut exposition);
     exposition.own(BUILD_INFO, &[("version", env!("CARGO_PKG_VERSION").into())], 1.0);
     let text = exposition.text(match arguments.format {
-        TextFormat::Prometheus => Format::Prometheus,
-        TextFormat::Openmetrics => Format::OpenMetrics,
+        Format::Openmetrics => TextFormat::OpenMetrics,
+        _ => TextFormat::Prometheus,
     });
     match &arguments.textfile {
         Some(path) => write(path, &text).with_context(|| path.display().to_string())?,

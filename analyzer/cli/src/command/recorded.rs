@@ -1,5 +1,6 @@
 //! A recorded live run again: the recording in place of its folder, with the options that the run had.
 
+use std::ffi::OsString;
 use std::path::Path;
 
 use anyhow::{Context, anyhow, bail};
@@ -11,6 +12,7 @@ use roce_model::text::clean;
 use crate::command::live::Live;
 use crate::options::arguments::{RunOptions, Shape};
 use crate::options::config::without_configuration;
+use crate::options::old_words::replaced;
 use crate::output::messages;
 
 /// The command line of a recorded run: the other commands record nothing.
@@ -52,6 +54,8 @@ pub(crate) fn recorded(arguments: &RunOptions) -> anyhow::Result<Option<(RunOpti
     }
     let (arguments_of_run, config) = without_configuration(&recorded.arguments);
     let words = std::iter::once("roce-analyze").chain(arguments_of_run);
+    // A recording may be of a version with other spellings.
+    let (words, _) = replaced(words.map(OsString::from).collect());
     let command = RecordedCommand::try_parse_from(words).map_err(|error| {
         // Its first line says what is wrong; the words in it come from the recording.
         let error = error.to_string();
@@ -61,8 +65,8 @@ pub(crate) fn recorded(arguments: &RunOptions) -> anyhow::Result<Option<(RunOpti
     let Recorder::Live(live) = command.command;
     let mut shape = without_files(live.shape, &path, &arguments.shape);
     left_out(
-        "--fabric",
-        live.fabric.fabric.as_deref(),
+        "--inventory",
+        live.fabric.inventory.as_deref(),
         arguments.fabric.as_deref(),
         &path,
     );

@@ -12,14 +12,16 @@ use roce_model::{Nanos, Span};
 use roce_pipeline::{Pace, RunStart, Speed};
 
 use crate::command::analyse;
-use crate::command::explain;
+use crate::command::invocation::{Invocation, Rights, RunCommand};
 use crate::command::player::Player;
 use crate::command::request::FoundCaptures;
 use crate::command::watch::{Looks, Signals, WAITING_TICKS, Watch};
+use crate::objects::ObjectRun;
 use crate::options::arguments::{Analyse, RunOptions, parse_bin};
 use crate::options::duration::Moment;
 use crate::output::screen;
 
+/// Replay captures, or a recorded live run, on the live screen
 #[derive(Args, Debug)]
 #[command(
     after_help = "Intervals and rates are those of the packets' own times, at every speed. On the screen, + and - change the speed, the space \
@@ -55,11 +57,20 @@ const LINES: Duration = Duration::from_millis(100);
 /// About the number of intervals of a replay.
 const INTERVALS: u64 = 60;
 
-/// Replays captures.
-pub(crate) fn replay(arguments: &Replay) -> anyhow::Result<ExitCode> {
-    if let Some(id) = &arguments.analyse.explain {
-        return explain::print(id, &arguments.analyse);
+impl RunCommand for Replay {
+    const RIGHTS: Rights = Rights::Files;
+
+    fn objects(&mut self) -> anyhow::Result<ObjectRun> {
+        ObjectRun::prepare(&mut self.analyse.run.captures, &mut None, false)
     }
+
+    fn run(&self, _: &Invocation) -> anyhow::Result<ExitCode> {
+        replay(self)
+    }
+}
+
+/// Replays captures.
+fn replay(arguments: &Replay) -> anyhow::Result<ExitCode> {
     let begun = RunStart::now();
     let found = FoundCaptures::find(&arguments.analyse.run)?;
     let span = span(&found.options);

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::bail;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use roce_files::{Access, Directory, FilePlace};
 use roce_model::text::clean;
 use roce_model::{RunSummary, Sink, SinkError};
@@ -16,43 +16,38 @@ use roce_pipeline::folder::{DOCUMENT, PAGE};
 use roce_pipeline::stored;
 use roce_report::{HtmlReport, TraceForm, TraceReport};
 
+use crate::command::invocation::{Invocation, Rights, RunCommand};
 use crate::command::merged::{self, MergingSink};
+use crate::options::format::{Format, formats};
 use crate::options::size::parse_size;
 use crate::output::messages::{self, sink_error};
 use crate::output::taken::refuse_taken;
 
-/// The form of the file.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-enum Form {
-    /// One HTML page, with everything in it
-    Html,
-    /// A trace for ui.perfetto.dev, in Perfetto's binary form
-    Perfetto,
-    /// A trace as JSON in Chrome's Trace Event Format
-    Chrome,
+/// Formats of the file, and its name in the folder of the results.
+const FILES: [(Format, &str); 3] = [
+    (Format::Html, PAGE),
+    (Format::Perfetto, "trace.pftrace"),
+    (Format::Chrome, "trace.json"),
+];
+
+/// The name of the file in the folder of the results.
+fn file_of(format: Format) -> &'static str {
+    FILES
+        .iter()
+        .find(|(known, _)| *known == format)
+        .map_or(PAGE, |(_, name)| name)
 }
 
-impl Form {
-    /// The name of the file in the folder of the results.
-    const fn file(self) -> &'static str {
-        match self {
-            Self::Html => PAGE,
-            Self::Perfetto => "trace.pftrace",
-            Self::Chrome => "trace.json",
-        }
-    }
-
-    /// The sink that writes the file.
-    fn sink<'a>(self, out: &'a mut (dyn Write + 'a)) -> Box<dyn Sink + 'a> {
-        match self {
-            Self::Html => Box::new(HtmlReport::new(out)),
-            Self::Perfetto => Box::new(TraceReport::new(out, TraceForm::Perfetto)),
-            Self::Chrome => Box::new(TraceReport::new(out, TraceForm::Chrome)),
-        }
+/// The sink that writes the file.
+fn sink_of<'a>(format: Format, out: &'a mut (dyn Write + 'a)) -> Box<dyn Sink + 'a> {
+    match format {
+        Format::Perfetto => Box::new(TraceReport::new(out, TraceForm::Perfetto)),
+        Format::Chrome => Box::new(TraceReport::new(out, TraceForm::Chrome)),
+        _ => Box::new(HtmlReport::new(out)),
     }
 }
 
-/// Arguments of `report`.
+/// Make the HTML page of results that -o wrote
 #[derive(Args, Debug)]
 #[command(
     after_help = "With several folders the rows are joined, not analysed again: verdicts and episodes remain those of each folder and \
@@ -82,12 +77,20 @@ pub(crate) struct Report {
     max_input: Option<u64>,
 
     /// Format of the file
-    #[arg(long, value_enum, default_value = "html")]
-    format: Form,
+    #[arg(long, value_name = "FORMAT", default_value = "html", value_parser = formats(&[Format::Html, Format::Perfetto, Format::Chrome]))]
+    format: Format,
+}
+
+impl RunCommand for Report {
+    const RIGHTS: Rights = Rights::Files;
+
+    fn run(&self, _: &Invocation) -> anyhow::Result<ExitCode> {
+        report(self)
+    }
 }
 
 /// Writes the page.
-pub(crate) fn report(arguments: &Report) -> anyhow::Result<ExitCode> {
+fn report(arguments: &Report) -> anyhow::Result<ExitCode> {
     if arguments.output.is_none() && arguments.dirs.len() > 1 {
         bail!("several folders give one page, and its place is not given\nhint: -o FILE");
     }
@@ -102,11 +105,11 @@ pub(crate) fn report(arguments: &Report) -> anyhow::Result<ExitCode> {
     let place = match (&arguments.output, arguments.dirs.as_slice()) {
         (None, [dir, ..]) => {
             let folder = Directory::named(dir, Access::Umask)?;
-            FilePlace::below(&folder, arguments.format.file())
+            FilePlace::below(&folder, file_of(arguments.format))
         }
         (path, _) => {
             let path = path.as_deref();
-            FilePlace::named(path.unwrap_or_else(|| Path::new(arguments.format.file())))?
+            FilePlace::named(path.unwrap_or_else(|| Path::new(file_of(arguments.format))))?
         }
     };
     if arguments.output.is_some() {
@@ -114,7 +117,7 @@ pub(crate) fn report(arguments: &Report) -> anyhow::Result<ExitCode> {
     }
     let mut traces = merged::traces(&arguments.merge, arguments.max_input)?;
     let mut out = place.begin(access(&arguments.dirs))?;
-    let mut file = arguments.format.sink(&mut out);
+    let mut file = sink_of(arguments.format, &mut out);
     let is_whole = match &mut traces {
         None => replay(&arguments.dirs, &mut *file)?,
         Some(traces) => {

@@ -11,9 +11,12 @@ use roce_model::text::clean;
 use roce_sim::units::Time;
 use roce_sim::{Counters, OutputPlan, Scenario, demos};
 
+use crate::command::invocation::{Invocation, RunCommand};
+
 /// Maximum size of a scenario: larger files are refused.
 const MAX_SCENARIO_BYTES: u64 = 1 << 20;
 
+/// Simulate a scenario: write its capture, and the truth about it
 #[derive(Args, Debug)]
 pub(crate) struct Simulate {
     /// A scenario: a TOML file, or the name of a demo
@@ -55,8 +58,14 @@ fn parse_override(text: &str) -> Result<(String, String), String> {
     }
 }
 
+impl RunCommand for Simulate {
+    fn run(&self, _: &Invocation) -> anyhow::Result<ExitCode> {
+        simulate(self)
+    }
+}
+
 /// Simulates, and names the files that it wrote on standard output.
-pub(crate) fn simulate(arguments: &Simulate) -> anyhow::Result<ExitCode> {
+fn simulate(arguments: &Simulate) -> anyhow::Result<ExitCode> {
     let text = text(&arguments.scenario)?;
     let scenario = Scenario::with_overrides(&text, &arguments.set)
         .with_context(|| arguments.scenario.display().to_string())?;

@@ -25,7 +25,8 @@ use roce_jobs::results::{Expectation, Outcome, results as parsed};
 use roce_model::text::escape_json;
 use serde_json::Value;
 
-use crate::options::arguments::DocumentFormat;
+use crate::command::invocation::{Invocation, RunCommand};
+use crate::options::format::{Format, text_or_json};
 use crate::options::rate::Rate;
 use crate::output::messages;
 
@@ -36,7 +37,7 @@ const MAX_TEXT_BYTES: u64 = 256 << 20;
 #[cfg(feature = "probe")]
 const AFTER_HELP: &str = "\
 A plan says which host sends to which, with which tool and for how long. `run` starts all streams at one time, waits for their end and \
-shows the results. `start`, `status` and `stop` do the same in steps. Hosts are those of fabric.toml, over ssh.
+shows the results. With --detach it leaves them running: --status and `stop` take the run's id. Hosts are those of fabric.toml, over ssh.
 
 Examples:
   roce-analyze traffic plan --pattern ring --device mlx5_0 > ring.toml
@@ -45,11 +46,11 @@ Examples:
       what would run, and what is in its way
   roce-analyze traffic run ring.toml -o ring
       streams, results, logs and counters
-  roce-analyze traffic start ring.toml && roce-analyze traffic status
-      a run that goes on by itself
+  roce-analyze traffic run ring.toml --detach
+      a run that goes on by itself; `traffic run --status` shows it
   roce-analyze traffic results bw.txt lat.txt tcp.json --link-rate 100G
       one table, and RDMA against TCP
-  roce-analyze traffic results nccl.log --expect 'nccl.busbw>=80GiB/s'
+  roce-analyze traffic results nccl.log --fail-on 'nccl.busbw<80GiB/s'
       exit code 1 if it is slower
   roce-analyze traffic results ring --beside results
       a run on the timeline of a capture
@@ -60,10 +61,18 @@ Examples:
 const AFTER_HELP: &str = "\
 Examples:
   roce-analyze traffic results bw.txt lat.txt tcp.json --link-rate 100G   one table, and RDMA against TCP
-  roce-analyze traffic results nccl.log --expect 'nccl.busbw>=80GiB/s'    exit code 1 if it is slower
+  roce-analyze traffic results nccl.log --fail-on 'nccl.busbw<80GiB/s'    exit code 1 if it is slower
   roce-analyze traffic results before.txt after.txt --stages              what each change brought
   roce-analyze traffic results incast --beside results                    a run on the timeline of a capture";
 
+#[cfg_attr(
+    feature = "probe",
+    doc = "Run traffic between hosts, and read results of perftest, iperf3, nccl-tests, NCCL"
+)]
+#[cfg_attr(
+    not(feature = "probe"),
+    doc = "Read the results of traffic tools: perftest, iperf3, nccl-tests, PyTorch, NCCL's log"
+)]
 #[derive(Args, Debug)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct Traffic {
@@ -77,13 +86,9 @@ enum TrafficCommand {
     #[cfg(feature = "probe")]
     Plan(Box<plan::PlanArguments>),
     #[cfg(feature = "probe")]
-    Start(Box<run::StartArguments>),
-    #[cfg(feature = "probe")]
-    Status(watched::StatusArguments),
+    Run(Box<run::RunArguments>),
     #[cfg(feature = "probe")]
     Stop(watched::StopArguments),
-    #[cfg(feature = "probe")]
-    Run(Box<run::RunArguments>),
     Results(ResultsArguments),
 }
 
@@ -109,12 +114,12 @@ pub(crate) struct ResultsArguments {
     #[arg(long)]
     stages: bool,
 
-    /// Fail if a result does not reach a value, such as 'nccl.busbw>=80GiB/s' or 'perftest.latency@2<=5us' (can be repeated)
+    /// Exit with 1 if a result is worse than a bound, such as 'nccl.busbw<80GiB/s' or 'perftest.latency@2>5us' (can be repeated)
     ///
     /// Tools: perftest, iperf, nccl, pytorch, or a program such as ib_write_bw. Quantities: goodput, algbw, busbw, latency, retransmits, lost, wrong.
     /// @BYTES takes only the results of this size. Of rates the highest one counts, of latencies the lowest.
-    #[arg(long, value_name = "CONDITION")]
-    expect: Vec<Expectation>,
+    #[arg(long, value_name = "CONDITION", value_delimiter = ',')]
+    fail_on: Vec<Expectation>,
 
     /// Show what the dataset in DIR, which -o wrote of a capture, has in the time of each run: payload, marks, CNPs, retransmissions, episodes
     ///
@@ -128,19 +133,21 @@ pub(crate) struct ResultsArguments {
     capture: Vec<PathBuf>,
 
     /// Format of standard output
-    #[arg(long, value_enum, default_value = "text")]
-    format: DocumentFormat,
+    #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = text_or_json())]
+    format: Format,
+}
+
+impl RunCommand for Traffic {
+    fn run(&self, _: &Invocation) -> anyhow::Result<ExitCode> {
+        traffic(self)
+    }
 }
 
 /// Runs a subcommand.
-pub(crate) fn traffic(arguments: &Traffic) -> anyhow::Result<ExitCode> {
+fn traffic(arguments: &Traffic) -> anyhow::Result<ExitCode> {
     match &arguments.command {
         #[cfg(feature = "probe")]
         TrafficCommand::Plan(arguments) => plan::plan(arguments),
-        #[cfg(feature = "probe")]
-        TrafficCommand::Start(arguments) => run::start(arguments),
-        #[cfg(feature = "probe")]
-        TrafficCommand::Status(arguments) => watched::status(arguments),
         #[cfg(feature = "probe")]
         TrafficCommand::Stop(arguments) => watched::stop(arguments),
         #[cfg(feature = "probe")]
@@ -246,7 +253,7 @@ fn results(arguments: &ResultsArguments) -> anyhow::Result<ExitCode> {
     let ends = errors::ends(&inputs, &arguments.capture)?;
     let rate = arguments.link_rate.map(|rate| rate.0);
     match arguments.format {
-        DocumentFormat::Text => {
+        Format::Text => {
             let mut text = form::text(&inputs, rate, arguments.stages);
             if let Some((dataset, beside)) = &beside {
                 text.push_str(&beside.text(dataset));
@@ -257,7 +264,7 @@ fn results(arguments: &ResultsArguments) -> anyhow::Result<ExitCode> {
             }
             std::io::stdout().write_all(text.as_bytes())?;
         }
-        DocumentFormat::Json => {
+        _ => {
             let mut document = form::document(&inputs, rate);
             if let Some((dataset, beside)) = &beside {
                 document["beside"] = beside.document(dataset);
@@ -269,14 +276,14 @@ fn results(arguments: &ResultsArguments) -> anyhow::Result<ExitCode> {
         }
     }
     let mut is_met = true;
-    for expectation in &arguments.expect {
+    for expectation in &arguments.fail_on {
         let all = inputs.iter().flat_map(|input| &input.results.measurements);
         let reason = match expectation.outcome(all) {
             Outcome::Holds(_) => continue,
             Outcome::Fails(value) => format!("{expectation}: it was {}", form::expected(expectation, value)),
             Outcome::NotMeasured => format!("{expectation}: nothing of this kind was measured"),
         };
-        messages::failed("--expect", &reason);
+        messages::failed("--fail-on", &reason);
         is_met = false;
     }
     Ok(ExitCode::from(match (has_failed, is_met) {

@@ -27,6 +27,7 @@ const MAX_REQUESTS: usize = 1_024;
 
 /// Read and write objects for a run that started this process
 #[derive(Args, Debug)]
+#[command(hide = true)]
 pub(crate) struct ServeArguments {
     /// An object that may be read
     #[arg(long, value_name = "URL")]

@@ -11,6 +11,7 @@ use crate::options::dcqcn::Reaction;
 use crate::options::dscp::DscpMap;
 use crate::options::duration::{Moment, parse_duration};
 use crate::options::fail_on::{self, FailOn};
+use crate::options::format::{Format, formats};
 use crate::options::given::GivenOptions;
 use crate::options::named::NamedValues;
 use crate::options::names::{Names, parse_key, parse_name};
@@ -18,24 +19,6 @@ use crate::options::processes::ProcessOptions;
 use crate::options::rate::Rate;
 use crate::options::size::parse_size;
 use crate::options::training::Pattern;
-
-/// The format of standard output.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub(crate) enum Format {
-    /// A summary for people
-    Text,
-    /// One JSON document
-    Json,
-    /// One HTML page, with everything in it
-    Html,
-    /// A trace for ui.perfetto.dev, in Perfetto's binary form
-    Perfetto,
-    /// A trace as JSON in Chrome's Trace Event Format
-    Chrome,
-    /// Nothing: to measure the analysis alone
-    #[value(hide = true)]
-    None,
-}
 
 /// The layout of a dataset.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
@@ -47,14 +30,15 @@ pub(crate) enum Layout {
     Fleet,
 }
 
-/// The format of standard output of a command that writes no page.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub(crate) enum DocumentFormat {
-    /// A table for people
-    Text,
-    /// One JSON document
-    Json,
-}
+/// Formats of an analysis.
+pub(crate) const FORMATS: [Format; 6] = [
+    Format::Text,
+    Format::Json,
+    Format::Html,
+    Format::Perfetto,
+    Format::Chrome,
+    Format::None,
+];
 
 /// Headings of the groups of options in the help.
 pub(crate) const RESULTS: &str = "Results";
@@ -83,28 +67,11 @@ pub(crate) struct Analyse {
     pub(crate) overwrite: bool,
 
     /// Format of standard output
-    #[arg(long, value_enum, default_value = "text", help_heading = RESULTS)]
+    #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = formats(&FORMATS), help_heading = RESULTS)]
     pub(crate) format: Format,
-
-    /// Explain a finding, a table or a word: meaning, rule, thresholds, source; 'list' names all
-    #[arg(
-        long,
-        value_name = "NAME",
-        conflicts_with = "captures",
-        help_heading = RESULTS,
-        hide_possible_values = true,
-        value_parser = NamedValues::new(|text| Ok(text.to_owned()), explained)
-    )]
-    pub(crate) explain: Option<String>,
 
     #[command(flatten)]
     pub(crate) run: RunOptions,
-
-    /// Explain a completion error of NCCL's log: what the packets show of that queue pair's end
-    ///
-    /// LINE has "Got completion", as any version prints it, in quotes. With --nccl-log the queue pair and rank are found where the line lacks them.
-    #[arg(long, value_name = "LINE", conflicts_with_all = ["output", "explain"], help_heading = TRAINING)]
-    pub(crate) explain_error: Option<String>,
 
     #[command(flatten)]
     pub(crate) scope: FleetScope,
@@ -118,7 +85,7 @@ pub(crate) struct Analyse {
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct RunOptions {
     /// Captures: pcap or pcapng, plain, gzip or zstd; '-' is standard input; the folder of a recorded live run or of a fleet run
-    #[arg(value_name = "CAPTURE", required_unless_present = "explain")]
+    #[arg(value_name = "CAPTURE", required = true)]
     pub(crate) captures: Vec<PathBuf>,
 
     #[command(flatten)]
@@ -145,10 +112,10 @@ pub(crate) struct RunOptions {
     /// Cables between hosts, switches and hypervisors, and their addresses, from an inventory
     ///
     /// With them, samples of switches and hypervisors are related to the captured flows: origins of pauses, drops, uneven links.
-    #[arg(long, value_name = "FILE", alias = "hosts", help_heading = NETWORK)]
+    #[arg(long = "inventory", value_name = "FILE", help_heading = NETWORK)]
     pub(crate) fabric: Option<PathBuf>,
 
-    /// Join the samples of another run: a folder that `live -o`, `host counters -o` or `fabric switch -o` wrote, or a file of JSON lines
+    /// Join the samples of another run: a folder that `live -o`, `host counters -o` or `fabric counters -o` wrote, or a file of JSON lines
     /// (can be repeated)
     ///
     /// They become rows of the table `samples` and tracks of the report. A capture that lies in the folder gives them its clock.
@@ -180,8 +147,7 @@ pub(crate) struct RunOptions {
     pub(crate) hash: bool,
 }
 
-// Options that `fleet pass2` gives to the runs that it starts. (A doc comment would become the help's first
-// line.)
+// What `dataset join` says to the runs that it starts. (A comment for the compiler would become the help's first line.)
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct FleetScope {
     /// Tables that are written with --layout fleet
@@ -197,13 +163,6 @@ pub(crate) struct FleetScope {
     pub(crate) run_date: Option<String>,
 }
 
-/// Everything that --explain explains.
-fn explained() -> Vec<&'static str> {
-    let findings = roce_verdict::RULES.iter().map(|rule| rule.id);
-    let tables = roce_report::schema::TABLES.iter().map(|table| table.name);
-    std::iter::once("list").chain(findings).chain(tables).collect()
-}
-
 // Options that change the results of any run. (A comment for the compiler would become the help's first
 // line.)
 #[derive(Args, Clone, Debug, Default)]
@@ -213,7 +172,7 @@ pub(crate) struct Shape {
 
     /// Exit with 1 when there is a finding of this severity or worse, or with this id
     ///
-    /// Severities are info, warning and critical; `--explain list` has the ids. A list such as "critical,loss.network" is possible.
+    /// Severities are info, warning and critical; `explain list` has the ids. A list such as "critical,loss.network" is possible.
     /// A run without any RoCE packet fails, too, because nothing could be judged; `no-roce` asks for that alone.
     /// A line on standard error names what failed the run.
     #[arg(

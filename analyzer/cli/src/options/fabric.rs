@@ -26,31 +26,21 @@ const MAX_BYTES: u64 = 16 << 20;
 // The inventory. (A comment for the compiler would become the help's first line.)
 #[cfg(feature = "probe")]
 #[derive(Args, Clone, Debug, Default)]
-pub(crate) struct FabricFile {
-    /// The inventory of switches, hypervisors and hosts
+pub(crate) struct InventoryFile {
+    /// The inventory of hosts, switches and hypervisors, and how they are reached
     /// [default: fabric.toml in the current folder, else in ~/.config/roce-analyze]
-    #[arg(long, value_name = "FILE", alias = "hosts")]
-    fabric: Option<PathBuf>,
-}
-
-// The inventory, for commands about its hosts. (A doc comment would become the help's first line.)
-#[cfg(feature = "probe")]
-#[derive(Args, Clone, Debug, Default)]
-pub(crate) struct HostsFile {
-    /// The inventory of hosts and how they are reached
-    /// [default: fabric.toml in the current folder, else in ~/.config/roce-analyze]
-    #[arg(long, value_name = "FILE", alias = "fabric")]
-    hosts: Option<PathBuf>,
+    #[arg(long, value_name = "FILE")]
+    pub(crate) inventory: Option<PathBuf>,
 }
 
 #[cfg(feature = "probe")]
-impl FabricFile {
+impl InventoryFile {
     /// The inventory that is named or found; `None`: there is none.
     ///
     /// # Errors
     /// If it cannot be read, or has a mistake: then its file and line are named.
     pub(crate) fn found(&self) -> anyhow::Result<Option<Inventory>> {
-        found(self.fabric.as_deref())
+        found(self.inventory.as_deref())
     }
 
     /// The inventory that is named or found.
@@ -61,20 +51,9 @@ impl FabricFile {
         match self.found()? {
             Some(inventory) => Ok(inventory),
             None => bail!(
-                "there is no inventory {HERE}\nhint: --fabric FILE; the file lists switches, hypervisors and hosts (docs/switches.md)"
+                "there is no inventory {HERE}\nhint: --inventory FILE; the file lists switches, hypervisors and hosts (docs/switches.md)"
             ),
         }
-    }
-}
-
-#[cfg(feature = "probe")]
-impl HostsFile {
-    /// The inventory that is named or found; `None`: there is none.
-    ///
-    /// # Errors
-    /// If it cannot be read, or has a mistake: then its file and line are named.
-    pub(crate) fn found(&self) -> anyhow::Result<Option<Inventory>> {
-        found(self.hosts.as_deref())
     }
 }
 
@@ -149,11 +128,11 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("roce-analyze-inventory-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let path = folder.join("fabric.toml");
-        let text = "[[switch]]\nname = \"leaf1\"\nkind = \"nexus\"\ntransport = \"files\"\nfiles = \"leaf1\"\n\
-[[switch]]\nname = \"leaf2\"\nkind = \"nexus\"\ntransport = \"files\"\nfiles = \"/srv/leaf2\"\n";
+        let text = "[[switch]]\nname = \"leaf1\"\nkind = \"nexus\"\nread = \"leaf1\"\n\
+[[switch]]\nname = \"leaf2\"\nkind = \"nexus\"\nread = \"/srv/leaf2\"\n";
         std::fs::write(&path, text).unwrap();
-        let file = FabricFile {
-            fabric: Some(path.clone()),
+        let file = InventoryFile {
+            inventory: Some(path.clone()),
         };
         let inventory = file.required().unwrap();
         let files: Vec<_> = inventory
@@ -177,33 +156,11 @@ mod tests {
         );
     }
 
-    #[derive(clap::Parser)]
-    struct Devices {
-        #[command(flatten)]
-        inventory: FabricFile,
-    }
-
-    #[derive(clap::Parser)]
-    struct Hosts {
-        #[command(flatten)]
-        inventory: HostsFile,
-    }
-
     #[test]
-    fn each_option_is_also_known_by_the_name_of_the_other() {
-        use clap::Parser as _;
-        let path = Some(PathBuf::from("a.toml"));
-        for option in ["--fabric", "--hosts"] {
-            let words = ["roce-analyze", option, "a.toml"];
-            assert_eq!(Devices::parse_from(words).inventory.fabric, path, "{option}");
-            assert_eq!(Hosts::parse_from(words).inventory.hosts, path, "{option}");
-        }
-        let missing = HostsFile {
-            hosts: Some(PathBuf::from("/nonexistent/fabric.toml")),
+    fn a_named_file_is_not_looked_for_elsewhere() {
+        let missing = InventoryFile {
+            inventory: Some(PathBuf::from("/nonexistent/fabric.toml")),
         };
-        assert!(
-            missing.found().is_err(),
-            "a named file is not looked for elsewhere"
-        );
+        assert!(missing.found().is_err());
     }
 }

@@ -1,4 +1,5 @@
-//! `--fail-on`: which findings or checks make a run exit with 1, and that a run which shows nothing does.
+//! `--fail-on`: what makes a run exit with 1. One grammar for all commands: terms with commas between them, each the name of a finding, check or
+//! severity, or a condition `QUANTITY<BOUND`, with one of the comparisons `<`, `<=`, `>` and `>=`.
 
 use roce_hosts::doctor;
 use roce_model::Severity;
@@ -9,6 +10,40 @@ use crate::options::nearest::nearest;
 
 /// The severities that a run can fail on, the worst last.
 const SEVERITIES: [Severity; 3] = [Severity::Info, Severity::Warning, Severity::Critical];
+
+/// A term of `--fail-on`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Term<'a> {
+    /// A severity, a finding, a check.
+    Name(&'a str),
+    /// A value beyond a bound fails the run.
+    Condition {
+        /// What is compared.
+        quantity: &'a str,
+        /// `<`, `<=`, `>` or `>=`.
+        comparison: &'static str,
+        /// The bound, with its unit.
+        bound: &'a str,
+    },
+}
+
+/// Comparisons; the longer ones first.
+const COMPARISONS: [&str; 4] = ["<=", ">=", "<", ">"];
+
+/// The terms of a text.
+pub(crate) fn terms(text: &str) -> impl Iterator<Item = Term<'_>> {
+    text.split(',').map(str::trim).map(|term| {
+        let condition = COMPARISONS.into_iter().find_map(|comparison| {
+            let (quantity, bound) = term.split_once(comparison)?;
+            Some(Term::Condition {
+                quantity: quantity.trim(),
+                comparison,
+                bound: bound.trim(),
+            })
+        });
+        condition.unwrap_or(Term::Name(term))
+    })
+}
 
 /// The findings that fail a run: of a severity or worse, or by their id whatever their severity is.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -39,7 +74,7 @@ impl FailOn {
                 ids: RULES.iter().map(|rule| rule.id).collect(),
                 no_roce: true,
                 noun: "no-roce nor a finding",
-                hint: " `--explain list` has all findings",
+                hint: " `explain list` has all findings",
             },
         )
     }
@@ -72,7 +107,10 @@ impl FailOn {
 
     fn among(text: &str, rules: &NamedRules) -> Result<Self, String> {
         let mut chosen = Self::default();
-        for name in text.split(',').map(str::trim) {
+        for term in terms(text) {
+            let Term::Name(name) = term else {
+                return Err("a condition is not for this command: it takes severities and names".to_owned());
+            };
             if let Some(severity) = SEVERITIES.iter().find(|severity| severity.name() == name) {
                 // The lower one includes the higher one.
                 chosen.severity = Some(chosen.severity.map_or(*severity, |known| known.min(*severity)));
@@ -135,6 +173,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_term_is_a_name_or_a_condition() {
+        let condition = |quantity, comparison, bound| Term::Condition {
+            quantity,
+            comparison,
+            bound,
+        };
+        let found: Vec<Term<'_>> = terms("warning, ports<4,nccl.busbw <= 80GiB/s").collect();
+        let expected = [
+            Term::Name("warning"),
+            condition("ports", "<", "4"),
+            condition("nccl.busbw", "<=", "80GiB/s"),
+        ];
+        assert_eq!(found, expected);
+        assert!(FailOn::parse("rnr>1").is_err());
+    }
+
+    #[test]
     fn severities_and_ids_are_accepted_together() {
         let fails = |text: &str, id, severity| FailOn::parse(text).unwrap().holds(id, severity);
         assert!(fails("warning", "rnr", Severity::Warning) && fails("warning", "rnr", Severity::Critical));
@@ -161,7 +216,7 @@ mod tests {
         assert_eq!(
             FailOn::parse("loss.netwrk").unwrap_err(),
             "'loss.netwrk' is neither info, warning, critical, no-roce nor a finding; hint: did you mean 'loss.network'? \
-             `--explain list` has all findings"
+             `explain list` has all findings"
         );
         assert!(FailOn::parse("ok").is_err() && FailOn::parse("warning,").is_err());
     }

@@ -13,7 +13,7 @@ const HEADING: &str = "Results";
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct Names {
     /// Host that captured, for the column `host` of all tables [default: the name of this machine]
-    #[arg(long, value_name = "NAME", value_parser = parse_name, help_heading = HEADING)]
+    #[arg(long = "host-name", value_name = "NAME", value_parser = parse_name, help_heading = HEADING)]
     pub(crate) host: Option<String>,
 
     /// Identifier of the run, for the column `run_id` of all tables [default: a hash of the capture's key, its size and the options]
@@ -63,7 +63,7 @@ impl Names {
     /// have the names of the run.
     #[cfg(feature = "live")]
     pub(crate) fn recorded(&self, key: &RunKey) -> Vec<String> {
-        let host = self.host.is_none().then(|| format!("--host={}", key.host));
+        let host = self.host.is_none().then(|| format!("--host-name={}", key.host));
         let run_id = self.run_id.is_none().then(|| format!("--run-id={}", key.run_id));
         host.into_iter().chain(run_id).collect()
     }
@@ -110,7 +110,7 @@ fn this_machine() -> String {
     plain_name(&std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default())
 }
 
-/// A machine's name as `--host` takes it. A kernel whose name was never set calls itself "(none)".
+/// A machine's name as `--host-name` takes it. A kernel whose name was never set calls itself "(none)".
 pub(crate) fn plain_name(name: &str) -> String {
     let name = name.trim();
     let name = name.trim_start_matches(|char: char| !char.is_ascii_alphanumeric());

@@ -8,15 +8,14 @@ use serde_json::Value;
 /// A writer of records.
 pub(crate) struct CsvWriter<W: Write> {
     out: csv::Writer<W>,
-    /// A text that a spreadsheet would take for a formula gets an apostrophe.
-    is_guarded: bool,
 }
 
 impl<W: Write> CsvWriter<W> {
-    /// Writes to `out`; with `is_guarded` no text of it is a formula for a spreadsheet.
-    pub(crate) fn new(out: W, is_guarded: bool) -> Self {
-        let out = csv::Writer::from_writer(out);
-        Self { out, is_guarded }
+    /// Writes to `out`. No text of it is a formula for a spreadsheet.
+    pub(crate) fn new(out: W) -> Self {
+        Self {
+            out: csv::Writer::from_writer(out),
+        }
     }
 
     /// Writes the names of the columns.
@@ -24,8 +23,7 @@ impl<W: Write> CsvWriter<W> {
     /// # Errors
     /// When the output cannot be written.
     pub(crate) fn head<'a>(&mut self, names: impl Iterator<Item = &'a str>) -> csv::Result<()> {
-        let is_guarded = self.is_guarded;
-        self.out.write_record(names.map(|name| written(name, is_guarded)))
+        self.out.write_record(names.map(written))
     }
 
     /// Writes a row; null is nothing.
@@ -33,19 +31,18 @@ impl<W: Write> CsvWriter<W> {
     /// # Errors
     /// When the output cannot be written.
     pub(crate) fn row<'a>(&mut self, values: impl Iterator<Item = &'a Value>) -> csv::Result<()> {
-        let is_guarded = self.is_guarded;
         self.out.write_record(values.map(|value| match value {
             Value::Null => String::new(),
-            Value::String(text) => written(text, is_guarded),
-            other => written(&other.to_string(), false),
+            Value::String(text) => written(text),
+            other => other.to_string(),
         }))
     }
 }
 
-/// A text without characters that steer a terminal, and with an apostrophe where it is to be no formula.
-fn written(text: &str, is_guarded: bool) -> String {
+/// A text without characters that steer a terminal, and with an apostrophe where a spreadsheet would take it for a formula.
+fn written(text: &str) -> String {
     let text = clean(text);
-    if is_guarded && text.starts_with(['=', '+', '-', '@']) {
+    if text.starts_with(['=', '+', '-', '@']) {
         format!("'{text}")
     } else {
         text.into_owned()

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use clap::Command;
 
 /// Columns of a name in the list.
-const NAME: usize = 21;
+const NAME: usize = 22;
 
 /// A group of commands: its heading, and of each line the commands that it names (none: it is about captures), what is typed, and
 /// what that does.
@@ -55,12 +55,12 @@ const GROUPS: &[Group] = &[
             (
                 &["doctor", "host", "metrics"],
                 "doctor, host, metrics",
-                "checks of its RDMA setup; counters, also for Prometheus",
+                "checks of RDMA setup; counters, also for Prometheus",
             ),
             (
-                &["fabric", "fleet"],
-                "fabric, fleet capture",
-                "switches, hypervisors; captures on many hosts",
+                &["fabric", "fleet", "dataset"],
+                "fabric, fleet, dataset",
+                "switches; captures on many hosts, as one dataset",
             ),
             (
                 &["traffic"],
@@ -83,8 +83,8 @@ const GROUPS: &[Group] = &[
                 "a capture whose truth is known",
             ),
             (
-                &[],
-                "--explain NAME",
+                &["explain"],
+                "explain NAME",
                 "a finding, a table or a word; 'list' names all",
             ),
         ],

@@ -22,7 +22,7 @@ use roce_report::{Command, RunStanding, Screen};
 use rustix::process::{Signal, getpgrp, getpid, kill_process};
 use rustix::termios::tcgetpgrp;
 
-use crate::options::arguments::Format;
+use crate::options::format::Format;
 use keys::{Keys, PressedKey};
 use tty::Tty;
 pub(crate) use tty::{hold, leave};

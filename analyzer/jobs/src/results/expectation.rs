@@ -1,11 +1,11 @@
-//! Expectations of a script: `nccl.busbw>=80GiB/s`.
+//! What results fail a script: `nccl.busbw<80GiB/s`.
 
 use core::fmt;
 use core::str::FromStr;
 
 use super::measured::Measurement;
 
-/// A quantity of measurements, and the bound that it has to keep.
+/// A quantity of measurements, and the bound beyond which it fails.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expectation {
     text: String,
@@ -96,16 +96,17 @@ impl FromStr for Expectation {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || {
-            format!(
-                "'{text}' is not TOOL.QUANTITY>=VALUE or TOOL.QUANTITY<=VALUE, such as nccl.busbw>=80GiB/s"
-            )
+            format!("'{text}' is not TOOL.QUANTITY<VALUE or TOOL.QUANTITY>VALUE, such as nccl.busbw<80GiB/s")
         };
-        let (left, is_at_least, right) = if let Some((left, right)) = text.split_once(">=") {
+        let (left, is_at_least, right) = if let Some((left, right)) = text.split_once('<') {
             (left, true, right)
         } else {
-            let (left, right) = text.split_once("<=").ok_or_else(wrong)?;
+            let (left, right) = text.split_once('>').ok_or_else(wrong)?;
             (left, false, right)
         };
+        if right.starts_with('=') {
+            return Err(wrong());
+        }
         let (tool, field) = left.trim().split_once('.').ok_or_else(wrong)?;
         let is_known =
             TOOLS.iter().any(|(name, _)| *name == tool) || tool.starts_with("ib_") || tool == "iperf3";
@@ -162,7 +163,7 @@ impl fmt::Display for Expectation {
 }
 
 impl Expectation {
-    /// A value of the quantity in the unit of the bound, and that unit: `GiB/s` of `nccl.busbw>=80GiB/s`.
+    /// A value of the quantity in the unit of the bound, and that unit: `GiB/s` of `nccl.busbw<80GiB/s`.
     pub fn in_unit(&self, value: f64) -> (f64, &'static str) {
         (value / self.unit.1, self.unit.0)
     }

@@ -143,7 +143,7 @@ pub fn concerns(plan: &TrafficPlan, hosts: &[HostTarget], speeds: &Speeds, is_lo
         .take(MAX_LISTED)
     {
         let text = format!(
-            "there is no host '{host}'\nhint: hosts are those of the inventory (--fabric FILE) or of --hosts"
+            "there is no host '{host}'\nhint: hosts are those of the inventory (--inventory FILE) or of --host"
         );
         add(Gravity::Error, text);
     }

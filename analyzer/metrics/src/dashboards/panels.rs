@@ -173,7 +173,7 @@ const FINDINGS: Panel = panel(
     Table,
     "Findings of live runs",
     "none",
-    "Verdicts of `roce-analyze live --metrics` that stand. `roce-analyze --explain ID` says what each means.",
+    "Verdicts of `roce-analyze live --metrics` that stand. `roce-analyze explain ID` says what each means.",
     &[("roce_live_finding%H == 1", "")],
 );
 

@@ -24,7 +24,7 @@ for program in "$own" roce-analyze "$base/bin/$pushed"; do
   path=$(command -v "$program" 2> /dev/null) && [ -f "$path" ] || continue
   version=$("$path" -V 2> /dev/null < /dev/null) || continue
   able=0
-  case $("$path" live --help 2> /dev/null < /dev/null) in *--until-stdin-closes*) able=1 ;; esac
+  case $("$path" live --help 2> /dev/null < /dev/null) in *--host-name*) able=1 ;; esac
   say program "$able $(file_rights "$path") ${version##* } $path"
 done
 path=$(command -v tcpdump 2> /dev/null) && say tcpdump "$(file_rights "$path") $path"

@@ -124,9 +124,9 @@ impl Capture {
         } else {
             words.extend(["--write".to_owned(), file]);
         }
-        words.extend(["--host".to_owned(), self.name.clone()]);
+        words.extend(["--host-name".to_owned(), self.name.clone()]);
         words.extend(["--snaplen".to_owned(), self.snaplen.to_string()]);
-        words.extend(["--at".to_owned(), seconds(self.start_ns)]);
+        words.extend(["--from".to_owned(), seconds(self.start_ns)]);
         words.push(format!("--until-stdin-closes={}s", SILENCE.as_secs()));
         words.extend(["--max-size".to_owned(), self.max_bytes.max(1).to_string()]);
         if let Some(filter) = &self.filter {
@@ -269,7 +269,7 @@ mod tests {
         });
         let script = live.script().unwrap();
         is_a_script(&script);
-        assert!(script.contains("--at 1795000000.500000000 "), "{script}");
+        assert!(script.contains("--from 1795000000.500000000 "), "{script}");
         assert!(script.contains("--until-stdin-closes=15s"), "{script}");
         assert!(script.contains("--duration 2500ms"), "{script}");
         let tcpdump = capture(How::Tcpdump).script().unwrap();

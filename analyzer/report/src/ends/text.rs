@@ -379,14 +379,14 @@ fn next(error: &JobError, end: &End) -> &'static str {
         ) {
             (false, _, _) => "capture both ends of this connection until the error is reported",
             (true, true, _) => {
-                "the peer's address still sent on other queue pairs: look for this path's drops (switch counters, `fabric switch`), and \
+                "the peer's address still sent on other queue pairs: look for this path's drops (switch counters, `fabric counters`), and \
                  for the peer's queue pair: its process may have ended, or closed it"
             }
             (true, false, Some("receiver")) => {
                 "look at the peer: its adapter, its process, and its pauses (`doctor`, `fabric pauses`)"
             }
             (true, false, _) => {
-                "look for drops and pauses between the hosts (`fabric switch`, `fabric pauses`) and for the peer's link (`doctor`); a capture \
+                "look for drops and pauses between the hosts (`fabric counters`, `fabric pauses`) and for the peer's link (`doctor`); a capture \
                  at the peer tells whether the packets came"
             }
         },

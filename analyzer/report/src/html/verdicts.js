@@ -264,8 +264,8 @@ function buildVerdicts() {
           finding.evidence.dataset ? el("span", {}, `of ${finding.evidence.dataset} alone`) : null,
           el(
             "code",
-            { title: "The rule: roce-analyze --explain tells what it means and where it comes from" },
-            `--explain ${finding.id}`,
+            { title: "The rule: roce-analyze explain tells what it means and where it comes from" },
+            `explain ${finding.id}`,
           ),
         ),
       ),

@@ -58,7 +58,7 @@ pub(super) fn verdicts(view: &View<'_>) -> Vec<String> {
         let title = format!("and {} more", left.len());
         lines.extend(field(&title, &ids, view.style));
     }
-    let hint = "roce-analyze --explain ID: its meaning, what would make it surer";
+    let hint = "roce-analyze explain ID: its meaning, what would make it surer";
     lines.extend(field("", &[Ink::Faint.paint(hint)], view.style));
     lines
 }

@@ -1,4 +1,4 @@
-//! The inventory of a simulated network: its switches, cables and addresses, as `--fabric` reads them.
+//! The inventory of a simulated network: its switches, cables and addresses, as `--inventory` reads them.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

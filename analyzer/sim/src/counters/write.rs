@@ -71,7 +71,7 @@ impl Counters {
     pub const SAMPLES: &'static str = "samples.jsonl";
     /// Name of the file that says who is connected to whom.
     pub const NEIGHBORS: &'static str = "neighbors.json";
-    /// Name of the file with the cables and addresses, as `--fabric` reads them.
+    /// Name of the file with the cables and addresses, as `--inventory` reads them.
     pub const INVENTORY: &'static str = "fabric.toml";
     /// Folder of a switch with its answers at the first reading, and that with those at the last.
     pub const MOMENTS: [&'static str; 2] = ["before", "after"];

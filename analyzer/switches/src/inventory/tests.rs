@@ -164,7 +164,7 @@ fn values_beyond_their_bounds_are_mistakes() {
         ),
         (
             "[[hypervisor]]\nname = \"e\"\ntransport = \"files\"\n".to_owned(),
-            "needs files",
+            "need read = ",
         ),
         (
             (0..=32_768)
@@ -201,4 +201,22 @@ fn times_have_defaults() {
     assert_eq!(inventory.switch("s").unwrap().address(), "s");
     assert_eq!(parse_time("5m"), Some(seconds(300)));
     assert_eq!(parse_time("2h"), Some(seconds(7_200)));
+}
+
+#[test]
+fn a_folder_is_read_in_place_of_the_device() {
+    // The second spelling is that of version 0.2.0.
+    for keys in ["read = \"leaf1\"", "transport = \"files\"\nfiles = \"leaf1\""] {
+        let text = format!(
+            "[[switch]]\nname = \"a\"\nkind = \"nexus\"\n{keys}\n[[hypervisor]]\nname = \"b\"\n{keys}\n"
+        );
+        let inventory = Inventory::parse(&text).unwrap();
+        let (switch, hypervisor) = (&inventory.switches[0], &inventory.hypervisors[0]);
+        assert_eq!(
+            (switch.transport, hypervisor.transport),
+            (Transport::Files, Transport::Files)
+        );
+        assert_eq!(switch.files.as_deref(), Some("leaf1"));
+        assert_eq!(hypervisor.files.as_deref(), Some("leaf1"));
+    }
 }

@@ -17,7 +17,7 @@ pub(super) const IMBALANCE: Rule = Rule {
     title: "links of equal cost are used unevenly",
     meaning: "Switches choose among equal links by a hash of a flow's addresses and ports. Here several flows share one link, which is full, \
               while another one idles: each of them gets less than if they were spread.",
-    method: "Links of equal cost are ports of one switch to the same neighbour or the same tier, as --fabric or LLDP show them, or taps between \
+    method: "Links of equal cost are ports of one switch to the same neighbour or the same tier, as --inventory or LLDP show them, or taps between \
              which flows of the same two hosts are split, none of which two of them saw. Fires when the busiest sends imbalance_most times \
              the mean and costs something: it sends at imbalance_busy of its rate, or its packets are marked twice as often as those of the idlest. \
              Flows below a hundredth of the bytes do not count. It says nothing with fewer flows than links, where an even use is \

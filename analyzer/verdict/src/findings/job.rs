@@ -105,7 +105,7 @@ pub(super) fn completion(context: &Context<'_>, job: &JobLog) -> Option<FindingR
             earliest.meaning
         ),
         evidence,
-        "--explain-error with the line of the log says what the packets show of the end of this connection.",
+        "`explain LINE CAPTURE` with the line of the log says what the packets show of the end of this connection.",
         None,
     ))
 }

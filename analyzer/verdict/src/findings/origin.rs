@@ -19,7 +19,7 @@ pub(super) const ORIGIN: Rule = Rule {
              pass both. The last one's root: a host, with RNR NAKs or counters of missing buffers (slow_receiver); or one that paused \
              for pause_share_critical of the time while less than storm_rate of the link's rate came (pause_storm); or a port of \
              the switch that nobody pauses, with overlapping senders, marks, drops or a full link (contention); or a circle none of whose \
-             ports sent anything in the end (loop). Flows are related to cables by --fabric: without it by the link addresses at the tap. Nothing is \
+             ports sent anything in the end (loop). Flows are related to cables by --inventory: without it by the link addresses at the tap. Nothing is \
              said where no captured flow passes a paused cable. Times are known to the resolution of the readings, which the finding states.",
     source: "Hawkeye (SIGCOMM 2025): provenance of PFC pauses as a graph of ports and flows; deadlocks: Hu et al., HotNets 2016; storms: Guo et \
              al., SIGCOMM 2016, section 4.3.",
@@ -126,7 +126,7 @@ pub(super) fn origin(context: &Context<'_>) -> Option<FindingRow> {
     ))
 }
 
-const UNCLEAR: &str = "Read the switches and hosts on this way, too (--samples), name their cables (--fabric), and look at the table waits.";
+const UNCLEAR: &str = "Read the switches and hosts on this way, too (--samples), name their cables (--inventory), and look at the table waits.";
 const LOOP: &str =
     "Break the circle: find the routes that go down and up again, and switch on the PFC watchdog.";
 const CONTENTION: &str = "Spread these senders in time or over more receivers, and mark earlier at this port: ECN is to act before PFC.";

@@ -17,7 +17,7 @@ pub(super) const DROPS: Rule = Rule {
     meaning: "Packets were lost in the network, and switches were read meanwhile: the queue that dropped them is named, or that no switch that \
               was read dropped any, which leaves cables, adapters, and switches that nobody read.",
     method: "Counters of drops of egress queues, and on ingress for lack of buffer, between readings that enclose a loss episode (a drop is \
-             noticed up to 100 ms later), against the losses of loss.network. With --fabric only ports that flows with losses can pass. \
+             noticed up to 100 ms later), against the losses of loss.network. With --inventory only ports that flows with losses can pass. \
              Without a loss in the capture nothing is said.",
     source: "The switches' counters; loss.network.",
     thresholds: &["drops_agree"],
@@ -35,7 +35,7 @@ pub(super) const THRESHOLD: Rule = Rule {
     meaning: "What a switch says of its marking does not fit what happened: it paused before it could mark, as its thresholds say, or the \
               packets that it marked are not those that arrived marked.",
     method: "A queue whose threshold of marking (minimum) is not below the one at which the same switch pauses its neighbours, where it \
-             did send pauses. And, with --fabric, marks counted at the port to a host against marked packets that a tap at this host \
+             did send pauses. And, with --inventory, marks counted at the port to a host against marked packets that a tap at this host \
              saw: fewer than the readings within the capture counted, or, where all senders are at the same switch, more than the \
              readings around it did; each by more than marks_agree and least_marks.",
     source: "DCQCN (SIGCOMM 2015, section 4): ECN has to act before PFC.",

@@ -401,7 +401,7 @@ impl Graph {
                 (root, Some(found))
             }
             None if hold.head == End::default() => {
-                let reason = "nothing shows which port paused it: --fabric names cables";
+                let reason = "nothing shows which port paused it: --inventory names cables";
                 (unclear("an unknown port".to_owned(), reason), None)
             }
             None => (unclear(place, "nothing that was read shows why it paused"), None),

@@ -10,7 +10,8 @@ use roce_model::{InputSummary, RunKey, RunSummary};
 use roce_pipeline::{Manifest, OpenRun};
 
 use crate::command::request::PreparedRun;
-use crate::options::arguments::{Analyse, Format};
+use crate::options::arguments::Analyse;
+use crate::options::format::Format;
 use crate::output::dataset::failed_run;
 
 /// Refuses options that this layout has no use for.

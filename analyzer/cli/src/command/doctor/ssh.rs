@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::anyhow;
+use anyhow::{anyhow, bail};
 use roce_hosts::doctor::Host;
 use roce_remote::{Machine, RemoteError, each, quoted};
 use roce_switches::inventory::Inventory;
@@ -20,13 +20,18 @@ const MAX_BYTES: u64 = 64 << 20;
 /// The longest that a host may take, beside the time for which counters are watched.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Hosts with these names: those of the inventory as it has them, others for ssh.
+/// Hosts with these names, without names all of the inventory: those of the inventory as it has them, others for ssh.
 ///
 /// # Errors
 /// A name is none.
 pub(super) fn machines(inventory: &Inventory, names: &[String]) -> anyhow::Result<Vec<Machine>> {
     let ssh = Arc::new(inventory.ssh.clone());
     let hosts = inventory.chosen_hosts(names)?;
+    if hosts.is_empty() {
+        bail!(
+            "there is no host\nhint: name hosts, or list them in fabric.toml: [[host]], name = \"gpu1\" (--inventory FILE names another file)"
+        );
+    }
     Ok(hosts.iter().map(|host| Machine::host(host, &ssh)).collect())
 }
 
@@ -59,7 +64,7 @@ fn read(machine: &Machine, seconds: Option<u64>) -> anyhow::Result<Vec<u8>> {
         .map_err(|error| match error {
             RemoteError::NotFound(_) => anyhow!(
                 "roce-analyze is not installed there\nhint: copy it there, or run `roce-analyze doctor --record host.tar.zst` on the host \
-             and `roce-analyze doctor --root host.tar.zst` here"
+             and `roce-analyze doctor --read host.tar.zst` here"
             ),
             RemoteError::Failed { text, .. } => anyhow!("roce-analyze failed there: {text}"),
             error => error.into(),

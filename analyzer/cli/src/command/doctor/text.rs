@@ -288,7 +288,7 @@ pub(super) fn print(examined: &[ExaminedHost], fleet: &[Judgement], all: bool) -
             INDENT,
             INDENT.len(),
             INDENT,
-            "roce-analyze doctor --explain ID says what a check means",
+            "roce-analyze explain ID says what a check means",
         );
     }
     anstream::stdout().write_all(text.as_bytes())?;
@@ -325,7 +325,7 @@ pub(super) fn fix_commands(examined: &[ExaminedHost], fleet: &[Judgement]) -> an
             if outcome.fix.is_empty() && outcome.advice.is_empty() {
                 let _ = writeln!(
                     text,
-                    "# no command mends it; roce-analyze doctor --explain {}",
+                    "# no command mends it; roce-analyze explain {}",
                     judgement.id
                 );
             }

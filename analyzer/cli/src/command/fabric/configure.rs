@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow, bail};
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, ValueEnum};
 use roce_model::text::{clean, escape_json};
 use roce_probe::{SnapshotOptions, recorded_snapshot, running_snapshot};
 use roce_remote::{DeviceReader, ReaderError};
@@ -15,8 +15,8 @@ use roce_switches::inventory::{Inventory, SwitchKind, SwitchTarget};
 use serde_json::{Value, json};
 
 use super::device::chosen;
-use crate::options::arguments::DocumentFormat;
 use crate::options::fabric;
+use crate::options::format::{Format, text_or_json};
 use crate::output::messages;
 use crate::sandbox;
 
@@ -27,9 +27,9 @@ const SCHEMA_VERSION: u32 = 1;
 
 const AFTER_HELP: &str = "\
 Examples:
-  roce-analyze fabric configure host --dev ens1f0np0 --tool mlnx_qos
+  roce-analyze fabric configure host -i ens1f0np0 --tool mlnx_qos
       MLNX_OFED's own tool
-  roce-analyze fabric configure host --dev ens1f0np0 --print systemd
+  roce-analyze fabric configure host -i ens1f0np0 --print systemd
       kept over restarts
   roce-analyze fabric configure switch --kind nexus --generation first
       a template
@@ -44,26 +44,22 @@ Examples:
 #[derive(Args, Debug)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct Configure {
-    #[command(subcommand)]
+    /// What is configured
+    #[arg(value_name = "TARGET", value_enum)]
     target: Target,
-}
 
-#[derive(Subcommand, Debug)]
-enum Target {
-    /// A Linux host
-    Host(HostArguments),
-    /// An ESXi host
-    Esxi(EsxiArguments),
-    /// A switch
-    Switch(SwitchArguments),
-}
+    /// Hypervisor or switch of the inventory; --check compares its settings
+    #[arg(value_name = "NAME", conflicts_with = "read")]
+    name: Option<String>,
 
-/// Options of all targets.
-#[derive(Args, Debug)]
-struct Common {
-    /// Inventory, of which [cluster] is taken: priority and DSCPs
-    #[arg(long, value_name = "FILE", alias = "hosts")]
-    fabric: Option<PathBuf>,
+    /// The network interface of a host, the adapter (vmnic) of an ESXi host, or ports of a switch [default: with --check all ports of a
+    /// switch that are not shut down]
+    #[arg(short, long, value_name = "NAME", value_parser = parse_name, value_delimiter = ',')]
+    interface: Vec<String>,
+
+    /// The inventory, of which [cluster] is taken: priority and DSCPs
+    #[arg(long, value_name = "FILE")]
+    inventory: Option<PathBuf>,
 
     /// Set a value: ecn_min, ecn_max (150k, 3m), ecn_probability, mtu, bandwidth, dev, port
     #[arg(long, value_name = "KEY=VALUE")]
@@ -73,9 +69,56 @@ struct Common {
     #[arg(long)]
     check: bool,
 
+    /// Compare a recording in place of the device: the folder of a host, or the file that an error about --check names
+    #[arg(long, value_name = "DIR|FILE", requires = "check")]
+    read: Option<PathBuf>,
+
+    /// Of a host: the tool that sets PFC and the priorities of DSCPs [default: dcb]
+    #[arg(long, value_enum, value_name = "TOOL")]
+    tool: Option<Tool>,
+
+    /// Of a host: print files of this kind, which keep settings over a restart, in place of commands
+    #[arg(long, value_enum, value_name = "FILES", conflicts_with = "check")]
+    print: Option<Print>,
+
+    /// Of a switch: its operating system [default: that of the inventory]
+    #[arg(long, value_enum, value_name = "KIND")]
+    kind: Option<Kind>,
+
+    /// Of a Nexus 9000: its generation [default: cloud-scale; with --check that of its classes]
+    #[arg(long, value_enum, value_name = "GENERATION")]
+    generation: Option<Generation>,
+
     /// Format of standard output
-    #[arg(long, value_enum, default_value = "text")]
-    format: DocumentFormat,
+    #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = text_or_json())]
+    format: Format,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Target {
+    /// A Linux host
+    Host,
+    /// An ESXi host
+    Esxi,
+    /// A switch
+    Switch,
+}
+
+impl Configure {
+    /// An option that is given and belongs to other targets.
+    fn misplaced(&self) -> Option<&'static str> {
+        let (is_host, is_switch) = (self.target == Target::Host, self.target == Target::Switch);
+        let given = [
+            ("NAME", self.name.is_some(), !is_host),
+            ("--tool", self.tool.is_some(), is_host),
+            ("--print", self.print.is_some(), is_host),
+            ("--kind", self.kind.is_some(), is_switch),
+            ("--generation", self.generation.is_some(), is_switch),
+            ("a second --interface", self.interface.len() > 1, is_switch),
+        ];
+        let misplaced = given.into_iter().find(|(_, is_given, fits)| *is_given && !*fits);
+        misplaced.map(|(option, ..)| option)
+    }
 }
 
 /// Tools of a host.
@@ -127,48 +170,6 @@ impl Print {
     fn needs_interface(self) -> bool {
         matches!(self, Self::Systemd | Self::NetworkManager | Self::Netplan)
     }
-}
-
-/// Print commands for a host's interface, or files that keep settings over a restart
-#[derive(Args, Debug)]
-struct HostArguments {
-    /// The network interface
-    #[arg(long, value_name = "NAME", value_parser = parse_name, required_unless_present = "print")]
-    dev: Option<String>,
-
-    /// The tool that sets PFC and the priorities of DSCPs
-    #[arg(long, value_enum, value_name = "TOOL", default_value = "dcb")]
-    tool: Tool,
-
-    /// Print files of this kind in place of commands
-    #[arg(long, value_enum, value_name = "KIND", conflicts_with = "check")]
-    print: Option<Print>,
-
-    /// Compare a recorded host, a folder as of `doctor --root`, in place of this one
-    #[arg(long, value_name = "DIR", requires = "check")]
-    read: Option<PathBuf>,
-
-    #[command(flatten)]
-    common: Common,
-}
-
-/// Print commands for an adapter of an ESXi host
-#[derive(Args, Debug)]
-struct EsxiArguments {
-    /// The hypervisor of the inventory whose settings --check compares
-    #[arg(value_name = "NAME", conflicts_with = "read")]
-    name: Option<String>,
-
-    /// The adapter
-    #[arg(long, value_name = "VMNIC", value_parser = parse_name)]
-    vmnic: String,
-
-    /// Compare this output of `esxcli network nic dcb status get -n VMNIC`
-    #[arg(long, value_name = "FILE", requires = "check")]
-    read: Option<PathBuf>,
-
-    #[command(flatten)]
-    common: Common,
 }
 
 /// Operating systems of switches.
@@ -232,33 +233,6 @@ enum Generation {
     CloudScale,
 }
 
-/// Print the configuration of a switch
-#[derive(Args, Debug)]
-struct SwitchArguments {
-    /// The switch of the inventory whose running configuration --check compares
-    #[arg(value_name = "NAME", conflicts_with = "read")]
-    name: Option<String>,
-
-    /// The switch's operating system [default: that of the inventory]
-    #[arg(long, value_enum, value_name = "KIND", required_unless_present = "name")]
-    kind: Option<Kind>,
-
-    /// The generation of a Nexus 9000 [default: cloud-scale; with --check that of its classes]
-    #[arg(long, value_enum, value_name = "GENERATION")]
-    generation: Option<Generation>,
-
-    /// Interfaces; with --check all ports that are not shut down
-    #[arg(short, long, value_name = "NAME", value_parser = parse_name, value_delimiter = ',')]
-    interface: Vec<String>,
-
-    /// Compare this configuration: `show running-config`, config_db.json, or `nv config show -o commands`
-    #[arg(long, value_name = "FILE", requires = "check")]
-    read: Option<PathBuf>,
-
-    #[command(flatten)]
-    common: Common,
-}
-
 fn parse_name(text: &str) -> Result<String, String> {
     configure::check_name(text)?;
     Ok(text.to_owned())
@@ -273,22 +247,25 @@ enum ShownPlan {
 
 /// Prints steps, or the changes that are needed.
 pub(crate) fn configure(arguments: &Configure) -> anyhow::Result<ExitCode> {
-    let (common, target, mark, shown) = match &arguments.target {
-        Target::Host(arguments) => (&arguments.common, "host", '#', host(arguments)?),
-        Target::Esxi(arguments) => (&arguments.common, "esxi", '#', esxi(arguments)?),
-        Target::Switch(arguments) => {
+    if let Some(option) = arguments.misplaced() {
+        bail!("{option} does not belong to this target\nhint: roce-analyze fabric configure --help");
+    }
+    let (target, mark, shown) = match arguments.target {
+        Target::Host => ("host", '#', host(arguments)?),
+        Target::Esxi => ("esxi", '#', esxi(arguments)?),
+        Target::Switch => {
             let (kind, shown) = switch(arguments)?;
             let mark = if matches!(kind, SwitchKind::Nexus | SwitchKind::Eos) {
                 '!'
             } else {
                 '#'
             };
-            (&arguments.common, kind.name(), mark, shown)
+            (kind.name(), mark, shown)
         }
     };
-    match common.format {
-        DocumentFormat::Text => print_text(&shown, mark)?,
-        DocumentFormat::Json => print_json(&shown, target)?,
+    match arguments.format {
+        Format::Text => print_text(&shown, mark)?,
+        _ => print_json(&shown, target)?,
     }
     Ok(match shown {
         ShownPlan::Changes(changes, _) if !changes.is_empty() => ExitCode::from(1),
@@ -296,21 +273,21 @@ pub(crate) fn configure(arguments: &Configure) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// The inventory that `--fabric` names; with the name of a device also one that is found.
-fn inventory(common: &Common, name: Option<&String>) -> anyhow::Result<Inventory> {
-    match (&common.fabric, name) {
+/// The inventory that `--inventory` names; with the name of a device also one that is found.
+fn inventory(arguments: &Configure, name: Option<&String>) -> anyhow::Result<Inventory> {
+    match (&arguments.inventory, name) {
         (None, None) => Ok(Inventory::default()),
         (Some(path), None) => fabric::read(path),
         (named, Some(_)) => match fabric::found(named.as_deref())? {
             Some(inventory) => Ok(inventory),
-            None => bail!("there is no inventory fabric.toml, which has the device\nhint: --fabric FILE"),
+            None => bail!("there is no inventory fabric.toml, which has the device\nhint: --inventory FILE"),
         },
     }
 }
 
 /// Settings that `--set` gives.
-fn settings(common: &Common) -> anyhow::Result<Settings> {
-    let pairs = common.set.iter().map(String::as_str);
+fn settings(arguments: &Configure) -> anyhow::Result<Settings> {
+    let pairs = arguments.set.iter().map(String::as_str);
     Settings::from_pairs(pairs).map_err(|error| {
         let is_about = |(key, _): &&(&str, &str)| error.starts_with(&format!("{key}: "));
         // The error of a value names its key, of which one line is enough.
@@ -325,26 +302,26 @@ fn settings(common: &Common) -> anyhow::Result<Settings> {
     })
 }
 
-fn host(arguments: &HostArguments) -> anyhow::Result<ShownPlan> {
-    let cluster = inventory(&arguments.common, None)?.cluster;
-    let settings = settings(&arguments.common)?;
-    let tool = match arguments.tool {
+fn host(arguments: &Configure) -> anyhow::Result<ShownPlan> {
+    let cluster = inventory(arguments, None)?.cluster;
+    let settings = settings(arguments)?;
+    let tool = match arguments.tool.unwrap_or(Tool::Dcb) {
         Tool::Dcb => HostTool::Dcb,
         Tool::MlnxQos => HostTool::MlnxQos,
         Tool::Lldptool => HostTool::Lldptool,
     };
-    let interface = arguments.dev.as_deref();
+    let interface = arguments.interface.first().map(String::as_str);
     if let Some(print) = arguments.print {
         if print.needs_interface() && interface.is_none() {
-            bail!("these files are for an interface\nhint: --dev NAME");
+            bail!("these files are for an interface\nhint: --interface NAME");
         }
         let steps = configure::persistence(&cluster, &settings, print.kind(), interface, tool);
         return Ok(ShownPlan::Steps(steps));
     }
     let Some(interface) = interface else {
-        bail!("--dev is missing");
+        bail!("the interface is missing\nhint: --interface NAME");
     };
-    if !arguments.common.check {
+    if !arguments.check {
         return Ok(ShownPlan::Steps(configure::host(
             &cluster, &settings, interface, tool,
         )));
@@ -380,10 +357,12 @@ fn recorded(folder: &Path) -> anyhow::Result<roce_hosts::doctor::Host> {
     recorded_snapshot(folder, &name).with_context(|| folder.display().to_string())
 }
 
-fn esxi(arguments: &EsxiArguments) -> anyhow::Result<ShownPlan> {
-    let inventory = inventory(&arguments.common, arguments.name.as_ref())?;
-    let (cluster, settings) = (&inventory.cluster, settings(&arguments.common)?);
-    let vmnic = &arguments.vmnic;
+fn esxi(arguments: &Configure) -> anyhow::Result<ShownPlan> {
+    let inventory = inventory(arguments, arguments.name.as_ref())?;
+    let (cluster, settings) = (&inventory.cluster, settings(arguments)?);
+    let Some(vmnic) = arguments.interface.first() else {
+        bail!("the adapter is missing\nhint: --interface VMNIC");
+    };
     let target = match &arguments.name {
         None => None,
         Some(name) => {
@@ -392,7 +371,7 @@ fn esxi(arguments: &EsxiArguments) -> anyhow::Result<ShownPlan> {
             inventory.hypervisor(name)
         }
     };
-    if !arguments.common.check {
+    if !arguments.check {
         return Ok(ShownPlan::Steps(configure::esxi(cluster, &settings, vmnic)));
     }
     let question = configure::esxi_question(vmnic);
@@ -430,9 +409,9 @@ fn asked(
     Ok((name.to_owned(), text))
 }
 
-fn switch(arguments: &SwitchArguments) -> anyhow::Result<(SwitchKind, ShownPlan)> {
-    let inventory = inventory(&arguments.common, arguments.name.as_ref())?;
-    let settings = settings(&arguments.common)?;
+fn switch(arguments: &Configure) -> anyhow::Result<(SwitchKind, ShownPlan)> {
+    let inventory = inventory(arguments, arguments.name.as_ref())?;
+    let settings = settings(arguments)?;
     let target = match &arguments.name {
         None => None,
         Some(name) => {
@@ -456,7 +435,7 @@ fn switch(arguments: &SwitchArguments) -> anyhow::Result<(SwitchKind, ShownPlan)
 }
 
 fn of_switch(
-    arguments: &SwitchArguments,
+    arguments: &Configure,
     inventory: &Inventory,
     target: Option<&SwitchTarget>,
     kind: Kind,
@@ -470,7 +449,7 @@ fn of_switch(
     if generation.is_some() && kind != Kind::Nexus {
         bail!("--generation is of --kind nexus");
     }
-    if !arguments.common.check {
+    if !arguments.check {
         let mut interfaces = arguments.interface.clone();
         if interfaces.is_empty() {
             interfaces.push(kind.example().to_owned());

@@ -18,10 +18,10 @@ use super::changes::{Changes, Device};
 use super::print::print;
 use super::{document, text};
 use crate::command::host::series::{About, Destination, KeptSamples, LOOK, Pace, paced};
-use crate::options::arguments::DocumentFormat;
 use crate::options::duration::parse_duration;
-use crate::options::fabric::{FabricFile, MAX_AT_ONCE};
+use crate::options::fabric::{InventoryFile, MAX_AT_ONCE};
 use crate::options::fail_on::FailOn;
+use crate::options::format::{Format, text_or_json};
 use crate::options::nearest::near;
 use crate::output::messages;
 use crate::output::style::style;
@@ -30,7 +30,7 @@ use crate::output::style::style;
 #[derive(Args, Debug)]
 pub(super) struct DeviceArguments {
     #[command(flatten)]
-    pub(super) fabric: FabricFile,
+    pub(super) inventory: InventoryFile,
 
     /// Read recorded answers from DIR, one file for each command, instead of a device; given twice: before and after
     #[arg(long, value_name = "DIR", conflicts_with_all = ["duration", "raw", "output"])]
@@ -56,13 +56,13 @@ pub(super) struct DeviceArguments {
     #[arg(long)]
     all: bool,
 
-    /// Exit with 1 if there is a finding of this severity or worse (info, warning, critical), or with this id (commas between several)
-    #[arg(long, value_name = "FINDINGS", value_parser = FailOn::parse_devices)]
+    /// Exit with 1 if there is a finding of this severity or worse (info, warning, critical), or with this id
+    #[arg(long, value_name = "SEVERITY|FINDING", value_parser = FailOn::parse_devices)]
     fail_on: Option<FailOn>,
 
     /// Format of standard output
-    #[arg(long, value_enum, default_value = "text")]
-    format: DocumentFormat,
+    #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = text_or_json())]
+    format: Format,
 
     #[command(flatten)]
     destination: Destination,
@@ -245,12 +245,12 @@ fn shown(devices: &[Device], options: &DeviceArguments, cluster: &Cluster) -> an
         .map(|device| judge(device.first.as_ref(), &device.last, cluster))
         .collect();
     let text = match options.format {
-        DocumentFormat::Text => {
+        Format::Text => {
             let all = devices.iter().zip(&findings);
             all.map(|(device, findings)| text::device(device, findings, options.all, &style(0)))
                 .collect()
         }
-        DocumentFormat::Json => {
+        _ => {
             let document = document::document(devices, &findings);
             format!("{}\n", escape_json(&format!("{document:#}")))
         }

@@ -19,9 +19,9 @@ use super::print::print;
 use super::workers::{ReadTarget, TargetReading, Ticks, Workers};
 use crate::command::host::series::{About, Destination, KeptSamples, LOOK, begun, code_of};
 use crate::command::watch::Signals;
-use crate::options::arguments::DocumentFormat;
 use crate::options::duration::parse_duration;
-use crate::options::fabric::FabricFile;
+use crate::options::fabric::InventoryFile;
+use crate::options::format::{Format, text_or_json};
 use crate::output::messages;
 use crate::output::style::width;
 
@@ -38,13 +38,15 @@ const MIN_INTERVAL: Duration = Duration::from_millis(100);
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  roce-analyze fabric pauses --duration 30s         all targets of fabric.toml, for 30 s
-  roce-analyze fabric pauses -- ib_write_bw gpu2    before, during and after a command
+  roce-analyze fabric pauses --duration 30s
+      all targets of fabric.toml, for 30 s
+  roce-analyze fabric pauses -- ib_write_bw gpu2
+      before, during and after a command
 
 Other hosts are read by their own roce-analyze, of the same version, over ssh.")]
 pub(super) struct PausesArguments {
     #[command(flatten)]
-    fabric: FabricFile,
+    inventory: InventoryFile,
 
     /// From the first reading to the last [default: 10s; with a command, until it ends]
     #[arg(short, long, value_name = "TIME", value_parser = parse_duration)]
@@ -63,8 +65,8 @@ pub(super) struct PausesArguments {
     after: Nanos,
 
     /// Format of standard output
-    #[arg(long, value_enum, default_value = "text")]
-    format: DocumentFormat,
+    #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = text_or_json())]
+    format: Format,
 
     #[command(flatten)]
     destination: Destination,
@@ -76,7 +78,7 @@ pub(super) struct PausesArguments {
 
 /// Reads all targets, and shows what they counted.
 pub(super) fn pauses(arguments: &PausesArguments) -> anyhow::Result<ExitCode> {
-    let inventory = match arguments.fabric.found()? {
+    let inventory = match arguments.inventory.found()? {
         Some(inventory) => inventory,
         None => alone(&arguments.destination.names.node()),
     };
@@ -109,8 +111,8 @@ pub(super) fn pauses(arguments: &PausesArguments) -> anyhow::Result<ExitCode> {
     let pauses = run.collector.finish(&inventory);
     // Rows go to standard output as a whole: a slow terminal holds up no reading.
     let text = match arguments.format {
-        DocumentFormat::Text => pause_text(&pauses, width()),
-        DocumentFormat::Json => format!("{}\n", escape_json(&format!("{:#}", pause_json(&pauses)))),
+        Format::Text => pause_text(&pauses, width()),
+        _ => format!("{}\n", escape_json(&format!("{:#}", pause_json(&pauses)))),
     };
     print(&text)?;
     let mut is_whole = true;

@@ -1,4 +1,4 @@
-//! `fabric samples`: switches and hypervisors of an inventory, read for ever, for `live --fabric`.
+//! `fabric samples`: switches and hypervisors of an inventory, read for ever, for `live --inventory`.
 //!
 //! A live run parses packets from anybody, so it may neither start programs nor open sockets. It starts this process before it gives that
 //! up. Each reading becomes lines on standard output: rows of the table `samples`, neighbours by LLDP, and a warning for a target that
@@ -39,7 +39,7 @@ const MAX_NEIGHBORS: usize = 4_096;
 pub(super) struct SamplesArguments {
     /// The inventory of switches and hypervisors
     #[arg(long, value_name = "FILE")]
-    fabric: PathBuf,
+    inventory: PathBuf,
 
     /// User as whom a process that root started reads
     #[arg(long, value_name = "NAME", conflicts_with = "no_sandbox")]
@@ -77,7 +77,7 @@ pub(crate) fn targets(inventory: &Inventory) -> anyhow::Result<Vec<Target>> {
 pub(super) fn samples(arguments: &SamplesArguments) -> anyhow::Result<ExitCode> {
     let confinement = Confinement::begin(arguments.user.as_deref(), arguments.no_sandbox)?;
     // Passwords may be the caller's alone.
-    let targets = targets(&fabric::read(&arguments.fabric)?)?;
+    let targets = targets(&fabric::read(&arguments.inventory)?)?;
     // Only who may change its user and groups can give them up.
     sandbox::raise()?;
     if arguments.no_sandbox {

@@ -27,7 +27,7 @@ use super::targets::{Target, exit_code, targets};
 use job::{Control, Job};
 
 use crate::options::duration::{Moment, parse_duration};
-use crate::options::fabric::HostsFile;
+use crate::options::fabric::InventoryFile;
 use crate::options::size::parse_size;
 use crate::output::messages;
 
@@ -54,7 +54,7 @@ pub(super) struct Capture {
     names: Vec<String>,
 
     #[command(flatten)]
-    inventory: HostsFile,
+    inventory: InventoryFile,
 
     /// Folder of the results, which must not exist
     #[arg(short, long, value_name = "DIR")]
@@ -94,7 +94,7 @@ pub(super) struct Capture {
 
     /// Start at this time: 2026-11-21T10:00:00Z, or +30s [default: as soon as all hosts are ready]
     #[arg(long, value_name = "TIME", value_parser = Moment::parse)]
-    at: Option<Moment>,
+    from: Option<Moment>,
 
     /// End a host's capture at this size [default: 90 % of what is free there]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
@@ -292,7 +292,7 @@ fn run(
 fn start(arguments: &Capture) -> i64 {
     let soon = now_ns().saturating_add(LEAD_NS);
     let now = Nanos(u64::try_from(now_ns()).unwrap_or(0));
-    let wanted = arguments.at.map(|at| at.resolve(now).0);
+    let wanted = arguments.from.map(|at| at.resolve(now).0);
     let wanted = wanted.and_then(|at| i64::try_from(at).ok());
     wanted.map_or(soon, |at| at.max(soon))
 }

@@ -10,7 +10,7 @@ use roce_remote::fleet::manifest::Manifest;
 use super::collect::reached;
 use super::gather::clear;
 use super::targets::exit_code;
-use crate::options::fabric::HostsFile;
+use crate::options::fabric::InventoryFile;
 use crate::output::messages;
 
 /// Hosts that are cleaned at once.
@@ -30,7 +30,7 @@ pub(super) struct Clean {
     names: Vec<String>,
 
     #[command(flatten)]
-    inventory: HostsFile,
+    inventory: InventoryFile,
 }
 
 pub(super) fn clean(arguments: &Clean) -> anyhow::Result<ExitCode> {

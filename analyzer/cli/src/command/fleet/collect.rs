@@ -13,7 +13,7 @@ use super::gather::gather;
 use super::interrupt::Interrupts;
 use super::table;
 use super::targets::{Target, exit_code, targets_of};
-use crate::options::fabric::HostsFile;
+use crate::options::fabric::InventoryFile;
 use crate::output::messages;
 
 /// Fetch what an interrupted `fleet capture` left on the hosts
@@ -30,20 +30,20 @@ pub(super) struct Collect {
     names: Vec<String>,
 
     #[command(flatten)]
-    inventory: HostsFile,
+    inventory: InventoryFile,
 }
 
 /// The manifest's hosts as the inventory reaches them, or by their names if those are given; `None`: neither knows the host. A manifest
 /// alone starts nothing.
 pub(super) fn reached(
     manifest: &Manifest,
-    inventory: &HostsFile,
+    inventory: &InventoryFile,
     names: &[String],
 ) -> anyhow::Result<Vec<Option<Target>>> {
     let inventory = inventory.found()?;
     if inventory.is_none() && names.is_empty() {
         bail!(
-            "there is no inventory\nhint: --hosts FILE says how the hosts are reached; the manifest does not"
+            "there is no inventory\nhint: --inventory FILE says how the hosts are reached; the manifest does not"
         );
     }
     let inventory = inventory.unwrap_or_default();

@@ -62,7 +62,7 @@ impl Interrupts {
 ///
 /// # Errors
 /// Those of `work`, and when signals cannot be waited for.
-pub(super) fn over_signals<T: Send>(
+pub(in crate::command) fn over_signals<T: Send>(
     work: impl FnOnce() -> anyhow::Result<T> + Send,
     on_signal: impl Fn(),
 ) -> anyhow::Result<T> {

@@ -13,7 +13,7 @@ use roce_remote::{RemoteError, SessionLine, each, quoted};
 use super::interrupt::Interrupts;
 use super::targets::{Target, exit_code, targets};
 use crate::options::duration::parse_duration;
-use crate::options::fabric::HostsFile;
+use crate::options::fabric::InventoryFile;
 use crate::options::size::parse_size;
 use crate::output::messages;
 
@@ -50,7 +50,7 @@ pub(super) struct Run {
     names: Vec<String>,
 
     #[command(flatten)]
-    inventory: HostsFile,
+    inventory: InventoryFile,
 
     /// Give a host up after this time
     #[arg(long, value_name = "TIME", default_value = "10min", value_parser = parse_duration)]

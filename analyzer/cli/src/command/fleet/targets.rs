@@ -7,7 +7,7 @@ use anyhow::bail;
 use roce_remote::Machine;
 use roce_switches::inventory::{HostTarget, Inventory};
 
-use crate::options::fabric::HostsFile;
+use crate::options::fabric::InventoryFile;
 
 /// A host, and how commands are run there.
 #[derive(Clone, Debug)]
@@ -26,7 +26,7 @@ impl Target {
 ///
 /// # Errors
 /// If the inventory cannot be read, or there is no host.
-pub(super) fn targets(file: &HostsFile, names: &[String]) -> anyhow::Result<Vec<Target>> {
+pub(super) fn targets(file: &InventoryFile, names: &[String]) -> anyhow::Result<Vec<Target>> {
     targets_of(&file.found()?.unwrap_or_default(), names)
 }
 
@@ -39,7 +39,7 @@ pub(super) fn targets_of(inventory: &Inventory, names: &[String]) -> anyhow::Res
     let hosts = inventory.chosen_hosts(names)?;
     if hosts.is_empty() {
         bail!(
-            "there is no host\nhint: name hosts, or list them in fabric.toml: [[host]], name = \"gpu1\" (--hosts FILE names another file)"
+            "there is no host\nhint: name hosts, or list them in fabric.toml: [[host]], name = \"gpu1\" (--inventory FILE names another file)"
         );
     }
     let target = |host: HostTarget| Target {

@@ -13,8 +13,8 @@ use roce_probe::{HostReader, interface_of};
 use roce_report::samples::{self, SampleSummary};
 
 use super::series::{About, Destination, KeptSamples, LOOK, Pace, paced};
-use crate::options::arguments::DocumentFormat;
 use crate::options::duration::parse_duration;
+use crate::options::format::{Format, text_or_json};
 use crate::output::messages;
 use crate::output::style::style;
 
@@ -56,8 +56,8 @@ pub(crate) struct Counters {
     destination: Destination,
 
     /// Format of standard output
-    #[arg(long, value_enum, default_value = "text")]
-    format: DocumentFormat,
+    #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = text_or_json())]
+    format: Format,
 
     /// Run this command between the two readings; its exit code becomes that of roce-analyze
     #[arg(last = true, value_name = "COMMAND")]
@@ -80,13 +80,13 @@ pub(crate) fn counters(arguments: &Counters) -> anyhow::Result<ExitCode> {
     };
     let all = arguments.all || arguments.read.len() == 1;
     match arguments.format {
-        DocumentFormat::Text => {
+        Format::Text => {
             samples::text(&readings.summary, all, &style(0), &mut anstream::stdout())?;
             for note in &readings.notes {
                 messages::note("counters", note);
             }
         }
-        DocumentFormat::Json => {
+        _ => {
             let notes: Vec<&str> = readings.notes.iter().map(String::as_str).collect();
             samples::json(&readings.summary, &notes, &mut std::io::stdout())?;
         }

@@ -20,8 +20,8 @@ use series::Plan;
 
 use crate::command::gpu_tool::{INPUT, MAX_TEXT_BYTES, ask};
 use crate::command::host::series::Destination;
-use crate::options::arguments::DocumentFormat;
 use crate::options::duration::parse_duration;
+use crate::options::format::{Format, text_or_json};
 use crate::output::messages;
 use crate::output::table::laid;
 
@@ -47,8 +47,8 @@ pub(crate) struct GpusArguments {
     destination: Destination,
 
     /// Format of standard output
-    #[arg(long, value_enum, default_value = "text")]
-    format: DocumentFormat,
+    #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = text_or_json())]
+    format: Format,
 
     /// Run this command, and read repeatedly until it ends; its exit code becomes that of roce-analyze
     #[arg(last = true, value_name = "COMMAND", conflicts_with = "read")]
@@ -84,8 +84,8 @@ pub(crate) fn gpus(arguments: &GpusArguments) -> anyhow::Result<ExitCode> {
         );
     }
     match arguments.format {
-        DocumentFormat::Text => std::io::stdout().write_all(table(&found).as_bytes())?,
-        DocumentFormat::Json => writeln!(
+        Format::Text => std::io::stdout().write_all(table(&found).as_bytes())?,
+        _ => writeln!(
             std::io::stdout(),
             "{}",
             escape_json(&format!("{:#}", document(&found)))
@@ -101,7 +101,7 @@ fn over_time(arguments: &GpusArguments) -> anyhow::Result<ExitCode> {
         interval: arguments.interval,
         destination: &arguments.destination,
         run: &arguments.run,
-        is_json: arguments.format == DocumentFormat::Json,
+        is_json: arguments.format == Format::Json,
     })?;
     std::io::stdout().write_all(shown.text.as_bytes())?;
     if let Some(kept) = shown.kept {

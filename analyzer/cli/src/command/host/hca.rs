@@ -18,6 +18,7 @@ use roce_spelling::rate_of;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::{Value, json};
 
+use crate::options::fail_on::{self, Term};
 use crate::output::messages;
 use crate::output::table::laid;
 
@@ -50,21 +51,19 @@ pub(crate) struct Hca {
     #[arg(long, value_enum, value_name = "FORM", conflicts_with = "run")]
     print: Option<Print>,
 
-    /// Exit with 1 if fewer ports are active and can be opened
-    #[arg(long, value_name = "N", default_value = "1")]
-    min: usize,
-
-    /// Exit with 1 instead of leaving a device out
-    #[arg(long)]
-    strict: bool,
+    /// Exit with 1 for one of these, separated by commas: left-out, a device that was given and is not used; ports<N, fewer usable ports
+    ///
+    /// Without a usable port it is always 1.
+    #[arg(long, value_name = "CONDITION", value_parser = parse_fail_on)]
+    fail_on: Option<HcaFailOn>,
 
     /// Read the environment of this process, such as process 1 of the container
-    #[arg(long, value_name = "PID", conflicts_with_all = ["root", "environ"])]
+    #[arg(long, value_name = "PID", conflicts_with_all = ["read", "environ"])]
     pid: Option<u32>,
 
-    /// Read a recorded host below ROOT
-    #[arg(long, value_name = "ROOT")]
-    root: Option<PathBuf>,
+    /// Read a recorded host below DIR, in place of this one
+    #[arg(long, value_name = "DIR")]
+    read: Option<PathBuf>,
 
     /// Read the environment from FILE, in the form of /proc/PID/environ
     #[arg(long, value_name = "FILE")]
@@ -75,12 +74,41 @@ pub(crate) struct Hca {
     run: Vec<OsString>,
 }
 
+/// What fails a run.
+#[derive(Clone, Copy, Debug, Default)]
+struct HcaFailOn {
+    /// A device that was given is left out.
+    left_out: bool,
+    /// There are fewer usable ports.
+    least_ports: usize,
+}
+
+fn parse_fail_on(text: &str) -> Result<HcaFailOn, String> {
+    let mut fail_on = HcaFailOn::default();
+    for term in fail_on::terms(text) {
+        match term {
+            Term::Name("left-out") => fail_on.left_out = true,
+            Term::Condition {
+                quantity: "ports",
+                comparison: "<",
+                bound,
+            } => {
+                fail_on.least_ports = bound
+                    .parse()
+                    .map_err(|_| format!("'{bound}' is no number of ports"))?
+            }
+            _ => return Err("expected left-out or ports<N".to_owned()),
+        }
+    }
+    Ok(fail_on)
+}
+
 fn snapshot(arguments: &Hca) -> anyhow::Result<Host> {
     let options = SnapshotOptions {
         interfaces: &[],
         process: arguments.pid,
     };
-    let mut host = match &arguments.root {
+    let mut host = match &arguments.read {
         Some(root) => recorded_snapshot(root, "host").with_context(|| root.display().to_string())?,
         None => running_snapshot(&options, &|_| None).context("the system's files cannot be read")?,
     };
@@ -98,15 +126,16 @@ fn snapshot(arguments: &Hca) -> anyhow::Result<Host> {
 pub(crate) fn hca(arguments: &Hca) -> anyhow::Result<ExitCode> {
     let host = snapshot(arguments)?;
     let found = hcas(&host);
-    let mut is_short = found.taken().count() < arguments.min.max(1);
+    let fail_on = arguments.fail_on.unwrap_or_default();
+    let mut is_short = found.taken().count() < fail_on.least_ports.max(1);
     for address in &found.missing {
         messages::warn(INPUT, &format!("{address} was given and is not visible here"));
-        is_short |= arguments.strict;
+        is_short |= fail_on.left_out;
     }
     for port in &found.ports {
         if let Some(problem) = &port.problem {
             messages::warn(INPUT, &format!("{} {problem}: left out", port.name()));
-            is_short |= arguments.strict;
+            is_short |= fail_on.left_out;
         }
     }
     for note in &found.notes {
@@ -189,7 +218,7 @@ fn run(found: &Hcas, words: &[OsString]) -> anyhow::Result<ExitCode> {
         messages::note(
             INPUT,
             &format!(
-                "the hard limit of locked memory is {} KiB: see doctor --explain pod.memlock",
+                "the hard limit of locked memory is {} KiB: see explain pod.memlock",
                 bytes >> 10
             ),
         );

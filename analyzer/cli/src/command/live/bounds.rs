@@ -25,7 +25,7 @@ const LOOK: Duration = Duration::from_millis(20);
 pub(super) struct Bounds {
     /// Start at this time: seconds since 1970, such as 1795000000.5, or 2026-11-21T10:00:00Z
     #[arg(long, value_name = "TIME", value_parser = parse_at)]
-    at: Option<Nanos>,
+    from: Option<Nanos>,
 
     /// End the run when standard input ends, so that it ends with the program that started it; with =TIME also after this time without a byte
     #[arg(long, value_name = "TIME", value_parser = parse_silence)]
@@ -88,11 +88,11 @@ impl Bounds {
     /// # Errors
     /// The start is too far ahead, or standard input ends before it.
     pub(super) fn wait(&self) -> anyhow::Result<()> {
-        let Some(at) = self.at else { return Ok(()) };
+        let Some(at) = self.from else { return Ok(()) };
         let left = || Duration::from_nanos(at.since(time_of_day()).0);
         if left() > MAX_WAIT {
             bail!(
-                "--at is {} hours ahead: a run waits for at most 24\nhint: this host's clock may be wrong",
+                "--from is {} hours ahead: a run waits for at most 24\nhint: this host's clock may be wrong",
                 left().as_secs() / 3600
             );
         }

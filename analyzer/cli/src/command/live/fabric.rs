@@ -44,7 +44,7 @@ const MAX_NEIGHBORS: usize = 1 << 16;
 pub(crate) struct FabricArguments {
     /// Read the switches and hypervisors of this inventory, too, each in its own interval, by another process; its cables join pauses to their causes
     #[arg(long, value_name = "FILE")]
-    pub(crate) fabric: Option<PathBuf>,
+    pub(crate) inventory: Option<PathBuf>,
 }
 
 impl FabricArguments {
@@ -53,7 +53,9 @@ impl FabricArguments {
     /// # Errors
     /// The inventory or a password cannot be read, or the process cannot be started.
     pub(crate) fn start(&self, user: Option<&str>, no_sandbox: bool) -> anyhow::Result<Option<FabricStream>> {
-        let Some(path) = &self.fabric else { return Ok(None) };
+        let Some(path) = &self.inventory else {
+            return Ok(None);
+        };
         let inventory = fabric::read(path)?;
         if inventory.switches.is_empty() && inventory.hypervisors.is_empty() {
             messages::warn(
@@ -65,7 +67,7 @@ impl FabricArguments {
         // A password that cannot be read is an error now, and not a warning later.
         drop(targets(&inventory)?);
         let mut command = own_process();
-        command.args(["fabric", "samples", "--fabric"]).arg(path);
+        command.args(["fabric", "samples", "--inventory"]).arg(path);
         if let Some(user) = user {
             command.args(["--user", user]);
         }

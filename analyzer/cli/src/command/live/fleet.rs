@@ -31,8 +31,9 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::parts::{PartStream, Request};
 use crate::objects::{Destination, Whose, local};
-use crate::options::arguments::{Format, Layout};
+use crate::options::arguments::Layout;
 use crate::options::duration::parse_duration;
+use crate::options::format::Format;
 use crate::options::names::Names;
 use crate::options::settings::RunSettings;
 use crate::options::size::parse_size;

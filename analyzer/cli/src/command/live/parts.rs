@@ -10,7 +10,7 @@ use std::path::Path;
 use roce_pipeline::LiveFeed;
 
 use super::fabric::FabricThread;
-use crate::options::arguments::Format;
+use crate::options::format::Format;
 
 /// Options that decide whether there are parts, and where they go.
 pub(super) struct Request<'a> {

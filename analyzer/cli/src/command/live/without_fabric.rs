@@ -21,7 +21,7 @@ impl FabricArguments {
     pub(crate) fn start(&self, _: Option<&str>, _: bool) -> anyhow::Result<Option<FabricStream>> {
         if self.fabric.is_some() {
             anyhow::bail!(
-                "this roce-analyze was built without the probe\nhint: build it with `--features probe`, or omit --fabric"
+                "this roce-analyze was built without the probe\nhint: build it with `--features probe`, or omit --inventory"
             );
         }
         Ok(None)

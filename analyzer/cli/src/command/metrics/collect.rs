@@ -51,8 +51,8 @@ pub(super) struct Collect {
     doctor_every: Nanos,
 
     /// The inventory of switches and hypervisors
-    #[arg(long, value_name = "FILE", alias = "hosts")]
-    fabric: Option<PathBuf>,
+    #[arg(long, value_name = "FILE")]
+    inventory: Option<PathBuf>,
 
     /// The process that waits for this one, which reads
     #[arg(long, value_name = "PID")]
@@ -135,7 +135,7 @@ fn say_end(how: &str, delay: Duration) -> io::Result<()> {
 
 /// Reads until the server has gone.
 fn read_on(arguments: &Collect) -> anyhow::Result<ExitCode> {
-    let targets = Target::all(&fabric::inventory(arguments.fabric.as_ref())?)?;
+    let targets = Target::all(&fabric::inventory(arguments.inventory.as_ref())?)?;
     std::thread::Builder::new()
         .name("devices".to_owned())
         .spawn(move || each_again(targets, MAX_AT_ONCE, read))?;

@@ -44,7 +44,7 @@ pub(super) struct Target {
     reader: DeviceReader,
 }
 
-/// The inventory of `--fabric`; none without the option.
+/// The inventory of `--inventory`; none without the option.
 pub(super) fn inventory(path: Option<&PathBuf>) -> anyhow::Result<Inventory> {
     path.map_or_else(|| Ok(Inventory::default()), |path| fabric::read(path))
 }

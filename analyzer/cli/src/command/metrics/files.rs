@@ -5,142 +5,124 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::bail;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use roce_files::{Access, Directory, FilePlace};
 use roce_metrics::{ALERTMANAGER, DASHBOARDS, EXAMPLE_TARGETS, PROVISIONING, SYSTEMD};
 
 use crate::output::messages;
 
-// Where a file goes. (A comment for the compiler would become the help's first line.)
+/// Kinds of files.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Kind {
+    /// Rules for Prometheus: recorded series and alerts
+    Rules,
+    /// Dashboards for Grafana; --dashboard chooses one
+    Dashboards,
+    /// A configuration of Prometheus that scrapes hosts
+    ScrapeConfig,
+    /// An example for Prometheus' alertmanager
+    Alertmanager,
+    /// A unit for systemd that runs `metrics serve` without any rights
+    Systemd,
+    /// Rules that give the metric names of older exporters
+    Compat,
+}
+
+/// Print files for Prometheus, Grafana, its alertmanager and systemd, or write them to a folder
+///
+/// Rules over metrics of switches and hypervisors give nothing until a collector exports these. With `compat` dashboards of rdma_, esxi_ and
+/// nexus_ metrics go on with the metrics of this program.
 #[derive(Args, Debug)]
-struct To {
+pub(super) struct Files {
+    /// The kind of files [default: all of them, with -o]
+    #[arg(value_name = "KIND", value_enum, required_unless_present = "output")]
+    kind: Option<Kind>,
+
     /// Write to DIR instead of standard output
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
-}
 
-impl To {
-    fn put(&self, name: &str, text: &str) -> anyhow::Result<()> {
-        let Some(folder) = &self.output else {
-            std::io::stdout().write_all(text.as_bytes())?;
-            return Ok(());
-        };
-        let folder = Directory::named(folder, Access::Umask)?;
-        let mut out = FilePlace::below(&folder, name).begin(Access::Umask)?;
-        out.write_all(text.as_bytes())?;
-        out.finish()?;
-        Ok(())
-    }
+    /// The dashboard: cluster, host, switch, chain or capacity
+    #[arg(long, value_name = "NAME")]
+    dashboard: Option<String>,
 
-    /// Says where the files are.
-    fn done(&self) -> ExitCode {
-        if let Some(folder) = &self.output {
-            messages::wrote(&folder.to_string_lossy());
-        }
-        ExitCode::SUCCESS
-    }
-}
-
-/// Print rules for Prometheus: recorded series and alerts
-///
-/// The file roce.rules.yml for `rule_files`. Rules over metrics of switches and hypervisors give nothing until a collector exports these.
-#[derive(Args, Debug)]
-pub(super) struct Rules {
-    #[command(flatten)]
-    to: To,
-}
-
-/// Print rules that give the metric names of older exporters
-///
-/// The file roce-compat.rules.yml for `rule_files`: dashboards of rdma_, esxi_ and nexus_ metrics go on with those of this program.
-#[derive(Args, Debug)]
-pub(super) struct Compat {
-    #[command(flatten)]
-    to: To,
-}
-
-/// Print a configuration of Prometheus that scrapes hosts
-#[derive(Args, Debug)]
-pub(super) struct ScrapeConfig {
-    /// Host and port of an endpoint (can be repeated)
+    /// Host and port of an endpoint that Prometheus scrapes (can be repeated)
     #[arg(long, value_name = "HOST:PORT", default_values = EXAMPLE_TARGETS)]
     target: Vec<String>,
 
     /// Name of the cluster, a label of all its metrics
     #[arg(long, value_name = "NAME", default_value = "rdma")]
     cluster: String,
-
-    #[command(flatten)]
-    to: To,
 }
 
-/// Print a unit for systemd that runs `metrics serve` without any rights
-#[derive(Args, Debug)]
-pub(super) struct Systemd {
-    #[command(flatten)]
-    to: To,
-}
+/// A file: its name, and its text.
+type Named = (String, String);
 
-/// Print an example for Prometheus' alertmanager
-#[derive(Args, Debug)]
-pub(super) struct Alertmanager {
-    #[command(flatten)]
-    to: To,
-}
-
-/// Print a dashboard for Grafana, or write all of them
-#[derive(Args, Debug)]
-pub(super) struct Dashboards {
-    /// The dashboard: cluster, host, switch, chain or capacity
-    #[arg(required_unless_present = "output", conflicts_with = "output")]
-    name: Option<String>,
-
-    #[command(flatten)]
-    to: To,
-}
-
-pub(super) fn rules(arguments: &Rules) -> anyhow::Result<ExitCode> {
-    arguments.to.put("roce.rules.yml", &roce_metrics::rules())?;
-    Ok(arguments.to.done())
-}
-
-pub(super) fn compat(arguments: &Compat) -> anyhow::Result<ExitCode> {
-    arguments
-        .to
-        .put("roce-compat.rules.yml", &roce_metrics::compatible())?;
-    Ok(arguments.to.done())
-}
-
-pub(super) fn scrape_config(arguments: &ScrapeConfig) -> anyhow::Result<ExitCode> {
-    let text = roce_metrics::scrape_config(&arguments.target, &arguments.cluster);
-    arguments.to.put("prometheus.yml", &text)?;
-    Ok(arguments.to.done())
-}
-
-pub(super) fn systemd(arguments: &Systemd) -> anyhow::Result<ExitCode> {
-    // Without a package the program is where administrators put theirs.
-    let unit = SYSTEMD.replace("/usr/bin/", "/usr/local/bin/");
-    arguments.to.put("roce-analyze-metrics.service", &unit)?;
-    Ok(arguments.to.done())
-}
-
-pub(super) fn alertmanager(arguments: &Alertmanager) -> anyhow::Result<ExitCode> {
-    arguments.to.put("alertmanager.yml", ALERTMANAGER)?;
-    Ok(arguments.to.done())
-}
-
-pub(super) fn dashboards(arguments: &Dashboards) -> anyhow::Result<ExitCode> {
-    let Some(name) = &arguments.name else {
-        for dashboard in DASHBOARDS {
-            arguments.to.put(&dashboard.file(), &dashboard.json())?;
+/// Prints files, or writes them.
+pub(super) fn files(arguments: &Files) -> anyhow::Result<ExitCode> {
+    let kinds = match &arguments.kind {
+        Some(kind) => std::slice::from_ref(kind),
+        None => Kind::value_variants(),
+    };
+    let mut files = Vec::new();
+    for kind in kinds {
+        files.extend(of_kind(*kind, arguments)?);
+    }
+    let Some(folder) = &arguments.output else {
+        for (_, text) in files {
+            std::io::stdout().write_all(text.as_bytes())?;
         }
-        arguments.to.put("provisioning.yml", PROVISIONING)?;
-        return Ok(arguments.to.done());
+        return Ok(ExitCode::SUCCESS);
     };
-    let Some(dashboard) = DASHBOARDS.iter().find(|dashboard| dashboard.name == name) else {
-        let names: Vec<&str> = DASHBOARDS.iter().map(|dashboard| dashboard.name).collect();
-        bail!("{name}: no dashboard\nhint: {}", names.join(", "));
-    };
-    arguments.to.put(&dashboard.file(), &dashboard.json())?;
-    Ok(arguments.to.done())
+    let place = Directory::named(folder, Access::Umask)?;
+    for (name, text) in files {
+        let mut out = FilePlace::below(&place, &name).begin(Access::Umask)?;
+        out.write_all(text.as_bytes())?;
+        out.finish()?;
+    }
+    messages::wrote(&folder.to_string_lossy());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The files of a kind.
+fn of_kind(kind: Kind, arguments: &Files) -> anyhow::Result<Vec<Named>> {
+    let one = |name: &str, text: String| Ok(vec![(name.to_owned(), text)]);
+    match kind {
+        Kind::Rules => one("roce.rules.yml", roce_metrics::rules()),
+        Kind::Compat => one("roce-compat.rules.yml", roce_metrics::compatible()),
+        Kind::ScrapeConfig => one(
+            "prometheus.yml",
+            roce_metrics::scrape_config(&arguments.target, &arguments.cluster),
+        ),
+        // Without a package the program is where administrators put theirs.
+        Kind::Systemd => one(
+            "roce-analyze-metrics.service",
+            SYSTEMD.replace("/usr/bin/", "/usr/local/bin/"),
+        ),
+        Kind::Alertmanager => one("alertmanager.yml", ALERTMANAGER.to_owned()),
+        Kind::Dashboards => dashboards(arguments),
+    }
+}
+
+/// One dashboard, or all of them with the file that provisions them.
+fn dashboards(arguments: &Files) -> anyhow::Result<Vec<Named>> {
+    let names: Vec<&str> = DASHBOARDS.iter().map(|dashboard| dashboard.name).collect();
+    if let Some(name) = &arguments.dashboard {
+        let Some(dashboard) = DASHBOARDS.iter().find(|dashboard| dashboard.name == name) else {
+            bail!("{name}: no dashboard\nhint: {}", names.join(", "));
+        };
+        return Ok(vec![(dashboard.file(), dashboard.json())]);
+    }
+    if arguments.output.is_none() {
+        bail!(
+            "there are several dashboards\nhint: -o DIR writes all of them; --dashboard prints one of {}",
+            names.join(", ")
+        );
+    }
+    let mut files: Vec<Named> = DASHBOARDS
+        .iter()
+        .map(|dashboard| (dashboard.file(), dashboard.json()))
+        .collect();
+    files.push(("provisioning.yml".to_owned(), PROVISIONING.to_owned()));
+    Ok(files)
 }

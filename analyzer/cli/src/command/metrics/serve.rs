@@ -42,7 +42,7 @@ const FIRST_READING: Duration = Duration::from_secs(2);
 /// hypervisors; /probe?target=NAME has one of those.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "SIGINT or SIGTERM ends it cleanly. `roce-analyze metrics systemd`, `rules` and `dashboards` print what Prometheus and Grafana need besides (docs/metrics.md)."
+    after_help = "SIGINT or SIGTERM ends it cleanly. `roce-analyze metrics files systemd`, `rules` and `dashboards` print what Prometheus and Grafana need besides (docs/metrics.md)."
 )]
 pub(super) struct Serve {
     /// Address to listen on (can be repeated); one that other hosts reach needs --web-config
@@ -61,11 +61,11 @@ pub(super) struct Serve {
     doctor_every: Nanos,
 
     /// Read the switches and hypervisors of this inventory, too, each in its own interval
-    #[arg(long, value_name = "FILE", alias = "hosts")]
-    fabric: Option<PathBuf>,
+    #[arg(long, value_name = "FILE")]
+    inventory: Option<PathBuf>,
 
     /// Run no checks of doctor, and read no GPUs: no other process is started
-    #[arg(long, conflicts_with = "fabric")]
+    #[arg(long, conflicts_with = "inventory")]
     counters_only: bool,
 
     #[command(flatten)]
@@ -122,7 +122,7 @@ pub(super) fn serve(arguments: &Serve) -> anyhow::Result<ExitCode> {
         );
     }
     // Read as the user whom the collecting process has, too.
-    let inventory = fabric::inventory(arguments.fabric.as_ref()).map_err(as_other_user)?;
+    let inventory = fabric::inventory(arguments.inventory.as_ref()).map_err(as_other_user)?;
     // A password that cannot be read is an error now, and not a line in a log later.
     drop(fabric::Target::all(&inventory).map_err(as_other_user)?);
     let targets = fabric::named(&inventory);
@@ -248,8 +248,8 @@ fn start_collector(arguments: &Serve) -> std::io::Result<Child> {
     if let Some(file) = &host.gpus {
         option("gpus", file);
     }
-    if let Some(file) = &arguments.fabric {
-        option("fabric", file);
+    if let Some(file) = &arguments.inventory {
+        option("inventory", file);
     }
     if host.no_gpus {
         command.arg("--no-gpus");

@@ -47,7 +47,7 @@ except duckdb.Error as error:
 "#;
 
 impl DuckDb {
-    /// Starts to answer `sql` with the views that `views` make; their patterns are relative to `dir`.
+    /// Starts to answer `sql` with the views that the statements of `views` make; paths in them are relative to `dir`.
     ///
     /// # Errors
     /// When the program cannot be started, or the text is no SQL for it.
@@ -228,7 +228,7 @@ impl Rows {
                 Ok(line) => line?,
                 Err(RecvTimeoutError::Disconnected) => return Ok(None),
                 Err(RecvTimeoutError::Timeout) => bail!(
-                    "DuckDB took longer than {} s\nhint: ask for less: fewer rows, a shorter time",
+                    "DuckDB took longer than {} s\nhint: ask for less: fewer rows, a shorter time (--from, --to)",
                     PATIENCE.as_secs()
                 ),
             };

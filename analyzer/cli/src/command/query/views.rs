@@ -10,13 +10,9 @@ use roce_report::schema::TABLES;
 const DATASET: &str = "TABLE/*.parquet";
 /// Files of datasets in one folder.
 const DATASETS: &str = "*/TABLE/*.parquet";
-/// Compacted days of a fleet's dataset.
-const COMPACTED: &str = "TABLE/date=*/part-*.parquet";
-/// Runs of a fleet's dataset, as they have written them (`--layout fleet`).
-const SINGLE: &str = "TABLE/date=*/host=*/*.parquet";
 
 /// Forms of a folder.
-const FORMS: [&str; 4] = [DATASET, COMPACTED, SINGLE, DATASETS];
+const FORMS: [&str; 2] = [DATASET, DATASETS];
 
 /// Limit of the entries of a folder that are looked at to find its form.
 const MAX_ENTRIES: usize = 100_000;
@@ -36,29 +32,11 @@ pub(super) fn views(dir: &Path) -> anyhow::Result<Vec<String>> {
             dir.display()
         );
     }
-    let runs = TABLES.iter().position(|table| table.name == "run");
-    let runs = runs
-        .and_then(|place| forms.get(place))
-        .cloned()
-        .unwrap_or_default();
-    let mut views = Vec::new();
-    if runs.contains(&COMPACTED) || runs.contains(&SINGLE) {
-        // docs/fleet-dataset.md: the table `run` is the commit, and compacted runs come first.
-        let committed = |form: &str| {
-            if runs.contains(&form) {
-                format!("SELECT DISTINCT run_id FROM {}", read("run", form))
-            } else {
-                "SELECT NULL::VARCHAR AS run_id WHERE false".to_owned()
-            }
-        };
-        views.push(format!("CREATE VIEW compacted_runs AS {};", committed(COMPACTED)));
-        views.push(format!(
-            "CREATE VIEW single_runs AS {} EXCEPT FROM compacted_runs;",
-            committed(SINGLE)
-        ));
-    }
-    views.extend(TABLES.iter().zip(&forms).map(|(table, forms)| view(table, forms)));
-    Ok(views)
+    Ok(TABLES
+        .iter()
+        .zip(&forms)
+        .map(|(table, forms)| view(table, forms))
+        .collect())
 }
 
 /// The files of a table, as a source of rows.
@@ -67,28 +45,19 @@ fn read(table: &str, form: &str) -> String {
     format!("read_parquet('{pattern}', union_by_name = true, hive_partitioning = false)")
 }
 
-/// The statement that makes the view of a table.
+/// The statement that makes the view of a table. All its columns are named: files of older versions have nulls in newer ones, and a table
+/// that no run has rows of is an empty one.
 fn view(table: &Table, forms: &[&str]) -> String {
     let name = table.name;
-    let mut sources: Vec<String> = forms
-        .iter()
-        .map(|form| {
-            let of = match *form {
-                COMPACTED => " WHERE run_id IN (FROM compacted_runs)",
-                SINGLE => " WHERE run_id IN (FROM single_runs)",
-                _ => "",
-            };
-            format!("SELECT * FROM {}{of}", read(name, form))
-        })
+    let columns: Vec<String> = columns(table)
+        .into_iter()
+        .map(|(name, kind)| format!("NULL::{kind} AS {name}"))
         .collect();
-    if sources.is_empty() {
-        // No run had such a row. The question is right all the same, and its answer is empty.
-        let columns: Vec<String> = columns(table)
-            .into_iter()
-            .map(|(name, kind)| format!("NULL::{kind} AS {name}"))
-            .collect();
-        sources.push(format!("SELECT {} WHERE false", columns.join(", ")));
-    }
+    let empty = format!("SELECT {} WHERE false", columns.join(", "));
+    let files = forms
+        .iter()
+        .map(|form| format!("SELECT * FROM {}", read(name, form)));
+    let sources: Vec<String> = std::iter::once(empty).chain(files).collect();
     format!("CREATE VIEW {name} AS {};", sources.join(" UNION ALL BY NAME "))
 }
 
@@ -181,17 +150,6 @@ mod tests {
         for (files, expected) in [
             (&["flows/part-0.parquet"][..], &["TABLE/*.parquet"][..]),
             (&["a/flows/part-0.parquet", "b/x.txt"], &["*/TABLE/*.parquet"]),
-            (
-                &["flows/date=2026-01-01/host=h1/0a.parquet"],
-                &["TABLE/date=*/host=*/*.parquet"],
-            ),
-            (
-                &[
-                    "flows/date=2026-01-01/part-0.parquet",
-                    "flows/date=2026-01-02/host=h1/0a.parquet",
-                ],
-                &["TABLE/date=*/part-*.parquet", "TABLE/date=*/host=*/*.parquet"],
-            ),
             // Unfinished files are hidden ones.
             (
                 &[
@@ -218,38 +176,6 @@ mod tests {
         let time = "NULL::TIMESTAMPTZ AS start_time, NULL::BIGINT AS start_time_ns";
         assert!(sql.contains(time), "{sql}");
         assert!(sql.ends_with(" WHERE false;"), "{sql}");
-    }
-
-    #[test]
-    fn runs_of_a_fleet_count_once_they_are_committed() {
-        let folder = tempfile::tempdir().unwrap();
-        for file in [
-            "flows/date=2026-01-01/part-0.parquet",
-            "run/date=2026-01-01/part-0.parquet",
-            "flows/date=2026-01-02/host=h1/0a.parquet",
-        ] {
-            let path = folder.path().join(file);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, "").unwrap();
-        }
-        let views = views(folder.path()).unwrap();
-        // The run 0a has no file in `run`: it is not there.
-        assert!(
-            views[1].starts_with("CREATE VIEW single_runs AS SELECT NULL::VARCHAR AS run_id WHERE false"),
-            "{views:?}"
-        );
-        let flows = views
-            .iter()
-            .find(|view| view.starts_with("CREATE VIEW flows "))
-            .unwrap();
-        let compacted = "read_parquet('flows/date=*/part-*.parquet', union_by_name = true, hive_partitioning = false) WHERE run_id IN (FROM compacted_runs)";
-        let single = "read_parquet('flows/date=*/host=*/*.parquet', union_by_name = true, hive_partitioning = false) WHERE run_id IN (FROM single_runs)";
-        assert_eq!(
-            flows,
-            &format!(
-                "CREATE VIEW flows AS SELECT * FROM {compacted} UNION ALL BY NAME SELECT * FROM {single};"
-            )
-        );
     }
 
     #[test]

@@ -48,7 +48,7 @@ pub(super) fn recorded(records: &RunRecords, id: Option<&str>) -> anyhow::Result
                 latest = id;
                 &latest
             }
-            None => bail!("no run was started from here\nhint: roce-analyze traffic start PLAN"),
+            None => bail!("no run was started from here\nhint: roce-analyze traffic run PLAN --detach"),
         },
     };
     records.read(id).map_err(|error| anyhow!(error))

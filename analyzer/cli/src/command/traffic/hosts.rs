@@ -1,13 +1,13 @@
-//! The hosts of a plan: those of the inventory, or those that `--hosts` names.
+//! The hosts of a plan: those of the inventory, or those that `--host` names.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{anyhow, bail};
 use clap::Args;
 use roce_jobs::traffic::{Concern, Endpoint, Gravity, TrafficPlan};
 use roce_switches::inventory::{HostTarget, Inventory};
 
-use crate::options::fabric;
+use crate::options::fabric::InventoryFile;
 use crate::output::messages;
 
 /// Bytes of a plan.
@@ -16,29 +16,27 @@ const MAX_BYTES: u64 = 4 << 20;
 /// Which hosts a plan may name.
 #[derive(Args, Debug)]
 pub(super) struct HostArguments {
-    /// The inventory that has the hosts
-    /// [default: fabric.toml in the current folder, else in ~/.config/roce-analyze]
-    #[arg(long, value_name = "FILE")]
-    fabric: Option<PathBuf>,
+    #[command(flatten)]
+    inventory: InventoryFile,
 
     /// Hosts that may be used, separated by commas: names of the inventory, or addresses for ssh [default: all of the inventory]
-    #[arg(long, value_name = "HOST", value_delimiter = ',')]
-    hosts: Vec<String>,
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    host: Vec<String>,
 }
 
 impl HostArguments {
     /// The inventory, without hosts where there is none.
     pub(super) fn inventory(&self) -> anyhow::Result<Inventory> {
-        Ok(fabric::found(self.fabric.as_deref())?.unwrap_or_default())
+        Ok(self.inventory.found()?.unwrap_or_default())
     }
 
-    /// The ends that `--hosts` names, `host` or `host:device`.
+    /// The ends that `--host` names, `host` or `host:device`.
     pub(super) fn ends(&self) -> anyhow::Result<Vec<Endpoint>> {
         let mut ends: Vec<Endpoint> = Vec::new();
-        for text in &self.hosts {
-            let end = Endpoint::parse(text.trim()).map_err(|error| anyhow!("--hosts: {error}"))?;
+        for text in &self.host {
+            let end = Endpoint::parse(text.trim()).map_err(|error| anyhow!("--host: {error}"))?;
             if ends.contains(&end) {
-                bail!("--hosts: '{end}' is named twice");
+                bail!("--host: '{end}' is named twice");
             }
             ends.push(end);
         }

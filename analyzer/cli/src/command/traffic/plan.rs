@@ -21,7 +21,7 @@ use serde_json::json;
 
 use super::actions::{program, run_id};
 use super::hosts::{HostArguments, read_plan, say};
-use crate::options::arguments::DocumentFormat;
+use crate::options::format::{Format, text_or_json};
 use crate::output::messages;
 use crate::output::table::laid;
 
@@ -32,8 +32,8 @@ const AFTER_HELP: &str = "\
 Examples:
   roce-analyze traffic plan --pattern ring --device mlx5_0 > ring.toml
       over all hosts of fabric.toml
-  roce-analyze traffic plan --pattern incast=2:1 --hosts gpu1:mlx5_0,gpu2:mlx5_0,gpu3:mlx5_1
-      two hosts to the first one
+  roce-analyze traffic plan --pattern incast --host gpu1:mlx5_0,gpu2:mlx5_0
+      all others to the first one
   roce-analyze traffic plan ring.toml
       commands, loads of links, and mistakes
   roce-analyze traffic plan ring.toml --preflight
@@ -86,8 +86,8 @@ pub(crate) struct PlanArguments {
     long: bool,
 
     /// Format of standard output
-    #[arg(long, value_enum, default_value = "text")]
-    format: DocumentFormat,
+    #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = text_or_json())]
+    format: Format,
 }
 
 fn parse_tool(text: &str) -> Result<Tool, String> {
@@ -129,7 +129,7 @@ fn write(arguments: &PlanArguments, inventory: &Inventory, pattern: Pattern) -> 
         end.device = end.device.take().or_else(|| arguments.device.clone());
         if arguments.tool.is_rdma() && end.device.is_none() {
             bail!(
-                "'{end}': {} needs the RDMA device\nhint: --device mlx5_0, or --hosts {end}:mlx5_0",
+                "'{end}': {} needs the RDMA device\nhint: --device mlx5_0, or --host {end}:mlx5_0",
                 arguments.tool.name()
             );
         }
@@ -198,10 +198,8 @@ fn show(arguments: &PlanArguments, inventory: &Inventory, plan: &TrafficPlan) ->
     }
     is_wrong |= !seen.unable.is_empty();
     let text = match arguments.format {
-        DocumentFormat::Text => text(plan, &hosts, seen),
-        DocumentFormat::Json => {
-            escape_json(&format!("{:#}\n", document(plan, &hosts, seen, &all))).into_owned()
-        }
+        Format::Text => text(plan, &hosts, seen),
+        _ => escape_json(&format!("{:#}\n", document(plan, &hosts, seen, &all))).into_owned(),
     };
     std::io::stdout().write_all(text.as_bytes())?;
     Ok(ExitCode::from(u8::from(is_wrong)))

@@ -1,8 +1,8 @@
-//! `traffic start` and `traffic run`: streams between hosts, from the look at the hosts to the results.
+//! `traffic run`: streams between hosts, from the look at the hosts to the results.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -22,9 +22,9 @@ use super::actions::{code, counted, failures, program, records, run_id};
 use super::form;
 use super::hosts::{HostArguments, read_plan, say};
 use super::kept::{RunFolder, document, fetched};
-use super::watched::{Outcome, lines, outcome};
+use super::watched::{self, Outcome, lines, outcome};
 use crate::command::watch::Signals;
-use crate::options::arguments::DocumentFormat;
+use crate::options::format::{Format, text_or_json};
 use crate::options::rate::Rate;
 use crate::output::messages;
 
@@ -48,15 +48,45 @@ const MAX_POLL: Duration = Duration::from_secs(5);
 /// Time beyond that of the streams after which a run is not waited for any more.
 const MAX_WAIT: Duration = Duration::from_secs(30);
 
-/// A plan, and how it is run.
+/// Examples of `run`.
+const AFTER_HELP: &str = "\
+Examples:
+  roce-analyze traffic run ring.toml
+      results of all streams in one table
+  roce-analyze traffic run ring.toml -o ring --strict
+      logs and counters, too; one failure ends all
+  roce-analyze traffic run tcp.toml --host gpu1,gpu2
+      without an inventory: names for ssh
+  roce-analyze traffic run ring.toml --detach
+      a run that goes on by itself; `traffic run --status` shows it";
+
+/// Run the streams of a plan to their end, and show their results
+///
+/// Servers are started first. When they listen, all clients start at one time. It waits, stops what is left, fetches the logs and shows what
+/// the tools measured. A signal (Ctrl-C) stops the streams on all hosts. Exit code 1: some streams failed.
+///
+/// With --detach the streams are left running. Each process ends by itself after its time, even if this machine is gone. `traffic run --status`
+/// and `traffic stop` take the id that is printed.
 #[derive(Args, Debug)]
-struct PlanToRun {
-    /// The plan
-    #[arg(value_name = "PLAN")]
-    file: PathBuf,
+#[command(after_help = AFTER_HELP)]
+pub(super) struct RunArguments {
+    /// The plan; with --status the id of a run [default: the latest]
+    #[arg(value_name = "PLAN|ID", required_unless_present = "status")]
+    plan: Option<PathBuf>,
 
     #[command(flatten)]
     hosts: HostArguments,
+
+    /// Start the streams, print the id of the run, and leave them running
+    #[arg(long, conflicts_with_all = ["output", "link_rate", "status"])]
+    detach: bool,
+
+    /// Show a run that was started before: its streams, and the rates of its devices
+    ///
+    /// Asks the hosts which of the run's processes live, what their logs say, and what the devices' counters moved by in one second. Exit code 1:
+    /// a stream failed, was stopped, or is missing.
+    #[arg(long, conflicts_with_all = ["output", "link_rate", "strict", "beside_others", "long", "host", "inventory"])]
+    status: bool,
 
     /// Stop all streams when one fails
     #[arg(long)]
@@ -70,41 +100,6 @@ struct PlanToRun {
     #[arg(long)]
     long: bool,
 
-    /// Format of standard output
-    #[arg(long, value_enum, default_value = "text")]
-    format: DocumentFormat,
-}
-
-/// Examples of `run`.
-const AFTER_HELP: &str = "\
-Examples:
-  roce-analyze traffic run ring.toml
-      results of all streams in one table
-  roce-analyze traffic run ring.toml -o ring --strict
-      logs and counters, too; one failure ends all
-  roce-analyze traffic run tcp.toml --hosts gpu1,gpu2
-      without an inventory: names for ssh";
-
-/// Start the streams of a plan, and leave them running
-///
-/// Servers are started first. When they listen, all clients start at one time. Each process ends by itself after its time, even if this
-/// machine is gone. `traffic status` and `traffic stop` take the id that is printed. Exit code 1: some streams did not start.
-#[derive(Args, Debug)]
-pub(super) struct StartArguments {
-    #[command(flatten)]
-    plan: PlanToRun,
-}
-
-/// Run the streams of a plan to their end, and show their results
-///
-/// As `start`; then it waits, stops what is left, fetches the logs and shows what the tools measured. A signal (Ctrl-C) stops the streams on
-/// all hosts. Exit code 1: some streams failed.
-#[derive(Args, Debug)]
-#[command(after_help = AFTER_HELP)]
-pub(super) struct RunArguments {
-    #[command(flatten)]
-    plan: PlanToRun,
-
     /// Keep the plan, all logs, the results as JSON, and counters of hosts that have roce-analyze, in the new folder DIR
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
@@ -112,6 +107,17 @@ pub(super) struct RunArguments {
     /// Speed of the link, such as 100G: shows the share of it that was reached [default: that of the RDMA ports, where all have one]
     #[arg(long, value_name = "RATE", value_parser = Rate::parse)]
     link_rate: Option<Rate>,
+
+    /// Format of standard output
+    #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = text_or_json())]
+    format: Format,
+}
+
+impl RunArguments {
+    /// The path of the plan.
+    fn plan(&self) -> &Path {
+        self.plan.as_deref().unwrap_or(Path::new(""))
+    }
 }
 
 /// A plan with its hosts, ready to be started.
@@ -125,8 +131,8 @@ struct Ready {
 }
 
 impl Ready {
-    fn new(arguments: &PlanToRun) -> anyhow::Result<Self> {
-        let (plan, text) = read_plan(&arguments.file)?;
+    fn new(arguments: &RunArguments) -> anyhow::Result<Self> {
+        let (plan, text) = read_plan(arguments.plan())?;
         let inventory = arguments.hosts.inventory()?;
         let hosts = arguments.hosts.hosts(&inventory)?;
         Ok(Self {
@@ -139,7 +145,7 @@ impl Ready {
         })
     }
 
-    fn setup<'a>(&'a self, arguments: &PlanToRun, reads_counters: bool) -> Setup<'a> {
+    fn setup<'a>(&'a self, arguments: &RunArguments, reads_counters: bool) -> Setup<'a> {
         Setup {
             id: &self.id,
             plan: &self.plan,
@@ -155,7 +161,7 @@ impl Ready {
 /// Checks a plan, looks at its hosts, and says what will run.
 fn looked(
     ready: &Ready,
-    arguments: &PlanToRun,
+    arguments: &RunArguments,
     setup: &Setup<'_>,
     all: &Machines,
 ) -> anyhow::Result<Preflight> {
@@ -165,7 +171,7 @@ fn looked(
         .filter(|concern| concern.gravity == Gravity::Error)
         .collect();
     if say(&errors) {
-        bail!("{}: the plan cannot run", arguments.file.display());
+        bail!("{}: the plan cannot run", arguments.plan().display());
     }
     let found = preflight(setup, all, true);
     let others: Vec<String> = found
@@ -211,8 +217,7 @@ fn listed(names: &[&str]) -> String {
 }
 
 /// Starts streams, and leaves them running.
-pub(super) fn start(arguments: &StartArguments) -> anyhow::Result<ExitCode> {
-    let arguments = &arguments.plan;
+fn start(arguments: &RunArguments) -> anyhow::Result<ExitCode> {
     let ready = Ready::new(arguments)?;
     let records = records()?;
     let setup = ready.setup(arguments, false);
@@ -235,7 +240,7 @@ pub(super) fn start(arguments: &StartArguments) -> anyhow::Result<ExitCode> {
         .filter(|stream| stream.failure.is_some())
         .count();
     let text = match arguments.format {
-        DocumentFormat::Text => {
+        Format::Text => {
             let mut text = String::new();
             for stream in &record.streams {
                 if let Some(reason) = &stream.failure {
@@ -256,7 +261,7 @@ pub(super) fn start(arguments: &StartArguments) -> anyhow::Result<ExitCode> {
             );
             text
         }
-        DocumentFormat::Json => {
+        _ => {
             let failures: Vec<_> = record
                 .streams
                 .iter()
@@ -311,12 +316,19 @@ fn interruptible<T: Send>(
     })
 }
 
-/// Runs streams to their end.
+/// Runs streams to their end, starts them, or shows those that were started.
 pub(super) fn run(arguments: &RunArguments) -> anyhow::Result<ExitCode> {
-    let ready = Ready::new(&arguments.plan)?;
+    if arguments.status {
+        let id = arguments.plan.as_deref().map(Path::to_string_lossy);
+        return watched::status(id.as_deref(), arguments.format);
+    }
+    if arguments.detach {
+        return start(arguments);
+    }
+    let ready = Ready::new(arguments)?;
     let records = records()?;
     let kept = arguments.output.as_deref().map(RunFolder::new).transpose()?;
-    let setup = ready.setup(&arguments.plan, kept.is_some());
+    let setup = ready.setup(arguments, kept.is_some());
     let all = machines(&ready.hosts, &ready.inventory.ssh);
     let interrupted = AtomicBool::new(false);
     let is_interrupted = || interrupted.load(Ordering::Relaxed);
@@ -343,7 +355,7 @@ struct Whole<'a> {
 
 impl Whole<'_> {
     fn run(&self, kept: Option<RunFolder>) -> anyhow::Result<ExitCode> {
-        let found = looked(self.ready, &self.arguments.plan, self.setup, self.all)?;
+        let found = looked(self.ready, self.arguments, self.setup, self.all)?;
         self.count(kept.as_ref(), &found, "before")?;
         let StartedRun { record, is_aborted } =
             started(self.setup, self.all, &found, self.records, self.is_interrupted)?;
@@ -439,8 +451,8 @@ impl Whole<'_> {
         inputs: &[form::Input],
         link: Option<u64>,
     ) -> anyhow::Result<()> {
-        let text = match self.arguments.plan.format {
-            DocumentFormat::Text => {
+        let text = match self.arguments.format {
+            Format::Text => {
                 let mut text = form::text(inputs, link, false);
                 text.push_str(&failures(record, status));
                 let _ = writeln!(
@@ -452,9 +464,7 @@ impl Whole<'_> {
                 );
                 text
             }
-            DocumentFormat::Json => {
-                escape_json(&format!("{:#}\n", document(record, status, inputs, link))).into_owned()
-            }
+            _ => escape_json(&format!("{:#}\n", document(record, status, inputs, link))).into_owned(),
         };
         Ok(std::io::stdout().write_all(text.as_bytes())?)
     }

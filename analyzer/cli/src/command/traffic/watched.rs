@@ -1,4 +1,4 @@
-//! `traffic status` and `traffic stop`: runs that were started before.
+//! `traffic run --status` and `traffic stop`: runs that were started before.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -15,25 +15,11 @@ use serde_json::{Value, json};
 
 use super::actions::{code, counted, recorded, records, stream_values, table, time};
 use super::kept::RunFolder;
-use crate::options::arguments::DocumentFormat;
+use crate::options::format::{Format, text_or_json};
 use crate::output::messages;
 
 /// Version of the JSON documents' form.
 const SCHEMA_VERSION: u32 = 1;
-
-/// Show a run of traffic: its streams, and the rates of its devices
-///
-/// Asks the hosts which of the run's processes live, what their logs say, and what the devices' counters moved by in one second. Exit code 1:
-/// a stream failed, was stopped, or is missing.
-#[derive(Args, Debug)]
-pub(super) struct StatusArguments {
-    /// The run's id [default: the latest]
-    id: Option<String>,
-
-    /// Format of standard output
-    #[arg(long, value_enum, default_value = "text")]
-    format: DocumentFormat,
-}
 
 /// End a run of traffic: its own processes on all hosts, and no others
 ///
@@ -49,17 +35,20 @@ pub(super) struct StopArguments {
     output: Option<PathBuf>,
 
     /// Format of standard output
-    #[arg(long, value_enum, default_value = "text")]
-    format: DocumentFormat,
+    #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = text_or_json())]
+    format: Format,
 }
 
-/// Shows a run.
-pub(super) fn status(arguments: &StatusArguments) -> anyhow::Result<ExitCode> {
-    let record = recorded(&records()?, arguments.id.as_deref())?;
+/// Shows a run: the one with this id, or the latest.
+///
+/// # Errors
+/// If there is no such run, or its record cannot be read.
+pub(super) fn status(id: Option<&str>, format: Format) -> anyhow::Result<ExitCode> {
+    let record = recorded(&records()?, id)?;
     let found = asked(&record, &record.machines(), true);
-    let text = match arguments.format {
-        DocumentFormat::Text => text(&record, &found),
-        DocumentFormat::Json => escape_json(&format!("{:#}\n", document(&record, &found))).into_owned(),
+    let text = match format {
+        Format::Text => text(&record, &found),
+        _ => escape_json(&format!("{:#}\n", document(&record, &found))).into_owned(),
     };
     std::io::stdout().write_all(text.as_bytes())?;
     let is_unknown = found.hosts.iter().any(|host| host.error.is_some());
@@ -152,8 +141,8 @@ pub(super) fn stop(arguments: &StopArguments) -> anyhow::Result<ExitCode> {
         }
     }
     let text = match arguments.format {
-        DocumentFormat::Text => lines(&record, &all),
-        DocumentFormat::Json => {
+        Format::Text => lines(&record, &all),
+        _ => {
             let hosts: Vec<Value> = all
                 .iter()
                 .map(|host| {

@@ -1,0 +1,375 @@
+//! What a finding means, how it is computed, its thresholds as they are now, and where its rule comes from; the
+//! columns of a table; a check of `doctor`; a finding about a device; a word of the glossary.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use anyhow::anyhow;
+use roce_hosts::doctor::{self, checks};
+use roce_model::Table;
+use roce_report::schema::TABLES;
+use roce_rules::Rule;
+use roce_switches::findings;
+use roce_verdict::{RULES, ThresholdValue, Thresholds};
+
+use crate::options::arguments::Analyse;
+use crate::options::nearest::nearest;
+use crate::options::settings;
+use crate::output::style::width;
+
+/// Text is not wrapped wider than this: longer lines are hard to read.
+const WIDEST: usize = 100;
+/// The narrowest that it is laid out for.
+const NARROWEST: usize = 40;
+/// Columns of a paragraph's name.
+const NAME: usize = 12;
+
+/// Prints what the finding `id` means; its thresholds are those that the run would have.
+///
+/// # Errors
+/// When there is no such finding, or the configuration cannot be read.
+pub(crate) fn print(id: &str, arguments: &Analyse) -> anyhow::Result<ExitCode> {
+    let (_, thresholds) = settings::configuration(&arguments.run.shape)?;
+    let text = explain(id, &thresholds, width())?;
+    std::io::stdout().write_all(text.as_bytes())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The text for the finding `id`, or the list of all for `list`.
+///
+/// # Errors
+/// When there is no such finding: it names the nearest one and lists all.
+fn explain(id: &str, thresholds: &Thresholds, width: usize) -> anyhow::Result<String> {
+    let width = width.clamp(NARROWEST, WIDEST);
+    if id == "list" {
+        return Ok(list(width));
+    }
+    if id == "checks" {
+        return Ok(list_of_checks(width));
+    }
+    if let Some(rule) = rules().find(|rule| rule.id == id) {
+        return Ok(text(&rule, thresholds, width));
+    }
+    let words: Vec<(&str, &str)> = glossary().collect();
+    let found = TABLES.iter().find(|table| table.name == id);
+    let said = rows_of(id, &words).next();
+    if found.is_some() || said.is_some() {
+        let mut text = String::new();
+        if let Some((word, meaning)) = said {
+            paragraph(
+                &mut text,
+                "",
+                0,
+                &format!("{word}: {}", meaning.replace('`', "")),
+                width,
+            );
+        }
+        if let Some(table) = found {
+            columns(&mut text, table, width);
+        }
+        return Ok(text);
+    }
+    let known = rules()
+        .map(|rule| rule.id)
+        .chain(TABLES.iter().map(|table| table.name))
+        .chain(words.iter().flat_map(|(word, _)| word.split(", ")));
+    let hint = nearest(id, known).map_or_else(String::new, |nearest| {
+        format!("; hint: did you mean '{nearest}'?")
+    });
+    Err(anyhow!(
+        "there is no finding, check, table or word '{id}'{hint}\n\n{}",
+        list(width).trim_end()
+    ))
+}
+
+/// All rules: of findings in captures, of checks of a host, of findings about devices.
+fn rules() -> impl Iterator<Item = Rule> {
+    let of_devices = findings::rules().map(Rule::texts);
+    RULES
+        .iter()
+        .copied()
+        .chain(checks().map(Rule::texts))
+        .chain(of_devices)
+}
+
+/// Names that completions of shells offer.
+pub(super) fn names() -> Vec<&'static str> {
+    let findings = RULES.iter().map(|rule| rule.id);
+    let tables = TABLES.iter().map(|table| table.name);
+    ["list", "checks"]
+        .into_iter()
+        .chain(findings)
+        .chain(tables)
+        .collect()
+}
+
+/// All checks of `doctor` with their titles and groups.
+fn list_of_checks(width: usize) -> String {
+    let room = checks().map(|check| check.id.len()).max().unwrap_or(0) + 2;
+    let mut list = String::new();
+    for group in doctor::groups() {
+        for check in checks().filter(|check| check.run.group == group) {
+            let title = format!("{} ({group})", check.title);
+            paragraph(&mut list, &format!("{:room$}", check.id), room, &title, width);
+        }
+    }
+    list
+}
+
+/// The page of words that results use.
+const GLOSSARY: &str = include_str!("../../../../../docs/glossary.md");
+
+/// The words and meanings of the glossary's table.
+fn glossary() -> impl Iterator<Item = (&'static str, &'static str)> {
+    GLOSSARY.lines().filter_map(|line| {
+        let (word, meaning) = line.strip_prefix("| ")?.strip_suffix(" |")?.split_once(" | ")?;
+        (word != "word").then_some((word, meaning))
+    })
+}
+
+/// The rows of the glossary that explain `word`: rows can explain several, and plurals are found.
+fn rows_of<'a>(word: &str, words: &'a [(&'a str, &'a str)]) -> impl Iterator<Item = (&'a str, &'a str)> {
+    let wanted = word.to_ascii_lowercase();
+    words.iter().copied().filter(move |(row, _)| {
+        row.to_ascii_lowercase()
+            .split(", ")
+            .any(|word| word == wanted || wanted.strip_suffix('s') == Some(word))
+    })
+}
+
+/// The columns of a table.
+fn columns(text: &mut String, table: &Table, width: usize) {
+    let title = format!("table {}: {}", table.name, table.row);
+    paragraph(text, "", 0, &title, width);
+    text.push('\n');
+    let room = table
+        .columns
+        .iter()
+        .map(|column| column.name.len())
+        .max()
+        .unwrap_or(0)
+        .min(width / 3)
+        + 2;
+    for column in table.columns {
+        let unit = column.unit;
+        let unit = if unit.is_empty() {
+            String::new()
+        } else {
+            format!(" ({unit})")
+        };
+        let name = format!("{:room$}", column.name);
+        paragraph(text, &name, room, &format!("{}{unit}", column.meaning), width);
+    }
+}
+
+/// All findings with their titles.
+fn list(width: usize) -> String {
+    let room = RULES.iter().map(|rule| rule.id.len()).max().unwrap_or(0) + 2;
+    let mut list = String::new();
+    for rule in RULES {
+        let title = format!("{} ({})", rule.title, rule.severity.name());
+        paragraph(&mut list, &format!("{:room$}", rule.id), room, &title, width);
+    }
+    let tables: Vec<&str> = TABLES.iter().map(|table| table.name).collect();
+    let words: Vec<&str> = glossary().map(|(word, _)| word).collect();
+    let checks: Vec<&str> = checks().map(|check| check.id).collect();
+    let devices: Vec<&str> = findings::rules().map(|rule| rule.id).collect();
+    for (name, all) in [
+        ("checks", checks),
+        ("devices", devices),
+        ("tables", tables),
+        ("words", words),
+    ] {
+        list.push('\n');
+        paragraph(
+            &mut list,
+            &format!("{:room$}", format!("{name}:")),
+            room,
+            &all.join(", "),
+            width,
+        );
+    }
+    list
+}
+
+fn text(rule: &Rule, thresholds: &Thresholds, width: usize) -> String {
+    let mut text = String::new();
+    paragraph(&mut text, "", 0, &format!("{}: {}", rule.id, rule.title), width);
+    let severity = if rule.otherwise.is_empty() {
+        rule.severity.name().to_owned()
+    } else {
+        format!("{}; {}", rule.severity.name(), rule.otherwise)
+    };
+    for (name, words) in [
+        ("severity", severity.as_str()),
+        ("meaning", rule.meaning),
+        ("read", rule.read),
+        ("computed", rule.method),
+        ("shows as", rule.symptom),
+        ("or else", rule.alternatives),
+        ("confidence", rule.confidence),
+        ("rule from", rule.source),
+        ("next", rule.next),
+    ] {
+        if words.is_empty() {
+            continue;
+        }
+        text.push('\n');
+        paragraph(&mut text, &format!("{name:NAME$}"), NAME, words, width);
+    }
+    for (place, name) in rule.thresholds.iter().enumerate() {
+        let Ok(threshold) = Thresholds::named(name) else {
+            continue;
+        };
+        let value = threshold.get(thresholds);
+        let changed = if value == threshold.default {
+            "the default".to_owned()
+        } else {
+            format!("the default is {}", said(threshold.default))
+        };
+        let head = if place == 0 { "thresholds" } else { "" };
+        let words = format!(
+            "{name} = {} ({changed}). {} {}",
+            said(value),
+            threshold.meaning,
+            threshold.reason
+        );
+        text.push('\n');
+        paragraph(&mut text, &format!("{head:NAME$}"), NAME, &words, width);
+    }
+    if !rule.thresholds.is_empty() {
+        text.push('\n');
+        let words = "A file for --config changes them, in its table [thresholds].";
+        paragraph(&mut text, &format!("{:NAME$}", ""), NAME, words, width);
+    }
+    text
+}
+
+/// A value as a configuration file has it.
+fn said(value: ThresholdValue) -> String {
+    match value {
+        ThresholdValue::Time(time) => {
+            let (unit, of) = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000)]
+                .into_iter()
+                .find(|(_, of)| time.0 >= *of && time.0 % of == 0)
+                .unwrap_or(("ns", 1));
+            format!("\"{}{unit}\"", time.0 / of)
+        }
+        ThresholdValue::Count(_) | ThresholdValue::Number(_) => value.to_string(),
+    }
+}
+
+/// Words after a name, wrapped so that all lines begin where the first one's words do.
+fn paragraph(text: &mut String, name: &str, indent: usize, words: &str, width: usize) {
+    let blanks = " ".repeat(indent);
+    let options = textwrap::Options::new(width)
+        .word_splitter(textwrap::WordSplitter::NoHyphenation)
+        .initial_indent(name)
+        .subsequent_indent(&blanks)
+        .break_words(false);
+    for line in textwrap::wrap(words, options) {
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "{}", line.trim_end());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use roce_model::Nanos;
+
+    use super::*;
+
+    #[test]
+    fn every_finding_is_explained_at_every_width() {
+        for rule in rules() {
+            for width in [0, 40, 80, 160, usize::MAX] {
+                let text = explain(rule.id, &Thresholds::default(), width).unwrap();
+                assert!(text.starts_with(rule.id), "{text}");
+                for word in ["severity", "meaning", "computed", "confidence", "rule from"] {
+                    assert!(text.contains(&format!("\n{word} ")), "{word}: {text}");
+                }
+                let widest = width.clamp(NARROWEST, WIDEST);
+                for line in text.lines().filter(|line| line.trim().contains(' ')) {
+                    let long = line.chars().count();
+                    // Only a word that is longer than the line is wider.
+                    assert!(long <= widest || width <= NARROWEST, "{long}: {line}");
+                }
+                for name in rule.thresholds {
+                    assert!(Thresholds::named(name).is_ok(), "{}: {name}", rule.id);
+                    assert!(text.contains(name), "{text}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_changed_threshold_is_shown_with_its_default() {
+        let rule = RULES.iter().find(|rule| !rule.thresholds.is_empty()).unwrap();
+        let threshold = Thresholds::named(rule.thresholds[0]).unwrap();
+        let mut thresholds = Thresholds::default();
+        let other = match threshold.default {
+            ThresholdValue::Count(_) => ThresholdValue::Count(77),
+            ThresholdValue::Time(_) => ThresholdValue::Time(Nanos(77_000)),
+            ThresholdValue::Number(_) => ThresholdValue::Number(0.77),
+        };
+        threshold.set(&mut thresholds, other).unwrap();
+        let text = explain(rule.id, &thresholds, 200).unwrap();
+        assert!(text.contains("77") && text.contains("the default is"), "{text}");
+    }
+
+    #[test]
+    fn values_are_as_a_file_has_them() {
+        for (value, text) in [
+            (ThresholdValue::Time(Nanos(5_000_000)), "\"5ms\""),
+            (ThresholdValue::Time(Nanos(4_000)), "\"4us\""),
+            (ThresholdValue::Time(Nanos(1_500_000_000)), "\"1500ms\""),
+            (ThresholdValue::Time(Nanos(7)), "\"7ns\""),
+            (ThresholdValue::Count(3), "3"),
+            (ThresholdValue::Number(0.25), "0.25"),
+        ] {
+            assert_eq!(said(value), text);
+        }
+    }
+
+    #[test]
+    fn words_and_tables_are_explained() {
+        let said = |name| explain(name, &Thresholds::default(), 100).unwrap();
+        assert!(
+            said("vantage").starts_with("vantage: where a tap is"),
+            "{}",
+            said("vantage")
+        );
+        assert!(said("ack time").starts_with("RTT, turnaround, ACK time: "));
+        assert!(said("flows").contains("\ntable flows: ") && said("flows").contains("\ndestination_qpn "));
+        // All rows of the glossary are found.
+        let list = explain("list", &Thresholds::default(), 100).unwrap();
+        for (word, _) in glossary() {
+            let first = word.split(", ").next().unwrap();
+            assert!(said(first).contains(": "), "{word}");
+            assert!(list.contains(word.split(' ').next().unwrap()), "{word}");
+        }
+        assert!(glossary().count() > 20);
+    }
+
+    #[test]
+    fn what_is_none_names_the_nearest_and_lists_all() {
+        let error = explain("loss.netwrk", &Thresholds::default(), 80)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.starts_with(
+                "there is no finding, check, table or word 'loss.netwrk'; hint: did you mean 'loss.network'?"
+            ),
+            "{error}"
+        );
+        for rule in RULES {
+            assert!(error.contains(rule.id), "{error}");
+        }
+        assert!(
+            explain("list", &Thresholds::default(), 80)
+                .unwrap()
+                .contains("incast")
+        );
+    }
+}

@@ -1,0 +1,179 @@
+//! `fabric counters`: readings of switches and hypervisors.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use clap::{Args, ValueEnum};
+use roce_remote::DeviceReader;
+use roce_switches::inventory::{
+    HypervisorKind, HypervisorTarget, Inventory, SwitchKind, SwitchTarget, Transport,
+};
+
+use super::device::{self, DeviceArguments, Target, node_of};
+
+/// Read switches and hypervisors: PFC, 802.3x pauses, drops, ECN marks, queues, errors
+///
+/// Reads the devices of the inventory over ssh or NX-API, or a folder with recorded answers, and shows what was counted; with --duration
+/// what changed in this time, and how fast. Only asks: no setting and no counter of a device is changed.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  roce-analyze fabric counters leaf1 esxi1 --duration 10s
+      what changed in ten seconds, and how fast
+  roce-analyze fabric counters --kind switch
+      all switches of the inventory
+  roce-analyze fabric counters --read leaf1 --kind nexus
+      a folder with recorded answers, one file for each command")]
+pub(super) struct CountersArguments {
+    /// Names of switches and hypervisors in the inventory [default: all of them]
+    #[arg(value_name = "NAME", conflicts_with = "read")]
+    names: Vec<String>,
+
+    /// Read only devices of this kind; with --read the kind of the device whose answers are read
+    #[arg(long, value_name = "KIND", value_enum, overrides_with = "kind")]
+    kind: Option<Kind>,
+
+    #[command(flatten)]
+    device: DeviceArguments,
+}
+
+/// Kinds of devices.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Kind {
+    /// Cisco NX-OS
+    Nexus,
+    /// SONiC
+    Sonic,
+    /// Arista EOS
+    Eos,
+    /// NVIDIA Cumulus Linux
+    Cumulus,
+    /// VMware ESXi
+    Esxi,
+    /// All switches
+    Switch,
+}
+
+impl Kind {
+    /// The kind of a switch; `None`: of hypervisors, or of all switches.
+    fn of_switch(self) -> Option<SwitchKind> {
+        match self {
+            Self::Nexus => Some(SwitchKind::Nexus),
+            Self::Sonic => Some(SwitchKind::Sonic),
+            Self::Eos => Some(SwitchKind::Eos),
+            Self::Cumulus => Some(SwitchKind::Cumulus),
+            Self::Esxi | Self::Switch => None,
+        }
+    }
+
+    /// True if switches of a kind are read.
+    fn has(self, kind: SwitchKind) -> bool {
+        self == Self::Switch || self.of_switch().is_some_and(|own| own.name() == kind.name())
+    }
+}
+
+/// Reads devices and shows them.
+pub(super) fn counters(arguments: &CountersArguments) -> anyhow::Result<ExitCode> {
+    let options = &arguments.device;
+    if !options.read.is_empty() {
+        let inventory = options.inventory.found()?.unwrap_or_default();
+        let target = |folder: &PathBuf| recorded(folder, arguments.kind, &inventory);
+        let targets = options.read.iter().map(target).collect::<anyhow::Result<_>>()?;
+        return device::recorded(targets, options, &inventory.cluster);
+    }
+    let inventory = options.inventory.required()?;
+    let is_read = |kind: SwitchKind| arguments.kind.is_none_or(|wanted| wanted.has(kind));
+    let switches: Vec<_> = inventory
+        .switches
+        .iter()
+        .filter(|switch| is_read(switch.kind))
+        .collect();
+    let hypervisors = match arguments.kind {
+        None | Some(Kind::Esxi) => inventory.hypervisors.as_slice(),
+        Some(_) => &[],
+    };
+    let known = switches.iter().map(|switch| switch.name.as_str());
+    let known = known.chain(hypervisors.iter().map(|known| known.name.as_str()));
+    let what = match arguments.kind {
+        None => "switch]] or [[hypervisor",
+        Some(Kind::Esxi) => "hypervisor",
+        Some(_) => "switch",
+    };
+    let names = device::chosen(&arguments.names, known, what)?;
+    let mut targets = Vec::new();
+    for switch in switches {
+        if names.contains(&switch.name.as_str()) {
+            targets.push(of_switch(switch, &inventory)?);
+        }
+    }
+    for hypervisor in hypervisors {
+        if names.contains(&hypervisor.name.as_str()) {
+            targets.push(of_hypervisor(hypervisor, &inventory)?);
+        }
+    }
+    device::running(targets, options, &inventory.cluster)
+}
+
+fn of_switch(switch: &SwitchTarget, inventory: &Inventory) -> anyhow::Result<Target> {
+    let reader = DeviceReader::switch(switch, &Arc::new(inventory.ssh.clone()))
+        .with_context(|| format!("switch '{}'", switch.name))?;
+    Ok(Target {
+        kind: switch.kind.name(),
+        transport: switch.transport.name(),
+        reader,
+    })
+}
+
+fn of_hypervisor(hypervisor: &HypervisorTarget, inventory: &Inventory) -> anyhow::Result<Target> {
+    let reader = DeviceReader::hypervisor(hypervisor, &Arc::new(inventory.ssh.clone()))
+        .with_context(|| format!("hypervisor '{}'", hypervisor.name))?;
+    Ok(Target {
+        kind: "esxi",
+        transport: hypervisor.transport.name(),
+        reader,
+    })
+}
+
+/// A folder with recorded answers.
+fn recorded(folder: &Path, kind: Option<Kind>, inventory: &Inventory) -> anyhow::Result<Target> {
+    if kind.is_none_or(|kind| kind == Kind::Switch) {
+        bail!("--read needs the kind of the device\nhint: --kind nexus, sonic, eos, cumulus or esxi");
+    }
+    let files = Some(device::folder_text(folder)?);
+    let every = Duration::from_secs(15);
+    let Some(kind) = kind.and_then(Kind::of_switch) else {
+        let hypervisor = HypervisorTarget {
+            name: node_of(folder),
+            kind: HypervisorKind::Esxi,
+            address: None,
+            transport: Transport::Files,
+            user: None,
+            every,
+            vmnics: Vec::new(),
+            switch_ports: BTreeMap::new(),
+            files,
+        };
+        return of_hypervisor(&hypervisor, inventory);
+    };
+    let switch = SwitchTarget {
+        name: node_of(folder),
+        kind,
+        address: None,
+        transport: Transport::Files,
+        user: None,
+        every,
+        switch_ports: BTreeMap::new(),
+        equal_cost: Vec::new(),
+        url: None,
+        password_file: None,
+        password_env: None,
+        ca: None,
+        fingerprint: None,
+        files,
+    };
+    of_switch(&switch, inventory)
+}
