@@ -84,7 +84,6 @@ const WRITERS: &[(&str, &str)] = &[
         "analyzer/cli/src/command/doctor/archive.rs",
         "a compressed recording, for a program",
     ),
-    ("analyzer/cli/src/command/doctor/explain.rs", "our own text"),
     ("analyzer/cli/src/command/doctor/json.rs", "JSON escapes"),
     (
         "analyzer/cli/src/command/doctor/text.rs",

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use roce_capture::{Correction, Merge};
+use roce_capture::{Merge, Reader};
 use roce_model::{InputSummary, Nanos, RunSummary, SampleColumns, Sink, SinkError};
 use roce_verdict::Verdicts;
 
@@ -144,16 +144,15 @@ impl AnalysedRun {
         self.ended_early.iter().map(|(_, error)| error.as_str())
     }
 
-    /// How the clock of a capture in the folder `dir` was corrected: other things that were recorded there have the same clock. Outer
-    /// `None`: no capture lies in it; inner: its clock needs no correction.
-    pub(crate) fn clock_in(&self, dir: &Path) -> Option<Option<Correction>> {
+    /// The reader of a capture in the folder `dir`: other things that were recorded there have its clock. `None`: no capture lies in it.
+    pub(crate) fn reader_in(&self, dir: &Path) -> Option<&Reader> {
         let dir = dir.canonicalize().ok()?;
         let readers = self.done.feed.merge.readers().iter().zip(&self.places);
         let mut found = readers.filter(|(_, place)| {
             let path = self.paths.get(**place).and_then(|path| path.canonicalize().ok());
             path.is_some_and(|path| path.parent() == Some(&*dir))
         });
-        found.next().map(|(reader, _)| reader.correction())
+        found.next().map(|(reader, _)| reader)
     }
 
     /// Some clock was corrected.

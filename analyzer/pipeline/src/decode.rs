@@ -506,13 +506,9 @@ pub(crate) fn path(frame: &[u8], roce: &Roce) -> u16 {
 /// other links have no two equal halves there.
 #[inline]
 fn is_to_itself(frame: &[u8]) -> bool {
-    const ADDRESS: u64 = (1 << 48) - 1;
-    let head = frame
-        .first_chunk::<16>()
-        .map_or(0, |head| u128::from_le_bytes(*head));
-    let destination = (head & u128::from(ADDRESS)) as u64;
-    let source = (head >> 48 & u128::from(ADDRESS)) as u64;
-    destination == source && source != 0
+    const ZERO: &[u8] = &[0; 6];
+    let halves = frame.first_chunk::<12>().map(|addresses| addresses.split_at(6));
+    halves.is_some_and(|(destination, source)| destination == source && source != ZERO)
 }
 
 /// A hash of the extended headers. Of an AETH alone there is none: its four bytes are in `roce`.

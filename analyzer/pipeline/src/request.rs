@@ -282,8 +282,8 @@ fn join(
     sinks: &mut [&mut dyn Sink],
     observe: &mut (dyn FnMut(Notice<'_>) + Send),
 ) -> Result<(), SinkError> {
-    let clock = analysed.clock_in(samples.dir());
-    if clock.is_none() && analysed.is_corrected() {
+    let beside = analysed.reader_in(samples.dir());
+    if beside.is_none() && analysed.is_corrected() {
         observe(Notice::Warning(
             &samples.dir().display().to_string(),
             "the clocks of the captures differ, and no capture lies in this folder: its samples keep their times",
@@ -291,7 +291,7 @@ fn join(
     }
     let moved = MovedSamples {
         range: range.clone(),
-        correction: clock.flatten(),
+        correction: beside.and_then(|reader| reader.correction()),
     };
     let mut all = borrowed(sinks);
     all.push(analysed);

@@ -36,7 +36,7 @@ Examples:
 Options that shape an analysis are those of `roce-analyze CAPTURE`."
 )]
 pub(crate) struct Explain {
-    /// What is explained [default: list]
+    /// Name or line that is explained [default: list]
     #[arg(value_name = "NAME|LINE", hide_possible_values = true, value_parser = NamedValues::new(|text| Ok(text.to_owned()), rules::names))]
     name: Option<String>,
 

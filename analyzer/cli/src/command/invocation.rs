@@ -1,15 +1,15 @@
-//! What a command is for the program: its rights, what it has in stores, and its run.
+//! A command as the program sees it: its rights, what it has in stores, and its run.
 
 use std::process::ExitCode;
 
 use crate::objects::ObjectRun;
 
-/// What a run may reach.
+/// The reach of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Rights {
     /// Files alone: it reads what others made, and needs no device, no other program and no network.
     Files,
-    /// What its user may reach.
+    /// All that its user may reach.
     User,
 }
 

@@ -35,7 +35,7 @@ use text::Engine;
 const MAX_TABLE_ROWS: usize = 10_000;
 /// Limit of the SQL text, in bytes.
 const MAX_SQL_BYTES: u64 = 1 << 20;
-/// What answers where there is no DuckDB.
+/// Hint at other engines where there is no DuckDB.
 pub(crate) const OTHERS: &str = "name it with --duckdb; --print gives the text for another engine";
 
 /// Ask about results that -o wrote: a question by its name, or SQL

@@ -147,7 +147,7 @@ pub(crate) struct RunOptions {
     pub(crate) hash: bool,
 }
 
-// What `dataset join` says to the runs that it starts. (A comment for the compiler would become the help's first line.)
+// Options that `dataset join` gives to the runs that it starts. (A comment for the compiler would become the help's first line.)
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct FleetScope {
     /// Tables that are written with --layout fleet

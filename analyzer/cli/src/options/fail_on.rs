@@ -18,7 +18,7 @@ pub(crate) enum Term<'a> {
     Name(&'a str),
     /// A value beyond a bound fails the run.
     Condition {
-        /// What is compared.
+        /// The compared quantity.
         quantity: &'a str,
         /// `<`, `<=`, `>` or `>=`.
         comparison: &'static str,

@@ -34,7 +34,7 @@ pub(crate) const COMMANDS: &[(&[&str], &[&str])] = &[
     (&["traffic", "status"], &["traffic", "run", "--status"]),
 ];
 
-/// What becomes of an option's value.
+/// The fate of an option's value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Change {
     /// It stays.

@@ -196,7 +196,7 @@ mod tests {
 
     /// READs of 4 KiB with a path MTU of 1 KiB take 4 PSNs.
     fn span_of(length: u32) -> Option<u32> {
-        Some(length.div_ceil(1024))
+        (length > 0).then(|| length.div_ceil(1024))
     }
 
     #[test]

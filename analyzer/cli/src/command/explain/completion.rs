@@ -1,4 +1,4 @@
-//! What the packets of a capture show about the end of the queue pair that a line of NCCL's log reports.
+//! The packets of a capture about the end of the queue pair that a line of NCCL's log reports.
 
 use std::io::Write as _;
 use std::process::ExitCode;

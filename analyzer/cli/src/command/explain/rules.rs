@@ -1,4 +1,4 @@
-//! What a finding means, how it is computed, its thresholds as they are now, and where its rule comes from; the
+//! The meaning of a finding, how it is computed, its thresholds as they are now, and where its rule comes from; the
 //! columns of a table; a check of `doctor`; a finding about a device; a word of the glossary.
 
 use std::fmt::Write as _;

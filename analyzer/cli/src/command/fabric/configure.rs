@@ -44,7 +44,7 @@ Examples:
 #[derive(Args, Debug)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct Configure {
-    /// What is configured
+    /// Kind of the machine that is configured
     #[arg(value_name = "TARGET", value_enum)]
     target: Target,
 
@@ -73,19 +73,19 @@ pub(crate) struct Configure {
     #[arg(long, value_name = "DIR|FILE", requires = "check")]
     read: Option<PathBuf>,
 
-    /// Of a host: the tool that sets PFC and the priorities of DSCPs [default: dcb]
+    /// The tool of a host that sets PFC and the priorities of DSCPs [default: dcb]
     #[arg(long, value_enum, value_name = "TOOL")]
     tool: Option<Tool>,
 
-    /// Of a host: print files of this kind, which keep settings over a restart, in place of commands
+    /// Print files of this kind for a host, which keep settings over a restart, in place of commands
     #[arg(long, value_enum, value_name = "FILES", conflicts_with = "check")]
     print: Option<Print>,
 
-    /// Of a switch: its operating system [default: that of the inventory]
+    /// Operating system of a switch [default: that of the inventory]
     #[arg(long, value_enum, value_name = "KIND")]
     kind: Option<Kind>,
 
-    /// Of a Nexus 9000: its generation [default: cloud-scale; with --check that of its classes]
+    /// Generation of a Nexus 9000 [default: cloud-scale; with --check that of its classes]
     #[arg(long, value_enum, value_name = "GENERATION")]
     generation: Option<Generation>,
 

@@ -74,7 +74,7 @@ pub(crate) struct Hca {
     run: Vec<OsString>,
 }
 
-/// What fails a run.
+/// Conditions that fail a run.
 #[derive(Clone, Copy, Debug, Default)]
 struct HcaFailOn {
     /// A device that was given is left out.

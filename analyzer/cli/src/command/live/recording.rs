@@ -1,4 +1,4 @@
-//! What a recording says of its run: the command line, to be read again.
+//! The part of a recording about its run: the command line, to be read again.
 
 use std::ffi::OsString;
 

@@ -56,7 +56,7 @@ pub(super) struct Files {
 }
 
 /// A file: its name, and its text.
-type Named = (String, String);
+type NamedFile = (String, String);
 
 /// Prints files, or writes them.
 pub(super) fn files(arguments: &Files) -> anyhow::Result<ExitCode> {
@@ -85,7 +85,7 @@ pub(super) fn files(arguments: &Files) -> anyhow::Result<ExitCode> {
 }
 
 /// The files of a kind.
-fn of_kind(kind: Kind, arguments: &Files) -> anyhow::Result<Vec<Named>> {
+fn of_kind(kind: Kind, arguments: &Files) -> anyhow::Result<Vec<NamedFile>> {
     let one = |name: &str, text: String| Ok(vec![(name.to_owned(), text)]);
     match kind {
         Kind::Rules => one("roce.rules.yml", roce_metrics::rules()),
@@ -105,7 +105,7 @@ fn of_kind(kind: Kind, arguments: &Files) -> anyhow::Result<Vec<Named>> {
 }
 
 /// One dashboard, or all of them with the file that provisions them.
-fn dashboards(arguments: &Files) -> anyhow::Result<Vec<Named>> {
+fn dashboards(arguments: &Files) -> anyhow::Result<Vec<NamedFile>> {
     let names: Vec<&str> = DASHBOARDS.iter().map(|dashboard| dashboard.name).collect();
     if let Some(name) = &arguments.dashboard {
         let Some(dashboard) = DASHBOARDS.iter().find(|dashboard| dashboard.name == name) else {
@@ -119,7 +119,7 @@ fn dashboards(arguments: &Files) -> anyhow::Result<Vec<Named>> {
             names.join(", ")
         );
     }
-    let mut files: Vec<Named> = DASHBOARDS
+    let mut files: Vec<NamedFile> = DASHBOARDS
         .iter()
         .map(|dashboard| (dashboard.file(), dashboard.json()))
         .collect();

@@ -1,4 +1,4 @@
-//! What is asked: a dataset with the views over its tables.
+//! The dataset that is asked, with the views over its tables.
 
 use std::path::PathBuf;
 
@@ -38,10 +38,10 @@ pub(crate) struct DatasetSource {
 
 /// A dataset that can be asked.
 #[derive(Debug)]
-pub(crate) enum Asked {
-    /// Of many hosts and days.
+pub(crate) enum AskedDataset {
+    /// A dataset of many hosts and days.
     Many(Dataset),
-    /// Of one run, or of several beside each other: the statements that make its views.
+    /// The results of one run, or of several beside each other: the statements that make its views.
     Runs(Vec<String>),
 }
 
@@ -70,14 +70,14 @@ impl DatasetSource {
     ///
     /// # Errors
     /// If it has no results, or the inventory cannot be read.
-    pub(crate) fn open(&self) -> anyhow::Result<Asked> {
+    pub(crate) fn open(&self) -> anyhow::Result<AskedDataset> {
         let hosts = self.inventory()?;
         let range = Range {
             from: self.from,
             to: self.to,
         };
         if is_remote(&self.dataset) || self.has_days() {
-            return Dataset::new(&self.dataset, range, &hosts).map(Asked::Many);
+            return Dataset::new(&self.dataset, range, &hosts).map(AskedDataset::Many);
         }
         if !range.is_all() {
             bail!(
@@ -87,14 +87,14 @@ impl DatasetSource {
         }
         let mut statements = views::views(&self.dataset)?;
         statements.push(shared_views(&hosts));
-        Ok(Asked::Runs(statements))
+        Ok(AskedDataset::Runs(statements))
     }
 
     /// Starts to answer a SELECT.
     ///
     /// # Errors
     /// If DuckDB cannot be started, or the dataset is in an object store.
-    pub(super) fn ask(&self, asked: &Asked, program: &DuckDb, sql: &str) -> anyhow::Result<Rows> {
+    pub(super) fn ask(&self, asked: &AskedDataset, program: &DuckDb, sql: &str) -> anyhow::Result<Rows> {
         if is_remote(&self.dataset) {
             bail!(
                 "{}: DuckDB is run here on folders alone\nhint: --print prints the text for an engine that reads object stores",
@@ -108,12 +108,12 @@ impl DatasetSource {
     ///
     /// # Errors
     /// As those of [`ask`](Self::ask), and if DuckDB refuses the question.
-    pub(crate) fn answer(&self, asked: &Asked, program: &DuckDb, sql: &str) -> anyhow::Result<Answer> {
+    pub(crate) fn answer(&self, asked: &AskedDataset, program: &DuckDb, sql: &str) -> anyhow::Result<Answer> {
         Answer::whole(self.ask(asked, program, sql)?)
     }
 }
 
-impl Asked {
+impl AskedDataset {
     /// Statements that make the views, for a DuckDB that runs in the dataset's folder.
     fn statements(&self) -> Vec<String> {
         match self {

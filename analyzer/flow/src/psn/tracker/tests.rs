@@ -30,14 +30,16 @@ fn trigger_of(run: &EndedRun) -> Trigger {
 
 impl Flow {
     fn request(&self, psn: u32, silence: u64) -> Request {
-        let mut request = Request::default();
-        request.packet = RequestPacket {
-            psn: Psn::new(psn),
-            span: Some(1),
-            time: Nanos(self.now),
-            bin: self.now / 1_000_000,
-            payload_bytes: 1024,
-            ..RequestPacket::default()
+        let mut request = Request {
+            packet: RequestPacket {
+                psn: Psn::new(psn),
+                span: Some(1),
+                time: Nanos(self.now),
+                bin: self.now / 1_000_000,
+                payload_bytes: 1024,
+                ..RequestPacket::default()
+            },
+            ..Request::default()
         };
         request.flow.silence = Nanos(silence);
         request.flow.max_holes = crate::psn::holes::MAX_OPEN_HOLES;
