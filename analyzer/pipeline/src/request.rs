@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crossbeam_channel::Receiver;
-use roce_capture::Merge;
+use roce_capture::{Merge, Reader};
 use roce_model::{Nanos, RunKey, RunSummary, Sink, SinkError};
 use roce_verdict::{Thresholds, Verdicts};
 
@@ -291,7 +291,7 @@ fn join(
     }
     let moved = MovedSamples {
         range: range.clone(),
-        correction: beside.and_then(|reader| reader.correction()),
+        correction: beside.and_then(Reader::correction),
     };
     let mut all = borrowed(sinks);
     all.push(analysed);
