@@ -134,14 +134,13 @@ pub fn main() -> ExitCode {
         command_line,
         objects,
     };
-    let result = match &arguments.command {
-        Some(command) => command.run(&invocation),
-        None => {
-            let captures = &arguments.analyse.run.captures;
-            match mistaken_command(captures).or_else(|| mistaken_folder(captures)) {
-                Some(error) => Err(error),
-                None => arguments.analyse.run(&invocation),
-            }
+    let result = if let Some(command) = &arguments.command {
+        command.run(&invocation)
+    } else {
+        let captures = &arguments.analyse.run.captures;
+        match mistaken_command(captures).or_else(|| mistaken_folder(captures)) {
+            Some(error) => Err(error),
+            None => arguments.analyse.run(&invocation),
         }
     };
     match result {

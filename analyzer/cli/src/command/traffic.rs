@@ -252,28 +252,25 @@ fn results(arguments: &ResultsArguments) -> anyhow::Result<ExitCode> {
     };
     let ends = errors::ends(&inputs, &arguments.capture)?;
     let rate = arguments.link_rate.map(|rate| rate.0);
-    match arguments.format {
-        Format::Text => {
-            let mut text = form::text(&inputs, rate, arguments.stages);
-            if let Some((dataset, beside)) = &beside {
-                text.push_str(&beside.text(dataset));
-            }
-            if let Some(ends) = &ends {
-                text.push_str("\n completion errors in the packets of the capture\n");
-                text.push_str(&ends.text());
-            }
-            std::io::stdout().write_all(text.as_bytes())?;
+    if arguments.format == Format::Text {
+        let mut text = form::text(&inputs, rate, arguments.stages);
+        if let Some((dataset, beside)) = &beside {
+            text.push_str(&beside.text(dataset));
         }
-        _ => {
-            let mut document = form::document(&inputs, rate);
-            if let Some((dataset, beside)) = &beside {
-                document["beside"] = beside.document(dataset);
-            }
-            if let Some(ends) = &ends {
-                document["capture"] = ends.document();
-            }
-            writeln!(std::io::stdout(), "{}", escape_json(&format!("{document:#}")))?;
+        if let Some(ends) = &ends {
+            text.push_str("\n completion errors in the packets of the capture\n");
+            text.push_str(&ends.text());
         }
+        std::io::stdout().write_all(text.as_bytes())?;
+    } else {
+        let mut document = form::document(&inputs, rate);
+        if let Some((dataset, beside)) = &beside {
+            document["beside"] = beside.document(dataset);
+        }
+        if let Some(ends) = &ends {
+            document["capture"] = ends.document();
+        }
+        writeln!(std::io::stdout(), "{}", escape_json(&format!("{document:#}")))?;
     }
     let mut is_met = true;
     for expectation in &arguments.fail_on {

@@ -244,16 +244,13 @@ fn shown(devices: &[Device], options: &DeviceArguments, cluster: &Cluster) -> an
         .iter()
         .map(|device| judge(device.first.as_ref(), &device.last, cluster))
         .collect();
-    let text = match options.format {
-        Format::Text => {
-            let all = devices.iter().zip(&findings);
-            all.map(|(device, findings)| text::device(device, findings, options.all, &style(0)))
-                .collect()
-        }
-        _ => {
-            let document = document::document(devices, &findings);
-            format!("{}\n", escape_json(&format!("{document:#}")))
-        }
+    let text = if options.format == Format::Text {
+        let all = devices.iter().zip(&findings);
+        all.map(|(device, findings)| text::device(device, findings, options.all, &style(0)))
+            .collect()
+    } else {
+        let document = document::document(devices, &findings);
+        format!("{}\n", escape_json(&format!("{document:#}")))
     };
     print(&text)?;
     let failed = failed(options.fail_on.as_ref(), findings.iter().flatten());

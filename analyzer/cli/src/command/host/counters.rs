@@ -79,17 +79,14 @@ pub(crate) fn counters(arguments: &Counters) -> anyhow::Result<ExitCode> {
         ),
     };
     let all = arguments.all || arguments.read.len() == 1;
-    match arguments.format {
-        Format::Text => {
-            samples::text(&readings.summary, all, &style(0), &mut anstream::stdout())?;
-            for note in &readings.notes {
-                messages::note("counters", note);
-            }
+    if arguments.format == Format::Text {
+        samples::text(&readings.summary, all, &style(0), &mut anstream::stdout())?;
+        for note in &readings.notes {
+            messages::note("counters", note);
         }
-        _ => {
-            let notes: Vec<&str> = readings.notes.iter().map(String::as_str).collect();
-            samples::json(&readings.summary, &notes, &mut std::io::stdout())?;
-        }
+    } else {
+        let notes: Vec<&str> = readings.notes.iter().map(String::as_str).collect();
+        samples::json(&readings.summary, &notes, &mut std::io::stdout())?;
     }
     if let Some(kept) = readings.kept {
         kept.finish()?;

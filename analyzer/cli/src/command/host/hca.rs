@@ -95,7 +95,7 @@ fn parse_fail_on(text: &str) -> Result<HcaFailOn, String> {
             } => {
                 fail_on.least_ports = bound
                     .parse()
-                    .map_err(|_| format!("'{bound}' is no number of ports"))?
+                    .map_err(|_| format!("'{bound}' is no number of ports"))?;
             }
             _ => return Err("expected left-out or ports<N".to_owned()),
         }

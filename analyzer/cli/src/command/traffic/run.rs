@@ -239,45 +239,40 @@ fn start(arguments: &RunArguments) -> anyhow::Result<ExitCode> {
         .iter()
         .filter(|stream| stream.failure.is_some())
         .count();
-    let text = match arguments.format {
-        Format::Text => {
-            let mut text = String::new();
-            for stream in &record.streams {
-                if let Some(reason) = &stream.failure {
-                    let line = format!(
-                        "stream {}, {} > {}: {reason}",
-                        stream.number, stream.client, stream.server
-                    );
-                    let _ = writeln!(text, " ✗ {}", roce_model::text::clean(&line));
-                }
+    let text = if arguments.format == Format::Text {
+        let mut text = String::new();
+        for stream in &record.streams {
+            if let Some(reason) = &stream.failure {
+                let line = format!(
+                    "stream {}, {} > {}: {reason}",
+                    stream.number, stream.client, stream.server
+                );
+                let _ = writeln!(text, " ✗ {}", roce_model::text::clean(&line));
             }
-            let what = if is_aborted { "was stopped" } else { "goes on" };
-            let count = record.streams.len() - failed;
-            let _ = writeln!(
-                text,
-                " run {} {what}: {count} of {} streams",
-                record.id,
-                record.streams.len()
-            );
-            text
         }
-        _ => {
-            let failures: Vec<_> = record
-                .streams
-                .iter()
-                .filter_map(|stream| {
-                    Some(json!({ "number": stream.number, "reason": stream.failure.as_ref()? }))
-                })
-                .collect();
-            let document = json!({
-                "schema_version": SCHEMA_VERSION,
-                "id": record.id,
-                "streams": record.streams.len(),
-                "stopped": is_aborted,
-                "failed": failures,
-            });
-            escape_json(&format!("{document:#}\n")).into_owned()
-        }
+        let what = if is_aborted { "was stopped" } else { "goes on" };
+        let count = record.streams.len() - failed;
+        let _ = writeln!(
+            text,
+            " run {} {what}: {count} of {} streams",
+            record.id,
+            record.streams.len()
+        );
+        text
+    } else {
+        let failures: Vec<_> = record
+            .streams
+            .iter()
+            .filter_map(|stream| Some(json!({ "number": stream.number, "reason": stream.failure.as_ref()? })))
+            .collect();
+        let document = json!({
+            "schema_version": SCHEMA_VERSION,
+            "id": record.id,
+            "streams": record.streams.len(),
+            "stopped": is_aborted,
+            "failed": failures,
+        });
+        escape_json(&format!("{document:#}\n")).into_owned()
     };
     std::io::stdout().write_all(text.as_bytes())?;
     Ok(ExitCode::from(u8::from(is_aborted || failed > 0)))

@@ -140,24 +140,23 @@ pub(super) fn stop(arguments: &StopArguments) -> anyhow::Result<ExitCode> {
             records.remove(&record.id)?;
         }
     }
-    let text = match arguments.format {
-        Format::Text => lines(&record, &all),
-        _ => {
-            let hosts: Vec<Value> = all
-                .iter()
-                .map(|host| {
-                    json!({
-                        "host": host.host,
-                        "error": host.error,
-                        "ended": host.found,
-                        "killed": host.killed,
-                        "left": host.left,
-                    })
+    let text = if arguments.format == Format::Text {
+        lines(&record, &all)
+    } else {
+        let hosts: Vec<Value> = all
+            .iter()
+            .map(|host| {
+                json!({
+                    "host": host.host,
+                    "error": host.error,
+                    "ended": host.found,
+                    "killed": host.killed,
+                    "left": host.left,
                 })
-                .collect();
-            let document = json!({ "schema_version": SCHEMA_VERSION, "id": record.id, "hosts": hosts });
-            escape_json(&format!("{document:#}\n")).into_owned()
-        }
+            })
+            .collect();
+        let document = json!({ "schema_version": SCHEMA_VERSION, "id": record.id, "hosts": hosts });
+        escape_json(&format!("{document:#}\n")).into_owned()
     };
     std::io::stdout().write_all(text.as_bytes())?;
     Ok(ExitCode::from(match outcome {
