@@ -152,7 +152,7 @@ impl Ends {
 
     /// A run that begins at `psn`. One that a NAK asked for shows that the responder is alive.
     fn repeated(&mut self, key: (TapId, FlowId), psn: u32, event: &EventRow) {
-        if !matches!(event.detail.as_deref(), Some("timeout" | "unknown")) {
+        if !matches!(event.detail.as_deref(), Some("timeout")) {
             self.repeats.remove(&key);
             return;
         }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use roce_model::{Address, Confidence, EndKind, EndRow, FlowId, Nanos, RunSummary, Span, TapId};
+use roce_model::{Address, Confidence, EndKind, EndRow, FlowId, Nanos, RunSummary, TapId};
 
 use super::{Ends, Map, Refusal, Repeats, Requester, Way};
 
@@ -145,7 +145,10 @@ impl<'a> Judgement<'a> {
             rnr_naks: ending.rnr_naks,
             last_answer_time: requester.last_answer,
             waited_ns: ending.time.since(ending.since).0,
-            silence_ns: self.span(tap).map_or(0, |span| span.last.since(last).0),
+            silence_ns: match ending.outcome {
+                EndKind::Closed => 0,
+                _ => self.recorded_behind(tap, last, MIN_SILENCE).0,
+            },
             peer_last_time: peer_last.map(|(time, _)| *time),
             peer_answers: peer_answer.is_some_and(|(time, _)| *time > ending.since),
             to_itself: requester.to_itself,
@@ -195,7 +198,7 @@ impl<'a> Judgement<'a> {
     fn no_buffer(&self, tap: TapId, requester: &Requester) -> Option<JudgedEnd> {
         let not_ready = self.ends.not_ready.get(&(tap, requester.peer?))?;
         let longest = not_ready.timer.0.saturating_mul(TIMER_RANGE);
-        let silence = self.span(tap)?.last.since(not_ready.last);
+        let silence = self.recorded_behind(tap, not_ready.last, MIN_SILENCE);
         let is_over = not_ready.count >= MIN_RNR_NAKS
             && requester.last_request <= not_ready.last
             && requester.last_answer.is_none_or(|time| time <= not_ready.last)
@@ -232,8 +235,9 @@ impl<'a> Judgement<'a> {
         } else {
             repeats.first
         };
-        let silence = self.span(tap)?.last.since(repeats.last);
-        let has_given_up = repeats.count >= MAX_REPEATS || silence.0 > longest.0.saturating_mul(2);
+        let twice = Nanos(longest.0.saturating_mul(2));
+        let silence = self.recorded_behind(tap, repeats.last, twice);
+        let has_given_up = repeats.count >= MAX_REPEATS || silence > twice;
         // A requester comes again because it got no answer. Where packets to it are captured, none passed here either.
         let shows_answers = self.reached.contains(&(tap, requester.source)) && self.is_whole(tap);
         let is_regular = timeouts(repeats).is_some();
@@ -260,7 +264,7 @@ impl<'a> Judgement<'a> {
     /// A request that asked for an answer, and neither got one nor was repeated.
     fn silence(&self, tap: TapId, requester: &Requester) -> Option<JudgedEnd> {
         let since = requester.awaiting_since?;
-        let silence = self.span(tap)?.last.since(requester.last_request);
+        let silence = self.recorded_behind(tap, requester.last_request, MIN_SILENCE);
         let is_silent = requester.peer.is_some() && silence >= MIN_SILENCE && self.is_whole(tap);
         is_silent.then_some(JudgedEnd {
             outcome: EndKind::Silent,
@@ -273,10 +277,25 @@ impl<'a> Judgement<'a> {
         })
     }
 
-    fn span(&self, tap: TapId) -> Option<Span> {
-        let row = self.run.tap(tap)?;
-        let (first, last) = (row.first_time?, row.last_time?);
-        Some(Span { first, last })
+    /// Time behind `from` in which the tap shows that it recorded: packets came, of whatever flow, none more than `gap` behind the one before.
+    /// A tap without any packet may have stopped, as rotated files and filters do.
+    fn recorded_behind(&self, tap: TapId, from: Nanos, gap: Nanos) -> Nanos {
+        let place = self.run.taps.iter().position(|row| row.tap == tap);
+        let Some(end) = place.and_then(|place| self.run.taps[place].last_time) else {
+            return Nanos(0);
+        };
+        let stretches = place.and_then(|place| self.run.stretches.get(place));
+        let stretches = stretches.map(Vec::as_slice).unwrap_or_default();
+        // Only the first stretches are kept: nothing is known of gaps behind them.
+        let known = stretches.last().map_or(from, |stretch| stretch.last);
+        let mut until = from;
+        for stretch in &stretches[stretches.partition_point(|stretch| stretch.last <= from)..] {
+            if stretch.first.since(until) > gap {
+                return until.since(from);
+            }
+            until = stretch.last;
+        }
+        if until >= known { end.max(until) } else { until }.since(from)
     }
 
     /// True if the capture reports no lost records at this tap.

@@ -246,3 +246,31 @@ fn failed_connections_come_first_and_name_the_next_one() {
     );
     assert_eq!(found[1].outcome, EndKind::Closed);
 }
+
+#[test]
+fn a_tap_that_stopped_shows_no_silence() {
+    // Requests wait at 1.5 s, where the tap falls silent; at 12 s it shows other packets for 5 s.
+    let mut row = requests(1, Some(2), 1_500 * MS);
+    row.awaiting_since = Some(Nanos(1_499 * MS));
+    let mut ends = Ends::default();
+    ends.flow(&row);
+    let stretch = |first, last| Span {
+        first: Nanos(first),
+        last: Nanos(last),
+    };
+    let tap = TapRow {
+        tap: TapId(0),
+        first_time: Some(Nanos(0)),
+        last_time: Some(Nanos(17_000 * MS)),
+        ..TapRow::default()
+    };
+    let mut run = RunSummary {
+        taps: vec![tap],
+        stretches: vec![vec![stretch(0, 1_500 * MS), stretch(12_000 * MS, 17_000 * MS)]],
+        ..RunSummary::default()
+    };
+    assert_eq!(ends.clone().conclude(&run)[0].outcome, EndKind::Closed);
+    // Others go on at once: this one alone is silent.
+    run.stretches = vec![vec![stretch(0, 1_500 * MS), stretch(1_600 * MS, 17_000 * MS)]];
+    assert_eq!(ends.conclude(&run)[0].outcome, EndKind::Silent);
+}
