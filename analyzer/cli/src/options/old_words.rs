@@ -45,7 +45,7 @@ pub(crate) enum Change {
     Becomes(&'static str),
     /// A day becomes the day before it.
     DayBefore,
-    /// What is expected becomes what fails.
+    /// An expectation becomes the result that fails.
     Negated,
 }
 
@@ -416,7 +416,7 @@ mod tests {
                 "explain LINE a.pcap --format json",
             ),
             ("doctor --explain list", "explain checks"),
-            // What follows `--` is another command's.
+            // Words behind `--` are another command's.
             (
                 "fabric pauses -- run --fabric x",
                 "fabric pauses -- run --fabric x",

@@ -1,4 +1,4 @@
-//! What results fail a script: `nccl.busbw<80GiB/s`.
+//! Results that fail a script: `nccl.busbw<80GiB/s`.
 
 use core::fmt;
 use core::str::FromStr;
