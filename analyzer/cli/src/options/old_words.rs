@@ -236,8 +236,7 @@ fn options(own: &[&str], words: Vec<OsString>, said: &mut Vec<(String, String)>)
             continue;
         };
         let value = match (option.change, value) {
-            (Change::Becomes(value), _) => Some(OsString::from(value)),
-            (_, Some(value)) => Some(OsString::from(value)),
+            (Change::Becomes(value), _) | (_, Some(value)) => Some(OsString::from(value)),
             (_, None) => words.next(),
         };
         let value = value.map(|value| changed_value(option.change, value));
