@@ -65,7 +65,7 @@ pub(crate) fn rust_files(folder: &Path, found: &mut Vec<PathBuf>) {
             if name != "target" && name != "node_modules" {
                 rust_files(&path, found);
             }
-        } else if name.ends_with(".rs") {
+        } else if path.extension().is_some_and(|end| end == "rs") {
             found.push(path);
         }
     }

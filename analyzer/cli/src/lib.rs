@@ -331,12 +331,12 @@ mod tests {
             let is_understood = |value: &&str| {
                 let has_value = old != "--strict";
                 let words = [old, value];
-                let (kind, _) = parsed(&[command, &words[..1 + usize::from(has_value)]].concat());
+                let (kind, _) = parsed(&[command, &words[..=usize::from(has_value)]].concat());
                 kind == ErrorKind::DisplayHelp
             };
             let is_of_this_build = cfg!(feature = "parquet") || command != ["dataset", "compact"];
             assert!(
-                !is_of_this_build || values.iter().any(|value| is_understood(&value)),
+                !is_of_this_build || values.iter().any(|value| is_understood(value)),
                 "{command:?} {old}"
             );
         }
