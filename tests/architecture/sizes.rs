@@ -87,7 +87,7 @@ fn state_is_in_parts() {
         let text = std::fs::read_to_string(Path::new(&root()).join(file)).unwrap();
         let lines: Vec<&str> = text.lines().collect();
         let is_it = |line: &&str| begins(line, "struct") && line.contains(&format!("struct {name} {{"));
-        let begin = lines.iter().position(|line| is_it(line)).unwrap();
+        let begin = lines.iter().position(is_it).unwrap();
         let fields = body(&lines, begin).unwrap().iter().map(|line| line.trim());
         let fields =
             fields.filter(|line| !line.starts_with("//") && !line.starts_with("#[") && line.contains(": "));

@@ -336,7 +336,7 @@ mod tests {
             };
             let is_of_this_build = cfg!(feature = "parquet") || command != ["dataset", "compact"];
             assert!(
-                !is_of_this_build || values.iter().any(|value| is_understood(value)),
+                !is_of_this_build || values.iter().any(is_understood),
                 "{command:?} {old}"
             );
         }
