@@ -30,14 +30,16 @@ use host::{COLLECTOR, HostArguments, HostMetrics};
 /// The task, and examples.
 const AFTER_HELP: &str = "\
 Examples:
-  roce-analyze metrics serve                      the endpoint that Prometheus scrapes, on port 9902
+  roce-analyze metrics serve
+      the endpoint that Prometheus scrapes, on port 9902
   roce-analyze metrics serve --inventory fabric.toml
-                                                  with switches and hypervisors, each in its own interval
-  roce-analyze metrics once                       the metrics of this host, as text
-  roce-analyze metrics once --textfile roce.prom  a file for node_exporter's textfile collector
-  roce-analyze metrics files rules                rules and alerts for Prometheus
+      with switches and hypervisors, each in its own interval
+  roce-analyze metrics once --textfile roce.prom
+      a file for node_exporter's textfile collector
+  roce-analyze metrics files rules
+      rules and alerts for Prometheus
   roce-analyze metrics files dashboards -o grafana
-                                                  five dashboards for Grafana";
+      five dashboards for Grafana";
 
 /// Export this host's counters to Prometheus
 #[derive(Args, Debug)]
