@@ -331,8 +331,18 @@ mod tests {
             let is_understood = |value: &&str| {
                 let has_value = old != "--strict";
                 let words = [old, value];
-                let (kind, _) = parsed(&[command, &words[..=usize::from(has_value)]].concat());
-                kind == ErrorKind::DisplayHelp
+                // An option of a command with commands below it is one of theirs.
+                let line = command_line();
+                let named = command
+                    .iter()
+                    .try_fold(&line, |line, word| line.find_subcommand(word));
+                let below = named.into_iter().flat_map(clap::Command::get_subcommands);
+                let below: Vec<&str> = below.map(clap::Command::get_name).collect();
+                let is_taken = |below: &[&str]| {
+                    let (kind, _) = parsed(&[command, below, &words[..=usize::from(has_value)]].concat());
+                    kind == ErrorKind::DisplayHelp
+                };
+                is_taken(&[]) || !command.is_empty() && below.iter().any(|name| is_taken(&[name]))
             };
             let is_of_this_build = cfg!(feature = "parquet") || command != ["dataset", "compact"];
             assert!(

@@ -317,7 +317,7 @@ pub struct Pause {
 /// Something that an analysis is to find.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ExpectedFinding {
-    /// Its id in analysis.md's table.
+    /// Its id, as `docs/findings.md` has it.
     pub id: String,
     /// Reason of the finding.
     pub why: String,

@@ -1,4 +1,4 @@
-//! Findings that an analysis of the captures is to come to, with the rule of each: the ids are those of analysis.md's table.
+//! Findings that an analysis of the captures is to come to, with the rule of each: the ids are those of `docs/findings.md`.
 //!
 //! A rule here examines the events of the simulation. It names the taps whose records alone can show
 //! them.
