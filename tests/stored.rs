@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use roce_analyze::analyse_arguments;
 use roce_model::{
-    Columns, Data, EventColumns, FlowId, FlowKey, FlowRow, Nanos, RunSummary, Sink, SinkError,
-    TimelineColumns, Values,
+    Columns, Data, EndKind, EndRow, EventColumns, FlowId, FlowKey, FlowRow, Nanos, RunSummary, Sink,
+    SinkError, TimelineColumns, Values,
 };
 use roce_pipeline::stored::replay;
 use roce_report::{JsonFlows, JsonReport};
@@ -85,9 +85,12 @@ impl Sink for SeenRows {
     fn finish(&mut self, run: &RunSummary) -> Result<(), SinkError> {
         // Bins of hops are in their table alone, as those of flows are. Stretches of recording are for verdicts, which are stored.
         let (hop_timeline, stretches) = (Vec::new(), Vec::new());
+        // Connections that were closed are in their table alone, too.
+        let failed = |row: &&EndRow| row.outcome != EndKind::Closed;
         let run = RunSummary {
             hop_timeline,
             stretches,
+            ends: run.ends.iter().filter(failed).cloned().collect(),
             ..run.clone()
         };
         self.summary = format!("{run:?}");

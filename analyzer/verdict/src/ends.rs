@@ -7,7 +7,7 @@ mod judge;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use roce_model::{Address, EventKind, EventRow, FlowId, FlowRow, Nanos, TapId};
 
@@ -38,6 +38,8 @@ struct Requester {
     first_psn: u32,
     last_psn: u32,
     to_itself: bool,
+    /// The tap's rows of this flow count.
+    counted: bool,
 }
 
 /// Retransmission runs of a flow that began at one PSN, one after another, after a timer.
@@ -100,6 +102,8 @@ pub(super) struct Ends {
     refusals: Vec<Refusal>,
     ways: Map<Way, WayFacts>,
     icrcs: Map<(TapId, Address), CheckedIcrcs>,
+    /// Taps of whose packets some were acknowledged and not captured.
+    holed: BTreeSet<TapId>,
 }
 
 impl Ends {
@@ -199,6 +203,9 @@ impl Ends {
             sums.checked = sums.checked.saturating_add(row.icrc_checked);
             sums.bad = sums.bad.saturating_add(row.icrc_bad);
         }
+        if row.capture_lost > 0 || row.response_capture_lost.is_some_and(|lost| lost > 0) {
+            self.holed.insert(row.tap);
+        }
         if !matches!(row.service, "RC" | "XRC") {
             return;
         }
@@ -211,7 +218,7 @@ impl Ends {
         else {
             return;
         };
-        if !row.counted || !has_room(&self.requesters, &key) {
+        if !has_room(&self.requesters, &key) {
             return;
         }
         let requester = Requester {
@@ -228,6 +235,7 @@ impl Ends {
             first_psn,
             last_psn,
             to_itself: row.to_itself,
+            counted: row.counted,
         };
         // The last one of several epochs says how the connection ended.
         match self.requesters.get_mut(&key) {

@@ -324,33 +324,33 @@ fn expectations() {
     };
     // 83.34 GiB/s.
     assert!(matches!(
-        outcome("pytorch.busbw>=80GiB/s", BENCH),
+        outcome("pytorch.busbw<80GiB/s", BENCH),
         Outcome::Holds(_)
     ));
     assert!(matches!(
-        outcome("pytorch.busbw>=90GiB/s", BENCH),
+        outcome("pytorch.busbw<90GiB/s", BENCH),
         Outcome::Fails(_)
     ));
     assert!(matches!(
-        outcome("ib_write_bw.goodput>=38 Gbit/s", BANDWIDTH),
+        outcome("ib_write_bw.goodput<38 Gbit/s", BANDWIDTH),
         Outcome::Holds(_)
     ));
     assert!(matches!(
-        outcome("perftest.goodput@4096>=1Gbit/s", BANDWIDTH),
+        outcome("perftest.goodput@4096<1Gbit/s", BANDWIDTH),
         Outcome::NotMeasured
     ));
     assert!(matches!(
-        outcome("perftest.latency<=15us", LATENCY),
+        outcome("perftest.latency>15us", LATENCY),
         Outcome::Holds(_)
     ));
-    assert!(matches!(outcome("nccl.wrong<=0", NCCL), Outcome::Holds(_)));
+    assert!(matches!(outcome("nccl.wrong>0", NCCL), Outcome::Holds(_)));
     for wrong in [
         "busbw>=3",
-        "nccl.speed>=3",
-        "nccl.busbw>=3",
+        "nccl.speed<3",
+        "nccl.busbw<3",
         "nccl.busbw=3GB/s",
         "x.goodput>=1GB/s",
-        "nccl.goodput@a>=1GB/s",
+        "nccl.goodput@a<1GB/s",
     ] {
         assert!(wrong.parse::<Expectation>().is_err(), "{wrong}");
     }

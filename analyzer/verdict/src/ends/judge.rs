@@ -237,7 +237,9 @@ impl<'a> Judgement<'a> {
         };
         let twice = Nanos(longest.0.saturating_mul(2));
         let silence = self.recorded_behind(tap, repeats.last, twice);
-        let has_given_up = repeats.count >= MAX_REPEATS || silence > twice;
+        // Where packets are missing, the last repeats may be.
+        let is_silent = silence > twice && self.is_whole(tap);
+        let has_given_up = repeats.count >= MAX_REPEATS || is_silent;
         // A requester comes again because it got no answer. Where packets to it are captured, none passed here either.
         let shows_answers = self.reached.contains(&(tap, requester.source)) && self.is_whole(tap);
         let is_regular = timeouts(repeats).is_some();
@@ -298,9 +300,9 @@ impl<'a> Judgement<'a> {
         if until >= known { end.max(until) } else { until }.since(from)
     }
 
-    /// True if the capture reports no lost records at this tap.
+    /// True if nothing shows that packets are missing at this tap: neither the capture's own counts nor what was acknowledged.
     fn is_whole(&self, tap: TapId) -> bool {
-        self.run.tap(tap).is_none_or(|row| row.records_lost() == 0)
+        !self.ends.holed.contains(&tap) && self.run.tap(tap).is_none_or(|row| row.records_lost() == 0)
     }
 }
 
@@ -327,11 +329,26 @@ impl Ends {
     /// The rows of the table: connections that failed first, those that waited longest before others.
     pub(crate) fn conclude(&self, run: &RunSummary) -> Vec<EndRow> {
         let judgement = Judgement::new(self, run);
-        let mut rows: Vec<EndRow> = self
+        let mut rows: BTreeMap<FlowId, EndRow> = BTreeMap::new();
+        let (counted, others): (Vec<_>, Vec<_>) = self
             .requesters
             .iter()
-            .map(|((tap, flow), requester)| judgement.end(*tap, *flow, requester))
-            .collect();
+            .partition(|(_, requester)| requester.counted);
+        for ((tap, flow), requester) in counted {
+            rows.insert(*flow, judgement.end(*tap, *flow, requester));
+        }
+        // A refusal that another tap alone recorded ended the connection all the same, unless an answer came behind it.
+        for ((tap, flow), requester) in others {
+            let row = judgement.end(*tap, *flow, requester);
+            let went_on = |known: &EndRow| {
+                let answered = known.last_answer_time.is_some_and(|time| time > row.time);
+                known.outcome == EndKind::Refused || answered
+            };
+            if row.outcome == EndKind::Refused && !rows.get(flow).is_some_and(went_on) {
+                rows.insert(*flow, row);
+            }
+        }
+        let mut rows: Vec<EndRow> = rows.into_values().collect();
         rows.sort_by_key(|row| {
             let failed = row.outcome != EndKind::Closed;
             let waited = if failed { row.waited_ns } else { 0 };

@@ -112,9 +112,9 @@ fn requests_that_nobody_answers_any_more() {
     // 4.096 us x 2^18 is 1.074 s, x 2^17 0.537 s; four times 2^16 is 1.074 s, less than 1.1 s.
     assert_eq!((end.timeout_min, end.timeout_max), (Some(17), Some(18)));
     assert_eq!(end.confidence, Confidence::High);
-    // A capture that lost records may have lost the answer.
+    // A capture that lost records may have lost the answer, or later repeats.
     let found = concluded(&events, &[row.clone(), answers(2, 2_000 * MS)], 9);
-    assert_eq!(found[0].confidence, Confidence::Low);
+    assert_eq!(found[0].confidence, Confidence::Medium);
     // An answer behind the repeats: it went on.
     row.last_answer_time = Some(Nanos(5_301 * MS));
     let found = concluded(&events, &[row.clone(), answers(2, 5_301 * MS)], 0);
@@ -273,4 +273,31 @@ fn a_tap_that_stopped_shows_no_silence() {
     // Others go on at once: this one alone is silent.
     run.stretches = vec![vec![stretch(0, 1_500 * MS), stretch(1_600 * MS, 17_000 * MS)]];
     assert_eq!(ends.conclude(&run)[0].outcome, EndKind::Silent);
+}
+
+#[test]
+fn a_refusal_counts_whichever_tap_recorded_it() {
+    // Tap 0 counts and stopped before; tap 1 has the NAK.
+    let counted = requests(1, Some(2), 4_999 * MS);
+    let other = FlowRow {
+        tap: TapId(1),
+        counted: false,
+        ..counted.clone()
+    };
+    let carrier = FlowRow {
+        tap: TapId(1),
+        counted: false,
+        ..answers(2, 5_000 * MS)
+    };
+    let nak = EventRow {
+        tap: TapId(1),
+        ..event(2, 5_000 * MS, EventKind::Nak, 150, 0x61, None)
+    };
+    let rows = [counted.clone(), answers(2, 4_000 * MS), other, carrier];
+    let found = concluded(std::slice::from_ref(&nak), &rows, 0);
+    assert_eq!((found.len(), found[0].outcome), (1, EndKind::Refused));
+    // An answer behind it at the first tap: it went on.
+    let mut rows = rows;
+    rows[0].last_answer_time = Some(Nanos(5_100 * MS));
+    assert_eq!(concluded(&[nak], &rows, 0)[0].outcome, EndKind::Closed);
 }

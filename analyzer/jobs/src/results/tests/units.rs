@@ -93,25 +93,23 @@ fn what_scripts_expect_in_other_units() {
         }
     };
     // 38,210,281,308 bit/s are 4,776.285 MB/s.
-    assert!(
-        holds("perftest.goodput>=4776MB/s", BANDWIDTH) && !holds("perftest.goodput>=4777MB/s", BANDWIDTH)
-    );
+    assert!(holds("perftest.goodput<4776MB/s", BANDWIDTH) && !holds("perftest.goodput<4777MB/s", BANDWIDTH));
     // The typical time, 14.30 us.
-    assert!(holds("perftest.latency<=14300ns", LATENCY) && !holds("perftest.latency<=14299ns", LATENCY));
-    assert!(holds("nccl.wrong>=0", NCCL), "a bound is reached by its value");
+    assert!(holds("perftest.latency>14300ns", LATENCY) && !holds("perftest.latency>14299ns", LATENCY));
+    assert!(holds("nccl.wrong<0", NCCL), "a bound is reached by its value");
     let lost = r#"{"start":{"test_start":{"protocol":"UDP"}},"end":{"sum":{"bits_per_second":1e9,"lost_percent":0.5}}}"#;
-    assert!(holds("iperf.lost<=0.5%", lost) && !holds("iperf.lost<=0.4%", lost));
+    assert!(holds("iperf.lost>0.5%", lost) && !holds("iperf.lost>0.4%", lost));
     let second =
         "[ ID] Interval       Transfer     Bandwidth\n[  1] 0.0-10.0 sec  1.10 GBytes   941 Mbits/sec\n";
-    assert!(holds("iperf.goodput>=0.9Gbit/s", second), "iperf 2");
+    assert!(holds("iperf.goodput<0.9Gbit/s", second), "iperf 2");
     // The highest rate and the lowest latency count.
     let sweep = format!("{BANDWIDTH} 2          5000             3.00            2.00\t\t     1.048576\n");
-    assert!(holds("perftest.goodput>=38Gbit/s", &sweep));
+    assert!(holds("perftest.goodput<38Gbit/s", &sweep));
     let sweep = format!(
         "{LATENCY} 65536   1000          14.73           31.70        24.30  	       24.37     	0.82		25.85 		31.70   \n"
     );
-    assert!(holds("perftest.latency<=15us", &sweep));
-    let expectation: Expectation = "nccl.busbw>=80GiB/s".parse().unwrap();
+    assert!(holds("perftest.latency>15us", &sweep));
+    let expectation: Expectation = "nccl.busbw<80GiB/s".parse().unwrap();
     // 2^33 bits are a GiB.
     assert_eq!(expectation.in_unit(17_179_869_184.0), (2.0, "GiB/s"));
 }
