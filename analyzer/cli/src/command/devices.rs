@@ -1,8 +1,6 @@
 //! `devices`: what this host has to capture from.
 
-#[cfg(feature = "live")]
-use std::path::Path;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;

@@ -1,5 +1,9 @@
 //! `query`: questions about a dataset. DuckDB answers (`query/duckdb.rs`); `query/source.rs` names the tables; this shows the rows.
 
+#[cfg_attr(
+    not(feature = "probe"),
+    expect(dead_code, reason = "pages of datasets take whole answers")
+)]
 mod answer;
 mod duckdb;
 mod inventory;
@@ -26,6 +30,7 @@ use crate::output::table::laid_by;
 #[cfg(test)]
 pub(crate) use answer::AnswerColumn;
 use answer::are_numbers;
+#[cfg(feature = "probe")]
 pub(crate) use answer::{Answer, Cell};
 use duckdb::Rows;
 pub(crate) use source::DatasetSource;

@@ -7,6 +7,7 @@ use anyhow::bail;
 use roce_model::{RecordingStart, RunKey, RunSummary, Sink};
 use roce_pipeline::{KnownCapture, Notice, OpenRun, Replay, RunRequest, RunStart, StoredSamples};
 
+#[cfg(feature = "probe")]
 use crate::command::joined::joined;
 use crate::command::merged;
 use crate::options::arguments::RunOptions;
@@ -59,7 +60,11 @@ impl FoundCaptures {
                 RecordingStart::FILE
             );
         }
-        let (options, known) = joined(options)?.unwrap_or_else(|| (options.clone(), Vec::new()));
+        #[cfg(feature = "probe")]
+        let joined = joined(options)?;
+        #[cfg(not(feature = "probe"))]
+        let joined = None;
+        let (options, known) = joined.unwrap_or_else(|| (options.clone(), Vec::new()));
         Ok(Self {
             options,
             recorded: None,

@@ -80,6 +80,7 @@ impl FailOn {
     }
 
     /// Parses such a text for findings about devices: `warning`, `switch.mmu_drops`.
+    #[cfg(feature = "probe")]
     pub(crate) fn parse_devices(text: &str) -> Result<Self, String> {
         Self::among(
             text,
@@ -93,6 +94,7 @@ impl FailOn {
     }
 
     /// Parses such a text for checks of a host: `warning`, `pfc.enabled`.
+    #[cfg(feature = "probe")]
     pub(crate) fn parse_checks(text: &str) -> Result<Self, String> {
         Self::among(
             text,

@@ -108,6 +108,7 @@ impl DatasetSource {
     ///
     /// # Errors
     /// As those of [`ask`](Self::ask), and if DuckDB refuses the question.
+    #[cfg(feature = "probe")]
     pub(crate) fn answer(&self, asked: &AskedDataset, program: &DuckDb, sql: &str) -> anyhow::Result<Answer> {
         Answer::whole(self.ask(asked, program, sql)?)
     }
