@@ -9,6 +9,7 @@ mod tests;
 
 use std::collections::{BTreeSet, HashMap};
 
+use crate::coverage::Coverage;
 use roce_model::{Address, EventKind, EventRow, FlowId, FlowRow, Nanos, TapId};
 
 type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
@@ -102,7 +103,7 @@ pub(super) struct Ends {
     refusals: Vec<Refusal>,
     ways: Map<Way, WayFacts>,
     icrcs: Map<(TapId, Address), CheckedIcrcs>,
-    /// Taps of whose packets some were acknowledged and not captured.
+    /// Taps of whose packets some are missing that nobody sent again.
     holed: BTreeSet<TapId>,
 }
 
@@ -203,7 +204,7 @@ impl Ends {
             sums.checked = sums.checked.saturating_add(row.icrc_checked);
             sums.bad = sums.bad.saturating_add(row.icrc_bad);
         }
-        if row.capture_lost > 0 || row.response_capture_lost.is_some_and(|lost| lost > 0) {
+        if Coverage::of(row).absent() > 0 {
             self.holed.insert(row.tap);
         }
         if !matches!(row.service, "RC" | "XRC") {

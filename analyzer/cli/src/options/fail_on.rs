@@ -1,8 +1,10 @@
 //! `--fail-on`: what makes a run exit with 1. One grammar for all commands: terms with commas between them, each the name of a finding, check or
 //! severity, or a condition `QUANTITY<BOUND`, with one of the comparisons `<`, `<=`, `>` and `>=`.
 
+#[cfg(feature = "probe")]
 use roce_hosts::doctor;
 use roce_model::Severity;
+#[cfg(feature = "probe")]
 use roce_switches::findings;
 use roce_verdict::RULES;
 

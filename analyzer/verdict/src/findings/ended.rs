@@ -42,7 +42,8 @@ fn severity(row: &EndRow) -> Severity {
         EndKind::Refused | EndKind::RnrExhausted => Severity::Critical,
         EndKind::NeverAnswered | EndKind::RetriesUnanswered => {
             let longest = row.repeat_max_ns.unwrap_or(u64::MAX);
-            if row.repeats >= MAX_REPEATS || row.silence_ns > longest.saturating_mul(2) {
+            let is_silent = row.silence_ns > longest.saturating_mul(2) && row.confidence == Confidence::High;
+            if row.repeats >= MAX_REPEATS || is_silent {
                 Severity::Critical
             } else {
                 Severity::Warning

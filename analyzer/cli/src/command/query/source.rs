@@ -6,6 +6,7 @@ use anyhow::bail;
 use clap::Args;
 use jiff::civil::Date;
 
+#[cfg(feature = "probe")]
 use super::answer::Answer;
 use super::duckdb::Rows;
 use super::inventory::{self, HostAddress};
