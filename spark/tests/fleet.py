@@ -295,7 +295,7 @@ def compacted(held, session, binary, dataset, found):
     """Answers after a compaction on a worker of Spark are those before, of both engines."""
     import compact as program
 
-    given = Given(binary=binary, dataset=str(dataset), before=captures.LAST)
+    given = Given(binary=binary, dataset=str(dataset), to=captures.DAYS[-2])
     (row,) = program.run(session, given)
     parts = len(list(pathlib.Path(dataset).glob("run/date=*/part-*.parquet")))
     held.is_true("compact.py: three days are brought together", row["error"] is None and parts == 3, f"{parts} days; {row['error']}")
