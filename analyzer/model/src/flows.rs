@@ -166,7 +166,7 @@ table! {
     icrc_bad: u64, "packets", "Checked packets with a wrong ICRC.";
     last_request_time: Option<Nanos>, "ns", "Capture time of the last request packet. Absent: it sent none.";
     last_answer_time: Option<Nanos>, "ns", "Capture time of the last answer that acknowledged something new. Absent: none did, or the other direction is not known.";
-    awaiting_since: Option<Nanos>, "ns", "Capture time of the oldest request that asked for an answer and had none at the end of the row. Absent: none waits, or the other direction is not known.";
+    unanswered_time: Option<Nanos>, "ns", "Capture time of the oldest request that asked for an answer and had none at the end of the row. Absent: none waits, or the other direction is not known.";
     to_itself: bool, "", "True if its first frame was addressed to the MAC address that sent it.";
     evicted: bool, "", "True if the row was closed early because more flows were live than --max-flows allows.";
 }

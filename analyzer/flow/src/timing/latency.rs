@@ -326,7 +326,7 @@ impl Times {
 
     /// When the oldest request was sent that asked for an answer and has none. Requests that ask for none may stay without one (IBTA
     /// 9.7.5.1.2).
-    pub(crate) fn awaiting_since(&self) -> Option<Nanos> {
+    pub(crate) fn unanswered_time(&self) -> Option<Nanos> {
         let asks = |mark: &&Mark| mark.ack_requested || mark.what != What::Message;
         self.marks.iter().find(asks).map(|mark| mark.time)
     }

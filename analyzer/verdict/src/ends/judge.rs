@@ -265,7 +265,7 @@ impl<'a> Judgement<'a> {
 
     /// A request that asked for an answer, and neither got one nor was repeated.
     fn silence(&self, tap: TapId, requester: &Requester) -> Option<JudgedEnd> {
-        let since = requester.awaiting_since?;
+        let since = requester.unanswered_time?;
         let silence = self.recorded_behind(tap, requester.last_request, MIN_SILENCE);
         let is_silent = requester.peer.is_some() && silence >= MIN_SILENCE && self.is_whole(tap);
         is_silent.then_some(JudgedEnd {

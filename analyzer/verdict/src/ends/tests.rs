@@ -213,7 +213,7 @@ fn a_receiver_without_buffers_until_the_requester_gave_up() {
 #[test]
 fn a_request_that_waits_at_the_end_is_silent() {
     let mut row = requests(1, Some(2), 50_000 * MS);
-    row.awaiting_since = Some(Nanos(49_999 * MS));
+    row.unanswered_time = Some(Nanos(49_999 * MS));
     let found = concluded(&[], &[row.clone(), answers(2, 49_000 * MS)], 0);
     assert_eq!(
         (found[0].outcome, found[0].silence_ns),
@@ -251,7 +251,7 @@ fn failed_connections_come_first_and_name_the_next_one() {
 fn a_tap_that_stopped_shows_no_silence() {
     // Requests wait at 1.5 s, where the tap falls silent; at 12 s it shows other packets for 5 s.
     let mut row = requests(1, Some(2), 1_500 * MS);
-    row.awaiting_since = Some(Nanos(1_499 * MS));
+    row.unanswered_time = Some(Nanos(1_499 * MS));
     let mut ends = Ends::default();
     ends.flow(&row);
     let stretch = |first, last| Span {

@@ -161,7 +161,7 @@ impl Cold {
         row.last_request_time = (hot.last_request.0 > 0).then_some(hot.last_request);
         let progress = self.tracker.answers().map(Answers::progress);
         row.last_answer_time = progress.filter(|time| time.0 > 0);
-        row.awaiting_since = self.times.as_deref().and_then(Times::awaiting_since);
+        row.unanswered_time = self.times.as_deref().and_then(Times::unanswered_time);
     }
 }
 
