@@ -83,7 +83,7 @@ pub(crate) struct Configure {
 
     /// Operating system of a switch [default: that of the inventory]
     #[arg(long, value_enum, value_name = "KIND")]
-    kind: Option<Kind>,
+    kind: Option<SwitchSystem>,
 
     /// Generation of a Nexus 9000 [default: cloud-scale; with --check that of its classes]
     #[arg(long, value_enum, value_name = "GENERATION")]
@@ -174,7 +174,7 @@ impl Print {
 
 /// Operating systems of switches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-enum Kind {
+pub(super) enum SwitchSystem {
     /// Cisco NX-OS
     Nexus,
     /// SONiC
@@ -185,7 +185,7 @@ enum Kind {
     Cumulus,
 }
 
-impl Kind {
+impl SwitchSystem {
     fn from_kind(kind: SwitchKind) -> Self {
         match kind {
             SwitchKind::Nexus => Self::Nexus,
@@ -195,7 +195,7 @@ impl Kind {
         }
     }
 
-    fn kind(self) -> SwitchKind {
+    pub(super) fn kind(self) -> SwitchKind {
         match self {
             Self::Nexus => SwitchKind::Nexus,
             Self::Sonic => SwitchKind::Sonic,
@@ -420,7 +420,7 @@ fn switch(arguments: &Configure) -> anyhow::Result<(SwitchKind, ShownPlan)> {
             inventory.switch(name)
         }
     };
-    let of_inventory = target.map(|target| Kind::from_kind(target.kind));
+    let of_inventory = target.map(|target| SwitchSystem::from_kind(target.kind));
     let Some(kind) = of_inventory.or(arguments.kind) else {
         bail!("the kind of the switch is missing\nhint: --kind nexus, sonic, eos or cumulus");
     };
@@ -438,7 +438,7 @@ fn of_switch(
     arguments: &Configure,
     inventory: &Inventory,
     target: Option<&SwitchTarget>,
-    kind: Kind,
+    kind: SwitchSystem,
     settings: &Settings,
 ) -> anyhow::Result<ShownPlan> {
     let cluster = &inventory.cluster;
@@ -446,7 +446,7 @@ fn of_switch(
         Generation::First => NexusGeneration::First,
         Generation::CloudScale => NexusGeneration::CloudScale,
     });
-    if generation.is_some() && kind != Kind::Nexus {
+    if generation.is_some() && kind != SwitchSystem::Nexus {
         bail!("--generation is of --kind nexus");
     }
     if !arguments.check {
@@ -455,13 +455,13 @@ fn of_switch(
             interfaces.push(kind.example().to_owned());
         }
         return Ok(ShownPlan::Steps(match kind {
-            Kind::Nexus => {
+            SwitchSystem::Nexus => {
                 let generation = generation.unwrap_or(NexusGeneration::CloudScale);
                 configure::nexus(cluster, settings, generation, &interfaces)
             }
-            Kind::Sonic => configure::sonic(cluster, settings, &interfaces),
-            Kind::Eos => configure::eos(cluster, settings, &interfaces),
-            Kind::Cumulus => configure::cumulus(cluster, settings, &interfaces),
+            SwitchSystem::Sonic => configure::sonic(cluster, settings, &interfaces),
+            SwitchSystem::Eos => configure::eos(cluster, settings, &interfaces),
+            SwitchSystem::Cumulus => configure::cumulus(cluster, settings, &interfaces),
         }));
     }
     let (from, text) = match (&arguments.read, target) {
@@ -478,10 +478,10 @@ fn of_switch(
     };
     let interfaces = &arguments.interface;
     let changes = match kind {
-        Kind::Nexus => configure::check_nexus(cluster, settings, generation, &text, interfaces),
-        Kind::Sonic => configure::check_sonic(cluster, settings, &text, interfaces),
-        Kind::Eos => configure::check_eos(cluster, settings, &text, interfaces),
-        Kind::Cumulus => configure::check_cumulus(cluster, settings, &text, interfaces),
+        SwitchSystem::Nexus => configure::check_nexus(cluster, settings, generation, &text, interfaces),
+        SwitchSystem::Sonic => configure::check_sonic(cluster, settings, &text, interfaces),
+        SwitchSystem::Eos => configure::check_eos(cluster, settings, &text, interfaces),
+        SwitchSystem::Cumulus => configure::check_cumulus(cluster, settings, &text, interfaces),
     };
     Ok(ShownPlan::Changes(
         changes.map_err(|error| anyhow!("{from}: {error}"))?,

@@ -7,12 +7,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 use roce_remote::DeviceReader;
 use roce_switches::inventory::{
     HypervisorKind, HypervisorTarget, Inventory, SwitchKind, SwitchTarget, Transport,
 };
 
+use super::configure::SwitchSystem;
 use super::device::{self, DeviceArguments, Target, node_of};
 
 /// Read switches and hypervisors: PFC, 802.3x pauses, drops, ECN marks, queues, errors
@@ -42,37 +44,47 @@ pub(super) struct CountersArguments {
 }
 
 /// Kinds of devices.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
-    /// Cisco NX-OS
-    Nexus,
-    /// SONiC
-    Sonic,
-    /// Arista EOS
-    Eos,
-    /// NVIDIA Cumulus Linux
-    Cumulus,
-    /// VMware ESXi
+    /// Switches with this operating system.
+    Of(SwitchSystem),
     Esxi,
-    /// All switches
-    Switch,
+    AllSwitches,
+}
+
+impl ValueEnum for Kind {
+    fn value_variants<'a>() -> &'a [Self] {
+        &[
+            Self::Of(SwitchSystem::Nexus),
+            Self::Of(SwitchSystem::Sonic),
+            Self::Of(SwitchSystem::Eos),
+            Self::Of(SwitchSystem::Cumulus),
+            Self::Esxi,
+            Self::AllSwitches,
+        ]
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        match self {
+            Self::Of(system) => system.to_possible_value(),
+            Self::Esxi => Some(PossibleValue::new("esxi").help("VMware ESXi")),
+            Self::AllSwitches => Some(PossibleValue::new("switch").help("All switches")),
+        }
+    }
 }
 
 impl Kind {
     /// The kind of a switch; `None`: of hypervisors, or of all switches.
     fn of_switch(self) -> Option<SwitchKind> {
         match self {
-            Self::Nexus => Some(SwitchKind::Nexus),
-            Self::Sonic => Some(SwitchKind::Sonic),
-            Self::Eos => Some(SwitchKind::Eos),
-            Self::Cumulus => Some(SwitchKind::Cumulus),
-            Self::Esxi | Self::Switch => None,
+            Self::Of(system) => Some(system.kind()),
+            Self::Esxi | Self::AllSwitches => None,
         }
     }
 
     /// True if switches of a kind are read.
     fn has(self, kind: SwitchKind) -> bool {
-        self == Self::Switch || self.of_switch().is_some_and(|own| own.name() == kind.name())
+        self == Self::AllSwitches || self.of_switch() == Some(kind)
     }
 }
 
@@ -140,7 +152,7 @@ fn of_hypervisor(hypervisor: &HypervisorTarget, inventory: &Inventory) -> anyhow
 
 /// A folder with recorded answers.
 fn recorded(folder: &Path, kind: Option<Kind>, inventory: &Inventory) -> anyhow::Result<Target> {
-    if kind.is_none_or(|kind| kind == Kind::Switch) {
+    if kind.is_none_or(|kind| kind == Kind::AllSwitches) {
         bail!("--read needs the kind of the device\nhint: --kind nexus, sonic, eos, cumulus or esxi");
     }
     let files = Some(device::folder_text(folder)?);
