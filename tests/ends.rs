@@ -119,7 +119,7 @@ fn an_error_line_blames_the_connection_that_ended_so() {
 }
 
 #[test]
-fn a_request_behind_a_refusal_begins_anew() {
+fn a_request_behind_a_refusal_is_of_a_new_connection() {
     // The READ at PSN 4194310 is refused; a SEND with its PSN is answered 47 ms later: that connection has not ended.
     let document = document(&root(), ["tests/data/reported/fatal_then_other_request.pcap"]);
     assert_eq!(document["ends"], Value::Array(Vec::new()));

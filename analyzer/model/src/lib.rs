@@ -79,5 +79,6 @@ pub use waits::{RootKind, WaitColumns, WaitRow};
 
 // Types of rows' fields, for users who see packets only through this crate.
 pub use roce_wire::{
-    Address, CutLimit, Layer, MacAddress, Opcode, Pause, PauseKind, Psn, Qpn, RnrTimer, Service,
+    AckTimeout, Address, Aeth, AethKind, CutLimit, Layer, MacAddress, Nak, Opcode, Pause, PauseKind, Psn,
+    Qpn, RnrTimer, Service,
 };

@@ -6,8 +6,8 @@ use roce_abi::{
     AsyncRecord, ConnectionRecord, DropRecord, HostHead, HostKind, ModifyRecord, QueuePairRecord, mask, read,
 };
 use roce_model::{
-    Address, Element, HostChange, HostEvent, Nanos, Process, Psn, Qpn, QueuePairChange, QueuePairKind,
-    QueuePairState, RnrTimer,
+    AckTimeout, Address, Element, HostChange, HostEvent, Nanos, Process, Psn, Qpn, QueuePairChange,
+    QueuePairKind, QueuePairState, RnrTimer,
 };
 
 use crate::clock::ClockOffset;
@@ -189,11 +189,11 @@ fn path_mtu(code: u32) -> Option<u32> {
     (1..=5).contains(&code).then(|| 128 << code)
 }
 
-/// Local ACK timeout: 4.096 us * 2^code, 0 for ever (IBTA 9.7.6.1.3).
+/// Local ACK timeout; 0 for ever.
 fn timeout(code: u8) -> Nanos {
-    match code & 0x1f {
-        0 => Nanos(0),
-        code => Nanos(4_096 << code),
+    match AckTimeout::new(code) {
+        timeout if timeout.code() == 0 => Nanos(0),
+        timeout => Nanos(timeout.nanos()),
     }
 }
 

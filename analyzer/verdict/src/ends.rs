@@ -10,7 +10,7 @@ mod tests;
 use std::collections::{BTreeSet, HashMap};
 
 use crate::coverage::Coverage;
-use roce_model::{Address, EventKind, EventRow, FlowId, FlowRow, Nanos, TapId};
+use roce_model::{Address, Aeth, AethKind, EventKind, EventRow, FlowId, FlowRow, Nak, Nanos, TapId};
 
 type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 /// A tap, and two hosts in the direction of packets.
@@ -20,7 +20,9 @@ type Way = (TapId, Address, Address);
 const MAX_CONNECTIONS: usize = 1 << 16;
 /// Fatal NAKs that are kept, at most.
 const MAX_REFUSALS: usize = 1 << 12;
-/// The latest packets that are kept of a way, each of another flow: one may be the flow that is asked about, one its peer.
+/// Repeats after which a queue pair has given up: `retry_cnt` has three bits.
+pub(super) const MAX_REPEATS: u64 = 7;
+/// The latest packets that are kept of a way, each of another flow: one may be the flow itself, one its peer.
 const KEPT_OF_WAY: usize = 3;
 
 /// Facts kept of a flow that sent requests.
@@ -36,11 +38,17 @@ struct Requester {
     last_request: Nanos,
     last_answer: Option<Nanos>,
     unanswered_time: Option<Nanos>,
-    first_psn: u32,
-    last_psn: u32,
+    sent: SentPsns,
     to_itself: bool,
     /// The tap's rows of this flow count.
     counted: bool,
+}
+
+/// The first and the last PSN of a flow's requests.
+#[derive(Clone, Copy, Debug)]
+struct SentPsns {
+    first: u32,
+    last: u32,
 }
 
 /// Retransmission runs of a flow that began at one PSN, one after another, after a timer.
@@ -233,8 +241,10 @@ impl Ends {
             last_request,
             last_answer: row.last_answer_time,
             unanswered_time: row.unanswered_time,
-            first_psn,
-            last_psn,
+            sent: SentPsns {
+                first: first_psn,
+                last: last_psn,
+            },
             to_itself: row.to_itself,
             counted: row.counted,
         };
@@ -263,13 +273,10 @@ fn note_last(kept: &mut Vec<(Nanos, FlowId)>, row: &FlowRow) {
     kept.truncate(KEPT_OF_WAY);
 }
 
-/// The reason of a fatal NAK, by its syndrome (IBTA 9.7.5.2, table 46).
-const fn reason(syndrome: u64) -> Option<&'static str> {
-    match syndrome {
-        0x61 => Some("invalid request"),
-        0x62 => Some("remote access error"),
-        0x63 => Some("remote operational error"),
-        0x64 => Some("invalid RD request"),
+/// The reason of a fatal NAK, by its syndrome: any but a sequence error (IBTA 9.7.5.2).
+fn reason(syndrome: u64) -> Option<&'static str> {
+    match Aeth([u8::try_from(syndrome).ok()?, 0, 0, 0]).kind() {
+        AethKind::Nak(nak) if nak != Nak::PsnSequenceError => Some(nak.name()),
         _ => None,
     }
 }

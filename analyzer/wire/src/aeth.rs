@@ -6,6 +6,7 @@
 //! ```
 
 use core::fmt;
+use core::ops::Range;
 
 /// An ACK extended transport header, by value: 4 bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -49,6 +50,11 @@ pub enum Nak {
 /// The timer code of an RNR NAK, 0 to 31 (IBTA 9.7.5.2.8; `enum ib_rnr_timeout` of Linux include/rdma/ib_verbs.h).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct RnrTimer(u8);
+
+/// The local ACK timeout of a queue pair as its code, 0 to 31: a requester waits 4.096 us x 2^code, and up to four times as long. Code 0
+/// means no timeout in a queue pair (IBTA 9.7.6.1.3, C9-140).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct AckTimeout(u8);
 
 impl Aeth {
     /// Its length in bytes.
@@ -156,6 +162,40 @@ impl RnrTimer {
     }
 }
 
+impl AckTimeout {
+    /// Nanoseconds that code 0 stands for: the unit of all others.
+    pub const UNIT_NS: u64 = 4_096;
+    /// An adapter waits at most this many times as long as its timeout says.
+    pub const RANGE: u64 = 4;
+
+    /// The low five bits of `code`.
+    pub const fn new(code: u8) -> Self {
+        Self(code & 0x1f)
+    }
+
+    /// The code, 0 to 31.
+    pub const fn code(self) -> u8 {
+        self.0
+    }
+
+    /// The shortest wait, in nanoseconds.
+    pub const fn nanos(self) -> u64 {
+        Self::UNIT_NS << self.0
+    }
+
+    /// True if waits from `shortest` to `longest`, in nanoseconds, can all be those of this timeout.
+    pub const fn allows(self, shortest: u64, longest: u64) -> bool {
+        self.nanos() <= shortest && longest <= self.nanos() * Self::RANGE
+    }
+
+    /// The smallest and the largest timeout among `codes` that [`allows`](Self::allows) such waits; `None` if none does.
+    pub fn fitting(codes: Range<u8>, shortest: u64, longest: u64) -> Option<(Self, Self)> {
+        let mut fitting = codes.map(Self::new).filter(|code| code.allows(shortest, longest));
+        let least = fitting.next()?;
+        Some((least, fitting.last().unwrap_or(least)))
+    }
+}
+
 impl fmt::Display for Nak {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
@@ -231,6 +271,21 @@ mod tests {
             assert_eq!(RnrTimer::new(code).nanos(), hundredths * 10_000, "code {code}");
         }
         assert_eq!(RnrTimer::new(0).to_string(), "655.36 ms");
+    }
+
+    #[test]
+    fn timeouts_are_powers_of_two() {
+        // IBTA 9.7.6.1.3: 4.096 us x 2^18 is 1.0737 s, x 2^16 a quarter of it.
+        assert_eq!(AckTimeout::new(18).nanos(), 1_073_741_824);
+        let fitting = |shortest, longest| {
+            let (least, most) = AckTimeout::fitting(1..32, shortest, longest)?;
+            Some((least.code(), most.code()))
+        };
+        assert_eq!(fitting(1_073_741_824, 1_073_741_824), Some((16, 18)));
+        assert_eq!(fitting(1_073_741_823, 1_073_741_824), Some((16, 17)));
+        // More than four times as long.
+        assert_eq!(fitting(8_192, 32_769), None);
+        assert_eq!(fitting(8_191, 8_191), None);
     }
 
     #[test]

@@ -32,7 +32,7 @@ pub mod transport;
 pub mod tunnel;
 
 pub use address::Address;
-pub use aeth::{Aeth, AethKind, Nak, RnrTimer};
+pub use aeth::{AckTimeout, Aeth, AethKind, Nak, RnrTimer};
 pub use bth::Bth;
 pub use ecn::Ecn;
 pub use link::LinkType;

@@ -103,7 +103,7 @@ impl Responses {
         self.open
     }
 
-    /// Whatever comes next is no gap: the capture lost records, or the queue pair got another connection.
+    /// A jump of the next request is no gap: the capture lost records, or the queue pair got another connection.
     pub(crate) fn resynchronise(&mut self) {
         *self = Self {
             longest_only: self.longest_only,

@@ -1,13 +1,8 @@
 //! The end of a connection, as its packets show it.
 
-use roce_model::{EndKind, FlowId, FlowRow, JobError, Nanos, RunSummary, TapId, Vantage};
+use roce_model::{AckTimeout, EndKind, FlowId, FlowRow, JobError, Nanos, RunSummary, TapId, Vantage};
 
 use super::followed::{Event, FollowedFlow, Last};
-
-/// The unit of the local ACK timeout: 4.096 us x 2^N (IBTA 1.4, 9.7.6.1.3).
-const TIMEOUT_UNIT_NS: u64 = 4_096;
-/// The timeout of a queue pair is at most four times the time that it is set to (IBTA 1.4, C9-140).
-const MAX_TIMEOUT_FACTOR: u64 = 4;
 
 /// Retransmission runs without an answer.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -220,13 +215,10 @@ fn retries(runs: &[Event], last_answer: Option<Nanos>) -> Retries {
     }
 }
 
-/// The settings N of a timeout of 4.096 us x 2^N that let a sender wait for `interval`: between once and four times the time that is set.
+/// The codes of the local ACK timeouts, the lowest and the highest, that let a sender wait for `interval`, in nanoseconds.
 fn timeouts(interval: u64) -> Option<(u32, u32)> {
-    let waited = |n: u32| TIMEOUT_UNIT_NS.saturating_mul(1 << n);
-    let fits = |n: &u32| waited(*n) <= interval && interval <= waited(*n).saturating_mul(MAX_TIMEOUT_FACTOR);
-    let lowest = (0..32).find(fits)?;
-    let highest = (0..32).rev().find(fits)?;
-    Some((lowest, highest))
+    let (lowest, highest) = AckTimeout::fitting(0..32, interval, interval)?;
+    Some((lowest.code().into(), highest.code().into()))
 }
 
 /// How well the end of a connection fits a status.

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use roce_model::text::clean;
-use roce_model::{EndKind, JobError, Nanos};
+use roce_model::{Aeth, AethKind, EndKind, JobError, Nak, Nanos};
 use serde_json::{Value, json};
 
 use super::end::End;
@@ -285,14 +285,12 @@ fn retried(end: &End, start: Nanos) -> Option<String> {
     Some(words)
 }
 
-/// The meaning of a NAK's syndrome (IBTA 1.4, table 45).
+/// The meaning of a NAK's syndrome.
 fn nak(syndrome: u64) -> &'static str {
-    match syndrome {
-        0x60 => "PSN sequence error, a packet was missing",
-        0x61 => "invalid request",
-        0x62 => "remote access error",
-        0x63 => "remote operational error",
-        0x64 => "invalid RD request",
+    let syndrome = u8::try_from(syndrome).unwrap_or(u8::MAX);
+    match Aeth([syndrome, 0, 0, 0]).kind() {
+        AethKind::Nak(Nak::PsnSequenceError) => "PSN sequence error, a packet was missing",
+        AethKind::Nak(reason) => reason.name(),
         _ => "a code that is not known",
     }
 }

@@ -2,30 +2,24 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use roce_model::{Address, Confidence, EndKind, EndRow, FlowId, Nanos, RunSummary, TapId};
+use roce_model::{
+    AckTimeout, Address, Confidence, EndKind, EndRow, FlowId, Nanos, Psn, RunSummary, Span, TapId, TapRow,
+};
 
-use super::{Ends, Map, Refusal, Repeats, Requester, Way};
+use super::{Ends, MAX_REPEATS, Map, Refusal, Repeats, Requester, SentPsns, Way};
 
-/// Unit of the local ACK timeout: 4.096 us (IBTA 9.7.6.1.3).
-const TIMER_UNIT_NS: u64 = 4_096;
-/// An adapter waits up to four times as long as its timeout says (IBTA 9.7.6.1.3).
-const TIMER_RANGE: u64 = 4;
 /// Repeats from which a request is one that nobody answers: a single one is any loss.
 const MIN_REPEATS: u64 = 2;
-/// Repeats after which a queue pair has given up: `retry_cnt` has three bits.
-const MAX_REPEATS: u64 = 7;
 /// RNR NAKs for one request from which the requester may have given up.
 const MIN_RNR_NAKS: u64 = 2;
 /// A requester that was asked to wait comes again soon: adapters take up to this beyond the timer.
 const RNR_SLACK: Nanos = Nanos(10_000_000);
 /// Silence from which a request without an answer waits longer than common timers: 4.096 us x 2^18 is 1.07 s.
-const MIN_SILENCE: Nanos = Nanos(TIMER_UNIT_NS << 18);
+const MIN_SILENCE: Nanos = Nanos(AckTimeout::new(18).nanos());
 /// Packets of a refused connection that were under way when the NAK came arrive within this time.
 const UNDER_WAY: Nanos = Nanos(1_000_000);
 /// ICRCs from which it is no chance that each was wrong.
 const MIN_ICRCS: u64 = 3;
-/// PSNs have 24 bits.
-const PSNS: u32 = 1 << 24;
 
 /// How a connection ended, before the rest of the row.
 struct JudgedEnd {
@@ -39,12 +33,50 @@ struct JudgedEnd {
     confidence: Confidence,
 }
 
+impl JudgedEnd {
+    fn new(outcome: EndKind, time: Nanos, since: Nanos, confidence: Confidence) -> Self {
+        Self {
+            outcome,
+            time,
+            since,
+            psn: None,
+            refusal: None,
+            rnr_naks: 0,
+            confidence,
+        }
+    }
+}
+
+/// The recording of a tap.
+struct TapRecording<'a> {
+    /// Its last packet.
+    end: Option<Nanos>,
+    /// Times without a silence in between, the first ones of them.
+    stretches: &'a [Span],
+    /// Nothing shows that packets are missing: neither the capture's own counts nor what was acknowledged.
+    is_whole: bool,
+}
+
+impl<'a> TapRecording<'a> {
+    fn new(run: &'a RunSummary, place: usize, row: &TapRow, ends: &Ends) -> Self {
+        Self {
+            end: row.last_time,
+            stretches: run.stretches.get(place).map(Vec::as_slice).unwrap_or_default(),
+            is_whole: row.records_lost() == 0 && !ends.holed.contains(&row.tap),
+        }
+    }
+}
+
 /// Facts that all connections are compared with.
 pub(super) struct Judgement<'a> {
     ends: &'a Ends,
-    run: &'a RunSummary,
+    taps: Map<TapId, TapRecording<'a>>,
     /// First packets of the connections of two hosts, in the order of time.
     begins: BTreeMap<Way, Vec<(Nanos, FlowId)>>,
+    /// The first flow on a way that has this peer.
+    by_peer: Map<(Way, FlowId), FlowId>,
+    /// Flows on a way that have no known peer, with the PSNs that they sent, in the order of time.
+    unpaired: Map<Way, Vec<(Nanos, FlowId, SentPsns)>>,
     /// Hosts to which packets were captured.
     reached: HashSet<(TapId, Address), foldhash::fast::RandomState>,
     /// The refusal of each flow of requests, the latest one.
@@ -59,13 +91,34 @@ impl<'a> Judgement<'a> {
             let begin = (requester.first_time, *flow);
             begins.entry(way).or_default().push(begin);
         }
-        for begins in begins.values_mut() {
+        let (mut by_peer, mut unpaired) = (Map::default(), Map::<Way, Vec<_>>::default());
+        for (way, begins) in &mut begins {
             begins.sort_unstable();
+            for (begin, flow) in begins {
+                let Some(requester) = ends.requesters.get(&(way.0, *flow)) else {
+                    continue;
+                };
+                if let Some(peer) = requester.peer {
+                    by_peer.entry((*way, peer)).or_insert(*flow);
+                } else {
+                    unpaired
+                        .entry(*way)
+                        .or_default()
+                        .push((*begin, *flow, requester.sent));
+                }
+            }
         }
         let mut judgement = Self {
             ends,
-            run,
+            taps: run
+                .taps
+                .iter()
+                .enumerate()
+                .map(|(place, row)| (row.tap, TapRecording::new(run, place, row, ends)))
+                .collect(),
             begins,
+            by_peer,
+            unpaired,
             reached: ends
                 .ways
                 .keys()
@@ -84,23 +137,18 @@ impl<'a> Judgement<'a> {
     /// The flow whose request a NAK refused: the peer of the flow that carried it, or the only one without a peer that sent this PSN.
     fn requester_of(&self, refusal: &Refusal) -> Option<FlowId> {
         let (source, destination, _) = self.ends.carriers.get(&(refusal.tap, refusal.carrier))?;
-        let flows = self.begins.get(&(refusal.tap, *destination, *source))?;
-        let mut fitting = Vec::new();
-        for (begin, flow) in flows {
-            let Some(requester) = self.ends.requesters.get(&(refusal.tap, *flow)) else {
-                continue;
-            };
-            if requester.peer == Some(refusal.carrier) {
-                return Some(*flow);
-            }
-            if requester.peer.is_none() && *begin <= refusal.time && requester.sent(refusal.psn) {
-                fitting.push(*flow);
-            }
+        let way = (refusal.tap, *destination, *source);
+        if let Some(flow) = self.by_peer.get(&(way, refusal.carrier)) {
+            return Some(*flow);
         }
-        match fitting[..] {
-            [flow] => Some(flow),
-            _ => None,
-        }
+        let unpaired = self.unpaired.get(&way)?;
+        let begun = unpaired.partition_point(|(begin, ..)| *begin <= refusal.time);
+        let sent = unpaired[..begun]
+            .iter()
+            .filter(|(.., sent)| sent.has(refusal.psn));
+        let mut flows = sent.map(|(_, flow, _)| *flow);
+        let flow = flows.next()?;
+        flows.next().is_none().then_some(flow)
     }
 
     /// The row of a connection.
@@ -113,7 +161,7 @@ impl<'a> Judgement<'a> {
             EndKind::NeverAnswered | EndKind::RetriesUnanswered
         );
         let repeats = ends.repeats.get(&(tap, flow)).filter(|_| is_repeated);
-        let timeouts = repeats.and_then(timeouts);
+        let timeouts = repeats.and_then(Repeats::timeouts);
         let is_other = |(_, other): &&(Nanos, FlowId)| Some(*other) != requester.peer;
         let back = ends.ways.get(&(tap, requester.destination, requester.source));
         let peer_last = back.and_then(|facts| facts.last_packets.iter().find(is_other));
@@ -140,8 +188,8 @@ impl<'a> Judgement<'a> {
             repeats: repeats.map_or(0, |repeats| repeats.count),
             repeat_min_ns: repeats.and_then(|repeats| repeats.shortest),
             repeat_max_ns: repeats.and_then(|repeats| repeats.longest),
-            timeout_min: timeouts.map(|(least, _)| least),
-            timeout_max: timeouts.map(|(_, most)| most),
+            timeout_min: timeouts.map(|(least, _)| least.code().into()),
+            timeout_max: timeouts.map(|(_, most)| most.code().into()),
             rnr_naks: ending.rnr_naks,
             last_answer_time: requester.last_answer,
             waited_ns: ending.time.since(ending.since).0,
@@ -166,38 +214,29 @@ impl<'a> Judgement<'a> {
             .or_else(|| self.no_buffer(tap, requester))
             .or_else(|| self.unanswered(tap, flow, requester))
             .or_else(|| self.silence(tap, requester))
-            .unwrap_or(JudgedEnd {
-                outcome: EndKind::Closed,
-                time: requester.last_request,
-                since: requester.last_request,
-                psn: None,
-                refusal: None,
-                rnr_naks: 0,
-                confidence: Confidence::Medium,
+            .unwrap_or_else(|| {
+                let last = requester.last_request;
+                JudgedEnd::new(EndKind::Closed, last, last, Confidence::Medium)
             })
     }
 
-    /// A fatal NAK after which neither side went on. One behind which answers came ended a request of a queue pair that was made anew.
+    /// A fatal NAK after which neither side went on. One behind which answers came ended a request of a queue pair that was made again.
     fn refusal(&self, tap: TapId, flow: FlowId, requester: &Requester) -> Option<JudgedEnd> {
         let refusal = self.refused.get(&(tap, flow))?;
         let (.., carrier_last) = self.ends.carriers.get(&(tap, refusal.carrier))?;
         let went_on = carrier_last.since(refusal.time) > UNDER_WAY
             || requester.last_answer.is_some_and(|time| time > refusal.time);
-        (!went_on).then_some(JudgedEnd {
-            outcome: EndKind::Refused,
-            time: refusal.time,
-            since: refusal.time,
+        (!went_on).then(|| JudgedEnd {
             psn: Some(refusal.psn),
             refusal: Some(refusal.reason),
-            rnr_naks: 0,
-            confidence: Confidence::High,
+            ..JudgedEnd::new(EndKind::Refused, refusal.time, refusal.time, Confidence::High)
         })
     }
 
     /// RNR NAKs for one request, after the last of which the requester did not come again.
     fn no_buffer(&self, tap: TapId, requester: &Requester) -> Option<JudgedEnd> {
         let not_ready = self.ends.not_ready.get(&(tap, requester.peer?))?;
-        let longest = not_ready.timer.0.saturating_mul(TIMER_RANGE);
+        let longest = not_ready.timer.0.saturating_mul(AckTimeout::RANGE);
         let silence = self.recorded_behind(tap, not_ready.last, MIN_SILENCE);
         let is_over = not_ready.count >= MIN_RNR_NAKS
             && requester.last_request <= not_ready.last
@@ -208,14 +247,11 @@ impl<'a> Judgement<'a> {
         } else {
             Confidence::Medium
         };
-        is_over.then_some(JudgedEnd {
-            outcome: EndKind::RnrExhausted,
-            time: not_ready.last,
-            since: requester.last_answer.unwrap_or(requester.first_time),
+        let since = requester.last_answer.unwrap_or(requester.first_time);
+        is_over.then(|| JudgedEnd {
             psn: Some(not_ready.psn),
-            refusal: None,
             rnr_naks: not_ready.count,
-            confidence,
+            ..JudgedEnd::new(EndKind::RnrExhausted, not_ready.last, since, confidence)
         })
     }
 
@@ -229,11 +265,11 @@ impl<'a> Judgement<'a> {
         if !is_last {
             return None;
         }
-        let is_first = requester.last_answer.is_none() && repeats.psn == requester.first_psn;
-        let start = if is_first {
-            requester.first_time
+        let is_first = requester.last_answer.is_none() && repeats.psn == requester.sent.first;
+        let (outcome, start) = if is_first {
+            (EndKind::NeverAnswered, requester.first_time)
         } else {
-            repeats.first
+            (EndKind::RetriesUnanswered, repeats.first)
         };
         let twice = Nanos(longest.0.saturating_mul(2));
         let silence = self.recorded_behind(tap, repeats.last, twice);
@@ -242,24 +278,16 @@ impl<'a> Judgement<'a> {
         let has_given_up = repeats.count >= MAX_REPEATS || is_silent;
         // A requester comes again because it got no answer. Where packets to it are captured, none passed here either.
         let shows_answers = self.reached.contains(&(tap, requester.source)) && self.is_whole(tap);
-        let is_regular = timeouts(repeats).is_some();
+        let is_regular = repeats.timeouts().is_some();
         let confidence = match (has_given_up, shows_answers, is_regular) {
             (true, true, true) => Confidence::High,
             (true, false, _) if repeats.count < MAX_REPEATS => Confidence::Low,
             _ => Confidence::Medium,
         };
+        let since = requester.last_answer.unwrap_or(start);
         Some(JudgedEnd {
-            outcome: if is_first {
-                EndKind::NeverAnswered
-            } else {
-                EndKind::RetriesUnanswered
-            },
-            time: repeats.last,
-            since: requester.last_answer.unwrap_or(start),
             psn: Some(repeats.psn),
-            refusal: None,
-            rnr_naks: 0,
-            confidence,
+            ..JudgedEnd::new(outcome, repeats.last, since, confidence)
         })
     }
 
@@ -268,26 +296,16 @@ impl<'a> Judgement<'a> {
         let since = requester.unanswered_time?;
         let silence = self.recorded_behind(tap, requester.last_request, MIN_SILENCE);
         let is_silent = requester.peer.is_some() && silence >= MIN_SILENCE && self.is_whole(tap);
-        is_silent.then_some(JudgedEnd {
-            outcome: EndKind::Silent,
-            time: requester.last_request,
-            since,
-            psn: None,
-            refusal: None,
-            rnr_naks: 0,
-            confidence: Confidence::Medium,
-        })
+        is_silent.then(|| JudgedEnd::new(EndKind::Silent, requester.last_request, since, Confidence::Medium))
     }
 
     /// Time behind `from` in which the tap shows that it recorded: packets came, of whatever flow, none more than `gap` behind the one before.
     /// A tap without any packet may have stopped, as rotated files and filters do.
     fn recorded_behind(&self, tap: TapId, from: Nanos, gap: Nanos) -> Nanos {
-        let place = self.run.taps.iter().position(|row| row.tap == tap);
-        let Some(end) = place.and_then(|place| self.run.taps[place].last_time) else {
+        let Some((recording, end)) = self.taps.get(&tap).and_then(|tap| Some((tap, tap.end?))) else {
             return Nanos(0);
         };
-        let stretches = place.and_then(|place| self.run.stretches.get(place));
-        let stretches = stretches.map(Vec::as_slice).unwrap_or_default();
+        let stretches = recording.stretches;
         // Only the first stretches are kept: nothing is known of gaps behind them.
         let known = stretches.last().map_or(from, |stretch| stretch.last);
         let mut until = from;
@@ -300,29 +318,29 @@ impl<'a> Judgement<'a> {
         if until >= known { end.max(until) } else { until }.since(from)
     }
 
-    /// True if nothing shows that packets are missing at this tap: neither the capture's own counts nor what was acknowledged.
+    /// True if nothing shows that packets are missing at this tap.
     fn is_whole(&self, tap: TapId) -> bool {
-        !self.ends.holed.contains(&tap) && self.run.tap(tap).is_none_or(|row| row.records_lost() == 0)
+        self.taps
+            .get(&tap)
+            .map_or(!self.ends.holed.contains(&tap), |recording| recording.is_whole)
     }
 }
 
-impl Requester {
+impl SentPsns {
     /// True if the flow sent a request with this PSN.
-    fn sent(&self, psn: u32) -> bool {
-        let distance = |to: u32| to.wrapping_sub(self.first_psn) % PSNS;
-        distance(psn) <= distance(self.last_psn)
+    fn has(self, psn: u32) -> bool {
+        let distance = |to: u32| to.wrapping_sub(self.first) % Psn::COUNT;
+        distance(psn) <= distance(self.last)
     }
 }
 
-/// The local ACK timeouts, the smallest and the largest, that fit all times between equal sends.
-fn timeouts(repeats: &Repeats) -> Option<(u32, u32)> {
-    let (shortest, longest) = (repeats.shortest?, repeats.longest?);
-    let fits = |n: &u32| {
-        let timer = TIMER_UNIT_NS << *n;
+impl Repeats {
+    /// The local ACK timeouts, the smallest and the largest, that fit all times between equal sends.
+    fn timeouts(&self) -> Option<(AckTimeout, AckTimeout)> {
+        let (shortest, longest) = (self.shortest?, self.longest?);
         // Stamps are a little off.
-        timer <= shortest.saturating_add(shortest / 64) && longest <= timer.saturating_mul(TIMER_RANGE)
-    };
-    Some(((1..32).find(fits)?, (1..32).rev().find(fits)?))
+        AckTimeout::fitting(1..32, shortest.saturating_add(shortest / 64), longest)
+    }
 }
 
 impl Ends {

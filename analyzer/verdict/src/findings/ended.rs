@@ -5,13 +5,12 @@ use std::fmt::Write as _;
 
 use roce_model::{Address, Confidence, EndKind, EndRow, Evidence, FindingRow, Nanos, Severity};
 
+use super::super::ends::MAX_REPEATS;
 use super::super::numbers::{counted, some};
 use super::rule::{Context, FindingOf as _, Rule};
 
 /// Connections of two hosts that ended alike, one after another, from which they are a loop.
 const MIN_LOOP: usize = 5;
-/// Repeats after which a queue pair has given up: `retry_cnt` has three bits.
-const MAX_REPEATS: u64 = 7;
 /// Names that a finding lists.
 const MAX_NAMED: usize = 3;
 

@@ -2,7 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use roce_model::{Address, Confidence, Evidence, FindingRow, FlowId, FlowRow, Nanos, Severity, TapId};
+use roce_model::{
+    AckTimeout, Address, Confidence, Evidence, FindingRow, FlowId, FlowRow, Nanos, Severity, TapId,
+};
 
 use super::super::directory::name_of;
 use super::super::numbers::counted;
@@ -20,8 +22,6 @@ const MAX_KEPT: usize = 1 << 16;
 const MIN_RUNS: u64 = 3;
 /// Packets of the length in question, from which it is no chance that each was lost where a receiver answers.
 const MIN_LOST: u64 = 8;
-/// Unit of the local ACK timeout: 4.096 us (IBTA 9.7.6.1.3).
-const TIMER_UNIT_NS: u64 = 4_096;
 
 pub(super) const UNPASSED: Rule = Rule {
     id: "mtu.exceeded",
@@ -219,7 +219,7 @@ impl UnpassedTally {
 /// The largest exponent of a local ACK timeout that is no longer than a wait, if any is.
 fn exponent(waited_ns: u64) -> Option<u64> {
     waited_ns
-        .checked_div(TIMER_UNIT_NS)?
+        .checked_div(AckTimeout::UNIT_NS)?
         .checked_ilog2()
         .map(u64::from)
 }
