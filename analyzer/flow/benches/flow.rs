@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use roce_flow::{Analysis, Options};
-use roce_model::{FlowKey, Nanos, Packet, PacketBatch, TapId};
+use roce_model::{FlowKey, Nanos, Packet, PacketBatch, PacketFlags, TapId};
 use roce_wire::{Address, Bth, Opcode, Roce};
 
 /// Packets of a batch, as the pipeline makes them.
@@ -81,8 +81,7 @@ impl Traffic {
             wire_bytes: 1082,
             path: 1,
             extended: 0,
-            cut: false,
-            to_itself: false,
+            flags: PacketFlags::default(),
             icrc: None,
             roce,
         }

@@ -57,7 +57,8 @@ pub use host::{Element, HostChange, HostEvent, Process, QueuePairChange, QueuePa
 pub use identity::{FlowId, FlowKey, TapId};
 pub use measures::{JobSteps, TapMeasures, TimeBuckets};
 pub use packet::{
-    Between, HostReport, LinkAddresses, LostRecords, Management, Packet, PacketBatch, Packets, PauseFrame,
+    Between, HostReport, LinkAddresses, LostRecords, Management, Packet, PacketBatch, PacketFlags, Packets,
+    PauseFrame,
 };
 pub use places::{HopColumns, HopRow, HopTimelineColumns, HopTimelineRow, VantageColumns, VantageRow};
 pub use prefetch::prefetch;

@@ -20,14 +20,39 @@ pub struct Packet {
     pub path: u16,
     /// A hash of the extended headers, as far as they hold more than an AETH; 0 without such.
     pub extended: u32,
-    /// True if a header was cut by the snaplen.
-    pub cut: bool,
-    /// True if its frame was addressed to the MAC address that sent it.
-    pub to_itself: bool,
+    /// Rare properties of its frame.
+    pub flags: PacketFlags,
     /// True if its ICRC was checked, and was right.
     pub icrc: Option<bool>,
     /// Decoded fields.
     pub roce: Roce,
+}
+
+/// A packet passes through several threads: 112 bytes, with nothing unused between them.
+const _: () = assert!(size_of::<Packet>() <= 112, "a packet grew");
+
+/// Rare properties of a packet's frame, as a set in one byte.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct PacketFlags(u8);
+
+impl PacketFlags {
+    /// A header was cut by the snaplen.
+    pub const CUT: Self = Self(1);
+    /// The frame was addressed to the MAC address that sent it.
+    pub const TO_ITSELF: Self = Self(1 << 1);
+
+    /// True if all of `other` are in the set.
+    #[inline]
+    pub const fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// The set with `other` too, if that `is_set`.
+    #[inline]
+    #[must_use]
+    pub const fn with(self, other: Self, is_set: bool) -> Self {
+        Self(self.0 | if is_set { other.0 } else { 0 })
+    }
 }
 
 /// A pause frame in the stream: it comes before the packet at `before`.

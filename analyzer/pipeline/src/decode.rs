@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use roce_capture::{Frame, Interface, Note};
 use roce_model::{
-    Between, Filter, HostEvent, HostReport, LostRecords, Management, Nanos, Packet, PacketBatch, PauseFrame,
-    QUIET, RecordingStart, SampleRow, Span, Totals,
+    Between, Filter, HostEvent, HostReport, LostRecords, Management, Nanos, Packet, PacketBatch, PacketFlags,
+    PauseFrame, QUIET, RecordingStart, SampleRow, Span, Totals,
 };
 use roce_wire::icrc::{self, Icrc};
 use roce_wire::{Address, Bth, Content, CutLimit, ExtendedHeaders, LinkType, Other, Roce};
@@ -345,7 +345,8 @@ impl Decoder {
             let Some(packet) = places.get_mut(used) else {
                 break;
             };
-            (packet.time, packet.tap, packet.wire_bytes, packet.cut) = (frame.time, tap, original, false);
+            (packet.time, packet.tap, packet.wire_bytes) = (frame.time, tap, original);
+            packet.flags = PacketFlags::default();
             let taken = if roce_wire::fast::decode_into(interface.link, bytes, original, &mut packet.roce) {
                 (owner == Owner::This || self.shard.takes(&packet.roce))
                     && self.keep(packet, bytes, before + used, &mut batch.between)
@@ -413,7 +414,8 @@ impl Decoder {
                     return false;
                 }
                 packet.roce = roce;
-                packet.cut = stop.is_some_and(|stop| stop.cut == CutLimit::Snaplen);
+                let is_cut = stop.is_some_and(|stop| stop.cut == CutLimit::Snaplen);
+                packet.flags = PacketFlags::default().with(PacketFlags::CUT, is_cut);
                 let taken = self.keep(packet, bytes, at, between);
                 if taken && decoded.mirror.is_some() {
                     self.mirrored += 1;
@@ -465,7 +467,7 @@ impl Decoder {
             Icrc::NotCheckable => None,
         };
         packet.path = path(bytes, roce);
-        packet.to_itself = is_to_itself(bytes);
+        packet.flags = packet.flags.with(PacketFlags::TO_ITSELF, is_to_itself(bytes));
         packet.extended = extended(bytes, roce);
         if roce.bth.destination_qpn() == roce_wire::Qpn::GENERAL_SERVICES
             && let Some(message) = connection_message(bytes, roce, at)

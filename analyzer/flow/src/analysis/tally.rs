@@ -1,6 +1,6 @@
 //! Counts of the whole run: sums of closed flows, and what every packet adds, of a flow or not.
 
-use roce_model::{Packet, Totals};
+use roce_model::{Packet, PacketFlags, Totals};
 
 /// Counts of the run. Those of flows are added when a flow closes.
 #[derive(Debug, Default)]
@@ -21,7 +21,7 @@ impl Tally {
     pub(super) fn packet(&mut self, packet: &Packet) {
         self.totals.opcodes.count(packet.roce.bth.opcode());
         self.carriers[packet.roce.carrier as usize] += 1;
-        self.totals.cut_by_snaplen += u64::from(packet.cut);
+        self.totals.cut_by_snaplen += u64::from(packet.flags.has(PacketFlags::CUT));
     }
 
     /// Counts the ECN field of a packet of a flow; it has one if IP carried it.

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use roce_model::{FlowRow, Packet};
+use roce_model::{FlowRow, Packet, PacketFlags};
 use roce_wire::{Carrier, Through, VlanTag};
 
 /// The attributes of one flow.
@@ -36,7 +36,7 @@ impl FlowAttributes {
             through: roce.through,
             carrier: roce.carrier,
             hop_limit: roce.hop_limit,
-            to_itself: packet.to_itself,
+            to_itself: packet.flags.has(PacketFlags::TO_ITSELF),
             priority: roce.vlan.map(VlanTag::priority),
         }
     }

@@ -2,6 +2,7 @@ use std::collections::HashMap;
 
 use proptest::prelude::*;
 use roce_model::Nanos;
+use roce_model::PacketFlags;
 use roce_wire::{Address, Bth, Roce, VlanTag};
 
 use super::*;
@@ -22,8 +23,7 @@ fn packet(qpn: u16) -> Packet {
         wire_bytes: 100,
         path: 0,
         extended: 0,
-        cut: false,
-        to_itself: false,
+        flags: PacketFlags::default(),
         icrc: None,
         roce,
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use roce_flow::Options;
-use roce_model::{LinkAddresses, LostRecords, Management, Nanos, Packet, PauseFrame, TapId};
+use roce_model::{LinkAddresses, LostRecords, Management, Nanos, Packet, PacketFlags, PauseFrame, TapId};
 use roce_wire::{
     Address, Aeth, Bth, Carrier, MacAddress, Opcode, Pause, PauseKind, Psn, Qpn, Roce, Through, VlanTag,
 };
@@ -424,8 +424,7 @@ fn packet(
         wire_bytes: before + roce.transport_bytes(),
         path: words.get("path").map_or(1, |path| value(place, path)),
         extended: 0,
-        cut,
-        to_itself: false,
+        flags: PacketFlags::default().with(PacketFlags::CUT, cut),
         icrc: words.get("icrc").map(|icrc| *icrc == "good"),
         roce,
     }

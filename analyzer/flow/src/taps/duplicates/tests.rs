@@ -1,5 +1,5 @@
 use super::*;
-use roce_model::{Nanos, TapId};
+use roce_model::{Nanos, PacketFlags, TapId};
 use roce_wire::{Bth, Roce};
 
 fn packet(ns: u64, psn: u8, path: u16) -> Packet {
@@ -14,8 +14,7 @@ fn packet(ns: u64, psn: u8, path: u16) -> Packet {
         wire_bytes: 100,
         path,
         extended: 0,
-        cut: false,
-        to_itself: false,
+        flags: PacketFlags::default(),
         icrc: None,
         roce,
     }
