@@ -1,8 +1,7 @@
 use std::collections::HashMap;
 
 use proptest::prelude::*;
-use roce_model::Nanos;
-use roce_model::PacketFlags;
+use roce_model::{Nanos, PacketFlags};
 use roce_wire::{Address, Bth, Roce, VlanTag};
 
 use super::*;
