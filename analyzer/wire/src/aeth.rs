@@ -192,7 +192,7 @@ impl AckTimeout {
     pub fn fitting(codes: Range<u8>, shortest: u64, longest: u64) -> Option<(Self, Self)> {
         let mut fitting = codes.map(Self::new).filter(|code| code.allows(shortest, longest));
         let least = fitting.next()?;
-        Some((least, fitting.last().unwrap_or(least)))
+        Some((least, fitting.next_back().unwrap_or(least)))
     }
 }
 
