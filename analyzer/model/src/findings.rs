@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::events::names;
 use crate::table::table;
-use crate::{Confidence, Evidence, Nanos};
+use crate::{Confidence, Evidence, NameList, Nanos};
 
 table! {
     #[derive(Clone, Debug, Default, PartialEq)]
@@ -16,6 +16,12 @@ table! {
     confidence: Confidence, "", "Confidence in the verdict: high, medium, low.";
     next_step: Cow<'static, str>, "", "Next thing to check.";
     first_time: Option<Nanos>, "ns", "Time of the first evidence. Absent where it is about the whole run.";
+    last_time: Option<Nanos>, "ns", "Time of the last evidence. Absent where first_time is.";
+    waited_ns: Option<u64>, "ns", "Its price: time that flows waited, each moment of a flow once; of a root, with what it explains. Absent where it is not about waiting.";
+    explains: NameList, "", "Findings that follow from this one, by id. As text they are separated by spaces.";
+    explained_by: NameList, "", "Findings that this one follows from, by id. It is a root without any.";
+    victims: NameList, "", "At most 8 addresses of hosts that suffered, with [rankN] where a rank is known.";
+    aggressors: NameList, "", "At most 8 addresses of hosts that caused it, written alike. Empty: the packets name none.";
     concerns_shown: Option<bool>, "", "With --flow: true if the rule also fires for the shown flows alone. The finding is about all traffic. Absent without --flow.";
 }
 
@@ -68,6 +74,13 @@ impl crate::Value for Evidence {
 
     fn data<'a>(column: &'a crate::Values<Self::StoredValue>) -> crate::Data<'a> {
         crate::Data::Text(column)
+    }
+}
+
+impl FindingRow {
+    /// True if no other finding explains it.
+    pub fn is_root(&self) -> bool {
+        self.explained_by.0.is_empty()
     }
 }
 

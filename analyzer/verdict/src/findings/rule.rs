@@ -46,7 +46,7 @@ impl FindingOf for Rule {
             confidence,
             next_step: next_step.into(),
             first_time,
-            concerns_shown: None,
+            ..FindingRow::default()
         }
     }
 }
