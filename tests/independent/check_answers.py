@@ -6,7 +6,7 @@
 PROGRAM is roce-analyze; the page's first `console` block of the section says how the results are made, and is done here in SCRATCH. Below
 each `sql` block is a `text` block with the answer. `--write` puts the answers into the page instead.
 
-Some answers are held against what others know: tshark's counts (tests/golden), and the counters and truth of the simulator.
+Some answers are held against what others know: tshark's counts (tests/data/golden), and the counters and truth of the simulator.
 """
 
 import argparse
@@ -60,8 +60,8 @@ def rows(program, scratch, sql):
 
 
 def golden(name):
-    """Counts of a capture by tshark (tests/golden)."""
-    lines = (ROOT / "tests/golden" / f"{name}.txt").read_text().splitlines()
+    """Counts of a capture by tshark (tests/data/golden)."""
+    lines = (ROOT / "tests/data/golden" / f"{name}.txt").read_text().splitlines()
     pairs = [line.split() for line in lines if not line.startswith("#")]
     return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2}
 

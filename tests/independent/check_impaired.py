@@ -2,7 +2,7 @@
 """Counts what happened to each packet of the captures that `cargo xtask vm-test --captures` makes, and holds it against the counters.
 
     check_impaired.py FOLDER              checks every run in FOLDER and prints one line for each
-    check_impaired.py FOLDER --write      also writes FOLDER/taps.tsv and FOLDER/ways.tsv, which tests/real.rs reads
+    check_impaired.py FOLDER --write      also writes FOLDER/taps.tsv and FOLDER/ways.tsv, which tests/command/real.rs reads
 
 A run NAME is NAME.sender.pcap (the client's end), NAME.receiver.pcap (the server's end) and NAME.toml (commands and counters). Nothing
 of the project's code is used. A transmission is one packet as its sender sent it: (source, destination, queue pair, PSN, opcode, IP

@@ -1,8 +1,8 @@
 //! `cargo xtask browser`: whether reports show what runs say, and do what they offer, in a browser.
 //!
-//! The checks are `tests/report/*.mjs`: node runs them, with playwright-core and the system's chromium,
+//! The checks are `tests/browser/*.mjs`: node runs them, with playwright-core and the system's chromium,
 //! over the reports of four demos and of a real capture. Expected values come from the runs' documents
-//! and, by `tests/report/expected.py`, from their datasets. npm's packages and all results are in the
+//! and, by `tests/browser/expected.py`, from their datasets. npm's packages and all results are in the
 //! target folder.
 
 use std::fs;
@@ -18,7 +18,7 @@ use crate::workspace::{Profile, Workspace, execute, no_arguments, on_path, step}
 pub(crate) const ABOUT: &str = "open reports in a browser: their numbers, use and looks";
 
 /// Folder of the checks.
-const CHECKS: &str = "tests/report";
+const CHECKS: &str = "tests/browser";
 
 /// The pages of `reports/`, and the arguments that make them.
 pub(crate) const PAGES: [(&str, &[&str]); 1] = [(

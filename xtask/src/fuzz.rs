@@ -1,5 +1,5 @@
-//! `cargo xtask fuzz`: the fuzz targets of tests/fuzz. Seeds of those that read captures and frames are cut from the captures, those of the
-//! others are in tests/fuzz/seeds.
+//! `cargo xtask fuzz`: the fuzz targets of tests/crates/fuzz. Seeds of those that read captures and frames are cut from the captures, those of the
+//! others are in tests/crates/fuzz/seeds.
 
 use std::fs;
 use std::path::Path;
@@ -64,7 +64,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
             write_seeds(workspace, target, &seeds)?;
             seeds
         } else {
-            workspace.root.join("tests/fuzz/seeds").join(target)
+            workspace.root.join("tests/crates/fuzz/seeds").join(target)
         };
         println!(
             "== fuzz {target}: {} s, seeds in {}, corpus in {}",
@@ -85,7 +85,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
         } else {
             fuzz.env("RUSTC_BOOTSTRAP", "1");
         }
-        fuzz.args(["run", "--fuzz-dir", "tests/fuzz", target])
+        fuzz.args(["run", "--fuzz-dir", "tests/crates/fuzz", target])
             .arg(&corpus)
             .arg(&seeds)
             .arg("--");

@@ -5,7 +5,7 @@ use anyhow::Result;
 use crate::need::{self, TSHARK};
 use crate::workspace::{Workspace, execute};
 
-pub(crate) const ABOUT: &str = "make tests/golden/ again from the captures (needs tshark)";
+pub(crate) const ABOUT: &str = "make tests/data/golden/ again from the captures (needs tshark)";
 pub(crate) const ARGUMENTS: &str = "[--check] [--out DIR CAPTURE...]";
 
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
@@ -13,7 +13,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     execute(
         workspace
             .command("python3")
-            .arg("tests/golden/make.py")
+            .arg("tests/data/golden/make.py")
             .args(arguments),
     )
 }

@@ -1,5 +1,5 @@
 //! `cargo xtask metamorphic`: copies of captures that must not change a verdict, and those that may only weaken it. The
-//! transformations, the comparison and the table are in `tests/metamorphic`; here it is built and started.
+//! transformations, the comparison and the table are in `tests/crates/metamorphic`; here it is built and started.
 
 use anyhow::Result;
 

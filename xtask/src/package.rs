@@ -122,7 +122,7 @@ pub(crate) fn check(workspace: &Workspace, program: &Path) -> Result<()> {
     chroot::check(workspace, &package)
 }
 
-/// Has the linter read the Dockerfile. `tests/packages.rs` holds it to the project's files.
+/// Has the linter read the Dockerfile. `tests/command/packages.rs` holds it to the project's files.
 pub(crate) fn lint_image(workspace: &Workspace, hadolint: &Path) -> Result<()> {
     // DL3008 wants versions of apt's packages: Debian 12 gives its one, with the security team's fixes.
     execute(

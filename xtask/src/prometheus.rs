@@ -1,8 +1,8 @@
 //! `cargo xtask prometheus`: what `roce-analyze metrics` prints, in Prometheus itself.
 //!
-//! The checks are `tests/prometheus/check.py`: promtool over rules, configuration and scrapes, and a Prometheus that scrapes hosts made of
+//! The checks are `tests/independent/prometheus/check.py`: promtool over rules, configuration and scrapes, and a Prometheus that scrapes hosts made of
 //! files and a live run. Everything that they write is in the target folder. With `--write`, main panels of the dashboards are drawn for the
-//! documents (`tests/prometheus/draw.py`), from that Prometheus' answers.
+//! documents (`tests/independent/prometheus/draw.py`), from that Prometheus' answers.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ pub(crate) const ABOUT: &str = "rules, dashboards and scrapes in promtool and a 
 pub(crate) const ARGUMENTS: &str = "[--write]";
 
 /// The checks.
-const CHECK: &str = "tests/prometheus/check.py";
+const CHECK: &str = "tests/independent/prometheus/check.py";
 /// Pictures of dashboards.
 const PICTURES: &str = "docs/images";
 /// Capture that is sent to the live run.

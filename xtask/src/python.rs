@@ -14,7 +14,7 @@ use crate::workspace::{Workspace, execute, succeeds};
 const REQUIREMENTS: &str = "tests/independent/requirements.txt";
 
 /// moto, and a check of Kubernetes' manifests, pinned.
-const STORE: &str = "tests/store/requirements.txt";
+const STORE: &str = "tests/independent/store/requirements.txt";
 
 /// Reader of datasets that is independent of polars.
 const READER: &str = "duckdb>=1.3,<3";

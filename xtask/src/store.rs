@@ -1,7 +1,7 @@
 //! The step `store` of `cargo xtask test`: object stores and parts of fleet datasets against an S3 (moto), in a network namespace, and the
 //! manifests that run the program on every node.
 //!
-//! The checks are `tests/store/check.py` and `tests/store/manifests.py`. Everything that they write is in the target folder.
+//! The checks are `tests/independent/store/check.py` and `tests/independent/store/manifests.py`. Everything that they write is in the target folder.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,8 +12,8 @@ use crate::python;
 use crate::workspace::{Profile, Workspace, execute, succeeds};
 
 /// The checks of stores, and of manifests.
-const CHECK: &str = "tests/store/check.py";
-const MANIFESTS: &str = "tests/store/manifests.py";
+const CHECK: &str = "tests/independent/store/check.py";
+const MANIFESTS: &str = "tests/independent/store/manifests.py";
 /// Capture that is stored, and sent to live runs.
 const CAPTURE: &str = "captures/demos/incast-h7.pcapng";
 

@@ -358,8 +358,8 @@ fn component(workspace: &Workspace, command: &str, name: &str) -> Result<()> {
 fn format(workspace: &Workspace) -> Result<()> {
     execute(&mut workspace.cargo(["fmt", "--all", "--check"]))?;
     for manifest in [
-        "tests/fuzz/Cargo.toml",
-        "tests/writers/Cargo.toml",
+        "tests/crates/fuzz/Cargo.toml",
+        "tests/crates/writers/Cargo.toml",
         "ebpf/Cargo.toml",
     ] {
         execute(&mut workspace.cargo(["fmt", "--manifest-path", manifest, "--check"]))?;
@@ -423,7 +423,7 @@ impl Counts {
 fn tests(workspace: &Workspace, perfetto: Option<&Path>, counts: &mut Counts) -> Result<()> {
     let mut cargo = workspace.cargo(["test", "--quiet", "--workspace", "--locked", "--no-fail-fast"]);
     if let Some(python) = perfetto {
-        // Read by `tests/perfetto.rs`.
+        // Read by `tests/command/perfetto.rs`.
         cargo.env("PERFETTO_PYTHON", python);
     }
     let mut child = cargo
@@ -474,7 +474,7 @@ fn datasets(workspace: &Workspace, python: &Path) -> Result<()> {
         write(&name, std::slice::from_ref(capture))?;
     }
     write("all", &captures)?;
-    // A recording with samples, which a test of the command line has made (`tests/samples.rs`).
+    // A recording with samples, which a test of the command line has made (`tests/command/samples.rs`).
     let counters = workspace.target.join("tmp/counters");
     if counters.is_dir() {
         write("counters", &[counters])?;
@@ -482,7 +482,11 @@ fn datasets(workspace: &Workspace, python: &Path) -> Result<()> {
     execute(
         workspace
             .command(python)
-            .args(["tests/independent/check_dataset.py", "--golden", "tests/golden"])
+            .args([
+                "tests/independent/check_dataset.py",
+                "--golden",
+                "tests/data/golden",
+            ])
             .arg(folder),
     )?;
     execute(

@@ -1,5 +1,5 @@
 //! `cargo xtask truth`: how often the analysis is right, over random simulated scenarios whose truth is known. The
-//! scenarios, the comparison and the table are in `tests/truth`; here it is built and started.
+//! scenarios, the comparison and the table are in `tests/crates/truth`; here it is built and started.
 
 use anyhow::Result;
 

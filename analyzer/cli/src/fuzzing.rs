@@ -1,4 +1,4 @@
-//! Parsers of the command for the fuzz targets in `tests/fuzz`. In no other build, because cargo-fuzz alone sets `cfg(fuzzing)`.
+//! Parsers of the command for the fuzz targets in `tests/crates/fuzz`. In no other build, because cargo-fuzz alone sets `cfg(fuzzing)`.
 
 use std::io::BufReader;
 use std::path::Path;

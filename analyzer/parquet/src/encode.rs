@@ -2,7 +2,7 @@
 //! table finds without hashing. Other types go through polars' encoders.
 //!
 //! polars' own writer (an estimate, then a hash map over every value) takes 4.4 times as long on a timeline, and that of `parquet` (arrow-rs)
-//! 5.2 times, for files of the same size: `tests/writers` measures them side by side.
+//! 5.2 times, for files of the same size: `tests/crates/writers` measures them side by side.
 
 use polars::polars_utils::compression::ZstdLevel;
 use polars::prelude::{Column, CompatLevel, DataType, PolarsResult, StatisticsOptions, polars_err};

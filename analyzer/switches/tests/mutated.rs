@@ -66,7 +66,7 @@ fn key(sample: &Sample) -> Key {
 /// Files of a folder: name without its ending, ending, text. A text and a document of one name are one answer in two forms.
 fn files(folder: &str) -> Vec<(String, String, String)> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../tests/fabric")
+        .join("../../tests/data/fabric")
         .join(folder);
     let mut all: Vec<(String, String, String)> = fs::read_dir(path)
         .unwrap()

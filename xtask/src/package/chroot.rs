@@ -1,4 +1,4 @@
-//! A fresh Debian of this machine's release, in which the package is installed, used and purged (`tests/packages/chroot.sh`).
+//! A fresh Debian of this machine's release, in which the package is installed, used and purged (`tests/command/packages/chroot.sh`).
 
 use std::fs;
 use std::io::Write;
@@ -76,7 +76,10 @@ pub(super) fn check(workspace: &Workspace, package: &Path) -> Result<()> {
         for (from, to) in [
             (package, "package.deb"),
             (&workspace.root.join(CAPTURE), "loss.pcap"),
-            (&workspace.root.join("tests/packages/chroot.sh"), "chroot.sh"),
+            (
+                &workspace.root.join("tests/command/packages/chroot.sh"),
+                "chroot.sh",
+            ),
         ] {
             stage::copy(from, &shared.join(to))?;
         }

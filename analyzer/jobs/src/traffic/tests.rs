@@ -10,7 +10,7 @@ use roce_switches::inventory::HostTarget;
 
 macro_rules! fixture {
     ($name:literal) => {
-        include_str!(concat!("../../../../tests/fabric/traffic/", $name))
+        include_str!(concat!("../../../../tests/data/fabric/traffic/", $name))
     };
 }
 

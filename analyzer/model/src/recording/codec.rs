@@ -2,7 +2,7 @@
 //! lists of bytes have their length (2 bytes) before them, what can be absent has a byte 0 or 1 before it, names stand as texts.
 //!
 //! A crate was looked for and not taken: postcard needs serde's derives on these types, which this crate
-//! is kept without (`tests/architecture.rs`). Its format also follows the order of fields in the source;
+//! is kept without (`tests/command/architecture.rs`). Its format also follows the order of fields in the source;
 //! here a reordered field would be a change of this file.
 
 use std::borrow::Cow;

@@ -137,7 +137,7 @@ fn counts_are_those_of_tshark() {
         if path.parent().is_some_and(|folder| folder.ends_with("demos")) {
             continue;
         }
-        let golden = std::fs::read_to_string(root().join(format!("tests/golden/{stem}.txt"))).unwrap();
+        let golden = std::fs::read_to_string(root().join(format!("tests/data/golden/{stem}.txt"))).unwrap();
         let Some(mut probe) = open("captures, against tshark", &options) else {
             return;
         };

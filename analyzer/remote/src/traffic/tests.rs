@@ -83,7 +83,7 @@ fn the_clock_answers_each_line_behind_the_routes() {
 
 #[test]
 fn states_of_streams() {
-    let table = include_str!("../../../../tests/fabric/traffic/table.txt");
+    let table = include_str!("../../../../tests/data/fabric/traffic/table.txt");
     let side = |is_alive, code, log: &str| Side {
         is_alive,
         code,
@@ -113,7 +113,7 @@ fn states_of_streams() {
     assert!(reason(of(Some(side(false, Some(124), "")), None)).contains("did not end in time"));
     assert!(reason(of(Some(side(false, Some(0), "")), None)).contains("without results"));
     // The end of a document of iperf3 whose server was ended: the exit code is 0.
-    let terminated = include_str!("../../../../tests/fabric/traffic/iperf3_terminated.json");
+    let terminated = include_str!("../../../../tests/data/fabric/traffic/iperf3_terminated.json");
     let mut cut = side(
         false,
         Some(0),

@@ -14,7 +14,7 @@ use decoder::{BEGIN, INSTANT, Trace};
 
 mod bounds;
 
-#[path = "../../../../tests/perfetto/decoder.rs"]
+#[path = "../../../../tests/command/perfetto/decoder.rs"]
 mod decoder;
 
 const MILLISECOND: u64 = 1_000_000;

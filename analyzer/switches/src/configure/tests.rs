@@ -1,4 +1,4 @@
-//! Configurations of `tests/fabric/configure` with the differences that they were written to have, and what the printed changes do.
+//! Configurations of `tests/data/fabric/configure` with the differences that they were written to have, and what the printed changes do.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -32,7 +32,7 @@ const SINGLE: [&str; 13] = [
 ];
 
 fn fixture(name: &str) -> String {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fabric/configure");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/fabric/configure");
     std::fs::read_to_string(root.join(name)).unwrap()
 }
 

@@ -202,7 +202,7 @@ fn findings_are_sorted_by_severity() {
 /// The findings of a folder with recorded answers of ESXi.
 fn of_folder(folder: &str) -> Vec<DeviceFinding> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../tests/fabric")
+        .join("../../tests/data/fabric")
         .join(folder);
     let mut answers = Answers::default();
     for entry in fs::read_dir(path).unwrap() {

@@ -1,4 +1,4 @@
-//! Fixtures of `tests/fabric` for the tests of parsers.
+//! Fixtures of `tests/data/fabric` for the tests of parsers.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::inventory::SwitchKind;
 
 /// The answer to a command in a folder of fixtures.
 pub(super) fn fixture(folder: &str, command: &str) -> String {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fabric");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/fabric");
     let name = file_name(command);
     let read = |ending: &str| std::fs::read_to_string(root.join(folder).join(format!("{name}.{ending}")));
     read("json").or_else(|_| read("txt")).unwrap()

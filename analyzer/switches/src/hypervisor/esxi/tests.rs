@@ -1,4 +1,4 @@
-//! Readings of the folders tests/fabric/esxi-*, and of texts that are cut or foreign.
+//! Readings of the folders tests/data/fabric/esxi-*, and of texts that are cut or foreign.
 
 mod columns;
 
@@ -16,7 +16,7 @@ use crate::device::{Adapter, Form, Reason};
 /// The answers of a folder, by the names of its files without their ending.
 fn answers(folder: &str) -> Answers {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../tests/fabric")
+        .join("../../tests/data/fabric")
         .join(folder);
     let mut answers = Answers::default();
     for entry in fs::read_dir(path).unwrap() {

@@ -1,4 +1,4 @@
-//! The numbers are those of the fixtures in `tests/fabric/cumulus-leaf`, written by hand.
+//! The numbers are those of the fixtures in `tests/data/fabric/cumulus-leaf`, written by hand.
 
 use proptest::prelude::*;
 use roce_model::Counter;

@@ -1,4 +1,4 @@
-//! The numbers are those of the fixtures in `tests/fabric/eos-leaf`, written by hand with the keys of ANTA and node-scraper.
+//! The numbers are those of the fixtures in `tests/data/fabric/eos-leaf`, written by hand with the keys of ANTA and node-scraper.
 
 use proptest::prelude::*;
 use roce_model::Counter;

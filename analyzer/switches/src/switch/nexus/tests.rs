@@ -1,4 +1,4 @@
-//! The fixtures are below `tests/fabric/nexus-*`: a `.txt` and a `.json` of one name are one moment. Expected values are those that a
+//! The fixtures are below `tests/data/fabric/nexus-*`: a `.txt` and a `.json` of one name are one moment. Expected values are those that a
 //! person reads in the text.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,7 +25,7 @@ const POLICIES: [&str; 2] = [
 
 fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../tests/fabric")
+        .join("../../tests/data/fabric")
         .join(name)
 }
 

@@ -1,4 +1,4 @@
-//! The numbers are those of the fixtures in `tests/fabric/sonic-leaf`, written by hand in the forms of sonic-utilities' tests.
+//! The numbers are those of the fixtures in `tests/data/fabric/sonic-leaf`, written by hand in the forms of sonic-utilities' tests.
 
 mod fields;
 

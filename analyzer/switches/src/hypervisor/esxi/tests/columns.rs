@@ -230,7 +230,7 @@ fn warnings_before_an_answer_change_nothing() {
 fn a_cut_line_is_left_out() {
     let text = fs::read_to_string(
         Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("../../tests/fabric/esxi-no-vsish/esxcli_network_nic_dcb_status_get_-n_vmnic5.txt"),
+            .join("../../tests/data/fabric/esxi-no-vsish/esxcli_network_nic_dcb_status_get_-n_vmnic5.txt"),
     )
     .unwrap();
     let sent = text.find("Sent PFC Frames:").unwrap();

@@ -1,0 +1,90 @@
+//! The real command over the captures of the repository: one binary, a module for each thing that is held.
+//!
+//! Expected numbers come from outside: tshark (`tests/data/golden`), the formats' specifications, arithmetic in comments.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod annotate;
+mod architecture;
+mod bounded;
+mod captures;
+mod cli;
+mod command;
+mod compare;
+#[cfg(feature = "probe")]
+mod configure;
+mod copies;
+mod counters;
+#[cfg(feature = "parquet")]
+mod dataset;
+mod demos;
+mod devices;
+#[cfg(feature = "probe")]
+mod doctor;
+mod documents;
+#[cfg(feature = "http")]
+mod endpoint;
+mod ends;
+#[cfg(feature = "probe")]
+mod fabric;
+#[cfg(feature = "probe")]
+mod fabric_ssh;
+#[cfg(feature = "probe")]
+mod fleet;
+#[cfg(feature = "parquet")]
+mod fleet_dataset;
+#[cfg(feature = "parquet")]
+mod folder;
+mod golden;
+#[cfg(feature = "probe")]
+mod gpus;
+#[cfg(feature = "probe")]
+mod hca;
+#[cfg(feature = "probe")]
+mod host;
+mod hostile;
+#[cfg(feature = "parquet")]
+mod killed;
+#[cfg(feature = "live")]
+mod limits;
+#[cfg(feature = "live")]
+mod live;
+mod losses;
+mod merge;
+#[cfg(feature = "probe")]
+mod metrics;
+mod nccl;
+#[cfg(feature = "object-store")]
+mod objects;
+mod old_words;
+mod options;
+mod order;
+mod packages;
+mod pauses;
+mod perfetto;
+#[cfg(feature = "live")]
+mod pressure;
+#[cfg(feature = "probe")]
+mod probe;
+mod query;
+mod real;
+#[cfg(feature = "live")]
+mod replay;
+mod report;
+#[cfg(feature = "live")]
+mod rights;
+#[cfg(feature = "probe")]
+mod samples;
+#[cfg(feature = "live")]
+mod screen;
+mod snapshots;
+mod spans;
+mod statistics;
+#[cfg(feature = "parquet")]
+mod stored;
+mod taps;
+mod terminal;
+mod traffic;
+mod triggers;
+mod variants;
+mod version;
