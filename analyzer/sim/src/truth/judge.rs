@@ -9,6 +9,7 @@ mod holes;
 mod names;
 mod packets;
 mod pairs;
+mod times;
 mod transmissions;
 mod uplinks;
 mod waits;
@@ -49,6 +50,7 @@ pub(crate) fn truth(simulation: &Simulation<'_>, files: &[String]) -> Truth {
         pause_roots: Vec::new(),
         uplinks: Vec::new(),
         fair_rates: Vec::new(),
+        times: times::times(simulation, &names),
         episodes: Vec::new(),
         findings: Vec::new(),
         steps: steps(simulation),

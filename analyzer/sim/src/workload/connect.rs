@@ -20,6 +20,7 @@ use crate::scenario::{
 };
 use crate::units::Time;
 use crate::workload::account::Account;
+use crate::workload::activity::Timeline;
 use crate::workload::endpoint::{Endpoint, QueueState};
 use crate::workload::gaps::Patience;
 use crate::workload::requester::{Limits, Requester};
@@ -251,6 +252,7 @@ impl<'s> Builder<'s> {
             held_by_limit: false,
             held_by_dcqcn: false,
             account: Account::default(),
+            activities: Timeline::default(),
             queued: QueueState::Idle,
             next_send: Time::ZERO,
             open: false,

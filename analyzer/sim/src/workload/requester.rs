@@ -106,6 +106,11 @@ impl Requester {
             .filter(|message| seq < message.end())
     }
 
+    /// True if the next packet was sent before.
+    pub(crate) fn sends_again(&self) -> bool {
+        self.next < self.top || self.again.iter().any(|(seq, _)| *seq >= self.oldest)
+    }
+
     /// True if a packet can leave now.
     pub(crate) fn can_send(&self) -> bool {
         if self.waiting || self.failed {

@@ -19,6 +19,7 @@ mod repeated;
 mod scenario;
 mod shape;
 mod spray;
+mod times;
 mod traffic;
 mod transmissions;
 mod uplinks;

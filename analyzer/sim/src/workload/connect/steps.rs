@@ -2,6 +2,7 @@
 
 use crate::engine::events::{EndpointId, Event};
 use crate::engine::run::Simulation;
+use crate::network::topology::number;
 use crate::scenario::{FlowTable, Scenario, ServiceName};
 use crate::units::Time;
 
@@ -54,6 +55,7 @@ impl<'s> Simulation<'s> {
             own.busy_since = None;
             own.jobs.clear();
             own.requester.fail();
+            self.note_activity(EndpointId(number(end)));
         }
     }
 }
