@@ -7,6 +7,7 @@
 use roce_model::text::escape_json;
 use serde::{Deserialize, Serialize};
 
+mod ends;
 pub(crate) mod judge;
 mod parts;
 mod times;
@@ -14,6 +15,7 @@ mod transmissions;
 mod uplinks;
 mod waits;
 
+pub use ends::{ConnectionEnd, Outcome};
 pub use parts::{
     ByCause, CaptureLoss, CeMark, Cnp, EpisodeKind, ExpectedFinding, HoleClass, LossReason, Nak, NakKind,
     PacketKind, Pause, RankStep, RetransmissionRun, RunAtTap, Step, TapFlow, TriggerKind,
@@ -72,6 +74,9 @@ pub struct Truth {
     /// Rates of flows beside their fair shares, where there are equal-cost ports.
     #[serde(default)]
     pub fair_rates: Vec<FairRate>,
+    /// How reliable connections ended.
+    #[serde(default)]
+    pub ends: Vec<ConnectionEnd>,
     /// Where the time of each flow went, at each tap.
     #[serde(default)]
     pub times: Vec<FlowTimes>,

@@ -217,6 +217,7 @@ impl<'s> Builder<'s> {
             ack_every: nic.ack_every,
             timeout: nic.timeout,
             retries: nic.retries,
+            rnr_retries: nic.rnr_retries,
             recovery: nic.recovery,
         };
         let port = topology.hosts[host as usize].port;
@@ -264,6 +265,7 @@ impl<'s> Builder<'s> {
             last_sent: Time::ZERO,
             busy_since: None,
             fatal: table.and_then(|t| t.fatal),
+            dies: table.and_then(|t| t.dies),
         }
     }
 

@@ -13,7 +13,7 @@ use crate::scenario::ServiceName;
 use crate::units::Time;
 use crate::workload::account::Waits;
 use crate::workload::endpoint::{Job, QueueState};
-use crate::workload::requester::Trigger;
+use crate::workload::requester::{Failure, Trigger};
 use crate::workload::responder::{Reply, Request};
 
 impl Simulation<'_> {
@@ -180,7 +180,9 @@ impl Simulation<'_> {
             return;
         }
         let end = packet.end.peer();
-        if self.ends[end.index()].closed {
+        let own = &self.ends[end.index()];
+        // A flow's responder is the second end of its connection.
+        if own.closed || own.dies.is_some_and(|dies| self.now >= dies && end.0 % 2 == 1) {
             return;
         }
         if packet.kind.is_data() && packet.ecn() == Ecn::Ce && self.scenario.dcqcn.notify {
@@ -197,6 +199,12 @@ impl Simulation<'_> {
 
     fn dispatch(&mut self, end: EndpointId, packet: &Packet) {
         let now = self.now;
+        if matches!(
+            packet.kind,
+            Kind::Ack | Kind::Nak | Kind::RnrNak | Kind::FatalNak | Kind::ReadResponse
+        ) {
+            self.ends[end.index()].requester.answered = true;
+        }
         match packet.kind {
             Kind::Request | Kind::ReadRequest => self.requested(end, packet),
             Kind::ReadResponse => {
@@ -231,7 +239,7 @@ impl Simulation<'_> {
                 self.kick(end);
             }
             Kind::FatalNak => {
-                self.ends[end.index()].requester.fail();
+                self.ends[end.index()].requester.fail(Failure::Refused);
                 self.note_activity(end);
             }
             Kind::Cnp => {

@@ -30,7 +30,7 @@ impl Simulation<'_> {
     fn activity(&self, end: EndpointId) -> Activity {
         let own = &self.ends[end.index()];
         let requester = &own.requester;
-        if own.closed || requester.failed || !own.open {
+        if own.closed || requester.failure.is_some() || !own.open {
             return Activity::Idle;
         }
         if requester.waiting {

@@ -5,6 +5,7 @@ use crate::engine::run::Simulation;
 use crate::network::topology::number;
 use crate::scenario::{FlowTable, Scenario, ServiceName};
 use crate::units::Time;
+use crate::workload::requester::Failure;
 
 impl<'s> Simulation<'s> {
     /// The flow table of a connection.
@@ -54,7 +55,7 @@ impl<'s> Simulation<'s> {
             own.closed = true;
             own.busy_since = None;
             own.jobs.clear();
-            own.requester.fail();
+            own.requester.fail(Failure::Destroyed);
             self.note_activity(EndpointId(number(end)));
         }
     }

@@ -80,6 +80,8 @@ pub(crate) struct Endpoint {
     pub busy_since: Option<Time>,
     /// From when on requests are refused for good.
     pub fatal: Option<Time>,
+    /// From when on it answers nothing.
+    pub dies: Option<Time>,
 }
 
 impl Endpoint {
