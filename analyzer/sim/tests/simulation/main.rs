@@ -11,6 +11,7 @@ mod books;
 mod counters;
 mod dcqcn;
 mod duplicates;
+mod ends;
 mod fluid;
 mod limits;
 mod pause;
