@@ -16,7 +16,7 @@ pub enum TimeState {
     Paused,
     /// It sent PSNs that it had sent before.
     Recovering,
-    /// It sent at a rate that DCQCN had lowered, below 95 % of its port's.
+    /// It sent at a rate that DCQCN had lowered, below seven eighths of its port's.
     Slowed,
     /// As much was outstanding as may be, by the window, by the number of READs, or by the messages that the application keeps open.
     Window,

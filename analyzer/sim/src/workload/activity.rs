@@ -35,8 +35,9 @@ pub(crate) enum Activity {
     Flight,
 }
 
-/// A limit of DCQCN from this share of the line rate on is no slowing that packets can show.
-pub(crate) const NEARLY: f64 = 0.95;
+/// A limit of DCQCN from this share of the line rate on is hardly a slowing: two steps of fast
+/// recovery after the first CNP, which halves the rate.
+pub(crate) const NEARLY: f64 = 0.875;
 
 /// From a moment on, an end does something.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

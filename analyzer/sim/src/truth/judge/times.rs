@@ -171,8 +171,8 @@ fn meaning(activity: Activity, late: bool, full: bool) -> Meaning {
         Activity::Window => (S::Window, &[]),
         // Within a round trip nothing tells whether the application waits for the answer or has no more.
         Activity::Messages if late => (S::Window, &[S::Network]),
-        Activity::Messages => (S::Window, &[S::Network, S::Idle]),
-        Activity::Flight if !late => (S::Idle, &[S::Window, S::Network]),
+        Activity::Messages => (S::Window, &[S::Sending, S::Network, S::Idle]),
+        Activity::Flight if !late => (S::Idle, &[S::Sending, S::Window, S::Network]),
         // From the packets alone as much as ever was outstanding is a window.
         Activity::Flight if full => (S::Network, &[S::Window]),
         Activity::Flight => (S::Network, &[]),
@@ -200,8 +200,6 @@ fn meaning_of_read(activity: Activity, late: bool, full: bool) -> Meaning {
     use TimeState as S;
     match activity {
         Activity::Window => (S::Window, &[S::Sending, S::Network]),
-        Activity::Messages if !late => (S::Window, &[S::Sending, S::Network, S::Idle]),
-        Activity::Flight if !late => (S::Idle, &[S::Sending, S::Network, S::Window]),
         other => meaning(other, late, full),
     }
 }

@@ -166,8 +166,8 @@ pub(super) fn ignored_cnps(draw: &mut Draw) -> Plan {
     marks(&mut plan, draw);
     let _ = writeln!(
         plan.tables,
-        "\n[[host]]\nname = \"h1\"\nrate = \"{}Mbps\"",
-        plan.gigabits * 10 * draw.between(30, 45)
+        "\n[[host]]\nname = \"h1\"\nrate = \"{}Gbps\"",
+        plan.gigabits * 2 / 5
     );
     let to = last(&plan);
     let steady = Traffic {
@@ -188,9 +188,10 @@ pub(super) fn ignored_cnps(draw: &mut Draw) -> Plan {
     };
     flow(&mut plan, draw, &bursts, "begin = \"300us\"\n");
     tap(&mut plan, draw, "h1", "");
-    plan.link_rate();
-    // What a sender may send after CNPs depends on its adapter's parameters; no packet tells them.
-    plan.arguments.extend(["--dcqcn", "paper"].map(str::to_owned));
+    // What a sender may send after CNPs depends on its link and its adapter's parameters; no packet tells them.
+    let rate = format!("{}G", plan.gigabits * 2 / 5);
+    plan.arguments
+        .extend(["--link-rate", &rate, "--dcqcn", "paper"].map(str::to_owned));
     plan.root(Cause::IgnoredCnps, &[], &[1]);
     plan
 }
