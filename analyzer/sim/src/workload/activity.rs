@@ -133,9 +133,14 @@ impl Timeline {
 
 impl Mark {
     fn is_like(&self, other: &Self) -> bool {
-        let waits = matches!(self.activity, Activity::Messages | Activity::Flight);
-        self.activity == other.activity
-            && (!waits || (self.due, self.outstanding) == (other.due, other.outstanding))
+        let due = match self.activity {
+            Activity::Messages | Activity::Flight => {
+                (self.due, self.outstanding) == (other.due, other.outstanding)
+            }
+            Activity::Sends | Activity::NearlyFull => self.due == other.due,
+            _ => true,
+        };
+        self.activity == other.activity && due
     }
 }
 

@@ -1,12 +1,13 @@
 //! Where the time of flows went. An item: a flow that sends requests, at a tap. Observable: the tap recorded all of both directions by one
-//! steady clock, and the pauses that stopped the sender. Said: the columns `time_*_ns` of the flow's rows; right when the differences by state
+//! steady clock, the pauses that stopped the sender, and the first transmission of what a timeout repeats. At the receiver's side answers are never
+//! late and hardly anything is outstanding: a sender that waits for answers is not seen there. Said: the columns `time_*_ns` of the flow's rows; right when the differences by state
 //! add up to 3 % of the flow's life at most. What the definitions leave open may be said in each state that fits.
 
 use std::collections::BTreeMap;
 
 use roce_model::{Columns as _, FlowColumns, FlowRow};
 use roce_sim::scenario::TapDirection;
-use roce_sim::truth::{FlowTimes, Tap, TimeState};
+use roce_sim::truth::{FlowTimes, Tap, TimeState, TriggerKind};
 use roce_sim::units::Time;
 
 use crate::case::Case;
@@ -148,7 +149,32 @@ fn is_observable(case: &Case, tap: &Tap, row: &FlowTimes) -> bool {
             && steps <= life
     });
     let paired = flow.service != "RC" || case.is_paired_at(tap, &row.flow_id);
-    steady && paired && !lost && flow.epochs == 1 && shows_pauses(case, tap, row, &flow.source)
+    let far = tap.node != flow.source && tap.neighbour != flow.source;
+    let waits = row.states[&TimeState::Window] + row.states[&TimeState::Network];
+    steady
+        && paired
+        && !lost
+        && flow.epochs == 1
+        && (!far || is_little(waits, life))
+        && is_little(unseen_timeouts(case, tap, row), life)
+        && shows_pauses(case, tap, row, &flow.source)
+}
+
+/// True if a time is no more than half of what may be wrong.
+fn is_little(time: u64, life: u64) -> bool {
+    time * 2 * WITHIN.1 <= life * WITHIN.0
+}
+
+/// Silences before timeouts whose repeated packets look new at a tap, or did not pass it.
+fn unseen_timeouts(case: &Case, tap: &Tap, row: &FlowTimes) -> u64 {
+    let runs = case.truth.retransmission_runs.iter();
+    let runs = runs.filter(|run| run.flow_id == row.flow_id && run.trigger == TriggerKind::Timeout);
+    let unseen = runs.filter(|run| {
+        !run.taps
+            .iter()
+            .any(|here| here.tap == tap.name && here.observable)
+    });
+    unseen.map(|run| run.silence_ns).sum()
 }
 
 /// True if the tap recorded the pauses of the sender's port, or there were hardly any.
@@ -163,7 +189,7 @@ fn shows_pauses(case: &Case, tap: &Tap, row: &FlowTimes, host: &str) -> bool {
             .min(row.last_time)
             .saturating_sub(pause.begin.max(row.first_time))
     });
-    unseen.sum::<u64>() * 200 <= row.last_time - row.first_time
+    is_little(unseen.sum(), row.last_time - row.first_time)
 }
 
 #[cfg(test)]

@@ -166,7 +166,10 @@ fn meaning(activity: Activity, late: bool, full: bool) -> Meaning {
         Activity::NotReady => (S::Rnr, &[]),
         Activity::Recovers => (S::Recovering, &[]),
         Activity::Slowed => (S::Slowed, &[]),
+        // A sender that sends while an answer is late waits for nothing; the queue that holds the answer up is the network's.
+        Activity::NearlyFull if late => (S::Sending, &[S::Slowed, S::Network]),
         Activity::NearlyFull => (S::Sending, &[S::Slowed]),
+        Activity::Sends if late => (S::Sending, &[S::Network]),
         Activity::Sends => (S::Sending, &[]),
         Activity::Window => (S::Window, &[]),
         // Within a round trip nothing tells whether the application waits for the answer or has no more.
