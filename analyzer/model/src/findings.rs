@@ -84,6 +84,37 @@ impl FindingRow {
     }
 }
 
+impl crate::Value for NameList {
+    type StoredValue = Cow<'static, str>;
+    const KIND: crate::ColumnType = crate::ColumnType::Text;
+
+    fn stored(&self) -> Self::StoredValue {
+        Cow::Owned(self.to_string())
+    }
+
+    fn cell(&self) -> crate::Cell<'_> {
+        crate::Cell::Names(self)
+    }
+
+    fn from_cell(cell: crate::Cell<'_>) -> Option<Self> {
+        match cell {
+            crate::Cell::Names(names) => Some(names.clone()),
+            crate::Cell::Text(text) => Some(Self(
+                text.split_whitespace()
+                    .map(|name| Cow::Owned(name.to_owned()))
+                    .collect(),
+            )),
+            // Documents of earlier versions have none.
+            crate::Cell::Null => Some(Self::default()),
+            _ => None,
+        }
+    }
+
+    fn data<'a>(column: &'a crate::Values<Self::StoredValue>) -> crate::Data<'a> {
+        crate::Data::Text(column)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -107,6 +138,19 @@ mod tests {
         ];
         assert_eq!(Severity::worst(&findings), Some(Severity::Warning));
         assert_eq!(Severity::worst(&[]), None);
+    }
+
+    #[test]
+    fn names_are_read_from_lists_and_texts() {
+        use crate::{Cell, Value as _};
+        let names = NameList(vec!["incast".into(), "loss.network".into()]);
+        assert_eq!(NameList::from_cell(names.cell()), Some(names.clone()));
+        assert_eq!(
+            NameList::from_cell(Cell::Text("incast loss.network")),
+            Some(names)
+        );
+        assert_eq!(NameList::from_cell(Cell::Null), Some(NameList::default()));
+        assert_eq!(NameList::from_cell(Cell::Bool(true)), None);
     }
 
     #[test]

@@ -77,7 +77,7 @@ pub struct RunSummary {
     pub collective_calls: Vec<CollectiveCallRow>,
     /// The verdicts: roots before what they explain, the highest price first.
     pub findings: Vec<FindingRow>,
-    /// What was wrong, for whom, when and at what price, in a sentence for the top of every screen.
+    /// Sentence for the top of every screen: what was wrong, for whom, when and at what price.
     pub sentence: String,
 }
 

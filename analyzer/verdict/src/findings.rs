@@ -26,6 +26,7 @@ mod missed;
 mod origin;
 mod path;
 mod pause;
+mod plan;
 mod quality;
 mod receiver;
 pub(crate) mod rule;
@@ -52,7 +53,7 @@ use crate::settings::Settings;
 use crate::thresholds::Thresholds;
 use causes::FlowSigns;
 pub use causes::{MECHANISMS, Mechanism};
-use rule::{Context, Rule};
+use rule::{Context, MAX_MANAGEMENT_QPN, Rule};
 
 /// All rules, causes before what follows from them: the order in which findings of one severity are listed.
 pub const RULES: &[Rule] = &[
@@ -76,7 +77,9 @@ pub const RULES: &[Rule] = &[
     cnp::IGNORED,
     cnp::PACING,
     class::CNP_CLASS,
+    plan::PLAN,
     class::DSCP_MISMATCH,
+    plan::NONE,
     ecn::NOT_CAPABLE,
     switch::THRESHOLD,
     imbalance::IMBALANCE,
@@ -91,8 +94,10 @@ pub const RULES: &[Rule] = &[
     ecn::WORKING,
 ];
 
-/// Queue pairs that only manage: 0 and 1 (Linux include/rdma/ib_mad.h). Their datagrams are no data.
-const MAX_MANAGEMENT_QPN: u32 = 1;
+/// The place of a rule among all.
+fn place_of(id: &str) -> usize {
+    RULES.iter().take_while(|rule| rule.id != id).count()
+}
 
 /// Tallies of all rules.
 #[derive(Debug)]
@@ -105,6 +110,7 @@ pub(super) struct Findings {
     loss: loss::LossTally,
     receiver: receiver::ReceiverTally,
     path: path::PathTally,
+    plan: plan::PlanTally,
     pause: pause::PauseTally,
     quality: quality::QualityTally,
     waste: waste::WasteTally,
@@ -134,6 +140,7 @@ impl Findings {
             loss: loss::LossTally::default(),
             receiver: receiver::ReceiverTally::default(),
             path: path::PathTally::default(),
+            plan: plan::PlanTally::default(),
             quality: quality::QualityTally::default(),
             waste: waste::WasteTally::default(),
             unpassed: unpassed::UnpassedTally::default(),
@@ -193,6 +200,7 @@ impl Findings {
             self.loss.flow(row);
             self.unpassed.flow(row);
             self.path.flow(row, thresholds);
+            self.plan.flow(row);
         }
     }
 
@@ -224,6 +232,8 @@ impl Findings {
             run,
             thresholds: &self.settings.thresholds,
             link_rate: self.settings.link_rate,
+            expectation: &self.settings.expectation,
+            priority_of_dscp: &self.settings.priority_of_dscp,
             directory,
             episodes,
             dropped: 0,
@@ -239,7 +249,7 @@ impl Findings {
             incast::incast(&context),
             stall::stall(&context, loss.missed(), loss.sure_of_timeouts()),
         ];
-        let related = causes::relate(findings.into_iter().flatten(), (&signs, &[]), &context);
+        let related = causes::relate(findings.into_iter().flatten(), (&signs, &[]), &context, place_of);
         related.into_iter().map(|finding| finding.row).collect()
     }
 
@@ -255,6 +265,8 @@ impl Findings {
             run,
             thresholds: &self.settings.thresholds,
             link_rate: self.settings.link_rate,
+            expectation: &self.settings.expectation,
+            priority_of_dscp: &self.settings.priority_of_dscp,
             directory,
             episodes,
             dropped,
@@ -265,6 +277,9 @@ impl Findings {
         // Packets that a receiver dropped for their ICRC were lost for that: one finding.
         let loss = self.loss.network(&context);
         let loss = loss.filter(|_| !self.loss.are_explained(&context, self.quality.asked_again()));
+        let planned = self.plan.class(&context);
+        // A direction in another class than planned is why the directions differ.
+        let mismatch = self.class.mismatch(&context).filter(|_| planned.is_none());
         let drops = switch::drops(&context, loss.as_ref());
         let (unpassed, too_long) = self.unpassed.unpassed().unzip();
         let findings = [
@@ -288,13 +303,18 @@ impl Findings {
             self.cnp.ignored(&context),
             self.cnp.pacing(&context),
             class::cnp_class(&context),
-            self.class.mismatch(&context),
+            planned,
+            mismatch,
+            self.plan.no_class(&context),
             self.ecn.not_capable(&context),
             switch::threshold(&context),
             imbalance::imbalance(&context),
             self.path.entropy(&context),
             self.path.spread(),
-            self.path.mtu(),
+            match context.expectation.mtu {
+                Some(_) => self.plan.mtu(&context),
+                None => self.path.mtu(),
+            },
             self.gpu.waits(&context),
             icrc,
             self.loss.capture(&context),
@@ -302,7 +322,7 @@ impl Findings {
             self.ecn.working(&context, &arrivals.conclude(directory)),
         ];
         let about = (&self.signs, &*too_long.unwrap_or_default());
-        let related = causes::relate(findings.into_iter().flatten(), about, &context);
+        let related = causes::relate(findings.into_iter().flatten(), about, &context, place_of);
         Conclusion {
             sentence: sentence::first_sentence(&related, &context),
             findings: related.into_iter().map(|finding| finding.row).collect(),
@@ -317,7 +337,7 @@ pub fn add_slowed_collectives(run: &mut RunSummary, thresholds: &Thresholds) {
         return;
     };
     let findings = core::mem::take(&mut run.findings).into_iter().chain([finding]);
-    run.findings = causes::sorted(findings.collect());
+    run.findings = causes::sorted(findings.collect(), place_of);
 }
 
 #[cfg(test)]

@@ -11,7 +11,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use roce_model::{Confidence, FindingRow, FlowId, NameList, Nanos, Severity};
 
 use super::super::numbers::reaches;
-use super::RULES;
 use super::rule::Context;
 pub use mechanisms::{MECHANISMS, Mechanism};
 use subjects::subjects_of;
@@ -36,6 +35,7 @@ pub(super) fn relate(
     findings: impl IntoIterator<Item = FindingRow>,
     (signs, too_long): (&FlowSigns, &[FlowId]),
     context: &Context<'_>,
+    place_of: fn(&str) -> usize,
 ) -> Vec<RelatedFinding> {
     let mut related: Vec<RelatedFinding> = findings
         .into_iter()
@@ -63,7 +63,7 @@ pub(super) fn relate(
             .map(|first| times.map_or(first, |times| times.1.max(first)));
         (row.victims, row.aggressors) = (victims, aggressors);
     }
-    in_order(related)
+    in_order(related, place_of)
 }
 
 /// The places of cause and effect, where both were found and the packets agree with the mechanism.
@@ -254,20 +254,19 @@ fn is_an_end(row: &FindingRow) -> bool {
 }
 
 /// The order of roots: what ended, what asks somebody to act, by price; and else as their severity is.
-fn rank(row: &FindingRow) -> impl Ord + use<> {
-    let rule = RULES.iter().position(|rule| rule.id == row.id);
+fn rank(row: &FindingRow, place_of: fn(&str) -> usize) -> impl Ord + use<> {
     let price = row.waited_ns.filter(|_| row.severity >= Severity::Warning);
     (
         core::cmp::Reverse((is_an_end(row), row.severity >= Severity::Warning, price)),
         core::cmp::Reverse(row.severity),
         row.confidence == Confidence::Low,
-        rule,
+        place_of(row.id),
     )
 }
 
 /// The findings in their one order: roots before what they explain.
-fn in_order(mut related: Vec<RelatedFinding>) -> Vec<RelatedFinding> {
-    related.sort_by_key(|finding| rank(&finding.row));
+fn in_order(mut related: Vec<RelatedFinding>, place_of: fn(&str) -> usize) -> Vec<RelatedFinding> {
+    related.sort_by_key(|finding| rank(&finding.row, place_of));
     let order: Vec<usize> = order(related.iter().map(|finding| &finding.row));
     let mut places: Vec<Option<RelatedFinding>> = related.into_iter().map(Some).collect();
     order.into_iter().filter_map(|at| places[at].take()).collect()
@@ -296,8 +295,8 @@ fn order<'a>(rows: impl Iterator<Item = &'a FindingRow> + Clone) -> Vec<usize> {
 }
 
 /// Puts the findings of a run, one of which was added, into their order.
-pub(super) fn sorted(mut findings: Vec<FindingRow>) -> Vec<FindingRow> {
-    findings.sort_by_key(rank);
+pub(super) fn sorted(mut findings: Vec<FindingRow>, place_of: fn(&str) -> usize) -> Vec<FindingRow> {
+    findings.sort_by_key(|row| rank(row, place_of));
     let order = order(findings.iter());
     let mut places: Vec<Option<FindingRow>> = findings.into_iter().map(Some).collect();
     order.into_iter().filter_map(|at| places[at].take()).collect()

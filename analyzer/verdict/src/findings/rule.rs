@@ -4,7 +4,8 @@ use std::collections::HashSet;
 
 use roce_model::cast::float;
 use roce_model::{
-    Confidence, EpisodeKind, Evidence, FindingRow, FlowId, HopRow, Nanos, RunSummary, Severity, TapId,
+    Confidence, EpisodeKind, Evidence, Expectation, FindingRow, FlowId, HopRow, Nanos, RunSummary, Severity,
+    TapId,
 };
 pub(super) use roce_rules::Rule;
 
@@ -51,6 +52,9 @@ impl FindingOf for Rule {
     }
 }
 
+/// Queue pairs that only manage: 0 and 1 (Linux include/rdma/ib_mad.h). Their datagrams are no data.
+pub(super) const MAX_MANAGEMENT_QPN: u32 = 1;
+
 /// Input of all rules, besides the tally of each.
 #[derive(Clone, Copy)]
 pub(super) struct Context<'a> {
@@ -58,6 +62,10 @@ pub(super) struct Context<'a> {
     pub(super) thresholds: &'a Thresholds,
     /// Speed of the links, in bit/s, if given.
     pub(super) link_rate: Option<u64>,
+    /// Classes and path MTU that somebody expects.
+    pub(super) expectation: &'a Expectation,
+    /// The priority of untagged packets, by DSCP.
+    pub(super) priority_of_dscp: &'a [u8; 64],
     pub(super) directory: &'a Directory,
     pub(super) episodes: &'a [Episode],
     /// Episodes that found no room.

@@ -8,7 +8,7 @@ use roce_model::{Address, Confidence, Fact, FindingRow, Nanos, Qpn, Severity, Sp
 use super::super::directory::Party;
 use super::super::numbers::{counted, percent, some};
 use super::causes::{RelatedFinding, Side, Subjects, affected};
-use super::rule::Context;
+use super::rule::{Context, MAX_MANAGEMENT_QPN};
 
 /// Hosts that the sentence names.
 const NAMED: usize = 2;
@@ -22,6 +22,8 @@ const NO_TROUBLE: &[&str] = &[
     "ecmp.entropy",
     "mtu",
     "cnp.class",
+    "dscp.none",
+    "not.network",
     "gpu.waits",
     "ecn.working",
     "unfair",
@@ -45,7 +47,7 @@ pub(super) fn first_sentence(findings: &[RelatedFinding], context: &Context<'_>)
         .or_else(|| all.clone().filter(hints).find(sure))
         .or_else(|| all.find(hints));
     match root {
-        Some(root) => Told::new(root, findings, context).sentence(),
+        Some(root) => RootStory::new(root, findings, context).sentence(),
         None if context.run.totals.roce_packets == 0 => nothing_to_judge(context),
         None => nothing_wrong(findings, context),
     }
@@ -79,7 +81,7 @@ fn nothing_wrong(findings: &[RelatedFinding], context: &Context<'_>) -> String {
             .find(|row| row.id == id)
     };
     let all = || context.directory.flows().map(|(.., party)| party);
-    let asks = |party: &&Party| party.qpn() > Qpn::new(super::MAX_MANAGEMENT_QPN);
+    let asks = |party: &&Party| party.qpn() > Qpn::new(MAX_MANAGEMENT_QPN);
     let has_data = all().filter(asks).any(|party| party.data_packets > 0);
     // Atomic operations are no data: then all flows are asked.
     let judged = all()
@@ -153,7 +155,7 @@ fn fact<'a>(row: &'a FindingRow, name: &str) -> Option<&'a Fact> {
 }
 
 /// A root that is told, and what it explains.
-struct Told<'a> {
+struct RootStory<'a> {
     root: &'a RelatedFinding,
     effects: Vec<&'a RelatedFinding>,
     /// Its flows that what follows is about; all of them where nothing follows.
@@ -163,7 +165,7 @@ struct Told<'a> {
     zero: Nanos,
 }
 
-impl<'a> Told<'a> {
+impl<'a> RootStory<'a> {
     fn new(root: &'a RelatedFinding, findings: &'a [RelatedFinding], context: &Context<'_>) -> Self {
         let mut ids = BTreeSet::from([root.row.id]);
         // They are in an order in which causes come first.

@@ -14,6 +14,7 @@ mod job;
 mod losses;
 mod missed;
 mod pauses;
+mod plan;
 mod readings;
 mod switches;
 mod unpassed;
@@ -27,6 +28,7 @@ use roce_model::{
 use super::super::rows::{MS, TestRun, back, event, flow, host};
 use super::super::thresholds::Thresholds;
 use super::causes::sorted;
+use super::place_of;
 use super::rule::{FindingOf as _, Rule};
 use super::{RULES, loss, pause, quality, stall};
 
@@ -184,7 +186,7 @@ fn findings_have_one_order_whatever_came_first() {
     for first in 0..all.len() {
         let mut turned = all.clone();
         turned.rotate_left(first);
-        let order: Vec<&str> = sorted(turned.into_iter().flatten().collect())
+        let order: Vec<&str> = sorted(turned.into_iter().flatten().collect(), place_of)
             .iter()
             .map(|row| row.id)
             .collect();

@@ -146,39 +146,3 @@ pub const MECHANISMS: &[Mechanism] = &[
     direct("pause.origin", "stall", PAUSED),
     direct("pause.storm", "stall", PAUSED),
 ];
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use super::super::super::RULES;
-    use super::*;
-
-    #[test]
-    fn no_finding_explains_itself_on_any_way() {
-        // Whatever has no cause left is taken away, until nothing is left or a circle.
-        let mut edges: Vec<(&str, &str)> = MECHANISMS.iter().map(|edge| (edge.cause, edge.effect)).collect();
-        loop {
-            let effects: BTreeSet<&str> = edges.iter().map(|(_, effect)| *effect).collect();
-            let before = edges.len();
-            edges.retain(|(cause, _)| effects.contains(cause));
-            if edges.len() == before {
-                break;
-            }
-        }
-        assert_eq!(edges, []);
-    }
-
-    #[test]
-    fn each_mechanism_is_about_two_rules_and_stands_once() {
-        let ids: BTreeSet<&str> = RULES.iter().map(|rule| rule.id).collect();
-        let mut pairs = BTreeSet::new();
-        for edge in MECHANISMS {
-            for id in [edge.cause, edge.effect].into_iter().chain(edge.with) {
-                assert!(ids.contains(id), "{id}");
-            }
-            assert!(pairs.insert((edge.cause, edge.effect)), "{edge:?}");
-            assert!(edge.how.ends_with('.') && edge.how.len() > 20, "{edge:?}");
-        }
-    }
-}

@@ -1,5 +1,8 @@
 //! What explains what, in which order it is told, and the first sentence.
 
+use std::collections::BTreeSet;
+
+use super::super::causes::MECHANISMS;
 use super::*;
 
 /// A flow that lost packets, waited for a timer for 5 ms, and stood still meanwhile.
@@ -89,4 +92,32 @@ fn a_healthy_run_is_said_to_be_one() {
     );
     let nothing = TestRun::new().conclude().sentence;
     assert_eq!(nothing, "No frame was captured: there is nothing to judge.");
+}
+
+#[test]
+fn no_finding_explains_itself_on_any_way() {
+    // Whatever has no cause left is taken away, until nothing is left or a circle.
+    let mut edges: Vec<(&str, &str)> = MECHANISMS.iter().map(|edge| (edge.cause, edge.effect)).collect();
+    loop {
+        let effects: BTreeSet<&str> = edges.iter().map(|(_, effect)| *effect).collect();
+        let before = edges.len();
+        edges.retain(|(cause, _)| effects.contains(cause));
+        if edges.len() == before {
+            break;
+        }
+    }
+    assert_eq!(edges, []);
+}
+
+#[test]
+fn each_mechanism_is_about_two_rules_and_stands_once() {
+    let ids: BTreeSet<&str> = RULES.iter().map(|rule| rule.id).collect();
+    let mut pairs = BTreeSet::new();
+    for edge in MECHANISMS {
+        for id in [edge.cause, edge.effect].into_iter().chain(edge.with) {
+            assert!(ids.contains(id), "{id}");
+        }
+        assert!(pairs.insert((edge.cause, edge.effect)), "{edge:?}");
+        assert!(edge.how.ends_with('.') && edge.how.len() > 20, "{edge:?}");
+    }
 }
