@@ -17,6 +17,7 @@ mod ecn;
 mod ended;
 mod flow_sums;
 mod gpu;
+mod idle;
 mod imbalance;
 mod incast;
 mod job;
@@ -86,6 +87,7 @@ pub const RULES: &[Rule] = &[
     loss::CAPTURE,
     quality::CAPTURE,
     ecn::WORKING,
+    idle::NOT_NETWORK,
 ];
 
 /// Queue pairs that only manage: 0 and 1 (Linux include/rdma/ib_mad.h). Their datagrams are no data.
@@ -107,6 +109,7 @@ pub(super) struct Findings {
     waste: waste::WasteTally,
     unpassed: unpassed::UnpassedTally,
     gpu: gpu::GpuTally,
+    idle: idle::IdleTally,
 }
 
 impl Findings {
@@ -125,6 +128,7 @@ impl Findings {
             waste: waste::WasteTally::default(),
             unpassed: unpassed::UnpassedTally::default(),
             gpu: gpu::GpuTally::default(),
+            idle: idle::IdleTally::default(),
         }
     }
 
@@ -173,6 +177,7 @@ impl Findings {
         self.receiver.flow(row);
         self.waste.flow(row);
         if row.counted {
+            self.idle.flow(row, self.settings.link_rate);
             self.class.flow(row, thresholds);
             self.loss.flow(row);
             self.unpassed.flow(row);
@@ -247,7 +252,8 @@ impl Findings {
         let loss = self.loss.network(&context);
         let loss = loss.filter(|_| !self.loss.are_explained(&context, self.quality.asked_again()));
         let drops = switch::drops(&context, loss.as_ref());
-        worst_first([
+        let idle = self.idle.clone();
+        let findings = worst_first([
             self.blind.blind(&context),
             clock::clock(&context),
             job::completion(&context, &self.settings.job),
@@ -280,7 +286,9 @@ impl Findings {
             self.loss.capture(&context),
             self.quality.capture(&context, self.loss.missed()),
             self.ecn.working(&context, &arrivals.conclude(directory)),
-        ])
+        ]);
+        let not_network = idle.not_network(&context, &findings);
+        worst_first(findings.into_iter().map(Some).chain([not_network]))
     }
 }
 
