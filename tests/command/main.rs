@@ -63,6 +63,7 @@ mod packages;
 mod pauses;
 mod perfetto;
 #[cfg(feature = "live")]
+mod plan;
 mod pressure;
 #[cfg(feature = "probe")]
 mod probe;

@@ -6,6 +6,7 @@
 mod activity;
 mod cables;
 pub mod cast;
+mod classes;
 mod collective_calls;
 mod collectives;
 mod devices;
@@ -41,6 +42,7 @@ mod waits;
 
 pub use activity::Active;
 pub use cables::{Cable, Port, Wiring};
+pub use classes::{Expectation, PATH_MTUS, PRIORITY_OF_DSCP};
 pub use collective_calls::{
     CollectiveCallColumns, CollectiveCallRow, TraceClock, TraceColumns, TraceRow, TraceSource,
 };
