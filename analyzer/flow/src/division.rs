@@ -177,6 +177,11 @@ impl Division {
         self.spent
     }
 
+    /// The time of each state, as far as it is decided: it never falls.
+    pub(crate) fn decided(&self) -> &TimeByState {
+        &self.spent
+    }
+
     /// Time in which the flow was not idle, and how much of it was spent on sending, up to `time`, in ns.
     fn busy_until(&self, time: Nanos) -> pace::BusyTime {
         let open = time.since(self.since).0;

@@ -101,6 +101,7 @@ own! {
     LIVE_RETRANSMITTED_PACKETS, "roce_live_retransmitted_packets_total", Counter, "Retransmitted request packets.";
     LIVE_RETRANSMITTED_BYTES, "roce_live_retransmitted_bytes_total", Counter, "Application data in retransmitted packets.";
     LIVE_WASTED_BYTES, "roce_live_wasted_bytes_total", Counter, "Retransmitted application data that had been captured before.";
+    LIVE_TIME, "roce_live_time_seconds_total", Counter, "Time of flows that sent requests, by the state of their senders: timeout, rnr, paused, recovering, slowed, window, network, sending, receiver, sender, idle, unknown.";
     LIVE_ACK_RTT, "roce_live_ack_rtt_seconds", Histogram, "Time from an ack-requested packet to the response that covers it.";
     LIVE_MESSAGE, "roce_live_message_seconds", Histogram, "Time from the first packet of a message to its acknowledgement.";
     LIVE_STEP, "roce_live_step_seconds", Gauge, "Time from the first to the last packet of the last step of the training job that sends most at the tap.";

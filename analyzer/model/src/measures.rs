@@ -1,6 +1,6 @@
 //! Measures of a live run besides its tables: times in buckets, and the steps of a training job as they come.
 
-use crate::{Nanos, TapId};
+use crate::{Nanos, TapId, TimeByState};
 
 /// Times in buckets whose bounds double, from 1 us to 65.536 ms; one more bucket has all longer times.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -57,6 +57,8 @@ pub struct TapMeasures {
     pub message: TimeBuckets,
     /// Retransmitted application data that had been captured before.
     pub wasted_bytes: u64,
+    /// Where the time of flows with requests went, up to what was decided last of each.
+    pub times: TimeByState,
 }
 
 impl TapMeasures {
@@ -65,6 +67,7 @@ impl TapMeasures {
         self.ack_rtt.merge(&others.ack_rtt);
         self.message.merge(&others.message);
         self.wasted_bytes = self.wasted_bytes.saturating_add(others.wasted_bytes);
+        self.times.add_all(&others.times);
     }
 }
 

@@ -18,6 +18,7 @@ mod ecn;
 mod ended;
 mod flow_sums;
 mod gpu;
+mod idle;
 mod imbalance;
 mod incast;
 mod job;
@@ -92,6 +93,7 @@ pub const RULES: &[Rule] = &[
     loss::CAPTURE,
     quality::CAPTURE,
     ecn::WORKING,
+    idle::NOT_NETWORK,
 ];
 
 /// The place of a rule among all.
@@ -117,6 +119,7 @@ pub(super) struct Findings {
     unpassed: unpassed::UnpassedTally,
     gpu: gpu::GpuTally,
     signs: FlowSigns,
+    idle: idle::IdleTally,
 }
 
 /// What is concluded of a run.
@@ -146,6 +149,7 @@ impl Findings {
             unpassed: unpassed::UnpassedTally::default(),
             gpu: gpu::GpuTally::default(),
             signs: FlowSigns::default(),
+            idle: idle::IdleTally::default(),
         }
     }
 
@@ -196,6 +200,7 @@ impl Findings {
         self.waste.flow(row);
         self.signs.flow(row);
         if row.counted {
+            self.idle.flow(row, self.settings.link_rate);
             self.class.flow(row, thresholds);
             self.loss.flow(row);
             self.unpassed.flow(row);
@@ -321,8 +326,10 @@ impl Findings {
             self.quality.capture(&context, self.loss.missed()),
             self.ecn.working(&context, &arrivals.conclude(directory)),
         ];
+        let mut findings: Vec<FindingRow> = findings.into_iter().flatten().collect();
+        findings.extend(self.idle.not_network(&context, &findings));
         let about = (&self.signs, &*too_long.unwrap_or_default());
-        let related = causes::relate(findings.into_iter().flatten(), about, &context, place_of);
+        let related = causes::relate(findings, about, &context, place_of);
         Conclusion {
             sentence: sentence::first_sentence(&related, &context),
             findings: related.into_iter().map(|finding| finding.row).collect(),

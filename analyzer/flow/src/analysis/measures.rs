@@ -1,6 +1,6 @@
 //! Measurements of live runs by tap, beside the tables: counted where somebody reads them, else nothing is here.
 
-use roce_model::{TapId, TapMeasures};
+use roce_model::{TapId, TapMeasures, TimeByState};
 
 /// Taps with measurements of their own; those of further ones are together.
 const MAX_TAPS: usize = 64;
@@ -20,6 +20,11 @@ impl Measures {
             self.by_tap.resize(place + 1, TapMeasures::default());
         }
         &mut self.by_tap[place]
+    }
+
+    /// Where the time of a flow at a tap went.
+    pub(super) fn add_times(&mut self, tap: TapId, times: &TimeByState) {
+        self.at(tap).times.add_all(times);
     }
 
     /// Those of all taps that have some.

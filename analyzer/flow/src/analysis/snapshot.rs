@@ -15,6 +15,12 @@ impl Analysis {
     pub fn take_snapshot(&mut self, most: usize) {
         let live: Vec<FlowSlot> = self.table.live().take(most.saturating_add(1)).collect();
         if let Some(measures) = &self.measures {
+            let mut measures = measures.clone();
+            for at in self.table.live() {
+                if let Some(division) = &self.table.cold[at].division {
+                    measures.add_times(self.table.hot[at].tap, division.decided());
+                }
+            }
             self.output.measures = measures.by_tap();
         }
         self.output.snapshot = Some(if live.len() <= most {
@@ -36,6 +42,9 @@ impl Analysis {
             }
             let mut row = cold.flow_row(hot, false, self.other_of_open(*at), self.by_taps(*at));
             self.name_process(&cold.key, &mut row);
+            if let Some(times) = self.divide_so_far(*at) {
+                row.set_time_by_state(&times);
+            }
             let matched = hot.matched.then(|| traffic(&cold.key));
             if let Some(matched) = matched {
                 let seen = (row.packets, row.ce, Reverse(row.tap));

@@ -150,6 +150,19 @@ impl Analysis {
         let (hot, cold) = (&self.table.hot[at], &mut self.table.cold[at]);
         let outstanding = outstanding(cold, hot.requests.next);
         let mut division = cold.division.take()?;
+        let times = division.end(last_request(hot), hot.last_time, outstanding, paused);
+        if let Some(measures) = &mut self.measures {
+            measures.add_times(hot.tap, &times);
+        }
+        Some(times)
+    }
+
+    /// The time of the flow at `at` up to its last packet, which may be judged otherwise later; `None` if it sent no requests.
+    pub(super) fn divide_so_far(&self, at: FlowSlot) -> Option<TimeByState> {
+        let (hot, cold) = (&self.table.hot[at], &self.table.cold[at]);
+        let mut division = cold.division.as_deref()?.clone();
+        let paused = self.limits.paused_until(&self.table, at, hot.last_time);
+        let outstanding = outstanding(cold, hot.requests.next);
         Some(division.end(last_request(hot), hot.last_time, outstanding, paused))
     }
 }

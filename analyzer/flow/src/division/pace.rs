@@ -22,9 +22,9 @@ pub(crate) struct BurstGap(u8);
 
 impl BurstGap {
     /// 256 ns: 4 KiB take as long at 128 Gbit/s.
-    const LEAST_POWER: u8 = 8;
+    const MIN_POWER: u8 = 8;
     /// 0.5 ms: less than any silence that is a stall.
-    const GREATEST_POWER: u8 = 19;
+    const MAX_POWER: u8 = 19;
 
     /// True if a silence is no part of a burst.
     #[inline]
@@ -37,9 +37,9 @@ impl BurstGap {
         let wanted = packet * PACKETS_OF_GAP;
         let fits = |power: &u8| float(1 << *power) >= wanted;
         Self(
-            (Self::LEAST_POWER..Self::GREATEST_POWER)
+            (Self::MIN_POWER..Self::MAX_POWER)
                 .find(fits)
-                .unwrap_or(Self::GREATEST_POWER),
+                .unwrap_or(Self::MAX_POWER),
         )
     }
 }

@@ -2,7 +2,7 @@
 
 use roce_model::cast::{float, whole};
 use roce_model::text::clean_message;
-use roce_model::{CutLimit, Nanos};
+use roce_model::{CutLimit, Nanos, TimeState};
 
 use super::about::about;
 use super::counts::totals;
@@ -20,12 +20,33 @@ pub(super) fn lines(view: &View<'_>) -> Vec<String> {
     let mut lines = about(view);
     lines.push(String::new());
     lines.extend(totals(view));
+    lines.extend(times(view));
     let drawn = timeline(view);
     if !drawn.is_empty() {
         lines.push(String::new());
         lines.extend(drawn);
     }
     lines
+}
+
+/// Where the time of flows went: all of it is the time of each flow with requests, from its first packet to its last, in sum.
+fn times(view: &View<'_>) -> Vec<String> {
+    let times = &view.sums.times;
+    let sum = times.sum();
+    if sum == 0 {
+        return Vec::new();
+    }
+    let of = match view.sums.divided {
+        0 | 1 => format!("of {}", Nanos(sum)),
+        flows => format!("of {} of {} in sum", Nanos(sum), plural(flows, "flow", "flows")),
+    };
+    let mut parts: Vec<_> = times.iter().filter(|(_, time)| *time > 0).collect();
+    parts.sort_by_key(|(_, time)| core::cmp::Reverse(*time));
+    let part = |(state, time): (TimeState, u64)| Some(format!("{} {}", state.words(), percent(time, sum)?));
+    let items: Vec<String> = core::iter::once(of)
+        .chain(parts.into_iter().filter_map(part))
+        .collect();
+    field("time", &items, view.style)
 }
 
 /// The run as strips: payload, and below it CE and loss when there was any.

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use roce_model::cast::whole;
-use roce_model::{Address, FlowId, FlowRow, Nanos, TapId, Totals, Vantage};
+use roce_model::{Address, FlowId, FlowRow, Nanos, TapId, TimeByState, Totals, Vantage};
 
 /// Flows that are kept at least, whatever number is shown: a flow's epochs close apart and are added up, so that
 /// one whose first epoch was small can still become large.
@@ -185,6 +185,9 @@ pub(super) struct FlowSums {
     pub(super) ce_again: u64,
     /// Counts that totals have, too, but for packets that belong to no flow.
     pub(super) counted: Totals,
+    /// Where the time of flows with requests went, and how many they are.
+    pub(super) times: TimeByState,
+    pub(super) divided: u64,
     /// Number of data packets that are not ECN-capable.
     pub(super) not_ect: u64,
     pub(super) ect0: u64,
@@ -380,6 +383,10 @@ impl TopFlows {
         sums.look_for_unmoved(row);
         if row.counted {
             sums.add(row);
+            if let Some(times) = row.time_by_state() {
+                sums.times.add_all(&times);
+                sums.divided += u64::from(row.epoch == 0);
+            }
         } else {
             sums.seen_again += u64::from(row.epoch == 0);
             sums.ce_again += row.ce;

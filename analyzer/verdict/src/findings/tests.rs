@@ -9,6 +9,7 @@ mod collectives;
 mod congestion;
 mod evidence;
 mod gpus;
+mod idle;
 mod imbalance;
 mod job;
 mod losses;

@@ -53,7 +53,13 @@ const KNOWN: &[&str] = &[
 /// The ids that `provenance` and `imbalance` judge.
 const ELSEWHERE: &[&str] = &[provenance::FINDING, imbalance::FINDING];
 /// Findings that are no fault of the network or its hosts: a capture with them can be healthy.
-const HARMLESS: &[&str] = &["ecn.working", "mtu", "capture.quality", "loss.capture"];
+const HARMLESS: &[&str] = &[
+    "ecn.working",
+    "not.network",
+    "mtu",
+    "capture.quality",
+    "loss.capture",
+];
 
 fn class(id: &str) -> String {
     format!("finding {id}")

@@ -232,6 +232,10 @@ impl LiveMetrics {
         }
         let wasted = value_of(counts.measures.wasted_bytes);
         into.own(metric::LIVE_WASTED_BYTES, std::slice::from_ref(&tap), wasted);
+        for (state, time) in counts.measures.times.iter() {
+            let labels = [tap.clone(), ("state", state.name().into())];
+            into.own(metric::LIVE_TIME, &labels, value_of(time) / 1e9);
+        }
         for (metric, times) in [
             (metric::LIVE_ACK_RTT, &counts.measures.ack_rtt),
             (metric::LIVE_MESSAGE, &counts.measures.message),
