@@ -31,8 +31,8 @@ table! {
     rnr_naks: u64, "packets", "RNR NAKs.";
     pause_ns: Option<u64>, "ns", "Length of the pauses. Absent: needs the link's speed.";
     jain: Option<f64>, "", "Jain's index of the payload of its senders' flows: 1 is fair, 1/n is one flow with everything. Absent with fewer than two.";
-    aggressors: Cow<'static, str>, "", "The flows that sent most of the bytes.";
-    victims: Cow<'static, str>, "", "Flows that suffered and sent little.";
+    aggressors: Cow<'static, str>, "", "The flows that sent most of the bytes, with their shares; of an incast whose senders sent alike, their addresses.";
+    victims: Cow<'static, str>, "", "Flows that suffered and sent little; without such, the destination of an incast or of marks, and else the senders that suffered.";
     cause: Cow<'static, str>, "", "Cause, as far as the evidence shows it.";
     confidence: Confidence, "", "Confidence in the cause: high, medium, low.";
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::events::names;
 use crate::table::table;
-use crate::{Confidence, Evidence, Nanos};
+use crate::{Confidence, Evidence, NameList, Nanos};
 
 table! {
     #[derive(Clone, Debug, Default, PartialEq)]
@@ -16,6 +16,12 @@ table! {
     confidence: Confidence, "", "Confidence in the verdict: high, medium, low.";
     next_step: Cow<'static, str>, "", "Next thing to check.";
     first_time: Option<Nanos>, "ns", "Time of the first evidence. Absent where it is about the whole run.";
+    last_time: Option<Nanos>, "ns", "Time of the last evidence. Absent where first_time is.";
+    waited_ns: Option<u64>, "ns", "Its price: time that flows waited, each moment of a flow once; of a root, with what it explains. Absent where it is not about waiting.";
+    explains: NameList, "", "Findings that follow from this one, by id. As text they are separated by spaces.";
+    explained_by: NameList, "", "Findings that this one follows from, by id. It is a root without any.";
+    victims: NameList, "", "At most 8 addresses of hosts that suffered, with [rankN] where a rank is known.";
+    aggressors: NameList, "", "At most 8 addresses of hosts that caused it, written alike. Empty: the packets name none.";
     concerns_shown: Option<bool>, "", "With --flow: true if the rule also fires for the shown flows alone. The finding is about all traffic. Absent without --flow.";
 }
 
@@ -71,6 +77,44 @@ impl crate::Value for Evidence {
     }
 }
 
+impl FindingRow {
+    /// True if no other finding explains it.
+    pub fn is_root(&self) -> bool {
+        self.explained_by.0.is_empty()
+    }
+}
+
+impl crate::Value for NameList {
+    type StoredValue = Cow<'static, str>;
+    const KIND: crate::ColumnType = crate::ColumnType::Text;
+
+    fn stored(&self) -> Self::StoredValue {
+        Cow::Owned(self.to_string())
+    }
+
+    fn cell(&self) -> crate::Cell<'_> {
+        crate::Cell::Names(self)
+    }
+
+    fn from_cell(cell: crate::Cell<'_>) -> Option<Self> {
+        match cell {
+            crate::Cell::Names(names) => Some(names.clone()),
+            crate::Cell::Text(text) => Some(Self(
+                text.split_whitespace()
+                    .map(|name| Cow::Owned(name.to_owned()))
+                    .collect(),
+            )),
+            // Documents of earlier versions have none.
+            crate::Cell::Null => Some(Self::default()),
+            _ => None,
+        }
+    }
+
+    fn data<'a>(column: &'a crate::Values<Self::StoredValue>) -> crate::Data<'a> {
+        crate::Data::Text(column)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -94,6 +138,19 @@ mod tests {
         ];
         assert_eq!(Severity::worst(&findings), Some(Severity::Warning));
         assert_eq!(Severity::worst(&[]), None);
+    }
+
+    #[test]
+    fn names_are_read_from_lists_and_texts() {
+        use crate::{Cell, Value as _};
+        let names = NameList(vec!["incast".into(), "loss.network".into()]);
+        assert_eq!(NameList::from_cell(names.cell()), Some(names.clone()));
+        assert_eq!(
+            NameList::from_cell(Cell::Text("incast loss.network")),
+            Some(names)
+        );
+        assert_eq!(NameList::from_cell(Cell::Null), Some(NameList::default()));
+        assert_eq!(NameList::from_cell(Cell::Bool(true)), None);
     }
 
     #[test]

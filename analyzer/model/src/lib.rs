@@ -21,6 +21,7 @@ mod groups;
 mod host;
 mod identity;
 mod measures;
+mod name_list;
 mod packet;
 mod places;
 mod prefetch;
@@ -59,6 +60,7 @@ pub use groups::Groups;
 pub use host::{Element, HostChange, HostEvent, Process, QueuePairChange, QueuePairKind, QueuePairState};
 pub use identity::{FlowId, FlowKey, TapId};
 pub use measures::{JobSteps, TapMeasures, TimeBuckets};
+pub use name_list::NameList;
 pub use packet::{
     Between, HostReport, LinkAddresses, LostRecords, Management, Packet, PacketBatch, PacketFlags, Packets,
     PauseFrame,

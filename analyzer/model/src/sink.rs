@@ -75,8 +75,10 @@ pub struct RunSummary {
     pub traces: Vec<TraceRow>,
     /// Collectives of these traces, in the order of time.
     pub collective_calls: Vec<CollectiveCallRow>,
-    /// The verdicts, the worst first.
+    /// The verdicts: roots before what they explain, the highest price first.
     pub findings: Vec<FindingRow>,
+    /// Sentence for the top of every screen: what was wrong, for whom, when and at what price.
+    pub sentence: String,
 }
 
 type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;

@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 
 use roce_wire::Address;
 
-use crate::{Evidence, FlowId, Nanos, TapId};
+use crate::{Evidence, FlowId, NameList, Nanos, TapId};
 
 pub use values::Values;
 
@@ -93,6 +93,8 @@ pub enum Cell<'a> {
     Address(Address),
     /// The facts that a finding rests on.
     Evidence(&'a Evidence),
+    /// Names, in an order.
+    Names(&'a NameList),
 }
 
 impl<'a> Cell<'a> {

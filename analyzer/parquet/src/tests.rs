@@ -9,8 +9,9 @@ use roce_model::{
     Address, Cell, CollectiveColumns, CollectiveRow, Columns, Confidence, EndColumns, EndKind, EndRow,
     EpisodeColumns, EpisodeKind, EpisodeRow, EventColumns, EventKind, EventRow, EventSource, Evidence,
     FindingColumns, FindingRow, FlowColumns, FlowId, FlowRow, HopColumns, HopRow, HostVantage, InputSummary,
-    Nanos, RootKind, RunColumns, RunKey, RunSummary, Severity, Sink, StepColumns, StepRow, TapColumns, TapId,
-    TapRow, TimelineColumns, TimelineRow, Totals, VantageColumns, VantageRow, WaitColumns, WaitRow,
+    NameList, Nanos, RootKind, RunColumns, RunKey, RunSummary, Severity, Sink, StepColumns, StepRow,
+    TapColumns, TapId, TapRow, TimelineColumns, TimelineRow, Totals, VantageColumns, VantageRow, WaitColumns,
+    WaitRow,
 };
 
 use crate::{ColumnValues, Dataset, Error, Options, Rows, TABLES, TableData, read_table};
@@ -221,6 +222,7 @@ fn concluded() -> RunSummary {
                 summary: "the network lost 12 packets".into(),
                 evidence,
                 first_time: Some(Nanos(START)),
+                explains: NameList(vec!["retransmit.timeout".into(), "stall".into()]),
                 ..FindingRow::default()
             },
             FindingRow::default(),
@@ -309,6 +311,10 @@ fn compare<C: Columns>(table: &TableData, rows: &[C::Row]) {
                 Cell::Id(id) => Some(Cell::U64(id.0)),
                 Cell::Address(address) => {
                     text = address.to_string();
+                    Some(Cell::Text(&text))
+                }
+                Cell::Names(names) => {
+                    text = names.to_string();
                     Some(Cell::Text(&text))
                 }
                 // A JSON object as text.

@@ -335,6 +335,7 @@ impl Serialize for RunObject<'_> {
         map.serialize_entry("first_time", &run.span.map(|span| Value(Cell::Time(span.first))))?;
         map.serialize_entry("last_time", &run.span.map(|span| Value(Cell::Time(span.last))))?;
         let length = run.span.map(Span::length).unwrap_or_default();
+        map.serialize_entry("sentence", &run.sentence)?;
         map.serialize_entry("goodput_bps", &run.totals.goodput_bps(length))?;
         map.serialize_entry("options", &Pairs(&run.options))?;
         map.serialize_entry("inputs", &List(|| run.inputs.iter().map(Input)))?;

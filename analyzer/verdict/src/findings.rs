@@ -9,6 +9,7 @@
 mod alone;
 mod between;
 mod blind;
+mod causes;
 mod class;
 mod clock;
 mod cnp;
@@ -30,6 +31,7 @@ mod plan;
 mod quality;
 mod receiver;
 pub(crate) mod rule;
+mod sentence;
 mod stall;
 mod sure;
 mod switch;
@@ -41,8 +43,7 @@ mod worst;
 use std::collections::HashSet;
 
 use roce_model::{
-    Confidence, EventRow, FindingRow, FlowId, FlowRow, PauseFrame, RunSummary, SampleColumns, SampleRow,
-    TapId,
+    EventRow, FindingRow, FlowId, FlowRow, PauseFrame, RunSummary, SampleColumns, SampleRow, TapId,
 };
 
 use super::arrivals::Arrivals;
@@ -51,7 +52,9 @@ use super::episodes::Episode;
 use super::pauses::ConcludedPauses;
 use crate::settings::Settings;
 use crate::thresholds::Thresholds;
-use rule::{Context, Rule};
+use causes::FlowSigns;
+pub use causes::{MECHANISMS, Mechanism};
+use rule::{Context, MAX_MANAGEMENT_QPN, Rule};
 
 /// All rules, causes before what follows from them: the order in which findings of one severity are listed.
 pub const RULES: &[Rule] = &[
@@ -93,8 +96,10 @@ pub const RULES: &[Rule] = &[
     idle::NOT_NETWORK,
 ];
 
-/// Queue pairs that only manage: 0 and 1 (Linux include/rdma/ib_mad.h). Their datagrams are no data.
-const MAX_MANAGEMENT_QPN: u32 = 1;
+/// The place of a rule among all.
+fn place_of(id: &str) -> usize {
+    RULES.iter().take_while(|rule| rule.id != id).count()
+}
 
 /// Tallies of all rules.
 #[derive(Debug)]
@@ -113,7 +118,17 @@ pub(super) struct Findings {
     waste: waste::WasteTally,
     unpassed: unpassed::UnpassedTally,
     gpu: gpu::GpuTally,
+    signs: FlowSigns,
     idle: idle::IdleTally,
+}
+
+/// What is concluded of a run.
+#[derive(Debug, Default)]
+pub(super) struct Conclusion {
+    /// The findings: roots before what they explain.
+    pub(super) findings: Vec<FindingRow>,
+    /// The first sentence.
+    pub(super) sentence: String,
 }
 
 impl Findings {
@@ -133,6 +148,7 @@ impl Findings {
             waste: waste::WasteTally::default(),
             unpassed: unpassed::UnpassedTally::default(),
             gpu: gpu::GpuTally::default(),
+            signs: FlowSigns::default(),
             idle: idle::IdleTally::default(),
         }
     }
@@ -141,6 +157,7 @@ impl Findings {
         self.loss.event(event);
         self.pause.event(event);
         self.receiver.event(event);
+        self.signs.event(event);
     }
 
     /// Adds bytes that were sent at a tap in the current cell.
@@ -181,6 +198,7 @@ impl Findings {
         self.loss.captured(row);
         self.receiver.flow(row);
         self.waste.flow(row);
+        self.signs.flow(row);
         if row.counted {
             self.idle.flow(row, self.settings.link_rate);
             self.class.flow(row, thresholds);
@@ -202,9 +220,11 @@ impl Findings {
     ) -> Vec<FindingRow> {
         let (mut loss, mut receiver, mut quality) =
             (self.loss.clone(), self.receiver.clone(), self.quality.clone());
+        let mut signs = self.signs.clone();
         let counted = |row: &&FlowRow| row.counted && row.destination_qpn > MAX_MANAGEMENT_QPN;
         for row in live.iter().filter(|row| row.destination_qpn > MAX_MANAGEMENT_QPN) {
             loss.captured(row);
+            signs.flow(row);
         }
         for row in live.iter().filter(counted) {
             loss.flow(row);
@@ -234,17 +254,18 @@ impl Findings {
             incast::incast(&context),
             stall::stall(&context, loss.missed(), loss.sure_of_timeouts()),
         ];
-        worst_first(findings)
+        let related = causes::relate(findings.into_iter().flatten(), (&signs, &[]), &context, place_of);
+        related.into_iter().map(|finding| finding.row).collect()
     }
 
-    /// The findings, the worst first. The summary lacks only them and the episodes.
+    /// The findings and the first sentence. The summary lacks only them and the episodes.
     pub(super) fn conclude(
         self,
         run: &RunSummary,
         (directory, arrivals, fabric): (&Directory, &Arrivals, &ConcludedPauses),
         (episodes, dropped): (&[Episode], u64),
         only: Option<&HashSet<FlowId>>,
-    ) -> Vec<FindingRow> {
+    ) -> Conclusion {
         let context = Context {
             run,
             thresholds: &self.settings.thresholds,
@@ -265,14 +286,14 @@ impl Findings {
         // A direction in another class than planned is why the directions differ.
         let mismatch = self.class.mismatch(&context).filter(|_| planned.is_none());
         let drops = switch::drops(&context, loss.as_ref());
-        let idle = self.idle.clone();
-        let findings = worst_first([
+        let (unpassed, too_long) = self.unpassed.unpassed().unzip();
+        let findings = [
             self.blind.blind(&context),
             clock::clock(&context),
             job::completion(&context, &self.settings.job),
             ended::failed(&context),
             self.receiver.fatal(&context),
-            self.unpassed.unpassed(),
+            unpassed,
             loss,
             drops,
             self.loss.timeout(&context),
@@ -304,9 +325,15 @@ impl Findings {
             self.loss.capture(&context),
             self.quality.capture(&context, self.loss.missed()),
             self.ecn.working(&context, &arrivals.conclude(directory)),
-        ]);
-        let not_network = idle.not_network(&context, &findings);
-        worst_first(findings.into_iter().map(Some).chain([not_network]))
+        ];
+        let mut findings: Vec<FindingRow> = findings.into_iter().flatten().collect();
+        findings.extend(self.idle.not_network(&context, &findings));
+        let about = (&self.signs, &*too_long.unwrap_or_default());
+        let related = causes::relate(findings, about, &context, place_of);
+        Conclusion {
+            sentence: sentence::first_sentence(&related, &context),
+            findings: related.into_iter().map(|finding| finding.row).collect(),
+        }
     }
 }
 
@@ -317,21 +344,7 @@ pub fn add_slowed_collectives(run: &mut RunSummary, thresholds: &Thresholds) {
         return;
     };
     let findings = core::mem::take(&mut run.findings).into_iter().chain([finding]);
-    run.findings = worst_first(findings.map(Some));
-}
-
-/// The findings in their one order: the worst first, of one severity those of low confidence last, else as [`RULES`] has them, causes before
-/// what follows from them. There is one finding for a rule, so nothing is left to the order in which packets or flows came.
-fn worst_first(findings: impl IntoIterator<Item = Option<FindingRow>>) -> Vec<FindingRow> {
-    let mut findings: Vec<FindingRow> = findings.into_iter().flatten().collect();
-    findings.sort_by_key(|finding| {
-        (
-            core::cmp::Reverse(finding.severity),
-            finding.confidence == Confidence::Low,
-            RULES.iter().position(|rule| rule.id == finding.id),
-        )
-    });
-    findings
+    run.findings = causes::sorted(findings.collect(), place_of);
 }
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ use roce_model::{
 pub use bin_rows::{BinRows, PacketTimes, PairTraffic, TranslatedPairs};
 pub use chance::at_least;
 pub use coverage::leave_unclear;
-pub use findings::{RULES, add_slowed_collectives};
+pub use findings::{MECHANISMS, Mechanism, RULES, add_slowed_collectives};
 pub use host_pair::HostPair;
 pub use host_pairs::HostPairs;
 pub use settings::{CELL, Settings, cell_of, counted_width};
@@ -307,7 +307,8 @@ impl Verdicts {
             .conclude(&self.settings, run, &self.directory, &episodes);
         run.waits = std::mem::take(&mut fabric.waits);
         let all = (&self.directory, &self.arrivals, &fabric);
-        run.findings = self.findings.conclude(run, all, (&episodes, dropped), None);
+        let concluded = self.findings.conclude(run, all, (&episodes, dropped), None);
+        (run.findings, run.sentence) = (concluded.findings, concluded.sentence);
         if let Some(shown) = self.of_shown {
             let of_them: Vec<Episode> = episodes
                 .iter()
@@ -316,7 +317,8 @@ impl Verdicts {
                 .collect();
             let fired = shown
                 .findings
-                .conclude(run, all, (&of_them, dropped), Some(&shown.flows));
+                .conclude(run, all, (&of_them, dropped), Some(&shown.flows))
+                .findings;
             for finding in &mut run.findings {
                 finding.concerns_shown = Some(fired.iter().any(|other| other.id == finding.id));
             }

@@ -70,6 +70,7 @@ fn text(cell: Cell<'_>) -> String {
         Cell::Time(value) => value.0.to_string(),
         Cell::Id(value) => value.to_string(),
         Cell::Address(value) => value.to_string(),
+        Cell::Names(value) => value.to_string(),
         Cell::Evidence(value) => value.to_string(),
     }
 }

@@ -1,4 +1,4 @@
-// What stands at the top: the run in numbers, and the verdicts, the worst first.
+// What stands at the top: the first sentence, the run in numbers, and the verdicts, causes before what they explain.
 
 /** The name of the run: its captures. */
 function runName() {
@@ -52,8 +52,11 @@ function countsOnce() {
   return all;
 }
 
-/** The counts that matter first. */
+/** The counts that matter first, below the sentence that says what was wrong. */
 function buildHeadline() {
+  $("sentence").textContent = model.run.run.sentence ?? "";
+  $("sentence").hidden = !model.run.run.sentence;
+  $("sentence").dataset.severity = model.run.findings[0]?.severity ?? "ok";
   const { run } = model.run,
     totals = countsOnce(),
     time = run.first_time == null ? 0 : model.time(run.last_time) - model.time(run.first_time);
@@ -221,6 +224,34 @@ function followVerdict(finding) {
 
 const reduced = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
+/** How many causes a verdict has above it, in the longest chain. */
+function depth(finding, known = new Set()) {
+  const causes = model.run.findings.filter((other) => finding.explained_by?.includes(other.id) && !known.has(other.id));
+  return causes.length ? 1 + Math.max(...causes.map((cause) => depth(cause, new Set([...known, finding.id])))) : 0;
+}
+
+/** What a verdict follows from and explains, its price, and whom it is about. */
+function edges(finding) {
+  const line = (name, values) =>
+    values?.length ? el("p", { class: "edge", "data-edge": name }, el("b", {}, `${name} `), values.join(", ")) : null;
+  return [
+    line("follows from", finding.explained_by),
+    line("explains", finding.explains),
+    line("caused by", finding.aggressors),
+    line("suffered by", finding.victims),
+    finding.waited_ns ? line("price", [`${duration(finding.waited_ns)} of waiting`]) : null,
+  ];
+}
+
+/** From when to when, from the first packet on. */
+function times(finding) {
+  if (finding.first_time == null) return null;
+  const first = model.time(finding.first_time),
+    last = finding.last_time == null ? first : model.time(finding.last_time);
+  const at = (time) => moment(time - model.zero, 1000);
+  return el("span", {}, last > first ? `${at(first)} to ${at(last)}` : `at ${at(first)}`);
+}
+
 function buildVerdicts() {
   const findings = model.run.findings;
   const cards = findings.map((finding, number) => {
@@ -228,12 +259,13 @@ function buildVerdicts() {
     const facts = Object.entries(finding.evidence).filter(([name]) => name !== "dataset");
     return el(
       "article",
-      { class: `verdict ${finding.severity}`, "data-finding": finding.id, "data-severity": finding.severity },
+      { class: `verdict ${finding.severity}${depth(finding) ? " effect" : ""}`, style: `--depth: ${depth(finding)}`, "data-finding": finding.id, "data-severity": finding.severity },
       el("div", { class: "severity" }, icon(finding.severity), el("span", {}, finding.severity)),
       el(
         "div",
         {},
         el("p", { class: "summary" }, finding.summary),
+        ...edges(finding),
         el(
           "dl",
           { class: "facts" },
@@ -258,9 +290,7 @@ function buildVerdicts() {
               )
             : null,
           el("span", {}, `${finding.confidence} confidence`),
-          finding.first_time != null
-            ? el("span", {}, `first at ${moment(model.time(finding.first_time) - model.zero, 1000)}`)
-            : null,
+          times(finding),
           finding.evidence.dataset ? el("span", {}, `of ${finding.evidence.dataset} alone`) : null,
           el(
             "code",

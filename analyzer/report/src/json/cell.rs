@@ -18,6 +18,7 @@ impl Serialize for Value<'_> {
             Cell::Time(value) => serializer.collect_str(&value.0),
             Cell::Id(value) => serializer.collect_str(&value),
             Cell::Address(value) => serializer.collect_str(&value),
+            Cell::Names(names) => serializer.collect_seq(&names.0),
             Cell::Evidence(evidence) => {
                 serializer.collect_map(evidence.0.iter().map(|(name, fact)| (name, StatedFact(fact))))
             }

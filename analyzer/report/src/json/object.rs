@@ -1,6 +1,6 @@
 //! Objects of a JSON document: values under their keys, as the types that they were written from.
 
-use roce_model::{Cell, ColumnType, Columns, Evidence, Fact, word};
+use roce_model::{Cell, ColumnType, Columns, Evidence, Fact, NameList, word};
 use serde_json::{Map, Value};
 
 use crate::Error;
@@ -56,8 +56,16 @@ impl<'a> Object<'a> {
             .find_map(|(key, value)| Some((key, value.as_object()?)));
         let evidence = objects.map(|(key, fields)| evidence(fields).ok_or_else(|| self.wrong(key)));
         let evidence = evidence.transpose()?;
+        let lists = self.fields.iter();
+        let lists: Vec<(&String, NameList)> = lists
+            .filter_map(|(key, value)| Some((key, names_of(value.as_array()?)?)))
+            .collect();
         C::row(|column| match (self.get(column.name), &evidence) {
             (Value::Object(_), Some(evidence)) => Cell::Evidence(evidence),
+            (Value::Array(_), _) => lists
+                .iter()
+                .find(|(key, _)| *key == column.name)
+                .map_or(Cell::Null, |(_, names)| Cell::Names(names)),
             (value, _) => cell(value, column.kind),
         })
         .map_err(|column| self.wrong(column.name))
@@ -78,6 +86,14 @@ fn cell(value: &Value, kind: ColumnType) -> Cell<'_> {
         },
         Value::String(text) => Cell::parse(kind, text).unwrap_or(Cell::Text(text)),
     }
+}
+
+/// The names of a list. `None`: some of its values are none.
+fn names_of(values: &[Value]) -> Option<NameList> {
+    let names = values
+        .iter()
+        .map(|value| value.as_str().map(|name| name.to_owned().into()));
+    names.collect::<Option<Vec<_>>>().map(NameList)
 }
 
 /// The facts of a finding. Numbers that are not finite were written as null.

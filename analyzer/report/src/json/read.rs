@@ -61,6 +61,7 @@ pub fn read(from: impl Read) -> Result<RunSummary, Error> {
         collectives: some_rows::<CollectiveColumns>(&stored.collectives)?,
         steps: rows::<StepColumns>(&stored.steps)?,
         findings: rows::<FindingColumns>(&stored.findings)?,
+        sentence: run.get("sentence").as_str().unwrap_or_default().to_owned(),
     })
 }
 

@@ -43,6 +43,11 @@ fn compare<C: Columns>(row: &C::Row, value: &Value) {
             Cell::Address(expected) => {
                 assert_eq!(found.as_str(), Some(&*expected.to_string()), "{}", column.name);
             }
+            Cell::Names(expected) => {
+                let found = found.as_array().unwrap().iter();
+                let found: Vec<&str> = found.map(|name| name.as_str().unwrap()).collect();
+                assert_eq!(found, expected.0, "{}", column.name);
+            }
             Cell::Evidence(expected) => {
                 let found = found.as_object().unwrap();
                 assert_eq!(found.len(), expected.0.len());

@@ -30,6 +30,10 @@ pub(super) fn facts<C: Columns>(row: &C::Row) -> Evidence {
             Cell::Address(address) => {
                 facts.text(name, address.to_string());
             }
+            Cell::Names(names) if names.0.is_empty() => {}
+            Cell::Names(names) => {
+                facts.text(name, names.to_string());
+            }
             Cell::Evidence(evidence) => {
                 facts.text(name, evidence.to_string());
             }

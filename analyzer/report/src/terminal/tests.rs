@@ -103,8 +103,8 @@ fn trouble_80_ascii() {
 #[test]
 fn the_first_lines_are_the_verdicts() {
     let screen = screen(&incast(), PLAIN);
-    let first: Vec<&str> = screen.lines().take(20).collect();
-    assert!(first[0].starts_with(" verdict "), "{screen}");
+    let first: Vec<&str> = screen.lines().take(26).collect();
+    assert!(first[0].starts_with(" verdict    The network lost "), "{screen}");
     let first = first.join(" ");
     for expected in [
         "✗ critical",
@@ -126,7 +126,7 @@ fn without_a_finding_it_says_what_could_not_be_seen() {
     let mut made = incast();
     made.run.findings.clear();
     let screen = screen(&made, PLAIN);
-    assert!(screen.contains("no finding"), "{screen}");
+    assert!(screen.contains(" findings   none"), "{screen}");
     assert!(screen.contains("blind to"), "{screen}");
     assert!(screen.contains("PFC"), "{screen}");
     assert!(screen.contains("no sender-side tap"), "{screen}");

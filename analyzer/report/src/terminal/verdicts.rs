@@ -1,12 +1,13 @@
-//! First section of the summary: the findings, the worst first, and the classes of missing packets.
+//! First section of the summary: the first sentence, the findings with what they explain below them, and the classes of missing packets.
 //! Without findings, it says what could not be seen from this capture point.
 
 use roce_model::cast::{float, whole};
-use roce_model::{Confidence, EpisodeKind, Fact, FindingRow, Nanos, Severity, Span, Vantage};
+use roce_model::{Confidence, EpisodeKind, Fact, FindingRow, Nanos, RunSummary, Severity, Span, Vantage};
 
 use super::counts::no_packet;
 use super::field::{field, wrapped};
 use super::ink::{Ink, clean};
+use super::style::Style;
 use super::view::View;
 use roce_spelling::{bytes, count, percent, plural, rate, rate_of};
 
@@ -29,10 +30,23 @@ pub(super) fn mark(severity: Severity, unicode: bool) -> (Ink, &'static str) {
     }
 }
 
-/// Number of findings by severity, the holes, and the findings one by one.
+/// The first sentence, in the colour of the first finding.
+pub(super) fn first_sentence(run: &RunSummary, style: &Style) -> Vec<String> {
+    let first = run.findings.first();
+    let severity = first.map_or(Severity::Ok, |first| first.severity);
+    let (ink, _) = mark(severity, style.unicode);
+    let words: Vec<String> = clean(&run.sentence)
+        .split_whitespace()
+        .map(|word| Ink::Bold.paint(word))
+        .collect();
+    wrapped("verdict", &words, ink, style)
+}
+
+/// The first sentence, the number of findings by severity, the holes, and the findings one by one.
 pub(super) fn verdicts(view: &View<'_>) -> Vec<String> {
     let findings = &view.run.findings;
-    let mut lines = field("verdict", &counts(view), view.style);
+    let mut lines = first_sentence(view.run, view.style);
+    lines.extend(field("findings", &counts(view), view.style));
     lines.extend(field("congested", &congested(view), view.style));
     lines.extend(reaction(view));
     lines.extend(field("holes", &holes(view), view.style));
@@ -42,11 +56,13 @@ pub(super) fn verdicts(view: &View<'_>) -> Vec<String> {
     }
     lines.push(String::new());
     let shown = if view.style.full { findings.len() } else { SHOWN };
-    for (place, finding) in findings.iter().take(shown).enumerate() {
-        // The worst one has room for more numbers than the others.
-        let numbers = match place {
+    let mut roots = 0;
+    for finding in findings.iter().take(shown) {
+        roots += usize::from(finding.is_root());
+        // The worst one has room for more numbers than the others, and what follows from them has none.
+        let numbers = match roots.saturating_sub(1) {
             _ if view.style.full => usize::MAX,
-            _ if finding.severity < Severity::Warning => 0,
+            _ if finding.severity < Severity::Warning || !finding.is_root() => 0,
             0 => 2,
             1..IN_FULL => 1,
             _ => 0,
@@ -66,7 +82,8 @@ pub(super) fn verdicts(view: &View<'_>) -> Vec<String> {
 /// The verdicts for the end of text that does not fit the terminal: a sentence for each finding, as many as fit on half a screen.
 pub(super) fn again(view: &View<'_>) -> Vec<String> {
     let mut lines = vec![String::new()];
-    lines.extend(field("verdict", &counts(view), view.style));
+    lines.extend(first_sentence(view.run, view.style));
+    lines.extend(field("findings", &counts(view), view.style));
     let room = view.style.rows.unwrap_or(usize::MAX) / 2;
     for (place, finding) in view.run.findings.iter().enumerate() {
         let more = said(finding, 0, view);
@@ -167,14 +184,14 @@ fn union(intervals: impl Iterator<Item = (Nanos, Nanos)>) -> (Nanos, u64) {
     (Nanos(sum), left)
 }
 
-/// `1 critical, 2 warnings`.
+/// `1 critical, 2 warnings, 3 that follow`: what another finding explains is no finding of its own.
 fn counts(view: &View<'_>) -> Vec<String> {
     let run = view.run;
     if run.findings.is_empty() {
         return vec![if run.totals.roce_packets == 0 {
             format!("nothing to judge: {}", no_packet(view))
         } else {
-            Ink::Bold.paint("no finding")
+            "none".to_owned()
         }];
     }
     let words = [
@@ -183,18 +200,18 @@ fn counts(view: &View<'_>) -> Vec<String> {
         (Severity::Info, "info", "info"),
         (Severity::Ok, "ok", "ok"),
     ];
+    let roots = || run.findings.iter().filter(|finding| finding.is_root());
+    let follow = (run.findings.len() - roots().count()) as u64;
+    let follow = (follow > 0).then(|| plural(follow, "that follows", "that follow"));
     words
         .iter()
         .filter_map(|(severity, one, many)| {
-            let of_it = run
-                .findings
-                .iter()
-                .filter(|finding| finding.severity == *severity)
-                .count();
+            let of_it = roots().filter(|finding| finding.severity == *severity).count();
             let (ink, symbol) = mark(*severity, view.style.unicode);
             let text = plural(of_it as u64, one, many);
             (of_it > 0).then(|| format!("{} {}", ink.paint(symbol), ink.paint(&text)))
         })
+        .chain(follow)
         .collect()
 }
 
@@ -202,9 +219,16 @@ fn counts(view: &View<'_>) -> Vec<String> {
 fn said(finding: &FindingRow, lines_of_numbers: usize, view: &View<'_>) -> Vec<String> {
     let style = view.style;
     let (ink, symbol) = mark(finding.severity, style.unicode);
-    let name = format!("{symbol} {}", finding.severity.name());
-    let mut words = vec![Ink::Bold.paint(&format!("{}:", clean(finding.id)))];
+    let (name, mut words) = match finding.is_root() {
+        true => (format!("{symbol} {}", finding.severity.name()), Vec::new()),
+        false => (
+            if style.unicode { "   └ so" } else { "   ` so" }.to_owned(),
+            vec![ink.paint(symbol)],
+        ),
+    };
+    words.push(Ink::Bold.paint(&format!("{}:", clean(finding.id))));
     words.extend(clean(&finding.summary).split_whitespace().map(str::to_owned));
+    words.extend(times(finding, view.run).split_whitespace().map(str::to_owned));
     // With --flow, verdicts are about all traffic all the same.
     let concerns = match finding.concerns_shown {
         Some(true) => "(the flows shown, too)",
@@ -240,6 +264,18 @@ fn said(finding: &FindingRow, lines_of_numbers: usize, view: &View<'_>) -> Vec<S
         lines.extend(wrapped("", &words, Ink::Faint, style));
     }
     lines
+}
+
+/// From when to when, from the first packet on.
+fn times(finding: &FindingRow, run: &RunSummary) -> String {
+    let Some((first, span)) = finding.first_time.zip(run.span) else {
+        return String::new();
+    };
+    let last = finding.last_time.unwrap_or(first);
+    match (first.since(span.first), last.since(span.first)) {
+        (first, last) if first < last => format!("(+{first} to +{last})"),
+        (first, _) => format!("(+{first})"),
+    }
 }
 
 /// The facts that a finding rests on, in words; their names tell their units.

@@ -1,6 +1,7 @@
 //! Finished episodes as rows: addresses for hashes, and what brought them about in words, with how sure that is.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use roce_model::{Address, Confidence, EpisodeKind, EpisodeRow, FlowId};
 
@@ -55,7 +56,15 @@ fn row(episode: u32, facts: &FinishedEpisode, directory: &Directory) -> EpisodeR
         peer.filter(|_| facts.kind == EpisodeKind::Rnr).unwrap_or(*flow)
     };
     let name = |flow: &FlowId| directory.name(facts.tap, of_request(flow));
-    let victims: Vec<String> = facts.victims.iter().map(name).collect();
+    let slow: Vec<String> = facts.victims.iter().map(name).collect();
+    let victims = match (slow.is_empty(), facts.kind) {
+        (false, _) => some(&slow, slow.len(), facts.victims_all),
+        // Where nobody was slower than the others, the way to the destination was too narrow for all.
+        (true, EpisodeKind::Incast | EpisodeKind::Ecn) => {
+            destination.map_or_else(String::new, |there| there.to_string())
+        }
+        (true, _) => hosts(&sources(facts, directory)),
+    };
     let ids: Vec<String> = facts
         .named
         .iter()
@@ -83,15 +92,33 @@ fn row(episode: u32, facts: &FinishedEpisode, directory: &Directory) -> EpisodeR
         pause_ns: facts.pause_ns,
         jain: facts.jain,
         aggressors: aggressors(facts, directory),
-        victims: some(&victims, victims.len(), facts.victims_all).into(),
+        victims: victims.into(),
         cause: cause.into(),
         confidence,
     }
 }
 
+/// Hosts that are named of an episode, at most.
+const NAMED_HOSTS: usize = 5;
+
+/// The senders of the flows with signs, each once, in the order of their addresses.
+fn sources(facts: &FinishedEpisode, directory: &Directory) -> Vec<Address> {
+    let parties = facts
+        .named
+        .iter()
+        .filter_map(|flow| directory.party(facts.tap, *flow));
+    let sources: BTreeSet<Address> = parties.map(|party| party.source).collect();
+    sources.into_iter().collect()
+}
+
+fn hosts(hosts: &[Address]) -> String {
+    some(hosts, NAMED_HOSTS, hosts.len())
+}
+
 fn aggressors(facts: &FinishedEpisode, directory: &Directory) -> Cow<'static, str> {
-    if facts.aggressors.is_empty() && facts.senders > 1 {
-        return format!("{} alike", counted(facts.senders as u64, "flow")).into();
+    let overran = facts.incast_meanwhile || matches!(facts.kind, EpisodeKind::Incast | EpisodeKind::Ecn);
+    if facts.aggressors.is_empty() && facts.senders > 1 && overran {
+        return format!("{} alike", hosts(&sources(facts, directory))).into();
     }
     let each: Vec<String> = facts
         .aggressors

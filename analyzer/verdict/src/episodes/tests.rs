@@ -70,9 +70,19 @@ fn an_episode_goes_on_over_less_than_the_quiet_time() {
 #[test]
 fn three_senders_are_an_incast_and_two_are_not() {
     let flows = [flow(1, 9), flow(2, 9), flow(3, 9)];
-    for (senders, kind, cause) in [
-        (3, EpisodeKind::Incast, "3 senders at once into 10.0.0.9"),
-        (2, EpisodeKind::Ecn, "2 senders share the way to 10.0.0.9"),
+    for (senders, kind, cause, aggressors) in [
+        (
+            3,
+            EpisodeKind::Incast,
+            "3 senders at once into 10.0.0.9",
+            "10.0.0.1, 10.0.0.2 and 10.0.0.3 alike",
+        ),
+        (
+            2,
+            EpisodeKind::Ecn,
+            "2 senders share the way to 10.0.0.9",
+            "10.0.0.1 and 10.0.0.2 alike",
+        ),
     ] {
         let mut run = TestRun::new();
         let rows: Vec<Did<'_>> = flows[..senders].iter().map(|flow| (flow, marked as _)).collect();
@@ -83,8 +93,8 @@ fn three_senders_are_an_incast_and_two_are_not() {
         assert_eq!(usize::try_from(episodes[0].senders_max).unwrap(), senders);
         assert_eq!(episodes[0].ce, 8 * senders as u64);
         assert_eq!(episodes[0].jain, Some(1.0));
-        assert_eq!(episodes[0].aggressors, format!("{senders} flows alike"));
-        assert_eq!(episodes[0].victims, "");
+        assert_eq!(episodes[0].aggressors, aggressors);
+        assert_eq!(episodes[0].victims, "10.0.0.9");
     }
 }
 

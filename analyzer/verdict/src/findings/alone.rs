@@ -138,7 +138,11 @@ mod tests {
         let mut delayed = run.clone();
         delayed.hops[0].delay_max_ns = Some(1.0);
         let mut sum = 0;
-        facts.each(&delayed, |_, tap| tap == TapId(0), |_, _, (), amount| sum += amount);
+        facts.each(
+            &delayed,
+            |_, tap| tap == TapId(0),
+            |_, _, (), amount| sum += amount,
+        );
         assert_eq!(sum, 0);
     }
 }

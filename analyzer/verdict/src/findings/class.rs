@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use roce_model::{Address, Confidence, Evidence, FindingRow, FlowRow, Nanos, Severity, TapId};
+use roce_model::{Address, Confidence, Evidence, FindingRow, FlowId, FlowRow, Nanos, Severity, TapId};
 
 use super::super::directory::name_of;
 use super::super::numbers::counted;
@@ -71,31 +71,21 @@ impl ClassTally {
     }
 
     pub(super) fn mismatch(&self, context: &Context<'_>) -> Option<FindingRow> {
-        let least = context.thresholds.least_data_packets.max(1);
         let directory = context.directory;
         let mut pairs = Vec::new();
-        for (tap, flow, party) in directory.flows() {
-            let Some(peer) = party.peer.filter(|peer| flow < *peer) else {
+        for (tap, flow, peer) in differing(context) {
+            let (Some(party), Some(other)) = (directory.party(tap, flow), directory.party(tap, peer)) else {
                 continue;
             };
-            let Some(other) = directory.party(tap, peer) else {
-                continue;
+            let class = |party: &super::super::directory::Party| {
+                let dscp = party.dscp.map_or_else(String::new, |dscp| format!("DSCP {dscp}"));
+                let pcp = party
+                    .pcp
+                    .map_or_else(String::new, |pcp| format!(" priority {pcp}"));
+                format!("{dscp}{pcp}").trim_start().to_owned()
             };
-            let enough = party.data_packets >= least && other.data_packets >= least;
-            let counts = party.counted || other.counted;
-            let differs = |one: Option<u8>, two: Option<u8>| one.is_some() && two.is_some() && one != two;
-            let differ = differs(party.dscp, other.dscp) || differs(party.pcp, other.pcp);
-            if enough && counts && differ {
-                let class = |party: &super::super::directory::Party| {
-                    let dscp = party.dscp.map_or_else(String::new, |dscp| format!("DSCP {dscp}"));
-                    let pcp = party
-                        .pcp
-                        .map_or_else(String::new, |pcp| format!(" priority {pcp}"));
-                    format!("{dscp}{pcp}").trim_start().to_owned()
-                };
-                let name = format!("{} with {}, back with {}", party, class(party), class(other));
-                pairs.push((party.data_packets.saturating_add(other.data_packets), name));
-            }
+            let name = format!("{} with {}, back with {}", party, class(party), class(other));
+            pairs.push((party.data_packets.saturating_add(other.data_packets), name));
         }
         if pairs.is_empty() && self.changing.all() == 0 {
             return None;
@@ -132,6 +122,22 @@ impl ClassTally {
             self.first,
         ))
     }
+}
+
+/// Connections with data in both directions whose classes differ: the tap and its two flows.
+pub(super) fn differing(context: &Context<'_>) -> Vec<(TapId, FlowId, FlowId)> {
+    let least = context.thresholds.least_data_packets.max(1);
+    let directory = context.directory;
+    let differs = |one: Option<u8>, two: Option<u8>| one.is_some() && two.is_some() && one != two;
+    let all = directory.flows().filter_map(|(tap, flow, party)| {
+        let peer = party.peer.filter(|peer| flow < *peer)?;
+        let other = directory.party(tap, peer)?;
+        let enough = party.data_packets >= least && other.data_packets >= least;
+        let counts = party.counted || other.counted;
+        let differ = differs(party.dscp, other.dscp) || differs(party.pcp, other.pcp);
+        (enough && counts && differ).then_some((tap, flow, peer))
+    });
+    all.collect()
 }
 
 /// CNPs of another class than expected.

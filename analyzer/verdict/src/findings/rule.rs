@@ -47,10 +47,13 @@ impl FindingOf for Rule {
             confidence,
             next_step: next_step.into(),
             first_time,
-            concerns_shown: None,
+            ..FindingRow::default()
         }
     }
 }
+
+/// Queue pairs that only manage: 0 and 1 (Linux include/rdma/ib_mad.h). Their datagrams are no data.
+pub(super) const MAX_MANAGEMENT_QPN: u32 = 1;
 
 /// Input of all rules, besides the tally of each.
 #[derive(Clone, Copy)]

@@ -3,6 +3,7 @@
 
 mod anything;
 mod blind;
+mod causes;
 mod classes;
 mod collectives;
 mod congestion;
@@ -27,8 +28,10 @@ use roce_model::{
 
 use super::super::rows::{MS, TestRun, back, event, flow, host};
 use super::super::thresholds::Thresholds;
+use super::causes::sorted;
+use super::place_of;
 use super::rule::{FindingOf as _, Rule};
-use super::{RULES, loss, pause, quality, stall, worst_first};
+use super::{RULES, loss, pause, quality, stall};
 
 /// The run over these flows.
 fn run_of(rows: &[&FlowRow]) -> RunSummary {
@@ -184,7 +187,10 @@ fn findings_have_one_order_whatever_came_first() {
     for first in 0..all.len() {
         let mut turned = all.clone();
         turned.rotate_left(first);
-        let order: Vec<&str> = worst_first(turned).iter().map(|row| row.id).collect();
+        let order: Vec<&str> = sorted(turned.into_iter().flatten().collect(), place_of)
+            .iter()
+            .map(|row| row.id)
+            .collect();
         assert_eq!(order, expected);
     }
 }

@@ -42,6 +42,7 @@ pub(super) const UNPASSED: Rule = Rule {
 /// A connection of which nothing was acknowledged.
 #[derive(Clone, Debug)]
 struct TriedConnection {
+    flow: FlowId,
     peer: Option<FlowId>,
     way: Way,
     first: Nanos,
@@ -136,6 +137,7 @@ impl UnpassedTally {
         let is_stuck = runs >= MIN_RUNS && row.retransmitted_packets >= new.saturating_mul(2);
         if matches!(row.service, "RC" | "XRC") && is_stuck && self.repeated.len() < MAX_KEPT {
             self.repeated.push(TriedConnection {
+                flow: row.flow_id,
                 peer: row.peer_flow_id,
                 way,
                 first: row.first_time,
@@ -150,8 +152,9 @@ impl UnpassedTally {
         }
     }
 
-    /// The finding; nothing is added behind it.
-    pub(super) fn unpassed(mut self) -> Option<FindingRow> {
+    /// The finding and its flows; nothing is added behind it.
+    pub(super) fn unpassed(mut self) -> Option<(FindingRow, Vec<FlowId>)> {
+        let mut flows = Vec::new();
         let mut worst = Worst::default();
         let (mut length, mut passed, mut runs, mut timer) = (u64::MAX, 0, 0_u64, None);
         let mut confidence = Confidence::High;
@@ -175,6 +178,7 @@ impl UnpassedTally {
             if answers.naks == 0 || tried.packets < MIN_LOST {
                 confidence = Confidence::Medium;
             }
+            flows.push(tried.flow);
             worst.add(tried.waited, || tried.name.clone());
             length = length.min(tried.length);
             passed = passed.max(longest);
@@ -197,7 +201,7 @@ impl UnpassedTally {
             format!(", as a timeout of {timer} makes it")
         });
         evidence.text("worst", worst.names());
-        Some(UNPASSED.finding(
+        let finding = UNPASSED.finding(
             (Severity::Warning, confidence),
             format!(
                 "nothing of {length} bytes was ever acknowledged, while {passed} bytes were: the MTU of a link on the way is smaller; {} stood \
@@ -212,7 +216,8 @@ impl UnpassedTally {
             "Compare the MTU of the interfaces and of each switch port between the two hosts with the queue pair's path MTU: an IP packet has up \
              to 60 bytes more than that, with IPv6 80.",
             first,
-        ))
+        );
+        Some((finding, flows))
     }
 }
 

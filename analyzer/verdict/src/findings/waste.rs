@@ -57,8 +57,7 @@ pub(super) struct WasteTally {
 impl WasteTally {
     /// A flow at any tap.
     pub(super) fn flow(&mut self, row: &FlowRow) {
-        let is_much = reaches(row.retransmitted_packets, row.data_packets.max(1), MUCH);
-        if row.retransmitted_packets < MIN_PACKETS || !is_much {
+        if !is_much(row) {
             return;
         }
         let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more);
@@ -151,6 +150,12 @@ impl WasteTally {
             self.first,
         ))
     }
+}
+
+/// True if much of the flow's data is sent again.
+pub(super) fn is_much(row: &FlowRow) -> bool {
+    row.retransmitted_packets >= MIN_PACKETS
+        && reaches(row.retransmitted_packets, row.data_packets.max(1), MUCH)
 }
 
 /// Taps that are kept at most.

@@ -1,6 +1,7 @@
 //! Where the time of flows went. An item: a flow that sends requests, at a tap. Observable: the tap recorded all of both directions by one
 //! steady clock, the pauses that stopped the sender, and the first transmission of what a timeout repeats. At the receiver's side answers are never
-//! late and hardly anything is outstanding: a sender that waits for answers is not seen there. Said: the columns `time_*_ns` of the flow's rows; right when the differences by state
+//! late and hardly anything is outstanding: a sender that waits for answers, or for its turn at a port that it shares, is
+//! not seen there. Said: the columns `time_*_ns` of the flow's rows; right when the differences by state
 //! add up to 3 % of the flow's life at most. What the definitions leave open may be said in each state that fits.
 
 use std::collections::BTreeMap;
@@ -155,9 +156,18 @@ fn is_observable(case: &Case, tap: &Tap, row: &FlowTimes) -> bool {
         && paired
         && !lost
         && flow.epochs == 1
-        && (!far || is_little(waits, life))
+        && (!far || is_little(waits, life) && !shares_port(case, &flow.source))
         && is_little(unseen_timeouts(case, tap, row), life)
         && shows_pauses(case, tap, row, &flow.source)
+}
+
+/// True if several queue pairs of a host send data: far from it, one that waits for its turn looks idle.
+fn shares_port(case: &Case, host: &str) -> bool {
+    let flows = case.truth.flows.iter();
+    flows
+        .filter(|flow| flow.source == host && flow.data_packets > 0 && !flow.management)
+        .count()
+        > 1
 }
 
 /// True if a time is no more than half of what may be wrong.

@@ -31,9 +31,10 @@ const OPEN: [(&str, &str); 1] = [
 ];
 
 /// The same for captures with one cause each.
-const CAUSES_HOLD: [(&str, f64, f64); 3] = [
+const CAUSES_HOLD: [(&str, f64, f64); 4] = [
     ("healthy", 0.0, 1.0),
     ("connection ends", 1.0, 0.81),
+    ("time by state", 0.77, 0.77),
     ("root named first", 1.0, 0.67),
 ];
 

@@ -11,7 +11,7 @@ use roce_model::Table;
 use roce_report::schema::TABLES;
 use roce_rules::Rule;
 use roce_switches::findings;
-use roce_verdict::{RULES, ThresholdValue, Thresholds};
+use roce_verdict::{MECHANISMS, RULES, ThresholdValue, Thresholds};
 
 use crate::options::arguments::Analyse;
 use crate::options::nearest::nearest;
@@ -217,6 +217,25 @@ fn text(rule: &Rule, thresholds: &Thresholds, width: usize) -> String {
         }
         text.push('\n');
         paragraph(&mut text, &format!("{name:NAME$}"), NAME, words, width);
+    }
+    let causes = MECHANISMS.iter().filter(|mechanism| mechanism.effect == rule.id);
+    let effects = MECHANISMS.iter().filter(|mechanism| mechanism.cause == rule.id);
+    let causes = causes.map(|mechanism| ("follows", mechanism.cause, mechanism.how));
+    let effects = effects.map(|mechanism| ("explains", mechanism.effect, mechanism.how));
+    let mut last = "";
+    for (name, other, how) in causes.chain(effects) {
+        let head = if name == last { "" } else { name };
+        if name != last {
+            text.push('\n');
+        }
+        last = name;
+        paragraph(
+            &mut text,
+            &format!("{head:NAME$}"),
+            NAME,
+            &format!("{other}: {how}"),
+            width,
+        );
     }
     for (place, name) in rule.thresholds.iter().enumerate() {
         let Ok(threshold) = Thresholds::named(name) else {

@@ -15,8 +15,13 @@ pub(super) fn short(shown: &ShownScreen<'_>, room: usize) -> Vec<String> {
     let findings = &shown.state.conclusions.findings;
     let style = &shown.style;
     let mut lines = Vec::new();
-    let listed = findings.len().min(room.saturating_sub(1));
-    for finding in findings.iter().take(listed) {
+    let sentence = clean(&shown.state.conclusions.sentence);
+    if !sentence.is_empty() {
+        lines.push(Ink::Bold.paint(&end_cut(&sentence, style.width, style.unicode)));
+    }
+    let roots = || findings.iter().filter(|finding| finding.is_root());
+    let listed = roots().count().min(room.saturating_sub(1 + lines.len()));
+    for finding in roots().take(listed) {
         let (ink, symbol) = mark(finding.severity, style.unicode);
         let text = format!("{}: {}", clean(finding.id), clean(&finding.summary));
         let head = format!("{symbol} {} ", finding.severity.name());
@@ -28,8 +33,8 @@ pub(super) fn short(shown: &ShownScreen<'_>, room: usize) -> Vec<String> {
         lines.push(format!("{}{text}", ink.paint(&head)));
     }
     let mut last = Vec::new();
-    if findings.len() > listed {
-        last.push(format!("{} more", findings.len() - listed));
+    if roots().count() > listed {
+        last.push(format!("{} more", roots().count() - listed));
     }
     if shown.state.conclusions.too_many {
         last.push("too many flows for findings before the end".to_owned());
@@ -81,6 +86,14 @@ pub(super) fn all(shown: &ShownScreen<'_>) -> Vec<String> {
     } else {
         "Findings up to now"
     })];
+    if !state.conclusions.sentence.is_empty() {
+        lines.extend(wrapped(
+            "",
+            &words(&clean(&state.conclusions.sentence)),
+            Ink::Bold,
+            style,
+        ));
+    }
     if !state.conclusions.ended {
         let text = "Shown during the run: nak.fatal, loss.network, retransmit.timeout, rnr, incast, stall. Later packets cannot \
                     revoke them; their numbers may grow. The other findings need the whole run, and come at its end.";
@@ -108,8 +121,16 @@ pub(super) fn all(shown: &ShownScreen<'_>) -> Vec<String> {
 
 fn finding_lines(finding: &FindingRow, shown: &ShownScreen<'_>) -> Vec<String> {
     let (ink, symbol) = mark(finding.severity, shown.style.unicode);
-    let name = format!("{symbol} {}", finding.severity.name());
     let text = format!("{}: {}", clean(finding.id), clean(&finding.summary));
+    if !finding.is_root() {
+        let branch = if shown.style.unicode {
+            "   └ so"
+        } else {
+            "   ` so"
+        };
+        return wrapped(branch, &words(&format!("{symbol} {text}")), ink, &shown.style);
+    }
+    let name = format!("{symbol} {}", finding.severity.name());
     let mut lines = wrapped(&name, &words(&text), ink, &shown.style);
     if finding.severity >= Severity::Warning {
         let next = format!("next: {}", clean(&finding.next_step));

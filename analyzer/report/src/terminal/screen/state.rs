@@ -114,6 +114,8 @@ pub(super) struct Conclusions {
     /// True if there was a snapshot.
     pub(super) anything: bool,
     pub(super) findings: Vec<FindingRow>,
+    /// The first sentence; empty before the end.
+    pub(super) sentence: String,
     episodes: Vec<EpisodeRow>,
     /// More flows are live than a snapshot can have.
     pub(super) too_many: bool,
@@ -353,6 +355,7 @@ impl State {
             let conclusions = Conclusions {
                 anything: true,
                 findings: snapshot.findings.clone(),
+                sentence: String::new(),
                 episodes: snapshot.episodes.clone(),
                 too_many: snapshot.too_many,
                 ended: false,
@@ -386,6 +389,7 @@ impl State {
         let conclusions = Conclusions {
             anything: true,
             findings: run.findings.clone(),
+            sentence: run.sentence.clone(),
             episodes: run.episodes.clone(),
             too_many: false,
             ended: true,

@@ -171,8 +171,7 @@ fn snapshot() -> Snapshot {
             evidence: Evidence::default(),
             confidence: Confidence::High,
             next_step: "Look at the discard counters.".into(),
-            first_time: None,
-            concerns_shown: None,
+            ..FindingRow::default()
         }],
         too_many: false,
         ..Snapshot::default()

@@ -519,8 +519,11 @@ fn frames_while_hardly_anything_comes_prove_a_storm() {
     let origin = fired(&found, "pause.origin");
     assert_eq!(
         (text(origin, "root_kind"), origin.confidence, origin.severity),
-        ("pause_storm", Confidence::High, Severity::Warning)
+        // A root is as bad as what it explains: the storm of 75 % is critical.
+        ("pause_storm", Confidence::High, Severity::Critical)
     );
+    assert!(origin.explains.has("pause.storm"));
+    assert!(fired(&found, "pause.storm").explained_by.has("pause.origin"));
 }
 
 #[test]
@@ -532,11 +535,13 @@ fn frames_while_data_comes_do_not_show_why() {
         kind_of(&found),
         ("slow_receiver", Severity::Info, Confidence::Low)
     );
-    // Its RNR NAKs show it.
+    // A cause of low confidence explains nothing that is surer.
+    assert!(fired(&found, "pause.storm").is_root());
+    // Its RNR NAKs show it, and with it why the link was paused for a critical share.
     let found = captured_at(1_000_000_000, 5, &Wiring::default());
     assert_eq!(
         kind_of(&found),
-        ("slow_receiver", Severity::Warning, Confidence::High)
+        ("slow_receiver", Severity::Critical, Confidence::High)
     );
 }
 

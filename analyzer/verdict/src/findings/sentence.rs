@@ -1,0 +1,464 @@
+//! The first sentence: what was wrong, for whom, from when to when and at what price, for somebody who reads nothing else. It is built from
+//! the first root and what that explains, and claims nothing that the packets do not show.
+
+use std::collections::BTreeSet;
+
+use roce_model::{Address, Confidence, Fact, FindingRow, Nanos, Qpn, Severity, Span};
+
+use super::super::directory::Party;
+use super::super::numbers::{counted, percent, some};
+use super::causes::{RelatedFinding, Side, Subjects, affected};
+use super::rule::{Context, MAX_MANAGEMENT_QPN};
+
+/// Hosts that the sentence names.
+const NAMED: usize = 2;
+
+/// Rules whose findings are no trouble of the network: of the capture, of paths, of settings.
+const NO_TROUBLE: &[&str] = &[
+    "capture.clock",
+    "capture.quality",
+    "loss.capture",
+    "path.spread",
+    "ecmp.entropy",
+    "mtu",
+    "cnp.class",
+    "dscp.none",
+    "not.network",
+    "gpu.waits",
+    "ecn.working",
+    "unfair",
+    "path.imbalance",
+    "ecn.not-capable",
+    "drops.switch",
+];
+
+/// The sentence about a run whose findings are in their order.
+pub(super) fn first_sentence(findings: &[RelatedFinding], context: &Context<'_>) -> String {
+    let acts = |finding: &&RelatedFinding| finding.row.is_root() && finding.row.severity >= Severity::Warning;
+    let hints = |finding: &&RelatedFinding| {
+        finding.row.is_root()
+            && finding.row.severity == Severity::Info
+            && !NO_TROUBLE.contains(&finding.row.id)
+    };
+    let sure = |finding: &&RelatedFinding| finding.row.confidence != Confidence::Low;
+    let mut all = findings.iter();
+    let root = all.clone().find(acts);
+    let root = root
+        .or_else(|| all.clone().filter(hints).find(sure))
+        .or_else(|| all.find(hints));
+    match root {
+        Some(root) => RootStory::new(root, findings, context).sentence(),
+        None if context.run.totals.roce_packets == 0 => nothing_to_judge(context),
+        None => nothing_wrong(findings, context),
+    }
+}
+
+/// No RoCE packet: nothing is known.
+fn nothing_to_judge(context: &Context<'_>) -> String {
+    let run = context.run;
+    if run.totals.filtered > 0 {
+        return "The filter left out all RoCE packets: there is nothing to judge.".to_owned();
+    }
+    match run.totals.frames {
+        0 if run.inputs.iter().any(|input| input.frames > 0) => {
+            "No frame lies between --from and --to: there is nothing to judge.".to_owned()
+        }
+        0 => "No frame was captured: there is nothing to judge.".to_owned(),
+        frames => format!(
+            "No RoCE packet is among {}: there is nothing to judge.",
+            counted(frames, "frame")
+        ),
+    }
+}
+
+/// No trouble: what the packets show to be in order.
+fn nothing_wrong(findings: &[RelatedFinding], context: &Context<'_>) -> String {
+    let run = context.run;
+    let row = |id: &str| {
+        findings
+            .iter()
+            .map(|finding| &finding.row)
+            .find(|row| row.id == id)
+    };
+    let all = || context.directory.flows().map(|(.., party)| party);
+    let asks = |party: &&Party| party.qpn() > Qpn::new(MAX_MANAGEMENT_QPN);
+    let has_data = all().filter(asks).any(|party| party.data_packets > 0);
+    // Atomic operations are no data: then all flows are asked.
+    let judged = all()
+        .filter(asks)
+        .filter(|party| party.data_packets > 0 || !has_data);
+    let (data, answered) = judged.fold((0u64, 0u64), |(data, answered), party| {
+        (data + 1, answered + u64::from(party.peer.is_some()))
+    });
+    let totals = &run.totals;
+    let is_whole = totals.unresolved | totals.ambiguous | totals.network_lost | totals.lost_downstream == 0;
+    let is_quiet = totals.retransmitted_packets == 0 && totals.response_missing == 0;
+    let mut claims = Vec::new();
+    if row("ecn.working").is_some() {
+        claims.push("ECN works".to_owned());
+    } else if totals.data_ce == 0 && totals.cnp == 0 && totals.ect0 | totals.ect1 > 0 {
+        claims.push("no packet was marked".to_owned());
+    }
+    let unmoved = totals.cnp > 0 && row("ecn.working").is_none();
+    let of_losses = claims.len();
+    if data > 0 && is_whole && is_quiet {
+        if answered == data {
+            claims.push("nothing was lost".to_owned());
+        } else if answered > 0 {
+            claims.push(format!(
+                "nothing was lost in {answered} of {}",
+                counted(data, "flow")
+            ));
+        }
+    }
+    let open = match (unmoved, claims.len() == of_losses) {
+        (true, _) => format!(
+            "; {} came, and whether senders slowed down is not shown",
+            counted(totals.cnp, "CNP")
+        ),
+        (false, true) => "; whether packets were lost is not shown".to_owned(),
+        (false, false) => String::new(),
+    };
+    if let Some(Fact::Count(missed)) = row("loss.capture").and_then(|row| fact(row, "capture_lost")) {
+        claims.push(format!("the capture missed {}", counted(*missed, "packet")));
+    }
+    if let Some(spread) = row("path.spread") {
+        claims.push(clause(&spread.summary));
+    }
+    let length = run.span.map(Span::length).unwrap_or_default();
+    let claims = if claims.is_empty() {
+        String::new()
+    } else {
+        format!(": {}", claims.join(", "))
+    };
+    // A fault may hide behind what is open.
+    let begin = if open.is_empty() {
+        "Nothing is wrong with the network"
+    } else {
+        "No fault of the network is seen"
+    };
+    format!("{begin} in these {length}{claims}{open}.")
+}
+
+/// The first part of a summary, up to its first list or remark.
+fn clause(summary: &str) -> String {
+    let end = summary.find([':', ';']).unwrap_or(summary.len());
+    summary[..end].to_owned()
+}
+
+fn fact<'a>(row: &'a FindingRow, name: &str) -> Option<&'a Fact> {
+    row.evidence
+        .0
+        .iter()
+        .find(|(known, _)| *known == name)
+        .map(|(_, fact)| fact)
+}
+
+/// A root that is told, and what it explains.
+struct RootStory<'a> {
+    root: &'a RelatedFinding,
+    effects: Vec<&'a RelatedFinding>,
+    /// Its flows that what follows is about; all of them where nothing follows.
+    subjects: Subjects,
+    /// All findings of the run.
+    beside: &'a [RelatedFinding],
+    zero: Nanos,
+}
+
+impl<'a> RootStory<'a> {
+    fn new(root: &'a RelatedFinding, findings: &'a [RelatedFinding], context: &Context<'_>) -> Self {
+        let mut ids = BTreeSet::from([root.row.id]);
+        // They are in an order in which causes come first.
+        let effects: Vec<&RelatedFinding> = findings
+            .iter()
+            .filter(|finding| {
+                let causes = &finding.row.explained_by.0;
+                let follows = causes.iter().any(|cause| ids.contains(&**cause));
+                if follows {
+                    ids.insert(finding.row.id);
+                }
+                follows
+            })
+            .collect();
+        let affected = affected(&root.subjects, effects.iter().map(|effect| &effect.subjects));
+        Self {
+            root,
+            effects,
+            subjects: affected.unwrap_or_else(|| root.subjects.clone()),
+            beside: findings,
+            zero: context.run.span.map_or(Nanos(0), |span| span.first),
+        }
+    }
+
+    fn found(&self, id: &str) -> Option<&'a FindingRow> {
+        let mut all = std::iter::once(&self.root).chain(&self.effects);
+        all.find(|finding| finding.row.id == id)
+            .map(|finding| &finding.row)
+    }
+
+    fn count(&self, id: &str, name: &str) -> u64 {
+        match self.found(id).and_then(|row| fact(row, name)) {
+            Some(Fact::Count(count)) => *count,
+            _ => 0,
+        }
+    }
+
+    fn share(&self, id: &str, name: &str) -> Option<f64> {
+        match self.found(id).and_then(|row| fact(row, name)) {
+            Some(Fact::Number(share)) if *share > 0.0 => Some(*share),
+            _ => None,
+        }
+    }
+
+    fn sentence(&self) -> String {
+        let price = self.price();
+        let price = if price.is_empty() {
+            String::new()
+        } else {
+            format!(": {}", price.join(", "))
+        };
+        let doubt = match self.root.row.confidence {
+            Confidence::Low => " (low confidence)",
+            _ => "",
+        };
+        match self.what() {
+            Some(what) => format!("{what}{}{price}{doubt}.", self.times()),
+            None => self.summary(doubt),
+        }
+    }
+
+    /// A finding without words of its own here: its summary, and when.
+    fn summary(&self, doubt: &str) -> String {
+        let summary = self.root.row.summary.trim_end_matches('.');
+        let mut letters = summary.chars();
+        // Addresses and units stay as they are.
+        let first = letters.next().map(|first| first.to_uppercase().to_string());
+        format!(
+            "{}{}{}{doubt}.",
+            first.unwrap_or_default(),
+            letters.as_str(),
+            self.times()
+        )
+    }
+
+    /// From when to when: of what follows from the root, where anything does. Settings are there all the time.
+    fn times(&self) -> String {
+        let mut rows = self.effects.iter().map(|effect| &effect.row).peekable();
+        let own = [&self.root.row];
+        let of_effects = rows.peek().is_some() && self.is_a_setting();
+        let rows: Vec<&FindingRow> = if of_effects {
+            rows.collect()
+        } else {
+            own.into_iter().chain(rows).collect()
+        };
+        let first = rows.iter().filter_map(|row| row.first_time).min();
+        let last = rows
+            .iter()
+            .filter_map(|row| row.last_time.or(row.first_time))
+            .max();
+        match first
+            .zip(last)
+            .map(|(first, last)| (first.since(self.zero), last.since(self.zero)))
+        {
+            Some((first, last)) if first < last => format!(" from +{first} to +{last}"),
+            Some((first, _)) => format!(" at +{first}"),
+            None => String::new(),
+        }
+    }
+
+    fn is_a_setting(&self) -> bool {
+        matches!(self.root.row.id, "ecn.not-capable" | "dscp.mismatch")
+    }
+
+    /// What the root is, without its times and its price. `None`: as its summary says.
+    fn what(&self) -> Option<String> {
+        let senders = self.subjects.hosts(Side::Source);
+        let receivers = self.subjects.hosts(Side::Destination);
+        let there = hosts(&self.to(&receivers), "destination");
+        let overran = || format!("overran the port to {there}");
+        Some(match self.root.row.id {
+            "loss.network" if !senders.is_empty() => format!(
+                "The network lost {} from {} to {}",
+                self.lost_words(),
+                hosts(&senders, "sender"),
+                hosts(&receivers, "receiver")
+            ),
+            "ecn.not-capable" if self.found("incast").is_some() => {
+                format!("{} without ECN {}", of_hosts(&senders, "sender"), overran())
+            }
+            "dscp.mismatch" if self.found("incast").is_some() => {
+                let senders = self.sources_to_incast();
+                format!(
+                    "{} in another class than their answers {}",
+                    of_hosts(&senders, "sender"),
+                    overran()
+                )
+            }
+            "ecn.marks-without-cnp" if !receivers.is_empty() => format!(
+                "{} got marked packets and sent no CNP",
+                hosts(&receivers, "receiver")
+            ),
+            "cnp.ignored" if !senders.is_empty() => {
+                format!("{} did not slow down after CNPs", hosts(&senders, "sender"))
+            }
+            "incast" if !senders.is_empty() => {
+                format!("{} sent to {there} at once", of_hosts(&senders, "sender"))
+            }
+            "retransmit.timeout" if !senders.is_empty() => format!(
+                "{} waited for answers of {} until timers expired",
+                hosts(&senders, "sender"),
+                hosts(&receivers, "receiver")
+            ),
+            "nak.fatal" if !receivers.is_empty() => format!(
+                "{} refused requests of {} ({}), which ended {}",
+                hosts(&receivers, "receiver"),
+                hosts(&senders, "sender"),
+                self.refusals(),
+                counted(self.subjects.flows.len() as u64, "connection")
+            ),
+            "pause.storm" => self.pausers()?,
+            "rnr" if !receivers.is_empty() => format!(
+                "{} had no receive buffer posted for {}",
+                hosts(&receivers, "receiver"),
+                hosts(&senders, "sender")
+            ),
+            "stall" if !senders.is_empty() => format!(
+                "{} stood still in the middle of messages to {}",
+                hosts(&senders, "sender"),
+                hosts(&receivers, "receiver")
+            ),
+            _ => return None,
+        })
+    }
+
+    /// What the network lost, with the bound that its finding has: `about 62 packets`.
+    fn lost_words(&self) -> String {
+        let words = self.root.row.summary.strip_prefix("the network lost ");
+        let words = words.and_then(|words| words.split(" of ").next());
+        words.unwrap_or("packets").to_owned()
+    }
+
+    /// Which kinds of fatal NAKs came.
+    fn refusals(&self) -> String {
+        let kinds = [
+            ("invalid_request", "invalid request"),
+            ("remote_access", "remote access error"),
+            ("remote_operational", "remote operational error"),
+            ("other", "another error"),
+        ];
+        let kinds = kinds
+            .into_iter()
+            .filter(|(name, _)| self.count("nak.fatal", name) > 0);
+        let kinds: Vec<&str> = kinds.map(|(_, words)| words).collect();
+        kinds.join(", ")
+    }
+
+    /// Who paused what: of `priority 3 by 02:00:00:00:00:07 for 54 % of the time`.
+    fn pausers(&self) -> Option<String> {
+        let Some(Fact::Text(paused)) = fact(&self.root.row, "paused_most") else {
+            return None;
+        };
+        let (what, by) = paused.split_once(" by ")?;
+        let by = by.split([' ', ',']).next()?;
+        Some(format!("{by} paused {what} of its link"))
+    }
+
+    /// The destinations of the incast in what is told, else those of the flows.
+    fn to(&self, receivers: &[String]) -> Vec<String> {
+        let incast = std::iter::once(&self.root)
+            .chain(&self.effects)
+            .find(|finding| finding.row.id == "incast");
+        let there = incast.map(|incast| incast.subjects.destinations.keys().map(Address::to_string));
+        let there: Vec<String> = there.map(Iterator::collect).unwrap_or_default();
+        if there.is_empty() {
+            receivers.to_vec()
+        } else {
+            there
+        }
+    }
+
+    /// Those of its hosts that send to where many do.
+    fn sources_to_incast(&self) -> Vec<String> {
+        let incast = self.effects.iter().find(|effect| effect.row.id == "incast");
+        incast.map_or_else(
+            || self.subjects.hosts(Side::Source),
+            |incast| incast.subjects.hosts(Side::Source),
+        )
+    }
+
+    /// What it cost: packets, time.
+    fn price(&self) -> Vec<String> {
+        let mut price = Vec::new();
+        if let Some(marked) = self.share("incast", "ce_share_peak") {
+            price.push(format!("up to {} marked", percent(marked)));
+        }
+        let lost = self.count("loss.network", "lost");
+        let lost = if lost > 0 {
+            lost
+        } else {
+            self.count("incast", "lost")
+        };
+        if self.root.row.id == "loss.network" {
+            // Its first words say it.
+        } else if lost > 0 {
+            price.push(format!("{} lost", thousands(lost, "packet")));
+        } else if self.root.row.id == "incast" {
+            price.push("nothing lost".to_owned());
+            let (ce, cnp) = (self.count("incast", "ce"), self.count("incast", "cnp"));
+            if self.beside.iter().any(|finding| finding.row.id == "ecn.working") {
+                price.push("ECN works".to_owned());
+            } else if ce > 0 && cnp == 0 {
+                price.push("no CNP seen".to_owned());
+            }
+        }
+        if let Some(share) = self
+            .share("pause.storm", "share_at_least")
+            .or(self.share("pause.storm", "share"))
+        {
+            price.push(format!("{} of the time at worst", percent(share)));
+        }
+        let naks = self.count("rnr", "rnr_naks");
+        if naks > 0 {
+            price.push(thousands(naks, "RNR NAK"));
+        }
+        let marks = self.count("ecn.marks-without-cnp", "ce");
+        if marks > 0 {
+            price.push(format!("{} without a notification", thousands(marks, "mark")));
+        }
+        if let Some(waited) = self.root.row.waited_ns.filter(|waited| *waited > 0) {
+            let timeouts = self.count("retransmit.timeout", "runs_timeout");
+            let stalls = self.count("stall", "stalls");
+            let how = match (timeouts, stalls) {
+                (0, 0) => String::new(),
+                (0, stalls) => format!(" in {}", thousands(stalls, "stall")),
+                (timeouts, _) => format!(" in {}", thousands(timeouts, "timeout")),
+            };
+            price.push(format!("{} of waiting{how}", Nanos(waited)));
+        }
+        price
+    }
+}
+
+/// A count with its noun, which takes an s, with commas between thousands.
+fn thousands(count: u64, noun: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{} {noun}{plural}", roce_spelling::count(count))
+}
+
+/// Hosts, where they are few; else how many.
+fn hosts(hosts: &[String], noun: &str) -> String {
+    if hosts.len() > NAMED {
+        of_hosts(hosts, noun)
+    } else {
+        some(hosts, NAMED, hosts.len())
+    }
+}
+
+/// How many hosts, and the first of them: `3 senders (10.0.0.1, 10.0.0.2 and 1 more)`.
+fn of_hosts(hosts: &[String], noun: &str) -> String {
+    format!(
+        "{} ({})",
+        counted(hosts.len() as u64, noun),
+        some(hosts, NAMED, hosts.len())
+    )
+}
