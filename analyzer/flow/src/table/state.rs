@@ -31,6 +31,7 @@ use crate::taps::vantage::Other;
 use crate::timing::distribution::Distribution;
 use crate::timing::latency::{BinTimes, Times};
 use crate::timing::messages::{Messages, PendingRead};
+use crate::timing::send_answers::SendAnswers;
 use crate::timing::stall::{SilenceHistory, SilenceThreshold};
 
 /// State that packets of a flow touch: three cache lines, and a fourth with the first and the last ones of messages, answers, and
@@ -122,6 +123,8 @@ pub(crate) struct Cold {
     pub(crate) responses: Responses,
     pub(crate) read_requests: u64,
     pub(crate) atomics: u64,
+    /// SENDs and how programs answer them, once there are some.
+    pub(crate) sends: Option<Box<SendAnswers>>,
     // While the other direction is looked for, and rarely.
     pub(crate) key: FlowKey,
     /// No other flow, and no other epoch of this one, has the same. Never 0.
@@ -257,6 +260,7 @@ impl Cold {
             responses: Responses::default(),
             read_requests: 0,
             atomics: 0,
+            sends: None,
             peering: OtherDirection::new(hosts.back),
             last_nak: Nanos(0),
             first_time: packet.time,
@@ -279,7 +283,7 @@ impl Cold {
         self.completed = CompletedMessages::default();
         self.trouble = None;
         (self.times, self.reads, self.pace) = (None, None, SilenceHistory::default());
-        (self.read_requests, self.atomics) = (0, 0);
+        (self.read_requests, self.atomics, self.sends) = (0, 0, None);
         self.attributes.next_epoch();
         self.congestion = None;
         self.peering.set_other(None);
