@@ -86,6 +86,7 @@ mod statistics;
 mod stored;
 mod taps;
 mod terminal;
+mod time_states;
 mod traffic;
 mod triggers;
 mod variants;

@@ -1,7 +1,7 @@
 //! The analysis: packets in, bins of rows and closed flows out. `request` and `response` judge PSNs, `count` adds a packet to its
 //! bin, `request_history` gathers what one is judged by, `lifecycle` opens and closes flows, `host_events` takes what hosts report. `pair` and `connect` find which flows belong together.
 //! `cnp` finds the flows that congestion notifications slow, and `taps` matches what several taps saw. `limits` has the bounds,
-//! `snapshot` the state of live runs, `measures` what they measure besides, `output` the results of a step.
+//! `time_states` divides flows' time, `snapshot` has the state of live runs, `measures` what they measure besides, `output` the results of a step.
 
 mod cnp;
 mod connect;
@@ -24,6 +24,7 @@ mod snapshot;
 mod tally;
 mod tap_states;
 mod taps;
+mod time_states;
 
 use roce_model::{
     Between, EventKind, EventRow, LostRecords, Nanos, PRIORITY_OF_DSCP, Packet, PacketBatch, PauseFrame,

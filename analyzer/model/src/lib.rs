@@ -35,6 +35,7 @@ mod table;
 mod taps;
 pub mod text;
 mod time;
+mod time_states;
 mod timeline;
 mod totals;
 mod vantage;
@@ -77,6 +78,7 @@ pub use sink::{ClockStep, Progress, QUIET, RunSummary, Sink, SinkError, Snapshot
 pub use table::{Cell, Column, ColumnType, Columns, Data, Table, Value, Values, word};
 pub use taps::{CnpReceiver, TapColumns, TapRow};
 pub use time::{Nanos, Span};
+pub use time_states::{TimeByState, TimeState};
 pub use timeline::{TimelineColumns, TimelineRow};
 pub use totals::{OpcodeCounts, Totals};
 pub use vantage::{HostVantage, Vantage};
