@@ -27,7 +27,7 @@ pub(super) const SETUP: Rule = Rule {
     ..Rule::TALLIED
 };
 
-/// What happened to the attempts of one kind.
+/// Attempts of one kind.
 #[derive(Default)]
 struct KindOfAttempt {
     worst: Worst,
