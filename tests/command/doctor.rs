@@ -204,11 +204,12 @@ const NEVER_FAIL: [&str; 7] = [
     "mtu.switch",
 ];
 /// Checks over several hosts, which [`hosts_are_compared`] tests.
-const OF_FLEETS: [&str; 4] = [
+const OF_FLEETS: [&str; 5] = [
     "mtu.peers",
     "fleet.duplicate_address",
     "fleet.same",
     "fleet.rails",
+    "fleet.gid_index",
 ];
 
 #[test]
@@ -400,6 +401,38 @@ fn two_hosts(folder: &Path) -> [PathBuf; 2] {
     );
     write(&tree, &b);
     [a, b]
+}
+
+#[test]
+fn one_index_of_addresses_has_to_fit_all_hosts() {
+    let folder = tempdir().unwrap();
+    let mut tree = tree("good");
+    write(&tree, &folder.path().join("a"));
+    // As in a pod: the address is at 5, where 3 is RoCE v2 elsewhere.
+    for device in 0..2 {
+        let port = format!("sys/class/infiniband/mlx5_{device}/ports/1");
+        let address = format!("0000:0000:0000:0000:0000:ffff:0a00:6{device}09");
+        for (file, text) in [
+            ("gids/5", address.as_str()),
+            ("gid_attrs/types/5", "RoCE v2"),
+            ("gid_attrs/types/3", "IB/RoCE v1"),
+        ] {
+            tree.insert(format!("{port}/{file}"), text.as_bytes().to_vec());
+        }
+    }
+    let variables = b"{\"NCCL_IB_GID_INDEX\":\"3\"}".to_vec();
+    tree.insert("answers/env.json".to_owned(), variables);
+    write(&tree, &folder.path().join("b"));
+    let words = ["doctor", "--read", "a", "--read", "b", "--format", "json"];
+    let document = run(folder.path(), words).json();
+    let fleet = document["fleet"].as_array().unwrap();
+    let row = fleet.iter().find(|row| row["id"] == "fleet.gid_index").unwrap();
+    assert_eq!(row["status"], "warning", "{row}");
+    let summary = row["summary"].as_str().unwrap();
+    assert_eq!(
+        summary,
+        "NCCL_IB_GID_INDEX=3, and no index of addresses fits all hosts"
+    );
 }
 
 #[test]

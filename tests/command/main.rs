@@ -67,6 +67,7 @@ mod plan;
 mod pressure;
 #[cfg(feature = "probe")]
 mod probe;
+mod programs;
 mod query;
 mod real;
 #[cfg(feature = "live")]

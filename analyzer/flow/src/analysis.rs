@@ -15,6 +15,7 @@ mod measures;
 mod notifications;
 mod output;
 mod pair;
+mod programs;
 mod request;
 mod request_history;
 mod response;
@@ -35,12 +36,14 @@ use crate::bins::{BinPlace, Bins};
 use crate::congestion::dcqcn::Parameters;
 use crate::counts::Counts;
 use crate::key::FlowSlot;
+use crate::pairing::attempts;
 use crate::psn::causes::HostPairTimes;
 use crate::psn::recent_naks::RecentNaks;
 use crate::spare::Spare;
 use crate::table::FlowTable;
 use crate::table::lookup::{FoundFlow, LOOKUP_BATCH};
 use crate::taps::duplicates::{PacketSighting, Recent, fingerprint};
+use crate::timing::send_answers;
 
 use connections::Connections;
 use limits::SenderLimits;
@@ -280,6 +283,8 @@ impl Analysis {
         self.emit(true);
         let mut output = self.take_output();
         output.watermark = u64::MAX;
+        let mut exchanges = core::mem::take(&mut self.tally.exchanges);
+        send_answers::sort(&mut exchanges);
         let (totals, copies) = self.tally.conclude();
         let (matched, hops, hop_timeline) = self.taps.conclude();
         (
@@ -287,6 +292,8 @@ impl Analysis {
             Conclusion {
                 totals,
                 cnp_receivers: self.notifications.receivers.list(),
+                attempts: self.connections.attempts.list(),
+                exchanges,
                 copies,
                 matched,
                 hops,
@@ -482,6 +489,10 @@ impl Conclusion {
         self.totals.add(&other.totals);
         self.cnp_receivers.extend_from_slice(&other.cnp_receivers);
         crate::congestion::cnp_receivers::sort(&mut self.cnp_receivers);
+        self.attempts.extend_from_slice(&other.attempts);
+        attempts::sort(&mut self.attempts);
+        self.exchanges.extend_from_slice(&other.exchanges);
+        send_answers::sort(&mut self.exchanges);
         if self.copies.len() < other.copies.len() {
             self.copies.resize(other.copies.len(), 0);
         }

@@ -1,5 +1,6 @@
 //! Pairing: finds the two flows that are the two directions of one connection, and its evidence.
 
+pub(crate) mod attempts;
 pub(crate) mod bounded_map;
 pub(crate) mod cm_exchanges;
 pub(crate) mod evidence;

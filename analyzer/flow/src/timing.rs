@@ -3,4 +3,5 @@
 pub(crate) mod distribution;
 pub(crate) mod latency;
 pub(crate) mod messages;
+pub(crate) mod send_answers;
 pub(crate) mod stall;

@@ -75,7 +75,7 @@ impl Expectation {
 }
 
 impl fmt::Display for Expectation {
-    /// What is expected, in the form of the option: `dscp=26,priority=3`.
+    /// Everything that is expected, in the form of the option: `dscp=26,priority=3`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let values = [
             self.dscp.map(u32::from),

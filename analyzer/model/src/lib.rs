@@ -9,6 +9,7 @@ pub mod cast;
 mod classes;
 mod collective_calls;
 mod collectives;
+mod connections;
 mod devices;
 mod ends;
 mod episodes;
@@ -48,6 +49,7 @@ pub use collective_calls::{
     CollectiveCallColumns, CollectiveCallRow, TraceClock, TraceColumns, TraceRow, TraceSource,
 };
 pub use collectives::{CollectiveColumns, CollectiveEvidence, CollectiveRow, CollectiveShape};
+pub use connections::{AttemptResult, ConnectionAttempt, ProgramExchange};
 pub use devices::{Attachment, Devices, Gid, NetworkInterface, Pcie, RdmaDevice, RdmaPort};
 pub use ends::{EndColumns, EndKind, EndRow};
 pub use episodes::{Confidence, EpisodeColumns, EpisodeKind, EpisodeRow, StepColumns, StepRow};
@@ -85,6 +87,8 @@ pub use vantage::{HostVantage, Vantage};
 pub use waits::{RootKind, WaitColumns, WaitRow};
 
 // Types of rows' fields, for users who see packets only through this crate.
+pub use roce_wire::management::cm::RejectReason;
+pub use roce_wire::management::cm_req::ServiceId;
 pub use roce_wire::{
     AckTimeout, Address, Aeth, AethKind, CutLimit, Layer, MacAddress, Nak, Opcode, Pause, PauseKind, Psn,
     Qpn, RnrTimer, Service,

@@ -2,6 +2,8 @@
 
 use core::ops::Deref;
 
+use roce_wire::management::cm::RejectReason;
+use roce_wire::management::cm_req::ServiceId;
 use roce_wire::{Address, MacAddress, Pause, Psn, Qpn, Roce};
 
 use crate::{HostEvent, Nanos, SampleRow, TapId};
@@ -40,6 +42,8 @@ impl PacketFlags {
     pub const CUT: Self = Self(1);
     /// The frame was addressed to the MAC address that sent it.
     pub const TO_ITSELF: Self = Self(1 << 1);
+    /// A SEND whose answer may take any time: an NVMe command that asks for the next asynchronous event.
+    pub const OPEN_REQUEST: Self = Self(1 << 2);
 
     /// True if all of `other` are in the set.
     #[inline]
@@ -108,6 +112,10 @@ pub struct Management {
     pub local_qpn: Option<Qpn>,
     /// REQ and REP: the PSN with which the requests to the sender, those of the other end, begin.
     pub starting_psn: Option<Psn>,
+    /// REQ: the service that is asked for.
+    pub service: Option<ServiceId>,
+    /// REJ: why (IBTA 12.6.7.2).
+    pub reason: Option<RejectReason>,
 }
 
 /// The capture, or the mirror in front of it, says that records are missing here.

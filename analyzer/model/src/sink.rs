@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use crate::{
-    CnpReceiver, CollectiveCallRow, CollectiveRow, EndRow, EpisodeRow, EventColumns, FindingRow, FlowKey,
-    FlowRow, HopRow, HopTimelineRow, InputSummary, JobSteps, Nanos, RunKey, SampleColumns, Span, StepRow,
-    TapId, TapMeasures, TapRow, TimelineColumns, Totals, TraceRow, VantageRow, WaitRow,
+    CnpReceiver, CollectiveCallRow, CollectiveRow, ConnectionAttempt, EndRow, EpisodeRow, EventColumns,
+    FindingRow, FlowKey, FlowRow, HopRow, HopTimelineRow, InputSummary, JobSteps, Nanos, ProgramExchange,
+    RunKey, SampleColumns, Span, StepRow, TapId, TapMeasures, TapRow, TimelineColumns, Totals, TraceRow,
+    VantageRow, WaitRow,
 };
 
 /// Error of a sink; it names the file or stream.
@@ -55,6 +56,10 @@ pub struct RunSummary {
     pub stretches: Vec<Vec<Span>>,
     /// Destinations of CNPs, the most frequent first.
     pub cnp_receivers: Vec<CnpReceiver>,
+    /// Attempts of the connection manager, in the order of time. The JSON document does not have them.
+    pub attempts: Vec<ConnectionAttempt>,
+    /// Programs that answer each other's SENDs, in the order of flows. The JSON document does not have them.
+    pub exchanges: Vec<ProgramExchange>,
     /// Vantages of the taps.
     pub vantages: Vec<VantageRow>,
     /// Hops between taps that saw the same traffic.

@@ -8,7 +8,7 @@ use roce_model::{
     PauseFrame, QUIET, RecordingStart, SampleRow, Span, Totals,
 };
 use roce_wire::icrc::{self, Icrc};
-use roce_wire::{Address, Bth, Content, CutLimit, ExtendedHeaders, LinkType, Other, Roce};
+use roce_wire::{Address, Bth, Content, CutLimit, ExtendedHeaders, LinkType, Opcode, Other, Roce};
 
 use crate::feed::Work;
 use crate::link_addresses::LinkAddressBook;
@@ -469,6 +469,10 @@ impl Decoder {
         packet.path = path(bytes, roce);
         packet.flags = packet.flags.with(PacketFlags::TO_ITSELF, is_to_itself(bytes));
         packet.extended = extended(bytes, roce);
+        if roce.bth.opcode() == SEND_ONLY {
+            let is_open = is_open_request(bytes, roce);
+            packet.flags = packet.flags.with(PacketFlags::OPEN_REQUEST, is_open);
+        }
         if roce.bth.destination_qpn() == roce_wire::Qpn::GENERAL_SERVICES
             && let Some(message) = connection_message(bytes, roce, at)
         {
@@ -513,6 +517,16 @@ fn is_to_itself(frame: &[u8]) -> bool {
     halves.is_some_and(|(destination, source)| destination == source && source != ZERO)
 }
 
+/// SEND Only of a reliable connection (IBTA table 38).
+const SEND_ONLY: Opcode = Opcode(0x04);
+
+/// True of an NVMe capsule with an Asynchronous Event Request: 64 bytes, opcode 0Ch, and SGLs (PSDT 01b) without fused operation, as
+/// NVMe-oF demands (NVMe Base 2.0, figure 86 and 5.2; NVMe over Fabrics 1.1, 2.2). Its answer comes with the next event.
+fn is_open_request(frame: &[u8], roce: &Roce) -> bool {
+    let from = usize::from(roce.bth_offset) + Bth::BYTES;
+    roce.payload_bytes == 64 && frame.get(from..from + 2) == Some(&[0x0c, 0x40])
+}
+
 /// A hash of the extended headers. Of an AETH alone there is none: its four bytes are in `roce`.
 #[inline]
 fn extended(frame: &[u8], roce: &Roce) -> u32 {
@@ -547,6 +561,11 @@ fn connection_message(frame: &[u8], roce: &Roce, packet: usize) -> Option<Manage
         Message::Mra(_) => ("MRA", None, None),
         Message::Other(_) => return None,
     };
+    let (service, reason) = match message {
+        Message::Req(req) => (Some(req.service_id()), None),
+        Message::Rej(rej) => (None, Some(rej.reason())),
+        _ => (None, None),
+    };
     Some(Management {
         packet,
         name,
@@ -554,6 +573,8 @@ fn connection_message(frame: &[u8], roce: &Roce, packet: usize) -> Option<Manage
         remote_id,
         local_qpn,
         starting_psn,
+        service,
+        reason,
     })
 }
 

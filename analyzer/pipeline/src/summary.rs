@@ -99,6 +99,8 @@ impl<F> Done<F> {
             clock_steps,
             stretches: decoder.taps.stretches(),
             cnp_receivers: conclusion.cnp_receivers.clone(),
+            attempts: conclusion.attempts.clone(),
+            exchanges: conclusion.exchanges.clone(),
             hops: conclusion.hops.clone(),
             hop_timeline: conclusion.hop_timeline.clone(),
             ..RunSummary::default()

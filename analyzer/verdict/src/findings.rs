@@ -28,10 +28,12 @@ mod origin;
 mod path;
 mod pause;
 mod plan;
+mod program;
 mod quality;
 mod receiver;
 pub(crate) mod rule;
 mod sentence;
+mod setup;
 mod stall;
 mod sure;
 mod switch;
@@ -62,7 +64,9 @@ pub const RULES: &[Rule] = &[
     clock::CLOCK,
     job::COMPLETION,
     ended::FAILED,
+    setup::SETUP,
     receiver::NAK_FATAL,
+    program::NO_ANSWER,
     unpassed::UNPASSED,
     loss::NETWORK,
     switch::DROPS,
@@ -292,6 +296,8 @@ impl Findings {
             clock::clock(&context),
             job::completion(&context, &self.settings.job),
             ended::failed(&context),
+            setup::setup(&context),
+            program::no_answer(&context),
             self.receiver.fatal(&context),
             unpassed,
             loss,

@@ -238,7 +238,7 @@ pub(crate) struct Shape {
     #[arg(long, value_name = "DSCP=PRIORITY,...", value_parser = DscpMap::parse, help_heading = NETWORK)]
     pub(crate) dscp_map: Option<DscpMap>,
 
-    /// What the traffic has to be: dscp, priority, mtu (the path MTU), cnp-dscp, cnp-priority; such as dscp=26,mtu=4096 (can be repeated)
+    /// The class and path MTU that the traffic has to have: dscp, priority, mtu (the path MTU), cnp-dscp, cnp-priority; such as dscp=26,mtu=4096 (can be repeated)
     ///
     /// Data or CNPs in another class, and other path MTUs, are findings then. With --inventory, what its [cluster] states is expected, too.
     #[arg(long, value_name = "KEY=VALUE,...", value_parser = expect::parse, help_heading = NETWORK)]

@@ -1,4 +1,4 @@
-//! What the traffic is expected to be, as an argument.
+//! Classes and path MTU that the traffic is expected to have, as an argument.
 
 use roce_model::Expectation;
 

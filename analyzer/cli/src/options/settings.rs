@@ -41,7 +41,7 @@ pub(crate) struct RunSettings {
     logged: Vec<LoggedTimes>,
     /// Cables and addresses of the inventory.
     wiring: Arc<Wiring>,
-    /// What the options expect of the traffic, else the inventory.
+    /// Classes and path MTU that the options expect, else the inventory.
     expectation: Expectation,
     /// The job's own log.
     job: Arc<JobLog>,

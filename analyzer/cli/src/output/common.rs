@@ -59,6 +59,14 @@ impl Common {
         groups.sort();
         groups
     }
+
+    /// True if there is a moment at which every tap captured: they are places of one network, as the uplinks of a switch, between which
+    /// its flows are divided.
+    fn is_at_once(&self) -> bool {
+        let begin = self.taps.values().map(|seen| seen.first).max();
+        let end = self.taps.values().map(|seen| seen.last).min();
+        begin.zip(end).is_some_and(|(begin, end)| begin <= end)
+    }
 }
 
 impl Sink for Common {
@@ -107,12 +115,21 @@ impl Sink for Common {
             0 => String::new(),
             more => format!("; and {more} more"),
         };
+        let named = format!("{}{rest}", named.join("; "));
+        if self.is_at_once() {
+            messages::note(
+                "captures",
+                &format!(
+                    "no address in common, as links of equal cost have it; they are judged as one run: {named}"
+                ),
+            );
+            return Ok(());
+        }
         messages::warn(
             "captures",
             &format!(
-                "nothing in common, no address or more than an hour between them: {}{rest}\n\
-                 hint: analyse them one by one; `roce-analyze compare A B` compares two runs",
-                named.join("; ")
+                "nothing in common, no address or more than an hour between them: {named}\n\
+                 hint: analyse them one by one; `roce-analyze compare A B` compares two runs"
             ),
         );
         Ok(())
@@ -158,5 +175,16 @@ mod tests {
             [[0, 1, 2]]
         );
         assert!(groups(&[]).is_empty());
+    }
+
+    #[test]
+    fn uplinks_are_captured_at_once_and_share_no_address() {
+        let at_once = |rows: &[FlowRow]| {
+            let mut common = Common::default();
+            common.flows_closed(rows).unwrap();
+            common.is_at_once()
+        };
+        assert!(at_once(&[row(0, 1, 2, 0), row(1, 3, 4, 0)]));
+        assert!(!at_once(&[row(0, 1, 2, 0), row(1, 3, 4, 1)]));
     }
 }

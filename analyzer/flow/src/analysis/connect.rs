@@ -1,10 +1,10 @@
 //! The connection manager's messages: which queue pairs it connects, and that their PSNs start again.
 
-use roce_model::{EventKind, EventRow, FlowKey, Management, Packet};
+use roce_model::{AttemptResult, EventKind, EventRow, FlowKey, Management, Packet, RejectReason};
 use roce_wire::{Psn, Qpn, Service};
 
 use crate::analysis::Analysis;
-use crate::pairing::cm_exchanges::Step;
+use crate::pairing::cm_exchanges::{ExchangeKey, Step};
 use crate::pairing::evidence::PairingEvidence;
 use crate::pairing::known_peers::{Direction, KnownPeer};
 use crate::psn::request::NewConnection;
@@ -54,6 +54,7 @@ impl Analysis {
         let theirs = message
             .remote_id
             .map(|id| (tap, roce.destination, roce.source, id));
+        self.note_attempt(packet, message, mine, theirs);
         let end = message.local_qpn.map(|qpn| (qpn, message.starting_psn));
         match (message.name, end) {
             ("REQ", Some(end)) => {
@@ -84,6 +85,32 @@ impl Analysis {
                 self.disconnect(packet, mine, theirs, message.name == "REJ");
             }
             _ => {}
+        }
+    }
+
+    /// A message that belongs to an attempt to make a connection. The exchange goes by the id of who sent the REQ: `mine` if the message is
+    /// from there, else `theirs`.
+    fn note_attempt(
+        &mut self,
+        packet: &Packet,
+        message: &Management,
+        mine: Option<ExchangeKey>,
+        theirs: Option<ExchangeKey>,
+    ) {
+        let attempts = &mut self.connections.attempts;
+        let result = match message.name {
+            "REP" => AttemptResult::Connected,
+            "REJ" => AttemptResult::Rejected(message.reason.unwrap_or(RejectReason(0))),
+            "REQ" => {
+                if let Some(key) = mine {
+                    attempts.request(key, packet, message);
+                }
+                return;
+            }
+            _ => return,
+        };
+        if let Some(key) = theirs {
+            attempts.answer(&key, packet.time, result);
         }
     }
 
@@ -143,6 +170,11 @@ impl Analysis {
             self.connections
                 .known_peers
                 .forget(&Direction::new(packet.tap, key));
+            for service in CONNECTED {
+                if let Some(at) = self.table.find_key(packet.tap, &FlowKey { service, ..*key }) {
+                    self.sends_closed(at, packet.time);
+                }
+            }
         }
         for service in CONNECTED.into_iter().filter(|_| refused) {
             let key = FlowKey { service, ..back };

@@ -10,6 +10,7 @@ use roce_wire::network::udp::source_port;
 use roce_wire::{Address, Psn};
 
 use crate::key::FlowSlot;
+use crate::pairing::attempts::Attempts;
 use crate::pairing::bounded_map::{BoundedMap, bounded_map};
 use crate::pairing::cm_exchanges::Exchanges;
 use crate::pairing::evidence::{CAPTURE_START, Evidence, FAR_PSNS};
@@ -34,6 +35,8 @@ pub(super) struct Connections {
     pub(super) outstanding: OutstandingPackets,
     /// Messages of the connection manager that belong together.
     pub(super) exchanges: Exchanges,
+    /// Its attempts to make connections.
+    pub(super) attempts: Attempts,
     /// Pairings of flows that are not there.
     pub(super) known_peers: KnownPeers,
     /// Queue pairs that hosts reported.
@@ -54,6 +57,7 @@ impl Default for Connections {
         Self {
             outstanding: OutstandingPackets::default(),
             exchanges: Exchanges::default(),
+            attempts: Attempts::default(),
             known_peers: KnownPeers::default(),
             queue_pairs: QueuePairs::default(),
             shared_ports: SharedPorts::default(),

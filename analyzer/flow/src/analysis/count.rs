@@ -93,6 +93,9 @@ impl Analysis {
             hot.sent_bytes = hot.sent_bytes.wrapping_add(roce.payload_bytes);
             self.note_sent(at, packet, verdict);
         }
+        if in_place && roce.bth.opcode().is_last() && is_program_message(packet) {
+            self.note_message(at, packet);
+        }
     }
 
     /// Counts what is unusual of a request; says whether it is seen for the first time.
@@ -216,6 +219,12 @@ impl Analysis {
             AethKind::Reserved(_) => {}
         }
     }
+}
+
+/// True of a SEND or WRITE of a reliable connection.
+fn is_program_message(packet: &Packet) -> bool {
+    let opcode = packet.roce.bth.opcode();
+    opcode.service().is_reliable() && matches!(opcode.operation(), Operation::Send | Operation::Write)
 }
 
 /// An event of a packet, but for its kind.

@@ -100,6 +100,7 @@ impl Analysis {
                 ..EventRow::default()
             });
         }
+        self.keep_exchange(at, &row);
         self.emit_flow(at, row);
     }
 

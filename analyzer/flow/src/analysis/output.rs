@@ -1,7 +1,8 @@
 //! Output of an analysis: results while it runs, and a conclusion at its end.
 
 use roce_model::{
-    CnpReceiver, FlowKey, FlowRow, HopRow, HopTimelineRow, SampleRow, TapId, TapMeasures, Totals,
+    CnpReceiver, ConnectionAttempt, FlowKey, FlowRow, HopRow, HopTimelineRow, ProgramExchange, SampleRow,
+    TapId, TapMeasures, Totals,
 };
 
 use crate::bins::Bin;
@@ -39,6 +40,10 @@ pub struct Conclusion {
     pub totals: Totals,
     /// Who was notified of congestion.
     pub cnp_receivers: Vec<CnpReceiver>,
+    /// Attempts of the connection manager, in the order of time.
+    pub attempts: Vec<ConnectionAttempt>,
+    /// Programs that answer each other's SENDs, in the order of flows.
+    pub exchanges: Vec<ProgramExchange>,
     /// Copies dropped, by tap.
     pub copies: Vec<u64>,
     /// Packets that another tap saw, too, by tap.

@@ -86,6 +86,7 @@ impl Analysis {
     /// The flows at `one` and `other` turned out, at `time`, to be the two directions of a connection. Called once for
     /// each pairing, before the first [`Analysis::on_response`] of the two.
     pub(super) fn on_paired(&mut self, one: FlowSlot, other: FlowSlot, time: Nanos) {
+        self.pair_sends(one, other);
         for at in [one, other] {
             self.table.hot[at].knows_answers = true;
             self.table.cold[at].tracker.pair();

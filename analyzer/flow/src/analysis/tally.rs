@@ -1,6 +1,6 @@
 //! Counts of the whole run: sums of closed flows, and what every packet adds, of a flow or not.
 
-use roce_model::{Packet, PacketFlags, Totals};
+use roce_model::{Packet, PacketFlags, ProgramExchange, Totals};
 
 /// Counts of the run. Those of flows are added when a flow closes.
 #[derive(Debug, Default)]
@@ -13,6 +13,8 @@ pub(super) struct Tally {
     carriers: [u64; 5],
     /// Copies that were dropped, by tap.
     copies: Vec<u64>,
+    /// Programs of closed flows that answer each other's SENDs.
+    pub(super) exchanges: Vec<ProgramExchange>,
 }
 
 impl Tally {

@@ -32,6 +32,7 @@ use crate::taps::vantage::Other;
 use crate::timing::distribution::Distribution;
 use crate::timing::latency::{BinTimes, Times};
 use crate::timing::messages::{Messages, PendingRead};
+use crate::timing::send_answers::SendAnswers;
 use crate::timing::stall::{SilenceHistory, SilenceThreshold};
 
 /// State that packets of a flow touch: three cache lines, and a fourth with the first and the last ones of messages, answers, and
@@ -124,6 +125,8 @@ pub(crate) struct Cold {
     pub(crate) pace: SilenceHistory,
     pub(crate) responses: Responses,
     pub(crate) fetches: FetchCounts,
+    /// SENDs and how programs answer them, once there are some.
+    pub(crate) sends: Option<Box<SendAnswers>>,
     // While the other direction is looked for, and rarely.
     pub(crate) key: FlowKey,
     /// No other flow, and no other epoch of this one, has the same. Never 0.
@@ -269,6 +272,7 @@ impl Cold {
             pace: SilenceHistory::default(),
             responses: Responses::default(),
             fetches: FetchCounts::default(),
+            sends: None,
             peering: OtherDirection::new(hosts.back),
             last_nak: Nanos(0),
             first_time: packet.time,
@@ -293,6 +297,7 @@ impl Cold {
         self.trouble = None;
         (self.times, self.reads, self.pace) = (None, None, SilenceHistory::default());
         self.fetches = FetchCounts::default();
+        self.sends = None;
         self.attributes.next_epoch();
         self.congestion = None;
         self.peering.set_other(None);

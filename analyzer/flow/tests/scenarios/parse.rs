@@ -313,6 +313,8 @@ fn packets(
             remote_id: words.get("remote").map(|id| value(place, id)),
             local_qpn: words.get("qp").map(|qpn| Qpn::new(value(place, qpn))),
             starting_psn: words.get("psn").map(|_| first),
+            service: None,
+            reason: None,
         };
         items.push(Item::Management(packet, management));
     }

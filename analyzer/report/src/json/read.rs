@@ -49,6 +49,8 @@ pub fn read(from: impl Read) -> Result<RunSummary, Error> {
         clock_steps: Vec::new(),
         stretches: Vec::new(),
         cnp_receivers,
+        attempts: Vec::new(),
+        exchanges: Vec::new(),
         vantages: rows::<VantageColumns>(&stored.vantages)?,
         hops: rows::<HopColumns>(&stored.hops)?,
         hop_timeline: Vec::new(),

@@ -7,7 +7,7 @@ use roce_model::{
 };
 
 use super::super::directory::{lost_behind, name_of};
-use super::super::numbers::{counted, percent, reaches, share};
+use super::super::numbers::{counted, percent, reaches, share, some};
 use super::missed::MissedByTaps;
 use super::rule::{Context, FindingOf as _, Rule};
 use super::worst::Worst;
@@ -72,8 +72,10 @@ const MAX_SENDERS: usize = 1 << 14;
 struct CheckedPackets {
     all: u64,
     bad: u64,
-    /// Number of packets of flows whose packets are sent again, and not one of them acknowledged.
+    /// Number of packets of flows whose packets are sent again or wait, and not one of them acknowledged.
     refused: u64,
+    /// Those flows.
+    unanswered: u64,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -100,9 +102,26 @@ impl QualityTally {
         let sender = self.senders.entry(key).or_default();
         sender.all = sender.all.saturating_add(row.icrc_checked.max(row.icrc_bad));
         sender.bad = sender.bad.saturating_add(row.icrc_bad);
-        if row.retransmitted_packets > 0 && row.ack_rtt_count == 0 {
+        let waits = row.retransmitted_packets > 0 || row.unanswered_time.is_some();
+        if waits && row.ack_rtt_count == 0 {
             sender.refused = sender.refused.saturating_add(row.icrc_bad);
+            sender.unanswered += u64::from(row.icrc_bad > 0);
         }
+    }
+
+    /// Senders that compute the ICRC wrong: nearly all of their checked packets have a wrong one, and receivers do not answer them.
+    fn wrong_senders(&self, least: f64) -> Vec<(Address, CheckedPackets)> {
+        let mut all: BTreeMap<Address, CheckedPackets> = BTreeMap::new();
+        for ((_, address), sender) in &self.senders {
+            if sender.refused > 0 && reaches(sender.bad, sender.all, least) {
+                // The tap that checked most of its packets counts.
+                let known = all.entry(*address).or_default();
+                if sender.all > known.all {
+                    *known = *sender;
+                }
+            }
+        }
+        all.into_iter().collect()
     }
 
     /// How many packets with a wrong ICRC were asked for again.
@@ -174,7 +193,14 @@ impl QualityTally {
             .count("senders", with_bad.count() as u64)
             .count("asked_again", self.asked_again)
             .text("worst", worst.list());
-        let (verdict, next_step) = if systematic {
+        let wrong = self.wrong_senders(share);
+        let (verdict, next_step) = if !wrong.is_empty() {
+            (
+                (Severity::Warning, Confidence::High),
+                "Compare the receivers' counters of ICRC errors (rx_icrc_encapsulated), and replace or update the adapter, driver or program that \
+                 makes these packets.",
+            )
+        } else if systematic {
             (
                 (Severity::Info, Confidence::Low),
                 "Check where the capture was taken (before the adapter fills in the ICRC?) and whether something on the way \
@@ -187,7 +213,21 @@ impl QualityTally {
                  flows share.",
             )
         };
-        let dropped = if self.asked_again > 0 {
+        let dropped = if !wrong.is_empty() {
+            let each = wrong.iter().map(|(address, sender)| {
+                let flows = counted(sender.unanswered, "flow");
+                format!(
+                    "{} of {} packets of {address} are wrong, and {flows} got no answer",
+                    sender.bad, sender.all
+                )
+            });
+            let each: Vec<String> = each.collect();
+            evidence.text("wrong_senders", some(&each, 5, each.len()));
+            format!(
+                ": the sender computes it wrong, and the receiver drops silently: {}",
+                some(&each, 2, each.len())
+            )
+        } else if self.asked_again > 0 {
             let again = counted(self.asked_again, "packet");
             format!(": the receiver dropped them, {again} were asked for again")
         } else {

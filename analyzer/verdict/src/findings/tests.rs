@@ -16,6 +16,7 @@ mod losses;
 mod missed;
 mod pauses;
 mod plan;
+mod programs;
 mod readings;
 mod switches;
 mod unpassed;
