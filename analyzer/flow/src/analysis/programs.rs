@@ -17,7 +17,7 @@ impl Analysis {
         let is_paired = peer != FlowSlot::NONE;
         if operation != Operation::Send {
             // Programs that never SEND back answer with WRITEs.
-            let only_answers = self.table.cold[at].sends.as_deref();
+            let only_answers = self.table.cold[at].kinds.sends.as_deref();
             if is_paired && only_answers.is_some_and(|sends| sends.first.is_none()) {
                 self.answer_send(peer, packet.time);
             }
@@ -25,11 +25,12 @@ impl Analysis {
         }
         let other_asks = is_paired
             && self.table.cold[peer]
+                .kinds
                 .sends
                 .as_deref()
                 .is_some_and(|other| other.asks);
         let own_qpn = is_paired.then(|| self.table.cold[peer].key.destination_qpn);
-        let own = self.table.cold[at].sends.get_or_insert_default();
+        let own = self.table.cold[at].kinds.sends.get_or_insert_default();
         if own.first.is_none() {
             own.asks = !other_asks;
             own.own_qpn = own_qpn;
@@ -40,7 +41,7 @@ impl Analysis {
                 own.ask(packet.time);
             }
             if is_paired {
-                self.table.cold[peer].sends.get_or_insert_default();
+                self.table.cold[peer].kinds.sends.get_or_insert_default();
             }
         } else if is_paired {
             self.answer_send(peer, packet.time);
@@ -49,6 +50,7 @@ impl Analysis {
 
     fn answer_send(&mut self, at: FlowSlot, time: Nanos) {
         if let Some(sends) = self.table.cold[at]
+            .kinds
             .sends
             .as_deref_mut()
             .filter(|sends| sends.asks)
@@ -60,7 +62,7 @@ impl Analysis {
     /// The flows at `one` and `other` turned out to be the two directions of a connection. SENDs of both may have been captured before.
     pub(super) fn pair_sends(&mut self, one: FlowSlot, other: FlowSlot) {
         let qpns = [other, one].map(|at| self.table.cold[at].key.destination_qpn);
-        let mut both = [one, other].map(|at| self.table.cold[at].sends.take());
+        let mut both = [one, other].map(|at| self.table.cold[at].kinds.sends.take());
         for (sends, own_qpn) in both.iter_mut().zip(qpns) {
             if let Some(sends) = sends {
                 sends.own_qpn = Some(own_qpn);
@@ -72,20 +74,20 @@ impl Analysis {
             first.settle(second);
         }
         let [first, second] = both;
-        self.table.cold[one].sends = first;
-        self.table.cold[other].sends = second;
+        self.table.cold[one].kinds.sends = first;
+        self.table.cold[other].kinds.sends = second;
     }
 
     /// The connection of the flow at `at` was closed in order.
     pub(super) fn sends_closed(&mut self, at: FlowSlot, time: Nanos) {
-        if let Some(sends) = self.table.cold[at].sends.as_deref_mut() {
+        if let Some(sends) = self.table.cold[at].kinds.sends.as_deref_mut() {
             sends.closed.get_or_insert(time);
         }
     }
 
     /// Keeps what a flow that closes says of its programs.
     pub(super) fn keep_exchange(&mut self, at: FlowSlot, row: &FlowRow) {
-        let Some(sends) = self.table.cold[at].sends.as_deref() else {
+        let Some(sends) = self.table.cold[at].kinds.sends.as_deref() else {
             return;
         };
         let Some(own_qpn) = sends

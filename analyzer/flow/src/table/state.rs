@@ -124,9 +124,7 @@ pub(crate) struct Cold {
     pub(crate) congestion: Option<Box<Congestion>>,
     pub(crate) pace: SilenceHistory,
     pub(crate) responses: Responses,
-    pub(crate) fetches: FetchCounts,
-    /// SENDs and how programs answer them, once there are some.
-    pub(crate) sends: Option<Box<SendAnswers>>,
+    pub(crate) kinds: RequestKinds,
     // While the other direction is looked for, and rarely.
     pub(crate) key: FlowKey,
     /// No other flow, and no other epoch of this one, has the same. Never 0.
@@ -147,11 +145,13 @@ pub(crate) struct Cold {
     attributes: FlowAttributes,
 }
 
-/// Requests of one flow that fetch.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct FetchCounts {
+/// Requests of one flow by kind.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RequestKinds {
     pub(crate) reads: u64,
     pub(crate) atomics: u64,
+    /// SENDs and how programs answer them, once there are some.
+    pub(crate) sends: Option<Box<SendAnswers>>,
 }
 
 /// The pauses of one flow.
@@ -271,8 +271,7 @@ impl Cold {
             congestion: None,
             pace: SilenceHistory::default(),
             responses: Responses::default(),
-            fetches: FetchCounts::default(),
-            sends: None,
+            kinds: RequestKinds::default(),
             peering: OtherDirection::new(hosts.back),
             last_nak: Nanos(0),
             first_time: packet.time,
@@ -296,8 +295,7 @@ impl Cold {
         self.completed = CompletedMessages::default();
         self.trouble = None;
         (self.times, self.reads, self.pace) = (None, None, SilenceHistory::default());
-        self.fetches = FetchCounts::default();
-        self.sends = None;
+        self.kinds = RequestKinds::default();
         self.attributes.next_epoch();
         self.congestion = None;
         self.peering.set_other(None);

@@ -66,8 +66,8 @@ pub(super) struct PlanTally {
     mtus: BTreeMap<u32, MtuFlows>,
 }
 
-fn earlier(first: Option<Nanos>, time: Nanos) -> Option<Nanos> {
-    Some(first.map_or(time, |first| first.min(time)))
+fn earlier(first: Option<Nanos>, time: Nanos) -> Nanos {
+    first.map_or(time, |first| first.min(time))
 }
 
 impl PlanTally {
@@ -75,14 +75,14 @@ impl PlanTally {
         if let Some(mtu) = row.path_mtu {
             let of_mtu = self.mtus.entry(mtu).or_default();
             of_mtu.flows.add(row.payload_bytes, || name_of(row));
-            of_mtu.first = earlier(of_mtu.first, row.first_time);
+            of_mtu.first = Some(earlier(of_mtu.first, row.first_time));
         }
         let Some(dscp) = row.dscp.filter(|_| row.data_packets > 0) else {
             return;
         };
         let class = self.classes.entry((dscp, row.pcp)).or_default();
         class.packets = class.packets.saturating_add(row.data_packets);
-        class.first = earlier(class.first, row.first_time);
+        class.first = Some(earlier(class.first, row.first_time));
         if class.flows.len() < MAX_KEPT {
             class.flows.insert(row.flow_id);
         }

@@ -148,8 +148,8 @@ impl Cold {
         ] = trouble.naks;
         row.stale = trouble.stale;
         row.response_missing = trouble.response_missing;
-        row.read_requests = self.fetches.reads;
-        row.atomics = self.fetches.atomics;
+        row.read_requests = self.kinds.reads;
+        row.atomics = self.kinds.atomics;
         row.first_psn = self.first_psn.map(Psn::value);
         row.last_psn = self
             .first_psn
