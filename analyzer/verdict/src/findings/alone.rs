@@ -3,7 +3,8 @@
 
 use std::collections::HashMap;
 
-use roce_model::{FlowId, Nanos, RunSummary, TapId};
+use roce_model::cast::whole;
+use roce_model::{FlowId, HopRow, Nanos, RunSummary, TapId};
 
 /// Facts of all taps that are kept: some 3 MB. Of more, the word of the tap that counts is all.
 const MAX_FACTS: usize = 1 << 16;
@@ -55,11 +56,12 @@ impl<K: Copy> Facts<K> {
         if run.hops.is_empty() {
             return;
         }
-        let mut others: HashMap<(FlowId, TapId), Vec<TapId>, foldhash::fast::RandomState> =
+        let mut others: HashMap<(FlowId, TapId), Vec<(TapId, u64)>, foldhash::fast::RandomState> =
             HashMap::default();
         for hop in &run.hops {
             for (tap, other) in [(hop.from_tap, hop.to_tap), (hop.to_tap, hop.from_tap)] {
-                others.entry((hop.flow_id, tap)).or_default().push(other);
+                let others = others.entry((hop.flow_id, tap)).or_default();
+                others.push((other, longest_delay(hop)));
             }
         }
         let spans: HashMap<TapId, (Nanos, Nanos), foldhash::fast::RandomState> = run
@@ -67,15 +69,20 @@ impl<K: Copy> Facts<K> {
             .iter()
             .filter_map(|tap| Some((tap.tap, (tap.first_time?, tap.last_time?))))
             .collect();
-        let was_recording = |tap: &TapId, time: Nanos| {
-            let span = spans.get(tap);
-            span.is_none_or(|(first, last)| (*first..=*last).contains(&time))
+        // The packet of a fact passes the other tap earlier or later by the delay between the two.
+        let was_recording = |tap: TapId, delay: u64, time: Nanos| {
+            let span = spans.get(&tap);
+            span.is_none_or(|(first, last)| {
+                time.0.saturating_add(delay) >= first.0 && time.0 <= last.0.saturating_add(delay)
+            })
         };
         for fact in &self.list {
             let Some(others) = others.get(&(fact.flow, fact.tap)) else {
                 continue;
             };
-            let is_alone = !others.iter().any(|tap| was_recording(tap, fact.time));
+            let is_alone = !others
+                .iter()
+                .any(|(tap, delay)| was_recording(*tap, *delay, fact.time));
             if is_alone && !counts_at(fact.flow, fact.tap) {
                 take(fact.flow, fact.tap, fact.kind, fact.amount);
             }
@@ -83,9 +90,15 @@ impl<K: Copy> Facts<K> {
     }
 }
 
+/// The longest time between two taps, whichever is first, in ns; 0 where it is not known.
+fn longest_delay(hop: &HopRow) -> u64 {
+    let delays = [hop.delay_min_ns, hop.delay_max_ns].into_iter().flatten();
+    delays.map(|delay| whole(delay.abs())).max().unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
-    use roce_model::{HopRow, TapRow};
+    use roce_model::TapRow;
 
     use super::*;
 
@@ -121,5 +134,11 @@ mod tests {
         let mut sum = 0;
         facts.each(&run, |_, tap| tap == TapId(0), |_, _, (), amount| sum += amount);
         assert_eq!(sum, 4);
+        // Packets come to tap 1 by 1 ns later: the one of 201 was at tap 0 at its end.
+        let mut delayed = run.clone();
+        delayed.hops[0].delay_max_ns = Some(1.0);
+        let mut sum = 0;
+        facts.each(&delayed, |_, tap| tap == TapId(0), |_, _, (), amount| sum += amount);
+        assert_eq!(sum, 0);
     }
 }
