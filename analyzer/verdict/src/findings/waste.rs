@@ -91,8 +91,10 @@ impl WasteTally {
         let late = late.max(self.overtaken);
         let hops = || context.run.hops.iter().filter(|hop| hop.matched > 0);
         let matched = hops().map(|hop| hop.matched).fold(0, u64::saturating_add);
-        // The second tap has seen these flows whole, and what it saw came late about as often as receivers asked for packets.
-        let all_passed = reaches(matched, self.data.max(1), NEARLY_ALL)
+        // The second tap has seen these flows whole, nothing was lost before the first one, and what came late did so about as often as
+        // receivers asked for packets.
+        let all_passed = self.lost == 0
+            && reaches(matched, self.data.max(1), NEARLY_ALL)
             && hops().all(|hop| hop.lost == 0 && hop.unresolved == 0)
             && late.saturating_mul(2) >= self.naks;
         let may_be_lost = self.lost.saturating_add(self.unclear);
