@@ -63,6 +63,7 @@ mod packages;
 mod pauses;
 mod perfetto;
 #[cfg(feature = "live")]
+mod plan;
 mod pressure;
 #[cfg(feature = "live")]
 mod probe;
@@ -84,6 +85,7 @@ mod statistics;
 mod stored;
 mod taps;
 mod terminal;
+mod time_states;
 mod traffic;
 mod triggers;
 mod variants;

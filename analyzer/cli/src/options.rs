@@ -5,6 +5,7 @@ pub(crate) mod config;
 pub(crate) mod dcqcn;
 pub(crate) mod dscp;
 pub(crate) mod duration;
+pub(crate) mod expect;
 pub(crate) mod fabric;
 pub(crate) mod fail_on;
 pub(crate) mod format;

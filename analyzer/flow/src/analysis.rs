@@ -1,7 +1,7 @@
 //! The analysis: packets in, bins of rows and closed flows out. `request` and `response` judge PSNs, `count` adds a packet to its
 //! bin, `request_history` gathers what one is judged by, `lifecycle` opens and closes flows, `host_events` takes what hosts report. `pair` and `connect` find which flows belong together.
 //! `cnp` finds the flows that congestion notifications slow, and `taps` matches what several taps saw. `limits` has the bounds,
-//! `snapshot` the state of live runs, `measures` what they measure besides, `output` the results of a step.
+//! `time_states` divides flows' time, `snapshot` has the state of live runs, `measures` what they measure besides, `output` the results of a step.
 
 mod cnp;
 mod connect;
@@ -23,9 +23,11 @@ mod snapshot;
 mod tally;
 mod tap_states;
 mod taps;
+mod time_states;
 
 use roce_model::{
-    Between, EventKind, EventRow, LostRecords, Nanos, Packet, PacketBatch, PauseFrame, SampleRow,
+    Between, EventKind, EventRow, LostRecords, Nanos, PRIORITY_OF_DSCP, Packet, PacketBatch, PauseFrame,
+    SampleRow,
 };
 use roce_wire::Psn;
 
@@ -71,22 +73,6 @@ pub struct Options {
     pub measures: bool,
 }
 
-impl Options {
-    /// The priority that adapters and switches give a DSCP unless configured otherwise: its upper three bits (the class selectors of
-    /// RFC 2474, 4.2.2).
-    pub const PRIORITY_OF_DSCP: [u8; 64] = {
-        let mut priorities = [0; 64];
-        let mut dscp = 0;
-        while dscp < 64 {
-            #[expect(clippy::cast_possible_truncation, reason = "less than 64")]
-            let priority = dscp as u8 >> 3;
-            priorities[dscp] = priority;
-            dscp += 1;
-        }
-        priorities
-    };
-}
-
 impl Default for Options {
     fn default() -> Self {
         Self {
@@ -95,7 +81,7 @@ impl Default for Options {
             link_rate: None,
             dcqcn: Some(Parameters::default()),
             dcqcn_stated: false,
-            priority_of_dscp: Self::PRIORITY_OF_DSCP,
+            priority_of_dscp: PRIORITY_OF_DSCP,
             seed: 0,
             measures: false,
         }

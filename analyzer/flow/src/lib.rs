@@ -9,6 +9,7 @@ mod bins;
 mod collect;
 mod congestion;
 mod counts;
+mod division;
 mod hash;
 mod key;
 mod pair_places;

@@ -167,6 +167,18 @@ table! {
     last_request_time: Option<Nanos>, "ns", "Capture time of the last request packet. Absent: it sent none.";
     last_answer_time: Option<Nanos>, "ns", "Capture time of the last answer that acknowledged something new. Absent: none did, or the other direction is not known.";
     unanswered_time: Option<Nanos>, "ns", "Capture time of the oldest request that asked for an answer and had none at the end of the row. Absent: none waits, or the other direction is not known.";
+    time_timeout_ns: Option<u64>, "ns", "Time for which its sender waited for a timer before it retransmitted. The columns time_* divide the flow's time from first_time to last_time without rest. Where several states hold, the first of these columns counts. Absent: the flow sent no requests.";
+    time_rnr_ns: Option<u64>, "ns", "Time before retransmissions that RNR NAKs asked for: the receiver had no buffer.";
+    time_paused_ns: Option<u64>, "ns", "Time for which pauses stopped it, as far as pause_ns can be known.";
+    time_recovering_ns: Option<u64>, "ns", "Time in which it retransmitted, and waited less than a timer takes before that.";
+    time_slowed_ns: Option<u64>, "ns", "Time after CNPs (or marks, where nothing shows its CNPs) in which it had something to send and sent below seven eighths of its best rate.";
+    time_window_ns: Option<u64>, "ns", "Time in which it sent nothing and waited for answers, with as many bytes or messages outstanding as ever before.";
+    time_network_ns: Option<u64>, "ns", "Time in which an answer was later than the flow's least round trip by more than their standard deviation, and by more than half of it.";
+    time_sending_ns: Option<u64>, "ns", "Time in which it sent, or its packets were on their way for no longer than usual.";
+    time_receiver_ns: Option<u64>, "ns", "Time in which nothing was outstanding, and the packets show that the receiver was awaited.";
+    time_sender_ns: Option<u64>, "ns", "Time in which nothing was outstanding, and the packets show that the sender's program was awaited.";
+    time_idle_ns: Option<u64>, "ns", "Time in which nothing was outstanding, and nothing shows who was awaited.";
+    time_unknown_ns: Option<u64>, "ns", "Time that the capture does not show: around records that it lost, between messages where the other direction is not known, and silences within messages of 1 ms and more that nothing explains.";
     to_itself: bool, "", "True if its first frame was addressed to the MAC address that sent it.";
     evicted: bool, "", "True if the row was closed early because more flows were live than --max-flows allows.";
 }

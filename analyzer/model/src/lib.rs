@@ -6,6 +6,7 @@
 mod activity;
 mod cables;
 pub mod cast;
+mod classes;
 mod collective_calls;
 mod collectives;
 mod devices;
@@ -33,6 +34,7 @@ mod table;
 mod taps;
 pub mod text;
 mod time;
+mod time_states;
 mod timeline;
 mod totals;
 mod vantage;
@@ -40,6 +42,7 @@ mod waits;
 
 pub use activity::Active;
 pub use cables::{Cable, Port, Wiring};
+pub use classes::{Expectation, PATH_MTUS, PRIORITY_OF_DSCP};
 pub use collective_calls::{
     CollectiveCallColumns, CollectiveCallRow, TraceClock, TraceColumns, TraceRow, TraceSource,
 };
@@ -73,6 +76,7 @@ pub use sink::{ClockStep, Progress, QUIET, RunSummary, Sink, SinkError, Snapshot
 pub use table::{Cell, Column, ColumnType, Columns, Data, Table, Value, Values, word};
 pub use taps::{CnpReceiver, TapColumns, TapRow};
 pub use time::{Nanos, Span};
+pub use time_states::{TimeByState, TimeState};
 pub use timeline::{TimelineColumns, TimelineRow};
 pub use totals::{OpcodeCounts, Totals};
 pub use vantage::{HostVantage, Vantage};

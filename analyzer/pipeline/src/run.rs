@@ -117,6 +117,7 @@ impl Plan {
             settings: Settings {
                 bin: options.bin,
                 link_rate: options.link_rate,
+                priority_of_dscp: options.priority_of_dscp,
                 ..Settings::default()
             },
             filter: None,

@@ -7,16 +7,20 @@
 use roce_model::text::escape_json;
 use serde::{Deserialize, Serialize};
 
+mod ends;
 pub(crate) mod judge;
 mod parts;
+mod times;
 mod transmissions;
 mod uplinks;
 mod waits;
 
+pub use ends::{ConnectionEnd, Outcome};
 pub use parts::{
     ByCause, CaptureLoss, CeMark, Cnp, EpisodeKind, ExpectedFinding, HoleClass, LossReason, Nak, NakKind,
     PacketKind, Pause, RankStep, RetransmissionRun, RunAtTap, Step, TapFlow, TriggerKind,
 };
+pub use times::{FlowTimes, OpenTime, TimeState};
 pub use transmissions::{
     Duplicate, DuplicateAtTap, Evidence, Late, Limits, LossAtTap, LossSide, Retransmission,
 };
@@ -70,6 +74,12 @@ pub struct Truth {
     /// Rates of flows beside their fair shares, where there are equal-cost ports.
     #[serde(default)]
     pub fair_rates: Vec<FairRate>,
+    /// How reliable connections ended.
+    #[serde(default)]
+    pub ends: Vec<ConnectionEnd>,
+    /// Where the time of each flow went, at each tap.
+    #[serde(default)]
+    pub times: Vec<FlowTimes>,
     /// Intervals in which something was congested.
     pub episodes: Vec<Episode>,
     /// Findings that an analysis has to make, and the taps where it can.

@@ -1,6 +1,7 @@
 //! Traffic: connections, their two ends, their messages, and the limits of their rates.
 
 pub(crate) mod account;
+pub(crate) mod activity;
 pub(crate) mod connect;
 pub(crate) mod endpoint;
 pub(crate) mod gaps;

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
+use roce_model::Expectation;
 use serde::Deserialize;
 use serde::de::{self, Deserializer};
 use toml::Spanned;
@@ -58,6 +59,16 @@ pub struct Cluster {
     pub dscp: u8,
     /// DSCP of CNPs, 0 to 63.
     pub cnp_dscp: u8,
+    /// Path MTU of its queue pairs, in bytes, if it is stated.
+    pub mtu: Option<u32>,
+    /// What of this was stated, to be compared with packets: defaults are left out.
+    #[serde(skip)]
+    pub stated: Expectation,
+}
+
+impl Cluster {
+    /// Names of its settings that packets show.
+    const STATED: [&str; 4] = ["dscp", "priority", "cnp_dscp", "mtu"];
 }
 
 impl Default for Cluster {
@@ -67,6 +78,8 @@ impl Default for Cluster {
             priority: 3,
             dscp: 26,
             cnp_dscp: 48,
+            mtu: None,
+            stated: Expectation::default(),
         }
     }
 }
@@ -330,10 +343,19 @@ impl Inventory {
             .cluster
             .as_ref()
             .map_or(1, |table| line_of(table.span().start));
-        inventory.check_cluster().map_err(|text| InventoryError {
+        let at_cluster = |text| InventoryError {
             line: at_cluster,
             text,
-        })?;
+        };
+        inventory.check_size().map_err(at_cluster)?;
+        let table = places.cluster.as_ref().map(Spanned::get_ref);
+        for key in Cluster::STATED {
+            let value = table.and_then(|table| table.get(key));
+            if let Some(value) = value.and_then(toml::Value::as_integer) {
+                let stated = inventory.cluster.stated.state(key, &value.to_string());
+                stated.map_err(|text| at_cluster(format!("cluster: {text}")))?;
+            }
+        }
         let mut names = BTreeSet::new();
         for (at, host) in inventory.hosts.iter().enumerate() {
             let fail = |text| InventoryError {
@@ -392,19 +414,7 @@ impl Inventory {
         Ok(inventory)
     }
 
-    fn check_cluster(&self) -> Result<(), String> {
-        let cluster = &self.cluster;
-        if cluster.priority > 7 {
-            return Err(format!(
-                "cluster: priority {} is not from 0 to 7",
-                cluster.priority
-            ));
-        }
-        for (name, dscp) in [("dscp", cluster.dscp), ("cnp_dscp", cluster.cnp_dscp)] {
-            if dscp > 63 {
-                return Err(format!("cluster: {name} {dscp} is not from 0 to 63"));
-            }
-        }
+    fn check_size(&self) -> Result<(), String> {
         let count = self.hosts.len() + self.switches.len() + self.hypervisors.len();
         if count > MAX_TARGETS {
             return Err(format!("{count} targets are more than {MAX_TARGETS}"));

@@ -25,6 +25,7 @@ mod missed;
 mod origin;
 mod path;
 mod pause;
+mod plan;
 mod quality;
 mod receiver;
 pub(crate) mod rule;
@@ -73,7 +74,9 @@ pub const RULES: &[Rule] = &[
     cnp::IGNORED,
     cnp::PACING,
     class::CNP_CLASS,
+    plan::PLAN,
     class::DSCP_MISMATCH,
+    plan::NONE,
     ecn::NOT_CAPABLE,
     switch::THRESHOLD,
     imbalance::IMBALANCE,
@@ -102,6 +105,7 @@ pub(super) struct Findings {
     loss: loss::LossTally,
     receiver: receiver::ReceiverTally,
     path: path::PathTally,
+    plan: plan::PlanTally,
     pause: pause::PauseTally,
     quality: quality::QualityTally,
     waste: waste::WasteTally,
@@ -121,6 +125,7 @@ impl Findings {
             loss: loss::LossTally::default(),
             receiver: receiver::ReceiverTally::default(),
             path: path::PathTally::default(),
+            plan: plan::PlanTally::default(),
             quality: quality::QualityTally::default(),
             waste: waste::WasteTally::default(),
             unpassed: unpassed::UnpassedTally::default(),
@@ -177,6 +182,7 @@ impl Findings {
             self.loss.flow(row);
             self.unpassed.flow(row);
             self.path.flow(row, thresholds);
+            self.plan.flow(row);
         }
     }
 
@@ -206,6 +212,8 @@ impl Findings {
             run,
             thresholds: &self.settings.thresholds,
             link_rate: self.settings.link_rate,
+            expectation: &self.settings.expectation,
+            priority_of_dscp: &self.settings.priority_of_dscp,
             directory,
             episodes,
             dropped: 0,
@@ -236,6 +244,8 @@ impl Findings {
             run,
             thresholds: &self.settings.thresholds,
             link_rate: self.settings.link_rate,
+            expectation: &self.settings.expectation,
+            priority_of_dscp: &self.settings.priority_of_dscp,
             directory,
             episodes,
             dropped,
@@ -246,6 +256,9 @@ impl Findings {
         // Packets that a receiver dropped for their ICRC were lost for that: one finding.
         let loss = self.loss.network(&context);
         let loss = loss.filter(|_| !self.loss.are_explained(&context, self.quality.asked_again()));
+        let planned = self.plan.class(&context);
+        // A direction in another class than planned is why the directions differ.
+        let mismatch = self.class.mismatch(&context).filter(|_| planned.is_none());
         let drops = switch::drops(&context, loss.as_ref());
         worst_first([
             self.blind.blind(&context),
@@ -268,13 +281,18 @@ impl Findings {
             self.cnp.ignored(&context),
             self.cnp.pacing(&context),
             class::cnp_class(&context),
-            self.class.mismatch(&context),
+            planned,
+            mismatch,
+            self.plan.no_class(&context),
             self.ecn.not_capable(&context),
             switch::threshold(&context),
             imbalance::imbalance(&context),
             self.path.entropy(&context),
             self.path.spread(),
-            self.path.mtu(),
+            match context.expectation.mtu {
+                Some(_) => self.plan.mtu(&context),
+                None => self.path.mtu(),
+            },
             self.gpu.waits(&context),
             icrc,
             self.loss.capture(&context),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use roce_model::{Filter, JobLog, Nanos, Wiring};
+use roce_model::{Expectation, Filter, JobLog, Nanos, PRIORITY_OF_DSCP, Wiring};
 
 use crate::steps::LoggedStep;
 use crate::thresholds::Thresholds;
@@ -39,6 +39,10 @@ pub struct Settings {
     pub shown: Option<Filter>,
     /// Cables, switches and the ports of addresses, as far as somebody named them.
     pub wiring: Arc<Wiring>,
+    /// Classes and path MTU that somebody expects of the traffic.
+    pub expectation: Expectation,
+    /// The priority, 0 to 7, of untagged packets by their DSCP.
+    pub priority_of_dscp: [u8; 64],
     /// The job's own log, as far as somebody gave it.
     pub job: Arc<JobLog>,
     /// Snapshots have the steps of training jobs. They are searched for in the traffic each time.
@@ -54,6 +58,8 @@ impl Default for Settings {
             thresholds: Thresholds::default(),
             shown: None,
             wiring: Arc::default(),
+            expectation: Expectation::default(),
+            priority_of_dscp: PRIORITY_OF_DSCP,
             job: Arc::default(),
             steps_in_snapshots: false,
         }

@@ -4,12 +4,13 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, ValueEnum};
-use roce_model::{Address, Filter, Nanos};
+use roce_model::{Address, Expectation, Filter, Nanos};
 use roce_report::JsonFlows;
 
 use crate::options::dcqcn::Reaction;
 use crate::options::dscp::DscpMap;
 use crate::options::duration::{Moment, parse_duration};
+use crate::options::expect;
 use crate::options::fail_on::{self, FailOn};
 use crate::options::format::{Format, formats};
 use crate::options::given::GivenOptions;
@@ -236,6 +237,12 @@ pub(crate) struct Shape {
     /// It decides which flows the pause of a priority stops. A VLAN tag's priority overrides it.
     #[arg(long, value_name = "DSCP=PRIORITY,...", value_parser = DscpMap::parse, help_heading = NETWORK)]
     pub(crate) dscp_map: Option<DscpMap>,
+
+    /// What the traffic has to be: dscp, priority, mtu (the path MTU), cnp-dscp, cnp-priority; such as dscp=26,mtu=4096 (can be repeated)
+    ///
+    /// Data or CNPs in another class, and other path MTUs, are findings then. With --inventory, what its [cluster] states is expected, too.
+    #[arg(long, value_name = "KEY=VALUE,...", value_parser = expect::parse, help_heading = NETWORK)]
+    pub(crate) expect: Vec<Expectation>,
 
     /// DCQCN parameters of the senders: paper, ns3, nvidia, changes such as nvidia,timer=55us, or none [default: paper]
     ///

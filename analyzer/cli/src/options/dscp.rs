@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use roce_flow::Options;
+use roce_model::PRIORITY_OF_DSCP;
 
 /// The priority, 0 to 7, of each DSCP.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -11,7 +11,7 @@ pub(crate) struct DscpMap(pub(crate) [u8; 64]);
 impl Default for DscpMap {
     /// DSCP >> 3.
     fn default() -> Self {
-        Self(Options::PRIORITY_OF_DSCP)
+        Self(PRIORITY_OF_DSCP)
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::anyhow;
 use roce_flow::Options;
-use roce_model::{JobLog, Nanos, Wiring};
+use roce_model::{Expectation, JobLog, Nanos, Wiring};
 use roce_pipeline::{Plan, path_key, span};
 use roce_report::JsonFlows;
 use roce_verdict::{LoggedStep, ThresholdValue, Thresholds};
@@ -14,6 +14,7 @@ use roce_verdict::{LoggedStep, ThresholdValue, Thresholds};
 use crate::options::arguments::{RunOptions, Shape};
 use crate::options::config::{Config, ThresholdSetting, WrittenValue};
 use crate::options::duration::Moment;
+use crate::options::expect;
 use crate::options::fabric;
 use crate::options::fail_on::FailOn;
 use crate::options::nccl;
@@ -40,6 +41,8 @@ pub(crate) struct RunSettings {
     logged: Vec<LoggedTimes>,
     /// Cables and addresses of the inventory.
     wiring: Arc<Wiring>,
+    /// What the options expect of the traffic, else the inventory.
+    expectation: Expectation,
     /// The job's own log.
     job: Arc<JobLog>,
     /// Message about that log.
@@ -69,10 +72,8 @@ impl RunSettings {
             }
             None => Vec::new(),
         };
-        let wiring = match &arguments.fabric {
-            Some(path) => Arc::new(fabric::read(path)?.wiring()),
-            None => Arc::default(),
-        };
+        let inventory = arguments.fabric.as_deref().map(fabric::read).transpose()?;
+        let planned = inventory.as_ref().map(|inventory| inventory.cluster.stated);
         let (job, about_log) = nccl::read_job(&arguments.nccl_log)?;
         let mut settings = Self {
             bin: shape.bin.unwrap_or(span::WIDEST),
@@ -82,7 +83,8 @@ impl RunSettings {
             json_flows: shape.json_flows.unwrap_or_default(),
             thresholds,
             logged,
-            wiring,
+            wiring: Arc::new(inventory.map(|inventory| inventory.wiring()).unwrap_or_default()),
+            expectation: expect::all(&shape.expect).over(planned.unwrap_or_default()),
             job: Arc::new(job),
             about_log,
             config_text: shape.config.is_some().then_some(config.text),
@@ -119,6 +121,7 @@ impl RunSettings {
         plan.settings.thresholds = self.thresholds.clone();
         plan.settings.shown.clone_from(&self.shape.flow);
         plan.settings.wiring = Arc::clone(&self.wiring);
+        plan.settings.expectation = self.expectation;
         plan.settings.job = Arc::clone(&self.job);
         plan.filter.clone_from(&self.shape.only_flow);
         plan.processes = self.shape.processes.processes();
@@ -175,6 +178,10 @@ impl RunSettings {
         add("link_rate_bps", shape.link_rate.map(|rate| rate.to_string()));
         let map = shape.dscp_map.unwrap_or_default().to_string();
         add("dscp_map", (!map.is_empty()).then_some(map));
+        add(
+            "expect",
+            (!self.expectation.is_empty()).then(|| self.expectation.to_string()),
+        );
         add("dcqcn", shape.dcqcn.as_ref().map(ToString::to_string));
         add("training_log", shape.training_log.as_deref().map(path_key));
         let pattern = shape.training_log_pattern.as_ref();

@@ -36,7 +36,11 @@ impl Analysis {
         hot.counts.rare_mut().marked.note(time);
         let cold = &mut self.table.cold[at];
         cold.congestion.get_or_insert_default().marked(time);
-        self.notifications.marks.note(cold.groups.pair, at, cold.id, time);
+        let (id, pair) = (cold.id, cold.groups.pair);
+        self.notifications.marks.note(pair, at, id, time);
+        if !self.table.hot[at].knows_answers {
+            self.divide_notification(at, time);
+        }
     }
 
     /// A flow sends at `time` after a window of packets; without a consumer of its rate, after 256
@@ -52,6 +56,7 @@ impl Analysis {
             congestion.mark(now, last, in_message);
             self.table.hot[at].pace = congestion.step();
         }
+        self.divide_sent(at, now);
     }
 
     /// A notification.
@@ -119,6 +124,9 @@ impl Analysis {
         };
         let sure = self.limits.legal.as_ref().filter(|_| is_sure);
         self.table.measure(at, time, sure, after_nak);
+        if is_sure && !after_nak {
+            self.divide_notification(at, time);
+        }
         self.limits.slow_down(&mut self.table, &self.bins, at, time);
     }
 

@@ -79,8 +79,8 @@ impl Analysis {
         // Seen for the first time. Out of its place it would spoil the sum of its message.
         let in_place = matches!(verdict, Verdict::InOrder | Verdict::Gap { .. });
         match roce.bth.opcode().operation() {
-            Operation::ReadRequest => cold.read_requests += 1,
-            Operation::Atomic => cold.atomics += 1,
+            Operation::ReadRequest => cold.fetches.reads += 1,
+            Operation::Atomic => cold.fetches.atomics += 1,
             _ => {}
         }
         if roce.bth.opcode().is_last() {

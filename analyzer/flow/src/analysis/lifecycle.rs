@@ -59,6 +59,7 @@ impl Analysis {
         self.report_holes(at, true);
         self.close_reads(at);
         self.close_row(at, Nanos(0));
+        let times = self.divide_whole(at);
         let other = self.other(at);
         let hot = &self.table.hot[at];
         let cold = &self.table.cold[at];
@@ -67,6 +68,9 @@ impl Analysis {
             return;
         }
         let mut row = cold.flow_row(hot, evicted, other, self.by_taps(at));
+        if let Some(times) = &times {
+            row.set_time_by_state(times);
+        }
         if let Some(behind) = self.taps.matcher.as_ref().and_then(|matcher| matcher.behind(at)) {
             row.lost_downstream = row.lost_downstream.map(|_| behind.lost);
             row.wasted_bytes = behind.wasted_bytes;

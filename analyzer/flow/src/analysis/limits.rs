@@ -56,6 +56,19 @@ impl SenderLimits {
             .cnp(time, bin, hot.counts.wire_bytes);
     }
 
+    /// For how long the path of the flow at `at` was paused from the first pause at its tap to `time`, in ns; 0: not known.
+    #[inline]
+    pub(super) fn paused_until(&self, table: &FlowTable, at: FlowSlot, time: Nanos) -> u64 {
+        if !self.pauses.any() {
+            return 0;
+        }
+        let (hot, cold) = (&table.hot[at], &table.cold[at]);
+        let hosts = (cold.key.source, cold.key.destination);
+        let priority = cold.priority(hot, &self.priority_of_dscp);
+        let paused = self.pauses.overlap(hot.tap, hosts, priority, time);
+        paused.and_then(|paused| paused.in_all).unwrap_or(0)
+    }
+
     /// Limits of the flow at `at` up to the end of the current bin, which has these counts.
     #[inline]
     pub(super) fn in_bin(

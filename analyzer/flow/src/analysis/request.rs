@@ -1,10 +1,11 @@
 //! Judgement of a request by its PSN, and the consequences of an unusual one: runs, decisions, epochs.
 
-use roce_model::{EventKind, EventRow, Packet};
+use roce_model::{EventKind, EventRow, Nanos, Packet};
 use roce_verdict::PacketTimes;
 use roce_wire::Psn;
 
 use crate::analysis::request_history::RequestPlace;
+use crate::analysis::time_states::BeforeRequest;
 use crate::analysis::{Analysis, CopyCheck};
 use crate::counts::{Counts, Rare};
 use crate::key::FlowSlot;
@@ -26,6 +27,9 @@ impl Analysis {
     pub(super) fn judge(&mut self, at: FlowSlot, bin: u64, seen: CopyCheck, packet: &Packet) -> Verdict {
         let traits = packet.roce.bth.opcode().traits();
         if !traits.is_sequenced() {
+            if !traits.is_response() {
+                self.divide_datagram(at, packet);
+            }
             return Verdict::InOrder;
         }
         let hot = &mut self.table.hot[at];
@@ -36,13 +40,29 @@ impl Analysis {
         {
             let silence = packet.time.since(hot.last_request);
             hot.last_request = hot.last_request.max(packet.time);
-            if hot.quiet.is_reached(silence) {
-                let open = hot.messages.is_open() && !packet.roce.bth.opcode().is_first();
-                self.request_after_silence(at, silence, packet, Verdict::InOrder, open);
+            if hot.burst_gap.is_passed(silence) {
+                self.end_burst(at, silence, packet);
             }
             return Verdict::InOrder;
         }
         self.judge_unusual(at, bin, seen, packet, generation)
+    }
+
+    /// A request in order comes after a silence that no burst has.
+    #[inline(never)]
+    fn end_burst(&mut self, at: FlowSlot, silence: Nanos, packet: &Packet) {
+        let hot = &self.table.hot[at];
+        let in_message = hot.messages.is_open() && !packet.roce.bth.opcode().is_first();
+        let before = BeforeRequest {
+            since: Nanos(packet.time.0 - silence.0),
+            next: hot.requests.next - 1,
+            in_message,
+            has_lost: false,
+        };
+        if hot.quiet.is_reached(silence) {
+            self.request_after_silence(at, silence, packet, Verdict::InOrder, in_message);
+        }
+        self.divide_request(at, before, Verdict::InOrder, packet);
     }
 
     #[inline(never)]
@@ -54,6 +74,13 @@ impl Analysis {
         packet: &Packet,
         generation: u32,
     ) -> Verdict {
+        let hot = &self.table.hot[at];
+        let before = BeforeRequest {
+            since: hot.last_request,
+            next: hot.requests.next,
+            in_message: hot.messages.is_open() && !packet.roce.bth.opcode().is_first(),
+            has_lost: hot.losses != generation,
+        };
         let span = self.span_of_request(at, packet, generation);
         let (hot, cold) = (&mut self.table.hot[at], &self.table.cold[at]);
         let place = RequestPlace::find(hot, cold, packet.roce.bth.psn());
@@ -72,8 +99,12 @@ impl Analysis {
         }
         if let Verdict::NewEpoch(reason) = verdict {
             self.new_epoch(at, packet, reason);
-            return self.observe_first(at, &request, packet);
+            let verdict = self.observe_first(at, &request, packet);
+            let since = Nanos(0);
+            self.divide_request(at, BeforeRequest { since, ..before }, verdict, packet);
+            return verdict;
         }
+        self.divide_request(at, before, verdict, packet);
         verdict
     }
 

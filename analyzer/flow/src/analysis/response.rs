@@ -43,8 +43,9 @@ impl Analysis {
                 return self.new_epoch(requests_at, packet, reason);
             }
         }
+        let mut oldest = Nanos(0);
         if answer != Answer::Nak {
-            let oldest = cold.times.as_deref().map_or(Nanos(0), Times::waiting_since);
+            oldest = cold.times.as_deref().map_or(Nanos(0), Times::waiting_since);
             cold.tracker.awaited(covered, oldest, time);
         }
         let meaning = match answer {
@@ -60,6 +61,13 @@ impl Analysis {
         let answered = cold.tracker.answer(&requests, &said);
         if answered.is_new {
             self.end_of_silence(requests_at, before, time);
+            self.divide_answer(requests_at, before, time);
+        }
+        // A READ that was requested since the last progress has waited for nothing else.
+        let first_response =
+            oldest >= before.progress && matches!(answer, Answer::ReadBegun | Answer::ReadDone);
+        if first_response && roce.bth.opcode().is_first() && oldest.0 != 0 {
+            self.divide_round_trip(requests_at, oldest, time);
         }
         self.times_of_answer(requests_at, answer, covered, time);
         self.read_answered(requests_at, response_at, answer, psn, packet);
@@ -95,9 +103,14 @@ impl Analysis {
         let cold = &mut self.table.cold[at];
         let Some(times) = &mut cold.times else { return };
         let measures = self.measures.as_mut().map(|measures| measures.at(hot.tap));
-        if times.answered(answer, covered, time, hot.sent_bytes, measures) {
+        let is_active = times.answered(answer, covered, time, hot.sent_bytes, measures);
+        let sent = times.measured();
+        if is_active {
             hot.timed = true;
             self.activate(at);
+        }
+        if let Some(sent) = sent {
+            self.divide_round_trip(at, sent, time);
         }
     }
 
@@ -359,9 +372,12 @@ impl Analysis {
         let hot = &self.table.hot[at];
         let answers = self.table.cold[at].tracker.answers();
         let progress = answers.map_or(Nanos(0), crate::psn::acks::Answers::progress);
+        let acked = answers.map_or(0, crate::psn::acks::Answers::acked);
         WaitingFlow {
             since: hot.last_request.max(progress),
-            awaits: answers.is_some_and(|answers| answers.acked() < hot.requests.next),
+            progress,
+            acked,
+            awaits: answers.is_some() && acked < hot.requests.next,
         }
     }
 
@@ -482,7 +498,11 @@ fn meaning_of_nak(cold: &mut Cold, kind: AethKind, psn: u64, time: Nanos) -> Ans
 
 /// A flow between its packets.
 #[derive(Clone, Copy)]
-struct WaitingFlow {
+pub(super) struct WaitingFlow {
     since: Nanos,
+    /// When something new was acknowledged last; 0: never.
+    progress: Nanos,
+    /// All before this PSN was acknowledged; 0: nothing was.
+    pub(super) acked: u64,
     awaits: bool,
 }

@@ -14,6 +14,7 @@ use crate::congestion::pauses::PausedTime;
 use crate::congestion::progress::WINDOW_PACKETS;
 use crate::congestion::reaction::{Congestion, Meter};
 use crate::counts::{Counts, FlowTotals};
+use crate::division::{BurstGap, Division};
 use crate::key::{FlowSlot, Key};
 use crate::pairing::evidence::Peer;
 use crate::psn::jump::CompletedMessages;
@@ -53,6 +54,8 @@ pub(crate) struct Hot {
     dscp: u8,
     /// Packets until its rate is looked at; from 0 it is 256.
     pub(crate) pace: u8,
+    /// Length of a silence that ends a burst of requests.
+    pub(crate) burst_gap: BurstGap,
     /// Length of a silence from which the flow's pace is compared.
     pub(crate) quiet: SilenceThreshold,
     /// Seen since the clock hand of the eviction last came by.
@@ -120,8 +123,7 @@ pub(crate) struct Cold {
     pub(crate) congestion: Option<Box<Congestion>>,
     pub(crate) pace: SilenceHistory,
     pub(crate) responses: Responses,
-    pub(crate) read_requests: u64,
-    pub(crate) atomics: u64,
+    pub(crate) fetches: FetchCounts,
     // While the other direction is looked for, and rarely.
     pub(crate) key: FlowKey,
     /// No other flow, and no other epoch of this one, has the same. Never 0.
@@ -133,11 +135,20 @@ pub(crate) struct Cold {
     pub(crate) last_nak: Nanos,
     pub(crate) first_time: Nanos,
     pub(crate) first_psn: Option<Psn>,
+    /// Where its time went; made with its first request.
+    pub(crate) division: Option<Box<Division>>,
     /// Its pauses, once there are some at its tap.
     pauses: Option<Box<PauseSums>>,
     /// Counts of retransmissions and losses, once there are some.
     pub(crate) trouble: Option<Box<Trouble>>,
     attributes: FlowAttributes,
+}
+
+/// Requests of one flow that fetch.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct FetchCounts {
+    pub(crate) reads: u64,
+    pub(crate) atomics: u64,
 }
 
 /// The pauses of one flow.
@@ -197,6 +208,7 @@ impl Hot {
             timed: false,
             knows_answers: false,
             quiet: SilenceThreshold::default(),
+            burst_gap: BurstGap::default(),
             sent_bytes: 0,
         }
     }
@@ -248,6 +260,7 @@ impl Cold {
             key,
             reads: None,
             lengths: Distribution::default(),
+            division: None,
             pending_read: None,
             tracker: Tracker::default(),
             completed: CompletedMessages::default(),
@@ -255,8 +268,7 @@ impl Cold {
             congestion: None,
             pace: SilenceHistory::default(),
             responses: Responses::default(),
-            read_requests: 0,
-            atomics: 0,
+            fetches: FetchCounts::default(),
             peering: OtherDirection::new(hosts.back),
             last_nak: Nanos(0),
             first_time: packet.time,
@@ -273,13 +285,14 @@ impl Cold {
         self.first_time = time;
         self.totals = FlowTotals::default();
         self.lengths = Distribution::default();
+        self.division = None;
         self.pending_read = None;
         self.responses = Responses::default();
         self.first_psn = None;
         self.completed = CompletedMessages::default();
         self.trouble = None;
         (self.times, self.reads, self.pace) = (None, None, SilenceHistory::default());
-        (self.read_requests, self.atomics) = (0, 0);
+        self.fetches = FetchCounts::default();
         self.attributes.next_epoch();
         self.congestion = None;
         self.peering.set_other(None);
@@ -377,6 +390,7 @@ mod tests {
         assert_eq!(offset_of!(Cold, tracker), 256, "requests one line, answers two");
         // State that a paired flow has besides; distributions, marks and holes come as they are needed.
         let paired = size_of::<Cold>() + size_of::<Times>() + size_of::<crate::psn::acks::Answers>();
+        let paired = paired + size_of::<Division>();
         assert!(256 + paired <= 3 * 1024, "{paired}");
     }
 

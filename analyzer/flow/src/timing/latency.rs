@@ -97,6 +97,8 @@ pub(crate) struct Times {
     message: Distribution,
     /// PSNs of requests for which there was no room.
     unmarked: core::ops::Range<u64>,
+    /// When the request was sent whose round trip the latest answer ended; 0: it ended none.
+    measured: Nanos,
     // The fifth and the sixth.
     bin: BinSamples,
     // The last one, which ACKs do not need.
@@ -206,6 +208,7 @@ impl Times {
     ) -> bool {
         let mut any = self.in_flight(bytes);
         let mut newest = None;
+        self.measured = Nanos(0);
         while let Some(mark) = self.marks.front().copied().filter(|mark| mark.end <= psn) {
             // A READ goes on until its last response, which is also in its place the next mark's first answer.
             if mark.what == What::Read && answer == Answer::ReadBegun {
@@ -234,6 +237,7 @@ impl Times {
             answer == Answer::Ack && mark.ack_requested && mark.what == What::Message && once
         }) {
             let took = time.since(mark.time);
+            self.measured = mark.time;
             self.stamps.note(mark.time, time);
             self.note_shortest(took);
             // RFC 6298, 2.3: an eighth of each new one.
@@ -298,6 +302,16 @@ impl Times {
         if took.0 > 0 && (self.shortest.0 == 0 || took < self.shortest) {
             self.shortest = took;
         }
+    }
+
+    /// When the request was sent whose round trip the latest answer ended.
+    pub(crate) fn measured(&self) -> Option<Nanos> {
+        (self.measured.0 != 0).then_some(self.measured)
+    }
+
+    /// Messages, and packets that ask for an answer, that await one.
+    pub(crate) fn outstanding(&self) -> usize {
+        self.marks.len()
     }
 
     /// The shortest time that an answer took; 0: not known.

@@ -1,5 +1,6 @@
 //! Messages of a flow: how many, how long; and the path MTU that they show.
 
+use roce_model::PATH_MTUS;
 use roce_wire::{Operation, Psn, Roce};
 
 /// The state of a flow's messages.
@@ -46,9 +47,6 @@ pub(crate) struct PendingRead {
     pub(crate) psn: Psn,
     pub(crate) length: u32,
 }
-
-/// The path MTUs that there are, in bytes (`enum ib_mtu`, Linux include/rdma/ib_verbs.h).
-const PATH_MTUS: [u32; 5] = [256, 512, 1024, 2048, 4096];
 
 impl Messages {
     /// Takes a Middle packet with so many bytes.

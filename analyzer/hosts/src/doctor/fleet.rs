@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use roce_model::Severity;
 
 use crate::doctor::check::{CERTAIN, Check, CheckRun, Judgement, Outcome, ReadValue};
-use crate::doctor::facts::{Facts, PortGid};
-use crate::doctor::gid::subnet;
+use crate::doctor::facts::{Facts, PortGid, RdmaPort};
+use crate::doctor::gid::{common, fitting, subnet};
 
 /// Their functions are called with all hosts; see [`judge`].
 pub(crate) const CHECKS: &[Check] = &[
@@ -62,7 +62,25 @@ pub(crate) const CHECKS: &[Check] = &[
         run: CheckRun::of("fleet", none),
         ..CERTAIN
     },
+    Check {
+        id: "fleet.gid_index",
+        title: "one index of addresses fits all hosts",
+        read: "tables of addresses of all hosts; NCCL_IB_GID_INDEX and UCX_IB_GID_INDEX",
+        method: "no index is RoCE v2 with a routable address on the active devices of all hosts: warning where a host has such a variable, \
+                 otherwise information",
+        meaning: "One variable is given to all processes of a job. Pods and virtual functions get their addresses at indexes of their own: \
+                  a number that fits one host names an empty entry, or RoCE v1, on another.",
+        symptom: "Some pods connect and others fail: 'ibv_modify_qp failed', 'invalid GID'.",
+        alternatives: "gid.choice",
+        source: "NVIDIA NCCL documentation: since 2.21 NCCL finds the index itself, by NCCL_IB_ROCE_VERSION_NUM and NCCL_IB_ADDR_FAMILY",
+        severity: Severity::Warning,
+        run: CheckRun::of("gid", none),
+        ..CERTAIN
+    },
 ];
+
+/// Variables that choose one index for all devices.
+const INDEX_VARIABLES: [&str; 2] = ["NCCL_IB_GID_INDEX", "UCX_IB_GID_INDEX"];
 
 fn none(_: &Facts<'_>) -> Vec<Outcome> {
     Vec::new()
@@ -78,6 +96,7 @@ pub(crate) fn judge(all: &[Facts<'_>]) -> Vec<Judgement> {
         ("fleet.duplicate_address", "fleet", duplicates(all)),
         ("fleet.same", "fleet", same(all)),
         ("fleet.rails", "fleet", rails(all)),
+        ("fleet.gid_index", "gid", gid_index(all)),
     ];
     let mut judgements = Vec::new();
     for (id, group, outcomes) in outcomes {
@@ -122,6 +141,51 @@ fn peers(all: &[Facts<'_>]) -> Vec<Outcome> {
         outcomes.push(outcome.seen("sys/class/net/*/mtu", seen.join(", ")));
     }
     outcomes
+}
+
+fn gid_index(all: &[Facts<'_>]) -> Vec<Outcome> {
+    let ports = |facts: &Facts<'_>| -> Vec<RdmaPort> {
+        let active = facts.ports().filter(|(_, port)| port.is_active());
+        active.map(|(_, port)| port.clone()).collect()
+    };
+    let of_hosts: Vec<(String, Vec<RdmaPort>)> = all
+        .iter()
+        .map(|facts| (facts.host.name.clone(), ports(facts)))
+        .collect();
+    let Some(common) = common(of_hosts.iter().flat_map(|(_, ports)| ports)) else {
+        return Vec::new();
+    };
+    let seen: Vec<String> = of_hosts
+        .iter()
+        .flat_map(|(host, ports)| {
+            ports.iter().map(move |port| {
+                let indexes = fitting(port);
+                let indexes: Vec<String> = indexes.iter().map(ToString::to_string).collect();
+                format!("{host} {}: {}", port.object, indexes.join(", "))
+            })
+        })
+        .collect();
+    let source = "sys/class/infiniband/*/ports/*/gids";
+    let said = seen.join("; ");
+    if let Some(index) = common.first() {
+        let text = format!("index {index} is RoCE v2 with a routable address on all hosts");
+        return vec![Outcome::ok("fleet", text).seen(source, said)];
+    }
+    let text = "no index of addresses fits all hosts";
+    let set = INDEX_VARIABLES.into_iter().find_map(|name| {
+        let mut values = all.iter().filter_map(|facts| facts.host.variable(name));
+        values.next().map(|value| (name, value))
+    });
+    let outcome = match set {
+        Some((name, value)) => Outcome::warning("fleet", format!("{name}={value}, and {text}"))
+            .expected("no fixed index")
+            .fix(format!("unset {name}"))
+            .advice(
+                "NCCL from 2.21 on chooses by NCCL_IB_ROCE_VERSION_NUM=2 and NCCL_IB_ADDR_FAMILY=AF_INET",
+            ),
+        None => Outcome::info("fleet", format!("{text}: leave NCCL_IB_GID_INDEX unset")),
+    };
+    vec![outcome.seen(source, said)]
 }
 
 fn duplicates(all: &[Facts<'_>]) -> Vec<Outcome> {

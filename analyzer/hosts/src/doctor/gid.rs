@@ -8,7 +8,7 @@ use serde_json::Value;
 use roce_model::Severity;
 
 use crate::doctor::check::{CERTAIN, Check, CheckRun, Outcome, each};
-use crate::doctor::facts::{Facts, PortGid, odd};
+use crate::doctor::facts::{Facts, PortGid, RdmaPort, odd};
 use crate::doctor::host::Unknown;
 
 pub(crate) const CHECKS: &[Check] = &[
@@ -28,7 +28,7 @@ pub(crate) const CHECKS: &[Check] = &[
         id: "gid.choice",
         title: "the index that programs should use",
         read: "/sys/class/infiniband/DEVICE/ports/N/gids, gid_attrs/types",
-        method: "NCCL_IB_GID_INDEX or UCX_IB_GID_INDEX names an entry that is not RoCE v2 with a routable address: warning; otherwise information: the first RoCE v2 index with IPv4, else with a global IPv6 address. Index 0, which tools take by default, is RoCE v1 on most adapters",
+        method: "NCCL_IB_GID_INDEX or UCX_IB_GID_INDEX names an entry that is not RoCE v2 with a routable address: warning, also where no index fits the devices of all hosts; otherwise information: the first RoCE v2 index with IPv4, else with a global IPv6 address. Index 0, which tools take by default, is RoCE v1 on most adapters",
         meaning: "RoCE v1 is not routed, and switches do not classify it by DSCP.",
         symptom: "Connections within a rack work and others do not; PFC and ECN have no effect.",
         source: "perftest's manual, --gid-index; NCCL_IB_GID_INDEX",
@@ -152,6 +152,38 @@ fn rocev2(facts: &Facts<'_>) -> Vec<Outcome> {
     )
 }
 
+/// Indexes at which a port has a routable address of RoCE v2.
+pub(crate) fn fitting(port: &RdmaPort) -> BTreeSet<u32> {
+    port.gids
+        .iter()
+        .filter(|gid| gid.is_v2 == Some(true) && gid.routable().is_some())
+        .map(|gid| gid.index)
+        .collect()
+}
+
+/// Indexes that fit all of these ports; ports without a fitting one have no say. `None`: no port has a say.
+pub(crate) fn common<'a>(ports: impl Iterator<Item = &'a RdmaPort>) -> Option<BTreeSet<u32>> {
+    ports
+        .map(fitting)
+        .filter(|indexes| !indexes.is_empty())
+        .reduce(|common, other| common.intersection(&other).copied().collect())
+}
+
+/// The setting that makes the variable fit: an index that fits all active ports, else none at all.
+fn choose_index(facts: &Facts<'_>, name: &str, best: u32) -> String {
+    let active = facts
+        .ports()
+        .map(|(_, port)| port)
+        .filter(|port| port.is_active());
+    match common(active) {
+        Some(common) if common.is_empty() => format!("unset {name}"),
+        Some(common) if !common.contains(&best) => {
+            format!("export {name}={}", common.first().unwrap_or(&best))
+        }
+        _ => format!("export {name}={best}"),
+    }
+}
+
 fn choice(facts: &Facts<'_>) -> Vec<Outcome> {
     let active = facts
         .ports()
@@ -182,7 +214,7 @@ fn choice(facts: &Facts<'_>) -> Vec<Outcome> {
                     )
                     .seen("answers/env.json", format!("{name}={chosen}"))
                     .expected(format!("index {}", best.index))
-                    .fix(format!("export {name}={}", best.index)));
+                    .fix(choose_index(facts, name, best.index)));
                 }
             }
             let first = port.gids.iter().find(|gid| gid.index == 0);

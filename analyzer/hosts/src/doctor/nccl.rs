@@ -1,8 +1,8 @@
 //! Checks of what NCCL is given and takes.
 
-use roce_model::Severity;
+use roce_model::{Counter, Severity};
 
-use crate::doctor::check::{CERTAIN, Check, CheckRun, Outcome};
+use crate::doctor::check::{CERTAIN, Check, CheckRun, Outcome, Status};
 use crate::doctor::facts::{Facts, RdmaPort};
 use crate::doctor::gid::subnet;
 use crate::doctor::host::Unknown;
@@ -34,6 +34,21 @@ pub(crate) const CHECKS: &[Check] = &[
         severity: Severity::Warning,
         confidence: "certain; likely where the outcome says so",
         run: CheckRun::of("nccl", nccl_rails),
+        ..CERTAIN
+    },
+    Check {
+        id: "nccl.class",
+        title: "NCCL's data is in the lossless priority",
+        read: "variables of NCCL (as for nccl.hca), tc/N/traffic_class; packets by priority of the RDMA interfaces, over --duration where it is given",
+        method: "NCCL is configured without NCCL_IB_TC, the adapter forces no traffic class, the lossless priority of its interface counted nothing, and \
+                 others counted 10,000 packets or more: warning over an interval, information over the driver's life",
+        meaning: "NCCL's queue pairs have traffic class 0 unless NCCL_IB_TC says otherwise: DSCP 0, which is priority 0, without PFC and often without ECN.",
+        symptom: "Drops, retransmissions and a slow job, while every setting of host and switch is right. The finding dscp.none or dscp.plan of a capture.",
+        alternatives: "qos.map",
+        source: "NVIDIA NCCL documentation, NCCL_IB_TC (default 0)",
+        severity: Severity::Warning,
+        confidence: "likely: that the other priority's packets are NCCL's is not counted",
+        run: CheckRun::of("nccl", class),
         ..CERTAIN
     },
     Check {
@@ -116,6 +131,101 @@ fn nccl_hca(facts: &Facts<'_>) -> Vec<Outcome> {
                 .seen(from, &value)
                 .expected("'=' in front, then device:port of active ports")
                 .fix(fix.clone()),
+        );
+    }
+    all
+}
+
+/// True if somebody configured NCCL here.
+fn is_configured(facts: &Facts<'_>) -> bool {
+    let variables = facts.host.json("answers/env.json").ok();
+    let variables = variables.as_ref().and_then(serde_json::Value::as_object);
+    variables.is_some_and(|all| all.keys().any(|name| name.starts_with("NCCL_")))
+        || ["home/.nccl.conf", "etc/nccl.conf"]
+            .into_iter()
+            .any(|path| facts.host.has(path))
+}
+
+/// Packets in other priorities that show a job.
+const JOB_PACKETS: f64 = 10_000.0;
+
+/// Packets of an interface in the lossless priority and in all others.
+struct PriorityPackets {
+    lossless: f64,
+    others: f64,
+    /// True while it was watched; else since the driver was loaded.
+    is_watched: bool,
+}
+
+fn packets_by_priority(facts: &Facts<'_>, interface: &str) -> Option<PriorityPackets> {
+    let names = [
+        Counter::PriorityReceivedPackets,
+        Counter::PriorityTransmittedPackets,
+    ];
+    let (mut lossless, mut others, mut is_watched) = (None, 0.0, true);
+    let all = facts.counters.iter().filter(|moved| moved.object == interface);
+    for moved in all.filter(|moved| names.contains(&moved.counter)) {
+        let packets = moved.change.unwrap_or(moved.value);
+        is_watched &= moved.change.is_some();
+        if moved.priority == Some(facts.plan.priority) {
+            lossless = Some(lossless.unwrap_or(0.0) + packets);
+        } else {
+            others += packets;
+        }
+    }
+    Some(PriorityPackets {
+        lossless: lossless?,
+        others,
+        is_watched,
+    })
+}
+
+fn class(facts: &Facts<'_>) -> Vec<Outcome> {
+    if !is_configured(facts) || nccl_variable(facts, "NCCL_IB_TC").is_some() {
+        return Vec::new();
+    }
+    let (priority, class) = (facts.plan.priority, facts.plan.dscp << 2 | 2);
+    let mut all = Vec::new();
+    for netdev in facts.ports_of_hosts() {
+        let device = facts.devices.iter().find(|device| device.name == netdev.device);
+        let is_forced = device.is_some_and(|device| {
+            let forced = |port: &RdmaPort| {
+                let path = format!("{}/tc/{}/traffic_class", device.path, port.number);
+                facts
+                    .host
+                    .text(&path)
+                    .is_some_and(|text| !text.trim().ends_with("=0"))
+            };
+            device.ports.iter().any(forced)
+        });
+        let name = &netdev.name;
+        let Some(packets) = packets_by_priority(facts, name).filter(|_| !is_forced) else {
+            continue;
+        };
+        let PriorityPackets { lossless, others, .. } = packets;
+        let seen = format!("priority {priority}: {lossless} packets, others: {others}");
+        let outcome = if lossless > 0.0 {
+            Outcome::ok(name, format!("{name}: priority {priority} counts packets"))
+        } else if others >= JOB_PACKETS {
+            let status = if packets.is_watched {
+                Status::Warning
+            } else {
+                Status::Info
+            };
+            let said = format!(
+                "NCCL_IB_TC is not set, so NCCL's data has traffic class 0 = DSCP 0; {name} counted nothing in priority {priority} and {others} packets \
+                 in others"
+            );
+            Outcome::new(status, name, said)
+                .expected(format!("packets in priority {priority}"))
+                .fix(format!("export NCCL_IB_TC={class}"))
+        } else {
+            continue;
+        };
+        all.push(
+            outcome
+                .seen(&format!("commands/ethtool_-S_{name}.txt"), seen)
+                .likely(),
         );
     }
     all

@@ -19,6 +19,8 @@ pub(crate) struct HostState {
     /// Ends that may send later.
     pacing: BinaryHeap<Reverse<(Time, EndpointId)>>,
     wake: Time,
+    /// The end whose packet leaves the port.
+    pub leaves: Option<EndpointId>,
     pub notification: NotificationPoint,
     pub drain: Option<Drain>,
     pub drain_priority: u8,
@@ -34,6 +36,7 @@ impl HostState {
             ready: VecDeque::new(),
             pacing: BinaryHeap::new(),
             wake: Time::NEVER,
+            leaves: None,
             notification,
             drain: None,
             drain_priority: 0,

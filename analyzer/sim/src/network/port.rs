@@ -95,8 +95,13 @@ impl Simulation<'_> {
     pub(crate) fn sent(&mut self, id: PortId) {
         let port = &mut self.topology.ports[id.index()];
         port.busy = false;
-        if let Node::Switch(switch) = port.node {
-            self.release(switch, id);
+        match port.node {
+            Node::Switch(switch) => self.release(switch, id),
+            Node::Host(host) => {
+                if let Some(end) = self.hosts[host as usize].leaves.take() {
+                    self.ends_packet(end);
+                }
+            }
         }
         self.transmit(id);
     }

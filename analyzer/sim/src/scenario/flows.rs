@@ -196,6 +196,8 @@ pub struct FlowTable {
     pub reuse: Option<Time>,
     /// From this time on, the responder answers requests with a NAK for a remote access error.
     pub fatal: Option<Time>,
+    /// From this time on, the responder answers nothing.
+    pub dies: Option<Time>,
 }
 
 fn one() -> u32 {

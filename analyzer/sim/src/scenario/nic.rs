@@ -60,6 +60,8 @@ pub struct Nic {
     pub timeout: Time,
     /// Tries without progress until the queue pair fails.
     pub retries: u32,
+    /// RNR NAKs without progress that a sender bears until the queue pair fails; no limit when not given (7 in IBTA's field).
+    pub rnr_retries: Option<u32>,
     /// Code of the RNR timer, 0 to 31 (IBTA 9.7.5.2.8).
     pub rnr_timer: u8,
     /// Requests between two that request an ACK; the last packet of a message always requests one. 0:
@@ -102,6 +104,7 @@ impl Default for Nic {
             recovery: Recovery::GoBackN,
             timeout: Time::from_nanos(1_000_000),
             retries: 7,
+            rnr_retries: None,
             rnr_timer: 1,
             ack_every: 0,
             ack_coalesce: 1,

@@ -2,6 +2,7 @@
 //!
 //! Here: names for numbers, connections, flows and single packets. Holes, episodes and findings have files of their own.
 
+mod ends;
 mod episodes;
 mod findings;
 mod flows;
@@ -9,6 +10,7 @@ mod holes;
 mod names;
 mod packets;
 mod pairs;
+mod times;
 mod transmissions;
 mod uplinks;
 mod waits;
@@ -49,6 +51,8 @@ pub(crate) fn truth(simulation: &Simulation<'_>, files: &[String]) -> Truth {
         pause_roots: Vec::new(),
         uplinks: Vec::new(),
         fair_rates: Vec::new(),
+        ends: ends::ends(simulation, &names),
+        times: times::times(simulation, &names),
         episodes: Vec::new(),
         findings: Vec::new(),
         steps: steps(simulation),

@@ -20,6 +20,7 @@ use crate::scenario::{
 };
 use crate::units::Time;
 use crate::workload::account::Account;
+use crate::workload::activity::Timeline;
 use crate::workload::endpoint::{Endpoint, QueueState};
 use crate::workload::gaps::Patience;
 use crate::workload::requester::{Limits, Requester};
@@ -216,6 +217,7 @@ impl<'s> Builder<'s> {
             ack_every: nic.ack_every,
             timeout: nic.timeout,
             retries: nic.retries,
+            rnr_retries: nic.rnr_retries,
             recovery: nic.recovery,
         };
         let port = topology.hosts[host as usize].port;
@@ -251,6 +253,7 @@ impl<'s> Builder<'s> {
             held_by_limit: false,
             held_by_dcqcn: false,
             account: Account::default(),
+            activities: Timeline::default(),
             queued: QueueState::Idle,
             next_send: Time::ZERO,
             open: false,
@@ -262,6 +265,7 @@ impl<'s> Builder<'s> {
             last_sent: Time::ZERO,
             busy_since: None,
             fatal: table.and_then(|t| t.fatal),
+            dies: table.and_then(|t| t.dies),
         }
     }
 

@@ -196,6 +196,7 @@ impl Simulation<'_> {
         let own = &mut self.ends[end.index()];
         let silent_since = own.last_sent;
         self.log.sent(packet, self.now);
+        self.expect_answer(end, packet);
         if packet.attempt > 0 {
             packet.note = self
                 .log

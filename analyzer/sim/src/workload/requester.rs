@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 
 use any_order_state::AnyOrder;
 use message::Message;
-pub(crate) use message::{Limits, OutgoingPacket, Trigger};
+pub(crate) use message::{Failure, Limits, OutgoingPacket, Trigger};
 
 use crate::scenario::{Operation, Recovery};
 use crate::units::Time;
@@ -47,8 +47,12 @@ pub(crate) struct Requester {
     implied: Option<u64>,
     /// READ responses may come in any order.
     any_order: Option<AnyOrder>,
-    /// Too many retries, or a fatal NAK.
-    pub(crate) failed: bool,
+    /// Why it has ended, if it has.
+    pub(crate) failure: Option<Failure>,
+    /// RNR NAKs in a row, without an acknowledgement of something new between them.
+    refusals: u32,
+    /// An answer of the peer has come.
+    pub(crate) answered: bool,
 }
 
 impl Requester {
@@ -70,7 +74,9 @@ impl Requester {
             retries: 0,
             implied: None,
             any_order: None,
-            failed: false,
+            failure: None,
+            refusals: 0,
+            answered: false,
         }
     }
 
@@ -88,14 +94,19 @@ impl Requester {
         self.messages.push_back(message);
     }
 
+    /// The oldest PSN that is not acknowledged, and how often it was sent again; `None`: nothing is outstanding.
+    pub(crate) fn outstanding(&self) -> Option<(u64, u16)> {
+        (self.oldest < self.top).then(|| (self.oldest, self.attempts.front().copied().unwrap_or(0)))
+    }
+
     /// True if something is posted that is not done.
     pub(crate) fn is_busy(&self) -> bool {
-        self.oldest < self.end && !self.failed
+        self.oldest < self.end && self.failure.is_none()
     }
 
     /// True if something that was posted has not been sent yet.
     pub(crate) fn has_unsent(&self) -> bool {
-        self.next < self.end && !self.failed
+        self.next < self.end && self.failure.is_none()
     }
 
     /// The message of a PSN that is not acknowledged.
@@ -106,9 +117,14 @@ impl Requester {
             .filter(|message| seq < message.end())
     }
 
+    /// True if the next packet was sent before.
+    pub(crate) fn sends_again(&self) -> bool {
+        self.next < self.top || self.again.iter().any(|(seq, _)| *seq >= self.oldest)
+    }
+
     /// True if a packet can leave now.
     pub(crate) fn can_send(&self) -> bool {
-        if self.waiting || self.failed {
+        if self.waiting || self.failure.is_some() {
             return false;
         }
         self.again.iter().any(|(seq, _)| *seq >= self.oldest) || self.can_send_next()
@@ -133,7 +149,7 @@ impl Requester {
 
     /// The next packet. Its sending begins at `now`.
     pub(crate) fn send(&mut self, now: Time) -> Option<OutgoingPacket> {
-        if self.waiting || self.failed {
+        if self.waiting || self.failure.is_some() {
             return None;
         }
         while let Some((seq, trigger)) = self.again.pop_front() {
@@ -221,6 +237,7 @@ impl Requester {
         self.oldest = seq;
         self.next = self.next.max(seq);
         self.retries = 0;
+        self.refusals = 0;
         self.implied = None;
         self.deadline = if self.oldest < self.requested {
             now.plus(self.patience())
@@ -312,6 +329,11 @@ impl Requester {
             return (Vec::new(), None);
         }
         let done = self.acknowledged(seq, now);
+        self.refusals += 1;
+        if self.limits.rnr_retries.is_some_and(|most| self.refusals > most) {
+            self.fail(Failure::RnrRetries);
+            return (done, None);
+        }
         self.rewind(seq, Trigger::Rnr);
         self.waiting = true;
         self.waits += 1;
@@ -329,7 +351,7 @@ impl Requester {
     pub(crate) fn timed_out(&mut self, now: Time) {
         self.retries += 1;
         if self.retries > self.limits.retries {
-            self.fail();
+            self.fail(Failure::Retries);
             return;
         }
         self.implied = None;
@@ -346,8 +368,8 @@ impl Requester {
     }
 
     /// The connection is over.
-    pub(crate) fn fail(&mut self) {
-        self.failed = true;
+    pub(crate) fn fail(&mut self, failure: Failure) {
+        self.failure.get_or_insert(failure);
         self.deadline = Time::NEVER;
     }
 

@@ -68,6 +68,11 @@ impl MessageSource {
         }
     }
 
+    /// True if as many messages are open as its application keeps outstanding at once.
+    pub(crate) fn is_full(&self) -> bool {
+        self.interval.is_none() && self.in_flight >= self.outstanding
+    }
+
     /// The length of the next message, if there is one.
     fn next(&mut self, now: Time) -> Option<u64> {
         if self.left == 0 || now >= self.stop {

@@ -8,6 +8,7 @@ use roce_model::{Address, Confidence, Evidence, FindingRow, FlowRow, Nanos, Seve
 use super::super::directory::name_of;
 use super::super::numbers::counted;
 use super::super::thresholds::Thresholds;
+use super::plan::priority_of;
 use super::rule::{Context, FindingOf as _, Rule};
 use super::worst::Worst;
 
@@ -19,12 +20,13 @@ pub(super) const CNP_CLASS: Rule = Rule {
     meaning: "Congestion notifications with the data's DSCP wait in the queues that they are to empty; with none (DSCP 0) \
               beside classed data they travel as best effort and are the first to be dropped.",
     method: "For each queue pair that CNPs slow: the DSCP of the first CNP, against the DSCP of the data between the same \
-             hosts. CNPs whose 802.1Q priority differs from the data's are fine.",
+             hosts. CNPs whose 802.1Q priority differs from the data's are fine. Where their class is expected (--expect cnp-dscp, cnp-priority, \
+             [cluster] cnp_dscp), CNPs of another class in place of that.",
     source: "CNP_DSCP = 48 and CNP_802P_PRIO = 6 in published dumps of mlxconfig; the DCQCN paper (SIGCOMM 2015) \
              sends CNPs with high priority.",
     thresholds: &[],
     severity: Severity::Info,
-    otherwise: "warning when they carry DSCP 0 and the data another",
+    otherwise: "warning when they carry DSCP 0 and the data another, or not the expected class",
     confidence: "high: the packets carry the class",
     ..Rule::TALLIED
 };
@@ -132,7 +134,56 @@ impl ClassTally {
     }
 }
 
+/// CNPs of another class than expected.
+fn unexpected_cnps(context: &Context<'_>) -> Option<FindingRow> {
+    let wanted = context.expectation;
+    let (mut other, mut all) = (Worst::default(), 0u64);
+    let mut first: Option<Nanos> = None;
+    for cnp in &context.run.cnp_receivers {
+        let Some(dscp) = cnp.dscp else { continue };
+        all = all.saturating_add(cnp.cnp);
+        let priority = priority_of(context, dscp, cnp.pcp);
+        let is_other = wanted.cnp_dscp.is_some_and(|wanted| wanted != dscp)
+            || wanted.cnp_priority.is_some_and(|wanted| wanted != priority);
+        if is_other {
+            let pair = format!("{} to {}", cnp.source, cnp.destination);
+            other.add(cnp.cnp, || format!("DSCP {dscp} = priority {priority}, {pair}"));
+            first = Some(first.map_or(cnp.first_time, |first| first.min(cnp.first_time)));
+        }
+    }
+    if other.all() == 0 {
+        return None;
+    }
+    let mut evidence = Evidence::default();
+    evidence
+        .count("cnp_in_other_class", other.sum())
+        .count("cnp", all)
+        .text("expected", wanted.to_string())
+        .text("other_class", other.list());
+    let plan = [("DSCP", wanted.cnp_dscp), ("priority", wanted.cnp_priority)];
+    let plan: Vec<String> = plan
+        .iter()
+        .filter_map(|(name, value)| value.map(|value| format!("{name} {value}")))
+        .collect();
+    Some(CNP_CLASS.finding(
+        (Severity::Warning, Confidence::High),
+        format!(
+            "{} of {} with {}; the plan is {}",
+            other.sum(),
+            counted(all, "CNP"),
+            other.name(),
+            plan.join(", ")
+        ),
+        evidence,
+        "Set the class of CNPs at the adapters that send them (cnp_dscp and cnp_802p_prio).",
+        first,
+    ))
+}
+
 pub(super) fn cnp_class(context: &Context<'_>) -> Option<FindingRow> {
+    if context.expectation.cnp_dscp.is_some() || context.expectation.cnp_priority.is_some() {
+        return unexpected_cnps(context);
+    }
     // The data's class by tap, sender and receiver, where CNPs went from receiver to sender.
     let mut classes: Map<(TapId, Address, Address), Option<Class>> = Map::default();
     for cnp in &context.run.cnp_receivers {

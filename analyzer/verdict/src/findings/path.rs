@@ -38,12 +38,14 @@ pub(super) const MTU: Rule = Rule {
     title: "path MTU below what the hosts can take",
     meaning: "Packets are smaller than they could be: more headers, more packets and more PSNs for the same data.",
     method: "Flows of at least mtu_bytes payload whose path MTU is under 1024, which every Ethernet takes, or under the \
-             largest that both of its hosts use with others at the same tap.",
+             largest that both of its hosts use with others at the same tap. Where a path MTU is expected (--expect mtu, [cluster] mtu): flows \
+             whose path MTU is another.",
     source: "enum ib_mtu in Linux include/rdma/ib_verbs.h (256 to 4096); an Ethernet frame of 1500 bytes holds a RoCEv2 \
              packet of 1024.",
     thresholds: &["mtu_bytes"],
     severity: Severity::Info,
-    confidence: "medium: what both hosts use with others may be more than this way allows",
+    otherwise: "warning when it is not the expected one",
+    confidence: "medium: what both hosts use with others may be more than this way allows; high when it is not the expected one",
     ..Rule::TALLIED
 };
 

@@ -4,7 +4,8 @@ use std::collections::HashSet;
 
 use roce_model::cast::float;
 use roce_model::{
-    Confidence, EpisodeKind, Evidence, FindingRow, FlowId, HopRow, Nanos, RunSummary, Severity, TapId,
+    Confidence, EpisodeKind, Evidence, Expectation, FindingRow, FlowId, HopRow, Nanos, RunSummary, Severity,
+    TapId,
 };
 pub(super) use roce_rules::Rule;
 
@@ -58,6 +59,10 @@ pub(super) struct Context<'a> {
     pub(super) thresholds: &'a Thresholds,
     /// Speed of the links, in bit/s, if given.
     pub(super) link_rate: Option<u64>,
+    /// Classes and path MTU that somebody expects.
+    pub(super) expectation: &'a Expectation,
+    /// The priority of untagged packets, by DSCP.
+    pub(super) priority_of_dscp: &'a [u8; 64],
     pub(super) directory: &'a Directory,
     pub(super) episodes: &'a [Episode],
     /// Episodes that found no room.

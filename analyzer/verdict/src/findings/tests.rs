@@ -13,6 +13,7 @@ mod job;
 mod losses;
 mod missed;
 mod pauses;
+mod plan;
 mod readings;
 mod switches;
 mod unpassed;

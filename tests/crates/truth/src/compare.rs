@@ -3,8 +3,8 @@
 use crate::case::Case;
 use crate::scores::Scores;
 use crate::{
-    clocks, cnps, counts, episodes, findings, holes, hops, imbalance, pairing, provenance, reads,
-    retransmissions, waits,
+    clocks, cnps, counts, ends, episodes, findings, holes, hops, imbalance, pairing, provenance, reads,
+    retransmissions, roots, times, waits,
 };
 
 /// The scores of a case of which a part of the records was analysed: whether healthy traffic is without a warning.
@@ -30,6 +30,9 @@ pub(crate) fn compare(case: &Case) -> Scores {
     episodes::compare(case, scores.of_class("episodes"));
     clocks::compare(case, scores.of_class("clocks"));
     findings::compare(case, &mut scores);
+    ends::compare(case, &mut scores);
+    times::compare(case, &mut scores);
+    roots::compare(case, &mut scores);
     provenance::compare(case, &mut scores);
     imbalance::compare(case, &mut scores);
     findings::healthy(case, &mut scores);

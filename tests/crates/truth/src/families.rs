@@ -1,6 +1,7 @@
 //! Families of scenarios: each is about one concern, and draws what it is made of from ranges. One file for each.
 
 mod capture_loss;
+mod causes;
 mod clean;
 mod coarse;
 mod collectives;
@@ -26,6 +27,7 @@ mod shared_port;
 mod sprayed;
 mod standstills;
 mod storage;
+mod times;
 mod training;
 mod two_taps;
 
@@ -260,10 +262,68 @@ pub const FAMILIES: &[Family] = &[
     ),
 ];
 
+/// Families in which one thing takes the time of flows, or one cause is behind everything. [`cause_of`] deals seeds to them.
+pub const CAUSES: &[Family] = &[
+    family("timers", "timers of each code expire", times::timers),
+    family(
+        "buffers",
+        "receive buffers come late, timers of each code",
+        times::buffers,
+    ),
+    family("storms", "a host pauses the sender's port", times::storms),
+    family("slowed", "a sender obeys DCQCN", times::slowed),
+    family("windows", "the window is smaller than the way", times::windows),
+    family(
+        "steps",
+        "bursts at line rate, and an application that computes",
+        times::steps,
+    ),
+    family(
+        "late-rank",
+        "a ring waits for a rank that computes longer",
+        times::late_rank,
+    ),
+    family("no-ecn", "senders without ECN overrun a queue", causes::no_ecn),
+    family("wrong-dscp", "data in a class that drops", causes::wrong_dscp),
+    family(
+        "high-threshold",
+        "the queue is full before it marks",
+        causes::high_threshold,
+    ),
+    family("no-cnps", "marks, and no CNPs", causes::no_cnps),
+    family("ignored-cnps", "CNPs, and the rate stays", causes::ignored_cnps),
+    family(
+        "pause-storm",
+        "a host pauses its link of its own accord",
+        causes::pause_storm,
+    ),
+    family(
+        "slow-receiver",
+        "a host takes less than its link brings",
+        causes::slow_receiver,
+    ),
+    family("bad-link", "a link loses packets at any load", causes::bad_link),
+    family("damaged", "a link damages packets", causes::damaged),
+    family(
+        "answers",
+        "answers get lost on their way back",
+        causes::lost_answers,
+    ),
+    family("refused", "a request is refused for good", causes::refused),
+    family("dead-peer", "retries stay unanswered", causes::dead_peer),
+    family("silent-peer", "a request waits for ever", causes::silent_peer),
+    family(
+        "no-buffers",
+        "RNR NAKs until the sender gives up",
+        causes::buffers_exhausted,
+    ),
+    family("small-mtu", "large packets never pass", causes::black_hole),
+];
+
 impl Family {
     /// The family of this name.
     pub fn named(name: &str) -> Option<&'static Self> {
-        FAMILIES.iter().find(|family| family.name == name)
+        FAMILIES.iter().chain(CAUSES).find(|family| family.name == name)
     }
 
     /// Its scenario of a seed.
@@ -281,6 +341,12 @@ pub fn family_of(seed: u64) -> &'static Family {
     &FAMILIES[usize::try_from(seed % count).unwrap_or_default()]
 }
 
+/// The family of [`CAUSES`] that a seed is dealt to.
+pub fn cause_of(seed: u64) -> &'static Family {
+    let count = CAUSES.len() as u64;
+    &CAUSES[usize::try_from(seed % count).unwrap_or_default()]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -288,7 +354,7 @@ mod tests {
 
     #[test]
     fn every_seed_of_every_family_is_a_scenario() {
-        for family in FAMILIES {
+        for family in FAMILIES.iter().chain(CAUSES) {
             for seed in 0..60 {
                 let found = family.scenario(seed);
                 assert_eq!(found, family.scenario(seed));
@@ -305,8 +371,10 @@ mod tests {
 
     #[test]
     fn names_are_distinct_and_seeds_reach_all() {
+        let all = FAMILIES.iter().chain(CAUSES).map(|family| family.name);
+        let all: std::collections::BTreeSet<_> = all.collect();
+        assert_eq!(all.len(), FAMILIES.len() + CAUSES.len());
         let names: std::collections::BTreeSet<_> = FAMILIES.iter().map(|family| family.name).collect();
-        assert_eq!(names.len(), FAMILIES.len());
         let reached: std::collections::BTreeSet<_> = (0..FAMILIES.len() as u64)
             .map(|seed| family_of(seed).name)
             .collect();

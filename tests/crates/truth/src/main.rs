@@ -1,6 +1,6 @@
-//! `roce-truth [--seeds N | --nightly] [--first SEED] [--seed SEED] [--family NAME] [--threads N] [--by-family] [--thin lose:N|keep:N|every:N] [-v] [-o DIR]`: the
+//! `roce-truth [--seeds N | --nightly] [--first SEED] [--seed SEED] [--family NAME] [--threads N] [--causes] [--by-family] [--thin lose:N|keep:N|every:N] [-v] [-o DIR]`: the
 //! table over random scenarios, or one of them in detail. With `--nightly` there are 5,000, and a floor that is not reached is a
-//! failure. `--thin` takes records out of healthy captures: a false warning is a failure. `cargo xtask truth` starts it.
+//! failure. With `--causes` seeds are dealt to families of one cause each. `--thin` takes records out of healthy captures: a false warning is a failure. `cargo xtask truth` starts it.
 
 #![expect(clippy::print_stderr, reason = "it is a command")]
 
@@ -9,7 +9,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use roce_model::SinkError;
-use roce_truth::{FAMILIES, Family, Reach, RecordThinning, Table, family_of, run_all, run_thinned};
+use roce_truth::{
+    CAUSES, FAMILIES, Family, Reach, RecordThinning, Table, cause_of, family_of, run_all, run_thinned,
+};
 
 /// Scenarios of a table.
 const SEEDS: u64 = 600;
@@ -22,6 +24,8 @@ struct Arguments {
     family: Option<&'static Family>,
     threads: usize,
     by_family: bool,
+    /// Seeds are dealt to families of one cause each.
+    causes: bool,
     /// Floors have to be reached.
     must_reach: bool,
     verbose: bool,
@@ -50,6 +54,7 @@ fn parse(arguments: &[String]) -> Result<Arguments, String> {
         family: None,
         threads: THREADS,
         by_family: false,
+        causes: false,
         must_reach: false,
         verbose: false,
         thinning: None,
@@ -73,6 +78,7 @@ fn parse(arguments: &[String]) -> Result<Arguments, String> {
                 let names = || {
                     FAMILIES
                         .iter()
+                        .chain(CAUSES)
                         .map(|family| family.name)
                         .collect::<Vec<_>>()
                         .join(", ")
@@ -81,6 +87,7 @@ fn parse(arguments: &[String]) -> Result<Arguments, String> {
                 parsed.family = Some(family);
             }
             "--thin" => parsed.thinning = Some(RecordThinning::parse(value()?)?),
+            "--causes" => parsed.causes = true,
             "--by-family" => parsed.by_family = true,
             "--nightly" => (seeds, parsed.must_reach) = (NIGHTLY_SEEDS, true),
             "-v" => parsed.verbose = true,
@@ -93,7 +100,8 @@ fn parse(arguments: &[String]) -> Result<Arguments, String> {
 }
 
 fn run(arguments: &Arguments) -> Result<ExitCode, SinkError> {
-    let family = |seed| arguments.family.unwrap_or_else(|| family_of(seed));
+    let deal = if arguments.causes { cause_of } else { family_of };
+    let family = |seed| arguments.family.unwrap_or_else(|| deal(seed));
     let list: Vec<_> = arguments.seeds.clone().map(|seed| (family(seed), seed)).collect();
     let outcomes = match arguments.thinning {
         Some(thinning) => run_thinned(&list, arguments.threads, thinning),

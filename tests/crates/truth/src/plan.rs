@@ -4,6 +4,54 @@ use std::fmt::Write as _;
 
 use crate::draw::Draw;
 
+/// Why a scenario goes wrong.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Cause {
+    /// Nothing is wrong with the network and its hosts.
+    Healthy,
+    /// Senders do not say that they can ECN, and overrun a queue.
+    NoEcn,
+    /// Data is sent in a class that neither marks nor pauses.
+    WrongDscp,
+    /// A queue drops before it marks.
+    HighThreshold,
+    /// A receiver answers marks with no CNPs.
+    NoCnps,
+    /// A sender does not slow down on CNPs.
+    IgnoredCnps,
+    /// A host pauses its port of its own accord.
+    PauseStorm,
+    /// A host takes packets more slowly than its link brings them.
+    SlowReceiver,
+    /// A link loses packets.
+    BadLink,
+    /// A link damages packets.
+    DamagedPackets,
+    /// Answers are lost on their way back.
+    LostAnswers,
+    /// A receiver posts too few buffers.
+    NoBuffers,
+    /// A responder refuses a request for good.
+    Refused,
+    /// A responder answers nothing any more, or never did.
+    DeadPeer,
+    /// A receiver posts no buffers, until the sender gives up.
+    BuffersExhausted,
+    /// A link drops what is longer than its MTU.
+    BlackHole,
+}
+
+/// The root of what goes wrong in a scenario.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Root {
+    /// The cause.
+    pub cause: Cause,
+    /// Hosts that suffer.
+    pub victims: Vec<String>,
+    /// Hosts that cause it.
+    pub aggressors: Vec<String>,
+}
+
 /// A scenario, and what belongs to it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RandomScenario {
@@ -19,6 +67,8 @@ pub struct RandomScenario {
     pub arguments: Vec<String>,
     /// The analysis is given the counters of all ports.
     pub counters: bool,
+    /// What goes wrong and why, where one thing does.
+    pub root: Option<Root>,
 }
 
 /// Ranges that a network is drawn from.
@@ -72,6 +122,7 @@ pub(crate) struct Plan {
     /// The leaves are in a ring.
     pub(crate) ring: bool,
     pub(crate) counters: bool,
+    pub(crate) root: Option<Root>,
 }
 
 /// Bytes of headers and trailer of a WRITE's first packet on Ethernet and IPv4: 14 + 20 + 8 + 12 + 16 + 4 + 4.
@@ -114,6 +165,7 @@ impl Plan {
             uplink: 0,
             ring: false,
             counters: false,
+            root: None,
         }
     }
 
@@ -167,6 +219,16 @@ impl Plan {
         (format!("h{host}"), self.neighbour(host))
     }
 
+    /// Names the cause of what goes wrong, and the hosts that suffer from it and bring it about.
+    pub(crate) fn root(&mut self, cause: Cause, victims: &[u64], aggressors: &[u64]) {
+        let names = |hosts: &[u64]| hosts.iter().map(|host| format!("h{host}")).collect();
+        self.root = Some(Root {
+            cause,
+            victims: names(victims),
+            aggressors: names(aggressors),
+        });
+    }
+
     /// The scenario.
     pub(crate) fn finish(self, family: &'static str, seed: u64) -> RandomScenario {
         let topology = match self.leaves {
@@ -210,6 +272,7 @@ impl Plan {
             healthy: self.healthy,
             arguments: self.arguments,
             counters: self.counters,
+            root: self.root,
         }
     }
 }

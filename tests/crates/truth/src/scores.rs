@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::score::Score;
+use crate::times::Confusion;
 
 /// The classes in the order of the table; `finding ID` follows, one class for each id.
 pub const CLASSES: &[&str] = &[
@@ -28,6 +29,11 @@ pub const CLASSES: &[&str] = &[
     "trigger implied_nak",
     "trigger rnr",
     "time waited",
+    "time by state",
+    "connection ends",
+    "root named first",
+    "root's victims",
+    "root's aggressors",
     "CNP attribution",
     "episodes",
     "clocks",
@@ -45,6 +51,8 @@ pub struct Scores {
     pub calibration: BTreeMap<&'static str, Score>,
     /// Findings that nothing in a scenario proves or disproves, by id.
     pub not_judged: BTreeMap<&'static str, u64>,
+    /// Time of flows, by the true state and the said one.
+    pub confusion: Confusion,
 }
 
 impl Scores {
@@ -77,6 +85,9 @@ impl Scores {
         }
         for (id, score) in &other.calibration {
             self.calibration.entry(id).or_default().add(score);
+        }
+        for (states, ns) in &other.confusion {
+            *self.confusion.entry(*states).or_default() += ns;
         }
         for (id, count) in &other.not_judged {
             *self.not_judged.entry(id).or_default() += count;

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::families::FAMILIES;
+use roce_sim::truth::TimeState;
+
+use crate::families::{CAUSES, FAMILIES};
 use crate::many::Outcome;
 use crate::reach::Reach;
 use crate::score::{Score, StatedConfidence};
@@ -145,12 +147,36 @@ impl Table {
     }
 }
 
+impl Table {
+    /// Time of flows in milliseconds, by the true state and the said one.
+    fn confusion(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let confusion = &self.all.scores.confusion;
+        if confusion.is_empty() {
+            return Ok(());
+        }
+        write!(f, "\n{:<12}", "ms, true/said")?;
+        for said in TimeState::ALL {
+            write!(f, " {:>10}", said.name())?;
+        }
+        writeln!(f)?;
+        for state in TimeState::ALL {
+            write!(f, "{:<12}", state.name())?;
+            for said in TimeState::ALL {
+                let ns = confusion.get(&(state, said)).copied().unwrap_or(0);
+                write!(f, " {:>6}.{:03}", ns / 1_000_000, ns / 1_000 % 1_000)?;
+            }
+            writeln!(f)?;
+        }
+        Ok(())
+    }
+}
+
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{} captured scenarios", self.all.cases)?;
         self.all.write(f)?;
         if self.by_family {
-            for family in FAMILIES {
+            for family in FAMILIES.iter().chain(CAUSES) {
                 if let Some(part) = self.families.get(family.name) {
                     writeln!(
                         f,
@@ -161,6 +187,7 @@ impl fmt::Display for Table {
                 }
             }
         }
+        self.confusion(f)?;
         self.calibration(f)?;
         let healthy = self.all.seeds("healthy", true);
         if !healthy.is_empty() {

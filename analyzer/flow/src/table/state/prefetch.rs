@@ -55,7 +55,7 @@ impl Cold {
     /// Prefetches all that neither a row nor a packet needs.
     #[inline]
     pub(crate) fn prefetch_rest(&self) {
-        prefetch(&self.atomics);
+        prefetch(&self.fetches);
         prefetch(&self.first_time);
         prefetch(&self.tracker);
         prefetch(&self.pending_read);

@@ -148,8 +148,8 @@ impl Cold {
         ] = trouble.naks;
         row.stale = trouble.stale;
         row.response_missing = trouble.response_missing;
-        row.read_requests = self.read_requests;
-        row.atomics = self.atomics;
+        row.read_requests = self.fetches.reads;
+        row.atomics = self.fetches.atomics;
         row.first_psn = self.first_psn.map(Psn::value);
         row.last_psn = self
             .first_psn

@@ -13,12 +13,12 @@ use crate::scenario::ServiceName;
 use crate::units::Time;
 use crate::workload::account::Waits;
 use crate::workload::endpoint::{Job, QueueState};
-use crate::workload::requester::Trigger;
+use crate::workload::requester::{Failure, Trigger};
 use crate::workload::responder::{Reply, Request};
 
 impl Simulation<'_> {
     /// True if an end has something that it may send, but for its rate.
-    fn has_work(&self, end: EndpointId) -> bool {
+    pub(crate) fn has_work(&self, end: EndpointId) -> bool {
         let own = &self.ends[end.index()];
         own.open && !own.closed && (!own.jobs.is_empty() || own.requester.can_send())
     }
@@ -33,6 +33,7 @@ impl Simulation<'_> {
         if self.ends[end.index()].queued == QueueState::Idle {
             self.waits_idle(end);
         }
+        self.note_activity(end);
         self.watch(end);
     }
 
@@ -83,15 +84,23 @@ impl Simulation<'_> {
             self.ends[end.index()].queued = QueueState::Idle;
             if !self.has_work(end) {
                 self.waits_idle(end);
+                self.note_activity(end);
                 continue;
             }
+            let allowed = self.ends[end.index()].next_send;
             found = self.produce(end);
+            if let Some(id) = found {
+                let packet = *self.pool.packet(id);
+                self.begins_packet(end, &packet, allowed);
+                self.hosts[host as usize].leaves = Some(end);
+            }
             self.watch(end);
             if self.ends[end.index()].queued == QueueState::Idle && self.has_work(end) {
                 self.enqueue(end);
             } else {
                 self.waits_idle(end);
             }
+            self.note_activity(end);
             if found.is_some() {
                 break;
             }
@@ -171,7 +180,9 @@ impl Simulation<'_> {
             return;
         }
         let end = packet.end.peer();
-        if self.ends[end.index()].closed {
+        let own = &self.ends[end.index()];
+        // A flow's responder is the second end of its connection.
+        if own.closed || own.dies.is_some_and(|dies| self.now >= dies && end.0 % 2 == 1) {
             return;
         }
         if packet.kind.is_data() && packet.ecn() == Ecn::Ce && self.scenario.dcqcn.notify {
@@ -188,6 +199,12 @@ impl Simulation<'_> {
 
     fn dispatch(&mut self, end: EndpointId, packet: &Packet) {
         let now = self.now;
+        if matches!(
+            packet.kind,
+            Kind::Ack | Kind::Nak | Kind::RnrNak | Kind::FatalNak | Kind::ReadResponse
+        ) {
+            self.ends[end.index()].requester.answered = true;
+        }
         match packet.kind {
             Kind::Request | Kind::ReadRequest => self.requested(end, packet),
             Kind::ReadResponse => {
@@ -221,7 +238,10 @@ impl Simulation<'_> {
                 self.messages_done(end, &done);
                 self.kick(end);
             }
-            Kind::FatalNak => self.ends[end.index()].requester.fail(),
+            Kind::FatalNak => {
+                self.ends[end.index()].requester.fail(Failure::Refused);
+                self.note_activity(end);
+            }
             Kind::Cnp => {
                 let own = &mut self.ends[end.index()];
                 let (host, reacts) = (own.host, own.reaction.is_some());

@@ -2,8 +2,10 @@
 
 use crate::engine::events::{EndpointId, Event};
 use crate::engine::run::Simulation;
+use crate::network::topology::number;
 use crate::scenario::{FlowTable, Scenario, ServiceName};
 use crate::units::Time;
+use crate::workload::requester::Failure;
 
 impl<'s> Simulation<'s> {
     /// The flow table of a connection.
@@ -53,7 +55,8 @@ impl<'s> Simulation<'s> {
             own.closed = true;
             own.busy_since = None;
             own.jobs.clear();
-            own.requester.fail();
+            own.requester.fail(Failure::Destroyed);
+            self.note_activity(EndpointId(number(end)));
         }
     }
 }

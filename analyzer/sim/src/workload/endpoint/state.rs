@@ -8,6 +8,7 @@ use crate::dcqcn::ReactionPoint;
 use crate::scenario::ServiceName;
 use crate::units::{Rate, Time};
 use crate::workload::account::Account;
+use crate::workload::activity::Timeline;
 use crate::workload::requester::Requester;
 use crate::workload::responder::{Reply, Responder, WaitingRead};
 
@@ -61,6 +62,8 @@ pub(crate) struct Endpoint {
     /// Its last packet had to wait for DCQCN's limit.
     pub held_by_dcqcn: bool,
     pub account: Account,
+    /// What it does at each moment.
+    pub activities: Timeline,
     pub queued: QueueState,
     pub next_send: Time,
     pub open: bool,
@@ -77,6 +80,8 @@ pub(crate) struct Endpoint {
     pub busy_since: Option<Time>,
     /// From when on requests are refused for good.
     pub fatal: Option<Time>,
+    /// From when on it answers nothing.
+    pub dies: Option<Time>,
 }
 
 impl Endpoint {

@@ -91,7 +91,7 @@ impl Requester {
 
     /// READ responses that have been missing for too long are requested again.
     pub(crate) fn overdue(&mut self, now: Time) {
-        let Some(state) = self.any_order.as_mut().filter(|_| !self.failed) else {
+        let Some(state) = self.any_order.as_mut().filter(|_| self.failure.is_none()) else {
             return;
         };
         let mut requested = 0;

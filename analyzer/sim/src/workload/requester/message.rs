@@ -12,6 +12,19 @@ pub(crate) enum Trigger {
     Timeout,
 }
 
+/// Why a requester has ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Failure {
+    /// Its timer expired too often.
+    Retries,
+    /// Too many RNR NAKs in a row.
+    RnrRetries,
+    /// A fatal NAK.
+    Refused,
+    /// Its queue pair was destroyed.
+    Destroyed,
+}
+
 /// A message that was posted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Message {
@@ -61,5 +74,7 @@ pub(crate) struct Limits {
     pub ack_every: u32,
     pub timeout: Time,
     pub retries: u32,
+    /// RNR NAKs in a row that it bears; `None`: any number.
+    pub rnr_retries: Option<u32>,
     pub recovery: Recovery,
 }

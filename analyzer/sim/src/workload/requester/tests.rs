@@ -8,6 +8,7 @@ fn limits() -> Limits {
         ack_every: 0,
         timeout: Time(1_000),
         retries: 2,
+        rnr_retries: Some(1),
         recovery: Recovery::GoBackN,
     }
 }
@@ -84,9 +85,9 @@ fn silence_is_answered_until_patience_ends() {
     // Doubled: 1,011 + 2,000.
     assert_eq!(requester.deadline, Time(3_011));
     requester.timed_out(Time(3_011));
-    assert!(!requester.failed);
+    assert!(requester.failure.is_none());
     requester.timed_out(Time(9_000));
-    assert!(requester.failed && !requester.can_send());
+    assert!(requester.failure == Some(Failure::Retries) && !requester.can_send());
 }
 
 #[test]
@@ -128,4 +129,21 @@ fn an_rnr_nak_makes_it_wait() {
     requester.ready(wait.unwrap());
     let packet = requester.send(Time(9)).unwrap();
     assert_eq!(packet.begins_run, Some(Trigger::Rnr));
+}
+
+#[test]
+fn rnr_naks_without_progress_end_it() {
+    let mut requester = Requester::new(limits());
+    requester.post(Operation::Send, 2 * 1024, 0);
+    seqs(&mut requester, 2);
+    let (_, wait) = requester.not_ready(0, Time(5));
+    requester.ready(wait.unwrap());
+    seqs(&mut requester, 2);
+    // Progress: the next refusal is the first of another row.
+    let (_, wait) = requester.not_ready(1, Time(9));
+    requester.ready(wait.unwrap());
+    seqs(&mut requester, 1);
+    assert_eq!(requester.outstanding(), Some((1, 2)));
+    assert_eq!(requester.not_ready(1, Time(12)), (vec![], None));
+    assert_eq!(requester.failure, Some(Failure::RnrRetries));
 }

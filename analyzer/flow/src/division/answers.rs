@@ -1,0 +1,152 @@
+//! A flow's answers and its time: whether they were late, and whether the sender waited for them with as much outstanding as ever.
+
+use roce_model::Nanos;
+use roce_model::cast::float;
+
+use crate::division::BurstGap;
+
+/// Round trips without which their least and spread are not known.
+const KNOWN_AFTER: u32 = 8;
+
+/// A wait for an answer that is no usual one: a packet waits as long in a deep buffer (12.5 MB at 100 Gb/s take 1 ms).
+pub(super) const LONG_WAIT: Nanos = Nanos(1_000_000);
+
+/// An answer that came.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OutstandingAnswer {
+    pub(crate) time: Nanos,
+    /// When the last request came.
+    pub(crate) last_request: Nanos,
+    /// PSNs that were outstanding before it; `None`: not known, as nothing was acknowledged yet.
+    pub(crate) psns: Option<u64>,
+    /// Messages that were.
+    pub(crate) messages: usize,
+}
+
+/// Requests that are on their way, and the times of their answers.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct OutstandingAnswers {
+    /// The most PSNs and messages that ever were outstanding.
+    most_psns: u64,
+    most_messages: usize,
+    /// Up to then the sender waited with as much outstanding since its last request; 0: it did not.
+    blocked_until: Nanos,
+    /// Time in which answers were late, in ns: before the last request, after it, when that came, and up to when it is counted.
+    late_in_burst: u64,
+    late_in_silence: u64,
+    last_request: Nanos,
+    late_until: Nanos,
+    /// When the last answer came, and how long no answer came since the last request, in waits that were long, in ns.
+    last_answer: Nanos,
+    long_waits: u64,
+    /// The least round trip in ns, and how many there were.
+    least: u64,
+    count: u32,
+    /// Sums of the times beyond a first guess and of their squares.
+    first: u64,
+    sum: f64,
+    squares: f64,
+    /// An answer is late after this time in ns; 0: not known.
+    late_after: u64,
+}
+
+impl OutstandingAnswers {
+    /// An answer acknowledges something new.
+    #[inline]
+    pub(crate) fn answered(&mut self, answer: &OutstandingAnswer, gap: BurstGap) {
+        let psns = answer.psns.unwrap_or(0);
+        let is_most = answer.psns.is_none() || psns >= self.most_psns - self.most_psns / 8;
+        let is_most = is_most || answer.messages > 0 && answer.messages >= self.most_messages;
+        self.most_psns = self.most_psns.max(psns);
+        self.most_messages = self.most_messages.max(answer.messages);
+        if is_most && gap.is_passed(answer.time.since(answer.last_request)) {
+            self.blocked_until = answer.time;
+        }
+        let waited = answer.time.since(answer.last_request.max(self.last_answer)).0;
+        if waited >= LONG_WAIT.0 {
+            self.long_waits = self.long_waits.saturating_add(waited);
+        }
+        self.last_answer = answer.time;
+    }
+
+    /// A round trip from `sent` to `time` was measured, after the last request of `last_request`.
+    pub(crate) fn round_trip(&mut self, sent: Nanos, time: Nanos, last_request: Nanos) {
+        let took = time.since(sent).0;
+        if self.late_after != 0 && took > self.late_after {
+            self.note_late(Nanos(sent.0 + self.late_after), time, last_request);
+        }
+        if self.count == 0 {
+            (self.first, self.least) = (took, took);
+        }
+        self.least = self.least.min(took);
+        let beyond = float(took) - float(self.first);
+        self.sum += beyond;
+        self.squares += beyond * beyond;
+        self.count = self.count.saturating_add(1);
+        if self.count >= KNOWN_AFTER && (self.count.is_power_of_two() || self.count.is_multiple_of(256)) {
+            self.learn();
+        }
+    }
+
+    /// An answer was late from `begin` to `end`.
+    fn note_late(&mut self, begin: Nanos, end: Nanos, last_request: Nanos) {
+        let begin = begin.max(self.late_until);
+        if last_request != self.last_request {
+            // The silence was a part of the burst.
+            self.late_in_burst = self.late_in_burst.saturating_add(self.late_in_silence);
+            (self.late_in_silence, self.last_request) = (0, last_request);
+        }
+        let before = last_request.min(end).since(begin).0;
+        self.late_in_burst = self.late_in_burst.saturating_add(before);
+        self.late_in_silence = self.late_in_silence.saturating_add(end.since(begin).0 - before);
+        self.late_until = self.late_until.max(end);
+    }
+
+    /// Learns how late an answer has to be to count as late.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a positive number; what is too large saturates"
+    )]
+    fn learn(&mut self) {
+        let count = f64::from(self.count);
+        let mean = self.sum / count;
+        let spread = (self.squares / count - mean * mean).max(0.0).sqrt() as u64;
+        self.late_after = self.least.saturating_add(spread.max(self.least / 2));
+    }
+
+    /// Up to when the sender waited with as much outstanding as ever since its last request; 0: it did not.
+    pub(super) fn blocked_until(&self) -> Nanos {
+        self.blocked_until
+    }
+
+    /// Takes the time in which answers were late before the last request, of the next `most` ns.
+    pub(super) fn take_late_in_burst(&mut self, most: u64) -> u64 {
+        let late = self.late_in_burst.min(most);
+        self.late_in_burst -= late;
+        late
+    }
+
+    /// Takes the time in which they were late after it.
+    pub(super) fn take_late_in_silence(&mut self, most: u64) -> u64 {
+        core::mem::take(&mut self.late_in_silence).min(most)
+    }
+
+    /// Time from `since` to `until` in which no answer came for long, and none was late, in ns.
+    pub(super) fn unexplained(&self, since: Nanos, until: Nanos) -> u64 {
+        let last = until.since(since.max(self.last_answer)).0;
+        let last = if last >= LONG_WAIT.0 { last } else { 0 };
+        self.long_waits.saturating_add(last)
+    }
+
+    /// A request was sent: what was said of the silence before is over.
+    pub(super) fn next_request(&mut self) {
+        self.blocked_until = Nanos(0);
+        (self.late_in_burst, self.late_in_silence, self.long_waits) = (0, 0, 0);
+    }
+
+    /// The capture lost records: what seemed to be outstanding may have been answered.
+    pub(super) fn forget_most(&mut self) {
+        (self.most_psns, self.most_messages) = (0, 0);
+    }
+}
