@@ -1,6 +1,9 @@
 //! `simulate --counters`: its files, and `--samples` that joins their rows to an analysis.
 
-use std::collections::{BTreeMap, BTreeSet};
+#[cfg(feature = "live")]
+use std::collections::BTreeMap;
+use std::collections::BTreeSet;
+#[cfg(feature = "live")]
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
@@ -183,10 +186,10 @@ fn counters_and_an_inventory_name_the_root_of_pauses() {
 }
 
 /// The last value of each switch's port (named as a recorded SONiC switch names it), counter and priority in `samples.jsonl`.
-#[cfg(feature = "probe")]
+#[cfg(feature = "live")]
 type Values = BTreeMap<(String, String, Option<u64>), f64>;
 
-#[cfg(feature = "probe")]
+#[cfg(feature = "live")]
 #[test]
 fn recorded_switches_have_the_numbers_of_the_rows() {
     let folder = tempdir().unwrap();
@@ -246,7 +249,7 @@ fn recorded_switches_have_the_numbers_of_the_rows() {
 }
 
 /// B.35: three targets whose counters are those of one simulated run. What each port counted is known, so the table is exact.
-#[cfg(feature = "probe")]
+#[cfg(feature = "live")]
 #[test]
 fn pauses_around_a_run_are_those_of_its_counters() {
     let folder = tempdir().unwrap();

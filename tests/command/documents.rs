@@ -173,7 +173,7 @@ fn paths_are_told_from_other_code() {
 
 #[test]
 #[cfg_attr(
-    not(all(feature = "parquet", feature = "object-store", feature = "http")),
+    not(all(feature = "parquet", feature = "object-store", feature = "live")),
     ignore = "some commands are not in this build"
 )]
 fn commands_are_understood() {

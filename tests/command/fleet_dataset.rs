@@ -305,7 +305,7 @@ fn dataset(folder: &Path, arguments: &[&str]) -> Ran {
     ran(&mut command)
 }
 
-#[cfg(feature = "probe")]
+#[cfg(feature = "live")]
 #[test]
 fn all_captures_below_a_folder_are_mapped() {
     let folder = tempdir().unwrap();
@@ -366,7 +366,7 @@ fn all_captures_below_a_folder_are_mapped() {
     assert_eq!(mended.code, Some(0), "{mended:?}");
 }
 
-#[cfg(feature = "probe")]
+#[cfg(feature = "live")]
 #[test]
 fn a_capture_that_takes_too_long_is_a_row_with_its_error() {
     let folder = tempdir().unwrap();
@@ -401,7 +401,7 @@ fn a_capture_that_takes_too_long_is_a_row_with_its_error() {
     assert_eq!(table_files(&ds, "run").len(), 1);
 }
 
-#[cfg(feature = "probe")]
+#[cfg(feature = "live")]
 #[test]
 fn a_capture_whose_process_is_killed_each_time_is_a_row_with_its_error() {
     use std::process::Stdio;
@@ -475,7 +475,7 @@ fn a_capture_whose_process_is_killed_each_time_is_a_row_with_its_error() {
     assert_eq!(temporary, 0, "{:?}", files(&ds).keys());
 }
 
-#[cfg(feature = "probe")]
+#[cfg(feature = "live")]
 #[test]
 fn compacted_days_have_the_same_rows_in_order() {
     let folder = tempdir().unwrap();
@@ -526,7 +526,7 @@ fn compacted_days_have_the_same_rows_in_order() {
     assert!(table_files(&ds, "run").iter().all(|path| is_part(path)));
 }
 
-#[cfg(feature = "probe")]
+#[cfg(feature = "live")]
 #[test]
 fn a_killed_compaction_shows_each_run_once() {
     use std::process::Stdio;
@@ -568,7 +568,7 @@ fn a_killed_compaction_shows_each_run_once() {
 
 /// A fleet whose truth is known: eight hosts, each writes to each, cables that lose packets, a queue that marks, clocks that differ by seconds, and a host
 /// whose capture was rotated in the middle.
-#[cfg(all(feature = "probe", feature = "sim"))]
+#[cfg(all(feature = "live", feature = "sim"))]
 const FLEET: &str = r#"
 title = "a fleet: all to all"
 seed = 11
@@ -621,10 +621,10 @@ snaplen = 96
 "#;
 
 /// Counts of a hop: matched, marked, lost.
-#[cfg(all(feature = "probe", feature = "sim"))]
+#[cfg(all(feature = "live", feature = "sim"))]
 type HopCounts = BTreeMap<(i64, String, String), [i64; 3]>;
 
-#[cfg(all(feature = "probe", feature = "sim"))]
+#[cfg(all(feature = "live", feature = "sim"))]
 fn integers(data: &TableData, column: &str) -> Vec<i64> {
     match data.column(column) {
         Some(ColumnValues::I64(values)) => values.iter().map(|value| value.unwrap_or_default()).collect(),
@@ -637,13 +637,13 @@ fn integers(data: &TableData, column: &str) -> Vec<i64> {
 }
 
 /// Host of a capture by its key, `h1/first.pcapng`.
-#[cfg(all(feature = "probe", feature = "sim"))]
+#[cfg(all(feature = "live", feature = "sim"))]
 fn host(key: &str) -> String {
     key.split('/').next().unwrap().to_owned()
 }
 
 /// The hops of a dataset in the layout of fleets, summed up by flow and hosts, from `hops` and from `hop_timeline`.
-#[cfg(all(feature = "probe", feature = "sim"))]
+#[cfg(all(feature = "live", feature = "sim"))]
 fn hop_counts(ds: &Path) -> [HopCounts; 2] {
     let mut taps = BTreeMap::new();
     for path in table_files(ds, "taps") {
@@ -682,7 +682,7 @@ fn hop_counts(ds: &Path) -> [HopCounts; 2] {
     })
 }
 
-#[cfg(all(feature = "probe", feature = "sim"))]
+#[cfg(all(feature = "live", feature = "sim"))]
 #[expect(clippy::too_many_lines, reason = "one fleet, simulated once")]
 #[test]
 fn the_second_pass_finds_what_one_run_over_all_finds() {

@@ -1,7 +1,7 @@
 //! `live` over veth pairs in network namespaces of their own. Only root can make those: elsewhere these tests say why they are
 //! skipped, past the test harness, so that `cargo xtask test` counts them.
 
-#[cfg(feature = "probe")]
+#[cfg(feature = "live")]
 mod fabric;
 mod net;
 #[cfg(feature = "parquet")]
@@ -19,7 +19,7 @@ use crate::command::ran;
 pub(crate) use net::{
     A_MOMENT, NOBODY, Net, RunningCommand, as_nobody, for_everybody, results, skip, text, whole,
 };
-#[cfg(feature = "probe")]
+#[cfg(feature = "live")]
 pub(crate) use net::{ip, send_by};
 
 #[test]
@@ -54,7 +54,7 @@ fn wrong_arguments_of_live() {
 }
 
 #[test]
-#[cfg(feature = "http")]
+#[cfg(feature = "live")]
 fn help_of_live() {
     let mut command = crate::command::command(&crate::captures::root());
     command.args(["live", "--help"]).env("COLUMNS", "80");

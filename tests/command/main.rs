@@ -11,7 +11,7 @@ mod captures;
 mod cli;
 mod command;
 mod compare;
-#[cfg(feature = "probe")]
+#[cfg(feature = "live")]
 mod configure;
 mod copies;
 mod counters;
@@ -19,28 +19,28 @@ mod counters;
 mod dataset;
 mod demos;
 mod devices;
-#[cfg(feature = "probe")]
+#[cfg(feature = "live")]
 mod doctor;
 mod documents;
-#[cfg(feature = "http")]
+#[cfg(feature = "live")]
 mod endpoint;
 mod ends;
-#[cfg(feature = "probe")]
+#[cfg(feature = "live")]
 mod fabric;
-#[cfg(feature = "probe")]
+#[cfg(feature = "live")]
 mod fabric_ssh;
-#[cfg(feature = "probe")]
+#[cfg(feature = "live")]
 mod fleet;
 #[cfg(feature = "parquet")]
 mod fleet_dataset;
 #[cfg(feature = "parquet")]
 mod folder;
 mod golden;
-#[cfg(feature = "probe")]
+#[cfg(feature = "live")]
 mod gpus;
-#[cfg(feature = "probe")]
+#[cfg(feature = "live")]
 mod hca;
-#[cfg(feature = "probe")]
+#[cfg(feature = "live")]
 mod host;
 mod hostile;
 #[cfg(feature = "parquet")]
@@ -51,7 +51,7 @@ mod limits;
 mod live;
 mod losses;
 mod merge;
-#[cfg(feature = "probe")]
+#[cfg(feature = "live")]
 mod metrics;
 mod nccl;
 #[cfg(feature = "object-store")]
@@ -65,7 +65,7 @@ mod perfetto;
 #[cfg(feature = "live")]
 mod plan;
 mod pressure;
-#[cfg(feature = "probe")]
+#[cfg(feature = "live")]
 mod probe;
 mod programs;
 mod query;
@@ -75,7 +75,7 @@ mod replay;
 mod report;
 #[cfg(feature = "live")]
 mod rights;
-#[cfg(feature = "probe")]
+#[cfg(feature = "live")]
 mod samples;
 #[cfg(feature = "live")]
 mod screen;

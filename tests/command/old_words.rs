@@ -47,7 +47,7 @@ fn old_spellings_do_what_new_ones_do() {
     );
 }
 
-#[cfg(feature = "probe")]
+#[cfg(feature = "live")]
 #[test]
 fn old_commands_do_what_new_ones_do() {
     let read = "tests/data/fabric/nexus-cloud-scale";

@@ -254,7 +254,7 @@ fn units_start_the_packaged_program_with_what_it_understands() {
     assert!(found > 0);
 }
 
-#[cfg(feature = "http")]
+#[cfg(feature = "live")]
 #[test]
 fn the_options_of_the_metrics_unit_are_understood() {
     let unit = text("packages/systemd/roce-analyze-metrics.service");

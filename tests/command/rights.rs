@@ -139,7 +139,7 @@ fn an_analysis_can_start_nothing_either() {
 }
 
 /// A command line of `doctor`, in a folder with a recorded host and an `ssh` that never answers.
-#[cfg(feature = "probe")]
+#[cfg(feature = "live")]
 fn doctor(folder: &Path, run: &str) -> Command {
     crate::doctor::story("good", &folder.join("gpu1"));
     fs::create_dir(folder.join("bin")).unwrap();
@@ -159,7 +159,7 @@ fn doctor(folder: &Path, run: &str) -> Command {
 }
 
 #[test]
-#[cfg(feature = "probe")]
+#[cfg(feature = "live")]
 fn doctor_has_the_rights_of_its_user_until_it_has_read() {
     let mut rows = 0;
     for (run, expected) in table() {
@@ -181,7 +181,7 @@ fn doctor_has_the_rights_of_its_user_until_it_has_read() {
 }
 
 #[test]
-#[cfg(feature = "probe")]
+#[cfg(feature = "live")]
 fn doctor_judges_without_programs_and_sockets() {
     if !cfg!(debug_assertions) {
         skip("a build without debug assertions makes no attempts");
@@ -395,7 +395,7 @@ fn what_is_given_up_without_a_sandbox_is_said() {
 }
 
 #[test]
-#[cfg(feature = "http")]
+#[cfg(feature = "live")]
 fn an_endpoint_can_do_no_more_than_answer() {
     use std::io::{BufRead, BufReader};
     if !cfg!(debug_assertions) {
@@ -418,7 +418,7 @@ fn an_endpoint_can_do_no_more_than_answer() {
 }
 
 #[test]
-#[cfg(all(feature = "http", feature = "nxapi"))]
+#[cfg(all(feature = "live", feature = "nxapi"))]
 fn a_server_of_root_says_as_whom_it_reads_the_inventory() {
     if !geteuid().is_root() {
         skip("only root can become another user");

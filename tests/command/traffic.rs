@@ -1,8 +1,8 @@
 //! `traffic`: runs between two hosts, and results of the samples in `tests/data/results`, by the command.
 
-#[cfg(feature = "probe")]
+#[cfg(feature = "live")]
 mod lab;
-#[cfg(feature = "probe")]
+#[cfg(feature = "live")]
 mod runs;
 
 use std::fs;

@@ -14,14 +14,12 @@ use crate::command::run;
 const OVERRIDE: &str = "ROCE_ANALYZE_COMMIT";
 
 /// Features of the command, and true for those that these tests are built with.
-const FEATURES: [(&str, bool); 8] = [
-    ("http", cfg!(feature = "http")),
+const FEATURES: [(&str, bool); 6] = [
     ("jemalloc", cfg!(feature = "jemalloc")),
     ("live", cfg!(feature = "live")),
     ("nxapi", cfg!(feature = "nxapi")),
     ("object-store", cfg!(feature = "object-store")),
     ("parquet", cfg!(feature = "parquet")),
-    ("probe", cfg!(feature = "probe")),
     ("sim", cfg!(feature = "sim")),
 ];
 

@@ -79,7 +79,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
 fn build(workspace: &Workspace) -> Result<()> {
     need::ensure(&[C_COMPILER, LIBPCAP])?;
     let mut live = workspace.cargo(["build", "--release", "--locked", "--package", "roce-analyze"]);
-    execute(live.args(["--no-default-features", "--features", "live,probe"]))?;
+    execute(live.args(["--no-default-features", "--features", "live"]))?;
     let mut senders = workspace.cargo(["build", "--release", "--locked", "--package", "roce-capture"]);
     execute(senders.args([
         "--features",

@@ -153,10 +153,10 @@ mod tests {
         let deb = parse("deb").unwrap();
         assert!(deb.is_release && deb.form == Form::Deb && deb.program.is_none());
         assert!(!parse("check").unwrap().is_release);
-        let dev = parse("tar --profile dev --program a/b --features http,sim").unwrap();
+        let dev = parse("tar --profile dev --program a/b --features live,sim").unwrap();
         assert!(!dev.is_release);
         assert_eq!(dev.program.as_deref(), Some(Path::new("a/b")));
-        assert_eq!(dev.features.as_deref(), Some("http,sim"));
+        assert_eq!(dev.features.as_deref(), Some("live,sim"));
         for wrong in [
             "",
             "rpm",

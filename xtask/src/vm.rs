@@ -112,7 +112,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     step("build what runs in the VM, and what reads its recording", || {
         if set == Set::Full {
             let inside = ["build", "--release", "--locked", "--package", "roce-analyze"];
-            let features = ["--no-default-features", "--features", "live,probe"];
+            let features = ["--no-default-features", "--features", "live"];
             execute(workspace.cargo(inside).args(features))?;
         }
         execute(&mut workspace.cargo(["build", "--locked", "--package", "roce-analyze"]))

@@ -7,39 +7,39 @@ pub(crate) mod compare;
 mod completions;
 #[cfg(feature = "live")]
 mod confinement;
-#[cfg(feature = "probe")]
+#[cfg(feature = "live")]
 mod dataset;
 #[cfg(feature = "sim")]
 mod demo;
 mod devices;
-#[cfg(feature = "probe")]
+#[cfg(feature = "live")]
 pub(crate) mod doctor;
 mod duckdb;
-#[cfg(feature = "http")]
+#[cfg(feature = "live")]
 pub(crate) mod endpoint;
 mod explain;
-#[cfg(feature = "probe")]
+#[cfg(feature = "live")]
 pub(crate) mod fabric;
-#[cfg(feature = "probe")]
+#[cfg(feature = "live")]
 mod fleet;
-#[cfg(feature = "probe")]
+#[cfg(feature = "live")]
 mod gpu_tool;
-#[cfg(feature = "probe")]
+#[cfg(feature = "live")]
 pub(crate) mod host;
 pub(crate) mod invocation;
-#[cfg(feature = "probe")]
+#[cfg(feature = "live")]
 pub(crate) mod joined;
-#[cfg(feature = "probe")]
+#[cfg(feature = "live")]
 mod lines;
 #[cfg(feature = "live")]
 pub(crate) mod live;
 mod man;
 mod merged;
-#[cfg(feature = "probe")]
+#[cfg(feature = "live")]
 mod metrics;
 #[cfg(feature = "object-store")]
 mod objects;
-#[cfg_attr(not(feature = "live"), path = "command/without_player.rs")]
+#[cfg(feature = "live")]
 mod player;
 pub(crate) mod query;
 #[cfg(feature = "live")]
@@ -112,17 +112,17 @@ commands! {
     Compare(Box<compare::Compare>),
     Annotate(Box<annotate::Annotate>),
     Devices(devices::Devices),
-    #[cfg(feature = "probe")]
+    #[cfg(feature = "live")]
     Doctor(Box<doctor::Doctor>),
-    #[cfg(feature = "probe")]
+    #[cfg(feature = "live")]
     Host(host::Host),
-    #[cfg(feature = "probe")]
+    #[cfg(feature = "live")]
     Fabric(fabric::Fabric),
-    #[cfg(feature = "probe")]
+    #[cfg(feature = "live")]
     Fleet(fleet::Fleet),
-    #[cfg(feature = "probe")]
+    #[cfg(feature = "live")]
     Dataset(dataset::Dataset),
-    #[cfg(feature = "probe")]
+    #[cfg(feature = "live")]
     Metrics(metrics::Metrics),
     Traffic(traffic::Traffic),
     #[cfg(feature = "sim")]

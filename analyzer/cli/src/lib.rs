@@ -251,7 +251,7 @@ fn mistaken_folder(captures: &[PathBuf]) -> Option<anyhow::Error> {
     if !folder.is_dir() || is_recording(folder) {
         return None;
     }
-    #[cfg(feature = "probe")]
+    #[cfg(feature = "live")]
     if command::joined::is_fleet(folder) {
         return None;
     }
@@ -286,7 +286,7 @@ mod tests {
     }
 
     /// How the parser ends with a command line of old words and a request for help; and the words that it got.
-    #[cfg(feature = "probe")]
+    #[cfg(feature = "live")]
     fn parsed(words: &[&str]) -> (clap::error::ErrorKind, Vec<String>) {
         let words = std::iter::once("roce-analyze").chain(words.iter().copied());
         let (words, said) = old_words::replaced(words.chain(["--help"]).map(Into::into).collect());
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    #[cfg(feature = "probe")]
+    #[cfg(feature = "live")]
     fn every_old_spelling_is_understood() {
         use clap::error::ErrorKind;
         for (old, new) in old_words::COMMANDS {

@@ -43,7 +43,7 @@ pub(crate) fn hear() {
 static IS_SERVER: AtomicBool = AtomicBool::new(false);
 
 /// From here on a thread that is not to be had ends what wanted it, and not the process.
-#[cfg(feature = "http")]
+#[cfg(feature = "live")]
 pub(crate) fn serve() {
     IS_SERVER.store(true, Ordering::Relaxed);
 }

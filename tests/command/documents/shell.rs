@@ -33,7 +33,7 @@ fn built(words: &[String]) -> bool {
     let uses = |option: &str| words.iter().any(|word| word == option);
     (cfg!(feature = "live") || !matches!(first, "live" | "replay"))
         && (cfg!(feature = "parquet") || first != "report")
-        && (cfg!(feature = "probe") || !(uses("--probe") || uses("--capture") || uses("--cleanup")))
+        && (cfg!(feature = "live") || !(uses("--probe") || uses("--capture") || uses("--cleanup")))
 }
 
 /// Parses arguments as the command does.

@@ -111,7 +111,7 @@ impl Net {
     }
 
     /// Starts `live` inside, with these variables.
-    #[cfg(feature = "probe")]
+    #[cfg(feature = "live")]
     pub(crate) fn live_with(
         &self,
         folder: &Path,
@@ -144,7 +144,7 @@ impl Net {
         command
     }
 
-    #[cfg(feature = "http")]
+    #[cfg(feature = "live")]
     /// Does something inside, where the host's own address is up.
     pub(crate) fn within<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> T {
         self.ip(&["link", "set", "lo", "up"]).unwrap();

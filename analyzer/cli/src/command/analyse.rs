@@ -6,15 +6,15 @@ use std::io::BufWriter;
 use std::process::ExitCode;
 
 use roce_model::{Nanos, Sink};
-use roce_pipeline::RunStart;
+use roce_pipeline::{Replay, RunStart};
 use roce_report::{HtmlReport, JsonReport, TraceForm};
 
 use crate::command::invocation::{Invocation, Rights, RunCommand};
-use crate::command::player::Player;
 use crate::command::request::{FoundCaptures, PreparedRun};
 use crate::objects::ObjectRun;
 use crate::options::arguments::{Analyse, Layout};
 use crate::options::format::Format;
+use crate::options::settings::RunSettings;
 use crate::output::chosen::ChosenFlows;
 use crate::output::common::Common;
 use crate::output::dataset::{dataset, fleet_run, written};
@@ -22,6 +22,21 @@ use crate::output::messages;
 use crate::output::progress::Progress;
 use crate::output::style::terminal;
 use crate::output::trace::trace;
+
+/// A replay, as the run over its captures needs to know it.
+pub(crate) trait Player {
+    /// True if the length of the captures is known, and the width of bins follows from it.
+    fn has_span(&self) -> bool;
+
+    /// Pace of a run with bins of this width.
+    fn pacing(&self, bin: Nanos) -> Replay;
+
+    /// Sinks that show the run while it goes on, and its results at the end.
+    ///
+    /// # Errors
+    /// When the terminal cannot be had.
+    fn text(&self, settings: &RunSettings) -> anyhow::Result<Vec<Box<dyn Sink>>>;
+}
 
 impl RunCommand for Analyse {
     const RIGHTS: Rights = Rights::Files;
@@ -50,7 +65,7 @@ pub(crate) fn run(arguments: &Analyse, beside: Option<&mut dyn Sink>) -> anyhow:
 pub(crate) fn replay(
     arguments: &Analyse,
     found: FoundCaptures,
-    player: &Player,
+    player: &dyn Player,
     begun: RunStart,
 ) -> anyhow::Result<ExitCode> {
     analyse(arguments, found, None, Some(player), begun)
@@ -61,7 +76,7 @@ fn analyse(
     arguments: &Analyse,
     found: FoundCaptures,
     beside: Option<&mut dyn Sink>,
-    player: Option<&Player>,
+    player: Option<&dyn Player>,
     begun: RunStart,
 ) -> anyhow::Result<ExitCode> {
     let is_fleet = arguments.layout == Layout::Fleet;
@@ -69,7 +84,7 @@ fn analyse(
         fleet::check(arguments)?;
     }
     // The runs of a fleet have bins of one width, whatever the lengths of their captures.
-    let fits_bin = !is_fleet && player.is_none_or(|player| player.has_span);
+    let fits_bin = !is_fleet && player.is_none_or(|player| player.has_span());
     let prepared = PreparedRun::new(found, fits_bin, begun)?;
     let ended = print_run(arguments, &prepared, beside, player);
     if is_fleet && let Err(error) = &ended {
@@ -83,7 +98,7 @@ fn print_run(
     arguments: &Analyse,
     prepared: &PreparedRun,
     beside: Option<&mut dyn Sink>,
-    player: Option<&Player>,
+    player: Option<&dyn Player>,
 ) -> anyhow::Result<ExitCode> {
     let pace = player.map(|player| player.pacing(prepared.settings.bin));
     let mut open = prepared.open(pace)?;
@@ -116,7 +131,7 @@ fn print_run(
 fn sinks(
     arguments: &Analyse,
     prepared: &PreparedRun,
-    player: Option<&Player>,
+    player: Option<&dyn Player>,
     first: Option<Nanos>,
 ) -> anyhow::Result<Vec<Box<dyn Sink>>> {
     let (key, settings) = (&prepared.key, &prepared.settings);

@@ -4,16 +4,13 @@
 //! carries. The analysis runs on its own thread, as for files; between it and the devices' threads is one bounded queue (`roce_capture::live`).
 
 mod bounds;
-#[cfg_attr(not(feature = "probe"), path = "live/without_fabric.rs")]
 mod fabric;
 #[cfg_attr(
     not(all(feature = "parquet", feature = "object-store")),
     path = "live/without_fleet.rs"
 )]
 mod fleet;
-#[cfg_attr(not(feature = "probe"), path = "live/without_host.rs")]
 mod host;
-#[cfg_attr(not(feature = "http"), path = "live/without_metrics.rs")]
 mod metrics;
 mod parts;
 mod recording;

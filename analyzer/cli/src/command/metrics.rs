@@ -1,13 +1,11 @@
 //! `metrics`: this host's counters for Prometheus, and files for the programs around it.
 
 mod checks;
-#[cfg(feature = "http")]
 mod collect;
 mod fabric;
 mod files;
 mod gpus;
 mod host;
-#[cfg(feature = "http")]
 mod serve;
 
 use std::io::Write;
@@ -52,9 +50,7 @@ pub(crate) struct Metrics {
 #[derive(Subcommand, Debug)]
 enum MetricsCommand {
     // Descriptions stand with the options.
-    #[cfg(feature = "http")]
     Serve(serve::Serve),
-    #[cfg(feature = "http")]
     #[command(hide = true)]
     Collect(collect::Collect),
     Once(Once),
@@ -92,9 +88,7 @@ impl RunCommand for Metrics {
 /// Runs a command about metrics.
 fn metrics(arguments: &Metrics) -> anyhow::Result<ExitCode> {
     match &arguments.command {
-        #[cfg(feature = "http")]
         MetricsCommand::Serve(arguments) => serve::serve(arguments),
-        #[cfg(feature = "http")]
         MetricsCommand::Collect(arguments) => collect::collect(arguments),
         MetricsCommand::Once(arguments) => once(arguments),
         MetricsCommand::Files(arguments) => files::files(arguments),

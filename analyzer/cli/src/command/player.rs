@@ -7,12 +7,13 @@ use roce_model::{Nanos, Sink, Span};
 use roce_pipeline::{Pace, Replay, Tick};
 use roce_report::{About, CaptureCounts, Command as ScreenCommand, LiveReport, RunStanding, Screen};
 
+use crate::command::analyse::Player;
 use crate::options::settings::RunSettings;
 use crate::output::screen::{self, Stage};
 use crate::output::style::{style, terminal};
 
-/// A replay, as the run over its captures needs to know it.
-pub(crate) struct Player {
+/// A replay: its pace, and where it is shown.
+pub(crate) struct ReplayPlayer {
     pub(crate) pace: Arc<Pace>,
     pub(crate) ticks: Receiver<Tick>,
     pub(crate) interval: Nanos,
@@ -24,9 +25,12 @@ pub(crate) struct Player {
     pub(crate) screen: Option<(String, Option<Span>)>,
 }
 
-impl Player {
-    /// Pace of a run with bins of this width.
-    pub(crate) fn pacing(&self, bin: Nanos) -> Replay {
+impl Player for ReplayPlayer {
+    fn has_span(&self) -> bool {
+        self.has_span
+    }
+
+    fn pacing(&self, bin: Nanos) -> Replay {
         Replay {
             pace: Arc::clone(&self.pace),
             // Lines come when their frames have come; only the screen knows the position and hides what is later.
@@ -39,11 +43,7 @@ impl Player {
         }
     }
 
-    /// Sinks that show the run while it goes on, and its results at the end.
-    ///
-    /// # Errors
-    /// When the terminal cannot be had.
-    pub(crate) fn text(&self, settings: &RunSettings) -> anyhow::Result<Vec<Box<dyn Sink>>> {
+    fn text(&self, settings: &RunSettings) -> anyhow::Result<Vec<Box<dyn Sink>>> {
         let style = style(settings.top);
         let Some((what, span)) = &self.screen else {
             let pace = Arc::clone(&self.pace);

@@ -1,7 +1,7 @@
 //! `query`: questions about a dataset. DuckDB answers (`query/duckdb.rs`); `query/source.rs` names the tables; this shows the rows.
 
 #[cfg_attr(
-    not(feature = "probe"),
+    not(feature = "live"),
     expect(dead_code, reason = "pages of datasets take whole answers")
 )]
 mod answer;
@@ -27,10 +27,10 @@ use crate::options::format::{Format, formats};
 use crate::output::csv::CsvWriter;
 use crate::output::messages;
 use crate::output::table::laid_by;
-#[cfg(test)]
+#[cfg(all(test, feature = "live"))]
 pub(crate) use answer::AnswerColumn;
 use answer::are_numbers;
-#[cfg(feature = "probe")]
+#[cfg(feature = "live")]
 pub(crate) use answer::{Answer, Cell};
 use duckdb::Rows;
 pub(crate) use source::DatasetSource;

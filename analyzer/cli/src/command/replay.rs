@@ -13,7 +13,7 @@ use roce_pipeline::{Pace, RunStart, Speed};
 
 use crate::command::analyse;
 use crate::command::invocation::{Invocation, Rights, RunCommand};
-use crate::command::player::Player;
+use crate::command::player::ReplayPlayer;
 use crate::command::request::FoundCaptures;
 use crate::command::watch::{Looks, Signals, WAITING_TICKS, Watch};
 use crate::objects::ObjectRun;
@@ -91,7 +91,7 @@ fn replay(arguments: &Replay) -> anyhow::Result<ExitCode> {
     let pace = Arc::new(Pace::new(speed));
     pace.pause(arguments.step);
     let (ticker, ticks) = bounded(WAITING_TICKS);
-    let player = Player {
+    let player = ReplayPlayer {
         pace: Arc::clone(&pace),
         ticks,
         interval,

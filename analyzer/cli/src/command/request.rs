@@ -7,7 +7,7 @@ use anyhow::bail;
 use roce_model::{RecordingStart, RunKey, RunSummary, Sink};
 use roce_pipeline::{KnownCapture, Notice, OpenRun, Replay, RunRequest, RunStart, StoredSamples};
 
-#[cfg(feature = "probe")]
+#[cfg(feature = "live")]
 use crate::command::joined::joined;
 use crate::command::merged;
 use crate::options::arguments::RunOptions;
@@ -60,9 +60,9 @@ impl FoundCaptures {
                 RecordingStart::FILE
             );
         }
-        #[cfg(feature = "probe")]
+        #[cfg(feature = "live")]
         let joined = joined(options)?;
-        #[cfg(not(feature = "probe"))]
+        #[cfg(not(feature = "live"))]
         let joined = None;
         let (options, known) = joined.unwrap_or_else(|| (options.clone(), Vec::new()));
         Ok(Self {

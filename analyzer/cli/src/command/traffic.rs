@@ -1,19 +1,19 @@
 //! `traffic`: streams between hosts are planned, started, watched and stopped, and what traffic tools measured is shown.
 
-#[cfg(feature = "probe")]
+#[cfg(feature = "live")]
 mod actions;
 mod beside;
 mod errors;
 mod form;
-#[cfg(feature = "probe")]
+#[cfg(feature = "live")]
 mod hosts;
-#[cfg(feature = "probe")]
+#[cfg(feature = "live")]
 mod kept;
-#[cfg(feature = "probe")]
+#[cfg(feature = "live")]
 mod plan;
-#[cfg(feature = "probe")]
+#[cfg(feature = "live")]
 mod run;
-#[cfg(feature = "probe")]
+#[cfg(feature = "live")]
 mod watched;
 
 use std::io::Write as _;
@@ -34,7 +34,7 @@ use crate::output::messages;
 const MAX_TEXT_BYTES: u64 = 256 << 20;
 
 /// The task, and examples.
-#[cfg(feature = "probe")]
+#[cfg(feature = "live")]
 const AFTER_HELP: &str = "\
 A plan says which host sends to which, with which tool and for how long. `run` starts all streams at one time, waits for their end and \
 shows the results. With --detach it leaves them running: --status and `stop` take the run's id. Hosts are those of fabric.toml, over ssh.
@@ -57,7 +57,7 @@ Examples:
   roce-analyze traffic results nccl.log --capture host3.pcap
       completion errors of NCCL, and what the packets show of them";
 /// The task, and examples.
-#[cfg(not(feature = "probe"))]
+#[cfg(not(feature = "live"))]
 const AFTER_HELP: &str = "\
 Examples:
   roce-analyze traffic results bw.txt lat.txt tcp.json --link-rate 100G   one table, and RDMA against TCP
@@ -66,11 +66,11 @@ Examples:
   roce-analyze traffic results incast --beside results                    a run on the timeline of a capture";
 
 #[cfg_attr(
-    feature = "probe",
+    feature = "live",
     doc = "Run traffic between hosts, and read results of perftest, iperf3, nccl-tests, NCCL"
 )]
 #[cfg_attr(
-    not(feature = "probe"),
+    not(feature = "live"),
     doc = "Read the results of traffic tools: perftest, iperf3, nccl-tests, PyTorch, NCCL's log"
 )]
 #[derive(Args, Debug)]
@@ -83,11 +83,11 @@ pub(crate) struct Traffic {
 #[derive(Subcommand, Debug)]
 enum TrafficCommand {
     // Their descriptions are with their options.
-    #[cfg(feature = "probe")]
+    #[cfg(feature = "live")]
     Plan(Box<plan::PlanArguments>),
-    #[cfg(feature = "probe")]
+    #[cfg(feature = "live")]
     Run(Box<run::RunArguments>),
-    #[cfg(feature = "probe")]
+    #[cfg(feature = "live")]
     Stop(watched::StopArguments),
     Results(ResultsArguments),
 }
@@ -146,11 +146,11 @@ impl RunCommand for Traffic {
 /// Runs a subcommand.
 fn traffic(arguments: &Traffic) -> anyhow::Result<ExitCode> {
     match &arguments.command {
-        #[cfg(feature = "probe")]
+        #[cfg(feature = "live")]
         TrafficCommand::Plan(arguments) => plan::plan(arguments),
-        #[cfg(feature = "probe")]
+        #[cfg(feature = "live")]
         TrafficCommand::Stop(arguments) => watched::stop(arguments),
-        #[cfg(feature = "probe")]
+        #[cfg(feature = "live")]
         TrafficCommand::Run(arguments) => run::run(arguments),
         TrafficCommand::Results(arguments) => results(arguments),
     }

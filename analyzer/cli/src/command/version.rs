@@ -3,14 +3,12 @@
 use std::fmt::Write;
 
 /// Features of this build, and true for those that it has, in alphabetical order.
-const FEATURES: [(&str, bool); 8] = [
-    ("http", cfg!(feature = "http")),
+const FEATURES: [(&str, bool); 6] = [
     ("jemalloc", cfg!(feature = "jemalloc")),
     ("live", cfg!(feature = "live")),
     ("nxapi", cfg!(feature = "nxapi")),
     ("object-store", cfg!(feature = "object-store")),
     ("parquet", cfg!(feature = "parquet")),
-    ("probe", cfg!(feature = "probe")),
     ("sim", cfg!(feature = "sim")),
 ];
 

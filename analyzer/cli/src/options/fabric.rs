@@ -1,30 +1,30 @@
 //! The inventory of switches, hypervisors and hosts: where it is, and its mistakes by file and line.
 
 use std::path::Path;
-#[cfg(feature = "probe")]
+#[cfg(feature = "live")]
 use std::path::PathBuf;
 
-#[cfg(feature = "probe")]
+#[cfg(feature = "live")]
 use anyhow::bail;
 use anyhow::{Context, anyhow};
-#[cfg(feature = "probe")]
+#[cfg(feature = "live")]
 use clap::Args;
 use roce_switches::inventory::Inventory;
 
 /// The inventory in the current folder.
-#[cfg(feature = "probe")]
+#[cfg(feature = "live")]
 const HERE: &str = "fabric.toml";
 /// The inventory of a user, below the folder of configurations.
-#[cfg(feature = "probe")]
+#[cfg(feature = "live")]
 const OF_USER: &str = "roce-analyze/fabric.toml";
 /// Switches and hypervisors of an inventory that are read at once.
-#[cfg(feature = "probe")]
+#[cfg(feature = "live")]
 pub(crate) const MAX_AT_ONCE: usize = 32;
 /// Bytes of an inventory.
 const MAX_BYTES: u64 = 16 << 20;
 
 // The inventory. (A comment for the compiler would become the help's first line.)
-#[cfg(feature = "probe")]
+#[cfg(feature = "live")]
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct InventoryFile {
     /// The inventory of hosts, switches and hypervisors, and how they are reached
@@ -33,7 +33,7 @@ pub(crate) struct InventoryFile {
     pub(crate) inventory: Option<PathBuf>,
 }
 
-#[cfg(feature = "probe")]
+#[cfg(feature = "live")]
 impl InventoryFile {
     /// The inventory that is named or found; `None`: there is none.
     ///
@@ -61,7 +61,7 @@ impl InventoryFile {
 ///
 /// # Errors
 /// If it cannot be read, or has a mistake.
-#[cfg(feature = "probe")]
+#[cfg(feature = "live")]
 pub(crate) fn found(named: Option<&Path>) -> anyhow::Result<Option<Inventory>> {
     if let Some(path) = named {
         return read(path).map(Some);
@@ -72,7 +72,7 @@ pub(crate) fn found(named: Option<&Path>) -> anyhow::Result<Option<Inventory>> {
 }
 
 /// The place of a user's own inventory, by the XDG Base Directory Specification.
-#[cfg(feature = "probe")]
+#[cfg(feature = "live")]
 fn of_user() -> Option<PathBuf> {
     let absolute = |name| {
         std::env::var_os(name)
@@ -118,7 +118,7 @@ pub(crate) fn read(path: &Path) -> anyhow::Result<Inventory> {
     Ok(inventory)
 }
 
-#[cfg(feature = "probe")]
+#[cfg(feature = "live")]
 #[cfg(test)]
 mod tests {
     use super::*;

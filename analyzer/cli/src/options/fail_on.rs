@@ -1,10 +1,10 @@
 //! `--fail-on`: what makes a run exit with 1. One grammar for all commands: terms with commas between them, each the name of a finding, check or
 //! severity, or a condition `QUANTITY<BOUND`, with one of the comparisons `<`, `<=`, `>` and `>=`.
 
-#[cfg(feature = "probe")]
+#[cfg(feature = "live")]
 use roce_hosts::doctor;
 use roce_model::Severity;
-#[cfg(feature = "probe")]
+#[cfg(feature = "live")]
 use roce_switches::findings;
 use roce_verdict::RULES;
 
@@ -82,7 +82,7 @@ impl FailOn {
     }
 
     /// Parses such a text for findings about devices: `warning`, `switch.mmu_drops`.
-    #[cfg(feature = "probe")]
+    #[cfg(feature = "live")]
     pub(crate) fn parse_devices(text: &str) -> Result<Self, String> {
         Self::among(
             text,
@@ -96,7 +96,7 @@ impl FailOn {
     }
 
     /// Parses such a text for checks of a host: `warning`, `pfc.enabled`.
-    #[cfg(feature = "probe")]
+    #[cfg(feature = "live")]
     pub(crate) fn parse_checks(text: &str) -> Result<Self, String> {
         Self::among(
             text,
@@ -148,7 +148,7 @@ impl FailOn {
     }
 
     /// True if a check that ended so fails the run. Every check has an outcome, so one that is named fails by a warning or worse.
-    #[cfg(feature = "probe")]
+    #[cfg(feature = "live")]
     pub(crate) fn holds_check(&self, id: &str, severity: Severity) -> bool {
         let is_reached = self.severity.is_some_and(|least| severity >= least);
         is_reached || severity >= Severity::Warning && self.ids.contains(&id)
@@ -225,6 +225,7 @@ mod tests {
         assert!(FailOn::parse("ok").is_err() && FailOn::parse("warning,").is_err());
     }
 
+    #[cfg(feature = "live")]
     #[test]
     fn devices_and_checks_have_ids_of_their_own() {
         let drops = FailOn::parse_devices("critical,switch.mmu_drops").unwrap();

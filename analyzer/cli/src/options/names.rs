@@ -78,7 +78,7 @@ impl Names {
     }
 
     /// The name of this host.
-    #[cfg(feature = "probe")]
+    #[cfg(feature = "live")]
     pub(crate) fn node(&self) -> String {
         self.host.clone().unwrap_or_else(this_machine)
     }

@@ -84,7 +84,7 @@ pub(crate) fn note(input: &str, text: &str) {
 }
 
 /// A line on standard error without a heading, for programs that look for it.
-#[cfg(feature = "probe")]
+#[cfg(feature = "live")]
 pub(crate) fn plain(text: &str) {
     aside(&cleaned(text));
 }

@@ -40,7 +40,6 @@ pub(super) struct FleetArguments {
 #[derive(Debug)]
 pub(super) struct PartCounts(Infallible);
 
-#[cfg(feature = "http")]
 impl PartCounts {
     pub(super) fn never(&self) -> ! {
         match self.0 {}

@@ -6,7 +6,7 @@ use anyhow::bail;
 use clap::Args;
 use jiff::civil::Date;
 
-#[cfg(feature = "probe")]
+#[cfg(feature = "live")]
 use super::answer::Answer;
 use super::duckdb::Rows;
 use super::inventory::{self, HostAddress};
@@ -109,7 +109,7 @@ impl DatasetSource {
     ///
     /// # Errors
     /// As those of [`ask`](Self::ask), and if DuckDB refuses the question.
-    #[cfg(feature = "probe")]
+    #[cfg(feature = "live")]
     pub(crate) fn answer(&self, asked: &AskedDataset, program: &DuckDb, sql: &str) -> anyhow::Result<Answer> {
         Answer::whole(self.ask(asked, program, sql)?)
     }

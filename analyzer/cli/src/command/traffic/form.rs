@@ -254,7 +254,7 @@ fn ratio(inputs: &[Input]) -> String {
 }
 
 /// The sum of the clients' rates, where there are several: `; together 182 Gbit/s`.
-#[cfg(feature = "probe")]
+#[cfg(feature = "live")]
 pub(super) fn together(inputs: &[Input]) -> String {
     let rates = inputs.iter().flat_map(|input| &input.results.measurements);
     let rates: Vec<f64> = rates.filter_map(|row| row.goodput_bps).collect();

@@ -53,7 +53,6 @@ impl PartCounts {
     }
 
     /// Attempts to upload that failed.
-    #[cfg(feature = "http")]
     pub(in crate::command::live) fn failures(&self) -> u64 {
         self.failures.load(Ordering::Relaxed)
     }
