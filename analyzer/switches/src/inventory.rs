@@ -317,21 +317,7 @@ impl Inventory {
             text: plain(error.message()),
         };
         let mut inventory: Self = toml::from_str(text).map_err(|error| wrong(&error))?;
-        // The folder says how the device is read.
-        for switch in inventory
-            .switches
-            .iter_mut()
-            .filter(|switch| switch.files.is_some())
-        {
-            switch.transport = Transport::Files;
-        }
-        for hypervisor in inventory
-            .hypervisors
-            .iter_mut()
-            .filter(|known| known.files.is_some())
-        {
-            hypervisor.transport = Transport::Files;
-        }
+        inventory.choose_transports();
         let places: Places = toml::from_str(text).map_err(|error| wrong(&error))?;
         let place = |all: &[Spanned<toml::Table>], at: usize| {
             all.get(at).map_or(1, |table| line_of(table.span().start))
@@ -348,13 +334,8 @@ impl Inventory {
             text,
         };
         inventory.check_size().map_err(at_cluster)?;
-        let table = places.cluster.as_ref().map(Spanned::get_ref);
-        for key in Cluster::STATED {
-            let value = table.and_then(|table| table.get(key));
-            if let Some(value) = value.and_then(toml::Value::as_integer) {
-                let stated = inventory.cluster.stated.state(key, &value.to_string());
-                stated.map_err(|text| at_cluster(format!("cluster: {text}")))?;
-            }
+        if let Some(table) = &places.cluster {
+            inventory.state_plan(table.get_ref()).map_err(at_cluster)?;
         }
         let mut names = BTreeSet::new();
         for (at, host) in inventory.hosts.iter().enumerate() {
@@ -412,6 +393,29 @@ impl Inventory {
             }
         }
         Ok(inventory)
+    }
+
+    /// The folder of a device says how it is read.
+    fn choose_transports(&mut self) {
+        let switches = self.switches.iter_mut();
+        for switch in switches.filter(|switch| switch.files.is_some()) {
+            switch.transport = Transport::Files;
+        }
+        let hypervisors = self.hypervisors.iter_mut();
+        for hypervisor in hypervisors.filter(|known| known.files.is_some()) {
+            hypervisor.transport = Transport::Files;
+        }
+    }
+
+    /// Notes what the table of the cluster itself says of the plan: values that nobody wrote are no plan.
+    fn state_plan(&mut self, table: &toml::Table) -> Result<(), String> {
+        for key in Cluster::STATED {
+            if let Some(value) = table.get(key).and_then(toml::Value::as_integer) {
+                let stated = self.cluster.stated.state(key, &value.to_string());
+                stated.map_err(|text| format!("cluster: {text}"))?;
+            }
+        }
+        Ok(())
     }
 
     fn check_size(&self) -> Result<(), String> {

@@ -84,7 +84,7 @@ fn analyse(
         fleet::check(arguments)?;
     }
     // The runs of a fleet have bins of one width, whatever the lengths of their captures.
-    let fits_bin = !is_fleet && player.is_none_or(|player| player.has_span());
+    let fits_bin = !is_fleet && player.is_none_or(Player::has_span);
     let prepared = PreparedRun::new(found, fits_bin, begun)?;
     let ended = print_run(arguments, &prepared, beside, player);
     if is_fleet && let Err(error) = &ended {

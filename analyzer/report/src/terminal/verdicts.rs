@@ -219,12 +219,11 @@ fn counts(view: &View<'_>) -> Vec<String> {
 fn said(finding: &FindingRow, lines_of_numbers: usize, view: &View<'_>) -> Vec<String> {
     let style = view.style;
     let (ink, symbol) = mark(finding.severity, style.unicode);
-    let (name, mut words) = match finding.is_root() {
-        true => (format!("{symbol} {}", finding.severity.name()), Vec::new()),
-        false => (
-            if style.unicode { "   └ so" } else { "   ` so" }.to_owned(),
-            vec![ink.paint(symbol)],
-        ),
+    let (name, mut words) = if finding.is_root() {
+        (format!("{symbol} {}", finding.severity.name()), Vec::new())
+    } else {
+        let below = if style.unicode { "   └ so" } else { "   ` so" };
+        (below.to_owned(), vec![ink.paint(symbol)])
     };
     words.push(Ink::Bold.paint(&format!("{}:", clean(finding.id))));
     words.extend(clean(&finding.summary).split_whitespace().map(str::to_owned));
