@@ -308,6 +308,10 @@ fn findings(name: &str, rows: &[Value], document: &Value) {
     let stored = rows.iter().map(|row| {
         let mut row = row.clone();
         row["evidence"] = serde_json::from_str(row["evidence"].as_str().unwrap()).unwrap();
+        // Names are a list in the document, and separated by spaces in the table.
+        for column in ["explains", "explained_by", "victims", "aggressors"] {
+            row[column] = row[column].as_str().unwrap().split_whitespace().collect();
+        }
         plain(row)
     });
     let said = document["findings"].as_array().unwrap();

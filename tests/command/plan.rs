@@ -1,4 +1,4 @@
-//! What is expected of the traffic, against captures: `--expect` and `[cluster]` of an inventory. Expected values are what tshark shows
+//! Expectations of the traffic, against captures: `--expect` and `[cluster]` of an inventory. Expected values are what tshark shows
 //! (`ip.dsfield.dscp`, the payloads of WRITE First packets), and arithmetic on them.
 
 use std::fs;

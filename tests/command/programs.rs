@@ -1,4 +1,4 @@
-//! What programs do with a working connection, and how connections are made. Expected values are what tshark shows
+//! Programs that do not answer over a working connection, and how connections are made. Expected values are what tshark shows
 //! (`frame.time_relative`, `infiniband.bth.destqp`), and arithmetic on them.
 
 use serde_json::Value;

@@ -61,7 +61,7 @@ pub struct Cluster {
     pub cnp_dscp: u8,
     /// Path MTU of its queue pairs, in bytes, if it is stated.
     pub mtu: Option<u32>,
-    /// What of this was stated, to be compared with packets: defaults are left out.
+    /// The part of this that was stated, to be compared with packets: defaults are left out.
     #[serde(skip)]
     pub stated: Expectation,
 }

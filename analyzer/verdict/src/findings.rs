@@ -126,7 +126,7 @@ pub(super) struct Findings {
     idle: idle::IdleTally,
 }
 
-/// What is concluded of a run.
+/// Findings of a run, and the first sentence about them.
 #[derive(Debug, Default)]
 pub(super) struct Conclusion {
     /// The findings: roots before what they explain.

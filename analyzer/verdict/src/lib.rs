@@ -327,5 +327,7 @@ impl Verdicts {
         run.steps = self.steps.conclude(&run.episodes);
         run.collectives.clone_from(&self.settings.job.shapes);
         run.collectives.extend(self.collectives.conclude(&run.steps));
+        // They were there for the rules alone.
+        (run.attempts, run.exchanges) = (Vec::new(), Vec::new());
     }
 }

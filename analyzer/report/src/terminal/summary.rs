@@ -46,7 +46,7 @@ fn times(view: &View<'_>) -> Vec<String> {
     let items: Vec<String> = core::iter::once(of)
         .chain(parts.into_iter().filter_map(part))
         .collect();
-    field("time", &items, view.style)
+    field("spent", &items, view.style)
 }
 
 /// The run as strips: payload, and below it CE and loss when there was any.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// What the sender of a flow did, or why it did not send. Where several hold, the first one counts.
+/// The state of a flow's sender: its work, or the reason for which it did not send. Where several hold, the first one counts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TimeState {

@@ -1,4 +1,4 @@
-//! What a sending end does at each moment, and why it does not send: the raw timeline, as the simulator knows it.
+//! The work of a sending end at each moment, and why it does not send: the raw timeline, as the simulator knows it.
 //!
 //! A change of the activity is a mark. What only the end of a wait tells, a timeout for example, is laid over the marks when the truth
 //! is judged.
@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 use crate::units::Time;
 
-/// What a sending end does.
+/// The work of a sending end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Activity {
     /// It has nothing to send, and nothing is outstanding.
@@ -68,7 +68,7 @@ pub(crate) struct Timeline {
     pub requests: bool,
 }
 
-/// What DCQCN allows for the next packet.
+/// The limit of DCQCN for the next packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Limit {
     #[default]

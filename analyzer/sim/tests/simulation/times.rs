@@ -83,7 +83,7 @@ fn bursts_at_line_rate_leave_the_rest_idle() {
         (share(row, TimeState::Idle) - (1.0 - expected)).abs() < 0.02,
         "{row:?}"
     );
-    // Of 200 us the answer of each message is on its way for 2 us and two frames.
+    // The answer of each message is on its way for 2 us and two frames of 200 us.
     let open: u64 = row.open.iter().map(|open| open.ns).sum();
     assert!(open < row.states[&TimeState::Idle] / 20, "{row:?}");
 }

@@ -33,9 +33,9 @@ pub(super) const NO_ANSWER: Rule = Rule {
 /// An answer is missing after this many times the slowest one.
 const NO_ANSWER_FACTOR: u64 = 10;
 /// And after this time at least.
-const LEAST_WAIT: u64 = 100_000_000;
+const MIN_WAIT_NS: u64 = 100_000_000;
 /// Answers between two hosts before one can be missed.
-const LEAST_ANSWERS: u64 = 8;
+const MIN_KNOWN_ANSWERS: u64 = 8;
 
 /// The name of the protocol behind a service id of the connection manager, by its port (IANA: 4420 nvme, 20049 nfsrdma, 445 microsoft-ds,
 /// 3260 iscsi-target; 8009 is NVMe's discovery).
@@ -107,13 +107,13 @@ pub(super) fn no_answer(context: &Context<'_>) -> Option<FindingRow> {
     let mut time = 0u64;
     let mut first: Option<Nanos> = None;
     for ((tap, source, _), pair) in &pairs {
-        let least = pair.slowest.saturating_mul(NO_ANSWER_FACTOR).max(LEAST_WAIT);
+        let least = pair.slowest.saturating_mul(NO_ANSWER_FACTOR).max(MIN_WAIT_NS);
         let is_missing =
             |exchange: &&&ProgramExchange| exchange.acknowledged_ns.is_some() && waited(exchange) >= least;
         let missing: Vec<&ProgramExchange> = pair.missing.iter().filter(is_missing).copied().collect();
         let count = missing.len() as u64;
         let is_habit = pair.connections > 1 && count * 2 >= pair.connections;
-        if missing.is_empty() || pair.answers < LEAST_ANSWERS || is_habit {
+        if missing.is_empty() || pair.answers < MIN_KNOWN_ANSWERS || is_habit {
             continue;
         }
         for exchange in missing {

@@ -270,7 +270,7 @@ impl<'a> RootStory<'a> {
         matches!(self.root.row.id, "ecn.not-capable" | "dscp.mismatch")
     }
 
-    /// What the root is, without its times and its price. `None`: as its summary says.
+    /// The root in words, without its times and its price. `None`: as its summary says.
     fn what(&self) -> Option<String> {
         let senders = self.subjects.hosts(Side::Source);
         let receivers = self.subjects.hosts(Side::Destination);
@@ -331,7 +331,7 @@ impl<'a> RootStory<'a> {
         })
     }
 
-    /// What the network lost, with the bound that its finding has: `about 62 packets`.
+    /// The losses of the network, with the bound that its finding has: `about 62 packets`.
     fn lost_words(&self) -> String {
         let words = self.root.row.summary.strip_prefix("the network lost ");
         let words = words.and_then(|words| words.split(" of ").next());
@@ -386,7 +386,7 @@ impl<'a> RootStory<'a> {
         )
     }
 
-    /// What it cost: packets, time.
+    /// Its price: packets, time.
     fn price(&self) -> Vec<String> {
         let mut price = Vec::new();
         if let Some(marked) = self.share("incast", "ce_share_peak") {

@@ -67,7 +67,7 @@ struct Answers {
 /// Flows of one way of which something was acknowledged.
 #[derive(Clone, Debug, Default)]
 struct PassedTraffic {
-    /// First and last time of each.
+    /// First packet of each, and its last answer.
     times: Vec<(Nanos, Nanos)>,
     /// Length of the longest packets.
     longest: u64,
@@ -126,7 +126,9 @@ impl UnpassedTally {
             if self.kept < MAX_KEPT {
                 self.kept += 1;
                 let passed = self.acknowledged.entry(way).or_default();
-                passed.times.push((row.first_time, row.last_time));
+                // A host that went away since answers nothing, whatever the length.
+                let until = row.last_answer_time.unwrap_or(row.last_time);
+                passed.times.push((row.first_time, until));
                 passed.longest = passed.longest.max(length);
             }
             return;
@@ -168,7 +170,10 @@ impl UnpassedTally {
             let answers = answers.copied().unwrap_or_default();
             let is_unclear = tried.peer.is_none() && self.unpaired.contains(&(tap, destination, source));
             let passed_here = self.acknowledged.get(&tried.way);
-            let passed_here = passed_here.filter(|others| others.overlaps(tried.first, tried.last));
+            // Shorter packets were acknowledged after this one had waited for its first answer.
+            let wait = tried.waited.checked_div(tried.timeouts).unwrap_or_default();
+            let since = Nanos(tried.first.0.saturating_add(wait));
+            let passed_here = passed_here.filter(|others| others.overlaps(since, tried.last));
             let Some(longest) = passed_here.map(|others| others.longest) else {
                 continue;
             };

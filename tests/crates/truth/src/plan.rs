@@ -67,7 +67,7 @@ pub struct RandomScenario {
     pub arguments: Vec<String>,
     /// The analysis is given the counters of all ports.
     pub counters: bool,
-    /// What goes wrong and why, where one thing does.
+    /// The one fault of the scenario and its cause, where it has one.
     pub root: Option<Root>,
 }
 

@@ -107,7 +107,7 @@ pub(crate) fn compare(case: &Case, scores: &mut Scores) {
     parties(case, first, scores);
 }
 
-/// Whether the first finding names who suffers and who causes it, where it names anyone.
+/// Compares who suffers and who causes it with the names of the first finding, where it names anyone.
 fn parties(case: &Case, first: Option<&FindingRow>, scores: &mut Scores) {
     let (Some(root), Some(first)) = (&case.scenario.root, first) else {
         return;

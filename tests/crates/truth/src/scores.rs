@@ -2,8 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use roce_sim::truth::TimeState;
+
 use crate::score::Score;
-use crate::times::Confusion;
+
+/// Nanoseconds by true state and said state.
+pub type Confusion = BTreeMap<(TimeState, TimeState), u64>;
 
 /// The classes in the order of the table; `finding ID` follows, one class for each id.
 pub const CLASSES: &[&str] = &[

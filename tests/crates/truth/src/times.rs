@@ -6,33 +6,23 @@
 
 use std::collections::BTreeMap;
 
-use roce_model::{Columns as _, FlowColumns, FlowRow};
+use roce_model::FlowRow;
 use roce_sim::scenario::TapDirection;
 use roce_sim::truth::{FlowTimes, Tap, TimeState, TriggerKind};
 use roce_sim::units::Time;
 
 use crate::case::Case;
 use crate::counts::column;
-use crate::scores::Scores;
+use crate::scores::{Confusion, Scores};
 
 /// Differences of all states together, in parts of the life: 3 %.
 const WITHIN: (u64, u64) = (3, 100);
 /// Lives below this are a few packets: the way to the tap alone is a part of them.
-const LEAST_LIFE: u64 = 100_000;
+const MIN_LIFE_NS: u64 = 100_000;
 /// A stamp is coarse when a life has fewer than so many steps of it.
 const STEPS: u64 = 500;
 
-/// Nanoseconds by true state and said state.
-pub type Confusion = BTreeMap<(TimeState, TimeState), u64>;
-
 pub(crate) fn compare(case: &Case, scores: &mut Scores) {
-    let mut has_columns = false;
-    FlowColumns::cells(&FlowRow::default(), |column, _| {
-        has_columns |= column.name == name(TimeState::Sending);
-    });
-    if !has_columns {
-        return;
-    }
     for row in &case.truth.times {
         if let Some(tap) = case.truth.taps.iter().find(|tap| tap.name == row.tap) {
             one(case, tap, row, scores);
@@ -64,7 +54,7 @@ fn said(case: &Case, tap: &Tap, row: &FlowTimes) -> Option<BTreeMap<TimeState, u
 fn one(case: &Case, tap: &Tap, row: &FlowTimes, scores: &mut Scores) {
     let life = row.last_time - row.first_time;
     let score = scores.of_class("time by state");
-    if life < LEAST_LIFE || !is_observable(case, tap, row) {
+    if life < MIN_LIFE_NS || !is_observable(case, tap, row) {
         return score.hidden();
     }
     let Some(said) = said(case, tap, row) else {

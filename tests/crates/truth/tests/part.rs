@@ -30,7 +30,7 @@ const OPEN: [(&str, &str); 1] = [
     ("reordered", "late-mirror"),
 ];
 
-/// The same for captures with one cause each.
+/// Floors for captures with one cause each.
 const CAUSES_HOLD: [(&str, f64, f64); 4] = [
     ("healthy", 0.0, 1.0),
     ("connection ends", 1.0, 0.81),
@@ -38,9 +38,9 @@ const CAUSES_HOLD: [(&str, f64, f64); 4] = [
     ("root named first", 1.0, 0.67),
 ];
 
-fn run(list: Vec<(&'static Family, u64)>) -> Table {
+fn run(list: &[(&'static Family, u64)]) -> Table {
     let mut table = Table::default();
-    for outcome in run_all(&list, 2, None) {
+    for outcome in run_all(list, 2, None) {
         table.add(&outcome);
     }
     eprintln!("{table}");
@@ -60,7 +60,9 @@ fn assert_floor(class: &str, score: &Score, (precision, recall): (f64, f64)) {
 
 #[test]
 fn the_analysis_names_the_cause() {
-    let table = run((1..=CAUSES).map(|seed| (cause_of(seed), seed)).collect());
+    let table = run(&(1..=CAUSES)
+        .map(|seed| (cause_of(seed), seed))
+        .collect::<Vec<_>>());
     for (class, precision, recall) in CAUSES_HOLD {
         assert_floor(class, &table.scores().get(class), (precision, recall));
     }
@@ -68,7 +70,9 @@ fn the_analysis_names_the_cause() {
 
 #[test]
 fn the_analysis_says_what_happened() {
-    let table = run((1..=CASES).map(|seed| (family_of(seed), seed)).collect());
+    let table = run(&(1..=CASES)
+        .map(|seed| (family_of(seed), seed))
+        .collect::<Vec<_>>());
     for (class, precision, recall) in HOLDS {
         let is_open = |family: &str| OPEN.contains(&(class, family));
         let score = table.score_of(class, |family| !is_open(family));

@@ -17,8 +17,8 @@ use crate::workload::requester::Trigger;
 /// Spans of time in nanoseconds, sorted, without overlaps.
 type Spans = Vec<(u64, u64)>;
 
-/// A state, and the others that fit.
-type Meaning = (TimeState, &'static [TimeState]);
+/// A state, and the others that fit as well.
+type StateChoice = (TimeState, &'static [TimeState]);
 
 /// The times of all flows that send requests, at each tap.
 pub(super) fn times(simulation: &Simulation<'_>, names: &Names) -> Vec<FlowTimes> {
@@ -58,7 +58,7 @@ fn join(row: &mut FlowTimes, later: &FlowTimes) {
     row.last_time = later.last_time;
 }
 
-/// What lies over the marks of an end.
+/// Silences and pauses that lie over the marks of an end.
 struct SenderSpans {
     timeouts: Spans,
     pauses: Spans,
@@ -94,8 +94,8 @@ impl SenderSpans {
             .is_some_and(|table| table.op == crate::scenario::Operation::Read);
         let mut states: BTreeMap<TimeState, u64> =
             TimeState::ALL.into_iter().map(|state| (state, 0)).collect();
-        let mut open: BTreeMap<Meaning, u64> = BTreeMap::new();
-        let mut add = |meaning: Meaning, (from, until): (u64, u64)| {
+        let mut open: BTreeMap<StateChoice, u64> = BTreeMap::new();
+        let mut add = |meaning: StateChoice, (from, until): (u64, u64)| {
             *states.entry(meaning.0).or_default() += until - from;
             if !meaning.1.is_empty() && until > from {
                 *open.entry(meaning).or_default() += until - from;
@@ -160,7 +160,7 @@ impl SenderSpans {
 }
 
 /// The state of an activity while the port may send. `late`: after the answer was due; `full`: as much was outstanding as ever.
-fn meaning(activity: Activity, late: bool, full: bool) -> Meaning {
+fn meaning(activity: Activity, late: bool, full: bool) -> StateChoice {
     use TimeState as S;
     match activity {
         Activity::NotReady => (S::Rnr, &[]),
@@ -185,7 +185,7 @@ fn meaning(activity: Activity, late: bool, full: bool) -> Meaning {
 }
 
 /// The state of an activity while the port is paused. A sender whose data is outstanding does not show whether it would send.
-fn meaning_in_pause(activity: Activity) -> Meaning {
+fn meaning_in_pause(activity: Activity) -> StateChoice {
     use TimeState as S;
     match activity {
         Activity::NotReady => (S::Rnr, &[]),
@@ -199,7 +199,7 @@ fn meaning_in_pause(activity: Activity) -> Meaning {
 }
 
 /// The state of an activity that READ responses on their way are a part of: these are the transfer itself.
-fn meaning_of_read(activity: Activity, late: bool, full: bool) -> Meaning {
+fn meaning_of_read(activity: Activity, late: bool, full: bool) -> StateChoice {
     use TimeState as S;
     match activity {
         Activity::Window => (S::Window, &[S::Sending, S::Network]),

@@ -62,7 +62,7 @@ pub(crate) struct Endpoint {
     /// Its last packet had to wait for DCQCN's limit.
     pub held_by_dcqcn: bool,
     pub account: Account,
-    /// What it does at each moment.
+    /// Its work at each moment.
     pub activities: Timeline,
     pub queued: QueueState,
     pub next_send: Time,

@@ -1,4 +1,4 @@
-//! What each finding is about: flows with their ends, when, and for how long they waited. Rules count; this says of whom.
+//! Subjects of findings: flows with their ends, when, and for how long they waited. Rules count; this says of whom.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -53,7 +53,7 @@ struct FlowEnds {
     buffers_ns: u64,
 }
 
-/// What flows show, and when.
+/// Signs that flows show, and when.
 #[derive(Clone, Debug, Default)]
 pub(in super::super) struct FlowSigns {
     flows: Map<FlowId, FlowEnds>,
@@ -182,7 +182,7 @@ pub(in super::super) struct Subject {
     pub(in super::super) tap: Option<TapId>,
 }
 
-/// What a finding is about.
+/// Flows, hosts and links that a finding is about.
 #[derive(Clone, Debug, Default)]
 pub(in super::super) struct Subjects {
     /// Its flows, in the order of their ids.
@@ -233,7 +233,7 @@ impl Subjects {
     }
 }
 
-/// What the finding of a rule is about; nothing where its rule is not about flows.
+/// The subjects of a rule's finding; none where its rule is not about flows.
 pub(in super::super) fn subjects_of(
     finding: &FindingRow,
     signs: &FlowSigns,
@@ -362,7 +362,7 @@ fn add_failed(subjects: &mut Subjects, run: &RunSummary) {
 const NEARLY_ALL: f64 = 0.9;
 /// So large a share of lost packets is no cable's: bit errors lose one in a thousand where a link still works.
 const FULL_QUEUE: f64 = 0.01;
-/// What shows by chance in so few captures is believed.
+/// A sign is believed that shows by chance in so few captures.
 const CHANCE: f64 = 0.05;
 
 /// Losses at one destination, and data packets, in all and while many senders sent there at once.

@@ -1,4 +1,4 @@
-//! What explains what, in which order it is told, and the first sentence.
+//! Causes and their effects, the order in which they are told, and the first sentence.
 
 use std::collections::BTreeSet;
 

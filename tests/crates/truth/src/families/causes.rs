@@ -188,7 +188,7 @@ pub(super) fn ignored_cnps(draw: &mut Draw) -> Plan {
     };
     flow(&mut plan, draw, &bursts, "begin = \"300us\"\n");
     tap(&mut plan, draw, "h1", "");
-    // What a sender may send after CNPs depends on its link and its adapter's parameters; no packet tells them.
+    // The rate of a sender after CNPs depends on its link and its adapter's parameters; no packet tells them.
     let rate = format!("{}G", plan.gigabits * 2 / 5);
     plan.arguments
         .extend(["--link-rate", &rate, "--dcqcn", "paper"].map(str::to_owned));
