@@ -75,10 +75,19 @@ fn stands(mechanism: &Mechanism, related: &[RelatedFinding]) -> Option<(usize, u
         related[cause].row.confidence == Confidence::Low && related[effect].row.confidence != Confidence::Low;
     let follows = |cause: usize| follows(&related[cause].subjects, &related[effect].subjects);
     let is_shown = match mechanism.with {
-        Some(with) => follows(place(with)?),
+        Some(with) => place(with).is_some_and(follows) || is_of_full_queues(&related[effect].subjects),
         None => true,
     };
     (!is_doubtful && is_shown && follows(cause)).then_some((cause, effect))
+}
+
+/// True if nearly all flows of losses met a full queue, at the port to their destination.
+fn is_of_full_queues(losses: &Subjects) -> bool {
+    let met = losses
+        .flows
+        .values()
+        .filter(|flow| losses.full.contains(&flow.destination));
+    reaches(met.count() as u64, losses.flows.len().max(1) as u64, NEARLY_ALL)
 }
 
 /// True if nearly all that the effect is about is the cause's as well.

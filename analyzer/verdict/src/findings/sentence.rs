@@ -231,14 +231,14 @@ impl<'a> RootStory<'a> {
     fn summary(&self, doubt: &str) -> String {
         let summary = self.root.row.summary.trim_end_matches('.');
         let mut letters = summary.chars();
-        // Addresses and units stay as they are.
-        let first = letters.next().map(|first| first.to_uppercase().to_string());
-        format!(
-            "{}{}{}{doubt}.",
-            first.unwrap_or_default(),
-            letters.as_str(),
-            self.times()
-        )
+        let word = summary.split(' ').next().unwrap_or_default();
+        // An address stays as it is.
+        let first = match letters.next() {
+            Some(first) if word.chars().all(char::is_alphabetic) => first.to_uppercase().to_string(),
+            Some(first) => first.to_string(),
+            None => String::new(),
+        };
+        format!("{first}{}{}{doubt}.", letters.as_str(), self.times())
     }
 
     /// From when to when: of what follows from the root, where anything does. Settings are there all the time.
@@ -411,11 +411,10 @@ impl<'a> RootStory<'a> {
                 price.push("no CNP seen".to_owned());
             }
         }
-        if let Some(share) = self
-            .share("pause.storm", "share_at_least")
-            .or(self.share("pause.storm", "share"))
-        {
-            price.push(format!("{} of the time at worst", percent(share)));
+        if let Some(share) = self.share("pause.storm", "share_at_least") {
+            price.push(format!("at least {} of the time", percent(share)));
+        } else if let Some(share) = self.share("pause.storm", "share") {
+            price.push(format!("{} of the time", percent(share)));
         }
         let naks = self.count("rnr", "rnr_naks");
         if naks > 0 {

@@ -35,7 +35,7 @@ pub(super) const UNPASSED: Rule = Rule {
     thresholds: &[],
     severity: Severity::Warning,
     confidence: "high when the receiver of eight such packets or more NAKed each time what came behind them: it is alive, and got the shorter \
-                 packets of this connection; medium without its NAKs, as its queue pair may be gone",
+                 packets of this connection; medium without its NAKs; low for one connection without them, whose queue pair may be gone",
     ..Rule::TALLIED
 };
 
@@ -160,6 +160,7 @@ impl UnpassedTally {
         let mut worst = Worst::default();
         let (mut length, mut passed, mut runs, mut timer) = (u64::MAX, 0, 0_u64, None);
         let mut confidence = Confidence::High;
+        let mut lacks_naks = true;
         let mut first: Option<Nanos> = None;
         for passed in self.acknowledged.values_mut() {
             passed.join();
@@ -183,6 +184,7 @@ impl UnpassedTally {
             if answers.naks == 0 || tried.packets < MIN_LOST {
                 confidence = Confidence::Medium;
             }
+            lacks_naks &= answers.naks == 0;
             flows.push(tried.flow);
             worst.add(tried.waited, || tried.name.clone());
             length = length.min(tried.length);
@@ -193,6 +195,10 @@ impl UnpassedTally {
         }
         if worst.all() == 0 {
             return None;
+        }
+        // One queue pair that is gone looks the same.
+        if lacks_naks && worst.all() == 1 {
+            confidence = Confidence::Low;
         }
         let mut evidence = Evidence::default();
         evidence

@@ -7,7 +7,8 @@ pub struct Mechanism {
     pub cause: &'static str,
     /// The rule of the effect.
     pub effect: &'static str,
-    /// A rule that has to have found the effect's flows as well: the sign that the mechanism was at work.
+    /// A rule that has to have found the effect's flows as well, the sign that the mechanism was at work. Losses of several senders that show a
+    /// full queue are such a sign, too.
     pub with: Option<&'static str>,
     /// How the effect follows, in a sentence.
     pub how: &'static str,

@@ -189,6 +189,8 @@ pub(in super::super) struct Subjects {
     pub(in super::super) flows: BTreeMap<FlowId, Subject>,
     /// Destinations, all flows to which it is about as well.
     pub(in super::super) destinations: BTreeMap<Address, (Nanos, Nanos)>,
+    /// Destinations at whose port a queue was full: several senders sent there when packets were lost, and too many for a cable.
+    pub(in super::super) full: BTreeSet<Address>,
     /// Taps of links, all traffic of which it is about at these times, in the order of their begin.
     pub(in super::super) links: BTreeMap<TapId, Vec<(Nanos, Nanos)>>,
 }
@@ -276,7 +278,12 @@ pub(in super::super) fn subjects_of(
     };
     subjects.flows = signs.showing(sign).collect();
     match id {
-        "loss.network" => add_answers(&mut subjects, context),
+        "loss.network" => {
+            add_answers(&mut subjects, context);
+            let full = losses_by_destination(context).into_iter();
+            let full = full.filter(|(_, losses)| losses.are_of_a_full_queue());
+            subjects.full = full.map(|(there, _)| there).collect();
+        }
         "dscp.mismatch" => add_classes(&mut subjects, context),
         "nak.fatal" => {
             let refused = context
@@ -365,12 +372,14 @@ const FULL_QUEUE: f64 = 0.01;
 /// A sign is believed that shows by chance in so few captures.
 const CHANCE: f64 = 0.05;
 
-/// Losses at one destination, and data packets, in all and while many senders sent there at once.
+/// Losses at one destination, and data packets, in all, while many senders sent there at once, and while several did.
 #[derive(Clone, Copy, Debug, Default)]
 struct LossesThere {
     lost: u64,
     in_incast: u64,
     data_in_incast: u64,
+    of_several: u64,
+    data_of_several: u64,
     data: u64,
 }
 
@@ -383,6 +392,12 @@ impl LossesThere {
             .powf(roce_model::cast::float(self.lost));
         reaches(self.in_incast, self.lost, NEARLY_ALL)
             && (by_chance < CHANCE || reaches(self.in_incast, self.data_in_incast.max(1), FULL_QUEUE))
+    }
+
+    /// True if several senders at once lost nearly all of it, and far too much for a cable.
+    fn are_of_a_full_queue(&self) -> bool {
+        reaches(self.of_several, self.lost.max(1), NEARLY_ALL)
+            && reaches(self.of_several, self.data_of_several.max(1), FULL_QUEUE)
     }
 }
 
@@ -460,6 +475,10 @@ fn losses_by_destination(context: &Context<'_>) -> BTreeMap<Address, LossesThere
             there.lost = there.lost.saturating_add(episode.row.lost);
             if episode.facts.incast_meanwhile {
                 there.in_incast = there.in_incast.saturating_add(episode.row.lost);
+            }
+            if episode.row.senders_max > 1 {
+                there.of_several = there.of_several.saturating_add(episode.row.lost);
+                there.data_of_several = there.data_of_several.saturating_add(episode.row.data_packets);
             }
         }
     }
