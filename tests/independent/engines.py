@@ -81,11 +81,17 @@ def number(value):
     return value
 
 
+# Columns of findings that are lists of names in the documents.
+NAMES = ("explains", "explained_by", "victims", "aggressors")
+
+
 def stated(rows):
     """What the documents rows say of each of their columns: the number of values, and their sum."""
     found = {}
     for row in rows:
         for column, value in row.items():
+            # Names are separated by spaces in the tables.
+            value = " ".join(value) if column in NAMES else value
             if value is None or isinstance(value, list):
                 continue
             count, total = found.get(column, (0, 0))

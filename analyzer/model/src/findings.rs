@@ -20,7 +20,7 @@ table! {
     waited_ns: Option<u64>, "ns", "Its price: time that flows waited, each moment of a flow once; of a root, with what it explains. Absent where it is not about waiting.";
     explains: NameList, "", "Findings that follow from this one, by id. As text they are separated by spaces.";
     explained_by: NameList, "", "Findings that this one follows from, by id. It is a root without any.";
-    victims: NameList, "", "At most 8 addresses of hosts that suffered, with [rankN] where a rank is known.";
+    victims: NameList, "", "At most 8 addresses of hosts that suffered, with `[rankN]` where a rank is known.";
     aggressors: NameList, "", "At most 8 addresses of hosts that caused it, written alike. Empty: the packets name none.";
     concerns_shown: Option<bool>, "", "With --flow: true if the rule also fires for the shown flows alone. The finding is about all traffic. Absent without --flow.";
 }

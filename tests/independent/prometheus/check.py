@@ -149,7 +149,7 @@ class Fabric:
     def __init__(self, folder):
         self.folder, self.turn = folder, 0
         for _, name, _, files in DEVICES:
-            shutil.copytree(HERE.parent / "fabric" / files, folder / name)
+            shutil.copytree(HERE.parents[1] / "data/fabric" / files, folder / name)
         self.recorded = (folder / "leaf1" / self.FILE).read_text()
         tables = [
             f'[[{table}]]\nname = "{name}"\nkind = "{kind}"\nread = "{name}"\nevery = "1s"\n'

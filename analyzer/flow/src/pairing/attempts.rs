@@ -14,6 +14,10 @@ pub(crate) struct Attempts {
     done: Vec<ConnectionAttempt>,
 }
 
+/// A REQ that comes again sooner is a copy of a mirror: a requester repeats one after the way there and back, and the time in which the other
+/// program answers.
+const MIN_REPEAT: Nanos = Nanos(1_000_000);
+
 /// Attempts whose ids were used again that are kept.
 const MAX_DONE: usize = 1 << 14;
 
@@ -33,8 +37,9 @@ impl Attempts {
         let time = packet.time;
         if let Some(known) = self.open.peek_mut(&key) {
             if known.qpn == qpn {
-                // A REQ that crosses its answer repeats nothing that anybody waits for.
-                if known.result == AttemptResult::Unanswered {
+                // A REQ that crosses its answer repeats nothing that anybody waits for, and a copy of a mirror nothing at all.
+                let is_copy = time.since(known.last_time) < MIN_REPEAT;
+                if known.result == AttemptResult::Unanswered && !is_copy {
                     known.requests = known.requests.saturating_add(1);
                     (known.last_time, known.end_time) = (time, time);
                 }
