@@ -180,10 +180,10 @@ def check(dataset, document, expected, checker):
         for place, (row, said) in enumerate(zip(tables[name], document[name])):
             for column, value in row.items():
                 value = json.loads(value) if (name, column) == ("findings", "evidence") else value
-                expected = said.get(column)
+                stated = said.get(column)
                 # Names are separated by spaces in the tables.
-                expected = " ".join(expected) if isinstance(expected, list) else expected
-                checker.same(f"{name} {place}: {column}", plain(value), plain(expected))
+                stated = " ".join(stated) if isinstance(stated, list) else stated
+                checker.same(f"{name} {place}: {column}", plain(value), plain(stated))
             checker.same(f"{name} {place}: columns", sorted(row), sorted(said))
     for name, columns in TAPS.items():
         found = {row[column] for row in tables[name] for column in columns}

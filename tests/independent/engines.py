@@ -91,7 +91,7 @@ def stated(rows):
     for row in rows:
         for column, value in row.items():
             # Names are separated by spaces in the tables.
-            value = " ".join(value) if column in NAMES else value
+            value = " ".join(value) if column in NAMES and isinstance(value, list) else value
             if value is None or isinstance(value, list):
                 continue
             count, total = found.get(column, (0, 0))

@@ -35,7 +35,19 @@ fn answered(stuck: &FlowRow) -> FlowRow {
 #[test]
 fn packets_that_never_pass_while_shorter_ones_do_are_named_with_timer_and_price() {
     let passes = short(900);
+    // One queue pair that is gone looks the same as one whose packets are too long.
     let run = run_of(&[&stuck(), &passes, &back(&passes)]);
+    let found = fired(&run, "mtu.exceeded");
+    assert_eq!(
+        (found.severity, found.confidence),
+        (Severity::Info, Confidence::Low)
+    );
+    let mut second = stuck();
+    (second.flow_id, second.destination_qpn) = (
+        roce_model::FlowId(second.flow_id.0 + 1_000),
+        second.destination_qpn + 1,
+    );
+    let run = run_of(&[&stuck(), &second, &passes, &back(&passes)]);
     let found = fired(&run, "mtu.exceeded");
     assert_eq!(
         (found.severity, found.confidence),
@@ -45,10 +57,10 @@ fn packets_that_never_pass_while_shorter_ones_do_are_named_with_timer_and_price(
         (count(found, "packet_bytes"), count(found, "passed_bytes")),
         (4_096, 900)
     );
-    // 7 waits of 16.8 ms; 4.096 us times 2^12 are 16.78 ms.
+    // Twice 7 waits of 16.8 ms; 4.096 us times 2^12 are 16.78 ms.
     assert_eq!(
         (count(found, "waited_ns"), count(found, "ack_timeout")),
-        (117_600_000, 12)
+        (235_200_000, 12)
     );
     assert_eq!(
         run.findings[0].id, "mtu.exceeded",
