@@ -1,7 +1,8 @@
-//! Arithmetic and words that episodes and findings share: shares, Jain's index, counts with their noun.
+//! Arithmetic and words that episodes and findings share: shares, first moments, Jain's index, counts with their noun.
 
 use std::fmt::Display;
 
+use roce_model::Nanos;
 use roce_model::cast::float;
 pub(super) use roce_spelling::bytes;
 
@@ -13,6 +14,11 @@ pub(super) fn share(part: u64, whole: u64) -> Option<f64> {
 /// True if `part` is at least the share `least` of `whole`.
 pub(super) fn reaches(part: u64, whole: u64, least: f64) -> bool {
     share(part, whole).is_some_and(|share| share >= least)
+}
+
+/// Notes a moment of something whose first one counts.
+pub(super) fn note_first(first: &mut Option<Nanos>, time: Nanos) {
+    *first = Some(first.map_or(time, |first| first.min(time)));
 }
 
 /// Jain's index of several shares, (sum x)^2 / (n sum x^2): 1 when all got the same, 1/n when one got

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use roce_model::{Address, Confidence, Evidence, FindingRow, FlowId, FlowRow, Nanos, Severity, TapId};
 
 use super::super::directory::name_of;
-use super::super::numbers::counted;
+use super::super::numbers::{counted, note_first};
 use super::super::thresholds::Thresholds;
 use super::plan::priority_of;
 use super::rule::{Context, FindingOf as _, Rule};
@@ -63,10 +63,7 @@ impl ClassTally {
     pub(super) fn flow(&mut self, row: &FlowRow, thresholds: &Thresholds) {
         if row.dscp_values > 1 && row.data_packets >= thresholds.least_data_packets {
             self.changing.add(row.data_packets, || name_of(row));
-            self.first = Some(
-                self.first
-                    .map_or(row.first_time, |first| first.min(row.first_time)),
-            );
+            note_first(&mut self.first, row.first_time);
         }
     }
 
@@ -154,7 +151,7 @@ fn unexpected_cnps(context: &Context<'_>) -> Option<FindingRow> {
         if is_other {
             let pair = format!("{} to {}", cnp.source, cnp.destination);
             other.add(cnp.cnp, || format!("DSCP {dscp} = priority {priority}, {pair}"));
-            first = Some(first.map_or(cnp.first_time, |first| first.min(cnp.first_time)));
+            note_first(&mut first, cnp.first_time);
         }
     }
     if other.all() == 0 {
@@ -235,7 +232,7 @@ pub(super) fn cnp_class(context: &Context<'_>) -> Option<FindingRow> {
         kind.add(cnp.cnp, || {
             format!("{} to {} (data DSCP {data})", cnp.source, cnp.destination)
         });
-        first = Some(first.map_or(cnp.first_time, |first| first.min(cnp.first_time)));
+        note_first(&mut first, cnp.first_time);
     }
     let mut evidence = Evidence::default();
     let mut parts = Vec::new();

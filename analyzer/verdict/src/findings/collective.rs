@@ -8,7 +8,7 @@ use roce_model::{
     Severity, TraceRow,
 };
 
-use super::super::numbers::{bytes, counted};
+use super::super::numbers::{bytes, counted, note_first};
 use super::super::thresholds::Thresholds;
 use super::rule::{FindingOf as _, Rule};
 use super::worst::Worst;
@@ -187,7 +187,7 @@ fn finding(run: &RunSummary, slowed: &[(usize, u64, EpisodeKind)], compared: u64
         if !kinds.contains(kind) {
             kinds.push(*kind);
         }
-        first = Some(first.map_or(call.start_time, |first| first.min(call.start_time)));
+        note_first(&mut first, call.start_time);
         let trace = run.traces.iter().find(|trace| trace.trace == call.trace);
         is_sure &= trace.is_some_and(|trace| trace.uncertainty_ns.is_some());
     }

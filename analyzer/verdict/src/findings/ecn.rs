@@ -9,7 +9,7 @@ use roce_model::{
 
 use super::super::arrivals::Fell;
 use super::super::directory::name_of;
-use super::super::numbers::{counted, percent, reaches};
+use super::super::numbers::{counted, note_first, percent, reaches};
 use super::super::thresholds::Thresholds;
 use super::cnp::is_often_over;
 use super::rule::{Context, FindingOf as _, Rule};
@@ -142,10 +142,7 @@ impl EcnTally {
             if self.not_ect_to.len() < MAX_KEPT {
                 self.not_ect_to.insert(row.destination);
             }
-            self.not_ect_first = Some(
-                self.not_ect_first
-                    .map_or(row.first_time, |first| first.min(row.first_time)),
-            );
+            note_first(&mut self.not_ect_first, row.first_time);
         }
     }
 

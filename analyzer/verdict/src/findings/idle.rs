@@ -5,7 +5,7 @@ use roce_model::{
     Confidence, Evidence, FindingRow, FlowRow, Nanos, Severity, TimeByState, TimeState, Vantage,
 };
 
-use super::super::numbers::{counted, percent, reaches, share};
+use super::super::numbers::{counted, note_first, percent, reaches, share};
 use super::rule::{Context, FindingOf as _, Rule};
 
 pub(super) const NOT_NETWORK: Rule = Rule {
@@ -80,10 +80,7 @@ impl IdleTally {
         self.messages = self.messages.saturating_add(row.messages);
         self.bytes = self.bytes.saturating_add(row.wire_bytes);
         self.elsewhere |= row.vantage != Some(Vantage::Sender);
-        self.first = Some(
-            self.first
-                .map_or(row.first_time, |first| first.min(row.first_time)),
-        );
+        note_first(&mut self.first, row.first_time);
         let bytes = row
             .wire_bytes
             .saturating_add(row.packets.saturating_mul(FRAME_OVERHEAD));

@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use roce_model::{Address, Confidence, EpisodeKind, Evidence, FindingRow, Nanos, Severity};
 
 use super::super::episodes::Episode;
-use super::super::numbers::{counted, percent};
+use super::super::numbers::{counted, note_first, percent};
 use super::rule::{Context, FindingOf as _, Rule};
 use super::worst::Worst;
 
@@ -194,7 +194,7 @@ pub(super) fn unfair(context: &Context<'_>) -> Option<FindingRow> {
     let mut first: Option<Nanos> = None;
     for (jain, episode) in judged {
         episodes += 1;
-        first = Some(first.map_or(episode.row.start_time, |first| first.min(episode.row.start_time)));
+        note_first(&mut first, episode.row.start_time);
         // A surer episode comes first: a doubtful one must not hide it.
         let doubtful = |episode: &Episode| episode.row.confidence == Confidence::Low;
         if least.is_none_or(|(least, of)| (doubtful(episode), jain) < (doubtful(of), least)) {

@@ -9,7 +9,7 @@ use roce_model::{
 
 use super::super::coverage::Coverage;
 use super::super::directory::{lost_behind, name_of};
-use super::super::numbers::{bytes, counted, percent, share};
+use super::super::numbers::{bytes, counted, note_first, percent, share};
 use super::alone::Facts;
 use super::between::{Claims, LossTotals, LostAt};
 use super::flow_sums::FlowSums;
@@ -123,7 +123,7 @@ impl LossTally {
             (EventKind::Hole | EventKind::ResponseHole, Some("capture_lost")) => &mut self.capture_first,
             _ => return,
         };
-        *first = Some(first.map_or(event.time, |first| first.min(event.time)));
+        note_first(first, event.time);
     }
 
     /// When packets were lost, and when senders waited for a timer: another tap may not have recorded then.

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use roce_model::{Address, Confidence, Evidence, FindingRow, FlowId, FlowRow, Nanos, Severity, TapId};
 
 use super::super::directory::name_of;
-use super::super::numbers::{counted, share};
+use super::super::numbers::{counted, note_first, share};
 use super::super::thresholds::Thresholds;
 use super::rule::{Context, FindingOf as _, Rule};
 use super::worst::Worst;
@@ -83,8 +83,7 @@ impl SpreadFlows {
         }
         self.retransmitted = self.retransmitted.saturating_add(row.retransmitted_packets);
         self.asked = self.asked.saturating_add(row.runs_nak);
-        let first = self.first.unwrap_or(row.first_time);
-        self.first = Some(first.min(row.first_time));
+        note_first(&mut self.first, row.first_time);
     }
 }
 

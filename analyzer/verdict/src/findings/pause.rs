@@ -9,7 +9,7 @@ use roce_model::{
 };
 
 use super::super::episodes::{Episode, sender_of};
-use super::super::numbers::{counted, percent, share};
+use super::super::numbers::{counted, note_first, percent, share};
 use super::rule::{Context, FindingOf as _, Rule};
 use super::window::{WINDOW, Worst10Ms};
 use super::worst::Worst;
@@ -213,7 +213,7 @@ impl PauseTally {
                 self.frames += more[0];
                 self.link_frames += more[1];
             }
-            self.first = Some(self.first.map_or(frame.time, |first| first.min(frame.time)));
+            note_first(&mut self.first, frame.time);
         }
     }
 

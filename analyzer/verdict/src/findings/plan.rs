@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use roce_model::{Address, Confidence, Evidence, Expectation, FindingRow, FlowId, FlowRow, Nanos, Severity};
 
 use super::super::directory::name_of;
-use super::super::numbers::{counted, percent, share, some};
+use super::super::numbers::{counted, note_first, percent, share, some};
 use super::path::MTU;
 use super::rule::{Context, FindingOf as _, Rule};
 use super::worst::Worst;
@@ -66,23 +66,19 @@ pub(super) struct PlanTally {
     mtus: BTreeMap<u32, MtuFlows>,
 }
 
-fn earlier(first: Option<Nanos>, time: Nanos) -> Nanos {
-    first.map_or(time, |first| first.min(time))
-}
-
 impl PlanTally {
     pub(super) fn flow(&mut self, row: &FlowRow) {
         if let Some(mtu) = row.path_mtu {
             let of_mtu = self.mtus.entry(mtu).or_default();
             of_mtu.flows.add(row.payload_bytes, || name_of(row));
-            of_mtu.first = Some(earlier(of_mtu.first, row.first_time));
+            note_first(&mut of_mtu.first, row.first_time);
         }
         let Some(dscp) = row.dscp.filter(|_| row.data_packets > 0) else {
             return;
         };
         let class = self.classes.entry((dscp, row.pcp)).or_default();
         class.packets = class.packets.saturating_add(row.data_packets);
-        class.first = Some(earlier(class.first, row.first_time));
+        note_first(&mut class.first, row.first_time);
         if class.flows.len() < MAX_KEPT {
             class.flows.insert(row.flow_id);
         }

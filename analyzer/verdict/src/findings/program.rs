@@ -6,7 +6,7 @@ use roce_model::{
     Address, Confidence, Evidence, FindingRow, Nanos, ProgramExchange, ServiceId, Severity, TapId, value_of,
 };
 
-use super::super::numbers::counted;
+use super::super::numbers::{counted, note_first};
 use super::rule::{Context, FindingOf as _, Rule};
 use super::worst::Worst;
 
@@ -129,7 +129,7 @@ pub(super) fn no_answer(context: &Context<'_>) -> Option<FindingRow> {
             protocols.extend(service);
             let waited = waited(exchange);
             time = time.saturating_add(waited);
-            first = Some(first.map_or(exchange.pending_time, |first| first.min(exchange.pending_time)));
+            note_first(&mut first, exchange.pending_time);
             worst.add(waited, || {
                 format!(
                     "{} > {} QP {}",

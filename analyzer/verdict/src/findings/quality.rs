@@ -7,7 +7,7 @@ use roce_model::{
 };
 
 use super::super::directory::{lost_behind, name_of};
-use super::super::numbers::{counted, percent, reaches, share, some};
+use super::super::numbers::{counted, note_first, percent, reaches, share, some};
 use super::missed::MissedByTaps;
 use super::rule::{Context, FindingOf as _, Rule};
 use super::worst::Worst;
@@ -142,10 +142,7 @@ impl QualityTally {
         if row.icrc_bad > 0 && (self.icrc.len() < MAX_FLOWS || self.icrc.contains_key(&key)) {
             let (bad, _) = self.icrc.entry(key).or_insert_with(|| (0, name_of(row)));
             *bad = bad.saturating_add(row.icrc_bad);
-            self.icrc_first = Some(
-                self.icrc_first
-                    .map_or(row.first_time, |first| first.min(row.first_time)),
-            );
+            note_first(&mut self.icrc_first, row.first_time);
         }
         if matches!(row.service, "RC" | "XRC")
             && (self.deliveries.len() < MAX_TAPS || self.deliveries.contains_key(&row.tap))

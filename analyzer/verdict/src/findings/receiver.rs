@@ -8,7 +8,7 @@ use roce_model::{
 };
 
 use super::super::directory::name_of;
-use super::super::numbers::counted;
+use super::super::numbers::{counted, note_first};
 use super::alone::Facts;
 use super::rule::{Context, FindingOf as _, Rule};
 use super::worst::Worst;
@@ -91,7 +91,7 @@ impl ReceiverTally {
         let code = (event.kind == EventKind::Nak).then(|| code_of(value)).flatten();
         let is_rnr = event.kind == EventKind::RnrNak;
         if code.is_some() {
-            self.first_fatal = Some(self.first_fatal.map_or(event.time, |first| first.min(event.time)));
+            note_first(&mut self.first_fatal, event.time);
         }
         let Some(flow) = event.flow_id.filter(|_| is_rnr || code.is_some()) else {
             return;

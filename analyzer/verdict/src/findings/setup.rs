@@ -7,7 +7,7 @@ use roce_model::{
     Severity,
 };
 
-use super::super::numbers::counted;
+use super::super::numbers::{counted, note_first};
 use super::rule::{Context, FindingOf as _, Rule};
 use super::worst::Worst;
 
@@ -100,7 +100,7 @@ pub(super) fn setup(context: &Context<'_>) -> Option<FindingRow> {
         };
         kind.waited = kind.waited.saturating_add(waited(attempt));
         kind.worst.add(waited(attempt), || name);
-        first = Some(first.map_or(attempt.first_time, |first| first.min(attempt.first_time)));
+        note_first(&mut first, attempt.first_time);
     }
     let mut evidence = Evidence::default();
     evidence.count("attempts", attempts.len() as u64);

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use roce_model::{Confidence, EpisodeKind, Evidence, FindingRow, FlowId, Nanos, RankEnd, Severity, Span};
 
 use super::super::episodes::Episode;
-use super::super::numbers::{counted, percent, share};
+use super::super::numbers::{counted, note_first, percent, share};
 use super::missed::MissedByTaps;
 use super::rule::{Context, FindingOf as _, Rule};
 use super::worst::Worst;
@@ -102,9 +102,7 @@ pub(super) fn stall(
         explained += u64::from(facts.by_timeout || has_reason(context, episode));
         let tap = episode.row.tap;
         lossy |= context.run.tap(tap).is_some_and(|row| row.records_lost() > 0) || missed.is_sparse(tap);
-        first = Some(first.map_or(episode.row.start_time, |first: roce_model::Nanos| {
-            first.min(episode.row.start_time)
-        }));
+        note_first(&mut first, episode.row.start_time);
     }
     if worst.all() == 0 {
         return None;

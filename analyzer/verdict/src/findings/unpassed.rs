@@ -7,7 +7,7 @@ use roce_model::{
 };
 
 use super::super::directory::name_of;
-use super::super::numbers::counted;
+use super::super::numbers::{counted, note_first};
 use super::rule::{FindingOf as _, Rule};
 use super::worst::Worst;
 
@@ -191,7 +191,7 @@ impl UnpassedTally {
             passed = passed.max(longest);
             runs = runs.saturating_add(tried.runs);
             timer = timer.or_else(|| exponent(tried.waited.checked_div(tried.timeouts)?));
-            first = Some(first.map_or(tried.first, |first| first.min(tried.first)));
+            note_first(&mut first, tried.first);
         }
         if worst.all() == 0 {
             return None;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use roce_model::{Confidence, Evidence, FindingRow, FlowRow, Nanos, Severity, TapId};
 
 use super::super::directory::{lost_behind, name_of};
-use super::super::numbers::{bytes, counted, percent, reaches, share};
+use super::super::numbers::{bytes, counted, note_first, percent, reaches, share};
 use super::rule::{Context, FindingOf as _, Rule};
 use super::worst::Worst;
 
@@ -76,10 +76,7 @@ impl WasteTally {
         let unclear = row.ambiguous.saturating_add(row.unresolved);
         add(&mut self.unclear, unclear.saturating_add(row.capture_lost));
         add(&mut self.overtaken, row.overtaken_downstream.unwrap_or_default());
-        self.first = Some(
-            self.first
-                .map_or(row.first_time, |first| first.min(row.first_time)),
-        );
+        note_first(&mut self.first, row.first_time);
     }
 
     pub(super) fn waste(&self, context: &Context<'_>) -> Option<FindingRow> {
