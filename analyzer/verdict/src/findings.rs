@@ -350,7 +350,7 @@ pub fn add_slowed_collectives(run: &mut RunSummary, thresholds: &Thresholds) {
         return;
     };
     let findings = core::mem::take(&mut run.findings).into_iter().chain([finding]);
-    run.findings = causes::sorted(findings.collect(), place_of);
+    run.findings = causes::in_order(findings.collect(), |row| row, place_of);
 }
 
 #[cfg(test)]

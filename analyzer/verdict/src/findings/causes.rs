@@ -13,8 +13,8 @@ use roce_model::{Confidence, FindingRow, FlowId, NameList, Nanos, Severity};
 use super::super::numbers::reaches;
 use super::rule::Context;
 pub use mechanisms::{MECHANISMS, Mechanism};
-use subjects::subjects_of;
 pub(super) use subjects::{FlowSigns, Side, Subject, Subjects};
+use subjects::{RunFacts, subjects_of};
 
 /// A share of the effect's flows that is nearly all of them.
 const NEARLY_ALL: f64 = 0.9;
@@ -37,10 +37,11 @@ pub(super) fn relate(
     context: &Context<'_>,
     place_of: fn(&str) -> usize,
 ) -> Vec<RelatedFinding> {
+    let facts = RunFacts::new(signs, too_long, context);
     let mut related: Vec<RelatedFinding> = findings
         .into_iter()
         .map(|row| RelatedFinding {
-            subjects: subjects_of(&row, signs, context, too_long),
+            subjects: subjects_of(&row, &facts),
             row,
         })
         .collect();
@@ -63,7 +64,7 @@ pub(super) fn relate(
             .map(|first| times.map_or(first, |times| times.1.max(first)));
         (row.victims, row.aggressors) = (victims, aggressors);
     }
-    in_order(related, place_of)
+    in_order(related, |finding| &finding.row, place_of)
 }
 
 /// The places of cause and effect, where both were found and the packets agree with the mechanism.
@@ -273,17 +274,20 @@ fn rank(row: &FindingRow, place_of: fn(&str) -> usize) -> impl Ord + use<> {
     )
 }
 
-/// The findings in their one order: roots before what they explain.
-fn in_order(mut related: Vec<RelatedFinding>, place_of: fn(&str) -> usize) -> Vec<RelatedFinding> {
-    related.sort_by_key(|finding| rank(&finding.row, place_of));
-    let order: Vec<usize> = order(related.iter().map(|finding| &finding.row));
-    let mut places: Vec<Option<RelatedFinding>> = related.into_iter().map(Some).collect();
+/// Findings in their one order: roots before what they explain.
+pub(super) fn in_order<T>(
+    mut findings: Vec<T>,
+    row: impl Fn(&T) -> &FindingRow,
+    place_of: fn(&str) -> usize,
+) -> Vec<T> {
+    findings.sort_by_key(|finding| rank(row(finding), place_of));
+    let order: Vec<usize> = order(&findings.iter().map(row).collect::<Vec<_>>());
+    let mut places: Vec<Option<T>> = findings.into_iter().map(Some).collect();
     order.into_iter().filter_map(|at| places[at].take()).collect()
 }
 
 /// The places of rows that are sorted by rank, each root followed by what it explains.
-fn order<'a>(rows: impl Iterator<Item = &'a FindingRow> + Clone) -> Vec<usize> {
-    let rows: Vec<&FindingRow> = rows.collect();
+fn order(rows: &[&FindingRow]) -> Vec<usize> {
     let mut order = Vec::new();
     for (root, row) in rows.iter().enumerate() {
         if !row.is_root() {
@@ -301,12 +305,4 @@ fn order<'a>(rows: impl Iterator<Item = &'a FindingRow> + Clone) -> Vec<usize> {
         }
     }
     order
-}
-
-/// Puts the findings of a run, one of which was added, into their order.
-pub(super) fn sorted(mut findings: Vec<FindingRow>, place_of: fn(&str) -> usize) -> Vec<FindingRow> {
-    findings.sort_by_key(|row| rank(row, place_of));
-    let order = order(findings.iter());
-    let mut places: Vec<Option<FindingRow>> = findings.into_iter().map(Some).collect();
-    order.into_iter().filter_map(|at| places[at].take()).collect()
 }

@@ -29,7 +29,7 @@ use roce_model::{
 
 use super::super::rows::{MS, TestRun, back, event, flow, host};
 use super::super::thresholds::Thresholds;
-use super::causes::sorted;
+use super::causes::in_order;
 use super::place_of;
 use super::rule::{FindingOf as _, Rule};
 use super::{RULES, loss, pause, quality, stall};
@@ -188,7 +188,7 @@ fn findings_have_one_order_whatever_came_first() {
     for first in 0..all.len() {
         let mut turned = all.clone();
         turned.rotate_left(first);
-        let order: Vec<&str> = sorted(turned.into_iter().flatten().collect(), place_of)
+        let order: Vec<&str> = in_order(turned.into_iter().flatten().collect(), |row| row, place_of)
             .iter()
             .map(|row| row.id)
             .collect();

@@ -2,15 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use roce_model::cast::float;
 use roce_model::{
     Address, EndKind, EpisodeKind, EventKind, EventRow, FindingRow, FlowId, FlowRow, Nanos, RunSummary,
     Severity, TapId,
 };
 
 use super::super::super::directory::lost_behind;
-use super::super::super::numbers::reaches;
+use super::super::super::numbers::{reaches, share};
 use super::super::rule::Context;
 use super::super::{class, waste};
+use super::NEARLY_ALL;
 
 type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 
@@ -235,14 +237,29 @@ impl Subjects {
     }
 }
 
+/// Facts of a run by which findings are about flows, hosts and links.
+pub(super) struct RunFacts<'a> {
+    signs: &'a FlowSigns,
+    too_long: &'a [FlowId],
+    context: &'a Context<'a>,
+    losses: BTreeMap<Address, LossesThere>,
+}
+
+impl<'a> RunFacts<'a> {
+    /// `too_long`: flows whose packets never pass because of their length.
+    pub(super) fn new(signs: &'a FlowSigns, too_long: &'a [FlowId], context: &'a Context<'a>) -> Self {
+        Self {
+            signs,
+            too_long,
+            context,
+            losses: losses_by_destination(context),
+        }
+    }
+}
+
 /// The subjects of a rule's finding; none where its rule is not about flows.
-pub(in super::super) fn subjects_of(
-    finding: &FindingRow,
-    signs: &FlowSigns,
-    context: &Context<'_>,
-    too_long: &[FlowId],
-) -> Subjects {
-    let id = finding.id;
+pub(super) fn subjects_of(finding: &FindingRow, facts: &RunFacts<'_>) -> Subjects {
+    let (id, signs, context) = (finding.id, facts.signs, facts.context);
     // Where no drop was counted, or the times alone agree, drops are no reason.
     let is_denied = id == "drops.switch" && finding.severity < Severity::Warning;
     if signs.is_full() || is_denied {
@@ -263,7 +280,7 @@ pub(in super::super) fn subjects_of(
         "dscp.mismatch" => Sign::ChangesClass,
         "mtu.exceeded" => {
             let stuck = signs.showing(Sign::Repeated).chain(signs.showing(Sign::Timeout));
-            subjects.flows = stuck.filter(|(flow, _)| too_long.contains(flow)).collect();
+            subjects.flows = stuck.filter(|(flow, _)| facts.too_long.contains(flow)).collect();
             return subjects;
         }
         "connection.failed" => {
@@ -271,7 +288,7 @@ pub(in super::super) fn subjects_of(
             return subjects;
         }
         "stall" | "incast" | "unfair" | "pause.storm" | "pause.origin" => {
-            add_episodes(id, &mut subjects, context);
+            add_episodes(id, &mut subjects, facts);
             return subjects;
         }
         _ => return subjects,
@@ -280,9 +297,9 @@ pub(in super::super) fn subjects_of(
     match id {
         "loss.network" => {
             add_answers(&mut subjects, context);
-            let full = losses_by_destination(context).into_iter();
+            let full = facts.losses.iter();
             let full = full.filter(|(_, losses)| losses.are_of_a_full_queue());
-            subjects.full = full.map(|(there, _)| there).collect();
+            subjects.full = full.map(|(there, _)| *there).collect();
         }
         "dscp.mismatch" => add_classes(&mut subjects, context),
         "nak.fatal" => {
@@ -365,8 +382,6 @@ fn add_failed(subjects: &mut Subjects, run: &RunSummary) {
     }
 }
 
-/// A share of losses that is nearly all of them.
-const NEARLY_ALL: f64 = 0.9;
 /// So large a share of lost packets is no cable's: bit errors lose one in a thousand where a link still works.
 const FULL_QUEUE: f64 = 0.01;
 /// A sign is believed that shows by chance in so few captures.
@@ -387,9 +402,9 @@ impl LossesThere {
     /// True if many senders at once are the reason: nearly all losses fall into these times, and would not by chance, or are far too many
     /// for a cable.
     fn are_explained(&self) -> bool {
-        let by_chance = super::super::super::numbers::share(self.data_in_incast.min(self.data), self.data)
+        let by_chance = share(self.data_in_incast.min(self.data), self.data)
             .unwrap_or(1.0)
-            .powf(roce_model::cast::float(self.lost));
+            .powf(float(self.lost));
         reaches(self.in_incast, self.lost, NEARLY_ALL)
             && (by_chance < CHANCE || reaches(self.in_incast, self.data_in_incast.max(1), FULL_QUEUE))
     }
@@ -402,7 +417,8 @@ impl LossesThere {
 }
 
 /// Flows, destinations and links of episodes.
-fn add_episodes(id: &str, subjects: &mut Subjects, context: &Context<'_>) {
+fn add_episodes(id: &str, subjects: &mut Subjects, facts: &RunFacts<'_>) {
+    let context = facts.context;
     let kind = match id {
         "stall" => EpisodeKind::Stall,
         "incast" | "unfair" => EpisodeKind::Incast,
@@ -445,7 +461,7 @@ fn add_episodes(id: &str, subjects: &mut Subjects, context: &Context<'_>) {
         join(link);
     }
     if id == "incast" {
-        let losses = losses_by_destination(context);
+        let losses = &facts.losses;
         subjects
             .destinations
             .retain(|there, _| losses.get(there).is_none_or(LossesThere::are_explained));
@@ -481,6 +497,9 @@ fn losses_by_destination(context: &Context<'_>) -> BTreeMap<Address, LossesThere
                 there.data_of_several = there.data_of_several.saturating_add(episode.row.data_packets);
             }
         }
+    }
+    if losses.is_empty() {
+        return losses;
     }
     for episode in context.distinct(EpisodeKind::Incast) {
         if let Some(there) = episode.row.destination.and_then(|there| losses.get_mut(&there)) {
