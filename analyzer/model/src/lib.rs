@@ -13,6 +13,7 @@ mod connections;
 mod devices;
 mod ends;
 mod episodes;
+pub mod ethernet;
 mod events;
 mod evidence;
 mod filter;

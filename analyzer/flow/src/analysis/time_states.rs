@@ -144,15 +144,10 @@ impl Analysis {
 
     /// The whole time of the flow at `at`, which closes; `None` if it sent no requests.
     pub(super) fn divide_whole(&mut self, at: FlowSlot) -> Option<TimeByState> {
-        let paused = self
-            .limits
-            .paused_until(&self.table, at, self.table.hot[at].last_time);
-        let (hot, cold) = (&self.table.hot[at], &mut self.table.cold[at]);
-        let outstanding = outstanding(cold, hot.requests.next);
-        let mut division = cold.division.take()?;
-        let times = division.end(last_request(hot), hot.last_time, outstanding, paused);
+        let times = self.divide_so_far(at)?;
+        self.table.cold[at].division = None;
         if let Some(measures) = &mut self.measures {
-            measures.add_times(hot.tap, &times);
+            measures.add_times(self.table.hot[at].tap, &times);
         }
         Some(times)
     }

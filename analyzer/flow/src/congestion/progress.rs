@@ -2,6 +2,7 @@
 
 use roce_model::Nanos;
 use roce_model::cast::float;
+use roce_model::ethernet::FRAME_OVERHEAD;
 
 /// Minimum time over which rates are measured.
 const WINDOW: Nanos = Nanos(100_000);
@@ -9,8 +10,6 @@ const WINDOW: Nanos = Nanos(100_000);
 pub(crate) const WINDOW_PACKETS: u8 = 32;
 /// A flow whose packets are no further apart than this multiple of the mean has more to send.
 const NO_PAUSE: u64 = 2;
-/// Bytes of a frame on the wire that are not captured: FCS, preamble, gap (IEEE 802.3, 3.1.1 and 4.4.2).
-pub(crate) const FRAME_OVERHEAD: u64 = 24;
 
 /// Progress of a flow's sending.
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,6 +1,7 @@
 //! The finding that the network is not what senders wait for.
 
 use roce_model::cast::float;
+use roce_model::ethernet::{FRAME_OVERHEAD, PORT_GIGABITS, bits_per_second};
 use roce_model::{
     Confidence, Evidence, FindingRow, FlowRow, Nanos, Severity, TimeByState, TimeState, Vantage,
 };
@@ -24,12 +25,8 @@ pub(super) const NOT_NETWORK: Rule = Rule {
     ..Rule::TALLIED
 };
 
-/// Speeds of Ethernet ports that carry RoCE, in bit/s.
-const SPEEDS: [f64; 8] = [10e9, 25e9, 40e9, 50e9, 100e9, 200e9, 400e9, 800e9];
-/// Parts of such a speed that a burst has: preambles and gaps between frames are not captured, and its last packet takes no time.
+/// Parts of the speed of a port that a burst has: preambles and gaps between frames are not captured, and its last packet takes no time.
 const PART_OF_SPEED: (f64, f64) = (0.9, 1.05);
-/// Bytes of a frame on the wire that are not captured: FCS, preamble, gap (IEEE 802.3, 3.1.1 and 4.4.2).
-const FRAME_OVERHEAD: u64 = 24;
 /// Messages without which a rhythm is none.
 const MIN_MESSAGES: u64 = 16;
 /// The share of all time that is idle, of all time that is known, of all data that comes at the speed of a link.
@@ -161,5 +158,8 @@ fn speed_of(rate: f64, link_rate: Option<u64>) -> Option<f64> {
         return (rate >= float(stated) * PART_OF_SPEED.0).then_some(float(stated));
     }
     let fits = |speed: &f64| rate >= speed * PART_OF_SPEED.0 && rate <= speed * PART_OF_SPEED.1;
-    SPEEDS.into_iter().find(fits)
+    PORT_GIGABITS
+        .into_iter()
+        .map(|gigabits| float(bits_per_second(gigabits)))
+        .find(fits)
 }

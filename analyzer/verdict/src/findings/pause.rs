@@ -3,6 +3,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use roce_model::ethernet::{PORT_GIGABITS, bits_per_second};
 use roce_model::{
     Confidence, EpisodeKind, EventKind, EventRow, Evidence, FindingRow, MacAddress, Nanos, PauseFrame,
     PauseKind, Severity, TapId,
@@ -36,8 +37,6 @@ pub(super) const STORM: Rule = Rule {
     ..Rule::TALLIED
 };
 
-/// Speeds that a link can have, in Gbit/s (IEEE 802.3).
-const SPEEDS: [u16; 8] = [10, 25, 40, 50, 100, 200, 400, 800];
 /// Bit times of a quantum (IEEE 802.3, 31B.2).
 const QUANTUM_BITS: u64 = 512;
 /// The number that stands for all priorities.
@@ -61,12 +60,12 @@ type Key = (TapId, u8, MacAddress);
 #[derive(Clone, Copy, Debug, Default)]
 struct AtSpeeds {
     /// Until when the last frame pauses.
-    until: [u64; SPEEDS.len()],
+    until: [u64; PORT_GIGABITS.len()],
     /// When it came.
     last: u64,
     /// Sum of the pauses up to it, in ns.
-    total: [u64; SPEEDS.len()],
-    worst: [Worst10Ms; SPEEDS.len()],
+    total: [u64; PORT_GIGABITS.len()],
+    worst: [Worst10Ms; PORT_GIGABITS.len()],
     /// When the pause that goes on began, at whatever speed: the first frame that no other one has ended.
     began: Option<u64>,
 }
@@ -79,7 +78,7 @@ impl AtSpeeds {
         let began = self.began.filter(|_| self.until[0] >= time.0);
         self.began = (quanta > 0).then(|| began.unwrap_or(time.0));
         let framed = began.filter(|_| quanta == 0).map(|began| (began, time.0));
-        for (until, speed) in self.until.iter_mut().zip(SPEEDS) {
+        for (until, speed) in self.until.iter_mut().zip(PORT_GIGABITS) {
             // A bit of a Gbit/s takes a nanosecond.
             *until = time
                 .0
@@ -223,7 +222,7 @@ impl PauseTally {
         let mut paused: Vec<(Key, AtSpeeds)> = self.paused.iter().map(|(key, at)| (*key, *at)).collect();
         paused.sort_by_key(|(key, at)| (core::cmp::Reverse(at.total), *key));
         // The one that is paused longest at the highest speed is reported.
-        let mut longest: Option<(Key, [f64; SPEEDS.len()], u64, u64)> = None;
+        let mut longest: Option<(Key, [f64; PORT_GIGABITS.len()], u64, u64)> = None;
         for ((tap, priority, source), mut at) in paused {
             let end = context.run.tap(tap).and_then(|row| row.last_time);
             at.advance(end.map_or(at.last, |end| end.0.max(at.last)));
@@ -231,20 +230,20 @@ impl PauseTally {
                 let watched = context.watched(tap, worst.at()).min(WINDOW);
                 share(worst.most(), watched).unwrap_or_default().min(1.0)
             });
-            let fastest = longest.map_or(-1.0, |(_, shares, ..)| shares[SPEEDS.len() - 1]);
-            if shares[SPEEDS.len() - 1] > fastest {
+            let fastest = longest.map_or(-1.0, |(_, shares, ..)| shares[PORT_GIGABITS.len() - 1]);
+            if shares[PORT_GIGABITS.len() - 1] > fastest {
                 let [.., fastest] = at.worst;
                 longest = Some((
                     (tap, priority, source),
                     shares,
-                    at.total[SPEEDS.len() - 1],
+                    at.total[PORT_GIGABITS.len() - 1],
                     fastest.at(),
                 ));
             }
         }
         let ((tap, priority, source), shares, proven, moment) = longest?;
         let slowest = self.slowest(tap);
-        let (least, most) = (shares[SPEEDS.len() - 1], shares[slowest]);
+        let (least, most) = (shares[PORT_GIGABITS.len() - 1], shares[slowest]);
         let stood = self.stood_still(context);
         let is_short = proven < thresholds.pause_least.0 && self.link_frames == 0;
         let (severity, confidence) = match () {
@@ -273,13 +272,13 @@ impl PauseTally {
         let words = if same {
             format!("{} of {of} at any speed", percent(least))
         } else {
-            let between = slowest.midpoint(SPEEDS.len() - 1);
-            let mut places = vec![slowest, between, SPEEDS.len() - 1];
+            let between = slowest.midpoint(PORT_GIGABITS.len() - 1);
+            let mut places = vec![slowest, between, PORT_GIGABITS.len() - 1];
             places.dedup();
             let each: Vec<String> = places
                 .into_iter()
                 .take(MAX_REPORTED)
-                .map(|at| format!("{} at {} Gbit/s", percent(shares[at]), SPEEDS[at]))
+                .map(|at| format!("{} at {} Gbit/s", percent(shares[at]), PORT_GIGABITS[at]))
                 .collect();
             format!("{} of {of}", each.join(", "))
         };
@@ -289,7 +288,7 @@ impl PauseTally {
             .count("link_pause_frames", self.link_frames)
             .number("share_at_least", least)
             .number("share_at_most", most)
-            .count("speed_at_least_bps", u64::from(SPEEDS[slowest]) * 1_000_000_000)
+            .count("speed_at_least_bps", bits_per_second(PORT_GIGABITS[slowest]))
             .text("paused_most", format!("{what}{from}"));
         let frames = counted(self.frames, "pause frame");
         let mut parts = vec![if watched {
@@ -338,8 +337,8 @@ impl PauseTally {
         let bytes = self.most_bytes.get(tap.0 as usize).copied().unwrap_or_default();
         // Bytes in a nanosecond are 8 Gbit/s.
         let seen = |speed: &u16| bytes.saturating_mul(8) > u64::from(*speed).saturating_mul(CELL.0);
-        let faster = SPEEDS.iter().take_while(|speed| seen(speed)).count();
-        faster.min(SPEEDS.len() - 1)
+        let faster = PORT_GIGABITS.iter().take_while(|speed| seen(speed)).count();
+        faster.min(PORT_GIGABITS.len() - 1)
     }
 
     fn link_pauses(&self) -> Option<String> {

@@ -4,20 +4,10 @@
 
 use roce_model::Nanos;
 use roce_model::cast::float;
+use roce_model::ethernet::{PORT_GIGABITS, bits_per_second};
 
 use crate::congestion::progress::Progress;
 
-/// Speeds of Ethernet ports that RoCE runs on, in bit/s (IEEE 802.3).
-const SPEEDS: [u64; 8] = [
-    10_000_000_000,
-    25_000_000_000,
-    40_000_000_000,
-    50_000_000_000,
-    100_000_000_000,
-    200_000_000_000,
-    400_000_000_000,
-    800_000_000_000,
-];
 /// A rate is a port's when it differs from its speed by no more than this share. 8 frames of 1,100 bytes
 /// at 400 Gbit/s take 180 ns, and nanosecond stamps are uncertain by two. Frames without the overhead
 /// would differ by as much.
@@ -92,7 +82,8 @@ impl LineEvidence {
             self.speed = None;
         }
         if self.speed.is_none() && self.near >= STEPS && self.near.saturating_mul(SHARE) >= self.steps {
-            self.speed = SPEEDS.into_iter().find(|speed| matches(*speed));
+            let mut speeds = PORT_GIGABITS.into_iter().map(bits_per_second);
+            self.speed = speeds.find(|speed| matches(*speed));
         }
         self.speed != before
     }

@@ -8,7 +8,7 @@
 )]
 
 use super::*;
-use crate::congestion::progress::FRAME_OVERHEAD;
+use roce_model::ethernet::FRAME_OVERHEAD;
 
 const GIGABIT: u64 = 1_000_000_000;
 /// A frame of 4,096 bytes of payload: Ethernet 14, IPv4 20, UDP 8, BTH 12, ICRC 4.
