@@ -6,13 +6,54 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use roce_capture::{Options, Reader};
-use roce_model::Nanos;
+use roce_model::{FlowRow, Nanos, Sink, SinkError};
 
 /// The top of the repository.
 pub(crate) fn root() -> PathBuf {
     // Cargo's current value: a program that was built for another checkout in the same target folder
     // knows that one's path.
     Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap()).join("../..")
+}
+
+/// All captures below a folder, in the order of their names.
+pub(crate) fn captures_below(folder: &Path, into: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            captures_below(&path, into);
+        } else if path
+            .extension()
+            .is_some_and(|ending| ending == "pcap" || ending == "pcapng")
+        {
+            into.push(path);
+        }
+    }
+    into.sort();
+}
+
+/// The flows of a run.
+#[derive(Default)]
+struct Flows(Vec<FlowRow>);
+
+impl Sink for Flows {
+    fn flows_closed(&mut self, rows: &[FlowRow]) -> Result<(), SinkError> {
+        self.0.extend_from_slice(rows);
+        Ok(())
+    }
+}
+
+/// The flows of a capture.
+pub(crate) fn flows(path: &Path, options: roce_flow::Options) -> Vec<FlowRow> {
+    let reader = Reader::open(path, &Options::default()).unwrap();
+    let mut flows = Flows::default();
+    roce_pipeline::analyse(
+        roce_capture::Merge::new(vec![reader]),
+        1,
+        options,
+        vec![&mut flows],
+    )
+    .unwrap();
+    flows.0
 }
 
 /// One capture of the repository.

@@ -1,48 +1,8 @@
 //! Where the time of flows went: in each capture of the project the states of a flow add up to its time.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-
 use roce_flow::Options;
-use roce_model::{FlowRow, Sink, SinkError};
 
-use crate::captures::root;
-
-#[derive(Default)]
-struct Flows(Vec<FlowRow>);
-
-impl Sink for Flows {
-    fn flows_closed(&mut self, rows: &[FlowRow]) -> Result<(), SinkError> {
-        self.0.extend_from_slice(rows);
-        Ok(())
-    }
-}
-
-fn flows(path: &Path, link_rate: Option<u64>) -> Vec<FlowRow> {
-    let reader = roce_capture::Reader::open(path, &roce_capture::Options::default()).unwrap();
-    let mut flows = Flows::default();
-    let options = Options {
-        link_rate,
-        ..Options::default()
-    };
-    let merge = roce_capture::Merge::new(vec![reader]);
-    roce_pipeline::analyse(merge, 1, options, vec![&mut flows]).unwrap();
-    flows.0
-}
-
-fn captures_below(folder: &Path, into: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            captures_below(&path, into);
-        } else if path
-            .extension()
-            .is_some_and(|kind| kind == "pcap" || kind == "pcapng")
-        {
-            into.push(path);
-        }
-    }
-}
+use crate::captures::{captures_below, flows, root};
 
 #[test]
 fn states_of_each_flow_add_up_to_its_time() {
@@ -53,7 +13,11 @@ fn states_of_each_flow_add_up_to_its_time() {
     let mut divided = 0;
     for path in &paths {
         for link_rate in [None, Some(100_000_000_000)] {
-            for row in flows(path, link_rate) {
+            let options = Options {
+                link_rate,
+                ..Options::default()
+            };
+            for row in flows(path, options) {
                 let sent = row.last_request_time.is_some();
                 assert!(
                     !sent || row.time_by_state().is_some(),
@@ -74,7 +38,7 @@ fn states_of_each_flow_add_up_to_its_time() {
 
 #[test]
 fn timers_take_the_time_that_tshark_shows_before_retransmissions() {
-    let rows = flows(&root().join("captures/write_bw_loss.pcap"), None);
+    let rows = flows(&root().join("captures/write_bw_loss.pcap"), Options::default());
     let timeouts: u64 = rows.iter().filter_map(|row| row.time_timeout_ns).sum();
     // tshark's times between the packets of 10.77.0.1 before eight of its runs: 48.60, 63.99, 65.58, 47.31, 63.79, 53.57, 52.75 and 63.66 ms.
     assert!(timeouts.abs_diff(459_250_000) < 50_000, "{timeouts}");

@@ -2,32 +2,14 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::path::{Path, PathBuf};
 
+use roce_capture::Container;
 use roce_capture::write::ByteOrder;
-use roce_capture::{Container, Merge, Reader};
 use roce_flow::Options;
-use roce_model::{FlowRow, Nanos, Sink, SinkError};
+use roce_model::{FlowRow, Nanos};
 
-use crate::captures::{Capture, Record, frames, root};
+use crate::captures::{Capture, Record, captures_below, flows, frames, root};
 use crate::variants::pcap;
-
-#[derive(Default)]
-struct Flows(Vec<FlowRow>);
-
-impl Sink for Flows {
-    fn flows_closed(&mut self, rows: &[FlowRow]) -> Result<(), SinkError> {
-        self.0.extend_from_slice(rows);
-        Ok(())
-    }
-}
-
-fn flows(path: &Path) -> Vec<FlowRow> {
-    let reader = Reader::open(path, &roce_capture::Options::default()).unwrap();
-    let mut flows = Flows::default();
-    roce_pipeline::analyse(Merge::new(vec![reader]), 1, Options::default(), vec![&mut flows]).unwrap();
-    flows.0
-}
 
 /// `copies` of the frames, one after another: each begins a second after the one before.
 fn repeated(records: &[Record], copies: u64) -> Vec<Record> {
@@ -49,7 +31,7 @@ fn equal_packets_have_equal_causes_whatever_was_captured_before() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("copies.pcap");
         fs::write(&path, pcap(&records, Container::PcapNanos, ByteOrder::Little)).unwrap();
-        let rows = flows(&path);
+        let rows = flows(&path, Options::default());
         let sum = |of: fn(&FlowRow) -> u64| rows.iter().map(of).sum::<u64>();
         (
             sum(|row| row.runs_nak),
@@ -69,22 +51,6 @@ fn equal_packets_have_equal_causes_whatever_was_captured_before() {
     }
 }
 
-/// All captures below a folder, in the order of their names.
-fn captures_below(folder: &Path, into: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            captures_below(&path, into);
-        } else if path
-            .extension()
-            .is_some_and(|ending| ending == "pcap" || ending == "pcapng")
-        {
-            into.push(path);
-        }
-    }
-    into.sort();
-}
-
 /// The list is looked at in review: a changed rule shows here what it changes. `UPDATE_EXAMPLES=1` writes it again.
 #[test]
 fn runs_of_all_captures_are_those_of_the_list() {
@@ -97,7 +63,7 @@ fn runs_of_all_captures_are_those_of_the_list() {
          capture\tnak\timplied_nak\trnr\ttimeout\tunknown\twaited\n",
     );
     for path in &paths {
-        let rows = flows(path);
+        let rows = flows(path, Options::default());
         let sum = |of: fn(&FlowRow) -> u64| rows.iter().map(of).sum::<u64>();
         let runs = [
             sum(|row| row.runs_nak),

@@ -1,20 +1,23 @@
 //! Frames to packets: the decoder's stage of a run, with the taps, the time range and the filter.
 
+mod headers;
+
 use std::ops::Range;
 
 use roce_capture::{Frame, Interface, Note};
 use roce_model::{
-    Between, Filter, HostEvent, HostReport, LostRecords, Management, Nanos, Packet, PacketBatch, PacketFlags,
-    PauseFrame, QUIET, RecordingStart, SampleRow, Span, Totals,
+    Between, Filter, HostEvent, HostReport, LostRecords, Nanos, Packet, PacketBatch, PacketFlags, PauseFrame,
+    QUIET, RecordingStart, SampleRow, Span, Totals,
 };
 use roce_wire::icrc::{self, Icrc};
-use roce_wire::{Address, Bth, Content, CutLimit, ExtendedHeaders, LinkType, Opcode, Other, Roce};
+use roce_wire::{Address, Content, CutLimit, LinkType, Other, Roce};
 
 use crate::feed::Work;
 use crate::link_addresses::LinkAddressBook;
 use crate::processes::ChosenProcesses;
 use crate::stamps::Stamps;
 use crate::taps::Taps;
+use headers::{SEND_ONLY, connection_message, extended, is_open_request, is_to_itself};
 
 /// Selection of packets for one shard of a run, by their pairs of hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -506,76 +509,6 @@ pub(crate) fn path(frame: &[u8], roce: &Roce) -> u16 {
         .map_or(0, |head| u128::from_le_bytes(*head));
     let folded = head as u64 ^ ((head >> 32) as u64).rotate_left(29) ^ u64::from(roce.hop_limit) << 56;
     (folded.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48) as u16
-}
-
-/// True if the destination and the source of an Ethernet frame are one address, which is not zero as on a loopback interface. Headers of
-/// other links have no two equal halves there.
-#[inline]
-fn is_to_itself(frame: &[u8]) -> bool {
-    const ZERO: &[u8] = &[0; 6];
-    let halves = frame.first_chunk::<12>().map(|addresses| addresses.split_at(6));
-    halves.is_some_and(|(destination, source)| destination == source && source != ZERO)
-}
-
-/// SEND Only of a reliable connection (IBTA table 38).
-const SEND_ONLY: Opcode = Opcode(0x04);
-
-/// True of an NVMe capsule with an Asynchronous Event Request: 64 bytes, opcode 0Ch, and SGLs (PSDT 01b) without fused operation, as
-/// NVMe-oF demands (NVMe Base 2.0, figure 86 and 5.2; NVMe over Fabrics 1.1, 2.2). Its answer comes with the next event.
-fn is_open_request(frame: &[u8], roce: &Roce) -> bool {
-    let from = usize::from(roce.bth_offset) + Bth::BYTES;
-    roce.payload_bytes == 64 && frame.get(from..from + 2) == Some(&[0x0c, 0x40])
-}
-
-/// A hash of the extended headers. Of an AETH alone there is none: its four bytes are in `roce`.
-#[inline]
-fn extended(frame: &[u8], roce: &Roce) -> u32 {
-    if roce.seen == ExtendedHeaders::NONE || roce.seen == ExtendedHeaders::AETH {
-        return 0;
-    }
-    let from = usize::from(roce.bth_offset) + Bth::BYTES;
-    let headers = frame.get(from..from + usize::from(roce.seen.bytes()));
-    let (words, _) = headers.unwrap_or_default().as_chunks::<4>();
-    let hash = words.iter().fold(0_u64, |hash, word| {
-        (hash.rotate_left(23) ^ u64::from(u32::from_le_bytes(*word))).wrapping_mul(0x9e37_79b9_7f4a_7c15)
-    });
-    (hash >> 32) as u32
-}
-
-fn connection_message(frame: &[u8], roce: &Roce, packet: usize) -> Option<Management> {
-    use roce_wire::management::{cm::Message, mad::Datagram};
-    let message = Message::parse(&Datagram::parse(frame, roce)?)?;
-    let local_id = message.local_id().map(|id| id.0);
-    let remote_id = message.remote_id().map(|id| id.0);
-    let (name, local_qpn, starting_psn) = match message {
-        Message::Req(req) => (
-            "REQ",
-            Some(req.local_qpn()),
-            req.detail().map(|detail| detail.starting_psn()),
-        ),
-        Message::Rep(rep) => ("REP", Some(rep.local_qpn()), Some(rep.starting_psn())),
-        Message::Rtu(_) => ("RTU", None, None),
-        Message::Rej(_) => ("REJ", None, None),
-        Message::Dreq(_) => ("DREQ", None, None),
-        Message::Drep(_) => ("DREP", None, None),
-        Message::Mra(_) => ("MRA", None, None),
-        Message::Other(_) => return None,
-    };
-    let (service, reason) = match message {
-        Message::Req(req) => (Some(req.service_id()), None),
-        Message::Rej(rej) => (None, Some(rej.reason())),
-        _ => (None, None),
-    };
-    Some(Management {
-        packet,
-        name,
-        local_id,
-        remote_id,
-        local_qpn,
-        starting_psn,
-        service,
-        reason,
-    })
 }
 
 impl Decoder {

@@ -256,10 +256,11 @@ function buildVerdicts() {
   const findings = model.run.findings;
   const cards = findings.map((finding, number) => {
     const at = momentOf(finding);
+    const level = depth(finding);
     const facts = Object.entries(finding.evidence).filter(([name]) => name !== "dataset");
     return el(
       "article",
-      { class: `verdict ${finding.severity}${depth(finding) ? " effect" : ""}`, style: `--depth: ${depth(finding)}`, "data-finding": finding.id, "data-severity": finding.severity },
+      { class: `verdict ${finding.severity}${level ? " effect" : ""}`, style: `--depth: ${level}`, "data-finding": finding.id, "data-severity": finding.severity },
       el("div", { class: "severity" }, icon(finding.severity), el("span", {}, finding.severity)),
       el(
         "div",

@@ -30,6 +30,11 @@ pub(super) fn mark(severity: Severity, unicode: bool) -> (Ink, &'static str) {
     }
 }
 
+/// The name of a finding that follows from the one above it.
+pub(super) const fn branch(unicode: bool) -> &'static str {
+    if unicode { "   └ so" } else { "   ` so" }
+}
+
 /// The first sentence, in the colour of the first finding.
 pub(super) fn first_sentence(run: &RunSummary, style: &Style) -> Vec<String> {
     let first = run.findings.first();
@@ -222,8 +227,7 @@ fn said(finding: &FindingRow, lines_of_numbers: usize, view: &View<'_>) -> Vec<S
     let (name, mut words) = if finding.is_root() {
         (format!("{symbol} {}", finding.severity.name()), Vec::new())
     } else {
-        let below = if style.unicode { "   └ so" } else { "   ` so" };
-        (below.to_owned(), vec![ink.paint(symbol)])
+        (branch(style.unicode).to_owned(), vec![ink.paint(symbol)])
     };
     words.push(Ink::Bold.paint(&format!("{}:", clean(finding.id))));
     words.extend(clean(&finding.summary).split_whitespace().map(str::to_owned));

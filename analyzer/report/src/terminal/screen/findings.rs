@@ -5,7 +5,7 @@ use roce_model::{EpisodeKind, EpisodeRow, FindingRow, Nanos, Severity};
 use super::super::field::wrapped;
 use super::super::grid::end_cut;
 use super::super::ink::{Ink, clean};
-use super::super::verdicts::mark;
+use super::super::verdicts::{branch, mark};
 use super::head::moment;
 use super::shown::ShownScreen;
 use roce_spelling::plural;
@@ -123,11 +123,7 @@ fn finding_lines(finding: &FindingRow, shown: &ShownScreen<'_>) -> Vec<String> {
     let (ink, symbol) = mark(finding.severity, shown.style.unicode);
     let text = format!("{}: {}", clean(finding.id), clean(&finding.summary));
     if !finding.is_root() {
-        let branch = if shown.style.unicode {
-            "   └ so"
-        } else {
-            "   ` so"
-        };
+        let branch = branch(shown.style.unicode);
         return wrapped(branch, &words(&format!("{symbol} {text}")), ink, &shown.style);
     }
     let name = format!("{symbol} {}", finding.severity.name());

@@ -1,0 +1,75 @@
+//! Facts of a frame beyond its addresses: what its headers and its first bytes of payload show.
+
+use roce_model::Management;
+use roce_wire::{Bth, ExtendedHeaders, Opcode, Roce};
+
+/// True if the destination and the source of an Ethernet frame are one address, which is not zero as on a loopback interface. Headers of
+/// other links have no two equal halves there.
+#[inline]
+pub(super) fn is_to_itself(frame: &[u8]) -> bool {
+    const ZERO: &[u8] = &[0; 6];
+    let halves = frame.first_chunk::<12>().map(|addresses| addresses.split_at(6));
+    halves.is_some_and(|(destination, source)| destination == source && source != ZERO)
+}
+
+/// SEND Only of a reliable connection (IBTA table 38).
+pub(super) const SEND_ONLY: Opcode = Opcode(0x04);
+
+/// True of an NVMe capsule with an Asynchronous Event Request: 64 bytes, opcode 0Ch, and SGLs (PSDT 01b) without fused operation, as
+/// NVMe-oF demands (NVMe Base 2.0, figure 86 and 5.2; NVMe over Fabrics 1.1, 2.2). Its answer comes with the next event.
+pub(super) fn is_open_request(frame: &[u8], roce: &Roce) -> bool {
+    let from = usize::from(roce.bth_offset) + Bth::BYTES;
+    roce.payload_bytes == 64 && frame.get(from..from + 2) == Some(&[0x0c, 0x40])
+}
+
+/// A hash of the extended headers. Of an AETH alone there is none: its four bytes are in `roce`.
+#[inline]
+pub(super) fn extended(frame: &[u8], roce: &Roce) -> u32 {
+    if roce.seen == ExtendedHeaders::NONE || roce.seen == ExtendedHeaders::AETH {
+        return 0;
+    }
+    let from = usize::from(roce.bth_offset) + Bth::BYTES;
+    let headers = frame.get(from..from + usize::from(roce.seen.bytes()));
+    let (words, _) = headers.unwrap_or_default().as_chunks::<4>();
+    let hash = words.iter().fold(0_u64, |hash, word| {
+        (hash.rotate_left(23) ^ u64::from(u32::from_le_bytes(*word))).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    });
+    (hash >> 32) as u32
+}
+
+/// The message of the connection manager in a datagram, which is the `packet`th of its batch.
+pub(super) fn connection_message(frame: &[u8], roce: &Roce, packet: usize) -> Option<Management> {
+    use roce_wire::management::{cm::Message, mad::Datagram};
+    let message = Message::parse(&Datagram::parse(frame, roce)?)?;
+    let local_id = message.local_id().map(|id| id.0);
+    let remote_id = message.remote_id().map(|id| id.0);
+    let (name, local_qpn, starting_psn) = match message {
+        Message::Req(req) => (
+            "REQ",
+            Some(req.local_qpn()),
+            req.detail().map(|detail| detail.starting_psn()),
+        ),
+        Message::Rep(rep) => ("REP", Some(rep.local_qpn()), Some(rep.starting_psn())),
+        Message::Rtu(_) => ("RTU", None, None),
+        Message::Rej(_) => ("REJ", None, None),
+        Message::Dreq(_) => ("DREQ", None, None),
+        Message::Drep(_) => ("DREP", None, None),
+        Message::Mra(_) => ("MRA", None, None),
+        Message::Other(_) => return None,
+    };
+    let (service, reason) = match message {
+        Message::Req(req) => (Some(req.service_id()), None),
+        Message::Rej(rej) => (None, Some(rej.reason())),
+        _ => (None, None),
+    };
+    Some(Management {
+        packet,
+        name,
+        local_id,
+        remote_id,
+        local_qpn,
+        starting_psn,
+        service,
+        reason,
+    })
+}
