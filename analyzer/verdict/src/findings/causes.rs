@@ -14,10 +14,8 @@ use super::super::numbers::reaches;
 use super::rule::Context;
 pub use mechanisms::{MECHANISMS, Mechanism};
 pub(super) use subjects::{FlowSigns, Side, Subject, Subjects};
-use subjects::{RunFacts, subjects_of};
+use subjects::{NEARLY_ALL, RunFacts, subjects_of};
 
-/// A share of the effect's flows that is nearly all of them.
-const NEARLY_ALL: f64 = 0.9;
 /// Times this close, in ns, are one moment: a sign is seen within the cell of what made it.
 const NEAR: u64 = 1_000_000;
 /// Hosts that a finding names as victims or aggressors, at most.

@@ -12,7 +12,6 @@ use super::super::super::directory::lost_behind;
 use super::super::super::numbers::{reaches, share};
 use super::super::rule::Context;
 use super::super::{class, waste};
-use super::NEARLY_ALL;
 
 type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 
@@ -382,6 +381,8 @@ fn add_failed(subjects: &mut Subjects, run: &RunSummary) {
     }
 }
 
+/// A share of flows, or of losses, that is nearly all of them.
+pub(super) const NEARLY_ALL: f64 = 0.9;
 /// So large a share of lost packets is no cable's: bit errors lose one in a thousand where a link still works.
 const FULL_QUEUE: f64 = 0.01;
 /// A sign is believed that shows by chance in so few captures.
