@@ -96,6 +96,8 @@ impl Default for Options {
 struct CopyCheck {
     sighting: PacketSighting,
     fingerprint: u64,
+    /// The newest IPv4 identification of its flow before it.
+    newest_id: u16,
 }
 
 /// Turns packets into flows. It reads no clock and no file: time is what the packets say.
@@ -344,6 +346,7 @@ impl Analysis {
         let sighting = self.recent.look(fingerprint, packet);
         let hot = &mut self.table.hot[at];
         hot.referenced = true;
+        let newest_id = hot.evidence.newest_id();
         if hot.evidence.is_copy(sighting, packet.roce.ip_id) {
             return self.tally.copy(packet);
         }
@@ -353,6 +356,7 @@ impl Analysis {
         let seen = CopyCheck {
             sighting,
             fingerprint,
+            newest_id,
         };
         match self.bins.place(packet.time) {
             BinPlace::Current => {}

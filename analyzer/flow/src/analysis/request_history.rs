@@ -182,7 +182,7 @@ impl Analysis {
             } else {
                 0
             },
-            ids: hot.evidence.ids(packet.roce.ip_id),
+            ids: hot.evidence.ids(packet.roce.ip_id, seen.newest_id),
             has_new_id: ids_vary
                 && !seen.sighting.is_repeated()
                 && self.recent.remembers(seen.fingerprint, packet),

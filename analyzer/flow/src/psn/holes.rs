@@ -5,6 +5,8 @@ use std::collections::VecDeque;
 
 use roce_model::Nanos;
 
+use crate::taps::duplicates::IdsBetween;
+
 /// The fate of a missing PSN.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum LossClass {
@@ -70,16 +72,16 @@ pub(crate) struct Hole {
     pub(crate) end: u64,
     /// When the gap showed.
     pub(crate) time: Nanos,
-    /// The IP identification of the packet that showed the gap, where the sender counts identifications up: packets of
-    /// the hole that were sent before it have a lower one, retransmissions a higher one.
-    pub(crate) ip_id: Option<u16>,
+    /// The IP identifications up to that of the packet that showed the gap, where the sender counts them up: packets of the hole that were
+    /// sent before it have one of these, retransmissions a higher one.
+    pub(crate) ids: Option<IdsBetween>,
     pub(crate) stage: Stage,
 }
 
 impl Hole {
     /// True if `other` is a part of the same hole.
     pub(crate) fn joins(&self, other: &Self) -> bool {
-        (self.time, self.stage, self.ip_id) == (other.time, other.stage, other.ip_id)
+        (self.time, self.stage, self.ids) == (other.time, other.stage, other.ids)
     }
 }
 
@@ -144,12 +146,19 @@ pub(crate) const MAX_OPEN_HOLES: usize = 16_384;
 
 impl Holes {
     /// Adds the PSNs from `first` up to `end`, which are in no other hole. Keeps at most `max_kept` intervals.
-    pub(crate) fn add(&mut self, first: u64, end: u64, time: Nanos, ip_id: Option<u16>, max_kept: usize) {
+    pub(crate) fn add(
+        &mut self,
+        first: u64,
+        end: u64,
+        time: Nanos,
+        ids: Option<IdsBetween>,
+        max_kept: usize,
+    ) {
         let hole = Hole {
             first,
             end,
             time,
-            ip_id,
+            ids,
             stage: Stage::Open,
         };
         self.kept.insert(self.place(first), hole);

@@ -276,7 +276,14 @@ mod tests {
         assert!(restarted(None, Some(6), 8, 40));
         assert!(!restarted(None, Some(6), 7, 40), "perhaps one of many ports");
         assert!(!restarted(None, None, 8, 40), "several ports");
-        let ids = |id, age| Some(Ids { id, newest: 36, age });
+        let ids = |id, age| {
+            Some(Ids {
+                id,
+                newest: 36,
+                before: 36,
+                age,
+            })
+        };
         assert!(restarted(ids(0, IdAge::Older), Some(5), 8, 33_578));
         assert!(
             !restarted(ids(0, IdAge::Older), Some(5), 8, 49_152),

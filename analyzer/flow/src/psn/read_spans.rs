@@ -6,6 +6,7 @@ use core::ops::Range;
 use roce_model::Nanos;
 
 use crate::psn::request::Request;
+use crate::taps::duplicates::{Ids, IdsBetween};
 
 /// READs of unknown span whose distance from the next request is remembered, and such that came behind them.
 const MAX_READS: usize = 16;
@@ -40,7 +41,7 @@ struct UnsureRead {
     /// Where the next request began, and when it came.
     next: u64,
     time: Nanos,
-    ip_id: Option<u16>,
+    ids: Option<IdsBetween>,
 }
 
 /// A READ that came behind the highest PSN, where nobody knew whether requests were missing.
@@ -57,9 +58,9 @@ struct ReadBehind {
 pub(super) struct GapBehindRead {
     pub(super) first: u64,
     pub(super) end: u64,
-    /// When the next request came, and its IP identification.
+    /// When the next request came, and the IP identifications up to its own.
     pub(super) time: Nanos,
-    pub(super) ip_id: Option<u16>,
+    pub(super) ids: Option<IdsBetween>,
 }
 
 /// PSNs that a READ took which came behind others of unknown span.
@@ -122,7 +123,7 @@ impl ReadSpans {
                 length: request.flow.read_before,
                 next,
                 time: request.packet.time,
-                ip_id: request.packet.ids.map(|ids| ids.id),
+                ids: request.packet.ids.and_then(Ids::between),
             });
         }
     }
@@ -169,7 +170,7 @@ impl ReadSpans {
             first: read.at + u64::from(span_of(read.length).unwrap_or(u32::MAX)),
             end: read.next,
             time: read.time,
-            ip_id: read.ip_id,
+            ids: read.ids,
         };
         let filled = |read: &ReadBehind| FilledByRead {
             first: read.at,

@@ -27,6 +27,7 @@ use crate::psn::request::{LARGEST_GAP, NewConnection, Request, Requests, STALE, 
 use crate::psn::run::EndedRun;
 use crate::psn::runs::{PacketOrder, Runs};
 use crate::psn::undecided::{Decision, UndecidedPackets};
+use crate::taps::duplicates::Ids;
 use crate::transport::{AnswerEvidence, Transport};
 
 /// PSNs lost behind the tap, of one flow, that wait until its other direction is known.
@@ -253,7 +254,7 @@ impl Tracker {
         for gap in found {
             if let Ok(missing) = u32::try_from(gap.end - gap.first) {
                 let holes = self.holes.get_or_insert_default();
-                holes.add(gap.first, gap.end, gap.time, gap.ip_id, max_holes);
+                holes.add(gap.first, gap.end, gap.time, gap.ids, max_holes);
                 gaps.push((psn_of(gap.first), missing));
             }
         }
@@ -277,8 +278,8 @@ impl Tracker {
     /// Some PSNs are missing; what is known of them already may decide.
     fn open_hole(&mut self, first: u64, end: u64, request: &Request) {
         let holes = self.holes.get_or_insert_default();
-        let ip_id = request.packet.ids.map(|ids| ids.id);
-        holes.add(first, end, request.packet.time, ip_id, request.flow.max_holes);
+        let ids = request.packet.ids.and_then(Ids::between);
+        holes.add(first, end, request.packet.time, ids, request.flow.max_holes);
         let Some(answers) = &mut self.answers else { return };
         answers.gap(first, request.flow.silence, request.packet.time);
         // The answers may be stamped before the packets that show the gap.

@@ -330,13 +330,52 @@ pub(crate) struct Ids {
     pub(crate) id: u16,
     /// The newest one of the flow, this packet included.
     pub(crate) newest: u16,
+    /// The newest one of the flow before this packet.
+    pub(crate) before: u16,
     pub(crate) age: IdAge,
+}
+
+/// Identifications between those of two packets of a flow, the second one the newest when it came.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct IdsBetween {
+    after: u16,
+    before: u16,
+}
+
+/// When a packet was sent, as its identification shows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum SentWhen {
+    /// Between two others.
+    Between,
+    /// After both.
+    After,
+}
+
+impl IdsBetween {
+    /// When the packet with this identification was sent. Identifications have 16 bits (RFC 791): a sender that counts for its whole host may
+    /// have come around since. `None`: the identification seems to be that of a packet before both, which it cannot be, if the packet was
+    /// missing between them.
+    pub(crate) fn place(self, id: u16) -> Option<SentWhen> {
+        let behind = self.before.wrapping_sub(id);
+        if behind > 1 << 15 {
+            return Some(SentWhen::After);
+        }
+        (behind < self.before.wrapping_sub(self.after)).then_some(SentWhen::Between)
+    }
 }
 
 impl Ids {
     /// Number of identifications behind the newest one; `None`: it is newer than all before.
     pub(crate) fn behind(self) -> Option<u16> {
         (self.age == IdAge::Older).then(|| self.newest.wrapping_sub(self.id))
+    }
+
+    /// The identifications between the newest packet before this one and this one; `None`: this one is older.
+    pub(crate) fn between(self) -> Option<IdsBetween> {
+        (self.age == IdAge::Newer).then_some(IdsBetween {
+            after: self.before,
+            before: self.id,
+        })
     }
 
     /// True if the packet was sent after the packet with the identification `other`.
@@ -422,14 +461,21 @@ impl CopyEvidence {
 
     /// Age by the identification of the packet that [`CopyEvidence::is_copy`] took last, if it was no
     /// copy. `None` where the identifications do not count up (constant, random, absent), and where too
-    /// few were seen to know.
+    /// few were seen to know. `before`: the newest one before the packet.
     #[inline]
-    pub(crate) fn ids(&self, ip_id: u16) -> Option<Ids> {
+    pub(crate) fn ids(&self, ip_id: u16, before: u16) -> Option<Ids> {
         self.age.map(|age| Ids {
             id: ip_id,
             newest: self.newest_id,
+            before,
             age,
         })
+    }
+
+    /// The identification of the packet that was sent last, as far as is known.
+    #[inline]
+    pub(crate) fn newest_id(&self) -> u16 {
+        self.newest_id
     }
 
     /// A new connection begins with the packet that was taken last: its identifications are compared with this one.

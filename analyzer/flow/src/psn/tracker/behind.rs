@@ -14,6 +14,7 @@ use crate::psn::run::{Recovery, RetransmittedRun};
 use crate::psn::tracker::Tracker;
 use crate::psn::tracker::judge::FALLBACK;
 use crate::psn::undecided::{BehindVerdict, PendingPackets};
+use crate::taps::duplicates::SentWhen;
 
 /// True if a PSN behind the highest was captured before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -89,7 +90,7 @@ impl Tracker {
         let ids = request.packet.ids?;
         if sighting == PsnSighting::Missing {
             let hole = self.holes.as_ref()?.hole_with(at)?;
-            return Some(ids.is_after(hole.ip_id?));
+            return Some(hole.ids?.place(ids.id)? == SentWhen::After);
         }
         // A copy is as old as its original. A retransmission that was overtaken is younger.
         let packets_since = next - 1 - at;

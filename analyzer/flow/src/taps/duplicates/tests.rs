@@ -194,7 +194,7 @@ fn the_same_path_needs_evidence() {
         assert!(!counted.is_copy(PacketSighting::New, id));
     }
     assert!(!counted.is_copy(PacketSighting::SamePath, 99));
-    assert_eq!(counted.ids(99).map(|ids| ids.age), Some(IdAge::Older));
+    assert_eq!(counted.ids(99, 98).map(|ids| ids.age), Some(IdAge::Older));
     // Half of all are copies: some of the packets that the tap mirrors pass it twice.
     let mut half = CopyEvidence::default();
     let mut copies = 0;
@@ -233,7 +233,7 @@ fn age_after(ids: impl Iterator<Item = u16>, last: u16) -> Option<IdAge> {
         assert!(!evidence.is_copy(PacketSighting::New, id));
     }
     assert!(!evidence.is_copy(PacketSighting::New, last));
-    evidence.ids(last).map(|ids| ids.age)
+    evidence.ids(last, 0).map(|ids| ids.age)
 }
 
 #[test]
@@ -303,7 +303,7 @@ fn two_packets_in_a_hundred_made_twice_by_the_network_do_not_hide_the_counter() 
             IdAge::Newer
         };
         if id > 200 {
-            assert_eq!(evidence.ids(id).map(|ids| ids.age), Some(expected), "{id}");
+            assert_eq!(evidence.ids(id, 0).map(|ids| ids.age), Some(expected), "{id}");
         }
         last = Some(id);
     }

@@ -208,12 +208,14 @@ fn runs_by_identification(packets: &[(u32, u16)]) -> Vec<(u32, u64, Trigger)> {
     let mut newest = 199;
     for (psn, id) in packets.iter().copied() {
         let is_older = id < newest;
+        let before = newest;
         newest = newest.max(id);
         flow.now += 1_000;
         let mut request = flow.request(psn, 1_000);
         request.packet.ids = Some(Ids {
             id,
             newest,
+            before,
             age: if is_older { IdAge::Older } else { IdAge::Newer },
         });
         flow.take(&request);

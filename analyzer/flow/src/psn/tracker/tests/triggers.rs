@@ -117,6 +117,7 @@ fn the_first_psn_after_a_long_rest_begins_an_epoch() {
     let older = Some(Ids {
         id: 0,
         newest: 20,
+        before: 20,
         age: IdAge::Older,
     });
     for (silence, named, ids, begins) in [
@@ -143,5 +144,39 @@ fn the_first_psn_after_a_long_rest_begins_an_epoch() {
             begins,
             "silence {silence}, {named:?}, {ids:?}: {verdict:?}"
         );
+    }
+}
+
+#[test]
+fn a_counter_of_a_whole_host_may_have_come_around() {
+    // PSNs 1,010 to 1,029 are missing; their sender counts by 3, for three queue pairs, and has reached 57 with PSN 1,009. The packets after
+    // the gap show 120 and on. Its timer expires after 1.8 ms: 40,000 packets of the host later the identification is 40,120, which is 25,416
+    // before 120 as well, by 16 bits.
+    let ids = |id, before, newest, age| {
+        Some(Ids {
+            id,
+            newest,
+            before,
+            age,
+        })
+    };
+    for (id, late) in [(40_120u16, false), (60, true), (117, true), (123, false)] {
+        let mut flow = Flow::default();
+        for psn in 1_000..1_010 {
+            flow.see(psn);
+        }
+        flow.tracker.pair();
+        flow.acknowledge(1_005);
+        flow.now += 1_000;
+        let mut request = flow.request(1_030, 1_000);
+        request.packet.ids = ids(120, 57, 120, IdAge::Newer);
+        flow.take(&request);
+        flow.now += 1_800_000;
+        let mut request = flow.request(1_012, 1_800_000);
+        let age = if late { IdAge::Older } else { IdAge::Newer };
+        request.packet.ids = ids(id, 120, id.max(120), age);
+        flow.take(&request);
+        flow.tracker.close(Nanos(flow.now));
+        assert_eq!(flow.tracker.reordering().depth().is_some(), late, "{id}");
     }
 }
