@@ -36,7 +36,7 @@ fn equal_packets_have_equal_causes_whatever_was_captured_before() {
         (
             sum(|row| row.runs_nak),
             sum(|row| row.runs_timeout),
-            sum(|row| row.timeout_wait_ns),
+            sum(|row| row.time_timeout_ns.unwrap_or_default()),
         )
     };
     // tshark's times between the packets of 10.77.0.1 before the eight runs: 48.60, 63.99, 65.58, 47.31, 63.79, 53.57, 52.75 and 63.66 ms.
@@ -75,7 +75,7 @@ fn runs_of_all_captures_are_those_of_the_list() {
         if runs != [0; 5] {
             let name = path.strip_prefix(root()).unwrap().display();
             let [nak, implied, rnr, timeout, unknown] = runs;
-            let waited = sum(|row| row.timeout_wait_ns) / 1_000;
+            let waited = sum(|row| row.time_timeout_ns.unwrap_or_default()) / 1_000;
             writeln!(
                 found,
                 "{name}\t{nak}\t{implied}\t{rnr}\t{timeout}\t{unknown}\t{waited}"

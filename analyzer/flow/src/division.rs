@@ -262,7 +262,7 @@ impl Division {
         if is_slowed {
             return self.spend(TimeState::Slowed, until);
         }
-        self.spend(TimeState::Window, self.answers.blocked_until().min(until));
+        self.spend(TimeState::Window, self.answers.blocked_until(true).min(until));
         let late = self.answers.take_late_in_silence(until.since(self.since).0);
         self.spend_some(TimeState::Network, late, until);
         let rest = match request.outstanding {
@@ -278,7 +278,7 @@ impl Division {
         if is_slowed {
             return self.spend(TimeState::Slowed, until);
         }
-        self.spend(TimeState::Window, self.answers.blocked_until().min(until));
+        self.spend(TimeState::Window, self.answers.blocked_until(false).min(until));
         let late = self.answers.take_late_in_silence(until.since(self.since).0);
         let unexplained = self.answers.unexplained(self.since, until).saturating_sub(late);
         self.spend_some(TimeState::Network, late, until);

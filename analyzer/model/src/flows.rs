@@ -66,8 +66,6 @@ table! {
     runs_timeout: u64, "runs", "Retransmission runs after the sender's timeout.";
     runs_unknown: u64, "runs", "Retransmission runs that nothing captured explains.";
     runs_timeout_sure: u64, "runs", "A part of runs_timeout: all other causes together are fifty times less likely.";
-    timeout_wait_ns: u64, "ns", "Time that the sender stood still before the runs of runs_timeout, in sum: from its packet before to the first one of the run. 0 for runs of a flow of which most packets were not captured.";
-    rnr_wait_ns: u64, "ns", "The same before the runs of runs_rnr.";
     missing: u64, "packets", "PSNs skipped when the highest request PSN advanced.";
     reordered: u64, "packets", "Missing packets that arrived late.";
     network_lost: u64, "packets", "Packets that the network lost before this tap: missing packets, and retransmissions of them that were lost again.";
@@ -167,7 +165,7 @@ table! {
     last_request_time: Option<Nanos>, "ns", "Capture time of the last request packet. Absent: it sent none.";
     last_answer_time: Option<Nanos>, "ns", "Capture time of the last answer that acknowledged something new. Absent: none did, or the other direction is not known.";
     unanswered_time: Option<Nanos>, "ns", "Capture time of the oldest request that asked for an answer and had none at the end of the row. Absent: none waits, or the other direction is not known.";
-    time_timeout_ns: Option<u64>, "ns", "Time for which its sender waited for a timer before it retransmitted. The columns time_* divide the flow's time from first_time to last_time without rest. Where several states hold, the first of these columns counts. Absent: the flow sent no requests.";
+    time_timeout_ns: Option<u64>, "ns", "Time for which its sender waited for a timer before it retransmitted: from its packet before to the first one of the runs of runs_timeout, in sum; none for runs of a flow of which most packets were not captured. The columns time_* divide the flow's time from first_time to last_time without rest. Where several states hold, the first of these columns counts. Absent: the flow sent no requests.";
     time_rnr_ns: Option<u64>, "ns", "Time before retransmissions that RNR NAKs asked for: the receiver had no buffer.";
     time_paused_ns: Option<u64>, "ns", "Time for which pauses stopped it, as far as pause_ns can be known.";
     time_recovering_ns: Option<u64>, "ns", "Time in which it retransmitted, and waited less than a timer takes before that.";

@@ -33,6 +33,8 @@ pub(super) struct Party {
     pub(super) proven: u64,
     /// Losses behind the tap, which nothing proves; of all its epochs.
     pub(super) lost_behind: u64,
+    /// Time in which its sender stood still: waits for timers, for receive buffers, and pauses; of all its epochs.
+    pub(super) stood_still_ns: u64,
     /// Share of the flow's packets that the capture has.
     pub(super) coverage: Coverage,
     /// Its packets overtake each other, or come twice.
@@ -116,6 +118,7 @@ impl Directory {
                 lost: 0,
                 proven: 0,
                 lost_behind: 0,
+                stood_still_ns: 0,
                 coverage: Coverage::default(),
                 disturbed: false,
             };
@@ -138,6 +141,9 @@ impl Directory {
             .saturating_add(responses);
         party.proven = party.proven.saturating_add(row.losses_proven);
         party.lost_behind = party.lost_behind.saturating_add(lost_behind(row));
+        let stood_still = [row.time_timeout_ns, row.time_rnr_ns, row.time_paused_ns];
+        let stood_still = stood_still.into_iter().flatten();
+        party.stood_still_ns = stood_still.fold(party.stood_still_ns, u64::saturating_add);
         party.coverage.add(Coverage::of(row));
         let pair = (row.tap, row.source, row.destination);
         if is_disturbed(row) {

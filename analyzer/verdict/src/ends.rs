@@ -163,9 +163,10 @@ impl Ends {
         }
     }
 
-    /// A run that begins at `psn`. One that a NAK asked for shows that the responder is alive.
+    /// A run that begins at `psn`. One that an answer asked for shows that the responder is alive; a sender that goes on with new requests
+    /// while its timer runs may repeat without a silence that shows it.
     fn repeated(&mut self, key: (TapId, FlowId), psn: u32, event: &EventRow) {
-        if !matches!(event.detail.as_deref(), Some("timeout")) {
+        if !matches!(event.detail.as_deref(), Some("timeout" | "unknown")) {
             self.repeats.remove(&key);
             return;
         }

@@ -33,6 +33,7 @@ use std::collections::HashMap;
 
 use roce_model::{EpisodeKind, EventKind, EventRow, FlowId, Nanos, PauseFrame, TapId};
 
+pub(super) use arrived::fills_link;
 use arrived::{ArrivedData, cell_end};
 use kinds::{ECN, INCAST, KINDS, LOSS};
 pub(super) use open::FinishedEpisode;

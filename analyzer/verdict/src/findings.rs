@@ -25,6 +25,7 @@ mod job;
 mod loss;
 mod missed;
 mod origin;
+mod overrun;
 mod path;
 mod pause;
 mod plan;
@@ -56,6 +57,7 @@ use crate::settings::Settings;
 use crate::thresholds::Thresholds;
 use causes::FlowSigns;
 pub use causes::{MECHANISMS, Mechanism};
+use overrun::{GapDistances, Losses, losses_by_destination};
 use rule::{Context, MAX_MANAGEMENT_QPN, Rule};
 
 /// All rules, causes before what follows from them: the order in which findings of one severity are listed.
@@ -123,6 +125,7 @@ pub(super) struct Findings {
     unpassed: unpassed::UnpassedTally,
     gpu: gpu::GpuTally,
     signs: FlowSigns,
+    gaps: GapDistances,
     idle: idle::IdleTally,
 }
 
@@ -153,6 +156,7 @@ impl Findings {
             unpassed: unpassed::UnpassedTally::default(),
             gpu: gpu::GpuTally::default(),
             signs: FlowSigns::default(),
+            gaps: GapDistances::default(),
             idle: idle::IdleTally::default(),
         }
     }
@@ -162,6 +166,8 @@ impl Findings {
         self.pause.event(event);
         self.receiver.event(event);
         self.signs.event(event);
+        self.gaps.event(event);
+        self.unpassed.event(event);
     }
 
     /// Adds bytes that were sent at a tap in the current cell.
@@ -245,9 +251,15 @@ impl Findings {
             priority_of_dscp: &self.settings.priority_of_dscp,
             directory,
             episodes,
+            losses: &Losses::new(),
             dropped: 0,
             fabric: None,
             only: None,
+        };
+        let losses = losses_by_destination(&self.gaps, &context);
+        let context = Context {
+            losses: &losses,
+            ..context
         };
         let findings = [
             receiver.fatal(&context),
@@ -278,9 +290,15 @@ impl Findings {
             priority_of_dscp: &self.settings.priority_of_dscp,
             directory,
             episodes,
+            losses: &Losses::new(),
             dropped,
             fabric: Some(fabric),
             only,
+        };
+        let losses = losses_by_destination(&self.gaps, &context);
+        let context = Context {
+            losses: &losses,
+            ..context
         };
         let icrc = self.quality.icrc(&context);
         // Packets that a receiver dropped for their ICRC were lost for that: one finding.

@@ -14,8 +14,11 @@ mod receivers;
 mod rows;
 mod series;
 
+use std::collections::BTreeMap;
+
 use roce_model::{
-    EpisodeKind, EventKind, EventRow, FlowRow, LinkAddresses, PauseFrame, RunSummary, SampleColumns, WaitRow,
+    Address, EpisodeKind, EventKind, EventRow, FlowRow, LinkAddresses, MacAddress, PauseFrame, RunSummary,
+    SampleColumns, TapId, WaitRow,
 };
 
 pub(super) use flows::{FlowFacts, Flows};
@@ -96,6 +99,7 @@ impl Pauses {
             readings: self.readings,
             flows: self.flows,
             net,
+            pausing_hosts: self.links.pausing_hosts(),
             ..ConcludedPauses::default()
         };
         if has_pauses || concluded.readings.has_pauses() {
@@ -129,4 +133,6 @@ pub(super) struct ConcludedPauses {
     pub(super) waits: Vec<WaitRow>,
     /// Roots of pauses, and the flows that wait for them, the worst first.
     pub(super) chains: Vec<Chain>,
+    /// Hosts that sent pause frames, by tap and link address.
+    pub(super) pausing_hosts: BTreeMap<(TapId, MacAddress), Address>,
 }

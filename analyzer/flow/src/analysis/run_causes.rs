@@ -79,7 +79,6 @@ impl Analysis {
         // Without any answer nothing but a timer repeats the same packets after equal silences.
         let is_sure = cause.is_sure && (repeats || !run.before.is_blind);
         trouble.sure_runs[trigger as usize] += u64::from(is_sure);
-        trouble.stood_still[trigger as usize] += run.before.stood_still().0;
         self.divide_run(at, run, trigger);
         let cold = &self.table.cold[at];
         self.bins.events.push(EventRow {

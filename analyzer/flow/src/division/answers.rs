@@ -29,8 +29,10 @@ pub(crate) struct OutstandingAnswers {
     /// The most PSNs and messages that ever were outstanding.
     most_psns: u64,
     most_messages: usize,
-    /// Up to then the sender waited with as much outstanding since its last request; 0: it did not.
-    blocked_until: Nanos,
+    /// Up to then the sender waited with as many PSNs outstanding since its last request; 0: it did not.
+    blocked_by_psns: Nanos,
+    /// The same with as many messages.
+    blocked_by_messages: Nanos,
     /// Time in which answers were late, in ns: before the last request, after it, when that came, and up to when it is counted.
     late_in_burst: u64,
     late_in_silence: u64,
@@ -56,11 +58,16 @@ impl OutstandingAnswers {
     pub(crate) fn answered(&mut self, answer: &OutstandingAnswer, gap: BurstGap) {
         let psns = answer.psns.unwrap_or(0);
         let is_most = answer.psns.is_none() || psns >= self.most_psns - self.most_psns / 8;
-        let is_most = is_most || answer.messages > 0 && answer.messages >= self.most_messages;
+        let is_most_messages = answer.messages > 0 && answer.messages >= self.most_messages;
         self.most_psns = self.most_psns.max(psns);
         self.most_messages = self.most_messages.max(answer.messages);
-        if is_most && gap.is_passed(answer.time.since(answer.last_request)) {
-            self.blocked_until = answer.time;
+        if gap.is_passed(answer.time.since(answer.last_request)) {
+            if is_most {
+                self.blocked_by_psns = answer.time;
+            }
+            if is_most_messages {
+                self.blocked_by_messages = answer.time;
+            }
         }
         let waited = answer.time.since(answer.last_request.max(self.last_answer)).0;
         if waited >= LONG_WAIT.0 {
@@ -115,9 +122,14 @@ impl OutstandingAnswers {
         self.late_after = self.least.saturating_add(spread.max(self.least / 2));
     }
 
-    /// Up to when the sender waited with as much outstanding as ever since its last request; 0: it did not.
-    pub(super) fn blocked_until(&self) -> Nanos {
-        self.blocked_until
+    /// Up to when the sender waited with as much outstanding as ever since its last request; 0: it did not. A message that is under way waits
+    /// for no other one: only as many PSNs stop it.
+    pub(super) fn blocked_until(&self, in_message: bool) -> Nanos {
+        if in_message {
+            self.blocked_by_psns
+        } else {
+            self.blocked_by_psns.max(self.blocked_by_messages)
+        }
     }
 
     /// Takes the time in which answers were late before the last request, of the next `most` ns.
@@ -141,7 +153,7 @@ impl OutstandingAnswers {
 
     /// A request was sent: what was said of the silence before is over.
     pub(super) fn next_request(&mut self) {
-        self.blocked_until = Nanos(0);
+        (self.blocked_by_psns, self.blocked_by_messages) = (Nanos(0), Nanos(0));
         (self.late_in_burst, self.late_in_silence, self.long_waits) = (0, 0, 0);
     }
 

@@ -73,7 +73,7 @@ fn less_outstanding_than_ever_is_no_window() {
             messages,
         };
         division.answers().answered(&answer, gap);
-        division.answers().blocked_until()
+        division.answers().blocked_until(false)
     };
     assert_eq!(answer(100, 10, 5, 15), us(15));
     assert_eq!(answer(50, 5, 5, 16), us(15), "half as much");
@@ -83,6 +83,30 @@ fn less_outstanding_than_ever_is_no_window() {
         us(30),
         "the sender did not stand still: 1 us"
     );
+}
+
+#[test]
+fn a_message_under_way_waits_for_no_other_message() {
+    // Three messages are outstanding, as ever, and the third one is being sent: its packets wait for their turn at a port that others share. The
+    // answer at 30 us acknowledges one of the most PSNs there were.
+    let mut division = Division::new(us(0), 0);
+    let gap = division.burst_gap();
+    for (psns, last_request, time) in [(100, 5, 6), (60, 20, 30)] {
+        let answer = OutstandingAnswer {
+            time: us(time),
+            last_request: us(last_request),
+            psns: Some(psns),
+            messages: 3,
+        };
+        division.answers().answered(&answer, gap);
+    }
+    assert_eq!(division.answers().blocked_until(false), us(30));
+    division.request(&RequestAfterSilence {
+        in_message: true,
+        ..new_after(20, 40, OpenRequests::Something)
+    });
+    let times = division.end(us(40), us(40), OpenRequests::Something, 0);
+    check(&times, 0, 40, &[(TimeState::Sending, 40)]);
 }
 
 #[test]

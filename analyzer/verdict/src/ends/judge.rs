@@ -259,8 +259,10 @@ impl<'a> Judgement<'a> {
     fn unanswered(&self, tap: TapId, flow: FlowId, requester: &Requester) -> Option<JudgedEnd> {
         let repeats = self.ends.repeats.get(&(tap, flow))?;
         let longest = Nanos(repeats.longest?);
+        let twice = Nanos(longest.0.saturating_mul(2));
+        // Adapters double the wait from one repeat to the next: new requests may follow for as long.
         let is_last = repeats.count >= MIN_REPEATS
-            && requester.last_request.since(repeats.last) <= longest
+            && requester.last_request.since(repeats.last) <= twice
             && requester.last_answer.is_none_or(|time| time <= repeats.first);
         if !is_last {
             return None;
@@ -271,7 +273,6 @@ impl<'a> Judgement<'a> {
         } else {
             (EndKind::RetriesUnanswered, repeats.first)
         };
-        let twice = Nanos(longest.0.saturating_mul(2));
         let silence = self.recorded_behind(tap, repeats.last, twice);
         // Where packets are missing, the last repeats may be.
         let is_silent = silence > twice && self.is_whole(tap);

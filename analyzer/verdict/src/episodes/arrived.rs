@@ -37,7 +37,7 @@ impl ArrivedData {
     /// True if data came at half of the speed of its last link or faster, `link_rate` in bit/s where that is known: else no queue stands
     /// before it, and what was lost was lost for another reason.
     pub(super) fn fills(&self, link_rate: Option<u64>) -> bool {
-        self.reaches(link_rate.unwrap_or(SLOWEST_LINK) / 2)
+        self.reaches(half_of(link_rate))
     }
 
     /// True if data came at less than a quarter of the speed of its link. What is marked then is marked by a low threshold.
@@ -47,9 +47,8 @@ impl ArrivedData {
 
     /// True if data came at this rate, in bit/s, or faster.
     fn reaches(&self, rate: u64) -> bool {
-        let lasted = self.all.get().map_or(0, |(first, last)| last.since(first).0);
-        let bits = u128::from(self.wire_bytes) * 8 * 1_000_000_000;
-        bits >= u128::from(rate) * u128::from(lasted.max(SHORTEST))
+        let lasted = self.all.get().map_or(Nanos(0), |(first, last)| last.since(first));
+        reaches_rate(self.wire_bytes, lasted, rate)
     }
 
     /// From the first to the last packet in the cell that show an episode of this kind; of all data where it is not known which they are.
@@ -71,6 +70,20 @@ impl ArrivedData {
         let known = telling.get().or(self.all.get()).unwrap_or((cell, end));
         (known.0.clamp(cell, end), known.1.clamp(cell, end))
     }
+}
+
+/// True if so many bytes in a time are half of the speed of a link or more, `link_rate` in bit/s where that is known.
+pub(in super::super) fn fills_link(bytes: u64, lasted: Nanos, link_rate: Option<u64>) -> bool {
+    reaches_rate(bytes, lasted, half_of(link_rate))
+}
+
+fn half_of(link_rate: Option<u64>) -> u64 {
+    link_rate.unwrap_or(SLOWEST_LINK) / 2
+}
+
+fn reaches_rate(bytes: u64, lasted: Nanos, rate: u64) -> bool {
+    let bits = u128::from(bytes) * 8 * 1_000_000_000;
+    bits >= u128::from(rate) * u128::from(lasted.0.max(SHORTEST))
 }
 
 /// The end of the cell that begins at `cell`.

@@ -8,13 +8,14 @@ mod subjects;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use roce_model::{Confidence, FindingRow, FlowId, NameList, Nanos, Severity};
+use roce_model::{Address, Confidence, FindingRow, FlowId, NameList, Nanos, Severity};
 
 use super::super::numbers::reaches;
+use super::overrun::NEARLY_ALL;
 use super::rule::Context;
 pub use mechanisms::{MECHANISMS, Mechanism};
 pub(super) use subjects::{FlowSigns, Side, Subject, Subjects};
-use subjects::{NEARLY_ALL, RunFacts, subjects_of};
+use subjects::{RunFacts, subjects_of};
 
 /// Times this close, in ns, are one moment: a sign is seen within the cell of what made it.
 const NEAR: u64 = 1_000_000;
@@ -246,6 +247,7 @@ fn aggressors_of(id: &str, subjects: &Subjects) -> Vec<String> {
             subjects.hosts(Side::Source)
         }
         "rnr" | "ecn.marks-without-cnp" => subjects.hosts(Side::Destination),
+        "pause.storm" | "pause.origin" => subjects.pausers.iter().map(Address::to_string).collect(),
         _ => Vec::new(),
     }
 }

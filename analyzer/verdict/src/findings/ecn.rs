@@ -66,7 +66,9 @@ pub(super) const MARKS_WITHOUT_CNP: Rule = Rule {
     thresholds: &["least_marks"],
     severity: Severity::Warning,
     otherwise: "info when it is not known where the tap stands: the CNPs could take another way",
-    confidence: "high at a tap on the receiver's side; medium between the hosts; low where it is not known where the tap stands",
+    confidence: "high at a tap on the receiver's side; medium between the hosts, or where the answers to all marked flows of the receiver pass the \
+                 tap, and are so many, by their ports and hosts, that of two equal ways one takes them all in less than 1 of 20 networks; low \
+                 where it is not known where the tap stands",
     ..Rule::TALLIED
 };
 
@@ -103,14 +105,21 @@ struct Candidate {
 }
 
 /// How sure it is that CNPs would pass a tap.
-const AT_RECEIVER: u8 = 2;
-const BETWEEN: u8 = 1;
+const AT_RECEIVER: u8 = 3;
+const BETWEEN: u8 = 2;
+const ON_THE_WAY: u8 = 1;
 const UNKNOWN: u8 = 0;
+/// A sign is believed that shows by chance in so few networks.
+const CHANCE: f64 = 0.05;
 
 #[derive(Debug, Default)]
 pub(super) struct EcnTally {
     signals: Map<(FlowId, u32), Signal>,
     candidates: Vec<Candidate>,
+    /// UDP source port, and destination, of flows that carry answers.
+    answers: Map<(TapId, FlowId), (Option<u16>, Address)>,
+    /// Marked flows by tap and receiver.
+    marked_flows: Map<(TapId, Address), u64>,
     not_ect: Worst,
     /// Number of flows without ECN that suffered.
     suffered: u64,
@@ -124,8 +133,13 @@ impl EcnTally {
     pub(super) fn flow(&mut self, row: &FlowRow, thresholds: &Thresholds) {
         self.signal(row, thresholds.cnp_delay_most);
         self.candidate(row);
+        if row.acks > 0 && self.answers.len() < MAX_KEPT {
+            let way = (row.source_port, row.destination);
+            self.answers.insert((row.tap, row.flow_id), way);
+        }
         if row.ce > 0 && self.marked_to.len() < MAX_KEPT {
             self.marked_to.insert(row.destination);
+            *self.marked_flows.entry((row.tap, row.destination)).or_default() += 1;
         }
         let over_ip = row
             .not_ect
@@ -345,8 +359,30 @@ impl EcnTally {
         ))
     }
 
+    /// Taps, and receivers whose answers surely pass them: those to all marked flows do, by so many ports and to so many hosts that they would
+    /// be divided among several ways.
+    fn passed_by_answers(&self) -> Set<(TapId, Address)> {
+        let mut answered: Map<(TapId, Address), (u64, Set<(Option<u16>, Address)>)> = Map::default();
+        for candidate in &self.candidates {
+            if let Some(way) = self.answers.get(&(candidate.tap, candidate.peer)) {
+                let (flows, ways) = answered
+                    .entry((candidate.tap, candidate.destination))
+                    .or_default();
+                *flows += 1;
+                ways.insert(*way);
+            }
+        }
+        let pass = answered.into_iter().filter(|(place, (flows, ways))| {
+            // The first one takes some way; each other one takes the same of two in one case of two.
+            let others = i32::try_from(ways.len()).unwrap_or(i32::MAX) - 1;
+            self.marked_flows.get(place) == Some(flows) && 0.5_f64.powi(others) < CHANCE
+        });
+        pass.map(|(place, _)| place).collect()
+    }
+
     pub(super) fn marks_without_cnp(&self, context: &Context<'_>) -> Option<FindingRow> {
         let cnps = cnp_pairs(context);
+        let on_the_way = self.passed_by_answers();
         let mut seen: Set<FlowId> = Set::default();
         // By receiver and sender: marks, and how sure it is that CNPs would have been seen.
         let mut pairs: Map<(Address, Address), (u64, u8)> = Map::default();
@@ -365,7 +401,9 @@ impl EcnTally {
             if both && !cnps.contains_key(&pair) && seen.insert(candidate.flow) {
                 let (ce, place) = pairs.entry(pair).or_insert((0, UNKNOWN));
                 *ce = ce.saturating_add(candidate.ce);
-                *place = (*place).max(candidate.place);
+                let passes = on_the_way.contains(&(candidate.tap, candidate.destination));
+                let known = if passes { ON_THE_WAY } else { UNKNOWN };
+                *place = (*place).max(candidate.place).max(known);
             }
         }
         pairs.retain(|_, (ce, _)| *ce >= context.thresholds.least_marks.max(1));
@@ -378,12 +416,13 @@ impl EcnTally {
         }
         let verdict = match sure {
             AT_RECEIVER => (Severity::Warning, Confidence::High),
-            BETWEEN => (Severity::Warning, Confidence::Medium),
+            BETWEEN | ON_THE_WAY => (Severity::Warning, Confidence::Medium),
             _ => (Severity::Info, Confidence::Low),
         };
         let place = match sure {
             AT_RECEIVER => "receiver side",
             BETWEEN => "between the hosts",
+            ON_THE_WAY => "where all answers pass",
             _ => "not known",
         };
         let mut evidence = Evidence::default();

@@ -7,6 +7,7 @@ use roce_model::{Address, Confidence, EpisodeKind, Evidence, FindingRow, Nanos, 
 use super::super::episodes::Episode;
 use super::super::numbers::{counted, note_first, percent};
 use super::rule::{Context, FindingOf as _, Rule};
+use super::sure::surer;
 use super::worst::Worst;
 
 pub(super) const INCAST: Rule = Rule {
@@ -16,12 +17,15 @@ pub(super) const INCAST: Rule = Rule {
               packets are marked, paused or dropped.",
     method: "Episodes of the kind incast: milliseconds in which at least incast_senders hosts send payload to one destination \
              at the same time (a host goes on sending for 200 us after a packet), with CE, CNPs or pauses, or with \
-             losses while the data came at half of the link's speed (--link-rate, else 10 Gbit/s) or faster.",
+             losses while the data came at half of the link's speed (--link-rate, else 10 Gbit/s) or faster. With losses that prove a full \
+             queue two senders are enough: both lost packets, and gaps of a flow follow each other within 1 to 8 packets more often than losses \
+             that do not depend on each other do in 1 of 20 captures.",
     source: "DCQCN (SIGCOMM 2015) and HPCC (SIGCOMM 2019) measure it as the hard case of RoCE.",
     thresholds: &["incast_senders", "incast_long", "episode_quiet", "absorbed_share"],
     severity: Severity::Info,
     otherwise: "warning when packets were lost or flows paused meanwhile, or when the incasts of a second lasted incast_long in all; never with low confidence",
-    confidence: "high with at least 10 marked packets while the senders' traffic overlaps; medium with fewer marks, or with CNPs or pauses only; low with losses only",
+    confidence: "high with at least 10 marked packets while the senders' traffic overlaps; medium with fewer marks, with CNPs or pauses only, \
+                 or with losses that prove a full queue; low with other losses only",
     ..Rule::TALLIED
 };
 
@@ -83,7 +87,12 @@ pub(super) fn incast(context: &Context<'_>) -> Option<FindingRow> {
     let mut in_a_second = LastSecond::default();
     let mut peak: Option<f64> = None;
     let mut sure = Confidence::Low;
-    for episode in context.distinct(EpisodeKind::Incast) {
+    let mut crowds: Vec<&Episode> = context
+        .distinct(EpisodeKind::Incast)
+        .chain(context.overruns())
+        .collect();
+    crowds.sort_by_key(|episode| episode.row.start_time);
+    for episode in &crowds {
         let row = &episode.row;
         let length = row.end_time.since(row.start_time).0;
         let to = into.entry(row.destination).or_default();
@@ -101,16 +110,13 @@ pub(super) fn incast(context: &Context<'_>) -> Option<FindingRow> {
             (Some(one), Some(other)) => Some(one.max(other)),
             (one, other) => one.or(other),
         };
-        sure = match (sure, row.confidence) {
-            (Confidence::High, _) | (_, Confidence::High) => Confidence::High,
-            (Confidence::Medium, _) | (_, Confidence::Medium) => Confidence::Medium,
-            _ => Confidence::Low,
-        };
+        sure = surer(sure, confidence_of(context, episode));
         if worst.is_none_or(|worst| (worst.row.senders_max, worst.row.ce) < (row.senders_max, row.ce)) {
             worst = Some(episode);
         }
     }
     let worst = &worst?.row;
+    let first = crowds.first().map(|episode| episode.row.start_time);
     let mut sorted: Vec<_> = into.into_iter().collect();
     sorted.sort_by_key(|(to, _)| *to);
     let mut destinations = Worst::default();
@@ -159,8 +165,11 @@ pub(super) fn incast(context: &Context<'_>) -> Option<FindingRow> {
     Some(INCAST.finding(
         (severity, sure),
         format!(
-            "{}{marked}{dropped}; {} in {} to {}",
-            worst.cause,
+            "{} at once into {}{marked}{dropped}; {} in {} to {}",
+            counted(worst.senders_max.into(), "sender"),
+            worst
+                .destination
+                .map_or_else(|| "one destination".to_owned(), |there| there.to_string()),
             Nanos(lasted),
             counted(episodes, "episode"),
             counted(destinations.all(), "destination")
@@ -173,8 +182,22 @@ pub(super) fn incast(context: &Context<'_>) -> Option<FindingRow> {
             "Look at the episodes for the senders and the time; spread the senders in time or over more receivers, and check \
              the marking thresholds of the switch port to the destination."
         },
-        context.first(&[EpisodeKind::Incast]),
+        first,
     ))
+}
+
+/// How sure it is that the senders of an episode overran the way to its destination.
+fn confidence_of(context: &Context<'_>, episode: &Episode) -> Confidence {
+    let row = &episode.row;
+    let by_marks = match row.kind {
+        EpisodeKind::Incast => row.confidence,
+        _ => Confidence::Low,
+    };
+    if row.lost > 0 && context.overran(row.destination) {
+        surer(by_marks, Confidence::Medium)
+    } else {
+        by_marks
+    }
 }
 
 pub(super) fn unfair(context: &Context<'_>) -> Option<FindingRow> {

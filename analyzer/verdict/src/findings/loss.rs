@@ -16,7 +16,7 @@ use super::flow_sums::FlowSums;
 use super::missed::{ChanceSign, MissedByTaps};
 use super::rule::{Context, FindingOf as _, Rule};
 use super::stall;
-use super::sure::{Sure, Ways};
+use super::sure::{Sure, Ways, surer};
 use super::worst::Worst;
 
 pub(super) const NETWORK: Rule = Rule {
@@ -65,7 +65,7 @@ pub(super) const TIMEOUT: Rule = Rule {
               ACK or a NAK were lost, or the other side did not answer. A timeout costs far more than a NAK.",
     method: "Retransmission runs that a timer explains better than NAKs, RNR NAKs and missing READ responses do, by the times that \
              these take between the two hosts (runs_timeout); with the time that the senders stood still before them \
-             (timeout_wait_ns).",
+             (time_timeout_ns).",
     source: "IBTA 9.7.6.1.3 (transport timer, 4.096 us times 2^n); adaptive timers of adapters start at tens of us.",
     thresholds: &[],
     severity: Severity::Warning,
@@ -100,7 +100,7 @@ pub(super) struct LossTally {
     capture: Worst,
     capture_first: Option<Nanos>,
     timeouts: FlowSums,
-    timeout_wait_ns: u64,
+    waited_ns: u64,
     sure_before: Sure,
     sure_behind: Sure,
     sure_capture: Sure,
@@ -207,7 +207,7 @@ impl LossTally {
         }
         if row.runs_timeout > 0 {
             self.timeouts.add(row.runs_timeout, row);
-            add(&mut self.timeout_wait_ns, row.timeout_wait_ns);
+            add(&mut self.waited_ns, row.time_timeout_ns.unwrap_or_default());
             if is_sparse {
                 self.sure_timeouts.add_doubtful(row.runs_timeout, row);
             } else {
@@ -491,9 +491,9 @@ impl LossTally {
         evidence
             .count("runs_timeout", runs)
             .count("flows", flows.all())
-            .count("stood_still_ns", self.timeout_wait_ns)
+            .count("stood_still_ns", self.waited_ns)
             .text("worst", flows.list());
-        let happened = match self.timeout_wait_ns {
+        let happened = match self.waited_ns {
             0 => "retransmitted after".to_owned(),
             wait => format!(
                 "stood still {} in",
@@ -537,15 +537,6 @@ fn what(data: u64, answers: u64) -> String {
             counted(data, "packet"),
             counted(answers, "answer")
         ),
-    }
-}
-
-/// The higher of two confidences.
-fn surer(one: Confidence, other: Confidence) -> Confidence {
-    match (one, other) {
-        (Confidence::High, _) | (_, Confidence::High) => Confidence::High,
-        (Confidence::Medium, _) | (_, Confidence::Medium) => Confidence::Medium,
-        _ => Confidence::Low,
     }
 }
 

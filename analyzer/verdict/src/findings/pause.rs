@@ -5,8 +5,8 @@ use std::collections::{HashMap, VecDeque};
 
 use roce_model::ethernet::{PORT_GIGABITS, bits_per_second};
 use roce_model::{
-    Confidence, EpisodeKind, EventKind, EventRow, Evidence, FindingRow, MacAddress, Nanos, PauseFrame,
-    PauseKind, Severity, TapId,
+    Address, Confidence, EpisodeKind, EventKind, EventRow, Evidence, FindingRow, MacAddress, Nanos,
+    PauseFrame, PauseKind, Severity, TapId,
 };
 
 use super::super::episodes::{Episode, sender_of};
@@ -264,7 +264,7 @@ impl PauseTally {
         } else {
             format!("priority {priority}")
         };
-        let from = format!(" by {source}");
+        let from = format!(" by {}", context.pauser(tap, source));
         let watched = context.watched(tap, moment);
         let same = most - least <= 0.01 * most;
         let of = context.time_of(tap, watched);
@@ -407,7 +407,9 @@ impl PauseTally {
                 } else {
                     format!("priority {priority}")
                 };
-                let from = source.map_or_else(String::new, |source| format!(" by {source}"));
+                let from = source.map_or_else(String::new, |source| {
+                    format!(" by {}", context.pauser(tap, source))
+                });
                 worst.add(of.total, || {
                     format!(
                         "{what}{from} for {} of {}",
@@ -455,6 +457,19 @@ impl PauseTally {
 }
 
 impl Context<'_> {
+    /// The sender of pause frames: the host with its link address, where the packets show whose that is.
+    fn pauser(&self, tap: TapId, source: MacAddress) -> String {
+        match self.pausing_host(tap, source) {
+            Some(host) => format!("{host} ({source})"),
+            None => source.to_string(),
+        }
+    }
+
+    /// The host that sends pause frames from a link address.
+    pub(super) fn pausing_host(&self, tap: TapId, source: MacAddress) -> Option<Address> {
+        self.fabric?.pausing_hosts.get(&(tap, source)).copied()
+    }
+
     /// For how long a tap recorded around a moment, without a silence, in ns.
     fn watched(&self, tap: TapId, at: u64) -> u64 {
         let of_tap = self.run.stretches.get(tap.0 as usize);

@@ -113,7 +113,7 @@ impl ReceiverTally {
     /// A flow at any tap.
     pub(super) fn flow(&mut self, row: &FlowRow) {
         if row.counted {
-            self.wait_ns = self.wait_ns.saturating_add(row.rnr_wait_ns);
+            self.wait_ns = self.wait_ns.saturating_add(row.time_rnr_ns.unwrap_or_default());
         }
         let codes = [
             row.nak_invalid_request,

@@ -9,6 +9,7 @@ use roce_model::{
 };
 pub(super) use roce_rules::Rule;
 
+use super::overrun::Losses;
 use crate::directory::Directory;
 use crate::episodes::Episode;
 use crate::pauses::ConcludedPauses;
@@ -68,6 +69,8 @@ pub(super) struct Context<'a> {
     pub(super) priority_of_dscp: &'a [u8; 64],
     pub(super) directory: &'a Directory,
     pub(super) episodes: &'a [Episode],
+    /// Losses by destination.
+    pub(super) losses: &'a Losses,
     /// Episodes that found no room.
     pub(super) dropped: u64,
     /// Pauses that were counted at several levels; `None` in a snapshot.

@@ -360,7 +360,15 @@ impl<'a> RootStory<'a> {
         };
         let (what, by) = paused.split_once(" by ")?;
         let by = by.split([' ', ',']).next()?;
-        Some(format!("{by} paused {what} of its link"))
+        let victims = &self.root.row.victims.0;
+        let waited = match victims.as_slice() {
+            [] => String::new(),
+            names => {
+                let names: Vec<String> = names.iter().map(|name| name.to_string()).collect();
+                format!(", and {} waited", hosts(&names, "sender"))
+            }
+        };
+        Some(format!("{by} paused {what} of its link{waited}"))
     }
 
     /// The destinations of the incast in what is told, else those of the flows.

@@ -1,8 +1,10 @@
 //! The finding about flows that stand still in the middle of a message.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
-use roce_model::{Confidence, EpisodeKind, Evidence, FindingRow, FlowId, Nanos, RankEnd, Severity, Span};
+use roce_model::{
+    Confidence, EpisodeKind, Evidence, FindingRow, FlowId, Nanos, RankEnd, Severity, Span, TapId,
+};
 
 use super::super::episodes::Episode;
 use super::super::numbers::{counted, note_first, percent, share};
@@ -17,7 +19,8 @@ pub(super) const STALL: Rule = Rule {
               timeout, a pause, or a sender that was not served. An idle application is none: between messages a flow may \
               be silent for any time.",
     method: "Stall events (a silence inside a message, far beyond the flow's own pace) of at least stall_least, by \
-             destination; with the retransmission runs by timeout that ended them. Of low confidence at a tap that lost records.",
+             destination; with the retransmission runs by timeout that ended them. The price is the time \
+             that these flows waited for timers and receive buffers or were paused (time_*_ns), or the stalls where they are longer. Of low confidence at a tap that lost records.",
     source: "The definition of the analysis; training steps wait for the slowest message.",
     thresholds: &["stall_least", "stall_long"],
     severity: Severity::Info,
@@ -75,6 +78,8 @@ pub(super) fn stall(
     timeouts: Confidence,
 ) -> Option<FindingRow> {
     let mut worst = Worst::default();
+    // Of each flow the time of all its stalls, and what the division of its time says: waits may be too short for a stall of their own.
+    let mut waited: BTreeMap<(TapId, FlowId), u64> = BTreeMap::new();
     let (mut others, mut by_timeout, mut explained, mut lossy) = (0u64, 0u64, 0u64, false);
     // A flow that stood still several times is one flow.
     let mut flows: HashSet<FlowId> = HashSet::new();
@@ -97,6 +102,8 @@ pub(super) fn stall(
             format!("{name} for {}", facts.longest)
         });
         flows.insert(facts.flow);
+        let sum = waited.entry((episode.row.tap, facts.flow)).or_default();
+        *sum = sum.saturating_add(facts.longest.0);
         others = others.max((episode.facts.flows as u64).saturating_sub(1));
         by_timeout += u64::from(facts.by_timeout);
         explained += u64::from(facts.by_timeout || has_reason(context, episode));
@@ -110,6 +117,14 @@ pub(super) fn stall(
     // Only the longest flow of an episode of several is known: others are counted where they stood still
     // together.
     let flows = (flows.len() as u64).max(others + 1);
+    let stood = waited.into_iter().map(|((tap, flow), stalls)| {
+        let divided = context
+            .directory
+            .party(tap, flow)
+            .map_or(0, |party| party.stood_still_ns);
+        divided.max(stalls)
+    });
+    let stood = stood.fold(0, u64::saturating_add);
     let mut evidence = Evidence::default();
     evidence
         .count("stalls", worst.all())
@@ -117,7 +132,7 @@ pub(super) fn stall(
         .count("longest_ns", worst.most())
         .count("ended_by_timeout", by_timeout)
         .count("explained", explained)
-        .count("stood_still_ns", worst.sum())
+        .count("stood_still_ns", stood)
         .text("worst", worst.names());
     let waits = longest.and_then(|(_, waits)| waits);
     if let Some(waits) = &waits {
@@ -144,7 +159,7 @@ pub(super) fn stall(
         format!(
             "{} in the middle of a message{timeout}; stood still for {}; the longest: {}{waits}",
             counted(worst.all(), "stall"),
-            stood_still(context, Nanos(worst.sum()), flows),
+            stood_still(context, Nanos(stood), flows),
             worst.name()
         ),
         evidence,

@@ -230,6 +230,15 @@ impl Parts {
     }
 }
 
+/// The higher of two confidences.
+pub(super) fn surer(one: Confidence, other: Confidence) -> Confidence {
+    match (one, other) {
+        (Confidence::High, _) | (_, Confidence::High) => Confidence::High,
+        (Confidence::Medium, _) | (_, Confidence::Medium) => Confidence::Medium,
+        _ => Confidence::Low,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -14,6 +14,7 @@ mod imbalance;
 mod job;
 mod losses;
 mod missed;
+mod overrun;
 mod pauses;
 mod plan;
 mod programs;

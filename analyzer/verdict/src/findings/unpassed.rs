@@ -3,7 +3,8 @@
 use std::collections::{HashMap, HashSet};
 
 use roce_model::{
-    AckTimeout, Address, Confidence, Evidence, FindingRow, FlowId, FlowRow, Nanos, Severity, TapId,
+    AckTimeout, Address, Confidence, EventKind, EventRow, Evidence, FindingRow, FlowId, FlowRow, Nanos,
+    Severity, TapId,
 };
 
 use super::super::directory::name_of;
@@ -49,12 +50,32 @@ struct TriedConnection {
     last: Nanos,
     /// Length of its longest packets, in bytes of payload.
     length: u64,
-    /// Packets of it, and runs in which it sent them again.
     packets: u64,
-    runs: u64,
     timeouts: u64,
     waited: u64,
+    /// The PSN that it began with.
+    begin: Option<u32>,
     name: String,
+}
+
+/// A connection to whose requests answers came.
+#[derive(Clone, Copy, Debug)]
+struct AnsweredConnection {
+    way: Way,
+    peer: Option<FlowId>,
+    /// Its first packet, and its last answer.
+    times: (Nanos, Nanos),
+    /// Length of its longest packets, in bytes of payload.
+    length: u64,
+}
+
+/// Runs of a flow that began at one PSN, one after another.
+#[derive(Clone, Copy, Debug)]
+struct EqualRuns {
+    psn: u32,
+    count: u64,
+    /// When the first of them began.
+    first: Nanos,
 }
 
 /// Answers that a flow carries.
@@ -97,14 +118,45 @@ impl PassedTraffic {
 #[derive(Clone, Debug, Default)]
 pub(super) struct UnpassedTally {
     repeated: Vec<TriedConnection>,
-    acknowledged: Map<Way, PassedTraffic>,
-    kept: usize,
+    runs: Map<(TapId, FlowId), EqualRuns>,
+    answered: Vec<AnsweredConnection>,
     answers: Map<(TapId, FlowId), Answers>,
     /// Ways of answers that fit no flow: what they acknowledge is not known.
     unpaired: Set<Way>,
 }
 
 impl UnpassedTally {
+    pub(super) fn event(&mut self, event: &EventRow) {
+        let (Some(flow), Some(psn)) = (event.flow_id, event.psn) else {
+            return;
+        };
+        let key = (event.tap, flow);
+        match event.kind {
+            EventKind::RetransmissionRun if self.runs.len() < MAX_KEPT || self.runs.contains_key(&key) => {
+                let begun = EqualRuns {
+                    psn,
+                    count: 0,
+                    first: event.time,
+                };
+                let runs = self.runs.entry(key).or_insert(begun);
+                if runs.psn != psn {
+                    *runs = begun;
+                }
+                runs.count += 1;
+            }
+            EventKind::Epoch => {
+                self.runs.remove(&key);
+            }
+            _ => {}
+        }
+    }
+
+    /// The runs of a connection that went back to where it began again and again, whatever it sent in between.
+    fn stuck(&self, tried: &TriedConnection) -> Option<EqualRuns> {
+        let runs = self.runs.get(&(tried.way.0, tried.flow)).copied();
+        runs.filter(|runs| runs.count >= MIN_RUNS && Some(runs.psn) == tried.begin)
+    }
+
     pub(super) fn flow(&mut self, row: &FlowRow) {
         let way = (row.tap, row.source, row.destination);
         if row.acks > 0 || row.naks > 0 {
@@ -122,22 +174,20 @@ impl UnpassedTally {
         let Some(length) = length.filter(|_| row.data_packets > 0) else {
             return;
         };
-        if row.ack_rtt_count > 0 {
-            if self.kept < MAX_KEPT {
-                self.kept += 1;
-                let passed = self.acknowledged.entry(way).or_default();
-                // A host that went away since answers nothing, whatever the length.
-                let until = row.last_answer_time.unwrap_or(row.last_time);
-                passed.times.push((row.first_time, until));
-                passed.longest = passed.longest.max(length);
-            }
-            return;
+        if row.ack_rtt_count > 0 && self.answered.len() < MAX_KEPT {
+            // A host that went away since answers nothing, whatever the length.
+            let until = row.last_answer_time.unwrap_or(row.last_time);
+            self.answered.push(AnsweredConnection {
+                way,
+                peer: row.peer_flow_id,
+                times: (row.first_time, until),
+                length,
+            });
         }
-        let runs = row.runs_timeout.saturating_add(row.runs_nak);
-        let new = row.data_packets.saturating_sub(row.retransmitted_packets);
-        // It repeats the same packets: one that goes on sends new ones between its repeats.
-        let is_stuck = runs >= MIN_RUNS && row.retransmitted_packets >= new.saturating_mul(2);
-        if matches!(row.service, "RC" | "XRC") && is_stuck && self.repeated.len() < MAX_KEPT {
+        if matches!(row.service, "RC" | "XRC")
+            && row.retransmission_runs >= MIN_RUNS
+            && self.repeated.len() < MAX_KEPT
+        {
             self.repeated.push(TriedConnection {
                 flow: row.flow_id,
                 peer: row.peer_flow_id,
@@ -146,35 +196,53 @@ impl UnpassedTally {
                 last: row.last_time,
                 length,
                 packets: row.data_packets,
-                runs,
                 timeouts: row.runs_timeout,
-                waited: row.timeout_wait_ns,
+                waited: row.time_timeout_ns.unwrap_or_default(),
+                begin: row.first_psn,
                 name: name_of(row),
             });
         }
     }
 
+    /// Connections of which something was acknowledged. A NAK acknowledges nothing of one that is stuck.
+    fn acknowledged(&self) -> Map<Way, PassedTraffic> {
+        let mut acknowledged: Map<Way, PassedTraffic> = Map::default();
+        for answered in &self.answered {
+            let answers = answered
+                .peer
+                .and_then(|peer| self.answers.get(&(answered.way.0, peer)));
+            if answers.is_none_or(|answers| answers.acks > 0) {
+                let passed = acknowledged.entry(answered.way).or_default();
+                passed.times.push(answered.times);
+                passed.longest = passed.longest.max(answered.length);
+            }
+        }
+        acknowledged
+    }
+
     /// The finding and its flows; nothing is added behind it.
-    pub(super) fn unpassed(mut self) -> Option<(FindingRow, Vec<FlowId>)> {
+    pub(super) fn unpassed(self) -> Option<(FindingRow, Vec<FlowId>)> {
         let mut flows = Vec::new();
         let mut worst = Worst::default();
         let (mut length, mut passed, mut runs, mut timer) = (u64::MAX, 0, 0_u64, None);
         let mut confidence = Confidence::High;
         let mut lacks_naks = true;
         let mut first: Option<Nanos> = None;
-        for passed in self.acknowledged.values_mut() {
+        let mut acknowledged = self.acknowledged();
+        for passed in acknowledged.values_mut() {
             passed.join();
         }
         for tried in &self.repeated {
+            let Some(repeats) = self.stuck(tried) else {
+                continue;
+            };
             let (tap, source, destination) = tried.way;
             let answers = tried.peer.and_then(|peer| self.answers.get(&(tap, peer)));
             let answers = answers.copied().unwrap_or_default();
             let is_unclear = tried.peer.is_none() && self.unpaired.contains(&(tap, destination, source));
-            let passed_here = self.acknowledged.get(&tried.way);
-            // Shorter packets were acknowledged after this one had waited for its first answer.
-            let wait = tried.waited.checked_div(tried.timeouts).unwrap_or_default();
-            let since = Nanos(tried.first.0.saturating_add(wait));
-            let passed_here = passed_here.filter(|others| others.overlaps(since, tried.last));
+            let passed_here = acknowledged.get(&tried.way);
+            // Shorter packets were acknowledged after this one had been repeated: its host was alive.
+            let passed_here = passed_here.filter(|others| others.overlaps(repeats.first, tried.last));
             let Some(longest) = passed_here.map(|others| others.longest) else {
                 continue;
             };
@@ -189,7 +257,7 @@ impl UnpassedTally {
             worst.add(tried.waited, || tried.name.clone());
             length = length.min(tried.length);
             passed = passed.max(longest);
-            runs = runs.saturating_add(tried.runs);
+            runs = runs.saturating_add(repeats.count);
             timer = timer.or_else(|| exponent(tried.waited.checked_div(tried.timeouts)?));
             note_first(&mut first, tried.first);
         }

@@ -1,6 +1,6 @@
 //! Senders of pause frames, as the link addresses of RoCE frames show them: a host itself, or the port of a switch that a host sends to.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use roce_model::{Address, LinkAddresses, MacAddress, TapId};
 
@@ -94,6 +94,18 @@ impl LinkEnds {
             Some(hosts) => hosts.retain(|host| ends.contains(host)),
             None => *common = Some(ends.to_vec()),
         }
+    }
+
+    /// Senders of pause frames that are hosts themselves: by tap and link address.
+    pub(super) fn pausing_hosts(&self) -> BTreeMap<(TapId, MacAddress), Address> {
+        let hosts = self
+            .pausers
+            .iter()
+            .filter_map(|(tap, mac)| match self.who(*tap, *mac) {
+                Some(Pauser::Host(host)) => Some(((*tap, *mac), host)),
+                _ => None,
+            });
+        hosts.collect()
     }
 
     /// Who sends the pause frames of `mac` at `tap`; `None`: nothing shows it.

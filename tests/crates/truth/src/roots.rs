@@ -115,11 +115,11 @@ fn parties(case: &Case, first: Option<&FindingRow>, scores: &mut Scores) {
     if !root.cause.findings().contains(&first.id) {
         return;
     }
-    let text = format!("{} {}", first.summary, first.evidence);
-    for (class, hosts) in [
-        ("root's victims", &root.victims),
-        ("root's aggressors", &root.aggressors),
+    for (class, hosts, named) in [
+        ("root's victims", &root.victims, &first.victims),
+        ("root's aggressors", &root.aggressors, &first.aggressors),
     ] {
+        let text = format!("{} {} {named}", first.summary, first.evidence);
         if hosts.is_empty() {
             continue;
         }

@@ -1,5 +1,5 @@
 //! Time that senders stood still before their timeouts. An item: a flow at a tap that recorded runs by timeout. Observable: all of these
-//! are, as [`crate::retransmissions`] says. Said: `timeout_wait_ns` of the flow's rows; right within 2 % of the sum of the silences
+//! are, as [`crate::retransmissions`] says. Said: `time_timeout_ns` of the flow's rows; right within 2 % of the sum of the silences
 //! before these runs.
 
 use roce_sim::truth::{RetransmissionRun, Tap, TriggerKind};
@@ -22,7 +22,7 @@ pub(crate) fn compare(case: &Case, scores: &mut Scores) {
 fn one(case: &Case, scores: &mut Scores, tap: &Tap, flow: &str) {
     let of_flow = |run: &&RetransmissionRun| run.flow_id == flow && run.trigger == TriggerKind::Timeout;
     let runs: Vec<&RetransmissionRun> = case.truth.retransmission_runs.iter().filter(of_flow).collect();
-    let said = said(case, tap, flow, "timeout_wait_ns");
+    let said = said(case, tap, flow, "time_timeout_ns");
     let is_observable = |run: &&RetransmissionRun| {
         let mut here = run.taps.iter().filter(|here| here.tap == tap.name);
         here.any(|here| here.observable)

@@ -56,15 +56,6 @@ impl Circumstances {
     pub(crate) fn shows_silence(&self) -> bool {
         !self.has_moved && self.not_captured <= self.psns / 2
     }
-
-    /// How long the sender stood still before the run, as far as the capture shows it.
-    pub(crate) fn stood_still(&self) -> Nanos {
-        if self.shows_silence() {
-            self.silence
-        } else {
-            Nanos(0)
-        }
-    }
 }
 
 /// Waits for progress that are kept: a timer that would have expired in four of them is none.

@@ -35,8 +35,6 @@ impl Cold {
         ] = trouble.runs;
         row.runs_unknown += waiting;
         row.runs_timeout_sure = trouble.sure_runs[Trigger::Timeout as usize];
-        row.timeout_wait_ns = trouble.stood_still[Trigger::Timeout as usize];
-        row.rnr_wait_ns = trouble.stood_still[Trigger::Rnr as usize];
         row.recovery = self.tracker.recovery().map(Recovery::name);
         let reordering = self.tracker.reordering();
         row.reorder_depth_max = reordering.depth();

@@ -16,8 +16,6 @@ pub(crate) struct Trouble {
     pub(crate) runs: [u64; 5],
     /// Those whose cause is sure.
     pub(crate) sure_runs: [u64; 5],
-    /// How long the sender had stood still before them, in ns.
-    pub(crate) stood_still: [u64; 5],
     /// Runs whose cause is not decided yet.
     pub(crate) waiting_runs: Vec<EndedRun>,
     /// The first PSN of the latest run, and the silence before it.

@@ -2,14 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use roce_model::cast::float;
 use roce_model::{
     Address, EndKind, EpisodeKind, EventKind, EventRow, FindingRow, FlowId, FlowRow, Nanos, RunSummary,
     Severity, TapId,
 };
 
 use super::super::super::directory::lost_behind;
-use super::super::super::numbers::{reaches, share};
+use super::super::overrun::LossesThere;
 use super::super::rule::Context;
 use super::super::{class, waste};
 
@@ -99,8 +98,12 @@ impl FlowSigns {
             let ends = (row.source, row.destination, [row.rank, row.peer_rank]);
             self.add(row.flow_id, ends, signs, row);
             if let Some(kept) = self.flows.get_mut(&row.flow_id).filter(|_| row.counted) {
-                kept.timers_ns = kept.timers_ns.saturating_add(row.timeout_wait_ns);
-                kept.buffers_ns = kept.buffers_ns.saturating_add(row.rnr_wait_ns);
+                kept.timers_ns = kept
+                    .timers_ns
+                    .saturating_add(row.time_timeout_ns.unwrap_or_default());
+                kept.buffers_ns = kept
+                    .buffers_ns
+                    .saturating_add(row.time_rnr_ns.unwrap_or_default());
             }
         }
         // NAKs are about the requests of the other direction.
@@ -192,6 +195,8 @@ pub(in super::super) struct Subjects {
     pub(in super::super) destinations: BTreeMap<Address, (Nanos, Nanos)>,
     /// Destinations at whose port a queue was full: several senders sent there when packets were lost, and too many for a cable.
     pub(in super::super) full: BTreeSet<Address>,
+    /// Hosts that sent pause frames.
+    pub(in super::super) pausers: BTreeSet<Address>,
     /// Taps of links, all traffic of which it is about at these times, in the order of their begin.
     pub(in super::super) links: BTreeMap<TapId, Vec<(Nanos, Nanos)>>,
 }
@@ -241,7 +246,6 @@ pub(super) struct RunFacts<'a> {
     signs: &'a FlowSigns,
     too_long: &'a [FlowId],
     context: &'a Context<'a>,
-    losses: BTreeMap<Address, LossesThere>,
 }
 
 impl<'a> RunFacts<'a> {
@@ -251,7 +255,6 @@ impl<'a> RunFacts<'a> {
             signs,
             too_long,
             context,
-            losses: losses_by_destination(context),
         }
     }
 }
@@ -296,9 +299,12 @@ pub(super) fn subjects_of(finding: &FindingRow, facts: &RunFacts<'_>) -> Subject
     match id {
         "loss.network" => {
             add_answers(&mut subjects, context);
-            let full = facts.losses.iter();
-            let full = full.filter(|(_, losses)| losses.are_of_a_full_queue());
-            subjects.full = full.map(|(there, _)| *there).collect();
+            let full = context.losses.iter();
+            // Such a queue drops packets of each flow that comes by.
+            for (there, losses) in full.filter(|(_, losses)| losses.are_of_a_full_queue()) {
+                subjects.full.insert(*there);
+                subjects.destinations.insert(*there, losses.times);
+            }
         }
         "dscp.mismatch" => add_classes(&mut subjects, context),
         "nak.fatal" => {
@@ -381,42 +387,6 @@ fn add_failed(subjects: &mut Subjects, run: &RunSummary) {
     }
 }
 
-/// A share of flows, or of losses, that is nearly all of them.
-pub(super) const NEARLY_ALL: f64 = 0.9;
-/// So large a share of lost packets is no cable's: bit errors lose one in a thousand where a link still works.
-const FULL_QUEUE: f64 = 0.01;
-/// A sign is believed that shows by chance in so few captures.
-const CHANCE: f64 = 0.05;
-
-/// Losses at one destination, and data packets, in all, while many senders sent there at once, and while several did.
-#[derive(Clone, Copy, Debug, Default)]
-struct LossesThere {
-    lost: u64,
-    in_incast: u64,
-    data_in_incast: u64,
-    of_several: u64,
-    data_of_several: u64,
-    data: u64,
-}
-
-impl LossesThere {
-    /// True if many senders at once are the reason: nearly all losses fall into these times, and would not by chance, or are far too many
-    /// for a cable.
-    fn are_explained(&self) -> bool {
-        let by_chance = share(self.data_in_incast.min(self.data), self.data)
-            .unwrap_or(1.0)
-            .powf(float(self.lost));
-        reaches(self.in_incast, self.lost, NEARLY_ALL)
-            && (by_chance < CHANCE || reaches(self.in_incast, self.data_in_incast.max(1), FULL_QUEUE))
-    }
-
-    /// True if several senders at once lost nearly all of it, and far too much for a cable.
-    fn are_of_a_full_queue(&self) -> bool {
-        reaches(self.of_several, self.lost.max(1), NEARLY_ALL)
-            && reaches(self.of_several, self.data_of_several.max(1), FULL_QUEUE)
-    }
-}
-
 /// Flows, destinations and links of episodes.
 fn add_episodes(id: &str, subjects: &mut Subjects, facts: &RunFacts<'_>) {
     let context = facts.context;
@@ -425,7 +395,8 @@ fn add_episodes(id: &str, subjects: &mut Subjects, facts: &RunFacts<'_>) {
         "incast" | "unfair" => EpisodeKind::Incast,
         _ => EpisodeKind::Pause,
     };
-    for episode in context.distinct(kind) {
+    let overruns = (id == "incast").then(|| context.overruns());
+    for episode in context.distinct(kind).chain(overruns.into_iter().flatten()) {
         let row = &episode.row;
         let times = (row.start_time, row.end_time);
         if let Some(facts) = episode.facts.stall
@@ -450,7 +421,12 @@ fn add_episodes(id: &str, subjects: &mut Subjects, facts: &RunFacts<'_>) {
                 .or_insert(subject);
         }
         match (kind, row.destination) {
-            (EpisodeKind::Pause, _) => subjects.links.entry(row.tap).or_default().push(times),
+            (EpisodeKind::Pause, _) => {
+                subjects.links.entry(row.tap).or_default().push(times);
+                let source = episode.facts.pause.and_then(|pause| pause.source);
+                let host = source.and_then(|source| context.pausing_host(row.tap, source));
+                subjects.pausers.extend(host);
+            }
             (EpisodeKind::Incast, Some(there)) => {
                 let known = subjects.destinations.entry(there).or_insert(times);
                 *known = (known.0.min(times.0), known.1.max(times.1));
@@ -461,8 +437,15 @@ fn add_episodes(id: &str, subjects: &mut Subjects, facts: &RunFacts<'_>) {
     for link in subjects.links.values_mut() {
         join(link);
     }
+    if id == "stall" {
+        for (flow, subject) in &mut subjects.flows {
+            let party = subject.tap.and_then(|tap| context.directory.party(tap, *flow));
+            let divided = party.map_or(0, |party| party.stood_still_ns);
+            subject.waited_ns = divided.max(subject.waited_ns);
+        }
+    }
     if id == "incast" {
-        let losses = &facts.losses;
+        let losses = context.losses;
         subjects
             .destinations
             .retain(|there, _| losses.get(there).is_none_or(LossesThere::are_explained));
@@ -482,37 +465,6 @@ fn join(times: &mut Vec<(Nanos, Nanos)>) {
         }
         overlaps
     });
-}
-
-fn losses_by_destination(context: &Context<'_>) -> BTreeMap<Address, LossesThere> {
-    let mut losses: BTreeMap<Address, LossesThere> = BTreeMap::new();
-    for episode in context.distinct(EpisodeKind::Loss) {
-        if let Some(there) = episode.row.destination {
-            let there = losses.entry(there).or_default();
-            there.lost = there.lost.saturating_add(episode.row.lost);
-            if episode.facts.incast_meanwhile {
-                there.in_incast = there.in_incast.saturating_add(episode.row.lost);
-            }
-            if episode.row.senders_max > 1 {
-                there.of_several = there.of_several.saturating_add(episode.row.lost);
-                there.data_of_several = there.data_of_several.saturating_add(episode.row.data_packets);
-            }
-        }
-    }
-    if losses.is_empty() {
-        return losses;
-    }
-    for episode in context.distinct(EpisodeKind::Incast) {
-        if let Some(there) = episode.row.destination.and_then(|there| losses.get_mut(&there)) {
-            there.data_in_incast = there.data_in_incast.saturating_add(episode.row.data_packets);
-        }
-    }
-    for (_, _, party) in context.directory.flows().filter(|(.., party)| party.counted) {
-        if let Some(there) = losses.get_mut(&party.destination) {
-            there.data = there.data.saturating_add(party.data_packets);
-        }
-    }
-    losses
 }
 
 /// The victims of the chain of waits that the finding is about. Where no pause frame was captured it is about no link.

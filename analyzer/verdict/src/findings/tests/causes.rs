@@ -15,7 +15,7 @@ fn lossy(lost_at: u64, timeout_at: u64) -> RunSummary {
         data.runs_timeout,
         data.runs_timeout_sure,
     ) = (40, 40, 1, 1);
-    (data.retransmission_runs, data.timeout_wait_ns) = (1, 5 * MS);
+    (data.retransmission_runs, data.time_timeout_ns) = (1, Some(5 * MS));
     run.summary.span = Some(roce_model::Span {
         first: Nanos(0),
         last: Nanos(1_000 * MS),
@@ -65,7 +65,7 @@ fn what_is_partly_explained_stays_a_root() {
     let mut run = TestRun::new();
     for sender in 1..=2 {
         let mut data = flow(sender, 9);
-        (data.runs_timeout, data.runs_timeout_sure, data.timeout_wait_ns) = (1, 1, 5 * MS);
+        (data.runs_timeout, data.runs_timeout_sure, data.time_timeout_ns) = (1, 1, Some(5 * MS));
         if sender == 1 {
             (data.network_lost, data.losses_proven) = (40, 40);
         }

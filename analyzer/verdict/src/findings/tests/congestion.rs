@@ -145,6 +145,33 @@ fn marks_that_nobody_answers() {
 }
 
 #[test]
+fn answers_of_many_ways_show_that_cnps_would_pass() {
+    // Where the tap stands is not known. Five ways beside the first are all the same one of two by 1 / 32, four by 1 / 16.
+    for (senders, confidence) in [(6, Confidence::Medium), (5, Confidence::Low)] {
+        let data: Vec<FlowRow> = (1..=senders)
+            .map(|source| {
+                let mut row = flow(source, 9);
+                (row.ce, row.ect0) = (10, 990);
+                row
+            })
+            .collect();
+        let acks: Vec<FlowRow> = data
+            .iter()
+            .map(|row| FlowRow {
+                source_port: row.source_port,
+                ..back(row)
+            })
+            .collect();
+        let all: Vec<&FlowRow> = data.iter().chain(&acks).collect();
+        let run = run_of(&all);
+        assert_eq!(fired(&run, "ecn.marks-without-cnp").confidence, confidence);
+        // Answers to one of them take another way: CNPs may, too.
+        let run = run_of(&all[..all.len() - 1]);
+        assert_eq!(fired(&run, "ecn.marks-without-cnp").confidence, Confidence::Low);
+    }
+}
+
+#[test]
 fn absence_is_only_told_where_it_could_be_seen() {
     let mut data = flow(1, 2);
     (data.ce, data.vantage) = (500, Some(Vantage::Receiver));

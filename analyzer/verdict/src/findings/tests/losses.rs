@@ -286,7 +286,7 @@ fn what_the_capture_lost_is_told_apart() {
 fn timeouts_are_told_with_the_silence_before_them() {
     let mut data = flow(1, 2);
     (data.retransmission_runs, data.runs_timeout, data.runs_nak) = (3, 2, 1);
-    (data.runs_timeout_sure, data.timeout_wait_ns) = (2, 890 * MS);
+    (data.runs_timeout_sure, data.time_timeout_ns) = (2, Some(890 * MS));
     let mut run = TestRun::new();
     run.summary.span = Some(Span {
         first: Nanos(0),

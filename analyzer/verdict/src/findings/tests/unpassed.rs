@@ -2,18 +2,51 @@
 
 use super::super::super::rows::{MS, back, flow};
 use super::*;
-use roce_model::FlowId;
+use roce_model::{EventRow, FlowId};
+
+/// PSN that the connection begins with.
+const BEGIN: u32 = 500;
+
+/// The run over these flows, of which each that repeats goes back to its first PSN so many times, 16.8 ms apart.
+fn run_with_repeats(rows: &[&FlowRow], times: u64) -> RunSummary {
+    let mut run = TestRun::new();
+    for row in rows {
+        for time in (0..times).filter(|_| row.retransmission_runs > 0) {
+            run.verdicts().event(&EventRow {
+                psn: Some(BEGIN),
+                ..event(
+                    EventKind::RetransmissionRun,
+                    row,
+                    (18 + 17 * time) * MS,
+                    8,
+                    "timeout",
+                )
+            });
+        }
+        run.closed(row);
+    }
+    run.conclude()
+}
+
+fn run_of(rows: &[&FlowRow]) -> RunSummary {
+    run_with_repeats(rows, 7)
+}
 
 /// A connection from host 1 to host 2 of which eight packets of 4,096 bytes were sent eight times, 16.8 ms apart.
 fn stuck() -> FlowRow {
     let mut row = flow(1, 2);
     row.flow_id.0 += 1_000;
     (row.data_packets, row.ect0, row.packets) = (64, 64, 64);
-    (row.retransmitted_packets, row.runs_timeout) = (56, 7);
+    (
+        row.retransmitted_packets,
+        row.runs_timeout,
+        row.retransmission_runs,
+    ) = (56, 7, 7);
+    row.first_psn = Some(BEGIN);
     (row.path_mtu, row.message_bytes_max) = (Some(4_096), Some(32_768));
     (row.ack_rtt_count, row.peer_flow_id) = (0, None);
     (row.first_time, row.last_time) = (Nanos(MS), Nanos(130 * MS));
-    row.timeout_wait_ns = 7 * 16_800_000;
+    row.time_timeout_ns = Some(7 * 16_800_000);
     row
 }
 
@@ -70,6 +103,22 @@ fn packets_that_never_pass_while_shorter_ones_do_are_named_with_timer_and_price(
 }
 
 #[test]
+fn a_sender_may_go_on_with_new_messages_between_its_repeats() {
+    // Half of its packets are new ones: each repeat begins with its first PSN all the same.
+    let passes = short(900);
+    let mut goes_on = stuck();
+    (goes_on.retransmitted_packets, goes_on.runs_timeout) = (32, 2);
+    let mut second = goes_on.clone();
+    second.flow_id.0 += 1_000;
+    let run = run_of(&[&goes_on, &second, &passes, &back(&passes)]);
+    let found = fired(&run, "mtu.exceeded");
+    assert_eq!(
+        (found.confidence, count(found, "repeats")),
+        (Confidence::Medium, 14)
+    );
+}
+
+#[test]
 fn a_receiver_that_names_the_first_packet_again_and_again_proves_it() {
     let mut stuck = stuck();
     let mut answers = answered(&stuck);
@@ -94,13 +143,16 @@ fn other_reasons_of_silence_are_no_length() {
     };
     // Packets as long pass.
     is_silent(&stuck(), &short(4_096));
-    // Two repeats may be two losses; a sender that goes on between its repeats is not stuck.
-    let mut twice = stuck();
-    (twice.runs_timeout, twice.retransmitted_packets) = (2, 16);
-    is_silent(&twice, &passes);
+    // Two repeats may be two losses; one that goes back to another PSN makes progress.
+    let run = run_with_repeats(&[&stuck(), &passes, &back(&passes)], 2);
+    assert!(finding(&run, "mtu.exceeded").is_none());
     let mut goes_on = stuck();
-    goes_on.retransmitted_packets = 20;
+    goes_on.first_psn = Some(BEGIN - 8);
     is_silent(&goes_on, &passes);
+    // Its host answered before the first repeat, at 18 ms, and never again: it is dead.
+    let mut dead = short(900);
+    dead.last_answer_time = Some(Nanos(17 * MS));
+    is_silent(&stuck(), &dead);
     // The others were over before it began, or went elsewhere, or no answer of theirs was captured.
     let mut before = short(900);
     before.last_time = Nanos(MS / 2);

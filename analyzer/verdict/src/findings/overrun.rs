@@ -1,0 +1,241 @@
+//! Losses by destination, and whether a queue before it overran: several senders lost packets there, and so close to each other as a cable
+//! loses none.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use roce_model::cast::float;
+use roce_model::{Address, EpisodeKind, EventKind, EventRow, FlowId, Nanos, Psn, TapId};
+
+use super::super::numbers::{reaches, share};
+use super::rule::Context;
+use crate::chance::at_least;
+use crate::episodes::{Episode, fills_link};
+
+/// Flows with gaps that are kept at most.
+const MAX_FLOWS: usize = 1 << 16;
+/// Gaps of a flow with so few packets between them are close: a full queue takes a packet, drops the next ones, and so on. How many it
+/// takes depends on the number of senders and on their rates.
+const CLOSE: [u32; 4] = [1, 2, 4, 8];
+const TESTS: u8 = 4;
+/// A share of flows, or of losses, that is nearly all of them.
+pub(super) const NEARLY_ALL: f64 = 0.9;
+/// So large a share of lost packets is no cable's: bit errors lose one in a thousand where a link still works.
+const FULL_QUEUE: f64 = 0.01;
+/// A sign is believed that shows by chance in so few captures.
+const CHANCE: f64 = 0.05;
+
+/// The gaps of one flow at one tap that were no packets out of order.
+#[derive(Clone, Copy, Debug)]
+struct FlowGaps {
+    /// The latest one.
+    first: u32,
+    end: u32,
+    /// Gaps behind the first one, and those of them that are close to the one before.
+    followed: u64,
+    close: [u64; CLOSE.len()],
+}
+
+/// The distances between gaps, by flow.
+#[derive(Clone, Debug, Default)]
+pub(super) struct GapDistances {
+    flows: HashMap<(TapId, FlowId), FlowGaps, foldhash::fast::RandomState>,
+}
+
+impl GapDistances {
+    pub(super) fn event(&mut self, event: &EventRow) {
+        let is_lost = matches!(
+            event.detail.as_deref(),
+            Some("network_lost" | "ambiguous" | "unresolved")
+        );
+        let (EventKind::Hole, true, Some(flow), Some(first)) =
+            (event.kind, is_lost, event.flow_id, event.psn)
+        else {
+            return;
+        };
+        let missing = u32::try_from(event.value.unwrap_or(1)).unwrap_or(u32::MAX);
+        let end = first.wrapping_add(missing) % Psn::COUNT;
+        let key = (event.tap, flow);
+        if self.flows.len() >= MAX_FLOWS && !self.flows.contains_key(&key) {
+            return;
+        }
+        let new = FlowGaps {
+            first,
+            end,
+            followed: 0,
+            close: [0; CLOSE.len()],
+        };
+        let Some(known) = self.flows.get_mut(&key) else {
+            self.flows.insert(key, new);
+            return;
+        };
+        let between = |end: u32, first: u32| first.wrapping_sub(end) % Psn::COUNT;
+        let packets = between(known.end, first).min(between(end, known.first));
+        // Parts of one gap follow each other.
+        if packets > 0 {
+            known.followed += 1;
+            for (close, most) in known.close.iter_mut().zip(CLOSE) {
+                *close += u64::from(packets <= most);
+            }
+        }
+        (known.first, known.end) = (first, end);
+    }
+
+    /// Destinations to which several senders lost packets closer to each other than by chance.
+    fn crowded(&self, context: &Context<'_>) -> BTreeSet<Address> {
+        let mut sums: BTreeMap<Address, CloseGaps> = BTreeMap::new();
+        for ((tap, flow), gaps) in &self.flows {
+            let party = context.directory.party(*tap, *flow);
+            let Some(party) = party.filter(|party| party.counted) else {
+                continue;
+            };
+            let sum = sums.entry(party.destination).or_default();
+            sum.followed = sum.followed.saturating_add(gaps.followed);
+            for (senders, (sum, close)) in sum.senders.iter_mut().zip(sum.close.iter_mut().zip(gaps.close)) {
+                *sum = sum.saturating_add(close);
+                if close > 0 {
+                    senders.insert(party.source);
+                }
+            }
+            sum.data = sum.data.saturating_add(party.data_packets);
+        }
+        let crowded = sums.into_iter().filter(|(_, sum)| sum.are_no_chance());
+        crowded.map(|(there, _)| there).collect()
+    }
+}
+
+/// Gaps of all flows to a destination.
+#[derive(Clone, Debug, Default)]
+struct CloseGaps {
+    /// Senders whose gaps are as close as [`CLOSE`] says, and number of such gaps.
+    senders: [BTreeSet<Address>; CLOSE.len()],
+    close: [u64; CLOSE.len()],
+    followed: u64,
+    data: u64,
+}
+
+impl CloseGaps {
+    /// True if gaps of several senders are closer than those of losses that do not depend on each other.
+    fn are_no_chance(&self) -> bool {
+        let rate = share(self.followed, self.data).unwrap_or(1.0).min(1.0);
+        let each = self.senders.iter().zip(self.close).zip(CLOSE);
+        each.into_iter().any(|((senders, close), most)| {
+            let by_chance = 1.0 - (1.0 - rate).powf(f64::from(most));
+            // One of several tests passes by chance as often as all of them together do.
+            let chance = at_least(close, self.followed, by_chance) * f64::from(TESTS);
+            senders.len() > 1 && chance < CHANCE
+        })
+    }
+}
+
+/// Losses at one destination, and data packets, in all, while many senders sent there at once, and while several did.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct LossesThere {
+    lost: u64,
+    in_incast: u64,
+    data_in_incast: u64,
+    of_several: u64,
+    data_of_several: u64,
+    data: u64,
+    /// The first and the last moment of its episodes.
+    pub(super) times: (Nanos, Nanos),
+    /// Data came as fast as its link takes it while several senders lost packets close to each other.
+    is_crowded: bool,
+}
+
+/// Losses by destination.
+pub(super) type Losses = BTreeMap<Address, LossesThere>;
+
+impl LossesThere {
+    /// True if many senders at once are the reason: nearly all losses fall into these times, and would not by chance, or are far too many
+    /// for a cable.
+    pub(super) fn are_explained(&self) -> bool {
+        let by_chance = share(self.data_in_incast.min(self.data), self.data)
+            .unwrap_or(1.0)
+            .powf(float(self.lost));
+        reaches(self.in_incast, self.lost, NEARLY_ALL)
+            && (by_chance < CHANCE || reaches(self.in_incast, self.data_in_incast.max(1), FULL_QUEUE))
+            || self.overran()
+    }
+
+    /// True if several senders at once lost nearly all of it, and far too much for a cable.
+    pub(super) fn are_of_a_full_queue(&self) -> bool {
+        self.are_of_several() && reaches(self.of_several, self.data_of_several.max(1), FULL_QUEUE)
+            || self.overran()
+    }
+
+    /// True if the packets prove that a queue overran: senders at once lost nearly all of it, and close to each other, while the link was
+    /// busy.
+    pub(super) fn overran(&self) -> bool {
+        self.is_crowded && self.are_of_several()
+    }
+
+    fn are_of_several(&self) -> bool {
+        reaches(self.of_several, self.lost.max(1), NEARLY_ALL)
+    }
+}
+
+/// Losses of a run by destination.
+pub(super) fn losses_by_destination(gaps: &GapDistances, context: &Context<'_>) -> Losses {
+    let mut losses = Losses::new();
+    for episode in context.distinct(EpisodeKind::Loss) {
+        let row = &episode.row;
+        if let Some(there) = row.destination {
+            let times = (row.start_time, row.end_time);
+            let there = losses.entry(there).or_insert(LossesThere {
+                times,
+                ..LossesThere::default()
+            });
+            there.times = (there.times.0.min(times.0), there.times.1.max(times.1));
+            there.lost = there.lost.saturating_add(row.lost);
+            if episode.facts.incast_meanwhile {
+                there.in_incast = there.in_incast.saturating_add(row.lost);
+            }
+            if row.senders_max > 1 {
+                there.of_several = there.of_several.saturating_add(row.lost);
+                there.data_of_several = there.data_of_several.saturating_add(row.data_packets);
+            }
+        }
+    }
+    if losses.is_empty() {
+        return losses;
+    }
+    for episode in context.distinct(EpisodeKind::Incast) {
+        if let Some(there) = episode.row.destination.and_then(|there| losses.get_mut(&there)) {
+            there.data_in_incast = there.data_in_incast.saturating_add(episode.row.data_packets);
+        }
+    }
+    for (_, _, party) in context.directory.flows().filter(|(.., party)| party.counted) {
+        if let Some(there) = losses.get_mut(&party.destination) {
+            there.data = there.data.saturating_add(party.data_packets);
+        }
+    }
+    let crowded = gaps.crowded(context);
+    let busy = context.distinct(EpisodeKind::Loss).filter(|episode| {
+        let row = &episode.row;
+        let lasted = row.end_time.since(row.start_time);
+        row.senders_max > 1 && fills_link(episode.facts.sum.payload_bytes, lasted, context.link_rate)
+    });
+    for there in busy.filter_map(|episode| episode.row.destination) {
+        if let Some(losses) = losses.get_mut(&there) {
+            losses.is_crowded |= crowded.contains(&there);
+        }
+    }
+    losses
+}
+
+impl Context<'_> {
+    /// True if a queue at the way to an address overran.
+    pub(super) fn overran(&self, there: Option<Address>) -> bool {
+        there
+            .and_then(|there| self.losses.get(&there))
+            .is_some_and(LossesThere::overran)
+    }
+
+    /// Times in which fewer senders than an incast has overran the queue before a destination: episodes of losses.
+    pub(super) fn overruns(&self) -> impl Iterator<Item = &Episode> {
+        self.distinct(EpisodeKind::Loss).filter(|episode| {
+            let is_of_few = episode.row.senders_max > 1 && !episode.facts.incast_meanwhile;
+            is_of_few && episode.row.lost > 0 && self.overran(episode.row.destination)
+        })
+    }
+}
