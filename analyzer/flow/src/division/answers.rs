@@ -29,10 +29,9 @@ pub(crate) struct OutstandingAnswers {
     /// The most PSNs and messages that ever were outstanding.
     most_psns: u64,
     most_messages: usize,
-    /// Up to then the sender waited with as many PSNs outstanding since its last request; 0: it did not.
-    blocked_by_psns: Nanos,
-    /// The same with as many messages.
-    blocked_by_messages: Nanos,
+    /// Up to then the sender waited with as much outstanding as ever since its last request: within a message, and between two; 0: it did not.
+    blocked_within: Nanos,
+    blocked_between: Nanos,
     /// Time in which answers were late, in ns: before the last request, after it, when that came, and up to when it is counted.
     late_in_burst: u64,
     late_in_silence: u64,
@@ -57,16 +56,18 @@ impl OutstandingAnswers {
     #[inline]
     pub(crate) fn answered(&mut self, answer: &OutstandingAnswer, gap: BurstGap) {
         let psns = answer.psns.unwrap_or(0);
-        let is_most = answer.psns.is_none() || psns >= self.most_psns - self.most_psns / 8;
+        let reaches = |part: u64| answer.psns.is_none() || psns >= self.most_psns - self.most_psns / part;
         let is_most_messages = answer.messages > 0 && answer.messages >= self.most_messages;
+        // A message is stopped at the end of the window itself. Between messages there may be no room for the next one.
+        let (stops_message, stops_next) = (reaches(64), reaches(8) || is_most_messages);
         self.most_psns = self.most_psns.max(psns);
         self.most_messages = self.most_messages.max(answer.messages);
         if gap.is_passed(answer.time.since(answer.last_request)) {
-            if is_most {
-                self.blocked_by_psns = answer.time;
+            if stops_message {
+                self.blocked_within = answer.time;
             }
-            if is_most_messages {
-                self.blocked_by_messages = answer.time;
+            if stops_next {
+                self.blocked_between = answer.time;
             }
         }
         let waited = answer.time.since(answer.last_request.max(self.last_answer)).0;
@@ -126,9 +127,9 @@ impl OutstandingAnswers {
     /// for no other one: only as many PSNs stop it.
     pub(super) fn blocked_until(&self, in_message: bool) -> Nanos {
         if in_message {
-            self.blocked_by_psns
+            self.blocked_within
         } else {
-            self.blocked_by_psns.max(self.blocked_by_messages)
+            self.blocked_between
         }
     }
 
@@ -153,7 +154,7 @@ impl OutstandingAnswers {
 
     /// A request was sent: what was said of the silence before is over.
     pub(super) fn next_request(&mut self) {
-        (self.blocked_by_psns, self.blocked_by_messages) = (Nanos(0), Nanos(0));
+        (self.blocked_within, self.blocked_between) = (Nanos(0), Nanos(0));
         (self.late_in_burst, self.late_in_silence, self.long_waits) = (0, 0, 0);
     }
 

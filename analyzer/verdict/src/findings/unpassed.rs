@@ -143,6 +143,8 @@ impl UnpassedTally {
                     *runs = begun;
                 }
                 runs.count += 1;
+                // Runs whose causes are not sure are reported late.
+                runs.first = runs.first.min(event.time);
             }
             EventKind::Epoch => {
                 self.runs.remove(&key);
