@@ -34,7 +34,7 @@ pub struct FinishedLiveRun {
     pub feed: LiveFeed,
     /// All that the sinks get at the end: totals, taps, findings.
     pub summary: RunSummary,
-    /// What went wrong.
+    /// Errors that ended devices or files.
     pub errors: Vec<Error>,
 }
 
