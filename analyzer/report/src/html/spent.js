@@ -4,14 +4,14 @@
 const STATES = [
   ["timeout", "timeouts", "--kind-loss"],
   ["rnr", "waiting for receive buffers", "--kind-rnr"],
-  ["paused", "paused", "--kind-pause"],
-  ["recovering", "retransmitting", "--flow-2"],
+  ["paused", "paused", "--flow-7"],
+  ["recovering", "retransmitting", "--flow-4"],
   ["slowed", "slowed by congestion notifications", "--kind-ecn"],
-  ["window", "waiting for ACKs", "--flow-7"],
-  ["network", "late answers", "--flow-4"],
+  ["window", "waiting for ACKs", "--flow-5"],
+  ["network", "late answers", "--flow-3"],
   ["sending", "sending", "--flow-1"],
-  ["receiver", "waiting for the receiver", "--flow-3"],
-  ["sender", "waiting for the sender's program", "--flow-5"],
+  ["receiver", "waiting for the receiver", "--flow-2"],
+  ["sender", "waiting for the sender's program", "--kind-stall"],
   ["idle", "sender idle", "--rest"],
   ["unknown", "unknown", "--line"],
 ];
@@ -103,7 +103,13 @@ function buildSpent() {
   const senders = spentRows(flows, (flow) => flowValue(flow, "source"));
   const pairs = spentRows(flows, (flow) => `${flowValue(flow, "source")} to ${flowValue(flow, "destination")}`);
   $("spent-place").replaceChildren(
-    el("p", { class: "quiet" }, `${duration(sumOf(all.times))} of ${many(flows.length, "flow")} in sum, each from its first packet to its last.`),
+    el(
+      "p",
+      { class: "quiet" },
+      flows.length === 1
+        ? `${duration(sumOf(all.times))} of 1 flow, from its first packet to its last.`
+        : `${duration(sumOf(all.times))} of ${count(flows.length)} flows in sum, each from its first packet to its last.`,
+    ),
     spentBar(all.times),
     spentLegend(all.times),
     ...(senders.length > 1 ? [spentTable("By sender", senders)] : []),
