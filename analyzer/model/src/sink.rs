@@ -5,9 +5,9 @@ use std::path::Path;
 
 use crate::{
     CnpReceiver, CollectiveCallRow, CollectiveRow, ConnectionAttempt, EndRow, EpisodeRow, EventColumns,
-    FindingRow, FlowKey, FlowRow, HopRow, HopTimelineRow, InputSummary, JobSteps, Nanos, ProgramExchange,
-    RunKey, SampleColumns, Span, StepRow, TapId, TapMeasures, TapRow, TimelineColumns, Totals, TraceRow,
-    VantageRow, WaitRow,
+    FindingRow, FlowKey, FlowRow, HopRow, HopTimelineRow, InputSummary, JobSteps, Nanos, Period,
+    ProgramExchange, RunKey, SampleColumns, StepRow, TapId, TapMeasures, TapRow, TimelineColumns, Totals,
+    TraceRow, VantageRow, WaitRow,
 };
 
 /// Error of a sink; it names the file or stream.
@@ -45,7 +45,7 @@ pub struct RunSummary {
     /// The inputs, in the order given.
     pub inputs: Vec<InputSummary>,
     /// First and last captured frame.
-    pub span: Option<Span>,
+    pub span: Option<Period>,
     /// All counts.
     pub totals: Totals,
     /// The points of observation.
@@ -53,7 +53,7 @@ pub struct RunSummary {
     /// Steps of the clocks of captures.
     pub clock_steps: Vec<ClockStep>,
     /// For each tap, the times without a silence of [`QUIET`] in between, the first ones of them.
-    pub stretches: Vec<Vec<Span>>,
+    pub stretches: Vec<Vec<Period>>,
     /// Destinations of CNPs, the most frequent first.
     pub cnp_receivers: Vec<CnpReceiver>,
     /// Attempts of the connection manager, in the order of time. The JSON document does not have them.

@@ -28,14 +28,14 @@ impl Nanos {
 
 /// From the first to the last of something, both included.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Span {
+pub struct Period {
     /// The first moment.
     pub first: Nanos,
     /// The last moment.
     pub last: Nanos,
 }
 
-impl Span {
+impl Period {
     /// Only this moment.
     pub const fn at(time: Nanos) -> Self {
         Self {
@@ -51,7 +51,7 @@ impl Span {
         self.last = self.last.max(time);
     }
 
-    /// Length of the span.
+    /// Length of the period.
     pub const fn length(self) -> Nanos {
         self.last.since(self.first)
     }
@@ -90,12 +90,12 @@ mod tests {
     }
 
     #[test]
-    fn spans_grow_both_ways() {
-        let mut span = Span::at(Nanos(5));
-        span.include(Nanos(9));
-        span.include(Nanos(2));
+    fn periods_grow_both_ways() {
+        let mut period = Period::at(Nanos(5));
+        period.include(Nanos(9));
+        period.include(Nanos(2));
         assert_eq!(
-            (span.first, span.last, span.length()),
+            (period.first, period.last, period.length()),
             (Nanos(2), Nanos(9), Nanos(7))
         );
     }

@@ -7,7 +7,7 @@ use std::ops::Range;
 use roce_capture::{Frame, Interface, Note};
 use roce_model::{
     Between, Filter, HostEvent, HostReport, LostRecords, Nanos, Packet, PacketBatch, PacketFlags, PauseFrame,
-    QUIET, RecordingStart, SampleRow, Span, Totals,
+    Period, QUIET, RecordingStart, SampleRow, Totals,
 };
 use roce_wire::icrc::{self, Icrc};
 use roce_wire::{Address, Content, CutLimit, LinkType, Other, Roce};
@@ -129,7 +129,7 @@ pub(crate) struct Decoder {
     link_addresses: LinkAddressBook,
     /// Frames, and what is not a flow's.
     pub(crate) totals: Totals,
-    pub(crate) span: Option<Span>,
+    pub(crate) span: Option<Period>,
     /// Watermark of a live run where there are no frames.
     watermark: Option<Nanos>,
     /// Packets of these frames that belong to the tap of a mirror session instead.
@@ -292,7 +292,7 @@ impl Decoder {
             return;
         };
         // Counting frames is separate from decoding them: both loops stay simple.
-        let mut span = Span::at(first_taken.time);
+        let mut span = Period::at(first_taken.time);
         let (mut taken, mut cut) = (0, 0);
         let mut stamps = Stamps::default();
         for frame in frames.iter().filter(in_range) {
@@ -307,7 +307,7 @@ impl Decoder {
             self.taps.recorded(tap, span);
         } else {
             for frame in frames.iter().filter(in_range) {
-                self.taps.recorded(tap, Span::at(frame.time));
+                self.taps.recorded(tap, Period::at(frame.time));
             }
         }
         let whole = self.span.get_or_insert(span);

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use roce_capture::Interface;
-use roce_model::{Nanos, QUIET, Span, TapId, TapRow};
+use roce_model::{Nanos, Period, QUIET, TapId, TapRow};
 use roce_wire::{LinkType, Mirror, MirrorKind};
 
 use crate::stamps::Stamps;
@@ -99,7 +99,7 @@ struct Tap {
     first: Option<Nanos>,
     last: Nanos,
     /// Times without a silence, the first ones.
-    stretches: Vec<Span>,
+    stretches: Vec<Period>,
     frames: u64,
     roce_packets: u64,
     pause_frames: u64,
@@ -111,9 +111,9 @@ struct Tap {
 
 impl Tap {
     /// Something was recorded from one moment to another.
-    fn recorded(&mut self, span: Span) {
+    fn recorded(&mut self, span: Period) {
         let room = self.stretches.len() < MAX_STRETCHES;
-        let goes_on = |stretch: &&mut Span| span.first.since(stretch.last) < QUIET;
+        let goes_on = |stretch: &&mut Period| span.first.since(stretch.last) < QUIET;
         if let Some(stretch) = self.stretches.last_mut().filter(goes_on) {
             stretch.include(span.first);
             stretch.include(span.last);
@@ -301,7 +301,7 @@ impl Taps {
             state.first.get_or_insert(time);
             state.last = state.last.max(time);
             state.frames += 1;
-            state.recorded(Span::at(time));
+            state.recorded(Period::at(time));
             if let Some(sequence) = mirror.sequence {
                 let expected = state.sequence.map_or(sequence, |last| last.wrapping_add(1));
                 let ahead = sequence.wrapping_sub(expected);
@@ -330,14 +330,14 @@ impl Taps {
     }
 
     /// Something was recorded at a tap's interface from one moment to another.
-    pub(crate) fn recorded(&mut self, tap: TapId, span: Span) {
+    pub(crate) fn recorded(&mut self, tap: TapId, span: Period) {
         if let Some(tap) = self.list.get_mut(tap.0 as usize) {
             tap.recorded(span);
         }
     }
 
     /// For each tap, the times without a silence in between.
-    pub(crate) fn stretches(&self) -> Vec<Vec<Span>> {
+    pub(crate) fn stretches(&self) -> Vec<Vec<Period>> {
         self.list.iter().map(|tap| tap.stretches.clone()).collect()
     }
 

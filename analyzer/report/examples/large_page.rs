@@ -9,8 +9,8 @@ use std::io::{BufWriter, Error, Write};
 use std::time::Instant;
 
 use roce_model::{
-    Address, Columns, EventColumns, EventKind, EventRow, FlowKey, FlowRow, InputSummary, Nanos, Qpn,
-    RunSummary, Service, Sink, SinkError, Span, TapRow, TimelineColumns, TimelineRow,
+    Address, Columns, EventColumns, EventKind, EventRow, FlowKey, FlowRow, InputSummary, Nanos, Period, Qpn,
+    RunSummary, Service, Sink, SinkError, TapRow, TimelineColumns, TimelineRow,
 };
 use roce_report::HtmlReport;
 
@@ -99,7 +99,7 @@ fn act(flow: &mut FlowRow, time: Nanos, noise: &mut Noise) -> TimelineRow {
 }
 
 fn summary(flows: &[FlowRow], bins: u64) -> RunSummary {
-    let span = Span {
+    let span = Period {
         first: Nanos(START),
         last: Nanos(START + bins * BIN),
     };

@@ -3,8 +3,8 @@
 use std::net::Ipv6Addr;
 
 use roce_model::{
-    Address, CnpReceiver, Columns, CutLimit, FlowId, FlowRow, InputSummary, Layer, Nanos, Opcode, Qpn,
-    RunKey, RunSummary, Sink, Span, TapId, TapRow, TimelineColumns, TimelineRow, Totals, Vantage,
+    Address, CnpReceiver, Columns, CutLimit, FlowId, FlowRow, InputSummary, Layer, Nanos, Opcode, Period,
+    Qpn, RunKey, RunSummary, Sink, TapId, TapRow, TimelineColumns, TimelineRow, Totals, Vantage,
 };
 
 mod concluded;
@@ -32,7 +32,7 @@ impl FixtureRun {
 }
 
 fn run(path: &str, totals: Totals) -> RunSummary {
-    let span = Span {
+    let span = Period {
         first: Nanos(START),
         last: Nanos(START + 100 * MILLISECOND),
     };

@@ -28,8 +28,8 @@ use std::io::{self, Write};
 
 use foldhash::fast::RandomState;
 use roce_model::{
-    Columns, EventColumns, Evidence, FlowId, FlowKey, FlowRow, Nanos, RunSummary, SampleColumns, Sink,
-    SinkError, Span, TimelineColumns,
+    Columns, EventColumns, Evidence, FlowId, FlowKey, FlowRow, Nanos, Period, RunSummary, SampleColumns,
+    Sink, SinkError, TimelineColumns,
 };
 
 use crate::Error;
@@ -71,7 +71,7 @@ impl<W: Write> TraceReport<W> {
     }
 
     fn write(&mut self, run: &RunSummary) -> io::Result<()> {
-        let span = run.span.unwrap_or(Span::at(run.started));
+        let span = run.span.unwrap_or(Period::at(run.started));
         self.form.begin(span.first)?;
         let events = Events::from_moments(&self.moments);
         let episodes = run
@@ -123,7 +123,7 @@ impl<W: Write> TraceReport<W> {
     fn about(
         &mut self,
         run: &RunSummary,
-        span: Span,
+        span: Period,
         track: &Track,
         shown: &[ShownSeries],
         left_out: LeftOut,

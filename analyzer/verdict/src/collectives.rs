@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use roce_model::cast::float;
 use roce_model::{
-    Address, CollectiveEvidence, CollectiveRow, CollectiveShape, Confidence, FlowRow, Nanos, Span, StepRow,
+    Address, CollectiveEvidence, CollectiveRow, CollectiveShape, Confidence, FlowRow, Nanos, Period, StepRow,
 };
 
 /// Pairs of addresses that are kept, at most: some 8 MB. With more of them nothing is concluded.
@@ -39,7 +39,7 @@ const MIN_STEPS: usize = 3;
 #[derive(Clone, Copy, Debug)]
 struct SentData {
     bytes: u64,
-    span: Span,
+    span: Period,
 }
 
 /// Who sent to whom.
@@ -66,7 +66,7 @@ impl Collectives {
             let known = self.ranks.entry(row.source).or_insert(Some(rank));
             *known = known.filter(|known| *known == rank);
         }
-        let span = Span {
+        let span = Period {
             first: row.first_time,
             last: row.last_time,
         };

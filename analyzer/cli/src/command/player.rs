@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crossbeam_channel::Receiver;
-use roce_model::{Nanos, Sink, Span};
+use roce_model::{Nanos, Period, Sink};
 use roce_pipeline::{Pace, Replay, Tick};
 use roce_report::{About, CaptureCounts, Command as ScreenCommand, LiveReport, RunStanding, Screen};
 
@@ -22,7 +22,7 @@ pub(crate) struct ReplayPlayer {
     /// The length of the captures is known, and the width of bins follows from it.
     pub(crate) has_span: bool,
     /// Title and span of the screen, when one is wanted.
-    pub(crate) screen: Option<(String, Option<Span>)>,
+    pub(crate) screen: Option<(String, Option<Period>)>,
 }
 
 impl Player for ReplayPlayer {
@@ -89,7 +89,7 @@ impl Player for ReplayPlayer {
 /// A replay on the screen.
 struct ShownReplay {
     pace: Arc<Pace>,
-    span: Option<Span>,
+    span: Option<Period>,
 }
 
 /// Frames are emitted this long before their time: rows of bins can change for less.

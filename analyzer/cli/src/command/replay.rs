@@ -8,7 +8,7 @@ use anyhow::bail;
 use clap::Args;
 use crossbeam_channel::bounded;
 use roce_capture::{Options, Reader};
-use roce_model::{Nanos, Span};
+use roce_model::{Nanos, Period};
 use roce_pipeline::{Pace, RunStart, Speed};
 
 use crate::command::analyse;
@@ -160,8 +160,8 @@ const MAX_FRAMES: u64 = 1 << 25;
 
 /// The first and last time of the replay, if they can be read beforehand: not from standard input, nor
 /// for very many frames.
-fn span(options: &RunOptions) -> Option<Span> {
-    let mut span: Option<Span> = None;
+fn span(options: &RunOptions) -> Option<Period> {
+    let mut span: Option<Period> = None;
     let mut frames = 0;
     for path in &options.captures {
         if !path.is_file() {
@@ -177,13 +177,13 @@ fn span(options: &RunOptions) -> Option<Span> {
                 return None;
             }
             for frame in batch.frames() {
-                span.get_or_insert(Span::at(frame.time)).include(frame.time);
+                span.get_or_insert(Period::at(frame.time)).include(frame.time);
             }
         }
     }
     let span = span?;
     let moment = |moment: Option<Moment>| moment.map(|moment| moment.resolve(span.first));
-    Some(Span {
+    Some(Period {
         first: moment(options.from).map_or(span.first, |from| from.max(span.first)),
         last: moment(options.to).map_or(span.last, |to| to.min(span.last)),
     })

@@ -72,7 +72,7 @@ pub(super) struct FlowName {
 
 /// An episode as far as comments need it.
 #[derive(Clone, Debug)]
-pub(super) struct Span {
+pub(super) struct EpisodeNote {
     pub number: u32,
     pub kind: EpisodeKind,
     pub start: Nanos,
@@ -91,7 +91,7 @@ pub struct KnownResults {
     /// Flows by source, destination and queue pair: a CNP names them so.
     pub(super) by_queue_pair: HashMap<(Address, Address, Qpn), FlowId>,
     /// Episodes by tap and destination, in the order of time.
-    pub(super) episodes: HashMap<(TapId, Address), Vec<Span>>,
+    pub(super) episodes: HashMap<(TapId, Address), Vec<EpisodeNote>>,
     section: Vec<String>,
 }
 
@@ -130,7 +130,7 @@ impl KnownResults {
         let Some(destination) = row.destination else {
             return;
         };
-        let span = Span {
+        let note = EpisodeNote {
             number: row.episode,
             kind: row.kind,
             start: row.start_time,
@@ -140,7 +140,7 @@ impl KnownResults {
         self.episodes
             .entry((row.tap, destination))
             .or_default()
-            .push(span);
+            .push(note);
     }
 }
 

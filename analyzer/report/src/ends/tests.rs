@@ -2,7 +2,7 @@
 
 use roce_model::{
     Address, Columns as _, EndKind, EndRow, EventColumns, EventKind, EventRow, FlowKey, FlowRow, JobError,
-    Nanos, Qpn, RunSummary, Service, Sink as _, Span, Vantage,
+    Nanos, Period, Qpn, RunSummary, Service, Sink as _, Vantage,
 };
 
 use super::*;
@@ -85,7 +85,7 @@ fn ends_with(
     ends.events(&columns).unwrap();
     ends.flows_closed(rows).unwrap();
     let run = RunSummary {
-        span: Some(Span {
+        span: Some(Period {
             first: Nanos(0),
             last: Nanos(end),
         }),

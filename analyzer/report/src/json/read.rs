@@ -7,7 +7,7 @@ use std::io::Read;
 
 use roce_model::{
     CnpReceiver, CollectiveCallColumns, CollectiveColumns, Columns, CutLimit, EndColumns, EpisodeColumns,
-    FindingColumns, HopColumns, InputSummary, Layer, Nanos, Opcode, Qpn, RunKey, RunSummary, Span,
+    FindingColumns, HopColumns, InputSummary, Layer, Nanos, Opcode, Period, Qpn, RunKey, RunSummary,
     StepColumns, TapColumns, TapRow, Totals, TraceColumns, VantageColumns, WaitColumns,
 };
 use serde::Deserialize;
@@ -43,7 +43,7 @@ pub fn read(from: impl Read) -> Result<RunSummary, Error> {
         bin: Nanos(run.value("bin_ns")?),
         options: options(run.get("options"))?,
         inputs: inputs(run.get("inputs"))?,
-        span: Option::zip(first, last).map(|(first, last)| Span { first, last }),
+        span: Option::zip(first, last).map(|(first, last)| Period { first, last }),
         totals: totals(&stored.totals)?,
         taps,
         clock_steps: Vec::new(),

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use foldhash::fast::RandomState;
 use roce_model::{
     EpisodeColumns, EpisodeRow, EventColumns, EventKind, EventRow, EventSource, Evidence, FindingColumns,
-    Nanos, RunSummary, Span, StepColumns, TapId, TapNames,
+    Nanos, Period, RunSummary, StepColumns, TapId, TapNames,
 };
 
 use super::ending::{Arrows, Events, LeftOut};
@@ -23,7 +23,7 @@ pub(super) struct Network<'a, W> {
     pub(super) run: &'a RunSummary,
     pub(super) taps: TapNames,
     /// First and last moment of the capture.
-    pub(super) span: Span,
+    pub(super) span: Period,
     pub(super) form: &'a mut Form<W>,
     pub(super) process: Track,
     pub(super) left_out: LeftOut,

@@ -197,7 +197,7 @@ fn incast() -> Rows {
         ),
     ];
     rows.run = RunSummary {
-        span: Some(Span {
+        span: Some(Period {
             first: at(0),
             last: at(12),
         }),

@@ -2,7 +2,7 @@
 //! Without findings, it says what could not be seen from this capture point.
 
 use roce_model::cast::{float, whole};
-use roce_model::{Confidence, EpisodeKind, Fact, FindingRow, Nanos, RunSummary, Severity, Span, Vantage};
+use roce_model::{Confidence, EpisodeKind, Fact, FindingRow, Nanos, Period, RunSummary, Severity, Vantage};
 
 use super::counts::no_packet;
 use super::field::{field, wrapped};
@@ -127,7 +127,7 @@ fn reaction(view: &View<'_>) -> Vec<String> {
 /// do not contradict each other.
 fn congested(view: &View<'_>) -> Vec<String> {
     let run = view.run;
-    let Some(length) = run.span.map(Span::length).filter(|length| length.0 > 0) else {
+    let Some(length) = run.span.map(Period::length).filter(|length| length.0 > 0) else {
         return Vec::new();
     };
     let congestion = || {

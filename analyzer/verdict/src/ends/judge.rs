@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use roce_model::{
-    AckTimeout, Address, Confidence, EndKind, EndRow, FlowId, Nanos, Psn, RunSummary, Span, TapId, TapRow,
+    AckTimeout, Address, Confidence, EndKind, EndRow, FlowId, Nanos, Period, Psn, RunSummary, TapId, TapRow,
 };
 
 use super::{Ends, MAX_REPEATS, Map, Refusal, Repeats, Requester, SentPsns, Way};
@@ -52,7 +52,7 @@ struct TapRecording<'a> {
     /// Its last packet.
     end: Option<Nanos>,
     /// Times without a silence in between, the first ones of them.
-    stretches: &'a [Span],
+    stretches: &'a [Period],
     /// Nothing shows that packets are missing: neither the capture's own counts nor what was acknowledged.
     is_whole: bool,
 }

@@ -1,7 +1,7 @@
 //! Ends from rows and events, one story each; expected values are arithmetic on the numbers of the story.
 
 use roce_model::{
-    Address, Confidence, EndKind, EndRow, EventKind, EventRow, FlowId, FlowRow, Nanos, RunSummary, Span,
+    Address, Confidence, EndKind, EndRow, EventKind, EventRow, FlowId, FlowRow, Nanos, Period, RunSummary,
     TapId, TapRow,
 };
 
@@ -81,7 +81,7 @@ fn concluded(events: &[EventRow], rows: &[FlowRow], lost: u64) -> Vec<EndRow> {
     for row in rows {
         ends.flow(row);
     }
-    let span = Span {
+    let span = Period {
         first: Nanos(0),
         last: Nanos(END),
     };
@@ -254,7 +254,7 @@ fn a_tap_that_stopped_shows_no_silence() {
     row.unanswered_time = Some(Nanos(1_499 * MS));
     let mut ends = Ends::default();
     ends.flow(&row);
-    let stretch = |first, last| Span {
+    let stretch = |first, last| Period {
         first: Nanos(first),
         last: Nanos(last),
     };

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use roce_model::{Address, Confidence, Fact, FindingRow, Nanos, Qpn, Severity, Span};
+use roce_model::{Address, Confidence, Fact, FindingRow, Nanos, Period, Qpn, Severity};
 
 use super::super::directory::Party;
 use super::super::numbers::{counted, percent, some};
@@ -125,7 +125,7 @@ fn nothing_wrong(findings: &[RelatedFinding], context: &Context<'_>) -> String {
     if let Some(spread) = row("path.spread") {
         claims.push(clause(&spread.summary));
     }
-    let length = run.span.map(Span::length).unwrap_or_default();
+    let length = run.span.map(Period::length).unwrap_or_default();
     let claims = if claims.is_empty() {
         String::new()
     } else {

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use roce_model::{Confidence, EpisodeKind, Evidence, FindingRow, FlowId, Nanos, RankEnd, Severity, Span};
+use roce_model::{Confidence, EpisodeKind, Evidence, FindingRow, FlowId, Nanos, Period, RankEnd, Severity};
 
 use super::super::episodes::Episode;
 use super::super::numbers::{counted, note_first, percent, share};
@@ -49,7 +49,7 @@ fn has_reason(context: &Context<'_>, stall: &Episode) -> bool {
 
 /// The time that stalls took: of one flow with the length of the run beside it, of several in sum.
 pub(super) fn stood_still(context: &Context<'_>, sum: Nanos, flows: u64) -> String {
-    match context.run.span.map(Span::length) {
+    match context.run.span.map(Period::length) {
         Some(length) if flows == 1 => {
             let of_run = share(sum.0, length.0).map(|share| format!(" ({})", percent(share)));
             format!("{sum} of {length}{}", of_run.unwrap_or_default())

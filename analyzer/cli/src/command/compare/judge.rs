@@ -84,7 +84,7 @@ fn side(path: String, of: &CollectedRun, whole: &Slices) -> Side {
     let (bin, slice) = of.widths();
     Side {
         path,
-        length: of.run.span.map(roce_model::Span::length).unwrap_or_default(),
+        length: of.run.span.map(roce_model::Period::length).unwrap_or_default(),
         flows: of.counted_flows,
         payload_bytes: of.payload_bytes,
         bin,

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use roce_model::{
-    EventColumns, FlowColumns, FlowId, FlowKey, FlowRow, Nanos, RunSummary, SampleColumns, Sink, SinkError,
-    Span, TapId, TimelineColumns, Values,
+    EventColumns, FlowColumns, FlowId, FlowKey, FlowRow, Nanos, Period, RunSummary, SampleColumns, Sink,
+    SinkError, TapId, TimelineColumns, Values,
 };
 use roce_parquet::Rows;
 use roce_pipeline::stored;
@@ -58,7 +58,7 @@ pub(super) fn replay(dirs: &[(String, &Path)], sink: &mut dyn Sink) -> anyhow::R
 /// A folder's part of a flow that counts there: first and last time, and packets.
 struct CountedFlow {
     folder: usize,
-    span: Span,
+    span: Period,
     packets: u64,
 }
 
@@ -89,7 +89,7 @@ impl FlowOwners {
                         }
                         None => seen.push(CountedFlow {
                             folder,
-                            span: Span {
+                            span: Period {
                                 first: row.first_time,
                                 last: row.last_time,
                             },

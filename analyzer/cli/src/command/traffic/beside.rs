@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use roce_jobs::results::{When, when};
 use roce_model::{
-    Columns as _, EpisodeRow, Nanos, RunSummary, Sink, SinkError, Span, TapId, TimelineColumns, Values,
+    Columns as _, EpisodeRow, Nanos, Period, RunSummary, Sink, SinkError, TapId, TimelineColumns, Values,
 };
 use serde_json::{Value, json};
 
@@ -99,7 +99,7 @@ pub(super) struct Beside {
     cuts: Vec<Nanos>,
     /// Counts from each cut to the next, at each tap: several taps can see the same packets.
     pieces: BTreeMap<TapId, Vec<Counts>>,
-    span: Option<Span>,
+    span: Option<Period>,
     episodes: Vec<EpisodeRow>,
 }
 
@@ -358,7 +358,7 @@ mod tests {
             ..EpisodeRow::default()
         };
         let run = RunSummary {
-            span: Some(Span {
+            span: Some(Period {
                 first: Nanos(9 * SECOND_NS),
                 last: Nanos(15 * SECOND_NS),
             }),

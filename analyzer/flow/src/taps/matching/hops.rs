@@ -168,7 +168,7 @@ struct Hop {
     /// In the list of pairs.
     pair: u32,
     /// First and last time at the lower tap of packets that both taps saw; at the higher one.
-    spans: [Span; 2],
+    periods: [TapPeriod; 2],
     /// Packets that the lower tap alone saw; that the higher one alone saw.
     unseen: [Unseen; 2],
     /// All of it by time at the first tap.
@@ -177,12 +177,12 @@ struct Hop {
 
 /// From when until when.
 #[derive(Clone, Copy, Debug)]
-struct Span {
+struct TapPeriod {
     first: Nanos,
     last: Nanos,
 }
 
-impl Default for Span {
+impl Default for TapPeriod {
     fn default() -> Self {
         Self {
             first: Nanos(u64::MAX),
@@ -191,7 +191,7 @@ impl Default for Span {
     }
 }
 
-impl Span {
+impl TapPeriod {
     fn add(&mut self, time: Nanos) {
         self.first = self.first.min(time);
         self.last = self.last.max(time);
@@ -263,10 +263,10 @@ impl Hops {
         hop.shown += i64::from(high.marked) - i64::from(low.marked);
         hop.shown += i64::from(low.hop_limit > high.hop_limit) - i64::from(high.hop_limit > low.hop_limit);
         let is_ambiguous = low.is_ambiguous || high.is_ambiguous;
-        let is_overtaken = before.time < hop.spans[usize::from(!upwards)].last;
+        let is_overtaken = before.time < hop.periods[usize::from(!upwards)].last;
         let (low, high) = (low.time, high.time);
-        hop.spans[0].add(low);
-        hop.spans[1].add(high);
+        hop.periods[0].add(low);
+        hop.periods[1].add(high);
         if is_ambiguous {
             return;
         }
@@ -428,7 +428,7 @@ impl Hops {
                 .pairs
                 .get(hop.pair as usize)
                 .is_some_and(|pair| pair.is_shuffled);
-            !is_shuffled && time <= hop.spans[usize::from(hop.low != from)].last
+            !is_shuffled && time <= hop.periods[usize::from(hop.low != from)].last
         })
     }
 
@@ -436,7 +436,7 @@ impl Hops {
     pub(super) fn is_behind_seen(&self, hop: u32, from: TapId, time: Nanos) -> bool {
         self.list
             .get(hop as usize)
-            .is_some_and(|hop| hop.spans[usize::from(hop.low != from)].first <= time)
+            .is_some_and(|hop| hop.periods[usize::from(hop.low != from)].first <= time)
     }
 
     /// True if a packet that was at `from` at `time` may be on its way to the other end when the flow ends: no later one was seen there, and
@@ -445,7 +445,7 @@ impl Hops {
         let last = self
             .list
             .get(hop as usize)
-            .map(|hop| hop.spans[usize::from(hop.low != from)].last);
+            .map(|hop| hop.periods[usize::from(hop.low != from)].last);
         last.is_some_and(|last| time > last && time.since(last) <= self.margin(hop))
     }
 
@@ -541,7 +541,7 @@ impl Hops {
     /// Forgets when packets were seen: that tells nothing of the time behind a rest.
     pub(super) fn look_again(&mut self) {
         for hop in &mut self.list {
-            hop.spans = <[Span; 2]>::default();
+            hop.periods = <[TapPeriod; 2]>::default();
         }
     }
 

@@ -1,6 +1,6 @@
 //! Input of a drawing: whose run it is, how the capture stands, and the rows of the selected interval.
 
-use roce_model::{Nanos, Span};
+use roce_model::{Nanos, Period};
 
 use super::super::ink;
 use super::super::live::CaptureCounts;
@@ -28,7 +28,7 @@ pub struct RunStanding {
     /// Counts of a live capture.
     pub counted: Option<CaptureCounts>,
     /// The first and last time of a replay, where they are known.
-    pub span: Option<Span>,
+    pub span: Option<Period>,
     /// Position of a replay: nothing later is shown, though it may be there.
     pub position: Option<Nanos>,
     /// Speed of a replay.
@@ -54,7 +54,7 @@ impl ShownScreen<'_> {
     }
 
     /// From when to when the captures that are replayed reach, where that is known.
-    pub(super) fn replayed(&self) -> Option<Span> {
+    pub(super) fn replayed(&self) -> Option<Period> {
         self.standing.span.filter(|_| self.about.paced)
     }
 

@@ -5,8 +5,8 @@ use ratatui_core::backend::TestBackend;
 use ratatui_core::terminal::Terminal;
 use roce_model::{
     Address, Columns, Confidence, Counter, EpisodeKind, EpisodeRow, EventColumns, EventKind, EventRow,
-    Evidence, FindingRow, FlowKey, FlowRow, Nanos, Packet, Progress, Qpn, RunSummary, SampleColumns,
-    SampleRow, Severity, Sink, Snapshot, Span, TapId, TimelineColumns, TimelineRow,
+    Evidence, FindingRow, FlowKey, FlowRow, Nanos, Packet, Period, Progress, Qpn, RunSummary, SampleColumns,
+    SampleRow, Severity, Sink, Snapshot, TapId, TimelineColumns, TimelineRow,
 };
 
 use super::super::live::CaptureCounts;
@@ -210,7 +210,7 @@ fn live() -> RunStanding {
 
 fn replayed() -> RunStanding {
     RunStanding {
-        span: Some(Span {
+        span: Some(Period {
             first: Nanos(START),
             last: Nanos(START + 8 * Nanos::SECOND),
         }),

@@ -16,7 +16,7 @@ fn lossy(lost_at: u64, timeout_at: u64) -> RunSummary {
         data.runs_timeout_sure,
     ) = (40, 40, 1, 1);
     (data.retransmission_runs, data.timeout_wait_ns) = (1, 5 * MS);
-    run.summary.span = Some(roce_model::Span {
+    run.summary.span = Some(roce_model::Period {
         first: Nanos(0),
         last: Nanos(1_000 * MS),
     });

@@ -1,6 +1,6 @@
 //! Losses, timeouts, receivers that refuse, stalls.
 
-use roce_model::{Confidence, HopRow, Span, TapRow, TimelineRow};
+use roce_model::{Confidence, HopRow, Period, TapRow, TimelineRow};
 
 use super::*;
 
@@ -288,7 +288,7 @@ fn timeouts_are_told_with_the_silence_before_them() {
     (data.retransmission_runs, data.runs_timeout, data.runs_nak) = (3, 2, 1);
     (data.runs_timeout_sure, data.timeout_wait_ns) = (2, 890 * MS);
     let mut run = TestRun::new();
-    run.summary.span = Some(Span {
+    run.summary.span = Some(Period {
         first: Nanos(0),
         last: Nanos(1_000 * MS),
     });

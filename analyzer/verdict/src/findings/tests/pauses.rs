@@ -1,6 +1,6 @@
 //! Pauses: how long a priority stood still, with and without the speed of its link.
 
-use roce_model::{EventRow, MacAddress, Pause, PauseFrame, PauseKind, Span, TapRow};
+use roce_model::{EventRow, MacAddress, Pause, PauseFrame, PauseKind, Period, TapRow};
 
 use super::super::super::Settings;
 use super::*;
@@ -70,7 +70,7 @@ fn quiet_behind_the_pauses_changes_nothing() {
         last_time: Some(Nanos(10_000 * MS)),
         ..TapRow::default()
     }];
-    let stretch = |first, last| Span {
+    let stretch = |first, last| Period {
         first: Nanos(first),
         last: Nanos(last),
     };

@@ -1,7 +1,7 @@
 //! Runs made by hand, and the expected comparisons.
 
 use super::*;
-use roce_model::{Address, FindingRow, Severity, Span, StepRow};
+use roce_model::{Address, FindingRow, Period, Severity, StepRow};
 
 fn sums(payload: f64, marked: f64) -> Sums {
     Sums {
@@ -201,7 +201,7 @@ fn a_finding_of_few_events_is_no_regression() {
         };
         finding.evidence.count("runs_timeout", timeouts);
         RunSummary {
-            span: Some(Span {
+            span: Some(Period {
                 first: Nanos(1_000),
                 last: Nanos(61_000),
             }),
