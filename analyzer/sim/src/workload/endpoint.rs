@@ -16,7 +16,7 @@ use crate::record::frame::{
     Ethernet, Frame, Network, Payload, Position, RemoteMemory, Roce, Transport, Version,
 };
 use crate::scenario::{Operation, ServiceName};
-use crate::units::Time;
+use crate::units::Picos;
 use crate::workload::requester::OutgoingPacket;
 use crate::workload::responder::{Reply, WaitingRead};
 
@@ -128,7 +128,7 @@ impl Simulation<'_> {
                     clippy::cast_precision_loss,
                     reason = "a frame is far shorter than 2^53 bytes"
                 )]
-                let time = Time::from_seconds(bytes as f64 * 8.0 / rate);
+                let time = Picos::from_seconds(bytes as f64 * 8.0 / rate);
                 own.next_send = self.now.plus(time);
             }
         }
