@@ -22,8 +22,8 @@ use std::io::{self, Write};
 
 use roce_model::{
     Cell, CnpReceiver, CollectiveCallColumns, CollectiveColumns, Columns, CutLimit, EndColumns, EndKind,
-    EndRow, EpisodeColumns, FindingColumns, FlowColumns, FlowRow, HopColumns, InputSummary, Layer, Nanos,
-    Period, RunKey, RunSummary, SampleColumns, Sink, SinkError, StepColumns, TapColumns, TapId, TapRow,
+    EndRow, EpisodeColumns, FindingColumns, FlowColumns, FlowRow, HopColumns, InputSummary, Layer, Period,
+    RunKey, RunSummary, SampleColumns, Sink, SinkError, StepColumns, TapColumns, TapId, TapRow, Time,
     TraceColumns, VantageColumns, WaitColumns,
 };
 use serde::ser::SerializeMap;
@@ -356,7 +356,7 @@ struct Input<'a>(&'a InputSummary);
 impl Serialize for Input<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let input = self.0;
-        let time = |time: Option<Nanos>| time.map(|time| Value(Cell::Time(time)));
+        let time = |time: Option<Time>| time.map(|time| Value(Cell::Time(time)));
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("input", &input.input)?;
         map.serialize_entry("format", &input.format)?;

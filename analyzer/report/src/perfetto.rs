@@ -28,8 +28,8 @@ use std::io::{self, Write};
 
 use foldhash::fast::RandomState;
 use roce_model::{
-    Columns, EventColumns, Evidence, FlowId, FlowKey, FlowRow, Nanos, Period, RunSummary, SampleColumns,
-    Sink, SinkError, TimelineColumns,
+    Columns, EventColumns, Evidence, FlowId, FlowKey, FlowRow, Period, RunSummary, SampleColumns, Sink,
+    SinkError, Span, TimelineColumns,
 };
 
 use crate::Error;
@@ -59,7 +59,7 @@ impl<W: Write> TraceReport<W> {
     pub fn new(out: W, form: TraceForm) -> Self {
         Self {
             form: Form::new(out, form),
-            gathered: SeriesStore::new(Nanos(0)),
+            gathered: SeriesStore::new(Span(0)),
             moments: Moments::new(),
             samples: SampleTracks::default(),
         }
@@ -165,7 +165,7 @@ impl<W: Write> TraceReport<W> {
 }
 
 impl<W: Write> Sink for TraceReport<W> {
-    fn begin(&mut self, bin: Nanos) -> Result<(), SinkError> {
+    fn begin(&mut self, bin: Span) -> Result<(), SinkError> {
         self.gathered.begin(bin)
     }
 

@@ -12,7 +12,7 @@ mod steps;
 mod switch;
 mod write;
 
-use roce_model::{Counter, Nanos, Sample, SampleSource};
+use roce_model::{Counter, Sample, SampleSource, Time};
 
 use crate::Error;
 use crate::network::count::PortCount;
@@ -41,7 +41,7 @@ struct Port {
 /// Counters of all ports at one time.
 #[derive(Clone, Debug)]
 struct PortReading {
-    time: Nanos,
+    time: Time,
     counts: Vec<PortCount>,
     /// Bytes of each port's egress queues.
     depths: Vec<[u64; 8]>,
@@ -151,7 +151,7 @@ struct Samples {
 
 impl Samples {
     /// Begins the counters of this port.
-    fn begin(&mut self, port: &Port, time: Nanos) {
+    fn begin(&mut self, port: &Port, time: Time) {
         self.begun = Some(Sample {
             time,
             source: if port.is_host {

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use roce_model::cast::float;
 use roce_model::{
-    Address, CollectiveEvidence, CollectiveRow, CollectiveShape, Confidence, FlowRow, Nanos, Period, StepRow,
+    Address, CollectiveEvidence, CollectiveRow, CollectiveShape, Confidence, FlowRow, Period, Span, StepRow,
 };
 
 /// Pairs of addresses that are kept, at most: some 8 MB. With more of them nothing is concluded.
@@ -224,7 +224,7 @@ fn overlap(edges: &[(Address, Address, SentData)]) -> f64 {
     let latest = spans.clone().map(|span| span.first).max().unwrap_or_default();
     let earliest = spans.map(|span| span.last).min().unwrap_or_default();
     let whole = last.since(first);
-    if whole == Nanos(0) {
+    if whole == Span(0) {
         return 0.0;
     }
     float(earliest.since(latest).0) / float(whole.0)

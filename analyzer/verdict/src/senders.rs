@@ -1,7 +1,7 @@
 //! How many hosts send to a destination at the same time in a bin: hosts of which one had ended before the other began are
 //! not at once there, though a wide bin has both.
 
-use roce_model::{Active, Nanos, prefetch};
+use roce_model::{Active, Span, Time, prefetch};
 
 use crate::host_pair::HostPair;
 
@@ -89,7 +89,7 @@ impl Senders {
     }
 
     /// All rows of the bin from `begin` on were given: counts the most hosts that sent to a destination at the same time in it.
-    pub(crate) fn count(&mut self, begin: Nanos, width: Nanos) {
+    pub(crate) fn count(&mut self, begin: Time, width: Span) {
         let periods = &mut self.periods;
         for number in &self.sent_to {
             let to = &mut self.destinations[*number as usize];

@@ -5,7 +5,7 @@ mod fleet;
 use std::io::BufWriter;
 use std::process::ExitCode;
 
-use roce_model::{Nanos, Sink};
+use roce_model::{Sink, Span, Time};
 use roce_pipeline::{Replay, RunStart};
 use roce_report::{HtmlReport, JsonReport, TraceForm};
 
@@ -29,7 +29,7 @@ pub(crate) trait Player {
     fn has_span(&self) -> bool;
 
     /// Pace of a run with bins of this width.
-    fn pacing(&self, bin: Nanos) -> Replay;
+    fn pacing(&self, bin: Span) -> Replay;
 
     /// Sinks that show the run while it goes on, and its results at the end.
     ///
@@ -132,7 +132,7 @@ fn sinks(
     arguments: &Analyse,
     prepared: &PreparedRun,
     player: Option<&dyn Player>,
-    first: Option<Nanos>,
+    first: Option<Time>,
 ) -> anyhow::Result<Vec<Box<dyn Sink>>> {
     let (key, settings) = (&prepared.key, &prepared.settings);
     let mut sinks: Vec<Box<dyn Sink>> = Vec::new();

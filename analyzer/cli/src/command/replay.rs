@@ -8,7 +8,7 @@ use anyhow::bail;
 use clap::Args;
 use crossbeam_channel::bounded;
 use roce_capture::{Options, Reader};
-use roce_model::{Nanos, Period};
+use roce_model::{Period, Span};
 use roce_pipeline::{Pace, RunStart, Speed};
 
 use crate::command::analyse;
@@ -38,7 +38,7 @@ pub(crate) struct Replay {
 
     /// Capture time of one line, or of one column of the screen [default: a sixtieth of the whole, at most 1s]
     #[arg(long, value_name = "TIME", value_parser = parse_interval)]
-    interval: Option<Nanos>,
+    interval: Option<Span>,
 
     /// Print status lines instead of the full-screen view (the default without a terminal)
     #[arg(long)]
@@ -48,7 +48,7 @@ pub(crate) struct Replay {
     pub(crate) analyse: Analyse,
 }
 
-fn parse_interval(text: &str) -> Result<Nanos, String> {
+fn parse_interval(text: &str) -> Result<Span, String> {
     parse_bin(text)
 }
 
@@ -76,7 +76,7 @@ fn replay(arguments: &Replay) -> anyhow::Result<ExitCode> {
     let span = span(&found.options);
     let interval = arguments
         .interval
-        .unwrap_or_else(|| span.map_or(Nanos(Nanos::SECOND), |span| interval(span.length())));
+        .unwrap_or_else(|| span.map_or(Span(Span::SECOND.0), |span| interval(span.length())));
     let wanted = screen::is_wanted(arguments.no_tui, arguments.analyse.format);
     if arguments.step && !wanted {
         bail!(
@@ -104,7 +104,7 @@ fn replay(arguments: &Replay) -> anyhow::Result<ExitCode> {
         Speed::Max => LINES,
     };
     let watch = Watch {
-        interval: (!wanted).then(|| Nanos(u64::try_from(lines.as_nanos()).unwrap_or(u64::MAX))),
+        interval: (!wanted).then(|| Span(u64::try_from(lines.as_nanos()).unwrap_or(u64::MAX))),
         limit: None,
         looks: if wanted { Looks::Screen } else { Looks::None },
     };
@@ -132,7 +132,7 @@ fn name(found: &FoundCaptures) -> String {
 }
 
 /// A speed at which the eye can follow: at most 1x, and captures that would be over sooner take `WATCHED` to twice that.
-fn watchable(whole: Nanos) -> Speed {
+fn watchable(whole: Span) -> Speed {
     const WATCHED: f64 = 20.0;
     let times = whole.seconds() / WATCHED;
     if times >= 1.0 || times <= 0.0 {
@@ -145,14 +145,14 @@ fn watchable(whole: Nanos) -> Speed {
 }
 
 /// A round length that divides the whole into about `INTERVALS`.
-fn interval(whole: Nanos) -> Nanos {
-    let wanted = (whole.0 / INTERVALS).clamp(1_000, Nanos::SECOND);
+fn interval(whole: Span) -> Span {
+    let wanted = (whole.0 / INTERVALS).clamp(1_000, Span::SECOND.0);
     let power = 10u64.pow(wanted.ilog10());
     let round = [5, 2, 1]
         .map(|digit| digit * power)
         .into_iter()
         .find(|round| *round <= wanted);
-    Nanos(round.unwrap_or(power))
+    Span(round.unwrap_or(power))
 }
 
 /// Frames and bytes that are looked at for the span of a replay, in all.
@@ -203,7 +203,7 @@ mod tests {
             (3_600_000_000_000, 1.0),
             (0, 1.0),
         ] {
-            let Speed::Times(times) = watchable(Nanos(nanos)) else {
+            let Speed::Times(times) = watchable(Span(nanos)) else {
                 panic!("{nanos}")
             };
             assert!((times / speed - 1.0).abs() < 1e-9, "{nanos}: {times}");

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::bail;
-use roce_model::{Nanos, RunKey, RunSummary, Sink};
+use roce_model::{RunKey, RunSummary, Sink, Time};
 use roce_report::JsonFlows;
 
 use crate::options::arguments::FleetScope;
@@ -17,7 +17,7 @@ pub(crate) fn dataset(_: &Path, _: &RunKey, _: bool, _: bool, _: JsonFlows) -> a
 pub(crate) fn fleet_run(
     _: &Path,
     _: &RunKey,
-    _: Option<Nanos>,
+    _: Option<Time>,
     _: &FleetScope,
     _: bool,
 ) -> anyhow::Result<Box<dyn Sink>> {

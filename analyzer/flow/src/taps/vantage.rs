@@ -20,7 +20,7 @@
 //! - Other taps of the same run. Among those that saw the flow's packets the first one is on the
 //!   sender's side, the last one on the receiver's, unless something above contradicts it.
 
-use roce_model::{FlowRow, Nanos, Vantage};
+use roce_model::{FlowRow, Span, Vantage};
 
 /// ECN-capable packets that are many: a switch that marks one in a hundred has marked some of them.
 const MANY_ECT: u64 = 500;
@@ -32,7 +32,7 @@ const ANSWERS: u64 = 16;
 const BESIDE_RECEIVER: u64 = 1_000;
 /// An answer to a NAK that takes no longer comes from the sender beside the tap, which reads the packet from
 /// memory again.
-const BESIDE_SENDER: Nanos = Nanos(3_000);
+const BESIDE_SENDER: Span = Span(3_000);
 /// Factor between the times of an answer from afar and of one from near.
 const FASTER: u64 = 8;
 /// Limit of the routers on a path: a hop limit further below an initial value started elsewhere.
@@ -57,7 +57,7 @@ pub(crate) struct Evidence {
     /// (`receiver`), or neither.
     pub(crate) by_taps: Option<Vantage>,
     /// The shortest time from a NAK to the packet that it names; 0: not known.
-    pub(crate) nak_answer: Nanos,
+    pub(crate) nak_answer: Span,
 }
 
 /// The median of a flow's turnarounds, when there are enough of them.
@@ -154,7 +154,7 @@ mod tests {
                 turnaround: None,
             }),
             by_taps: None,
-            nak_answer: Nanos(0),
+            nak_answer: Span(0),
         };
         evidence.conclude(&row)
     }
@@ -169,7 +169,7 @@ mod tests {
                     turnaround: None,
                 }),
                 by_taps: Some(by_taps),
-                nak_answer: Nanos(0),
+                nak_answer: Span(0),
             };
             let row = FlowRow {
                 ce,
@@ -277,7 +277,7 @@ mod tests {
                 hop_limit: 64,
                 other: None,
                 by_taps: None,
-                nak_answer: Nanos(nanos),
+                nak_answer: Span(nanos),
             };
             evidence.conclude(&FlowRow::default())
         };
@@ -314,7 +314,7 @@ mod tests {
                     turnaround: Some(other),
                 }),
                 by_taps: None,
-                nak_answer: Nanos(0),
+                nak_answer: Span(0),
             };
             evidence.conclude(&row)
         };

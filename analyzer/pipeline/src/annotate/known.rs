@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use roce_model::{
-    Columns as _, EpisodeKind, EpisodeRow, EventColumns, EventKind, FlowId, FlowRow, Nanos, RunSummary, Sink,
-    SinkError, TapId,
+    Columns as _, EpisodeKind, EpisodeRow, EventColumns, EventKind, FlowId, FlowRow, RunSummary, Sink,
+    SinkError, TapId, Time,
 };
 use roce_wire::{Address, Qpn};
 
@@ -19,7 +19,7 @@ const MAX_LISTED: usize = 64;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Moment {
     /// Time of the packet that it belongs to.
-    pub time: Nanos,
+    pub time: Time,
     /// Kind of the event.
     pub kind: EventKind,
     /// Its PSN, or 0.
@@ -75,8 +75,8 @@ pub(super) struct FlowName {
 pub(super) struct EpisodeNote {
     pub number: u32,
     pub kind: EpisodeKind,
-    pub start: Nanos,
-    pub end: Nanos,
+    pub start: Time,
+    pub end: Time,
     pub senders: u32,
 }
 
@@ -165,7 +165,7 @@ impl Sink for KnownResults {
                 time
             };
             let moment = Moment {
-                time: Nanos(time),
+                time: Time(time),
                 kind,
                 psn: rows.psn.at(row).copied().unwrap_or_default(),
                 value,
@@ -212,8 +212,8 @@ impl Sink for KnownResults {
                 finding.confidence.name()
             )
         }));
-        let first = run.span.map_or(Nanos(0), |span| span.first);
-        let seconds = |time: Nanos| {
+        let first = run.span.map_or(Time(0), |span| span.first);
+        let seconds = |time: Time| {
             let micros = time.since(first).0 / 1_000;
             format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000)
         };

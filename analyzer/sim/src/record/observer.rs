@@ -7,7 +7,7 @@ mod output;
 mod seen;
 
 use roce_capture::Direction;
-use roce_model::Nanos;
+use roce_model::{Span, Time};
 use roce_wire::{Address, MacAddress, Qpn};
 
 pub(crate) use output::Output;
@@ -152,7 +152,7 @@ impl Observer {
                 continue;
             };
             passed |= 1 << number;
-            match recording.offer(tap.interface, Nanos(now.nanos()), direction, &packet.frame) {
+            match recording.offer(tap.interface, Time(now.nanos()), direction, &packet.frame) {
                 Ok(OfferResult::Recorded { number: record, .. }) => {
                     recorded |= 1 << number;
                     tap.recorded(packet, now, record);
@@ -222,14 +222,14 @@ impl TapState {
 /// Converts a scenario's tap to a recording's.
 fn describe(scenario: &Scenario, table: &TapTable) -> tap::Tap {
     let clock = Clock {
-        epoch: Nanos(scenario.start * Nanos::SECOND),
+        epoch: Time(scenario.start * Span::SECOND.0),
         offset_ns: table.clock_offset_ns,
         drift_ppb: table.clock_drift_ppb,
-        quantum: Nanos(table.quantum.nanos().max(1)),
-        poll: table.poll.map(|poll| Nanos(poll.nanos())),
+        quantum: Span(table.quantum.nanos().max(1)),
+        poll: table.poll.map(|poll| Span(poll.nanos())),
         step: table
             .clock_step_at
-            .map(|at| (Nanos(at.nanos()), table.clock_step_ns)),
+            .map(|at| (Time(at.nanos()), table.clock_step_ns)),
     };
     tap::Tap {
         description: Some(format!("simulated tap at {}", table.at)),
@@ -243,15 +243,15 @@ fn describe(scenario: &Scenario, table: &TapTable) -> tap::Tap {
         }),
         late: table
             .late
-            .map(|late| (Nanos(late.from.nanos()), Nanos(late.to.nanos()))),
+            .map(|late| (Span(late.from.nanos()), Span(late.to.nanos()))),
         queues: table.receive_queues(),
         mirror: table.mirror.map(|mirror| Mirror {
             tunnel: tunnel(mirror, table.session),
             clock: Clock {
-                epoch: Nanos(scenario.start * Nanos::SECOND),
+                epoch: Time(scenario.start * Span::SECOND.0),
                 ..Clock::default()
             },
-            delay: Nanos(0),
+            delay: Span(0),
             first_sequence: 0,
         }),
         ..tap::Tap::new(tap_name(table))

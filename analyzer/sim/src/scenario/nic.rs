@@ -1,6 +1,6 @@
 //! The tables of NICs: reliability and congestion control.
 
-use roce_model::Nanos;
+use roce_model::Span;
 use serde::Deserialize;
 
 use crate::dcqcn::{CnpScope, Parameters};
@@ -207,7 +207,7 @@ impl CongestionControl {
             ParameterSet::Ns3 => Parameters::NS3,
             ParameterSet::Nvidia => Parameters::NVIDIA,
         };
-        let time = |given: Option<Picos>, base: Nanos| given.map_or(base, |time| Nanos(time.nanos()));
+        let time = |given: Option<Picos>, base: Span| given.map_or(base, |time| Span(time.nanos()));
         let rate = |given: Option<Rate>, base: f64| given.map_or(base, Rate::bits);
         Parameters {
             g: self.g.unwrap_or(base.g),
@@ -224,13 +224,13 @@ impl CongestionControl {
     }
 
     /// The least time between two CNPs.
-    pub fn interval(&self) -> Nanos {
+    pub fn interval(&self) -> Span {
         self.cnp_interval.map_or(
             match self.set {
-                ParameterSet::Paper | ParameterSet::Ns3 => Nanos(50_000),
-                ParameterSet::Nvidia => Nanos(4_000),
+                ParameterSet::Paper | ParameterSet::Ns3 => Span(50_000),
+                ParameterSet::Nvidia => Span(4_000),
             },
-            |time| Nanos(time.nanos()),
+            |time| Span(time.nanos()),
         )
     }
 }

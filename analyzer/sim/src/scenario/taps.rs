@@ -1,6 +1,6 @@
 //! The tables of taps: where packets are recorded, and how well.
 
-use roce_model::Nanos;
+use roce_model::{Span, Time};
 use serde::Deserialize;
 
 use crate::record::tap::{Loss, LossReport, MirrorDoubling, Queues};
@@ -85,8 +85,8 @@ impl TapLoss {
                 rate: rate.0 / 8,
             },
             Self::Between(TapGap { from, to }) => Loss::Between {
-                from: Nanos(from.nanos()),
-                to: Nanos(to.nanos()),
+                from: Time(from.nanos()),
+                to: Time(to.nanos()),
             },
         }
     }
@@ -197,8 +197,8 @@ impl TapTable {
 
     pub(crate) fn doubling(&self) -> Option<MirrorDoubling> {
         self.doubled.map(|range| MirrorDoubling {
-            least: Nanos(range.from.nanos()),
-            most: Nanos(range.to.nanos()),
+            least: Span(range.from.nanos()),
+            most: Span(range.to.nanos()),
             share: self.doubled_share,
             routed: self.doubled_routed,
             tunnel: None,
@@ -208,8 +208,8 @@ impl TapTable {
     pub(crate) fn receive_queues(&self) -> Option<Queues> {
         (self.queues > 1).then(|| Queues {
             count: self.queues,
-            least: Nanos(self.disorder.from.nanos()),
-            most: Nanos(self.disorder.to.nanos()),
+            least: Span(self.disorder.from.nanos()),
+            most: Span(self.disorder.to.nanos()),
         })
     }
 }

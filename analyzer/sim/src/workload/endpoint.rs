@@ -3,7 +3,7 @@
 mod state;
 
 use roce_capture::Direction;
-use roce_model::{FlowKey, Nanos};
+use roce_model::{FlowKey, Time};
 use roce_wire::{Ecn, Nak, Opcode, Qpn, RnrTimer, Service};
 
 pub(crate) use state::{Endpoint, Job, QueueState};
@@ -118,7 +118,7 @@ impl Simulation<'_> {
             }
         };
         let bytes = u64::from(packet.bytes + Frame::LINE_OVERHEAD);
-        let now = Nanos(self.now.nanos());
+        let now = Time(self.now.nanos());
         let own = &mut self.ends[end.index()];
         if let Some(reaction) = &mut own.reaction {
             reaction.sent(now, bytes);

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use roce_model::{
-    EventColumns, FlowColumns, FlowId, FlowKey, FlowRow, Nanos, Period, RunSummary, SampleColumns, Sink,
-    SinkError, TapId, TimelineColumns, Values,
+    EventColumns, FlowColumns, FlowId, FlowKey, FlowRow, Period, RunSummary, SampleColumns, Sink, SinkError,
+    Span, TapId, TimelineColumns, Values,
 };
 use roce_parquet::Rows;
 use roce_pipeline::stored;
@@ -133,7 +133,7 @@ struct One<'a> {
     folder: usize,
     first_tap: u32,
     /// The bins of the folders before.
-    bin: Option<Nanos>,
+    bin: Option<Span>,
     owners: &'a FlowOwners,
     /// Packets in rows that another folder counts.
     seen_again: u64,
@@ -141,7 +141,7 @@ struct One<'a> {
 }
 
 impl Sink for One<'_> {
-    fn begin(&mut self, bin: Nanos) -> Result<(), SinkError> {
+    fn begin(&mut self, bin: Span) -> Result<(), SinkError> {
         match self.bin {
             None => self.sink.begin(bin),
             Some(before) if before == bin => Ok(()),

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use roce_model::Nanos;
+use roce_model::Time;
 use roce_wire::Ecn;
 
 use crate::engine::events::{EndpointId, Event, PacketId, PortId};
@@ -186,7 +186,7 @@ impl Simulation<'_> {
             return;
         }
         if packet.kind.is_data() && packet.ecn() == Ecn::Ce && self.scenario.dcqcn.notify {
-            let now = Nanos(self.now.nanos());
+            let now = Time(self.now.nanos());
             let peer = self.ends[packet.end.index()].host;
             if self.hosts[host as usize].notification.marked(now, end.0, peer) {
                 self.notify(end, false);
@@ -251,7 +251,7 @@ impl Simulation<'_> {
                 });
                 let own = &mut self.ends[end.index()];
                 let Some(reaction) = &mut own.reaction else { return };
-                let time = Nanos(now.nanos());
+                let time = Time(now.nanos());
                 let before = reaction.rate(time);
                 let effect = Effect {
                     cut: reaction.cnp(time),

@@ -80,7 +80,7 @@ impl Simulation<'_> {
         let own = &mut self.ends[end.index()];
         let limit = match &mut own.reaction {
             Some(reaction) if reaction.is_limited() && !own.held_by_limit => {
-                let share = reaction.rate(roce_model::Nanos(now)) / rate.bits();
+                let share = reaction.rate(roce_model::Time(now)) / rate.bits();
                 if share < NEARLY { Limit::Low } else { Limit::Slight }
             }
             _ => Limit::None,

@@ -83,8 +83,8 @@ fn steps_are_those_of_one_tap_over_all_their_pairs() {
         tap: TapId(tap),
         step,
         host_a: Address::v4([10, 0, 0, 1]),
-        start_time: Nanos(from),
-        end_time: Nanos(to),
+        start_time: Time(from),
+        end_time: Time(to),
         ..StepRow::default()
     };
     let run = RunSummary {
@@ -202,8 +202,8 @@ fn a_finding_of_few_events_is_no_regression() {
         finding.evidence.count("runs_timeout", timeouts);
         RunSummary {
             span: Some(Period {
-                first: Nanos(1_000),
-                last: Nanos(61_000),
+                first: Time(1_000),
+                last: Time(61_000),
             }),
             findings: vec![finding],
             ..RunSummary::default()
