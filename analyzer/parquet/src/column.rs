@@ -8,7 +8,7 @@ use polars::prelude::{
     TimeZone, polars_err,
 };
 use polars_parquet::parquet::metadata::ColumnDescriptor;
-use roce_model::{Column, ColumnType, Data, Time, Values};
+use roce_model::{Column, ColumnType, Data, Values};
 
 use crate::encode::{ChunkEncoder, Pages};
 

@@ -233,18 +233,18 @@ mod tests {
             span(3, 1, 50, 60),
             span(4, 3, 0, 10),
         ];
-        assert_eq!(groups(&captures, &mut spans, Time(0)), [vec![0, 1, 2]]);
+        assert_eq!(groups(&captures, &mut spans, Span(0)), [vec![0, 1, 2]]);
         // Clocks that may be 45 apart.
-        assert_eq!(groups(&captures, &mut spans, Time(45)), [vec![0, 1, 2, 3]]);
+        assert_eq!(groups(&captures, &mut spans, Span(45)), [vec![0, 1, 2, 3]]);
     }
 
     #[test]
     fn rotated_files_of_one_host_are_joined_by_the_other_end_alone() {
         let captures = [capture("h1", 0, 10), capture("h1", 11, 20), capture("h2", 0, 20)];
         let mut spans = vec![span(0, 1, 0, 10), span(1, 1, 11, 20)];
-        assert!(groups(&captures, &mut spans, Time(100)).is_empty());
+        assert!(groups(&captures, &mut spans, Span(100)).is_empty());
         spans.push(span(2, 1, 0, 20));
-        assert_eq!(groups(&captures, &mut spans, Time(0)), [vec![0, 1, 2]]);
+        assert_eq!(groups(&captures, &mut spans, Span(0)), [vec![0, 1, 2]]);
     }
 
     #[test]
@@ -262,10 +262,10 @@ mod tests {
                 }
             }
         }
-        let groups = groups(&captures, &mut spans, Time(0));
+        let groups = groups(&captures, &mut spans, Span(0));
         assert_eq!(groups, [vec![0, 1, 2, 3, 4, 5]]);
-        assert_eq!(tasks(&captures, &groups, &spans, 6, Time(0)).len(), 1);
-        let tasks = tasks(&captures, &groups, &spans, 4, Time(0));
+        assert_eq!(tasks(&captures, &groups, &spans, 6, Span(0)).len(), 1);
+        let tasks = tasks(&captures, &groups, &spans, 4, Span(0));
         assert!(tasks.iter().all(|task| task.captures.len() <= 4), "{tasks:?}");
         let mut hops = Vec::new();
         for task in &tasks {
