@@ -3,7 +3,7 @@
 
 use core::ops::Range;
 
-use roce_model::Nanos;
+use roce_model::Time;
 
 use crate::psn::request::Request;
 use crate::taps::duplicates::{Ids, IdsBetween};
@@ -40,7 +40,7 @@ struct UnsureRead {
     length: u32,
     /// Where the next request began, and when it came.
     next: u64,
-    time: Nanos,
+    time: Time,
     ids: Option<IdsBetween>,
 }
 
@@ -49,7 +49,7 @@ struct UnsureRead {
 struct ReadBehind {
     at: u64,
     length: u32,
-    time: Nanos,
+    time: Time,
     is_late: bool,
 }
 
@@ -59,7 +59,7 @@ pub(super) struct GapBehindRead {
     pub(super) first: u64,
     pub(super) end: u64,
     /// When the next request came, and the IP identifications up to its own.
-    pub(super) time: Nanos,
+    pub(super) time: Time,
     pub(super) ids: Option<IdsBetween>,
 }
 
@@ -68,7 +68,7 @@ pub(super) struct GapBehindRead {
 pub(super) struct FilledByRead {
     pub(super) first: u64,
     pub(super) end: u64,
-    pub(super) time: Nanos,
+    pub(super) time: Time,
     pub(super) is_late: bool,
 }
 

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use roce_model::cast::float;
-use roce_model::{Address, EpisodeKind, EventKind, EventRow, FlowId, Nanos, Psn, TapId};
+use roce_model::{Address, EpisodeKind, EventKind, EventRow, FlowId, Psn, TapId, Time};
 
 use super::super::numbers::{reaches, share};
 use super::rule::Context;
@@ -137,7 +137,7 @@ pub(super) struct LossesThere {
     data_of_several: u64,
     data: u64,
     /// The first and the last moment of its episodes.
-    pub(super) times: (Nanos, Nanos),
+    pub(super) times: (Time, Time),
     /// Data came as fast as its link takes it while several senders lost packets close to each other.
     is_crowded: bool,
 }

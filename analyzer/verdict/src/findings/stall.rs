@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use roce_model::{
-    Confidence, EpisodeKind, Evidence, FindingRow, FlowId, Nanos, RankEnd, Severity, Span, TapId,
+    Confidence, EpisodeKind, Evidence, FindingRow, FlowId, Period, RankEnd, Severity, Span, TapId,
 };
 
 use super::super::episodes::Episode;
@@ -51,8 +51,8 @@ fn has_reason(context: &Context<'_>, stall: &Episode) -> bool {
 }
 
 /// The time that stalls took: of one flow with the length of the run beside it, of several in sum.
-pub(super) fn stood_still(context: &Context<'_>, sum: Nanos, flows: u64) -> String {
-    match context.run.span.map(Span::length) {
+pub(super) fn stood_still(context: &Context<'_>, sum: Span, flows: u64) -> String {
+    match context.run.span.map(Period::length) {
         Some(length) if flows == 1 => {
             let of_run = share(sum.0, length.0).map(|share| format!(" ({})", percent(share)));
             format!("{sum} of {length}{}", of_run.unwrap_or_default())
@@ -159,7 +159,7 @@ pub(super) fn stall(
         format!(
             "{} in the middle of a message{timeout}; stood still for {}; the longest: {}{waits}",
             counted(worst.all(), "stall"),
-            stood_still(context, Nanos(stood), flows),
+            stood_still(context, Span(stood), flows),
             worst.name()
         ),
         evidence,

@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 
 use roce_model::{
-    AckTimeout, Address, Confidence, EventKind, EventRow, Evidence, FindingRow, FlowId, FlowRow, Nanos,
-    Severity, TapId,
+    AckTimeout, Address, Confidence, EventKind, EventRow, Evidence, FindingRow, FlowId, FlowRow,
+    Severity, Span, TapId, Time,
 };
 
 use super::super::directory::name_of;
@@ -46,8 +46,8 @@ struct TriedConnection {
     flow: FlowId,
     peer: Option<FlowId>,
     way: Way,
-    first: Nanos,
-    last: Nanos,
+    first: Time,
+    last: Time,
     /// Length of its longest packets, in bytes of payload.
     length: u64,
     packets: u64,
@@ -64,7 +64,7 @@ struct AnsweredConnection {
     way: Way,
     peer: Option<FlowId>,
     /// Its first packet, and its last answer.
-    times: (Nanos, Nanos),
+    times: (Time, Time),
     /// Length of its longest packets, in bytes of payload.
     length: u64,
 }
@@ -75,7 +75,7 @@ struct EqualRuns {
     psn: u32,
     count: u64,
     /// When the first of them began.
-    first: Nanos,
+    first: Time,
 }
 
 /// Answers that a flow carries.
@@ -89,7 +89,7 @@ struct Answers {
 #[derive(Clone, Debug, Default)]
 struct PassedTraffic {
     /// First packet of each, and its last answer.
-    times: Vec<(Nanos, Nanos)>,
+    times: Vec<(Time, Time)>,
     /// Length of the longest packets.
     longest: u64,
 }
@@ -98,7 +98,7 @@ impl PassedTraffic {
     /// Joins times that overlap, in order.
     fn join(&mut self) {
         self.times.sort_unstable();
-        let mut joined: Vec<(Nanos, Nanos)> = Vec::new();
+        let mut joined: Vec<(Time, Time)> = Vec::new();
         for (first, last) in self.times.drain(..) {
             match joined.last_mut().filter(|(_, end)| first <= *end) {
                 Some((_, end)) => *end = last.max(*end),
@@ -109,7 +109,7 @@ impl PassedTraffic {
     }
 
     /// True if one of them was there between two times; they are joined.
-    fn overlaps(&self, first: Nanos, last: Nanos) -> bool {
+    fn overlaps(&self, first: Time, last: Time) -> bool {
         let place = self.times.partition_point(|(_, end)| *end < first);
         self.times.get(place).is_some_and(|(begin, _)| *begin <= last)
     }
@@ -229,7 +229,7 @@ impl UnpassedTally {
         let (mut length, mut passed, mut runs, mut timer) = (u64::MAX, 0, 0_u64, None);
         let mut confidence = Confidence::High;
         let mut lacks_naks = true;
-        let mut first: Option<Nanos> = None;
+        let mut first: Option<Time> = None;
         let mut acknowledged = self.acknowledged();
         for passed in acknowledged.values_mut() {
             passed.join();
@@ -288,7 +288,7 @@ impl UnpassedTally {
                 "nothing of {length} bytes was ever acknowledged, while {passed} bytes were: the MTU of a link on the way is smaller; {} stood \
                  still {} in {}{fits}: {}",
                 counted(worst.all(), "connection"),
-                Nanos(worst.sum()),
+                Span(worst.sum()),
                 counted(runs, "repeat"),
                 worst.names()
             ),
