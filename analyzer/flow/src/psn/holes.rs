@@ -146,14 +146,7 @@ pub(crate) const MAX_OPEN_HOLES: usize = 16_384;
 
 impl Holes {
     /// Adds the PSNs from `first` up to `end`, which are in no other hole. Keeps at most `max_kept` intervals.
-    pub(crate) fn add(
-        &mut self,
-        first: u64,
-        end: u64,
-        time: Time,
-        ids: Option<IdsBetween>,
-        max_kept: usize,
-    ) {
+    pub(crate) fn add(&mut self, first: u64, end: u64, time: Time, ids: Option<IdsBetween>, max_kept: usize) {
         let hole = Hole {
             first,
             end,

@@ -1,6 +1,6 @@
 //! Data that came to a destination in a cell: times, and packets that showed trouble.
 
-use roce_model::{EpisodeKind, Time};
+use roce_model::{EpisodeKind, Span, Time};
 
 use crate::bin_rows::{PacketTimes, PairTraffic};
 use crate::settings::CELL;

@@ -5,8 +5,8 @@ use std::collections::{HashMap, VecDeque};
 
 use roce_model::ethernet::{PORT_GIGABITS, bits_per_second};
 use roce_model::{
-    Address, Confidence, EpisodeKind, EventKind, EventRow, Evidence, FindingRow, MacAddress,
-    PauseFrame, PauseKind, Severity, Span, TapId, Time,
+    Address, Confidence, EpisodeKind, EventKind, EventRow, Evidence, FindingRow, MacAddress, PauseFrame,
+    PauseKind, Severity, Span, TapId, Time,
 };
 
 use super::super::episodes::{Episode, sender_of};

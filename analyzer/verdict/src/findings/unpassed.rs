@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 
 use roce_model::{
-    AckTimeout, Address, Confidence, EventKind, EventRow, Evidence, FindingRow, FlowId, FlowRow,
-    Severity, Span, TapId, Time,
+    AckTimeout, Address, Confidence, EventKind, EventRow, Evidence, FindingRow, FlowId, FlowRow, Severity,
+    Span, TapId, Time,
 };
 
 use super::super::directory::name_of;
