@@ -17,7 +17,7 @@ mod side;
 use std::collections::HashMap;
 
 use roce_model::{FlowId, Nanos, RemoteWrite, TapId, WriteTarget};
-use roce_wire::{Address, Opcode, Roce};
+use roce_wire::{Address, ExtendedHeaders, Opcode, Roce};
 
 use crate::key::FlowSlot;
 use answers::UnpairedAnswers;
@@ -509,7 +509,8 @@ impl Credits {
         }
         piece.ended = packet.time;
         let piece = *piece;
-        data.open_end = immediate.is_none().then_some(piece);
+        let is_closed = packet.opcode().extended().has(ExtendedHeaders::IMM_DT);
+        data.open_end = (!is_closed).then_some(piece);
         let Some(ring) = self.ring_mut(piece.ring) else {
             return true;
         };
@@ -520,6 +521,9 @@ impl Credits {
         let is_again = packet.is_again || message.ended > 1 && message.last.is_again;
         message.last = Sighting::at(packet.time, is_again);
         let (bytes, elements) = (message.bytes, message.elements);
+        if is_closed {
+            ring.close(piece.number);
+        }
         if let Some(immediate) = immediate.filter(|_| elements == 1) {
             ring.immediate(immediate, bytes);
         }

@@ -19,7 +19,7 @@ impl Credits {
     /// Marks messages whose acknowledgement is still to come, in flows that have got some.
     fn mark_pending(&mut self) {
         let data = self.flows.iter().filter_map(|flow| flow.data.as_deref());
-        let answered = data.filter(|data| data.is_answered());
+        let answered = data.filter(|data| data.is_answered);
         let pending: Vec<(u32, u64)> = answered
             .flat_map(|data| data.waiting.iter().map(|piece| (piece.ring, piece.number)))
             .collect();
@@ -54,6 +54,7 @@ impl Credits {
             releases: ring.releases(),
             used: ring.used(),
             pieces: ring.pieces(),
+            has_immediates: ring.has_immediates(),
             early: ring.early,
             forgotten: ring.forgotten,
             messages: ring.messages.into(),

@@ -33,13 +33,22 @@ pub struct CreditsAtTap {
     pub(super) used: Option<u64>,
     /// Pieces of a message.
     pub(super) pieces: u8,
+    /// Messages end with immediates.
+    pub(super) has_immediates: bool,
     pub(super) early: u64,
     pub(super) forgotten: u64,
     pub(super) messages: Vec<TapMessage>,
 }
 
-/// A message at the taps that saw it.
-type TapMessages<'a> = Vec<(TapSide, &'a TapMessage)>;
+/// A message at a tap that saw something of it.
+#[derive(Clone, Copy)]
+struct TapView<'a> {
+    side: TapSide,
+    message: &'a TapMessage,
+    /// All its pieces have begun, and all have ended.
+    has_begun: bool,
+    has_ended: bool,
+}
 
 impl CreditsAtTap {
     /// True if it is the same connection at another tap.
@@ -69,9 +78,33 @@ impl CreditsAtTap {
         })
     }
 
-    /// True if all of a message was seen.
-    fn is_whole(&self, message: &TapMessage) -> bool {
-        message.is_whole() && (message.elements > 1 || message.begun == self.pieces)
+    /// A message as this tap saw it.
+    fn view<'a>(&self, message: &'a TapMessage, side: TapSide) -> TapView<'a> {
+        let is_shared = message.elements == 1;
+        let has_begun = message.first.is_seen() && (!is_shared || message.begun == self.pieces);
+        let ends = if self.has_immediates {
+            message.closed
+        } else {
+            message.ended
+        };
+        let all = if is_shared { message.begun } else { 1 };
+        TapView {
+            side,
+            message,
+            has_begun,
+            has_ended: has_begun && message.last.is_seen() && ends >= all,
+        }
+    }
+}
+
+impl TapView<'_> {
+    /// All of the message was seen.
+    fn is_whole(&self) -> bool {
+        self.message.credit.is_seen() && self.has_begun && self.has_ended
+    }
+
+    fn is_beside(&self, host: Address) -> bool {
+        self.side == TapSide::Host(host) || self.side == TapSide::Between
     }
 }
 
@@ -164,7 +197,7 @@ fn connection(
     sides: &BTreeMap<TapId, TapSide>,
 ) -> Option<(CreditedConnection, Rest)> {
     let (first, _) = group.first()?;
-    let mut numbers: BTreeMap<u64, TapMessages<'_>> = BTreeMap::new();
+    let mut numbers: BTreeMap<u64, Vec<TapView<'_>>> = BTreeMap::new();
     let mut whole: Vec<u64> = Vec::new();
     let mut used = None;
     for (seen, offset) in group {
@@ -175,8 +208,9 @@ fn connection(
             let Some(number) = own(message.number) else {
                 continue;
             };
-            numbers.entry(number).or_default().push((side, message));
-            if seen.is_whole(message) {
+            let view = seen.view(message, side);
+            numbers.entry(number).or_default().push(view);
+            if view.is_whole() {
                 whole.push(number);
             }
         }
@@ -212,23 +246,23 @@ fn connection(
 }
 
 /// What is left of a connection: of a message each tap saw its own part.
-fn rest(numbers: &BTreeMap<u64, TapMessages<'_>>, used: Option<u64>) -> Rest {
+fn rest(numbers: &BTreeMap<u64, Vec<TapView<'_>>>, used: Option<u64>) -> Rest {
     let unused = numbers
         .keys()
         .filter(|number| used.is_none_or(|used| **number > used));
     let open = numbers.values().filter_map(|seen| {
-        let bytes = seen.iter().map(|(_, message)| message.bytes).max()?;
+        let bytes = seen.iter().map(|view| view.message.bytes).max()?;
         let is_open = seen
             .iter()
-            .all(|(_, message)| message.acknowledged < message.begun);
-        let is_known = seen.iter().any(|(_, message)| message.is_pending);
+            .all(|view| view.message.acknowledged < view.message.begun);
+        let is_known = seen.iter().any(|view| view.message.is_pending);
         (is_open && is_known).then_some(bytes)
     });
-    let all = numbers.values().flatten().map(|(_, message)| message);
+    let all = numbers.values().flatten().map(|view| view.message);
     Rest {
         credits_unused: unused.count() as u64,
         outstanding_bytes: open.sum(),
-        last_time: all.map(|message| message.latest()).max(),
+        last_time: all.map(TapMessage::latest).max(),
     }
 }
 
@@ -240,52 +274,50 @@ fn joined(group: &[(&CreditsAtTap, i64)], flows: impl Fn(&CreditsAtTap) -> &[Flo
 }
 
 /// A message of what its taps saw.
-fn message(number: u64, seen: &TapMessages<'_>, of: &CreditsAtTap) -> CreditedMessage {
-    let from_sender =
-        |sighting: fn(&TapMessage) -> &Sighting| passage(seen, of.sender, of.receiver, sighting);
+fn message(number: u64, seen: &[TapView<'_>], of: &CreditsAtTap) -> CreditedMessage {
+    let (sender, receiver) = (of.sender, of.receiver);
     let acknowledged = |host: Address| {
-        let beside = seen
-            .iter()
-            .filter(|(side, _)| *side == TapSide::Host(host) || *side == TapSide::Between);
-        let mut times = beside
-            .filter(|(_, message)| message.acknowledgement.0 != 0 && message.acknowledged == message.begun);
-        times.next().map(|(_, message)| message.acknowledgement)
+        let mut times = seen.iter().filter(|view| {
+            view.is_beside(host) && view.has_ended && view.message.acknowledged >= view.message.begun
+        });
+        let time = times.next()?.message.acknowledgement;
+        (time.0 != 0).then_some(time)
     };
     let whole = seen
         .iter()
-        .map(|(_, message)| message)
+        .map(|view| view.message)
         .max_by_key(|message| message.bytes);
+    let retransmissions = seen.iter().map(|view| view.message.retransmissions).max();
     CreditedMessage {
         number,
         buffer: whole.map_or(0, |message| message.buffer),
         bytes: whole.map_or(0, |message| message.bytes),
-        credit: passage(seen, of.receiver, of.sender, |message| &message.credit),
-        first: from_sender(|message| &message.first),
-        last: from_sender(|message| &message.last),
+        credit: passage(seen, receiver, sender, |view| Some(&view.message.credit)),
+        first: passage(seen, sender, receiver, |view| {
+            view.has_begun.then_some(&view.message.first)
+        }),
+        last: passage(seen, sender, receiver, |view| {
+            view.has_ended.then_some(&view.message.last)
+        }),
         acknowledgement: Passage {
-            departure: acknowledged(of.receiver),
-            arrival: acknowledged(of.sender),
+            departure: acknowledged(receiver),
+            arrival: acknowledged(sender),
         },
-        retransmissions: seen
-            .iter()
-            .map(|(_, message)| message.retransmissions)
-            .max()
-            .unwrap_or_default(),
+        retransmissions: retransmissions.unwrap_or_default(),
     }
 }
 
 /// When a packet left one host and came to another. A tap between them tells both, but for the way that is left.
-fn passage(
-    seen: &TapMessages<'_>,
+fn passage<'a>(
+    seen: &[TapView<'a>],
     from: Address,
     to: Address,
-    sighting: fn(&TapMessage) -> &Sighting,
+    sighting: impl Fn(&TapView<'a>) -> Option<&'a Sighting>,
 ) -> Passage {
     let at = |host: Address| {
-        let beside = seen
-            .iter()
-            .filter(move |(side, _)| *side == TapSide::Host(host) || *side == TapSide::Between);
-        beside.map(|(_, message)| sighting(message))
+        seen.iter()
+            .filter(move |view| view.is_beside(host))
+            .filter_map(&sighting)
     };
     let arrived = |sighting: &Sighting| sighting.is_seen().then_some(sighting.latest);
     Passage {

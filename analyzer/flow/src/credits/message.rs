@@ -25,9 +25,10 @@ pub(super) struct TapMessage {
     pub(super) last: Sighting,
     /// When the last part's acknowledgement came.
     pub(super) acknowledgement: Nanos,
-    /// Pieces of the data, each on a queue pair of its own: how many have begun, ended, and were acknowledged.
+    /// Pieces of the data, each on a queue pair of its own: how many have begun, ended, ended with an immediate, and were acknowledged.
     pub(super) begun: u8,
     pub(super) ended: u8,
+    pub(super) closed: u8,
     pub(super) acknowledged: u8,
     pub(super) retransmissions: u32,
     /// Flows that have carried a piece, from 1.
@@ -85,6 +86,7 @@ impl TapMessage {
             acknowledgement: Nanos(0),
             begun: 0,
             ended: 0,
+            closed: 0,
             acknowledged: 0,
             retransmissions: 0,
             carriers: [0; MAX_CARRIERS],
@@ -117,10 +119,5 @@ impl TapMessage {
     pub(super) fn latest(&self) -> Nanos {
         let sightings = [self.credit, self.first, self.last].map(|sighting| sighting.latest);
         sightings.into_iter().fold(self.acknowledgement, Nanos::max)
-    }
-
-    /// True if all pieces that have begun have ended.
-    pub(super) fn is_whole(&self) -> bool {
-        self.credit.is_seen() && self.first.is_seen() && self.begun > 0 && self.begun == self.ended
     }
 }

@@ -70,6 +70,7 @@ pub(super) struct Ring {
     pub(super) early: u64,
     /// Immediates, and those among them that are the length in little and in big endian order.
     immediates: [u32; 3],
+    has_immediates: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -111,6 +112,7 @@ impl Ring {
             forgotten: 0,
             early: 0,
             immediates: [0; 3],
+            has_immediates: false,
         };
         if ring.layouts == 0 {
             return None;
@@ -351,6 +353,19 @@ impl Ring {
     /// The highest number that data came for.
     pub(super) fn used(&self) -> Option<u64> {
         self.used
+    }
+
+    /// True if its messages end with immediates.
+    pub(super) fn has_immediates(&self) -> bool {
+        self.has_immediates
+    }
+
+    /// A message ends with an immediate.
+    pub(super) fn close(&mut self, number: u64) {
+        self.has_immediates = true;
+        if let Some(message) = self.find_mut(number) {
+            message.closed = message.closed.saturating_add(1);
+        }
     }
 
     /// Rank that the credits name as the sender of the data.
