@@ -5,14 +5,17 @@
 //! followed by itself: there a credit comes before its data, whatever the clocks. [`join`] brings the taps together.
 
 mod answers;
+mod at_tap;
 mod conclude;
 mod data;
+mod handle;
 mod join;
 mod layout;
 mod message;
 mod ring;
 mod row;
 mod side;
+mod unpaired;
 
 use std::collections::HashMap;
 
@@ -20,13 +23,15 @@ use roce_model::{FlowId, Nanos, RemoteWrite, TapId, WriteTarget};
 use roce_wire::{Address, ExtendedHeaders, Opcode, Roce};
 
 use crate::key::FlowSlot;
-use answers::UnpairedAnswers;
 use data::{DataFlow, DataPacket, DataPiece};
 use message::Sighting;
 use ring::{PossibleCredit, Ring};
+use unpaired::UnpairedAnswers;
 
-pub(crate) use answers::UnpairedAnswer;
-pub use join::{CreditsAtTap, JoinedCredits, join};
+pub use at_tap::CreditsAtTap;
+pub(crate) use handle::WriteHandle;
+pub use join::{JoinedCredits, join};
+pub(crate) use unpaired::UnpairedAnswer;
 
 /// Flows of WRITEs that are followed, at most: some 6 MB. WRITEs of others are not looked at.
 const MAX_FLOWS: usize = 1 << 16;
@@ -41,19 +46,6 @@ const MAX_MESSAGES: usize = 1 << 20;
 /// Searches for a credit without success after which only the latest ring of a flow is searched.
 const MAX_MISSES: u32 = 64;
 const WRITE_ONLY: Opcode = Opcode(0x0a);
-
-/// Handle of a flow of WRITEs.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(crate) struct WriteHandle(u32);
-
-impl WriteHandle {
-    /// A flow that is not followed.
-    const IGNORED: Self = Self(u32::MAX);
-
-    fn index(self) -> Option<usize> {
-        (self != Self::IGNORED).then_some(self.0.checked_sub(1)? as usize)
-    }
-}
 
 /// A flow and where it is.
 #[derive(Clone, Copy, Debug)]
@@ -233,13 +225,18 @@ impl Credits {
     fn reject(&mut self, at: usize) {
         let flow = &mut self.flows[at];
         flow.may_be_lane = false;
-        let hosts = flow.credits;
         for ring in core::mem::take(&mut flow.rings) {
-            self.hosts[hosts as usize].rings.retain(|other| *other != ring);
-            if let Some(gone) = self.rings[ring as usize].take() {
-                self.messages -= gone.messages.len().min(self.messages);
-                self.free_rings.push(ring);
-            }
+            self.drop_ring(at, ring);
+        }
+    }
+
+    /// A ring of a flow is none.
+    fn drop_ring(&mut self, at: usize, ring: u32) {
+        let hosts = self.flows[at].credits as usize;
+        self.hosts[hosts].rings.retain(|other| *other != ring);
+        if let Some(gone) = self.rings[ring as usize].take() {
+            self.messages -= gone.messages.len().min(self.messages);
+            self.free_rings.push(ring);
         }
     }
 

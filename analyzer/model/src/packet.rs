@@ -146,7 +146,7 @@ pub struct HostReport {
     pub reported: bool,
 }
 
-/// What a WRITE of a reliable connection says besides its packet: where its message goes, the immediate, and the first bytes of
+/// Headers of a WRITE of a reliable connection besides its packet: where its message goes, the immediate, and the first bytes of
 /// a short message. First, Only and Last with Immediate leave one, so there are one or two for each message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RemoteWrite {

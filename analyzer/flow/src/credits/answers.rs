@@ -1,12 +1,12 @@
 //! Acknowledgements of data, and which flow carries them. The credits of a connection come from the queue pair that its data go
 //! to, or from a neighbour of it; of neighbours, the flows that wait for an acknowledgement tell.
 
-use std::collections::{HashMap, VecDeque};
-
 use roce_model::{FlowId, Nanos, TapId};
 use roce_wire::Psn;
 
 use super::data::DataFlow;
+use super::ring::Ring;
+use super::unpaired::UnpairedAnswer;
 use super::{Credits, WriteHandle};
 use crate::key::FlowSlot;
 
@@ -20,41 +20,6 @@ const PROOF: u32 = 12;
 /// Flows that may be the other direction, at most, and pieces of each that are looked at.
 const MAX_ASKERS: usize = 64;
 const MAX_PIECES: usize = 32;
-
-/// Answers of flows whose other direction is not known.
-pub(super) type UnpairedAnswers = HashMap<(TapId, FlowId), UnpairedFlow, foldhash::fast::RandomState>;
-
-/// Answers of one such flow.
-#[derive(Clone, Default, Debug)]
-pub(super) struct UnpairedFlow {
-    answers: VecDeque<(Psn, Nanos)>,
-    /// The flow that seems to wait for them, and what speaks for it.
-    asker: u32,
-    agreed: u32,
-}
-
-impl UnpairedFlow {
-    /// An answer speaks for a flow, and against another one.
-    fn agree(&mut self, asker: u32, weight: u32) {
-        if self.asker == asker || self.agreed == 0 {
-            (self.asker, self.agreed) = (asker, self.agreed + weight);
-        } else {
-            self.agreed = self.agreed.saturating_sub(weight);
-        }
-    }
-}
-
-/// An acknowledgement of a flow whose other direction is not known.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct UnpairedAnswer {
-    /// The flow that carries it, and its WRITEs.
-    pub(crate) flow: (TapId, FlowId),
-    pub(crate) writes: WriteHandle,
-    /// A hash of its tap and hosts.
-    pub(crate) pair: u64,
-    pub(crate) psn: Psn,
-    pub(crate) time: Nanos,
-}
 
 impl Credits {
     /// True if there are no credits, so that no answer matters.
@@ -87,8 +52,24 @@ impl Credits {
         self.flows[at].data = Some(data);
     }
 
-    /// The PSNs of a flow begin again, or it is gone: what was not acknowledged never is.
-    pub(crate) fn restart(&mut self, handle: WriteHandle) {
+    /// The PSNs of a flow begin again: its credits are those of another connection.
+    pub(crate) fn begin_epoch(&mut self, handle: WriteHandle) {
+        self.restart(handle);
+        let Some(at) = handle.index() else { return };
+        let Some(flow) = self.flows.get_mut(at) else {
+            return;
+        };
+        flow.may_be_lane = true;
+        let rings = core::mem::take(&mut flow.rings);
+        for ring in rings {
+            if !self.ring(ring).is_some_and(Ring::has_grown) {
+                self.drop_ring(at, ring);
+            }
+        }
+    }
+
+    /// Pieces that were not acknowledged never are.
+    pub(super) fn restart(&mut self, handle: WriteHandle) {
         if let Some(data) = self.data_of_flow(handle) {
             data.waiting.clear();
             data.open_end = None;

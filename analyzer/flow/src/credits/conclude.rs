@@ -3,12 +3,12 @@
 use roce_model::FlowId;
 use roce_wire::Address;
 
-use super::join::CreditsAtTap;
+use super::at_tap::CreditsAtTap;
 use super::ring::Ring;
 use super::{Credits, WriteFlow};
 
 impl Credits {
-    /// What each tap saw of each connection.
+    /// Each connection as each tap saw it.
     pub(crate) fn conclude(mut self) -> Vec<CreditsAtTap> {
         self.mark_pending();
         let rings = core::mem::take(&mut self.rings);

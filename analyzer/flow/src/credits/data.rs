@@ -57,7 +57,7 @@ impl DataPiece {
     }
 }
 
-/// What is known of a flow as one that carries data.
+/// A flow as one that carries data.
 #[derive(Clone, Debug, Default)]
 pub(super) struct DataFlow {
     /// The ring of the latest data: it is looked at first.

@@ -5,40 +5,15 @@ use std::collections::{BTreeMap, HashMap};
 use roce_model::{
     CreditMatching, CreditRow, CreditedConnection, CreditedMessage, FlowId, Nanos, Passage, TapId,
 };
-use roce_wire::{Address, Psn};
+use roce_wire::Address;
 
+use super::at_tap::CreditsAtTap;
 use super::message::{Sighting, TapMessage};
 use super::row::{Rest, row};
 use super::side::{TapSide, sides};
 
 /// Messages at all taps that are joined, at most. Of more the newest stay.
 pub(super) const MAX_JOINED: usize = 1 << 19;
-
-/// What one tap saw of a connection.
-#[derive(Clone, PartialEq, Debug)]
-pub struct CreditsAtTap {
-    pub(super) tap: TapId,
-    pub(super) sender: Address,
-    pub(super) receiver: Address,
-    pub(super) credit_flows: Vec<FlowId>,
-    pub(super) data_flows: Vec<FlowId>,
-    /// Addresses of its slots, as far as they were written.
-    pub(super) low: u64,
-    pub(super) high: u64,
-    /// Credits say their numbers, which are the same at each tap.
-    pub(super) says_numbers: bool,
-    pub(super) rank: Option<u32>,
-    pub(super) releases: Option<&'static str>,
-    /// The highest number that data came for.
-    pub(super) used: Option<u64>,
-    /// Pieces of a message.
-    pub(super) pieces: u8,
-    /// Messages end with immediates.
-    pub(super) has_immediates: bool,
-    pub(super) early: u64,
-    pub(super) forgotten: u64,
-    pub(super) messages: Vec<TapMessage>,
-}
 
 /// A message at a tap that saw something of it.
 #[derive(Clone, Copy)]
@@ -50,54 +25,25 @@ struct TapView<'a> {
     has_ended: bool,
 }
 
-impl CreditsAtTap {
-    /// True if it is the same connection at another tap.
-    fn is_same(&self, other: &Self) -> bool {
-        self.tap != other.tap
-            && self
-                .credit_flows
-                .iter()
-                .any(|flow| other.credit_flows.contains(flow))
-            && self.low <= other.high
-            && other.low <= self.high
-    }
-
-    /// How much larger the numbers of `other` are than its own.
-    fn offset_of(&self, other: &Self) -> Option<i64> {
-        if self.says_numbers && other.says_numbers {
-            return Some(0);
-        }
-        let own: HashMap<(Psn, u64), u64> = self
-            .messages
-            .iter()
-            .map(|message| ((message.psn, message.buffer), message.number))
-            .collect();
-        other.messages.iter().find_map(|message| {
-            let number = own.get(&(message.psn, message.buffer))?;
-            Some(message.number.cast_signed() - number.cast_signed())
-        })
-    }
-
-    /// A message as this tap saw it.
-    fn view<'a>(&self, message: &'a TapMessage, side: TapSide) -> TapView<'a> {
+impl<'a> TapView<'a> {
+    /// A message as a tap saw it.
+    fn new(tap: &CreditsAtTap, message: &'a TapMessage, side: TapSide) -> Self {
         let is_shared = message.elements == 1;
-        let has_begun = message.first.is_seen() && (!is_shared || message.begun == self.pieces);
-        let ends = if self.has_immediates {
+        let has_begun = message.first.is_seen() && (!is_shared || message.begun == tap.pieces);
+        let ends = if tap.has_immediates {
             message.closed
         } else {
             message.ended
         };
         let all = if is_shared { message.begun } else { 1 };
-        TapView {
+        Self {
             side,
             message,
             has_begun,
             has_ended: has_begun && message.last.is_seen() && ends >= all,
         }
     }
-}
 
-impl TapView<'_> {
     /// All of the message was seen.
     fn is_whole(&self) -> bool {
         self.message.credit.is_seen() && self.has_begun && self.has_ended
@@ -208,7 +154,7 @@ fn connection(
             let Some(number) = own(message.number) else {
                 continue;
             };
-            let view = seen.view(message, side);
+            let view = TapView::new(seen, message, side);
             numbers.entry(number).or_default().push(view);
             if view.is_whole() {
                 whole.push(number);
@@ -245,7 +191,7 @@ fn connection(
     Some((connection, rest))
 }
 
-/// What is left of a connection: of a message each tap saw its own part.
+/// The rest of a connection: each tap saw its own part of a message.
 fn rest(numbers: &BTreeMap<u64, Vec<TapView<'_>>>, used: Option<u64>) -> Rest {
     let unused = numbers
         .keys()

@@ -6,7 +6,7 @@ use roce_wire::Psn;
 /// Flows whose pieces of one message are told apart. Of more, a later message may be taken for a piece.
 const MAX_CARRIERS: usize = 4;
 
-/// What one tap saw of a credit and its data. A time of 0: it was not seen.
+/// A credit and its data as one tap saw them. A time of 0: it was not seen.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct TapMessage {
     pub(super) number: u64,

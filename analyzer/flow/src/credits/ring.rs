@@ -127,7 +127,7 @@ impl Ring {
         (0..LAYOUTS.len()).filter(move |place| set >> place & 1 != 0)
     }
 
-    /// What all layouts that are still possible say alike.
+    /// The value that all layouts that are still possible give alike.
     fn agreed<T: PartialEq>(&self, said: impl Fn(&Layout) -> Option<T>) -> Option<T> {
         let mut all = self.places().map(|place| said(&LAYOUTS[place]));
         let first = all.next().flatten()?;

@@ -2,7 +2,7 @@
 
 use roce_model::{CreditRow, CreditedConnection, CreditedMessage, Nanos, Passage};
 
-/// What is known of a connection beside its messages.
+/// Facts of a connection beside its messages.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rest {
     pub(super) credits_unused: u64,

@@ -126,7 +126,7 @@ pub(crate) struct Cold {
     pub(crate) pace: SilenceHistory,
     pub(crate) responses: Responses,
     pub(crate) kinds: RequestKinds,
-    /// What is known of its WRITEs.
+    /// Its WRITEs, as credits or data.
     pub(crate) writes: WriteHandle,
     // While the other direction is looked for, and rarely.
     pub(crate) key: FlowKey,

@@ -7,7 +7,7 @@ use roce_model::{CreditedConnection, CreditedMessage, FlowId, Nanos, Passage};
 /// Packets of messages that are known, at most: some 250 MB. Others have no comment.
 const MAX_PACKETS: usize = 1 << 21;
 
-/// What a packet is to its message.
+/// Role of a packet in its message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum MessagePart {
     Credit,
