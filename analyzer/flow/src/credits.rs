@@ -19,7 +19,7 @@ mod unpaired;
 
 use std::collections::HashMap;
 
-use roce_model::{FlowId, Nanos, RemoteWrite, TapId, WriteTarget};
+use roce_model::{FlowId, RemoteWrite, TapId, Time, WriteTarget};
 use roce_wire::{Address, ExtendedHeaders, Opcode, Roce};
 
 use crate::key::FlowSlot;
@@ -65,7 +65,7 @@ pub(crate) struct FlowPlace {
 pub(crate) struct WritePacket<'a> {
     pub(crate) roce: &'a Roce,
     pub(crate) write: Option<&'a RemoteWrite>,
-    pub(crate) time: Nanos,
+    pub(crate) time: Time,
     /// It was sent again.
     pub(crate) is_again: bool,
 }
@@ -332,7 +332,7 @@ impl Credits {
     /// result keeps no more.
     fn forget_half(&mut self) {
         let messages = self.rings.iter().flatten().flat_map(|ring| &ring.messages);
-        let mut times: Vec<Nanos> = messages.map(|message| message.credit.first).collect();
+        let mut times: Vec<Time> = messages.map(|message| message.credit.first).collect();
         self.messages = times.len();
         let Some(surplus) = times.len().checked_sub(join::MAX_JOINED) else {
             return;
@@ -437,7 +437,7 @@ impl Credits {
             first: packet.psn(),
             last: packet.last_psn(target.length),
             begun: packet.time,
-            ended: Nanos(0),
+            ended: Time(0),
             answered_by: None,
         });
         if packet.opcode().is_last() {
@@ -477,7 +477,7 @@ impl Credits {
         message.bytes += u64::from(if is_trailer { 0 } else { target.length });
         message.ended = message.ended.saturating_sub(1);
         piece.last = packet.last_psn(target.length);
-        piece.ended = Nanos(0);
+        piece.ended = Time(0);
         match data
             .waiting
             .back_mut()

@@ -1,7 +1,7 @@
 //! Acknowledgements of data, and which flow carries them. The credits of a connection come from the queue pair that its data go
 //! to, or from a neighbour of it; of neighbours, the flows that wait for an acknowledgement tell.
 
-use roce_model::{FlowId, Nanos, TapId};
+use roce_model::{FlowId, TapId, Time};
 use roce_wire::Psn;
 
 use super::data::DataFlow;
@@ -29,14 +29,14 @@ impl Credits {
 
     /// All up to `psn` of a flow is acknowledged at `time`.
     #[inline]
-    pub(crate) fn acknowledge(&mut self, handle: WriteHandle, psn: Psn, time: Nanos) {
+    pub(crate) fn acknowledge(&mut self, handle: WriteHandle, psn: Psn, time: Time) {
         let Some(at) = handle.index() else { return };
         if self.flows.get(at).is_some_and(|flow| flow.data.is_some()) {
             self.acknowledge_data(at, psn, time);
         }
     }
 
-    fn acknowledge_data(&mut self, at: usize, psn: Psn, time: Nanos) {
+    fn acknowledge_data(&mut self, at: usize, psn: Psn, time: Time) {
         let Some(mut data) = self.flows[at].data.take() else {
             return;
         };
@@ -100,7 +100,7 @@ impl Credits {
     fn first_asker(&self, rings: &[u32], answer: &UnpairedAnswer) -> Option<(u32, bool)> {
         let (_, id) = answer.flow;
         let rings = rings.iter().filter_map(|ring| self.ring(*ring));
-        let (mut first, mut others) = (None::<(Nanos, u32)>, 0);
+        let (mut first, mut others) = (None::<(Time, u32)>, 0);
         for at in rings.flat_map(|ring| &ring.data).take(MAX_ASKERS) {
             let data = self.flows.get(*at as usize).and_then(|flow| flow.data.as_deref());
             let Some(data) = data.filter(|data| !data.is_paired) else {

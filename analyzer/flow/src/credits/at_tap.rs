@@ -29,7 +29,6 @@ pub struct CreditsAtTap {
     /// Messages end with immediates.
     pub(super) has_immediates: bool,
     pub(super) early: u64,
-    pub(super) forgotten: u64,
     pub(super) messages: Vec<TapMessage>,
 }
 

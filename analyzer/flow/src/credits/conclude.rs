@@ -56,7 +56,6 @@ impl Credits {
             pieces: ring.pieces(),
             has_immediates: ring.has_immediates(),
             early: ring.early,
-            forgotten: ring.forgotten,
             messages: ring.messages.into(),
         })
     }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use roce_model::{FlowId, Nanos, RemoteWrite};
+use roce_model::{FlowId, RemoteWrite, Time};
 use roce_wire::{Opcode, Psn, Roce};
 
 /// Messages of a flow that wait for their acknowledgement, at most. Older ones have none.
@@ -13,7 +13,7 @@ const MAX_WAITING: usize = 256;
 pub(super) struct DataPacket<'a> {
     pub(super) roce: &'a Roce,
     pub(super) write: Option<&'a RemoteWrite>,
-    pub(super) time: Nanos,
+    pub(super) time: Time,
     pub(super) is_again: bool,
 }
 
@@ -44,9 +44,9 @@ pub(super) struct DataPiece {
     pub(super) first: Psn,
     pub(super) last: Psn,
     /// When its first packet passed.
-    pub(super) begun: Nanos,
+    pub(super) begun: Time,
     /// When its last packet passed; 0: not yet.
-    pub(super) ended: Nanos,
+    pub(super) ended: Time,
     /// The flow that seems to have acknowledged it.
     pub(super) answered_by: Option<FlowId>,
 }
@@ -102,7 +102,7 @@ impl DataFlow {
 
     /// The next piece that an acknowledgement of all up to `psn` at `time` covers, and if it is the piece's own. One of a later piece may
     /// stand for one that the capture lost: it gives no time.
-    pub(super) fn acknowledged(&mut self, psn: Psn, time: Nanos) -> Option<(DataPiece, bool)> {
+    pub(super) fn acknowledged(&mut self, psn: Psn, time: Time) -> Option<(DataPiece, bool)> {
         let covered = self
             .waiting
             .pop_front_if(|piece| psn.offset_from(piece.last) >= 0 && time >= piece.begun.max(piece.ended))?;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use roce_model::{
-    CreditMatching, CreditRow, CreditedConnection, CreditedMessage, FlowId, Nanos, Passage, TapId,
+    CreditMatching, CreditRow, CreditedConnection, CreditedMessage, FlowId, Passage, TapId, Time,
 };
 use roce_wire::Address;
 
@@ -64,16 +64,17 @@ pub struct JoinedCredits {
 }
 
 /// Joins the taps of each connection. Ranks of receivers are those that their own credits name.
-pub fn join(mut all: Vec<CreditsAtTap>) -> JoinedCredits {
+pub fn join(all: &[CreditsAtTap]) -> JoinedCredits {
+    let mut all: Vec<&CreditsAtTap> = all.iter().collect();
     all.sort_by(|one, other| {
         let key = |seen: &CreditsAtTap| (seen.credit_flows.first().copied(), seen.low, seen.tap);
         key(one).cmp(&key(other))
     });
-    keep_newest(&mut all);
+    let since = start_of_newest(&all);
     let mut sides = sides(&all);
     let mut groups: Vec<Vec<(&CreditsAtTap, i64)>> = Vec::new();
     let mut groups_of: HashMap<FlowId, Vec<usize>> = HashMap::new();
-    for seen in &all {
+    for seen in all {
         let known = seen
             .credit_flows
             .iter()
@@ -99,7 +100,7 @@ pub fn join(mut all: Vec<CreditsAtTap>) -> JoinedCredits {
     }
     let mut connections: Vec<(CreditedConnection, Rest)> = groups
         .iter()
-        .filter_map(|group| connection(group, &sides.sides))
+        .filter_map(|group| connection(group, &sides.sides, since))
         .collect();
     connections.sort_by_key(|(connection, _)| {
         let first = connection.messages.first();
@@ -122,25 +123,22 @@ pub fn join(mut all: Vec<CreditsAtTap>) -> JoinedCredits {
     }
 }
 
-/// Forgets the oldest messages of too many.
-fn keep_newest(all: &mut [CreditsAtTap]) {
-    let time = |message: &TapMessage| message.credit.first;
-    let mut times: Vec<Nanos> = all.iter().flat_map(|seen| &seen.messages).map(time).collect();
+/// The time of the oldest message that is kept of too many.
+fn start_of_newest(all: &[&CreditsAtTap]) -> Time {
+    let messages = all.iter().flat_map(|seen| &seen.messages);
+    let mut times: Vec<Time> = messages.map(|message| message.credit.first).collect();
     let Some(surplus) = times.len().checked_sub(MAX_JOINED).filter(|surplus| *surplus > 0) else {
-        return;
+        return Time(0);
     };
     let (_, limit, _) = times.select_nth_unstable(surplus);
-    for seen in all {
-        let before = seen.messages.len();
-        seen.messages.retain(|message| time(message) >= *limit);
-        seen.forgotten += (before - seen.messages.len()) as u64;
-    }
+    *limit
 }
 
 /// One connection of what its taps saw.
 fn connection(
     group: &[(&CreditsAtTap, i64)],
     sides: &BTreeMap<TapId, TapSide>,
+    since: Time,
 ) -> Option<(CreditedConnection, Rest)> {
     let (first, _) = group.first()?;
     let mut numbers: BTreeMap<u64, Vec<TapView<'_>>> = BTreeMap::new();
@@ -150,7 +148,11 @@ fn connection(
         let side = *sides.get(&seen.tap)?;
         let own = |number: u64| number.checked_add_signed(-offset);
         used = used.max(seen.used.and_then(own));
-        for message in &seen.messages {
+        let kept = seen
+            .messages
+            .iter()
+            .filter(|message| message.credit.first >= since);
+        for message in kept {
             let Some(number) = own(message.number) else {
                 continue;
             };

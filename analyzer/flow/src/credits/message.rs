@@ -1,6 +1,6 @@
 //! One credit at one tap, and the data that came for it there.
 
-use roce_model::Nanos;
+use roce_model::Time;
 use roce_wire::Psn;
 
 /// Flows whose pieces of one message are told apart. Of more, a later message may be taken for a piece.
@@ -24,7 +24,7 @@ pub(super) struct TapMessage {
     pub(super) first: Sighting,
     pub(super) last: Sighting,
     /// When the last part's acknowledgement came.
-    pub(super) acknowledgement: Nanos,
+    pub(super) acknowledgement: Time,
     /// Pieces of the data, each on a queue pair of its own: how many have begun, ended, ended with an immediate, and were acknowledged.
     pub(super) begun: u8,
     pub(super) ended: u8,
@@ -41,16 +41,16 @@ pub(super) struct TapMessage {
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) struct Sighting {
     /// For the first time.
-    pub(super) first: Nanos,
+    pub(super) first: Time,
     /// For the last time.
-    pub(super) latest: Nanos,
+    pub(super) latest: Time,
     /// The first one seen was sent again: an earlier one was lost before the tap, or by the capture.
     pub(super) is_again: bool,
 }
 
 impl Sighting {
     /// Seen at `time`.
-    pub(super) const fn at(time: Nanos, is_again: bool) -> Self {
+    pub(super) const fn at(time: Time, is_again: bool) -> Self {
         Self {
             first: time,
             latest: time,
@@ -63,7 +63,7 @@ impl Sighting {
     }
 
     /// When it left its sender, if the tap stands there: a first one that was missed is not replaced by a later one.
-    pub(super) fn departure(&self) -> Option<Nanos> {
+    pub(super) fn departure(&self) -> Option<Time> {
         (self.is_seen() && !self.is_again).then_some(self.first)
     }
 }
@@ -71,7 +71,7 @@ impl Sighting {
 impl TapMessage {
     /// A credit without data.
     pub(super) const fn new(number: u64, psn: Psn) -> Self {
-        const UNSEEN: Sighting = Sighting::at(Nanos(0), false);
+        const UNSEEN: Sighting = Sighting::at(Time(0), false);
         Self {
             number,
             psn,
@@ -83,7 +83,7 @@ impl TapMessage {
             credit: UNSEEN,
             first: UNSEEN,
             last: UNSEEN,
-            acknowledgement: Nanos(0),
+            acknowledgement: Time(0),
             begun: 0,
             ended: 0,
             closed: 0,
@@ -116,8 +116,8 @@ impl TapMessage {
     }
 
     /// When anything of it was seen last.
-    pub(super) fn latest(&self) -> Nanos {
+    pub(super) fn latest(&self) -> Time {
         let sightings = [self.credit, self.first, self.last].map(|sighting| sighting.latest);
-        sightings.into_iter().fold(self.acknowledgement, Nanos::max)
+        sightings.into_iter().fold(self.acknowledgement, Time::max)
     }
 }

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use roce_model::Nanos;
+use roce_model::Time;
 use roce_wire::Psn;
 
 use super::layout::{LAYOUTS, Layout, Tag, releases};
@@ -37,7 +37,7 @@ pub(super) struct PossibleCredit<'a> {
     pub(super) length: u32,
     pub(super) payload: &'a [u8],
     pub(super) psn: Psn,
-    pub(super) time: Nanos,
+    pub(super) time: Time,
     /// It was sent again.
     pub(super) is_again: bool,
 }

@@ -25,7 +25,7 @@ pub(super) struct TapSides {
 }
 
 /// Where the taps stand.
-pub(super) fn sides(all: &[CreditsAtTap]) -> TapSides {
+pub(super) fn sides(all: &[&CreditsAtTap]) -> TapSides {
     let mut ends: BTreeMap<TapId, Vec<&CreditsAtTap>> = BTreeMap::new();
     for seen in all {
         ends.entry(seen.tap).or_default().push(seen);

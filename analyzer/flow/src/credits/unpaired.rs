@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use roce_model::{FlowId, Nanos, TapId};
+use roce_model::{FlowId, TapId, Time};
 use roce_wire::Psn;
 
 use super::handle::WriteHandle;
@@ -13,7 +13,7 @@ pub(super) type UnpairedAnswers = HashMap<(TapId, FlowId), UnpairedFlow, foldhas
 /// Answers of one such flow.
 #[derive(Clone, Default, Debug)]
 pub(super) struct UnpairedFlow {
-    pub(super) answers: VecDeque<(Psn, Nanos)>,
+    pub(super) answers: VecDeque<(Psn, Time)>,
     /// The flow that seems to wait for them, and what speaks for it.
     pub(super) asker: u32,
     pub(super) agreed: u32,
@@ -39,5 +39,5 @@ pub(crate) struct UnpairedAnswer {
     /// A hash of its tap and hosts.
     pub(crate) pair: u64,
     pub(crate) psn: Psn,
-    pub(crate) time: Nanos,
+    pub(crate) time: Time,
 }
