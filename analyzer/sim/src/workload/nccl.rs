@@ -21,6 +21,8 @@ use program::Op;
 #[derive(Debug)]
 pub(crate) struct Rank {
     pub host: u32,
+    /// Its workers, by their places.
+    pub workers: Vec<u32>,
     pub step: u32,
     /// Its kernel runs.
     pub runs: bool,
@@ -164,15 +166,6 @@ pub(crate) struct NcclJob {
     pub ranks: Vec<Rank>,
     pub lanes: Vec<Lane>,
     pub workers: Vec<Worker>,
-}
-
-impl NcclJob {
-    /// Workers of a rank.
-    pub(crate) fn workers_of(&self, rank: u32) -> impl Iterator<Item = u32> + use<'_> {
-        let all = self.workers.iter().zip(0..);
-        all.filter(move |(worker, _)| worker.rank == rank)
-            .map(|(_, place)| place)
-    }
 }
 
 /// The time between two limits that a stream draws.

@@ -15,6 +15,8 @@ use crate::workload::connect::Builder;
 
 /// Numbers of connections for which memory has addresses at each host.
 const MAX_LANES: usize = 1 << 13;
+/// Operations of all GPUs in a step.
+const MAX_OPERATIONS: u64 = 1 << 21;
 
 impl NcclJob {
     /// The job of a table, whose rank n is on `hosts[n]`, with its connections.
@@ -35,6 +37,11 @@ impl NcclJob {
         let mut named = late.chain(table.receiver.iter().map(|late| late.rank));
         if let Some(rank) = named.find(|rank| *rank >= ranks) {
             return wrong(format!("there is no rank {rank}: there are {ranks}, from 0"));
+        }
+        if Program::operations(table, ranks) > MAX_OPERATIONS {
+            return wrong(format!(
+                "there can be {MAX_OPERATIONS} slices of all ranks in a step"
+            ));
         }
         let program = Program::new(table, ranks);
         if program.lanes.len() > MAX_LANES {
@@ -103,8 +110,17 @@ impl NcclJob {
             busy: false,
             stream: stream("nccl worker", place),
         });
-        let ranks = hosts.iter().enumerate().map(|(place, host)| Rank {
+        let workers: Vec<Worker> = workers.collect();
+        let mut of_ranks = vec![Vec::new(); hosts.len()];
+        for (worker, place) in workers.iter().zip(0..) {
+            if let Some(own) = of_ranks.get_mut(worker.rank as usize) {
+                own.push(place);
+            }
+        }
+        let ranks = hosts.iter().zip(of_ranks).enumerate();
+        let ranks = ranks.map(|(place, (host, workers))| Rank {
             host: *host,
+            workers,
             step: 0,
             runs: false,
             working: 0,
@@ -115,7 +131,7 @@ impl NcclJob {
             table: table_number,
             ranks: ranks.collect(),
             lanes,
-            workers: workers.collect(),
+            workers,
         })
     }
 }

@@ -61,6 +61,14 @@ impl Program {
         }
     }
 
+    /// Operations of a step that there are at most: each rank works on all slices twice, and on a slice for each other rank in each channel.
+    pub(crate) fn operations(table: &Training, ranks: u32) -> u64 {
+        let (ranks, channels) = (u64::from(ranks), u64::from(table.channels));
+        let slices = table.bytes.0.div_ceil(room(table).0);
+        let each = slices.saturating_add(ranks.saturating_mul(2 * channels) + channels);
+        each.saturating_mul(2 * ranks)
+    }
+
     fn lane(&mut self, senders: Vec<u32>, receiver: u32, channel: u32) -> u32 {
         self.lanes.push(PlannedLane {
             senders,

@@ -136,10 +136,10 @@ impl Simulation<'_> {
     fn kernel_starts(&mut self, job: u32, rank: u32) {
         let now = self.now;
         let (state, _) = job!(self, job);
-        let workers: Vec<u32> = state.workers_of(rank).collect();
         let Some(own) = state.ranks.get_mut(rank as usize) else {
             return;
         };
+        let workers = own.workers.clone();
         own.runs = true;
         own.working = 0;
         let entry = own.entry;
@@ -178,7 +178,8 @@ impl Simulation<'_> {
     /// The workers of a rank look whether they can go on.
     fn work_all(&mut self, job: u32, rank: u32) {
         let (state, _) = job!(self, job);
-        for worker in state.workers_of(rank).collect::<Vec<_>>() {
+        let workers = state.ranks.get(rank as usize).map(|rank| rank.workers.clone());
+        for worker in workers.unwrap_or_default() {
             self.work(job, worker);
         }
     }

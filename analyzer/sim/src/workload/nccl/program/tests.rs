@@ -27,6 +27,8 @@ fn what_is_sent_is_received() {
     ] {
         let table = table(keys);
         let program = Program::new(&table, 8);
+        let operations: usize = program.workers.iter().map(|(_, ops)| ops.len()).sum();
+        assert!(operations as u64 <= Program::operations(&table, 8));
         let mut received = vec![Vec::new(); program.lanes.len()];
         for (rank, ops) in &program.workers {
             for op in ops {
