@@ -10,6 +10,7 @@ mod classes;
 mod collective_calls;
 mod collectives;
 mod connections;
+mod credited;
 mod devices;
 mod ends;
 mod episodes;
@@ -51,6 +52,7 @@ pub use collective_calls::{
 };
 pub use collectives::{CollectiveColumns, CollectiveEvidence, CollectiveRow, CollectiveShape};
 pub use connections::{AttemptResult, ConnectionAttempt, ProgramExchange};
+pub use credited::{CreditMatching, CreditedConnection, CreditedMessage, Passage};
 pub use devices::{Attachment, Devices, Gid, NetworkInterface, Pcie, RdmaDevice, RdmaPort};
 pub use ends::{EndColumns, EndKind, EndRow};
 pub use episodes::{Confidence, EpisodeColumns, EpisodeKind, EpisodeRow, StepColumns, StepRow};
