@@ -340,6 +340,11 @@ pub const LATENESS: &[Family] = &[
         "a host's link loses packets of a job",
         lateness::loss,
     ),
+    family(
+        "nccl-others",
+        "trees and exchanges, with a late rank or without",
+        lateness::others,
+    ),
 ];
 
 impl Family {

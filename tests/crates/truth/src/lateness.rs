@@ -151,7 +151,7 @@ fn tell(case: &Case, seen: &SeenRun, root: &CostlyRoot<'_>, class: &str, scores:
 /// One capture alone: the root, or that it cannot tell.
 fn one_capture(case: &Case, alone: &SeenRun, root: &CostlyRoot<'_>, scores: &mut Scores) {
     const CLASS: &str = "late: one capture";
-    let input = alone.summary.taps.first().map_or("", |tap| tap.input.as_str());
+    let input = alone.summary.taps.first().map_or("", |tap| &*tap.input);
     if root.is_large {
         let named = said(alone).any(|finding| names(case, finding, root.root));
         let mut others = alone.summary.findings.iter();

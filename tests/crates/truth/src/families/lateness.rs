@@ -19,7 +19,9 @@ struct Job {
     sent: u64,
     /// Messages of a lane in a step, at least.
     messages: u64,
-    /// Keys of the table that are still to be added.
+    /// The release lets ranks share connections.
+    groups: bool,
+    /// Keys of its table.
     keys: String,
 }
 
@@ -67,6 +69,7 @@ impl Job {
             compute,
             sent: bytes * 2 * (ranks - 1) / ranks,
             messages: (bytes * 2 / (channels * slice)).max(4 * (ranks - 1)),
+            groups: !matches!(version, "2.4" | "2.9"),
             keys,
         }
     }
@@ -176,13 +179,55 @@ pub(super) fn loss(draw: &mut Draw) -> Plan {
         job.plan.last_link(host)
     };
     let what = if draw.one_in(2) {
-        format!("loss = {}", draw.share(1_000, 20_000))
+        format!("loss = {}", draw.share(5_000, 50_000))
     } else {
-        let begin = job.compute * draw.between(10, 30) / 10 / MICROSECOND;
-        let end = begin + draw.between(500, 3_000);
-        format!("loss = 1.0\nbegin = \"{begin}us\"\nend = \"{end}us\"")
+        // The first collective begins when the ranks have computed once, the second when they have done so twice and exchanged data.
+        let (begin, length) = if draw.one_in(2) {
+            (
+                job.compute * draw.between(99, 102) / 100,
+                draw.between(300, 3_000),
+            )
+        } else {
+            (job.compute * 2, job.compute * 3 / 4 / MICROSECOND)
+        };
+        let begin = begin / MICROSECOND;
+        format!(
+            "loss = 1.0\nbegin = \"{begin}us\"\nend = \"{}us\"",
+            begin + length
+        )
     };
     job.plan.impair(&from, &to, &what);
     let slower = 200 + timeout * MICROSECOND * 800 / job.compute;
     job.finish(draw, slower)
+}
+
+/// Trees and exchanges between all, also of several ranks on a host and in small messages; in half of the scenarios a rank is late.
+pub(super) fn others(draw: &mut Draw) -> Plan {
+    let mut job = Job::draw(draw);
+    let mut ranks = job.plan.hosts;
+    if draw.one_in(2) {
+        job.keys.push_str("collective = \"tree\"\n");
+    } else {
+        job.keys.push_str("collective = \"all-to-all\"\n");
+        if job.groups && draw.one_in(2) {
+            job.keys.push_str("ranks_per_host = 2\n");
+            ranks *= 2;
+        }
+    }
+    if draw.one_in(3) {
+        job.keys.push_str("protocol = \"ll\"\n");
+    }
+    if draw.one_in(2) {
+        let mut plan = job.finish(draw, 100);
+        plan.healthy = true;
+        return plan;
+    }
+    let by = job.part(draw, 10, 100);
+    let (rank, steps) = (draw.below(ranks), job.some_steps(draw));
+    let place = draw.of(&["gpu", "host"]);
+    let _ = writeln!(
+        job.keys,
+        "late = [{{ rank = {rank}, by = \"{by}ns\", where = \"{place}\"{steps} }}]"
+    );
+    job.finish(draw, 200)
 }
