@@ -26,9 +26,9 @@ use clap::Args;
 use crossbeam_channel::{Receiver, bounded};
 use roce_capture::live::{Counters, Device, Options, Stop, Stream};
 use roce_files::{Access, Directory, FilePlace};
-use roce_model::{Nanos, RecordingStart, RunKey, RunSummary, Sink};
+use roce_model::{Nanos, RecordingStart, RunKey, Sink};
 use roce_pipeline::packet_files::{About, PacketFiles, Rotate};
-use roce_pipeline::{LiveFeed, RunStart, Tick, run_live};
+use roce_pipeline::{LiveFeed, LiveRequest, RunStart, Tick};
 use roce_report::{HtmlReport, JsonReport, LiveReport, TraceForm};
 
 use crate::command::confinement::Confinement;
@@ -535,45 +535,39 @@ impl PreparedRun {
         for sink in &mut sinks {
             sink.begin(settings.bin).map_err(sink_error)?;
         }
-        let mut plan = settings.plan();
-        plan.options.seed = self.seed;
-        (plan.options.measures, plan.settings.steps_in_snapshots) = (has_metrics, has_metrics);
-        plan.match_taps = self.feed.stream.interfaces().len() > 1;
         let borrowed = sinks
             .iter_mut()
             .map(|sink| &mut **sink as &mut dyn Sink)
             .collect();
-        let (mut done, mut verdicts) = run_live(self.feed, &plan, borrowed, ticks).map_err(sink_error)?;
-        if let Some(bytes) = done.feed.full {
-            messages::warn(&self.input, &format!("ended at --max-size: {bytes} bytes"));
-        }
-        let errors: Vec<String> = std::mem::take(&mut done.feed.errors)
-            .into_iter()
-            .map(|error| {
-                let error = anyhow::Error::new(error);
-                messages::report(&error);
-                format!("{error:#}")
-            })
-            .collect();
-        let mut summary = RunSummary {
+        let wiring = self.fabric.as_ref().map(|fabric| || fabric.wiring());
+        let request = LiveRequest {
+            feed: self.feed,
+            plan: settings.live_plan(self.seed, has_metrics),
+            input: &self.input,
+            begun,
             key: self.key,
             options: settings.echo.clone(),
-            ..done.live_summary(begun, &self.input, errors.first().cloned())
+            wiring: wiring.as_ref().map(|wiring| wiring as _),
         };
-        summary.bin = settings.bin;
+        let ended = request.run(borrowed, ticks).map_err(sink_error)?;
+        if let Some(bytes) = ended.feed.full {
+            messages::warn(&self.input, &format!("ended at --max-size: {bytes} bytes"));
+        }
+        let is_whole = ended.errors.is_empty();
+        for error in ended.errors {
+            messages::report(&error.into());
+        }
         if let Some(fabric) = self.fabric {
-            verdicts.set_wiring(fabric.wiring());
             fabric.end();
         }
-        verdicts.conclude(&mut summary);
         for mut sink in sinks {
-            sink.finish(&summary).map_err(sink_error)?;
+            sink.finish(&ended.summary).map_err(sink_error)?;
         }
         #[cfg(feature = "parquet")]
         if let Some(dir) = arguments.output.as_deref().filter(|_| !arguments.shape.quiet) {
             messages::wrote(&written(dir));
         }
-        Ok(exit_code(errors.is_empty(), &summary, &settings.fail_on))
+        Ok(exit_code(is_whole, &ended.summary, &settings.fail_on))
     }
 }
 

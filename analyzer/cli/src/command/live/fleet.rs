@@ -24,7 +24,7 @@ use roce_model::{
 };
 use roce_parquet::{FolderStorage, Storage};
 use roce_pipeline::fleet::{FleetRun, Scope};
-use roce_pipeline::{LiveFeed, RunStart, run_live};
+use roce_pipeline::{FinishedLiveRun, LiveRequest, RunStart};
 use rustix::fs::{FlockOperation, flock};
 
 use super::parts::{OpenParts, PartPublisher, PartStream, Parts, RunAround};
@@ -307,10 +307,8 @@ impl OpenParts for OpenFleet {
             input,
             seed,
         } = stream;
-        let mut plan = settings.plan();
-        plan.options.seed = seed;
-        (plan.options.measures, plan.settings.steps_in_snapshots) = (metrics.is_some(), metrics.is_some());
-        plan.match_taps = feed.stream.interfaces().len() > 1;
+        let has_metrics = metrics.is_some();
+        let wiring = fabric.as_ref().map(|fabric| || fabric.wiring());
         let mut is_whole = true;
         let summary = loop {
             let begun = RunStart::now();
@@ -331,19 +329,24 @@ impl OpenParts for OpenFleet {
             if let Some(metrics) = &mut metrics {
                 sinks.push(&mut **metrics);
             }
-            let (mut done, mut verdicts) = run_live(feed, &plan, sinks, ticks).map_err(sink_error)?;
-            let errors = errors_of(&mut done.feed);
-            is_whole &= errors.is_empty();
-            let mut summary = RunSummary {
+            let request = LiveRequest {
+                feed,
+                plan: settings.live_plan(seed, has_metrics),
+                input: &input,
+                begun,
                 key: key.clone(),
                 options: settings.echo.clone(),
-                ..done.live_summary(begun, &input, errors.first().cloned())
+                wiring: wiring.as_ref().map(|wiring| wiring as _),
             };
-            summary.bin = settings.bin;
-            if let Some(fabric) = &fabric {
-                verdicts.set_wiring(fabric.wiring());
+            let FinishedLiveRun {
+                feed: rest,
+                summary,
+                errors,
+            } = request.run(sinks, ticks).map_err(sink_error)?;
+            is_whole &= errors.is_empty();
+            for error in errors {
+                messages::report(&error.into());
             }
-            verdicts.conclude(&mut summary);
             part.finish(&summary).map_err(sink_error)?;
             let lost = summary.totals.frames_lost;
             if lost > 0 {
@@ -353,7 +356,7 @@ impl OpenParts for OpenFleet {
             if let Some(uploader) = &uploader {
                 uploader.note();
             }
-            feed = done.feed;
+            feed = rest;
             if feed.has_ended() {
                 break summary;
             }
@@ -439,16 +442,6 @@ impl OpenFleet {
             );
         }
     }
-}
-
-/// Errors that ended devices or files.
-fn errors_of(feed: &mut LiveFeed) -> Vec<String> {
-    let errors = std::mem::take(&mut feed.errors).into_iter().map(|error| {
-        let error = anyhow::Error::new(error);
-        messages::report(&error);
-        format!("{error:#}")
-    });
-    errors.collect()
 }
 
 /// Manifest lines on standard output. Nobody has to read them.
