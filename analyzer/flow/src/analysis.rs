@@ -28,7 +28,7 @@ mod time_states;
 
 use roce_model::{
     Between, EventKind, EventRow, LostRecords, Nanos, PRIORITY_OF_DSCP, Packet, PacketBatch, PauseFrame,
-    SampleRow,
+    SampleRow, TapPlace,
 };
 use roce_wire::Psn;
 
@@ -72,6 +72,8 @@ pub struct Options {
     /// The seed of the packets' hashes, which decide what stays remembered of the latest packets to recognise copies. Equal seeds give
     /// equal results. Live runs draw a random one and record it, so that nobody can send packets that displace those of others.
     pub seed: u64,
+    /// Where the only tap stood, if the user says it.
+    pub tap_at: Option<TapPlace>,
     /// Counts [`roce_model::TapMeasures`] for snapshots.
     pub measures: bool,
 }
@@ -86,6 +88,7 @@ impl Default for Options {
             dcqcn_stated: false,
             priority_of_dscp: PRIORITY_OF_DSCP,
             seed: 0,
+            tap_at: None,
             measures: false,
         }
     }
@@ -160,7 +163,7 @@ impl Analysis {
             ),
             read_gap: None,
             tally: Tally::default(),
-            taps: TapStates::default(),
+            taps: TapStates::new(options.tap_at),
             measures: options.measures.then(Measures::default),
             output: Output::default(),
             found: vec![FoundFlow::default(); LOOKUP_BATCH].into_boxed_slice(),

@@ -86,7 +86,7 @@ pub use time::{Nanos, Span};
 pub use time_states::{TimeByState, TimeState};
 pub use timeline::{TimelineColumns, TimelineRow};
 pub use totals::{OpcodeCounts, Totals};
-pub use vantage::{HostVantage, Vantage};
+pub use vantage::{HostVantage, TapPlace, Vantage};
 pub use waits::{RootKind, WaitColumns, WaitRow};
 
 // Types of rows' fields, for users who see packets only through this crate.

@@ -67,7 +67,7 @@ impl Analysis {
             // All it showed were copies of packets that were counted before it was evicted and came back.
             return;
         }
-        let mut row = cold.flow_row(hot, evicted, other, self.by_taps(at));
+        let mut row = cold.flow_row(hot, evicted, self.outside_evidence(at, other));
         if let Some(times) = &times {
             row.set_time_by_state(times);
         }

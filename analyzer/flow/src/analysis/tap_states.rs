@@ -1,6 +1,6 @@
 //! State by tap: what each lost, how fine its stamps are, and the packets that several taps saw.
 
-use roce_model::{HopRow, HopTimelineRow, Nanos, TapId, Vantage};
+use roce_model::{HopRow, HopTimelineRow, Nanos, TapId, TapPlace, Vantage};
 
 use crate::key::FlowSlot;
 use crate::taps::matching::TapMatcher;
@@ -17,9 +17,19 @@ pub(super) struct TapStates {
     pub(super) resolutions: Vec<u64>,
     /// How often each tap's capture lost records, and when last.
     losses: Vec<(u32, Nanos)>,
+    /// Where the only tap stood, if the user says it.
+    pub(super) stated: Option<TapPlace>,
 }
 
 impl TapStates {
+    /// Taps that have seen nothing.
+    pub(super) fn new(stated: Option<TapPlace>) -> Self {
+        Self {
+            stated,
+            ..Self::default()
+        }
+    }
+
     /// Notes the tap of a new flow. Returns true if it is not the first one.
     pub(super) fn note(&mut self, tap: TapId) -> bool {
         self.count = self.count.max(tap.0.saturating_add(1));

@@ -363,6 +363,7 @@ impl Cold {
     pub(crate) fn to_other(&self) -> Other {
         Other {
             hop_limit: self.attributes.hop_limit(),
+            has_data: self.totals.data_packets() > 0,
             turnaround: self.times.as_ref().and_then(|times| {
                 let (answers, median) = times.ack_rtt();
                 vantage::turnaround(answers, median)
