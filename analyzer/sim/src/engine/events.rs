@@ -47,7 +47,7 @@ impl PacketId {
 
 /// Something that happens in a job with NCCL's messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Happening {
+pub(crate) enum JobEvent {
     /// A rank's host gives the operation of the next step to the proxy threads.
     Enqueued { rank: u32 },
     /// A rank's kernel starts.
@@ -114,7 +114,7 @@ pub(crate) enum Event {
     /// All counters are read.
     Read,
     /// Something happens in a job with NCCL's messages.
-    Collective { job: u32, happening: Happening },
+    Collective { job: u32, event: JobEvent },
     /// A rank has finished computing.
     Computed { job: u32, rank: u32 },
 }

@@ -21,7 +21,7 @@ use crate::scenario::{Scenario, SourcePort};
 use crate::units::Time;
 use crate::workload::connect::{Builder, Connection};
 use crate::workload::endpoint::Endpoint;
-use crate::workload::nccl::{NcclJob, Posting};
+use crate::workload::nccl::{NcclJob, PostedWrite};
 use crate::workload::traffic::MessageSource;
 use crate::workload::training::Job;
 
@@ -41,7 +41,7 @@ pub(crate) struct Simulation<'s> {
     /// Jobs with NCCL's messages, by their tables.
     pub nccl: Vec<Option<NcclJob>>,
     /// Writes of their proxy threads.
-    pub postings: Vec<Posting>,
+    pub postings: Vec<PostedWrite>,
     pub impairments: Vec<ImpairmentState>,
     /// The paths between hosts, if there are several.
     pub spray: Option<SprayState>,
@@ -238,7 +238,7 @@ impl<'s> Simulation<'s> {
             Event::StormEnd { storm } => self.storm_ends(storm),
             Event::Drained { host } => self.drained(host),
             Event::Train { job } => self.begin_training(job),
-            Event::Collective { job, happening } => self.collective(job, happening),
+            Event::Collective { job, event } => self.collective(job, event),
             Event::Computed { job, rank } => self.computed(job, rank),
             Event::Read => {
                 self.read_counters();

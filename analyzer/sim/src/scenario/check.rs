@@ -235,6 +235,9 @@ fn check_nccl(index: usize, table: &Training) -> Result<(), Error> {
     if table.qps > MAX_LANE_QPS {
         return wrong(format!("qps is {}: give 1 to {MAX_LANE_QPS}", table.qps));
     }
+    if table.credit_dscp.is_some_and(|dscp| dscp > 63) {
+        return wrong("credit_dscp: a DSCP is 0 to 63".to_owned());
+    }
     if table.slow_rank.is_some() {
         return wrong("slow_rank: give late".to_owned());
     }

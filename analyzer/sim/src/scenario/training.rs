@@ -153,6 +153,11 @@ pub struct Training {
     /// Ranks on each host, which share connections to a rank of another host (PXN): for `collective = "all-to-all"`.
     #[serde(default = "one")]
     pub ranks_per_host: u32,
+    /// DSCP of what receivers send: credits, and ACKs of the data (`NCCL_IB_FIFO_TC`); the NIC's when not given.
+    pub credit_dscp: Option<u8>,
+    /// Buffers are the user's own: the proxy thread of a receiver waits for the kernel before it posts the first credits.
+    #[serde(default)]
+    pub registered: bool,
     /// Messages of each connection before the simulation: credits begin in the middle of their ring.
     #[serde(default)]
     pub earlier: u64,

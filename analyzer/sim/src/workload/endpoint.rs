@@ -146,7 +146,7 @@ impl Simulation<'_> {
         let psn = own.first_psn.plus(low(out.seq));
         let position = Position::from_index(out.index, out.packets);
         let posting = match out.origin {
-            Origin::Posting(posting) => self.postings.get(posting as usize).copied(),
+            Origin::Proxy(posting) => self.postings.get(posting as usize).copied(),
             Origin::Rank | Origin::Source(_) => None,
         };
         let immediate = posting.and_then(|posting| posting.immediate);
@@ -194,7 +194,7 @@ impl Simulation<'_> {
             transport.payload = special;
         }
         let mut packet = self.packet(end, kind, transport, out.seq);
-        if let Origin::Posting(posting) = out.origin {
+        if let Origin::Proxy(posting) = out.origin {
             packet.posting = posting;
         }
         packet.span = out.span;

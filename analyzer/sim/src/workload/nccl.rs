@@ -85,13 +85,13 @@ pub(crate) struct Lane {
     pub missing: VecDeque<u32>,
     /// The place of each message in the log.
     pub log: Vec<u32>,
-    /// Times of the last planned happenings: they keep their order.
+    /// Times of the last planned events: they keep their order.
     pub last: LastTimes,
     pub sender_stream: Stream,
     pub receiver_stream: Stream,
 }
 
-/// Times of the last planned happenings of each kind in a lane.
+/// Times of the last planned events of each kind in a lane.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LastTimes {
     pub credit: Time,
@@ -135,9 +135,9 @@ impl Lane {
     }
 }
 
-/// What one write on the wire belongs to.
+/// The purpose of a write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum PostingKind {
+pub(crate) enum WriteKind {
     Credit,
     /// Data, or a part of it.
     Data,
@@ -147,8 +147,8 @@ pub(crate) enum PostingKind {
 
 /// A write that a proxy thread has posted.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Posting {
-    pub kind: PostingKind,
+pub(crate) struct PostedWrite {
+    pub kind: WriteKind,
     pub job: u32,
     pub lane: u32,
     /// Number of the message in its lane.

@@ -336,3 +336,21 @@ fn a_credit_for_two_ranks_has_two_tags() {
     assert_eq!(data[2].length, 8);
     assert_eq!(data[2].payload[..12], [0, 0, 0, 0, 0, 0x40, 0, 0, 0, 0x40, 0, 0]);
 }
+
+/// With registered buffers credits come when the kernel has started; credits and ACKs may have a DSCP of their own.
+#[test]
+fn registered_buffers_wait_for_the_kernel() {
+    let keys = "registered = true\ncredit_dscp = 46\nslice = \"16KiB\"";
+    let truth = truth_of(&scenario(keys, ""));
+    let job = &truth.collectives[0];
+    for message in &job.messages {
+        let receiver = job.lanes[message.lane as usize].receiver;
+        let kernel = job.steps[message.step as usize].kernel_start[receiver as usize];
+        assert!(message.credit_posted.unwrap() > kernel);
+    }
+    let dscps = truth
+        .connections
+        .iter()
+        .map(|connection| (connection.a.dscp, connection.b.dscp));
+    assert!(dscps.eq(std::iter::repeat_n((26, 46), 4)));
+}

@@ -8,6 +8,7 @@ use roce_model::FindingRow;
 use roce_sim::truth::InjectedRoot;
 
 use crate::case::Case;
+use crate::roots;
 use crate::score::StatedConfidence;
 use crate::scores::Scores;
 use crate::seen::SeenRun;
@@ -48,12 +49,17 @@ fn said(seen: &SeenRun) -> impl Iterator<Item = &FindingRow> {
     findings.filter(|finding| FINDINGS.contains(&finding.id))
 }
 
-/// True if a finding has the kind of a root and names its host.
+/// True if a finding has the kind of a root and names its host: among the aggressors, or as one end of a way on which nobody is one.
 fn names(case: &Case, finding: &FindingRow, root: &InjectedRoot) -> bool {
-    let address = case.address(&root.host);
-    let named = finding.aggressors.0.iter();
-    let mut named = named.map(|name| name.split('[').next().unwrap_or_default().trim());
-    finding.id == root.kind && named.any(|name| Some(name) == address)
+    let Some(address) = case.address(&root.host).filter(|_| finding.id == root.kind) else {
+        return false;
+    };
+    let aggressors = &finding.aggressors.0;
+    let mut hosts = aggressors
+        .iter()
+        .map(|name| name.split('[').next().unwrap_or_default());
+    let is_way = finding.id == "network.late" && aggressors.is_empty();
+    hosts.any(|host| host.trim() == address) || is_way && roots::names(&finding.summary, address)
 }
 
 /// True if the evidence of a finding says where a rank is late: `place` is `gpu` or `host`.

@@ -140,6 +140,9 @@ impl Wiring<'_> {
             let connection = builder.connect(topology, None, &name, pair, qpns, psn, port);
             builder.connections[connection].lane = Some((number(self.job), number(place)));
             builder.connections[connection].opens = table.begin;
+            if let Some(dscp) = table.credit_dscp {
+                builder.ends[connection * 2 + 1].dscp = dscp;
+            }
             ends.push(EndpointId(number(connection * 2)));
         }
         let counts = (

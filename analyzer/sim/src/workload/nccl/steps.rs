@@ -1,8 +1,8 @@
 //! Steps of a run: hosts, GPUs and proxy threads of jobs with NCCL's messages.
 
 use super::program::LanePart;
-use super::{NcclJob, Posting, PostingKind, between};
-use crate::engine::events::{EndpointId, Event, Happening};
+use super::{NcclJob, PostedWrite, WriteKind, between};
+use crate::engine::events::{EndpointId, Event, JobEvent};
 use crate::engine::log::{MessageTimes, RankStep};
 use crate::engine::run::Simulation;
 use crate::network::packet::Packet;
@@ -42,14 +42,14 @@ macro_rules! job {
 
 impl Simulation<'_> {
     /// Something happens in a job.
-    pub(crate) fn collective(&mut self, job: u32, happening: Happening) {
-        match happening {
-            Happening::Enqueued { rank } => self.enqueued(job, rank),
-            Happening::KernelStarts { rank } => self.kernel_starts(job, rank),
-            Happening::OpDone { worker } => self.op_done(job, worker),
-            Happening::Credit { lane } => self.post_credit(job, lane),
-            Happening::Send { lane } => self.send_message(job, lane),
-            Happening::Received { lane } => {
+    pub(crate) fn collective(&mut self, job: u32, event: JobEvent) {
+        match event {
+            JobEvent::Enqueued { rank } => self.enqueued(job, rank),
+            JobEvent::KernelStarts { rank } => self.kernel_starts(job, rank),
+            JobEvent::OpDone { worker } => self.op_done(job, worker),
+            JobEvent::Credit { lane } => self.post_credit(job, lane),
+            JobEvent::Send { lane } => self.send_message(job, lane),
+            JobEvent::Received { lane } => {
                 let (state, _) = job!(self, job);
                 let Some(own) = state.lanes.get_mut(lane as usize) else {
                     return;
@@ -58,7 +58,7 @@ impl Simulation<'_> {
                 let receiver = own.receiver;
                 self.work_all(job, receiver);
             }
-            Happening::SendDone { lane } => {
+            JobEvent::SendDone { lane } => {
                 let (state, _) = job!(self, job);
                 let Some(own) = state.lanes.get_mut(lane as usize) else {
                     return;
@@ -102,6 +102,9 @@ impl Simulation<'_> {
                 }
             }
         }
+        if table.registered {
+            enqueued = starts;
+        }
         own.entry = self.log.steps.len();
         let step = own.step;
         self.log.steps.push(RankStep {
@@ -112,10 +115,9 @@ impl Simulation<'_> {
             begin: Time::NEVER,
             end: None,
         });
-        let happening = |happening| Event::Collective { job, happening };
-        self.events.at(enqueued, happening(Happening::Enqueued { rank }));
-        self.events
-            .at(starts, happening(Happening::KernelStarts { rank }));
+        let event = |event| Event::Collective { job, event };
+        self.events.at(enqueued, event(JobEvent::Enqueued { rank }));
+        self.events.at(starts, event(JobEvent::KernelStarts { rank }));
     }
 
     /// The receiver's proxy of each lane to a rank may post the credits of one step more.
@@ -218,9 +220,8 @@ impl Simulation<'_> {
         let fixed = between(&mut own.stream, OPERATION.0, OPERATION.1);
         let takes = fixed.plus(between(&mut own.stream, least, bytes.plus(Time(bytes.0 / 10))));
         own.busy = true;
-        let happening = Happening::OpDone { worker };
-        self.events
-            .at(now.plus(takes), Event::Collective { job, happening });
+        let event = JobEvent::OpDone { worker };
+        self.events.at(now.plus(takes), Event::Collective { job, event });
     }
 
     /// A worker has filled and used the buffers of its operation.
@@ -289,9 +290,8 @@ impl Simulation<'_> {
             let delay = lateness(table, own.receiver, own.step(own.credits_planned));
             own.credits_planned += 1;
             own.last.credit = own.last.credit.max(now.plus(reaction).plus(delay));
-            let happening = Happening::Credit { lane };
-            self.events
-                .at(own.last.credit, Event::Collective { job, happening });
+            let event = JobEvent::Credit { lane };
+            self.events.at(own.last.credit, Event::Collective { job, event });
         }
     }
 
@@ -309,8 +309,8 @@ impl Simulation<'_> {
         };
         let (address, key) = own.memory.credit_place(number);
         let bytes = u64::from(own.memory.credits(number).bytes());
-        let posting = Posting {
-            kind: PostingKind::Credit,
+        let posting = PostedWrite {
+            kind: WriteKind::Credit,
             job,
             lane,
             number,
@@ -333,9 +333,8 @@ impl Simulation<'_> {
             let reaction = between(&mut own.sender_stream, PROXY.0, PROXY.1);
             own.sends_planned += 1;
             own.last.send = own.last.send.max(now.plus(reaction));
-            let happening = Happening::Send { lane };
-            self.events
-                .at(own.last.send, Event::Collective { job, happening });
+            let event = JobEvent::Send { lane };
+            self.events.at(own.last.send, Event::Collective { job, event });
         }
         for end in own.ends.clone() {
             self.note_activity(end);
@@ -360,11 +359,11 @@ impl Simulation<'_> {
             let Some(end) = ends.get(write.queue_pair).copied() else {
                 continue;
             };
-            let posting = Posting {
+            let posting = PostedWrite {
                 kind: if write.is_notice {
-                    PostingKind::Notice
+                    WriteKind::Notice
                 } else {
-                    PostingKind::Data
+                    WriteKind::Data
                 },
                 job,
                 lane,
@@ -378,24 +377,24 @@ impl Simulation<'_> {
     }
 
     /// Posts a write to a queue pair.
-    fn post_write(&mut self, end: EndpointId, bytes: u64, posting: Posting) {
+    fn post_write(&mut self, end: EndpointId, bytes: u64, posting: PostedWrite) {
         let place = number(self.postings.len());
         self.postings.push(posting);
         self.ends[end.index()].under_way.push_back(place);
-        self.give(end, Operation::Write, bytes, Origin::Posting(place));
+        self.give(end, Operation::Write, bytes, Origin::Proxy(place));
         self.kick(end);
     }
 
     /// The payload of a write's packets where it is not data.
-    pub(crate) fn payload_of(&self, posting: &Posting) -> Option<Payload> {
+    pub(crate) fn payload_of(&self, posting: &PostedWrite) -> Option<Payload> {
         let job = self.nccl.get(posting.job as usize)?.as_ref()?;
         let lane = job.lanes.get(posting.lane as usize)?;
         match posting.kind {
-            PostingKind::Credit => Some(Payload::Credits(lane.memory.credits(posting.number))),
-            PostingKind::Notice if posting.address != 0 => {
+            WriteKind::Credit => Some(Payload::Credits(lane.memory.credits(posting.number))),
+            WriteKind::Notice if posting.address != 0 => {
                 Some(lane.memory.lengths(lane.length(posting.number)))
             }
-            PostingKind::Notice | PostingKind::Data => None,
+            WriteKind::Notice | WriteKind::Data => None,
         }
     }
 
@@ -413,10 +412,10 @@ impl Simulation<'_> {
         }
     }
 
-    fn write_arrived(&mut self, posting: &Posting) {
+    fn write_arrived(&mut self, posting: &PostedWrite) {
         let now = self.now;
         let (job, lane) = (posting.job, posting.lane);
-        if posting.kind == PostingKind::Credit {
+        if posting.kind == WriteKind::Credit {
             let (state, _) = job!(self, job);
             let Some(own) = state.lanes.get_mut(lane as usize) else {
                 return;
@@ -440,9 +439,9 @@ impl Simulation<'_> {
         while own.missing.pop_front_if(|left| *left == 0).is_some() {
             let flush = between(&mut own.receiver_stream, FLUSH.0, FLUSH.1);
             own.last.received = own.last.received.max(now.plus(flush));
-            let happening = Happening::Received { lane };
+            let event = JobEvent::Received { lane };
             self.events
-                .at(own.last.received, Event::Collective { job, happening });
+                .at(own.last.received, Event::Collective { job, event });
         }
     }
 
@@ -453,7 +452,7 @@ impl Simulation<'_> {
             return;
         };
         let (job, lane) = (posting.job, posting.lane);
-        if posting.kind == PostingKind::Credit {
+        if posting.kind == WriteKind::Credit {
             return;
         }
         self.note_message(job, lane, posting.number, |times| times.acknowledged = Some(now));
@@ -469,9 +468,8 @@ impl Simulation<'_> {
         while own.unacknowledged.pop_front_if(|left| *left == 0).is_some() {
             let reaction = between(&mut own.sender_stream, PROXY.0, PROXY.1);
             own.last.done = own.last.done.max(now.plus(reaction));
-            let happening = Happening::SendDone { lane };
-            self.events
-                .at(own.last.done, Event::Collective { job, happening });
+            let event = JobEvent::SendDone { lane };
+            self.events.at(own.last.done, Event::Collective { job, event });
         }
     }
 
@@ -481,7 +479,7 @@ impl Simulation<'_> {
         let Some(posting) = self.postings.get(packet.posting as usize).copied() else {
             return;
         };
-        let is_credit = posting.kind == PostingKind::Credit;
+        let is_credit = posting.kind == WriteKind::Credit;
         self.note_message(posting.job, posting.lane, posting.number, |times| {
             match (is_credit, arrives) {
                 (true, false) => {

@@ -25,7 +25,7 @@ pub(crate) enum Failure {
     Destroyed,
 }
 
-/// What has posted a message, and learns when it is done.
+/// The poster of a message, which learns when it is done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Origin {
     /// A rank of a plain training job, which need not know.
@@ -33,7 +33,7 @@ pub(crate) enum Origin {
     /// A traffic source, by its place.
     Source(u32),
     /// A proxy thread: the write, by its place among all.
-    Posting(u32),
+    Proxy(u32),
 }
 
 /// A message that was posted.

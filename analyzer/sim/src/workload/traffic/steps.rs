@@ -84,7 +84,7 @@ impl Simulation<'_> {
             }
             let source = match origin {
                 Origin::Source(source) => source,
-                Origin::Posting(posting) => {
+                Origin::Proxy(posting) => {
                     self.write_acknowledged(posting);
                     continue;
                 }

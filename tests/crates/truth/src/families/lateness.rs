@@ -155,7 +155,7 @@ pub(super) fn receiver(draw: &mut Draw) -> Plan {
 /// A host's link is slower than the others.
 pub(super) fn link(draw: &mut Draw) -> Plan {
     let mut job = Job::draw(draw);
-    // What a rank sends takes a fifth to once the time of computing.
+    // The data of a rank take a fifth to once the time of computing.
     let time = job.part(draw, 20, 100);
     let megabits = (job.sent * 8 * 1_000 / time).min(job.plan.gigabits * 500).max(50);
     let host = job.rank(draw) + 1;
