@@ -82,7 +82,7 @@ pub use sample::{
 pub use sink::{ClockStep, Progress, QUIET, RunSummary, Sink, SinkError, Snapshot, TapNames};
 pub use table::{Cell, Column, ColumnType, Columns, Data, Table, Value, Values, word};
 pub use taps::{CnpReceiver, TapColumns, TapRow};
-pub use time::{Nanos, Span};
+pub use time::{Period, Span, Time};
 pub use time_states::{TimeByState, TimeState};
 pub use timeline::{TimelineColumns, TimelineRow};
 pub use totals::{OpcodeCounts, Totals};

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, ValueEnum};
-use roce_model::{Address, Expectation, Filter, Nanos, TapPlace};
+use roce_model::{Address, Expectation, Filter, Span, TapPlace};
 use roce_report::JsonFlows;
 
 use crate::options::dcqcn::Reaction;
@@ -210,7 +210,7 @@ pub(crate) struct Shape {
     ///
     /// The default gives 250 bins or more. It is 1ms for captures of 250ms or longer, for standard input and for live runs.
     #[arg(long, value_name = "DURATION", value_parser = parse_bin, help_heading = RESULTS)]
-    pub(crate) bin: Option<Nanos>,
+    pub(crate) bin: Option<Span>,
 
     /// Show only flows that match EXPR: addresses, qpn, service, dscp, vlan, vni with and, or, not, ( )
     ///
@@ -336,9 +336,9 @@ impl Shape {
     }
 }
 
-pub(crate) fn parse_bin(text: &str) -> Result<Nanos, String> {
+pub(crate) fn parse_bin(text: &str) -> Result<Span, String> {
     let bin = parse_duration(text)?;
-    if bin.0 < 1_000 || bin.0 > 60 * Nanos::SECOND {
+    if bin.0 < 1_000 || bin.0 > 60 * Span::SECOND.0 {
         return Err("expected 1us to 60s".to_owned());
     }
     Ok(bin)

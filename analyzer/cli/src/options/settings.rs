@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{anyhow, bail};
 use roce_flow::Options;
-use roce_model::{Expectation, JobLog, Nanos, Wiring};
+use roce_model::{Expectation, JobLog, Span, Wiring};
 use roce_pipeline::{Plan, path_key, span};
 use roce_report::JsonFlows;
 use roce_verdict::{LoggedStep, ThresholdValue, Thresholds};
@@ -31,7 +31,7 @@ pub(crate) struct RunSettings {
     /// Options of all layers.
     pub(crate) shape: Shape,
     /// Width of a bin, which may follow from the captures.
-    pub(crate) bin: Nanos,
+    pub(crate) bin: Span,
     pub(crate) threads: u32,
     /// Flows in the terminal's table.
     pub(crate) top: usize,
@@ -240,7 +240,7 @@ pub(crate) fn each_once(options: Vec<(String, String)>) -> Vec<(String, String)>
 /// A threshold's value as a number; times in ns.
 fn plain(value: ThresholdValue) -> String {
     match value {
-        ThresholdValue::Time(time) => time.0.to_string(),
+        ThresholdValue::Span(time) => time.0.to_string(),
         ThresholdValue::Count(_) | ThresholdValue::Number(_) => value.to_string(),
     }
 }
@@ -279,9 +279,9 @@ fn set(thresholds: &mut Thresholds, setting: &ThresholdSetting) -> Result<(), St
     let ThresholdSetting { name, value, .. } = setting;
     let threshold = Thresholds::named(name).map_err(|error| error.to_string())?;
     let value = match (threshold.default, value) {
-        (ThresholdValue::Time(_), written) => written
+        (ThresholdValue::Span(_), written) => written
             .time()
-            .map(ThresholdValue::Time)
+            .map(ThresholdValue::Span)
             .ok_or_else(|| format!("'{name}' is a length of time such as \"5ms\""))?,
         (_, WrittenValue::Whole(number)) => ThresholdValue::Count(*number),
         (_, WrittenValue::Decimal(number)) => ThresholdValue::Number(*number),

@@ -21,7 +21,7 @@
 //! - Other taps of the same run. Among those that saw the flow's packets the first one is on the
 //!   sender's side, the last one on the receiver's, unless something above contradicts it.
 
-use roce_model::{FlowRow, Nanos, TapPlace, Vantage};
+use roce_model::{FlowRow, Span, TapPlace, Vantage};
 
 /// ECN-capable packets that are many: a switch that marks one in a hundred has marked some of them.
 const MANY_ECT: u64 = 500;
@@ -33,7 +33,7 @@ const ANSWERS: u64 = 16;
 const BESIDE_RECEIVER: u64 = 1_000;
 /// An answer to a NAK that takes no longer comes from the sender beside the tap, which reads the packet from
 /// memory again.
-const BESIDE_SENDER: Nanos = Nanos(3_000);
+const BESIDE_SENDER: Span = Span(3_000);
 /// Factor between the times of an answer from afar and of one from near.
 const FASTER: u64 = 8;
 /// Limit of the routers on a path: a hop limit further below an initial value started elsewhere.
@@ -57,7 +57,7 @@ pub(crate) struct Evidence {
     /// Evidence besides the flow's own packets.
     pub(crate) outside: OutsideEvidence,
     /// The shortest time from a NAK to the packet that it names; 0: not known.
-    pub(crate) nak_answer: Nanos,
+    pub(crate) nak_answer: Span,
 }
 
 /// Evidence besides the flow's own packets.
@@ -192,7 +192,7 @@ mod tests {
                 by_taps: None,
                 stated: None,
             },
-            nak_answer: Nanos(0),
+            nak_answer: Span(0),
         };
         evidence.conclude(&row)
     }
@@ -211,7 +211,7 @@ mod tests {
                     by_taps: Some(by_taps),
                     stated: None,
                 },
-                nak_answer: Nanos(0),
+                nak_answer: Span(0),
             };
             let row = FlowRow {
                 ce,
@@ -318,7 +318,7 @@ mod tests {
             let evidence = Evidence {
                 hop_limit: 64,
                 outside: OutsideEvidence::default(),
-                nak_answer: Nanos(nanos),
+                nak_answer: Span(nanos),
             };
             evidence.conclude(&FlowRow::default())
         };
@@ -359,7 +359,7 @@ mod tests {
                     by_taps: None,
                     stated: None,
                 },
-                nak_answer: Nanos(0),
+                nak_answer: Span(0),
             };
             evidence.conclude(&row)
         };
@@ -386,7 +386,7 @@ mod tests {
             let evidence = Evidence {
                 hop_limit: 64,
                 outside,
-                nak_answer: Nanos(0),
+                nak_answer: Span(0),
             };
             evidence.conclude(&FlowRow {
                 source: address(1),

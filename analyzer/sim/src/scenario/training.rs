@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::flows::PsnChoice;
 use super::release::NcclRelease;
-use crate::units::{Size, Time};
+use crate::units::{Picos, Size};
 
 /// How the ranks of a job exchange data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
@@ -59,7 +59,7 @@ pub struct LateRank {
     /// The rank, from 0.
     pub rank: u32,
     /// By how much.
-    pub by: Time,
+    pub by: Picos,
     /// The steps, from 0, in which it is late; all when not given.
     pub steps: Option<Vec<u32>>,
     /// Its GPU or its host.
@@ -74,7 +74,7 @@ pub struct LateReceiver {
     /// The rank, from 0.
     pub rank: u32,
     /// By how much.
-    pub by: Time,
+    pub by: Picos,
     /// The steps, from 0, in which it does so; all when not given.
     pub steps: Option<Vec<u32>>,
 }
@@ -104,7 +104,7 @@ pub struct Training {
     /// Steps; no end when not given.
     pub steps: Option<u32>,
     /// Time that a rank computes in each step.
-    pub compute: Time,
+    pub compute: Picos,
     /// Bytes reduced in each step.
     pub bytes: Size,
     /// Each rank computes up to this share longer or shorter, at random.
@@ -120,7 +120,7 @@ pub struct Training {
     pub qps: u32,
     /// Begin of the first step.
     #[serde(default)]
-    pub begin: Time,
+    pub begin: Picos,
     /// First PSNs. Those of `transport = "nccl"` are 0.
     #[serde(default)]
     pub psn: PsnChoice,

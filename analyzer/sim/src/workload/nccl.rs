@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 
 use crate::engine::events::EndpointId;
 use crate::engine::rng::Stream;
-use crate::units::Time;
+use crate::units::Picos;
 use layout::LaneMemory;
 use program::Op;
 
@@ -94,19 +94,19 @@ pub(crate) struct Lane {
 /// Times of the last planned events of each kind in a lane.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LastTimes {
-    pub credit: Time,
-    pub send: Time,
-    pub received: Time,
-    pub done: Time,
+    pub credit: Picos,
+    pub send: Picos,
+    pub received: Picos,
+    pub done: Picos,
 }
 
 impl Default for LastTimes {
     fn default() -> Self {
         Self {
-            credit: Time::ZERO,
-            send: Time::ZERO,
-            received: Time::ZERO,
-            done: Time::ZERO,
+            credit: Picos::ZERO,
+            send: Picos::ZERO,
+            received: Picos::ZERO,
+            done: Picos::ZERO,
         }
     }
 }
@@ -169,6 +169,6 @@ pub(crate) struct NcclJob {
 }
 
 /// The time between two limits that a stream draws.
-pub(crate) fn between(stream: &mut Stream, least: Time, most: Time) -> Time {
-    least.plus(Time(stream.below(most.since(least).0.saturating_add(1))))
+pub(crate) fn between(stream: &mut Stream, least: Picos, most: Picos) -> Picos {
+    least.plus(Picos(stream.below(most.since(least).0.saturating_add(1))))
 }

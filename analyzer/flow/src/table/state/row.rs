@@ -1,6 +1,6 @@
 //! A flow's row in `flows`.
 
-use roce_model::{FlowRow, Nanos, Vantage};
+use roce_model::{FlowRow, Span, Vantage};
 use roce_wire::{Psn, Service};
 
 use crate::psn::acks::Answers;
@@ -90,7 +90,7 @@ impl Cold {
         let evidence = vantage::Evidence {
             hop_limit: self.attributes.hop_limit(),
             outside,
-            nak_answer: self.tracker.answers().map_or(Nanos(0), Answers::shortest_answer),
+            nak_answer: self.tracker.answers().map_or(Span(0), Answers::shortest_answer),
         };
         if let Some(congestion) = &self.congestion {
             congestion.write_charges(&mut row);

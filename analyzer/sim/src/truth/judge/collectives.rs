@@ -8,7 +8,7 @@ use crate::engine::run::Simulation;
 use crate::network::topology::{Node, number};
 use crate::scenario::{LatePlace, Training};
 use crate::truth::{Collective, CollectiveStep, InjectedRoot, Lane, Message};
-use crate::units::Time;
+use crate::units::Picos;
 use crate::workload::nccl::NcclJob;
 
 /// All jobs; `calm` is the run without injections, if there are some.
@@ -61,7 +61,7 @@ fn lanes(simulation: &Simulation<'_>, names: &Names, job: &NcclJob) -> Vec<Lane>
 fn messages(simulation: &Simulation<'_>, job: &NcclJob) -> Vec<Message> {
     let own = simulation.log.messages.iter();
     let own = own.filter(|times| times.job as usize == job.table);
-    let nanos = |time: Option<Time>| time.map(Time::nanos);
+    let nanos = |time: Option<Picos>| time.map(Picos::nanos);
     let mut messages: Vec<_> = own
         .filter_map(|times| {
             let lane = job.lanes.get(times.lane as usize)?;
@@ -90,8 +90,8 @@ fn messages(simulation: &Simulation<'_>, job: &NcclJob) -> Vec<Message> {
 }
 
 /// Kernels of the steps that all ranks have ended: their starts and ends by rank.
-fn kernels(simulation: &Simulation<'_>, job: &NcclJob) -> BTreeMap<u32, Vec<(u32, Time, Time)>> {
-    let mut steps: BTreeMap<u32, Vec<(u32, Time, Time)>> = BTreeMap::new();
+fn kernels(simulation: &Simulation<'_>, job: &NcclJob) -> BTreeMap<u32, Vec<(u32, Picos, Picos)>> {
+    let mut steps: BTreeMap<u32, Vec<(u32, Picos, Picos)>> = BTreeMap::new();
     let own = |step: &&RankStep| step.job as usize == job.table;
     for entry in simulation.log.steps.iter().filter(own) {
         if let Some(end) = entry.end {
@@ -107,7 +107,7 @@ fn kernels(simulation: &Simulation<'_>, job: &NcclJob) -> BTreeMap<u32, Vec<(u32
 }
 
 /// The length of each step.
-fn lengths(kernels: &BTreeMap<u32, Vec<(u32, Time, Time)>>, begin: Time) -> BTreeMap<u32, u64> {
+fn lengths(kernels: &BTreeMap<u32, Vec<(u32, Picos, Picos)>>, begin: Picos) -> BTreeMap<u32, u64> {
     let mut before = begin;
     let mut lengths = BTreeMap::new();
     for (step, ranks) in kernels {
@@ -159,7 +159,7 @@ fn roots(
     job: &NcclJob,
     table: &Training,
     step: u32,
-    (begin, end): (Time, Time),
+    (begin, end): (Picos, Picos),
 ) -> Vec<InjectedRoot> {
     let of_rank = |kind: &str, rank: u32, place: &str| InjectedRoot {
         kind: kind.to_owned(),
@@ -189,7 +189,7 @@ fn roots(
 }
 
 /// Links of the job that are slower than others, and those that lost packets of it in a time.
-fn links(simulation: &Simulation<'_>, job: &NcclJob, (begin, end): (Time, Time)) -> Vec<InjectedRoot> {
+fn links(simulation: &Simulation<'_>, job: &NcclJob, (begin, end): (Picos, Picos)) -> Vec<InjectedRoot> {
     let scenario = simulation.scenario;
     let topology = &simulation.topology;
     let of_port = |port: crate::engine::events::PortId| {

@@ -9,21 +9,21 @@ use crate::network::packet::Packet;
 use crate::network::topology::number;
 use crate::record::frame::Payload;
 use crate::scenario::{LatePlace, Operation, Training};
-use crate::units::Time;
+use crate::units::Picos;
 use crate::workload::requester::Origin;
 
 /// Shortest and longest time from the end of a kernel until the proxy threads have the next operation, which the host has launched before.
-const ENQUEUE: (Time, Time) = (Time::from_nanos(5_000), Time::from_nanos(20_000));
+const ENQUEUE: (Picos, Picos) = (Picos::from_nanos(5_000), Picos::from_nanos(20_000));
 /// Time from the launch by a host that is late to the start of the kernel.
-const LAUNCH: (Time, Time) = (Time::from_nanos(8_000), Time::from_nanos(25_000));
+const LAUNCH: (Picos, Picos) = (Picos::from_nanos(8_000), Picos::from_nanos(25_000));
 /// Reaction of a proxy thread, which polls.
-const PROXY: (Time, Time) = (Time::from_nanos(300), Time::from_nanos(1_200));
+const PROXY: (Picos, Picos) = (Picos::from_nanos(300), Picos::from_nanos(1_200));
 /// Time from the arrival of data to the GPU's knowledge of it, with the flush of the PCIe path.
-const FLUSH: (Time, Time) = (Time::from_nanos(900), Time::from_nanos(2_000));
+const FLUSH: (Picos, Picos) = (Picos::from_nanos(900), Picos::from_nanos(2_000));
 /// Time of a GPU for an operation, besides the time of its bytes.
-const OPERATION: (Time, Time) = (Time::from_nanos(1_500), Time::from_nanos(2_100));
+const OPERATION: (Picos, Picos) = (Picos::from_nanos(1_500), Picos::from_nanos(2_100));
 /// Time of a GPU for a byte: 40 GB/s in one channel.
-const PER_BYTE: Time = Time(25);
+const PER_BYTE: Picos = Picos(25);
 
 /// A job and its table in the scenario.
 macro_rules! job {
@@ -92,7 +92,7 @@ impl Simulation<'_> {
         let spread = 1.0 + table.spread * (2.0 * own.stream.unit() - 1.0);
         let ahead = between(&mut own.stream, ENQUEUE.0, ENQUEUE.1);
         let launch = between(&mut own.stream, LAUNCH.0, LAUNCH.1);
-        let mut starts = now.plus(Time::from_seconds(table.compute.seconds() * spread));
+        let mut starts = now.plus(Picos::from_seconds(table.compute.seconds() * spread));
         let mut enqueued = now.plus(ahead).min(starts);
         for late in &table.late {
             if late.rank == rank && late.is_in(own.step) {
@@ -112,7 +112,7 @@ impl Simulation<'_> {
             step,
             rank,
             compute: now,
-            begin: Time::NEVER,
+            begin: Picos::NEVER,
             end: None,
         });
         let event = |event| Event::Collective { job, event };
@@ -216,9 +216,9 @@ impl Simulation<'_> {
         }
         let bytes = PER_BYTE.times(op.bytes);
         // A tenth more or less.
-        let least = bytes.since(Time(bytes.0 / 10));
+        let least = bytes.since(Picos(bytes.0 / 10));
         let fixed = between(&mut own.stream, OPERATION.0, OPERATION.1);
-        let takes = fixed.plus(between(&mut own.stream, least, bytes.plus(Time(bytes.0 / 10))));
+        let takes = fixed.plus(between(&mut own.stream, least, bytes.plus(Picos(bytes.0 / 10))));
         own.busy = true;
         let event = JobEvent::OpDone { worker };
         self.events.at(now.plus(takes), Event::Collective { job, event });
@@ -530,8 +530,8 @@ impl Simulation<'_> {
 }
 
 /// By how much a rank gives its buffers back late.
-fn lateness(table: &Training, rank: u32, step: u32) -> Time {
+fn lateness(table: &Training, rank: u32, step: u32) -> Picos {
     let own = table.receiver.iter();
     let own = own.filter(|late| late.rank == rank && late.is_in(step));
-    own.fold(Time::ZERO, |sum, late| sum.plus(late.by))
+    own.fold(Picos::ZERO, |sum, late| sum.plus(late.by))
 }
