@@ -3,26 +3,30 @@
 //! This file has the outermost table and reads it; the tables in it have files of their own. The crate's
 //! README and each field describe the numbers. Unknown keys are errors.
 
+mod baseline;
 mod check;
 mod flows;
 mod network;
 mod nic;
 mod overrides;
+mod release;
 mod spray;
 mod taps;
+mod training;
 
 use serde::Deserialize;
 
 pub use flows::{
     Direction, FlowTable, Operation, Pattern, PsnChoice, QpnChoice, ServiceName, SourcePort, SourcePortName,
-    Training,
 };
 pub use network::{
     HostTable, Impairment, Network, Only, PauseKindName, PauseTable, Switch, SwitchPause, Topology,
 };
 pub use nic::{CongestionControl, DuplicateAck, IpId, Nic, ParameterSet, Recovery};
+pub use release::NcclRelease;
 pub use spray::{Spray, SprayChoice, SprayMode};
 pub use taps::{LossReportName, MirrorName, TapBursts, TapDirection, TapGap, TapLoss, TapRing, TapTable};
+pub use training::{Collective, LatePlace, LateRank, LateReceiver, Protocol, Training, TrainingTransport};
 
 use crate::Error;
 use crate::units::Picos;

@@ -153,6 +153,15 @@ fn run(
         simulation.read_counters();
     }
     let outputs = simulation.observer.finish()?;
-    let truth = judge::truth(&simulation, &files);
+    let calm = scenario.without_injections();
+    let calm = match &calm {
+        Some(scenario) => {
+            let mut calm = Simulation::new(scenario, Vec::new())?;
+            calm.go();
+            Some(calm)
+        }
+        None => None,
+    };
+    let truth = judge::truth(&simulation, &files, calm.as_ref());
     Ok((truth, outputs, simulation.counters))
 }

@@ -7,6 +7,7 @@
 use roce_model::text::escape_json;
 use serde::{Deserialize, Serialize};
 
+mod collectives;
 mod ends;
 pub(crate) mod judge;
 mod parts;
@@ -15,6 +16,7 @@ mod transmissions;
 mod uplinks;
 mod waits;
 
+pub use collectives::{Collective, CollectiveStep, InjectedRoot, Lane, Message};
 pub use ends::{ConnectionEnd, Outcome};
 pub use parts::{
     ByCause, CaptureLoss, CeMark, Cnp, EpisodeKind, ExpectedFinding, HoleClass, LossReason, Nak, NakKind,
@@ -86,6 +88,9 @@ pub struct Truth {
     pub findings: Vec<ExpectedFinding>,
     /// Steps of training jobs.
     pub steps: Vec<Step>,
+    /// Training jobs with NCCL's messages.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub collectives: Vec<Collective>,
     /// Frames on their way at the end.
     pub in_flight: u64,
     /// The longest queue of each port and priority that held anything.

@@ -6,6 +6,7 @@ pub(crate) mod connect;
 pub(crate) mod endpoint;
 pub(crate) mod gaps;
 pub(crate) mod manager;
+pub(crate) mod nccl;
 pub(crate) mod requester;
 pub(crate) mod responder;
 pub(crate) mod traffic;

@@ -45,6 +45,25 @@ impl PacketId {
     }
 }
 
+/// Something that happens in a job with NCCL's messages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum JobEvent {
+    /// A rank's host gives the operation of the next step to the proxy threads.
+    Enqueued { rank: u32 },
+    /// A rank's kernel starts.
+    KernelStarts { rank: u32 },
+    /// A worker of the GPU has finished its operation.
+    OpDone { worker: u32 },
+    /// The receiver's proxy posts the next credit.
+    Credit { lane: u32 },
+    /// The sender's proxy has a credit and a full buffer.
+    Send { lane: u32 },
+    /// The GPU of the receiver knows of the next message.
+    Received { lane: u32 },
+    /// The sender's proxy knows that the next message is acknowledged.
+    SendDone { lane: u32 },
+}
+
 /// Something that happens.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Event {
@@ -94,6 +113,8 @@ pub(crate) enum Event {
     Train { job: u32 },
     /// All counters are read.
     Read,
+    /// Something happens in a job with NCCL's messages.
+    Collective { job: u32, event: JobEvent },
     /// A rank has finished computing.
     Computed { job: u32, rank: u32 },
 }

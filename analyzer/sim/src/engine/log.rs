@@ -7,8 +7,8 @@ mod facts;
 use std::collections::{BTreeMap, HashMap};
 
 pub(crate) use facts::{
-    DelayedPacket, Duplicate, Effect, FlowCount, LoggedRun, Loss, Mark, Notification, PortPause, RankStep,
-    Reason, Refusal, RetransmittedPacket, Silence, UplinkShare,
+    DelayedPacket, Duplicate, Effect, FlowCount, LoggedRun, Loss, Mark, MessageTimes, Notification,
+    PortPause, RankStep, Reason, Refusal, RetransmittedPacket, Silence, UplinkShare,
 };
 
 use crate::engine::events::PortId;
@@ -36,6 +36,8 @@ pub(crate) struct Log {
     pub uplinks: BTreeMap<(PortId, u32), UplinkShare>,
     pub silences: Vec<Silence>,
     pub steps: Vec<RankStep>,
+    /// Messages of jobs with NCCL's messages.
+    pub messages: Vec<MessageTimes>,
     /// The run that sent a PSN of a flow again first.
     pub first_run: HashMap<(u32, u64), u32>,
     last_loss: HashMap<(u32, u64), u32>,

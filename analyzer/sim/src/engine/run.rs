@@ -21,6 +21,7 @@ use crate::scenario::{Scenario, SourcePort};
 use crate::units::Picos;
 use crate::workload::connect::{Builder, Connection};
 use crate::workload::endpoint::Endpoint;
+use crate::workload::nccl::{NcclJob, PostedWrite};
 use crate::workload::traffic::MessageSource;
 use crate::workload::training::Job;
 
@@ -37,6 +38,10 @@ pub(crate) struct Simulation<'s> {
     pub connections: Vec<Connection>,
     pub sources: Vec<MessageSource>,
     pub jobs: Vec<Job>,
+    /// Jobs with NCCL's messages, by their tables.
+    pub nccl: Vec<Option<NcclJob>>,
+    /// Writes of their proxy threads.
+    pub postings: Vec<PostedWrite>,
     pub impairments: Vec<ImpairmentState>,
     /// The paths between hosts, if there are several.
     pub spray: Option<SprayState>,
@@ -60,7 +65,7 @@ impl<'s> Simulation<'s> {
         for table in 0..scenario.flow.len() {
             builder.flows(&topology, table)?;
         }
-        let jobs = train(scenario, &topology, &mut builder)?;
+        let (jobs, nccl) = train(scenario, &topology, &mut builder)?;
         let mut simulation = Self {
             scenario,
             now: Picos::ZERO,
@@ -81,6 +86,8 @@ impl<'s> Simulation<'s> {
             connections: builder.connections,
             sources: builder.sources,
             jobs,
+            nccl,
+            postings: Vec::new(),
             impairments: (0..scenario.impairment.len())
                 .map(|place| ImpairmentState::new(scenario.seed, place))
                 .collect(),
@@ -231,6 +238,7 @@ impl<'s> Simulation<'s> {
             Event::StormEnd { storm } => self.storm_ends(storm),
             Event::Drained { host } => self.drained(host),
             Event::Train { job } => self.begin_training(job),
+            Event::Collective { job, event } => self.collective(job, event),
             Event::Computed { job, rank } => self.computed(job, rank),
             Event::Read => {
                 self.read_counters();
@@ -243,9 +251,12 @@ impl<'s> Simulation<'s> {
     }
 }
 
+/// All jobs, and what those with NCCL's messages have besides.
+type Jobs = (Vec<Job>, Vec<Option<NcclJob>>);
+
 /// The training jobs of a scenario, with the connections between their ranks.
-fn train(scenario: &Scenario, topology: &Topology, builder: &mut Builder<'_>) -> Result<Vec<Job>, Error> {
-    let mut jobs = Vec::new();
+fn train(scenario: &Scenario, topology: &Topology, builder: &mut Builder<'_>) -> Result<Jobs, Error> {
+    let (mut jobs, mut nccl) = (Vec::new(), Vec::new());
     for (index, table) in scenario.training.iter().enumerate() {
         let hosts = topology.hosts_of(&table.ranks)?;
         let distinct: std::collections::BTreeSet<_> = hosts.iter().collect();
@@ -254,6 +265,18 @@ fn train(scenario: &Scenario, topology: &Topology, builder: &mut Builder<'_>) ->
                 "training.{index}.ranks needs two hosts or more, each once"
             )));
         }
+        if table.is_nccl() {
+            let each = table.ranks_per_host as usize;
+            let hosts: Vec<u32> = hosts
+                .iter()
+                .flat_map(|host| std::iter::repeat_n(*host, each))
+                .collect();
+            nccl.push(Some(NcclJob::new(scenario, index, &hosts, topology, builder)?));
+            let ends = vec![Vec::new(); hosts.len()];
+            jobs.push(Job::new(index, scenario.seed, &hosts, ends));
+            continue;
+        }
+        nccl.push(None);
         let name = table.name.clone().unwrap_or_else(|| format!("training{index}"));
         let mut ends = Vec::new();
         for (rank, host) in hosts.iter().enumerate() {
@@ -279,5 +302,5 @@ fn train(scenario: &Scenario, topology: &Topology, builder: &mut Builder<'_>) ->
         }
         jobs.push(Job::new(index, scenario.seed, &hosts, ends));
     }
-    Ok(jobs)
+    Ok((jobs, nccl))
 }

@@ -94,6 +94,8 @@ pub(crate) struct Packet {
     pub again: u32,
     /// A duplicate that the network made: its place in the log.
     pub copy: u32,
+    /// The write of a proxy thread that it belongs to.
+    pub posting: u32,
 }
 
 impl Packet {
@@ -125,6 +127,7 @@ impl Packet {
             follow: 0,
             again: u32::MAX,
             copy: u32::MAX,
+            posting: u32::MAX,
         }
     }
 

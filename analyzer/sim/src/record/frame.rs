@@ -6,6 +6,7 @@
 //! Leaves to others when a frame is sent and what becomes of it.
 
 pub mod cm;
+mod credit;
 mod network;
 mod opcode;
 mod packet;
@@ -14,6 +15,7 @@ mod transport;
 mod tunnel;
 mod version;
 
+pub use credit::{CreditLayout, Credits};
 pub use network::{Ethernet, Network};
 pub use opcode::Position;
 pub use packet::{Frame, Roce, encode, encode_within};

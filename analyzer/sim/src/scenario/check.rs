@@ -1,6 +1,6 @@
 //! Rules for a scenario beyond its types. Names of hosts and links are looked up when it is built.
 
-use super::{Operation, Scenario, ServiceName, SwitchPause, Topology};
+use super::{Collective, Operation, Scenario, ServiceName, SwitchPause, Topology, Training};
 use crate::Error;
 use crate::units::Picos;
 
@@ -16,6 +16,15 @@ const SHORTEST: Picos = Picos::from_nanos(1_000);
 const MAX_PATHS: u32 = 256;
 /// The longest skew and jitter of paths.
 const MAX_SKEW: Picos = Picos::from_nanos(500_000);
+/// Channels of a job (`MAXCHANNELS` of NCCL is 64).
+const MAX_CHANNELS: u32 = 64;
+/// Bytes of a receiver's buffer.
+const MIN_SLICE: u64 = 256;
+const MAX_SLICE: u64 = 1 << 24;
+/// Slices of a step's data.
+const MAX_SLICES: u64 = 1 << 16;
+/// Queue pairs of a connection of NCCL.
+const MAX_LANE_QPS: u32 = 128;
 /// Taps are numbered in the bits of a word.
 const MAX_TAPS: usize = 64;
 
@@ -190,9 +199,61 @@ impl Scenario {
                     table.qps
                 ));
             }
+            if table.is_nccl() {
+                check_nccl(index, table)?;
+            } else if !table.late.is_empty() || !table.receiver.is_empty() {
+                return wrong(format!(
+                    "training.{index}: late and receiver need transport = \"nccl\""
+                ));
+            }
         }
         Ok(())
     }
+}
+
+/// A job with NCCL's messages.
+fn check_nccl(index: usize, table: &Training) -> Result<(), Error> {
+    let wrong = |text: String| wrong(format!("training.{index}.{text}"));
+    if table.channels == 0 || table.channels > MAX_CHANNELS {
+        return wrong(format!(
+            "channels is {}: give 1 to {MAX_CHANNELS}",
+            table.channels
+        ));
+    }
+    if !(MIN_SLICE..=MAX_SLICE).contains(&table.slice.0) {
+        return wrong(format!(
+            "slice is {}: give {MIN_SLICE} to {MAX_SLICE} bytes",
+            table.slice.0
+        ));
+    }
+    if table.bytes.0 == 0 || table.bytes.0 / table.slice.0 > MAX_SLICES {
+        return wrong(format!(
+            "bytes is {}: give 1 byte to {MAX_SLICES} slices",
+            table.bytes.0
+        ));
+    }
+    if table.qps > MAX_LANE_QPS {
+        return wrong(format!("qps is {}: give 1 to {MAX_LANE_QPS}", table.qps));
+    }
+    if table.credit_dscp.is_some_and(|dscp| dscp > 63) {
+        return wrong("credit_dscp: a DSCP is 0 to 63".to_owned());
+    }
+    if table.slow_rank.is_some() {
+        return wrong("slow_rank: give late".to_owned());
+    }
+    if table.by_id && !table.version.numbers_requests() {
+        return wrong("by_id needs version 2.29 or later".to_owned());
+    }
+    let grouped = table.ranks_per_host > 1;
+    if !(1..=8).contains(&table.ranks_per_host) {
+        return wrong("ranks_per_host is 1 to 8".to_owned());
+    }
+    if grouped && (table.collective != Collective::AllToAll || !table.version.groups()) {
+        return wrong(
+            "ranks_per_host needs collective = \"all-to-all\" and version 2.12 or later".to_owned(),
+        );
+    }
+    Ok(())
 }
 
 fn wrong<T>(text: String) -> Result<T, Error> {

@@ -1,4 +1,4 @@
-//! The tables of traffic: flows, and training steps.
+//! The tables of traffic between hosts.
 
 use serde::Deserialize;
 
@@ -206,42 +206,4 @@ fn one() -> u32 {
 
 fn message() -> Size {
     Size(65_536)
-}
-
-/// A job of synchronous training. In each step every rank computes, then takes part in a ring
-/// all-reduce. The ring has 2 (n - 1) phases, in each of which a rank sends `bytes` / n to the next one.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Training {
-    /// A name for the truth file.
-    pub name: Option<String>,
-    /// The ranks, in the order of the ring: `h1..h4`.
-    pub ranks: String,
-    /// Steps; no end when not given.
-    pub steps: Option<u32>,
-    /// Time that a rank computes in each step.
-    pub compute: Picos,
-    /// Bytes reduced in each step.
-    pub bytes: Size,
-    /// Each rank computes up to this share longer or shorter, at random.
-    #[serde(default)]
-    pub spread: f64,
-    /// A rank, counted from 0, that computes longer.
-    pub slow_rank: Option<u32>,
-    /// Factor of the slow rank's time.
-    #[serde(default = "slow_factor")]
-    pub slow_factor: f64,
-    /// Queue pairs from each rank to the next.
-    #[serde(default = "one")]
-    pub qps: u32,
-    /// Begin of the first step.
-    #[serde(default)]
-    pub begin: Picos,
-    /// First PSNs.
-    #[serde(default)]
-    pub psn: PsnChoice,
-}
-
-fn slow_factor() -> f64 {
-    2.0
 }

@@ -2,6 +2,7 @@
 //!
 //! Here: names for numbers, connections, flows and single packets. Holes, episodes and findings have files of their own.
 
+mod collectives;
 mod ends;
 mod episodes;
 mod findings;
@@ -27,8 +28,9 @@ use crate::workload::endpoint::service;
 use names::Names;
 use pairs::{is_paired, tells_losses};
 
-/// The truth of a simulation that has come to its end; `files` are the names of its captures.
-pub(crate) fn truth(simulation: &Simulation<'_>, files: &[String]) -> Truth {
+/// The truth of a simulation that has come to its end; `files` are the names of its captures, `calm` is the run without what makes
+/// collectives late.
+pub(crate) fn truth(simulation: &Simulation<'_>, files: &[String], calm: Option<&Simulation<'_>>) -> Truth {
     let names = Names::new(simulation);
     let scenario = simulation.scenario;
     let taps = taps(simulation, &names, files);
@@ -56,6 +58,7 @@ pub(crate) fn truth(simulation: &Simulation<'_>, files: &[String]) -> Truth {
         episodes: Vec::new(),
         findings: Vec::new(),
         steps: steps(simulation),
+        collectives: collectives::collectives(simulation, &names, calm),
         in_flight: simulation.pool.live_packets(),
         queues: queues(simulation),
         taps,

@@ -17,6 +17,8 @@ pub(crate) enum Activity {
     Idle,
     /// Nothing is outstanding; the next message needs data that its own host waits for or computes.
     AwaitsInput,
+    /// Nothing is outstanding; its data is there, and its receiver has not given a credit for it.
+    AwaitsCredit,
     /// An RNR NAK forbids to send.
     NotReady,
     /// It sends PSNs that were sent before.

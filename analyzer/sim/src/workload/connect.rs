@@ -35,6 +35,8 @@ pub(crate) struct Connection {
     pub name: String,
     /// The training job and the rank that receives.
     pub rank: Option<(u32, u32)>,
+    /// The job with NCCL's messages, and the connection in it.
+    pub lane: Option<(u32, u32)>,
     pub sources: Vec<u32>,
     pub opens: Picos,
     pub closes: Option<Picos>,
@@ -189,6 +191,7 @@ impl<'s> Builder<'s> {
             table: None,
             name: name.to_owned(),
             rank: None,
+            lane: None,
             sources: Vec::new(),
             opens: Picos::ZERO,
             closes: None,
@@ -247,6 +250,7 @@ impl<'s> Builder<'s> {
             requester,
             responder,
             jobs: VecDeque::new(),
+            under_way: VecDeque::new(),
             answered: 0,
             reaction: reacts.then(|| ReactionPoint::new(dcqcn.parameters(), line)),
             rate_limit: table.and_then(|t| t.rate_limit),

@@ -17,7 +17,7 @@ use crate::record::frame::{
 };
 use crate::scenario::{Operation, ServiceName};
 use crate::units::Picos;
-use crate::workload::requester::OutgoingPacket;
+use crate::workload::requester::{Origin, OutgoingPacket};
 use crate::workload::responder::{Reply, WaitingRead};
 
 /// A transport service as the wire names it.
@@ -145,7 +145,13 @@ impl Simulation<'_> {
         let (service, own_qpn) = (own.service, own.qpn);
         let psn = own.first_psn.plus(low(out.seq));
         let position = Position::from_index(out.index, out.packets);
+        let posting = match out.origin {
+            Origin::Proxy(posting) => self.postings.get(posting as usize).copied(),
+            Origin::Rank | Origin::Source(_) => None,
+        };
+        let immediate = posting.and_then(|posting| posting.immediate);
         let operation = match out.operation {
+            Operation::Write if immediate.is_some() => position.write_with_immediate(),
             Operation::Write => position.write(),
             Operation::Send => position.send(),
             Operation::Read => Opcode(0x0c),
@@ -166,6 +172,11 @@ impl Simulation<'_> {
             key: 0x0018_0000 + end.0,
             length: u32::try_from(if is_read { out.bytes } else { out.message_bytes }).unwrap_or(u32::MAX),
         };
+        if let Some(posting) = posting {
+            transport.extended.reth.address = posting.address;
+            transport.extended.reth.key = posting.key;
+        }
+        transport.extended.immediate = immediate.unwrap_or(0);
         let payload = if is_read {
             0
         } else {
@@ -179,7 +190,13 @@ impl Simulation<'_> {
             first,
             step: 1,
         };
+        if let Some(special) = posting.and_then(|posting| self.payload_of(&posting)) {
+            transport.payload = special;
+        }
         let mut packet = self.packet(end, kind, transport, out.seq);
+        if let Origin::Proxy(posting) = out.origin {
+            packet.posting = posting;
+        }
         packet.span = out.span;
         packet.payload = u32::from(payload);
         packet.attempt = out.attempt;
@@ -196,6 +213,7 @@ impl Simulation<'_> {
         let own = &mut self.ends[end.index()];
         let silent_since = own.last_sent;
         self.log.sent(packet, self.now);
+        self.note_posting(packet, false);
         self.expect_answer(end, packet);
         if packet.attempt > 0 {
             packet.note = self

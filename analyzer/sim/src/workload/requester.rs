@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 
 use any_order_state::AnyOrder;
 use message::Message;
-pub(crate) use message::{Failure, Limits, OutgoingPacket, Trigger};
+pub(crate) use message::{Failure, Limits, Origin, OutgoingPacket, Trigger};
 
 use crate::scenario::{Operation, Recovery};
 use crate::units::Picos;
@@ -81,14 +81,14 @@ impl Requester {
     }
 
     /// Takes a message.
-    pub(crate) fn post(&mut self, operation: Operation, bytes: u64, source: u32) {
+    pub(crate) fn post(&mut self, operation: Operation, bytes: u64, origin: Origin) {
         let packets = u32::try_from(bytes.div_ceil(self.limits.mtu).max(1)).unwrap_or(u32::MAX);
         let message = Message {
             first: self.end,
             packets,
             bytes,
             operation,
-            source,
+            origin,
         };
         self.end = message.end();
         self.messages.push_back(message);
@@ -201,6 +201,7 @@ impl Requester {
             packets: message.packets,
             ack_request: !is_read && (last || every > 0 && (index + 1).is_multiple_of(every)),
             attempt,
+            origin: message.origin,
             begins_run: if again { self.pending_run.take() } else { None },
         })
     }
@@ -225,8 +226,8 @@ impl Requester {
         self.limits.timeout.times(1 << self.retries.min(16))
     }
 
-    /// Everything before `seq` is acknowledged. Returns the sources of the messages that are done.
-    fn advance(&mut self, seq: u64, now: Picos) -> Vec<u32> {
+    /// Everything before `seq` is acknowledged. Returns what has posted the messages that are done.
+    fn advance(&mut self, seq: u64, now: Picos) -> Vec<Origin> {
         let seq = seq.min(self.top);
         if seq <= self.oldest {
             return Vec::new();
@@ -246,7 +247,7 @@ impl Requester {
         };
         let mut done = Vec::new();
         while let Some(message) = self.messages.front().filter(|message| message.end() <= seq) {
-            done.push(message.source);
+            done.push(message.origin);
             self.messages.pop_front();
         }
         done
@@ -263,8 +264,8 @@ impl Requester {
             .map(|message| message.first.max(self.oldest))
     }
 
-    /// An ACK of everything before `seq`, or a NAK of it. Returns the sources whose messages are done.
-    pub(crate) fn acknowledged(&mut self, seq: u64, now: Picos) -> Vec<u32> {
+    /// An ACK of everything before `seq`, or a NAK of it. Returns what has posted the messages that are done.
+    pub(crate) fn acknowledged(&mut self, seq: u64, now: Picos) -> Vec<Origin> {
         if self.any_order.is_some() {
             return self.acknowledged_in_any_order(seq, now);
         }
@@ -278,8 +279,8 @@ impl Requester {
         }
     }
 
-    /// A READ response came. Returns the sources whose messages are done, or `None` if it is not the one expected.
-    pub(crate) fn response(&mut self, seq: u64, now: Picos) -> Option<Vec<u32>> {
+    /// A READ response came. Returns what has posted the messages that are done, or `None` if it is not the one expected.
+    pub(crate) fn response(&mut self, seq: u64, now: Picos) -> Option<Vec<Origin>> {
         if seq < self.oldest || seq >= self.top {
             return None;
         }
@@ -306,9 +307,9 @@ impl Requester {
         }
     }
 
-    /// Handles a NAK for a sequence error: `seq` is the PSN that the responder expects. Returns the
-    /// sources whose messages are done, and true if the requester retransmits.
-    pub(crate) fn refused(&mut self, seq: u64, now: Picos) -> (Vec<u32>, bool) {
+    /// Handles a NAK for a sequence error: `seq` is the PSN that the responder expects. Returns what
+    /// has posted the messages that are done, and true if the requester retransmits.
+    pub(crate) fn refused(&mut self, seq: u64, now: Picos) -> (Vec<Origin>, bool) {
         if seq < self.oldest || seq >= self.top {
             return (Vec::new(), false);
         }
@@ -323,8 +324,8 @@ impl Requester {
         (done, true)
     }
 
-    /// An RNR NAK of `seq`. Returns the sources whose messages are done, and the number of the wait if there is one.
-    pub(crate) fn not_ready(&mut self, seq: u64, now: Picos) -> (Vec<u32>, Option<u32>) {
+    /// An RNR NAK of `seq`. Returns what has posted the messages that are done, and the number of the wait if there is one.
+    pub(crate) fn not_ready(&mut self, seq: u64, now: Picos) -> (Vec<Origin>, Option<u32>) {
         if seq < self.oldest || seq >= self.top {
             return (Vec::new(), None);
         }

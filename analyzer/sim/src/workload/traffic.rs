@@ -7,9 +7,6 @@ use crate::engine::rng::Stream;
 use crate::scenario::{FlowTable, Operation, ServiceName};
 use crate::units::{Picos, Rate};
 
-/// No source: messages of training jobs.
-pub(crate) const NO_SOURCE: u32 = u32::MAX;
-
 /// Source of a queue pair's messages.
 #[derive(Debug)]
 pub(crate) struct MessageSource {

@@ -8,6 +8,7 @@
 
 mod any_order;
 mod books;
+mod collectives;
 mod counters;
 mod dcqcn;
 mod duplicates;

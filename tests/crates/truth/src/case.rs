@@ -3,7 +3,7 @@
 //! differ.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use roce_model::{FlowRow, SinkError, TapRow};
 use roce_sim::scenario::TapTable;
@@ -31,6 +31,8 @@ pub struct Case {
     pub truth: Truth,
     /// Results of the analysis.
     pub seen: SeenRun,
+    /// Results of the analysis of each capture alone, where the scenario asks for them.
+    pub alone: Vec<SeenRun>,
 }
 
 impl Case {
@@ -81,14 +83,22 @@ impl Case {
         if let Some(thinning) = thinning {
             paths.iter().try_for_each(|path| thinning.apply(path, seed))?;
         }
-        arguments.extend(paths.into_iter().map(OsString::from));
-        let mut results = SeenRun::default();
-        roce_analyze::analyse_arguments(arguments, &mut results)?;
+        let analyse = |paths: &[PathBuf]| {
+            let mut arguments = arguments.clone();
+            arguments.extend(paths.iter().map(OsString::from));
+            let mut results = SeenRun::default();
+            roce_analyze::analyse_arguments(arguments, &mut results)?;
+            Ok::<_, SinkError>(results)
+        };
+        let alone = paths.chunks(1).filter(|_| scenario.alone);
+        let alone = alone.map(analyse).collect::<Result<_, _>>()?;
+        let results = analyse(&paths)?;
         Ok(Self {
             scenario,
             parsed,
             truth,
             seen: results,
+            alone,
         })
     }
 

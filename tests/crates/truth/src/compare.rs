@@ -3,14 +3,15 @@
 use crate::case::Case;
 use crate::scores::Scores;
 use crate::{
-    clocks, cnps, counts, ends, episodes, findings, holes, hops, imbalance, pairing, provenance, reads,
-    retransmissions, roots, times, waits,
+    clocks, cnps, counts, ends, episodes, findings, holes, hops, imbalance, lateness, pairing, provenance,
+    reads, retransmissions, roots, times, waits,
 };
 
 /// The scores of a case of which a part of the records was analysed: whether healthy traffic is without a warning.
 pub(crate) fn compare_healthy(case: &Case) -> Scores {
     let mut scores = Scores::default();
     findings::healthy(case, &mut scores);
+    lateness::compare(case, &mut scores);
     scores.drop_empty();
     scores
 }
@@ -35,6 +36,7 @@ pub(crate) fn compare(case: &Case) -> Scores {
     roots::compare(case, &mut scores);
     provenance::compare(case, &mut scores);
     imbalance::compare(case, &mut scores);
+    lateness::compare(case, &mut scores);
     findings::healthy(case, &mut scores);
     scores.drop_empty();
     scores

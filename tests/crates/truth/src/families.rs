@@ -7,6 +7,7 @@ mod coarse;
 mod collectives;
 mod duplicates;
 mod incast;
+mod lateness;
 mod links;
 mod loss;
 mod mirrored;
@@ -320,10 +321,36 @@ pub const CAUSES: &[Family] = &[
     family("small-mtu", "large packets never pass", causes::black_hole),
 ];
 
+/// Jobs with NCCL's messages, and what they wait for. [`lateness_of`] deals seeds to them.
+pub const LATENESS: &[Family] = &[
+    family(
+        "nccl-healthy",
+        "credits and data, nothing is late",
+        lateness::healthy,
+    ),
+    family("nccl-rank", "a rank begins collectives late", lateness::rank),
+    family(
+        "nccl-receiver",
+        "a rank gives its buffers back late",
+        lateness::receiver,
+    ),
+    family("nccl-link", "a host has a slower link", lateness::link),
+    family(
+        "nccl-loss",
+        "a host's link loses packets of a job",
+        lateness::loss,
+    ),
+    family(
+        "nccl-others",
+        "trees and exchanges, with a late rank or without",
+        lateness::others,
+    ),
+];
+
 impl Family {
     /// The family of this name.
     pub fn named(name: &str) -> Option<&'static Self> {
-        FAMILIES.iter().chain(CAUSES).find(|family| family.name == name)
+        all().find(|family| family.name == name)
     }
 
     /// Its scenario of a seed.
@@ -333,6 +360,11 @@ impl Family {
             Make::Scenario(make) => make(seed),
         }
     }
+}
+
+/// The families of all lists.
+pub(crate) fn all() -> impl Iterator<Item = &'static Family> {
+    FAMILIES.iter().chain(CAUSES).chain(LATENESS)
 }
 
 /// The family that a seed is dealt to.
@@ -347,6 +379,12 @@ pub fn cause_of(seed: u64) -> &'static Family {
     &CAUSES[usize::try_from(seed % count).unwrap_or_default()]
 }
 
+/// The family of [`LATENESS`] that a seed is dealt to.
+pub fn lateness_of(seed: u64) -> &'static Family {
+    let count = LATENESS.len() as u64;
+    &LATENESS[usize::try_from(seed % count).unwrap_or_default()]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -354,7 +392,7 @@ mod tests {
 
     #[test]
     fn every_seed_of_every_family_is_a_scenario() {
-        for family in FAMILIES.iter().chain(CAUSES) {
+        for family in all() {
             for seed in 0..60 {
                 let found = family.scenario(seed);
                 assert_eq!(found, family.scenario(seed));
@@ -371,9 +409,8 @@ mod tests {
 
     #[test]
     fn names_are_distinct_and_seeds_reach_all() {
-        let all = FAMILIES.iter().chain(CAUSES).map(|family| family.name);
-        let all: std::collections::BTreeSet<_> = all.collect();
-        assert_eq!(all.len(), FAMILIES.len() + CAUSES.len());
+        let distinct: std::collections::BTreeSet<_> = all().map(|family| family.name).collect();
+        assert_eq!(distinct.len(), all().count());
         let names: std::collections::BTreeSet<_> = FAMILIES.iter().map(|family| family.name).collect();
         let reached: std::collections::BTreeSet<_> = (0..FAMILIES.len() as u64)
             .map(|seed| family_of(seed).name)

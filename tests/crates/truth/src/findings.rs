@@ -16,7 +16,7 @@ use crate::reactions;
 use crate::score::StatedConfidence;
 use crate::scores::Scores;
 use crate::signs::{Sign, Signs};
-use crate::{imbalance, provenance};
+use crate::{imbalance, lateness, provenance};
 
 /// Jain's index below this is unfair, as the simulator's truth has it.
 const UNFAIR: f64 = 0.8;
@@ -50,8 +50,15 @@ const KNOWN: &[&str] = &[
     // Simulated switches count what they mark and state no thresholds: each such warning is false.
     "ecn.threshold",
 ];
-/// The ids that `provenance` and `imbalance` judge.
-const ELSEWHERE: &[&str] = &[provenance::FINDING, imbalance::FINDING];
+/// The ids that `provenance`, `imbalance` and `lateness` judge.
+const ELSEWHERE: &[&str] = &[
+    provenance::FINDING,
+    imbalance::FINDING,
+    "rank.late",
+    "receiver.late",
+    "network.late",
+    lateness::CANNOT_TELL,
+];
 /// Findings that are no fault of the network or its hosts: a capture with them can be healthy.
 const HARMLESS: &[&str] = &[
     "ecn.working",

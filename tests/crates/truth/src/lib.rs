@@ -20,6 +20,7 @@ mod findings;
 mod holes;
 mod hops;
 mod imbalance;
+mod lateness;
 mod many;
 mod pairing;
 mod parts;
@@ -41,7 +42,7 @@ mod times;
 mod waits;
 
 pub use case::Case;
-pub use families::{CAUSES, FAMILIES, Family, cause_of, family_of};
+pub use families::{CAUSES, FAMILIES, Family, LATENESS, cause_of, family_of, lateness_of};
 pub use many::{Outcome, run_all, run_thinned};
 pub use plan::{Cause, RandomScenario, Root};
 pub use reach::{REACH, Reach};

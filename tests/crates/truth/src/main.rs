@@ -1,6 +1,7 @@
-//! `roce-truth [--seeds N | --nightly] [--first SEED] [--seed SEED] [--family NAME] [--threads N] [--causes] [--by-family] [--thin lose:N|keep:N|every:N] [-v] [-o DIR]`: the
+//! `roce-truth [--seeds N | --nightly] [--first SEED] [--seed SEED] [--family NAME] [--threads N] [--causes] [--lateness] [--by-family] [--thin lose:N|keep:N|every:N] [-v] [-o DIR]`: the
 //! table over random scenarios, or one of them in detail. With `--nightly` there are 5,000, and a floor that is not reached is a
-//! failure. With `--causes` seeds are dealt to families of one cause each. `--thin` takes records out of healthy captures: a false warning is a failure. `cargo xtask truth` starts it.
+//! failure. With `--causes` seeds are dealt to families of one cause each, with `--lateness` to
+//! jobs that wait for a rank or a link. `--thin` takes records out of healthy captures: a false warning is a failure. `cargo xtask truth` starts it.
 
 #![expect(clippy::print_stderr, reason = "it is a command")]
 
@@ -10,7 +11,8 @@ use std::process::ExitCode;
 
 use roce_model::SinkError;
 use roce_truth::{
-    CAUSES, FAMILIES, Family, Reach, RecordThinning, Table, cause_of, family_of, run_all, run_thinned,
+    CAUSES, FAMILIES, Family, LATENESS, Reach, RecordThinning, Table, cause_of, family_of, lateness_of,
+    run_all, run_thinned,
 };
 
 /// Scenarios of a table.
@@ -24,8 +26,8 @@ struct Arguments {
     family: Option<&'static Family>,
     threads: usize,
     by_family: bool,
-    /// Seeds are dealt to families of one cause each.
-    causes: bool,
+    /// The family of a seed.
+    deal: fn(u64) -> &'static Family,
     /// Floors have to be reached.
     must_reach: bool,
     verbose: bool,
@@ -54,7 +56,7 @@ fn parse(arguments: &[String]) -> Result<Arguments, String> {
         family: None,
         threads: THREADS,
         by_family: false,
-        causes: false,
+        deal: family_of,
         must_reach: false,
         verbose: false,
         thinning: None,
@@ -76,9 +78,9 @@ fn parse(arguments: &[String]) -> Result<Arguments, String> {
             "--family" => {
                 let name = value()?;
                 let names = || {
-                    FAMILIES
+                    [FAMILIES, CAUSES, LATENESS]
+                        .concat()
                         .iter()
-                        .chain(CAUSES)
                         .map(|family| family.name)
                         .collect::<Vec<_>>()
                         .join(", ")
@@ -87,7 +89,8 @@ fn parse(arguments: &[String]) -> Result<Arguments, String> {
                 parsed.family = Some(family);
             }
             "--thin" => parsed.thinning = Some(RecordThinning::parse(value()?)?),
-            "--causes" => parsed.causes = true,
+            "--causes" => parsed.deal = cause_of,
+            "--lateness" => parsed.deal = lateness_of,
             "--by-family" => parsed.by_family = true,
             "--nightly" => (seeds, parsed.must_reach) = (NIGHTLY_SEEDS, true),
             "-v" => parsed.verbose = true,
@@ -100,8 +103,7 @@ fn parse(arguments: &[String]) -> Result<Arguments, String> {
 }
 
 fn run(arguments: &Arguments) -> Result<ExitCode, SinkError> {
-    let deal = if arguments.causes { cause_of } else { family_of };
-    let family = |seed| arguments.family.unwrap_or_else(|| deal(seed));
+    let family = |seed| arguments.family.unwrap_or_else(|| (arguments.deal)(seed));
     let list: Vec<_> = arguments.seeds.clone().map(|seed| (family(seed), seed)).collect();
     let outcomes = match arguments.thinning {
         Some(thinning) => run_thinned(&list, arguments.threads, thinning),

@@ -67,6 +67,8 @@ pub struct RandomScenario {
     pub arguments: Vec<String>,
     /// The analysis is given the counters of all ports.
     pub counters: bool,
+    /// Each capture is analysed alone, too.
+    pub alone: bool,
     /// The one fault of the scenario and its cause, where it has one.
     pub root: Option<Root>,
 }
@@ -122,6 +124,7 @@ pub(crate) struct Plan {
     /// The leaves are in a ring.
     pub(crate) ring: bool,
     pub(crate) counters: bool,
+    pub(crate) alone: bool,
     pub(crate) root: Option<Root>,
 }
 
@@ -165,6 +168,7 @@ impl Plan {
             uplink: 0,
             ring: false,
             counters: false,
+            alone: false,
             root: None,
         }
     }
@@ -272,6 +276,7 @@ impl Plan {
             healthy: self.healthy,
             arguments: self.arguments,
             counters: self.counters,
+            alone: self.alone,
             root: self.root,
         }
     }

@@ -138,7 +138,7 @@ fn parties(case: &Case, first: Option<&FindingRow>, scores: &mut Scores) {
 }
 
 /// True if a text holds an address as a word of its own: 10.0.0.1 is no part of 10.0.0.12.
-fn names(text: &str, address: &str) -> bool {
+pub(crate) fn names(text: &str, address: &str) -> bool {
     text.match_indices(address).any(|(place, _)| {
         let after = text[place + address.len()..].chars().next();
         !after.is_some_and(|after| after.is_ascii_hexdigit())

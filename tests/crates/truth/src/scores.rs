@@ -45,6 +45,11 @@ pub const CLASSES: &[&str] = &[
     "pause chain",
     "pause shares",
     "ECMP collisions",
+    "late: root",
+    "late: place",
+    "late: cost",
+    "late: healthy",
+    "late: one capture",
 ];
 
 /// The score of each class.

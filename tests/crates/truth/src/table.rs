@@ -5,7 +5,7 @@ use std::fmt;
 
 use roce_sim::truth::TimeState;
 
-use crate::families::{CAUSES, FAMILIES};
+use crate::families;
 use crate::many::Outcome;
 use crate::reach::Reach;
 use crate::score::{Score, StatedConfidence};
@@ -176,7 +176,7 @@ impl fmt::Display for Table {
         writeln!(f, "{} captured scenarios", self.all.cases)?;
         self.all.write(f)?;
         if self.by_family {
-            for family in FAMILIES.iter().chain(CAUSES) {
+            for family in families::all() {
                 if let Some(part) = self.families.get(family.name) {
                     writeln!(
                         f,

@@ -214,3 +214,27 @@ pub(crate) struct FlowCount {
     /// Event that the sender waited for.
     pub waited: WaitTotals,
 }
+
+/// Times of a message that follows a credit; those of packets are when the first bit leaves and the last bit has come.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct MessageTimes {
+    pub job: u32,
+    pub lane: u32,
+    /// Its number in its lane, since the simulation began.
+    pub number: u64,
+    /// The receiver's proxy has posted the credit.
+    pub credit_posted: Option<Picos>,
+    pub credit_out: Option<Picos>,
+    pub credit_in: Option<Picos>,
+    /// The sender's GPU has filled the buffer.
+    pub filled: Option<Picos>,
+    pub first_out: Option<Picos>,
+    pub last_out: Option<Picos>,
+    pub first_in: Option<Picos>,
+    /// The last of its writes has come.
+    pub last_in: Option<Picos>,
+    /// The last of its writes is acknowledged.
+    pub acknowledged: Option<Picos>,
+    /// The receiver's GPU has used the buffer.
+    pub used: Option<Picos>,
+}

@@ -287,6 +287,7 @@ impl Simulation<'_> {
             receives: packet.receives,
             ack_requested: packet.ack_request,
         };
+        self.note_posting(packet, true);
         let own = &mut self.ends[end.index()];
         // Data proves that the peer is ready, also when the RTU was lost.
         own.open = true;

@@ -46,6 +46,16 @@ impl Position {
         })
     }
 
+    /// RC RDMA WRITE that ends with immediate data.
+    pub const fn write_with_immediate(self) -> Opcode {
+        Opcode(match self {
+            Self::First => 0x06,
+            Self::Middle => 0x07,
+            Self::Last => 0x09,
+            Self::Only => 0x0b,
+        })
+    }
+
     /// RC RDMA READ Response.
     pub const fn read_response(self) -> Opcode {
         Opcode(match self {
@@ -75,6 +85,17 @@ mod tests {
                 position.read_response().to_string(),
                 format!("RC RDMA READ Response {name}")
             );
+        }
+    }
+
+    #[test]
+    fn immediate_data_ends_a_message() {
+        let last = Position::Last.write_with_immediate().to_string();
+        assert_eq!(last, "RC RDMA WRITE Last with Immediate");
+        let only = Position::Only.write_with_immediate().to_string();
+        assert_eq!(only, "RC RDMA WRITE Only with Immediate");
+        for position in [Position::First, Position::Middle] {
+            assert_eq!(position.write_with_immediate(), position.write());
         }
     }
 

@@ -6,6 +6,7 @@
 use roce_wire::{Aeth, Nak, Opcode, Psn, Qpn, RnrTimer};
 
 use super::cm;
+use super::credit::Credits;
 
 /// BTH, extended headers and payload.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -99,6 +100,15 @@ pub enum Payload {
     },
     /// A message of the connection manager.
     Management(cm::Datagram),
+    /// Credits of a receiver.
+    Credits(Credits),
+    /// Lengths of several messages, of four bytes each, little-endian.
+    Lengths {
+        /// The length of each.
+        length: u32,
+        /// Number of messages.
+        count: u8,
+    },
 }
 
 /// The reserved bytes of a CNP (IBTA A17.9.3).
@@ -127,6 +137,8 @@ impl Payload {
             Self::Data { bytes, .. } if bytes > Self::MAX_BYTES => Self::MAX_BYTES,
             Self::Data { bytes, .. } => bytes,
             Self::Management(_) => cm::Datagram::BYTES,
+            Self::Credits(ref credits) => credits.bytes(),
+            Self::Lengths { count, .. } => 4 * count as u16,
         }
     }
 }
@@ -258,6 +270,13 @@ impl Transport {
             Payload::Management(datagram) => {
                 let bytes = datagram.encode();
                 out.extend_from_slice(bytes.get(..kept).unwrap_or(&bytes));
+            }
+            Payload::Credits(credits) => {
+                let bytes = credits.encode();
+                out.extend_from_slice(bytes.get(..kept).unwrap_or(&bytes));
+            }
+            Payload::Lengths { length, .. } => {
+                out.extend(length.to_le_bytes().iter().cycle().take(kept));
             }
         }
     }

@@ -180,6 +180,7 @@ fn meaning(activity: Activity, late: bool, full: bool) -> StateChoice {
         Activity::Flight if full => (S::Network, &[S::Window]),
         Activity::Flight => (S::Network, &[]),
         Activity::AwaitsInput => (S::Sender, &[S::Idle]),
+        Activity::AwaitsCredit => (S::Receiver, &[]),
         Activity::Idle => (S::Idle, &[]),
     }
 }
@@ -194,6 +195,7 @@ fn meaning_in_pause(activity: Activity) -> StateChoice {
         Activity::Messages => (S::Window, &[S::Paused, S::Network]),
         Activity::Flight => (S::Network, &[S::Paused, S::Window, S::Idle]),
         Activity::AwaitsInput => (S::Sender, &[S::Paused, S::Idle]),
+        Activity::AwaitsCredit => (S::Receiver, &[S::Paused]),
         Activity::Idle => (S::Idle, &[S::Paused]),
     }
 }

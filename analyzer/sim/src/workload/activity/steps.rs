@@ -61,6 +61,15 @@ impl Simulation<'_> {
                 Activity::Flight
             };
         }
+        if let Some(lane) = self.connections[end.connection()].lane {
+            // Credits wait for the receiver's own GPU, which waits for data of others.
+            let lacks_credit = end.0.is_multiple_of(2) && self.lacks_credit(lane);
+            return if lacks_credit {
+                Activity::AwaitsCredit
+            } else {
+                Activity::AwaitsInput
+            };
+        }
         // The end of a ring's queue pair that sends is its first one.
         if self.connections[end.connection()].rank.is_some() && end.0.is_multiple_of(2) {
             return Activity::AwaitsInput;

@@ -51,6 +51,8 @@ pub(crate) struct Endpoint {
     pub requester: Requester,
     pub responder: Responder,
     pub jobs: VecDeque<Job>,
+    /// Writes of proxy threads that have not come to the peer, in order.
+    pub under_way: VecDeque<u32>,
     /// After the highest READ response ever sent.
     pub answered: u64,
     /// The rate limiter, if this end reacts to CNPs.

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use super::any_order_state::AnyOrder;
-use super::{OutgoingPacket, Requester, Trigger};
+use super::{Origin, OutgoingPacket, Requester, Trigger};
 use crate::scenario::{Operation, Recovery};
 use crate::units::Picos;
 use crate::workload::gaps::{Gaps, Patience};
@@ -23,7 +23,7 @@ impl Requester {
         });
     }
 
-    pub(super) fn acknowledged_in_any_order(&mut self, seq: u64, now: Picos) -> Vec<u32> {
+    pub(super) fn acknowledged_in_any_order(&mut self, seq: u64, now: Picos) -> Vec<Origin> {
         let seq = seq.min(self.top);
         self.pass(seq, now);
         if let Some(state) = &mut self.any_order {
@@ -32,7 +32,7 @@ impl Requester {
         self.progress(now)
     }
 
-    pub(super) fn response_in_any_order(&mut self, seq: u64, first: u64, now: Picos) -> Vec<u32> {
+    pub(super) fn response_in_any_order(&mut self, seq: u64, first: u64, now: Picos) -> Vec<Origin> {
         self.pass(seq, now);
         if let Some(state) = &mut self.any_order {
             state.gaps.arrived(seq, 1, now);
@@ -65,7 +65,7 @@ impl Requester {
     }
 
     /// Advances over everything that is done.
-    fn progress(&mut self, now: Picos) -> Vec<u32> {
+    fn progress(&mut self, now: Picos) -> Vec<Origin> {
         let Some(state) = &mut self.any_order else {
             return Vec::new();
         };

@@ -25,6 +25,17 @@ pub(crate) enum Failure {
     Destroyed,
 }
 
+/// The poster of a message, which learns when it is done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Origin {
+    /// A rank of a plain training job, which need not know.
+    Rank,
+    /// A traffic source, by its place.
+    Source(u32),
+    /// A proxy thread: the write, by its place among all.
+    Proxy(u32),
+}
+
 /// A message that was posted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Message {
@@ -33,8 +44,7 @@ pub(crate) struct Message {
     pub packets: u32,
     pub bytes: u64,
     pub operation: Operation,
-    /// The traffic source that posted it and learns when it is done.
-    pub source: u32,
+    pub origin: Origin,
 }
 
 impl Message {
@@ -61,6 +71,7 @@ pub(crate) struct OutgoingPacket {
     pub packets: u32,
     pub ack_request: bool,
     pub attempt: u16,
+    pub origin: Origin,
     /// Cause of the run of retransmissions that it starts.
     pub begins_run: Option<Trigger>,
 }

@@ -26,7 +26,7 @@ fn seqs(requester: &mut Requester, most: usize) -> Vec<(u64, u16)> {
 #[test]
 fn a_message_becomes_packets() {
     let mut requester = Requester::new(limits());
-    requester.post(Operation::Write, 2500, 7);
+    requester.post(Operation::Write, 2500, Origin::Source(7));
     let packets: Vec<_> = std::iter::from_fn(|| requester.send(Picos(0))).collect();
     // 2500 = 1024 + 1024 + 452.
     assert_eq!(
@@ -36,7 +36,7 @@ fn a_message_becomes_packets() {
             .collect::<Vec<_>>(),
         [(0, 1024, false), (1, 1024, false), (2, 452, true)]
     );
-    assert_eq!(requester.acknowledged(3, Picos(5)), [7]);
+    assert_eq!(requester.acknowledged(3, Picos(5)), [Origin::Source(7)]);
     assert!(!requester.is_busy());
     assert_eq!(requester.deadline, Picos::NEVER);
 }
@@ -44,7 +44,7 @@ fn a_message_becomes_packets() {
 #[test]
 fn a_nak_goes_back() {
     let mut requester = Requester::new(limits());
-    requester.post(Operation::Write, 5 * 1024, 0);
+    requester.post(Operation::Write, 5 * 1024, Origin::Source(0));
     seqs(&mut requester, 5);
     let (done, again) = requester.refused(2, Picos(20));
     assert!(done.is_empty() && again);
@@ -65,7 +65,7 @@ fn selective_recovery_sends_one_packet_again() {
         recovery: Recovery::Selective,
         ..limits()
     });
-    requester.post(Operation::Write, 6 * 1024, 0);
+    requester.post(Operation::Write, 6 * 1024, Origin::Source(0));
     seqs(&mut requester, 4);
     requester.refused(1, Picos(20));
     assert_eq!(seqs(&mut requester, 9), [(1, 1), (4, 0), (5, 0)]);
@@ -74,7 +74,7 @@ fn selective_recovery_sends_one_packet_again() {
 #[test]
 fn silence_is_answered_until_patience_ends() {
     let mut requester = Requester::new(limits());
-    requester.post(Operation::Write, 2 * 1024, 0);
+    requester.post(Operation::Write, 2 * 1024, Origin::Source(0));
     seqs(&mut requester, 2);
     // ACK requested at 10 with the last packet, patience 1,000.
     assert_eq!(requester.deadline, Picos(1_010));
@@ -94,7 +94,7 @@ fn silence_is_answered_until_patience_ends() {
 fn a_read_takes_the_psns_of_its_responses() {
     let mut requester = Requester::new(limits());
     for _ in 0..3 {
-        requester.post(Operation::Read, 3000, 1);
+        requester.post(Operation::Read, 3000, Origin::Source(1));
     }
     let packets: Vec<_> = std::iter::from_fn(|| requester.send(Picos(0))).collect();
     // Two outstanding READs of 3 PSNs each.
@@ -114,13 +114,13 @@ fn a_read_takes_the_psns_of_its_responses() {
         (1, 2, 3000 - 1024, Some(Trigger::ImpliedNak))
     );
     assert_eq!(requester.response(1, Picos(4)), Some(vec![]));
-    assert_eq!(requester.response(2, Picos(4)), Some(vec![1]));
+    assert_eq!(requester.response(2, Picos(4)), Some(vec![Origin::Source(1)]));
 }
 
 #[test]
 fn an_rnr_nak_makes_it_wait() {
     let mut requester = Requester::new(limits());
-    requester.post(Operation::Send, 100, 0);
+    requester.post(Operation::Send, 100, Origin::Source(0));
     seqs(&mut requester, 1);
     let (_, wait) = requester.not_ready(0, Picos(5));
     assert!(!requester.can_send());
@@ -134,7 +134,7 @@ fn an_rnr_nak_makes_it_wait() {
 #[test]
 fn rnr_naks_without_progress_end_it() {
     let mut requester = Requester::new(limits());
-    requester.post(Operation::Send, 2 * 1024, 0);
+    requester.post(Operation::Send, 2 * 1024, Origin::Source(0));
     seqs(&mut requester, 2);
     let (_, wait) = requester.not_ready(0, Picos(5));
     requester.ready(wait.unwrap());

@@ -4,6 +4,7 @@ use crate::engine::events::{EndpointId, Event};
 use crate::engine::run::Simulation;
 use crate::scenario::Operation;
 use crate::units::Picos;
+use crate::workload::requester::Origin;
 
 impl Simulation<'_> {
     /// A source posts: the first messages of a closed loop, or the next of an open one.
@@ -64,23 +65,31 @@ impl Simulation<'_> {
         let (end, operation) = (source.end, source.operation);
         let bytes = source.next(now)?;
         source.in_flight += 1;
-        self.give(end, operation, bytes, number);
+        self.give(end, operation, bytes, Origin::Source(number));
         Some(bytes)
     }
 
     /// Gives a message to a queue pair.
-    pub(crate) fn give(&mut self, end: EndpointId, operation: Operation, bytes: u64, source: u32) {
+    pub(crate) fn give(&mut self, end: EndpointId, operation: Operation, bytes: u64, origin: Origin) {
         let own = &mut self.ends[end.index()];
-        own.requester.post(operation, bytes, source);
+        own.requester.post(operation, bytes, origin);
         own.busy_since.get_or_insert(self.now);
     }
 
     /// Messages of an end are done: a closed loop posts the next.
-    pub(crate) fn messages_done(&mut self, end: EndpointId, sources: &[u32]) {
-        for &source in sources {
+    pub(crate) fn messages_done(&mut self, end: EndpointId, origins: &[Origin]) {
+        for &origin in origins {
             if let Some(flow) = self.log.flows.get_mut(end.index()) {
                 flow.messages += 1;
             }
+            let source = match origin {
+                Origin::Source(source) => source,
+                Origin::Proxy(posting) => {
+                    self.write_acknowledged(posting);
+                    continue;
+                }
+                Origin::Rank => continue,
+            };
             let Some(state) = self.sources.get_mut(source as usize) else {
                 continue;
             };

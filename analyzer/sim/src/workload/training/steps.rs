@@ -6,7 +6,7 @@ use crate::engine::run::Simulation;
 use crate::network::topology::number;
 use crate::scenario::Operation;
 use crate::units::Picos;
-use crate::workload::traffic::NO_SOURCE;
+use crate::workload::requester::Origin;
 
 impl Simulation<'_> {
     /// A rank begins to compute.
@@ -95,7 +95,7 @@ impl Simulation<'_> {
         let share = bytes.div_ceil(ranks).div_ceil(ends.len().max(1) as u64);
         for _ in 0..gives {
             for end in &ends {
-                self.give(*end, Operation::Write, share, NO_SOURCE);
+                self.give(*end, Operation::Write, share, Origin::Rank);
             }
         }
         for end in &ends {
@@ -108,6 +108,10 @@ impl Simulation<'_> {
 
     /// Messages came to an end.
     pub(crate) fn delivered(&mut self, end: EndpointId, messages: u32) {
+        if self.connections[end.connection()].lane.is_some() {
+            self.writes_arrived(end, messages);
+            return;
+        }
         let Some((job, rank)) = self.connections[end.connection()].rank else {
             return;
         };
@@ -131,6 +135,10 @@ impl Simulation<'_> {
 
     /// All ranks of all jobs begin their first step.
     pub(crate) fn begin_training(&mut self, job: u32) {
+        if self.nccl.get(job as usize).is_some_and(Option::is_some) {
+            self.begin_collectives(job);
+            return;
+        }
         let ranks = self.jobs.get(job as usize).map_or(0, |state| state.ranks.len());
         for rank in 0..number(ranks) {
             self.compute(job, rank);

@@ -29,6 +29,7 @@ pub(crate) fn scenario(seed: u64) -> RandomScenario {
         healthy: clean,
         arguments,
         counters: false,
+        alone: false,
         root: None,
     }
 }
