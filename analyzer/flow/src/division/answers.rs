@@ -56,17 +56,15 @@ impl OutstandingAnswers {
     #[inline]
     pub(crate) fn answered(&mut self, answer: &OutstandingAnswer, gap: BurstGap) {
         let psns = answer.psns.unwrap_or(0);
-        let reaches = |part: u64| answer.psns.is_none() || psns >= self.most_psns - self.most_psns / part;
+        let is_most_psns = answer.psns.is_none() || psns >= self.most_psns - self.most_psns / 8;
         let is_most_messages = answer.messages > 0 && answer.messages >= self.most_messages;
-        // A message is stopped at the end of the window itself. Between messages there may be no room for the next one.
-        let (stops_message, stops_next) = (reaches(64), reaches(8) || is_most_messages);
         self.most_psns = self.most_psns.max(psns);
         self.most_messages = self.most_messages.max(answer.messages);
         if gap.is_passed(answer.time.since(answer.last_request)) {
-            if stops_message {
+            if is_most_psns {
                 self.blocked_within = answer.time;
             }
-            if stops_next {
+            if is_most_psns || is_most_messages {
                 self.blocked_between = answer.time;
             }
         }

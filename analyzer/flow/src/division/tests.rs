@@ -88,10 +88,10 @@ fn less_outstanding_than_ever_is_no_window() {
 #[test]
 fn a_message_under_way_waits_for_no_other_message() {
     // Three messages are outstanding, as ever, and the third one is being sent: its packets wait for their turn at a port that others share. The
-    // answer at 30 us comes while 90 of the most 100 PSNs are outstanding.
+    // answer at 30 us comes while 60 of the most 100 PSNs are outstanding.
     let mut division = Division::new(us(0), 0);
     let gap = division.burst_gap();
-    for (psns, last_request, time) in [(100, 5, 6), (90, 20, 30)] {
+    for (psns, last_request, time) in [(100, 5, 6), (60, 20, 30)] {
         let answer = OutstandingAnswer {
             time: us(time),
             last_request: us(last_request),

@@ -79,6 +79,25 @@ struct Into {
     senders: u32,
 }
 
+/// Destinations with the time, the number and the width of their incasts.
+fn destinations(into: HashMap<Option<Address>, Into, foldhash::fast::RandomState>) -> Worst {
+    let mut sorted: Vec<_> = into.into_iter().collect();
+    sorted.sort_by_key(|(to, _)| *to);
+    let mut destinations = Worst::default();
+    for (to, of) in sorted {
+        let name = to.map_or_else(|| "unknown".to_owned(), |to| to.to_string());
+        destinations.add(of.lasted, || {
+            let times = counted(of.episodes, "episode");
+            format!(
+                "{name} ({times}, up to {} senders, {})",
+                of.senders,
+                Span(of.lasted)
+            )
+        });
+    }
+    destinations
+}
+
 pub(super) fn incast(context: &Context<'_>) -> Option<FindingRow> {
     let mut into: HashMap<Option<Address>, Into, foldhash::fast::RandomState> = HashMap::default();
     let (mut episodes, mut lasted, mut ce, mut cnp, mut lost, mut paused) =
@@ -117,20 +136,7 @@ pub(super) fn incast(context: &Context<'_>) -> Option<FindingRow> {
     }
     let worst = &worst?.row;
     let first = crowds.first().map(|episode| episode.row.start_time);
-    let mut sorted: Vec<_> = into.into_iter().collect();
-    sorted.sort_by_key(|(to, _)| *to);
-    let mut destinations = Worst::default();
-    for (to, of) in sorted {
-        let name = to.map_or_else(|| "unknown".to_owned(), |to| to.to_string());
-        destinations.add(of.lasted, || {
-            let times = counted(of.episodes, "episode");
-            format!(
-                "{name} ({times}, up to {} senders, {})",
-                of.senders,
-                Span(of.lasted)
-            )
-        });
-    }
+    let destinations = destinations(into);
     let mut evidence = Evidence::default();
     evidence
         .count("episodes", episodes)

@@ -78,7 +78,7 @@ pub(super) fn stall(
     timeouts: Confidence,
 ) -> Option<FindingRow> {
     let mut worst = Worst::default();
-    // Of each flow the time of all its stalls, and what the division of its time says: waits may be too short for a stall of their own.
+    // The time of all stalls of each flow, or more, as the division of its time says: waits may be too short for a stall of their own.
     let mut waited: BTreeMap<(TapId, FlowId), u64> = BTreeMap::new();
     let (mut others, mut by_timeout, mut explained, mut lossy) = (0u64, 0u64, 0u64, false);
     // A flow that stood still several times is one flow.
