@@ -260,3 +260,27 @@ fn wireshark_reads_comments_and_profile() {
         }
     }
 }
+
+#[test]
+fn credits_and_their_messages_are_named() {
+    let folder = tempdir().unwrap();
+    let capture = root().join("tests/data/credits/adaptive-h1.pcap.gz");
+    let output = annotated(folder.path(), &capture, &[]);
+    let all: Vec<String> = comments(&output).packets.into_iter().flatten().collect();
+    let has = |comment: &str| all.iter().any(|text| text == comment);
+    // The first line of adaptive.csv: the credit arrives at 21,200 ns, the data leave from 2,050,698 to 2,061,104 ns, and the
+    // acknowledgement arrives at 2,065,232 ns.
+    assert!(has("credit 245: the receiver asks for a message"), "{all:?}");
+    assert!(
+        has("message 245 of 65536 bytes begins, 2.02 ms after its credit"),
+        "{all:?}"
+    );
+    assert!(has("message 245 ends, 2.03 ms after its credit"), "{all:?}");
+    assert!(
+        has("acknowledges message 245, 2.04 ms after its credit"),
+        "{all:?}"
+    );
+    // Four connections of twelve messages, each with a credit, a first and a last packet, and an acknowledgement.
+    let named = all.iter().filter(|text| text.contains("message")).count();
+    assert_eq!(named, 4 * 12 * 4);
+}

@@ -6,12 +6,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use roce_model::{
-    Address, Cell, CollectiveColumns, CollectiveRow, Columns, Confidence, EndColumns, EndKind, EndRow,
-    EpisodeColumns, EpisodeKind, EpisodeRow, EventColumns, EventKind, EventRow, EventSource, Evidence,
-    FindingColumns, FindingRow, FlowColumns, FlowId, FlowRow, HopColumns, HopRow, HostVantage, InputSummary,
-    NameList, RootKind, RunColumns, RunKey, RunSummary, Severity, Sink, Span, StepColumns, StepRow,
-    TapColumns, TapId, TapRow, Time, TimelineColumns, TimelineRow, Totals, VantageColumns, VantageRow,
-    WaitColumns, WaitRow,
+    Address, Cell, CollectiveColumns, CollectiveRow, Columns, Confidence, CreditColumns, CreditRow,
+    EndColumns, EndKind, EndRow, EpisodeColumns, EpisodeKind, EpisodeRow, EventColumns, EventKind, EventRow,
+    EventSource, Evidence, FindingColumns, FindingRow, FlowColumns, FlowId, FlowRow, HopColumns, HopRow,
+    HostVantage, InputSummary, NameList, RootKind, RunColumns, RunKey, RunSummary, Severity, Sink, Span,
+    StepColumns, StepRow, TapColumns, TapId, TapRow, Time, TimelineColumns, TimelineRow, Totals,
+    VantageColumns, VantageRow, WaitColumns, WaitRow,
 };
 
 use crate::{ColumnValues, Dataset, Error, Options, Rows, TABLES, TableData, read_table};
@@ -169,6 +169,18 @@ fn concluded() -> RunSummary {
                 ..WaitRow::default()
             },
             WaitRow::default(),
+        ],
+        credits: vec![
+            CreditRow {
+                sender_rank: Some(3),
+                layout: Some("2.24 to 2.28".into()),
+                data_flow_id: Some(FlowId::MAX),
+                messages: u64::MAX,
+                cts_delay_p99_ns: Some(1_000),
+                last_time: Some(Time(START)),
+                ..CreditRow::default()
+            },
+            CreditRow::default(),
         ],
         collectives: vec![
             CollectiveRow {
@@ -384,6 +396,7 @@ fn what_is_read_is_what_was_written() {
         compare::<EndColumns>(&read("ends"), &run().ends);
         compare::<WaitColumns>(&read("waits"), &run().waits);
         compare::<CollectiveColumns>(&read("collectives"), &run().collectives);
+        compare::<CreditColumns>(&read("credits"), &run().credits);
         let runs: Vec<_> = crate::dataset::run_rows(&run()).collect();
         compare::<RunColumns>(&read_table(dir.path(), "run").unwrap(), &runs);
         assert_eq!(runs.len(), 2);

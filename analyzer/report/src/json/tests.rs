@@ -1,8 +1,8 @@
 //! The document parsed back and compared with the rows it was made from.
 
 use roce_model::{
-    Cell, CollectiveColumns, Columns, EndColumns, EpisodeColumns, Fact, FindingColumns, FindingRow,
-    FlowColumns, HopColumns, Sink, StepColumns, VantageColumns, WaitColumns,
+    Cell, CollectiveColumns, Columns, CreditColumns, EndColumns, EpisodeColumns, Fact, FindingColumns,
+    FindingRow, FlowColumns, HopColumns, Sink, StepColumns, VantageColumns, WaitColumns,
 };
 use serde_json::Value;
 
@@ -79,6 +79,7 @@ fn what_a_run_concludes_is_listed() {
         compare_all::<EndColumns>(&run.ends, &parsed["ends"]);
         compare_all::<WaitColumns>(&run.waits, &parsed["waits"]);
         compare_all::<CollectiveColumns>(&run.collectives, &parsed["collectives"]);
+        compare_all::<CreditColumns>(&run.credits, &parsed["credits"]);
     }
     // The incast: two episodes and three findings; of the ring: 8 steps of 4 pairs.
     let parsed: Value = serde_json::from_str(&text(&incast())).unwrap();
