@@ -9,7 +9,7 @@ use crate::job::Job;
 /// Rests between collectives are so many times longer than nearly all rests inside of them.
 const MIN_RATIO: f64 = 3.0;
 
-/// More cuts than these give a division no more weight.
+/// More turns than these give a division no more weight.
 const MAX_WEIGHT: usize = 8;
 
 /// Divisions that are tried: by so many of the largest steps among the lengths of rests.
@@ -69,7 +69,9 @@ fn rests(job: &Job) -> Option<Vec<i64>> {
     let mut rests = vec![i64::MAX; usize::try_from(length).ok()?];
     for link in &job.links {
         for pair in link.messages.windows(2) {
-            let rest = pair[1].first_out - pair[0].first_out;
+            // A collective is over before the receiver gives credits for the next one: its proxy thread has no other.
+            let is_over = pair[1].number > pair[0].number + 1 || pair[1].credit_out >= pair[0].last_in;
+            let rest = if is_over { pair[1].first_out - pair[0].first_out } else { 0 };
             let places = pair[0].number - link.base + 1..=pair[1].number - link.base;
             for place in places {
                 let shortest = &mut rests[usize::try_from(place).ok()?];
@@ -160,8 +162,9 @@ fn grids_of(places: &[usize], length: usize) -> Vec<Grid> {
         .collect()
 }
 
-/// Weight of a division: how much longer its rests are than all others, and how many there are.
-#[expect(clippy::cast_precision_loss, reason = "at most 8 cuts have weight")]
+/// Weight of a division: how much longer its rests are than all others, and how many turns there are. Several sizes in
+/// turn weigh less, since they fit by chance more easily.
+#[expect(clippy::cast_precision_loss, reason = "at most 8 turns have weight")]
 fn weight(grid: &Grid, rests: &[i64]) -> Option<f64> {
     let (mut on, mut off): (Vec<i64>, Vec<i64>) = (Vec::new(), Vec::new());
     for (place, &rest) in rests.iter().enumerate().skip(1) {
@@ -186,7 +189,8 @@ fn weight(grid: &Grid, rests: &[i64]) -> Option<f64> {
         *off.select_nth_unstable(place).1
     };
     let ratio = ratio(shorter, longer);
-    (ratio >= MIN_RATIO).then(|| ratio.ln() * cuts.min(MAX_WEIGHT) as f64)
+    let turns = (cuts / grid.remainders.len()).clamp(1, MAX_WEIGHT);
+    (ratio >= MIN_RATIO).then(|| ratio.ln() * turns as f64 / grid.remainders.len() as f64)
 }
 
 /// Cuts the job: each message gets its collective and its place there. Without a division, all are one collective.

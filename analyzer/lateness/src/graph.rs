@@ -133,6 +133,14 @@ impl Graph {
         (first < end).then(|| self.needs[last as usize])
     }
 
+    /// Events whose lag has an owner, with their last need.
+    pub(crate) fn owned(&self) -> impl Iterator<Item = (&Event, Need)> {
+        (0_u32..).zip(&self.events).filter_map(|(id, event)| {
+            let need = self.last_need(id)?;
+            (event.owner != NOBODY && !event.is_blind).then_some((event, need))
+        })
+    }
+
     /// Time of an event.
     pub(crate) fn time(&self, event: EventId) -> i64 {
         self.events[event as usize].time

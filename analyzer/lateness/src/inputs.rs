@@ -12,8 +12,8 @@ const MIN_COMPARED: usize = 4;
 /// Connections that one passes on, at most: the children of a rank in a tree, and rings that run in step.
 const MAX_INPUTS: usize = 4;
 
-/// Of so many messages, one may come out of order: stamps of a tap have errors.
-const ORDERED_OF: usize = 100;
+/// Of so many messages, one may be sent before its input: stamps have errors, and several queue pairs overtake.
+const ORDERED_OF: usize = 10;
 
 /// Messages between one that arrives and the one that passes it on: slices of a chunk (NCCL, `src/enqueue.cc`).
 const SHIFTS: [u64; 4] = [0, 1, 2, 4];

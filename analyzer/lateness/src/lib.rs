@@ -1,5 +1,9 @@
 //! Who is late: a rank that begins after the others, a receiver that gives no credit, or the network. The input are
 //! messages that their receiver asked for; the rules are those of NCCL's network transport.
+//!
+//! A job's messages are cut into collectives ([`cut`]). Each packet needs others before it ([`needs`]), and the time
+//! after the last of them has an owner. Roots are the owners without whose excess the job would have ended earlier
+//! ([`roots`]). A message that is left out blames nobody.
 
 mod clocks;
 mod cut;
@@ -8,45 +12,101 @@ mod inputs;
 mod job;
 mod needs;
 mod normal;
+mod outcome;
 mod port;
 mod roots;
+mod rows;
 mod starts;
+mod sums;
+mod sure;
+mod view;
 
-/// Of a collective, messages may be left out: one of so many. With more of them, nothing is said about it.
-pub(crate) const MAX_LEFT_OUT_DIVISOR: u64 = 20;
+use std::collections::BTreeSet;
 
 use roce_model::CreditedConnection;
+use roce_wire::Address;
 
-pub fn debug(connections: &[CreditedConnection]) {
-    let clocks = clocks::HostClocks::new(connections, |_| None);
-    for mut job in job::jobs(connections, &clocks, &[]) {
+use graph::Graph;
+use job::{Job, UNKNOWN};
+use normal::UsualLags;
+pub use outcome::{
+    ConnectionTimes, JobLateness, JobRank, LateKind, LateRoot, LateStart, Lateness, RankWait,
+};
+use roots::RootSearch;
+use rows::{RankTable, job_rank, nanos};
+use view::View;
+
+/// Of a collective, one of so many messages may be left out. With more of them, nothing is said about it: 5 %.
+pub(crate) const MAX_LEFT_OUT_DIVISOR: u64 = 20;
+
+/// Finds who was late. `clock_uncertainty` is the error of the clock beside a host in nanoseconds, at most, where
+/// something else than these messages shows it. `channels` has the channel of each connection, where a log names it.
+pub fn find_lateness(
+    connections: &[CreditedConnection],
+    clock_uncertainty: impl Fn(Address) -> Option<u64>,
+    channels: &[Option<u32>],
+) -> Lateness {
+    let clocks = clocks::HostClocks::new(connections, clock_uncertainty);
+    let mut lateness = Lateness {
+        jobs: Vec::new(),
+        connections: vec![ConnectionTimes::default(); connections.len()],
+    };
+    for mut job in job::jobs(connections, &clocks, channels) {
         let is_cut = cut::cut(&mut job);
         inputs::find_inputs(&mut job);
-        println!("job: {} ranks {} links cut {is_cut} {:?} left out {:?}", job.ranks.len(), job.links.len(), job.starts, job.left_out);
-        for link in &job.links { println!(" {}>{} depth {} inputs {:?} unc {}", link.sender, link.receiver, link.depth, link.inputs, link.uncertainty); }
-        let graph = graph::Graph::new(&job);
-        let usual = normal::UsualLags::new(&graph);
-        let ends = graph.collective_ends(job.collectives(), |e| graph.time(e));
-        let first = graph.events.iter().filter(|e| e.time != job::UNKNOWN).map(|e| e.time).min().unwrap();
-        let length = ends.iter().max().unwrap() - first;
-        if std::env::var("DUMP").is_ok() {
-            let u = usual.without(&graph, &Default::default());
-            for (id, e) in graph.events.iter().enumerate() {
-                if let Some(n) = graph.last_need(id as u32) && e.owner != graph::NOBODY && !e.is_blind {
-                    let x = n.lag - u.lag(e, n);
-                    if x > 200_000 {
-                        let (a, b, c) = e.needs;
-                        let mut m = id / 6; let mut l = 0;
-                        while l < job.links.len() && m >= job.links[l].messages.len() { m -= job.links[l].messages.len(); l += 1; }
-                        println!("  coll {} link {l} msg {} mark {} owner {:?} {:?} lag {} us excess {} us; needs {:?}", e.collective, m % 12, id % 6, graph.owners[e.owner as usize], n.kind, n.lag / 1000, x / 1000,
-                            (a..c).map(|p| { let n = graph.needs[p as usize]; format!("{:?} {}{}", n.kind, n.lag / 1000, if p == b { "*" } else { "" }) }).collect::<Vec<_>>());
-                    }
-                }
-            }
-        }
-        println!(" length {:.3} ms", length as f64 / 1e6);
-        for root in roots::RootSearch::new(&job, (&graph, &usual), length, is_cut).roots() {
-            println!(" ROOT {:?} {:.3} ms {:?}", root.place, root.cost as f64 / 1e6, root.costs.iter().map(|c| c / 1000).collect::<Vec<_>>());
+        let number = u32::try_from(lateness.jobs.len()).unwrap_or(u32::MAX);
+        if let Some(found) = judge(&job, (number, is_cut), connections, &mut lateness.connections) {
+            lateness.jobs.push(found);
         }
     }
+    lateness
+}
+
+/// Lateness of one job, and the sums of its connections. None if it has no message.
+fn judge(
+    job: &Job,
+    (number, is_cut): (u32, bool),
+    connections: &[CreditedConnection],
+    times: &mut [ConnectionTimes],
+) -> Option<JobLateness> {
+    let graph = Graph::new(job);
+    let known = || graph.events.iter().map(|event| event.time).filter(|&time| time != UNKNOWN);
+    let data = || job.links.iter().flat_map(|link| &link.messages);
+    let (first, last) = (data().map(|message| message.first_out).min()?, known().max()?);
+    let mut view = View::new(job);
+    view.measure_hop(&graph);
+    let usual = UsualLags::new(&graph, &view);
+    let expected = usual.without(&graph, &BTreeSet::new());
+    let search = RootSearch::new(job, (&graph, &usual, &view), last - first, is_cut);
+    let suspects = search.roots();
+    let table = RankTable::new(job, &graph, &expected);
+    for (link, first_event) in job.links.iter().zip(rows::first_events(job)) {
+        times[link.connection] =
+            sums::connection_times((job, link), (&graph, &expected), first_event);
+    }
+    let found: u64 = job.links.iter().map(|link| link.messages.len() as u64).sum();
+    let of_input = |link: &job::Link| {
+        let connection = &connections[link.connection];
+        connection.left_out + (connection.messages.len() - link.messages.len()) as u64
+    };
+    let collectives = u32::try_from(job.collectives()).unwrap_or(u32::MAX);
+    Some(JobLateness {
+        ranks: job.ranks.iter().copied().map(job_rank).collect(),
+        collectives: if is_cut { collectives } else { 0 },
+        first_time: nanos(first),
+        last_time: nanos(last),
+        messages: found,
+        left_out: job.links.iter().map(of_input).sum(),
+        unclear_collectives: u32::try_from(
+            (0..collectives).filter(|&collective| job.is_unclear(collective)).count(),
+        )
+        .unwrap_or(u32::MAX),
+        is_whole: view.is_whole,
+        roots: suspects
+            .iter()
+            .map(|suspect| sure::root(suspect, job, (&graph, &view), (last - first, is_cut)))
+            .collect(),
+        waits: table.waits(),
+        rows: table.rows(number, &suspects, view.is_whole),
+    })
 }

@@ -9,14 +9,17 @@ use crate::port::BusyPorts;
 use crate::starts::RankTimes;
 
 /// Events of one message, in the order of their numbers.
-const CREDIT_OUT: u32 = 0;
+pub(crate) const CREDIT_OUT: u32 = 0;
 const CREDIT_IN: u32 = 1;
-const FIRST_OUT: u32 = 2;
-const LAST_OUT: u32 = 3;
-const LAST_IN: u32 = 4;
+pub(crate) const FIRST_OUT: u32 = 2;
+pub(crate) const LAST_OUT: u32 = 3;
+pub(crate) const LAST_IN: u32 = 4;
 const ACKNOWLEDGED: u32 = 5;
 /// Number of events of one message.
-const MARKS: u32 = 6;
+pub(crate) const MARKS: u32 = 6;
+
+/// Messages of a connection that are on the way at once, at most (NCCL's `NCCL_STEPS`, `src/include/device.h`).
+const MAX_ON_THE_WAY: usize = 8;
 
 /// Needs of an event while they are collected.
 #[derive(Default)]
@@ -199,6 +202,23 @@ impl<'a> Builder<'a> {
         }
     }
 
+    /// Messages are used in order, but come on several queue pairs: the one of a collective that came last, up to a
+    /// number.
+    fn latest_until(&self, link: usize, number: u64) -> u64 {
+        let link = &self.job.links[link];
+        let Some(place) = link.message(number) else {
+            return number;
+        };
+        let last = link.messages[place];
+        link.messages[..=place]
+            .iter()
+            .rev()
+            .take(MAX_ON_THE_WAY)
+            .take_while(|message| message.collective == last.collective)
+            .max_by_key(|message| (message.last_in, message.number))
+            .map_or(number, |message| message.number)
+    }
+
     fn need_for_credit(&mut self, place_of_link: usize, place: usize) {
         let link = &self.job.links[place_of_link];
         let message = link.messages[place];
@@ -213,7 +233,7 @@ impl<'a> Builder<'a> {
         }
         if u64::from(message.place) >= depth {
             let used = message.number - depth;
-            self.want(&mut wanted, same(used), (LAST_IN, LagKind::PostUsed));
+            self.want(&mut wanted, same(self.latest_until(place_of_link, used)), (LAST_IN, LagKind::PostUsed));
             let start = RankEvent::Start.id(self.ranks, message.collective as usize, receiver);
             wanted.needs.push((start, LagKind::PostUsed));
             for &(to, shift) in &self.consumers[place_of_link] {
@@ -309,7 +329,8 @@ impl<'a> Builder<'a> {
         for &(from, shift) in &link.inputs {
             if u64::from(message.place) >= shift {
                 let number = message.number - link.base + self.job.links[from].base - shift;
-                self.want(&mut wanted, (from, number, message.collective), (LAST_IN, LagKind::OnInput));
+                let latest = self.latest_until(from, number);
+                self.want(&mut wanted, (from, latest, message.collective), (LAST_IN, LagKind::OnInput));
             }
         }
         if u64::from(message.place) >= link.depth
@@ -348,7 +369,9 @@ impl<'a> Builder<'a> {
                     let id = event.id(self.ranks, collective, rank);
                     let wanted = Wanted {
                         needs: vec![(before, kind)],
-                        is_blind: known.is_blind || collective == 0 && kind == LagKind::Launch,
+                        is_blind: known.is_blind
+                            || collective == 0 && kind == LagKind::Launch
+                            || !known.is_ready && kind == LagKind::Compute,
                     };
                     if self.set_needs(id, &wanted).is_some() {
                         let owner = self.owner(Owner::Start(rank), 0);

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::graph::{Event, Graph, LagKind, NOBODY, Need, Owner};
+use crate::graph::{Event, Graph, LagKind, Need, Owner};
+use crate::view::View;
 
 /// Kind of a lag and size class of its message.
 type LagClass = (LagKind, u8);
@@ -48,14 +49,12 @@ pub(crate) struct ExpectedLags<'a> {
 }
 
 impl UsualLags {
-    pub(crate) fn new(graph: &Graph) -> Self {
+    pub(crate) fn new(graph: &Graph, view: &View) -> Self {
         let mut lags: BTreeMap<LagClass, BTreeMap<u32, Vec<i64>>> = BTreeMap::new();
         let mut between: BTreeMap<(LagKind, u32), Vec<(u32, i64)>> = BTreeMap::new();
-        for (id, event) in graph.events.iter().enumerate() {
-            let Some(need) = graph.last_need(u32::try_from(id).unwrap_or(u32::MAX)) else {
-                continue;
-            };
-            if event.owner == NOBODY || event.is_blind {
+        for (event, need) in graph.owned() {
+            let is_seen = view.sees(graph.owners[event.owner as usize]);
+            if !is_seen && !is_between(need.kind) {
                 continue;
             }
             if is_between(need.kind) {

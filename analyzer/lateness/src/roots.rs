@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use roce_wire::Address;
 
-use crate::graph::{Event, Graph, LagKind, NOBODY, Need, Owner};
+use crate::graph::{Event, Graph, LagKind, Need, Owner};
 use crate::job::{Job, UNKNOWN};
-use crate::normal::UsualLags;
+use crate::normal::{ExpectedLags, UsualLags};
+use crate::view::View;
 
 /// Owners of lags that are looked at in one round.
 const MAX_SUSPECTS: usize = 6;
@@ -22,7 +23,7 @@ const NARROWER_PERCENT: i64 = 90;
 const MIN_SHARE_DIVISOR: i64 = 50;
 
 /// A root costs at least this in each collective, in nanoseconds.
-const MIN_COST: i64 = 50_000;
+pub(crate) const MIN_COST: i64 = 50_000;
 
 /// Where nothing cuts the job into collectives, a root costs at least this part of its time.
 const MIN_UNCUT_SHARE_DIVISOR: i64 = 5;
@@ -45,6 +46,10 @@ pub(crate) enum SuspectPlace {
     Port(Address),
     /// A rank that is late in all it does.
     Rank(usize),
+    /// A rank without a tap whose data come late, or one before it.
+    Before(usize),
+    /// A rank without a tap whose credits come late, or one behind it.
+    Behind(usize),
 }
 
 /// A suspect and what it costs.
@@ -63,6 +68,7 @@ pub(crate) struct RootSearch<'a> {
     job: &'a Job,
     graph: &'a Graph,
     usual: &'a UsualLags,
+    view: &'a View,
     /// Time of the job, in nanoseconds.
     length: i64,
     is_cut: bool,
@@ -73,7 +79,7 @@ pub(crate) struct RootSearch<'a> {
 impl<'a> RootSearch<'a> {
     pub(crate) fn new(
         job: &'a Job,
-        (graph, usual): (&'a Graph, &'a UsualLags),
+        (graph, usual, view): (&'a Graph, &'a UsualLags, &'a View),
         length: i64,
         is_cut: bool,
     ) -> Self {
@@ -81,6 +87,7 @@ impl<'a> RootSearch<'a> {
             job,
             graph,
             usual,
+            view,
             length,
             is_cut,
             later_starts: BTreeMap::new(),
@@ -92,7 +99,7 @@ impl<'a> RootSearch<'a> {
     /// The first collective may have begun before the capture: a rank is no later in it than it is in another one.
     fn starts_after_the_first(&self) -> BTreeMap<u32, i64> {
         let mut starts: BTreeMap<u32, i64> = BTreeMap::new();
-        for (event, need) in self.owned() {
+        for (event, need) in self.graph.owned() {
             if need.kind == LagKind::Compute && event.collective > 0 {
                 let owners = BTreeSet::from([event.owner]);
                 let expected = self.usual.without(self.graph, &owners).lag(event, need);
@@ -103,13 +110,14 @@ impl<'a> RootSearch<'a> {
         starts
     }
 
-    /// Events whose lag has an owner.
-    fn owned(&self) -> impl Iterator<Item = (&'a Event, Need)> + use<'a> {
-        let graph = self.graph;
-        graph.events.iter().enumerate().filter_map(move |(id, event)| {
-            let need = graph.last_need(u32::try_from(id).ok()?)?;
-            (event.owner != NOBODY && !event.is_blind).then_some((event, need))
-        })
+    /// How long a lag should have been. A rank that is not seen as a whole may have waited for what is not seen.
+    fn expected(&self, expected: &ExpectedLags<'_>, event: &Event, need: Need) -> i64 {
+        let lag = expected.lag(event, need);
+        if self.view.sees(self.graph.owners[event.owner as usize]) {
+            lag
+        } else {
+            need.lag.min(lag.saturating_add(self.view.allowance))
+        }
     }
 
     /// Ends of all collectives, if the lags of these owners had been as long as others'.
@@ -119,7 +127,7 @@ impl<'a> RootSearch<'a> {
             if event.is_blind || !owners.contains(&event.owner) {
                 return need.lag;
             }
-            let lag = expected.lag(event, need);
+            let lag = self.expected(&expected, event, need);
             let excess = need.lag - lag;
             if excess <= self.graph.uncertainty[event.owner as usize] {
                 need.lag
@@ -138,8 +146,8 @@ impl<'a> RootSearch<'a> {
     fn excesses(&self) -> BTreeMap<u32, i64> {
         let usual = self.usual.without(self.graph, &BTreeSet::new());
         let mut excesses: BTreeMap<u32, i64> = BTreeMap::new();
-        for (event, need) in self.owned() {
-            *excesses.entry(event.owner).or_default() += need.lag - usual.lag(event, need);
+        for (event, need) in self.graph.owned() {
+            *excesses.entry(event.owner).or_default() += need.lag - self.expected(&usual, event, need);
         }
         excesses
     }
@@ -169,6 +177,8 @@ impl<'a> RootSearch<'a> {
                 Owner::Receiver(of) | Owner::Sender(of) | Owner::Start(of) => of == rank,
                 Owner::Way(..) => false,
             }),
+            SuspectPlace::Before(rank) => all(&|owner| *owner == Owner::Start(rank) || *owner == Owner::Sender(rank)),
+            SuspectPlace::Behind(rank) => all(&|owner| *owner == Owner::Start(rank) || *owner == Owner::Receiver(rank)),
             SuspectPlace::Way(from, to) => {
                 self.ways(|one, other| (one, other) == (from, to) || (other, one) == (from, to))
             }
@@ -193,16 +203,23 @@ impl<'a> RootSearch<'a> {
         let mut places = BTreeSet::new();
         for &(_, owner) in order.iter().take(MAX_SUSPECTS) {
             match self.graph.owners[owner as usize] {
+                Owner::Start(rank) | Owner::Sender(rank) | Owner::Receiver(rank)
+                    if !self.view.sees(self.graph.owners[owner as usize]) =>
+                {
+                    places.extend([SuspectPlace::Before(rank), SuspectPlace::Behind(rank)]);
+                }
                 Owner::Start(rank) => places.extend([SuspectPlace::Start(rank), SuspectPlace::Rank(rank)]),
                 Owner::Sender(rank) => places.extend([SuspectPlace::Sender(rank), SuspectPlace::Rank(rank)]),
                 Owner::Receiver(rank) => {
                     places.extend([SuspectPlace::Receiver(rank), SuspectPlace::Rank(rank)]);
                 }
-                Owner::Way(from, to) => places.extend([
-                    SuspectPlace::Way(from.min(to), from.max(to)),
-                    SuspectPlace::Port(from),
-                    SuspectPlace::Port(to),
-                ]),
+                Owner::Way(from, to) => {
+                    places.insert(SuspectPlace::Way(from.min(to), from.max(to)));
+                    // From one place, nothing shows on which side of the way packets wait.
+                    if self.view.is_whole {
+                        places.extend([SuspectPlace::Port(from), SuspectPlace::Port(to)]);
+                    }
+                }
             }
         }
         places.into_iter().map(|place| self.suspect(place)).collect()
@@ -244,7 +261,6 @@ impl<'a> RootSearch<'a> {
                 suspect.costs = savings(&before, &self.ends_without(&owners));
                 suspect.cost = suspect.costs.iter().sum();
             }
-            if std::env::var("DUMP").is_ok() { for s in &suspects { println!("  suspect {:?} cost {} outlier {} threshold {threshold}", s.place, s.cost / 1000, self.is_outlier(s, &excesses)); } println!("{:?}", excesses.iter().map(|(o, e)| (self.graph.owners[*o as usize], e / 1000)).collect::<Vec<_>>()); }
             let best = suspects.iter().map(|suspect| suspect.cost).max().unwrap_or(0);
             let least = roots.first().map_or(threshold, |first| threshold.max(first.cost / 2));
             let Some(suspect) = suspects

@@ -1,7 +1,6 @@
 //! When each rank began and ended each collective, and when its host posted it.
 
 use crate::job::{Job, Link, Message, UNKNOWN};
-use crate::normal::median;
 
 /// A message that follows its last need within this part of the time since the rank's last collective waited for that
 /// need: nothing shows when the rank itself was ready.
@@ -109,7 +108,8 @@ impl RankTimes {
         (end != UNKNOWN).then_some(end)
     }
 
-    /// A rank that waited for its credit or its input was ready earlier: as early as the others usually are.
+    /// A rank that waited for its credit or its input was ready earlier: as early as the
+    /// earliest one.
     fn set_hidden_starts(&mut self) {
         for collective in 0..self.ranks.len() {
             let mut computing = Vec::new();
@@ -125,15 +125,14 @@ impl RankTimes {
                     computing.push(time.start - before);
                 }
             }
-            if computing.is_empty() {
+            let Some(&shortest) = computing.iter().min() else {
                 continue;
-            }
-            let usual = median(&mut computing);
+            };
             for rank in 0..self.ranks[collective].len() {
                 let before = self.end_before(collective, rank);
                 let time = &mut self.ranks[collective][rank];
                 if !time.is_ready && let Some(before) = before {
-                    time.start = time.start.min(before + usual);
+                    time.start = time.start.min(before + shortest);
                 }
             }
         }
