@@ -145,7 +145,15 @@ fn tables_say_what_the_document_says() {
             tap.as_object_mut().unwrap().remove("cnp_receivers").unwrap();
         }
         assert_eq!(Value::Array(rows(&dir, "taps")), taps, "{name}: taps");
-        for table in ["episodes", "steps", "vantages", "hops", "waits", "collectives"] {
+        for table in [
+            "episodes",
+            "steps",
+            "vantages",
+            "hops",
+            "waits",
+            "collectives",
+            "credits",
+        ] {
             assert_eq!(
                 Value::Array(rows(&dir, table)),
                 document[table],

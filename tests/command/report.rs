@@ -107,6 +107,7 @@ fn the_numbers_are_those_of_the_document() {
         "ends",
         "waits",
         "collectives",
+        "credits",
         "episodes",
         "steps",
         "findings",

@@ -1,12 +1,13 @@
 //! The analysis: packets in, bins of rows and closed flows out. `request` and `response` judge PSNs, `count` adds a packet to its
 //! bin, `request_history` gathers what one is judged by, `lifecycle` opens and closes flows, `host_events` takes what hosts report. `pair` and `connect` find which flows belong together.
-//! `cnp` finds the flows that congestion notifications slow, and `taps` matches what several taps saw. `limits` has the bounds,
+//! `cnp` finds the flows that congestion notifications slow, `credits` follows WRITEs, and `taps` matches what several taps saw. `limits` has the bounds,
 //! `time_states` divides flows' time, `snapshot` has the state of live runs, `measures` what they measure besides, `output` the results of a step.
 
 mod cnp;
 mod connect;
 mod connections;
 mod count;
+mod credits;
 mod early;
 mod host_events;
 mod lifecycle;
@@ -27,14 +28,15 @@ mod taps;
 mod time_states;
 
 use roce_model::{
-    Between, EventKind, EventRow, LostRecords, Nanos, PRIORITY_OF_DSCP, Packet, PacketBatch, PauseFrame,
-    SampleRow,
+    Between, EventKind, EventRow, LostRecords, Nanos, PRIORITY_OF_DSCP, Packet, PacketBatch, PacketFlags,
+    PauseFrame, RemoteWrite, SampleRow,
 };
 use roce_wire::Psn;
 
 use crate::bins::{BinPlace, Bins};
 use crate::congestion::dcqcn::Parameters;
 use crate::counts::Counts;
+use crate::credits::Credits;
 use crate::key::FlowSlot;
 use crate::pairing::attempts;
 use crate::psn::causes::HostPairTimes;
@@ -109,6 +111,7 @@ pub struct Analysis {
     notifications: Notifications,
     connections: Connections,
     limits: SenderLimits,
+    credits: Credits,
     /// Responses that are missing before the READ response being counted, as far as that alone shows.
     read_gap: Option<(Psn, u32)>,
     tally: Tally,
@@ -158,6 +161,7 @@ impl Analysis {
                 options.dcqcn_stated,
                 options.priority_of_dscp,
             ),
+            credits: Credits::default(),
             read_gap: None,
             tally: Tally::default(),
             taps: TapStates::default(),
@@ -182,13 +186,21 @@ impl Analysis {
             });
         }
         let mut from = 0;
+        let mut writes = batch.between.iter().filter_map(|between| match between {
+            Between::Write(write) => Some(write),
+            _ => None,
+        });
         for between in &batch.between {
+            // A WRITE goes with its packet, and does not part others.
+            if matches!(between, Between::Write(_)) {
+                continue;
+            }
             let to = between.before().clamp(from, batch.packets.len());
-            self.packets(&batch.packets[from..to]);
+            self.packets(&batch.packets[from..to], &mut writes);
             from = to;
             self.between(between, batch.packets.get(to));
         }
-        self.packets(&batch.packets[from..]);
+        self.packets(&batch.packets[from..], &mut writes);
     }
 
     /// Takes what comes between packets: `next` is the packet behind it, which carries a message of the connection manager.
@@ -203,6 +215,7 @@ impl Analysis {
             Between::Lost(lost) => self.lost(lost),
             Between::Host(report) => self.host(report),
             Between::Pause(pause) => self.pause(pause),
+            Between::Write(_) => {}
             Between::Management(message) => {
                 if let Some(packet) = next {
                     self.management(packet, message);
@@ -298,11 +311,13 @@ impl Analysis {
                 matched,
                 hops,
                 hop_timeline,
+                credits: self.credits.conclude(),
             },
         )
     }
 
-    fn packets(&mut self, packets: &[Packet]) {
+    /// Takes packets in a row, and as many of `writes` as they leave.
+    fn packets<'a>(&mut self, packets: &[Packet], writes: &mut impl Iterator<Item = &'a RemoteWrite>) {
         self.latest = packets
             .last()
             .map_or(self.latest, |last| self.latest.max(last.time));
@@ -316,6 +331,11 @@ impl Analysis {
             // was found no longer holds.
             let mut holds = true;
             for (packet, found) in some.iter().zip(found.iter()) {
+                let write = if packet.flags.has(PacketFlags::REMOTE_WRITE) {
+                    writes.next()
+                } else {
+                    None
+                };
                 if self.recent.is_shown_bare(packet) {
                     self.tally.copy(packet);
                     continue;
@@ -333,14 +353,14 @@ impl Analysis {
                         self.open_flow(found, packet)
                     };
                 }
-                self.observe(at, found.fingerprint, packet);
+                self.observe(at, found.fingerprint, packet, write);
             }
         }
         self.found = found;
     }
 
     #[inline]
-    fn observe(&mut self, at: FlowSlot, fingerprint: u64, packet: &Packet) {
+    fn observe(&mut self, at: FlowSlot, fingerprint: u64, packet: &Packet, write: Option<&RemoteWrite>) {
         let sighting = self.recent.look(fingerprint, packet);
         let hot = &mut self.table.hot[at];
         hot.referenced = true;
@@ -357,7 +377,7 @@ impl Analysis {
         match self.bins.place(packet.time) {
             BinPlace::Current => {}
             BinPlace::Later(bin) => self.begin_bin(bin),
-            BinPlace::Earlier(bin) => return self.observe_earlier(at, bin, seen, packet),
+            BinPlace::Earlier(bin) => return self.observe_earlier(at, bin, seen, (packet, write)),
         }
         let verdict = self.judge(at, self.bins.current(), seen, packet);
         let hot = &mut self.table.hot[at];
@@ -365,15 +385,21 @@ impl Analysis {
             hot.active = true;
             self.bins.begin_flow(at, packet.time);
         }
-        self.count(at, packet, verdict);
+        self.count(at, packet, verdict, write);
     }
 
     /// A packet whose stamp is out of order: it counts in the bin that it belongs to.
     #[cold]
-    fn observe_earlier(&mut self, at: FlowSlot, bin: u64, seen: CopyCheck, packet: &Packet) {
+    fn observe_earlier(
+        &mut self,
+        at: FlowSlot,
+        bin: u64,
+        seen: CopyCheck,
+        (packet, write): (&Packet, Option<&RemoteWrite>),
+    ) {
         let verdict = self.judge(at, bin, seen, packet);
         let current = core::mem::take(&mut self.table.hot[at].counts);
-        self.count(at, packet, verdict);
+        self.count(at, packet, verdict, write);
         let counts = core::mem::replace(&mut self.table.hot[at].counts, current);
         self.add_earlier(at, bin, &counts);
     }
@@ -511,5 +537,6 @@ impl Conclusion {
         self.hop_timeline.extend_from_slice(&other.hop_timeline);
         self.hop_timeline
             .sort_by_key(|row| (row.time, row.flow_id, row.from_tap, row.to_tap));
+        self.credits.extend_from_slice(&other.credits);
     }
 }

@@ -12,6 +12,7 @@ mod collective_waits;
 mod collectives;
 mod connections;
 mod credited;
+mod credits;
 mod devices;
 mod ends;
 mod episodes;
@@ -55,6 +56,7 @@ pub use collective_waits::{CollectiveWaitColumns, CollectiveWaitRow, WaitReason}
 pub use collectives::{CollectiveColumns, CollectiveEvidence, CollectiveRow, CollectiveShape};
 pub use connections::{AttemptResult, ConnectionAttempt, ProgramExchange};
 pub use credited::{CreditMatching, CreditedConnection, CreditedMessage, Passage};
+pub use credits::{CreditColumns, CreditRow};
 pub use devices::{Attachment, Devices, Gid, NetworkInterface, Pcie, RdmaDevice, RdmaPort};
 pub use ends::{EndColumns, EndKind, EndRow};
 pub use episodes::{Confidence, EpisodeColumns, EpisodeKind, EpisodeRow, StepColumns, StepRow};
@@ -70,7 +72,7 @@ pub use measures::{JobSteps, TapMeasures, TimeBuckets};
 pub use name_list::NameList;
 pub use packet::{
     Between, HostReport, LinkAddresses, LostRecords, Management, Packet, PacketBatch, PacketFlags, Packets,
-    PauseFrame,
+    PauseFrame, RemoteWrite, WriteTarget,
 };
 pub use places::{HopColumns, HopRow, HopTimelineColumns, HopTimelineRow, VantageColumns, VantageRow};
 pub use prefetch::prefetch;

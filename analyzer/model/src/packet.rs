@@ -44,6 +44,8 @@ impl PacketFlags {
     pub const TO_ITSELF: Self = Self(1 << 1);
     /// A SEND whose answer may take any time: an NVMe command that asks for the next asynchronous event.
     pub const OPEN_REQUEST: Self = Self(1 << 2);
+    /// The batch has a [`RemoteWrite`] of it.
+    pub const REMOTE_WRITE: Self = Self(1 << 3);
 
     /// True if all of `other` are in the set.
     #[inline]
@@ -144,6 +146,45 @@ pub struct HostReport {
     pub reported: bool,
 }
 
+/// What a WRITE of a reliable connection says besides its packet: where its message goes, the immediate, and the first bytes of
+/// a short message. First, Only and Last with Immediate leave one, so there are one or two for each message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RemoteWrite {
+    /// The index in [`PacketBatch::packets`] of its packet.
+    pub packet: usize,
+    /// Where the message goes. None: a Last, which has no RETH.
+    pub target: Option<WriteTarget>,
+    /// The immediate, in network byte order.
+    pub immediate: Option<u32>,
+    /// Bytes in [`RemoteWrite::payload`] that were captured.
+    pub payload_bytes: u8,
+    /// First bytes of the payload of an Only of at most [`RemoteWrite::MAX_SHORT`] bytes.
+    pub payload: [u8; RemoteWrite::MAX_PAYLOAD],
+}
+
+impl RemoteWrite {
+    /// Length of a message, in bytes, up to which its payload is kept. Eight elements of 64 bytes are the longest credit of NCCL.
+    pub const MAX_SHORT: u32 = 512;
+    /// Bytes of payload that are kept.
+    pub const MAX_PAYLOAD: usize = 64;
+
+    /// The captured bytes of the payload.
+    pub fn start(&self) -> &[u8] {
+        &self.payload[..usize::from(self.payload_bytes).min(Self::MAX_PAYLOAD)]
+    }
+}
+
+/// Fields of a RETH (IBTA 9.3.3).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct WriteTarget {
+    /// Virtual address at the receiver.
+    pub address: u64,
+    /// The key that allows the access.
+    pub key: u32,
+    /// Length of the whole message, in bytes.
+    pub length: u32,
+}
+
 /// An item of the stream between packets, or with one of them.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Between {
@@ -155,6 +196,8 @@ pub enum Between {
     Lost(LostRecords),
     /// A connection manager's message.
     Management(Management),
+    /// The target of a WRITE.
+    Write(RemoteWrite),
     /// A host's report.
     Host(Box<HostReport>),
 }
@@ -167,6 +210,7 @@ impl Between {
             Self::Link(link) => link.before,
             Self::Lost(lost) => lost.before,
             Self::Management(message) => message.packet,
+            Self::Write(write) => write.packet,
             Self::Host(report) => report.before,
         }
     }

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use crate::{
-    CnpReceiver, CollectiveCallRow, CollectiveRow, ConnectionAttempt, EndRow, EpisodeRow, EventColumns,
-    FindingRow, FlowKey, FlowRow, HopRow, HopTimelineRow, InputSummary, JobSteps, Nanos, ProgramExchange,
-    RunKey, SampleColumns, Span, StepRow, TapId, TapMeasures, TapRow, TimelineColumns, Totals, TraceRow,
-    VantageRow, WaitRow,
+    CnpReceiver, CollectiveCallRow, CollectiveRow, ConnectionAttempt, CreditRow, CreditedConnection, EndRow,
+    EpisodeRow, EventColumns, FindingRow, FlowKey, FlowRow, HopRow, HopTimelineRow, InputSummary, JobSteps,
+    Nanos, ProgramExchange, RunKey, SampleColumns, Span, StepRow, TapId, TapMeasures, TapRow,
+    TimelineColumns, Totals, TraceRow, VantageRow, WaitRow,
 };
 
 /// Error of a sink; it names the file or stream.
@@ -66,6 +66,8 @@ pub struct RunSummary {
     pub hops: Vec<HopRow>,
     /// The hops by bin, in the order of time. The JSON document does not have them.
     pub hop_timeline: Vec<HopTimelineRow>,
+    /// Connections whose receivers ask for each message, with these messages. The JSON document does not have them.
+    pub credited: Vec<CreditedConnection>,
     /// Episodes of congestion, in the order of time.
     pub episodes: Vec<EpisodeRow>,
     /// Ends of connections: those that failed first.
@@ -74,6 +76,8 @@ pub struct RunSummary {
     pub waits: Vec<WaitRow>,
     /// Shapes in which ranks or hosts send to each other.
     pub collectives: Vec<CollectiveRow>,
+    /// Connections whose receivers ask for each message.
+    pub credits: Vec<CreditRow>,
     /// The steps of a training job, in the order of time.
     pub steps: Vec<StepRow>,
     /// Traces of ranks that were merged, in the order given.

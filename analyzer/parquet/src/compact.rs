@@ -18,8 +18,8 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use roce_files::{Access, Directory, UnfinishedFile};
 use roce_model::{
-    CollectiveColumns, Columns, EndColumns, EpisodeColumns, EventColumns, FindingColumns, FlowColumns,
-    HopColumns, HopTimelineColumns, RunColumns, SampleColumns, StepColumns, Table, TapColumns,
+    CollectiveColumns, Columns, CreditColumns, EndColumns, EpisodeColumns, EventColumns, FindingColumns,
+    FlowColumns, HopColumns, HopTimelineColumns, RunColumns, SampleColumns, StepColumns, Table, TapColumns,
     TimelineColumns, VantageColumns, WaitColumns,
 };
 
@@ -53,6 +53,7 @@ pub(crate) const DESCRIPTIONS: [Table; TABLES.len()] = [
     EndColumns::TABLE,
     WaitColumns::TABLE,
     CollectiveColumns::TABLE,
+    CreditColumns::TABLE,
     SampleColumns::TABLE,
     RunColumns::TABLE,
 ];

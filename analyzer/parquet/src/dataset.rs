@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use roce_files::Directory;
 use roce_model::{
-    CollectiveColumns, Columns, EndColumns, EpisodeColumns, EventColumns, FindingColumns, FlowColumns,
-    FlowRow, HopColumns, HopTimelineColumns, RunColumns, RunKey, RunRow, RunSummary, SampleColumns, Sink,
-    SinkError, StepColumns, Table, TapColumns, TimelineColumns, VantageColumns, WaitColumns,
+    CollectiveColumns, Columns, CreditColumns, EndColumns, EpisodeColumns, EventColumns, FindingColumns,
+    FlowColumns, FlowRow, HopColumns, HopTimelineColumns, RunColumns, RunKey, RunRow, RunSummary,
+    SampleColumns, Sink, SinkError, StepColumns, Table, TapColumns, TimelineColumns, VantageColumns,
+    WaitColumns,
 };
 
 use crate::error::Error;
@@ -35,6 +36,7 @@ struct Writers {
     ends: TableWriter,
     waits: TableWriter,
     collectives: TableWriter,
+    credits: TableWriter,
     samples: TableWriter,
     run: TableWriter,
 }
@@ -61,6 +63,7 @@ impl Writers {
             ends: create(EndColumns::TABLE)?,
             waits: create(WaitColumns::TABLE)?,
             collectives: create(CollectiveColumns::TABLE)?,
+            credits: create(CreditColumns::TABLE)?,
             samples: create(SampleColumns::TABLE)?,
             run: create(RunColumns::TABLE)?,
         })
@@ -81,6 +84,7 @@ impl Writers {
             &mut self.ends,
             &mut self.waits,
             &mut self.collectives,
+            &mut self.credits,
             &mut self.samples,
             &mut self.run,
         ]
@@ -222,6 +226,7 @@ impl Dataset {
         append::<EndColumns>(&mut writers.ends, &run.ends)?;
         append::<WaitColumns>(&mut writers.waits, &run.waits)?;
         append::<CollectiveColumns>(&mut writers.collectives, &run.collectives)?;
+        append::<CreditColumns>(&mut writers.credits, &run.credits)?;
         append::<RunColumns>(&mut writers.run, &inputs)?;
         for table in writers.all() {
             table.complete()?;

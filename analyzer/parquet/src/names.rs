@@ -4,7 +4,7 @@
 pub const SCHEMA_VERSION: u32 = 2;
 
 /// The tables of a dataset, each a folder.
-pub const TABLES: [&str; 15] = [
+pub const TABLES: [&str; 16] = [
     "flows",
     "timeline",
     "events",
@@ -18,6 +18,7 @@ pub const TABLES: [&str; 15] = [
     "ends",
     "waits",
     "collectives",
+    "credits",
     "samples",
     "run",
 ];

@@ -17,7 +17,9 @@ use crate::link_addresses::LinkAddressBook;
 use crate::processes::ChosenProcesses;
 use crate::stamps::Stamps;
 use crate::taps::Taps;
-use headers::{SEND_ONLY, connection_message, extended, is_open_request, is_to_itself};
+use headers::{
+    SEND_ONLY, connection_message, extended, is_open_request, is_to_itself, remote_write, tells_of_write,
+};
 
 /// Selection of packets for one shard of a run, by their pairs of hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -475,6 +477,12 @@ impl Decoder {
         if roce.bth.opcode() == SEND_ONLY {
             let is_open = is_open_request(bytes, roce);
             packet.flags = packet.flags.with(PacketFlags::OPEN_REQUEST, is_open);
+        }
+        if tells_of_write(roce.bth.opcode())
+            && let Some(write) = remote_write(bytes, roce, at)
+        {
+            packet.flags = packet.flags.with(PacketFlags::REMOTE_WRITE, true);
+            between.push(Between::Write(write));
         }
         if roce.bth.destination_qpn() == roce_wire::Qpn::GENERAL_SERVICES
             && let Some(message) = connection_message(bytes, roce, at)

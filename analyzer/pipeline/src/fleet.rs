@@ -244,6 +244,7 @@ impl<W> FleetRun<W> {
         clear(scope, "hops", &mut run.hops);
         clear(scope, "hop_timeline", &mut run.hop_timeline);
         clear(scope, "waits", &mut run.waits);
+        clear(scope, "credits", &mut run.credits);
         Cow::Owned(run)
     }
 }

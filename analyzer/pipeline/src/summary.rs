@@ -89,6 +89,7 @@ impl<F> Done<F> {
                 }
             }
         }
+        let credits = roce_flow::join_credits(conclusion.credits.clone());
         RunSummary {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             started: begun.started,
@@ -103,6 +104,8 @@ impl<F> Done<F> {
             exchanges: conclusion.exchanges.clone(),
             hops: conclusion.hops.clone(),
             hop_timeline: conclusion.hop_timeline.clone(),
+            credited: credits.connections,
+            credits: credits.rows,
             ..RunSummary::default()
         }
     }

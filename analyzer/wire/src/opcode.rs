@@ -206,6 +206,8 @@ const DEFINED: u16 = 1 << 5;
 const SEQUENCED: u16 = 1 << 6;
 /// A READ request.
 const READ: u16 = 1 << 7;
+/// A WRITE of RC.
+const RELIABLE_WRITE: u16 = 1 << 8;
 
 /// The operation of an opcode's lower five bits, the headers that follow on the BTH whatever the transport, and its flags.
 const fn operation_of(low: u8) -> (Operation, ExtendedHeaders, u16) {
@@ -292,7 +294,12 @@ const fn entry(code: u8) -> Entry {
         } else {
             0
         }
-        | if low == 0x0c { READ } else { 0 };
+        | if low == 0x0c { READ } else { 0 }
+        | if transport == 0 && matches!(operation, Operation::Write) {
+            RELIABLE_WRITE
+        } else {
+            0
+        };
     let places = Places::new(extended);
     Entry {
         operation,
@@ -343,6 +350,12 @@ impl Traits {
     #[inline]
     pub const fn is_sequenced(self) -> bool {
         self.0 & SEQUENCED != 0
+    }
+
+    /// Any packet of a reliable connection's WRITE.
+    #[inline]
+    pub const fn is_reliable_write(self) -> bool {
+        self.0 & RELIABLE_WRITE != 0
     }
 
     /// Such a request that takes one PSN, whatever its length: any but a READ.

@@ -1,6 +1,6 @@
 //! Counting: what every packet adds to its flow's open row, and what requests and responses add beside.
 
-use roce_model::{EventKind, EventRow, FlowId, Packet};
+use roce_model::{EventKind, EventRow, FlowId, Packet, RemoteWrite};
 use roce_wire::{AethKind, Ecn, ExtendedHeaders, Nak, Operation};
 
 use crate::analysis::Analysis;
@@ -16,7 +16,13 @@ impl Analysis {
         clippy::inline_always,
         reason = "called for every packet from one place, and from another that is rare"
     )]
-    pub(super) fn count(&mut self, at: FlowSlot, packet: &Packet, verdict: Verdict) {
+    pub(super) fn count(
+        &mut self,
+        at: FlowSlot,
+        packet: &Packet,
+        verdict: Verdict,
+        write: Option<&RemoteWrite>,
+    ) {
         self.tally.packet(packet);
         let roce = &packet.roce;
         let traits = roce.bth.opcode().traits();
@@ -56,6 +62,9 @@ impl Analysis {
             // The middle of a message: nothing to it but its payload.
             hot.sent_bytes = hot.sent_bytes.wrapping_add(roce.payload_bytes);
             return hot.messages.add(roce.payload_bytes);
+        }
+        if traits.is_reliable_write() {
+            self.note_write(at, packet, verdict, write);
         }
         self.count_request(at, packet, verdict);
         self.note_outstanding_request(at, packet);

@@ -6,6 +6,7 @@ use roce_model::{
 };
 
 use crate::bins::Bin;
+use crate::credits::CreditsAtTap;
 
 /// Results, as far as they cannot change any more.
 #[derive(Debug, Default)]
@@ -52,4 +53,6 @@ pub struct Conclusion {
     pub hops: Vec<HopRow>,
     /// Those hops by bin, in the order of time.
     pub hop_timeline: Vec<HopTimelineRow>,
+    /// Credits and their data, by connection and tap.
+    pub credits: Vec<CreditsAtTap>,
 }

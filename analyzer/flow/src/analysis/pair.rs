@@ -61,8 +61,8 @@ impl Analysis {
 
     /// An answer of an unpaired flow: whose request it may be for.
     fn look_for_peer(&mut self, at: FlowSlot, packet: &Packet) {
-        let cold = &self.table.cold[at];
-        if !cold.key.service.is_reliable() {
+        let service = self.table.cold[at].key.service;
+        if !service.is_reliable() {
             return;
         }
         let psn = packet.roce.bth.psn();
@@ -72,7 +72,10 @@ impl Analysis {
         if !fits_one_request(packet) {
             return self.look_for_named(at, packet);
         }
-        let (me, service) = (self.table.handle(at), cold.key.service);
+        if let Some(other) = self.named_by_credits(at, packet) {
+            return self.link(at, other, PairingEvidence::Credits, None, packet.time);
+        }
+        let me = self.table.handle(at);
         self.contradict_candidates(me, psn);
         let askers = self
             .connections
@@ -319,8 +322,11 @@ impl Analysis {
         let peer = core::mem::replace(&mut self.table.hot[at].peer, FlowSlot::NONE);
         if peer != FlowSlot::NONE {
             self.table.hot[peer].peer = FlowSlot::NONE;
-            self.table.cold[peer].peering.unlink();
-            self.table.cold[at].peering.unlink();
+            for at in [peer, at] {
+                let cold = &mut self.table.cold[at];
+                cold.peering.unlink();
+                self.credits.unpair(cold.writes);
+            }
         }
     }
 

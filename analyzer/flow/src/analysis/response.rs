@@ -48,6 +48,9 @@ impl Analysis {
             oldest = cold.times.as_deref().map_or(Nanos(0), Times::waiting_since);
             cold.tracker.awaited(covered, oldest, time);
         }
+        if answer == Answer::Ack {
+            self.credits.acknowledge(cold.writes, roce.bth.psn(), time);
+        }
         let meaning = match answer {
             Answer::Ack => AnswerMeaning::Ack,
             Answer::Nak => meaning_of_nak(cold, roce.aeth.kind(), psn, time),
@@ -87,6 +90,10 @@ impl Analysis {
     /// each pairing, before the first [`Analysis::on_response`] of the two.
     pub(super) fn on_paired(&mut self, one: FlowSlot, other: FlowSlot, time: Nanos) {
         self.pair_sends(one, other);
+        for (at, other) in [(one, other), (other, one)] {
+            let answers = (self.table.hot[other].tap, self.table.cold[other].id);
+            self.credits.pair(self.table.cold[at].writes, answers);
+        }
         for at in [one, other] {
             self.table.hot[at].knows_answers = true;
             self.table.cold[at].tracker.pair();

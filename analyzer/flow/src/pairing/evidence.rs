@@ -17,6 +17,8 @@ pub(crate) enum PairingEvidence {
     Sport,
     /// Answers of each fit requests of the other, and of no other flow.
     Psn,
+    /// Data went to the addresses in its credits, and its answer acknowledges them.
+    Credits,
 }
 
 impl PairingEvidence {
@@ -27,6 +29,7 @@ impl PairingEvidence {
             Self::Host => "host",
             Self::Sport => "sport",
             Self::Psn => "psn",
+            Self::Credits => "credits",
         }
     }
 }

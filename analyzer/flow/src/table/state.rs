@@ -14,6 +14,7 @@ use crate::congestion::pauses::PausedTime;
 use crate::congestion::progress::WINDOW_PACKETS;
 use crate::congestion::reaction::{Congestion, Meter};
 use crate::counts::{Counts, FlowTotals};
+use crate::credits::WriteHandle;
 use crate::division::{BurstGap, Division};
 use crate::key::{FlowSlot, Key};
 use crate::pairing::evidence::Peer;
@@ -125,6 +126,8 @@ pub(crate) struct Cold {
     pub(crate) pace: SilenceHistory,
     pub(crate) responses: Responses,
     pub(crate) kinds: RequestKinds,
+    /// What is known of its WRITEs.
+    pub(crate) writes: WriteHandle,
     // While the other direction is looked for, and rarely.
     pub(crate) key: FlowKey,
     /// No other flow, and no other epoch of this one, has the same. Never 0.
@@ -272,6 +275,7 @@ impl Cold {
             pace: SilenceHistory::default(),
             responses: Responses::default(),
             kinds: RequestKinds::default(),
+            writes: WriteHandle::default(),
             peering: OtherDirection::new(hosts.back),
             last_nak: Nanos(0),
             first_time: packet.time,

@@ -1,6 +1,8 @@
 //! Facts of a frame beyond its addresses: what its headers and its first bytes of payload show.
 
-use roce_model::Management;
+use roce_model::{Management, RemoteWrite, WriteTarget};
+use roce_wire::transport::imm_dt::ImmDt;
+use roce_wire::transport::reth::Reth;
 use roce_wire::{Bth, ExtendedHeaders, Opcode, Roce};
 
 /// True if the destination and the source of an Ethernet frame are one address, which is not zero as on a loopback interface. Headers of
@@ -35,6 +37,51 @@ pub(super) fn extended(frame: &[u8], roce: &Roce) -> u32 {
         (hash.rotate_left(23) ^ u64::from(u32::from_le_bytes(*word))).wrapping_mul(0x9e37_79b9_7f4a_7c15)
     });
     (hash >> 32) as u32
+}
+
+/// True of the packets of a reliable connection's WRITE that say more than how long it is: First, Last with Immediate, Only,
+/// Only with Immediate (IBTA table 38).
+#[inline]
+pub(super) const fn tells_of_write(opcode: Opcode) -> bool {
+    matches!(opcode.0, 0x06 | 0x09..=0x0b)
+}
+
+/// What the headers of a WRITE say, the `packet`th of its batch. None if they were cut.
+pub(super) fn remote_write(frame: &[u8], roce: &Roce, packet: usize) -> Option<RemoteWrite> {
+    const ONLY: Opcode = Opcode(0x0a);
+    let opcode = roce.bth.opcode();
+    let mut rest = frame.get(usize::from(roce.bth_offset) + Bth::BYTES..)?;
+    let mut write = RemoteWrite {
+        packet,
+        target: None,
+        immediate: None,
+        payload_bytes: 0,
+        payload: [0; RemoteWrite::MAX_PAYLOAD],
+    };
+    if opcode.extended().has(ExtendedHeaders::RETH) {
+        let (bytes, behind) = rest.split_first_chunk::<{ Reth::BYTES }>()?;
+        let reth = Reth(bytes);
+        write.target = Some(WriteTarget {
+            address: reth.virtual_address(),
+            key: reth.remote_key(),
+            length: reth.dma_length(),
+        });
+        rest = behind;
+    }
+    if opcode.extended().has(ExtendedHeaders::IMM_DT) {
+        // Of an Only whose immediate was cut, the target is known all the same.
+        write.immediate = rest.first_chunk().map(|bytes| ImmDt(bytes).data());
+        return (write.immediate.is_some() || write.target.is_some()).then_some(write);
+    }
+    if opcode == ONLY && roce.dma_length <= RemoteWrite::MAX_SHORT {
+        let captured = rest
+            .len()
+            .min(roce.payload_bytes as usize)
+            .min(RemoteWrite::MAX_PAYLOAD);
+        write.payload[..captured].copy_from_slice(&rest[..captured]);
+        write.payload_bytes = u8::try_from(captured).unwrap_or(0);
+    }
+    Some(write)
 }
 
 /// The message of the connection manager in a datagram, which is the `packet`th of its batch.

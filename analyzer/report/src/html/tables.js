@@ -342,6 +342,41 @@ function collectivesGrid() {
   });
 }
 
+function creditsGrid() {
+  const rows = model.run.credits,
+    of = (name, label, more) => listed(rows, "credits", name, label, more);
+  return new Grid({
+    id: "credits",
+    rows: rows.length,
+    search: true,
+    columns: [
+      of("sender", "Sender"),
+      of("sender_rank", "Rank"),
+      of("receiver", "Receiver"),
+      of("receiver_rank", "Rank"),
+      of("messages", "Messages"),
+      of("left_out", "Left out"),
+      of("bytes", "Data"),
+      of("transfer_ns", "On their way"),
+      of("credit_to_data_p50_ns", "Credit to data, median"),
+      of("credit_to_data_p99_ns", "99th percentile"),
+      of("cts_delay_p50_ns", "Credit's way, median"),
+      of("cts_delay_p99_ns", "99th percentile"),
+      of("depth", "Depth"),
+      of("credits_unused", "Unused credits"),
+      of("outstanding_bytes", "Outstanding"),
+      of("retransmitted_packets", "Retransmitted"),
+      of("layout", "NCCL"),
+      of("last_time", "Last packet"),
+    ],
+    open: (row) => {
+      const end = model.time(rows[row].last_time);
+      lookAtSpan(end - 1e6, end);
+      $("timeline").scrollIntoView({ behavior: reduced() ? "auto" : "smooth" });
+    },
+  });
+}
+
 function waitsGrid() {
   const rows = model.run.waits,
     of = (name, label, more) => listed(rows, "waits", name, label, more);
@@ -418,6 +453,7 @@ const TABS = [
   ["events", "Events", () => model.events.rows, eventsGrid],
   ["collectives", "Collectives", () => model.run.collectives?.length ?? 0, collectivesGrid],
   ["ends", "Failed connections", () => model.run.ends?.length ?? 0, endsGrid],
+  ["credits", "Credits", () => model.run.credits?.length ?? 0, creditsGrid],
   ["waits", "Waits", () => model.run.waits?.length ?? 0, waitsGrid],
   ["steps", "Training steps", () => model.run.steps.length, stepsGrid],
   ["collectives", "Collectives", () => model.run.collective_calls?.length ?? 0, collectivesGrid],

@@ -6,9 +6,9 @@ use std::cmp::Reverse;
 use std::io::Read;
 
 use roce_model::{
-    CnpReceiver, CollectiveCallColumns, CollectiveColumns, Columns, CutLimit, EndColumns, EpisodeColumns,
-    FindingColumns, HopColumns, InputSummary, Layer, Nanos, Opcode, Qpn, RunKey, RunSummary, Span,
-    StepColumns, TapColumns, TapRow, Totals, TraceColumns, VantageColumns, WaitColumns,
+    CnpReceiver, CollectiveCallColumns, CollectiveColumns, Columns, CreditColumns, CutLimit, EndColumns,
+    EpisodeColumns, FindingColumns, HopColumns, InputSummary, Layer, Nanos, Opcode, Qpn, RunKey, RunSummary,
+    Span, StepColumns, TapColumns, TapRow, Totals, TraceColumns, VantageColumns, WaitColumns,
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -54,6 +54,8 @@ pub fn read(from: impl Read) -> Result<RunSummary, Error> {
         vantages: rows::<VantageColumns>(&stored.vantages)?,
         hops: rows::<HopColumns>(&stored.hops)?,
         hop_timeline: Vec::new(),
+        credited: Vec::new(),
+        credits: some_rows::<CreditColumns>(&stored.credits)?,
         episodes: rows::<EpisodeColumns>(&stored.episodes)?,
         // Documents of earlier versions have none.
         ends: some_rows::<EndColumns>(&stored.ends)?,
@@ -81,6 +83,8 @@ struct StoredDocument {
     episodes: Value,
     ends: Value,
     waits: Value,
+    #[serde(default)]
+    credits: Value,
     traces: Value,
     collective_calls: Value,
     #[serde(default)]

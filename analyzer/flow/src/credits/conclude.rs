@@ -1,0 +1,62 @@
+//! The end: proven rings become what one tap saw of a connection.
+
+use roce_model::FlowId;
+use roce_wire::Address;
+
+use super::join::CreditsAtTap;
+use super::ring::Ring;
+use super::{Credits, WriteFlow};
+
+impl Credits {
+    /// What each tap saw of each connection.
+    pub(crate) fn conclude(mut self) -> Vec<CreditsAtTap> {
+        self.mark_pending();
+        let rings = core::mem::take(&mut self.rings);
+        let rings = rings.into_iter().flatten().filter(|ring| ring.is_proven());
+        rings.filter_map(|ring| self.at_tap(*ring)).collect()
+    }
+
+    /// Marks messages whose acknowledgement is still to come, in flows that have got some.
+    fn mark_pending(&mut self) {
+        let data = self.flows.iter().filter_map(|flow| flow.data.as_deref());
+        let answered = data.filter(|data| data.is_answered());
+        let pending: Vec<(u32, u64)> = answered
+            .flat_map(|data| data.waiting.iter().map(|piece| (piece.ring, piece.number)))
+            .collect();
+        for (ring, number) in pending {
+            let ring = self.ring_mut(ring);
+            if let Some(message) = ring.and_then(|ring| ring.find_mut(number)) {
+                message.is_pending = true;
+            }
+        }
+    }
+
+    fn at_tap(&self, ring: Ring) -> Option<CreditsAtTap> {
+        let flow = |at: &u32| self.flows.get(*at as usize);
+        let ids = |flows: &[u32]| -> Vec<FlowId> {
+            let mut ids: Vec<FlowId> = flows.iter().filter_map(flow).map(|flow| flow.place.id).collect();
+            ids.sort_unstable();
+            ids.dedup();
+            ids
+        };
+        let WriteFlow { place, .. } = flow(ring.flows.first()?)?;
+        let (sender, receiver): (Address, Address) = (place.destination, place.source);
+        Some(CreditsAtTap {
+            tap: place.tap,
+            sender,
+            receiver,
+            credit_flows: ids(&ring.flows),
+            data_flows: ids(&ring.data),
+            low: ring.low,
+            high: ring.high,
+            says_numbers: ring.says_numbers(),
+            rank: ring.rank(),
+            releases: ring.releases(),
+            used: ring.used(),
+            pieces: ring.pieces(),
+            early: ring.early,
+            forgotten: ring.forgotten,
+            messages: ring.messages.into(),
+        })
+    }
+}

@@ -1,0 +1,124 @@
+//! Data of one flow: which message each WRITE belongs to, where it ends, and what is not acknowledged yet.
+
+use std::collections::VecDeque;
+
+use roce_model::{FlowId, Nanos, RemoteWrite};
+use roce_wire::{Opcode, Psn, Roce};
+
+/// Messages of a flow that wait for their acknowledgement, at most. Older ones have none.
+const MAX_WAITING: usize = 256;
+/// An acknowledgement of a later message that comes after so many of the shortest times belongs to that message alone: the
+/// own one was lost by the capture.
+const MUCH_LONGER: u64 = 4;
+
+/// A WRITE of data.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct DataPacket<'a> {
+    pub(super) roce: &'a Roce,
+    pub(super) write: Option<&'a RemoteWrite>,
+    pub(super) time: Nanos,
+    pub(super) is_again: bool,
+}
+
+impl DataPacket<'_> {
+    pub(super) fn psn(&self) -> Psn {
+        self.roce.bth.psn()
+    }
+
+    pub(super) fn opcode(&self) -> Opcode {
+        self.roce.bth.opcode()
+    }
+
+    /// PSN of the last packet of the message that begins with this one: all but the last are as long as the first.
+    pub(super) fn last_psn(&self, length: u32) -> Psn {
+        let packets = match self.roce.payload_bytes {
+            payload if payload > 0 && !self.opcode().is_last() => length.div_ceil(payload).max(1),
+            _ => 1,
+        };
+        Psn::new(self.psn().value().wrapping_add(packets - 1))
+    }
+}
+
+/// One WRITE for a credit.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct DataPiece {
+    pub(super) ring: u32,
+    pub(super) number: u64,
+    pub(super) first: Psn,
+    pub(super) last: Psn,
+    /// When its first packet passed.
+    pub(super) begun: Nanos,
+    /// When its last packet passed; 0: not yet.
+    pub(super) ended: Nanos,
+    /// The flow that seems to have acknowledged it.
+    pub(super) answered_by: Option<FlowId>,
+}
+
+impl DataPiece {
+    pub(super) fn has(&self, psn: Psn) -> bool {
+        psn.offset_from(self.first) >= 0 && psn.offset_from(self.last) <= 0
+    }
+}
+
+/// What is known of a flow as one that carries data.
+#[derive(Clone, Debug, Default)]
+pub(super) struct DataFlow {
+    /// The ring of the latest data: it is looked at first.
+    pub(super) ring: Option<u32>,
+    /// The latest piece that ended without an immediate: one may follow.
+    pub(super) open_end: Option<DataPiece>,
+    /// Its other direction is known.
+    pub(super) is_paired: bool,
+    /// Pieces that are not acknowledged, in the order of their PSNs.
+    pub(super) waiting: VecDeque<DataPiece>,
+    /// Searches in all rings that found none.
+    pub(super) misses: u32,
+    /// Messages before the first one for which a credit was found.
+    pub(super) early: u64,
+    /// It has carried data for a credit.
+    pub(super) is_known: bool,
+    /// The shortest time from a last packet to its own acknowledgement; 0: not known.
+    shortest: Nanos,
+}
+
+impl DataFlow {
+    /// A flow with `early` messages before there were credits.
+    pub(super) fn new(early: u64) -> Self {
+        Self {
+            early,
+            ..Self::default()
+        }
+    }
+
+    /// A piece has begun.
+    pub(super) fn begin(&mut self, piece: DataPiece) {
+        if self.waiting.len() >= MAX_WAITING {
+            self.waiting.pop_front();
+        }
+        self.waiting.push_back(piece);
+    }
+
+    /// The piece that a packet belongs to.
+    pub(super) fn piece_of(&mut self, psn: Psn) -> Option<&mut DataPiece> {
+        self.waiting.iter_mut().rev().find(|piece| piece.has(psn))
+    }
+
+    /// True if an acknowledgement of it was seen.
+    pub(super) fn is_answered(&self) -> bool {
+        self.shortest.0 != 0
+    }
+
+    /// The next piece that an acknowledgement of all up to `psn` at `time` covers, and if the moment is that of its own.
+    pub(super) fn acknowledged(&mut self, psn: Psn, time: Nanos) -> Option<(DataPiece, bool)> {
+        let covered = self
+            .waiting
+            .pop_front_if(|piece| psn.offset_from(piece.last) >= 0 && time >= piece.begun.max(piece.ended))?;
+        let took = time.since(covered.ended);
+        let is_own = psn == covered.last;
+        if is_own && (self.shortest.0 == 0 || took < self.shortest) {
+            self.shortest = took;
+        }
+        let is_near = took.0 <= MUCH_LONGER * self.shortest.0;
+        Some((covered, covered.ended.0 != 0 && (is_own || is_near)))
+    }
+}
