@@ -47,10 +47,7 @@ impl HostClocks {
     /// Compares the clocks of all hosts. `known` is the uncertainty of a host's clock in nanoseconds, where something
     /// else shows it: clocks that are surer than the packets, or
     /// that put all packets into a possible order, are taken as they are.
-    pub(crate) fn new(
-        connections: &[CreditedConnection],
-        known: impl Fn(Address) -> Option<u64>,
-    ) -> Self {
+    pub(crate) fn new(connections: &[CreditedConnection], known: impl Fn(Address) -> Option<u64>) -> Self {
         let ways = shortest_ways(connections);
         let mut pairs: Vec<(i64, i64, Address, Address)> = ways
             .iter()

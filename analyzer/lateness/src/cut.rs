@@ -71,7 +71,11 @@ fn rests(job: &Job) -> Option<Vec<i64>> {
         for pair in link.messages.windows(2) {
             // A collective is over before the receiver gives credits for the next one: its proxy thread has no other.
             let is_over = pair[1].number > pair[0].number + 1 || pair[1].credit_out >= pair[0].last_in;
-            let rest = if is_over { pair[1].first_out - pair[0].first_out } else { 0 };
+            let rest = if is_over {
+                pair[1].first_out - pair[0].first_out
+            } else {
+                0
+            };
             let places = pair[0].number - link.base + 1..=pair[1].number - link.base;
             for place in places {
                 let shortest = &mut rests[usize::try_from(place).ok()?];

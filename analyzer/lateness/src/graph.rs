@@ -174,11 +174,7 @@ impl Graph {
             let time = (first..end)
                 .map(|place| {
                     let need = self.needs[place as usize];
-                    let lag = if place == last {
-                        lag(event, need)
-                    } else {
-                        need.lag
-                    };
+                    let lag = if place == last { lag(event, need) } else { need.lag };
                     times[need.event as usize] + lag
                 })
                 .max();

@@ -39,8 +39,6 @@ pub(crate) struct Message {
     pub(crate) credit_in: i64,
     /// The first packet left the sender.
     pub(crate) first_out: i64,
-    /// The first packet was at the receiver.
-    pub(crate) first_in: i64,
     /// The last packet left the sender.
     pub(crate) last_out: i64,
     /// The last packet was at the receiver.
@@ -168,7 +166,7 @@ fn times(message: &CreditedMessage, way: i64, clocks: (i64, i64)) -> Option<Mess
         at(message.credit.departure, receiver),
         at(message.credit.arrival, sender),
     )?;
-    let (first_out, first_in) = pair(
+    let (first_out, _) = pair(
         at(message.first.departure, sender),
         at(message.first.arrival, receiver),
     )?;
@@ -182,7 +180,6 @@ fn times(message: &CreditedMessage, way: i64, clocks: (i64, i64)) -> Option<Mess
         credit_out,
         credit_in,
         first_out,
-        first_in,
         last_out: last_out.min(last_in).max(first_out),
         last_in,
         acknowledged: at(message.acknowledgement.arrival, sender),
@@ -207,11 +204,9 @@ fn is_tapped(connection: &CreditedConnection, sender: bool) -> bool {
 fn is_whole(message: &CreditedMessage, sender: bool, receiver: bool) -> bool {
     let passages = [message.first, message.last];
     (!sender
-        || message.credit.arrival.is_some()
-            && passages.iter().all(|passage| passage.departure.is_some()))
+        || message.credit.arrival.is_some() && passages.iter().all(|passage| passage.departure.is_some()))
         && (!receiver
-            || message.credit.departure.is_some()
-                && passages.iter().all(|passage| passage.arrival.is_some()))
+            || message.credit.departure.is_some() && passages.iter().all(|passage| passage.arrival.is_some()))
 }
 
 fn link(
@@ -321,11 +316,7 @@ fn sets(connections: &[CreditedConnection], names: &RankNames) -> Vec<Vec<usize>
 }
 
 /// Divides connections into those that are joined by ranks.
-fn components(
-    connections: &[CreditedConnection],
-    names: &RankNames,
-    places: &[usize],
-) -> Vec<Vec<usize>> {
+fn components(connections: &[CreditedConnection], names: &RankNames, places: &[usize]) -> Vec<Vec<usize>> {
     let mut set_of: BTreeMap<Rank, usize> = BTreeMap::new();
     let mut parent: Vec<usize> = Vec::new();
     let root = |parent: &[usize], mut set: usize| {

@@ -29,9 +29,7 @@ use roce_wire::Address;
 use graph::Graph;
 use job::{Job, UNKNOWN};
 use normal::UsualLags;
-pub use outcome::{
-    ConnectionTimes, JobLateness, JobRank, LateKind, LateRoot, LateStart, Lateness, RankWait,
-};
+pub use outcome::{ConnectionTimes, JobLateness, JobRank, LateKind, LateRoot, LateStart, Lateness, RankWait};
 use roots::RootSearch;
 use rows::{RankTable, job_rank, nanos};
 use view::View;
@@ -70,7 +68,13 @@ fn judge(
     times: &mut [ConnectionTimes],
 ) -> Option<JobLateness> {
     let graph = Graph::new(job);
-    let known = || graph.events.iter().map(|event| event.time).filter(|&time| time != UNKNOWN);
+    let known = || {
+        graph
+            .events
+            .iter()
+            .map(|event| event.time)
+            .filter(|&time| time != UNKNOWN)
+    };
     let data = || job.links.iter().flat_map(|link| &link.messages);
     let (first, last) = (data().map(|message| message.first_out).min()?, known().max()?);
     let mut view = View::new(job);
@@ -78,18 +82,25 @@ fn judge(
     let usual = UsualLags::new(&graph, &view);
     let expected = usual.without(&graph, &BTreeSet::new());
     let search = RootSearch::new(job, (&graph, &usual, &view), last - first, is_cut);
-    let suspects = search.roots();
+    let collectives = u32::try_from(job.collectives()).unwrap_or(u32::MAX);
+    let unclear = (0..collectives)
+        .filter(|&collective| job.is_unclear(collective))
+        .count();
+    // Of what is mostly unknown, the rest proves nothing.
+    let suspects = if unclear * 2 > job.collectives() {
+        Vec::new()
+    } else {
+        search.roots()
+    };
     let table = RankTable::new(job, &graph, &expected);
     for (link, first_event) in job.links.iter().zip(rows::first_events(job)) {
-        times[link.connection] =
-            sums::connection_times((job, link), (&graph, &expected), first_event);
+        times[link.connection] = sums::connection_times((job, link), (&graph, &expected), first_event);
     }
     let found: u64 = job.links.iter().map(|link| link.messages.len() as u64).sum();
     let of_input = |link: &job::Link| {
         let connection = &connections[link.connection];
         connection.left_out + (connection.messages.len() - link.messages.len()) as u64
     };
-    let collectives = u32::try_from(job.collectives()).unwrap_or(u32::MAX);
     Some(JobLateness {
         ranks: job.ranks.iter().copied().map(job_rank).collect(),
         collectives: if is_cut { collectives } else { 0 },
@@ -98,7 +109,9 @@ fn judge(
         messages: found,
         left_out: job.links.iter().map(of_input).sum(),
         unclear_collectives: u32::try_from(
-            (0..collectives).filter(|&collective| job.is_unclear(collective)).count(),
+            (0..collectives)
+                .filter(|&collective| job.is_unclear(collective))
+                .count(),
         )
         .unwrap_or(u32::MAX),
         is_whole: view.is_whole,

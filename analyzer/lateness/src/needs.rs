@@ -131,7 +131,10 @@ impl<'a> Builder<'a> {
         }
         // The origin: the first start of all.
         let first = times.ranks.first().into_iter().flatten();
-        let origin = first.map(|rank| rank.start).filter(|&start| start != UNKNOWN).min();
+        let origin = first
+            .map(|rank| rank.start)
+            .filter(|&start| start != UNKNOWN)
+            .min();
         self.graph.events.push(event(origin.unwrap_or(UNKNOWN), 0, 0));
     }
 
@@ -165,7 +168,11 @@ impl<'a> Builder<'a> {
             let at = graph.events[needed as usize].time;
             let may_be_late = matches!(
                 kind,
-                LagKind::Compute | LagKind::Launch | LagKind::Wire | LagKind::CreditWire | LagKind::AnswerWire
+                LagKind::Compute
+                    | LagKind::Launch
+                    | LagKind::Wire
+                    | LagKind::CreditWire
+                    | LagKind::AnswerWire
             );
             if at != UNKNOWN && time != UNKNOWN && (at <= time || may_be_late) {
                 graph.needs.push(Need {
@@ -233,7 +240,11 @@ impl<'a> Builder<'a> {
         }
         if u64::from(message.place) >= depth {
             let used = message.number - depth;
-            self.want(&mut wanted, same(self.latest_until(place_of_link, used)), (LAST_IN, LagKind::PostUsed));
+            self.want(
+                &mut wanted,
+                same(self.latest_until(place_of_link, used)),
+                (LAST_IN, LagKind::PostUsed),
+            );
             let start = RankEvent::Start.id(self.ranks, message.collective as usize, receiver);
             wanted.needs.push((start, LagKind::PostUsed));
             for &(to, shift) in &self.consumers[place_of_link] {
@@ -262,14 +273,17 @@ impl<'a> Builder<'a> {
         let at = |number| (to, number, freed.collective);
         let made = |number| next.message(number).map(|place| next.messages[place]);
         let is_later = |number| {
-            made(number).is_some_and(|made| {
-                made.collective == freed.collective && made.first_out > freed.credit_out
-            })
+            made(number)
+                .is_some_and(|made| made.collective == freed.collective && made.first_out > freed.credit_out)
         };
         let latest = (number.saturating_sub(next.depth)..=number)
             .rev()
             .find(|&number| !is_later(number));
-        self.want(wanted, at(latest.unwrap_or(number)), (FIRST_OUT, LagKind::PostUsed));
+        self.want(
+            wanted,
+            at(latest.unwrap_or(number)),
+            (FIRST_OUT, LagKind::PostUsed),
+        );
         let start = next.base + self.job.starts[freed.collective as usize];
         if number >= start + next.depth {
             self.want(wanted, at(number - next.depth), (ACKNOWLEDGED, LagKind::PostUsed));
@@ -313,7 +327,9 @@ impl<'a> Builder<'a> {
         let message = link.messages[place];
         let same = |number| (place_of_link, number, message.collective);
         let mut wanted = Wanted::default();
-        wanted.needs.push((self.id(place_of_link, place, CREDIT_IN), LagKind::OnCredit));
+        wanted
+            .needs
+            .push((self.id(place_of_link, place, CREDIT_IN), LagKind::OnCredit));
         if message.place == 0 {
             let start = RankEvent::Start.id(self.ranks, message.collective as usize, link.sender);
             wanted.needs.push((start, LagKind::Begin));
@@ -330,13 +346,19 @@ impl<'a> Builder<'a> {
             if u64::from(message.place) >= shift {
                 let number = message.number - link.base + self.job.links[from].base - shift;
                 let latest = self.latest_until(from, number);
-                self.want(&mut wanted, (from, latest, message.collective), (LAST_IN, LagKind::OnInput));
+                self.want(
+                    &mut wanted,
+                    (from, latest, message.collective),
+                    (LAST_IN, LagKind::OnInput),
+                );
             }
         }
         if u64::from(message.place) >= link.depth
             && let Some(before) = link.message(message.number - link.depth)
         {
-            wanted.needs.push((self.id(place_of_link, before, ACKNOWLEDGED), LagKind::OnAnswer));
+            wanted
+                .needs
+                .push((self.id(place_of_link, before, ACKNOWLEDGED), LagKind::OnAnswer));
         }
         let (sender, uncertainty) = (link.sender, link.uncertainty);
         if wanted.is_blind {
@@ -362,10 +384,13 @@ impl<'a> Builder<'a> {
         for (collective, ranks) in times.ranks.iter().enumerate() {
             for (rank, known) in ranks.iter().enumerate() {
                 let origin = RankEvent::Start.id(self.ranks, times.ranks.len(), 0);
-                let before = collective.checked_sub(1).map_or(origin, |before| {
-                    RankEvent::End.id(self.ranks, before, rank)
-                });
-                for (event, kind) in [(RankEvent::Start, LagKind::Compute), (RankEvent::Post, LagKind::Launch)] {
+                let before = collective
+                    .checked_sub(1)
+                    .map_or(origin, |before| RankEvent::End.id(self.ranks, before, rank));
+                for (event, kind) in [
+                    (RankEvent::Start, LagKind::Compute),
+                    (RankEvent::Post, LagKind::Launch),
+                ] {
                     let id = event.id(self.ranks, collective, rank);
                     let wanted = Wanted {
                         needs: vec![(before, kind)],
@@ -390,7 +415,11 @@ impl<'a> Builder<'a> {
                     ends.entry(id).or_default().needs.push(need);
                 };
                 end(link.receiver, LAST_IN);
-                let left = if message.acknowledged == UNKNOWN { LAST_OUT } else { ACKNOWLEDGED };
+                let left = if message.acknowledged == UNKNOWN {
+                    LAST_OUT
+                } else {
+                    ACKNOWLEDGED
+                };
                 end(link.sender, left);
             }
         }

@@ -98,16 +98,20 @@ impl<'a> RootSearch<'a> {
 
     /// The first collective may have begun before the capture: a rank is no later in it than it is in another one.
     fn starts_after_the_first(&self) -> BTreeMap<u32, i64> {
-        let mut starts: BTreeMap<u32, i64> = BTreeMap::new();
+        let mut starts: BTreeMap<u32, Vec<(&Event, Need)>> = BTreeMap::new();
         for (event, need) in self.graph.owned() {
             if need.kind == LagKind::Compute && event.collective > 0 {
-                let owners = BTreeSet::from([event.owner]);
-                let expected = self.usual.without(self.graph, &owners).lag(event, need);
-                let longest = starts.entry(event.owner).or_default();
-                *longest = (*longest).max(need.lag - expected);
+                starts.entry(event.owner).or_default().push((event, need));
             }
         }
-        starts
+        let longest = |(owner, starts): (u32, Vec<(&Event, Need)>)| {
+            let expected = self.usual.without(self.graph, &BTreeSet::from([owner]));
+            let excess = starts
+                .iter()
+                .map(|(event, need)| need.lag - expected.lag(event, *need));
+            (owner, excess.max().unwrap_or(0))
+        };
+        starts.into_iter().map(longest).collect()
     }
 
     /// How long a lag should have been. A rank that is not seen as a whole may have waited for what is not seen.
@@ -177,8 +181,12 @@ impl<'a> RootSearch<'a> {
                 Owner::Receiver(of) | Owner::Sender(of) | Owner::Start(of) => of == rank,
                 Owner::Way(..) => false,
             }),
-            SuspectPlace::Before(rank) => all(&|owner| *owner == Owner::Start(rank) || *owner == Owner::Sender(rank)),
-            SuspectPlace::Behind(rank) => all(&|owner| *owner == Owner::Start(rank) || *owner == Owner::Receiver(rank)),
+            SuspectPlace::Before(rank) => {
+                all(&|owner| *owner == Owner::Start(rank) || *owner == Owner::Sender(rank))
+            }
+            SuspectPlace::Behind(rank) => {
+                all(&|owner| *owner == Owner::Start(rank) || *owner == Owner::Receiver(rank))
+            }
             SuspectPlace::Way(from, to) => {
                 self.ways(|one, other| (one, other) == (from, to) || (other, one) == (from, to))
             }
@@ -228,7 +236,11 @@ impl<'a> RootSearch<'a> {
     /// True if the suspect's lags are far longer than those of others of its kind, which all vary.
     fn is_outlier(&self, suspect: &Suspect, excesses: &BTreeMap<u32, i64>) -> bool {
         let is_way = |owner: u32| matches!(self.graph.owners[owner as usize], Owner::Way(..));
-        let own: i64 = suspect.owners.iter().filter_map(|owner| excesses.get(owner)).sum();
+        let own: i64 = suspect
+            .owners
+            .iter()
+            .filter_map(|owner| excesses.get(owner))
+            .sum();
         let ways = suspect.owners.iter().any(|&owner| is_way(owner));
         let mut others: Vec<i64> = excesses
             .iter()
@@ -262,7 +274,9 @@ impl<'a> RootSearch<'a> {
                 suspect.cost = suspect.costs.iter().sum();
             }
             let best = suspects.iter().map(|suspect| suspect.cost).max().unwrap_or(0);
-            let least = roots.first().map_or(threshold, |first| threshold.max(first.cost / 2));
+            let least = roots
+                .first()
+                .map_or(threshold, |first| threshold.max(first.cost / 2));
             let Some(suspect) = suspects
                 .into_iter()
                 .filter(|suspect| suspect.cost >= least && self.is_outlier(suspect, &excesses))

@@ -47,7 +47,9 @@ const REASONS: [WaitReason; 4] = [
 
 /// The connection that an event belongs to.
 fn link_of(first_events: &[u32], event: u32) -> usize {
-    first_events.partition_point(|&first| first <= event).saturating_sub(1)
+    first_events
+        .partition_point(|&first| first <= event)
+        .saturating_sub(1)
 }
 
 /// Number of the first event of each connection of a job.
@@ -119,7 +121,10 @@ impl<'a> RankTable<'a> {
         let sender = &mut sums[link.sender];
         sender.network += slow;
         if slow > 0 {
-            *sender.waits.entry((link.receiver, WaitReason::Network as u8)).or_default() += slow;
+            *sender
+                .waits
+                .entry((link.receiver, WaitReason::Network as u8))
+                .or_default() += slow;
         }
         let Some(need) = graph.last_need(event + FIRST_OUT) else {
             return;
@@ -282,7 +287,9 @@ impl<'a> RankTable<'a> {
             on_path_ns: length(sums.on_path),
             waits_for_rank: peer.and_then(|peer| peer.number),
             waits_for_host: peer.map(|peer| Cow::Owned(peer.host.to_string())),
-            reason: longest.map_or(WaitReason::Nothing, |(&(_, reason), _)| REASONS[usize::from(reason)]),
+            reason: longest.map_or(WaitReason::Nothing, |(&(_, reason), _)| {
+                REASONS[usize::from(reason)]
+            }),
             ..CollectiveWaitRow::default()
         })
     }

@@ -74,7 +74,11 @@ impl RankTimes {
             for message in &link.messages {
                 let collective = message.collective as usize;
                 let sender = &mut ranks[collective][link.sender];
-                let left = if message.acknowledged == UNKNOWN { message.last_out } else { message.acknowledged };
+                let left = if message.acknowledged == UNKNOWN {
+                    message.last_out
+                } else {
+                    message.acknowledged
+                };
                 sender.end = sender.end.max(left);
                 if earliest(&mut sender.start, message.first_out) {
                     sender.needed = needed(job, link, message);
@@ -94,7 +98,9 @@ impl RankTimes {
         for collective in 0..ranks.len() {
             for rank in 0..job.ranks.len() {
                 ranks[collective][rank].is_blind = !firsts[collective][rank]
-                    || collective.checked_sub(1).is_some_and(|before| lost_ends[before][rank]);
+                    || collective
+                        .checked_sub(1)
+                        .is_some_and(|before| lost_ends[before][rank]);
             }
         }
         let mut times = Self { ranks };
@@ -121,7 +127,9 @@ impl RankTimes {
                 }
                 let all = before.map_or(0, |before| time.start - before);
                 time.is_ready = time.start - time.needed >= (all / MIN_READY_DIVISOR).max(MIN_READY);
-                if time.is_ready && let Some(before) = before {
+                if time.is_ready
+                    && let Some(before) = before
+                {
                     computing.push(time.start - before);
                 }
             }
@@ -131,7 +139,9 @@ impl RankTimes {
             for rank in 0..self.ranks[collective].len() {
                 let before = self.end_before(collective, rank);
                 let time = &mut self.ranks[collective][rank];
-                if !time.is_ready && let Some(before) = before {
+                if !time.is_ready
+                    && let Some(before) = before
+                {
                     time.start = time.start.min(before + shortest);
                 }
             }

@@ -43,7 +43,11 @@ fn late_start(job: &Job, graph: &Graph, rank: usize, typical: i64) -> LateStart 
     let usual = if others.is_empty() { 0 } else { median(&mut others) };
     if usual < typical / IN_TIME_DIVISOR {
         // The others post when they start: the first credit is the start itself.
-        if own >= typical / IN_TIME_DIVISOR { LateStart::Gpu } else { LateStart::Unclear }
+        if own >= typical / IN_TIME_DIVISOR {
+            LateStart::Gpu
+        } else {
+            LateStart::Unclear
+        }
     } else if own >= usual {
         LateStart::Gpu
     } else if own < usual / IN_TIME_DIVISOR {
@@ -112,7 +116,10 @@ fn confidence(
         .unwrap_or(0);
     let costly = |&collective: &usize| suspect.costs[collective] >= MIN_COST;
     let affected = (0..job.collectives()).filter(costly);
-    let complete = affected.clone().filter(|&place| job.left_out[place].0 == 0).count();
+    let complete = affected
+        .clone()
+        .filter(|&place| job.left_out[place].0 == 0)
+        .count();
     if !is_cut || is_bounded || clocks * SURE_CLOCKS.1 > typical {
         Confidence::Low
     } else if view.is_whole
