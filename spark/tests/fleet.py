@@ -310,18 +310,18 @@ def compacted(held, session, binary, dataset, found):
 
 
 def second_pass(held, session, folder, binary, dataset):
-    """pass2.py: what was lost between two hosts is what the simulator dropped, and the bad clock is found."""
-    import pass2 as program
+    """join.py: what was lost between two hosts is what the simulator dropped, and the bad clock is found."""
+    import join as program
     import pyarrow.parquet
 
     given = Given(binary=binary, dataset=str(dataset), raw=str(folder / "raw"), date=captures.DAYS[-2:], jobs=1)
     errors = {row["capture"]: row["error"] for row in program.run(session, given)}
     # The captures of the last day are analysed together with one that is cut, which is said.
     as_expected = errors[captures.DAYS[-2]] is None and "h3/cut.pcapng" in str(errors[captures.LAST])
-    held.is_true("pass2.py: two days, one with a capture that is cut", as_expected, f"{errors}")
+    held.is_true("join.py: two days, one with a capture that is cut", as_expected, f"{errors}")
 
     def rows(table, day):
-        paths = (dataset / "pass2" / table / f"date={day}").rglob("*.parquet")
+        paths = (dataset / "joined" / table / f"date={day}").rglob("*.parquet")
         return [row for path in paths for row in pyarrow.parquet.ParquetFile(path).read().to_pylist()]
 
     for day in given.date:

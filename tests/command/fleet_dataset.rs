@@ -770,25 +770,25 @@ fn the_second_pass_finds_what_one_run_over_all_finds() {
     }
     assert!(losses.len() > 5, "{losses:?}");
 
-    let pass2 = |more: &[&str]| {
+    let join = |more: &[&str]| {
         let arguments = [&["join", "ds", "raw", "--date", &day][..], more].concat();
         let ran = dataset(folder.path(), &arguments);
         assert_eq!(ran.code, Some(0), "{ran:?}");
         ran.stdout
     };
-    let plan = pass2(&["--plan"]);
+    let plan = join(&["--plan"]);
     assert_eq!(plan.lines().count(), 1, "{plan}");
-    pass2(&[]);
-    let second = folder.path().join("ds/pass2");
+    join(&[]);
+    let second = folder.path().join("ds/joined");
     let [grouped, by_bin] = hop_counts(&second);
     assert_eq!(grouped, one, "one group");
     assert_eq!(by_bin, one, "one group, by bin");
 
     // Cut by destination: the receiver with three senders at most.
-    let plan = pass2(&["--plan", "--group", "4"]);
+    let plan = join(&["--plan", "--group", "4"]);
     assert!(plan.lines().count() >= 8 * 2, "{plan}");
     assert!(plan.lines().all(|line| line.contains(" to 10.0.0.")), "{plan}");
-    pass2(&["--group", "4", "--jobs", "2"]);
+    join(&["--group", "4", "--jobs", "2"]);
     let [cut, by_bin] = hop_counts(&second);
     assert_eq!(cut, by_bin, "the timeline's sums are the hops");
     assert_eq!(
@@ -823,6 +823,6 @@ fn the_second_pass_finds_what_one_run_over_all_finds() {
 
     // A second time it leaves the same groups.
     let before: Vec<String> = files(&second).into_keys().collect();
-    pass2(&["--group", "4"]);
+    join(&["--group", "4"]);
     assert_eq!(before, files(&second).into_keys().collect::<Vec<_>>());
 }

@@ -8,7 +8,6 @@
 
 mod device;
 mod error;
-mod link;
 mod order;
 mod outlet;
 mod send;
@@ -25,7 +24,6 @@ use crate::merge::FrameRun;
 use crate::summary::{Container, Format, Summary, Times};
 pub use device::{Device, rdma_support, version};
 pub use error::{Error, Options};
-pub use link::most_speed;
 use order::{Order, Portion};
 use outlet::Message;
 pub use outlet::{Counters, Outlet, Stop};

@@ -60,8 +60,7 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 
-use crate::objects::ObjectRun;
-use invocation::{Invocation, Rights, RunCommand};
+use invocation::{Invocation, Places, Rights, RunCommand};
 
 /// Makes the enumeration of commands, and passes each question to the command that was given.
 macro_rules! commands {
@@ -80,10 +79,10 @@ macro_rules! commands {
                 }
             }
 
-            /// Prepares what is in stores.
-            pub(crate) fn objects(&mut self) -> anyhow::Result<ObjectRun> {
+            /// Paths that may be URLs of object stores.
+            pub(crate) fn places(&mut self) -> Places<'_> {
                 match self {
-                    $($(#[cfg(feature = $feature)])? Self::$name(arguments) => arguments.objects(),)*
+                    $($(#[cfg(feature = $feature)])? Self::$name(arguments) => arguments.places(),)*
                 }
             }
 

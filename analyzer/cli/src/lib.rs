@@ -4,7 +4,7 @@ mod command;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod limits;
-#[cfg_attr(not(feature = "object-store"), path = "without_objects.rs")]
+#[cfg(feature = "object-store")]
 mod objects;
 mod options;
 mod output;
@@ -22,6 +22,10 @@ use roce_model::{Sink, SinkError};
 
 use command::Command;
 use command::compare::is_recording;
+#[cfg(not(feature = "object-store"))]
+use command::invocation::Places;
+#[cfg(not(feature = "object-store"))]
+use command::invocation::is_elsewhere;
 use command::invocation::{Invocation, Rights, RunCommand as _};
 use options::arguments::Analyse;
 use options::nearest::near;
@@ -111,39 +115,7 @@ pub fn main() -> ExitCode {
             ),
         );
     });
-    // Another process connects to stores: it has to be there before this one can start none.
-    let objects = match &mut arguments.command {
-        Some(command) => command.objects(),
-        None => arguments.analyse.objects(),
-    };
-    let objects = match objects {
-        Ok(objects) => objects,
-        Err(error) => {
-            messages::report(&error);
-            return ExitCode::from(2);
-        }
-    };
-    let rights = arguments
-        .command
-        .as_ref()
-        .map_or(Analyse::RIGHTS, Command::rights);
-    if rights == Rights::Files {
-        sandbox::offline();
-    }
-    let invocation = Invocation {
-        command_line,
-        objects,
-    };
-    let result = if let Some(command) = &arguments.command {
-        command.run(&invocation)
-    } else {
-        let captures = &arguments.analyse.run.captures;
-        match mistaken_command(captures).or_else(|| mistaken_folder(captures)) {
-            Some(error) => Err(error),
-            None => arguments.analyse.run(&invocation),
-        }
-    };
-    match result {
+    match run(&mut arguments) {
         Ok(code) => code,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
@@ -151,6 +123,41 @@ pub fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+/// Runs the command that the arguments name, or the analysis of captures.
+fn run(arguments: &mut Arguments) -> anyhow::Result<ExitCode> {
+    let places = match &mut arguments.command {
+        Some(command) => command.places(),
+        None => arguments.analyse.places(),
+    };
+    #[cfg(not(feature = "parquet"))]
+    refuse_results(&places)?;
+    #[cfg(not(feature = "object-store"))]
+    refuse_urls(&places)?;
+    // Another process connects to stores: it has to be there before this one can start none.
+    #[cfg(feature = "object-store")]
+    let objects = objects::ObjectRun::prepare(places)?;
+    let rights = arguments
+        .command
+        .as_ref()
+        .map_or(Analyse::RIGHTS, Command::rights);
+    if rights == Rights::Files {
+        sandbox::offline();
+    }
+    let invocation = Invocation { command_line };
+    let code = if let Some(command) = &arguments.command {
+        command.run(&invocation)?
+    } else {
+        let captures = &arguments.analyse.run.captures;
+        if let Some(error) = mistaken_command(captures).or_else(|| mistaken_folder(captures)) {
+            return Err(error);
+        }
+        arguments.analyse.run(&invocation)?
+    };
+    #[cfg(feature = "object-store")]
+    objects.finish()?;
+    Ok(code)
 }
 
 /// True where the arguments request the version in its long form: `-V` requests one line.
@@ -243,6 +250,31 @@ fn mistaken_command(captures: &[PathBuf]) -> Option<anyhow::Error> {
     Some(anyhow!(
         "{word}: neither a capture that exists nor a command\nhint: {hint}"
     ))
+}
+
+/// Refuses URLs in a build without object stores.
+#[cfg(not(feature = "object-store"))]
+fn refuse_urls(places: &Places<'_>) -> anyhow::Result<()> {
+    let paths = places.captures.iter().map(|path| &**path);
+    match paths
+        .chain(places.results.as_ref().map(|results| &*results.path))
+        .find(|path| is_elsewhere(path))
+    {
+        Some(url) => Err(anyhow!(
+            "{}: this roce-analyze was built without object stores\nhint: build it with `--features object-store`",
+            url.display()
+        )),
+        None => Ok(()),
+    }
+}
+
+/// Refuses `-o` in a build without datasets.
+#[cfg(not(feature = "parquet"))]
+fn refuse_results(places: &Places<'_>) -> anyhow::Result<()> {
+    match &places.results {
+        Some(_) => Err(messages::no_datasets()),
+        None => Ok(()),
+    }
 }
 
 /// An error for a folder in the place of the only capture, unless it has a recorded run.

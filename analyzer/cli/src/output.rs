@@ -4,7 +4,7 @@ pub(crate) mod chosen;
 pub(crate) mod columns;
 pub(crate) mod common;
 pub(crate) mod csv;
-#[cfg_attr(not(feature = "parquet"), path = "output/without_dataset.rs")]
+#[cfg(feature = "parquet")]
 pub(crate) mod dataset;
 pub(crate) mod exit_code;
 pub(crate) mod messages;

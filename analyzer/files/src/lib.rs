@@ -17,7 +17,8 @@
 //!   power failure, a run that was not finished has no results anyway.
 //! - Devices, FIFOs and standard streams that a user names as a file (`/dev/null`, `/dev/stdout`) are written to directly ([`FilePlace`]).
 //!
-//! [`open_regular`] and [`read_text`] are for files that options or recordings name: no FIFO, no device, no more bytes than stated.
+//! [`open_regular`] and [`read_text`] are for files that options or recordings name: no FIFO, no device, no more bytes than stated. [`lines_of`] reads
+//! what another program writes, line by line.
 //!
 //! A crate was looked for and not taken. cap-std opens relative to directory handles, but it follows
 //! symbolic links below them, which must not happen here. It has no temporary files, needs extension
@@ -27,6 +28,7 @@
 mod access;
 mod directory;
 mod error;
+mod lines;
 mod open;
 mod place;
 mod read;
@@ -34,6 +36,7 @@ mod read;
 pub use access::Access;
 pub use directory::{Directory, UnfinishedFile, parent_of};
 pub use error::Error;
+pub use lines::lines_of;
 pub use place::{FilePlace, Output};
 pub use read::{open_regular, read_text};
 

@@ -519,8 +519,8 @@ impl Credits {
         message.ended = message.ended.saturating_add(1);
         let is_again = packet.is_again || message.ended > 1 && message.last.is_again;
         message.last = Sighting::at(packet.time, is_again);
-        let bytes = message.bytes;
-        if let Some(immediate) = immediate {
+        let (bytes, elements) = (message.bytes, message.elements);
+        if let Some(immediate) = immediate.filter(|_| elements == 1) {
             ring.immediate(immediate, bytes);
         }
         true

@@ -1,5 +1,7 @@
 //! Credits of NCCL and the data that came for them. Layouts are those of `struct ncclIbSendFifo` in NCCL, `src/transport/net_ib.cc`.
 
+#![expect(clippy::unwrap_used, reason = "tests, in functions of their own")]
+
 use roce_flow::{Analysis, JoinedCredits, Options, join_credits};
 use roce_model::{
     Between, CreditedMessage, Nanos, Packet, PacketBatch, PacketFlags, RemoteWrite, TapId, WriteTarget,

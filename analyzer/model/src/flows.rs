@@ -23,7 +23,7 @@ table! {
     vni: Option<u32>, "", "Identifier of the innermost overlay network.";
     encapsulation: Cow<'static, str>, "", "Tags and tunnels around the first packet.";
     peer_flow_id: Option<FlowId>, "", "The flow of the other direction. Absent: pairing is not known.";
-    pairing: Option<&'static str>, "", "Evidence that paired the two directions: cm, host, sport, psn. Absent: pairing is not known.";
+    pairing: Option<&'static str>, "", "Evidence that paired the two directions: cm, host, sport, psn, credits (data went to the addresses in them). Absent: pairing is not known.";
     pairing_matches: Option<u64>, "packets", "Responses that matched requests of only one flow before the two were paired. Absent where other evidence paired them.";
     pid: Option<u32>, "", "Process that owns the sending queue pair, else the receiving one, as reported by its host. Absent: no host reported it.";
     comm: Option<Cow<'static, str>>, "", "Command name of that process.";

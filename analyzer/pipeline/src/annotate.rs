@@ -4,6 +4,7 @@
 //! order, so that its taps have the same numbers. Which options select frames is left to the caller.
 
 mod comments;
+mod credits;
 mod known;
 
 use std::io::{self, Write};

@@ -48,6 +48,8 @@ mod inputs;
 mod link_addresses;
 #[cfg(feature = "live")]
 mod live;
+#[cfg(feature = "live")]
+mod live_request;
 mod manifest;
 mod names;
 mod pace;
@@ -74,12 +76,14 @@ pub use error::Error;
 pub use feed::{Feed, MergedInputs, Next, Work};
 #[cfg(feature = "live")]
 pub use live::LiveFeed;
+#[cfg(feature = "live")]
+pub use live_request::{FinishedLiveRun, LiveRequest};
 pub use manifest::Manifest;
 pub use names::{RunNames, capture_key, input_keys, path_key};
 pub use pace::{Pace, Speed};
 pub use processes::Processes;
 pub use request::{FinishedRun, KnownCapture, Notice, OpenRun, Replay, RunRequest};
-pub use run::{Done, Plan, Tick, run, run_live};
+pub use run::{Done, Plan, Tick, run};
 pub use samples::{StoredSamples, sample_row};
 pub use traces::{Call, MAX_TRACES, Trace, TraceError, TraceFile, Traces};
 

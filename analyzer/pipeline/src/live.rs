@@ -187,7 +187,7 @@ impl Feed for LiveFeed {
 
 impl Done<LiveFeed> {
     /// The summary of a live run on the devices called `name`, but for its bins, options and verdicts; `error` is what went wrong first.
-    pub fn live_summary(&self, begun: RunStart, name: &str, error: Option<String>) -> RunSummary {
+    pub(crate) fn live_summary(&self, begun: RunStart, name: &str, error: Option<String>) -> RunSummary {
         let stream = &self.feed.stream;
         let counted = stream.summary();
         let mut input = InputSummary {

@@ -185,7 +185,7 @@ pub fn run(
 ///
 /// # Errors
 /// When a sink fails.
-pub fn run_live<F: Feed>(
+pub(crate) fn run_live<F: Feed>(
     feed: F,
     plan: &Plan,
     sinks: Vec<&mut dyn Sink>,

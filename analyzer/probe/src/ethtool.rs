@@ -54,7 +54,7 @@ unsafe impl Ioctl for Request {
 }
 
 /// Sends a command; `data` begins with it and has room for the answer.
-fn ask(socket: &OwnedFd, interface: &str, data: &mut [u64]) -> io::Result<()> {
+pub(crate) fn ask(socket: &OwnedFd, interface: &str, data: &mut [u64]) -> io::Result<()> {
     let mut name = [0; INTERFACE_BYTES];
     if interface.len() >= INTERFACE_BYTES {
         return Err(io::ErrorKind::InvalidInput.into());
@@ -65,25 +65,37 @@ fn ask(socket: &OwnedFd, interface: &str, data: &mut [u64]) -> io::Result<()> {
         data: data.as_mut_ptr(),
         rest: [0; 2],
     };
-    // SAFETY: the callers give room for twice as long an answer as the kernel said that there is, or more.
+    // SAFETY: the callers give room for the longest answer, or for twice as long a one as the kernel said that there is.
     unsafe { ioctl(socket, request) }?;
     Ok(())
 }
 
+/// Opens a socket for questions: later none may be opened.
+pub(crate) fn open_socket() -> io::Result<OwnedFd> {
+    Ok(socket_with(
+        AddressFamily::INET,
+        SocketType::DGRAM,
+        SocketFlags::CLOEXEC,
+        None,
+    )?)
+}
+
 /// Two 32-bit numbers as they lie in memory.
-fn pair(first: u32, second: u32) -> u64 {
+pub(crate) fn pair(first: u32, second: u32) -> u64 {
     let mut bytes = [0; 8];
     bytes[..4].copy_from_slice(&first.to_ne_bytes());
     bytes[4..].copy_from_slice(&second.to_ne_bytes());
     u64::from_ne_bytes(bytes)
 }
 
-fn first(pair: u64) -> u32 {
+/// The number at the lower address.
+pub(crate) fn first(pair: u64) -> u32 {
     let [a, b, c, d, ..] = pair.to_ne_bytes();
     u32::from_ne_bytes([a, b, c, d])
 }
 
-fn second(pair: u64) -> u32 {
+/// The number at the higher address.
+pub(crate) fn second(pair: u64) -> u32 {
     let [_, _, _, _, bytes @ ..] = pair.to_ne_bytes();
     u32::from_ne_bytes(bytes)
 }
@@ -102,10 +114,10 @@ pub(crate) struct Ethtool {
 }
 
 impl Ethtool {
-    /// Opens the socket: later none may be opened.
+    /// Makes room for answers.
     pub(crate) fn open() -> io::Result<Self> {
         Ok(Self {
-            socket: socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?,
+            socket: open_socket()?,
             names: vec![0; 2 + MAX_STATISTICS * NAME_BYTES / 8],
             values: vec![0; 1 + MAX_STATISTICS],
         })

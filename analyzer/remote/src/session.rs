@@ -2,11 +2,13 @@
 //!
 //! The child is in a process group of its own: a Ctrl-C at the terminal reaches this process alone, which decides what ends.
 
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, channel, sync_channel};
 use std::time::{Duration, Instant};
+
+use roce_files::lines_of;
 
 use crate::machine::{Machine, RemoteError};
 use crate::program::EndedProgram;
@@ -187,14 +189,8 @@ fn errors_of(child: &mut Child) -> Result<Receiver<Vec<u8>>, RemoteError> {
 }
 
 fn read_lines(pipe: impl Read, sender: &SyncSender<String>) {
-    let mut reader = BufReader::new(pipe);
-    let mut line = Vec::new();
-    loop {
-        line.clear();
-        match (&mut reader).take(MAX_LINE_BYTES).read_until(b'\n', &mut line) {
-            Ok(1..) => {}
-            _ => return,
-        }
+    for line in lines_of(pipe, MAX_LINE_BYTES) {
+        let Ok(mut line) = line else { return };
         while line.last().is_some_and(|byte| matches!(byte, b'\n' | b'\r')) {
             line.pop();
         }

@@ -1,6 +1,9 @@
 //! A run over captures: from arguments to results.
 
+#[cfg(feature = "parquet")]
 mod fleet;
+#[cfg(feature = "parquet")]
+mod results;
 
 use std::io::BufWriter;
 use std::process::ExitCode;
@@ -9,16 +12,13 @@ use roce_model::{Nanos, Sink};
 use roce_pipeline::{Replay, RunStart};
 use roce_report::{HtmlReport, JsonReport, TraceForm};
 
-use crate::command::invocation::{Invocation, Rights, RunCommand};
+use crate::command::invocation::{Invocation, Places, ResultPlace, Rights, RunCommand, is_elsewhere};
 use crate::command::request::{FoundCaptures, PreparedRun};
-use crate::objects::ObjectRun;
 use crate::options::arguments::{Analyse, Layout};
 use crate::options::format::Format;
 use crate::options::settings::RunSettings;
 use crate::output::chosen::ChosenFlows;
 use crate::output::common::Common;
-use crate::output::dataset::{dataset, fleet_run, written};
-use crate::output::messages;
 use crate::output::progress::Progress;
 use crate::output::style::terminal;
 use crate::output::trace::trace;
@@ -41,16 +41,20 @@ pub(crate) trait Player {
 impl RunCommand for Analyse {
     const RIGHTS: Rights = Rights::Files;
 
-    fn objects(&mut self) -> anyhow::Result<ObjectRun> {
-        let objects = ObjectRun::prepare(&mut self.run.captures, &mut self.output, self.overwrite)?;
-        self.is_output_elsewhere = objects.has_objects();
-        Ok(objects)
+    fn places(&mut self) -> Places<'_> {
+        self.is_output_elsewhere = self.output.as_deref().is_some_and(is_elsewhere);
+        Places {
+            captures: self.run.captures.iter_mut().collect(),
+            results: self.output.as_mut().map(|path| ResultPlace {
+                path,
+                overwrite: self.overwrite,
+                quiet: self.run.shape.quiet,
+            }),
+        }
     }
 
-    fn run(&self, invocation: &Invocation) -> anyhow::Result<ExitCode> {
-        let code = run(self, None)?;
-        invocation.objects.finish(self.run.shape.quiet)?;
-        Ok(code)
+    fn run(&self, _: &Invocation) -> anyhow::Result<ExitCode> {
+        run(self, None)
     }
 }
 
@@ -79,7 +83,8 @@ fn analyse(
     player: Option<&dyn Player>,
     begun: RunStart,
 ) -> anyhow::Result<ExitCode> {
-    let is_fleet = arguments.layout == Layout::Fleet;
+    let is_fleet = arguments.layout != Layout::Run;
+    #[cfg(feature = "parquet")]
     if is_fleet {
         fleet::check(arguments)?;
     }
@@ -87,6 +92,7 @@ fn analyse(
     let fits_bin = !is_fleet && player.is_none_or(Player::has_span);
     let prepared = PreparedRun::new(found, fits_bin, begun)?;
     let ended = print_run(arguments, &prepared, beside, player);
+    #[cfg(feature = "parquet")]
     if is_fleet && let Err(error) = &ended {
         fleet::line(&prepared.key, error)?;
     }
@@ -102,13 +108,23 @@ fn print_run(
 ) -> anyhow::Result<ExitCode> {
     let pace = player.map(|player| player.pacing(prepared.settings.bin));
     let mut open = prepared.open(pace)?;
-    let first = match arguments.layout {
-        Layout::Fleet if open.is_empty() => return fleet::unreadable(arguments, prepared, &open),
-        Layout::Fleet => open.first_time(),
-        Layout::Run => None,
-    };
+    #[cfg(feature = "parquet")]
+    if arguments.layout == Layout::Fleet && open.is_empty() {
+        return fleet::unreadable(arguments, prepared, &open);
+    }
+    #[cfg(feature = "parquet")]
+    let first = open.first_time();
     prepared.narrow(&mut open)?;
-    let mut sinks = sinks(arguments, prepared, player, first)?;
+    let mut sinks: Vec<Box<dyn Sink>> = Vec::new();
+    if prepared.options.captures.len() > 1 {
+        sinks.push(Box::new(Common::default()));
+    }
+    // Results come before the text: they are complete whether or not anybody reads standard output to its end.
+    #[cfg(feature = "parquet")]
+    sinks.extend(results::sink(arguments, prepared, first)?);
+    if arguments.layout == Layout::Run {
+        sinks.extend(printers(arguments, prepared, player)?);
+    }
     let mut takers: Vec<&mut dyn Sink> = Vec::new();
     for sink in &mut sinks {
         takers.push(&mut **sink);
@@ -119,51 +135,19 @@ fn print_run(
     let progress = player.is_none().then(Progress::new);
     let is_told = arguments.format != Format::Text;
     let code = prepared.run(open, takers, is_told, progress)?;
-    let is_noted =
-        !prepared.options.shape.quiet && !arguments.is_output_elsewhere && arguments.layout == Layout::Run;
-    if let Some(dir) = arguments.output.as_deref().filter(|_| is_noted) {
-        messages::wrote(&written(dir));
-    }
+    #[cfg(feature = "parquet")]
+    results::note(arguments);
     Ok(code)
 }
 
-/// Sinks that get the results.
-fn sinks(
+/// Sinks that write to standard output.
+fn printers(
     arguments: &Analyse,
     prepared: &PreparedRun,
     player: Option<&dyn Player>,
-    first: Option<Nanos>,
 ) -> anyhow::Result<Vec<Box<dyn Sink>>> {
-    let (key, settings) = (&prepared.key, &prepared.settings);
+    let settings = &prepared.settings;
     let mut sinks: Vec<Box<dyn Sink>> = Vec::new();
-    if let (Layout::Fleet, Some(dir)) = (arguments.layout, &arguments.output) {
-        if prepared.options.captures.len() > 1 {
-            sinks.push(Box::new(Common::default()));
-        }
-        // The manifest line of this sink says that all is done.
-        sinks.push(fleet_run(
-            dir,
-            key,
-            first,
-            &arguments.scope,
-            settings.threads > 1,
-        )?);
-        return Ok(sinks);
-    }
-    // The dataset comes first: it is complete whether or not anybody reads standard output to its end.
-    if let Some(dir) = &arguments.output {
-        let flows = settings.json_flows;
-        sinks.push(dataset(
-            dir,
-            key,
-            arguments.overwrite,
-            settings.threads > 1,
-            flows,
-        )?);
-    }
-    if prepared.options.captures.len() > 1 {
-        sinks.push(Box::new(Common::default()));
-    }
     // The terminal's summary says it by itself.
     if settings.shape.flow.is_some() && arguments.format != Format::Text {
         sinks.push(Box::new(ChosenFlows::default()));

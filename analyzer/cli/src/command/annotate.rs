@@ -11,9 +11,8 @@ use roce_files::{Access, FilePlace};
 use roce_model::Filter;
 use roce_pipeline::{KnownResults, RunStart, Selection};
 
-use crate::command::invocation::{Invocation, Rights, RunCommand};
+use crate::command::invocation::{Invocation, Places, Rights, RunCommand};
 use crate::command::request::{FoundCaptures, PreparedRun, time_range};
-use crate::objects::ObjectRun;
 use crate::options::arguments::{RunOptions, Shape};
 use crate::options::duration::Moment;
 use crate::options::given::argument;
@@ -88,8 +87,11 @@ pub(crate) struct Annotate {
 impl RunCommand for Annotate {
     const RIGHTS: Rights = Rights::Files;
 
-    fn objects(&mut self) -> anyhow::Result<ObjectRun> {
-        ObjectRun::prepare(&mut self.captures, &mut None, false)
+    fn places(&mut self) -> Places<'_> {
+        Places {
+            captures: self.captures.iter_mut().collect(),
+            results: None,
+        }
     }
 
     fn run(&self, _: &Invocation) -> anyhow::Result<ExitCode> {

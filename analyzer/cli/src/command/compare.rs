@@ -17,9 +17,8 @@ use roce_pipeline::span;
 use roce_report::compare::{Comparison, html, json};
 use roce_report::terminal::comparison;
 
-use crate::command::invocation::{Invocation, Rights, RunCommand};
+use crate::command::invocation::{Invocation, Places, Rights, RunCommand};
 use crate::command::request::rows;
-use crate::objects::ObjectRun;
 use crate::options::arguments::{RunOptions, Shape, parse_bin, parse_threads};
 use crate::options::dscp::DscpMap;
 use crate::options::fail_on::{self, Term};
@@ -141,11 +140,11 @@ fn parse_percent(text: &str) -> Result<f64, String> {
 impl RunCommand for Compare {
     const RIGHTS: Rights = Rights::Files;
 
-    fn objects(&mut self) -> anyhow::Result<ObjectRun> {
-        let mut sides = [self.a.clone(), self.b.clone()];
-        let objects = ObjectRun::prepare(&mut sides, &mut None, false)?;
-        [self.a, self.b] = sides;
-        Ok(objects)
+    fn places(&mut self) -> Places<'_> {
+        Places {
+            captures: vec![&mut self.a, &mut self.b],
+            results: None,
+        }
     }
 
     fn run(&self, _: &Invocation) -> anyhow::Result<ExitCode> {

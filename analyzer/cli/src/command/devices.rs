@@ -28,7 +28,7 @@ const SYSFS: &str = "/sys";
 fn complete(mut devices: roce_model::Devices, running: bool) -> roce_model::Devices {
     devices.sniffer = Some(roce_capture::live::rdma_support());
     for interface in devices.interfaces.iter_mut().filter(|_| running) {
-        interface.most_speed_bps = roce_capture::live::most_speed(&interface.name);
+        interface.most_speed_bps = roce_probe::most_speed(&interface.name);
     }
     devices
 }

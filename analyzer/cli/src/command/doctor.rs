@@ -386,8 +386,8 @@ fn running(arguments: &Doctor) -> anyhow::Result<Host> {
     {
         return Err(anyhow!("there is no process {process}"));
     }
-    let mut host = running_snapshot(&options, &roce_capture::live::most_speed)
-        .context("the system's files cannot be read")?;
+    let mut host =
+        running_snapshot(&options, &roce_probe::most_speed).context("the system's files cannot be read")?;
     programs::add_answers(&mut host, &arguments.peer);
     if let Some(duration) = arguments.duration {
         std::thread::sleep(Duration::from_nanos(duration.0));

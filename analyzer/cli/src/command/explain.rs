@@ -9,8 +9,7 @@ use std::process::ExitCode;
 use anyhow::bail;
 use clap::{Arg, Args};
 
-use crate::command::invocation::{Invocation, Rights, RunCommand};
-use crate::objects::ObjectRun;
+use crate::command::invocation::{Invocation, Places, Rights, RunCommand};
 use crate::options::arguments::Analyse;
 use crate::options::named::NamedValues;
 
@@ -58,8 +57,11 @@ fn of_explanations(argument: Arg) -> Arg {
 impl RunCommand for Explain {
     const RIGHTS: Rights = Rights::Files;
 
-    fn objects(&mut self) -> anyhow::Result<ObjectRun> {
-        ObjectRun::prepare(&mut self.analyse.run.captures, &mut None, false)
+    fn places(&mut self) -> Places<'_> {
+        Places {
+            captures: self.analyse.run.captures.iter_mut().collect(),
+            results: None,
+        }
     }
 
     fn run(&self, _: &Invocation) -> anyhow::Result<ExitCode> {

@@ -1,8 +1,7 @@
 //! A command as the program sees it: its rights, what it has in stores, and its run.
 
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-
-use crate::objects::ObjectRun;
 
 /// The reach of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -17,8 +16,34 @@ pub(crate) enum Rights {
 pub(crate) struct Invocation {
     /// The whole command line: commands, options and their help.
     pub(crate) command_line: fn() -> clap::Command,
-    /// Captures and results of the run that are in stores.
-    pub(crate) objects: ObjectRun,
+}
+
+/// Paths of a command that may be URLs of object stores.
+#[derive(Default)]
+pub(crate) struct Places<'a> {
+    /// Captures, which are read.
+    pub(crate) captures: Vec<&'a mut PathBuf>,
+    /// The folder of results, which is written.
+    pub(crate) results: Option<ResultPlace<'a>>,
+}
+
+/// The folder of results.
+#[cfg_attr(
+    not(feature = "object-store"),
+    expect(dead_code, reason = "a build without object stores looks at the path alone")
+)]
+pub(crate) struct ResultPlace<'a> {
+    pub(crate) path: &'a mut PathBuf,
+    /// Results that are there already are replaced.
+    pub(crate) overwrite: bool,
+    /// Nothing is said about what was written.
+    pub(crate) quiet: bool,
+}
+
+/// True for a URL such as `s3://BUCKET/DATASET`, and false for one of a file of this machine.
+pub(crate) fn is_elsewhere(path: &Path) -> bool {
+    path.to_str()
+        .is_some_and(|text| text.contains("://") && !text.starts_with("file://"))
 }
 
 /// A command: its options, and what the program does with them.
@@ -31,12 +56,9 @@ pub(crate) trait RunCommand {
         Self::RIGHTS
     }
 
-    /// Prepares captures and results that are objects of stores: their paths become what the run can use.
-    ///
-    /// # Errors
-    /// A URL is wrong, or there are results already.
-    fn objects(&mut self) -> anyhow::Result<ObjectRun> {
-        Ok(ObjectRun::default())
+    /// Paths that may be URLs of object stores. They become what the run can use.
+    fn places(&mut self) -> Places<'_> {
+        Places::default()
     }
 
     /// Runs the command.

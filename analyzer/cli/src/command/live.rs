@@ -5,10 +5,7 @@
 
 mod bounds;
 mod fabric;
-#[cfg_attr(
-    not(all(feature = "parquet", feature = "object-store")),
-    path = "live/without_fleet.rs"
-)]
+#[cfg(feature = "object-store")]
 mod fleet;
 mod host;
 mod metrics;
@@ -29,9 +26,9 @@ use clap::Args;
 use crossbeam_channel::{Receiver, bounded};
 use roce_capture::live::{Counters, Device, Options, Stop, Stream};
 use roce_files::{Access, Directory, FilePlace};
-use roce_model::{Nanos, RecordingStart, RunKey, RunSummary, Sink};
+use roce_model::{Nanos, RecordingStart, RunKey, Sink};
 use roce_pipeline::packet_files::{About, PacketFiles, Rotate};
-use roce_pipeline::{LiveFeed, RunStart, Tick, run_live};
+use roce_pipeline::{LiveFeed, LiveRequest, RunStart, Tick};
 use roce_report::{HtmlReport, JsonReport, LiveReport, TraceForm};
 
 use crate::command::confinement::Confinement;
@@ -43,6 +40,7 @@ use crate::options::format::{Format, formats};
 use crate::options::names::Names;
 use crate::options::settings::RunSettings;
 use crate::options::size::{parse_rotate, parse_size};
+#[cfg(feature = "parquet")]
 use crate::output::dataset::{live_dataset, written};
 use crate::output::exit_code::exit_code;
 use crate::output::messages::{self, sink_error};
@@ -52,14 +50,14 @@ use crate::output::trace::trace;
 use crate::sandbox::{self, Outputs};
 use bounds::Bounds;
 use fabric::{FabricArguments, FabricStream, FabricThread};
-use fleet::{Fleet, FleetArguments, OpenFleet};
 use host::{Host, HostArguments, Threads};
-use metrics::{Metrics, MetricsArguments};
-use parts::{PartStream, Request};
+use metrics::{Metrics, MetricsArguments, ServedMetrics};
+use parts::{PartPublisher, PartStream, Parts, RunAround};
 use recording::command_line;
 use sniffers::warn_of_sniffers;
 use watched::{counted, watched};
 
+#[cfg(feature = "parquet")]
 /// Parts of a dataset are closed after this time, unless --rotate says another.
 const PART: Duration = Duration::from_mins(1);
 
@@ -102,8 +100,9 @@ pub(crate) struct Live {
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     duration: Option<Nanos>,
 
+    #[cfg(feature = "object-store")]
     #[command(flatten)]
-    fleet: FleetArguments,
+    fleet: fleet::FleetArguments,
 
     #[command(flatten)]
     bounds: Bounds,
@@ -204,7 +203,10 @@ fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
     let fabric = arguments
         .fabric
         .start(arguments.user.as_deref(), arguments.no_sandbox)?;
-    let fleet = arguments.fleet.start(&request(arguments))?;
+    #[cfg(feature = "object-store")]
+    let fleet = parts(arguments)?;
+    #[cfg(not(feature = "object-store"))]
+    let fleet: Option<Box<dyn Parts>> = None;
     sandbox::raise()?;
     let host = Host::open(
         &arguments.host,
@@ -216,7 +218,7 @@ fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
     sandbox::may_capture()?;
     let devices = open_devices(arguments)?;
     let metrics = Metrics::open(&arguments.metrics)?;
-    let spool = fleet.as_ref().map(Fleet::folder);
+    let spool = fleet.as_ref().map(|fleet| fleet.folder());
     let outputs = Outputs {
         dir: spool.as_deref().or(arguments.output.as_deref()),
         file: arguments.write.as_deref(),
@@ -260,15 +262,8 @@ fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
         limit: arguments.duration,
         looks: looks(stage.is_some(), metrics.is_some()),
     };
-    let served = metrics.map(|metrics| {
-        metrics.serve(
-            settings.bin,
-            &prepared.input,
-            prepared.feed.stream.interfaces(),
-            Arc::clone(&prepared.counters),
-            fleet.as_ref().map(OpenFleet::counts),
-        )
-    });
+    let publisher = fleet.as_ref().map(|fleet| fleet.publisher());
+    let served = metrics.map(|metrics| prepared.serve(metrics, settings.bin, publisher));
     let (served, metrics) = served.transpose().inspect_err(|_| stop.stop())?.unzip();
     let (ticker, ticks) = bounded(WAITING_TICKS);
     let at_once = || host::take_off(&filtered);
@@ -276,8 +271,14 @@ fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
         let Some(fleet) = fleet else {
             return prepared.analyse(arguments, &settings, begun, &ticks, stage, metrics);
         };
-        let names = &arguments.names;
-        fleet.run(prepared.into_stream(), names, &settings, &ticks, metrics, &end)
+        let around = RunAround {
+            names: &arguments.names,
+            settings: &settings,
+            ticks: &ticks,
+            metrics,
+            end: &end,
+        };
+        fleet.run(prepared.into_stream(), around)
     });
     if let Some(served) = served {
         served.end();
@@ -297,15 +298,16 @@ fn looks(has_screen: bool, has_metrics: bool) -> Looks {
     }
 }
 
-/// Options of runs in parts.
-fn request(arguments: &Live) -> Request<'_> {
-    Request {
+/// A run in parts, if the options want one.
+#[cfg(feature = "object-store")]
+fn parts(arguments: &Live) -> anyhow::Result<Option<Box<dyn Parts>>> {
+    arguments.fleet.start(&fleet::Request {
         output: arguments.output.as_deref(),
         format: arguments.format,
         record: arguments.record,
         no_sandbox: arguments.no_sandbox,
         user: arguments.user.as_deref(),
-    }
+    })
 }
 
 /// Opens the devices that libpcap captures from.
@@ -369,21 +371,20 @@ impl Files {
         let others = host.interfaces();
         let own = devices.iter().map(Device::interface);
         let interfaces: Vec<_> = own.chain(&others).cloned().collect();
+        #[cfg(feature = "parquet")]
         let parts = match arguments.rotate {
             Some(Rotate::After(time)) => Duration::from_nanos(time.0),
             _ => PART,
         };
+        #[cfg(feature = "parquet")]
+        let dataset = dir
+            .map(|dir| live_dataset(dir, &key, arguments.overwrite, parts, settings.json_flows))
+            .transpose()?;
+        // A build without datasets can record all the same.
+        #[cfg(not(feature = "parquet"))]
         let dataset = match dir {
-            // A build without datasets can record all the same.
-            Some(_) if cfg!(not(feature = "parquet")) && arguments.record => None,
-            Some(dir) => Some(live_dataset(
-                dir,
-                &key,
-                arguments.overwrite,
-                parts,
-                settings.json_flows,
-            )?),
-            None => None,
+            Some(_) if !arguments.record => return Err(messages::no_datasets()),
+            _ => None,
         };
         let folder = dir
             .map(|dir| Directory::named(dir, Access::Private))
@@ -433,6 +434,22 @@ impl Files {
 }
 
 impl PreparedRun {
+    /// Serves metrics of the run, with those of its parts.
+    fn serve(
+        &self,
+        metrics: Metrics,
+        bin: Nanos,
+        parts: Option<PartPublisher>,
+    ) -> anyhow::Result<ServedMetrics> {
+        metrics.serve(
+            bin,
+            &self.input,
+            self.feed.stream.interfaces(),
+            Arc::clone(&self.counters),
+            parts,
+        )
+    }
+
     /// Takes what a run in parts needs: frames, fabric, name and seed.
     fn into_stream(self) -> PartStream {
         PartStream {
@@ -518,44 +535,39 @@ impl PreparedRun {
         for sink in &mut sinks {
             sink.begin(settings.bin).map_err(sink_error)?;
         }
-        let mut plan = settings.plan();
-        plan.options.seed = self.seed;
-        (plan.options.measures, plan.settings.steps_in_snapshots) = (has_metrics, has_metrics);
-        plan.match_taps = self.feed.stream.interfaces().len() > 1;
         let borrowed = sinks
             .iter_mut()
             .map(|sink| &mut **sink as &mut dyn Sink)
             .collect();
-        let (mut done, mut verdicts) = run_live(self.feed, &plan, borrowed, ticks).map_err(sink_error)?;
-        if let Some(bytes) = done.feed.full {
-            messages::warn(&self.input, &format!("ended at --max-size: {bytes} bytes"));
-        }
-        let errors: Vec<String> = std::mem::take(&mut done.feed.errors)
-            .into_iter()
-            .map(|error| {
-                let error = anyhow::Error::new(error);
-                messages::report(&error);
-                format!("{error:#}")
-            })
-            .collect();
-        let mut summary = RunSummary {
+        let wiring = self.fabric.as_ref().map(|fabric| || fabric.wiring());
+        let request = LiveRequest {
+            feed: self.feed,
+            plan: settings.live_plan(self.seed, has_metrics),
+            input: &self.input,
+            begun,
             key: self.key,
             options: settings.echo.clone(),
-            ..done.live_summary(begun, &self.input, errors.first().cloned())
+            wiring: wiring.as_ref().map(|wiring| wiring as _),
         };
-        summary.bin = settings.bin;
+        let ended = request.run(borrowed, ticks).map_err(sink_error)?;
+        if let Some(bytes) = ended.feed.full {
+            messages::warn(&self.input, &format!("ended at --max-size: {bytes} bytes"));
+        }
+        let is_whole = ended.errors.is_empty();
+        for error in ended.errors {
+            messages::report(&error.into());
+        }
         if let Some(fabric) = self.fabric {
-            verdicts.set_wiring(fabric.wiring());
             fabric.end();
         }
-        verdicts.conclude(&mut summary);
         for mut sink in sinks {
-            sink.finish(&summary).map_err(sink_error)?;
+            sink.finish(&ended.summary).map_err(sink_error)?;
         }
+        #[cfg(feature = "parquet")]
         if let Some(dir) = arguments.output.as_deref().filter(|_| !arguments.shape.quiet) {
             messages::wrote(&written(dir));
         }
-        Ok(exit_code(errors.is_empty(), &summary, &settings.fail_on))
+        Ok(exit_code(is_whole, &ended.summary, &settings.fail_on))
     }
 }
 

@@ -12,11 +12,10 @@ use roce_model::{Nanos, Span};
 use roce_pipeline::{Pace, RunStart, Speed};
 
 use crate::command::analyse;
-use crate::command::invocation::{Invocation, Rights, RunCommand};
+use crate::command::invocation::{Invocation, Places, Rights, RunCommand};
 use crate::command::player::ReplayPlayer;
 use crate::command::request::FoundCaptures;
 use crate::command::watch::{Looks, Signals, WAITING_TICKS, Watch};
-use crate::objects::ObjectRun;
 use crate::options::arguments::{Analyse, RunOptions, parse_bin};
 use crate::options::duration::Moment;
 use crate::output::screen;
@@ -60,8 +59,11 @@ const INTERVALS: u64 = 60;
 impl RunCommand for Replay {
     const RIGHTS: Rights = Rights::Files;
 
-    fn objects(&mut self) -> anyhow::Result<ObjectRun> {
-        ObjectRun::prepare(&mut self.analyse.run.captures, &mut None, false)
+    fn places(&mut self) -> Places<'_> {
+        Places {
+            captures: self.analyse.run.captures.iter_mut().collect(),
+            results: None,
+        }
     }
 
     fn run(&self, _: &Invocation) -> anyhow::Result<ExitCode> {

@@ -61,10 +61,9 @@ impl FoundCaptures {
             );
         }
         #[cfg(feature = "live")]
-        let joined = joined(options)?;
+        let (options, known) = joined(options)?.unwrap_or_else(|| (options.clone(), Vec::new()));
         #[cfg(not(feature = "live"))]
-        let joined = None;
-        let (options, known) = joined.unwrap_or_else(|| (options.clone(), Vec::new()));
+        let (options, known) = (options.clone(), Vec::new());
         Ok(Self {
             options,
             recorded: None,

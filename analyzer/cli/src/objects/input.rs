@@ -42,7 +42,7 @@ pub(crate) fn local(path: &mut PathBuf) {
 ///
 /// # Errors
 /// One of them is no URL of an object.
-fn places(paths: &[PathBuf]) -> anyhow::Result<Vec<Location>> {
+fn places(paths: &[&mut PathBuf]) -> anyhow::Result<Vec<Location>> {
     let urls = paths.iter().filter_map(|path| as_url(path));
     Ok(urls.map(Location::parse).collect::<Result<_, _>>()?)
 }
@@ -58,10 +58,12 @@ pub(super) fn as_url(path: &Path) -> Option<&str> {
 /// # Errors
 /// A URL is wrong, or the system gives no process.
 pub(crate) fn prepare_inputs(
-    paths: &mut [PathBuf],
+    paths: &mut [&mut PathBuf],
     output: Option<&Location>,
 ) -> anyhow::Result<Option<Arc<Objects>>> {
-    paths.iter_mut().for_each(local);
+    for path in &mut *paths {
+        local(path);
+    }
     let reads = places(paths)?;
     if reads.is_empty() && output.is_none() {
         return Ok(None);
@@ -87,8 +89,8 @@ mod tests {
             local(&mut path);
             assert_eq!(path, PathBuf::from(expected));
         }
-        let paths = ["a.pcap", "s3://b/k"].map(PathBuf::from);
-        assert_eq!(places(&paths).unwrap().len(), 1);
-        assert!(places(&["s3://b/k?x".into()]).is_err());
+        let mut paths = ["a.pcap", "s3://b/k"].map(PathBuf::from);
+        assert_eq!(places(&paths.each_mut()).unwrap().len(), 1);
+        assert!(places(&[&mut "s3://b/k?x".into()]).is_err());
     }
 }

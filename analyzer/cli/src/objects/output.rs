@@ -32,8 +32,7 @@ impl ObjectFolder {
     ///
     /// # Errors
     /// The URL is wrong, or the folder cannot be made.
-    pub(crate) fn prepare(output: &mut Option<PathBuf>) -> anyhow::Result<Option<Self>> {
-        let Some(output) = output else { return Ok(None) };
+    pub(crate) fn prepare(output: &mut PathBuf) -> anyhow::Result<Option<Self>> {
         local(output);
         let Some(url) = as_url(output) else {
             return Ok(None);
@@ -194,9 +193,8 @@ mod tests {
 
     #[test]
     fn the_folder_has_all_files_and_goes_away() {
-        let mut output = Some(PathBuf::from("s3://b/ds/"));
-        let folder = ObjectFolder::prepare(&mut output).unwrap().unwrap();
-        let path = output.unwrap();
+        let mut path = PathBuf::from("s3://b/ds/");
+        let folder = ObjectFolder::prepare(&mut path).unwrap().unwrap();
         assert_eq!(folder.location().to_string(), "s3://b/ds");
         let inner = folder.folder.below("run", Access::Private).unwrap();
         let day = inner.below("date=2026-01-01", Access::Private).unwrap();
@@ -215,8 +213,8 @@ mod tests {
         assert!(open(&folder.folder, "run/date=2026-01-01/x.parquet").is_ok());
         drop((inner, day, folder));
         assert!(!path.exists());
-        let mut plain = Some(PathBuf::from("file:///data/ds"));
+        let mut plain = PathBuf::from("file:///data/ds");
         assert!(ObjectFolder::prepare(&mut plain).unwrap().is_none());
-        assert_eq!(plain, Some(PathBuf::from("/data/ds")));
+        assert_eq!(plain, PathBuf::from("/data/ds"));
     }
 }

@@ -28,6 +28,7 @@ pub(crate) enum Layout {
     #[default]
     Run,
     /// Many runs of many hosts
+    #[cfg(feature = "parquet")]
     Fleet,
 }
 

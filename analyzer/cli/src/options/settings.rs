@@ -129,6 +129,15 @@ impl RunSettings {
         plan
     }
 
+    /// Plan for the stream of devices. Its hashes begin with `seed`; metrics need more measures.
+    #[cfg(feature = "live")]
+    pub(crate) fn live_plan(&self, seed: u64, has_metrics: bool) -> Plan {
+        let mut plan = self.plan();
+        plan.options.seed = seed;
+        (plan.options.measures, plan.settings.steps_in_snapshots) = (has_metrics, has_metrics);
+        plan
+    }
+
     /// Options of the analysis.
     fn options(&self) -> Options {
         let shape = &self.shape;

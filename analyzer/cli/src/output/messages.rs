@@ -89,6 +89,12 @@ pub(crate) fn plain(text: &str) {
     aside(&cleaned(text));
 }
 
+/// The error of a build that writes no datasets.
+#[cfg(not(feature = "parquet"))]
+pub(crate) fn no_datasets() -> anyhow::Error {
+    anyhow!("this build cannot write datasets\nhint: build it with the feature `parquet`")
+}
+
 /// The error of a sink, as the command reports it.
 pub(crate) fn sink_error(error: SinkError) -> anyhow::Error {
     anyhow!(error)

@@ -103,13 +103,14 @@ impl Layout {
         Some(long(payload, self.number_at?)?.wrapping_sub(1))
     }
 
-    /// Rank of the sender of the data, if all captured elements name one.
+    /// Rank of the sender of the data, if all elements name one and none was cut.
     pub(super) fn tag(&self, payload: &[u8], length: u32) -> Option<Tag> {
         let at = self.tag_at?;
         let element = self.element as usize;
         let first = word(payload, at)?;
-        let others = (1..self.elements(length)? as usize).map(|other| word(payload, other * element + at));
-        let is_one = others.into_iter().flatten().all(|other| other == first);
+        let mut others =
+            (1..self.elements(length)? as usize).map(|other| word(payload, other * element + at));
+        let is_one = others.all(|other| other == Some(first));
         Some(if is_one { Tag::Rank(first) } else { Tag::Several })
     }
 

@@ -364,7 +364,7 @@ impl Ring {
     /// Releases of NCCL whose credits are so. Immediates that are no lengths are numbers, which 2.29 brought.
     pub(super) fn releases(&self) -> Option<&'static str> {
         let [all, little, big] = self.immediates;
-        let is_big_endian = (all > 0).then_some(big >= little);
+        let is_big_endian = (all > 0).then_some(big >= little || little <= all / 2);
         releases(self.layouts, is_big_endian)
     }
 }

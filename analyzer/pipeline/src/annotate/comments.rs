@@ -213,6 +213,13 @@ impl Commenter {
         if opcode.is_request() {
             self.retransmission(key, psn, remark);
         }
+        let message = self
+            .known
+            .messages
+            .comment(flow, time, !opcode.is_request(), duration);
+        if let Some(message) = message {
+            remark.add(&message);
+        }
         if opcode.is_request() || opcode.is_read_response() {
             self.pending.seen = Some((tap, flow, psn.value()));
         }

@@ -8,6 +8,8 @@ use roce_model::{
 };
 use roce_wire::{Address, Qpn};
 
+use super::credits::MessagePackets;
+
 /// Events that are kept: some 400 MB.
 const MAX_EVENTS: usize = 1 << 23;
 /// Flows whose names and peers are kept: some 300 MB.
@@ -92,6 +94,8 @@ pub struct KnownResults {
     pub(super) by_queue_pair: HashMap<(Address, Address, Qpn), FlowId>,
     /// Episodes by tap and destination, in the order of time.
     pub(super) episodes: HashMap<(TapId, Address), Vec<Span>>,
+    /// Packets of credits and their data.
+    pub(super) messages: MessagePackets,
     section: Vec<String>,
 }
 
@@ -202,6 +206,7 @@ impl Sink for KnownResults {
         for row in &run.episodes {
             self.episode(row);
         }
+        self.messages = MessagePackets::new(&run.credited);
         let findings = run.findings.iter().take(MAX_LISTED);
         self.section.extend(findings.map(|finding| {
             format!(

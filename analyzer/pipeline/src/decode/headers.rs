@@ -120,3 +120,6 @@ pub(super) fn connection_message(frame: &[u8], roce: &Roce, packet: usize) -> Op
         reason,
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -26,16 +26,16 @@ use crate::output::dataset::storage;
 use crate::output::messages;
 
 /// Folder of the second pass in the dataset. It is a dataset of the same layout.
-const FOLDER: &str = "pass2";
+const FOLDER: &str = "joined";
 /// Its host: the rows are of many.
-const HOST: &str = "pass2";
+const HOST: &str = "joined";
 /// Its tables.
 const WRITTEN: &str = "run,taps,hops,hop_timeline";
 
 /// Analyse captures together that saw the same flows: losses, marks and delays between hosts, and their clocks
 ///
 /// Captures of a day that share a flow while their times overlap are one group. Each group is analysed as one run, with matched taps and aligned
-/// clocks, into the dataset DS/pass2: the tables hops, hop_timeline, taps (with the clocks) and run. Groups of more than 32 captures are cut by
+/// clocks, into the dataset DS/joined: the tables hops, hop_timeline, taps (with the clocks) and run. Groups of more than 32 captures are cut by
 /// destination: the receiver with its senders.
 #[derive(Args, Debug)]
 pub(super) struct Join {

@@ -7,12 +7,15 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::Args;
+#[cfg(not(feature = "parquet"))]
+use roce_model::RunKey;
 use roce_model::{InputSummary, Nanos, RunSummary, SampleColumns, Sink};
 use roce_pipeline::RunStart;
 use roce_report::JsonFlows;
 
 use crate::command::watch::Signals;
 use crate::options::names::Names;
+#[cfg(feature = "parquet")]
 use crate::output::dataset::{dataset, written};
 use crate::output::messages::{self, sink_error};
 
@@ -55,6 +58,7 @@ pub(in crate::command) struct About {
 
 /// The dataset of `-o`.
 pub(in crate::command) struct KeptSamples {
+    #[cfg(feature = "parquet")]
     dir: PathBuf,
     sink: Box<dyn Sink>,
     run: RunSummary,
@@ -83,6 +87,7 @@ impl KeptSamples {
             ..RunSummary::default()
         };
         Ok(Self {
+            #[cfg(feature = "parquet")]
             dir: dir.to_path_buf(),
             sink,
             run,
@@ -103,6 +108,7 @@ impl KeptSamples {
     pub(in crate::command) fn finish(mut self) -> anyhow::Result<()> {
         self.run.elapsed = self.begun.elapsed();
         self.sink.finish(&self.run).map_err(sink_error)?;
+        #[cfg(feature = "parquet")]
         messages::wrote(&written(&self.dir));
         Ok(())
     }
@@ -119,6 +125,11 @@ pub(in crate::command) struct Pace<'a> {
     pub(in crate::command) look: Duration,
     /// The command that runs meanwhile; empty: none.
     pub(in crate::command) run: &'a [OsString],
+}
+
+#[cfg(not(feature = "parquet"))]
+fn dataset(_: &Path, _: &RunKey, _: bool, _: bool, _: JsonFlows) -> anyhow::Result<Box<dyn Sink>> {
+    Err(messages::no_datasets())
 }
 
 /// How a series of readings ended.

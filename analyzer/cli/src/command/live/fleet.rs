@@ -17,8 +17,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use clap::Args;
-use crossbeam_channel::Receiver;
-use roce_capture::live::Stop;
 use roce_files::{Access, Directory};
 use roce_model::{
     EventColumns, FlowKey, FlowRow, Nanos, RunKey, RunSummary, SampleColumns, Sink, SinkError,
@@ -26,20 +24,18 @@ use roce_model::{
 };
 use roce_parquet::{FolderStorage, Storage};
 use roce_pipeline::fleet::{FleetRun, Scope};
-use roce_pipeline::{LiveFeed, RunStart, Tick, run_live};
+use roce_pipeline::{FinishedLiveRun, LiveRequest, RunStart};
 use rustix::fs::{FlockOperation, flock};
 
-use super::parts::{PartStream, Request};
+use super::parts::{OpenParts, PartPublisher, PartStream, Parts, RunAround};
 use crate::objects::{Destination, Whose, local};
 use crate::options::arguments::Layout;
 use crate::options::duration::parse_duration;
 use crate::options::format::Format;
-use crate::options::names::Names;
-use crate::options::settings::RunSettings;
 use crate::options::size::parse_size;
 use crate::output::exit_code::exit_code;
 use crate::output::messages::{self, sink_error};
-pub(in crate::command::live) use counts::PartCounts;
+use counts::PartCounts;
 use spool::Spool;
 use upload::Uploader;
 
@@ -85,8 +81,18 @@ fn parse_part(text: &str) -> Result<Nanos, String> {
     Ok(time)
 }
 
+/// Options that decide whether there are parts, and where they go.
+pub(super) struct Request<'a> {
+    /// `-o`: a folder, or a place in a store.
+    pub(super) output: Option<&'a Path>,
+    pub(super) format: Format,
+    pub(super) record: bool,
+    pub(super) no_sandbox: bool,
+    pub(super) user: Option<&'a str>,
+}
+
 /// A run in parts, before it has rights given up.
-pub(super) struct Fleet {
+struct Fleet {
     /// The folder on this machine.
     folder: PathBuf,
     to: Option<Destination>,
@@ -103,7 +109,7 @@ impl FleetArguments {
     ///
     /// # Errors
     /// The options do not fit together, or the system gives no process.
-    pub(super) fn start(&self, request: &Request<'_>) -> anyhow::Result<Option<Fleet>> {
+    pub(super) fn start(&self, request: &Request<'_>) -> anyhow::Result<Option<Box<dyn Parts>>> {
         let (output, format) = (request.output, request.format);
         let url = output.and_then(Path::to_str).filter(|text| text.contains("://"));
         let Some(output) = output.filter(|_| self.layout == Layout::Fleet) else {
@@ -137,7 +143,7 @@ impl FleetArguments {
                 Some(to)
             }
         };
-        Ok(Some(Fleet {
+        Ok(Some(Box::new(Fleet {
             folder,
             to,
             every: Duration::from_nanos(self.every.0),
@@ -145,7 +151,7 @@ impl FleetArguments {
             wait: Duration::from_nanos(self.upload_wait.0),
             has_lines: format == Format::Text,
             counts: Arc::default(),
-        }))
+        })))
     }
 }
 
@@ -160,17 +166,14 @@ impl Fleet {
     fn lines(&self) -> Lines {
         Lines(self.has_lines)
     }
+}
 
-    /// The folder on this machine into which the run writes.
-    pub(super) fn folder(&self) -> PathBuf {
+impl Parts for Fleet {
+    fn folder(&self) -> PathBuf {
         self.folder.clone()
     }
 
-    /// Opens the folder with the rights that are left, and finds the parts in it.
-    ///
-    /// # Errors
-    /// It cannot be written, or another run uploads from it.
-    pub(super) fn open(self, key: &RunKey) -> anyhow::Result<OpenFleet> {
+    fn open(self: Box<Self>, key: &RunKey) -> anyhow::Result<Box<dyn OpenParts>> {
         let root = Directory::named(&self.folder, Access::Private)?;
         let lock = if self.to.is_some() {
             let (lock, _) = root.append(LOCK, Access::Private)?;
@@ -186,17 +189,17 @@ impl Fleet {
             spool.clean()?;
         }
         let storage: Arc<dyn Storage> = Arc::new(FolderStorage::open(&self.folder, Access::Private)?);
-        Ok(OpenFleet {
+        Ok(Box::new(OpenFleet {
             spool: Arc::new(spool),
             storage,
             _lock: lock,
-            fleet: self,
-        })
+            fleet: *self,
+        }))
     }
 }
 
 /// A run in parts whose folder is open.
-pub(super) struct OpenFleet {
+struct OpenFleet {
     fleet: Fleet,
     spool: Arc<Spool>,
     storage: Arc<dyn Storage>,
@@ -271,25 +274,20 @@ impl Sink for PartSink {
     }
 }
 
-impl OpenFleet {
-    /// Counts for metrics.
-    pub(super) fn counts(&self) -> Arc<PartCounts> {
-        Arc::clone(&self.fleet.counts)
+impl OpenParts for OpenFleet {
+    fn publisher(&self) -> PartPublisher {
+        let counts = Arc::clone(&self.fleet.counts);
+        Box::new(move |into| counts.publish(into))
     }
 
-    /// Takes the stream to parts until it ends; then the last uploads, within their time.
-    ///
-    /// # Errors
-    /// The metrics fail, or there is no thread for uploads.
-    pub(super) fn run(
-        self,
-        stream: PartStream,
-        names: &Names,
-        settings: &RunSettings,
-        ticks: &Receiver<Tick>,
-        mut metrics: Option<Box<dyn Sink + Send>>,
-        end: &Stop,
-    ) -> anyhow::Result<ExitCode> {
+    fn run(self: Box<Self>, stream: PartStream, around: RunAround<'_>) -> anyhow::Result<ExitCode> {
+        let RunAround {
+            names,
+            settings,
+            ticks,
+            mut metrics,
+            end,
+        } = around;
         let uploader = self.fleet.to.clone().map(|to| {
             let (spool, counts) = (Arc::clone(&self.spool), Arc::clone(&self.fleet.counts));
             Uploader::start(spool, to, counts, end.clone())
@@ -309,10 +307,8 @@ impl OpenFleet {
             input,
             seed,
         } = stream;
-        let mut plan = settings.plan();
-        plan.options.seed = seed;
-        (plan.options.measures, plan.settings.steps_in_snapshots) = (metrics.is_some(), metrics.is_some());
-        plan.match_taps = feed.stream.interfaces().len() > 1;
+        let has_metrics = metrics.is_some();
+        let wiring = fabric.as_ref().map(|fabric| || fabric.wiring());
         let mut is_whole = true;
         let summary = loop {
             let begun = RunStart::now();
@@ -333,19 +329,24 @@ impl OpenFleet {
             if let Some(metrics) = &mut metrics {
                 sinks.push(&mut **metrics);
             }
-            let (mut done, mut verdicts) = run_live(feed, &plan, sinks, ticks).map_err(sink_error)?;
-            let errors = errors_of(&mut done.feed);
-            is_whole &= errors.is_empty();
-            let mut summary = RunSummary {
+            let request = LiveRequest {
+                feed,
+                plan: settings.live_plan(seed, has_metrics),
+                input: &input,
+                begun,
                 key: key.clone(),
                 options: settings.echo.clone(),
-                ..done.live_summary(begun, &input, errors.first().cloned())
+                wiring: wiring.as_ref().map(|wiring| wiring as _),
             };
-            summary.bin = settings.bin;
-            if let Some(fabric) = &fabric {
-                verdicts.set_wiring(fabric.wiring());
+            let FinishedLiveRun {
+                feed: rest,
+                summary,
+                errors,
+            } = request.run(sinks, ticks).map_err(sink_error)?;
+            is_whole &= errors.is_empty();
+            for error in errors {
+                messages::report(&error.into());
             }
-            verdicts.conclude(&mut summary);
             part.finish(&summary).map_err(sink_error)?;
             let lost = summary.totals.frames_lost;
             if lost > 0 {
@@ -355,7 +356,7 @@ impl OpenFleet {
             if let Some(uploader) = &uploader {
                 uploader.note();
             }
-            feed = done.feed;
+            feed = rest;
             if feed.has_ended() {
                 break summary;
             }
@@ -372,7 +373,9 @@ impl OpenFleet {
         self.say();
         Ok(exit_code(is_whole, &summary, &settings.fail_on))
     }
+}
 
+impl OpenFleet {
     /// Counts a part that has ended, and drops the oldest ones that have no room beside it.
     fn close(&self, part: PartSink, key: &RunKey, first: Nanos) {
         let counts = &self.fleet.counts;
@@ -439,16 +442,6 @@ impl OpenFleet {
             );
         }
     }
-}
-
-/// Errors that ended devices or files.
-fn errors_of(feed: &mut LiveFeed) -> Vec<String> {
-    let errors = std::mem::take(&mut feed.errors).into_iter().map(|error| {
-        let error = anyhow::Error::new(error);
-        messages::report(&error);
-        format!("{error:#}")
-    });
-    errors.collect()
 }
 
 /// Manifest lines on standard output. Nobody has to read them.

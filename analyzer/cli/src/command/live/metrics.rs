@@ -20,7 +20,7 @@ use roce_model::{Nanos, Sink};
 use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 
-use super::fleet::PartCounts;
+use super::parts::PartPublisher;
 use crate::command::endpoint::EndpointArguments;
 use crate::output::messages;
 use sink::LiveMetrics;
@@ -44,6 +44,9 @@ pub(super) struct MetricsArguments {
     #[command(flatten)]
     endpoint: EndpointArguments,
 }
+
+/// The thread that answers, and the sink whose numbers it shows.
+pub(super) type ServedMetrics = (MetricsThread, Box<dyn Sink + Send>);
 
 /// Metrics that are to be served.
 pub(super) struct Metrics {
@@ -81,8 +84,8 @@ impl Metrics {
         input: &str,
         interfaces: &[Interface],
         counters: Arc<Counters>,
-        parts: Option<Arc<PartCounts>>,
-    ) -> anyhow::Result<(MetricsThread, Box<dyn Sink + Send>)> {
+        parts: Option<PartPublisher>,
+    ) -> anyhow::Result<ServedMetrics> {
         let latest = Arc::new(Latest::new(("collector", "live".into()), INTERVAL));
         let about: [Label<'_>; 3] = [
             ("version", env!("CARGO_PKG_VERSION").into()),

@@ -40,7 +40,7 @@ impl CheckedHost {
                 interfaces: &self.interfaces,
                 process: None,
             };
-            running_snapshot(&options, &roce_capture::live::most_speed)
+            running_snapshot(&options, &roce_probe::most_speed)
         };
         let Ok(host) = host else { return false };
         outcomes(&host, into);

@@ -79,8 +79,7 @@ impl HostMetrics {
         let devices = roce_capture::devices(&sysfs).rdma;
         let ports = devices.iter().flat_map(|device| &device.ports);
         let interfaces = ports.flat_map(RdmaPort::interfaces);
-        let most =
-            interfaces.filter_map(|name| Some((name.to_owned(), roce_capture::live::most_speed(name)?)));
+        let most = interfaces.filter_map(|name| Some((name.to_owned(), roce_probe::most_speed(name)?)));
         let is_given = |(name, _): (std::ffi::OsString, _)| name.to_string_lossy().starts_with("PCIDEVICE_");
         let host = std::env::vars_os().any(is_given).then(|| {
             let options = SnapshotOptions {

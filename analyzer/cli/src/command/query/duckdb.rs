@@ -3,14 +3,15 @@
 //! writes anything.
 
 use std::collections::VecDeque;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, Read, Write};
 use std::path::Path;
-use std::process::{Child, ChildStdout, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::process::{Child, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
+use roce_files::lines_of;
 use roce_model::text::clean;
 use serde_json::Value;
 
@@ -95,8 +96,13 @@ impl DuckDb {
             String::from_utf8_lossy(&text).into_owned()
         });
         let reader = thread("answer").spawn(move || {
-            if let Some(stdout) = stdout {
-                read(stdout, &sender);
+            let lines = stdout
+                .into_iter()
+                .flat_map(|stdout| lines_of(stdout, MAX_ROW_BYTES));
+            for line in lines {
+                if sender.send(line).is_err() {
+                    return;
+                }
             }
         });
         let mut rows = Rows {
@@ -112,23 +118,6 @@ impl DuckDb {
         reader.context(failed)?;
         rows.threads = Some((writer.context(failed)?, errors.context(failed)?));
         Ok(rows)
-    }
-}
-
-/// Reads lines until they end, cannot be read, or nobody takes them.
-fn read(stdout: ChildStdout, sender: &SyncSender<io::Result<Vec<u8>>>) {
-    let mut lines = BufReader::new(stdout);
-    loop {
-        let mut line = Vec::new();
-        let read = lines.by_ref().take(MAX_ROW_BYTES).read_until(b'\n', &mut line);
-        let is_over = !matches!(read, Ok(1..));
-        let sent = match read {
-            Ok(0) => return,
-            read => sender.send(read.map(|_| line)),
-        };
-        if is_over || sent.is_err() {
-            return;
-        }
     }
 }
 

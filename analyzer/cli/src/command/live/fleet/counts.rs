@@ -2,9 +2,12 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use roce_metrics::{self as metric, Exposition};
+use roce_model::value_of;
+
 /// Parts, and their bytes.
 #[derive(Debug, Default)]
-pub(in crate::command::live) struct Count {
+pub(super) struct Count {
     parts: AtomicU64,
     bytes: AtomicU64,
 }
@@ -21,29 +24,29 @@ impl Count {
     }
 
     /// Number of parts.
-    pub(in crate::command::live) fn parts(&self) -> u64 {
+    pub(super) fn parts(&self) -> u64 {
         self.parts.load(Ordering::Relaxed)
     }
 
     /// Their bytes.
-    pub(in crate::command::live) fn bytes(&self) -> u64 {
+    pub(super) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
 }
 
 /// Numbers of a run's parts by their fate, with the parts that the run found.
 #[derive(Debug, Default)]
-pub(in crate::command::live) struct PartCounts {
+pub(super) struct PartCounts {
     /// Complete on this machine.
-    pub(in crate::command::live) written: Count,
+    pub(super) written: Count,
     /// Not written: the disk took none.
-    pub(in crate::command::live) failed: Count,
+    pub(super) failed: Count,
     /// In the store, and gone from this machine.
-    pub(in crate::command::live) uploaded: Count,
+    pub(super) uploaded: Count,
     /// Removed by `--keep`, and not uploaded.
-    pub(in crate::command::live) dropped: Count,
+    pub(super) dropped: Count,
     /// On this machine now.
-    pub(in crate::command::live) waiting: Count,
+    pub(super) waiting: Count,
     failures: AtomicU64,
 }
 
@@ -53,7 +56,28 @@ impl PartCounts {
     }
 
     /// Attempts to upload that failed.
-    pub(in crate::command::live) fn failures(&self) -> u64 {
+    pub(super) fn failures(&self) -> u64 {
         self.failures.load(Ordering::Relaxed)
+    }
+
+    /// Publishes the numbers of parts by their fate.
+    pub(super) fn publish(&self, into: &mut Exposition) {
+        for (became, count) in [
+            ("written", &self.written),
+            ("failed", &self.failed),
+            ("uploaded", &self.uploaded),
+            ("dropped", &self.dropped),
+        ] {
+            let label = [("became", became.into())];
+            into.own(metric::LIVE_PARTS, &label, value_of(count.parts()));
+            into.own(metric::LIVE_PART_BYTES, &label, value_of(count.bytes()));
+        }
+        into.own(metric::LIVE_PARTS_WAITING, &[], value_of(self.waiting.parts()));
+        into.own(
+            metric::LIVE_PARTS_WAITING_BYTES,
+            &[],
+            value_of(self.waiting.bytes()),
+        );
+        into.own(metric::LIVE_UPLOAD_FAILURES, &[], value_of(self.failures()));
     }
 }

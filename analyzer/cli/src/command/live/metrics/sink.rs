@@ -13,7 +13,7 @@ use roce_model::{
 };
 use roce_pipeline::time_of_day;
 
-use super::super::fleet::PartCounts;
+use super::super::parts::PartPublisher;
 use super::hosts::FlowHosts;
 use super::pairs::{PairCounts, Pairs};
 use roce_endpoint::{Latest, Texts};
@@ -66,7 +66,7 @@ pub(super) struct LiveMetrics {
     /// The name of the only interface.
     interface: Option<String>,
     counters: Arc<Counters>,
-    parts: Option<Arc<PartCounts>>,
+    parts: Option<PartPublisher>,
     latest: Arc<Latest>,
     taps: BTreeMap<u32, TapCounts>,
     pairs: Pairs,
@@ -77,40 +77,12 @@ pub(super) struct LiveMetrics {
     complete: Nanos,
 }
 
-/// Without datasets of a fleet there are no such parts.
-#[cfg(not(all(feature = "parquet", feature = "object-store")))]
-fn publish_parts(parts: &PartCounts, _: &mut Exposition) {
-    parts.never()
-}
-
-/// Publishes the numbers of a fleet dataset's parts by their fate.
-#[cfg(all(feature = "parquet", feature = "object-store"))]
-fn publish_parts(parts: &PartCounts, into: &mut Exposition) {
-    for (became, count) in [
-        ("written", &parts.written),
-        ("failed", &parts.failed),
-        ("uploaded", &parts.uploaded),
-        ("dropped", &parts.dropped),
-    ] {
-        let label = [("became", became.into())];
-        into.own(metric::LIVE_PARTS, &label, value_of(count.parts()));
-        into.own(metric::LIVE_PART_BYTES, &label, value_of(count.bytes()));
-    }
-    into.own(metric::LIVE_PARTS_WAITING, &[], value_of(parts.waiting.parts()));
-    into.own(
-        metric::LIVE_PARTS_WAITING_BYTES,
-        &[],
-        value_of(parts.waiting.bytes()),
-    );
-    into.own(metric::LIVE_UPLOAD_FAILURES, &[], value_of(parts.failures()));
-}
-
 impl LiveMetrics {
     pub(super) fn new(
         about: &[Label<'_>],
         interfaces: &[Interface],
         counters: Arc<Counters>,
-        parts: Option<Arc<PartCounts>>,
+        parts: Option<PartPublisher>,
         pairs: usize,
         latest: Arc<Latest>,
     ) -> Self {
@@ -162,7 +134,7 @@ impl LiveMetrics {
             );
         }
         if let Some(parts) = &self.parts {
-            publish_parts(parts, &mut metrics);
+            parts(&mut metrics);
         }
         if let Some(flows) = self.live_flows {
             metrics.own(metric::LIVE_FLOWS, &[], value_of(flows as u64));

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Analyses captures that saw the same flows together, on Spark: `roce-analyze dataset join DS RAW --date DATE`, a task for each day.
 
-    spark-submit --master spark://HOST:7077 spark/pass2.py DS RAW --date DATE [--date DATE]...
+    spark-submit --master spark://HOST:7077 spark/join.py DS RAW --date DATE [--date DATE]...
 
-A day runs on one worker, by `--jobs` processes: its groups are found there. The results are in DS/pass2, in the same layout.
+A day runs on one worker, by `--jobs` processes: its groups are found there. The results are in DS/joined, in the same layout.
 """
 
 import argparse
@@ -31,7 +31,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=1, help="processes of a worker for the groups of its day")
     parser.add_argument("--timeout", type=float, default=36000, help="seconds for one day")
     given = parser.parse_args()
-    spark = jobs.session("roce-analyze pass2")
+    spark = jobs.session("roce-analyze join")
     begun = time.monotonic()
     failed = jobs.finish(run(spark, given), begun, "days")
     spark.stop()

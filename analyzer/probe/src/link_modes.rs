@@ -1,22 +1,14 @@
-//! Link modes that a network interface supports, by the ioctl of Linux include/uapi/linux/ethtool.h.
-//! Needs no rights.
+//! Link modes that a network interface supports (`ETHTOOL_GLINKSETTINGS`). Needs no rights.
 
-#![expect(
-    unsafe_code,
-    reason = "the kernel writes through a pointer in the ioctl's argument"
-)]
+use crate::ethtool::{ask, first, open_socket, pair, second};
 
-use std::ffi::c_void;
-
-use rustix::ioctl::{Ioctl, IoctlOutput, Opcode, ioctl};
-use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
-
-const SIOCETHTOOL: Opcode = 0x8946;
 const GET_LINK_SETTINGS: u32 = 0x4c;
-/// IFNAMSIZ.
-const INTERFACE_BYTES: usize = 16;
 /// Words of a mask, at most: their number is a signed byte.
 const MAX_WORDS: usize = 127;
+/// Bytes of `struct ethtool_link_settings` before its masks: command and speed, eight of its medium, eight words that nobody uses.
+const HEAD_BYTES: usize = 48;
+/// Place in it of the number of words of a mask. A request with 0 makes the kernel answer with their number, negated.
+const WORDS_AT: usize = 15;
 
 /// Speeds of link modes in Mbit/s, by their bits (`enum ethtool_link_mode_bit_indices`): first, last, speed. What is no speed, such as a
 /// medium or an error correction, is left out.
@@ -58,76 +50,26 @@ const SPEEDS: [(usize, usize, u64); 35] = [
     (121, 124, 1_600_000),
 ];
 
-/// `struct ethtool_link_settings`, with room for its masks.
-#[repr(C)]
-struct Settings {
-    command: u32,
-    speed: u32,
-    /// Duplex, port, address, negotiation, three of its medium.
-    about: [u8; 7],
-    /// Words of a mask. A request with 0 makes the kernel answer with their number, negated.
-    words: i8,
-    rest: [u32; 8],
-    /// Supported modes, then advertised ones and the other end's.
-    masks: [u32; 3 * MAX_WORDS],
-}
-
-/// `struct ifreq`: the interface's name, then a union of 24 bytes whose pointer is used.
-#[repr(C)]
-struct Request {
-    name: [u8; INTERFACE_BYTES],
-    settings: *mut Settings,
-    rest: [u64; 2],
-}
-
-// SAFETY: the opcode takes a `struct ifreq`, which `Request` is; behind its pointer is room for the largest answer.
-unsafe impl Ioctl for Request {
-    type Output = ();
-    const IS_MUTATING: bool = true;
-
-    fn opcode(&self) -> Opcode {
-        SIOCETHTOOL
-    }
-
-    fn as_ptr(&mut self) -> *mut c_void {
-        std::ptr::from_mut(self).cast()
-    }
-
-    unsafe fn output_from_ptr(_: IoctlOutput, _: *mut c_void) -> rustix::io::Result<()> {
-        Ok(())
-    }
-}
-
 /// The speed of the fastest link mode that an interface supports, in bit/s; `None` where its driver does not say, as software's.
 pub fn most_speed(interface: &str) -> Option<u64> {
-    let mut name = [0; INTERFACE_BYTES];
-    if interface.len() >= INTERFACE_BYTES {
-        return None;
-    }
-    name[..interface.len()].copy_from_slice(interface.as_bytes());
-    let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None).ok()?;
-    let mut settings = Settings {
-        command: GET_LINK_SETTINGS,
-        speed: 0,
-        about: [0; 7],
-        words: 0,
-        rest: [0; 8],
-        masks: [0; 3 * MAX_WORDS],
-    };
+    let socket = open_socket().ok()?;
+    // Supported modes, then advertised ones and the other end's.
+    let mut settings = [0_u64; (HEAD_BYTES + 3 * MAX_WORDS * 4).div_ceil(8)];
+    let mut words = 0_u8;
     // Twice: how many words there are, then the words.
     for _ in 0..2 {
-        settings.command = GET_LINK_SETTINGS;
-        settings.words = settings.words.checked_neg()?;
-        let request = Request {
-            name,
-            settings: &raw mut settings,
-            rest: [0; 2],
-        };
-        // SAFETY: `settings` lives on, and has room for as many words as the kernel can say that there are.
-        unsafe { ioctl(&socket, request) }.ok()?;
+        settings[0] = pair(GET_LINK_SETTINGS, 0);
+        settings[1] = u64::from_ne_bytes([0, 0, 0, 0, 0, 0, 0, words]);
+        ask(&socket, interface, &mut settings).ok()?;
+        let answer = settings[WORDS_AT / 8].to_ne_bytes()[WORDS_AT % 8];
+        words = if words == 0 { answer.wrapping_neg() } else { answer };
+        if usize::from(words) > MAX_WORDS {
+            return None;
+        }
     }
-    let words = usize::try_from(settings.words).ok()?;
-    fastest(settings.masks.get(..words)?)
+    let masks = settings.get(HEAD_BYTES / 8..)?.iter();
+    let masks: Vec<u32> = masks.flat_map(|both| [first(*both), second(*both)]).collect();
+    fastest(masks.get(..usize::from(words))?)
 }
 
 /// The fastest of the modes whose bits are set, in bit/s.
