@@ -65,10 +65,6 @@ impl UsualLags {
         let mut lags: BTreeMap<LagClass, BTreeMap<u32, Vec<i64>>> = BTreeMap::new();
         let mut between: BTreeMap<(LagKind, u32), Vec<(u32, i64)>> = BTreeMap::new();
         for (event, need) in graph.owned() {
-            let is_seen = view.sees(graph.owners[event.owner as usize]);
-            if !is_seen && !is_between(need.kind) {
-                continue;
-            }
             if is_between(need.kind) {
                 let lags = between.entry((need.kind, event.collective)).or_default();
                 lags.push((event.owner, need.lag));
@@ -83,7 +79,10 @@ impl UsualLags {
                 let owners = owners.into_iter().map(|(owner, mut lags)| {
                     let tenth = lags.len() / 10;
                     let short = *lags.select_nth_unstable(tenth).1;
-                    (owner, (median(&mut lags), short))
+                    // Of a rank that is not seen as a whole, only its short lags are its own.
+                    let is_seen = view.sees(graph.owners[owner as usize]);
+                    let usual = if is_seen { median(&mut lags) } else { short };
+                    (owner, (usual, short))
                 });
                 (class, owners.collect())
             })
