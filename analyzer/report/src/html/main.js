@@ -117,6 +117,7 @@ async function begin() {
     requestAnimationFrame(() => {
       document.documentElement.dataset.painted = performance.now().toFixed(0);
       setTimeout(() => {
+        buildRanks();
         buildWaits();
         buildMatrix();
         buildTables();
