@@ -98,8 +98,8 @@ pub(crate) struct Event {
     pub(crate) collective: u32,
     /// Place of the owner of its lag, or [`NOBODY`].
     pub(crate) owner: u32,
-    /// Size class of the message: the logarithm of its length.
-    pub(crate) size: u8,
+    /// Messages of one class are comparable: they have alike lengths, and as many connections share their ports.
+    pub(crate) class: u16,
     /// True if something that it may have needed is left out: its lag is nobody's.
     pub(crate) is_blind: bool,
 }

@@ -3,8 +3,10 @@
 
 use std::collections::BTreeMap;
 
+use roce_wire::Address;
+
 use crate::graph::{Event, EventId, Graph, LagKind, NOBODY, Need, Owner, RankEvent};
-use crate::job::{Job, Message, UNKNOWN};
+use crate::job::{Job, Link, Message, UNKNOWN};
 use crate::port::BusyPorts;
 use crate::starts::RankTimes;
 
@@ -42,18 +44,37 @@ pub(crate) struct Builder<'a> {
     consumers: Vec<Vec<(usize, u64)>>,
 }
 
-/// Size class of a message.
-fn size_class(message: &Message) -> u8 {
-    u8::try_from(message.bytes.checked_ilog2().unwrap_or(0)).unwrap_or(u8::MAX)
+/// Class of a message: the logarithm of its length, and how many connections share the busier one of its ports.
+fn class(message: &Message, sharing: u16) -> u16 {
+    let length = message.bytes.checked_ilog2().unwrap_or(0);
+    sharing
+        .saturating_mul(64)
+        .saturating_add(u16::try_from(length).unwrap_or(0))
 }
 
-fn event(time: i64, collective: u32, size: u8) -> Event {
+/// Connections that share the busier port of each connection: that of its sender outwards, or of its receiver inwards.
+fn sharing(job: &Job) -> Vec<u16> {
+    let mut ports: BTreeMap<(Address, bool), u16> = BTreeMap::new();
+    let ends = |link: &Link| {
+        [
+            (job.ranks[link.sender].host, true),
+            (job.ranks[link.receiver].host, false),
+        ]
+    };
+    for port in job.links.iter().flat_map(ends) {
+        *ports.entry(port).or_default() += 1;
+    }
+    let busier = |link: &Link| ends(link).map(|port| ports[&port]).into_iter().max();
+    job.links.iter().map(|link| busier(link).unwrap_or(1)).collect()
+}
+
+fn event(time: i64, collective: u32, class: u16) -> Event {
     Event {
         time,
         needs: (0, 0, 0),
         collective,
         owner: NOBODY,
-        size,
+        class,
         is_blind: false,
     }
 }
@@ -69,7 +90,7 @@ impl<'a> Builder<'a> {
         let mut next = 0;
         let mut events = Vec::new();
         let mut offsets = Vec::new();
-        for link in &job.links {
+        for (link, sharing) in job.links.iter().zip(sharing(job)) {
             offsets.push(next);
             for message in &link.messages {
                 let times = [
@@ -80,8 +101,8 @@ impl<'a> Builder<'a> {
                     message.last_in,
                     message.acknowledged,
                 ];
-                let size = size_class(message);
-                events.extend(times.map(|time| event(time, message.collective, size)));
+                let class = class(message, sharing);
+                events.extend(times.map(|time| event(time, message.collective, class)));
                 next += 1;
             }
         }
@@ -394,9 +415,7 @@ impl<'a> Builder<'a> {
                     let id = event.id(self.ranks, collective, rank);
                     let wanted = Wanted {
                         needs: vec![(before, kind)],
-                        is_blind: known.is_blind
-                            || collective == 0 && kind == LagKind::Launch
-                            || !known.is_ready && kind == LagKind::Compute,
+                        is_blind: known.is_blind || !known.is_ready && kind == LagKind::Compute,
                     };
                     if self.set_needs(id, &wanted).is_some() {
                         let owner = self.owner(Owner::Start(rank), 0);

@@ -5,8 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::graph::{Event, Graph, LagKind, Need, Owner};
 use crate::view::View;
 
-/// Kind of a lag and size class of its message.
-type LagClass = (LagKind, u8);
+/// A lag is far beyond its owner's usual one if it is so many times longer.
+const FAR_BEYOND: i64 = 2;
+
+/// Kind of a lag and class of its message.
+type LagClass = (LagKind, u16);
 
 /// The middle value, the larger one of two. The values get another order. 0 without values.
 pub(crate) fn median(values: &mut [i64]) -> i64 {
@@ -31,21 +34,21 @@ fn lower_quartile(values: &mut [i64]) -> i64 {
 /// Lags of a job by kind and owner.
 #[derive(Debug)]
 pub(crate) struct UsualLags {
-    /// Median for each owner, and its shortest tenth.
-    owners: BTreeMap<LagClass, BTreeMap<u32, (i64, i64)>>,
+    /// Usual lag of each owner.
+    owners: BTreeMap<LagClass, BTreeMap<u32, i64>>,
     /// Lags between collectives: of each collective, by owner.
     between: BTreeMap<(LagKind, u32), Vec<(u32, i64)>>,
 }
 
 /// True for lags that are compared within one collective: ranks compute for longer in some steps than in others.
-fn is_between(kind: LagKind) -> bool {
+pub(crate) fn is_between(kind: LagKind) -> bool {
     matches!(kind, LagKind::Compute | LagKind::Launch)
 }
 
 /// Size class for which lags of a kind are compared.
 fn class(event: &Event, kind: LagKind) -> LagClass {
     match kind {
-        LagKind::Send | LagKind::Wire => (kind, event.size),
+        LagKind::Send | LagKind::Wire | LagKind::CreditWire | LagKind::AnswerWire => (kind, event.class),
         _ => (kind, 0),
     }
 }
@@ -77,12 +80,14 @@ impl UsualLags {
             .into_iter()
             .map(|(class, owners)| {
                 let owners = owners.into_iter().map(|(owner, mut lags)| {
-                    let tenth = lags.len() / 10;
-                    let short = *lags.select_nth_unstable(tenth).1;
                     // Of a rank that is not seen as a whole, only its short lags are its own.
-                    let is_seen = view.sees(graph.owners[owner as usize]);
-                    let usual = if is_seen { median(&mut lags) } else { short };
-                    (owner, (usual, short))
+                    let usual = if view.sees(graph.owners[owner as usize]) {
+                        median(&mut lags)
+                    } else {
+                        let tenth = lags.len() / 10;
+                        *lags.select_nth_unstable(tenth).1
+                    };
+                    (owner, usual)
                 });
                 (class, owners.collect())
             })
@@ -116,16 +121,16 @@ impl UsualLags {
                     let mut medians: Vec<i64> = owners
                         .iter()
                         .filter(|&(&owner, _)| keep(owner))
-                        .map(|(_, &(median, _))| median)
+                        .map(|(_, &usual)| usual)
                         .collect();
                     (!medians.is_empty()).then(|| typical(&mut medians))
                 };
                 let others = of(&|owner| !looked_at.contains(&owner) && !touches(owner))
                     .or_else(|| of(&|owner| !looked_at.contains(&owner)));
-                // Nobody else has such lags: the owner's own short ones are what is possible.
+                // Nobody else has such lags: only what is far beyond the owner's own ones is too long.
                 let own = || {
                     let own = looked_at.iter().filter_map(|owner| owners.get(owner));
-                    own.map(|&(_, short)| short).min()
+                    own.map(|lag| lag.saturating_mul(FAR_BEYOND)).max()
                 };
                 (class, others.or_else(own))
             })

@@ -7,7 +7,7 @@ use roce_wire::Address;
 
 use crate::graph::{Event, Graph, LagKind, Need, Owner};
 use crate::job::{Job, UNKNOWN};
-use crate::normal::{ExpectedLags, UsualLags};
+use crate::normal::{ExpectedLags, UsualLags, is_between};
 use crate::view::View;
 
 /// Owners of lags that are looked at in one round.
@@ -73,7 +73,7 @@ pub(crate) struct RootSearch<'a> {
     length: i64,
     is_cut: bool,
     /// Longest excess of each rank's start in collectives after the first one.
-    later_starts: BTreeMap<u32, i64>,
+    later_starts: BTreeMap<(u32, LagKind), i64>,
 }
 
 impl<'a> RootSearch<'a> {
@@ -97,19 +97,22 @@ impl<'a> RootSearch<'a> {
     }
 
     /// The first collective may have begun before the capture: a rank is no later in it than it is in another one.
-    fn starts_after_the_first(&self) -> BTreeMap<u32, i64> {
-        let mut starts: BTreeMap<u32, Vec<(&Event, Need)>> = BTreeMap::new();
+    fn starts_after_the_first(&self) -> BTreeMap<(u32, LagKind), i64> {
+        let mut starts: BTreeMap<(u32, LagKind), Vec<(&Event, Need)>> = BTreeMap::new();
         for (event, need) in self.graph.owned() {
-            if need.kind == LagKind::Compute && event.collective > 0 {
-                starts.entry(event.owner).or_default().push((event, need));
+            if is_between(need.kind) && event.collective > 0 {
+                starts
+                    .entry((event.owner, need.kind))
+                    .or_default()
+                    .push((event, need));
             }
         }
-        let longest = |(owner, starts): (u32, Vec<(&Event, Need)>)| {
-            let expected = self.usual.without(self.graph, &BTreeSet::from([owner]));
+        let longest = |(start, starts): ((u32, LagKind), Vec<(&Event, Need)>)| {
+            let expected = self.usual.without(self.graph, &BTreeSet::from([start.0]));
             let excess = starts
                 .iter()
                 .map(|(event, need)| need.lag - expected.lag(event, *need));
-            (owner, excess.max().unwrap_or(0))
+            (start, excess.max().unwrap_or(0))
         };
         starts.into_iter().map(longest).collect()
     }
@@ -135,8 +138,9 @@ impl<'a> RootSearch<'a> {
             let excess = need.lag - lag;
             if excess <= self.graph.uncertainty[event.owner as usize] {
                 need.lag
-            } else if event.collective == 0 && need.kind == LagKind::Compute {
-                let later = self.later_starts.get(&event.owner).copied().unwrap_or(0);
+            } else if event.collective == 0 && is_between(need.kind) {
+                let start = (event.owner, need.kind);
+                let later = self.later_starts.get(&start).copied().unwrap_or(0);
                 need.lag - excess.min(later)
             } else {
                 lag
