@@ -5,28 +5,33 @@
 //! followed by itself: there a credit comes before its data, whatever the clocks. [`join`] brings the taps together.
 
 mod answers;
+mod at_tap;
 mod conclude;
 mod data;
+mod handle;
 mod join;
 mod layout;
 mod message;
 mod ring;
 mod row;
 mod side;
+mod unpaired;
 
 use std::collections::HashMap;
 
-use roce_model::{FlowId, Nanos, RemoteWrite, TapId, WriteTarget};
-use roce_wire::{Address, Opcode, Roce};
+use roce_model::{FlowId, RemoteWrite, TapId, Time, WriteTarget};
+use roce_wire::{Address, ExtendedHeaders, Opcode, Roce};
 
 use crate::key::FlowSlot;
-use answers::UnpairedAnswers;
 use data::{DataFlow, DataPacket, DataPiece};
 use message::Sighting;
 use ring::{PossibleCredit, Ring};
+use unpaired::UnpairedAnswers;
 
-pub(crate) use answers::UnpairedAnswer;
-pub use join::{CreditsAtTap, JoinedCredits, join};
+pub use at_tap::CreditsAtTap;
+pub(crate) use handle::WriteHandle;
+pub use join::{JoinedCredits, join};
+pub(crate) use unpaired::UnpairedAnswer;
 
 /// Flows of WRITEs that are followed, at most: some 6 MB. WRITEs of others are not looked at.
 const MAX_FLOWS: usize = 1 << 16;
@@ -41,19 +46,6 @@ const MAX_MESSAGES: usize = 1 << 20;
 /// Searches for a credit without success after which only the latest ring of a flow is searched.
 const MAX_MISSES: u32 = 64;
 const WRITE_ONLY: Opcode = Opcode(0x0a);
-
-/// Handle of a flow of WRITEs.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(crate) struct WriteHandle(u32);
-
-impl WriteHandle {
-    /// A flow that is not followed.
-    const IGNORED: Self = Self(u32::MAX);
-
-    fn index(self) -> Option<usize> {
-        (self != Self::IGNORED).then_some(self.0.checked_sub(1)? as usize)
-    }
-}
 
 /// A flow and where it is.
 #[derive(Clone, Copy, Debug)]
@@ -73,7 +65,7 @@ pub(crate) struct FlowPlace {
 pub(crate) struct WritePacket<'a> {
     pub(crate) roce: &'a Roce,
     pub(crate) write: Option<&'a RemoteWrite>,
-    pub(crate) time: Nanos,
+    pub(crate) time: Time,
     /// It was sent again.
     pub(crate) is_again: bool,
 }
@@ -233,13 +225,18 @@ impl Credits {
     fn reject(&mut self, at: usize) {
         let flow = &mut self.flows[at];
         flow.may_be_lane = false;
-        let hosts = flow.credits;
         for ring in core::mem::take(&mut flow.rings) {
-            self.hosts[hosts as usize].rings.retain(|other| *other != ring);
-            if let Some(gone) = self.rings[ring as usize].take() {
-                self.messages -= gone.messages.len().min(self.messages);
-                self.free_rings.push(ring);
-            }
+            self.drop_ring(at, ring);
+        }
+    }
+
+    /// A ring of a flow is none.
+    fn drop_ring(&mut self, at: usize, ring: u32) {
+        let hosts = self.flows[at].credits as usize;
+        self.hosts[hosts].rings.retain(|other| *other != ring);
+        if let Some(gone) = self.rings[ring as usize].take() {
+            self.messages -= gone.messages.len().min(self.messages);
+            self.free_rings.push(ring);
         }
     }
 
@@ -335,7 +332,7 @@ impl Credits {
     /// result keeps no more.
     fn forget_half(&mut self) {
         let messages = self.rings.iter().flatten().flat_map(|ring| &ring.messages);
-        let mut times: Vec<Nanos> = messages.map(|message| message.credit.first).collect();
+        let mut times: Vec<Time> = messages.map(|message| message.credit.first).collect();
         self.messages = times.len();
         let Some(surplus) = times.len().checked_sub(join::MAX_JOINED) else {
             return;
@@ -440,7 +437,7 @@ impl Credits {
             first: packet.psn(),
             last: packet.last_psn(target.length),
             begun: packet.time,
-            ended: Nanos(0),
+            ended: Time(0),
             answered_by: None,
         });
         if packet.opcode().is_last() {
@@ -480,7 +477,7 @@ impl Credits {
         message.bytes += u64::from(if is_trailer { 0 } else { target.length });
         message.ended = message.ended.saturating_sub(1);
         piece.last = packet.last_psn(target.length);
-        piece.ended = Nanos(0);
+        piece.ended = Time(0);
         match data
             .waiting
             .back_mut()
@@ -509,7 +506,8 @@ impl Credits {
         }
         piece.ended = packet.time;
         let piece = *piece;
-        data.open_end = immediate.is_none().then_some(piece);
+        let is_closed = packet.opcode().extended().has(ExtendedHeaders::IMM_DT);
+        data.open_end = (!is_closed).then_some(piece);
         let Some(ring) = self.ring_mut(piece.ring) else {
             return true;
         };
@@ -520,6 +518,9 @@ impl Credits {
         let is_again = packet.is_again || message.ended > 1 && message.last.is_again;
         message.last = Sighting::at(packet.time, is_again);
         let (bytes, elements) = (message.bytes, message.elements);
+        if is_closed {
+            ring.close(piece.number);
+        }
         if let Some(immediate) = immediate.filter(|_| elements == 1) {
             ring.immediate(immediate, bytes);
         }

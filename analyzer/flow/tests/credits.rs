@@ -4,7 +4,7 @@
 
 use roce_flow::{Analysis, JoinedCredits, Options, join_credits};
 use roce_model::{
-    Between, CreditedMessage, Nanos, Packet, PacketBatch, PacketFlags, RemoteWrite, TapId, WriteTarget,
+    Between, CreditedMessage, Packet, PacketBatch, PacketFlags, RemoteWrite, TapId, Time, WriteTarget,
 };
 use roce_wire::{Address, Aeth, Bth, Opcode, Qpn, Roce};
 
@@ -108,7 +108,7 @@ impl Traffic {
         let [_, a, b, c] = qpn.to_be_bytes();
         let [_, x, y, z] = psn.to_be_bytes();
         let packet = Packet {
-            time: Nanos(time),
+            time: Time(time),
             wire_bytes: payload + 74,
             roce: Roce {
                 source,
@@ -199,7 +199,7 @@ impl Traffic {
             between,
             ..PacketBatch::default()
         });
-        join_credits(analysis.finish().1.credits)
+        join_credits(&analysis.finish().1.credits)
     }
 }
 
@@ -238,10 +238,10 @@ fn each_layout_is_known_across_the_end_of_the_ring() {
             let time = 1_000_000 + 10_000 * number;
             assert_eq!((message.bytes, message.buffer), (8192, buffer(number)));
             // The credit is answered 1 us later, the data 2.6 us after their last packet: the tap is beside the sender.
-            assert_eq!(message.credit.arrival, Some(Nanos(time)));
-            assert_eq!(message.first.departure, Some(Nanos(time + 1_000)));
-            assert_eq!(message.last.departure, Some(Nanos(time + 1_400)));
-            assert_eq!(message.acknowledgement.arrival, Some(Nanos(time + 3_000)));
+            assert_eq!(message.credit.arrival, Some(Time(time)));
+            assert_eq!(message.first.departure, Some(Time(time + 1_000)));
+            assert_eq!(message.last.departure, Some(Time(time + 1_400)));
+            assert_eq!(message.acknowledgement.arrival, Some(Time(time + 3_000)));
             assert_eq!(message.last.arrival, None, "no tap there");
             if rank.is_some() {
                 assert_eq!(message.number, number);
@@ -275,10 +275,10 @@ fn a_credit_that_comes_twice_is_one() {
     assert_eq!((messages.len(), joined.connections[0].left_out), (20, 0));
     assert_eq!(
         messages[5].credit.arrival,
-        Some(Nanos(1_050_000)),
+        Some(Time(1_050_000)),
         "the first time"
     );
-    assert_eq!(messages[8].credit.arrival, Some(Nanos(1_080_000)));
+    assert_eq!(messages[8].credit.arrival, Some(Time(1_080_000)));
     assert_eq!(joined.rows[0].credit_flows, 2);
 }
 
@@ -351,8 +351,8 @@ fn adaptive_routing_ends_a_message_with_an_empty_write() {
     for (message, number) in messages(&joined).iter().zip(0_u64..) {
         let time = 1_000_000 + 10_000 * number;
         assert_eq!((message.number, message.bytes), (number, 8192));
-        assert_eq!(message.last.departure, Some(Nanos(time + 1_500)));
-        assert_eq!(message.acknowledgement.arrival, Some(Nanos(time + 3_500)));
+        assert_eq!(message.last.departure, Some(Time(time + 1_500)));
+        assert_eq!(message.acknowledgement.arrival, Some(Time(time + 3_500)));
     }
     assert_eq!((messages(&joined).len(), joined.connections[0].left_out), (20, 0));
 }
@@ -391,7 +391,7 @@ fn two_taps_tell_departures_and_arrivals_whatever_their_clocks() {
             } else {
                 20_000 + 700
             };
-            let time = Nanos(packet.time.0 - way);
+            let time = Time(packet.time.0 - way);
             (
                 Packet {
                     time,
@@ -407,12 +407,12 @@ fn two_taps_tell_departures_and_arrivals_whatever_their_clocks() {
     for (message, number) in messages(&joined).iter().zip(0_u64..) {
         let (here, there) = (1_000_000 + 10_000 * number, 980_000 + 10_000 * number);
         assert_eq!(message.number, number);
-        assert_eq!(message.credit.departure, Some(Nanos(there - 700)));
-        assert_eq!(message.credit.arrival, Some(Nanos(here)));
-        assert_eq!(message.first.departure, Some(Nanos(here + 1_000)));
-        assert_eq!(message.first.arrival, Some(Nanos(there + 1_700)));
-        assert_eq!(message.acknowledgement.departure, Some(Nanos(there + 2_300)));
-        assert_eq!(message.acknowledgement.arrival, Some(Nanos(here + 3_000)));
+        assert_eq!(message.credit.departure, Some(Time(there - 700)));
+        assert_eq!(message.credit.arrival, Some(Time(here)));
+        assert_eq!(message.first.departure, Some(Time(here + 1_000)));
+        assert_eq!(message.first.arrival, Some(Time(there + 1_700)));
+        assert_eq!(message.acknowledgement.departure, Some(Time(there + 2_300)));
+        assert_eq!(message.acknowledgement.arrival, Some(Time(here + 3_000)));
     }
     assert_eq!(Qpn::new(RECEIVER_QPN).value(), RECEIVER_QPN);
 }

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use roce_model::{CreditMatching, CreditedConnection, CreditedMessage, Nanos};
+use roce_model::{CreditMatching, CreditedConnection, CreditedMessage, Time};
 use roce_wire::Address;
 
 use crate::clocks::HostClocks;
@@ -126,7 +126,7 @@ impl Job {
     }
 }
 
-fn signed(time: Option<Nanos>) -> i64 {
+fn signed(time: Option<Time>) -> i64 {
     time.map_or(UNKNOWN, |time| i64::try_from(time.0).unwrap_or(i64::MAX / 2))
 }
 
@@ -158,7 +158,7 @@ fn times(message: &CreditedMessage, way: i64, clocks: (i64, i64)) -> Option<Mess
         (false, true) => Some((departure, departure + way)),
         (false, false) => Some((departure, arrival)),
     };
-    let at = |time: Option<Nanos>, offset: i64| match signed(time) {
+    let at = |time: Option<Time>, offset: i64| match signed(time) {
         UNKNOWN => UNKNOWN,
         time => time - offset,
     };

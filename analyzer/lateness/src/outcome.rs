@@ -1,6 +1,6 @@
 //! Who was late in a job, and what that cost.
 
-use roce_model::{CollectiveWaitRow, Confidence, Nanos, WaitReason};
+use roce_model::{CollectiveWaitRow, Confidence, Time, WaitReason};
 use roce_wire::Address;
 
 /// A rank of a job, or a host's port where nothing distinguishes its ranks.
@@ -58,9 +58,9 @@ pub struct LateRoot {
     /// Number of collectives that it made longer.
     pub collectives: u32,
     /// Start of the first of them.
-    pub first_time: Nanos,
+    pub first_time: Time,
     /// End of the last of them.
-    pub last_time: Nanos,
+    pub last_time: Time,
     /// Messages of its ways that were retransmitted.
     pub retransmitted_messages: u64,
     /// Confidence in it.
@@ -88,9 +88,9 @@ pub struct JobLateness {
     /// Number of collectives. 0 if nothing shows where one ends and the next begins.
     pub collectives: u32,
     /// First packet of its messages.
-    pub first_time: Nanos,
+    pub first_time: Time,
     /// Last packet of its messages.
-    pub last_time: Nanos,
+    pub last_time: Time,
     /// Messages, without those that are left out.
     pub messages: u64,
     /// Messages that are left out, since a record of them is missing.

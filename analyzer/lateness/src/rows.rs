@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use roce_model::{CollectiveWaitRow, Confidence, Nanos, WaitReason};
+use roce_model::{CollectiveWaitRow, Confidence, Time, WaitReason};
 
 use crate::graph::{Graph, LagKind, NOBODY, Owner, RankEvent};
 use crate::job::{Job, Rank};
@@ -72,8 +72,8 @@ pub(crate) fn job_rank(rank: Rank) -> JobRank {
     }
 }
 
-pub(crate) fn nanos(time: i64) -> Nanos {
-    Nanos(u64::try_from(time).unwrap_or(0))
+pub(crate) fn nanos(time: i64) -> Time {
+    Time(u64::try_from(time).unwrap_or(0))
 }
 
 fn length(time: i64) -> u64 {

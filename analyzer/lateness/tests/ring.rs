@@ -7,7 +7,7 @@
 //! The price that is expected of a late thing is arithmetic: the end of the same ring with it, less the end without.
 
 use roce_lateness::{JobLateness, LateKind, LateRoot, LateStart, Lateness, find_lateness};
-use roce_model::{Confidence, CreditMatching, CreditedConnection, CreditedMessage, FlowId, Nanos, Passage};
+use roce_model::{Confidence, CreditMatching, CreditedConnection, CreditedMessage, FlowId, Passage, Time};
 use roce_wire::Address;
 
 const US: u64 = 1_000;
@@ -193,7 +193,7 @@ impl Ring {
             let at = |time: u64, rank: usize| {
                 let skew = skew.get(rank).copied().unwrap_or(0);
                 let time = (10_000 * MS + time).checked_add_signed(skew).unwrap();
-                tapped.contains(&rank).then_some(Nanos(time))
+                tapped.contains(&rank).then_some(Time(time))
             };
             let there = |out: u64, arrived: u64| Passage {
                 departure: at(out, rank),

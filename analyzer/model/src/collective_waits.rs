@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::events::names;
 use crate::table::table;
-use crate::{Confidence, Nanos};
+use crate::{Confidence, Time};
 
 table! {
     #[derive(Clone, Debug, Default, PartialEq)]
@@ -13,8 +13,8 @@ table! {
     collective: u32, "", "Number of the collective in the capture, from 0.";
     rank: Option<u32>, "", "Rank in the topmost communicator. Absent: nothing names it.";
     host: Cow<'static, str>, "", "Address of the rank's port.";
-    start_time: Nanos, "ns", "First data that the rank sent in the collective.";
-    end_time: Nanos, "ns", "Last arrival at the rank, or last acknowledgement that it got, in the collective.";
+    start_time: Time, "ns", "First data that the rank sent in the collective.";
+    end_time: Time, "ns", "Last arrival at the rank, or last acknowledgement that it got, in the collective.";
     compute_ns: Option<u64>, "ns", "From the end of the rank's previous collective to its start. Absent in the first collective.";
     late_start_ns: u64, "ns", "Start less the median start of the other ranks; 0 if it is earlier.";
     carried_over_ns: u64, "ns", "Part of `late_start_ns` that the rank brought from the collective before: it belongs to the cause of that one.";

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use roce_wire::Address;
 
 use crate::table::table;
-use crate::{FlowId, Nanos};
+use crate::{FlowId, Time};
 
 table! {
     #[derive(Clone, Debug, Default, PartialEq)]
@@ -36,5 +36,5 @@ table! {
     credit_to_data_p99_ns: Option<u64>, "ns", "The same: 99th percentile.";
     credits_unused: u64, "", "Credits at the end for which no data came.";
     outstanding_bytes: u64, "bytes", "Data at the end that were not acknowledged, as far as the other direction is known.";
-    last_time: Option<Nanos>, "ns", "Its last captured packet: credit, first or last packet of data, or acknowledgement of the last one.";
+    last_time: Option<Time>, "ns", "Its last captured packet: credit, first or last packet of data, or acknowledgement of the last one.";
 }

@@ -6,13 +6,13 @@ use roce_wire::management::cm::RejectReason;
 use roce_wire::management::cm_req::ServiceId;
 use roce_wire::{Address, MacAddress, Pause, Psn, Qpn, Roce};
 
-use crate::{HostEvent, Nanos, SampleRow, TapId};
+use crate::{HostEvent, SampleRow, TapId, Time};
 
 /// One RoCE packet as one tap saw it.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Packet {
     /// Time of capture.
-    pub time: Nanos,
+    pub time: Time,
     /// Tap of capture.
     pub tap: TapId,
     /// Its frame's length on the wire, in bytes, without FCS.
@@ -67,7 +67,7 @@ pub struct PauseFrame {
     /// The index in [`PacketBatch::packets`] that it precedes.
     pub before: usize,
     /// Time of capture.
-    pub time: Nanos,
+    pub time: Time,
     /// Tap of capture.
     pub tap: TapId,
     /// Decoded fields.
@@ -84,7 +84,7 @@ pub struct LinkAddresses {
     /// The index in [`PacketBatch::packets`] that it precedes.
     pub before: usize,
     /// Time of capture of the frame that shows them.
-    pub time: Nanos,
+    pub time: Time,
     /// Tap of capture.
     pub tap: TapId,
     /// Source address of its packet.
@@ -126,7 +126,7 @@ pub struct LostRecords {
     /// The index in [`PacketBatch::packets`] before which they are missing.
     pub before: usize,
     /// Time of capture of the next record.
-    pub time: Nanos,
+    pub time: Time,
     /// Tap of capture.
     pub tap: TapId,
     /// Number of lost records; 0 when another shard reports them.
@@ -146,7 +146,7 @@ pub struct HostReport {
     pub reported: bool,
 }
 
-/// What a WRITE of a reliable connection says besides its packet: where its message goes, the immediate, and the first bytes of
+/// Headers of a WRITE of a reliable connection besides its packet: where its message goes, the immediate, and the first bytes of
 /// a short message. First, Only and Last with Immediate leave one, so there are one or two for each message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RemoteWrite {
@@ -309,7 +309,7 @@ mod tests {
 
     fn packet(time: u64) -> Packet {
         Packet {
-            time: Nanos(time),
+            time: Time(time),
             ..Packet::default()
         }
     }

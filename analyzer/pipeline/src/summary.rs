@@ -89,7 +89,7 @@ impl<F> Done<F> {
                 }
             }
         }
-        let credits = roce_flow::join_credits(conclusion.credits.clone());
+        let credits = roce_flow::join_credits(&conclusion.credits);
         RunSummary {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             started: begun.started,

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use roce_model::{CreditedConnection, CreditedMessage, Nanos, Passage, RunSummary};
+use roce_model::{CreditedConnection, CreditedMessage, Passage, RunSummary, Time};
 use roce_pipeline::RunRequest;
 
 fn folder() -> PathBuf {
@@ -31,8 +31,8 @@ fn truth(name: &str) -> BTreeMap<Key, CreditedMessage> {
         let fields: Vec<&str> = line.split(',').collect();
         let number = |at: usize| fields[at].parse::<u64>().unwrap();
         let passage = |at: usize| Passage {
-            departure: Some(Nanos(number(at))),
-            arrival: Some(Nanos(number(at + 1))),
+            departure: Some(Time(number(at))),
+            arrival: Some(Time(number(at + 1))),
         };
         let message = CreditedMessage {
             number: number(3),

@@ -1,12 +1,12 @@
 //! Acknowledgements of data, and which flow carries them. The credits of a connection come from the queue pair that its data go
 //! to, or from a neighbour of it; of neighbours, the flows that wait for an acknowledgement tell.
 
-use std::collections::{HashMap, VecDeque};
-
-use roce_model::{FlowId, Nanos, TapId};
+use roce_model::{FlowId, TapId, Time};
 use roce_wire::Psn;
 
 use super::data::DataFlow;
+use super::ring::Ring;
+use super::unpaired::UnpairedAnswer;
 use super::{Credits, WriteHandle};
 use crate::key::FlowSlot;
 
@@ -21,41 +21,6 @@ const PROOF: u32 = 12;
 const MAX_ASKERS: usize = 64;
 const MAX_PIECES: usize = 32;
 
-/// Answers of flows whose other direction is not known.
-pub(super) type UnpairedAnswers = HashMap<(TapId, FlowId), UnpairedFlow, foldhash::fast::RandomState>;
-
-/// Answers of one such flow.
-#[derive(Clone, Default, Debug)]
-pub(super) struct UnpairedFlow {
-    answers: VecDeque<(Psn, Nanos)>,
-    /// The flow that seems to wait for them, and what speaks for it.
-    asker: u32,
-    agreed: u32,
-}
-
-impl UnpairedFlow {
-    /// An answer speaks for a flow, and against another one.
-    fn agree(&mut self, asker: u32, weight: u32) {
-        if self.asker == asker || self.agreed == 0 {
-            (self.asker, self.agreed) = (asker, self.agreed + weight);
-        } else {
-            self.agreed = self.agreed.saturating_sub(weight);
-        }
-    }
-}
-
-/// An acknowledgement of a flow whose other direction is not known.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct UnpairedAnswer {
-    /// The flow that carries it, and its WRITEs.
-    pub(crate) flow: (TapId, FlowId),
-    pub(crate) writes: WriteHandle,
-    /// A hash of its tap and hosts.
-    pub(crate) pair: u64,
-    pub(crate) psn: Psn,
-    pub(crate) time: Nanos,
-}
-
 impl Credits {
     /// True if there are no credits, so that no answer matters.
     pub(crate) fn is_empty(&self) -> bool {
@@ -64,14 +29,14 @@ impl Credits {
 
     /// All up to `psn` of a flow is acknowledged at `time`.
     #[inline]
-    pub(crate) fn acknowledge(&mut self, handle: WriteHandle, psn: Psn, time: Nanos) {
+    pub(crate) fn acknowledge(&mut self, handle: WriteHandle, psn: Psn, time: Time) {
         let Some(at) = handle.index() else { return };
         if self.flows.get(at).is_some_and(|flow| flow.data.is_some()) {
             self.acknowledge_data(at, psn, time);
         }
     }
 
-    fn acknowledge_data(&mut self, at: usize, psn: Psn, time: Nanos) {
+    fn acknowledge_data(&mut self, at: usize, psn: Psn, time: Time) {
         let Some(mut data) = self.flows[at].data.take() else {
             return;
         };
@@ -87,8 +52,24 @@ impl Credits {
         self.flows[at].data = Some(data);
     }
 
-    /// The PSNs of a flow begin again, or it is gone: what was not acknowledged never is.
-    pub(crate) fn restart(&mut self, handle: WriteHandle) {
+    /// The PSNs of a flow begin again: its credits are those of another connection.
+    pub(crate) fn begin_epoch(&mut self, handle: WriteHandle) {
+        self.restart(handle);
+        let Some(at) = handle.index() else { return };
+        let Some(flow) = self.flows.get_mut(at) else {
+            return;
+        };
+        flow.may_be_lane = true;
+        let rings = core::mem::take(&mut flow.rings);
+        for ring in rings {
+            if !self.ring(ring).is_some_and(Ring::has_grown) {
+                self.drop_ring(at, ring);
+            }
+        }
+    }
+
+    /// Pieces that were not acknowledged never are.
+    pub(super) fn restart(&mut self, handle: WriteHandle) {
         if let Some(data) = self.data_of_flow(handle) {
             data.waiting.clear();
             data.open_end = None;
@@ -119,7 +100,7 @@ impl Credits {
     fn first_asker(&self, rings: &[u32], answer: &UnpairedAnswer) -> Option<(u32, bool)> {
         let (_, id) = answer.flow;
         let rings = rings.iter().filter_map(|ring| self.ring(*ring));
-        let (mut first, mut others) = (None::<(Nanos, u32)>, 0);
+        let (mut first, mut others) = (None::<(Time, u32)>, 0);
         for at in rings.flat_map(|ring| &ring.data).take(MAX_ASKERS) {
             let data = self.flows.get(*at as usize).and_then(|flow| flow.data.as_deref());
             let Some(data) = data.filter(|data| !data.is_paired) else {

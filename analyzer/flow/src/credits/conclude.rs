@@ -3,12 +3,12 @@
 use roce_model::FlowId;
 use roce_wire::Address;
 
-use super::join::CreditsAtTap;
+use super::at_tap::CreditsAtTap;
 use super::ring::Ring;
 use super::{Credits, WriteFlow};
 
 impl Credits {
-    /// What each tap saw of each connection.
+    /// Each connection as each tap saw it.
     pub(crate) fn conclude(mut self) -> Vec<CreditsAtTap> {
         self.mark_pending();
         let rings = core::mem::take(&mut self.rings);
@@ -19,7 +19,7 @@ impl Credits {
     /// Marks messages whose acknowledgement is still to come, in flows that have got some.
     fn mark_pending(&mut self) {
         let data = self.flows.iter().filter_map(|flow| flow.data.as_deref());
-        let answered = data.filter(|data| data.is_answered());
+        let answered = data.filter(|data| data.is_answered);
         let pending: Vec<(u32, u64)> = answered
             .flat_map(|data| data.waiting.iter().map(|piece| (piece.ring, piece.number)))
             .collect();
@@ -54,8 +54,8 @@ impl Credits {
             releases: ring.releases(),
             used: ring.used(),
             pieces: ring.pieces(),
+            has_immediates: ring.has_immediates(),
             early: ring.early,
-            forgotten: ring.forgotten,
             messages: ring.messages.into(),
         })
     }

@@ -2,21 +2,18 @@
 
 use std::collections::VecDeque;
 
-use roce_model::{FlowId, Nanos, RemoteWrite};
+use roce_model::{FlowId, RemoteWrite, Time};
 use roce_wire::{Opcode, Psn, Roce};
 
 /// Messages of a flow that wait for their acknowledgement, at most. Older ones have none.
 const MAX_WAITING: usize = 256;
-/// An acknowledgement of a later message that comes after so many of the shortest times belongs to that message alone: the
-/// own one was lost by the capture.
-const MUCH_LONGER: u64 = 4;
 
 /// A WRITE of data.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DataPacket<'a> {
     pub(super) roce: &'a Roce,
     pub(super) write: Option<&'a RemoteWrite>,
-    pub(super) time: Nanos,
+    pub(super) time: Time,
     pub(super) is_again: bool,
 }
 
@@ -47,9 +44,9 @@ pub(super) struct DataPiece {
     pub(super) first: Psn,
     pub(super) last: Psn,
     /// When its first packet passed.
-    pub(super) begun: Nanos,
+    pub(super) begun: Time,
     /// When its last packet passed; 0: not yet.
-    pub(super) ended: Nanos,
+    pub(super) ended: Time,
     /// The flow that seems to have acknowledged it.
     pub(super) answered_by: Option<FlowId>,
 }
@@ -60,7 +57,7 @@ impl DataPiece {
     }
 }
 
-/// What is known of a flow as one that carries data.
+/// A flow as one that carries data.
 #[derive(Clone, Debug, Default)]
 pub(super) struct DataFlow {
     /// The ring of the latest data: it is looked at first.
@@ -77,8 +74,8 @@ pub(super) struct DataFlow {
     pub(super) early: u64,
     /// It has carried data for a credit.
     pub(super) is_known: bool,
-    /// The shortest time from a last packet to its own acknowledgement; 0: not known.
-    shortest: Nanos,
+    /// An acknowledgement of one of its pieces was seen.
+    pub(super) is_answered: bool,
 }
 
 impl DataFlow {
@@ -103,22 +100,14 @@ impl DataFlow {
         self.waiting.iter_mut().rev().find(|piece| piece.has(psn))
     }
 
-    /// True if an acknowledgement of it was seen.
-    pub(super) fn is_answered(&self) -> bool {
-        self.shortest.0 != 0
-    }
-
-    /// The next piece that an acknowledgement of all up to `psn` at `time` covers, and if the moment is that of its own.
-    pub(super) fn acknowledged(&mut self, psn: Psn, time: Nanos) -> Option<(DataPiece, bool)> {
+    /// The next piece that an acknowledgement of all up to `psn` at `time` covers, and if it is the piece's own. One of a later piece may
+    /// stand for one that the capture lost: it gives no time.
+    pub(super) fn acknowledged(&mut self, psn: Psn, time: Time) -> Option<(DataPiece, bool)> {
         let covered = self
             .waiting
             .pop_front_if(|piece| psn.offset_from(piece.last) >= 0 && time >= piece.begun.max(piece.ended))?;
-        let took = time.since(covered.ended);
-        let is_own = psn == covered.last;
-        if is_own && (self.shortest.0 == 0 || took < self.shortest) {
-            self.shortest = took;
-        }
-        let is_near = took.0 <= MUCH_LONGER * self.shortest.0;
-        Some((covered, covered.ended.0 != 0 && (is_own || is_near)))
+        let is_own = psn == covered.last && covered.ended.0 != 0;
+        self.is_answered |= is_own;
+        Some((covered, is_own))
     }
 }

@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, HashMap};
 
 use roce_model::{
-    CreditMatching, CreditRow, CreditedConnection, CreditedMessage, FlowId, Nanos, Passage, TapId,
+    CreditMatching, CreditRow, CreditedConnection, CreditedMessage, FlowId, Passage, TapId, Time,
 };
-use roce_wire::{Address, Psn};
+use roce_wire::Address;
 
+use super::at_tap::CreditsAtTap;
 use super::message::{Sighting, TapMessage};
 use super::row::{Rest, row};
 use super::side::{TapSide, sides};
@@ -14,64 +15,42 @@ use super::side::{TapSide, sides};
 /// Messages at all taps that are joined, at most. Of more the newest stay.
 pub(super) const MAX_JOINED: usize = 1 << 19;
 
-/// What one tap saw of a connection.
-#[derive(Clone, PartialEq, Debug)]
-pub struct CreditsAtTap {
-    pub(super) tap: TapId,
-    pub(super) sender: Address,
-    pub(super) receiver: Address,
-    pub(super) credit_flows: Vec<FlowId>,
-    pub(super) data_flows: Vec<FlowId>,
-    /// Addresses of its slots, as far as they were written.
-    pub(super) low: u64,
-    pub(super) high: u64,
-    /// Credits say their numbers, which are the same at each tap.
-    pub(super) says_numbers: bool,
-    pub(super) rank: Option<u32>,
-    pub(super) releases: Option<&'static str>,
-    /// The highest number that data came for.
-    pub(super) used: Option<u64>,
-    /// Pieces of a message.
-    pub(super) pieces: u8,
-    pub(super) early: u64,
-    pub(super) forgotten: u64,
-    pub(super) messages: Vec<TapMessage>,
+/// A message at a tap that saw something of it.
+#[derive(Clone, Copy)]
+struct TapView<'a> {
+    side: TapSide,
+    message: &'a TapMessage,
+    /// All its pieces have begun, and all have ended.
+    has_begun: bool,
+    has_ended: bool,
 }
 
-/// A message at the taps that saw it.
-type TapMessages<'a> = Vec<(TapSide, &'a TapMessage)>;
-
-impl CreditsAtTap {
-    /// True if it is the same connection at another tap.
-    fn is_same(&self, other: &Self) -> bool {
-        self.tap != other.tap
-            && self
-                .credit_flows
-                .iter()
-                .any(|flow| other.credit_flows.contains(flow))
-            && self.low <= other.high
-            && other.low <= self.high
-    }
-
-    /// How much larger the numbers of `other` are than its own.
-    fn offset_of(&self, other: &Self) -> Option<i64> {
-        if self.says_numbers && other.says_numbers {
-            return Some(0);
+impl<'a> TapView<'a> {
+    /// A message as a tap saw it.
+    fn new(tap: &CreditsAtTap, message: &'a TapMessage, side: TapSide) -> Self {
+        let is_shared = message.elements == 1;
+        let has_begun = message.first.is_seen() && (!is_shared || message.begun == tap.pieces);
+        let ends = if tap.has_immediates {
+            message.closed
+        } else {
+            message.ended
+        };
+        let all = if is_shared { message.begun } else { 1 };
+        Self {
+            side,
+            message,
+            has_begun,
+            has_ended: has_begun && message.last.is_seen() && ends >= all,
         }
-        let own: HashMap<(Psn, u64), u64> = self
-            .messages
-            .iter()
-            .map(|message| ((message.psn, message.buffer), message.number))
-            .collect();
-        other.messages.iter().find_map(|message| {
-            let number = own.get(&(message.psn, message.buffer))?;
-            Some(message.number.cast_signed() - number.cast_signed())
-        })
     }
 
-    /// True if all of a message was seen.
-    fn is_whole(&self, message: &TapMessage) -> bool {
-        message.is_whole() && (message.elements > 1 || message.begun == self.pieces)
+    /// All of the message was seen.
+    fn is_whole(&self) -> bool {
+        self.message.credit.is_seen() && self.has_begun && self.has_ended
+    }
+
+    fn is_beside(&self, host: Address) -> bool {
+        self.side == TapSide::Host(host) || self.side == TapSide::Between
     }
 }
 
@@ -85,16 +64,17 @@ pub struct JoinedCredits {
 }
 
 /// Joins the taps of each connection. Ranks of receivers are those that their own credits name.
-pub fn join(mut all: Vec<CreditsAtTap>) -> JoinedCredits {
+pub fn join(all: &[CreditsAtTap]) -> JoinedCredits {
+    let mut all: Vec<&CreditsAtTap> = all.iter().collect();
     all.sort_by(|one, other| {
         let key = |seen: &CreditsAtTap| (seen.credit_flows.first().copied(), seen.low, seen.tap);
         key(one).cmp(&key(other))
     });
-    keep_newest(&mut all);
+    let since = start_of_newest(&all);
     let mut sides = sides(&all);
     let mut groups: Vec<Vec<(&CreditsAtTap, i64)>> = Vec::new();
     let mut groups_of: HashMap<FlowId, Vec<usize>> = HashMap::new();
-    for seen in &all {
+    for seen in all {
         let known = seen
             .credit_flows
             .iter()
@@ -120,7 +100,7 @@ pub fn join(mut all: Vec<CreditsAtTap>) -> JoinedCredits {
     }
     let mut connections: Vec<(CreditedConnection, Rest)> = groups
         .iter()
-        .filter_map(|group| connection(group, &sides.sides))
+        .filter_map(|group| connection(group, &sides.sides, since))
         .collect();
     connections.sort_by_key(|(connection, _)| {
         let first = connection.messages.first();
@@ -143,40 +123,42 @@ pub fn join(mut all: Vec<CreditsAtTap>) -> JoinedCredits {
     }
 }
 
-/// Forgets the oldest messages of too many.
-fn keep_newest(all: &mut [CreditsAtTap]) {
-    let time = |message: &TapMessage| message.credit.first;
-    let mut times: Vec<Nanos> = all.iter().flat_map(|seen| &seen.messages).map(time).collect();
+/// The time of the oldest message that is kept of too many.
+fn start_of_newest(all: &[&CreditsAtTap]) -> Time {
+    let messages = all.iter().flat_map(|seen| &seen.messages);
+    let mut times: Vec<Time> = messages.map(|message| message.credit.first).collect();
     let Some(surplus) = times.len().checked_sub(MAX_JOINED).filter(|surplus| *surplus > 0) else {
-        return;
+        return Time(0);
     };
     let (_, limit, _) = times.select_nth_unstable(surplus);
-    for seen in all {
-        let before = seen.messages.len();
-        seen.messages.retain(|message| time(message) >= *limit);
-        seen.forgotten += (before - seen.messages.len()) as u64;
-    }
+    *limit
 }
 
 /// One connection of what its taps saw.
 fn connection(
     group: &[(&CreditsAtTap, i64)],
     sides: &BTreeMap<TapId, TapSide>,
+    since: Time,
 ) -> Option<(CreditedConnection, Rest)> {
     let (first, _) = group.first()?;
-    let mut numbers: BTreeMap<u64, TapMessages<'_>> = BTreeMap::new();
+    let mut numbers: BTreeMap<u64, Vec<TapView<'_>>> = BTreeMap::new();
     let mut whole: Vec<u64> = Vec::new();
     let mut used = None;
     for (seen, offset) in group {
         let side = *sides.get(&seen.tap)?;
         let own = |number: u64| number.checked_add_signed(-offset);
         used = used.max(seen.used.and_then(own));
-        for message in &seen.messages {
+        let kept = seen
+            .messages
+            .iter()
+            .filter(|message| message.credit.first >= since);
+        for message in kept {
             let Some(number) = own(message.number) else {
                 continue;
             };
-            numbers.entry(number).or_default().push((side, message));
-            if seen.is_whole(message) {
+            let view = TapView::new(seen, message, side);
+            numbers.entry(number).or_default().push(view);
+            if view.is_whole() {
                 whole.push(number);
             }
         }
@@ -211,24 +193,24 @@ fn connection(
     Some((connection, rest))
 }
 
-/// What is left of a connection: of a message each tap saw its own part.
-fn rest(numbers: &BTreeMap<u64, TapMessages<'_>>, used: Option<u64>) -> Rest {
+/// The rest of a connection: each tap saw its own part of a message.
+fn rest(numbers: &BTreeMap<u64, Vec<TapView<'_>>>, used: Option<u64>) -> Rest {
     let unused = numbers
         .keys()
         .filter(|number| used.is_none_or(|used| **number > used));
     let open = numbers.values().filter_map(|seen| {
-        let bytes = seen.iter().map(|(_, message)| message.bytes).max()?;
+        let bytes = seen.iter().map(|view| view.message.bytes).max()?;
         let is_open = seen
             .iter()
-            .all(|(_, message)| message.acknowledged < message.begun);
-        let is_known = seen.iter().any(|(_, message)| message.is_pending);
+            .all(|view| view.message.acknowledged < view.message.begun);
+        let is_known = seen.iter().any(|view| view.message.is_pending);
         (is_open && is_known).then_some(bytes)
     });
-    let all = numbers.values().flatten().map(|(_, message)| message);
+    let all = numbers.values().flatten().map(|view| view.message);
     Rest {
         credits_unused: unused.count() as u64,
         outstanding_bytes: open.sum(),
-        last_time: all.map(|message| message.latest()).max(),
+        last_time: all.map(TapMessage::latest).max(),
     }
 }
 
@@ -240,52 +222,50 @@ fn joined(group: &[(&CreditsAtTap, i64)], flows: impl Fn(&CreditsAtTap) -> &[Flo
 }
 
 /// A message of what its taps saw.
-fn message(number: u64, seen: &TapMessages<'_>, of: &CreditsAtTap) -> CreditedMessage {
-    let from_sender =
-        |sighting: fn(&TapMessage) -> &Sighting| passage(seen, of.sender, of.receiver, sighting);
+fn message(number: u64, seen: &[TapView<'_>], of: &CreditsAtTap) -> CreditedMessage {
+    let (sender, receiver) = (of.sender, of.receiver);
     let acknowledged = |host: Address| {
-        let beside = seen
-            .iter()
-            .filter(|(side, _)| *side == TapSide::Host(host) || *side == TapSide::Between);
-        let mut times = beside
-            .filter(|(_, message)| message.acknowledgement.0 != 0 && message.acknowledged == message.begun);
-        times.next().map(|(_, message)| message.acknowledgement)
+        let mut times = seen.iter().filter(|view| {
+            view.is_beside(host) && view.has_ended && view.message.acknowledged >= view.message.begun
+        });
+        let time = times.next()?.message.acknowledgement;
+        (time.0 != 0).then_some(time)
     };
     let whole = seen
         .iter()
-        .map(|(_, message)| message)
+        .map(|view| view.message)
         .max_by_key(|message| message.bytes);
+    let retransmissions = seen.iter().map(|view| view.message.retransmissions).max();
     CreditedMessage {
         number,
         buffer: whole.map_or(0, |message| message.buffer),
         bytes: whole.map_or(0, |message| message.bytes),
-        credit: passage(seen, of.receiver, of.sender, |message| &message.credit),
-        first: from_sender(|message| &message.first),
-        last: from_sender(|message| &message.last),
+        credit: passage(seen, receiver, sender, |view| Some(&view.message.credit)),
+        first: passage(seen, sender, receiver, |view| {
+            view.has_begun.then_some(&view.message.first)
+        }),
+        last: passage(seen, sender, receiver, |view| {
+            view.has_ended.then_some(&view.message.last)
+        }),
         acknowledgement: Passage {
-            departure: acknowledged(of.receiver),
-            arrival: acknowledged(of.sender),
+            departure: acknowledged(receiver),
+            arrival: acknowledged(sender),
         },
-        retransmissions: seen
-            .iter()
-            .map(|(_, message)| message.retransmissions)
-            .max()
-            .unwrap_or_default(),
+        retransmissions: retransmissions.unwrap_or_default(),
     }
 }
 
 /// When a packet left one host and came to another. A tap between them tells both, but for the way that is left.
-fn passage(
-    seen: &TapMessages<'_>,
+fn passage<'a>(
+    seen: &[TapView<'a>],
     from: Address,
     to: Address,
-    sighting: fn(&TapMessage) -> &Sighting,
+    sighting: impl Fn(&TapView<'a>) -> Option<&'a Sighting>,
 ) -> Passage {
     let at = |host: Address| {
-        let beside = seen
-            .iter()
-            .filter(move |(side, _)| *side == TapSide::Host(host) || *side == TapSide::Between);
-        beside.map(|(_, message)| sighting(message))
+        seen.iter()
+            .filter(move |view| view.is_beside(host))
+            .filter_map(&sighting)
     };
     let arrived = |sighting: &Sighting| sighting.is_seen().then_some(sighting.latest);
     Passage {

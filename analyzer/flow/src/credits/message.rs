@@ -1,12 +1,12 @@
 //! One credit at one tap, and the data that came for it there.
 
-use roce_model::Nanos;
+use roce_model::Time;
 use roce_wire::Psn;
 
 /// Flows whose pieces of one message are told apart. Of more, a later message may be taken for a piece.
 const MAX_CARRIERS: usize = 4;
 
-/// What one tap saw of a credit and its data. A time of 0: it was not seen.
+/// A credit and its data as one tap saw them. A time of 0: it was not seen.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct TapMessage {
     pub(super) number: u64,
@@ -24,10 +24,11 @@ pub(super) struct TapMessage {
     pub(super) first: Sighting,
     pub(super) last: Sighting,
     /// When the last part's acknowledgement came.
-    pub(super) acknowledgement: Nanos,
-    /// Pieces of the data, each on a queue pair of its own: how many have begun, ended, and were acknowledged.
+    pub(super) acknowledgement: Time,
+    /// Pieces of the data, each on a queue pair of its own: how many have begun, ended, ended with an immediate, and were acknowledged.
     pub(super) begun: u8,
     pub(super) ended: u8,
+    pub(super) closed: u8,
     pub(super) acknowledged: u8,
     pub(super) retransmissions: u32,
     /// Flows that have carried a piece, from 1.
@@ -40,16 +41,16 @@ pub(super) struct TapMessage {
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) struct Sighting {
     /// For the first time.
-    pub(super) first: Nanos,
+    pub(super) first: Time,
     /// For the last time.
-    pub(super) latest: Nanos,
+    pub(super) latest: Time,
     /// The first one seen was sent again: an earlier one was lost before the tap, or by the capture.
     pub(super) is_again: bool,
 }
 
 impl Sighting {
     /// Seen at `time`.
-    pub(super) const fn at(time: Nanos, is_again: bool) -> Self {
+    pub(super) const fn at(time: Time, is_again: bool) -> Self {
         Self {
             first: time,
             latest: time,
@@ -62,7 +63,7 @@ impl Sighting {
     }
 
     /// When it left its sender, if the tap stands there: a first one that was missed is not replaced by a later one.
-    pub(super) fn departure(&self) -> Option<Nanos> {
+    pub(super) fn departure(&self) -> Option<Time> {
         (self.is_seen() && !self.is_again).then_some(self.first)
     }
 }
@@ -70,7 +71,7 @@ impl Sighting {
 impl TapMessage {
     /// A credit without data.
     pub(super) const fn new(number: u64, psn: Psn) -> Self {
-        const UNSEEN: Sighting = Sighting::at(Nanos(0), false);
+        const UNSEEN: Sighting = Sighting::at(Time(0), false);
         Self {
             number,
             psn,
@@ -82,9 +83,10 @@ impl TapMessage {
             credit: UNSEEN,
             first: UNSEEN,
             last: UNSEEN,
-            acknowledgement: Nanos(0),
+            acknowledgement: Time(0),
             begun: 0,
             ended: 0,
+            closed: 0,
             acknowledged: 0,
             retransmissions: 0,
             carriers: [0; MAX_CARRIERS],
@@ -114,13 +116,8 @@ impl TapMessage {
     }
 
     /// When anything of it was seen last.
-    pub(super) fn latest(&self) -> Nanos {
+    pub(super) fn latest(&self) -> Time {
         let sightings = [self.credit, self.first, self.last].map(|sighting| sighting.latest);
-        sightings.into_iter().fold(self.acknowledgement, Nanos::max)
-    }
-
-    /// True if all pieces that have begun have ended.
-    pub(super) fn is_whole(&self) -> bool {
-        self.credit.is_seen() && self.first.is_seen() && self.begun > 0 && self.begun == self.ended
+        sightings.into_iter().fold(self.acknowledgement, Time::max)
     }
 }

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use roce_model::Nanos;
+use roce_model::Time;
 use roce_wire::Psn;
 
 use super::layout::{LAYOUTS, Layout, Tag, releases};
@@ -37,7 +37,7 @@ pub(super) struct PossibleCredit<'a> {
     pub(super) length: u32,
     pub(super) payload: &'a [u8],
     pub(super) psn: Psn,
-    pub(super) time: Nanos,
+    pub(super) time: Time,
     /// It was sent again.
     pub(super) is_again: bool,
 }
@@ -70,6 +70,7 @@ pub(super) struct Ring {
     pub(super) early: u64,
     /// Immediates, and those among them that are the length in little and in big endian order.
     immediates: [u32; 3],
+    has_immediates: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -111,6 +112,7 @@ impl Ring {
             forgotten: 0,
             early: 0,
             immediates: [0; 3],
+            has_immediates: false,
         };
         if ring.layouts == 0 {
             return None;
@@ -125,7 +127,7 @@ impl Ring {
         (0..LAYOUTS.len()).filter(move |place| set >> place & 1 != 0)
     }
 
-    /// What all layouts that are still possible say alike.
+    /// The value that all layouts that are still possible give alike.
     fn agreed<T: PartialEq>(&self, said: impl Fn(&Layout) -> Option<T>) -> Option<T> {
         let mut all = self.places().map(|place| said(&LAYOUTS[place]));
         let first = all.next().flatten()?;
@@ -351,6 +353,19 @@ impl Ring {
     /// The highest number that data came for.
     pub(super) fn used(&self) -> Option<u64> {
         self.used
+    }
+
+    /// True if its messages end with immediates.
+    pub(super) fn has_immediates(&self) -> bool {
+        self.has_immediates
+    }
+
+    /// A message ends with an immediate.
+    pub(super) fn close(&mut self, number: u64) {
+        self.has_immediates = true;
+        if let Some(message) = self.find_mut(number) {
+            message.closed = message.closed.saturating_add(1);
+        }
     }
 
     /// Rank that the credits name as the sender of the data.

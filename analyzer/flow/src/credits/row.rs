@@ -1,13 +1,13 @@
 //! Rows of the table `credits`.
 
-use roce_model::{CreditRow, CreditedConnection, CreditedMessage, Nanos, Passage};
+use roce_model::{CreditRow, CreditedConnection, CreditedMessage, Passage, Span, Time};
 
-/// What is known of a connection beside its messages.
+/// Facts of a connection beside its messages.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rest {
     pub(super) credits_unused: u64,
     pub(super) outstanding_bytes: u64,
-    pub(super) last_time: Option<Nanos>,
+    pub(super) last_time: Option<Time>,
 }
 
 /// The row of a connection.
@@ -58,7 +58,7 @@ fn count(items: usize) -> u32 {
 }
 
 /// Median and 99th percentile: the smallest value that so many of a hundred do not exceed.
-fn percentiles(times: impl Iterator<Item = Nanos>) -> Option<[u64; 2]> {
+fn percentiles(times: impl Iterator<Item = Span>) -> Option<[u64; 2]> {
     let mut times: Vec<u64> = times.map(|time| time.0).collect();
     times.sort_unstable();
     let at = |percent: usize| {
@@ -70,13 +70,13 @@ fn percentiles(times: impl Iterator<Item = Nanos>) -> Option<[u64; 2]> {
 }
 
 /// A packet's time at one tap, for comparisons within a connection.
-fn moment(passage: Passage) -> Option<Nanos> {
+fn moment(passage: Passage) -> Option<Time> {
     passage.departure.or(passage.arrival)
 }
 
 /// Largest number of credits that were unused at once.
 fn depth(messages: &[CreditedMessage]) -> u32 {
-    let mut changes: Vec<(Nanos, i32)> = Vec::with_capacity(2 * messages.len());
+    let mut changes: Vec<(Time, i32)> = Vec::with_capacity(2 * messages.len());
     for message in messages {
         // At one tap: the sender's, where a credit arrives and data depart, or the receiver's.
         let at_sender = Option::zip(message.credit.arrival, message.first.departure);
@@ -95,17 +95,17 @@ fn depth(messages: &[CreditedMessage]) -> u32 {
 }
 
 /// Time in which data were on their way; messages are in the order of their credits.
-fn transfer(messages: &[CreditedMessage]) -> Nanos {
+fn transfer(messages: &[CreditedMessage]) -> Span {
     let ways = messages.iter().filter_map(|message| {
         let last = message.last.arrival.or(message.last.departure)?;
         Some((moment(message.first)?, last))
     });
-    let mut ways: Vec<(Nanos, Nanos)> = ways.collect();
+    let mut ways: Vec<(Time, Time)> = ways.collect();
     ways.sort_unstable();
-    let (mut sum, mut end) = (0, Nanos(0));
+    let (mut sum, mut end) = (0, Time(0));
     for (first, last) in ways {
         sum += last.since(first.max(end)).0;
         end = end.max(last);
     }
-    Nanos(sum)
+    Span(sum)
 }

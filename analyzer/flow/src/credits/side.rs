@@ -1,11 +1,11 @@
-//! Which host a tap stands beside. All credits and data at a host's own port have that host as an end.
+//! Places of taps: the host that each stands beside. All credits and data at a host's own port have that host as an end.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use roce_model::TapId;
 use roce_wire::Address;
 
-use super::join::CreditsAtTap;
+use super::at_tap::CreditsAtTap;
 use super::message::{Sighting, TapMessage};
 
 /// Where a tap stands.
@@ -25,7 +25,7 @@ pub(super) struct TapSides {
 }
 
 /// Where the taps stand.
-pub(super) fn sides(all: &[CreditsAtTap]) -> TapSides {
+pub(super) fn sides(all: &[&CreditsAtTap]) -> TapSides {
     let mut ends: BTreeMap<TapId, Vec<&CreditsAtTap>> = BTreeMap::new();
     for seen in all {
         ends.entry(seen.tap).or_default().push(seen);
@@ -80,7 +80,7 @@ impl TapSides {
     }
 }
 
-/// Which of two hosts answers sooner. Data follow a credit at once only where the sender is near, and acknowledgements follow
+/// The host of two that answers sooner. Data follow a credit at once only where the sender is near, and acknowledgements follow
 /// data at once only where the receiver is.
 fn beside(seen: &[&CreditsAtTap], one: Address, other: Address) -> TapSide {
     let mut soonest = [u64::MAX; 2];

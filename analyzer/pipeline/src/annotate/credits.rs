@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
-use roce_model::{CreditedConnection, CreditedMessage, FlowId, Nanos, Passage};
+use roce_model::{CreditedConnection, CreditedMessage, FlowId, Passage, Time};
 
 /// Packets of messages that are known, at most: some 250 MB. Others have no comment.
 const MAX_PACKETS: usize = 1 << 21;
 
-/// What a packet is to its message.
+/// Role of a packet in its message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum MessagePart {
     Credit,
@@ -25,14 +25,14 @@ struct MessagePacket {
     number: u64,
     bytes: u64,
     /// When its credit passed the tap that saw this packet; 0: not known.
-    credit: Nanos,
+    credit: Time,
 }
 
 /// Packets of all messages, by connection and time.
 #[derive(Debug, Default)]
 pub(super) struct MessagePackets {
     connections: HashMap<FlowId, Vec<u32>>,
-    packets: HashMap<(u32, Nanos), MessagePacket>,
+    packets: HashMap<(u32, Time), MessagePacket>,
 }
 
 impl MessagePackets {
@@ -94,7 +94,7 @@ impl MessagePackets {
     pub(super) fn comment(
         &self,
         flow: FlowId,
-        time: Nanos,
+        time: Time,
         is_answer: bool,
         duration: fn(u64) -> String,
     ) -> Option<String> {

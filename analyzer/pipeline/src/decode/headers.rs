@@ -46,7 +46,7 @@ pub(super) const fn tells_of_write(opcode: Opcode) -> bool {
     matches!(opcode.0, 0x06 | 0x09..=0x0b)
 }
 
-/// What the headers of a WRITE say, the `packet`th of its batch. None if they were cut.
+/// Headers of a WRITE, the `packet`th of its batch. None if they were cut.
 pub(super) fn remote_write(frame: &[u8], roce: &Roce, packet: usize) -> Option<RemoteWrite> {
     const ONLY: Opcode = Opcode(0x0a);
     let opcode = roce.bth.opcode();
@@ -69,7 +69,7 @@ pub(super) fn remote_write(frame: &[u8], roce: &Roce, packet: usize) -> Option<R
         rest = behind;
     }
     if opcode.extended().has(ExtendedHeaders::IMM_DT) {
-        // Of an Only whose immediate was cut, the target is known all the same.
+        // An Only whose immediate was cut has its target all the same.
         write.immediate = rest.first_chunk().map(|bytes| ImmDt(bytes).data());
         return (write.immediate.is_some() || write.target.is_some()).then_some(write);
     }

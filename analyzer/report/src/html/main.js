@@ -30,6 +30,7 @@ function listenPage() {
       const lost = ["filter", "track-list"].some((id) => $(id).contains(document.activeElement));
       buildFilter();
       buildTimeline();
+      buildSpent();
       buildMatrix();
       if (lost) $("tracks").focus({ preventScroll: true });
     }
@@ -119,6 +120,7 @@ async function begin() {
       setTimeout(() => {
         buildRanks();
         buildWaits();
+        buildSpent();
         buildMatrix();
         buildTables();
         buildAbout();

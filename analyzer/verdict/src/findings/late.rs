@@ -1,7 +1,7 @@
 //! The findings about who was late in a job's collectives: a rank, a receiver or the network.
 
 use roce_lateness::{JobLateness, JobRank, LateKind, LateRoot, LateStart};
-use roce_model::{Confidence, Evidence, FindingRow, NameList, Nanos, Severity};
+use roce_model::{Confidence, Evidence, FindingRow, NameList, Severity, Span};
 
 use super::super::numbers::{counted, percent, some};
 use super::rule::{Context, FindingOf as _, Rule};
@@ -122,7 +122,7 @@ fn waiting(job: &JobLateness, root: &LateRoot) -> Vec<JobRank> {
 
 /// What was late, in words: up to the price.
 fn what(job: &JobLateness, root: &LateRoot) -> String {
-    let by = Nanos(root.typical_ns);
+    let by = Span(root.typical_ns);
     let of = match job.collectives {
         0 => "while the job ran".to_owned(),
         all => format!("in {} of {}", root.collectives, counted(all.into(), "collective")),
@@ -218,7 +218,7 @@ fn finding(all: &[(&JobLateness, &LateRoot)]) -> Option<FindingRow> {
         .iter()
         .take(MAX_NAMED)
         .map(|wait| {
-            let time = Nanos(wait.wait_ns);
+            let time = Span(wait.wait_ns);
             format!(
                 "{} for {} ({}, {time})",
                 name(wait.rank),
@@ -246,7 +246,7 @@ fn finding(all: &[(&JobLateness, &LateRoot)]) -> Option<FindingRow> {
         format!(
             "{}: {} of {length} ({}){}{}{waited}{more}",
             what(job, root),
-            Nanos(root.cost_ns),
+            Span(root.cost_ns),
             percent(root.share),
             remark(root),
             repeated(root),

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use roce_model::cast::float;
 use roce_model::{
-    Address, EndKind, EpisodeKind, EventKind, EventRow, FindingRow, FlowId, FlowRow, Nanos, RunSummary,
-    Severity, TapId,
+    Address, EndKind, EpisodeKind, EventKind, EventRow, FindingRow, FlowId, FlowRow, RunSummary, Severity,
+    TapId, Time,
 };
 
 use super::super::super::directory::lost_behind;
@@ -47,8 +47,8 @@ struct FlowEnds {
     destination: Address,
     ranks: [Option<u32>; 2],
     signs: u16,
-    first: Nanos,
-    last: Nanos,
+    first: Time,
+    last: Time,
     /// Time that it waited for timers, and for receive buffers.
     timers_ns: u64,
     buffers_ns: u64,
@@ -58,7 +58,7 @@ struct FlowEnds {
 #[derive(Clone, Debug, Default)]
 pub(in super::super) struct FlowSigns {
     flows: Map<FlowId, FlowEnds>,
-    times: Map<(FlowId, Sign), (Nanos, Nanos)>,
+    times: Map<(FlowId, Sign), (Time, Time)>,
 }
 
 impl FlowSigns {
@@ -177,7 +177,7 @@ pub(in super::super) struct Subject {
     pub(in super::super) destination: Address,
     ranks: [Option<u32>; 2],
     /// First and last time of what the finding says of it.
-    pub(in super::super) times: (Nanos, Nanos),
+    pub(in super::super) times: (Time, Time),
     pub(in super::super) waited_ns: u64,
     /// The tap at which it stood still.
     pub(in super::super) tap: Option<TapId>,
@@ -189,11 +189,11 @@ pub(in super::super) struct Subjects {
     /// Its flows, in the order of their ids.
     pub(in super::super) flows: BTreeMap<FlowId, Subject>,
     /// Destinations, all flows to which it is about as well.
-    pub(in super::super) destinations: BTreeMap<Address, (Nanos, Nanos)>,
+    pub(in super::super) destinations: BTreeMap<Address, (Time, Time)>,
     /// Destinations at whose port a queue was full: several senders sent there when packets were lost, and too many for a cable.
     pub(in super::super) full: BTreeSet<Address>,
     /// Taps of links, all traffic of which it is about at these times, in the order of their begin.
-    pub(in super::super) links: BTreeMap<TapId, Vec<(Nanos, Nanos)>>,
+    pub(in super::super) links: BTreeMap<TapId, Vec<(Time, Time)>>,
 }
 
 /// The hosts at one side of flows.
@@ -205,7 +205,7 @@ pub(in super::super) enum Side {
 
 impl Subjects {
     /// First and last time of all.
-    pub(in super::super) fn times(&self) -> Option<(Nanos, Nanos)> {
+    pub(in super::super) fn times(&self) -> Option<(Time, Time)> {
         let flows = self.flows.values().map(|flow| flow.times);
         let links = self.links.values().flatten().copied();
         let all = flows.chain(self.destinations.values().copied()).chain(links);
@@ -347,7 +347,7 @@ fn add_slow(subjects: &mut Subjects, finding: &FindingRow, context: &Context<'_>
 }
 
 /// A flow of the directory that no sign is kept of.
-fn unsigned(context: &Context<'_>, tap: TapId, flow: FlowId, times: (Nanos, Nanos)) -> Option<Subject> {
+fn unsigned(context: &Context<'_>, tap: TapId, flow: FlowId, times: (Time, Time)) -> Option<Subject> {
     let party = context.directory.party(tap, flow)?;
     let ranks = context.directory.ranks(tap, flow);
     Some(Subject {
@@ -360,9 +360,9 @@ fn unsigned(context: &Context<'_>, tap: TapId, flow: FlowId, times: (Nanos, Nano
     })
 }
 
-fn of_run(context: &Context<'_>) -> (Nanos, Nanos) {
+fn of_run(context: &Context<'_>) -> (Time, Time) {
     let span = context.run.span;
-    span.map_or((Nanos(0), Nanos(u64::MAX)), |span| (span.first, span.last))
+    span.map_or((Time(0), Time(u64::MAX)), |span| (span.first, span.last))
 }
 
 /// Flows whose answers were lost between two taps: their requests had arrived.
@@ -396,12 +396,12 @@ fn add_classes(subjects: &mut Subjects, context: &Context<'_>) {
 /// Connections that failed: from the last progress to the last packet.
 fn add_failed(subjects: &mut Subjects, run: &RunSummary) {
     for end in run.ends.iter().filter(|end| end.outcome != EndKind::Closed) {
-        let begin = Nanos(end.time.0.saturating_sub(end.waited_ns));
+        let begin = Time(end.time.0.saturating_sub(end.waited_ns));
         let subject = Subject {
             source: end.source,
             destination: end.destination,
             ranks: [None; 2],
-            times: (begin, Nanos(end.time.0.saturating_add(end.silence_ns))),
+            times: (begin, Time(end.time.0.saturating_add(end.silence_ns))),
             waited_ns: end.waited_ns,
             tap: Some(end.tap),
         };
@@ -501,7 +501,7 @@ fn add_episodes(id: &str, subjects: &mut Subjects, facts: &RunFacts<'_>) {
 }
 
 /// Joins times that overlap, in the order of their begin.
-fn join(times: &mut Vec<(Nanos, Nanos)>) {
+fn join(times: &mut Vec<(Time, Time)>) {
     times.sort_unstable();
     times.dedup_by(|later, first| {
         let overlaps = later.0 <= first.1;
@@ -561,7 +561,7 @@ fn add_origin(subjects: &mut Subjects, context: &Context<'_>) {
         .iter()
         .filter_map(|place| fabric.flows.all.get(*place))
     {
-        let times = (Nanos(chain.first), last);
+        let times = (Time(chain.first), last);
         if let Some(subject) = unsigned(context, victim.tap, victim.flow, times) {
             subjects.flows.insert(victim.flow, subject);
         }

@@ -17,8 +17,8 @@ fn uplinks(one: u32, other: u32, ce: u64, link_rate: Option<u64>) -> RunSummary 
         .map(|tap| TapRow {
             tap: TapId(tap),
             input: format!("uplink{}.pcap", tap + 1).into(),
-            first_time: Some(Nanos(0)),
-            last_time: Some(Nanos(10 * MS)),
+            first_time: Some(Time(0)),
+            last_time: Some(Time(10 * MS)),
             ..TapRow::default()
         })
         .collect();
@@ -90,8 +90,8 @@ fn so_few_flows_cannot_be_spread() {
     run.summary.taps = (0..2)
         .map(|tap| TapRow {
             tap: TapId(tap),
-            first_time: Some(Nanos(0)),
-            last_time: Some(Nanos(10 * MS)),
+            first_time: Some(Time(0)),
+            last_time: Some(Time(10 * MS)),
             ..TapRow::default()
         })
         .collect();
@@ -109,8 +109,8 @@ fn taps_along_one_way_are_no_alternatives() {
     run.summary.taps = (0..2)
         .map(|tap| TapRow {
             tap: TapId(tap),
-            first_time: Some(Nanos(0)),
-            last_time: Some(Nanos(10 * MS)),
+            first_time: Some(Time(0)),
+            last_time: Some(Time(10 * MS)),
             ..TapRow::default()
         })
         .collect();
@@ -128,8 +128,8 @@ fn taps_along_one_way_are_no_alternatives() {
     run.summary.taps = (0..2)
         .map(|tap| TapRow {
             tap: TapId(tap),
-            first_time: Some(Nanos(0)),
-            last_time: Some(Nanos(10 * MS)),
+            first_time: Some(Time(0)),
+            last_time: Some(Time(10 * MS)),
             ..TapRow::default()
         })
         .collect();
@@ -174,7 +174,7 @@ fn ports_of_one_switch_by_their_counters() {
         (text(finding_of, "busiest"), text(finding_of, "idlest")),
         ("leaf1 u1", "leaf1 u2")
     );
-    assert_eq!(finding_of.first_time, Some(Nanos(3 * SECOND)));
+    assert_eq!(finding_of.first_time, Some(Time(3 * SECOND)));
     // Nobody knows the flows.
     let found = ports(0.95, 0.2, &[]);
     let unknown = fired(&found, "path.imbalance");
