@@ -1,12 +1,11 @@
-//! What each packet of a job waited for. An event has the events that it needs, and happens some time after the last of
+//! Packets of a job, and those that each one waited for. An event has the events that it needs, and happens some time after the last of
 //! them: that time has an owner. With other lags, the graph says when everything would have happened.
 
 use std::collections::BTreeMap;
 
 use roce_wire::Address;
 
-use crate::job::{Job, UNKNOWN};
-use crate::needs::Builder;
+use crate::job::UNKNOWN;
 
 /// Number of an event of a graph.
 pub(crate) type EventId = u32;
@@ -122,11 +121,6 @@ pub(crate) struct Graph {
 }
 
 impl Graph {
-    /// The graph of a job whose messages have their collectives and inputs.
-    pub(crate) fn new(job: &Job) -> Self {
-        Builder::new(job).build()
-    }
-
     /// The need of an event that came last.
     pub(crate) fn last_need(&self, event: EventId) -> Option<Need> {
         let (first, last, end) = self.events[event as usize].needs;
@@ -197,7 +191,7 @@ impl Graph {
         }
         let usual: BTreeMap<LagKind, i64> = lags
             .into_iter()
-            .map(|(kind, mut lags)| (kind, crate::normal::median(&mut lags)))
+            .map(|(kind, mut lags)| (kind, crate::middle::median(&mut lags)))
             .collect();
         for event in &self.events {
             let (first, last, end) = event.needs;

@@ -12,7 +12,7 @@ const MIN_COMPARED: usize = 4;
 /// Connections that one passes on, at most: the children of a rank in a tree, and rings that run in step.
 const MAX_INPUTS: usize = 4;
 
-/// Of so many messages, one may be sent before its input: stamps have errors, and several queue pairs overtake.
+/// One of so many messages may be sent before its input: stamps have errors, and several queue pairs overtake.
 const ORDERED_OF: usize = 10;
 
 /// Messages between one that arrives and the one that passes it on: slices of a chunk (NCCL, `src/enqueue.cc`).

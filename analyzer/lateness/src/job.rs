@@ -17,6 +17,9 @@ const MAX_COUNT_PERCENT: u64 = 125;
 /// Counts of messages that differ by less are equal: the capture began or ended between them.
 pub(crate) const COUNT_MARGIN: u64 = 16;
 
+/// One of so many messages of a collective may be left out, 5 %. With more of them, nothing is said about it.
+const MAX_LEFT_OUT_DIVISOR: u64 = 20;
+
 /// A rank, or a host's port where nothing distinguishes its ranks.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Rank {
@@ -122,7 +125,7 @@ impl Job {
     pub(crate) fn is_unclear(&self, collective: u32) -> bool {
         self.left_out
             .get(collective as usize)
-            .is_none_or(|&(missing, all)| missing * crate::MAX_LEFT_OUT_DIVISOR > all)
+            .is_none_or(|&(missing, all)| missing * MAX_LEFT_OUT_DIVISOR > all)
     }
 }
 

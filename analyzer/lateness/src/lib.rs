@@ -10,6 +10,7 @@ mod cut;
 mod graph;
 mod inputs;
 mod job;
+mod middle;
 mod needs;
 mod normal;
 mod outcome;
@@ -26,16 +27,12 @@ use std::collections::BTreeSet;
 use roce_model::CreditedConnection;
 use roce_wire::Address;
 
-use graph::Graph;
 use job::{Job, UNKNOWN};
 use normal::UsualLags;
 pub use outcome::{ConnectionTimes, JobLateness, JobRank, LateKind, LateRoot, LateStart, Lateness, RankWait};
 use roots::RootSearch;
 use rows::{RankTable, job_rank, nanos};
 use view::View;
-
-/// Of a collective, one of so many messages may be left out. With more of them, nothing is said about it: 5 %.
-pub(crate) const MAX_LEFT_OUT_DIVISOR: u64 = 20;
 
 /// Finds who was late. `clock_uncertainty` is the error of the clock beside a host in nanoseconds, at most, where
 /// something else than these messages shows it. `channels` has the channel of each connection, where a log names it.
@@ -67,7 +64,7 @@ fn judge(
     connections: &[CreditedConnection],
     times: &mut [ConnectionTimes],
 ) -> Option<JobLateness> {
-    let graph = Graph::new(job);
+    let graph = needs::graph(job);
     let known = || {
         graph
             .events
@@ -86,7 +83,7 @@ fn judge(
     let unclear = (0..collectives)
         .filter(|&collective| job.is_unclear(collective))
         .count();
-    // Of what is mostly unknown, the rest proves nothing.
+    // The rest of what is mostly unknown proves nothing.
     let suspects = if unclear * 2 > job.collectives() {
         Vec::new()
     } else {

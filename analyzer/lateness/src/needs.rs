@@ -30,8 +30,13 @@ struct Wanted {
     is_blind: bool,
 }
 
+/// The graph of a job whose messages have their collectives and inputs.
+pub(crate) fn graph(job: &Job) -> Graph {
+    Builder::new(job).build()
+}
+
 /// A graph while it is built.
-pub(crate) struct Builder<'a> {
+struct Builder<'a> {
     job: &'a Job,
     ports: BusyPorts,
     /// Number of the first message of each connection among all.
@@ -80,7 +85,7 @@ fn event(time: i64, collective: u32, class: u16) -> Event {
 }
 
 impl<'a> Builder<'a> {
-    pub(crate) fn new(job: &'a Job) -> Self {
+    fn new(job: &'a Job) -> Self {
         let mut consumers = vec![Vec::new(); job.links.len()];
         for (to, link) in job.links.iter().enumerate() {
             for &(from, shift) in &link.inputs {
@@ -126,7 +131,7 @@ impl<'a> Builder<'a> {
     }
 
     /// The graph, with an owner for each lag.
-    pub(crate) fn build(mut self) -> Graph {
+    fn build(mut self) -> Graph {
         let times = RankTimes::new(self.job);
         self.add_rank_events(&times);
         for link in 0..self.job.links.len() {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::graph::{Event, Graph, LagKind, Need, Owner};
+use crate::middle::{lower_quartile, median};
 use crate::view::View;
 
 /// A lag is far beyond its owner's usual one if it is so many times longer.
@@ -10,26 +11,6 @@ const FAR_BEYOND: i64 = 2;
 
 /// Kind of a lag and class of its message.
 type LagClass = (LagKind, u16);
-
-/// The middle value, the larger one of two. The values get another order. 0 without values.
-pub(crate) fn median(values: &mut [i64]) -> i64 {
-    let middle = values.len() / 2;
-    if values.is_empty() {
-        0
-    } else {
-        *values.select_nth_unstable(middle).1
-    }
-}
-
-/// The value that a quarter of the others are below. 0 without values.
-fn lower_quartile(values: &mut [i64]) -> i64 {
-    let place = values.len().saturating_sub(1) / 4;
-    if values.is_empty() {
-        0
-    } else {
-        *values.select_nth_unstable(place).1
-    }
-}
 
 /// Lags of a job by kind and owner.
 #[derive(Debug)]
@@ -80,7 +61,7 @@ impl UsualLags {
             .into_iter()
             .map(|(class, owners)| {
                 let owners = owners.into_iter().map(|(owner, mut lags)| {
-                    // Of a rank that is not seen as a whole, only its short lags are its own.
+                    // A rank that is not seen as a whole may wait for what is not seen: only its short lags are its own.
                     let usual = if view.sees(graph.owners[owner as usize]) {
                         median(&mut lags)
                     } else {

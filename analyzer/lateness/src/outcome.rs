@@ -12,7 +12,7 @@ pub struct JobRank {
     pub number: Option<u32>,
 }
 
-/// What began late at a rank.
+/// Part of a rank that began late.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LateStart {
     /// Its receives were posted in time: data of its GPU came late.
@@ -23,7 +23,7 @@ pub enum LateStart {
     Unclear,
 }
 
-/// What was late.
+/// Kind and place of a late thing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LateKind {
     /// A rank began collectives late.
@@ -44,10 +44,10 @@ pub enum LateKind {
     Behind(JobRank),
 }
 
-/// What a job waited for.
+/// A late thing that a job waited for.
 #[derive(Clone, PartialEq, Debug)]
 pub struct LateRoot {
-    /// What was late.
+    /// Its kind and place.
     pub kind: LateKind,
     /// Time by which the job would have ended earlier.
     pub cost_ns: u64,

@@ -251,7 +251,7 @@ impl<'a> RootSearch<'a> {
             .filter(|&(owner, _)| !suspect.owners.contains(owner) && is_way(*owner) == ways)
             .map(|(_, &excess)| excess)
             .collect();
-        others.is_empty() || own >= crate::normal::median(&mut others) * MIN_OUTLIER
+        others.is_empty() || own >= crate::middle::median(&mut others) * MIN_OUTLIER
     }
 
     /// The roots.

@@ -1,4 +1,4 @@
-//! What each rank did in each collective, and whom it waited for.
+//! Times of each rank in each collective, and the ranks that it waited for.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -7,8 +7,9 @@ use roce_model::{CollectiveWaitRow, Confidence, Time, WaitReason};
 
 use crate::graph::{Graph, LagKind, NOBODY, Owner, RankEvent};
 use crate::job::{Job, Rank};
+use crate::middle::median;
 use crate::needs::{CREDIT_OUT, FIRST_OUT, MARKS};
-use crate::normal::{ExpectedLags, median};
+use crate::normal::ExpectedLags;
 use crate::outcome::{JobRank, RankWait};
 use crate::roots::{MIN_COST, Suspect, SuspectPlace};
 use crate::sums::excess;

@@ -4,7 +4,7 @@ use roce_model::Confidence;
 
 use crate::graph::{Graph, Owner, RankEvent};
 use crate::job::Job;
-use crate::normal::median;
+use crate::middle::median;
 use crate::outcome::{LateKind, LateRoot, LateStart};
 use crate::roots::{MIN_COST, Suspect, SuspectPlace};
 use crate::rows::{job_rank, nanos};
@@ -31,7 +31,7 @@ fn lead(graph: &Graph, collectives: usize, rank: usize) -> Option<i64> {
     (!leads.is_empty()).then(|| median(&mut leads))
 }
 
-/// What began late: receives that are posted late, too, are the host's.
+/// Part of a rank that began late: receives that are posted late, too, are the host's.
 fn late_start(job: &Job, graph: &Graph, rank: usize, typical: i64) -> LateStart {
     let mut others: Vec<i64> = (0..job.ranks.len())
         .filter(|&other| other != rank)

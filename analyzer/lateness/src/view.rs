@@ -1,8 +1,8 @@
-//! What the taps of a job show: all of its ranks, or only some and their neighbours.
+//! The ranks that the taps of a job show: all of them, or only some and their neighbours.
 
 use crate::graph::{Graph, LagKind, Owner};
 use crate::job::Job;
-use crate::normal::median;
+use crate::middle::median;
 
 /// Without their input, ranks beside the taps may wait for so many hops of a ring.
 const HOPS: i64 = 2;

@@ -6,6 +6,8 @@
 //!
 //! The price that is expected of a late thing is arithmetic: the end of the same ring with it, less the end without.
 
+#![expect(clippy::unwrap_used, reason = "tests, in functions of their own")]
+
 use roce_lateness::{JobLateness, LateKind, LateRoot, LateStart, Lateness, find_lateness};
 use roce_model::{Confidence, CreditMatching, CreditedConnection, CreditedMessage, FlowId, Passage, Time};
 use roce_wire::Address;
@@ -373,7 +375,7 @@ fn messages_that_are_left_out_blame_nobody() {
         let whole = only_root(ring, &ring.judged(&SKEWS[0], None), 10);
         for of in [1_000, 100] {
             let job = ring.judged(&SKEWS[0], Some(of));
-            // What is left out makes the price smaller, never larger, and names nobody else.
+            // Messages that are left out make the price smaller, never larger, and name nobody else.
             assert!(job.roots.len() <= 1, "{:?}", job.roots);
             for root in &job.roots {
                 let kinds = [root.kind, whole.kind];

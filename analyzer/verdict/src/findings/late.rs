@@ -120,7 +120,7 @@ fn waiting(job: &JobLateness, root: &LateRoot) -> Vec<JobRank> {
     ranks
 }
 
-/// What was late, in words: up to the price.
+/// The late thing in words, up to its price.
 fn what(job: &JobLateness, root: &LateRoot) -> String {
     let by = Span(root.typical_ns);
     let of = match job.collectives {
@@ -154,7 +154,7 @@ fn what(job: &JobLateness, root: &LateRoot) -> String {
     }
 }
 
-/// What the credits say beside it.
+/// Words for what the credits say beside it.
 fn remark(root: &LateRoot) -> &'static str {
     match root.kind {
         LateKind::Start(_, LateStart::Gpu) => {
