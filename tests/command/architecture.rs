@@ -15,14 +15,18 @@ use crate::captures::root;
 use modules::Modules;
 
 /// Each crate of the workspace, and those of the others that it may import.
-pub(crate) const ARROWS: [(&str, &[&str]); 25] = [
+pub(crate) const ARROWS: [(&str, &[&str]); 26] = [
     ("roce-files", &[]),
     ("roce-wire", &[]),
     ("roce-model", &["roce-wire"]),
     ("roce-capture", &["roce-wire", "roce-model"]),
     ("roce-rules", &["roce-model"]),
     ("roce-spelling", &["roce-model"]),
-    ("roce-verdict", &["roce-model", "roce-rules", "roce-spelling"]),
+    ("roce-lateness", &["roce-wire", "roce-model"]),
+    (
+        "roce-verdict",
+        &["roce-model", "roce-rules", "roce-spelling", "roce-lateness"],
+    ),
     ("roce-flow", &["roce-wire", "roce-model", "roce-verdict"]),
     ("roce-abi", &[]),
     ("roce-hosts", &["roce-model", "roce-rules"]),

@@ -153,6 +153,7 @@ fn tables_say_what_the_document_says() {
             "waits",
             "collectives",
             "credits",
+            "collective_waits",
         ] {
             assert_eq!(
                 Value::Array(rows(&dir, table)),

@@ -108,6 +108,7 @@ fn the_numbers_are_those_of_the_document() {
         "waits",
         "collectives",
         "credits",
+        "collective_waits",
         "episodes",
         "steps",
         "findings",

@@ -16,7 +16,7 @@ import sys
 
 import duckdb
 
-TABLES = ["flows", "timeline", "events", "episodes", "findings", "steps", "taps", "vantages", "hops", "hop_timeline", "ends", "waits", "collectives", "credits", "samples", "run"]
+TABLES = ["flows", "timeline", "events", "episodes", "findings", "steps", "taps", "vantages", "hops", "hop_timeline", "ends", "waits", "collectives", "credits", "collective_waits", "samples", "run"]
 
 # The columns that every table begins with; the document has them in `run`.
 KEY = ["run_id", "host", "capture"]
@@ -25,7 +25,7 @@ KEY = ["run_id", "host", "capture"]
 WHOSE = ("time", "flow_id", "tap", "epoch", "senders_to_destination")
 
 # Tables that the document has whole, row for row in the same order.
-WHOLE = ["episodes", "findings", "steps", "vantages", "hops", "waits", "collectives", "credits"]
+WHOLE = ["episodes", "findings", "steps", "vantages", "hops", "waits", "collectives", "credits", "collective_waits"]
 
 # The columns of these tables that name flows and taps.
 FLOWS = {"hops": ["flow_id"], "hop_timeline": ["flow_id"]}

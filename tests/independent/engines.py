@@ -27,10 +27,10 @@ import pyarrow.parquet
 import pyspark.sql
 from pyiceberg.catalog.sql import SqlCatalog
 
-TABLES = ["flows", "timeline", "events", "episodes", "findings", "steps", "taps", "vantages", "hops", "hop_timeline", "ends", "waits", "collectives", "credits", "samples", "run"]
+TABLES = ["flows", "timeline", "events", "episodes", "findings", "steps", "taps", "vantages", "hops", "hop_timeline", "ends", "waits", "collectives", "credits", "collective_waits", "samples", "run"]
 
 # Tables that the document has row for row.
-WHOLE = ["flows", "episodes", "findings", "steps", "taps", "vantages", "hops", "waits", "collectives", "credits"]
+WHOLE = ["flows", "episodes", "findings", "steps", "taps", "vantages", "hops", "waits", "collectives", "credits", "collective_waits"]
 
 # Counts and bytes: over a flow's rows in the timeline they add up to the flow.
 ADDITIVE = (

@@ -25,6 +25,11 @@ table! {
     bytes: u64, "bytes", "Data of the messages.";
     retransmitted_packets: u64, "", "First and last packets of data, and unusual ones between them, that were sent more than once.";
     transfer_ns: u64, "ns", "Time in which data were on their way, from first to last packets; messages at the same time count once.";
+    sender_late_ns: u64, "ns", "Time in collectives in which a credit was there and the sender sent nothing: it was late, or had no input.";
+    receiver_late_ns: u64, "ns", "Time in collectives in which no credit was there.";
+    network_late_ns: u64, "ns", "Time by which messages were under way for longer than is usual for their size, or waited behind others of the port.";
+    rest_ns: u64, "ns", "Time between collectives.";
+    unknown_ns: u64, "ns", "Time around messages that are left out, or that nothing tells from the time between collectives.";
     cts_delay_p50_ns: Option<u64>, "ns", "Time of a credit from the receiver's port to the sender's: median. Absent: no taps beside both.";
     cts_delay_p99_ns: Option<u64>, "ns", "The same: 99th percentile.";
     credit_to_data_p50_ns: Option<u64>, "ns", "Time from a credit at the sender's port, or else at the receiver's, to the first packet of its data there: median. Absent: no messages.";

@@ -8,6 +8,7 @@ mod cables;
 pub mod cast;
 mod classes;
 mod collective_calls;
+mod collective_waits;
 mod collectives;
 mod connections;
 mod credited;
@@ -51,6 +52,7 @@ pub use classes::{Expectation, PATH_MTUS, PRIORITY_OF_DSCP};
 pub use collective_calls::{
     CollectiveCallColumns, CollectiveCallRow, TraceClock, TraceColumns, TraceRow, TraceSource,
 };
+pub use collective_waits::{CollectiveWaitColumns, CollectiveWaitRow, WaitReason};
 pub use collectives::{CollectiveColumns, CollectiveEvidence, CollectiveRow, CollectiveShape};
 pub use connections::{AttemptResult, ConnectionAttempt, ProgramExchange};
 pub use credited::{CreditMatching, CreditedConnection, CreditedMessage, Passage};

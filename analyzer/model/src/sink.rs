@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use crate::{
-    CnpReceiver, CollectiveCallRow, CollectiveRow, ConnectionAttempt, CreditRow, CreditedConnection, EndRow,
-    EpisodeRow, EventColumns, FindingRow, FlowKey, FlowRow, HopRow, HopTimelineRow, InputSummary, JobSteps,
-    Period, ProgramExchange, RunKey, SampleColumns, Span, StepRow, TapId, TapMeasures, TapRow, Time,
-    TimelineColumns, Totals, TraceRow, VantageRow, WaitRow,
+    CnpReceiver, CollectiveCallRow, CollectiveRow, CollectiveWaitRow, ConnectionAttempt, CreditRow,
+    CreditedConnection, EndRow, EpisodeRow, EventColumns, FindingRow, FlowKey, FlowRow, HopRow,
+    HopTimelineRow, InputSummary, JobSteps, Period, ProgramExchange, RunKey, SampleColumns, Span, StepRow,
+    TapId, TapMeasures, TapRow, Time, TimelineColumns, Totals, TraceRow, VantageRow, WaitRow,
 };
 
 /// Error of a sink; it names the file or stream.
@@ -76,6 +76,8 @@ pub struct RunSummary {
     pub waits: Vec<WaitRow>,
     /// Shapes in which ranks or hosts send to each other.
     pub collectives: Vec<CollectiveRow>,
+    /// Each rank in each collective of a job, from credits.
+    pub collective_waits: Vec<CollectiveWaitRow>,
     /// Connections whose receivers ask for each message.
     pub credits: Vec<CreditRow>,
     /// The steps of a training job, in the order of time.

@@ -18,9 +18,9 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use roce_files::{Access, Directory, UnfinishedFile};
 use roce_model::{
-    CollectiveColumns, Columns, CreditColumns, EndColumns, EpisodeColumns, EventColumns, FindingColumns,
-    FlowColumns, HopColumns, HopTimelineColumns, RunColumns, SampleColumns, StepColumns, Table, TapColumns,
-    TimelineColumns, VantageColumns, WaitColumns,
+    CollectiveColumns, CollectiveWaitColumns, Columns, CreditColumns, EndColumns, EpisodeColumns,
+    EventColumns, FindingColumns, FlowColumns, HopColumns, HopTimelineColumns, RunColumns, SampleColumns,
+    StepColumns, Table, TapColumns, TimelineColumns, VantageColumns, WaitColumns,
 };
 
 use crate::error::Error;
@@ -54,6 +54,7 @@ pub(crate) const DESCRIPTIONS: [Table; TABLES.len()] = [
     WaitColumns::TABLE,
     CollectiveColumns::TABLE,
     CreditColumns::TABLE,
+    CollectiveWaitColumns::TABLE,
     SampleColumns::TABLE,
     RunColumns::TABLE,
 ];

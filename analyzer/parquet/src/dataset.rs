@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use roce_files::Directory;
 use roce_model::{
-    CollectiveColumns, Columns, CreditColumns, EndColumns, EpisodeColumns, EventColumns, FindingColumns,
-    FlowColumns, FlowRow, HopColumns, HopTimelineColumns, RunColumns, RunKey, RunRow, RunSummary,
-    SampleColumns, Sink, SinkError, StepColumns, Table, TapColumns, TimelineColumns, VantageColumns,
-    WaitColumns,
+    CollectiveColumns, CollectiveWaitColumns, Columns, CreditColumns, EndColumns, EpisodeColumns,
+    EventColumns, FindingColumns, FlowColumns, FlowRow, HopColumns, HopTimelineColumns, RunColumns, RunKey,
+    RunRow, RunSummary, SampleColumns, Sink, SinkError, StepColumns, Table, TapColumns, TimelineColumns,
+    VantageColumns, WaitColumns,
 };
 
 use crate::error::Error;
@@ -37,6 +37,7 @@ struct Writers {
     waits: TableWriter,
     collectives: TableWriter,
     credits: TableWriter,
+    collective_waits: TableWriter,
     samples: TableWriter,
     run: TableWriter,
 }
@@ -64,6 +65,7 @@ impl Writers {
             waits: create(WaitColumns::TABLE)?,
             collectives: create(CollectiveColumns::TABLE)?,
             credits: create(CreditColumns::TABLE)?,
+            collective_waits: create(CollectiveWaitColumns::TABLE)?,
             samples: create(SampleColumns::TABLE)?,
             run: create(RunColumns::TABLE)?,
         })
@@ -85,6 +87,7 @@ impl Writers {
             &mut self.waits,
             &mut self.collectives,
             &mut self.credits,
+            &mut self.collective_waits,
             &mut self.samples,
             &mut self.run,
         ]
@@ -227,6 +230,7 @@ impl Dataset {
         append::<WaitColumns>(&mut writers.waits, &run.waits)?;
         append::<CollectiveColumns>(&mut writers.collectives, &run.collectives)?;
         append::<CreditColumns>(&mut writers.credits, &run.credits)?;
+        append::<CollectiveWaitColumns>(&mut writers.collective_waits, &run.collective_waits)?;
         append::<RunColumns>(&mut writers.run, &inputs)?;
         for table in writers.all() {
             table.complete()?;

@@ -4,7 +4,7 @@
 pub const SCHEMA_VERSION: u32 = 2;
 
 /// The tables of a dataset, each a folder.
-pub const TABLES: [&str; 16] = [
+pub const TABLES: [&str; 17] = [
     "flows",
     "timeline",
     "events",
@@ -19,6 +19,7 @@ pub const TABLES: [&str; 16] = [
     "waits",
     "collectives",
     "credits",
+    "collective_waits",
     "samples",
     "run",
 ];

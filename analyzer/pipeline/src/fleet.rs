@@ -245,6 +245,7 @@ impl<W> FleetRun<W> {
         clear(scope, "hop_timeline", &mut run.hop_timeline);
         clear(scope, "waits", &mut run.waits);
         clear(scope, "credits", &mut run.credits);
+        clear(scope, "collective_waits", &mut run.collective_waits);
         Cow::Owned(run)
     }
 }

@@ -21,10 +21,10 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use roce_model::{
-    Cell, CnpReceiver, CollectiveCallColumns, CollectiveColumns, Columns, CreditColumns, CutLimit,
-    EndColumns, EndKind, EndRow, EpisodeColumns, FindingColumns, FlowColumns, FlowRow, HopColumns,
-    InputSummary, Layer, Period, RunKey, RunSummary, SampleColumns, Sink, SinkError, StepColumns, TapColumns,
-    TapId, TapRow, Time, TraceColumns, VantageColumns, WaitColumns,
+    Cell, CnpReceiver, CollectiveCallColumns, CollectiveColumns, CollectiveWaitColumns, Columns,
+    CreditColumns, CutLimit, EndColumns, EndKind, EndRow, EpisodeColumns, FindingColumns, FlowColumns,
+    FlowRow, HopColumns, InputSummary, Layer, Period, RunKey, RunSummary, SampleColumns, Sink, SinkError,
+    StepColumns, TapColumns, TapId, TapRow, Time, TraceColumns, VantageColumns, WaitColumns,
 };
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
@@ -304,6 +304,8 @@ impl Serialize for Document<'_> {
         map.serialize_entry("waits", &List(|| run.waits.iter().map(Row::<'_, WaitColumns>)))?;
         let credits = List(|| run.credits.iter().map(Row::<'_, CreditColumns>));
         map.serialize_entry("credits", &credits)?;
+        let late = List(|| run.collective_waits.iter().map(Row::<'_, CollectiveWaitColumns>));
+        map.serialize_entry("collective_waits", &late)?;
         map.serialize_entry("steps", &List(|| run.steps.iter().map(Row::<'_, StepColumns>)))?;
         // Only runs with --merge have them.
         if !run.traces.is_empty() {

@@ -3,16 +3,16 @@
 use std::fmt::Write as _;
 
 use roce_model::{
-    CollectiveCallColumns, CollectiveColumns, Column, ColumnType, Columns, CreditColumns, EndColumns,
-    EpisodeColumns, EventColumns, FindingColumns, FlowColumns, HopColumns, HopTimelineColumns, RunColumns,
-    RunKey, SampleColumns, StepColumns, Table, TapColumns, TimelineColumns, Totals, TraceColumns,
-    VantageColumns, WaitColumns,
+    CollectiveCallColumns, CollectiveColumns, CollectiveWaitColumns, Column, ColumnType, Columns,
+    CreditColumns, EndColumns, EpisodeColumns, EventColumns, FindingColumns, FlowColumns, HopColumns,
+    HopTimelineColumns, RunColumns, RunKey, SampleColumns, StepColumns, Table, TapColumns, TimelineColumns,
+    Totals, TraceColumns, VantageColumns, WaitColumns,
 };
 
 use crate::compare::{Direction, Quantity};
 
 /// Every table, in the order of the page.
-pub const TABLES: [Table; 16] = [
+pub const TABLES: [Table; 17] = [
     FindingColumns::TABLE,
     EpisodeColumns::TABLE,
     StepColumns::TABLE,
@@ -27,6 +27,7 @@ pub const TABLES: [Table; 16] = [
     WaitColumns::TABLE,
     CollectiveColumns::TABLE,
     CreditColumns::TABLE,
+    CollectiveWaitColumns::TABLE,
     SampleColumns::TABLE,
     RunColumns::TABLE,
 ];
@@ -72,7 +73,7 @@ What `--format json` prints and `DIR/run.json` holds: one object. `schema_versio
 | `run` | `run_id`, `host`, `capture`, `version`, `started`, `elapsed_ns`, `bin_ns`, `first_time` and `last_time` of the frames, `sentence` (what was wrong, for whom, when and at what price), `goodput_bps` (`new_payload_bytes` over the time between them, null without such), `options` (name and value of all that shape the results), `inputs` |
 | `totals` | All counts of the run, below |
 | `taps` | Rows of `taps`, each with `cnp_receivers`: who had to slow down |
-| `vantages`, `hops`, `flows`, `episodes`, `waits`, `collectives`, `credits`, `steps` | Rows of the table of that name |
+| `vantages`, `hops`, `flows`, `episodes`, `waits`, `collectives`, `credits`, `collective_waits`, `steps` | Rows of the table of that name |
 | `ends` | Rows of `ends` of connections that failed. The table has the others, too |
 | `flows_left_out` | Rows of flows that the document leaves out (`--json-flows`): it has those with the most trouble, then those with the most bytes. The table has all |
 | `traces`, `collective_calls` | With `--merge`: the traces and their collectives, below. Absent without |

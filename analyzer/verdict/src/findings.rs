@@ -22,6 +22,7 @@ mod idle;
 mod imbalance;
 mod incast;
 mod job;
+mod late;
 mod loss;
 mod missed;
 mod origin;
@@ -45,6 +46,7 @@ mod worst;
 
 use std::collections::HashSet;
 
+use roce_lateness::Lateness;
 use roce_model::{
     EventRow, FindingRow, FlowId, FlowRow, PauseFrame, RunSummary, SampleColumns, SampleRow, TapId,
 };
@@ -80,6 +82,10 @@ pub const RULES: &[Rule] = &[
     origin::ORIGIN,
     incast::INCAST,
     stall::STALL,
+    late::NETWORK,
+    late::RANK,
+    late::RECEIVER,
+    late::CANNOT_TELL,
     incast::UNFAIR,
     ecn::MARKS_WITHOUT_CNP,
     cnp::IGNORED,
@@ -254,6 +260,7 @@ impl Findings {
             losses: &Losses::new(),
             dropped: 0,
             fabric: None,
+            lateness: None,
             only: None,
         };
         let losses = losses_by_destination(&self.gaps, &context);
@@ -278,7 +285,7 @@ impl Findings {
     pub(super) fn conclude(
         self,
         run: &RunSummary,
-        (directory, arrivals, fabric): (&Directory, &Arrivals, &ConcludedPauses),
+        (directory, arrivals, fabric, lateness): (&Directory, &Arrivals, &ConcludedPauses, &Lateness),
         (episodes, dropped): (&[Episode], u64),
         only: Option<&HashSet<FlowId>>,
     ) -> Conclusion {
@@ -293,6 +300,7 @@ impl Findings {
             losses: &Losses::new(),
             dropped,
             fabric: Some(fabric),
+            lateness: Some(lateness),
             only,
         };
         let losses = losses_by_destination(&self.gaps, &context);
@@ -351,6 +359,7 @@ impl Findings {
             self.ecn.working(&context, &arrivals.conclude(directory)),
         ];
         let mut findings: Vec<FindingRow> = findings.into_iter().flatten().collect();
+        findings.extend(late::late(&context));
         findings.extend(self.idle.not_network(&context, &findings));
         let about = (&self.signs, &*too_long.unwrap_or_default());
         let related = causes::relate(findings, about, &context, place_of);

@@ -25,9 +25,10 @@ mod thresholds;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
+use roce_lateness::Lateness;
 use roce_model::{
-    EventKind, EventRow, Filter, FlowId, FlowRow, JobSteps, LinkAddresses, PauseFrame, RunSummary,
-    SampleColumns, SampleRow, Snapshot, Span, TapId, TapRow, Time, Wiring,
+    CreditedConnection, EventKind, EventRow, Filter, FlowId, FlowRow, JobSteps, LinkAddresses, PauseFrame,
+    RunSummary, SampleColumns, SampleRow, Snapshot, Span, TapId, TapRow, Time, Wiring,
 };
 
 pub use bin_rows::{BinRows, PacketTimes, PairTraffic, TranslatedPairs};
@@ -107,6 +108,29 @@ impl OfShown {
 
 /// Maximum number of episodes in a snapshot.
 const MAX_EPISODES: usize = 256;
+
+/// Who was late in the collectives of jobs: fills in their rows, and the sums of each connection.
+fn lateness(run: &mut RunSummary, directory: &Directory) -> Lateness {
+    // The packets bound the differences of clocks better than what is known of each tap.
+    let channel = |connection: &CreditedConnection| {
+        let flow = *connection.data_flows.first()?;
+        let mut taps = run.taps.iter();
+        taps.find_map(|tap| directory.ranks(tap.tap, flow)?.channel)
+    };
+    let channels: Vec<Option<u32>> = run.credited.iter().map(channel).collect();
+    let mut lateness = roce_lateness::find_lateness(&run.credited, |_| None, &channels);
+    for (row, times) in run.credits.iter_mut().zip(&lateness.connections) {
+        row.sender_late_ns = times.sender_late_ns;
+        row.receiver_late_ns = times.receiver_late_ns;
+        row.network_late_ns = times.network_late_ns;
+        row.rest_ns = times.rest_ns;
+        row.unknown_ns = times.unknown_ns;
+    }
+    for job in &mut lateness.jobs {
+        run.collective_waits.append(&mut job.rows);
+    }
+    lateness
+}
 
 impl Verdicts {
     /// Verdicts over a run that has not started.
@@ -306,7 +330,8 @@ impl Verdicts {
             .pauses
             .conclude(&self.settings, run, &self.directory, &episodes);
         run.waits = std::mem::take(&mut fabric.waits);
-        let all = (&self.directory, &self.arrivals, &fabric);
+        let lateness = lateness(run, &self.directory);
+        let all = (&self.directory, &self.arrivals, &fabric, &lateness);
         let concluded = self.findings.conclude(run, all, (&episodes, dropped), None);
         (run.findings, run.sentence) = (concluded.findings, concluded.sentence);
         if let Some(shown) = self.of_shown {

@@ -48,6 +48,8 @@ pub(super) fn row(connection: &CreditedConnection, rest: &Rest) -> CreditRow {
         credits_unused: rest.credits_unused,
         outstanding_bytes: rest.outstanding_bytes,
         last_time: rest.last_time,
+        // Who was late is a verdict.
+        ..CreditRow::default()
     }
 }
 

@@ -118,6 +118,7 @@ async function begin() {
     requestAnimationFrame(() => {
       document.documentElement.dataset.painted = performance.now().toFixed(0);
       setTimeout(() => {
+        buildRanks();
         buildWaits();
         buildSpent();
         buildMatrix();

@@ -377,6 +377,40 @@ function creditsGrid() {
   });
 }
 
+function collectiveWaitsGrid() {
+  const rows = model.run.collective_waits,
+    of = (name, label, more) => listed(rows, "collective_waits", name, label, more);
+  return new Grid({
+    id: "collective_waits",
+    rows: rows.length,
+    search: true,
+    columns: [
+      of("collective", "Collective"),
+      of("rank", "Rank"),
+      of("host", "Host"),
+      of("start_time", "Start"),
+      of("late_start_ns", "Late start"),
+      of("carried_over_ns", "Carried over"),
+      of("compute_ns", "Before"),
+      of("own_ns", "Own time"),
+      of("waits_input_ns", "Waits for input"),
+      of("waits_credit_ns", "Waits for credits"),
+      of("holds_buffers_ns", "Holds buffers"),
+      of("network_ns", "Network"),
+      of("on_path_ns", "On the path"),
+      of("waits_for_rank", "Waits for rank"),
+      of("waits_for_host", "Waits for host"),
+      of("reason", "Reason"),
+      of("is_root", "Root"),
+      of("confidence", "Confidence"),
+    ],
+    open: (row) => {
+      lookAtSpan(model.time(rows[row].start_time), model.time(rows[row].end_time));
+      $("timeline").scrollIntoView({ behavior: reduced() ? "auto" : "smooth" });
+    },
+  });
+}
+
 function waitsGrid() {
   const rows = model.run.waits,
     of = (name, label, more) => listed(rows, "waits", name, label, more);
@@ -454,6 +488,7 @@ const TABS = [
   ["collectives", "Collectives", () => model.run.collectives?.length ?? 0, collectivesGrid],
   ["ends", "Failed connections", () => model.run.ends?.length ?? 0, endsGrid],
   ["credits", "Credits", () => model.run.credits?.length ?? 0, creditsGrid],
+  ["collective_waits", "Who is late", () => model.run.collective_waits?.length ?? 0, collectiveWaitsGrid],
   ["waits", "Waits", () => model.run.waits?.length ?? 0, waitsGrid],
   ["steps", "Training steps", () => model.run.steps.length, stepsGrid],
   ["collectives", "Collectives", () => model.run.collective_calls?.length ?? 0, collectivesGrid],

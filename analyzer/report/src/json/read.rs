@@ -6,9 +6,10 @@ use std::cmp::Reverse;
 use std::io::Read;
 
 use roce_model::{
-    CnpReceiver, CollectiveCallColumns, CollectiveColumns, Columns, CreditColumns, CutLimit, EndColumns,
-    EpisodeColumns, FindingColumns, HopColumns, InputSummary, Layer, Opcode, Period, Qpn, RunKey, RunSummary,
-    Span, StepColumns, TapColumns, TapRow, Totals, TraceColumns, VantageColumns, WaitColumns,
+    CnpReceiver, CollectiveCallColumns, CollectiveColumns, CollectiveWaitColumns, Columns, CreditColumns,
+    CutLimit, EndColumns, EpisodeColumns, FindingColumns, HopColumns, InputSummary, Layer, Opcode, Period,
+    Qpn, RunKey, RunSummary, Span, StepColumns, TapColumns, TapRow, Totals, TraceColumns, VantageColumns,
+    WaitColumns,
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -56,6 +57,7 @@ pub fn read(from: impl Read) -> Result<RunSummary, Error> {
         hop_timeline: Vec::new(),
         credited: Vec::new(),
         credits: some_rows::<CreditColumns>(&stored.credits)?,
+        collective_waits: some_rows::<CollectiveWaitColumns>(&stored.collective_waits)?,
         episodes: rows::<EpisodeColumns>(&stored.episodes)?,
         // Documents of earlier versions have none.
         ends: some_rows::<EndColumns>(&stored.ends)?,
@@ -85,6 +87,8 @@ struct StoredDocument {
     waits: Value,
     #[serde(default)]
     credits: Value,
+    #[serde(default)]
+    collective_waits: Value,
     traces: Value,
     collective_calls: Value,
     #[serde(default)]

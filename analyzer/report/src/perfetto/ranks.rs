@@ -1,10 +1,14 @@
-//! A process for each rank of a merged trace, with its collectives and what the network did in them.
+//! A process for each rank of a merged trace, with its collectives and what the network did in them; and a track for each rank whose credits
+//! were captured.
 
 use std::collections::{BTreeMap, HashSet};
 use std::io::{self, Write};
 
 use foldhash::fast::RandomState;
-use roce_model::{CollectiveCallColumns, CollectiveCallRow, RunSummary, TraceColumns};
+use roce_model::{
+    CollectiveCallColumns, CollectiveCallRow, CollectiveWaitColumns, CollectiveWaitRow, RunSummary,
+    TraceColumns,
+};
 
 use super::ending::{Arrows, LeftOut};
 use super::facts::facts;
@@ -42,7 +46,7 @@ impl<W: Write> Ranks<'_, W> {
         }
         let rest = ranks.values().skip(MAX_RANKS).map(|calls| calls.len() as u64);
         self.left_out.slices += rest.sum::<u64>();
-        Ok(())
+        self.lateness()
     }
 
     fn rank(
@@ -109,6 +113,40 @@ impl<W: Write> Ranks<'_, W> {
             }
             self.left_out.slices += lanes.left_out;
         }
+        Ok(())
+    }
+
+    /// A track for each rank whose credits were captured: its part of each collective, and what it waited for.
+    fn lateness(&mut self) -> io::Result<()> {
+        let mut ranks: BTreeMap<(u32, Option<u32>, &str), Vec<&CollectiveWaitRow>> = BTreeMap::new();
+        for row in &self.run.collective_waits {
+            let rank = ranks.entry((row.job, row.rank, &row.host)).or_default();
+            rank.push(row);
+        }
+        if ranks.is_empty() {
+            return Ok(());
+        }
+        let process = self.form.process("who is late")?;
+        for ((_, rank, host), rows) in ranks.iter().take(MAX_RANKS) {
+            let name = rank.map_or_else(|| (*host).to_owned(), |rank| format!("rank {rank} ({host})"));
+            let mut lanes = Lanes::new(&process, &name);
+            for row in rows {
+                let late = if row.is_root { " (late)" } else { "" };
+                let slice = Slice {
+                    start: row.start_time,
+                    end: Some(row.end_time),
+                    name: &format!("collective {}{late}", row.collective),
+                    category: "collective",
+                    facts: &facts::<CollectiveWaitColumns>(*row),
+                    out: &[],
+                    into: &[],
+                };
+                lanes.add(&slice, self.form)?;
+            }
+            self.left_out.slices += lanes.left_out;
+        }
+        let rest = ranks.values().skip(MAX_RANKS).map(|rows| rows.len() as u64);
+        self.left_out.slices += rest.sum::<u64>();
         Ok(())
     }
 }

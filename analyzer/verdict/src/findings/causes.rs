@@ -57,11 +57,15 @@ pub(super) fn relate(
         let times = related[at].subjects.times();
         let (victims, aggressors) = hosts(&related, at, &tree);
         let row = &mut related[at].row;
-        row.waited_ns = waited;
-        row.last_time = row
-            .first_time
-            .map(|first| times.map_or(first, |times| times.1.max(first)));
-        (row.victims, row.aggressors) = (victims, aggressors);
+        // A rule that knows its price, its hosts and its end has said them.
+        row.waited_ns = row.waited_ns.max(waited);
+        row.last_time = row.last_time.or_else(|| {
+            let first = row.first_time?;
+            Some(times.map_or(first, |times| times.1.max(first)))
+        });
+        if row.victims.0.is_empty() && row.aggressors.0.is_empty() {
+            (row.victims, row.aggressors) = (victims, aggressors);
+        }
     }
     in_order(related, |finding| &finding.row, place_of)
 }

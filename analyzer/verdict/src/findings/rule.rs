@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use roce_lateness::Lateness;
 use roce_model::cast::float;
 use roce_model::{
     Confidence, EpisodeKind, Evidence, Expectation, FindingRow, FlowId, HopRow, RunSummary, Severity, TapId,
@@ -75,6 +76,8 @@ pub(super) struct Context<'a> {
     pub(super) dropped: u64,
     /// Pauses that were counted at several levels; `None` in a snapshot.
     pub(super) fabric: Option<&'a ConcludedPauses>,
+    /// Who was late in a job's collectives; `None` in a snapshot.
+    pub(super) lateness: Option<&'a Lateness>,
     /// The only flows that findings are about.
     pub(super) only: Option<&'a HashSet<FlowId>>,
 }

@@ -48,6 +48,7 @@ const BAD_ICRC: &str =
     "A receiver drops packets with a wrong ICRC silently (IBTA 9.6.1.5): they are as good as lost.";
 const TOO_LONG: &str = "Packets longer than a link's MTU are dropped each time that they are sent.";
 const PAUSED: &str = "A paused port sends nothing of the priority, and flows stand still behind it.";
+const REPEATED_LATE: &str = "A collective waits for the message whose packets are sent again.";
 const REPEATED: &str =
     "A receiver that goes back N discards what follows a lost packet: all of it is sent again.";
 
@@ -99,6 +100,8 @@ pub const MECHANISMS: &[Mechanism] = &[
         "Without an answer only the timer shows that a packet, or its answer, was lost.",
     ),
     direct("loss.network", "retransmit.waste", REPEATED),
+    direct("loss.network", "network.late", REPEATED_LATE),
+    direct("icrc.bad", "network.late", REPEATED_LATE),
     direct(
         "loss.network",
         "stall",
@@ -139,6 +142,16 @@ pub const MECHANISMS: &[Mechanism] = &[
         "stall",
         "A sender stands still until its timer expires.",
     ),
+    direct("retransmit.timeout", "network.late", REPEATED_LATE),
+    direct("rnr", "network.late", REPEATED_LATE),
+    direct("stall", "network.late", REPEATED_LATE),
+    direct(
+        "incast",
+        "network.late",
+        "Messages wait in the queue that many senders fill.",
+    ),
+    direct("pause.origin", "network.late", PAUSED),
+    direct("pause.storm", "network.late", PAUSED),
     direct(
         "pause.origin",
         "pause.storm",

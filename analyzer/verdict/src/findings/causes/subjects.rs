@@ -285,6 +285,10 @@ pub(super) fn subjects_of(finding: &FindingRow, facts: &RunFacts<'_>) -> Subject
             subjects.flows = stuck.filter(|(flow, _)| facts.too_long.contains(flow)).collect();
             return subjects;
         }
+        "network.late" => {
+            add_slow(&mut subjects, finding, context);
+            return subjects;
+        }
         "connection.failed" => {
             add_failed(&mut subjects, context.run);
             return subjects;
@@ -322,6 +326,30 @@ pub(super) fn subjects_of(finding: &FindingRow, facts: &RunFacts<'_>) -> Subject
         _ => {}
     }
     subjects
+}
+
+/// Flows of the connections that waited for the network, while they did: those that waited at least half as long as the worst.
+fn add_slow(subjects: &mut Subjects, finding: &FindingRow, context: &Context<'_>) {
+    let Some(lateness) = context.lateness else { return };
+    let times = finding.first_time.zip(finding.last_time).unwrap_or_default();
+    let slow = lateness.connections.iter().map(|times| times.network_late_ns);
+    let worst = slow.clone().max().unwrap_or(0);
+    for (connection, slow) in context.run.credited.iter().zip(slow) {
+        if worst == 0 || slow.saturating_mul(2) < worst {
+            continue;
+        }
+        for flow in &connection.data_flows {
+            let subject = Subject {
+                source: connection.sender,
+                destination: connection.receiver,
+                ranks: [connection.sender_rank, connection.receiver_rank],
+                times,
+                waited_ns: slow,
+                tap: None,
+            };
+            subjects.flows.insert(*flow, subject);
+        }
+    }
 }
 
 /// A flow of the directory that no sign is kept of.

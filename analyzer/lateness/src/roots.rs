@@ -1,0 +1,314 @@
+//! Roots: whose lags cost most. The price of a suspect is by how much earlier the job would have ended, had its lags been
+//! as long as those of the others: what it hides behind another wait costs nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use roce_wire::Address;
+
+use crate::graph::{Event, Graph, LagKind, Need, Owner};
+use crate::job::{Job, UNKNOWN};
+use crate::normal::{ExpectedLags, UsualLags, is_between};
+use crate::view::View;
+
+/// Owners of lags that are looked at in one round.
+const MAX_SUSPECTS: usize = 6;
+
+/// Roots of a job, at most.
+const MAX_ROOTS: usize = 3;
+
+/// A suspect is taken for a narrower one, if that has this part of the price, in percent.
+const NARROWER_PERCENT: i64 = 90;
+
+/// A root costs at least this part of the job's time.
+const MIN_SHARE_DIVISOR: i64 = 50;
+
+/// A root costs at least this in each collective, in nanoseconds.
+pub(crate) const MIN_COST: i64 = 50_000;
+
+/// Where nothing cuts the job into collectives, a root costs at least this part of its time.
+const MIN_UNCUT_SHARE_DIVISOR: i64 = 5;
+
+/// A root is late for so many times longer than owners of its kind usually are: all have lags that vary.
+const MIN_OUTLIER: i64 = 3;
+
+/// Where a suspect is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum SuspectPlace {
+    /// A rank that gives credits late.
+    Receiver(usize),
+    /// A rank that sends late although it has all that it needs.
+    Sender(usize),
+    /// A rank that starts late.
+    Start(usize),
+    /// The way from one host to another.
+    Way(Address, Address),
+    /// A host's port, in both directions.
+    Port(Address),
+    /// A rank that is late in all it does.
+    Rank(usize),
+    /// A rank without a tap whose data come late, or one before it.
+    Before(usize),
+    /// A rank without a tap whose credits come late, or one behind it.
+    Behind(usize),
+}
+
+/// A suspect and what it costs.
+#[derive(Clone, Debug)]
+pub(crate) struct Suspect {
+    pub(crate) place: SuspectPlace,
+    pub(crate) owners: BTreeSet<u32>,
+    /// Nanoseconds by which the job would have ended earlier.
+    pub(crate) cost: i64,
+    /// Nanoseconds by which each collective would have been shorter.
+    pub(crate) costs: Vec<i64>,
+}
+
+/// Roots of a job in order of their price.
+pub(crate) struct RootSearch<'a> {
+    job: &'a Job,
+    graph: &'a Graph,
+    usual: &'a UsualLags,
+    view: &'a View,
+    /// Time of the job, in nanoseconds.
+    length: i64,
+    is_cut: bool,
+    /// Longest excess of each rank's start in collectives after the first one.
+    later_starts: BTreeMap<(u32, LagKind), i64>,
+}
+
+impl<'a> RootSearch<'a> {
+    pub(crate) fn new(
+        job: &'a Job,
+        (graph, usual, view): (&'a Graph, &'a UsualLags, &'a View),
+        length: i64,
+        is_cut: bool,
+    ) -> Self {
+        let mut search = Self {
+            job,
+            graph,
+            usual,
+            view,
+            length,
+            is_cut,
+            later_starts: BTreeMap::new(),
+        };
+        search.later_starts = search.starts_after_the_first();
+        search
+    }
+
+    /// The first collective may have begun before the capture: a rank is no later in it than it is in another one.
+    fn starts_after_the_first(&self) -> BTreeMap<(u32, LagKind), i64> {
+        let mut starts: BTreeMap<(u32, LagKind), Vec<(&Event, Need)>> = BTreeMap::new();
+        for (event, need) in self.graph.owned() {
+            if is_between(need.kind) && event.collective > 0 {
+                starts
+                    .entry((event.owner, need.kind))
+                    .or_default()
+                    .push((event, need));
+            }
+        }
+        let longest = |(start, starts): ((u32, LagKind), Vec<(&Event, Need)>)| {
+            let expected = self.usual.without(self.graph, &BTreeSet::from([start.0]));
+            let excess = starts
+                .iter()
+                .map(|(event, need)| need.lag - expected.lag(event, *need));
+            (start, excess.max().unwrap_or(0))
+        };
+        starts.into_iter().map(longest).collect()
+    }
+
+    /// How long a lag should have been. A rank that is not seen as a whole may have waited for what is not seen.
+    fn expected(&self, expected: &ExpectedLags<'_>, event: &Event, need: Need) -> i64 {
+        let lag = expected.lag(event, need);
+        if self.view.sees(self.graph.owners[event.owner as usize]) {
+            lag
+        } else {
+            need.lag.min(lag.saturating_add(self.view.allowance))
+        }
+    }
+
+    /// Ends of all collectives, if the lags of these owners had been as long as others'.
+    fn ends_without(&self, owners: &BTreeSet<u32>) -> Vec<i64> {
+        let expected = self.usual.without(self.graph, owners);
+        let times = self.graph.replay(|event, need| {
+            if event.is_blind || !owners.contains(&event.owner) {
+                return need.lag;
+            }
+            let lag = self.expected(&expected, event, need);
+            let excess = need.lag - lag;
+            if excess <= self.graph.uncertainty[event.owner as usize] {
+                need.lag
+            } else if event.collective == 0 && is_between(need.kind) {
+                let start = (event.owner, need.kind);
+                let later = self.later_starts.get(&start).copied().unwrap_or(0);
+                need.lag - excess.min(later)
+            } else {
+                lag
+            }
+        });
+        self.graph
+            .collective_ends(self.job.collectives(), |event| times[event as usize])
+    }
+
+    /// Time by which each owner's lags are longer than those of its kind usually are.
+    fn excesses(&self) -> BTreeMap<u32, i64> {
+        let usual = self.usual.without(self.graph, &BTreeSet::new());
+        let mut excesses: BTreeMap<u32, i64> = BTreeMap::new();
+        for (event, need) in self.graph.owned() {
+            *excesses.entry(event.owner).or_default() += need.lag - self.expected(&usual, event, need);
+        }
+        excesses
+    }
+
+    /// All owners of ways that satisfy a condition.
+    fn ways(&self, condition: impl Fn(Address, Address) -> bool) -> BTreeSet<u32> {
+        (0_u32..)
+            .zip(&self.graph.owners)
+            .filter(|(_, owner)| matches!(owner, Owner::Way(from, to) if condition(*from, *to)))
+            .map(|(place, _)| place)
+            .collect()
+    }
+
+    fn suspect(&self, place: SuspectPlace) -> Suspect {
+        let all = |condition: &dyn Fn(&Owner) -> bool| {
+            (0_u32..)
+                .zip(&self.graph.owners)
+                .filter(|(_, owner)| condition(owner))
+                .map(|(place, _)| place)
+                .collect()
+        };
+        let owners = match place {
+            SuspectPlace::Receiver(rank) => all(&|owner| *owner == Owner::Receiver(rank)),
+            SuspectPlace::Sender(rank) => all(&|owner| *owner == Owner::Sender(rank)),
+            SuspectPlace::Start(rank) => all(&|owner| *owner == Owner::Start(rank)),
+            SuspectPlace::Rank(rank) => all(&|owner| match *owner {
+                Owner::Receiver(of) | Owner::Sender(of) | Owner::Start(of) => of == rank,
+                Owner::Way(..) => false,
+            }),
+            SuspectPlace::Before(rank) => {
+                all(&|owner| *owner == Owner::Start(rank) || *owner == Owner::Sender(rank))
+            }
+            SuspectPlace::Behind(rank) => {
+                all(&|owner| *owner == Owner::Start(rank) || *owner == Owner::Receiver(rank))
+            }
+            SuspectPlace::Way(from, to) => {
+                self.ways(|one, other| (one, other) == (from, to) || (other, one) == (from, to))
+            }
+            SuspectPlace::Port(host) => self.ways(|from, to| from == host || to == host),
+        };
+        Suspect {
+            place,
+            owners,
+            cost: 0,
+            costs: Vec::new(),
+        }
+    }
+
+    /// Owners with most excess, and what contains them. The narrow ones come first.
+    fn suspects(&self, excesses: &BTreeMap<u32, i64>, taken: &BTreeSet<u32>) -> Vec<Suspect> {
+        let mut order: Vec<(i64, u32)> = excesses
+            .iter()
+            .filter(|(owner, excess)| !taken.contains(owner) && **excess > 0)
+            .map(|(&owner, &excess)| (-excess, owner))
+            .collect();
+        order.sort_unstable();
+        let mut places = BTreeSet::new();
+        for &(_, owner) in order.iter().take(MAX_SUSPECTS) {
+            match self.graph.owners[owner as usize] {
+                Owner::Start(rank) | Owner::Sender(rank) | Owner::Receiver(rank)
+                    if !self.view.sees(self.graph.owners[owner as usize]) =>
+                {
+                    places.extend([SuspectPlace::Before(rank), SuspectPlace::Behind(rank)]);
+                }
+                Owner::Start(rank) => places.extend([SuspectPlace::Start(rank), SuspectPlace::Rank(rank)]),
+                Owner::Sender(rank) => places.extend([SuspectPlace::Sender(rank), SuspectPlace::Rank(rank)]),
+                Owner::Receiver(rank) => {
+                    places.extend([SuspectPlace::Receiver(rank), SuspectPlace::Rank(rank)]);
+                }
+                Owner::Way(from, to) => {
+                    places.insert(SuspectPlace::Way(from.min(to), from.max(to)));
+                    // From one place, nothing shows on which side of the way packets wait.
+                    if self.view.is_whole {
+                        places.extend([SuspectPlace::Port(from), SuspectPlace::Port(to)]);
+                    }
+                }
+            }
+        }
+        places.into_iter().map(|place| self.suspect(place)).collect()
+    }
+
+    /// True if the suspect's lags are far longer than those of others of its kind, which all vary.
+    fn is_outlier(&self, suspect: &Suspect, excesses: &BTreeMap<u32, i64>) -> bool {
+        let is_way = |owner: u32| matches!(self.graph.owners[owner as usize], Owner::Way(..));
+        let own: i64 = suspect
+            .owners
+            .iter()
+            .filter_map(|owner| excesses.get(owner))
+            .sum();
+        let ways = suspect.owners.iter().any(|&owner| is_way(owner));
+        let mut others: Vec<i64> = excesses
+            .iter()
+            .filter(|&(owner, _)| !suspect.owners.contains(owner) && is_way(*owner) == ways)
+            .map(|(_, &excess)| excess)
+            .collect();
+        others.is_empty() || own >= crate::middle::median(&mut others) * MIN_OUTLIER
+    }
+
+    /// The roots.
+    pub(crate) fn roots(&self) -> Vec<Suspect> {
+        let observed = self
+            .graph
+            .collective_ends(self.job.collectives(), |event| self.graph.time(event));
+        let excesses = self.excesses();
+        let mut taken = BTreeSet::new();
+        let mut before = observed.clone();
+        let mut roots: Vec<Suspect> = Vec::new();
+        let threshold = (self.length
+            / if self.is_cut {
+                MIN_SHARE_DIVISOR
+            } else {
+                MIN_UNCUT_SHARE_DIVISOR
+            })
+        .max(MIN_COST * i64::try_from(observed.len()).unwrap_or(i64::MAX));
+        while roots.len() < MAX_ROOTS {
+            let mut suspects = self.suspects(&excesses, &taken);
+            for suspect in &mut suspects {
+                let owners = &taken | &suspect.owners;
+                suspect.costs = savings(&before, &self.ends_without(&owners));
+                suspect.cost = suspect.costs.iter().sum();
+            }
+            let best = suspects.iter().map(|suspect| suspect.cost).max().unwrap_or(0);
+            let least = roots
+                .first()
+                .map_or(threshold, |first| threshold.max(first.cost / 2));
+            let Some(suspect) = suspects
+                .into_iter()
+                .filter(|suspect| suspect.cost >= least && self.is_outlier(suspect, &excesses))
+                .find(|suspect| suspect.cost * 100 >= best * NARROWER_PERCENT)
+            else {
+                break;
+            };
+            taken.extend(&suspect.owners);
+            before = self.ends_without(&taken);
+            roots.push(suspect);
+        }
+        roots
+    }
+}
+
+/// By how much each collective ends earlier, less what the one before already does.
+fn savings(before: &[i64], after: &[i64]) -> Vec<i64> {
+    let mut sum = 0;
+    before
+        .iter()
+        .zip(after)
+        .map(|(&before, &after)| {
+            if before == UNKNOWN || after == UNKNOWN {
+                return 0;
+            }
+            let saved = before - after - sum;
+            sum += saved;
+            saved
+        })
+        .collect()
+}
