@@ -89,5 +89,6 @@ mod terminal;
 mod time_states;
 mod traffic;
 mod triggers;
+mod uplinks;
 mod variants;
 mod version;
