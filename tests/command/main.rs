@@ -4,6 +4,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+#[cfg(feature = "live")]
+mod adapters;
 mod annotate;
 mod architecture;
 mod bounded;

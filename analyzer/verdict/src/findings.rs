@@ -6,6 +6,7 @@
 //! (CE behind the switch, a rate at the sender) is taken from whichever tap shows it, once for each flow. No rule
 //! claims an absence that its tap could not have seen.
 
+mod adapter;
 mod alone;
 mod between;
 mod blind;
@@ -16,6 +17,7 @@ mod cnp;
 mod collective;
 mod ecn;
 mod ended;
+mod faulty;
 mod flow_sums;
 mod gpu;
 mod idle;
@@ -54,7 +56,7 @@ use super::episodes::Episode;
 use super::pauses::ConcludedPauses;
 use crate::settings::Settings;
 use crate::thresholds::Thresholds;
-use causes::FlowSigns;
+use causes::{FlowSigns, FlowsByRule};
 pub use causes::{MECHANISMS, Mechanism};
 use rule::{Context, MAX_MANAGEMENT_QPN, Rule};
 
@@ -67,6 +69,7 @@ pub const RULES: &[Rule] = &[
     setup::SETUP,
     receiver::NAK_FATAL,
     program::NO_ANSWER,
+    faulty::FAULTY,
     unpassed::UNPASSED,
     plan::PLAN,
     loss::NETWORK,
@@ -91,6 +94,7 @@ pub const RULES: &[Rule] = &[
     path::ENTROPY,
     path::SPREAD,
     path::MTU,
+    adapter::IDLE,
     gpu::WAITS,
     collective::SLOWED,
     quality::ICRC,
@@ -116,12 +120,14 @@ pub(super) struct Findings {
     loss: loss::LossTally,
     receiver: receiver::ReceiverTally,
     path: path::PathTally,
+    faulty: faulty::FaultyTally,
     plan: plan::PlanTally,
     pause: pause::PauseTally,
     quality: quality::QualityTally,
     waste: waste::WasteTally,
     unpassed: unpassed::UnpassedTally,
     gpu: gpu::GpuTally,
+    adapter: adapter::AdapterTally,
     signs: FlowSigns,
     idle: idle::IdleTally,
 }
@@ -147,11 +153,13 @@ impl Findings {
             loss: loss::LossTally::default(),
             receiver: receiver::ReceiverTally::default(),
             path: path::PathTally::default(),
+            faulty: faulty::FaultyTally::default(),
             plan: plan::PlanTally::default(),
             quality: quality::QualityTally::default(),
             waste: waste::WasteTally::default(),
             unpassed: unpassed::UnpassedTally::default(),
             gpu: gpu::GpuTally::default(),
+            adapter: adapter::AdapterTally::default(),
             signs: FlowSigns::default(),
             idle: idle::IdleTally::default(),
         }
@@ -159,6 +167,7 @@ impl Findings {
 
     pub(super) fn event(&mut self, event: &EventRow) {
         self.loss.event(event);
+        self.faulty.event(event);
         self.pause.event(event);
         self.receiver.event(event);
         self.signs.event(event);
@@ -187,6 +196,7 @@ impl Findings {
     /// Readings of counters and gauges.
     pub(super) fn samples(&mut self, rows: &SampleColumns) {
         self.gpu.samples(rows);
+        self.adapter.samples(rows);
     }
 
     /// A flow that is complete.
@@ -209,6 +219,7 @@ impl Findings {
             self.loss.flow(row);
             self.unpassed.flow(row);
             self.path.flow(row, thresholds);
+            self.faulty.flow(row, thresholds);
             self.plan.flow(row);
         }
     }
@@ -258,7 +269,12 @@ impl Findings {
             incast::incast(&context),
             stall::stall(&context, loss.missed(), loss.sure_of_timeouts()),
         ];
-        let related = causes::relate(findings.into_iter().flatten(), (&signs, &[]), &context, place_of);
+        let related = causes::relate(
+            findings.into_iter().flatten(),
+            (&signs, &FlowsByRule::new()),
+            &context,
+            place_of,
+        );
         related.into_iter().map(|finding| finding.row).collect()
     }
 
@@ -291,6 +307,7 @@ impl Findings {
         let mismatch = self.class.mismatch(&context).filter(|_| planned.is_none());
         let drops = switch::drops(&context, loss.as_ref());
         let (unpassed, too_long) = self.unpassed.unpassed().unzip();
+        let (faulty, on_faulty_paths) = self.faulty.faulty().unzip();
         let findings = [
             self.blind.blind(&context),
             clock::clock(&context),
@@ -300,6 +317,7 @@ impl Findings {
             program::no_answer(&context),
             self.receiver.fatal(&context),
             unpassed,
+            faulty,
             loss,
             drops,
             self.loss.timeout(&context),
@@ -326,6 +344,7 @@ impl Findings {
                 Some(_) => self.plan.mtu(&context),
                 None => self.path.mtu(),
             },
+            self.adapter.idle(&context),
             self.gpu.waits(&context),
             icrc,
             self.loss.capture(&context),
@@ -334,8 +353,11 @@ impl Findings {
         ];
         let mut findings: Vec<FindingRow> = findings.into_iter().flatten().collect();
         findings.extend(self.idle.not_network(&context, &findings));
-        let about = (&self.signs, &*too_long.unwrap_or_default());
-        let related = causes::relate(findings, about, &context, place_of);
+        let flows = FlowsByRule::from([
+            (unpassed::UNPASSED.id, too_long.into_iter().flatten().collect()),
+            (faulty::FAULTY.id, on_faulty_paths.into_iter().flatten().collect()),
+        ]);
+        let related = causes::relate(findings, (&self.signs, &flows), &context, place_of);
         Conclusion {
             sentence: sentence::first_sentence(&related, &context),
             findings: related.into_iter().map(|finding| finding.row).collect(),

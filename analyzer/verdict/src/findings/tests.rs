@@ -1,6 +1,7 @@
 //! Each rule from rows made by hand: one run in which it fires, one near its threshold in which it does not. A flow is
 //! 1,000 data packets with ECT(0) of 1,024 bytes.
 
+mod adapters;
 mod anything;
 mod blind;
 mod causes;
@@ -14,6 +15,7 @@ mod imbalance;
 mod job;
 mod losses;
 mod missed;
+mod paths;
 mod pauses;
 mod plan;
 mod programs;
