@@ -1,6 +1,6 @@
 //! A host one adapter of which counts everything: readings in a recording, as `live` makes it.
 
-use roce_model::{Counter, Nanos, Sample, SampleRow, SampleSeries, SampleSource};
+use roce_model::{Counter, Sample, SampleRow, SampleSeries, SampleSource, Span, Time};
 use serde_json::Value;
 use tempfile::tempdir;
 
@@ -9,13 +9,13 @@ use crate::command::document;
 use crate::samples::recording;
 
 /// Readings of two ports of a host, 1 s apart: bytes that they sent until then.
-fn readings(first: Nanos, bytes: [[f64; 3]; 2]) -> Vec<SampleRow> {
+fn readings(first: Time, bytes: [[f64; 3]; 2]) -> Vec<SampleRow> {
     let mut series = SampleSeries::default();
     let mut rows = Vec::new();
     for seconds in 0..3_u8 {
         for (object, bytes) in ["mlx5_0:1", "mlx5_1:1"].into_iter().zip(bytes) {
             let sample = Sample {
-                time: Nanos(first.0 + u64::from(seconds) * Nanos::SECOND),
+                time: Time(first.0 + u64::from(seconds) * Span::SECOND.0),
                 source: SampleSource::Host,
                 node: "h1".into(),
                 object: object.into(),

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use roce_capture::{Options, Reader};
-use roce_model::{FlowRow, Nanos, Sink, SinkError};
+use roce_model::{FlowRow, Sink, SinkError, Time};
 
 /// The top of the repository.
 pub(crate) fn root() -> PathBuf {
@@ -132,7 +132,7 @@ pub(crate) fn all() -> Vec<Capture> {
 /// A frame as a file has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Record {
-    pub(crate) time: Nanos,
+    pub(crate) time: Time,
     /// Bytes on the wire.
     pub(crate) original: u32,
     /// Bytes that were kept.

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use roce_capture::Container;
 use roce_capture::write::{ByteOrder, InterfaceOptions, PcapngWriter};
-use roce_model::Nanos;
+use roce_model::Time;
 use roce_parquet::{ColumnValues, TABLES, read_table};
 use serde_json::{Map, Value, json};
 use tempfile::tempdir;
@@ -649,7 +649,7 @@ fn times_at_the_ends_of_the_clock() {
     let times = [0, 999_999, 1_000_000, u64::MAX / 2 - 1, u64::MAX / 2];
     for (record, time) in records.iter().zip(times) {
         writer
-            .write(interface, Nanos(time), record.original, &record.data)
+            .write(interface, Time(time), record.original, &record.data)
             .unwrap();
     }
     fs::write(folder.path().join("ends.pcapng"), writer.finish().unwrap()).unwrap();

@@ -3,14 +3,14 @@
 
 use roce_capture::{Merge, Reader};
 use roce_flow::Options;
-use roce_model::{Columns, EventColumns, FlowRow, Nanos, Sink, SinkError, Totals};
+use roce_model::{Columns, EventColumns, FlowRow, Sink, SinkError, Time, Totals};
 
 use crate::captures::{Capture, root};
 
 /// An event: time since the first of all, kind, PSN, value, detail.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Event {
-    time: Nanos,
+    time: Time,
     kind: String,
     psn: Option<u32>,
     value: Option<u64>,
@@ -27,7 +27,7 @@ impl Sink for SeenResults {
     fn events(&mut self, rows: &EventColumns) -> Result<(), SinkError> {
         for at in 0..rows.len() {
             self.events.push(Event {
-                time: Nanos(*rows.time.at(at).unwrap()),
+                time: Time(*rows.time.at(at).unwrap()),
                 kind: rows.kind.at(at).unwrap().clone().into_owned(),
                 psn: rows.psn.at(at).copied(),
                 value: rows.value.at(at).copied(),
@@ -51,7 +51,7 @@ fn analyse(capture: &str) -> (Totals, SeenResults) {
         roce_pipeline::analyse(Merge::new(vec![reader]), 1, Options::default(), vec![&mut seen]).unwrap();
     let first = seen.flows.iter().map(|flow| flow.first_time).min().unwrap();
     for event in &mut seen.events {
-        event.time = event.time.since(first);
+        event.time = Time(event.time.since(first).0);
     }
     seen.events.sort();
     (totals, seen)

@@ -5,7 +5,7 @@ use std::fs;
 use roce_capture::write::ByteOrder;
 use roce_capture::{Container, Merge, Options as ReaderOptions, Reader};
 use roce_flow::Options;
-use roce_model::{Columns, EventColumns, FlowId, FlowRow, Nanos, Sink, SinkError, TimelineColumns};
+use roce_model::{Columns, EventColumns, FlowId, FlowRow, Sink, SinkError, Time, TimelineColumns};
 use roce_pipeline::analyse;
 use tempfile::tempdir;
 
@@ -85,7 +85,7 @@ fn pfc(time: u64, source: &[u8], priority: u8, quanta: u16) -> Record {
     }
     data.resize(60, 0);
     Record {
-        time: Nanos(time),
+        time: Time(time),
         original: 60,
         data,
     }

@@ -6,8 +6,8 @@ use std::path::Path;
 use roce_analyze::analyse_arguments;
 use roce_capture::write::{ByteOrder, InterfaceOptions, PcapngWriter};
 use roce_model::{
-    Address, Columns, CounterChange, EventColumns, HostChange, HostEvent, Nanos, Process, Qpn,
-    QueuePairChange, QueuePairKind, QueuePairState, RecordingStart, Sink, SinkError,
+    Address, Columns, CounterChange, EventColumns, HostChange, HostEvent, Process, Qpn, QueuePairChange,
+    QueuePairKind, QueuePairState, RecordingStart, Sink, SinkError, Time,
 };
 use serde_json::Value;
 use tempfile::tempdir;
@@ -28,7 +28,7 @@ pub(crate) fn record_notes(
     path: &Path,
     recorded: &RecordingStart,
     frames: &[Record],
-    notes: Vec<(Nanos, u32, Vec<u8>)>,
+    notes: Vec<(Time, u32, Vec<u8>)>,
 ) {
     let mut writer = PcapngWriter::new(File::create(path).unwrap(), ByteOrder::Little).unwrap();
     writer
@@ -86,12 +86,12 @@ impl Sink for OfTheHost {
 
 /// A recording in `dir` of frames and what the sender's host said of them: how many frames, when it said the first, and when the last
 /// frame came.
-fn said_by_a_host(dir: &Path) -> (u64, Nanos, Nanos) {
+fn said_by_a_host(dir: &Path) -> (u64, Time, Time) {
     said_of(dir, "ib_send_bw")
 }
 
 /// Events of a process with this command.
-pub(crate) fn said_of(dir: &Path, comm: &str) -> (u64, Nanos, Nanos) {
+pub(crate) fn said_of(dir: &Path, comm: &str) -> (u64, Time, Time) {
     std::fs::create_dir(dir).unwrap();
     // A SEND from 10.77.0.1 to 10.77.0.2: both queue pairs have the number 0x11.
     let frames = Capture::named("send_bw_ce_synthetic_cnp").frames();
@@ -116,7 +116,7 @@ pub(crate) fn said_of(dir: &Path, comm: &str) -> (u64, Nanos, Nanos) {
         destination: Some(Address::v4([10, 77, 0, 2])),
         ..QueuePairChange::default()
     };
-    let before = Nanos(first.0 - 5_000_000);
+    let before = Time(first.0 - 5_000_000);
     let kind = QueuePairKind::Rc;
     let counter = HostChange::Counter {
         change: CounterChange::FirstDrop,
@@ -134,8 +134,8 @@ pub(crate) fn said_of(dir: &Path, comm: &str) -> (u64, Nanos, Nanos) {
                 set: Box::new(set),
             },
         ),
-        event(Nanos(last.0 + 1), counter),
-        event(Nanos(last.0 + 2), HostChange::Destroyed { qpn }),
+        event(Time(last.0 + 1), counter),
+        event(Time(last.0 + 2), HostChange::Destroyed { qpn }),
     ];
     let path = dir.join("recording.pcapng.zst");
     record(
@@ -172,7 +172,7 @@ fn what_a_host_said_is_replayed() {
         let mut seen = OfTheHost::default();
         let arguments = [dir.to_str().unwrap(), "--format", "none", "--threads", threads];
         analyse_arguments(arguments.map(Into::into), &mut seen).unwrap();
-        let row = |kind: &str, source: &str, time: Nanos, value, detail: &str| {
+        let row = |kind: &str, source: &str, time: Time, value, detail: &str| {
             let detail = format!("rxe0: {detail} (ib_send_bw 71)");
             (
                 kind.to_owned(),
@@ -189,14 +189,14 @@ fn what_a_host_said_is_replayed() {
             row(
                 "counter",
                 "counter",
-                Nanos(last.0 + 1),
+                Time(last.0 + 1),
                 1_280,
                 "port_out_of_buffer_drops +1280 after none",
             ),
             row(
                 "qp_destroyed",
                 "ebpf",
-                Nanos(last.0 + 2),
+                Time(last.0 + 2),
                 0x11,
                 "QP 0x11 destroyed",
             ),

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use roce_analyze::analyse_arguments;
 use roce_model::{
-    Columns, Counter, Nanos, Sample, SampleColumns, SampleRow, SampleSeries, SampleSource, Sink, SinkError,
+    Columns, Counter, Sample, SampleColumns, SampleRow, SampleSeries, SampleSource, Sink, SinkError, Span,
+    Time,
 };
 use tempfile::tempdir;
 
@@ -24,9 +25,9 @@ impl Sink for Got {
 }
 
 /// A sample of one port, in the second `seconds` of the epoch `first`.
-fn sample(first: Nanos, seconds: u64, counter: Counter, priority: Option<u8>, value: f64) -> Sample {
+fn sample(first: Time, seconds: u64, counter: Counter, priority: Option<u8>, value: f64) -> Sample {
     Sample {
-        time: Nanos(first.0 + seconds * Nanos::SECOND),
+        time: Time(first.0 + seconds * Span::SECOND.0),
         source: SampleSource::Host,
         node: "h1".into(),
         object: if priority.is_some() {
@@ -45,7 +46,7 @@ fn sample(first: Nanos, seconds: u64, counter: Counter, priority: Option<u8>, va
 }
 
 /// Readings of a host: CNPs that wrap 32 bits, PFC frames of priority 3 that are reset, a gauge that falls.
-pub(crate) fn readings(first: Nanos) -> Vec<SampleRow> {
+pub(crate) fn readings(first: Time) -> Vec<SampleRow> {
     let mut series = SampleSeries::default();
     let mut rows = Vec::new();
     for (seconds, cnps, frames, objects) in [
@@ -68,7 +69,7 @@ pub(crate) fn readings(first: Nanos) -> Vec<SampleRow> {
 }
 
 /// A recording in `dir` of some frames with the samples `rows` of the host between them.
-pub(crate) fn recording(dir: &Path, rows: &[SampleRow]) -> Nanos {
+pub(crate) fn recording(dir: &Path, rows: &[SampleRow]) -> Time {
     std::fs::create_dir_all(dir).unwrap();
     let frames = Capture::named("rping").frames();
     let notes = rows.iter().map(|row| (row.time, SampleRow::BLOCK, row.encode()));
@@ -81,13 +82,13 @@ pub(crate) fn recording(dir: &Path, rows: &[SampleRow]) -> Nanos {
     frames[0].time
 }
 
-fn first_frame() -> Nanos {
+fn first_frame() -> Time {
     Capture::named("rping").frames()[0].time
 }
 
 #[test]
 fn changes_are_those_of_wraps_resets_and_gauges() {
-    let rows = readings(Nanos(Nanos::SECOND));
+    let rows = readings(Time(Span::SECOND.0));
     let changes = |counter: Counter| -> Vec<(Option<f64>, bool)> {
         let rows = rows.iter().filter(|row| row.counter == counter.name());
         rows.map(|row| (row.change, row.reset)).collect()
@@ -246,7 +247,7 @@ fn samples_move_with_the_clock_of_the_capture_beside_them() {
     let folder = tempdir().unwrap();
     let capture = Capture::named("write_bw_loss");
     // The packets of one capture, seen again with a clock that is 5 s ahead.
-    let ahead = 5 * Nanos::SECOND;
+    let ahead = 5 * Span::SECOND.0;
     let mut frames = capture.frames();
     let first = frames[0].time;
     let write = |name: &str, frames: &[crate::captures::Record], rows: &[SampleRow]| {
@@ -260,7 +261,7 @@ fn samples_move_with_the_clock_of_the_capture_beside_them() {
     for frame in &mut frames {
         frame.time.0 += ahead;
     }
-    let rows = readings(Nanos(first.0 + ahead));
+    let rows = readings(Time(first.0 + ahead));
     write("b", &frames, &rows);
     let captures = ["a/recording.pcapng.zst", "b/recording.pcapng.zst"];
     let moved = got(folder.path(), &captures);
@@ -289,13 +290,13 @@ fn samples_move_with_the_clock_of_the_capture_beside_them() {
 
 /// Readings of a host each 50 ms: PFC pauses priority 3 for half of the time, 802.3x pauses nothing but is counted, marks and
 /// CNPs come and go. 32 bits of the frames' counter wrap.
-fn shown(first: Nanos) -> Vec<SampleRow> {
+fn shown(first: Time) -> Vec<SampleRow> {
     let mut series = SampleSeries::default();
     let mut rows = Vec::new();
     for step in 0..16_u32 {
         let (moved, wave) = (f64::from(step), f64::from(step % 5 * 40));
         let of = |counter, priority: Option<u8>, value: f64| Sample {
-            time: Nanos(first.0 + u64::from(step) * 50_000_000),
+            time: Time(first.0 + u64::from(step) * 50_000_000),
             ..sample(first, 0, counter, priority, value)
         };
         let on_link = |counter, value| Sample {

@@ -81,6 +81,31 @@ fn the_same_file_twice_is_one_tap() {
 }
 
 #[test]
+fn the_users_word_about_the_tap_decides() {
+    let stated = |place: &str| {
+        let mut command = command(&folder());
+        command.args(["--format", "json", "--tap-at", place, "same_file_twice.pcap"]);
+        ran(&mut command).json()
+    };
+    // 16 packets came marked, and no CNP went back. Beside the receiver a CNP could not have passed elsewhere.
+    let marks = |found: &Value| {
+        let finding = finding(found, "ecn.marks-without-cnp");
+        (finding["severity"].clone(), finding["confidence"].clone())
+    };
+    assert_eq!(marks(&stated("receiver")), ("warning".into(), "high".into()));
+    assert_eq!(marks(&stated("10.0.0.4")), ("warning".into(), "high".into()));
+    assert_eq!(stated("10.0.0.4")["taps"][0]["vantage"], "receiver");
+    // Marked before the tap: it was not beside the sender, whatever the user says.
+    assert_eq!(stated("sender")["taps"][0]["vantage"], "between");
+    let mut both = command(&folder());
+    both.args(["--tap-at", "sender"])
+        .args(["same_file_twice.pcap"; 2]);
+    let refused = ran(&mut both);
+    assert_eq!(refused.code, Some(2));
+    assert!(refused.stderr.contains("the only capture"), "{}", refused.stderr);
+}
+
+#[test]
 fn what_two_taps_count_is_not_added() {
     for (file, id, numbers) in [
         ("rnr.pcap", "rnr", &["rnr_naks", "timers_ns"][..]),

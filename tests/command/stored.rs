@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use roce_analyze::analyse_arguments;
 use roce_model::{
-    Columns, Data, EndKind, EndRow, EventColumns, FlowId, FlowKey, FlowRow, Nanos, RunSummary, Sink,
-    SinkError, TimelineColumns, Values,
+    Columns, Data, EndKind, EndRow, EventColumns, FlowId, FlowKey, FlowRow, RunSummary, Sink, SinkError,
+    Span, TimelineColumns, Values,
 };
 use roce_pipeline::stored::replay;
 use roce_report::{JsonFlows, JsonReport};
@@ -25,7 +25,7 @@ type Texts = BTreeMap<&'static str, Vec<String>>;
 struct SeenRows {
     /// Rows of flows that were not opened are no surprise: their identifiers may be damaged.
     is_damaged: bool,
-    bin: Nanos,
+    bin: Span,
     opened: BTreeSet<FlowId>,
     timeline: Texts,
     events: Texts,
@@ -51,7 +51,7 @@ fn add<C: Columns>(texts: &mut Texts, rows: &C) {
 }
 
 impl Sink for SeenRows {
-    fn begin(&mut self, bin: Nanos) -> Result<(), SinkError> {
+    fn begin(&mut self, bin: Span) -> Result<(), SinkError> {
         self.bin = bin;
         Ok(())
     }

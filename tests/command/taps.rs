@@ -8,7 +8,7 @@ use std::path::Path;
 
 use roce_capture::Container;
 use roce_capture::write::{ByteOrder, InterfaceOptions, PcapngWriter};
-use roce_model::Nanos;
+use roce_model::Time;
 use serde_json::Value;
 use tempfile::tempdir;
 
@@ -25,7 +25,7 @@ fn shifted(records: &[Record], ahead_ns: i64, faster_ppb: u64) -> Vec<Record> {
     let mut records = records.to_vec();
     for record in &mut records {
         let drift = (record.time.0 - first) * faster_ppb / 1_000_000_000;
-        record.time = Nanos((record.time.0 + drift).checked_add_signed(ahead_ns).unwrap());
+        record.time = Time((record.time.0 + drift).checked_add_signed(ahead_ns).unwrap());
     }
     records
 }

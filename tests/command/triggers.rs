@@ -6,7 +6,7 @@ use std::fs;
 use roce_capture::Container;
 use roce_capture::write::ByteOrder;
 use roce_flow::Options;
-use roce_model::{FlowRow, Nanos};
+use roce_model::{FlowRow, Span, Time};
 
 use crate::captures::{Capture, Record, captures_below, flows, frames, root};
 use crate::variants::pcap;
@@ -16,7 +16,7 @@ fn repeated(records: &[Record], copies: u64) -> Vec<Record> {
     let shifted = |copy: u64| {
         let records = records.iter().cloned();
         records.map(move |record| Record {
-            time: Nanos(record.time.0 + copy * Nanos::SECOND),
+            time: Time(record.time.0 + copy * Span::SECOND.0),
             ..record
         })
     };

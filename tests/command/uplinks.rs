@@ -193,12 +193,17 @@ fn flows_over_a_faulty_uplink() {
         };
         let (sound, faulty) = (over("spine1"), over("spine2"));
         let Some(finding) = finding else {
-            // Half of the flows and more are no exception; chance puts 5 of 8 there, or more, in 93 of 256 cases.
-            assert!(faulty > 4 || faulty == 0 || sound == 0, "{seed}: {ports:?}");
+            // Seven of eight flows, or all of them, are no exception; chance puts so many there in 9 of 256 cases.
+            assert!(faulty > 6 || faulty == 0, "{seed}: {ports:?}");
             continue;
         };
         found += 1;
-        assert_eq!(finding["evidence"]["faulty_paths"], faulty, "{seed}: {finding}");
+        // A flow that lost next to nothing there may be left out.
+        let named = usize::try_from(finding["evidence"]["faulty_paths"].as_u64().unwrap()).unwrap();
+        assert!(
+            named <= faulty && named * 2 > faulty,
+            "{seed}: {faulty} {finding}"
+        );
         assert_eq!(finding["evidence"]["paths"], sound + faulty, "{seed}: {finding}");
         // As many losses on both uplinks.
         let both = format!("{loss}\n{}", loss.replace("spine2", "spine1"));

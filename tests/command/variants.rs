@@ -9,7 +9,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use roce_capture::Container;
 use roce_capture::write::{ByteOrder, InterfaceOptions, PcapOptions, PcapWriter, PcapngWriter};
-use roce_model::Nanos;
+use roce_model::Time;
 use roce_wire::LinkType;
 use serde_json::Value;
 use tempfile::tempdir;
@@ -431,7 +431,7 @@ pub(crate) fn many_hosts(folder: &Path) -> String {
         let mut records = capture.frames();
         let first = records[0].time.0;
         for record in &mut records {
-            record.time = Nanos(1_800_000_000_000_000_000 + record.time.0 - first);
+            record.time = Time(1_800_000_000_000_000_000 + record.time.0 - first);
             // The third byte of both IPv4 addresses: 10.77.0.1 becomes 10.77.N.1.
             record.data[28] = number;
             record.data[32] = number;

@@ -11,7 +11,7 @@ use std::path::Path;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use roce_capture::write::{ByteOrder, InterfaceOptions, PcapOptions, PcapWriter, PcapngWriter};
 use roce_capture::{Options, Reader};
-use roce_model::Nanos;
+use roce_model::Time;
 
 /// Captured bytes of the frames of each file: a RoCE header stack cut by a snaplen of 80 makes records of 96
 /// bytes; 1,066 is a 1 KiB WRITE.
@@ -27,7 +27,7 @@ fn file_bytes() -> usize {
 fn pcap(path: &Path, frame: &[u8], frames: u64) -> std::io::Result<()> {
     let mut writer = PcapWriter::new(BufWriter::new(File::create(path)?), PcapOptions::default())?;
     for number in 0..frames {
-        writer.write(Nanos(1_700_000_000_000_000_000 + number * 100), 1_082, frame)?;
+        writer.write(Time(1_700_000_000_000_000_000 + number * 100), 1_082, frame)?;
     }
     writer.finish().map(drop)
 }
@@ -38,7 +38,7 @@ fn pcapng(path: &Path, frame: &[u8], frames: u64) -> std::io::Result<()> {
     for number in 0..frames {
         writer.write(
             interface,
-            Nanos(1_700_000_000_000_000_000 + number * 100),
+            Time(1_700_000_000_000_000_000 + number * 100),
             1_082,
             frame,
         )?;

@@ -3,7 +3,7 @@
 //! Leaves to others where the bytes come from (`blocks`) and how records are distinguished (`pcap`, `pcapng`).
 
 use bytes::Bytes;
-use roce_model::Nanos;
+use roce_model::Time;
 use roce_wire::LinkType;
 
 /// An interface that a file describes. A pcap file has exactly one, a pcapng file has any number.
@@ -48,7 +48,7 @@ pub enum Direction {
 pub struct Frame {
     /// Capture time, in ns since the Unix epoch. A record without a time of its own has that of the
     /// record before it.
-    pub time: Nanos,
+    pub time: Time,
     /// Start of its bytes in the batch's data.
     pub offset: u32,
     /// Bytes there are of it.
@@ -174,7 +174,7 @@ mod tests {
     fn a_foreign_frame_has_no_bytes() {
         let batch = Batch::new(Bytes::from_static(b"abcdef"), Vec::new(), Vec::new());
         let mut frame = Frame {
-            time: Nanos(0),
+            time: Time(0),
             offset: 2,
             captured: 3,
             original: 3,

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
-use roce_model::Nanos;
+use roce_model::Time;
 
 use crate::frame::{Batch, Interface};
 use crate::merge::FrameRun;
@@ -219,10 +219,10 @@ pub struct Notes {
 impl Notes {
     /// Says that notes that will be added are of a later time than `until`: frames wait for them from then on, but no longer than 100 ms.
     /// Unsaid, no frame waits.
-    pub fn settled(&self, until: Nanos) {
+    pub fn settled(&self, until: Time) {
         let portion = Portion {
             batch: Batch::default(),
-            time: Nanos(0),
+            time: Time(0),
             until,
         };
         // When the queue is full, the next portion includes this one's time.
@@ -232,7 +232,7 @@ impl Notes {
     /// Adds notes of a `time`; they come behind the frames up to that time, or keep their place when
     /// they are late. Half of the queue is reserved for frames. False when the other half is full, or
     /// the stream has ended: the notes are lost, and the caller counts them.
-    pub fn add(&self, time: Nanos, kind: u32, bodies: &[Vec<u8>]) -> bool {
+    pub fn add(&self, time: Time, kind: u32, bodies: &[Vec<u8>]) -> bool {
         let limit = self.queue.capacity().map_or(usize::MAX, |room| room / 2);
         if self.queue.len() >= limit {
             return false;
@@ -257,7 +257,7 @@ impl Notes {
         let portion = Portion {
             batch,
             time,
-            until: Nanos(0),
+            until: Time(0),
         };
         self.queue
             .try_send(Message::Portion(self.source, portion))

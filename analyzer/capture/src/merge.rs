@@ -7,7 +7,7 @@ use std::collections::BinaryHeap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use roce_model::Nanos;
+use roce_model::Time;
 
 use crate::error::Error;
 use crate::frame::{Batch, Frame, LostFrames, Note};
@@ -36,7 +36,7 @@ pub struct Merge {
     over: Vec<Option<Result<(), Error>>>,
     current: Vec<Option<Current>>,
     /// The time of each input's next frame, and the input.
-    heads: BinaryHeap<Reverse<(Nanos, usize)>>,
+    heads: BinaryHeap<Reverse<(Time, usize)>>,
     /// The input whose batch was used up by the last run.
     exhausted: Option<usize>,
     primed: bool,
@@ -167,7 +167,7 @@ impl Merge {
     }
 
     /// The time of the first frame of all.
-    pub fn first_time(&mut self) -> Option<Nanos> {
+    pub fn first_time(&mut self) -> Option<Time> {
         self.prime();
         self.heads.peek().map(|Reverse((time, _))| *time)
     }

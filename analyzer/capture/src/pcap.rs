@@ -9,7 +9,7 @@
 //! draft-ietf-opsawg-pcap, sections 4 and 5; the modified format is that of libpcap's `pcap_sf_patched_pkthdr`.
 //! Leaves where the bytes come from to `blocks`, and pcapng to `pcapng`.
 
-use roce_model::Nanos;
+use roce_model::Time;
 use roce_wire::LinkType;
 
 use crate::error::Fault;
@@ -153,7 +153,7 @@ impl Pcap {
             let time = u64::from(word(0)) * 1_000_000_000 + u64::from(word(4)) * self.fraction_ns;
             found.times.note(time);
             found.frames.push(Frame {
-                time: Nanos(time),
+                time: Time(time),
                 offset: place(data.len() - body.len()),
                 captured,
                 original: word(12),
@@ -206,8 +206,8 @@ mod tests {
                     ..PcapOptions::default()
                 };
                 let mut writer = PcapWriter::new(Vec::new(), options).unwrap();
-                writer.write(Nanos(1_000_002_003), 9, b"abc").unwrap();
-                writer.write(Nanos(4_000_000_000), 0, b"").unwrap();
+                writer.write(Time(1_000_002_003), 9, b"abc").unwrap();
+                writer.write(Time(4_000_000_000), 0, b"").unwrap();
                 let file = writer.finish().unwrap();
                 // 24 + 2 * 16 + 3, and 2 * 8 more when modified.
                 let modified = container == Container::PcapModified;
@@ -219,11 +219,11 @@ mod tests {
                 let frame = found.frames[0];
                 assert_eq!(
                     frame.time,
-                    Nanos(if micros { 1_000_002_000 } else { 1_000_002_003 })
+                    Time(if micros { 1_000_002_000 } else { 1_000_002_003 })
                 );
                 assert_eq!(&file[frame.offset as usize..][..frame.captured as usize], b"abc");
                 assert_eq!(frame.original, 9);
-                assert_eq!(found.frames[1].time, Nanos(4_000_000_000));
+                assert_eq!(found.frames[1].time, Time(4_000_000_000));
             }
         }
     }
@@ -269,7 +269,7 @@ mod tests {
             ..PcapOptions::default()
         };
         let mut writer = PcapWriter::new(Vec::new(), options).unwrap();
-        writer.write(Nanos(0), 3, b"abc").unwrap();
+        writer.write(Time(0), 3, b"abc").unwrap();
         let mut file = writer.finish().unwrap();
         file.extend([0; 8]);
         file.extend((USUAL + 1).to_le_bytes());

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use roce_model::Nanos;
+use roce_model::Time;
 
 use crate::correction::Correction;
 use crate::error::Error;
@@ -255,7 +255,7 @@ impl Reader {
     }
 
     /// The file's clock is known to have been set forward: frames that it stamped from `at` on are moved back by that, in nanoseconds.
-    pub fn set_back(&mut self, at: Nanos, by_ns: u64) {
+    pub fn set_back(&mut self, at: Time, by_ns: u64) {
         self.steps.set_back(at, by_ns);
     }
 

@@ -14,7 +14,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use bytes::Bytes;
-use roce_model::{Nanos, RecordingStart};
+use roce_model::{RecordingStart, Span, Time};
 use roce_wire::{AethKind, Nak, Operation};
 
 use crate::frame::{Batch, Frame, Interface, LostFrames, Note, place};
@@ -25,7 +25,7 @@ pub struct SortCounts {
     /// Frames that followed one with a later stamp.
     pub frames: u64,
     /// The stamp of the first of them.
-    pub first: Option<Nanos>,
+    pub first: Option<Time>,
     /// The furthest that one was behind the latest stamp before it, in nanoseconds.
     pub furthest_ns: u64,
     /// Those that came too late to be put in their place: further behind than the window of sorting, or than there was room for.
@@ -36,7 +36,7 @@ pub struct SortCounts {
 #[derive(Debug)]
 struct HeldBatch {
     batch: Batch,
-    last: Nanos,
+    last: Time,
     bytes: usize,
 }
 
@@ -51,7 +51,7 @@ enum Kind {
 /// One of the things in a batch whose frames are not in order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Item {
-    time: Nanos,
+    time: Time,
     /// True for an answer: it comes behind all other frames of its time.
     answers: bool,
     /// Number in the file, which orders frames of one time.
@@ -85,9 +85,9 @@ pub(crate) struct Sorter {
     /// Frames and bytes that wait.
     frames: usize,
     bytes: usize,
-    newest: Nanos,
+    newest: Time,
     /// The latest stamp of a frame that was let go.
-    gone: Nanos,
+    gone: Time,
     sorting: SortCounts,
     /// The capture says that it is the recording of a live run.
     is_recording: bool,
@@ -103,12 +103,12 @@ const MAX_BYTES_IN_ORDER: usize = 256 << 10;
 /// Bytes of frames in a batch that is made of others, as blocks have them.
 const BATCH_BYTES: usize = 256 << 10;
 /// The stamp of a record whose own does not fit: it has no place, and stays behind the record before it.
-const NO_STAMP: Nanos = Nanos(u64::MAX);
+const NO_STAMP: Time = Time(u64::MAX);
 
 impl Sorter {
     /// Frames are put in order over this much of their stamps: receive queues are emptied by interrupts and threads that wait for
     /// their turn, some 10 to 100 us as a rule.
-    pub(crate) const WINDOW: Nanos = Nanos(1_000_000);
+    pub(crate) const WINDOW: Span = Span(1_000_000);
 
     /// A sorter that holds about `most_bytes` at most.
     pub(crate) fn new(most_bytes: usize) -> Self {
@@ -123,8 +123,8 @@ impl Sorter {
             taken: 0,
             frames: 0,
             bytes: 0,
-            newest: Nanos(0),
-            gone: Nanos(0),
+            newest: Time(0),
+            gone: Time(0),
             sorting: SortCounts::default(),
             is_recording: false,
         }
@@ -136,7 +136,7 @@ impl Sorter {
     }
 
     /// The latest stamp of a frame that was let go.
-    pub(crate) fn gone(&self) -> Nanos {
+    pub(crate) fn gone(&self) -> Time {
         self.gone
     }
 
@@ -186,7 +186,7 @@ impl Sorter {
         });
         // Items without a stamp keep their place.
         let mut last = (self.gone, false);
-        let mut add = |(time, answers): (Nanos, bool), kind, index| {
+        let mut add = |(time, answers): (Time, bool), kind, index| {
             self.numbered += 1;
             self.items.push(Reverse(Item {
                 time,
@@ -244,7 +244,7 @@ impl Sorter {
             return self.pop_sorted(ended);
         }
         let front = self.held.front()?;
-        let is_settled = front.last.0.saturating_add(Self::WINDOW.0) <= self.newest.0;
+        let is_settled = front.last + Self::WINDOW <= self.newest;
         if !(is_settled || ended || self.is_recording || self.is_full()) {
             return None;
         }
@@ -265,7 +265,7 @@ impl Sorter {
     }
 
     fn pop_sorted(&mut self, ended: bool) -> Option<Batch> {
-        let limit = Nanos(self.newest.0.saturating_sub(Self::WINDOW.0));
+        let limit = self.newest - Self::WINDOW;
         let mut data = Vec::new();
         let mut batch = Batch::default();
         while let Some(Reverse(item)) = self.items.peek().copied() {

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
 
-use roce_model::Nanos;
+use roce_model::Time;
 use roce_wire::{Address, Operation};
 
 use crate::frame::{Batch, Frame, Interface};
@@ -17,7 +17,7 @@ pub struct ClockStep {
     /// The record behind it, counted from 0.
     pub record: u64,
     /// That record's time, as it was moved.
-    pub time: Nanos,
+    pub time: Time,
     /// By how much the clock was set forward, in nanoseconds; negative where it was set back: then less the time that really passed between
     /// the two records.
     pub by_ns: i64,
@@ -48,11 +48,11 @@ type Sequence = (Address, Address, u32, bool);
 pub(crate) struct ClockSteps {
     steps: Vec<ClockStep>,
     /// Steps forward that are known: the first stamp behind each, and by how much, in nanoseconds.
-    forward: Vec<(Nanos, u64)>,
+    forward: Vec<(Time, u64)>,
     /// Nanoseconds that are added to the stamps.
     shift: u64,
     /// The latest stamp, as it was moved.
-    newest: Nanos,
+    newest: Time,
     looks: u32,
 }
 
@@ -63,11 +63,11 @@ impl ClockSteps {
     }
 
     /// Stamps from `at` on are moved back.
-    pub(crate) fn set_back(&mut self, at: Nanos, by_ns: u64) {
+    pub(crate) fn set_back(&mut self, at: Time, by_ns: u64) {
         self.forward.push((at, by_ns));
         self.steps.push(ClockStep {
             record: 0,
-            time: Nanos(at.0.saturating_sub(by_ns)),
+            time: Time(at.0.saturating_sub(by_ns)),
             by_ns: i64::try_from(by_ns).unwrap_or(i64::MAX),
         });
     }
@@ -78,12 +78,12 @@ impl ClockSteps {
         &mut self,
         batch: &mut Batch,
         interfaces: &[Interface],
-        (first, newest, in_order): (u64, Nanos, bool),
+        (first, newest, in_order): (u64, Time, bool),
     ) {
         self.undo_steps_back(batch, interfaces, (first, newest, in_order));
         for (at, by_ns) in &self.forward {
             for frame in &mut batch.frames {
-                if frame.time >= *at && frame.time != Nanos(u64::MAX) {
+                if frame.time >= *at && frame.time != Time(u64::MAX) {
                     frame.time.0 = frame.time.0.saturating_sub(*by_ns);
                 }
             }
@@ -94,7 +94,7 @@ impl ClockSteps {
         &mut self,
         batch: &mut Batch,
         interfaces: &[Interface],
-        (first, newest, in_order): (u64, Nanos, bool),
+        (first, newest, in_order): (u64, Time, bool),
     ) {
         if in_order && self.shift == 0 {
             return;
@@ -104,7 +104,7 @@ impl ClockSteps {
         }
         for at in 0..batch.frames.len() {
             let raw = batch.frames[at].time;
-            if raw == Nanos(u64::MAX) {
+            if raw == Time(u64::MAX) {
                 continue;
             }
             let mut time = raw.0.saturating_add(self.shift);
@@ -116,13 +116,13 @@ impl ClockSteps {
                     time = time.saturating_add(back);
                     self.steps.push(ClockStep {
                         record: first.saturating_add(at as u64),
-                        time: Nanos(time),
+                        time: Time(time),
                         by_ns: i64::try_from(back).map_or(i64::MIN, i64::wrapping_neg),
                     });
                 }
             }
-            batch.frames[at].time = Nanos(time);
-            self.newest = self.newest.max(Nanos(time));
+            batch.frames[at].time = Time(time);
+            self.newest = self.newest.max(Time(time));
         }
     }
 }
@@ -145,7 +145,7 @@ fn is_step(batch: &Batch, at: usize, shift: u64, interfaces: &[Interface]) -> bo
     if (disorder[0] + disorder[1]).saturating_mul(ORDERLY) > before.len() + behind.len() {
         return false;
     }
-    let mut last: HashMap<Sequence, (u32, Nanos), RandomState> = HashMap::new();
+    let mut last: HashMap<Sequence, (u32, Time), RandomState> = HashMap::new();
     for frame in &before {
         if let Some((sequence, psn)) = sequence(batch, frame, interfaces) {
             last.insert(sequence, (psn, frame.time));
@@ -221,7 +221,7 @@ mod tests {
             let bytes = packet(*psn);
             let length = u32::try_from(bytes.len()).unwrap();
             frames.push(Frame {
-                time: Nanos(*time),
+                time: Time(*time),
                 offset: u32::try_from(data.len()).unwrap(),
                 captured: length,
                 original: length,
@@ -243,7 +243,7 @@ mod tests {
         };
         let mut batch = Batch::new(Bytes::from(data), frames, Vec::new());
         let mut steps = ClockSteps::default();
-        steps.take(&mut batch, &[interface], (0, Nanos(0), false));
+        steps.take(&mut batch, &[interface], (0, Time(0), false));
         let times = batch.frames().iter().map(|frame| frame.time.0).collect();
         (times, steps.all().to_vec())
     }

@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use roce_model::Nanos;
+use roce_model::Time;
 
 use crate::sorter::SortCounts;
 
@@ -110,9 +110,9 @@ pub struct Summary {
     /// Frames delivered.
     pub frames: u64,
     /// The earliest time stamp.
-    pub first_time: Option<Nanos>,
+    pub first_time: Option<Time>,
     /// The latest time stamp.
-    pub last_time: Option<Nanos>,
+    pub last_time: Option<Time>,
     /// Frames without a time of their own (pcapng's Simple Packet Blocks); they carry the time of the record
     /// before them, 0 when there is none.
     pub untimed: u64,
@@ -160,8 +160,8 @@ pub(crate) struct Times {
 
 impl Times {
     /// The time of the last record.
-    pub(crate) fn last(&self) -> Nanos {
-        Nanos(self.last)
+    pub(crate) fn last(&self) -> Time {
+        Time(self.last)
     }
 
     /// Takes the time of one more record.
@@ -196,8 +196,8 @@ impl Times {
 
     /// Updates a summary.
     pub(crate) fn report(&self, summary: &mut Summary) {
-        summary.first_time = self.least.map(Nanos);
-        summary.last_time = self.least.map(|_| Nanos(self.most.max(self.last)));
+        summary.first_time = self.least.map(Time);
+        summary.last_time = self.least.map(|_| Time(self.most.max(self.last)));
         summary.disorder = self.disorder;
         summary.unstamped = self.unstamped;
     }
@@ -219,8 +219,8 @@ mod tests {
         });
         times.report(&mut summary);
         assert_eq!((summary.unstamped, summary.disorder), (2, Disorder::default()));
-        assert_eq!(summary.last_time, Some(Nanos(200)));
-        assert_eq!(times.last(), Nanos(200));
+        assert_eq!(summary.last_time, Some(Time(200)));
+        assert_eq!(times.last(), Time(200));
     }
 
     #[test]
@@ -236,7 +236,7 @@ mod tests {
         });
         times.report(&mut summary);
         assert_eq!(summary.disorder.records, 1);
-        assert_eq!(summary.last_time, Some(Nanos(u64::MAX - 1)));
+        assert_eq!(summary.last_time, Some(Time(u64::MAX - 1)));
     }
 
     #[test]
@@ -260,7 +260,7 @@ mod tests {
         );
         assert_eq!(
             (summary.first_time, summary.last_time),
-            (Some(Nanos(50)), Some(Nanos(300)))
+            (Some(Time(50)), Some(Time(300)))
         );
         assert_eq!(summary.format.to_string(), "pcap, us in gzip");
     }

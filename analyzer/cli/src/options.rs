@@ -19,4 +19,5 @@ pub(crate) mod processes;
 pub(crate) mod rate;
 pub(crate) mod settings;
 pub(crate) mod size;
+pub(crate) mod tap_at;
 pub(crate) mod training;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use roce_flow::{Analysis, Options};
-use roce_model::{FlowKey, Nanos, Packet, PacketBatch, PacketFlags, TapId};
+use roce_model::{FlowKey, Packet, PacketBatch, PacketFlags, Span, TapId, Time};
 use roce_wire::{Address, Bth, Opcode, Roce};
 
 /// Packets of a batch, as the pipeline makes them.
@@ -76,7 +76,7 @@ impl Traffic {
             ..Roce::default()
         };
         Packet {
-            time: Nanos(Nanos::SECOND + self.packets * APART),
+            time: Time(Span::SECOND.0 + self.packets * APART),
             tap: TapId(0),
             wire_bytes: 1082,
             path: 1,
@@ -111,7 +111,7 @@ fn flow(criterion: &mut Criterion) {
         ] {
             group.bench_function(format!("push/{flows}/{name}"), |bencher| {
                 let mut traffic = Traffic::new(flows, burst);
-                let bin = Nanos(flows as u64 * per_row * APART);
+                let bin = Span(flows as u64 * per_row * APART);
                 let mut analysis = Analysis::new(Options {
                     bin,
                     ..Options::default()

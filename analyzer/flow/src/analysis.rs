@@ -27,8 +27,8 @@ mod taps;
 mod time_states;
 
 use roce_model::{
-    Between, EventKind, EventRow, LostRecords, Nanos, PRIORITY_OF_DSCP, Packet, PacketBatch, PauseFrame,
-    SampleRow,
+    Between, EventKind, EventRow, LostRecords, PRIORITY_OF_DSCP, Packet, PacketBatch, PauseFrame, SampleRow,
+    Span, TapPlace, Time,
 };
 use roce_wire::Psn;
 
@@ -58,7 +58,7 @@ use tap_states::TapStates;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
     /// Width of a timeline bin.
-    pub bin: Nanos,
+    pub bin: Span,
     /// Flows that can be live at once; more close the idle ones early.
     pub max_flows: usize,
     /// Speed of the links, in bit/s, if given.
@@ -72,6 +72,8 @@ pub struct Options {
     /// The seed of the packets' hashes, which decide what stays remembered of the latest packets to recognise copies. Equal seeds give
     /// equal results. Live runs draw a random one and record it, so that nobody can send packets that displace those of others.
     pub seed: u64,
+    /// Where the only tap stood, if the user says it.
+    pub tap_at: Option<TapPlace>,
     /// Counts [`roce_model::TapMeasures`] for snapshots.
     pub measures: bool,
 }
@@ -79,13 +81,14 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
-            bin: Nanos(1_000_000),
+            bin: Span(1_000_000),
             max_flows: 500_000,
             link_rate: None,
             dcqcn: Some(Parameters::default()),
             dcqcn_stated: false,
             priority_of_dscp: PRIORITY_OF_DSCP,
             seed: 0,
+            tap_at: None,
             measures: false,
         }
     }
@@ -113,8 +116,8 @@ pub struct Analysis {
     read_gap: Option<(Psn, u32)>,
     tally: Tally,
     /// The latest stamp of a packet, and that of the whole capture once that has ended; before, 0.
-    latest: Nanos,
-    ended: Nanos,
+    latest: Time,
+    ended: Time,
     taps: TapStates,
     /// Measurements at each tap, where they are wanted.
     measures: Option<Measures>,
@@ -148,8 +151,8 @@ impl Analysis {
             recent: Recent::default(),
             recent_naks: RecentNaks::default(),
             causes: HostPairTimes::default(),
-            latest: Nanos(0),
-            ended: Nanos(0),
+            latest: Time(0),
+            ended: Time(0),
             notifications: Notifications::new(options.max_flows),
             connections: Connections::default(),
             limits: SenderLimits::new(
@@ -160,7 +163,7 @@ impl Analysis {
             ),
             read_gap: None,
             tally: Tally::default(),
-            taps: TapStates::default(),
+            taps: TapStates::new(options.tap_at),
             measures: options.measures.then(Measures::default),
             output: Output::default(),
             found: vec![FoundFlow::default(); LOOKUP_BATCH].into_boxed_slice(),
@@ -212,7 +215,7 @@ impl Analysis {
     }
 
     /// Time has come to `now`, whether or not there were packets.
-    pub fn advance_to(&mut self, now: Nanos) {
+    pub fn advance_to(&mut self, now: Time) {
         if let BinPlace::Later(bin) = self.bins.place(now) {
             self.begin_bin(bin);
         }
@@ -444,7 +447,7 @@ impl Analysis {
     fn close_rows(&mut self) {
         let active = core::mem::take(&mut self.bins.active);
         let since = self.bins.take_since();
-        let mut since_of = since.iter().copied().chain(core::iter::repeat(Nanos(0)));
+        let mut since_of = since.iter().copied().chain(core::iter::repeat(Time(0)));
         for at in active.iter().take(2 * CLOSE_AHEAD) {
             self.table.prefetch_row(*at);
         }

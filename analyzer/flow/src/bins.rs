@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use roce_model::{Active, EventRow, FlowId, Groups, LinkAddresses, Nanos, PauseFrame, TapId};
+use roce_model::{Active, EventRow, FlowId, Groups, LinkAddresses, PauseFrame, Span, TapId, Time};
 use roce_verdict::{BinRows, PairTraffic, counted_width};
 
 use crate::key::FlowSlot;
@@ -14,7 +14,7 @@ use crate::timing::latency::BinTimes;
 /// Minimum number of bins that stay changeable after time has passed them.
 const MIN_BINS: u64 = 4;
 /// Minimum time whose bins stay changeable.
-const MIN_TIME: Nanos = Nanos(10_000_000);
+const MIN_TIME: Span = Span(10_000_000);
 /// Maximum number of bins that stay changeable.
 const MAX_BINS: u64 = 1024;
 /// Closed rows that become columns together: they stay in the first cache level.
@@ -50,7 +50,7 @@ impl Bin {
     }
 
     /// Adds to the row of the flow of `row`; a new row when it has none.
-    fn add(&mut self, time: Nanos, mut row: Row, groups: &Groups) {
+    fn add(&mut self, time: Time, mut row: Row, groups: &Groups) {
         let rows = &mut self.rows;
         let columns = &rows.columns;
         let places = self.places.get_or_insert_with(|| {
@@ -104,7 +104,7 @@ impl LatePairs {
 pub(crate) struct Bins {
     width: u64,
     /// Width of the bins of the timeline, which are made of these.
-    shown: Nanos,
+    shown: Span,
     window: u64,
     /// The bin that time is in: its number, its begin, and how wide it is (0: none was begun).
     current: u64,
@@ -117,7 +117,7 @@ pub(crate) struct Bins {
     /// Flows with counts in the current bin, in the order of their first packet in it.
     pub(crate) active: Vec<FlowSlot>,
     /// When the first packet of each of them came; 0, or nothing at the end: not known.
-    since: Vec<Nanos>,
+    since: Vec<Time>,
     /// Rows of the current bin that have closed: the latest, and those before them.
     pub(crate) latest: Vec<Row>,
     rows: BinRows,
@@ -148,11 +148,11 @@ pub(crate) enum BinPlace {
 }
 
 impl Bins {
-    pub(crate) fn new(width: Nanos) -> Self {
+    pub(crate) fn new(width: Span) -> Self {
         let width = width.0.max(1);
         Self {
             width,
-            shown: Nanos(width),
+            shown: Span(width),
             window: MIN_TIME.0.div_ceil(width).clamp(MIN_BINS, MAX_BINS),
             current: 0,
             begin: 0,
@@ -174,7 +174,7 @@ impl Bins {
     }
 
     /// Bins for a timeline with bins of this width.
-    pub(crate) fn of_timeline(shown: Nanos) -> Self {
+    pub(crate) fn of_timeline(shown: Span) -> Self {
         Self {
             shown,
             ..Self::new(counted_width(shown))
@@ -182,7 +182,7 @@ impl Bins {
     }
 
     /// How wide a bin of the timeline is.
-    pub(crate) fn shown(&self) -> Nanos {
+    pub(crate) fn shown(&self) -> Span {
         self.shown
     }
 
@@ -193,17 +193,17 @@ impl Bins {
     }
 
     /// The end of the current bin.
-    pub(crate) fn end(&self) -> Nanos {
-        Nanos(self.time(self.current).0.saturating_add(self.width))
+    pub(crate) fn end(&self) -> Time {
+        Time(self.time(self.current).0.saturating_add(self.width))
     }
 
     /// How wide a bin is.
-    pub(crate) fn width(&self) -> Nanos {
-        Nanos(self.width)
+    pub(crate) fn width(&self) -> Span {
+        Span(self.width)
     }
 
     #[inline]
-    pub(crate) fn place(&self, time: Nanos) -> BinPlace {
+    pub(crate) fn place(&self, time: Time) -> BinPlace {
         if time.0.wrapping_sub(self.begin) < self.open {
             return BinPlace::Current;
         }
@@ -217,25 +217,25 @@ impl Bins {
 
     /// A flow becomes active in the current bin with a packet at `time`.
     #[inline]
-    pub(crate) fn begin_flow(&mut self, flow: FlowSlot, time: Nanos) {
-        self.since.resize(self.active.len(), Nanos(0));
+    pub(crate) fn begin_flow(&mut self, flow: FlowSlot, time: Time) {
+        self.since.resize(self.active.len(), Time(0));
         self.since.push(time);
         self.active.push(flow);
     }
 
     /// The current bin ends: when the first packet of each of [`Bins::active`] came.
-    pub(crate) fn take_since(&mut self) -> Vec<Nanos> {
+    pub(crate) fn take_since(&mut self) -> Vec<Time> {
         core::mem::take(&mut self.since)
     }
 
     /// Gives the vector back.
-    pub(crate) fn reuse_since(&mut self, mut since: Vec<Nanos>) {
+    pub(crate) fn reuse_since(&mut self, mut since: Vec<Time>) {
         since.clear();
         self.since = since;
     }
 
     /// When a flow that has sent from `since` (0: not known) to `last` was active in the current bin.
-    pub(crate) fn active_from(&self, since: Nanos, last: Nanos) -> Active {
+    pub(crate) fn active_from(&self, since: Time, last: Time) -> Active {
         Active {
             first: since.0.saturating_sub(self.begin),
             last: if last.0 < self.begin {
@@ -265,7 +265,7 @@ impl Bins {
     }
 
     fn store_latest(&mut self) {
-        rows::add(&mut self.rows, Nanos(self.begin), &self.latest);
+        rows::add(&mut self.rows, Time(self.begin), &self.latest);
         self.latest.clear();
     }
 
@@ -428,8 +428,8 @@ impl Bins {
     }
 
     /// The begin of bin `number`.
-    pub(crate) fn time(&self, number: u64) -> Nanos {
-        Nanos(number.saturating_mul(self.width))
+    pub(crate) fn time(&self, number: u64) -> Time {
+        Time(number.saturating_mul(self.width))
     }
 }
 
@@ -461,7 +461,7 @@ mod tests {
     }
 
     fn bins() -> Bins {
-        let mut bins = Bins::new(Nanos(MS));
+        let mut bins = Bins::new(Span(MS));
         bins.advance(100);
         bins
     }
@@ -492,13 +492,13 @@ mod tests {
     #[test]
     fn times_fall_into_bins() {
         let bins = bins();
-        assert_eq!(bins.place(Nanos(100 * MS)), BinPlace::Current);
-        assert_eq!(bins.place(Nanos(101 * MS - 1)), BinPlace::Current);
-        assert_eq!(bins.place(Nanos(101 * MS)), BinPlace::Later(101));
-        assert_eq!(bins.place(Nanos(100 * MS - 1)), BinPlace::Earlier(99));
-        assert_eq!(bins.time(100), Nanos(100 * MS));
+        assert_eq!(bins.place(Time(100 * MS)), BinPlace::Current);
+        assert_eq!(bins.place(Time(101 * MS - 1)), BinPlace::Current);
+        assert_eq!(bins.place(Time(101 * MS)), BinPlace::Later(101));
+        assert_eq!(bins.place(Time(100 * MS - 1)), BinPlace::Earlier(99));
+        assert_eq!(bins.time(100), Time(100 * MS));
         assert_eq!(
-            Bins::new(Nanos(MS)).place(Nanos(0)),
+            Bins::new(Span(MS)).place(Time(0)),
             BinPlace::Later(0),
             "time zero, too, begins a bin"
         );
@@ -524,7 +524,7 @@ mod tests {
     fn windows_have_a_least_and_a_most() {
         // 10 ms are no bin of 1 s, 4 are kept; of 10 us they are 1,000; of 1 us 10,000, 1,024 are kept.
         for (width, window) in [(1_000 * MS, 4), (MS, 10), (10_000, 1_000), (1_000, 1_024)] {
-            let mut bins = Bins::new(Nanos(width));
+            let mut bins = Bins::new(Span(width));
             bins.advance(2_000);
             assert_eq!(bins.watermark(), 2_000 - window);
         }
@@ -566,7 +566,7 @@ mod tests {
         assert_eq!(bins.held(), 0);
         assert!(!add(&mut bins, 100, 1, 1), "a row of its own");
         // Time has not moved: the bin goes on, and is emitted once more.
-        assert_eq!(bins.place(Nanos(101 * MS + 1)), BinPlace::Current);
+        assert_eq!(bins.place(Time(101 * MS + 1)), BinPlace::Current);
         advance(&mut bins, 102, vec![row(3, 8)]);
         let again = bins.take_done(false).unwrap();
         assert_eq!((again.number, rows(&again)), (101, vec![(3, 8)]));

@@ -7,8 +7,8 @@ mod wide;
 use std::collections::{BTreeMap, HashSet, VecDeque};
 
 use roce_model::{
-    Columns, EventColumns, Filter, FlowId, FlowKey, FlowRow, Nanos, Progress, SampleColumns, Sink, SinkError,
-    TapId, TapMeasures, TimelineColumns,
+    Columns, EventColumns, Filter, FlowId, FlowKey, FlowRow, Progress, SampleColumns, Sink, SinkError, Span,
+    TapId, TapMeasures, Time, TimelineColumns,
 };
 
 use crate::analysis::{LiveFlows, Output};
@@ -26,7 +26,7 @@ const FLUSH_ROWS: usize = 8192;
 pub struct Collector<'a> {
     sinks: Vec<&'a mut dyn Sink>,
     /// Width of the shards' bins.
-    width: Nanos,
+    width: Span,
     /// The timeline's bins, where those are wider.
     wide: Option<Wide>,
     /// The cell of verdicts that goes on, where it has several bins.
@@ -188,7 +188,7 @@ impl<'a> Collector<'a> {
     }
 
     fn bin(&mut self, number: u64, mut bins: Vec<(usize, Bin)>) -> Result<(), SinkError> {
-        let time = Nanos(number.saturating_mul(self.width.0));
+        let time = Time(number.saturating_mul(self.width.0));
         if self.cell.ends_before(time) || self.pairs.is_full() {
             self.end_cell();
         }
@@ -327,7 +327,7 @@ impl<'a> Collector<'a> {
             }
             snapshot
         });
-        let complete = Nanos(self.complete().saturating_mul(self.width.0));
+        let complete = Time(self.complete().saturating_mul(self.width.0));
         let wide = self.wide.as_ref();
         let progress = Progress {
             complete: wide.map_or(complete, |wide| wide.begin_of(complete)),

@@ -113,6 +113,11 @@ pub(crate) struct FlowTotals {
 }
 
 impl FlowTotals {
+    /// Packets with data.
+    pub(crate) fn data_packets(&self) -> u64 {
+        self.data_packets
+    }
+
     /// Messages whose last packet was captured.
     pub(crate) fn messages(&self) -> u64 {
         self.messages

@@ -6,7 +6,7 @@
 mod answers;
 mod pace;
 
-use roce_model::{Nanos, TimeByState, TimeState};
+use roce_model::{Span, Time, TimeByState, TimeState};
 
 pub(crate) use answers::OutstandingAnswer;
 use answers::{LONG_WAIT, OutstandingAnswers};
@@ -15,13 +15,13 @@ pub(crate) use pace::{BurstGap, SendingProgress};
 
 /// The longest time between datagrams of a sender that congestion notifications slow: 4 KiB at 40 Mbit/s, the least rate of DCQCN's paper,
 /// take 0.8 ms.
-const SLOW_DATAGRAMS: Nanos = Nanos(1_000_000);
+const SLOW_DATAGRAMS: Span = Span(1_000_000);
 
 /// Requests of a flow that are on their way, as far as is known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum OpenRequests {
     /// All were answered at this time.
-    Nothing(Nanos),
+    Nothing(Time),
     /// Some are not answered.
     Something,
     /// The other direction is not known.
@@ -49,8 +49,8 @@ pub(crate) enum RequestKind {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RequestAfterSilence {
     /// When the request before it came.
-    pub(crate) since: Nanos,
-    pub(crate) time: Nanos,
+    pub(crate) since: Time,
+    pub(crate) time: Time,
     pub(crate) kind: RequestKind,
     pub(crate) outstanding: OpenRequests,
     /// Its message had begun before.
@@ -64,7 +64,7 @@ pub(crate) struct RequestAfterSilence {
 pub(crate) struct Division {
     spent: TimeByState,
     /// All before it is in `spent` or in `held`.
-    since: Nanos,
+    since: Time,
     /// Silences before retransmission runs whose causes are not known yet, in ns.
     held: u64,
     /// It retransmits.
@@ -77,7 +77,7 @@ pub(crate) struct Division {
 
 impl Division {
     /// That of a flow whose first packet came at `first`; `paused` as in [`RequestAfterSilence`].
-    pub(crate) fn new(first: Nanos, paused: u64) -> Self {
+    pub(crate) fn new(first: Time, paused: u64) -> Self {
         Self {
             spent: TimeByState::default(),
             since: first,
@@ -158,8 +158,8 @@ impl Division {
     /// The flow's last request came at `last_request`, and its last packet at `last`.
     pub(crate) fn end(
         &mut self,
-        last_request: Nanos,
-        last: Nanos,
+        last_request: Time,
+        last: Time,
         outstanding: OpenRequests,
         paused: u64,
     ) -> TimeByState {
@@ -183,7 +183,7 @@ impl Division {
     }
 
     /// Time in which the flow was not idle, and how much of it was spent on sending, up to `time`, in ns.
-    fn busy_until(&self, time: Nanos) -> pace::BusyTime {
+    fn busy_until(&self, time: Time) -> pace::BusyTime {
         let open = time.since(self.since).0;
         let of = |state| self.spent.of(state);
         let waits = [TimeState::Recovering, TimeState::Window, TimeState::Network];
@@ -195,25 +195,25 @@ impl Division {
     }
 
     /// All up to `until` was this state.
-    fn spend(&mut self, state: TimeState, until: Nanos) {
+    fn spend(&mut self, state: TimeState, until: Time) {
         self.spent.add(state, until.since(self.since).0);
         self.since = self.since.max(until);
     }
 
     /// The next `time` in ns was this state, up to `until` at the latest.
-    fn spend_some(&mut self, state: TimeState, time: u64, until: Nanos) {
-        let until = until.min(Nanos(self.since.0.saturating_add(time)));
+    fn spend_some(&mut self, state: TimeState, time: u64, until: Time) {
+        let until = until.min(Time(self.since.0.saturating_add(time)));
         self.spend(state, until);
     }
 
     /// Packets followed each other closely up to `until`.
-    fn burst(&mut self, until: Nanos, paused: u64) {
+    fn burst(&mut self, until: Time, paused: u64) {
         if until <= self.since {
             return;
         }
         let stopped = paused.saturating_sub(self.paused);
         // A longer pause makes a silence of its own, which comes next.
-        if !self.burst_gap().is_passed(Nanos(stopped)) {
+        if !self.burst_gap().is_passed(Span(stopped)) {
             self.paused = paused;
             self.spend_some(TimeState::Paused, stopped, until);
         }
@@ -274,7 +274,7 @@ impl Division {
     }
 
     /// Nothing was sent, and answers were awaited up to `until`.
-    fn awaited(&mut self, is_slowed: bool, until: Nanos) {
+    fn awaited(&mut self, is_slowed: bool, until: Time) {
         if is_slowed {
             return self.spend(TimeState::Slowed, until);
         }

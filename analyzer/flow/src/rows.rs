@@ -2,7 +2,7 @@
 
 use core::num::NonZeroU64;
 
-use roce_model::{Active, FlowId, Nanos, TapId, TimelineColumns, Values};
+use roce_model::{Active, FlowId, TapId, Time, TimelineColumns, Values};
 use roce_verdict::BinRows;
 use roce_wire::Ecn;
 
@@ -39,7 +39,7 @@ pub(crate) struct Limits {
 }
 
 /// Adds rows of the bin that begins at `time`.
-pub(crate) fn add(to: &mut BinRows, time: Nanos, rows: &[Row]) {
+pub(crate) fn add(to: &mut BinRows, time: Time, rows: &[Row]) {
     let before = to.len();
     to.active.extend(rows.iter().map(|row| row.active));
     to.pair_of_row.extend(rows.iter().map(|row| row.pair));

@@ -5,7 +5,7 @@
 //! requests, answers and state. Who calls it knows at compile time which one is meant: a packet goes to the analysis of its transport by
 //! its opcode, where the opcode is looked at anyway, and no transport's packets pass a test for another one.
 
-use roce_model::Nanos;
+use roce_model::Time;
 use roce_wire::Psn;
 
 use crate::psn::holes::DecidedHole;
@@ -28,7 +28,7 @@ pub(crate) trait Transport {
 
     /// Missing PSNs of which it was decided until `now`, since the last call, what became of them. At the `end` nothing waits.
     /// `only_reads`: the flow has no other requests, of which each takes one PSN.
-    fn take_missing(&mut self, end: bool, only_reads: bool, now: Nanos) -> Vec<DecidedHole>;
+    fn take_missing(&mut self, end: bool, only_reads: bool, now: Time) -> Vec<DecidedHole>;
 
     /// A decision, since the last call, on packets that later ones showed to be late or retransmitted.
     fn take_decision(&mut self) -> Option<Decision>;
@@ -37,7 +37,7 @@ pub(crate) trait Transport {
     fn take_run(&mut self) -> Option<EndedRun>;
 
     /// The end of the flow's epoch at `end`, when its tap still captured: nothing more will be known.
-    fn close(&mut self, end: Nanos);
+    fn close(&mut self, end: Time);
 }
 
 /// The evidence of an answer.
@@ -67,16 +67,16 @@ pub(crate) mod rules {
         pub(crate) now: u64,
     }
 
-    impl<T: Transport, R: Fn(u32, Nanos) -> T::Request, A: Fn(u64, Nanos) -> T::Answer> Connection<T, R, A> {
+    impl<T: Transport, R: Fn(u32, Time) -> T::Request, A: Fn(u64, Time) -> T::Answer> Connection<T, R, A> {
         fn see(&mut self, psn: u32) -> Verdict {
             self.now += 1_000;
-            let request = (self.request)(psn, Nanos(self.now));
+            let request = (self.request)(psn, Time(self.now));
             self.transport.observe(&mut self.requests, &request)
         }
 
         fn acknowledge(&mut self, covered: u64) -> AnswerEvidence {
             self.now += 1_000;
-            let answer = (self.acknowledgement)(covered, Nanos(self.now));
+            let answer = (self.acknowledgement)(covered, Time(self.now));
             self.transport.answer(&self.requests, &answer)
         }
 
@@ -93,10 +93,10 @@ pub(crate) mod rules {
             for psn in [112, 113, 115, 114, 116] {
                 self.see(psn);
             }
-            self.transport.close(Nanos(self.now));
+            self.transport.close(Time(self.now));
             let mut decided = Vec::new();
             for _ in 0..2 {
-                for hole in self.transport.take_missing(true, false, Nanos(self.now)) {
+                for hole in self.transport.take_missing(true, false, Time(self.now)) {
                     decided.extend(hole.first..hole.end);
                 }
             }

@@ -4,8 +4,8 @@
 
 use roce_flow::{Analysis, Collector, Options};
 use roce_model::{
-    Between, FlowRow, HostChange, HostEvent, HostReport, Nanos, Packet, PacketBatch, Process,
-    QueuePairChange, Sink, SinkError,
+    Between, FlowRow, HostChange, HostEvent, HostReport, Packet, PacketBatch, Process, QueuePairChange, Sink,
+    SinkError, Span, Time,
 };
 use roce_verdict::Settings;
 use roce_wire::{Address, Aeth, Bth, Opcode, Psn, Qpn, Roce};
@@ -19,7 +19,7 @@ const CLIENT_QPN: u8 = 0x11;
 /// The client's writes of one packet each, from `first` on, 1 us apart; each is acknowledged 200 ns later.
 fn writes(from: u64, first: u8, count: u8) -> Vec<Packet> {
     let packet = |time, opcode: u8, (source, destination), qpn, psn| Packet {
-        time: Nanos(time),
+        time: Time(time),
         wire_bytes: 1_082,
         roce: Roce {
             source,
@@ -47,7 +47,7 @@ fn writes(from: u64, first: u8, count: u8) -> Vec<Packet> {
 /// The server says that its queue pair is connected, and that requests to it begin with `first`.
 fn connected(time: u64, first: u32) -> HostEvent {
     HostEvent {
-        time: Nanos(time),
+        time: Time(time),
         device: Some("rxe1".into()),
         process: Some(Process {
             pid: 72,
@@ -111,7 +111,7 @@ fn requests(
     rows
 }
 
-const BEGIN: u64 = 1_000 * Nanos::SECOND;
+const BEGIN: u64 = 1_000 * Span::SECOND.0;
 
 #[test]
 fn what_is_said_late_is_of_the_connection_that_has_begun() {

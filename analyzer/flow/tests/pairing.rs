@@ -8,11 +8,11 @@ use std::collections::HashMap;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use roce_flow::{Analysis, Collector, Options};
-use roce_model::{FlowKey, FlowRow, Nanos, Packet, PacketBatch, Sink, SinkError};
+use roce_model::{FlowKey, FlowRow, Packet, PacketBatch, Sink, SinkError, Span, Time};
 use roce_verdict::Settings;
 use roce_wire::{Address, Aeth, Bth, Opcode, Psn, Qpn, Roce};
 
-const BEGIN: u64 = 1_000 * Nanos::SECOND;
+const BEGIN: u64 = 1_000 * Span::SECOND.0;
 
 /// Numbers from a seed (xorshift64*, Vigna 2014).
 struct Random(u64);
@@ -60,7 +60,7 @@ fn packet(from_a: bool, time: u64, opcode: Opcode, qpn: u32, psn: Psn) -> Packet
         ..Roce::default()
     };
     Packet {
-        time: Nanos(BEGIN + time),
+        time: Time(BEGIN + time),
         wire_bytes: 1082,
         roce,
         ..Packet::default()

@@ -7,11 +7,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use proptest::prelude::*;
 use roce_flow::{Analysis, Collector, Options};
-use roce_model::{Columns, EventColumns, FlowRow, Nanos, Packet, PacketBatch, Sink, SinkError};
+use roce_model::{Columns, EventColumns, FlowRow, Packet, PacketBatch, Sink, SinkError, Span, Time};
 use roce_verdict::Settings;
 use roce_wire::{Address, Aeth, Bth, Opcode, Psn, Roce};
 
-const BEGIN: u64 = 1_000 * Nanos::SECOND;
+const BEGIN: u64 = 1_000 * Span::SECOND.0;
 /// Time goes by in steps of this; a packet is sent in each.
 const STEP: u64 = 1_000;
 /// Packets that a sender has in flight.
@@ -90,7 +90,7 @@ fn packet(from_a: bool, time: u64, opcode: Opcode, psn: u32, ip_id: u16) -> Pack
         ..Roce::default()
     };
     Packet {
-        time: Nanos(BEGIN + time * STEP),
+        time: Time(BEGIN + time * STEP),
         wire_bytes: 1082,
         roce,
         ..Packet::default()

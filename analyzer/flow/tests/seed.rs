@@ -1,7 +1,7 @@
 //! Where packets of one millisecond are too many to be remembered, chance decides which copies are found: the seed's alone.
 
 use roce_flow::{Analysis, Options};
-use roce_model::{Nanos, Packet, PacketBatch};
+use roce_model::{Packet, PacketBatch, Span, Time};
 use roce_wire::{Bth, Roce};
 
 /// As many packets as are remembered, and then each once more by another way, all within 1 ms.
@@ -10,7 +10,7 @@ fn copies(options: Options) -> u64 {
         (0..16_384_u32).map(move |number| {
             let [_, high, middle, low] = number.to_be_bytes();
             Packet {
-                time: Nanos(1_000 * Nanos::SECOND + 20 * u64::from(number)),
+                time: Time(1_000 * Span::SECOND.0 + 20 * u64::from(number)),
                 path,
                 roce: Roce {
                     bth: Bth([0x0a, 0, 0, 0, 0, 0, 0, 0x11, 0, high, middle, low]),

@@ -324,11 +324,11 @@ fn escape(text: &str, quotes: bool) -> String {
 mod tests {
     use super::*;
     use crate::families::{COLLECTOR_SUCCESS, LIVE_ACK_RTT};
-    use roce_model::{Counter, Nanos};
+    use roce_model::{Counter, Time};
 
     fn sample(object: &str, counter: Counter, value: f64) -> Sample {
         Sample {
-            time: Nanos(1),
+            time: Time(1),
             source: SampleSource::Host,
             node: "a".into(),
             object: object.into(),

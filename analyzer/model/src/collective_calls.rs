@@ -6,7 +6,7 @@ use roce_wire::Address;
 
 use crate::events::names;
 use crate::table::table;
-use crate::{FlowId, Nanos};
+use crate::{FlowId, Time};
 
 table! {
     #[derive(Clone, Debug, Default, PartialEq)]
@@ -57,8 +57,8 @@ table! {
     kind: Cow<'static, str>, "", "The operation: AllReduce, AllGather, ReduceScatter, AllToAll, Broadcast, Reduce, Send, Recv, SendRecv, or its name in the trace.";
     message_bytes: Option<u64>, "bytes", "Size of the message: the larger one of what goes in and what comes out. Absent: the trace does not say.";
     ranks: Option<u32>, "", "Ranks of the communicator. Absent: the trace does not say.";
-    start_time: Nanos, "ns", "Start, on the capture's clock.";
-    end_time: Nanos, "ns", "End, on the capture's clock.";
+    start_time: Time, "ns", "Start, on the capture's clock.";
+    end_time: Time, "ns", "End, on the capture's clock.";
     duration_ns: u64, "ns", "Length, by the trace's clock.";
     median_ns: Option<u64>, "ns", "Median length of the same kind, size and communicator in the same trace. Absent: there are too few.";
     network_bytes: Option<u64>, "bytes", "Payload captured meanwhile on the connections that carry the collectives of this kind and communicator: those with payload in half of them. Absent: the collective is shorter than a bin, so that none is its own.";

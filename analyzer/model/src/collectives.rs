@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::events::names;
 use crate::table::table;
-use crate::{Confidence, Nanos};
+use crate::{Confidence, Time};
 
 table! {
     #[derive(Clone, Debug, Default, PartialEq)]
@@ -20,8 +20,8 @@ table! {
     both_directions: Option<bool>, "", "True if neighbours of the ring or tree send both ways. Absent: it is of a log.";
     payload_bytes: Option<u64>, "bytes", "Application data between the members. Absent: it is of a log.";
     spread: Option<f64>, "", "Data of the busiest connection of two members over that of the least busy one. Absent: it is of a log.";
-    start_time: Option<Nanos>, "ns", "First packet. Absent: it is of a log.";
-    end_time: Option<Nanos>, "ns", "Last packet. Absent: it is of a log.";
+    start_time: Option<Time>, "ns", "First packet. Absent: it is of a log.";
+    end_time: Option<Time>, "ns", "Last packet. Absent: it is of a log.";
     confidence: Confidence, "", "Confidence in the shape: high (a log, or traffic in the steps of a job), medium, low (three members).";
 }
 

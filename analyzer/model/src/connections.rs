@@ -5,7 +5,7 @@ use roce_wire::management::cm::RejectReason;
 use roce_wire::management::cm_req::ServiceId;
 use roce_wire::{Address, Qpn};
 
-use crate::{FlowId, Nanos, TapId};
+use crate::{FlowId, TapId, Time};
 
 /// The outcome of an attempt to make a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -35,11 +35,11 @@ pub struct ConnectionAttempt {
     /// REQs of it, with the repeats.
     pub requests: u32,
     /// The first REQ.
-    pub first_time: Nanos,
+    pub first_time: Time,
     /// The last REQ.
-    pub last_time: Nanos,
+    pub last_time: Time,
     /// The answer, or the last REQ.
-    pub end_time: Nanos,
+    pub end_time: Time,
     /// How it was answered.
     pub result: AttemptResult,
 }
@@ -72,11 +72,11 @@ pub struct ProgramExchange {
     /// The most SENDs that waited at once.
     pub most_pending: u32,
     /// When the oldest of those without an answer was sent.
-    pub pending_time: Nanos,
+    pub pending_time: Time,
     /// How long the adapter of the other end took to acknowledge the last SEND, in ns. `None`: it did not.
     pub acknowledged_ns: Option<u64>,
     /// Until when an answer could have been captured: the end of the connection, of its epoch, or of the capture.
-    pub until: Nanos,
+    pub until: Time,
     /// True if the connection was closed in order (DREQ).
     pub is_closed: bool,
 }

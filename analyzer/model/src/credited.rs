@@ -5,7 +5,7 @@
 
 use roce_wire::Address;
 
-use crate::{FlowId, Nanos};
+use crate::{FlowId, Time};
 
 /// One connection of a communicator: data go one way, credits the other.
 #[derive(Clone, PartialEq, Debug)]
@@ -67,7 +67,7 @@ pub struct CreditedMessage {
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Passage {
     /// When it passed the tap beside the host that sent it.
-    pub departure: Option<Nanos>,
+    pub departure: Option<Time>,
     /// When it passed the tap beside the host that received it.
-    pub arrival: Option<Nanos>,
+    pub arrival: Option<Time>,
 }

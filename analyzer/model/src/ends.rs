@@ -6,7 +6,7 @@ use roce_wire::Address;
 
 use crate::events::names;
 use crate::table::table;
-use crate::{Confidence, FlowId, Nanos, TapId};
+use crate::{Confidence, FlowId, TapId, Time};
 
 table! {
     #[derive(Clone, Debug, Default, PartialEq)]
@@ -19,7 +19,7 @@ table! {
     destination_qpn: u32, "", "Queue pair of the responder.";
     peer_flow_id: Option<FlowId>, "", "The flow that carried the answers. Absent: it is not known, or there was none.";
     outcome: EndKind, "", "How it ended: refused, rnr-exhausted, never-answered, retries-unanswered, silent, closed.";
-    time: Nanos, "ns", "Time of the last packet that belongs to the end: the refusal, the last repeat, or the last request.";
+    time: Time, "ns", "Time of the last packet that belongs to the end: the refusal, the last repeat, or the last request.";
     refusal: Option<&'static str>, "", "The fatal NAK of a refused connection: invalid request, remote access error, remote operational error, invalid RD request. Absent: it was not refused.";
     request_psn: Option<u32>, "", "PSN of the request that failed: the one refused, or repeated. Absent: none is known.";
     repeats: u64, "", "How often the last request was sent again without an answer.";
@@ -28,10 +28,10 @@ table! {
     timeout_min: Option<u32>, "", "Smallest local ACK timeout N (4.096 us x 2^N) that fits these times: an adapter waits that long, and up to four times as long (IBTA 9.7.6.1.3). Absent: no value fits.";
     timeout_max: Option<u32>, "", "Largest local ACK timeout N that fits them. Absent: no value fits.";
     rnr_naks: u64, "packets", "RNR NAKs for the last request, one after another.";
-    last_answer_time: Option<Nanos>, "ns", "Capture time of the last answer that acknowledged something new. Absent: there was none, or the flow of the answers is not known.";
+    last_answer_time: Option<Time>, "ns", "Capture time of the last answer that acknowledged something new. Absent: there was none, or the flow of the answers is not known.";
     waited_ns: u64, "ns", "Time from the last sign of progress to `time`: what the connection waited in vain.";
     silence_ns: u64, "ns", "Time from the last packet of the connection to the end of the capture at its tap.";
-    peer_last_time: Option<Nanos>, "ns", "Time of the last packet that the responder's address sent to the requester on any other queue pair. Absent: it sent none.";
+    peer_last_time: Option<Time>, "ns", "Time of the last packet that the responder's address sent to the requester on any other queue pair. Absent: it sent none.";
     peer_answers: bool, "", "True if the responder's address answered other queue pairs of the requester while this one waited: the host and the way to it are alive.";
     to_itself: bool, "", "True if the frames were addressed to the MAC address that sent them: no other host gets them.";
     bad_icrc: bool, "", "True if each ICRC that was checked at packets of the requester's address was wrong: receivers drop such packets silently.";

@@ -7,7 +7,7 @@ use roce_wire::Address;
 
 use crate::events::names;
 use crate::table::table;
-use crate::{Nanos, TapId};
+use crate::{TapId, Time};
 
 table! {
     #[derive(Clone, Debug, Default, PartialEq)]
@@ -15,8 +15,8 @@ table! {
     episode: u32, "", "Its number in this run.";
     tap: TapId, "", "The tap at which it was seen: `taps.tap`.";
     kind: EpisodeKind, "", "Kind of congestion: ecn, incast, loss, rnr, pause, stall.";
-    start_time: Nanos, "ns", "Start of its first bin; of a pause or a stall, its own start.";
-    end_time: Nanos, "ns", "End of its last bin; of a pause or a stall, its own end.";
+    start_time: Time, "ns", "Start of its first bin; of a pause or a stall, its own start.";
+    end_time: Time, "ns", "End of its last bin; of a pause or a stall, its own end.";
     destination: Option<Address>, "", "Receiver of the traffic. Absent for pauses of a link.";
     priority: Option<u8>, "", "Pauses: the priority; 8 for the whole link.";
     flows: u32, "flows", "Flows with signs of it.";
@@ -44,8 +44,8 @@ table! {
     step: u32, "", "Its number: 1 for the first captured step; equal for all pairs that take part.";
     host_a: Address, "", "Host with the lower address.";
     host_b: Address, "", "Host with the higher address.";
-    start_time: Nanos, "ns", "Start of the burst's first bin.";
-    end_time: Nanos, "ns", "End of its last bin.";
+    start_time: Time, "ns", "Start of the burst's first bin.";
+    end_time: Time, "ns", "End of its last bin.";
     duration_ns: u64, "ns", "From start_time to end_time.";
     payload_bytes: u64, "bytes", "Application data of both directions.";
     period_ns: u64, "ns", "Median time from the start of one burst of this pair to the next.";

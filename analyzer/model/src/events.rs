@@ -3,12 +3,12 @@
 use std::borrow::Cow;
 
 use crate::table::table;
-use crate::{FlowId, Nanos, TapId};
+use crate::{FlowId, TapId, Time};
 
 table! {
     #[derive(Clone, Debug, Default, PartialEq)]
     EventRow, EventColumns, "events", "One event at one time; a run of packets is one event.";
-    time: Nanos, "ns", "Time of the event; of a run, its start.";
+    time: Time, "ns", "Time of the event; of a run, its start.";
     kind: EventKind, "", "Kind of the event.";
     tap: TapId, "", "The tap at which it was seen: `taps.tap`.";
     flow_id: Option<FlowId>, "", "The flow that it belongs to. Absent: it belongs to none, or the flow is not known.";

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::events::names;
 use crate::table::table;
-use crate::{Confidence, Evidence, NameList, Nanos};
+use crate::{Confidence, Evidence, NameList, Time};
 
 table! {
     #[derive(Clone, Debug, Default, PartialEq)]
@@ -15,8 +15,8 @@ table! {
     evidence: Evidence, "", "The numbers of the verdict, as a JSON object.";
     confidence: Confidence, "", "Confidence in the verdict: high, medium, low.";
     next_step: Cow<'static, str>, "", "Next thing to check.";
-    first_time: Option<Nanos>, "ns", "Time of the first evidence. Absent where it is about the whole run.";
-    last_time: Option<Nanos>, "ns", "Time of the last evidence. Absent where first_time is.";
+    first_time: Option<Time>, "ns", "Time of the first evidence. Absent where it is about the whole run.";
+    last_time: Option<Time>, "ns", "Time of the last evidence. Absent where first_time is.";
     waited_ns: Option<u64>, "ns", "Its price: time that flows waited, each moment of a flow once; of a root, with what it explains. Absent where it is not about waiting.";
     explains: NameList, "", "Findings that follow from this one, by id. As text they are separated by spaces.";
     explained_by: NameList, "", "Findings that this one follows from, by id. It is a root without any.";

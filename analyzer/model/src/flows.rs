@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use roce_wire::{Address, Qpn, Service};
 
 use crate::table::table;
-use crate::{FlowId, FlowKey, Nanos, TapId, Vantage};
+use crate::{FlowId, FlowKey, TapId, Time, Vantage};
 
 table! {
     #[derive(Clone, Debug, Default, PartialEq)]
@@ -34,8 +34,8 @@ table! {
     channel: Option<u32>, "", "Channel of that communicator, by the order in which the log has connections and their queue pairs. Absent: not known.";
     vantage: Option<Vantage>, "", "Position of the tap on this flow's path: sender (before the first place that marked or dropped its packets), receiver (behind the last one), between. Absent: nothing shows it, or signs disagree.";
     counted: bool, "", "True if sums over flows include this row: false where another tap saw the same traffic, and more of it.";
-    first_time: Nanos, "ns", "Capture time of the first packet.";
-    last_time: Nanos, "ns", "Capture time of the last packet.";
+    first_time: Time, "ns", "Capture time of the first packet.";
+    last_time: Time, "ns", "Capture time of the last packet.";
     packets: u64, "packets", "RoCE packets of the flow: requests, responses and management datagrams. CNPs make no flow and are not among them: see cnp.";
     wire_bytes: u64, "bytes", "Their frames on the wire, without FCS.";
     payload_bytes: u64, "bytes", "Application data in them.";
@@ -164,9 +164,9 @@ table! {
     last_psn: Option<u32>, "", "Highest request PSN.";
     icrc_checked: u64, "packets", "Packets captured whole whose ICRC was checked.";
     icrc_bad: u64, "packets", "Checked packets with a wrong ICRC.";
-    last_request_time: Option<Nanos>, "ns", "Capture time of the last request packet. Absent: it sent none.";
-    last_answer_time: Option<Nanos>, "ns", "Capture time of the last answer that acknowledged something new. Absent: none did, or the other direction is not known.";
-    unanswered_time: Option<Nanos>, "ns", "Capture time of the oldest request that asked for an answer and had none at the end of the row. Absent: none waits, or the other direction is not known.";
+    last_request_time: Option<Time>, "ns", "Capture time of the last request packet. Absent: it sent none.";
+    last_answer_time: Option<Time>, "ns", "Capture time of the last answer that acknowledged something new. Absent: none did, or the other direction is not known.";
+    unanswered_time: Option<Time>, "ns", "Capture time of the oldest request that asked for an answer and had none at the end of the row. Absent: none waits, or the other direction is not known.";
     time_timeout_ns: Option<u64>, "ns", "Time for which its sender waited for a timer before it retransmitted. The columns time_* divide the flow's time from first_time to last_time without rest. Where several states hold, the first of these columns counts. Absent: the flow sent no requests.";
     time_rnr_ns: Option<u64>, "ns", "Time before retransmissions that RNR NAKs asked for: the receiver had no buffer.";
     time_paused_ns: Option<u64>, "ns", "Time for which pauses stopped it, as far as pause_ns can be known.";

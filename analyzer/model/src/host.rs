@@ -11,13 +11,13 @@ use std::sync::Arc;
 use roce_wire::{Address, Psn, Qpn, RnrTimer, Service};
 
 use crate::events::names;
-use crate::{CounterChange, EventKind, EventRow, EventSource, FlowId, Nanos, TapId};
+use crate::{CounterChange, EventKind, EventRow, EventSource, FlowId, Span, TapId, Time};
 
 /// One thing that a host reports.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HostEvent {
     /// Time on the clock of the capture. The probe reports its own uncertainty once, when it is opened.
-    pub time: Nanos,
+    pub time: Time,
     /// The RDMA device (`mlx5_0`), or the network interface for what has only that; `None` when nobody said.
     pub device: Option<Arc<str>>,
     /// The process behind it. For timers and interrupts: the one that created the queue pair.
@@ -153,7 +153,7 @@ pub struct QueuePairChange {
     /// Path MTU in bytes.
     pub path_mtu: Option<u32>,
     /// Wait for an answer (4.096 us * 2^code); 0 ns: for ever.
-    pub timeout: Option<Nanos>,
+    pub timeout: Option<Span>,
     /// Retries without an answer.
     pub retry_count: Option<u8>,
     /// Retries after an RNR NAK; 7: for ever.
@@ -444,7 +444,7 @@ mod tests {
 
     fn event(what: HostChange) -> HostEvent {
         HostEvent {
-            time: Nanos(5),
+            time: Time(5),
             device: Some("rxe0".into()),
             process: Some(Process {
                 pid: 71,
@@ -462,7 +462,7 @@ mod tests {
             state: Some(QueuePairState::ReadyToSend),
             sq_psn: Some(Psn::new(0x12)),
             // Code 14: 4.096 us * 2^14.
-            timeout: Some(Nanos(4_096 << 14)),
+            timeout: Some(Span(4_096 << 14)),
             ..QueuePairChange::default()
         };
         let row = event(HostChange::Modified {
@@ -477,7 +477,7 @@ mod tests {
         assert_eq!((row.psn, row.value), (Some(18), Some(17)));
         assert_eq!(
             (row.tap, row.flow_id, row.time),
-            (TapId(3), Some(FlowId(9)), Nanos(5))
+            (TapId(3), Some(FlowId(9)), Time(5))
         );
         assert_eq!(
             row.detail.as_deref(),

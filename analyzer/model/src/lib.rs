@@ -82,11 +82,11 @@ pub use sample::{
 pub use sink::{ClockStep, Progress, QUIET, RunSummary, Sink, SinkError, Snapshot, TapNames};
 pub use table::{Cell, Column, ColumnType, Columns, Data, Table, Value, Values, word};
 pub use taps::{CnpReceiver, TapColumns, TapRow};
-pub use time::{Nanos, Span};
+pub use time::{Period, Span, Time};
 pub use time_states::{TimeByState, TimeState};
 pub use timeline::{TimelineColumns, TimelineRow};
 pub use totals::{OpcodeCounts, Totals};
-pub use vantage::{HostVantage, Vantage};
+pub use vantage::{HostVantage, TapPlace, Vantage};
 pub use waits::{RootKind, WaitColumns, WaitRow};
 
 // Types of rows' fields, for users who see packets only through this crate.

@@ -1,6 +1,6 @@
 //! Measures of a live run besides its tables: times in buckets, and the steps of a training job as they come.
 
-use crate::{Nanos, TapId, TimeByState};
+use crate::{Span, TapId, Time, TimeByState};
 
 /// Times in buckets whose bounds double, from 1 us to 65.536 ms; one more bucket has all longer times.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -14,13 +14,13 @@ impl TimeBuckets {
     pub const BOUNDS: usize = 17;
 
     /// Upper bound of a bucket, which is itself in the bucket: 1 us times a power of two.
-    pub fn bound(bucket: usize) -> Nanos {
-        Nanos(1_000 << bucket.min(Self::BOUNDS - 1))
+    pub fn bound(bucket: usize) -> Span {
+        Span(1_000 << bucket.min(Self::BOUNDS - 1))
     }
 
     /// Counts a time.
     #[inline]
-    pub fn add(&mut self, took: Nanos) {
+    pub fn add(&mut self, took: Span) {
         // The smallest power of two of microseconds that the time does not exceed.
         let whole = took.0.saturating_sub(1) / 1_000;
         let bucket = (u64::BITS - whole.leading_zeros()) as usize;
@@ -43,8 +43,8 @@ impl TimeBuckets {
     }
 
     /// Sum of all times.
-    pub fn sum(&self) -> Nanos {
-        Nanos(self.sum)
+    pub fn sum(&self) -> Span {
+        Span(self.sum)
     }
 }
 
@@ -77,9 +77,9 @@ pub struct JobSteps {
     /// The tap.
     pub tap: TapId,
     /// Starts of its steps that have ended, in the order of time. Of a long run, the latest ones.
-    pub starts: Vec<Nanos>,
+    pub starts: Vec<Time>,
     /// Time from the first to the last packet of the last of them.
-    pub last: Nanos,
+    pub last: Span,
 }
 
 #[cfg(test)]
@@ -89,8 +89,8 @@ mod tests {
     #[test]
     fn a_bound_is_in_its_bucket() {
         // 1 us x 2^n for n = 0..=16; 65.536 ms is the last bound.
-        assert_eq!(TimeBuckets::bound(0), Nanos(1_000));
-        assert_eq!(TimeBuckets::bound(16), Nanos(65_536_000));
+        assert_eq!(TimeBuckets::bound(0), Span(1_000));
+        assert_eq!(TimeBuckets::bound(16), Span(65_536_000));
         for (took, bucket) in [
             (0, 0),
             (1_000, 0),
@@ -102,22 +102,22 @@ mod tests {
             (u64::MAX, 17),
         ] {
             let mut times = TimeBuckets::default();
-            times.add(Nanos(took));
+            times.add(Span(took));
             let found = times.counts().iter().position(|count| *count == 1);
             assert_eq!(found, Some(bucket), "{took} ns");
-            assert_eq!(times.sum(), Nanos(took));
+            assert_eq!(times.sum(), Span(took));
         }
     }
 
     #[test]
     fn shards_add_up() {
         let (mut one, mut other) = (TapMeasures::default(), TapMeasures::default());
-        one.ack_rtt.add(Nanos(1_500));
-        other.ack_rtt.add(Nanos(1_700));
-        other.message.add(Nanos(40_000));
+        one.ack_rtt.add(Span(1_500));
+        other.ack_rtt.add(Span(1_700));
+        other.message.add(Span(40_000));
         (one.wasted_bytes, other.wasted_bytes) = (4_096, 1_024);
         one.merge(&other);
-        assert_eq!((one.ack_rtt.counts()[1], one.ack_rtt.sum()), (2, Nanos(3_200)));
+        assert_eq!((one.ack_rtt.counts()[1], one.ack_rtt.sum()), (2, Span(3_200)));
         // 40 us are more than 32 us, and not more than 64 us.
         assert_eq!(one.message.counts()[6], 1);
         assert_eq!(one.wasted_bytes, 5_120);

@@ -6,13 +6,13 @@ use roce_wire::management::cm::RejectReason;
 use roce_wire::management::cm_req::ServiceId;
 use roce_wire::{Address, MacAddress, Pause, Psn, Qpn, Roce};
 
-use crate::{HostEvent, Nanos, SampleRow, TapId};
+use crate::{HostEvent, SampleRow, TapId, Time};
 
 /// One RoCE packet as one tap saw it.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Packet {
     /// Time of capture.
-    pub time: Nanos,
+    pub time: Time,
     /// Tap of capture.
     pub tap: TapId,
     /// Its frame's length on the wire, in bytes, without FCS.
@@ -65,7 +65,7 @@ pub struct PauseFrame {
     /// The index in [`PacketBatch::packets`] that it precedes.
     pub before: usize,
     /// Time of capture.
-    pub time: Nanos,
+    pub time: Time,
     /// Tap of capture.
     pub tap: TapId,
     /// Decoded fields.
@@ -82,7 +82,7 @@ pub struct LinkAddresses {
     /// The index in [`PacketBatch::packets`] that it precedes.
     pub before: usize,
     /// Time of capture of the frame that shows them.
-    pub time: Nanos,
+    pub time: Time,
     /// Tap of capture.
     pub tap: TapId,
     /// Source address of its packet.
@@ -124,7 +124,7 @@ pub struct LostRecords {
     /// The index in [`PacketBatch::packets`] before which they are missing.
     pub before: usize,
     /// Time of capture of the next record.
-    pub time: Nanos,
+    pub time: Time,
     /// Tap of capture.
     pub tap: TapId,
     /// Number of lost records; 0 when another shard reports them.
@@ -265,7 +265,7 @@ mod tests {
 
     fn packet(time: u64) -> Packet {
         Packet {
-            time: Nanos(time),
+            time: Time(time),
             ..Packet::default()
         }
     }

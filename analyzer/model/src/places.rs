@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use roce_wire::Address;
 
 use crate::table::table;
-use crate::{FlowId, HostVantage, Nanos, TapId};
+use crate::{FlowId, HostVantage, TapId, Time};
 
 table! {
     #[derive(Clone, Debug, Default, PartialEq)]
@@ -29,7 +29,7 @@ table! {
     lost: u64, "packets", "Transmissions that the first tap saw, the second should have seen and did not: lost between them, because the PSN was retransmitted; of answers and unreliable services, which nobody repeats, because the second tap missed nothing else. A packet that is sent and lost twice counts twice. Where the second tap missed packets itself, only the first packets of each retransmission run count.";
     answers_lost: u64, "packets", "Packets of `lost` that are answers: ACKs, NAKs and responses of atomic operations.";
     first_lost_psn: Option<u32>, "", "PSN of the first lost transmission. Absent: none was lost.";
-    first_lost_time: Option<Nanos>, "ns", "Time at which the first tap saw it. Absent: none was lost.";
+    first_lost_time: Option<Time>, "ns", "Time at which the first tap saw it. Absent: none was lost.";
     not_captured: u64, "packets", "Transmissions that the first tap saw and the second should have seen and did not, and that were acknowledged and never retransmitted: the second tap did not record them.";
     unresolved: u64, "packets", "Transmissions that the first tap saw and the second should have seen and did not, and of which nothing shows what became of them. `matched`, `lost`, `not_captured` and `unresolved` together are what the first tap saw while the second one recorded.";
     delay_min_ns: Option<f64>, "ns", "Shortest time from the first tap to the second, clocks corrected; wrong by up to the clocks' uncertainty. Absent: no packet was matched.";
@@ -41,7 +41,7 @@ table! {
 table! {
     #[derive(Clone, Debug, Default, PartialEq)]
     HopTimelineRow, HopTimelineColumns, "hop_timeline", "One flow between two taps in one bin of time: the bin in which its packets passed the first tap.";
-    time: Nanos, "ns", "Start of the bin.";
+    time: Time, "ns", "Start of the bin.";
     flow_id: FlowId, "", "The flow: `hops.flow_id`.";
     from_tap: TapId, "", "The tap that its packets pass first: `taps.tap`.";
     to_tap: TapId, "", "The tap that its packets pass later: `taps.tap`.";

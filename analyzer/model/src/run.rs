@@ -3,13 +3,13 @@
 use std::borrow::Cow;
 
 use crate::table::table;
-use crate::{Column, ColumnType, Nanos};
+use crate::{Column, ColumnType, Time};
 
 table! {
     #[derive(Clone, Debug, Default, PartialEq)]
     RunRow, RunColumns, "run", "One input of the run, with the counts of the whole run beside it.";
     version: Cow<'static, str>, "", "Version of roce-analyze.";
-    started: Nanos, "ns", "Start of the run.";
+    started: Time, "ns", "Start of the run.";
     elapsed_ns: u64, "ns", "Duration of the run.";
     options: Cow<'static, str>, "", "The options that shape the results, as key=value.";
     input: Cow<'static, str>, "", "Key of the input: its path relative to what was given, or the device.";
@@ -17,8 +17,8 @@ table! {
     bytes: Option<u64>, "bytes", "Size of the input as stored. Absent for a stream or a device.";
     sha256: Option<Cow<'static, str>>, "", "SHA-256 of the input. Absent without --hash.";
     input_frames: u64, "frames", "Frames read from the input.";
-    first_time: Option<Nanos>, "ns", "Earliest stamp of the input. Absent without frames.";
-    last_time: Option<Nanos>, "ns", "Latest stamp of the input. Absent without frames.";
+    first_time: Option<Time>, "ns", "Earliest stamp of the input. Absent without frames.";
+    last_time: Option<Time>, "ns", "Latest stamp of the input. Absent without frames.";
     truncated: bool, "", "True if the last record of the input was cut off.";
     error: Option<Cow<'static, str>>, "", "Error that ended the input early. Absent: there was none.";
     frames: u64, "frames", "Records read in the whole run.";
@@ -87,9 +87,9 @@ pub struct InputSummary {
     /// Frames read from it.
     pub frames: u64,
     /// Its earliest stamp.
-    pub first_time: Option<Nanos>,
+    pub first_time: Option<Time>,
     /// Its latest stamp.
-    pub last_time: Option<Nanos>,
+    pub last_time: Option<Time>,
     /// True if its last record was cut off.
     pub truncated: bool,
     /// The error that ended it early.

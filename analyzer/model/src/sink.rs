@@ -5,9 +5,9 @@ use std::path::Path;
 
 use crate::{
     CnpReceiver, CollectiveCallRow, CollectiveRow, ConnectionAttempt, EndRow, EpisodeRow, EventColumns,
-    FindingRow, FlowKey, FlowRow, HopRow, HopTimelineRow, InputSummary, JobSteps, Nanos, ProgramExchange,
-    RunKey, SampleColumns, Span, StepRow, TapId, TapMeasures, TapRow, TimelineColumns, Totals, TraceRow,
-    VantageRow, WaitRow,
+    FindingRow, FlowKey, FlowRow, HopRow, HopTimelineRow, InputSummary, JobSteps, Period, ProgramExchange,
+    RunKey, SampleColumns, Span, StepRow, TapId, TapMeasures, TapRow, Time, TimelineColumns, Totals,
+    TraceRow, VantageRow, WaitRow,
 };
 
 /// Error of a sink; it names the file or stream.
@@ -19,13 +19,13 @@ pub struct ClockStep {
     /// A tap that it stamped for.
     pub tap: TapId,
     /// When, by the stamps before the step.
-    pub time: Nanos,
+    pub time: Time,
     /// By how much it was set forward, in nanoseconds; negative where it was set back.
     pub by_ns: i64,
 }
 
 /// A tap that shows nothing at all for this long, in nanoseconds, is quiet: what follows is judged by itself.
-pub const QUIET: Nanos = Nanos(10_000_000);
+pub const QUIET: Span = Span(10_000_000);
 
 /// The whole of a run, at its end.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -35,17 +35,17 @@ pub struct RunSummary {
     /// Version of the program.
     pub version: String,
     /// Start of the run.
-    pub started: Nanos,
+    pub started: Time,
     /// Duration of the run.
-    pub elapsed: Nanos,
+    pub elapsed: Span,
     /// Width of a timeline bin.
-    pub bin: Nanos,
+    pub bin: Span,
     /// The options that shape the results: name and value.
     pub options: Vec<(String, String)>,
     /// The inputs, in the order given.
     pub inputs: Vec<InputSummary>,
     /// First and last captured frame.
-    pub span: Option<Span>,
+    pub span: Option<Period>,
     /// All counts.
     pub totals: Totals,
     /// The points of observation.
@@ -53,7 +53,7 @@ pub struct RunSummary {
     /// Steps of the clocks of captures.
     pub clock_steps: Vec<ClockStep>,
     /// For each tap, the times without a silence of [`QUIET`] in between, the first ones of them.
-    pub stretches: Vec<Vec<Span>>,
+    pub stretches: Vec<Vec<Period>>,
     /// Destinations of CNPs, the most frequent first.
     pub cnp_receivers: Vec<CnpReceiver>,
     /// Attempts of the connection manager, in the order of time. The JSON document does not have them.
@@ -192,7 +192,7 @@ pub struct Snapshot {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Progress<'a> {
     /// All rows and events of bins that begin before this time have come.
-    pub complete: Nanos,
+    pub complete: Time,
     /// The snapshot, if one was requested since the last call.
     pub snapshot: Option<&'a Snapshot>,
 }
@@ -233,7 +233,7 @@ pub struct Progress<'a> {
 )]
 pub trait Sink {
     /// Start of the run: the width of a bin.
-    fn begin(&mut self, _bin: Nanos) -> Result<(), SinkError> {
+    fn begin(&mut self, _bin: Span) -> Result<(), SinkError> {
         Ok(())
     }
 

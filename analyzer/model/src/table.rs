@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 
 use roce_wire::Address;
 
-use crate::{Evidence, FlowId, NameList, Nanos, TapId};
+use crate::{Evidence, FlowId, NameList, TapId, Time};
 
 pub use values::Values;
 
@@ -86,7 +86,7 @@ pub enum Cell<'a> {
     /// Text.
     Text(&'a str),
     /// A point in time.
-    Time(Nanos),
+    Time(Time),
     /// A flow's name.
     Id(FlowId),
     /// An address.
@@ -104,7 +104,7 @@ impl<'a> Cell<'a> {
         match kind {
             ColumnType::Text => Some(Self::Text(text)),
             ColumnType::Address => text.parse().ok().map(Self::Address),
-            ColumnType::Time => text.parse().ok().map(|time| Self::Time(Nanos(time))),
+            ColumnType::Time => text.parse().ok().map(|time| Self::Time(Time(time))),
             ColumnType::Id => {
                 let id = u64::from_str_radix(text, 16).ok().map(FlowId);
                 id.filter(|id| *id <= FlowId::MAX).map(Self::Id)
@@ -228,7 +228,7 @@ value!(u64, u64, U64, self => *self, Cell::U64(*self), value => Some(value));
 value!(f64, f64, F64, self => *self, Cell::F64(*self), value => Some(value));
 value!(bool, bool, Bool, self => *self, Cell::Bool(*self), value => Some(value));
 value!(TapId, u32, U32, self => self.0, Cell::U32(self.0), value => Some(TapId(value)));
-value!(Nanos, u64, Time, self => self.0, Cell::Time(*self), value => Some(value));
+value!(Time, u64, Time, self => self.0, Cell::Time(*self), value => Some(value));
 value!(FlowId, u64, Id, self => self.0, Cell::Id(*self), value => Some(value));
 value!(Address, Address, Address, self => *self, Cell::Address(*self), value => Some(value));
 value!(&'static str, Cow<'static, str>, Text, self => Cow::Borrowed(*self), Cell::Text(self), text => word(text));
@@ -410,7 +410,7 @@ mod tests {
     #[test]
     fn cells_become_the_row_that_they_came_from() {
         let row = EventRow {
-            time: Nanos(u64::MAX),
+            time: Time(u64::MAX),
             kind: EventKind::Counter,
             flow_id: Some(FlowId(u64::MAX)),
             detail: Some("port_xmit_wait".into()),
@@ -443,7 +443,7 @@ mod tests {
             Some(Cell::Address(Address::v4([10, 0, 0, 1])))
         );
         assert_eq!(parse(ColumnType::Address, "host"), None);
-        assert_eq!(parse(ColumnType::Time, "17"), Some(Cell::Time(Nanos(17))));
+        assert_eq!(parse(ColumnType::Time, "17"), Some(Cell::Time(Time(17))));
         assert_eq!(
             parse(ColumnType::Id, "00000000000000ff"),
             Some(Cell::Id(FlowId(255)))

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use roce_wire::{Address, Qpn};
 
 use crate::table::table;
-use crate::{Nanos, TapId, Vantage};
+use crate::{TapId, Time, Vantage};
 
 table! {
     #[derive(Clone, Debug, Default, PartialEq)]
@@ -16,8 +16,8 @@ table! {
     link: Cow<'static, str>, "", "Link type.";
     mirror: Option<Cow<'static, str>>, "", "Mirror session: ERSPAN session, or network identifier of a mirroring overlay. Absent without mirroring.";
     vantage: Option<Vantage>, "", "Position of the tap: sender, receiver, between. Absent: unknown.";
-    first_time: Option<Nanos>, "ns", "Capture time of its first frame. Absent without frames.";
-    last_time: Option<Nanos>, "ns", "Capture time of its last frame. Absent without frames.";
+    first_time: Option<Time>, "ns", "Capture time of its first frame. Absent without frames.";
+    last_time: Option<Time>, "ns", "Capture time of its last frame. Absent without frames.";
     frames: u64, "frames", "Frames read.";
     roce_packets: u64, "packets", "RoCE packets among them, copies counted.";
     copies: u64, "packets", "Exact copies of packets seen within 1 ms before: dropped.";
@@ -27,7 +27,7 @@ table! {
     out_of_order: u64, "frames", "Frames stamped earlier than the one before.";
     out_of_order_max_ns: u64, "ns", "Largest step back in time.";
     sorted_frames: u64, "frames", "Frames behind one with a later stamp. They were sorted before anything was counted if they were behind by at most 1 ms.";
-    sorted_first_time: Option<Nanos>, "ns", "Stamp of the first sorted frame. Absent without such frames.";
+    sorted_first_time: Option<Time>, "ns", "Stamp of the first sorted frame. Absent without such frames.";
     sorted_max_ns: u64, "ns", "Largest time by which a sorted frame was behind the latest stamp before it.";
     sorted_too_late: u64, "frames", "Frames that were too far behind to be sorted: they keep their place.";
     stamp_quantum_ns: u64, "ns", "Resolution of the stamps: as the file states it, or the coarser one that they show where several frames in a row have one stamp.";
@@ -64,7 +64,7 @@ pub struct CnpReceiver {
     /// 802.1Q priority of the first one, when it was tagged.
     pub pcp: Option<u8>,
     /// The first one's time.
-    pub first_time: Nanos,
+    pub first_time: Time,
     /// The last one's time.
-    pub last_time: Nanos,
+    pub last_time: Time,
 }

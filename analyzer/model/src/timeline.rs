@@ -1,12 +1,12 @@
 //! The table `timeline`: what a flow did in one bin of time.
 
 use crate::table::table;
-use crate::{FlowId, Nanos, TapId};
+use crate::{FlowId, TapId, Time};
 
 table! {
     #[derive(Clone, Debug, Default, PartialEq)]
     TimelineRow, TimelineColumns, "timeline", "One flow, at one tap, in one bin of time in which it was active.";
-    time: Nanos, "ns", "Start of the bin. A flow has one row for a bin. It has several, whose values add up, where stamps are out of order by more than 4 bins and 10 ms (by more than 1,024 narrow bins), or where the flow that a CNP slowed becomes known later than that.";
+    time: Time, "ns", "Start of the bin. A flow has one row for a bin. It has several, whose values add up, where stamps are out of order by more than 4 bins and 10 ms (by more than 1,024 narrow bins), or where the flow that a CNP slowed becomes known later than that.";
     flow_id: FlowId, "", "The flow.";
     tap: TapId, "", "The tap at which it was seen: `taps.tap`.";
     epoch: u32, "", "The flow's epoch: `flows.epoch`.";

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use roce_wire::{CutLimit, Layer, Opcode};
 
-use crate::Nanos;
+use crate::Span;
 use crate::cast::float;
 
 /// Packets by opcode.
@@ -56,7 +56,7 @@ impl Totals {
     }
 
     /// This data over `length`, in bit/s; `None` for a run without length.
-    pub fn goodput_bps(&self, length: Nanos) -> Option<f64> {
+    pub fn goodput_bps(&self, length: Span) -> Option<f64> {
         (length.0 > 0).then(|| float(self.new_payload_bytes()) * 8e9 / float(length.0))
     }
 }

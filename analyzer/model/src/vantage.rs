@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use roce_wire::Address;
+
 use crate::events::names;
 
 names! {
@@ -28,4 +30,15 @@ names! {
         /// Neither.
         Between = "between",
     }
+}
+
+/// Where the user says that the tap stood.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TapPlace {
+    /// Beside the host that sends data.
+    Sender,
+    /// Beside the host that receives data.
+    Receiver,
+    /// Beside this host.
+    Host(Address),
 }

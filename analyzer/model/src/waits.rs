@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::events::names;
 use crate::table::table;
-use crate::{Confidence, FlowId, Nanos};
+use crate::{Confidence, FlowId, Time};
 
 table! {
     #[derive(Clone, Debug, Default, PartialEq)]
@@ -15,8 +15,8 @@ table! {
     priority: Option<u32>, "", "The paused priority, 0 to 7; 8 for the whole link. Absent: the counters do not distinguish priorities.";
     waits_for_node: Option<Cow<'static, str>>, "", "The host, hypervisor or switch that it waited for. Absent: unknown.";
     waits_for_port: Option<Cow<'static, str>>, "", "The port that it waited for: over a cable the one that sent the pauses, within a switch the port where its packets had to leave. Absent: unknown.";
-    start_time: Nanos, "ns", "Start: the first pause, or the reading before the first one that counted pauses.";
-    end_time: Nanos, "ns", "End: of the last pause, or the last reading that counted pauses.";
+    start_time: Time, "ns", "Start: the first pause, or the reading before the first one that counted pauses.";
+    end_time: Time, "ns", "End: of the last pause, or the last reading that counted pauses.";
     paused_ns: Option<u64>, "ns", "Time for which it was paused. Absent within a switch, and where nothing shows it: frames need the link's speed, counters may lack it.";
     is_root: bool, "", "True if the port that it waited for is the root: that one waited for no other. Of a loop, all its rows.";
     root_kind: Option<RootKind>, "", "Kind of the root: contention, slow_receiver, pause_storm, loop, unclear. Absent where the row is not the root's.";

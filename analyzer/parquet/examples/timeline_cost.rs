@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use roce_model::{
-    Columns as _, FlowId, Nanos, RunKey, RunSummary, Sink as _, TapId, TimelineColumns, TimelineRow,
+    Columns as _, FlowId, RunKey, RunSummary, Sink as _, TapId, Time, TimelineColumns, TimelineRow,
 };
 use roce_parquet::{Dataset, Options};
 
@@ -21,7 +21,7 @@ fn row(number: u64, random: u64) -> TimelineRow {
     let marked = if random.is_multiple_of(7) { packets / 10 } else { 0 };
     let retransmitted = u32::from(random.is_multiple_of(97));
     TimelineRow {
-        time: Nanos(1_763_700_000_000_000_000 + number / FLOWS * 1_000_000),
+        time: Time(1_763_700_000_000_000_000 + number / FLOWS * 1_000_000),
         flow_id: FlowId((flow + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) & FlowId::MAX.0),
         tap: TapId(0),
         packets,

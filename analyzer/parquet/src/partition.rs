@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use jiff::Timestamp;
-use roce_model::{Nanos, RunKey};
+use roce_model::{RunKey, Time};
 
 /// The value of a partition that is not known, as Hive, Spark and DuckDB name it.
 pub const UNKNOWN: &str = "__HIVE_DEFAULT_PARTITION__";
@@ -22,7 +22,7 @@ pub struct Partition {
 impl Partition {
     /// The place of the run `key`, whose first frame has the time `first`. A run lies whole in the day of its first frame, UTC: rows after
     /// midnight stay with it. Without frames its day is unknown.
-    pub fn new(key: &RunKey, first: Option<Nanos>) -> Self {
+    pub fn new(key: &RunKey, first: Option<Time>) -> Self {
         Self {
             date: first.and_then(date),
             host: escape(&key.host),
@@ -65,7 +65,7 @@ impl Partition {
 }
 
 /// The day of a time in UTC: YYYY-MM-DD.
-pub fn date(time: Nanos) -> Option<String> {
+pub fn date(time: Time) -> Option<String> {
     let time = Timestamp::from_nanosecond(i128::from(time.0)).ok()?;
     Some(time.strftime("%Y-%m-%d").to_string())
 }
@@ -92,6 +92,7 @@ fn escape(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use roce_model::Span;
 
     fn file(host: &str, run_id: &str, first: Option<u64>) -> String {
         let key = RunKey {
@@ -99,13 +100,13 @@ mod tests {
             host: host.to_owned(),
             capture: "a.pcap".to_owned(),
         };
-        Partition::new(&key, first.map(Nanos)).file("flows")
+        Partition::new(&key, first.map(Time)).file("flows")
     }
 
     #[test]
     fn a_run_lies_in_the_day_of_its_first_frame() {
         // `date -u -d 2026-11-24 +%s` is 1795478400.
-        let midnight = 1_795_478_400 * Nanos::SECOND;
+        let midnight = 1_795_478_400 * Span::SECOND.0;
         assert_eq!(
             file("h7", "0cc1", Some(midnight)),
             "flows/date=2026-11-24/host=h7/0cc1.parquet"
@@ -118,8 +119,8 @@ mod tests {
             file("h7", "0cc1", None),
             "flows/date=__HIVE_DEFAULT_PARTITION__/host=h7/0cc1.parquet"
         );
-        assert_eq!(date(Nanos(0)).as_deref(), Some("1970-01-01"));
-        assert_eq!(date(Nanos(u64::MAX)).as_deref(), Some("2554-07-21"));
+        assert_eq!(date(Time(0)).as_deref(), Some("1970-01-01"));
+        assert_eq!(date(Time(u64::MAX)).as_deref(), Some("2554-07-21"));
     }
 
     #[test]

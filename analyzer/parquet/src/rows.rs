@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 
 use polars::prelude::{DataFrame, ParallelStrategy, SerReader};
-use roce_model::{Cell, Column, ColumnType, Columns, FlowId, Nanos};
+use roce_model::{Cell, Column, ColumnType, Columns, FlowId, Time};
 
 use crate::error::Error;
 use crate::read::{ColumnValues, check, open, undamaged, values};
@@ -173,7 +173,7 @@ fn count(kind: ColumnType, value: i64) -> Cell<'static> {
         (ColumnType::U32, Ok(value)) => u32::try_from(value).map_or(UNFIT, Cell::U32),
         (ColumnType::U64, Ok(value)) => Cell::U64(value),
         (ColumnType::Id, Ok(id)) => Cell::Id(FlowId(id)),
-        (ColumnType::Time, Ok(time)) => Cell::Time(Nanos(time)),
+        (ColumnType::Time, Ok(time)) => Cell::Time(Time(time)),
         _ => UNFIT,
     }
 }

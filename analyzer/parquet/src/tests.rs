@@ -9,9 +9,9 @@ use roce_model::{
     Address, Cell, CollectiveColumns, CollectiveRow, Columns, Confidence, EndColumns, EndKind, EndRow,
     EpisodeColumns, EpisodeKind, EpisodeRow, EventColumns, EventKind, EventRow, EventSource, Evidence,
     FindingColumns, FindingRow, FlowColumns, FlowId, FlowRow, HopColumns, HopRow, HostVantage, InputSummary,
-    NameList, Nanos, RootKind, RunColumns, RunKey, RunSummary, Severity, Sink, StepColumns, StepRow,
-    TapColumns, TapId, TapRow, TimelineColumns, TimelineRow, Totals, VantageColumns, VantageRow, WaitColumns,
-    WaitRow,
+    NameList, RootKind, RunColumns, RunKey, RunSummary, Severity, Sink, Span, StepColumns, StepRow,
+    TapColumns, TapId, TapRow, Time, TimelineColumns, TimelineRow, Totals, VantageColumns, VantageRow,
+    WaitColumns, WaitRow,
 };
 
 use crate::{ColumnValues, Dataset, Error, Options, Rows, TABLES, TableData, read_table};
@@ -21,7 +21,7 @@ const START: u64 = 1_763_700_000_000_000_000;
 /// Rows of which some values are absent at first, in between, at the end, and always.
 fn timeline(rows: u64) -> Vec<TimelineRow> {
     let row = |number: u64| TimelineRow {
-        time: Nanos(START + number / 10 * 1_000_000),
+        time: Time(START + number / 10 * 1_000_000),
         flow_id: FlowId(FlowId::MAX.0 - number % 10),
         tap: TapId(1),
         packets: u32::try_from(number % 300).unwrap(),
@@ -37,14 +37,14 @@ fn timeline(rows: u64) -> Vec<TimelineRow> {
 fn events() -> Vec<EventRow> {
     vec![
         EventRow {
-            time: Nanos(START),
+            time: Time(START),
             kind: EventKind::Gap,
             psn: Some(5),
             value: Some(2),
             ..EventRow::default()
         },
         EventRow {
-            time: Nanos(START + 1),
+            time: Time(START + 1),
             kind: EventKind::Connection,
             flow_id: Some(FlowId(1)),
             source: EventSource::Ebpf,
@@ -52,7 +52,7 @@ fn events() -> Vec<EventRow> {
             ..EventRow::default()
         },
         EventRow {
-            time: Nanos(u64::MAX),
+            time: Time(u64::MAX),
             detail: Some("".into()),
             ..EventRow::default()
         },
@@ -94,8 +94,8 @@ fn ends() -> Vec<EndRow> {
 fn run() -> RunSummary {
     RunSummary {
         version: "0.1.0".to_owned(),
-        started: Nanos(START),
-        elapsed: Nanos(1_000),
+        started: Time(START),
+        elapsed: Span(1_000),
         options: vec![
             ("bin".to_owned(), "1ms".to_owned()),
             ("top".to_owned(), "10".to_owned()),
@@ -104,7 +104,7 @@ fn run() -> RunSummary {
             InputSummary {
                 input: "a.pcap".to_owned(),
                 bytes: Some(24),
-                first_time: Some(Nanos(START)),
+                first_time: Some(Time(START)),
                 ..InputSummary::default()
             },
             InputSummary {
@@ -180,7 +180,7 @@ fn concluded() -> RunSummary {
                 both_directions: Some(true),
                 payload_bytes: Some(1 << 40),
                 spread: Some(1.25),
-                start_time: Some(Nanos(START)),
+                start_time: Some(Time(START)),
                 ..CollectiveRow::default()
             },
             CollectiveRow::default(),
@@ -188,8 +188,8 @@ fn concluded() -> RunSummary {
         episodes: vec![
             EpisodeRow {
                 kind: EpisodeKind::Incast,
-                start_time: Nanos(START),
-                end_time: Nanos(START + 5_000_000),
+                start_time: Time(START),
+                end_time: Time(START + 5_000_000),
                 destination: Some(Address::v6([0xfe; 16])),
                 flow_ids: "0000000000000001 0000000000000002".into(),
                 ce_share_peak: Some(0.1),
@@ -221,7 +221,7 @@ fn concluded() -> RunSummary {
                 severity: Severity::Critical,
                 summary: "the network lost 12 packets".into(),
                 evidence,
-                first_time: Some(Nanos(START)),
+                first_time: Some(Time(START)),
                 explains: NameList(vec!["retransmit.timeout".into(), "stall".into()]),
                 ..FindingRow::default()
             },
@@ -684,7 +684,7 @@ fn rows_come_back_over_row_groups_and_parts() {
     assert!(read(Rows::open(dir.path()).unwrap()) == flows());
     let mut expected = events();
     // The latest time that Parquet has: 2262-04-11.
-    expected[2].time = Nanos(i64::MAX.unsigned_abs());
+    expected[2].time = Time(i64::MAX.unsigned_abs());
     let read: Result<Vec<_>, _> = Rows::<EventColumns>::open(dir.path()).unwrap().collect();
     assert_eq!(read.unwrap().concat(), expected);
 

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use roce_capture::Correction;
 use roce_flow::clocks::{self, Comparison, MIN_PACKETS, Offset, StampedPacket};
-use roce_model::Nanos;
+use roce_model::{Span, Time};
 
 use crate::taps::{Apart, CONTINUES};
 pub(crate) use alignment::{Alignment, Clock};
@@ -38,9 +38,9 @@ const MIN_BYTES: u64 = 16 << 20;
 const MAX_SAMPLED: usize = 1 << 20;
 const SAMPLED: std::ops::RangeInclusive<usize> = 1 << 10..=1 << 15;
 /// Clocks are not further apart than this: captures that begin further apart are of different times.
-const MAX_OFFSET: Nanos = CONTINUES;
+const MAX_OFFSET: Span = CONTINUES;
 /// A rotated file begins within this time after the end of the one before, where traffic goes on.
-const ROTATES: Nanos = Nanos(Nanos::SECOND);
+const ROTATES: Span = Span::SECOND;
 /// Steps of clocks that are looked for.
 const MAX_SET_FORWARD: usize = 8;
 /// Captures before another one that may overlap with it and are compared, at most.
@@ -156,7 +156,7 @@ fn close_in_time(paths: &[&PathBuf], files: Vec<usize>, known: &[Option<KnownClo
     if files.len() < 2 {
         return Vec::new();
     }
-    let mut begins: Vec<(Nanos, usize)> = files
+    let mut begins: Vec<(Time, usize)> = files
         .into_iter()
         .filter_map(|input| {
             let first = look::first_time(paths[input])?;
@@ -165,7 +165,7 @@ fn close_in_time(paths: &[&PathBuf], files: Vec<usize>, known: &[Option<KnownClo
         })
         .collect();
     begins.sort_unstable();
-    let close = |a: Option<&(Nanos, usize)>, b: Option<&(Nanos, usize)>| {
+    let close = |a: Option<&(Time, usize)>, b: Option<&(Time, usize)>| {
         a.zip(b).is_some_and(|(a, b)| b.0.since(a.0) <= MAX_OFFSET)
     };
     let mut inputs: Vec<usize> = (0..begins.len())
@@ -218,7 +218,7 @@ fn group(
     looks: &[(usize, Look)],
     recorders: &[usize],
     known: &[Option<KnownClock>],
-    silence: Nanos,
+    silence: Span,
 ) -> Vec<usize> {
     let machine = |input: usize| machine(known, input);
     let mut order: Vec<usize> = (0..looks.len()).collect();
@@ -421,7 +421,7 @@ impl<'a> ComparedClocks<'a> {
     }
 
     /// A clock that was set forward, where that explains why no difference of two clocks fits: when, and by how much.
-    fn set_forward(&self) -> Option<(usize, Nanos, u64)> {
+    fn set_forward(&self) -> Option<(usize, Time, u64)> {
         self.contradictions().find_map(|((reference, other), of_pair)| {
             let step = forward::set_forward(&of_pair.packets, of_pair.quantum_ns)?;
             let clock = if step.is_reference { reference } else { other };

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use roce_capture::{Merge, Reader};
-use roce_model::{InputSummary, Nanos, RunSummary, SampleColumns, Sink, SinkError};
+use roce_model::{InputSummary, RunSummary, SampleColumns, Sink, SinkError, Span, Time};
 use roce_verdict::Verdicts;
 
 use crate::align::{Alignment, Clock, KnownClock, align, machines};
@@ -79,7 +79,7 @@ impl Captures {
     }
 
     /// The time of the first frame.
-    pub(crate) fn first_time(&mut self) -> Option<Nanos> {
+    pub(crate) fn first_time(&mut self) -> Option<Time> {
         self.merge.first_time()
     }
 
@@ -130,7 +130,7 @@ impl Captures {
 pub(crate) struct AnalysedRun {
     done: Done<MergedInputs>,
     verdicts: Verdicts,
-    bin: Nanos,
+    bin: Span,
     paths: Vec<PathBuf>,
     places: Vec<usize>,
     errors: Vec<(usize, String)>,

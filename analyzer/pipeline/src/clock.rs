@@ -2,12 +2,12 @@
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use roce_model::Nanos;
+use roce_model::{Span, Time};
 
 /// Start of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct RunStart {
-    pub(crate) started: Nanos,
+    pub(crate) started: Time,
     /// `None` where the environment says when, so that results can be made again byte by byte.
     clock: Option<Instant>,
 }
@@ -18,7 +18,7 @@ impl RunStart {
         let epoch = std::env::var("SOURCE_DATE_EPOCH").ok();
         match epoch.and_then(|seconds| seconds.trim().parse::<u64>().ok()) {
             Some(seconds) => Self {
-                started: Nanos(seconds.saturating_mul(Nanos::SECOND)),
+                started: Time(seconds.saturating_mul(Span::SECOND.0)),
                 clock: None,
             },
             None => Self {
@@ -29,19 +29,19 @@ impl RunStart {
     }
 
     /// Time at which the run began.
-    pub const fn time(self) -> Nanos {
+    pub const fn time(self) -> Time {
         self.started
     }
 
     /// Duration until now; zero where the run has to give the same bytes again.
-    pub fn elapsed(self) -> Nanos {
+    pub fn elapsed(self) -> Span {
         let elapsed = self.clock.map_or(0, |clock| clock.elapsed().as_nanos());
-        Nanos(u64::try_from(elapsed).unwrap_or(u64::MAX))
+        Span(u64::try_from(elapsed).unwrap_or(u64::MAX))
     }
 }
 
 /// The time of day.
-pub fn time_of_day() -> Nanos {
+pub fn time_of_day() -> Time {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Nanos(u64::try_from(now.as_nanos()).unwrap_or_default())
+    Time(u64::try_from(now.as_nanos()).unwrap_or_default())
 }

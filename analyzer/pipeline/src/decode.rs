@@ -6,8 +6,8 @@ use std::ops::Range;
 
 use roce_capture::{Frame, Interface, Note};
 use roce_model::{
-    Between, Filter, HostEvent, HostReport, LostRecords, Nanos, Packet, PacketBatch, PacketFlags, PauseFrame,
-    QUIET, RecordingStart, SampleRow, Span, Totals,
+    Between, Filter, HostEvent, HostReport, LostRecords, Packet, PacketBatch, PacketFlags, PauseFrame,
+    Period, QUIET, RecordingStart, SampleRow, Time, Totals,
 };
 use roce_wire::icrc::{self, Icrc};
 use roce_wire::{Address, Content, CutLimit, LinkType, Other, Roce};
@@ -86,7 +86,7 @@ impl Shard {
 }
 
 /// The time of a note on the clock that the frames of its input are moved to.
-fn corrected(work: &Work, time: Nanos) -> Nanos {
+fn corrected(work: &Work, time: Time) -> Time {
     let correction = work.correction.as_ref();
     correction.map_or(time, |correction| correction.correct(time))
 }
@@ -129,9 +129,9 @@ pub(crate) struct Decoder {
     link_addresses: LinkAddressBook,
     /// Frames, and what is not a flow's.
     pub(crate) totals: Totals,
-    pub(crate) span: Option<Span>,
+    pub(crate) span: Option<Period>,
     /// Watermark of a live run where there are no frames.
-    watermark: Option<Nanos>,
+    watermark: Option<Time>,
     /// Packets of these frames that belong to the tap of a mirror session instead.
     mirrored: u64,
 }
@@ -223,7 +223,7 @@ impl Decoder {
             }
             RecordingStart::TIME => {
                 let time = run.batch.note(note).first_chunk();
-                let time = time.map(|time| Nanos(u64::from_le_bytes(*time)));
+                let time = time.map(|time| Time(u64::from_le_bytes(*time)));
                 self.watermark = self
                     .watermark
                     .max(time.filter(|time| self.range.contains(&time.0)));
@@ -252,7 +252,7 @@ impl Decoder {
         batch.between.push(Between::Host(Box::new(report)));
     }
 
-    fn lost(&mut self, work: &Work, lost: &roce_capture::LostFrames, time: Nanos, batch: &mut PacketBatch) {
+    fn lost(&mut self, work: &Work, lost: &roce_capture::LostFrames, time: Time, batch: &mut PacketBatch) {
         let Some(interface) = work.interfaces.get(lost.interface as usize) else {
             return;
         };
@@ -292,7 +292,7 @@ impl Decoder {
             return;
         };
         // Counting frames is separate from decoding them: both loops stay simple.
-        let mut span = Span::at(first_taken.time);
+        let mut span = Period::at(first_taken.time);
         let (mut taken, mut cut) = (0, 0);
         let mut stamps = Stamps::default();
         for frame in frames.iter().filter(in_range) {
@@ -307,7 +307,7 @@ impl Decoder {
             self.taps.recorded(tap, span);
         } else {
             for frame in frames.iter().filter(in_range) {
-                self.taps.recorded(tap, Span::at(frame.time));
+                self.taps.recorded(tap, Period::at(frame.time));
             }
         }
         let whole = self.span.get_or_insert(span);
@@ -368,7 +368,7 @@ impl Decoder {
     /// Counts the frames among these whose stamps do not fit: they are in no bin.
     #[cold]
     fn unstamped(&mut self, frames: &[Frame]) {
-        let unstamped = frames.iter().filter(|frame| frame.time == Nanos(u64::MAX));
+        let unstamped = frames.iter().filter(|frame| frame.time == Time(u64::MAX));
         if self.shard.is_first() && self.range.end == u64::MAX {
             self.totals.frames += unstamped.count() as u64;
         }
@@ -513,7 +513,7 @@ pub(crate) fn path(frame: &[u8], roce: &Roce) -> u16 {
 
 impl Decoder {
     /// Watermark: all earlier packets have come.
-    pub(crate) fn now(&self) -> Option<Nanos> {
+    pub(crate) fn now(&self) -> Option<Time> {
         self.watermark.max(self.span.map(|span| span.last))
     }
 

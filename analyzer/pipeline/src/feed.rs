@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use roce_capture::{Correction, Error, FrameRun, Interface, Merge};
-use roce_model::Nanos;
+use roce_model::Time;
 
 use crate::records::RecordsOnce;
 use crate::taps::Apart;
@@ -23,7 +23,7 @@ pub enum Next {
     Work(Work),
     /// Nothing for now: earlier frames should be processed without waiting for more. The watermark,
     /// where it is known.
-    Quiet(Option<Nanos>),
+    Quiet(Option<Time>),
     /// The end.
     Ended,
 }

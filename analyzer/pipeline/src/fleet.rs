@@ -7,7 +7,7 @@ use std::io::Write;
 use std::sync::Arc;
 
 use roce_model::{
-    Address, EventColumns, FlowId, FlowRow, Nanos, RunKey, RunSummary, SampleColumns, Sink, SinkError,
+    Address, EventColumns, FlowId, FlowRow, RunKey, RunSummary, SampleColumns, Sink, SinkError, Span, Time,
     TimelineColumns,
 };
 use roce_parquet::{Dataset, Options, Partition, Storage, UNKNOWN, compacted_runs};
@@ -61,7 +61,7 @@ impl<W: Write> FleetRun<W> {
     pub fn create(
         storage: &Arc<dyn Storage>,
         key: &RunKey,
-        first: Option<Nanos>,
+        first: Option<Time>,
         scope: Scope,
         parallel: bool,
         line: W,
@@ -162,7 +162,7 @@ impl CommittedRuns {
 }
 
 impl<W: Write> Sink for FleetRun<W> {
-    fn begin(&mut self, bin: Nanos) -> Result<(), SinkError> {
+    fn begin(&mut self, bin: Span) -> Result<(), SinkError> {
         self.dataset.begin(bin)
     }
 

@@ -8,8 +8,7 @@ use std::time::{Duration, Instant};
 
 use roce_files::{Access, Directory, UnfinishedFile};
 use roce_model::{
-    EventColumns, FlowKey, FlowRow, Nanos, RunKey, RunSummary, SampleColumns, Sink, SinkError,
-    TimelineColumns,
+    EventColumns, FlowKey, FlowRow, RunKey, RunSummary, SampleColumns, Sink, SinkError, Span, TimelineColumns,
 };
 use roce_parquet::{Dataset, Options};
 use roce_report::{HtmlReport, JsonFlows, JsonReport};
@@ -176,7 +175,7 @@ struct Parts {
 }
 
 impl Sink for Folder {
-    fn begin(&mut self, bin: Nanos) -> Result<(), SinkError> {
+    fn begin(&mut self, bin: Span) -> Result<(), SinkError> {
         self.dataset.begin(bin)?;
         self.html.begin(bin)
     }

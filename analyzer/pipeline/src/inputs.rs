@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use roce_capture::{Error, Merge, Options, Reader};
-use roce_model::{InputSummary, Nanos};
+use roce_model::{InputSummary, Span, Time};
 use sha2::{Digest, Sha256};
 
 use crate::feed::MergedInputs;
@@ -59,8 +59,8 @@ pub(crate) fn sort(opened: &mut OpenedInputs, paths: &[PathBuf]) -> Vec<usize> {
     let begin = |place: &usize| {
         let path = paths.get(*place).filter(|path| path.as_path() != Path::new("-"));
         let path = path.filter(|path| roce_capture::is_whole(path));
-        path.and_then(|path| crate::span::times(path, Nanos(0)))
-            .unwrap_or((Nanos(u64::MAX), Nanos(u64::MAX)))
+        path.and_then(|path| crate::span::times(path, Span(0)))
+            .unwrap_or((Time(u64::MAX), Time(u64::MAX)))
     };
     let readers = std::mem::take(&mut opened.readers);
     let places = std::mem::take(&mut opened.places);

@@ -5,7 +5,7 @@
 use std::collections::HashSet;
 
 use roce_capture::Frame;
-use roce_model::{LinkAddresses, Nanos, TapId};
+use roce_model::{LinkAddresses, TapId, Time};
 use roce_wire::frame::ethernet::Ethernet;
 use roce_wire::{Address, Content, LinkType, Roce, Through};
 
@@ -61,7 +61,7 @@ impl LinkAddressBook {
     /// As [`LinkAddressBook::learn`], of a packet that ERSPAN mirrored to `tap`: its Ethernet header is in front of its network header.
     pub(crate) fn learn_mirrored(
         &mut self,
-        (tap, time): (TapId, Nanos),
+        (tap, time): (TapId, Time),
         bytes: &[u8],
         roce: &Roce,
         before: usize,
@@ -73,7 +73,7 @@ impl LinkAddressBook {
     /// A packet on its own link with this Ethernet header.
     fn note(
         &mut self,
-        (tap, time): (TapId, Nanos),
+        (tap, time): (TapId, Time),
         header: &[u8; Ethernet::BYTES],
         roce: &Roce,
         before: usize,
@@ -159,10 +159,10 @@ mod tests {
         };
         bytes.extend([0x45; 20]);
         let mut book = LinkAddressBook::default();
-        let link = book.learn_mirrored((TapId(3), Nanos(7)), &bytes, &roce, 0)?;
-        assert_eq!((link.tap, link.time), (TapId(3), Nanos(7)));
+        let link = book.learn_mirrored((TapId(3), Time(7)), &bytes, &roce, 0)?;
+        assert_eq!((link.tap, link.time), (TapId(3), Time(7)));
         assert_eq!(
-            book.learn_mirrored((TapId(3), Nanos(8)), &bytes, &roce, 0),
+            book.learn_mirrored((TapId(3), Time(8)), &bytes, &roce, 0),
             None,
             "once"
         );

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use roce_capture::live::{Next as Captured, Notes, Stop, Stream};
 use roce_capture::{FrameRun, Interface};
-use roce_model::{InputSummary, Nanos, RecordingStart, RunSummary};
+use roce_model::{InputSummary, RecordingStart, RunSummary, Span, Time};
 
 use crate::align::Alignment;
 use crate::clock::{RunStart, time_of_day};
@@ -28,7 +28,7 @@ const SETTLED: u64 = 200_000_000;
 /// Period of adding the watermark to a quiet stream, up to [`WATERMARK_LIMIT`].
 const WATERMARK_PERIOD: u64 = 100_000_000;
 /// Time after the last frame of a quiet stream to which the watermark advances: all rows are complete by then.
-const WATERMARK_LIMIT: u64 = 5 * Nanos::SECOND;
+const WATERMARK_LIMIT: u64 = 5 * Span::SECOND.0;
 
 /// The stream of devices.
 pub struct LiveFeed {
@@ -36,10 +36,10 @@ pub struct LiveFeed {
     pub stream: Stream,
     notes: Notes,
     /// Last watermark in the stream.
-    watermark: Nanos,
+    watermark: Time,
     name: Arc<str>,
     /// Width of a bin.
-    bin: Nanos,
+    bin: Span,
     interfaces: Arc<Vec<Interface>>,
     /// Files that keep the packets.
     files: Vec<PacketFiles>,
@@ -57,11 +57,11 @@ pub struct LiveFeed {
 
 impl LiveFeed {
     /// The stream of devices called `name`, which `files` keep.
-    pub fn new(stream: Stream, name: &str, bin: Nanos, files: Vec<PacketFiles>, stop: Stop) -> Self {
+    pub fn new(stream: Stream, name: &str, bin: Span, files: Vec<PacketFiles>, stop: Stop) -> Self {
         let interfaces = Arc::new(stream.interfaces().to_vec());
         Self {
             notes: stream.notes(),
-            watermark: Nanos(0),
+            watermark: Time(0),
             stream,
             name: name.into(),
             bin,
@@ -115,7 +115,7 @@ impl LiveFeed {
         let Some(last) = self.stream.summary().last_time else {
             return;
         };
-        let now = Nanos(time_of_day().0.saturating_sub(SETTLED));
+        let now = Time(time_of_day().0.saturating_sub(SETTLED));
         if now > last
             && now.since(self.watermark).0 >= WATERMARK_PERIOD
             && now.since(last).0 < WATERMARK_LIMIT + 8 * self.bin.0

@@ -102,7 +102,7 @@ impl Manifest {
 
 #[cfg(test)]
 mod tests {
-    use roce_model::{InputSummary, Nanos, Totals};
+    use roce_model::{InputSummary, Span, Totals};
 
     use super::*;
 
@@ -123,7 +123,7 @@ mod tests {
         };
         let mut run = RunSummary {
             key: key(),
-            elapsed: Nanos(1_500_000_000),
+            elapsed: Span(1_500_000_000),
             totals: Totals {
                 frames: 12,
                 ..Totals::default()

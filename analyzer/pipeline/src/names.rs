@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use roce_model::Nanos;
+use roce_model::Time;
 use sha2::{Digest, Sha256};
 
 /// The name of the JSON document in a folder of results.
@@ -59,7 +59,7 @@ pub struct RunNames<'a> {
     /// Host that captured, where it was given.
     pub host: Option<&'a str>,
     /// Start of the run, of devices and streams: no two of those are the same capture.
-    pub started: Option<Nanos>,
+    pub started: Option<Time>,
 }
 
 impl RunNames<'_> {
@@ -156,7 +156,7 @@ mod tests {
                 ..run.clone()
             },
             RunNames {
-                started: Some(Nanos(0)),
+                started: Some(Time(0)),
                 ..run.clone()
             },
         ];

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use roce_model::Nanos;
+use roce_model::Time;
 
 /// Capture time in a second of the clock.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -75,9 +75,9 @@ struct PaceState {
     speed: Speed,
     paused: bool,
     /// The clock and the position at the last change; none before the first frame.
-    at: Option<(Instant, Nanos)>,
+    at: Option<(Instant, Time)>,
     /// The latest frame that was emitted, and how many there were.
-    handed: Nanos,
+    handed: Time,
     frames: u64,
     /// It is to end.
     stopped: bool,
@@ -85,7 +85,7 @@ struct PaceState {
 
 impl PaceState {
     /// Current position; `None`: nothing limits it.
-    fn position(&self, now: Instant) -> Option<Nanos> {
+    fn position(&self, now: Instant) -> Option<Time> {
         let (since, at) = self.at?;
         match self.speed {
             _ if self.paused => Some(at),
@@ -98,7 +98,7 @@ impl PaceState {
                     reason = "it saturates, and neither is negative"
                 )]
                 let went = went as u64;
-                Some(Nanos(at.0.saturating_add(went)))
+                Some(Time(at.0.saturating_add(went)))
             }
         }
     }
@@ -122,7 +122,7 @@ impl Pace {
                 speed,
                 paused: false,
                 at: None,
-                handed: Nanos(0),
+                handed: Time(0),
                 frames: 0,
                 stopped: false,
             }),
@@ -135,7 +135,7 @@ impl Pace {
     }
 
     /// Current position; it starts at `first`, if it has not. `None`: nothing limits it.
-    pub fn begun(&self, first: Nanos) -> Option<Nanos> {
+    pub fn begun(&self, first: Time) -> Option<Time> {
         let now = Instant::now();
         let mut moving = self.moving();
         moving.at.get_or_insert((now, first));
@@ -143,7 +143,7 @@ impl Pace {
     }
 
     /// Current position.
-    pub fn position(&self) -> Option<Nanos> {
+    pub fn position(&self) -> Option<Time> {
         self.moving().position(Instant::now())
     }
 
@@ -157,14 +157,14 @@ impl Pace {
     }
 
     /// Frames were emitted, the last of them with this time.
-    pub fn emitted(&self, frames: u64, last: Nanos) {
+    pub fn emitted(&self, frames: u64, last: Time) {
         let mut moving = self.moving();
         moving.handed = moving.handed.max(last);
         moving.frames += frames;
     }
 
     /// The time of the latest frame that was emitted, and how many there were.
-    pub fn handed(&self) -> (Nanos, u64) {
+    pub fn handed(&self) -> (Time, u64) {
         let moving = self.moving();
         (moving.handed, moving.frames)
     }
@@ -195,7 +195,7 @@ impl Pace {
     }
 
     /// It goes on to this time at once, if it is not beyond.
-    pub fn go_on_until(&self, time: Nanos) {
+    pub fn go_on_until(&self, time: Time) {
         self.change(|moving| {
             if let Some((_, at)) = &mut moving.at {
                 *at = time.max(*at);
@@ -253,8 +253,8 @@ mod tests {
         let moving = PaceState {
             speed,
             paused: false,
-            at: Some((begun, Nanos(1_000))),
-            handed: Nanos(7_000),
+            at: Some((begun, Time(1_000))),
+            handed: Time(7_000),
             frames: 0,
             stopped: false,
         };
@@ -266,9 +266,9 @@ mod tests {
         let (mut moving, begun) = moving(Speed::Times(0.5));
         let later = begun + Duration::from_micros(10);
         // Half of 10 us after 1 us.
-        assert_eq!(moving.position(later), Some(Nanos(6_000)));
+        assert_eq!(moving.position(later), Some(Time(6_000)));
         moving.paused = true;
-        assert_eq!(moving.position(later), Some(Nanos(1_000)));
+        assert_eq!(moving.position(later), Some(Time(1_000)));
         moving.at = None;
         assert_eq!(
             moving.position(later),
@@ -282,19 +282,19 @@ mod tests {
         let (mut moving, begun) = moving(Speed::Max);
         assert_eq!(moving.position(begun), None);
         moving.change(|moving| moving.paused = true);
-        assert_eq!(moving.position(begun), Some(Nanos(7_000)));
+        assert_eq!(moving.position(begun), Some(Time(7_000)));
     }
 
     #[test]
     fn a_step_goes_on_and_never_back() {
         let pace = Pace::new(Speed::Times(1e-6));
         pace.pause(true);
-        assert_eq!(pace.begun(Nanos(100)), Some(Nanos(100)));
-        pace.go_on_until(Nanos(500));
-        pace.go_on_until(Nanos(300));
-        assert_eq!(pace.begun(Nanos(100)), Some(Nanos(500)));
-        pace.emitted(3, Nanos(499));
-        assert_eq!(pace.handed(), (Nanos(499), 3));
+        assert_eq!(pace.begun(Time(100)), Some(Time(100)));
+        pace.go_on_until(Time(500));
+        pace.go_on_until(Time(300));
+        assert_eq!(pace.begun(Time(100)), Some(Time(500)));
+        pace.emitted(3, Time(499));
+        assert_eq!(pace.handed(), (Time(499), 3));
         pace.stop();
         pace.wait(Duration::from_mins(1));
         pace.stopped();

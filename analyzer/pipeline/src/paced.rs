@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use roce_capture::FrameRun;
-use roce_model::Nanos;
+use roce_model::{Span, Time};
 
 use crate::feed::{Feed, MergedInputs, Next, Work};
 use crate::pace::Pace;
@@ -18,20 +18,20 @@ pub(crate) struct PacedFrames {
     pub(crate) source: MergedInputs,
     pace: Arc<Pace>,
     /// Frames before this are not waited for.
-    from: Nanos,
+    from: Time,
     /// By so much frames are emitted before their time: so their rows are complete when it comes.
-    lead: Nanos,
+    lead: Span,
     /// Rest of the next item that is not yet due.
     waiting: Option<Work>,
     /// The last watermark.
-    watermark: Option<Nanos>,
+    watermark: Option<Time>,
     /// It was ended before the end of the files.
     pub(crate) ended_early: bool,
 }
 
 impl PacedFrames {
     /// Paces `source`: from the time `from` on, and each frame by `lead` before its time.
-    pub(crate) fn new(source: MergedInputs, pace: Arc<Pace>, from: Nanos, lead: Nanos) -> Self {
+    pub(crate) fn new(source: MergedInputs, pace: Arc<Pace>, from: Time, lead: Span) -> Self {
         Self {
             source,
             pace,
@@ -44,9 +44,9 @@ impl PacedFrames {
     }
 
     /// Up to where frames are emitted by now; `next` is the time of the next one.
-    fn until(&self, next: Nanos) -> Option<Nanos> {
+    fn until(&self, next: Time) -> Option<Time> {
         let position = self.pace.begun(next.max(self.from))?;
-        Some(Nanos(position.0.saturating_add(self.lead.0)))
+        Some(position + self.lead)
     }
 
     /// The part of `work` that is due; the rest waits.

@@ -10,7 +10,7 @@ use flate2::write::GzEncoder;
 use roce_capture::write::{ByteOrder, InterfaceOptions, Packet, PcapngWriter, SectionOptions};
 use roce_capture::{FrameRun, Interface};
 use roce_files::{Access, FilePlace};
-use roce_model::{Nanos, RecordingStart};
+use roce_model::{RecordingStart, Span, Time};
 
 use crate::error::Error;
 
@@ -20,7 +20,7 @@ pub enum Rotate {
     /// This many bytes on disk.
     Bytes(u64),
     /// This time.
-    After(Nanos),
+    After(Span),
 }
 
 /// Limit of what an encoder holds back of blocks it has begun to write: zstd's blocks and zlib's window are smaller.
@@ -55,7 +55,7 @@ pub struct PacketFiles {
     /// Lost records, by interface.
     lost: Vec<u64>,
     /// The time of the last frame.
-    last: Nanos,
+    last: Time,
     number: u32,
     /// Bytes of the files before the open one.
     closed_bytes: u64,
@@ -184,7 +184,7 @@ impl PacketFiles {
             about,
             interfaces,
             lost,
-            last: Nanos(0),
+            last: Time(0),
             number: 1,
             closed_bytes: 0,
             file,
@@ -358,7 +358,7 @@ fn head(output: Compressor, about: &About, interfaces: &[Interface]) -> io::Resu
 }
 
 /// Says what was lost, and closes the file.
-fn end(mut ended: Open, interfaces: &[Interface], lost: &[u64], newest: Nanos) -> Result<(), Error> {
+fn end(mut ended: Open, interfaces: &[Interface], lost: &[u64], newest: Time) -> Result<(), Error> {
     let losses = lost
         .iter()
         .zip(&ended.lost_before)
@@ -408,7 +408,7 @@ mod tests {
             .collect();
         let frames = (0..8_000)
             .map(|number| Frame {
-                time: Nanos(u64::from(number)),
+                time: Time(u64::from(number)),
                 offset: number * 400,
                 captured: 400,
                 original: 400,

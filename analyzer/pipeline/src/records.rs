@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 
 use foldhash::quality::FixedState;
 use roce_capture::{Frame, FrameRun, Merge};
-use roce_model::Nanos;
+use roce_model::Time;
 
 /// Bytes at a record's begin that are compared: the headers of a packet in a tunnel.
 const HEAD: usize = 128;
@@ -20,7 +20,7 @@ const SHARED_PER_OTHER: usize = 16;
 const MAX_OF_A_STAMP: usize = 1 << 16;
 
 /// The hash of a record: its stamp, its length and its bytes.
-fn fingerprint(time: Nanos, frame: &Frame, bytes: &[u8]) -> u64 {
+fn fingerprint(time: Time, frame: &Frame, bytes: &[u8]) -> u64 {
     let head = bytes.get(..HEAD).unwrap_or(bytes);
     let tail = bytes.get(bytes.len().saturating_sub(TAIL)..).unwrap_or_default();
     // One seed for all captures of a run: what they share has one hash.
@@ -34,10 +34,10 @@ fn fingerprint(time: Nanos, frame: &Frame, bytes: &[u8]) -> u64 {
 #[derive(Debug, Default)]
 pub(crate) struct RecordSample {
     /// Records whose hashes end with `zeros` bits.
-    sample: HashMap<u64, Nanos>,
+    sample: HashMap<u64, Time>,
     zeros: u32,
-    first: Vec<(u64, Nanos)>,
-    last: VecDeque<(u64, Nanos)>,
+    first: Vec<(u64, Time)>,
+    last: VecDeque<(u64, Time)>,
 }
 
 impl RecordSample {
@@ -62,14 +62,14 @@ impl RecordSample {
     }
 
     /// True if both captures have the same records in the time that both cover: `a` begins first, and `from` to `to` is in both.
-    pub(crate) fn is_shared(a: &Self, b: &Self, from: Nanos, to: Nanos) -> bool {
+    pub(crate) fn is_shared(a: &Self, b: &Self, from: Time, to: Time) -> bool {
         let zeros = a.zeros.max(b.zeros);
-        let marked_records = |of: &Self| -> Vec<(u64, Nanos)> {
+        let marked_records = |of: &Self| -> Vec<(u64, Time)> {
             let all = of.sample.iter().map(|(hash, time)| (*hash, *time));
             all.filter(|(hash, _)| hash.trailing_zeros() >= zeros).collect()
         };
         // Where one ends soon after the other begins, no record of a sample may be in both.
-        let end: Vec<(u64, Nanos)> = a.last.iter().copied().collect();
+        let end: Vec<(u64, Time)> = a.last.iter().copied().collect();
         let known_from = end.iter().map(|(_, time)| *time).min().unwrap_or(from);
         let known_to = b.first.iter().map(|(_, time)| *time).max().unwrap_or(to);
         let edges = Overlap::of(&end, &b.first, from.max(known_from), to.min(known_to));
@@ -86,14 +86,14 @@ struct Overlap {
 }
 
 impl Overlap {
-    fn of(a: &[(u64, Nanos)], b: &[(u64, Nanos)], from: Nanos, to: Nanos) -> Self {
-        let within = |records: &[(u64, Nanos)]| -> HashMap<u64, Nanos> {
+    fn of(a: &[(u64, Time)], b: &[(u64, Time)], from: Time, to: Time) -> Self {
+        let within = |records: &[(u64, Time)]| -> HashMap<u64, Time> {
             let records = records.iter().copied();
             records.filter(|(_, time)| (from..=to).contains(time)).collect()
         };
         let (a, b) = (within(a), within(b));
-        let only = |these: &HashMap<u64, Nanos>, those: &HashMap<u64, Nanos>| {
-            let inner = |(hash, time): &(&u64, &Nanos)| {
+        let only = |these: &HashMap<u64, Time>, those: &HashMap<u64, Time>| {
+            let inner = |(hash, time): &(&u64, &Time)| {
                 (from..to).contains(*time) && **time != from && !those.contains_key(hash)
             };
             these.iter().filter(inner).count()
@@ -125,7 +125,7 @@ pub(crate) struct RecordsOnce {
 /// The records of one recorder with the latest stamp.
 #[derive(Debug, Default)]
 struct OneStamp {
-    time: Nanos,
+    time: Time,
     /// By hash, how often the record was taken.
     taken: HashMap<u64, u32>,
     /// By hash and input, how often that input had the record.
@@ -134,7 +134,7 @@ struct OneStamp {
 
 impl OneStamp {
     /// True if no other input has shown this record as often as this one has.
-    fn is_new(&mut self, input: usize, time: Nanos, hash: u64) -> bool {
+    fn is_new(&mut self, input: usize, time: Time, hash: u64) -> bool {
         if self.time != time {
             self.time = time;
             self.taken.clear();
@@ -222,7 +222,7 @@ mod tests {
 
     fn record(time: u64, byte: u8) -> (Frame, [u8; 60]) {
         let frame = Frame {
-            time: Nanos(time),
+            time: Time(time),
             offset: 0,
             captured: 60,
             original: 60,
@@ -246,7 +246,7 @@ mod tests {
     fn an_overlap_is_known_by_its_records_however_short() {
         let byte = |time: u64| u8::try_from(time % 251).unwrap();
         let shared = |a: &RecordSample, b: &RecordSample, from, to| {
-            RecordSample::is_shared(a, b, Nanos(from), Nanos(to))
+            RecordSample::is_shared(a, b, Time(from), Time(to))
         };
         let whole = sample(0..1_000_000, byte);
         assert!(shared(&whole, &sample(0..1_000_000, byte), 0, 999_999));
@@ -269,8 +269,8 @@ mod tests {
         let mut stamp = OneStamp::default();
         // Two equal records of one file, one of another file with a third of that stamp.
         let new =
-            [(0, 7), (0, 7), (1, 7), (1, 7), (1, 8)].map(|(input, hash)| stamp.is_new(input, Nanos(5), hash));
+            [(0, 7), (0, 7), (1, 7), (1, 7), (1, 8)].map(|(input, hash)| stamp.is_new(input, Time(5), hash));
         assert_eq!(new, [true, true, false, false, true]);
-        assert!(stamp.is_new(1, Nanos(6), 7), "another stamp");
+        assert!(stamp.is_new(1, Time(6), 7), "another stamp");
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crossbeam_channel::Receiver;
 use roce_capture::{Merge, Reader};
-use roce_model::{Nanos, RunKey, RunSummary, Sink, SinkError};
+use roce_model::{RunKey, RunSummary, Sink, SinkError, Span, Time};
 use roce_verdict::{Thresholds, Verdicts};
 
 use crate::align::KnownClock;
@@ -68,7 +68,7 @@ pub struct Replay {
     /// Speed and position, which others may change and read.
     pub pace: Arc<Pace>,
     /// Frames are taken this long before their time.
-    pub lead: Nanos,
+    pub lead: Span,
     /// Intervals and looks that the sinks learn of.
     pub ticks: Receiver<Tick>,
 }
@@ -157,7 +157,7 @@ impl OpenRun {
     }
 
     /// Time of the first frame; `None` where no capture has one.
-    pub fn first_time(&mut self) -> Option<Nanos> {
+    pub fn first_time(&mut self) -> Option<Time> {
         self.captures.first_time()
     }
 
@@ -252,7 +252,7 @@ impl Replay {
         observe: &mut (dyn FnMut(Notice<'_>) + Send),
     ) -> Result<(Done<MergedInputs>, Verdicts), SinkError> {
         // Time outside of the range is not waited for.
-        let from = Nanos(plan.range.start);
+        let from = Time(plan.range.start);
         let feed = PacedFrames::new(plan.source(merge), Arc::clone(&self.pace), from, self.lead);
         let (done, verdicts) = run_live(feed, plan, sinks, &self.ticks)?;
         if done.feed.ended_early {

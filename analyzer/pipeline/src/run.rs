@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crossbeam_channel::{Receiver, Sender, bounded, never, select};
 use roce_capture::Merge;
 use roce_flow::{Analysis, Collector, Conclusion, Options, Output};
-use roce_model::{Filter, Nanos, PacketBatch, Sink, SinkError, Span, Totals};
+use roce_model::{Filter, PacketBatch, Period, Sink, SinkError, Time, Totals};
 use roce_verdict::{Settings, Verdicts};
 
 use crate::decode::{Decoder, Shard};
@@ -59,7 +59,7 @@ pub struct Done<F> {
 
 impl<F> Done<F> {
     /// First and last captured frame.
-    pub fn span(&self) -> Option<Span> {
+    pub fn span(&self) -> Option<Period> {
         self.decoder.span
     }
 
@@ -381,7 +381,7 @@ fn read<F: Feed>(
 struct Portion {
     works: Vec<Work>,
     /// Watermark behind the frames.
-    now: Option<Nanos>,
+    now: Option<Time>,
     /// True if each shard makes a snapshot of its flows behind them.
     snapshot: bool,
 }

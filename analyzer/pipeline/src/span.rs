@@ -4,12 +4,12 @@
 use std::path::{Path, PathBuf};
 
 use roce_capture::{Options, Reader};
-use roce_model::Nanos;
+use roce_model::{Span, Time};
 
 /// The widest bin, for captures of 250 ms and more, and where the length cannot be known: standard input, pipes, live runs.
-pub const WIDEST: Nanos = Nanos(1_000_000);
+pub const WIDEST: Span = Span(1_000_000);
 /// The narrowest: at 100 Gbit/s it has 30 packets of 4 KB.
-const NARROWEST: Nanos = Nanos(10_000);
+const NARROWEST: Span = Span(10_000);
 /// Least number of bins.
 const MIN_BINS: u64 = 250;
 /// Limit of the bytes of a capture that are sampled: about a tenth of a second of reading. A longer
@@ -18,17 +18,17 @@ const MIN_BINS: u64 = 250;
 const MAX_BYTES: u64 = 256 << 20;
 
 /// The width of a bin for these captures.
-pub fn bin(paths: &[PathBuf]) -> Nanos {
+pub fn bin(paths: &[PathBuf]) -> Span {
     length(paths).map_or(WIDEST, bin_of)
 }
 
 /// The widest of 1, 2, 5, 10, ... us with which a run of this length has enough bins.
-fn bin_of(length: Nanos) -> Nanos {
-    let wanted = Nanos(length.0 / MIN_BINS).clamp(NARROWEST, WIDEST);
+fn bin_of(length: Span) -> Span {
+    let wanted = (length / MIN_BINS).clamp(NARROWEST, WIDEST);
     let mut bin = NARROWEST;
     for power in [10_000, 100_000, 1_000_000] {
         for step in [1, 2, 5] {
-            let next = Nanos(power * step);
+            let next = Span(power * step);
             if next <= wanted {
                 bin = next;
             }
@@ -39,9 +39,9 @@ fn bin_of(length: Nanos) -> Nanos {
 
 /// From the first frame of all captures to the last, or a time that is long enough for the widest bin. `None` where one of them can
 /// be read only once.
-fn length(paths: &[PathBuf]) -> Option<Nanos> {
-    let long = Nanos(WIDEST.0 * MIN_BINS);
-    let (mut first, mut last) = (Nanos(u64::MAX), Nanos(0));
+fn length(paths: &[PathBuf]) -> Option<Span> {
+    let long = WIDEST * MIN_BINS;
+    let (mut first, mut last) = (Time(u64::MAX), Time(0));
     for path in paths {
         if path.as_path() == Path::new("-") || !roce_capture::is_whole(path) {
             return None;
@@ -58,9 +58,9 @@ fn length(paths: &[PathBuf]) -> Option<Nanos> {
 }
 
 /// The first and the last time of a capture; what goes over `long` is not looked at, but one batch always is.
-pub(crate) fn times(path: &Path, long: Nanos) -> Option<(Nanos, Nanos)> {
+pub(crate) fn times(path: &Path, long: Span) -> Option<(Time, Time)> {
     let mut reader = Reader::open(path, &Options::default()).ok()?;
-    let (mut first, mut last) = (Nanos(u64::MAX), Nanos(0));
+    let (mut first, mut last) = (Time(u64::MAX), Time(0));
     let mut bytes = 0;
     // Errors are reported when the capture is read for the run.
     while let Ok(Some(batch)) = reader.next_batch() {
@@ -76,7 +76,7 @@ pub(crate) fn times(path: &Path, long: Nanos) -> Option<(Nanos, Nanos)> {
         if bytes >= MAX_BYTES {
             let size = reader.progress().total.unwrap_or(bytes).max(bytes);
             let covered = last.since(first).0;
-            last = Nanos(first.0.saturating_add(covered.saturating_mul(size / bytes)));
+            last = Time(first.0.saturating_add(covered.saturating_mul(size / bytes)));
             break;
         }
     }
@@ -101,7 +101,7 @@ mod tests {
             (250_000_000, 1_000_000),
             (60_000_000_000, 1_000_000),
         ] {
-            assert_eq!(bin_of(Nanos(length)), Nanos(bin), "{length}");
+            assert_eq!(bin_of(Span(length)), Span(bin), "{length}");
         }
     }
 

@@ -1,6 +1,6 @@
 //! The resolution of the stamps of a tap, as its frames show it.
 
-use roce_model::Nanos;
+use roce_model::Time;
 
 /// Resolution of the stamps of consecutive frames.
 #[derive(Clone, Copy, Debug, Default)]
@@ -10,7 +10,7 @@ pub(crate) struct Stamps {
     alike: u64,
     /// The least time between two that differ.
     step: Option<u64>,
-    last: [Option<Nanos>; 2],
+    last: [Option<Time>; 2],
 }
 
 impl Stamps {
@@ -22,7 +22,7 @@ impl Stamps {
 
     /// The next frame.
     #[inline]
-    pub(crate) fn frame(&mut self, time: Nanos) {
+    pub(crate) fn frame(&mut self, time: Time) {
         self.frames += 1;
         let [before, last] = self.last;
         if last == Some(time) {
@@ -58,7 +58,7 @@ mod tests {
     fn batches_show_in_stamps_and_pairs_do_not() {
         let shown = |times: &mut dyn Iterator<Item = u64>| {
             let mut stamps = Stamps::default();
-            times.for_each(|time| stamps.frame(Nanos(time)));
+            times.for_each(|time| stamps.frame(Time(time)));
             stamps.shown()
         };
         // Frames 10 us apart, stamped each 100 us: eight of ten are like the two before them.

@@ -6,8 +6,8 @@ use std::iter::Peekable;
 use std::path::Path;
 
 use roce_model::{
-    Columns, EventColumns, FlowColumns, FlowId, FlowKey, FlowRow, Nanos, RunSummary, SampleColumns, Sink,
-    SinkError, TimelineColumns,
+    Columns, EventColumns, FlowColumns, FlowId, FlowKey, FlowRow, RunSummary, SampleColumns, Sink, SinkError,
+    Time, TimelineColumns,
 };
 use roce_parquet::{Rows, TABLES};
 use roce_report::json;
@@ -46,7 +46,7 @@ pub fn replay(dir: &Path, sink: &mut dyn Sink) -> Result<(), SinkError> {
         .flatten()
         .min()
     {
-        let end = Nanos((first.0 / width).saturating_add(1).saturating_mul(width));
+        let end = Time((first.0 / width).saturating_add(1).saturating_mul(width));
         timeline.take_before(end)?;
         if !timeline.taken.is_empty() {
             sink.timeline(&timeline.taken)?;
@@ -115,13 +115,13 @@ fn new_keys(dir: &Path, rows: &[FlowRow], opened: &mut HashSet<FlowId>) -> Resul
 struct Table<C: Columns> {
     source: Rows<C>,
     rows: Peekable<std::vec::IntoIter<C::Row>>,
-    time: fn(&C::Row) -> Nanos,
+    time: fn(&C::Row) -> Time,
     /// Rows that were taken last.
     taken: C,
 }
 
 impl<C: Columns> Table<C> {
-    fn open(dir: &Path, time: fn(&C::Row) -> Nanos) -> Result<Self, Error> {
+    fn open(dir: &Path, time: fn(&C::Row) -> Time) -> Result<Self, Error> {
         Ok(Self {
             source: Rows::open(dir)?,
             rows: Vec::new().into_iter().peekable(),
@@ -131,7 +131,7 @@ impl<C: Columns> Table<C> {
     }
 
     /// The time of the next row.
-    fn next_time(&mut self) -> Result<Option<Nanos>, Error> {
+    fn next_time(&mut self) -> Result<Option<Time>, Error> {
         while self.rows.peek().is_none() {
             match self.source.next() {
                 Some(rows) => self.rows = rows?.into_iter().peekable(),
@@ -142,7 +142,7 @@ impl<C: Columns> Table<C> {
     }
 
     /// Takes the rows up to the first one that is not before `end`.
-    fn take_before(&mut self, end: Nanos) -> Result<(), Error> {
+    fn take_before(&mut self, end: Time) -> Result<(), Error> {
         self.taken.clear();
         while self.next_time()?.is_some_and(|time| time < end) {
             if let Some(row) = self.rows.next() {

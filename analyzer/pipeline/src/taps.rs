@@ -4,14 +4,14 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use roce_capture::Interface;
-use roce_model::{Nanos, QUIET, Span, TapId, TapRow};
+use roce_model::{Period, QUIET, Span, TapId, TapRow, Time};
 use roce_wire::{LinkType, Mirror, MirrorKind};
 
 use crate::stamps::Stamps;
 
 /// A file that begins within this time after the end of another one of the same interface continues it. What begins later is of another
 /// time.
-pub(crate) const CONTINUES: Nanos = Nanos(12 * 3_600 * Nanos::SECOND);
+pub(crate) const CONTINUES: Span = Span(12 * 3_600 * Span::SECOND.0);
 
 /// Inputs that saw the same packets: neither of two continues the other.
 #[derive(Clone, Debug, Default)]
@@ -96,10 +96,10 @@ struct Tap {
     quantum_ns: u64,
     stamps: Stamps,
     mirror: Option<(MirrorKind, u32)>,
-    first: Option<Nanos>,
-    last: Nanos,
+    first: Option<Time>,
+    last: Time,
     /// Times without a silence, the first ones.
-    stretches: Vec<Span>,
+    stretches: Vec<Period>,
     frames: u64,
     roce_packets: u64,
     pause_frames: u64,
@@ -111,9 +111,9 @@ struct Tap {
 
 impl Tap {
     /// Something was recorded from one moment to another.
-    fn recorded(&mut self, span: Span) {
+    fn recorded(&mut self, span: Period) {
         let room = self.stretches.len() < MAX_STRETCHES;
-        let goes_on = |stretch: &&mut Span| span.first.since(stretch.last) < QUIET;
+        let goes_on = |stretch: &&mut Period| span.first.since(stretch.last) < QUIET;
         if let Some(stretch) = self.stretches.last_mut().filter(goes_on) {
             stretch.include(span.first);
             stretch.include(span.last);
@@ -184,7 +184,7 @@ impl Taps {
         capture: &str,
         index: u32,
         of: &Interface,
-        time: Nanos,
+        time: Time,
     ) -> TapId {
         let index = index as usize;
         if self.interfaces.len() <= input {
@@ -241,7 +241,7 @@ impl Taps {
 
     /// The tap that an interface of an input continues whose first frame comes at `time`: the same one of a capture, or of a section,
     /// that has ended before. However long it was silent, nothing else recorded there.
-    fn continued(&mut self, input: usize, of: &Interface, time: Nanos) -> Option<TapId> {
+    fn continued(&mut self, input: usize, of: &Interface, time: Time) -> Option<TapId> {
         let ended = self.ended.get_mut(&(of.link, of.name.clone()))?;
         let begin = ended.len().saturating_sub(MAX_ENDED);
         let at = ended.get(begin..)?.iter().rposition(|tap| {
@@ -265,7 +265,7 @@ impl Taps {
             stamps: Stamps::default(),
             mirror,
             first: None,
-            last: Nanos(0),
+            last: Time(0),
             stretches: Vec::new(),
             frames: 0,
             roce_packets: 0,
@@ -283,7 +283,7 @@ impl Taps {
         base: TapId,
         of: &Interface,
         mirror: &Mirror,
-        time: Nanos,
+        time: Time,
     ) -> (TapId, u64) {
         let key = (base, mirror.kind, mirror.session);
         let tap = match self.mirrors.get(&key) {
@@ -301,7 +301,7 @@ impl Taps {
             state.first.get_or_insert(time);
             state.last = state.last.max(time);
             state.frames += 1;
-            state.recorded(Span::at(time));
+            state.recorded(Period::at(time));
             if let Some(sequence) = mirror.sequence {
                 let expected = state.sequence.map_or(sequence, |last| last.wrapping_add(1));
                 let ahead = sequence.wrapping_sub(expected);
@@ -320,7 +320,7 @@ impl Taps {
     }
 
     /// Frames of a tap's interface, the first and last of them at these times.
-    pub(crate) fn frames(&mut self, tap: TapId, frames: u64, cut: u64, first: Nanos, last: Nanos) {
+    pub(crate) fn frames(&mut self, tap: TapId, frames: u64, cut: u64, first: Time, last: Time) {
         if let Some(tap) = self.list.get_mut(tap.0 as usize) {
             tap.frames += frames;
             tap.cut_frames += cut;
@@ -330,14 +330,14 @@ impl Taps {
     }
 
     /// Something was recorded at a tap's interface from one moment to another.
-    pub(crate) fn recorded(&mut self, tap: TapId, span: Span) {
+    pub(crate) fn recorded(&mut self, tap: TapId, span: Period) {
         if let Some(tap) = self.list.get_mut(tap.0 as usize) {
             tap.recorded(span);
         }
     }
 
     /// For each tap, the times without a silence in between.
-    pub(crate) fn stretches(&self) -> Vec<Vec<Span>> {
+    pub(crate) fn stretches(&self) -> Vec<Vec<Period>> {
         self.list.iter().map(|tap| tap.stretches.clone()).collect()
     }
 
@@ -468,30 +468,30 @@ mod tests {
 
     #[test]
     fn a_rotated_file_continues_its_tap_a_concurrent_one_does_not() {
-        let second = Nanos::SECOND;
+        let second = Span::SECOND.0;
         let mut taps = Taps::default();
-        let a = taps.interface(0, "a", 0, &interface("eth0"), Nanos(0));
-        taps.frames(a, 1, 0, Nanos(0), Nanos(10 * second));
-        let other = taps.interface(1, "a", 0, &interface("eth0"), Nanos(10 * second));
+        let a = taps.interface(0, "a", 0, &interface("eth0"), Time(0));
+        taps.frames(a, 1, 0, Time(0), Time(10 * second));
+        let other = taps.interface(1, "a", 0, &interface("eth0"), Time(10 * second));
         assert_ne!(other, a, "the first file has not ended");
         taps.ended(0);
         assert_eq!(
-            taps.interface(2, "a", 0, &interface("eth0"), Nanos(11 * second)),
+            taps.interface(2, "a", 0, &interface("eth0"), Time(11 * second)),
             a
         );
         taps.ended(2);
         let hours = 12 * 3_600 * second;
-        let late = taps.interface(3, "a", 0, &interface("eth0"), Nanos(hours));
+        let late = taps.interface(3, "a", 0, &interface("eth0"), Time(hours));
         assert_eq!(late, a, "hours of silence later nothing else has recorded there");
-        taps.frames(late, 1, 0, Nanos(hours), Nanos(hours + 2));
+        taps.frames(late, 1, 0, Time(hours), Time(hours + 2));
         taps.ended(3);
         assert_ne!(
-            taps.interface(4, "a", 0, &interface("eth1"), Nanos(hours + 2)),
+            taps.interface(4, "a", 0, &interface("eth1"), Time(hours + 2)),
             late
         );
-        let before = taps.interface(5, "a", 0, &interface("eth0"), Nanos(hours + 1));
+        let before = taps.interface(5, "a", 0, &interface("eth0"), Time(hours + 1));
         assert_ne!(before, late, "they recorded at the same time");
-        let other_day = taps.interface(6, "a", 0, &interface("eth0"), Nanos(2 * hours + 3));
+        let other_day = taps.interface(6, "a", 0, &interface("eth0"), Time(2 * hours + 3));
         assert_ne!(other_day, late, "more than twelve hours after it");
     }
 
@@ -503,15 +503,15 @@ mod tests {
             ..interface("eth0")
         };
         let (first, twin) = (
-            taps.interface(0, "a", 0, &of(1), Nanos(0)),
-            taps.interface(0, "a", 1, &of(1), Nanos(1)),
+            taps.interface(0, "a", 0, &of(1), Time(0)),
+            taps.interface(0, "a", 1, &of(1), Time(1)),
         );
         assert_ne!(first, twin, "interfaces of one section record at the same time");
-        taps.frames(first, 1, 0, Nanos(0), Nanos(10));
-        taps.frames(twin, 1, 0, Nanos(1), Nanos(20));
-        assert_eq!(taps.interface(0, "a", 2, &of(2), Nanos(15)), first);
+        taps.frames(first, 1, 0, Time(0), Time(10));
+        taps.frames(twin, 1, 0, Time(1), Time(20));
+        assert_eq!(taps.interface(0, "a", 2, &of(2), Time(15)), first);
         assert_ne!(
-            taps.interface(0, "a", 3, &of(2), Nanos(15)),
+            taps.interface(0, "a", 3, &of(2), Time(15)),
             twin,
             "it went on to 20"
         );
@@ -520,9 +520,9 @@ mod tests {
     #[test]
     fn members_of_a_lag_share_a_tap() {
         let mut taps = Taps::new(&[vec!["eth0".to_owned(), "b.pcap".to_owned()]], Arc::default());
-        let a = taps.interface(0, "a.pcapng", 0, &interface("eth0"), Nanos(0));
-        assert_ne!(taps.interface(0, "a.pcapng", 1, &interface("eth1"), Nanos(0)), a);
-        assert_eq!(taps.interface(1, "b.pcap", 0, &interface("any"), Nanos(0)), a);
+        let a = taps.interface(0, "a.pcapng", 0, &interface("eth0"), Time(0));
+        assert_ne!(taps.interface(0, "a.pcapng", 1, &interface("eth1"), Time(0)), a);
+        assert_eq!(taps.interface(1, "b.pcap", 0, &interface("any"), Time(0)), a);
         assert_eq!(
             taps.rows(|_| String::new())[0].interface.as_deref(),
             Some("eth0+b.pcap")
@@ -533,7 +533,7 @@ mod tests {
     fn a_mirror_is_a_tap_of_its_own_and_tells_its_losses() {
         let mut taps = Taps::default();
         let eth0 = interface("eth0");
-        let base = taps.interface(0, "a", 0, &eth0, Nanos(0));
+        let base = taps.interface(0, "a", 0, &eth0, Time(0));
         let mirror = |sequence| Mirror {
             kind: MirrorKind::ErspanII,
             session: 7,
@@ -542,18 +542,18 @@ mod tests {
             timestamp: None,
             index: 0,
         };
-        let (tap, lost) = taps.mirror(base, &eth0, &mirror(u32::MAX), Nanos(1));
+        let (tap, lost) = taps.mirror(base, &eth0, &mirror(u32::MAX), Time(1));
         assert_ne!(tap, base);
         assert_eq!(lost, 0);
         // 0 follows u32::MAX; 3 leaves out 1 and 2.
-        assert_eq!(taps.mirror(base, &eth0, &mirror(0), Nanos(2)), (tap, 0));
-        assert_eq!(taps.mirror(base, &eth0, &mirror(3), Nanos(3)), (tap, 2));
+        assert_eq!(taps.mirror(base, &eth0, &mirror(0), Time(2)), (tap, 0));
+        assert_eq!(taps.mirror(base, &eth0, &mirror(3), Time(3)), (tap, 2));
         // 2 was late, not lost; 1 is.
-        assert_eq!(taps.mirror(base, &eth0, &mirror(2), Nanos(4)), (tap, 0));
-        assert_eq!(taps.mirror(base, &eth0, &mirror(4), Nanos(5)), (tap, 0));
+        assert_eq!(taps.mirror(base, &eth0, &mirror(2), Time(4)), (tap, 0));
+        assert_eq!(taps.mirror(base, &eth0, &mirror(4), Time(5)), (tap, 0));
         assert_eq!(taps.rows(|_| String::new())[1].mirror_lost, 1);
         // A mirror that starts again lost nothing that could be counted.
-        assert_eq!(taps.mirror(base, &eth0, &mirror(1 << 31), Nanos(6)), (tap, 0));
-        assert_eq!(taps.mirror(base, &eth0, &mirror(0), Nanos(7)), (tap, 0));
+        assert_eq!(taps.mirror(base, &eth0, &mirror(1 << 31), Time(6)), (tap, 0));
+        assert_eq!(taps.mirror(base, &eth0, &mirror(0), Time(7)), (tap, 0));
     }
 }

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 
 use foldhash::fast::RandomState;
 use roce_model::{
-    Address, CollectiveCallRow, FlowId, FlowKey, FlowRow, Nanos, RunSummary, Sink, SinkError,
+    Address, CollectiveCallRow, FlowId, FlowKey, FlowRow, RunSummary, Sink, SinkError, Span, Time,
     TimelineColumns, TraceClock, TraceRow,
 };
 use roce_report::series::SeriesStore;
@@ -80,7 +80,7 @@ impl Traces {
     pub fn new(traces: Vec<(Trace, Option<Address>)>) -> Self {
         Self {
             traces,
-            gathered: SeriesStore::new(Nanos(0)),
+            gathered: SeriesStore::new(Span(0)),
         }
     }
 
@@ -199,8 +199,8 @@ fn relate(trace: &Trace, activity: &Activity) -> Result<ClockRelation, String> {
             "its collectives are from {} s to {} s since the epoch, the traffic from {} s to {} s",
             seconds(begin.start),
             seconds(last.end),
-            first / Nanos::SECOND,
-            end / Nanos::SECOND
+            first / Span::SECOND.0,
+            end / Span::SECOND.0
         ));
     }
     let found = clock::find(activity, &intervals, Some(MAX_STATED_ERROR_NS));
@@ -236,7 +236,7 @@ impl ClockRelation {
 
     fn call(&self, call: &Call, number: u32) -> CollectiveCallRow {
         let at = |time: i64| match self {
-            Self::Stated => Nanos(u64::try_from(time).unwrap_or_default()),
+            Self::Stated => Time(u64::try_from(time).unwrap_or_default()),
             Self::Corrected(clock) | Self::Found(clock) => clock.at(time),
         };
         CollectiveCallRow {
@@ -255,7 +255,7 @@ impl ClockRelation {
 }
 
 impl Sink for Traces {
-    fn begin(&mut self, bin: Nanos) -> Result<(), SinkError> {
+    fn begin(&mut self, bin: Span) -> Result<(), SinkError> {
         self.gathered.begin(bin)
     }
 

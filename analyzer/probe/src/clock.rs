@@ -1,6 +1,6 @@
 //! The clock of the kernel programs beside the one that captures are stamped with.
 
-use roce_model::Nanos;
+use roce_model::{Span, Time};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
 /// Measured distance of CLOCK_REALTIME and CLOCK_MONOTONIC.
@@ -9,7 +9,7 @@ pub struct ClockOffset {
     /// Realtime less monotonic time, in ns.
     pub nanos: i64,
     /// The measured offset is wrong by this much at most: half the time that reading both clocks took.
-    pub uncertainty: Nanos,
+    pub uncertainty: Span,
 }
 
 /// Number of readings of both clocks: the quickest one counts, so that one interruption does not matter.
@@ -40,19 +40,19 @@ impl ClockOffset {
         Self {
             nanos: real - (before + half),
             // Rounded up: half a nanosecond is lost in the middle.
-            uncertainty: Nanos((half + 1).unsigned_abs()),
+            uncertainty: Span((half + 1).unsigned_abs()),
         }
     }
 
     /// The time now, by this offset.
-    pub(crate) fn now(self) -> Nanos {
+    pub(crate) fn now(self) -> Time {
         self.realtime(nanos(clock_gettime(ClockId::Monotonic)).unsigned_abs())
     }
 
     /// A time of the kernel programs, as nanoseconds since the epoch.
     #[inline]
-    pub fn realtime(self, monotonic: u64) -> Nanos {
-        Nanos(monotonic.saturating_add_signed(self.nanos))
+    pub fn realtime(self, monotonic: u64) -> Time {
+        Time(monotonic.saturating_add_signed(self.nanos))
     }
 }
 
@@ -69,8 +69,8 @@ mod tests {
         // Monotonic 100 and 140 around realtime 5,000: it belongs to 120, give or take 20.
         let offset = ClockOffset::from_readings(100, 5_000, 140);
         assert_eq!(offset.nanos, 4_880);
-        assert_eq!(offset.uncertainty, Nanos(21));
-        assert_eq!(offset.realtime(130), Nanos(5_010));
+        assert_eq!(offset.uncertainty, Span(21));
+        assert_eq!(offset.realtime(130), Time(5_010));
     }
 
     #[test]
@@ -80,6 +80,6 @@ mod tests {
         let now = offset.realtime(u64::try_from(nanos(clock_gettime(ClockId::Monotonic))).unwrap());
         let apart = now.0.abs_diff(u64::try_from(real).unwrap());
         assert!(apart < 100_000_000, "{apart} ns apart");
-        assert!(offset.uncertainty < Nanos(10_000_000), "{offset:?}");
+        assert!(offset.uncertainty < Span(10_000_000), "{offset:?}");
     }
 }

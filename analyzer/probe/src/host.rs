@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use roce_hosts::{CounterPlace, MappedCounter, ethtool_statistics, mapped};
-use roce_model::{Counter, Nanos, Sample, SampleSource, value_of};
+use roce_model::{Counter, Sample, SampleSource, Time, value_of};
 
 use crate::dcb::{Dcb, DcbReading};
 use crate::ethtool::Ethtool;
@@ -154,7 +154,7 @@ impl HostReader {
 
     /// Adds a sample of every counter that can be read; `time` is now. What cannot be read is absent: devices come and go, and
     /// drivers show files that they cannot fill.
-    pub fn read(&mut self, time: Nanos, into: &mut Vec<Sample>) {
+    pub fn read(&mut self, time: Time, into: &mut Vec<Sample>) {
         let mut interfaces = self.interfaces.clone();
         self.rates.begin();
         let devices = self.root.join("sys/class/infiniband");
@@ -203,7 +203,7 @@ impl HostReader {
 
     /// Adds a sample of every counter in the text of `rdma statistic show`, or in that of `ethtool -S` of an interface. Returns false
     /// if it has none.
-    pub fn read_text(&mut self, time: Nanos, text: &str, interface: &str, into: &mut Vec<Sample>) -> bool {
+    pub fn read_text(&mut self, time: Time, text: &str, interface: &str, into: &mut Vec<Sample>) -> bool {
         let first = into.len();
         for counter in text::counters(text, interface) {
             let object: Arc<str> = counter.object.into();
@@ -230,7 +230,7 @@ impl HostReader {
     /// The counters in a folder of sysfs.
     fn read_folder(
         &mut self,
-        time: Nanos,
+        time: Time,
         object: &str,
         folder: &Path,
         place: CounterPlace,
@@ -260,7 +260,7 @@ impl HostReader {
     }
 
     /// The optional counters of a port that are on: netlink alone has them.
-    fn read_optional(&mut self, time: Nanos, device: &str, port: &str, into: &mut Vec<Sample>) {
+    fn read_optional(&mut self, time: Time, device: &str, port: &str, into: &mut Vec<Sample>) {
         let Some(rdma) = self.drivers.as_mut().and_then(|drivers| drivers.rdma.as_mut()) else {
             return;
         };
@@ -283,7 +283,7 @@ impl HostReader {
     }
 
     /// Counters of queue pairs, of all devices.
-    fn read_queue_pairs(&mut self, time: Nanos, into: &mut Vec<Sample>) {
+    fn read_queue_pairs(&mut self, time: Time, into: &mut Vec<Sample>) {
         let Some(rdma) = self.drivers.as_mut().and_then(|drivers| drivers.rdma.as_mut()) else {
             return;
         };
@@ -318,7 +318,7 @@ impl HostReader {
     }
 
     /// The statistics of an interface, and its PFC.
-    fn read_interface(&mut self, time: Nanos, interface: &str, into: &mut Vec<Sample>) {
+    fn read_interface(&mut self, time: Time, interface: &str, into: &mut Vec<Sample>) {
         let object: Arc<str> = interface.into();
         let statistics: Vec<(String, u64)> = if let Some(drivers) = &mut self.drivers {
             let ethtool = drivers.ethtool.as_mut();
@@ -406,7 +406,7 @@ impl HostReader {
     /// Adds the sample of a driver's counter, if it is of interest.
     fn add(
         &mut self,
-        time: Nanos,
+        time: Time,
         object: &Arc<str>,
         place: CounterPlace,
         name: &str,
@@ -512,11 +512,11 @@ mod tests {
     /// Object, counter, priority, details and value of every sample.
     fn read_all(reader: &mut HostReader) -> Vec<(String, Counter, Option<u8>, String, f64)> {
         let mut samples = Vec::new();
-        reader.read(Nanos(1), &mut samples);
+        reader.read(Time(1), &mut samples);
         assert!(
             samples
                 .iter()
-                .all(|sample| &*sample.node == "a" && sample.time == Nanos(1))
+                .all(|sample| &*sample.node == "a" && sample.time == Time(1))
         );
         let rows = samples.into_iter().map(|sample| {
             let details = sample.details.join(",");

@@ -1,7 +1,7 @@
 //! Packets and counts of the classifier.
 
 use roce_abi::{FlowCounts, FlowKey, PacketHead, read};
-use roce_model::{Address, Nanos, Qpn};
+use roce_model::{Address, Qpn, Time};
 
 use crate::clock::ClockOffset;
 
@@ -28,7 +28,7 @@ impl Direction {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PacketRecord<'a> {
     /// Time at which the classifier saw it.
-    pub time: Nanos,
+    pub time: Time,
     /// The index of its interface.
     pub interface: u32,
     /// Direction at the interface.
@@ -128,6 +128,7 @@ fn add<const N: usize>(sums: &mut [u64; N], more: &[u64; N]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use roce_model::Span;
 
     fn record(vlan_protocol: u16, bytes: &[u8]) -> Vec<u8> {
         let mut record = Vec::new();
@@ -149,7 +150,7 @@ mod tests {
     fn a_tag_is_put_back_behind_the_addresses() {
         let clock = ClockOffset {
             nanos: 1_000,
-            uncertainty: Nanos(1),
+            uncertainty: Span(1),
         };
         let bytes: Vec<u8> = (0..20).collect();
         let plain = record(0, &bytes);
@@ -159,7 +160,7 @@ mod tests {
         assert_eq!(frame, bytes);
         assert_eq!(
             (packet.time, packet.interface, packet.original),
-            (Nanos(1_007), 3, 1_500)
+            (Time(1_007), 3, 1_500)
         );
         assert_eq!(packet.direction, Direction::Egress);
 

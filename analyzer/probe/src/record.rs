@@ -6,8 +6,8 @@ use roce_abi::{
     AsyncRecord, ConnectionRecord, DropRecord, HostHead, HostKind, ModifyRecord, QueuePairRecord, mask, read,
 };
 use roce_model::{
-    AckTimeout, Address, Element, HostChange, HostEvent, Nanos, Process, Psn, Qpn, QueuePairChange,
-    QueuePairKind, QueuePairState, RnrTimer,
+    AckTimeout, Address, Element, HostChange, HostEvent, Process, Psn, Qpn, QueuePairChange, QueuePairKind,
+    QueuePairState, RnrTimer, Span,
 };
 
 use crate::clock::ClockOffset;
@@ -190,10 +190,10 @@ fn path_mtu(code: u32) -> Option<u32> {
 }
 
 /// Local ACK timeout; 0 for ever.
-fn timeout(code: u8) -> Nanos {
+fn timeout(code: u8) -> Span {
     match AckTimeout::new(code) {
-        timeout if timeout.code() == 0 => Nanos(0),
-        timeout => Nanos(timeout.nanos()),
+        timeout if timeout.code() == 0 => Span(0),
+        timeout => Span(timeout.nanos()),
     }
 }
 
@@ -216,13 +216,14 @@ fn socket_address(bytes: &[u8; 28]) -> Option<Address> {
 
 #[cfg(test)]
 mod tests {
+    use roce_model::Time;
     use std::path::Path;
 
     use super::*;
 
     const CLOCK: ClockOffset = ClockOffset {
         nanos: 1_000,
-        uncertainty: Nanos(1),
+        uncertainty: Span(1),
     };
 
     /// Names as this machine's kernel has them, or none: then numbers are names.
@@ -264,7 +265,7 @@ mod tests {
         let Some(mut records) = records() else { return };
         let mut of = |bytes: &[u8]| records.event(bytes, CLOCK).unwrap();
         let made = of(&queue_pair(HostKind::Created, 71, "ib_send_bw"));
-        assert_eq!((made.time, made.device.as_deref()), (Nanos(1_007), Some("rxe0")));
+        assert_eq!((made.time, made.device.as_deref()), (Time(1_007), Some("rxe0")));
         assert_eq!(
             made.what,
             HostChange::Created {
@@ -346,7 +347,7 @@ mod tests {
                 destination: Some(Address::v6([0xfd; 16])),
                 sq_psn: Some(Psn::new(99)),
                 // 4.096 us * 2^14.
-                timeout: Some(Nanos(67_108_864)),
+                timeout: Some(Span(67_108_864)),
                 path_mtu: Some(4096),
                 traffic_class: Some(106),
                 source_gid_index: Some(3),

@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use roce_model::{Counter, Nanos, SampleSource};
+use roce_model::{Counter, SampleSource, Time};
 use roce_switches::device::{Answers, Problem, Question, Reading, Reason};
 use roce_switches::inventory::{
     HypervisorKind, HypervisorTarget, SshSettings, SwitchKind, SwitchTarget, Transport as Way,
@@ -46,7 +46,7 @@ pub type Count = (Reason, u64);
 trait Language: Send {
     fn source(&self) -> SampleSource;
     fn questions(&self, known: &Answers) -> Vec<Question>;
-    fn read(&self, node: &str, time: Nanos, answers: &Answers) -> Reading;
+    fn read(&self, node: &str, time: Time, answers: &Answers) -> Reading;
 }
 
 impl Language for SwitchKind {
@@ -58,7 +58,7 @@ impl Language for SwitchKind {
         switch::questions(*self, known)
     }
 
-    fn read(&self, node: &str, time: Nanos, answers: &Answers) -> Reading {
+    fn read(&self, node: &str, time: Time, answers: &Answers) -> Reading {
         switch::read(*self, node, time, answers)
     }
 }
@@ -78,7 +78,7 @@ impl Language for Hypervisor {
         hypervisor::questions(self.kind, &self.vmnics)
     }
 
-    fn read(&self, node: &str, time: Nanos, answers: &Answers) -> Reading {
+    fn read(&self, node: &str, time: Time, answers: &Answers) -> Reading {
         hypervisor::read(self.kind, node, time, answers)
     }
 }
@@ -185,18 +185,18 @@ impl DeviceReader {
 
     /// Asks and reads. `clock` is that of this host: the reading has the time in the middle of the asking, so that no value is further
     /// from it than half of the time that the device took.
-    pub fn read(&mut self, clock: impl Fn() -> Nanos) -> Reading {
+    pub fn read(&mut self, clock: impl Fn() -> Time) -> Reading {
         self.read_at(Instant::now(), clock)
     }
 
-    fn read_at(&mut self, now: Instant, clock: impl Fn() -> Nanos) -> Reading {
+    fn read_at(&mut self, now: Instant, clock: impl Fn() -> Time) -> Reading {
         let begun = clock();
         self.kept
             .retain(|_, (asked, _)| now.duration_since(*asked) < GOOD_FOR);
         self.unknown
             .retain(|_, (asked, _)| now.duration_since(*asked) < GOOD_FOR);
         let asked = self.ask(now);
-        let time = Nanos(begun.0 + clock().since(begun).0 / 2);
+        let time = begun + clock().since(begun) / 2;
         let mut reading = if asked.is_up {
             let mut answers = Answers::default();
             for (_, slow) in self.kept.values() {

@@ -9,8 +9,8 @@ use std::io::{BufWriter, Error, Write};
 use std::time::Instant;
 
 use roce_model::{
-    Address, Columns, EventColumns, EventKind, EventRow, FlowKey, FlowRow, InputSummary, Nanos, Qpn,
-    RunSummary, Service, Sink, SinkError, Span, TapRow, TimelineColumns, TimelineRow,
+    Address, Columns, EventColumns, EventKind, EventRow, FlowKey, FlowRow, InputSummary, Period, Qpn,
+    RunSummary, Service, Sink, SinkError, Span, TapRow, Time, TimelineColumns, TimelineRow,
 };
 use roce_report::HtmlReport;
 
@@ -53,8 +53,8 @@ fn empty(key: &FlowKey, bins: u64) -> FlowRow {
         service: "RC",
         carrier: "RoCEv2/IPv4",
         counted: true,
-        first_time: Nanos(START),
-        last_time: Nanos(START + bins * BIN),
+        first_time: Time(START),
+        last_time: Time(START + bins * BIN),
         first_psn: Some(0),
         last_psn: Some(0xff_ffff),
         ..FlowRow::default()
@@ -62,7 +62,7 @@ fn empty(key: &FlowKey, bins: u64) -> FlowRow {
 }
 
 /// Makes a flow's row of a bin, and adds it to the flow.
-fn act(flow: &mut FlowRow, time: Nanos, noise: &mut Noise) -> TimelineRow {
+fn act(flow: &mut FlowRow, time: Time, noise: &mut Noise) -> TimelineRow {
     let packets = 1 + noise.below(200);
     let ce = noise.below(20).saturating_sub(15).min(packets);
     let lost = u64::from(noise.below(500) == 0);
@@ -99,14 +99,14 @@ fn act(flow: &mut FlowRow, time: Nanos, noise: &mut Noise) -> TimelineRow {
 }
 
 fn summary(flows: &[FlowRow], bins: u64) -> RunSummary {
-    let span = Span {
-        first: Nanos(START),
-        last: Nanos(START + bins * BIN),
+    let span = Period {
+        first: Time(START),
+        last: Time(START + bins * BIN),
     };
     let mut run = RunSummary {
         version: "0".to_owned(),
-        started: Nanos(START),
-        bin: Nanos(BIN),
+        started: Time(START),
+        bin: Span(BIN),
         inputs: vec![InputSummary {
             input: format!("{} flows, {bins} bins", flows.len()),
             first_time: Some(span.first),
@@ -145,7 +145,7 @@ fn main() -> Result<(), SinkError> {
     };
     let bins = u64::from(*bins);
     let mut page = HtmlReport::new(BufWriter::new(CountedOutput::default()));
-    page.begin(Nanos(BIN))?;
+    page.begin(Span(BIN))?;
     let keys: Vec<FlowKey> = (0..*flows).map(key).collect();
     page.flows_opened(&keys)?;
     let mut flows: Vec<FlowRow> = keys.iter().map(|key| empty(key, bins)).collect();
@@ -158,7 +158,7 @@ fn main() -> Result<(), SinkError> {
             if noise.below(100) >= u64::from(*active) {
                 continue;
             }
-            let row = act(flow, Nanos(START + bin * BIN), &mut noise);
+            let row = act(flow, Time(START + bin * BIN), &mut noise);
             if row.missing > 0 {
                 events.push(&EventRow {
                     time: row.time,

@@ -6,7 +6,7 @@
 pub mod html;
 pub mod json;
 
-use roce_model::{Nanos, Severity};
+use roce_model::{Severity, Span};
 
 /// Rises when a key of the JSON document changes its meaning; a new key does not raise it.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -377,17 +377,17 @@ pub struct Side {
     /// Its path: a capture, or a folder.
     pub path: String,
     /// Time from its first frame to its last.
-    pub length: Nanos,
+    pub length: Span,
     /// Its flows, those left out that another tap saw more of.
     pub flows: u64,
     /// Application data of them, in bytes.
     pub payload_bytes: u64,
     /// Width of a bin of its timeline.
-    pub bin: Nanos,
+    pub bin: Span,
     /// Number of slices of time behind its noise.
     pub slices: u64,
     /// Width of a slice.
-    pub slice: Nanos,
+    pub slice: Span,
 }
 
 /// Two runs compared.

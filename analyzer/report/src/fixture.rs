@@ -3,8 +3,8 @@
 use std::net::Ipv6Addr;
 
 use roce_model::{
-    Address, CnpReceiver, Columns, CutLimit, FlowId, FlowRow, InputSummary, Layer, Nanos, Opcode, Qpn,
-    RunKey, RunSummary, Sink, Span, TapId, TapRow, TimelineColumns, TimelineRow, Totals, Vantage,
+    Address, CnpReceiver, Columns, CutLimit, FlowId, FlowRow, InputSummary, Layer, Opcode, Period, Qpn,
+    RunKey, RunSummary, Sink, Span, TapId, TapRow, Time, TimelineColumns, TimelineRow, Totals, Vantage,
 };
 
 mod concluded;
@@ -32,9 +32,9 @@ impl FixtureRun {
 }
 
 fn run(path: &str, totals: Totals) -> RunSummary {
-    let span = Span {
-        first: Nanos(START),
-        last: Nanos(START + 100 * MILLISECOND),
+    let span = Period {
+        first: Time(START),
+        last: Time(START + 100 * MILLISECOND),
     };
     RunSummary {
         key: RunKey {
@@ -43,9 +43,9 @@ fn run(path: &str, totals: Totals) -> RunSummary {
             capture: path.to_owned(),
         },
         version: "0.1.0".to_owned(),
-        started: Nanos(START + 3_600 * Nanos::SECOND),
-        elapsed: Nanos(12 * MILLISECOND),
-        bin: Nanos(MILLISECOND),
+        started: Time(START + 3_600 * Span::SECOND.0),
+        elapsed: Span(12 * MILLISECOND),
+        bin: Span(MILLISECOND),
         options: vec![("bin".to_owned(), "1ms".to_owned())],
         inputs: vec![InputSummary {
             input: path.to_owned(),
@@ -128,8 +128,8 @@ pub(crate) fn incast() -> FixtureRun {
             ack_rtt_p50_ns: Some(1_500 + 100 * u64::from(sender)),
             cnp: Some(CNPS.get(usize::from(sender)).copied().unwrap_or(0)),
             cnp_attribution: Some("pairing"),
-            first_time: Nanos(START),
-            last_time: Nanos(START + 100 * MILLISECOND),
+            first_time: Time(START),
+            last_time: Time(START + 100 * MILLISECOND),
             dscp: Some(26),
             ..FlowRow::default()
         })
@@ -141,7 +141,7 @@ pub(crate) fn incast() -> FixtureRun {
             let trouble = bin == 50 && sender == 0;
             let (retransmitted, missing) = if trouble { (5, 2) } else { (0, 0) };
             timeline.push(&TimelineRow {
-                time: Nanos(START + bin * MILLISECOND),
+                time: Time(START + bin * MILLISECOND),
                 flow_id: flow.flow_id,
                 packets,
                 wire_bytes: u64::from(packets) * 1_082,
@@ -177,8 +177,8 @@ pub(crate) fn incast() -> FixtureRun {
         cnp,
         dscp: Some(48),
         pcp: None,
-        first_time: Nanos(START + 40 * MILLISECOND),
-        last_time: Nanos(START + 60 * MILLISECOND),
+        first_time: Time(START + 40 * MILLISECOND),
+        last_time: Time(START + 60 * MILLISECOND),
     };
     run.cnp_receivers = vec![
         receiver(1, 250),
@@ -203,7 +203,7 @@ pub(crate) fn trouble() -> FixtureRun {
         for epoch in 0..2_u32 {
             let time = START + u64::from(epoch) * 50 * MILLISECOND;
             timeline.push(&TimelineRow {
-                time: Nanos(time),
+                time: Time(time),
                 flow_id: FlowId(0xabcd),
                 tap: TapId(tap),
                 epoch,
@@ -225,8 +225,8 @@ pub(crate) fn trouble() -> FixtureRun {
                 destination_qpn: 0xab_cdef,
                 service: "RC",
                 vlan: Some(100),
-                first_time: Nanos(time),
-                last_time: Nanos(time + MILLISECOND),
+                first_time: Time(time),
+                last_time: Time(time + MILLISECOND),
                 packets: 1_000,
                 wire_bytes: 4_225_000,
                 payload_bytes: 4_096_000,

@@ -17,8 +17,8 @@ use std::collections::HashSet;
 use std::io::Write;
 
 use roce_model::{
-    CollectiveCallColumns, Columns, EventColumns, FlowColumns, FlowId, FlowKey, FlowRow, Nanos, RunSummary,
-    SampleColumns, Sink, SinkError, Table, TimelineColumns, Totals, TraceColumns,
+    CollectiveCallColumns, Columns, EventColumns, FlowColumns, FlowId, FlowKey, FlowRow, RunSummary,
+    SampleColumns, Sink, SinkError, Span, Table, Time, TimelineColumns, Totals, TraceColumns,
 };
 use serde::Serialize;
 
@@ -52,7 +52,7 @@ impl<W: Write> HtmlReport<W> {
     pub fn new(out: W) -> Self {
         Self {
             out,
-            gathered: GatheredSeries::new(Nanos(0)),
+            gathered: GatheredSeries::new(Span(0)),
             counters: GatheredCounters::default(),
             moments: Moments::new(),
             flows: KeptFlows::new(MAX_FLOWS),
@@ -77,7 +77,7 @@ impl<W: Write> HtmlReport<W> {
         let times = [
             Some(self.gathered.axis.begin()),
             run.span.map(|span| span.first),
-            events.time.at(0).map(|time| Nanos(*time)),
+            events.time.at(0).map(|time| Time(*time)),
             rows.iter().map(|row| row.first_time).min(),
         ];
         let is_any = self.gathered.axis.slots() > 0;
@@ -194,7 +194,7 @@ impl<W: Write> HtmlReport<W> {
 }
 
 impl<W: Write> Sink for HtmlReport<W> {
-    fn begin(&mut self, bin: Nanos) -> Result<(), SinkError> {
+    fn begin(&mut self, bin: Span) -> Result<(), SinkError> {
         self.gathered = GatheredSeries::new(bin);
         Ok(())
     }

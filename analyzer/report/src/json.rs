@@ -22,8 +22,8 @@ use std::io::{self, Write};
 
 use roce_model::{
     Cell, CnpReceiver, CollectiveCallColumns, CollectiveColumns, Columns, CutLimit, EndColumns, EndKind,
-    EndRow, EpisodeColumns, FindingColumns, FlowColumns, FlowRow, HopColumns, InputSummary, Layer, Nanos,
-    RunKey, RunSummary, SampleColumns, Sink, SinkError, Span, StepColumns, TapColumns, TapId, TapRow,
+    EndRow, EpisodeColumns, FindingColumns, FlowColumns, FlowRow, HopColumns, InputSummary, Layer, Period,
+    RunKey, RunSummary, SampleColumns, Sink, SinkError, StepColumns, TapColumns, TapId, TapRow, Time,
     TraceColumns, VantageColumns, WaitColumns,
 };
 use serde::ser::SerializeMap;
@@ -334,7 +334,7 @@ impl Serialize for RunObject<'_> {
         map.serialize_entry("bin_ns", &run.bin.0)?;
         map.serialize_entry("first_time", &run.span.map(|span| Value(Cell::Time(span.first))))?;
         map.serialize_entry("last_time", &run.span.map(|span| Value(Cell::Time(span.last))))?;
-        let length = run.span.map(Span::length).unwrap_or_default();
+        let length = run.span.map(Period::length).unwrap_or_default();
         map.serialize_entry("sentence", &run.sentence)?;
         map.serialize_entry("goodput_bps", &run.totals.goodput_bps(length))?;
         map.serialize_entry("options", &Pairs(&run.options))?;
@@ -356,7 +356,7 @@ struct Input<'a>(&'a InputSummary);
 impl Serialize for Input<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let input = self.0;
-        let time = |time: Option<Nanos>| time.map(|time| Value(Cell::Time(time)));
+        let time = |time: Option<Time>| time.map(|time| Value(Cell::Time(time)));
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("input", &input.input)?;
         map.serialize_entry("format", &input.format)?;

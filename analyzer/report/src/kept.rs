@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use roce_model::{FlowId, FlowRow, Nanos, TapId};
+use roce_model::{FlowId, FlowRow, TapId, Time};
 
 /// Rows of flows in bounded memory.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub(crate) struct KeptFlows {
 type Rows = Vec<Box<FlowRow>>;
 
 /// Order of the rows: trouble, bytes, then what tells rows apart, so that the choice does not depend on when rows come.
-type Rank = (Reverse<u64>, Reverse<u64>, FlowId, TapId, u32, Nanos);
+type Rank = (Reverse<u64>, Reverse<u64>, FlowId, TapId, u32, Time);
 
 fn rank(row: &FlowRow) -> Rank {
     (

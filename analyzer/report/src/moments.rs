@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
-use roce_model::{Columns, EventColumns, EventKind, EventRow, EventSource, FlowId, Nanos, TapId};
+use roce_model::{Columns, EventColumns, EventKind, EventRow, EventSource, FlowId, TapId, Time};
 
 /// Events kept of one flow, or of one kind of those without a flow.
 const MAX_EVENTS_OF_FLOW: usize = 2_048;
@@ -132,7 +132,7 @@ pub(crate) fn event(rows: &EventColumns, row: usize) -> EventRow {
         .at(row)
         .and_then(|name| EventSource::ALL.iter().find(|source| source.name() == name));
     EventRow {
-        time: Nanos(rows.time.at(row).copied().unwrap_or_default()),
+        time: Time(rows.time.at(row).copied().unwrap_or_default()),
         kind: kind.copied().unwrap_or_default(),
         tap: TapId(rows.tap.at(row).copied().unwrap_or_default()),
         flow_id: rows.flow_id.at(row).copied().map(FlowId),
@@ -151,7 +151,7 @@ mod tests {
 
     fn event(time: u64, flow: Option<u64>) -> EventRow {
         EventRow {
-            time: Nanos(time),
+            time: Time(time),
             kind: EventKind::Nak,
             flow_id: flow.map(FlowId),
             ..EventRow::default()

@@ -28,7 +28,7 @@ use std::io::{self, Write};
 
 use foldhash::fast::RandomState;
 use roce_model::{
-    Columns, EventColumns, Evidence, FlowId, FlowKey, FlowRow, Nanos, RunSummary, SampleColumns, Sink,
+    Columns, EventColumns, Evidence, FlowId, FlowKey, FlowRow, Period, RunSummary, SampleColumns, Sink,
     SinkError, Span, TimelineColumns,
 };
 
@@ -59,7 +59,7 @@ impl<W: Write> TraceReport<W> {
     pub fn new(out: W, form: TraceForm) -> Self {
         Self {
             form: Form::new(out, form),
-            gathered: SeriesStore::new(Nanos(0)),
+            gathered: SeriesStore::new(Span(0)),
             moments: Moments::new(),
             samples: SampleTracks::default(),
         }
@@ -71,7 +71,7 @@ impl<W: Write> TraceReport<W> {
     }
 
     fn write(&mut self, run: &RunSummary) -> io::Result<()> {
-        let span = run.span.unwrap_or(Span::at(run.started));
+        let span = run.span.unwrap_or(Period::at(run.started));
         self.form.begin(span.first)?;
         let events = Events::from_moments(&self.moments);
         let episodes = run
@@ -123,7 +123,7 @@ impl<W: Write> TraceReport<W> {
     fn about(
         &mut self,
         run: &RunSummary,
-        span: Span,
+        span: Period,
         track: &Track,
         shown: &[ShownSeries],
         left_out: LeftOut,
@@ -165,7 +165,7 @@ impl<W: Write> TraceReport<W> {
 }
 
 impl<W: Write> Sink for TraceReport<W> {
-    fn begin(&mut self, bin: Nanos) -> Result<(), SinkError> {
+    fn begin(&mut self, bin: Span) -> Result<(), SinkError> {
         self.gathered.begin(bin)
     }
 

@@ -64,7 +64,7 @@ pub fn json(summary: &SampleSummary, notes: &[&str], out: &mut impl Write) -> Re
 }
 #[cfg(test)]
 mod tests {
-    use roce_model::{Nanos, SampleRow};
+    use roce_model::{SampleRow, Time};
 
     use super::*;
 
@@ -76,7 +76,7 @@ mod tests {
         value: f64,
     ) -> SampleRow {
         SampleRow {
-            time: Nanos(seconds * 1_000_000_000),
+            time: Time(seconds * 1_000_000_000),
             source: "host",
             node: "a".into(),
             object: object.into(),

@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 
 use foldhash::fast::RandomState;
 use roce_model::{
-    Address, Columns, FlowId, FlowKey, FlowRow, Nanos, Service, Sink, SinkError, TapId, TimelineColumns,
+    Address, Columns, FlowId, FlowKey, FlowRow, Service, Sink, SinkError, Span, TapId, TimelineColumns,
 };
 
 /// Slots of all series at once: 46 MB.
@@ -219,7 +219,7 @@ pub struct SeriesStore {
 
 impl SeriesStore {
     /// Series of slots that begin as wide as `bin`.
-    pub fn new(bin: Nanos) -> Self {
+    pub fn new(bin: Span) -> Self {
         Self {
             bin: bin.0.max(1),
             shift: 0,
@@ -400,7 +400,7 @@ impl SeriesStore {
 
 /// Takes identities of new flows, rows of the timeline, and flows that are complete. The last rows of a flow may follow its end.
 impl Sink for SeriesStore {
-    fn begin(&mut self, bin: Nanos) -> Result<(), SinkError> {
+    fn begin(&mut self, bin: Span) -> Result<(), SinkError> {
         *self = Self::new(bin);
         Ok(())
     }

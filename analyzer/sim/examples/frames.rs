@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::BufWriter;
 
 use roce_capture::Direction;
-use roce_model::Nanos;
+use roce_model::{Span, Time};
 use roce_sim::frame::cm::{Datagram, Message, Rep, Req};
 use roce_sim::frame::{
     Ethernet, Frame, Granularity, Network, Pause, Payload, Pfc, Position, RemoteMemory, Roce, Transport,
@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let path = std::env::args_os().nth(1).ok_or("usage: frames FILE.pcapng")?;
     let file = BufWriter::new(File::create(&path)?);
     let mut recording = TapRecording::new(file, path.to_string_lossy(), &taps(), 1)?;
-    let mut time = Nanos(0);
+    let mut time = Time(0);
     let transports = transports();
     for (network, version) in carriers() {
         for transport in &transports {
@@ -155,7 +155,7 @@ fn taps() -> [Tap; 5] {
                 truncate,
             },
             clock: Clock::default(),
-            delay: Nanos(500),
+            delay: Span(500),
             first_sequence: 1,
         }),
         ..Tap::new(name)

@@ -12,13 +12,13 @@ mod steps;
 mod switch;
 mod write;
 
-use roce_model::{Counter, Nanos, Sample, SampleSource};
+use roce_model::{Counter, Sample, SampleSource, Time};
 
 use crate::Error;
 use crate::network::count::PortCount;
 use crate::network::topology::{Node, Topology};
 use crate::scenario::Scenario;
-use crate::units::{Rate, Time};
+use crate::units::{Picos, Rate};
 
 /// Readings of single ports that are kept: some 200 MB.
 const MAX_PORT_READINGS: u64 = 200_000;
@@ -41,7 +41,7 @@ struct Port {
 /// Counters of all ports at one time.
 #[derive(Clone, Debug)]
 struct PortReading {
-    time: Nanos,
+    time: Time,
     counts: Vec<PortCount>,
     /// Bytes of each port's egress queues.
     depths: Vec<[u64; 8]>,
@@ -51,7 +51,7 @@ struct PortReading {
 #[derive(Clone, Debug, Default)]
 pub struct Counters {
     start: u64,
-    every: Time,
+    every: Picos,
     ports: Vec<Port>,
     readings: Vec<PortReading>,
     /// Priorities that are lossless, mark, or had traffic.
@@ -68,12 +68,12 @@ impl Counters {
     ///
     /// # Errors
     /// When there would be too many.
-    pub(crate) fn new(scenario: &Scenario, topology: &Topology, every: Option<Time>) -> Result<Self, Error> {
+    pub(crate) fn new(scenario: &Scenario, topology: &Topology, every: Option<Picos>) -> Result<Self, Error> {
         let Some(every) = every else {
             return Ok(Self::default());
         };
         let readings = scenario.duration.0 / every.0.max(1) + 2;
-        if every == Time::ZERO || readings.saturating_mul(topology.ports.len() as u64) > MAX_PORT_READINGS {
+        if every == Picos::ZERO || readings.saturating_mul(topology.ports.len() as u64) > MAX_PORT_READINGS {
             return Err(Error::Scenario(format!(
                 "{readings} readings of {} ports: there can be {MAX_PORT_READINGS} in all\nhint: give more time between two",
                 topology.ports.len()
@@ -93,7 +93,7 @@ impl Counters {
     }
 
     /// Time between two readings.
-    pub(crate) fn every(&self) -> Time {
+    pub(crate) fn every(&self) -> Picos {
         self.every
     }
 
@@ -151,7 +151,7 @@ struct Samples {
 
 impl Samples {
     /// Begins the counters of this port.
-    fn begin(&mut self, port: &Port, time: Nanos) {
+    fn begin(&mut self, port: &Port, time: Time) {
         self.begun = Some(Sample {
             time,
             source: if port.is_host {

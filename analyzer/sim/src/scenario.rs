@@ -25,7 +25,7 @@ pub use spray::{Spray, SprayChoice, SprayMode};
 pub use taps::{LossReportName, MirrorName, TapBursts, TapDirection, TapGap, TapLoss, TapRing, TapTable};
 
 use crate::Error;
-use crate::units::Time;
+use crate::units::Picos;
 
 /// A scenario, as written in a TOML file.
 #[derive(Clone, Debug, Deserialize)]
@@ -38,7 +38,7 @@ pub struct Scenario {
     #[serde(default = "one")]
     pub seed: u64,
     /// Duration of the simulation.
-    pub duration: Time,
+    pub duration: Picos,
     /// Start of the simulation by a right clock: seconds since the Unix epoch.
     #[serde(default = "epoch")]
     pub start: u64,

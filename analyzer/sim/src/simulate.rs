@@ -12,7 +12,7 @@ use crate::record::observer::{self, Output};
 use crate::scenario::Scenario;
 use crate::truth::Truth;
 use crate::truth::judge;
-use crate::units::Time;
+use crate::units::Picos;
 
 /// Destination of captures.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -90,7 +90,7 @@ pub fn simulate(scenario: &Scenario, plan: &OutputPlan) -> Result<Truth, Error> 
 pub fn simulate_with_counters(
     scenario: &Scenario,
     plan: &OutputPlan,
-    every: Time,
+    every: Picos,
 ) -> Result<(Truth, Counters), Error> {
     simulate_files(scenario, plan, Some(every))
 }
@@ -98,7 +98,7 @@ pub fn simulate_with_counters(
 fn simulate_files(
     scenario: &Scenario,
     plan: &OutputPlan,
-    every: Option<Time>,
+    every: Option<Picos>,
 ) -> Result<(Truth, Counters), Error> {
     let names = observer::files(scenario);
     let paths = plan.paths(scenario);
@@ -140,13 +140,13 @@ pub fn simulate_in_memory(scenario: &Scenario) -> Result<(Truth, Vec<Capture>), 
 fn run(
     scenario: &Scenario,
     outputs: Vec<(String, Output)>,
-    every: Option<Time>,
+    every: Option<Picos>,
 ) -> Result<(Truth, Vec<Output>, Counters), Error> {
     let files: Vec<String> = outputs.iter().map(|(name, _)| name.clone()).collect();
     let mut simulation = Simulation::new(scenario, outputs)?;
     simulation.counters = Counters::new(scenario, &simulation.topology, every)?;
     if every.is_some() {
-        simulation.events.at(Time::ZERO, Event::Read);
+        simulation.events.at(Picos::ZERO, Event::Read);
     }
     simulation.go();
     if every.is_some() {

@@ -7,9 +7,9 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, Visitor};
 
-/// A point in time since the begin of the simulation, or a length of time, in picoseconds.
+/// Picoseconds: since the begin of the simulation, or a length of time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-pub struct Time(pub u64);
+pub struct Picos(pub u64);
 
 /// A rate in bits per second.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -19,16 +19,16 @@ pub struct Rate(pub u64);
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct TimeRange {
     /// The shortest.
-    pub from: Time,
+    pub from: Picos,
     /// The longest.
-    pub to: Time,
+    pub to: Picos,
 }
 
 /// A size in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Size(pub u64);
 
-impl Time {
+impl Picos {
     /// The begin of the simulation.
     pub const ZERO: Self = Self(0);
     /// Later than everything.
@@ -81,22 +81,22 @@ impl Time {
 
 impl Rate {
     /// Duration of `bytes` at this rate, rounded up to a picosecond.
-    pub const fn time_of(self, bytes: u64) -> Time {
+    pub const fn time_of(self, bytes: u64) -> Picos {
         if self.0 == 0 {
-            return Time::NEVER;
+            return Picos::NEVER;
         }
         let bits = bytes as u128 * 8;
         let time = (bits * 1_000_000_000_000).div_ceil(self.0 as u128);
         if time > u64::MAX as u128 {
-            Time::NEVER
+            Picos::NEVER
         } else {
             #[expect(clippy::cast_possible_truncation, reason = "compared in the line before")]
-            Time(time as u64)
+            Picos(time as u64)
         }
     }
 
     /// Whole bytes that pass in `time`.
-    pub const fn bytes_in(self, time: Time) -> u64 {
+    pub const fn bytes_in(self, time: Picos) -> u64 {
         let bytes = self.0 as u128 * time.0 as u128 / 8_000_000_000_000;
         if bytes > u64::MAX as u128 {
             u64::MAX
@@ -143,7 +143,7 @@ trait Quantity: Sized {
     fn bare(number: u64) -> Option<Self>;
 }
 
-impl Quantity for Time {
+impl Quantity for Picos {
     const EXPECTED: &'static str = "a time such as \"10ms\", \"2us\", \"500ns\" or \"1s\"";
 
     fn read(text: &str) -> Option<Self> {
@@ -169,7 +169,7 @@ impl Quantity for TimeRange {
 
     fn read(text: &str) -> Option<Self> {
         let (from, to) = text.split_once("..").unwrap_or((text, text));
-        let (from, to) = (Time::read(from)?, Time::read(to)?);
+        let (from, to) = (Picos::read(from)?, Picos::read(to)?);
         (from <= to).then_some(Self { from, to })
     }
 
@@ -272,7 +272,7 @@ macro_rules! deserialize {
     )*};
 }
 
-deserialize!(Time, TimeRange, Rate, Size);
+deserialize!(Picos, TimeRange, Rate, Size);
 
 #[cfg(test)]
 mod tests {
@@ -280,9 +280,9 @@ mod tests {
 
     #[test]
     fn text_is_read_with_its_unit() {
-        assert_eq!("10ms".parse::<Time>().unwrap(), Time(10_000_000_000));
-        assert_eq!("2 us".parse::<Time>().unwrap(), Time(2_000_000));
-        assert_eq!("1.5ns".parse::<Time>().unwrap(), Time(1_500));
+        assert_eq!("10ms".parse::<Picos>().unwrap(), Picos(10_000_000_000));
+        assert_eq!("2 us".parse::<Picos>().unwrap(), Picos(2_000_000));
+        assert_eq!("1.5ns".parse::<Picos>().unwrap(), Picos(1_500));
         assert_eq!("100Gbps".parse::<Rate>().unwrap(), Rate(100_000_000_000));
         assert_eq!("2.5Gbit/s".parse::<Rate>().unwrap(), Rate(2_500_000_000));
         assert_eq!("4KiB".parse::<Size>().unwrap(), Size(4096));
@@ -292,8 +292,8 @@ mod tests {
     #[test]
     fn ranges_have_two_ends_in_order() {
         let range = |from, to| TimeRange {
-            from: Time::from_nanos(from),
-            to: Time::from_nanos(to),
+            from: Picos::from_nanos(from),
+            to: Picos::from_nanos(to),
         };
         assert_eq!(
             "1us..10ms".parse::<TimeRange>().unwrap(),
@@ -308,7 +308,7 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said() {
         for bad in ["10", "ms", "10 parsecs", "", "-1ms"] {
-            assert!(bad.parse::<Time>().is_err(), "{bad}");
+            assert!(bad.parse::<Picos>().is_err(), "{bad}");
         }
         for bad in ["100", "100G", "0Gbps", "100Gbyte"] {
             assert!(bad.parse::<Rate>().is_err(), "{bad}");
@@ -323,9 +323,9 @@ mod tests {
     #[test]
     fn transmission_times_are_exact() {
         // 4,096 bytes are 32,768 bits: at 100 Gb/s (10 ps a bit) 327.68 ns.
-        assert_eq!(Rate(100_000_000_000).time_of(4096), Time(327_680));
+        assert_eq!(Rate(100_000_000_000).time_of(4096), Picos(327_680));
         // One byte at 400 Gb/s: 8 bits of 2.5 ps.
-        assert_eq!(Rate(400_000_000_000).time_of(1), Time(20));
-        assert_eq!(Rate(100_000_000_000).bytes_in(Time(327_680)), 4096);
+        assert_eq!(Rate(400_000_000_000).time_of(1), Picos(20));
+        assert_eq!(Rate(100_000_000_000).bytes_in(Picos(327_680)), 4096);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! There is one spelling of each: `1,204,113`, `1.41 MB`, `5.88 Gbit/s`, `1.31 %`.
 
-use roce_model::Nanos;
+use roce_model::Span;
 use roce_model::cast::float;
 
 /// Text for a value that is not known.
@@ -70,7 +70,7 @@ pub fn bytes(value: u64) -> String {
 }
 
 /// `5.88 Gbit/s` for `bytes` in a time; `None` when it took none.
-pub fn rate(bytes: u64, time: Nanos) -> Option<String> {
+pub fn rate(bytes: u64, time: Span) -> Option<String> {
     (time.0 > 0).then(|| rate_of(float(bytes) * 8.0 / time.seconds()))
 }
 
@@ -193,11 +193,8 @@ mod tests {
         assert_eq!(bytes(141_000), "141 kB");
         assert_eq!(bytes(999_999), "1.00 MB");
         assert_eq!(bytes(u64::MAX), "18.4 EB");
-        assert_eq!(
-            rate(737_500, Nanos(1_000_000_000)).as_deref(),
-            Some("5.90 Mbit/s")
-        );
-        assert_eq!(rate(1, Nanos(0)), None);
+        assert_eq!(rate(737_500, Span(1_000_000_000)).as_deref(), Some("5.90 Mbit/s"));
+        assert_eq!(rate(1, Span(0)), None);
         assert_eq!(rate_of(400e9), "400 Gbit/s");
         assert_eq!(packet_rate(12_345.0), "12.3 kpackets/s");
     }

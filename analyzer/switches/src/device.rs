@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-use roce_model::{Counter, Nanos, Sample, SampleSource};
+use roce_model::{Counter, Sample, SampleSource, Time};
 
 /// Characters of an answer's command in the name of its file.
 const MAX_NAME: usize = 120;
@@ -244,7 +244,7 @@ pub struct Reading {
     /// Its name in the inventory.
     pub node: Arc<str>,
     /// When, on the clock of the host that analyses.
-    pub time: Nanos,
+    pub time: Time,
     /// Numbers.
     pub samples: Vec<Sample>,
     /// The device's description of itself.
@@ -267,7 +267,7 @@ pub struct Reading {
 
 impl Reading {
     /// An empty reading.
-    pub fn new(source: SampleSource, node: &str, time: Nanos) -> Self {
+    pub fn new(source: SampleSource, node: &str, time: Time) -> Self {
         Self {
             source,
             node: node.into(),
@@ -382,7 +382,7 @@ mod tests {
 
     #[test]
     fn a_number_that_is_repeated_counts_once() {
-        let mut reading = Reading::new(SampleSource::Switch, "leaf1", Nanos(5));
+        let mut reading = Reading::new(SampleSource::Switch, "leaf1", Time(5));
         for (object, priority, value) in [
             ("Ethernet0", None, 7.0),
             ("Ethernet0", None, 9.0),
@@ -400,7 +400,7 @@ mod tests {
 
     #[test]
     fn absent_is_not_zero() {
-        let mut reading = Reading::new(SampleSource::Switch, "leaf1", Nanos(5));
+        let mut reading = Reading::new(SampleSource::Switch, "leaf1", Time(5));
         reading.push(Counter::SwitchPfcReceivedFrames, "Ethernet1/1/1", 7.0);
         let sample = reading.push(Counter::SwitchPfcReceivedFrames, "Ethernet1/1/1", 5.0);
         sample.priority = Some(3);

@@ -2,7 +2,7 @@
 
 mod esxi;
 
-use roce_model::{Nanos, SampleSource};
+use roce_model::{SampleSource, Time};
 
 use crate::device::{Answers, Question, Reading};
 use crate::inventory::HypervisorKind;
@@ -15,7 +15,7 @@ pub fn questions(kind: HypervisorKind, vmnics: &[String]) -> Vec<Question> {
 }
 
 /// The reading that the answers of a hypervisor become. `time` is that of the reading on the clock of the host that analyses.
-pub fn read(kind: HypervisorKind, node: &str, time: Nanos, answers: &Answers) -> Reading {
+pub fn read(kind: HypervisorKind, node: &str, time: Time, answers: &Answers) -> Reading {
     let mut reading = Reading::new(SampleSource::Hypervisor, node, time);
     match kind {
         HypervisorKind::Esxi => esxi::read(answers, &mut reading),

@@ -13,7 +13,7 @@ pub(crate) mod text;
 
 pub use nexus::{Bodies, NXAPI_NO_JSON, NxapiForm, nxapi_bodies, nxapi_request};
 
-use roce_model::{Nanos, SampleSource};
+use roce_model::{SampleSource, Time};
 
 use crate::device::{Answers, Question, Reading};
 use crate::inventory::SwitchKind;
@@ -29,7 +29,7 @@ pub fn questions(kind: SwitchKind, known: &Answers) -> Vec<Question> {
 }
 
 /// The reading that the answers of a switch become. `time` is that of the reading on the clock of the host that analyses.
-pub fn read(kind: SwitchKind, node: &str, time: Nanos, answers: &Answers) -> Reading {
+pub fn read(kind: SwitchKind, node: &str, time: Time, answers: &Answers) -> Reading {
     let mut reading = Reading::new(SampleSource::Switch, node, time);
     match kind {
         SwitchKind::Nexus => nexus::read(answers, &mut reading),

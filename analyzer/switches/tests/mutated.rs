@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use roce_model::{Counter, Nanos, Sample};
+use roce_model::{Counter, Sample, Time};
 use roce_switches::device::{Answers, Reading};
 use roce_switches::inventory::{HypervisorKind, SwitchKind};
 use roce_switches::{hypervisor, switch};
@@ -90,8 +90,8 @@ fn read(kind: Option<SwitchKind>, answers: &[(&str, &str)]) -> Reading {
         all.insert(command, text);
     }
     match kind {
-        Some(kind) => switch::read(kind, "a", Nanos(1), &all),
-        None => hypervisor::read(HypervisorKind::Esxi, "a", Nanos(1), &all),
+        Some(kind) => switch::read(kind, "a", Time(1), &all),
+        None => hypervisor::read(HypervisorKind::Esxi, "a", Time(1), &all),
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use roce_model::{Address, Nanos};
+use roce_model::{Address, Span, Time};
 
 use super::directory::Directory;
 use super::numbers::share;
@@ -28,7 +28,7 @@ const MAX_PAIRS: usize = 64;
 /// Arrivals at a destination in one window.
 #[derive(Clone, Debug, Default)]
 struct Sum {
-    begin: Nanos,
+    begin: Time,
     /// In ns; 0: it has not begun.
     length: u64,
     bytes: u64,
@@ -71,7 +71,7 @@ struct DestinationSums {
     /// The window before, and whether it follows another one: then it is no border of the traffic.
     before: Option<(Sum, bool)>,
     /// The marked window with the highest rate of this congestion, and when the last marked one was.
-    marked: Option<(Sum, Nanos)>,
+    marked: Option<(Sum, Time)>,
     notified: bool,
 }
 
@@ -95,9 +95,9 @@ impl Fell {
 /// Follows what arrives at destinations.
 #[derive(Clone, Debug)]
 pub(super) struct Arrivals {
-    width: Nanos,
+    width: Span,
     fell_below: f64,
-    begin: Nanos,
+    begin: Time,
     places: Vec<DestinationSums>,
     touched: Vec<u32>,
     /// By hash of tap and destination.
@@ -105,18 +105,18 @@ pub(super) struct Arrivals {
 }
 
 impl Arrivals {
-    pub(super) fn new(width: Nanos, fell_below: f64) -> Self {
+    pub(super) fn new(width: Span, fell_below: f64) -> Self {
         Self {
             width,
             fell_below,
-            begin: Nanos::default(),
+            begin: Time::default(),
             places: Vec::new(),
             touched: Vec::new(),
             fell: HashMap::default(),
         }
     }
 
-    pub(super) fn begin_bin(&mut self, time: Nanos) {
+    pub(super) fn begin_bin(&mut self, time: Time) {
         self.begin = time;
     }
 
@@ -158,7 +158,7 @@ impl Arrivals {
         for number in core::mem::take(&mut self.touched) {
             let place = &mut self.places[number as usize];
             place.is_touched = false;
-            place.current.length = self.begin.0.saturating_add(self.width.0) - place.current.begin.0;
+            place.current.length = (self.begin + self.width).since(place.current.begin).0;
             if !place.current.is_over() {
                 continue;
             }
@@ -193,7 +193,7 @@ impl Arrivals {
 
 impl DestinationSums {
     /// Data comes in the bin that begins at `begin`, the first of it.
-    fn begin_bin(&mut self, begin: Nanos) {
+    fn begin_bin(&mut self, begin: Time) {
         let current = &mut self.current;
         if current.length > 0 && current.end() == begin.0 {
             return;
@@ -210,9 +210,8 @@ impl DestinationSums {
 
     /// A window between two others: the share of the bottleneck's rate that arrived in it, where that says something.
     fn judge(&mut self, window: &Sum) -> Option<f64> {
-        let near = |marked: &Sum, last: Nanos| {
-            window.begin.since(last).0 <= marked.length.saturating_mul(AFTERWARDS)
-        };
+        let near =
+            |marked: &Sum, last: Time| window.begin.since(last).0 <= marked.length.saturating_mul(AFTERWARDS);
         if window.ce > 0 {
             let known = self.marked.take().filter(|(marked, last)| near(marked, *last));
             if known.is_none() {

@@ -3,7 +3,7 @@
 //! A pair is one host that sends to another at one tap. Most rows count in the sums of their pair alone. Rows with signs of trouble, and
 //! all rows to destinations in trouble, are looked at one by one.
 
-use roce_model::{Active, Columns, Groups, Nanos, TapId, TimelineColumns, Values, prefetch};
+use roce_model::{Active, Columns, Groups, TapId, Time, TimelineColumns, Values, prefetch};
 
 use crate::host_pair::HostPair;
 use crate::host_pairs::HostPairs;
@@ -33,22 +33,22 @@ pub struct BinRows {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PacketTimes {
     /// Behind the last one: there is none.
-    first: Nanos,
-    last: Nanos,
+    first: Time,
+    last: Time,
 }
 
 impl Default for PacketTimes {
     fn default() -> Self {
         Self {
-            first: Nanos(u64::MAX),
-            last: Nanos(0),
+            first: Time(u64::MAX),
+            last: Time(0),
         }
     }
 }
 
 impl PacketTimes {
     /// A packet.
-    pub fn note(&mut self, time: Nanos) {
+    pub fn note(&mut self, time: Time) {
         self.add(&Self {
             first: time,
             last: time,
@@ -62,7 +62,7 @@ impl PacketTimes {
     }
 
     /// First and last, if there was any.
-    pub(crate) fn get(&self) -> Option<(Nanos, Nanos)> {
+    pub(crate) fn get(&self) -> Option<(Time, Time)> {
         (self.first <= self.last).then_some((self.first, self.last))
     }
 }

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use roce_model::cast::float;
 use roce_model::{
-    Address, CollectiveEvidence, CollectiveRow, CollectiveShape, Confidence, FlowRow, Nanos, Span, StepRow,
+    Address, CollectiveEvidence, CollectiveRow, CollectiveShape, Confidence, FlowRow, Period, Span, StepRow,
 };
 
 /// Pairs of addresses that are kept, at most: some 8 MB. With more of them nothing is concluded.
@@ -39,7 +39,7 @@ const MIN_STEPS: usize = 3;
 #[derive(Clone, Copy, Debug)]
 struct SentData {
     bytes: u64,
-    span: Span,
+    span: Period,
 }
 
 /// Who sent to whom.
@@ -66,7 +66,7 @@ impl Collectives {
             let known = self.ranks.entry(row.source).or_insert(Some(rank));
             *known = known.filter(|known| *known == rank);
         }
-        let span = Span {
+        let span = Period {
             first: row.first_time,
             last: row.last_time,
         };
@@ -224,7 +224,7 @@ fn overlap(edges: &[(Address, Address, SentData)]) -> f64 {
     let latest = spans.clone().map(|span| span.first).max().unwrap_or_default();
     let earliest = spans.map(|span| span.last).min().unwrap_or_default();
     let whole = last.since(first);
-    if whole == Nanos(0) {
+    if whole == Span(0) {
         return 0.0;
     }
     float(earliest.since(latest).0) / float(whole.0)

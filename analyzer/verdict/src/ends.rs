@@ -10,7 +10,7 @@ mod tests;
 use std::collections::{BTreeSet, HashMap};
 
 use crate::coverage::Coverage;
-use roce_model::{Address, Aeth, AethKind, EventKind, EventRow, FlowId, FlowRow, Nak, Nanos, TapId};
+use roce_model::{Address, Aeth, AethKind, EventKind, EventRow, FlowId, FlowRow, Nak, Span, TapId, Time};
 
 type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 /// A tap, and two hosts in the direction of packets.
@@ -33,11 +33,11 @@ struct Requester {
     destination: Address,
     destination_qpn: u32,
     peer: Option<FlowId>,
-    first_time: Nanos,
-    last_time: Nanos,
-    last_request: Nanos,
-    last_answer: Option<Nanos>,
-    unanswered_time: Option<Nanos>,
+    first_time: Time,
+    last_time: Time,
+    last_request: Time,
+    last_answer: Option<Time>,
+    unanswered_time: Option<Time>,
     sent: SentPsns,
     to_itself: bool,
     /// The tap's rows of this flow count.
@@ -56,8 +56,8 @@ struct SentPsns {
 struct Repeats {
     psn: u32,
     count: u64,
-    first: Nanos,
-    last: Nanos,
+    first: Time,
+    last: Time,
     shortest: Option<u64>,
     longest: Option<u64>,
 }
@@ -67,9 +67,9 @@ struct Repeats {
 struct NotReady {
     psn: u32,
     count: u64,
-    last: Nanos,
+    last: Time,
     /// The time that the latest one asks the requester to wait.
-    timer: Nanos,
+    timer: Span,
 }
 
 /// A fatal NAK.
@@ -80,16 +80,16 @@ struct Refusal {
     carrier: FlowId,
     psn: u32,
     reason: &'static str,
-    time: Nanos,
+    time: Time,
 }
 
 /// Facts kept of the packets from one host to another.
 #[derive(Clone, Debug, Default)]
 struct WayFacts {
     /// The last packets, the latest first, each of another flow.
-    last_packets: Vec<(Nanos, FlowId)>,
+    last_packets: Vec<(Time, FlowId)>,
     /// The last packets of flows that carried answers, likewise.
-    last_answers: Vec<(Nanos, FlowId)>,
+    last_answers: Vec<(Time, FlowId)>,
     path_mtu: Option<u32>,
 }
 
@@ -105,7 +105,7 @@ struct CheckedIcrcs {
 pub(super) struct Ends {
     requesters: Map<(TapId, FlowId), Requester>,
     /// When the flows of answers last had a packet, and between which hosts.
-    carriers: Map<(TapId, FlowId), (Address, Address, Nanos)>,
+    carriers: Map<(TapId, FlowId), (Address, Address, Time)>,
     repeats: Map<(TapId, FlowId), Repeats>,
     not_ready: Map<(TapId, FlowId), NotReady>,
     refusals: Vec<Refusal>,
@@ -127,7 +127,7 @@ impl Ends {
             EventKind::RnrNak if has_room(&self.not_ready, &key) => {
                 let count = self.not_ready.get(&key).filter(|known| known.psn == psn);
                 let count = count.map_or(1, |known| known.count + 1);
-                let timer = Nanos(event.value.unwrap_or_default());
+                let timer = Span(event.value.unwrap_or_default());
                 let last = event.time;
                 self.not_ready.insert(
                     key,
@@ -264,7 +264,7 @@ fn has_room<K: Eq + core::hash::Hash, T>(map: &Map<K, T>, key: &K) -> bool {
 }
 
 /// Keeps the latest packets of a way.
-fn note_last(kept: &mut Vec<(Nanos, FlowId)>, row: &FlowRow) {
+fn note_last(kept: &mut Vec<(Time, FlowId)>, row: &FlowRow) {
     let before = kept.iter().find(|(_, flow)| *flow == row.flow_id);
     let time = before.map_or(row.last_time, |(time, _)| row.last_time.max(*time));
     kept.retain(|(_, flow)| *flow != row.flow_id);

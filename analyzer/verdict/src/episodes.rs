@@ -31,7 +31,7 @@ mod view;
 
 use std::collections::HashMap;
 
-use roce_model::{EpisodeKind, EventKind, EventRow, FlowId, Nanos, PauseFrame, TapId};
+use roce_model::{EpisodeKind, EventKind, EventRow, FlowId, PauseFrame, TapId, Time};
 
 use arrived::{ArrivedData, cell_end};
 use kinds::{ECN, INCAST, KINDS, LOSS};
@@ -66,9 +66,9 @@ const MAX_FINISHED: usize = 1 << 14;
 pub(super) struct Episodes {
     settings: Settings,
     /// The cell that rows come from.
-    begin: Nanos,
+    begin: Time,
     /// The latest cell up to now.
-    latest: Nanos,
+    latest: Time,
     /// Rows that are looked at one by one.
     rows: Vec<FlowBin>,
     places: Places,
@@ -118,8 +118,8 @@ impl Episodes {
     pub(super) fn new(settings: &Settings) -> Self {
         Self {
             settings: settings.clone(),
-            begin: Nanos::default(),
-            latest: Nanos::default(),
+            begin: Time::default(),
+            latest: Time::default(),
             rows: Vec::new(),
             places: Places::default(),
             homes: Map::default(),
@@ -132,7 +132,7 @@ impl Episodes {
         }
     }
 
-    pub(super) fn begin_cell(&mut self, time: Nanos) {
+    pub(super) fn begin_cell(&mut self, time: Time) {
         self.begin = time;
         if time > self.latest {
             self.latest = time;
@@ -184,7 +184,7 @@ impl Episodes {
     pub(super) fn end_cell<'a>(
         &mut self,
         pairs: &HostPairs,
-        bins: impl Iterator<Item = (Nanos, &'a BinRows)> + Clone,
+        bins: impl Iterator<Item = (Time, &'a BinRows)> + Clone,
     ) {
         for (_, bin) in bins.clone().filter(|(_, bin)| !bin.signed().is_empty()) {
             let view = View::new(bin);
@@ -211,7 +211,7 @@ impl Episodes {
 
     /// Ends everything that goes on; the episodes in the order of time, and how many more there were.
     pub(super) fn conclude(mut self, directory: &Directory) -> (Vec<FinishedEpisode>, u64) {
-        self.end_quiet(Nanos(u64::MAX));
+        self.end_quiet(Time(u64::MAX));
         let finished = self.pauses.conclude();
         self.keep(finished);
         let stalls = core::mem::take(&mut self.stalls);
@@ -237,7 +237,7 @@ impl Episodes {
     }
 
     /// Finds what the cell shows at each destination, and begins or prolongs its episodes.
-    fn mark<'a>(&mut self, pairs: &HostPairs, bins: impl Iterator<Item = (Nanos, &'a BinRows)>) {
+    fn mark<'a>(&mut self, pairs: &HostPairs, bins: impl Iterator<Item = (Time, &'a BinRows)>) {
         let mut order: Vec<Signs> = Vec::new();
         let mut places: Map<u32, usize> = Map::default();
         let mut at = |destination: u32, row: &FlowBin, signs: &mut Vec<Signs>| {
@@ -436,7 +436,7 @@ impl Episodes {
     }
 
     /// Ends the episodes without a sign for too long before `time`.
-    fn end_quiet(&mut self, time: Nanos) {
+    fn end_quiet(&mut self, time: Time) {
         if self.places.list.is_empty() {
             return;
         }

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use roce_model::{Active, Groups, Nanos, prefetch};
+use roce_model::{Active, Groups, Span, Time, prefetch};
 
 use crate::host_pair::HostPair;
 use crate::senders::Senders;
@@ -117,7 +117,7 @@ impl HostPairs {
     }
 
     /// All rows of the bin from `begin` on were given: counts the most hosts that sent to a destination at the same time in it.
-    pub fn count_senders(&mut self, begin: Nanos, width: Nanos) {
+    pub fn count_senders(&mut self, begin: Time, width: Span) {
         self.in_bin.count(begin, width);
     }
 
@@ -139,7 +139,7 @@ impl HostPairs {
     }
 
     /// As [`HostPairs::count_senders`], of the cell.
-    pub fn count_senders_of_cell(&mut self, begin: Nanos, width: Nanos) {
+    pub fn count_senders_of_cell(&mut self, begin: Time, width: Span) {
         self.in_cell.count(begin, width);
     }
 
@@ -182,14 +182,14 @@ mod tests {
         for pair in [one, other, one] {
             pairs.sends(pair, Active::ALL);
         }
-        pairs.count_senders(Nanos(MS), Nanos(MS));
+        pairs.count_senders(Time(MS), Span(MS));
         assert_eq!(pairs.senders(one.destination), 2);
         assert_eq!((back.destination, back.source), (one.source, one.destination));
         assert_eq!(pairs.senders(back.destination), 0);
         pairs.begin_bin();
         assert_eq!(pairs.senders(one.destination), 0);
         pairs.sends(pairs.by_number(other.number), Active::ALL);
-        pairs.count_senders(Nanos(3 * MS), Nanos(MS));
+        pairs.count_senders(Time(3 * MS), Span(MS));
         assert_eq!(pairs.senders(one.destination), 1);
         assert_eq!(pairs.find_or_add(groups(1, 9)).number, one.number);
     }
@@ -211,7 +211,7 @@ mod tests {
             send(source, 500_000, 600_000);
         }
         send(6, 700_000, 799_999);
-        pairs.count_senders(Nanos(MS), Nanos(MS));
+        pairs.count_senders(Time(MS), Span(MS));
         assert_eq!(pairs.senders(pair.destination), 5);
         // 200 us after its last packet a host has ended: the first one with the second, the second with the third, never all.
         pairs.begin_bin();
@@ -223,7 +223,7 @@ mod tests {
         let pair = send(1, 0, 300_000);
         send(2, 500_000, 500_000);
         send(3, 600_000, 999_000);
-        pairs.count_senders(Nanos(2 * MS), Nanos(MS));
+        pairs.count_senders(Time(2 * MS), Span(MS));
         assert_eq!(pairs.senders(pair.destination), 2);
     }
 
@@ -241,7 +241,7 @@ mod tests {
                 pairs.sends(pair, Active { first, last: first });
                 last = Some(pair);
             }
-            pairs.count_senders(Nanos(bin * 10_000), Nanos(10_000));
+            pairs.count_senders(Time(bin * 10_000), Span(10_000));
             seen.extend(last.map(|pair| pairs.senders(pair.destination)));
         }
         assert_eq!(seen[2..], [5; 28]);

@@ -26,8 +26,8 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use roce_model::{
-    EventKind, EventRow, Filter, FlowId, FlowRow, JobSteps, LinkAddresses, Nanos, PauseFrame, RunSummary,
-    SampleColumns, SampleRow, Snapshot, TapId, TapRow, Wiring,
+    EventKind, EventRow, Filter, FlowId, FlowRow, JobSteps, LinkAddresses, PauseFrame, RunSummary,
+    SampleColumns, SampleRow, Snapshot, Span, TapId, TapRow, Time, Wiring,
 };
 
 pub use bin_rows::{BinRows, PacketTimes, PairTraffic, TranslatedPairs};
@@ -59,7 +59,7 @@ pub struct Verdicts {
     findings: Findings,
     pauses: Pauses,
     /// Width of the bins that rows come in.
-    width: Nanos,
+    width: Span,
     settings: Settings,
     /// Findings about the flows that are shown alone.
     of_shown: Option<Box<OfShown>>,
@@ -142,13 +142,13 @@ impl Verdicts {
     }
 
     /// The rows and events that follow are of the bin that begins at `time`.
-    pub fn begin_bin(&mut self, time: Nanos) {
+    pub fn begin_bin(&mut self, time: Time) {
         self.episodes.begin_cell(cell_of(time));
         self.arrivals.begin_bin(time);
     }
 
     /// Takes the traffic of a shard in the bin, pair by pair.
-    pub fn traffic(&mut self, time: Nanos, rows: &BinRows, pairs: &HostPairs) {
+    pub fn traffic(&mut self, time: Time, rows: &BinRows, pairs: &HostPairs) {
         self.pauses.traffic(time.0, self.width.0, rows);
         for (at, traffic) in rows.traffic.iter().enumerate() {
             if let Some(later) = rows.traffic.get(at + 2 * bin_rows::PAIR_LAG) {
@@ -217,7 +217,7 @@ impl Verdicts {
     pub fn end_cell<'a>(
         &mut self,
         pairs: &HostPairs,
-        bins: impl Iterator<Item = (Nanos, &'a BinRows)> + Clone,
+        bins: impl Iterator<Item = (Time, &'a BinRows)> + Clone,
     ) {
         self.episodes.end_cell(pairs, bins);
         self.findings.end_cell();

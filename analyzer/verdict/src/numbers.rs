@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use roce_model::Nanos;
+use roce_model::Time;
 use roce_model::cast::float;
 pub(super) use roce_spelling::bytes;
 
@@ -17,7 +17,7 @@ pub(super) fn reaches(part: u64, whole: u64, least: f64) -> bool {
 }
 
 /// Notes a moment of something whose first one counts.
-pub(super) fn note_first(first: &mut Option<Nanos>, time: Nanos) {
+pub(super) fn note_first(first: &mut Option<Time>, time: Time) {
     *first = Some(first.map_or(time, |first| first.min(time)));
 }
 

@@ -1,8 +1,8 @@
 //! Rows made by hand, for tests: flows of hosts 10.0.0.N, and bins of what they did.
 
 use roce_model::{
-    Active, Address, Columns, EpisodeRow, EventKind, EventRow, FlowId, FlowKey, FlowRow, Groups, Nanos, Qpn,
-    RunSummary, SampleRow, Service, TapId, TapRow, TimelineRow,
+    Active, Address, Columns, EpisodeRow, EventKind, EventRow, FlowId, FlowKey, FlowRow, Groups, Qpn,
+    RunSummary, SampleRow, Service, TapId, TapRow, Time, TimelineRow,
 };
 
 use crate::Verdicts;
@@ -35,8 +35,8 @@ pub(super) fn flow_to(source: u8, destination: u8, qpn: u32) -> FlowRow {
         peer_flow_id: Some(id_of(destination, source, 0x10 + u32::from(destination))),
         pairing: Some("psn"),
         counted: true,
-        first_time: Nanos(0),
-        last_time: Nanos(10 * MS),
+        first_time: Time(0),
+        last_time: Time(10 * MS),
         packets: 1_000,
         wire_bytes: 1_082_000,
         payload_bytes: 1_024_000,
@@ -116,7 +116,7 @@ impl TestRun {
 
     /// The bin that begins at `ms`, with a row for each flow and `change` of it, and events.
     pub(super) fn bin(&mut self, ms: u64, rows: &[Did<'_>], events: &[EventRow]) -> &mut Self {
-        let time = Nanos(ms * MS);
+        let time = Time(ms * MS);
         self.verdicts.begin_bin(time);
         let mut bin = BinRows::default();
         for (flow, change) in rows {
@@ -202,7 +202,7 @@ impl BinRows {
 }
 
 /// The end of a bin with these rows.
-pub(super) fn give(rows: BinRows, time: Nanos, verdicts: &mut Verdicts, pairs: &mut HostPairs) {
+pub(super) fn give(rows: BinRows, time: Time, verdicts: &mut Verdicts, pairs: &mut HostPairs) {
     pairs.begin_bin();
     let rows = rows.entered(pairs);
     pairs.count_senders(time, CELL);
@@ -225,7 +225,7 @@ fn senders(rows: &[Did<'_>], of: &FlowRow) -> u32 {
 /// An event of a flow.
 pub(super) fn event(kind: EventKind, of: &FlowRow, time: u64, value: u64, detail: &'static str) -> EventRow {
     EventRow {
-        time: Nanos(time),
+        time: Time(time),
         kind,
         tap: of.tap,
         flow_id: Some(of.flow_id),

@@ -1,7 +1,7 @@
 //! How many hosts send to a destination at the same time in a bin: hosts of which one had ended before the other began are
 //! not at once there, though a wide bin has both.
 
-use roce_model::{Active, Nanos, prefetch};
+use roce_model::{Active, Span, Time, prefetch};
 
 use crate::host_pair::HostPair;
 
@@ -11,7 +11,7 @@ const GOES_ON: u64 = 200_000;
 
 /// Time in which one host has sent to another: from the first packet to the last one of those that are no further apart.
 #[derive(Clone, Copy, Debug, Default)]
-struct Span {
+struct SendingPeriod {
     /// The bin in which it last sent.
     bin: u64,
     first: u64,
@@ -36,7 +36,7 @@ struct Destination {
 pub(crate) struct Senders {
     /// Bins are counted from 1.
     bin: u64,
-    spans: Vec<Span>,
+    periods: Vec<SendingPeriod>,
     destinations: Vec<Destination>,
     /// Destinations to which somebody sends in the bin.
     sent_to: Vec<u32>,
@@ -47,8 +47,8 @@ pub(crate) struct Senders {
 impl Senders {
     #[inline]
     pub(crate) fn prefetch(&self, pair: HostPair) {
-        if let Some(span) = self.spans.get(pair.number as usize) {
-            prefetch(span);
+        if let Some(period) = self.periods.get(pair.number as usize) {
+            prefetch(period);
         }
     }
 
@@ -62,18 +62,18 @@ impl Senders {
     #[inline]
     pub(crate) fn sends(&mut self, pair: HostPair, active: Active) {
         let number = pair.number as usize;
-        if number >= self.spans.len() {
-            self.spans.resize(number + 1, Span::default());
+        if number >= self.periods.len() {
+            self.periods.resize(number + 1, SendingPeriod::default());
         }
-        let span = &mut self.spans[number];
-        if core::mem::replace(&mut span.bin, self.bin) == self.bin {
-            if let Some(all) = &mut span.in_bin {
+        let period = &mut self.periods[number];
+        if core::mem::replace(&mut period.bin, self.bin) == self.bin {
+            if let Some(all) = &mut period.in_bin {
                 all.first = all.first.min(active.first);
                 all.last = all.last.max(active.last);
             }
             return;
         }
-        span.in_bin = Some(active);
+        period.in_bin = Some(active);
         let destination = pair.destination as usize;
         if destination >= self.destinations.len() {
             self.destinations
@@ -83,42 +83,42 @@ impl Senders {
         if core::mem::replace(&mut to.bin, self.bin) != self.bin {
             self.sent_to.push(pair.destination);
         }
-        if !core::mem::replace(&mut span.listed, true) {
+        if !core::mem::replace(&mut period.listed, true) {
             to.lately.push(pair.number);
         }
     }
 
     /// All rows of the bin from `begin` on were given: counts the most hosts that sent to a destination at the same time in it.
-    pub(crate) fn count(&mut self, begin: Nanos, width: Nanos) {
-        let spans = &mut self.spans;
+    pub(crate) fn count(&mut self, begin: Time, width: Span) {
+        let periods = &mut self.periods;
         for number in &self.sent_to {
             let to = &mut self.destinations[*number as usize];
             let (mut last_begin, mut first_end) = (begin.0, u64::MAX);
             to.lately.retain(|pair| {
-                let span = &mut spans[*pair as usize];
-                if let Some(Active { first, last }) = span.in_bin.take() {
+                let period = &mut periods[*pair as usize];
+                if let Some(Active { first, last }) = period.in_bin.take() {
                     let first = begin.0.saturating_add(first);
                     let last = begin.0.saturating_add(last.min(width.0.saturating_sub(1)));
-                    if first > span.last.saturating_add(GOES_ON) {
-                        span.first = first;
+                    if first > period.last.saturating_add(GOES_ON) {
+                        period.first = first;
                     }
-                    span.last = span.last.max(last);
+                    period.last = period.last.max(last);
                 }
-                let until = span.last.saturating_add(GOES_ON);
-                span.listed = until >= begin.0;
-                if span.listed {
-                    (last_begin, first_end) = (last_begin.max(span.first), first_end.min(until));
+                let until = period.last.saturating_add(GOES_ON);
+                period.listed = until >= begin.0;
+                if period.listed {
+                    (last_begin, first_end) = (last_begin.max(period.first), first_end.min(until));
                 }
-                span.listed
+                period.listed
             });
             to.senders = if last_begin < first_end {
                 // All of them at the time when the last one begins, as nearly always: nothing has to be put in order.
                 u32::try_from(to.lately.len()).unwrap_or(u32::MAX)
             } else {
                 self.edges.clear();
-                for span in to.lately.iter().map(|pair| &spans[*pair as usize]) {
-                    let until = span.last.saturating_add(GOES_ON);
-                    self.edges.extend([(span.first.max(begin.0), 1), (until, -1)]);
+                for period in to.lately.iter().map(|pair| &periods[*pair as usize]) {
+                    let until = period.last.saturating_add(GOES_ON);
+                    self.edges.extend([(period.first.max(begin.0), 1), (until, -1)]);
                 }
                 most_at_once(&mut self.edges)
             };

@@ -2,33 +2,33 @@
 
 use std::sync::Arc;
 
-use roce_model::{Expectation, Filter, JobLog, Nanos, PRIORITY_OF_DSCP, Wiring};
+use roce_model::{Expectation, Filter, JobLog, PRIORITY_OF_DSCP, Span, Time, Wiring};
 
 use crate::steps::LoggedStep;
 use crate::thresholds::Thresholds;
 
 /// Verdicts look at the traffic cell by cell of this width, however wide the bins of a timeline are: bins draw, they do not decide.
-pub const CELL: Nanos = Nanos(1_000_000);
+pub const CELL: Span = Span(1_000_000);
 
 /// Width of the bins in which a run counts for a timeline with bins of this width: that width, or an equal part of it that fits into a cell.
-pub fn counted_width(bin: Nanos) -> Nanos {
+pub fn counted_width(bin: Span) -> Span {
     let bin = bin.0.max(1);
     let parts = bin.div_ceil(CELL.0);
     // A width that no such number divides is an odd one: then its bins are counted as they are.
     let even = (parts..parts.saturating_mul(8)).find(|parts| bin.is_multiple_of(*parts));
-    Nanos(even.map_or(bin, |parts| bin / parts))
+    Span(even.map_or(bin, |parts| bin / parts))
 }
 
 /// The begin of the cell that a time lies in.
-pub fn cell_of(time: Nanos) -> Nanos {
-    Nanos(time.0 - time.0 % CELL.0)
+pub fn cell_of(time: Time) -> Time {
+    Time(time.0 - time.0 % CELL.0)
 }
 
 /// Settings of the verdicts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     /// Width of a timeline bin.
-    pub bin: Nanos,
+    pub bin: Span,
     /// Speed of the links, in bit/s, if given.
     pub link_rate: Option<u64>,
     /// Steps in the training script's log, in its order.
@@ -52,7 +52,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            bin: Nanos(1_000_000),
+            bin: Span(1_000_000),
             link_rate: None,
             training_log: Vec::new(),
             thresholds: Thresholds::default(),
@@ -81,19 +81,19 @@ mod tests {
             100_000_000,
             37_000_000,
         ];
-        let counted = widths.map(|width| counted_width(Nanos(width)).0);
+        let counted = widths.map(|width| counted_width(Span(width)).0);
         assert_eq!(
             counted,
             [
                 10_000, 500_000, 1_000_000, 1_000_000, 750_000, 1_000_000, 1_000_000
             ]
         );
-        assert_eq!(counted_width(Nanos(0)), Nanos(1));
+        assert_eq!(counted_width(Span(0)), Span(1));
         assert_eq!(
-            counted_width(Nanos(2_147_483_647)),
-            Nanos(2_147_483_647),
+            counted_width(Span(2_147_483_647)),
+            Span(2_147_483_647),
             "a prime number"
         );
-        assert_eq!(cell_of(Nanos(2_999_999)), Nanos(2_000_000));
+        assert_eq!(cell_of(Time(2_999_999)), Time(2_000_000));
     }
 }

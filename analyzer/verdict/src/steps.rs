@@ -8,7 +8,7 @@ mod log;
 use std::collections::{BTreeMap, HashMap};
 
 use roce_model::cast::{float, whole};
-use roce_model::{Address, EpisodeRow, FlowRow, Groups, JobSteps, Nanos, StepRow, TapId, prefetch};
+use roce_model::{Address, EpisodeRow, FlowRow, Groups, JobSteps, Span, StepRow, TapId, Time, prefetch};
 
 use crate::bin_rows::PairTraffic;
 use crate::host_pair::HostPair;
@@ -125,7 +125,7 @@ impl Pair {
 }
 
 impl Steps {
-    pub(crate) fn new(bin: Nanos, log: Vec<LoggedStep>) -> Self {
+    pub(crate) fn new(bin: Span, log: Vec<LoggedStep>) -> Self {
         Self {
             bin: bin.0.max(1),
             log: Log::new(log),
@@ -156,7 +156,7 @@ impl Steps {
 
     /// Application data was sent between two hosts in the bin that begins at `time`.
     #[inline]
-    pub(crate) fn sent(&mut self, time: Nanos, traffic: &PairTraffic, pairs: &HostPairs) {
+    pub(crate) fn sent(&mut self, time: Time, traffic: &PairTraffic, pairs: &HostPairs) {
         let (start, end) = (time.0, time.0.saturating_add(self.bin));
         let Some(place) = self.place_of(traffic.tap, traffic.hosts, pairs) else {
             return;
@@ -270,7 +270,7 @@ impl Steps {
                 .iter()
                 .fold(0, |sum: u64, row| sum.saturating_add(row.payload_bytes));
             let last = rows.iter().map(|row| row.step).max().unwrap_or_default();
-            let mut ended: BTreeMap<u32, (Nanos, Nanos)> = BTreeMap::new();
+            let mut ended: BTreeMap<u32, (Time, Time)> = BTreeMap::new();
             for row in rows.iter().filter(|row| row.step < last) {
                 let (start, end) = ended.entry(row.step).or_insert((row.start_time, row.end_time));
                 (*start, *end) = ((*start).min(row.start_time), (*end).max(row.end_time));
@@ -358,8 +358,8 @@ fn number_steps(job: &[Rank], bin: u64, steps: &mut Vec<StepRow>) {
             step,
             host_a: of.hosts.0,
             host_b: of.hosts.1,
-            start_time: Nanos(burst.start),
-            end_time: Nanos(burst.end),
+            start_time: Time(burst.start),
+            end_time: Time(burst.end),
             duration_ns: burst.length(),
             payload_bytes: burst.bytes,
             period_ns: of.rhythm.period,
@@ -399,11 +399,11 @@ fn explain(steps: &mut [StepRow], episodes: &[EpisodeRow]) {
         by_tap.entry(episode.tap).or_default().push(episode);
     }
     // With each episode goes the latest end up to it: what began earlier and may still last.
-    let by_tap: BTreeMap<TapId, Vec<(Nanos, &EpisodeRow)>> = by_tap
+    let by_tap: BTreeMap<TapId, Vec<(Time, &EpisodeRow)>> = by_tap
         .into_iter()
         .map(|(tap, mut episodes)| {
             episodes.sort_by_key(|episode| (episode.start_time, episode.episode));
-            let mut latest = Nanos(0);
+            let mut latest = Time(0);
             let with_ends = episodes.into_iter().map(|episode| {
                 latest = latest.max(episode.end_time);
                 (latest, episode)

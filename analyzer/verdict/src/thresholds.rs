@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use roce_model::Nanos;
+use roce_model::Span;
 use thiserror::Error;
 
 /// A threshold as a value of a configuration.
@@ -12,7 +12,7 @@ pub enum ThresholdValue {
     /// A count.
     Count(u64),
     /// A length of time.
-    Time(Nanos),
+    Span(Span),
     /// A share or a ratio.
     Number(f64),
 }
@@ -71,7 +71,7 @@ impl Threshold {
             value,
             expected: match self.default {
                 ThresholdValue::Count(_) => "a count",
-                ThresholdValue::Time(_) => "a length of time",
+                ThresholdValue::Span(_) => "a length of time",
                 ThresholdValue::Number(_) => "a number that is not negative",
             },
         })
@@ -82,7 +82,7 @@ impl fmt::Display for ThresholdValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Count(value) => value.fmt(f),
-            Self::Time(value) => value.fmt(f),
+            Self::Span(value) => value.fmt(f),
             Self::Number(value) => value.fmt(f),
         }
     }
@@ -107,14 +107,14 @@ impl Kind for u64 {
     }
 }
 
-impl Kind for Nanos {
+impl Kind for Span {
     fn value(self) -> ThresholdValue {
-        ThresholdValue::Time(self)
+        ThresholdValue::Span(self)
     }
 
     fn from_value(value: ThresholdValue) -> Option<Self> {
         match value {
-            ThresholdValue::Time(value) => Some(value),
+            ThresholdValue::Span(value) => Some(value),
             _ => None,
         }
     }
@@ -181,17 +181,17 @@ macro_rules! thresholds {
     };
     (@value u64, $default:expr) => { ThresholdValue::Count($default) };
     (@value f64, $default:expr) => { ThresholdValue::Number($default) };
-    (@value Nanos, $default:expr) => { ThresholdValue::Time($default) };
+    (@value Span, $default:expr) => { ThresholdValue::Span($default) };
 }
 
 thresholds! {
-    EPISODE_QUIET, episode_quiet: Nanos = Nanos(5_000_000), "ns",
+    EPISODE_QUIET, episode_quiet: Span = Span(5_000_000), "ns",
         "An episode ends after this time without another sign of it.",
         "DCQCN probes its way back in steps of some 55 us (SIGCOMM 2015, section 3), so that marks of one congestion come back within a few ms.";
     INCAST_SENDERS, incast_senders: u64 = 3, "hosts",
         "So many hosts that send to one destination at the same time, with signs of congestion, are an incast.",
         "Two that share a link are ordinary sharing; a third needs more than twice what the link can take.";
-    INCAST_LONG, incast_long: Nanos = Nanos(10_000_000), "ns",
+    INCAST_LONG, incast_long: Span = Span(10_000_000), "ns",
         "Incasts of one second that lasted this long in all are a warning even when nothing was lost or paused.",
         "Some hundred round trips of a data centre: congestion control should have settled long before.";
     ABSORBED_SHARE, absorbed_share: f64 = 0.5, "",
@@ -215,13 +215,13 @@ thresholds! {
     ARRIVALS_FELL, arrivals_fell: f64 = 0.8, "",
         "Arrivals below this share of the rate at which marked packets came show that the senders slowed down.",
         "While packets are marked a queue stands, and arrivals have the bottleneck's rate; a bin of 32 packets is uncertain by 6 %.";
-    CNP_INTERVAL_LEAST, cnp_interval_least: Nanos = Nanos(4_000), "ns",
+    CNP_INTERVAL_LEAST, cnp_interval_least: Span = Span(4_000), "ns",
         "CNPs to one queue pair that come closer together than this, as a rule, are not paced.",
         "MIN_TIME_BETWEEN_CNPS of NVIDIA adapters is 4 us, the smallest of the published ones (50 us in the DCQCN paper).";
-    CNP_INTERVAL_USUAL, cnp_interval_usual: Nanos = Nanos(50_000), "ns",
+    CNP_INTERVAL_USUAL, cnp_interval_usual: Span = Span(50_000), "ns",
         "What each other marked flow of a receiver may add to the delay of a CNP: adapters that pace CNPs by port serve them in turn.",
         "The interval of the DCQCN paper (SIGCOMM 2015, section 3).";
-    CNP_DELAY_MOST, cnp_delay_most: Nanos = Nanos(500_000), "ns",
+    CNP_DELAY_MOST, cnp_delay_most: Span = Span(500_000), "ns",
         "CNPs that leave, as a rule, longer than this after the mark are late.",
         "Ten intervals of 50 us: what a notification point that paces as in the DCQCN paper stays far below.";
     LEAST_MEASUREMENTS, least_measurements: u64 = 16, "",
@@ -239,10 +239,10 @@ thresholds! {
     PAUSE_SHARE_CRITICAL, pause_share_critical: f64 = 0.5, "",
         "A priority that was paused for more than this share of its worst 10 ms is critical.",
         "It stands still more than it sends.";
-    PAUSE_LEAST, pause_least: Nanos = Nanos(100_000), "ns",
+    PAUSE_LEAST, pause_least: Span = Span(100_000), "ns",
         "A priority that was paused for less than this in all is no warning, whatever its share of a short capture.",
         "PFC is there to absorb bursts: 1 MB of a switch's buffer drains at 100 Gbit/s in 80 us.";
-    PAUSE_LONG, pause_long: Nanos = Nanos(100_000_000), "ns",
+    PAUSE_LONG, pause_long: Span = Span(100_000_000), "ns",
         "One unbroken pause of this length is critical.",
         "PFC watchdogs of switches are set to hundreds of ms to call it a storm: no burst lasts that long.";
     WAIT_FRAMES, wait_frames: u64 = 10, "frames",
@@ -272,10 +272,10 @@ thresholds! {
     UNFAIR_BINS, unfair_bins: u64 = 5, "ms",
         "Episodes with signs in fewer milliseconds than this are not judged for fairness.",
         "Rates need some round trips to converge.";
-    STALL_LEAST, stall_least: Nanos = Nanos(10_000_000), "ns",
+    STALL_LEAST, stall_least: Span = Span(10_000_000), "ns",
         "A shorter silence in the middle of a message than this is no finding.",
         "Longer than the time slices of a scheduler and than DCQCN's slowest rates ask for.";
-    STALL_LONG, stall_long: Nanos = Nanos(500_000_000), "ns",
+    STALL_LONG, stall_long: Span = Span(500_000_000), "ns",
         "A silence in the middle of a message of this length is a warning even when nothing captured explains it.",
         "No busy host leaves a process waiting for so long; shorter ones are common on loaded machines.";
     GPU_BUSY, gpu_busy: f64 = 0.3, "",
@@ -299,7 +299,7 @@ thresholds! {
     COLLECTIVE_SLOW, collective_slow: f64 = 1.5, "",
         "A collective is slow from this many times the median of its equals on.",
         "nccl-tests repeats measurements because results of one size vary by some percent; a half is far outside.";
-    COLLECTIVE_EXCESS, collective_excess: Nanos = Nanos(500_000), "ns",
+    COLLECTIVE_EXCESS, collective_excess: Span = Span(500_000), "ns",
         "A collective that takes longer than its equals by less than this is not slow.",
         "What a train of CNPs costs at the least: NVIDIA's rate timer of 300 us, and some round trips.";
     BLIND_BYTES, blind_bytes: u64 = 1_000_000, "bytes",
@@ -335,7 +335,7 @@ mod tests {
             );
             let other = match threshold.default {
                 ThresholdValue::Count(value) => ThresholdValue::Count(value + 1),
-                ThresholdValue::Time(value) => ThresholdValue::Time(Nanos(value.0 + 1)),
+                ThresholdValue::Span(value) => ThresholdValue::Span(Span(value.0 + 1)),
                 ThresholdValue::Number(value) => ThresholdValue::Number(value + 0.5),
             };
             threshold.set(&mut thresholds, other).unwrap();

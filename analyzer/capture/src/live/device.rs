@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
 use pcap::{Active, Capture, Linktype, Precision};
-use roce_model::Nanos;
+use roce_model::{Span, Time};
 use roce_wire::LinkType;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -120,7 +120,7 @@ impl Device {
     fn read_all(&mut self, outlet: &mut Outlet, stop: &Stop) -> Result<(), Error> {
         let mut drops = Drops::default();
         let mut more = false;
-        let mut newest = Nanos(0);
+        let mut newest = Time(0);
         let mut end: Option<End> = None;
         loop {
             if end.is_none() && stop.is_requested() {
@@ -138,7 +138,7 @@ impl Device {
                 newest = newest.max(block.newest);
             }
             // Frames left in the kernel's buffer may have waited there for any time.
-            if !block.end(if more { Nanos(0) } else { until }) {
+            if !block.end(if more { Time(0) } else { until }) {
                 return Ok(());
             }
             outlet.dropped(drops.more(&self.handle.stats().map_err(|error| self.failed(error))?));
@@ -186,7 +186,7 @@ impl fmt::Debug for Device {
 /// Moments at which a stopped device ends.
 #[derive(Clone, Copy, Debug)]
 struct End {
-    requested: Nanos,
+    requested: Time,
     /// Moment by which the kernel has delivered its frames from before the stop.
     look: Instant,
 }
@@ -200,7 +200,7 @@ impl End {
     }
 
     /// True if all frames up to then were read: `newest` is the latest stamp, and there are `more` in the kernel's buffer.
-    fn is_reached(self, more: bool, newest: Nanos) -> bool {
+    fn is_reached(self, more: bool, newest: Time) -> bool {
         Instant::now() >= self.look && (!more || newest > self.requested)
     }
 }
@@ -212,7 +212,7 @@ struct Block<'a> {
     unit: u64,
     data: BytesMut,
     frames: Vec<Frame>,
-    newest: Nanos,
+    newest: Time,
     is_heard: bool,
 }
 
@@ -223,7 +223,7 @@ impl<'a> Block<'a> {
             unit,
             data: BytesMut::new(),
             frames: Vec::new(),
-            newest: Nanos(0),
+            newest: Time(0),
             is_heard: true,
         }
     }
@@ -237,7 +237,7 @@ impl<'a> Block<'a> {
         }
         let second = u64::try_from(header.ts.tv_sec).unwrap_or_default();
         let part = u64::try_from(header.ts.tv_usec).unwrap_or_default();
-        let time = Nanos(second.saturating_mul(Nanos::SECOND) + part * self.unit);
+        let time = Time(second.saturating_mul(Span::SECOND.0) + part * self.unit);
         self.newest = self.newest.max(time);
         self.frames.push(Frame {
             time,
@@ -256,13 +256,13 @@ impl<'a> Block<'a> {
     fn full(&mut self, needed: usize) {
         if !self.frames.is_empty() {
             // More frames of about this time follow, so no time is settled yet.
-            self.send(Nanos(0));
+            self.send(Time(0));
         }
         self.data = self.outlet.again.try_recv().unwrap_or_default();
         self.data.reserve(BLOCK.max(needed));
     }
 
-    fn send(&mut self, until: Nanos) {
+    fn send(&mut self, until: Time) {
         let batch = Batch {
             data: std::mem::take(&mut self.data).freeze(),
             frames: std::mem::take(&mut self.frames),
@@ -272,7 +272,7 @@ impl<'a> Block<'a> {
     }
 
     /// Emits the rest; false when nobody listens any more.
-    fn end(mut self, until: Nanos) -> bool {
+    fn end(mut self, until: Time) -> bool {
         self.send(until);
         self.is_heard
     }

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use roce_model::Nanos;
+use roce_model::Time;
 
 use crate::frame::Batch;
 use crate::merge::FrameRun;
@@ -14,34 +14,34 @@ use crate::merge::FrameRun;
 pub(super) struct Portion {
     pub(super) batch: Batch,
     /// The time of a batch without frames; one of losses alone comes as early as it can.
-    pub(super) time: Nanos,
+    pub(super) time: Time,
     /// Every later item of the device has a later stamp than this.
-    pub(super) until: Nanos,
+    pub(super) until: Time,
 }
 
 /// One device, or who else adds to the stream.
 #[derive(Debug, Default)]
 struct OrderedSource {
     /// Each with the time that it has without frames.
-    batches: VecDeque<(Nanos, Arc<Batch>)>,
+    batches: VecDeque<(Time, Arc<Batch>)>,
     /// The next frame of the first batch.
     next: usize,
-    until: Nanos,
+    until: Time,
     ended: bool,
 }
 
 impl OrderedSource {
     /// Time of the next frame.
-    fn head(&self) -> Option<Nanos> {
+    fn head(&self) -> Option<Time> {
         let (time, batch) = self.batches.front()?;
         Some(batch.frames.get(self.next).map_or(*time, |frame| frame.time))
     }
 
     /// Nothing before this time will come any more.
-    fn settled(&self) -> Nanos {
+    fn settled(&self) -> Time {
         match self.head() {
             Some(head) => head,
-            None if self.ended => Nanos(u64::MAX),
+            None if self.ended => Time(u64::MAX),
             None => self.until,
         }
     }
@@ -55,7 +55,7 @@ const PATIENCE: u64 = 100_000_000;
 pub(super) struct Order {
     sources: Vec<OrderedSource>,
     /// The latest stamp of a frame that came.
-    newest: Nanos,
+    newest: Time,
 }
 
 impl Order {
@@ -71,21 +71,21 @@ impl Order {
                 .map(|_| OrderedSource::default())
                 .chain([notes])
                 .collect(),
-            newest: Nanos(0),
+            newest: Time(0),
         }
     }
 
     /// Before this time nothing will come any more of a source.
-    fn settled(&self, at: usize) -> Nanos {
+    fn settled(&self, at: usize) -> Time {
         let Some((notes, devices)) = self.sources.split_last() else {
-            return Nanos(u64::MAX);
+            return Time(u64::MAX);
         };
         let Some(device) = devices.get(at) else {
-            let nobody = notes.until == Nanos(0) || devices.iter().all(|device| device.ended);
+            let nobody = notes.until == Time(0) || devices.iter().all(|device| device.ended);
             return match notes.head() {
                 Some(head) => head,
-                None if nobody => Nanos(u64::MAX),
-                None => notes.until.max(Nanos(self.newest.0.saturating_sub(PATIENCE))),
+                None if nobody => Time(u64::MAX),
+                None => notes.until.max(Time(self.newest.0.saturating_sub(PATIENCE))),
             };
         };
         device.settled()
@@ -128,7 +128,7 @@ impl Order {
         // Earliest time of the other sources, and the place of an equal time.
         let others = (0..self.sources.len()).filter(|at| *at != device);
         let limit = others.map(|at| (self.settled(at), at)).min();
-        let before_limit = |time: Nanos| limit.is_none_or(|limit| (time, device) < limit);
+        let before_limit = |time: Time| limit.is_none_or(|limit| (time, device) < limit);
         let source = self.sources.get_mut(device)?;
         let (time, batch) = source.batches.front()?;
         let rest = batch.frames.get(source.next..).unwrap_or_default();
@@ -163,7 +163,7 @@ mod tests {
 
     fn portion(device: u32, times: &[u64], until: u64) -> Portion {
         let frames = times.iter().map(|time| Frame {
-            time: Nanos(*time),
+            time: Time(*time),
             offset: 0,
             captured: 0,
             original: 60,
@@ -173,8 +173,8 @@ mod tests {
         });
         Portion {
             batch: Batch::new(Bytes::new(), frames.collect(), Vec::new()),
-            time: Nanos(0),
-            until: Nanos(until),
+            time: Time(0),
+            until: Time(until),
         }
     }
 
@@ -248,7 +248,7 @@ mod tests {
 
     fn note(time: u64) -> Portion {
         let mut portion = portion(0, &[], 0);
-        portion.time = Nanos(time);
+        portion.time = Time(time);
         portion.batch.notes.push(Note {
             before: 0,
             kind: 1 << 31,

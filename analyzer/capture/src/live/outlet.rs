@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::BytesMut;
 use crossbeam_channel::{Receiver, Sender};
-use roce_model::Nanos;
+use roce_model::Time;
 
 use super::error::Error;
 use super::order::Portion;
@@ -85,7 +85,7 @@ impl Outlet {
 
     /// Sends frames to the queue, without ever waiting; `until` is before the stamps of everything that will follow, and has to be given from time
     /// to time even without frames. False when nobody reads the queue any more.
-    pub fn frames(&mut self, mut batch: Batch, until: Nanos) -> bool {
+    pub fn frames(&mut self, mut batch: Batch, until: Time) -> bool {
         let frames = batch.frames.len() as u64;
         self.counters.frames.fetch_add(frames, Ordering::Relaxed);
         let interface = self.interface();
@@ -106,7 +106,7 @@ impl Outlet {
             self.device,
             Portion {
                 batch,
-                time: Nanos(0),
+                time: Time(0),
                 until,
             },
         )) {
@@ -141,8 +141,8 @@ impl Drop for Outlet {
             };
             let portion = Portion {
                 batch,
-                time: Nanos(0),
-                until: Nanos(u64::MAX),
+                time: Time(0),
+                until: Time(u64::MAX),
             };
             // A closed queue has no reader: nothing is left to report.
             let _ = self.queue.send(Message::Portion(self.device, portion));
@@ -152,14 +152,14 @@ impl Drop for Outlet {
 }
 
 /// The time of day, by the clock that the kernel stamps frames with.
-pub(super) fn now() -> Nanos {
+pub(super) fn now() -> Time {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Nanos(u64::try_from(now.as_nanos()).unwrap_or(u64::MAX))
+    Time(u64::try_from(now.as_nanos()).unwrap_or(u64::MAX))
 }
 
 /// Limit of time below which a device that was just read will send nothing more.
-pub(super) fn settled() -> Nanos {
-    Nanos(now().0.saturating_sub(LATENESS))
+pub(super) fn settled() -> Time {
+    Time(now().0.saturating_sub(LATENESS))
 }
 
 #[cfg(test)]
@@ -172,7 +172,7 @@ mod tests {
 
     fn batch(times: &[u64]) -> Batch {
         let frames = times.iter().map(|time| Frame {
-            time: Nanos(*time),
+            time: Time(*time),
             offset: 0,
             captured: 0,
             original: 60,
@@ -215,16 +215,16 @@ mod tests {
             owed: 0,
             error: None,
         };
-        assert!(outlet.frames(batch(&[1, 2]), Nanos(0)));
+        assert!(outlet.frames(batch(&[1, 2]), Time(0)));
         // The queue is full: three and one are dropped, and the kernel dropped five.
-        assert!(outlet.frames(batch(&[3, 4, 5]), Nanos(0)));
+        assert!(outlet.frames(batch(&[3, 4, 5]), Time(0)));
         outlet.dropped(5);
-        assert!(outlet.frames(batch(&[6]), Nanos(0)));
+        assert!(outlet.frames(batch(&[6]), Time(0)));
         assert_eq!(taken(&queue), [(2, 0)]);
         // Without frames, losses have no place to precede.
-        assert!(outlet.frames(batch(&[]), Nanos(0)));
+        assert!(outlet.frames(batch(&[]), Time(0)));
         assert_eq!(taken(&queue), [(0, 0)]);
-        assert!(outlet.frames(batch(&[7]), Nanos(0)));
+        assert!(outlet.frames(batch(&[7]), Time(0)));
         assert_eq!(taken(&queue), [(1, 9)]);
         assert_eq!(
             (counters.frames(), counters.overrun(), counters.kernel()),
@@ -248,7 +248,7 @@ mod tests {
     fn notes_leave_room_for_frames() {
         let (queue, taken) = bounded(4);
         let notes = Notes { source: 1, queue };
-        let add = || notes.add(Nanos(0), 1, &[vec![1, 2], vec![3]]);
+        let add = || notes.add(Time(0), 1, &[vec![1, 2], vec![3]]);
         assert!(add() && add());
         assert!(!add(), "the rest is for frames");
         let Ok(Message::Portion(1, portion)) = taken.try_recv() else {

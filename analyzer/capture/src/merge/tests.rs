@@ -10,7 +10,7 @@ use crate::write::{ByteOrder, InterfaceOptions, Packet, PcapOptions, PcapWriter,
 fn capture(times: &[u64]) -> Vec<u8> {
     let mut writer = PcapWriter::new(Vec::new(), PcapOptions::default()).unwrap();
     for time in times {
-        writer.write(Nanos(*time), 4, b"data").unwrap();
+        writer.write(Time(*time), 4, b"data").unwrap();
     }
     writer.finish().unwrap()
 }
@@ -79,7 +79,7 @@ fn a_file_out_of_order_is_put_in_order() {
     let mut merge = Merge::new(readers);
     assert_eq!(drain(&mut merge), [(5, 0), (7, 1), (10, 0), (15, 1), (20, 0)]);
     let sorting = merge.readers()[0].summary().sorting;
-    assert_eq!((sorting.frames, sorting.first), (1, Some(Nanos(5))));
+    assert_eq!((sorting.frames, sorting.first), (1, Some(Time(5))));
     assert_eq!((sorting.furthest_ns, sorting.too_late), (5, 0));
     assert_eq!(merge.readers()[1].summary().sorting, crate::SortCounts::default());
 }
@@ -145,7 +145,7 @@ fn many_files_are_closed_until_their_time() {
     let readers = readers.rev().collect();
     let mut merge = Merge::new(readers);
     let first = merge.next_run().unwrap();
-    assert_eq!(first.frames()[0].time, Nanos(0));
+    assert_eq!(first.frames()[0].time, Time(0));
     merge.recycle(first);
     // Only the file that is being read is open.
     assert_eq!(merge.current.iter().flatten().count(), 1);

@@ -19,7 +19,7 @@ enum Unit {
     /// Nanoseconds of a tick, without an offset: nearly every interface.
     Plain(u64),
     /// Nanoseconds of a tick.
-    Nanos(u64),
+    Time(u64),
     /// Ticks of a nanosecond; 0 if they exceed a `u64`.
     PerNano(u64),
     /// A tick is 2^-n s.
@@ -37,7 +37,7 @@ impl Clock {
             if offset == 0 {
                 Unit::Plain(ns)
             } else {
-                Unit::Nanos(ns)
+                Unit::Time(ns)
             }
         } else {
             Unit::PerNano(10_u64.checked_pow(exponent - 9).unwrap_or(0))
@@ -48,7 +48,7 @@ impl Clock {
     /// The ns of one tick, rounded up: 1 also for finer ticks.
     pub(crate) fn quantum_ns(self) -> u64 {
         match self.unit {
-            Unit::Plain(ns) | Unit::Nanos(ns) => ns,
+            Unit::Plain(ns) | Unit::Time(ns) => ns,
             Unit::PerNano(_) => 1,
             Unit::Binary(exponent) => SECOND.div_ceil(1_u64.checked_shl(exponent).unwrap_or(u64::MAX)),
         }
@@ -77,7 +77,7 @@ impl Clock {
         let wide = u128::from(ticks);
         // 64 bits of ticks times 30 bits of a second stay far below 127 bits.
         let since = match self.unit {
-            Unit::Plain(ns) | Unit::Nanos(ns) => wide * u128::from(ns),
+            Unit::Plain(ns) | Unit::Time(ns) => wide * u128::from(ns),
             Unit::PerNano(0) => 0,
             Unit::PerNano(ticks_per_ns) => wide / u128::from(ticks_per_ns),
             Unit::Binary(exponent) => (wide * u128::from(SECOND)) >> exponent,

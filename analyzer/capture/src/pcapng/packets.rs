@@ -2,7 +2,7 @@
 //!
 //! Leaves telling blocks apart, and all others of them, to the walk.
 
-use roce_model::Nanos;
+use roce_model::Time;
 
 use super::{Block, ENHANCED, Options, Pcapng, options};
 use crate::error::Fault;
@@ -44,7 +44,7 @@ impl Pcapng {
             let time = ticks.saturating_mul(tick_ns);
             found.times.note(time);
             found.frames.push(Frame {
-                time: Nanos(time),
+                time: Time(time),
                 offset: place(length - body.len()),
                 captured,
                 original: word(24),
@@ -125,7 +125,7 @@ impl Pcapng {
         let time = source.clock.nanos(ticks);
         found.times.note(time);
         found.frames.push(Frame {
-            time: Nanos(time),
+            time: Time(time),
             offset: place(block.place + 20),
             captured,
             original,

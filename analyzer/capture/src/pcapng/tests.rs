@@ -1,6 +1,6 @@
 //! Each kind of block, each option, both byte orders.
 
-use roce_model::Nanos;
+use roce_model::Time;
 
 use super::*;
 use crate::frame::{Direction, Frame};
@@ -47,7 +47,7 @@ fn interfaces_say_what_they_are() {
                 ..InterfaceOptions::default()
             })
             .unwrap();
-        writer.write(0, Nanos(7_000_000_000), 60, b"abc").unwrap();
+        writer.write(0, Time(7_000_000_000), 60, b"abc").unwrap();
         writer
             .packet(&Packet {
                 interface: 1,
@@ -73,8 +73,8 @@ fn interfaces_say_what_they_are() {
             (1_000, 0)
         );
         // 7 s - 5 s; 2000001 us.
-        let times: Vec<Nanos> = found.frames.iter().map(|frame| frame.time).collect();
-        assert_eq!(times, [Nanos(2_000_000_000), Nanos(2_000_001_000)]);
+        let times: Vec<Time> = found.frames.iter().map(|frame| frame.time).collect();
+        assert_eq!(times, [Time(2_000_000_000), Time(2_000_001_000)]);
         assert_eq!(bytes(&file, &found.frames[0]), b"abc");
         assert_eq!((found.frames[0].original, found.frames[0].fcs_bytes), (60, 4));
     }
@@ -224,7 +224,7 @@ fn obsolete_packets_count_drops_in_16_bits() {
                 records: 11
             }]
         );
-        assert_eq!(found.frames[0].time, Nanos(5 << 32 | 6));
+        assert_eq!(found.frames[0].time, Time(5 << 32 | 6));
         assert_eq!(bytes(&file, &found.frames[1]), b"abcdef");
     }
 }
@@ -239,7 +239,7 @@ fn simple_packets_take_the_time_before_them() {
         })
         .unwrap();
     writer.simple(4, b"abcd").unwrap();
-    writer.write(0, Nanos(77), 1, b"x").unwrap();
+    writer.write(0, Time(77), 1, b"x").unwrap();
     // Cut by the snaplen: 6 bytes, in a body of 8.
     writer.simple(100, b"abcdef").unwrap();
     // Cut by nothing: the padding of the original length's last word is not part of it.
@@ -273,7 +273,7 @@ fn sections_change_order_and_number_on() {
     let mut writer = writer(ByteOrder::Little);
     writer.interface(&InterfaceOptions::default()).unwrap();
     writer.interface(&InterfaceOptions::default()).unwrap();
-    writer.write(1, Nanos(1), 1, b"a").unwrap();
+    writer.write(1, Time(1), 1, b"a").unwrap();
     writer.section(ByteOrder::Big).unwrap();
     writer
         .interface(&InterfaceOptions {
@@ -281,7 +281,7 @@ fn sections_change_order_and_number_on() {
             ..InterfaceOptions::default()
         })
         .unwrap();
-    writer.write(0, Nanos(2), 1, b"b").unwrap();
+    writer.write(0, Time(2), 1, b"b").unwrap();
     writer.section(ByteOrder::Big).unwrap();
     writer.section(ByteOrder::Little).unwrap();
     writer
@@ -319,7 +319,7 @@ fn other_blocks_are_skipped() {
     }
     writer.interface(&InterfaceOptions::default()).unwrap();
     writer.block(0x7777, b"").unwrap();
-    writer.write(0, Nanos(2), 1, b"b").unwrap();
+    writer.write(0, Time(2), 1, b"b").unwrap();
     assert_eq!(walk(&writer.finish().unwrap()).frames.len(), 1);
 }
 
@@ -370,7 +370,7 @@ fn blocks_of_local_use_are_notes() {
         let mut writer = writer(order);
         writer.interface(&InterfaceOptions::default()).unwrap();
         writer.block(0x8000_0001, b"first").unwrap();
-        writer.write(0, Nanos(1), 3, b"abc").unwrap();
+        writer.write(0, Time(1), 3, b"abc").unwrap();
         // Nobody uses this block: it is skipped.
         writer.block(0x0bad, b"other").unwrap();
         writer.block(0xffff_ffff, b"").unwrap();

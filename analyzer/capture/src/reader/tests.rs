@@ -2,7 +2,7 @@
 
 use std::io::{self, Cursor, Read, Write};
 
-use roce_model::Nanos;
+use roce_model::Time;
 use roce_wire::LinkType;
 
 use super::*;
@@ -26,7 +26,7 @@ fn pcap(frames: u8) -> Vec<u8> {
     let mut writer = PcapWriter::new(Vec::new(), PcapOptions::default()).unwrap();
     for number in 0..frames {
         writer
-            .write(Nanos(u64::from(number) * 10), 99, &vec![number; number.into()])
+            .write(Time(u64::from(number) * 10), 99, &vec![number; number.into()])
             .unwrap();
     }
     writer.finish().unwrap()
@@ -39,7 +39,7 @@ fn drain(reader: &mut Reader) -> (u64, Option<Error>) {
         match reader.next_batch() {
             Ok(Some(batch)) => {
                 for frame in batch.frames() {
-                    assert_eq!(frame.time, Nanos(count * 10));
+                    assert_eq!(frame.time, Time(count * 10));
                     let expected = vec![u8::try_from(count).unwrap(); usize::try_from(count).unwrap()];
                     assert_eq!(batch.bytes(frame), expected);
                     count += 1;
@@ -80,8 +80,8 @@ fn the_summary_tells_the_file() {
             compression: None,
         },
         frames: 20,
-        first_time: Some(Nanos(0)),
-        last_time: Some(Nanos(190)),
+        first_time: Some(Time(0)),
+        last_time: Some(Time(190)),
         untimed: 0,
         lost_records: 0,
         disorder: Disorder::default(),
@@ -169,7 +169,7 @@ fn a_record_longer_than_blocks_and_their_room_is_put_together() {
     .unwrap();
     let lengths = [3, 500_000, 90_000, 0, 70_000, 8];
     for (number, length) in (0_u8..).zip(lengths) {
-        writer.write(Nanos(0), 0, &vec![number; length]).unwrap();
+        writer.write(Time(0), 0, &vec![number; length]).unwrap();
     }
     let capture = writer.finish().unwrap();
     for block_bytes in [999, 65_536, 100_000, 1 << 20] {
@@ -286,7 +286,7 @@ fn losses_without_frames_are_delivered() {
     let mut lost = Vec::new();
     while let Some(batch) = reader.next_batch().unwrap() {
         lost.extend_from_slice(batch.lost());
-        assert!(batch.frames().iter().all(|frame| frame.time == Nanos(7)));
+        assert!(batch.frames().iter().all(|frame| frame.time == Time(7)));
     }
     assert_eq!(
         lost,

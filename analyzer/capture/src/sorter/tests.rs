@@ -11,7 +11,7 @@ fn batch(times: &[u64]) -> Batch {
     let mut frames = Vec::new();
     for time in times {
         frames.push(Frame {
-            time: Nanos(*time),
+            time: Time(*time),
             offset: place(data.len()),
             captured: 8,
             original: 8,
@@ -84,17 +84,17 @@ fn little_waits_behind_a_start_in_order() {
     sorter.push(sized(1, START_BYTES), true, &[]);
     assert!(sorter.pop(false).is_none());
     sorter.push(large(10), true, &[]);
-    assert_eq!(sorter.pop(false).unwrap().frames()[0].time, Nanos(1));
+    assert_eq!(sorter.pop(false).unwrap().frames()[0].time, Time(1));
     assert!(sorter.pop(false).is_none());
     sorter.push(large(20), true, &[]);
-    assert_eq!(sorter.pop(false).unwrap().frames()[0].time, Nanos(10));
+    assert_eq!(sorter.pop(false).unwrap().frames()[0].time, Time(10));
     assert!(sorter.pop(false).is_none());
     // Once one was out of order, all of a millisecond waits.
     sorter.push(large(15), false, &[]);
     sorter.push(large(30), true, &[]);
     assert!(sorter.pop(false).is_none());
     let popped = sorter.pop(true).unwrap();
-    assert_eq!(popped.frames()[0].time, Nanos(15));
+    assert_eq!(popped.frames()[0].time, Time(15));
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn what_is_out_of_order_is_sorted_and_counted() {
     assert_eq!(all, [10, 40, 90, 100, 110]);
     let expected = SortCounts {
         frames: 2,
-        first: Some(Nanos(40)),
+        first: Some(Time(40)),
         furthest_ns: 60,
         too_late: 0,
     };
@@ -192,7 +192,7 @@ fn an_answer_comes_behind_the_requests_of_its_stamp() {
     let mut of_batch = Vec::new();
     for (time, bytes) in &frames {
         of_batch.push(Frame {
-            time: Nanos(*time),
+            time: Time(*time),
             offset: place(data.len()),
             captured: 62,
             original: 62,

@@ -7,7 +7,7 @@
 
 use std::io::{self, Write};
 
-use roce_model::Nanos;
+use roce_model::Time;
 use roce_wire::LinkType;
 
 use super::byte_order::{ByteOrder, word};
@@ -69,7 +69,7 @@ impl<W: Write> PcapWriter<W> {
     }
 
     /// Writes a frame of `original` bytes on the wire; `data` was captured.
-    pub fn write(&mut self, time: Nanos, original: u32, data: &[u8]) -> io::Result<()> {
+    pub fn write(&mut self, time: Time, original: u32, data: &[u8]) -> io::Result<()> {
         let PcapOptions { container, order, .. } = self.options;
         let unit = if matches!(container, Container::Pcap | Container::PcapModified) {
             1_000

@@ -7,7 +7,7 @@
 
 use std::io::{self, Write};
 
-use roce_model::Nanos;
+use roce_model::Time;
 use roce_wire::LinkType;
 
 use super::byte_order::{ByteOrder, word};
@@ -200,7 +200,7 @@ impl<W: Write> PcapngWriter<W> {
     }
 
     /// Writes an Enhanced Packet Block without options, for an interface with `if_tsresol` 9.
-    pub fn write(&mut self, interface: u32, time: Nanos, original: u32, data: &[u8]) -> io::Result<()> {
+    pub fn write(&mut self, interface: u32, time: Time, original: u32, data: &[u8]) -> io::Result<()> {
         self.packet(&Packet {
             interface,
             ticks: time.0,

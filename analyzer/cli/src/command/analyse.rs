@@ -8,7 +8,7 @@ mod results;
 use std::io::BufWriter;
 use std::process::ExitCode;
 
-use roce_model::{Nanos, Sink};
+use roce_model::{Sink, Span};
 use roce_pipeline::{Replay, RunStart};
 use roce_report::{HtmlReport, JsonReport, TraceForm};
 
@@ -29,7 +29,7 @@ pub(crate) trait Player {
     fn has_span(&self) -> bool;
 
     /// Pace of a run with bins of this width.
-    fn pacing(&self, bin: Nanos) -> Replay;
+    fn pacing(&self, bin: Span) -> Replay;
 
     /// Sinks that show the run while it goes on, and its results at the end.
     ///

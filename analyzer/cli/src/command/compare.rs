@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use clap::Args;
 use roce_files::{Access, FilePlace};
-use roce_model::{Filter, Nanos, RecordingStart};
+use roce_model::{Filter, RecordingStart, Span};
 use roce_pipeline::span;
 use roce_report::compare::{Comparison, html, json};
 use roce_report::terminal::comparison;
@@ -72,7 +72,7 @@ pub(crate) struct Compare {
 
     /// For captures: width of a timeline bin, such as 100us, 1ms [default: that of the other side when it is a dataset, else 1ms]
     #[arg(long, value_name = "DURATION", value_parser = parse_bin)]
-    pub(crate) bin: Option<Nanos>,
+    pub(crate) bin: Option<Span>,
 
     /// For captures: analyse only packets that match EXPR
     #[arg(long, value_name = "EXPR", value_parser = Filter::parse)]
@@ -238,7 +238,7 @@ pub(crate) fn is_recording(path: &Path) -> bool {
 }
 
 /// Analyses one side.
-fn analysed(path: &Path, bin: Option<Nanos>, arguments: &Compare) -> anyhow::Result<CollectedRun> {
+fn analysed(path: &Path, bin: Option<Span>, arguments: &Compare) -> anyhow::Result<CollectedRun> {
     let given = ["link-rate", "dscp-map", "config", "threads"].map(|name| (name, name));
     let given = given.into_iter().chain([("flow", "only-flow")]);
     let given = given.filter_map(|(own, name)| arguments.given.argument(&own.replace('-', "_"), name));

@@ -15,7 +15,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow, bail};
 use clap::Args;
 use roce_hosts::doctor::{self, Host, Judgement, Plan};
-use roce_model::Nanos;
+use roce_model::Span;
 use roce_probe::{SnapshotOptions, add_second_reading, recorded_snapshot, running_snapshot};
 use roce_remote::Machine;
 use roce_switches::inventory::{Cluster, Inventory};
@@ -83,7 +83,7 @@ pub(crate) struct Doctor {
 
     /// Watch counters for this time: errors of links, CNPs
     #[arg(short, long, value_name = "TIME", value_parser = parse_duration)]
-    duration: Option<Nanos>,
+    duration: Option<Span>,
 
     /// Process whose limits and environment are checked, such as one rank of a job
     #[arg(long, value_name = "PID")]
@@ -338,7 +338,7 @@ fn hosts(arguments: &Doctor, inventory: &Inventory) -> anyhow::Result<(Vec<Host>
 }
 
 /// Hosts over ssh; false: one could not be read.
-fn over_ssh(machines: &[Machine], duration: Option<Nanos>) -> (Vec<Host>, bool) {
+fn over_ssh(machines: &[Machine], duration: Option<Span>) -> (Vec<Host>, bool) {
     let seconds = duration.map(|duration| duration.0.div_ceil(1_000_000_000));
     let mut hosts = Vec::new();
     let mut all_read = true;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use roce_hosts::gpu::{Gpus, QUERY, csv_columns, gpus, gpus_of_columns};
-use roce_model::{Nanos, Sample};
+use roce_model::{Sample, Time};
 
 use crate::command::lines::{LineLimits, Lines};
 use crate::output::messages;
@@ -139,7 +139,7 @@ impl GpuStream {
     }
 
     /// Adds the samples of all lines that have come, as of `time`.
-    pub(super) fn read(&mut self, time: Nanos, into: &mut Vec<Sample>) {
+    pub(super) fn read(&mut self, time: Time, into: &mut Vec<Sample>) {
         let Self {
             lines, columns, node, ..
         } = self;
@@ -178,7 +178,7 @@ mod tests {
             node: "h1".into(),
         };
         let mut samples = Vec::new();
-        stream.read(Nanos(7), &mut samples);
+        stream.read(Time(7), &mut samples);
         let seen: Vec<(&str, f64)> = samples
             .iter()
             .map(|sample| (sample.object.as_ref(), sample.value))

@@ -26,7 +26,7 @@ use clap::Args;
 use crossbeam_channel::{Receiver, bounded};
 use roce_capture::live::{Counters, Device, Options, Stop, Stream};
 use roce_files::{Access, Directory, FilePlace};
-use roce_model::{Nanos, RecordingStart, RunKey, Sink};
+use roce_model::{RecordingStart, RunKey, Sink, Span};
 use roce_pipeline::packet_files::{About, PacketFiles, Rotate};
 use roce_pipeline::{LiveFeed, LiveRequest, RunStart, Tick};
 use roce_report::{HtmlReport, JsonReport, LiveReport, TraceForm};
@@ -98,7 +98,7 @@ pub(crate) struct Live {
 
     /// End the run after this time, such as 30s
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
-    duration: Option<Nanos>,
+    duration: Option<Span>,
 
     #[cfg(feature = "object-store")]
     #[command(flatten)]
@@ -109,7 +109,7 @@ pub(crate) struct Live {
 
     /// Reporting interval: one status line, or one screen update, per interval
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_time)]
-    interval: Nanos,
+    interval: Span,
 
     /// Print status lines instead of the full-screen view (the default without a terminal)
     #[arg(long)]
@@ -153,7 +153,7 @@ pub(crate) struct Live {
     pub(crate) shape: Shape,
 }
 
-fn parse_time(text: &str) -> Result<Nanos, String> {
+fn parse_time(text: &str) -> Result<Span, String> {
     let time = parse_duration(text)?;
     if time.0 < 10_000_000 {
         return Err("10ms is the least".to_owned());
@@ -329,7 +329,7 @@ fn about(arguments: &Live, input: &str) -> roce_report::About {
         what: input.to_owned(),
         paced: false,
         interval: arguments.interval,
-        lead: Nanos(0),
+        lead: Span(0),
         has_host: arguments.host.has_probe(),
     }
 }
@@ -438,7 +438,7 @@ impl PreparedRun {
     fn serve(
         &self,
         metrics: Metrics,
-        bin: Nanos,
+        bin: Span,
         parts: Option<PartPublisher>,
     ) -> anyhow::Result<ServedMetrics> {
         metrics.serve(
@@ -463,7 +463,7 @@ impl PreparedRun {
     /// Begins to capture.
     fn new(
         arguments: &Live,
-        bin: Nanos,
+        bin: Span,
         files: Files,
         devices: Vec<Device>,
         (host, fabric): (Host, Option<FabricStream>),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crossbeam_channel::Receiver;
-use roce_model::{Nanos, Sink, Span};
+use roce_model::{Period, Sink, Span};
 use roce_pipeline::{Pace, Replay, Tick};
 use roce_report::{About, CaptureCounts, Command as ScreenCommand, LiveReport, RunStanding, Screen};
 
@@ -16,13 +16,13 @@ use crate::output::style::{style, terminal};
 pub(crate) struct ReplayPlayer {
     pub(crate) pace: Arc<Pace>,
     pub(crate) ticks: Receiver<Tick>,
-    pub(crate) interval: Nanos,
+    pub(crate) interval: Span,
     /// The replay waits for keys.
     pub(crate) begins_paused: bool,
     /// The length of the captures is known, and the width of bins follows from it.
     pub(crate) has_span: bool,
     /// Title and span of the screen, when one is wanted.
-    pub(crate) screen: Option<(String, Option<Span>)>,
+    pub(crate) screen: Option<(String, Option<Period>)>,
 }
 
 impl Player for ReplayPlayer {
@@ -30,15 +30,11 @@ impl Player for ReplayPlayer {
         self.has_span
     }
 
-    fn pacing(&self, bin: Nanos) -> Replay {
+    fn pacing(&self, bin: Span) -> Replay {
         Replay {
             pace: Arc::clone(&self.pace),
             // Lines come when their frames have come; only the screen knows the position and hides what is later.
-            lead: if self.screen.is_some() {
-                lead(bin)
-            } else {
-                Nanos(0)
-            },
+            lead: if self.screen.is_some() { lead(bin) } else { Span(0) },
             ticks: self.ticks.clone(),
         }
     }
@@ -89,12 +85,12 @@ impl Player for ReplayPlayer {
 /// A replay on the screen.
 struct ShownReplay {
     pace: Arc<Pace>,
-    span: Option<Span>,
+    span: Option<Period>,
 }
 
 /// Frames are emitted this long before their time: rows of bins can change for less.
-fn lead(bin: Nanos) -> Nanos {
-    Nanos((4 * bin.0).max(10_000_000).min(128 * bin.0) + bin.0)
+fn lead(bin: Span) -> Span {
+    Span((4 * bin.0).max(10_000_000).min(128 * bin.0) + bin.0)
 }
 
 impl screen::ShownRun for ShownReplay {

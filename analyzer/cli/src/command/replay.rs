@@ -8,7 +8,7 @@ use anyhow::bail;
 use clap::Args;
 use crossbeam_channel::bounded;
 use roce_capture::{Options, Reader};
-use roce_model::{Nanos, Span};
+use roce_model::{Period, Span};
 use roce_pipeline::{Pace, RunStart, Speed};
 
 use crate::command::analyse;
@@ -37,7 +37,7 @@ pub(crate) struct Replay {
 
     /// Capture time of one line, or of one column of the screen [default: a sixtieth of the whole, at most 1s]
     #[arg(long, value_name = "TIME", value_parser = parse_interval)]
-    interval: Option<Nanos>,
+    interval: Option<Span>,
 
     /// Print status lines instead of the full-screen view (the default without a terminal)
     #[arg(long)]
@@ -47,7 +47,7 @@ pub(crate) struct Replay {
     pub(crate) analyse: Analyse,
 }
 
-fn parse_interval(text: &str) -> Result<Nanos, String> {
+fn parse_interval(text: &str) -> Result<Span, String> {
     parse_bin(text)
 }
 
@@ -78,7 +78,7 @@ fn replay(arguments: &Replay) -> anyhow::Result<ExitCode> {
     let span = span(&found.options);
     let interval = arguments
         .interval
-        .unwrap_or_else(|| span.map_or(Nanos(Nanos::SECOND), |span| interval(span.length())));
+        .unwrap_or_else(|| span.map_or(Span(Span::SECOND.0), |span| interval(span.length())));
     let wanted = screen::is_wanted(arguments.no_tui, arguments.analyse.format);
     if arguments.step && !wanted {
         bail!(
@@ -106,7 +106,7 @@ fn replay(arguments: &Replay) -> anyhow::Result<ExitCode> {
         Speed::Max => LINES,
     };
     let watch = Watch {
-        interval: (!wanted).then(|| Nanos(u64::try_from(lines.as_nanos()).unwrap_or(u64::MAX))),
+        interval: (!wanted).then(|| Span(u64::try_from(lines.as_nanos()).unwrap_or(u64::MAX))),
         limit: None,
         looks: if wanted { Looks::Screen } else { Looks::None },
     };
@@ -134,7 +134,7 @@ fn name(found: &FoundCaptures) -> String {
 }
 
 /// A speed at which the eye can follow: at most 1x, and captures that would be over sooner take `WATCHED` to twice that.
-fn watchable(whole: Nanos) -> Speed {
+fn watchable(whole: Span) -> Speed {
     const WATCHED: f64 = 20.0;
     let times = whole.seconds() / WATCHED;
     if times >= 1.0 || times <= 0.0 {
@@ -147,14 +147,14 @@ fn watchable(whole: Nanos) -> Speed {
 }
 
 /// A round length that divides the whole into about `INTERVALS`.
-fn interval(whole: Nanos) -> Nanos {
-    let wanted = (whole.0 / INTERVALS).clamp(1_000, Nanos::SECOND);
+fn interval(whole: Span) -> Span {
+    let wanted = (whole.0 / INTERVALS).clamp(1_000, Span::SECOND.0);
     let power = 10u64.pow(wanted.ilog10());
     let round = [5, 2, 1]
         .map(|digit| digit * power)
         .into_iter()
         .find(|round| *round <= wanted);
-    Nanos(round.unwrap_or(power))
+    Span(round.unwrap_or(power))
 }
 
 /// Frames and bytes that are looked at for the span of a replay, in all.
@@ -162,8 +162,8 @@ const MAX_FRAMES: u64 = 1 << 25;
 
 /// The first and last time of the replay, if they can be read beforehand: not from standard input, nor
 /// for very many frames.
-fn span(options: &RunOptions) -> Option<Span> {
-    let mut span: Option<Span> = None;
+fn span(options: &RunOptions) -> Option<Period> {
+    let mut span: Option<Period> = None;
     let mut frames = 0;
     for path in &options.captures {
         if !path.is_file() {
@@ -179,13 +179,13 @@ fn span(options: &RunOptions) -> Option<Span> {
                 return None;
             }
             for frame in batch.frames() {
-                span.get_or_insert(Span::at(frame.time)).include(frame.time);
+                span.get_or_insert(Period::at(frame.time)).include(frame.time);
             }
         }
     }
     let span = span?;
     let moment = |moment: Option<Moment>| moment.map(|moment| moment.resolve(span.first));
-    Some(Span {
+    Some(Period {
         first: moment(options.from).map_or(span.first, |from| from.max(span.first)),
         last: moment(options.to).map_or(span.last, |to| to.min(span.last)),
     })
@@ -205,7 +205,7 @@ mod tests {
             (3_600_000_000_000, 1.0),
             (0, 1.0),
         ] {
-            let Speed::Times(times) = watchable(Nanos(nanos)) else {
+            let Speed::Times(times) = watchable(Span(nanos)) else {
                 panic!("{nanos}")
             };
             assert!((times / speed - 1.0).abs() < 1e-9, "{nanos}: {times}");

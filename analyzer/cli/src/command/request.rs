@@ -262,7 +262,7 @@ pub(crate) fn time_range(
     let first = if [&from, &to].into_iter().flatten().any(is_relative) {
         open.first_time().unwrap_or_default()
     } else {
-        roce_model::Nanos::default()
+        roce_model::Time::default()
     };
     let from = from.map_or(0, |moment| moment.resolve(first).0);
     let to = to.map_or(u64::MAX, |moment| moment.resolve(first).0);

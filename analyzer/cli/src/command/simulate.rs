@@ -8,7 +8,7 @@ use anyhow::{Context, anyhow};
 use clap::Args;
 use roce_files::{Access, FilePlace, read_text};
 use roce_model::text::clean;
-use roce_sim::units::Time;
+use roce_sim::units::Picos;
 use roce_sim::{Counters, OutputPlan, Scenario, demos};
 
 use crate::command::invocation::{Invocation, RunCommand};
@@ -36,16 +36,16 @@ pub(crate) struct Simulate {
 
     /// Time between two readings of the counters
     #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = parse_time, requires = "counters")]
-    pub(crate) counters_every: Time,
+    pub(crate) counters_every: Picos,
 
     /// Replace a value of the scenario, such as switch.kmin=100KB or flow.0.message=1MiB (can be repeated)
     #[arg(long, value_name = "KEY=VALUE", value_parser = parse_override)]
     pub(crate) set: Vec<(String, String)>,
 }
 
-fn parse_time(text: &str) -> Result<Time, String> {
-    match text.parse::<Time>() {
-        Ok(Time::ZERO) => Err("a time above 0 is expected, such as 1ms".to_owned()),
+fn parse_time(text: &str) -> Result<Picos, String> {
+    match text.parse::<Picos>() {
+        Ok(Picos::ZERO) => Err("a time above 0 is expected, such as 1ms".to_owned()),
         Ok(time) => Ok(time),
         Err(error) => Err(error.to_string()),
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use crossbeam_channel::Sender;
-use roce_model::Nanos;
+use roce_model::Span;
 use roce_pipeline::Tick;
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -78,9 +78,9 @@ fn ignores(status: &str, kind: SignalKind) -> bool {
 /// Events that end the wait.
 pub(crate) struct Watch {
     /// Period after which the sinks learn that an interval has passed.
-    pub(crate) interval: Option<Nanos>,
+    pub(crate) interval: Option<Span>,
     /// After this time the run is to end.
-    pub(crate) limit: Option<Nanos>,
+    pub(crate) limit: Option<Span>,
     /// Who looks at the run while it goes on: the sinks get its progress.
     pub(crate) looks: Looks,
 }

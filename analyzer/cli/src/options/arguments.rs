@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, ValueEnum};
-use roce_model::{Address, Expectation, Filter, Nanos};
+use roce_model::{Address, Expectation, Filter, Span, TapPlace};
 use roce_report::JsonFlows;
 
 use crate::options::dcqcn::Reaction;
@@ -19,6 +19,7 @@ use crate::options::names::{Names, parse_key, parse_name};
 use crate::options::processes::ProcessOptions;
 use crate::options::rate::Rate;
 use crate::options::size::parse_size;
+use crate::options::tap_at;
 use crate::options::training::Pattern;
 
 /// The layout of a dataset.
@@ -209,7 +210,7 @@ pub(crate) struct Shape {
     ///
     /// The default gives 250 bins or more. It is 1ms for captures of 250ms or longer, for standard input and for live runs.
     #[arg(long, value_name = "DURATION", value_parser = parse_bin, help_heading = RESULTS)]
-    pub(crate) bin: Option<Nanos>,
+    pub(crate) bin: Option<Span>,
 
     /// Show only flows that match EXPR: addresses, qpn, service, dscp, vlan, vni with and, or, not, ( )
     ///
@@ -228,6 +229,10 @@ pub(crate) struct Shape {
     /// Members of a link aggregation, by interface or capture: they are one point of observation (can be repeated)
     #[arg(long, value_name = "NAME,NAME", value_parser = parse_lag, help_heading = NETWORK)]
     pub(crate) lag: Vec<Vec<String>>,
+
+    /// Where the only capture was made: sender, receiver (of the data), or the address of the host beside it [default: from answer times and hop limits]
+    #[arg(long, value_name = "PLACE", value_parser = tap_at::parse, help_heading = NETWORK)]
+    pub(crate) tap_at: Option<TapPlace>,
 
     /// Speed of the links, such as 25G or 100Gbps: for pauses and DCQCN rates
     #[arg(long, value_name = "RATE", value_parser = Rate::parse, help_heading = NETWORK)]
@@ -331,9 +336,9 @@ impl Shape {
     }
 }
 
-pub(crate) fn parse_bin(text: &str) -> Result<Nanos, String> {
+pub(crate) fn parse_bin(text: &str) -> Result<Span, String> {
     let bin = parse_duration(text)?;
-    if bin.0 < 1_000 || bin.0 > 60 * Nanos::SECOND {
+    if bin.0 < 1_000 || bin.0 > 60 * Span::SECOND.0 {
         return Err("expected 1us to 60s".to_owned());
     }
     Ok(bin)

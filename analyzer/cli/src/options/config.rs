@@ -7,7 +7,7 @@ use std::path::Path;
 
 use anyhow::anyhow;
 use clap::{Arg, ArgAction};
-use roce_model::Nanos;
+use roce_model::Span;
 use toml::de::{DeTable, DeValue};
 
 use crate::options::arguments::{Shape, valued_options};
@@ -59,7 +59,7 @@ pub(crate) enum WrittenValue {
 
 impl WrittenValue {
     /// The value as a length of time.
-    pub(crate) fn time(&self) -> Option<Nanos> {
+    pub(crate) fn time(&self) -> Option<Span> {
         match self {
             Self::Text(text) => parse_duration(text).ok(),
             Self::Whole(_) | Self::Decimal(_) => None,
@@ -281,6 +281,7 @@ mod tests {
     use super::*;
     use crate::options::fail_on::FailOn;
     use crate::options::rate::Rate;
+    use roce_model::Span;
 
     const NAMES: [&str; 3] = ["incast_senders", "pause_share", "episode_quiet"];
 
@@ -298,7 +299,7 @@ mod tests {
              [thresholds]\nincast_senders = 5\npause-share = 0.1\nepisode_quiet = \"2ms\"\n",
         )
         .unwrap();
-        assert_eq!(config.shape.bin, Some(Nanos(100_000)));
+        assert_eq!(config.shape.bin, Some(Span(100_000)));
         assert_eq!(config.shape.link_rate, Some(Rate(100_000_000_000)));
         assert_eq!(config.shape.dscp_map.unwrap().0[26], 3);
         assert_eq!(

@@ -39,7 +39,7 @@ impl fmt::Display for Reaction {
 
 #[cfg(test)]
 mod tests {
-    use roce_model::Nanos;
+    use roce_model::Span;
 
     use super::*;
 
@@ -48,7 +48,7 @@ mod tests {
         let parameters = |text| Reaction::parse(text).unwrap().parameters;
         assert_eq!(parameters("paper"), Some(DcqcnParameters::PAPER));
         let changed = DcqcnParameters {
-            timer: Nanos(55_000),
+            timer: Span(55_000),
             ..DcqcnParameters::NVIDIA
         };
         assert_eq!(parameters("nvidia,timer=55us"), Some(changed));

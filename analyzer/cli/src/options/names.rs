@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use roce_model::{Nanos, RunKey};
+use roce_model::{RunKey, Time};
 use roce_pipeline::{RunNames, capture_key, input_keys};
 
 /// Heading of the group of options in the help.
@@ -31,7 +31,7 @@ impl Names {
         capture: Option<&str>,
         recorded: Option<&str>,
         options: &[(String, String)],
-        started: Nanos,
+        started: Time,
     ) -> RunKey {
         let mut keys = match recorded {
             Some(recorded) => vec![recorded.to_owned()],
@@ -54,7 +54,7 @@ impl Names {
         &self,
         devices: &str,
         options: &[(String, String)],
-        started: Nanos,
+        started: Time,
     ) -> RunKey {
         self.key(devices, &[(devices.to_owned(), None)], options, Some(started))
     }
@@ -88,7 +88,7 @@ impl Names {
         capture: &str,
         inputs: &[(String, Option<u64>)],
         options: &[(String, String)],
-        started: Option<Nanos>,
+        started: Option<Time>,
     ) -> RunKey {
         let names = RunNames {
             capture,

@@ -4,9 +4,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::anyhow;
+use anyhow::{anyhow, bail};
 use roce_flow::Options;
-use roce_model::{Expectation, JobLog, Nanos, Wiring};
+use roce_model::{Expectation, JobLog, Span, Wiring};
 use roce_pipeline::{Plan, path_key, span};
 use roce_report::JsonFlows;
 use roce_verdict::{LoggedStep, ThresholdValue, Thresholds};
@@ -18,6 +18,7 @@ use crate::options::expect;
 use crate::options::fabric;
 use crate::options::fail_on::FailOn;
 use crate::options::nccl;
+use crate::options::tap_at;
 use crate::options::training::{self, LoggedTimes, Pattern};
 
 /// The name under which the width of a bin is echoed.
@@ -30,7 +31,7 @@ pub(crate) struct RunSettings {
     /// Options of all layers.
     pub(crate) shape: Shape,
     /// Width of a bin, which may follow from the captures.
-    pub(crate) bin: Nanos,
+    pub(crate) bin: Span,
     pub(crate) threads: u32,
     /// Flows in the terminal's table.
     pub(crate) top: usize,
@@ -102,6 +103,11 @@ impl RunSettings {
     /// As above.
     pub(crate) fn from_captures(arguments: &RunOptions, fits_bin: bool) -> anyhow::Result<Self> {
         let mut settings = Self::from_arguments(arguments)?;
+        if settings.shape.tap_at.is_some() && arguments.captures.len() > 1 {
+            bail!(
+                "--tap-at says where the only capture was made; the places of several are found from the packets that they share"
+            );
+        }
         if fits_bin && settings.shape.bin.is_none() {
             settings.bin = span::bin(&arguments.captures);
             let said = settings.echo.iter_mut().find(|(name, _)| name == BIN);
@@ -146,6 +152,7 @@ impl RunSettings {
             bin: self.bin,
             max_flows: shape.max_flows.unwrap_or(default.max_flows),
             link_rate: shape.link_rate.map(|rate| rate.0),
+            tap_at: shape.tap_at,
             dcqcn: shape
                 .dcqcn
                 .as_ref()
@@ -184,6 +191,7 @@ impl RunSettings {
         add("max_input", arguments.max_input.map(|bytes| bytes.to_string()));
         add("from", moment(arguments.from));
         add("to", moment(arguments.to));
+        add("tap_at", shape.tap_at.map(tap_at::text));
         add("link_rate_bps", shape.link_rate.map(|rate| rate.to_string()));
         let map = shape.dscp_map.unwrap_or_default().to_string();
         add("dscp_map", (!map.is_empty()).then_some(map));
@@ -232,7 +240,7 @@ pub(crate) fn each_once(options: Vec<(String, String)>) -> Vec<(String, String)>
 /// A threshold's value as a number; times in ns.
 fn plain(value: ThresholdValue) -> String {
     match value {
-        ThresholdValue::Time(time) => time.0.to_string(),
+        ThresholdValue::Span(time) => time.0.to_string(),
         ThresholdValue::Count(_) | ThresholdValue::Number(_) => value.to_string(),
     }
 }
@@ -271,9 +279,9 @@ fn set(thresholds: &mut Thresholds, setting: &ThresholdSetting) -> Result<(), St
     let ThresholdSetting { name, value, .. } = setting;
     let threshold = Thresholds::named(name).map_err(|error| error.to_string())?;
     let value = match (threshold.default, value) {
-        (ThresholdValue::Time(_), written) => written
+        (ThresholdValue::Span(_), written) => written
             .time()
-            .map(ThresholdValue::Time)
+            .map(ThresholdValue::Span)
             .ok_or_else(|| format!("'{name}' is a length of time such as \"5ms\""))?,
         (_, WrittenValue::Whole(number)) => ThresholdValue::Count(*number),
         (_, WrittenValue::Decimal(number)) => ThresholdValue::Number(*number),

@@ -60,13 +60,13 @@ mod tests {
     #[test]
     #[cfg(feature = "live")]
     fn sizes_and_times_differ() {
-        use roce_model::Nanos;
+        use roce_model::Span;
 
         assert_eq!(parse_rotate("1GB"), Ok(Rotate::Bytes(1_000_000_000)));
         assert_eq!(parse_rotate("64 MiB"), Ok(Rotate::Bytes(64 << 20)));
         assert_eq!(
             parse_rotate("10min"),
-            Ok(Rotate::After(Nanos(600 * Nanos::SECOND)))
+            Ok(Rotate::After(Span(600 * Span::SECOND.0)))
         );
         // A lonely m is a million bytes, as it is to tcpdump.
         assert_eq!(parse_rotate("10m"), Ok(Rotate::Bytes(10_000_000)));

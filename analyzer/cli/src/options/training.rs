@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 use regex::{Captures, Regex};
-use roce_model::Nanos;
+use roce_model::Span;
 use roce_verdict::LoggedStep;
 
 /// `Iteration 10 | Loss: 2.31 | AllReduce: 45.2ms | Total: 156.3ms`.
@@ -25,9 +25,9 @@ pub(crate) struct LoggedTimes {
     /// The number that the script gave the step.
     pub(crate) step: u64,
     /// Duration of the all-reduce.
-    pub(crate) allreduce: Option<Nanos>,
+    pub(crate) allreduce: Option<Span>,
     /// Duration of the whole step.
-    pub(crate) total: Option<Nanos>,
+    pub(crate) total: Option<Span>,
 }
 
 impl From<LoggedTimes> for LoggedStep {
@@ -98,7 +98,7 @@ impl Pattern {
 }
 
 /// A time in a named group, which counts units of `scale` ns.
-fn time(found: &Captures<'_>, group: Option<&(String, f64)>) -> Option<Nanos> {
+fn time(found: &Captures<'_>, group: Option<&(String, f64)>) -> Option<Span> {
     let (name, scale) = group?;
     let value: f64 = found.name(name)?.as_str().parse().ok()?;
     let ns = (value * scale).round();
@@ -107,7 +107,7 @@ fn time(found: &Captures<'_>, group: Option<&(String, f64)>) -> Option<Nanos> {
         clippy::cast_sign_loss,
         reason = "between 0 and 1e18"
     )]
-    (0.0..=1e18).contains(&ns).then_some(Nanos(ns as u64))
+    (0.0..=1e18).contains(&ns).then_some(Span(ns as u64))
 }
 
 /// The error of a file that an option names and that cannot be read. `what` is the file's role.
@@ -186,15 +186,15 @@ mod tests {
             read("Iteration 10 | Loss: 2.3145 | Compute: 98.1ms | AllReduce: 45.2ms | Total: 156.3ms"),
             Some(LoggedTimes {
                 step: 10,
-                allreduce: Some(Nanos(45_200_000)),
-                total: Some(Nanos(156_300_000))
+                allreduce: Some(Span(45_200_000)),
+                total: Some(Span(156_300_000))
             })
         );
         assert_eq!(
             read("[rank0]: Iteration 11 | AllReduce: 7 ms\n"),
             Some(LoggedTimes {
                 step: 11,
-                allreduce: Some(Nanos(7_000_000)),
+                allreduce: Some(Span(7_000_000)),
                 total: None
             })
         );
@@ -216,8 +216,8 @@ mod tests {
             pattern.read("step=3 comm=1500.5 all=0.25"),
             Some(LoggedTimes {
                 step: 3,
-                allreduce: Some(Nanos(1_500_500)),
-                total: Some(Nanos(250_000_000))
+                allreduce: Some(Span(1_500_500)),
+                total: Some(Span(250_000_000))
             })
         );
         // Values that are no numbers, or out of range, are ignored.

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use roce_model::{Address, FlowRow, Nanos, RunSummary, Sink, SinkError, TapId};
+use roce_model::{Address, FlowRow, RunSummary, Sink, SinkError, Span, TapId, Time};
 
 use crate::output::messages;
 
@@ -12,7 +12,7 @@ const MAX_ADDRESSES: usize = 4096;
 /// Taps that are compared; with more of them nothing is said, and no more are kept.
 const MAX_TAPS: usize = 64;
 /// Captures with more time than this between them are not of one event. Rotated files follow each other at once.
-const MAX_GAP: Nanos = Nanos(3_600 * Nanos::SECOND);
+const MAX_GAP: Span = Span(3_600 * Span::SECOND.0);
 
 /// Notes the hosts and times of each tap, and warns at the end.
 #[derive(Default)]
@@ -24,8 +24,8 @@ pub(crate) struct Common {
 #[derive(Clone, Debug)]
 struct TapHosts {
     addresses: BTreeSet<Address>,
-    first: Nanos,
-    last: Nanos,
+    first: Time,
+    last: Time,
 }
 
 impl TapHosts {
@@ -141,13 +141,13 @@ mod tests {
     use super::*;
 
     fn row(tap: u32, source: u8, destination: u8, hours: u64) -> FlowRow {
-        let time = Nanos(hours * 3_600 * Nanos::SECOND + 7);
+        let time = Time(hours * 3_600 * Span::SECOND.0 + 7);
         FlowRow {
             tap: TapId(tap),
             source: Address::v4([10, 0, 0, source]),
             destination: Address::v4([10, 0, 0, destination]),
             first_time: time,
-            last_time: Nanos(time.0 + 5),
+            last_time: Time(time.0 + 5),
             ..FlowRow::default()
         }
     }

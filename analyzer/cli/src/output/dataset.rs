@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use roce_files::Access;
-use roce_model::{Nanos, RunKey, RunSummary, Sink};
+use roce_model::{RunKey, RunSummary, Sink, Time};
 use roce_parquet::{FolderStorage, Storage};
 use roce_pipeline::fleet::{FleetRun, Scope};
 use roce_pipeline::folder::{DOCUMENT, Folder, PAGE};
@@ -35,7 +35,7 @@ pub(crate) fn storage(place: &Path) -> anyhow::Result<Arc<dyn Storage>> {
 pub(crate) fn fleet_run(
     place: &Path,
     key: &RunKey,
-    first: Option<Nanos>,
+    first: Option<Time>,
     scope: &FleetScope,
     parallel: bool,
 ) -> anyhow::Result<Box<dyn Sink>> {

@@ -15,7 +15,7 @@ use std::time::Duration;
 use anyhow::Context;
 use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
 use roce_model::{
-    EventColumns, FlowKey, FlowRow, Nanos, Progress, RunSummary, SampleColumns, Sink, SinkError,
+    EventColumns, FlowKey, FlowRow, Progress, RunSummary, SampleColumns, Sink, SinkError, Span,
     TimelineColumns,
 };
 use roce_report::{Command, RunStanding, Screen};
@@ -180,7 +180,7 @@ fn pressed(key: PressedKey, screen: &Screen, run: &dyn ShownRun, tty: &mut Tty) 
 
 /// Everything goes to the screen; at the end that is left, so that what follows is printed where it was.
 impl Sink for Stage {
-    fn begin(&mut self, bin: Nanos) -> Result<(), SinkError> {
+    fn begin(&mut self, bin: Span) -> Result<(), SinkError> {
         self.screen.begin(bin)
     }
 

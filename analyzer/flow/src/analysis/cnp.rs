@@ -2,7 +2,7 @@
 //! the other direction of the connection whose packets from B are for q; the UD flow whose packets name q as their source;
 //! else the only flow from A to B with CE marks just before, where no packet for q was captured. What is not known yet waits in `notifications`.
 
-use roce_model::{Nanos, Packet};
+use roce_model::{Packet, Span, Time};
 use roce_verdict::PacketTimes;
 
 use crate::analysis::Analysis;
@@ -15,12 +15,12 @@ use crate::counts::{Counts, Rare};
 use crate::key::FlowSlot;
 
 /// A notification that leaves before its NAK does so by less than this: the receiver's adapter makes both from one packet.
-const BEFORE_NAK: Nanos = Nanos(20_000);
+const BEFORE_NAK: Span = Span(20_000);
 
 impl Analysis {
     /// A packet at `time` whose turn it is, or that is marked, and not counted yet.
     #[inline(never)]
-    pub(super) fn pace_or_mark(&mut self, at: FlowSlot, time: Nanos, is_marked: bool) {
+    pub(super) fn pace_or_mark(&mut self, at: FlowSlot, time: Time, is_marked: bool) {
         if self.table.hot[at].pace == 0 {
             self.pace(at, time);
         }
@@ -30,7 +30,7 @@ impl Analysis {
         }
     }
 
-    fn note_mark(&mut self, at: FlowSlot, time: Nanos) {
+    fn note_mark(&mut self, at: FlowSlot, time: Time) {
         let hot = &mut self.table.hot[at];
         (hot.marked_in, hot.is_marked) = (marks::tick(time), true);
         hot.counts.rare_mut().marked.note(time);
@@ -45,7 +45,7 @@ impl Analysis {
 
     /// A flow sends at `time` after a window of packets; without a consumer of its rate, after 256
     /// packets.
-    fn pace(&mut self, at: FlowSlot, time: Nanos) {
+    fn pace(&mut self, at: FlowSlot, time: Time) {
         let now = self.table.progress(at, time);
         let hot = &mut self.table.hot[at];
         let last = hot.last_time;
@@ -116,7 +116,7 @@ impl Analysis {
     }
 
     /// A notification at `time` slows a flow: what follows on it is measured.
-    fn measure_slowed(&mut self, slowed: &SlowedFlow, time: Nanos, after_nak: bool) {
+    fn measure_slowed(&mut self, slowed: &SlowedFlow, time: Time, after_nak: bool) {
         let (at, is_sure) = match slowed {
             SlowedFlow::Known(at, _) => (*at, true),
             SlowedFlow::Perhaps(Some((at, _))) => (*at, false),
@@ -131,7 +131,7 @@ impl Analysis {
     }
 
     /// Charges notifications of a bin to the flow that they slow; `time`: when a single one came.
-    fn charge(&mut self, (at, time): (FlowSlot, Option<Nanos>), bin: u64, cnps: Cnps, how: Attribution) {
+    fn charge(&mut self, (at, time): (FlowSlot, Option<Time>), bin: u64, cnps: Cnps, how: Attribution) {
         let cold = &mut self.table.cold[at];
         let congestion = cold.congestion.get_or_insert_default();
         congestion.charge(cnps.cnp, cnps.after_nak, how);
@@ -159,7 +159,7 @@ impl Analysis {
 
     /// A sequence NAK of the flow at `at` came at `time`: a notification for the same connection just before it, that no mark asked for,
     /// belongs to it.
-    pub(super) fn explain_notification(&mut self, at: FlowSlot, time: Nanos) {
+    pub(super) fn explain_notification(&mut self, at: FlowSlot, time: Time) {
         let peer = self.table.hot[at].peer;
         if peer == FlowSlot::NONE {
             return;

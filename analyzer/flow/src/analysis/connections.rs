@@ -5,7 +5,7 @@ use core::ops::Range;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use roce_model::{Nanos, Packet};
+use roce_model::{Packet, Span, Time};
 use roce_wire::network::udp::source_port;
 use roce_wire::{Address, Psn};
 
@@ -26,7 +26,7 @@ use crate::table::state::Cold;
 const MAX_SIBLINGS: usize = 256;
 
 /// A paired flow that has been silent for this long waits for no answer: a second, as for [`FAR_PSNS`].
-const SILENT: Nanos = Nanos(Nanos::SECOND);
+const SILENT: Span = Span::SECOND;
 
 /// Evidence of connections besides the state of their flows.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ pub(super) struct Connections {
     /// Reliable flows of one direction between two hosts, by the hash of the pair.
     siblings: HashMap<u64, Vec<FlowSlot>, foldhash::fast::RandomState>,
     /// When two hosts were first seen at a tap, by their hash; of the latest 65,536 of them.
-    begun: BoundedMap<u64, Nanos>,
+    begun: BoundedMap<u64, Time>,
     /// Hosts of which two flows were paired by their UDP source port: the lower address first.
     ports_follow: BoundedMap<(Address, Address), ()>,
     /// The last serial number given to a flow; see [`crate::table::state::Cold::serial`].
@@ -71,7 +71,7 @@ impl Default for Connections {
 
 impl Connections {
     /// The flow at `at` was opened, with a packet at `time`.
-    pub(super) fn enter(&mut self, table: &FlowTable, at: FlowSlot, time: Nanos) {
+    pub(super) fn enter(&mut self, table: &FlowTable, at: FlowSlot, time: Time) {
         let cold = &table.cold[at];
         // Perhaps these are the first packets of the two hosts.
         let hosts = both_ways(cold);
@@ -117,9 +117,9 @@ impl Connections {
 
     /// From when on answers between a flow's hosts are for requests that were captured, too: a while after the first of their
     /// packets, and after the tap lost records at `lost`.
-    pub(super) fn settled(&self, cold: &Cold, lost: Nanos) -> Nanos {
+    pub(super) fn settled(&self, cold: &Cold, lost: Time) -> Time {
         let begun = self.begun.peek(&both_ways(cold)).copied().unwrap_or_default();
-        Nanos(begun.max(lost).0.saturating_add(CAPTURE_START.0))
+        begun.max(lost) + CAPTURE_START
     }
 
     /// Two flows were paired by their source port: between their hosts it follows from the queue pairs.
@@ -128,7 +128,7 @@ impl Connections {
     }
 
     /// True if a flow is the only one of its direction between its hosts that an answer at `now` may be for.
-    pub(super) fn is_only(&self, table: &FlowTable, at: FlowSlot, now: Nanos) -> bool {
+    pub(super) fn is_only(&self, table: &FlowTable, at: FlowSlot, now: Time) -> bool {
         let siblings = self.siblings.get(&table.cold[at].groups.pair);
         let siblings = siblings.filter(|siblings| siblings.len() < MAX_SIBLINGS);
         siblings.is_some_and(|siblings| {
@@ -175,7 +175,7 @@ impl Connections {
     }
 
     /// True if no other flow of the same direction between the same hosts has PSNs near those of the flow at `at`.
-    pub(super) fn stands_alone(&self, table: &FlowTable, at: FlowSlot, now: Nanos) -> bool {
+    pub(super) fn stands_alone(&self, table: &FlowTable, at: FlowSlot, now: Time) -> bool {
         let pair = table.cold[at].groups.pair;
         let requests = &table.hot[at].requests;
         let Some(siblings) = self
@@ -260,7 +260,7 @@ impl FlowTable {
 
     /// True unless a flow has its other direction, and has been silent for so long that an answer between its hosts is not for it: a job that is
     /// started again has PSNs like those of the one before.
-    fn may_be_asked(&self, at: FlowSlot, now: Nanos) -> bool {
+    fn may_be_asked(&self, at: FlowSlot, now: Time) -> bool {
         let hot = &self.hot[at];
         !hot.is_paired() || now.since(hot.last_time) < SILENT
     }

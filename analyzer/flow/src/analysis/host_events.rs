@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use roce_model::{FlowKey, FlowRow, HostReport, Nanos, TapId};
+use roce_model::{FlowKey, FlowRow, HostReport, TapId, Time};
 use roce_wire::{Qpn, Service};
 
 use crate::analysis::Analysis;
@@ -28,7 +28,7 @@ impl Analysis {
 
     /// A queue pair got a connection: earlier flows for it start again, and have a peer. Reports may
     /// come later than packets: a flow that has started since is of this connection.
-    fn connected_by_host(&mut self, connection: &Connection, time: Nanos) {
+    fn connected_by_host(&mut self, connection: &Connection, time: Time) {
         for tap in (0..self.taps.count).map(TapId) {
             for service in [Service::Rc, Service::Uc, Service::Xrc] {
                 let to_this_host = FlowKey {
@@ -59,7 +59,7 @@ impl Analysis {
 
     /// Links a flow to the one that its host says is its other direction, when that is there. What the host says is stronger than what
     /// packets show.
-    pub(super) fn link_as_reported(&mut self, at: FlowSlot, time: Nanos) {
+    pub(super) fn link_as_reported(&mut self, at: FlowSlot, time: Time) {
         let key = &self.table.cold[at].key;
         let is_connected = matches!(key.service, Service::Rc | Service::Uc | Service::Xrc);
         let Some(reported) = self

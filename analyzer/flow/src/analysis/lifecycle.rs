@@ -1,7 +1,7 @@
 //! The life of a flow: it opens with its first packet, closes with each epoch, and goes when it is the idlest of too many,
 //! or at the end.
 
-use roce_model::{EventKind, EventRow, FlowKey, FlowRow, Nanos, Packet, Totals};
+use roce_model::{EventKind, EventRow, FlowKey, FlowRow, Packet, Time, Totals};
 
 use crate::analysis::Analysis;
 use crate::key::FlowSlot;
@@ -58,7 +58,7 @@ impl Analysis {
         self.settle_news(at, true);
         self.report_holes(at, true);
         self.close_reads(at);
-        self.close_row(at, Nanos(0));
+        self.close_row(at, Time(0));
         let times = self.divide_whole(at);
         let other = self.other(at);
         let hot = &self.table.hot[at];
@@ -67,7 +67,7 @@ impl Analysis {
             // All it showed were copies of packets that were counted before it was evicted and came back.
             return;
         }
-        let mut row = cold.flow_row(hot, evicted, other, self.by_taps(at));
+        let mut row = cold.flow_row(hot, evicted, self.outside_evidence(at, other));
         if let Some(times) = &times {
             row.set_time_by_state(times);
         }
@@ -106,7 +106,7 @@ impl Analysis {
 
     /// Ends the open row of a flow, if it has one. `since`: when its first packet in the bin came; 0: not known.
     #[inline]
-    pub(super) fn close_row(&mut self, at: FlowSlot, since: Nanos) {
+    pub(super) fn close_row(&mut self, at: FlowSlot, since: Time) {
         let hot = &mut self.table.hot[at];
         let cold = &mut self.table.cold[at];
         if !core::mem::take(&mut hot.active) {

@@ -1,6 +1,6 @@
 //! Limits of senders: pauses of their links, and DCQCN.
 
-use roce_model::Nanos;
+use roce_model::Time;
 
 use crate::bins::Bins;
 use crate::congestion::dcqcn::Parameters;
@@ -43,7 +43,7 @@ impl SenderLimits {
     }
 
     /// A notification for the flow at `at`: its sender has to slow down.
-    pub(super) fn slow_down(&self, table: &mut FlowTable, bins: &Bins, at: FlowSlot, time: Nanos) {
+    pub(super) fn slow_down(&self, table: &mut FlowTable, bins: &Bins, at: FlowSlot, time: Time) {
         let (Some(line), Some(parameters)) = (self.link_rate, self.dcqcn) else {
             return;
         };
@@ -58,7 +58,7 @@ impl SenderLimits {
 
     /// For how long the path of the flow at `at` was paused from the first pause at its tap to `time`, in ns; 0: not known.
     #[inline]
-    pub(super) fn paused_until(&self, table: &FlowTable, at: FlowSlot, time: Nanos) -> u64 {
+    pub(super) fn paused_until(&self, table: &FlowTable, at: FlowSlot, time: Time) -> u64 {
         if !self.pauses.any() {
             return 0;
         }

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use roce_model::{EventKind, EventRow, FlowId, FlowKey, Nanos, Packet};
+use roce_model::{EventKind, EventRow, FlowId, FlowKey, Packet, Span, Time};
 use roce_wire::{Qpn, Service};
 
 use crate::bins::Bins;
@@ -20,7 +20,7 @@ use crate::table::state::{Cold, Hosts};
 const MAX_CNP_RECEIVERS: usize = 1 << 18;
 /// Time after a NAK in which a notification counts as its companion: adapters send one with it, without
 /// any mark.
-const AFTER_NAK: Nanos = Nanos(100_000);
+const AFTER_NAK: Span = Span(100_000);
 /// UD flows remembered of one queue pair and host: with more destinations its notifications go to one of these.
 const MAX_DESTINATIONS: usize = 64;
 
@@ -112,19 +112,19 @@ impl Notifications {
     }
 
     /// The only marked flow whose queue pair at its source is not known to be another one.
-    fn sole(&self, table: &FlowTable, pair: u64, time: Nanos) -> Option<(FlowSlot, FlowId)> {
+    fn sole(&self, table: &FlowTable, pair: u64, time: Time) -> Option<(FlowSlot, FlowId)> {
         self.marks.sole(pair, time, |at, id| table.may_be_meant(at, id))
     }
 
     /// The UD flow that the queue pair `qpn` sends between hosts with the hash `pair`; of several the one that was marked
     /// within a millisecond, else the one that sent last.
-    fn datagrams_from(&self, table: &FlowTable, pair: u64, qpn: Qpn, time: Nanos) -> Option<FlowSlot> {
+    fn datagrams_from(&self, table: &FlowTable, pair: u64, qpn: Qpn, time: Time) -> Option<FlowSlot> {
         let flows = self.datagrams.get(&(pair, qpn))?;
         let seen = |at: &FlowSlot| {
             let hot = &table.hot[*at];
             let congestion = table.cold[*at].congestion.as_ref();
             let last_ce = congestion.map(|congestion| congestion.last_ce);
-            let marked = last_ce.filter(|last_ce| time.since(*last_ce) <= Nanos(1_000_000));
+            let marked = last_ce.filter(|last_ce| time.since(*last_ce) <= Span(1_000_000));
             (marked, hot.last_time)
         };
         let flows = flows.iter().copied().filter(|at| table.has_packets(*at));
@@ -168,7 +168,7 @@ impl Notifications {
 
 impl FlowTable {
     /// How far a flow has come at `time`.
-    pub(super) fn progress(&self, at: FlowSlot, time: Nanos) -> Progress {
+    pub(super) fn progress(&self, at: FlowSlot, time: Time) -> Progress {
         let counts = &self.hot[at].counts;
         let totals = &self.cold[at].totals;
         Progress {
@@ -215,7 +215,7 @@ impl FlowTable {
     }
 
     /// Takes the times of a notification that slows a flow; `sure`: what it then may send at most, if it surely does.
-    pub(super) fn measure(&mut self, at: FlowSlot, time: Nanos, sure: Option<&Legal>, after_nak: bool) {
+    pub(super) fn measure(&mut self, at: FlowSlot, time: Time, sure: Option<&Legal>, after_nak: bool) {
         let now = self.progress(at, time);
         let in_message = self.is_in_message(at);
         let hot = &mut self.hot[at];

@@ -1,7 +1,7 @@
 //! Pairing: finds the flow of the other direction from requests and their answers, and keeps the link between the two
 //! right while flows come and go. What counts as enough is said in `pairing`.
 
-use roce_model::{EventKind, EventRow, FlowKey, Nanos, Packet};
+use roce_model::{EventKind, EventRow, FlowKey, Packet, Time};
 use roce_wire::{AethKind, ExtendedHeaders, Nak, Operation, Psn, Service};
 
 use crate::analysis::Analysis;
@@ -163,7 +163,7 @@ impl Analysis {
     }
 
     /// The answer of `me` fits a request of `candidate`, sent at `requested`, and no request of another flow.
-    fn note_match(&mut self, me: Handle, candidate: Handle, requested: Nanos, packet: &Packet) {
+    fn note_match(&mut self, me: Handle, candidate: Handle, requested: Time, packet: &Packet) {
         let (at, psn) = (me.at, packet.roce.bth.psn());
         if self.connections.port_names_another(&self.table, at, candidate.at)
             || self.connections.port_names_another(&self.table, candidate.at, at)
@@ -282,7 +282,7 @@ impl Analysis {
         other: FlowSlot,
         how: PairingEvidence,
         matches: Option<u64>,
-        time: Nanos,
+        time: Time,
     ) {
         self.unlink(one);
         self.unlink(other);
@@ -325,7 +325,7 @@ impl Analysis {
     }
 
     /// Links a flow to the one that is said to be its other direction, when that is there.
-    pub(super) fn link_as_expected(&mut self, at: FlowSlot, time: Nanos) {
+    pub(super) fn link_as_expected(&mut self, at: FlowSlot, time: Time) {
         let key = &self.table.cold[at].key;
         let is_connected = matches!(key.service, Service::Rc | Service::Uc | Service::Xrc);
         if self.connections.known_peers.is_empty() || !is_connected {

@@ -1,6 +1,6 @@
 //! Programs that answer each other's SENDs: what is noted of messages, and what a closed flow leaves for the rules.
 
-use roce_model::{FlowRow, Nanos, Packet, PacketFlags, ProgramExchange};
+use roce_model::{FlowRow, Packet, PacketFlags, ProgramExchange, Time};
 use roce_wire::{Operation, Qpn};
 
 use crate::analysis::Analysis;
@@ -48,7 +48,7 @@ impl Analysis {
         }
     }
 
-    fn answer_send(&mut self, at: FlowSlot, time: Nanos) {
+    fn answer_send(&mut self, at: FlowSlot, time: Time) {
         if let Some(sends) = self.table.cold[at]
             .kinds
             .sends
@@ -79,7 +79,7 @@ impl Analysis {
     }
 
     /// The connection of the flow at `at` was closed in order.
-    pub(super) fn sends_closed(&mut self, at: FlowSlot, time: Nanos) {
+    pub(super) fn sends_closed(&mut self, at: FlowSlot, time: Time) {
         if let Some(sends) = self.table.cold[at].kinds.sends.as_deref_mut() {
             sends.closed.get_or_insert(time);
         }

@@ -1,6 +1,6 @@
 //! Judgement of a request by its PSN, and the consequences of an unusual one: runs, decisions, epochs.
 
-use roce_model::{EventKind, EventRow, Nanos, Packet};
+use roce_model::{EventKind, EventRow, Packet, Span, Time};
 use roce_verdict::PacketTimes;
 use roce_wire::Psn;
 
@@ -50,11 +50,11 @@ impl Analysis {
 
     /// A request in order comes after a silence that no burst has.
     #[inline(never)]
-    fn end_burst(&mut self, at: FlowSlot, silence: Nanos, packet: &Packet) {
+    fn end_burst(&mut self, at: FlowSlot, silence: Span, packet: &Packet) {
         let hot = &self.table.hot[at];
         let in_message = hot.messages.is_open() && !packet.roce.bth.opcode().is_first();
         let before = BeforeRequest {
-            since: Nanos(packet.time.0 - silence.0),
+            since: packet.time - silence,
             next: hot.requests.next - 1,
             in_message,
             has_lost: false,
@@ -100,7 +100,7 @@ impl Analysis {
         if let Verdict::NewEpoch(reason) = verdict {
             self.new_epoch(at, packet, reason);
             let verdict = self.observe_first(at, &request, packet);
-            let since = Nanos(0);
+            let since = Time(0);
             self.divide_request(at, BeforeRequest { since, ..before }, verdict, packet);
             return verdict;
         }

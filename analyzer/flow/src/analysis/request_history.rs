@@ -1,6 +1,6 @@
 //! The request that is judged because it is not in order: its packet, the history of its flow, and that of others between the same hosts.
 
-use roce_model::{EventKind, EventRow, Nanos, Packet};
+use roce_model::{EventKind, EventRow, Packet, Span, Time};
 use roce_wire::{ExtendedHeaders, Operation, Psn};
 
 use crate::analysis::{Analysis, CopyCheck};
@@ -17,7 +17,7 @@ use crate::timing::messages::{PathMtu, PendingRead};
 /// Time after a notification in which a sender may still send less than one packet in a millisecond. The least
 /// rate of DCQCN, 40 Mbit/s in the paper's simulator, is one 4 KiB packet in 0.8 ms, and it rises by as much
 /// each 55 us at the earliest.
-const SLOWED: Nanos = Nanos(20_000_000);
+const SLOWED: Span = Span(20_000_000);
 
 /// The place of a request among those of its flow.
 #[derive(Clone, Copy)]
@@ -137,7 +137,7 @@ impl Analysis {
     ) -> Request {
         let hot = &self.table.hot[at];
         let silence = if hot.requests.next == 0 {
-            Nanos(0)
+            Span(0)
         } else {
             packet.time.since(hot.last_request)
         };
@@ -161,7 +161,7 @@ impl Analysis {
     fn request_packet(
         &self,
         at: FlowSlot,
-        silence: Nanos,
+        silence: Span,
         RequestPlace { is_behind, .. }: RequestPlace,
         seen: CopyCheck,
         packet: &Packet,
@@ -231,7 +231,7 @@ impl Analysis {
 fn flow_history(hot: &Hot, cold: &Cold, place: RequestPlace, packet: &Packet) -> FlowHistory {
     let is_read = packet.roce.bth.opcode().operation() == Operation::ReadRequest;
     let times = cold.times.as_deref();
-    let waiting_since = times.map_or(Nanos(0), Times::waiting_since);
+    let waiting_since = times.map_or(Time(0), Times::waiting_since);
     FlowHistory {
         again: match (&cold.reads, place.position) {
             (Some(reads), Some(position)) if is_read => reads.again(position),
@@ -240,8 +240,8 @@ fn flow_history(hot: &Hot, cold: &Cold, place: RequestPlace, packet: &Packet) ->
         waiting_since,
         oldest_sent: waiting_since,
         implied_since: cold.implied_since(place.position.filter(|_| is_read && place.is_behind)),
-        rtt: times.map_or(Nanos(0), Times::shortest),
-        usual_rtt: times.map_or(Nanos(0), Times::usual),
+        rtt: times.map_or(Span(0), Times::shortest),
+        usual_rtt: times.map_or(Span(0), Times::usual),
         is_slowed: cold
             .congestion
             .as_ref()

@@ -1,7 +1,7 @@
 //! Effects of one direction's answers on the requests of the other, once the two are known to belong together: losses,
 //! times, stalls. `count` puts them into rows.
 
-use roce_model::{EventKind, EventRow, Nanos, Packet};
+use roce_model::{EventKind, EventRow, Packet, Span, Time};
 use roce_wire::{AethKind, ExtendedHeaders, Nak, Operation, Psn, Roce};
 
 use crate::analysis::Analysis;
@@ -43,9 +43,9 @@ impl Analysis {
                 return self.new_epoch(requests_at, packet, reason);
             }
         }
-        let mut oldest = Nanos(0);
+        let mut oldest = Time(0);
         if answer != Answer::Nak {
-            oldest = cold.times.as_deref().map_or(Nanos(0), Times::waiting_since);
+            oldest = cold.times.as_deref().map_or(Time(0), Times::waiting_since);
             cold.tracker.awaited(covered, oldest, time);
         }
         let meaning = match answer {
@@ -85,7 +85,7 @@ impl Analysis {
 
     /// The flows at `one` and `other` turned out, at `time`, to be the two directions of a connection. Called once for
     /// each pairing, before the first [`Analysis::on_response`] of the two.
-    pub(super) fn on_paired(&mut self, one: FlowSlot, other: FlowSlot, time: Nanos) {
+    pub(super) fn on_paired(&mut self, one: FlowSlot, other: FlowSlot, time: Time) {
         self.pair_sends(one, other);
         for at in [one, other] {
             self.table.hot[at].knows_answers = true;
@@ -99,7 +99,7 @@ impl Analysis {
         }
     }
 
-    fn times_of_answer(&mut self, at: FlowSlot, answer: Answer, covered: u64, time: Nanos) {
+    fn times_of_answer(&mut self, at: FlowSlot, answer: Answer, covered: u64, time: Time) {
         let hot = &mut self.table.hot[at];
         let cold = &mut self.table.cold[at];
         let Some(times) = &mut cold.times else { return };
@@ -124,7 +124,7 @@ impl Analysis {
     }
 
     /// A packet of the flow was captured, and its receiver asks for it again.
-    pub(super) fn lost_downstream(&mut self, at: FlowSlot, psn: Psn, time: Nanos) {
+    pub(super) fn lost_downstream(&mut self, at: FlowSlot, psn: Psn, time: Time) {
         self.activate(at);
         let hot = &mut self.table.hot[at];
         let rare = hot.counts.rare_mut();
@@ -176,7 +176,7 @@ impl Analysis {
     }
 
     /// Counts missing READ responses of the flow at `at`.
-    pub(super) fn count_read_gap(&mut self, at: FlowSlot, first: Psn, missing: u64, time: Nanos) {
+    pub(super) fn count_read_gap(&mut self, at: FlowSlot, first: Psn, missing: u64, time: Time) {
         let cold = &mut self.table.cold[at];
         cold.trouble.get_or_insert_default().response_missing += missing;
         self.tally.totals.response_missing += missing;
@@ -193,7 +193,7 @@ impl Analysis {
 
     /// Counts and reports, for the flow at `response_at`, what became of missing responses to the flow at `at`.
     /// `now` is `None` at the end.
-    fn settle_reads(&mut self, at: FlowSlot, response_at: FlowSlot, now: Option<Nanos>) {
+    fn settle_reads(&mut self, at: FlowSlot, response_at: FlowSlot, now: Option<Time>) {
         let Some(reads) = &mut self.table.cold[at].reads else {
             return;
         };
@@ -372,7 +372,7 @@ impl Analysis {
     fn waiting(&self, at: FlowSlot) -> WaitingFlow {
         let hot = &self.table.hot[at];
         let answers = self.table.cold[at].tracker.answers();
-        let progress = answers.map_or(Nanos(0), crate::psn::acks::Answers::progress);
+        let progress = answers.map_or(Time(0), crate::psn::acks::Answers::progress);
         let acked = answers.map_or(0, crate::psn::acks::Answers::acked);
         WaitingFlow {
             since: hot.last_request.max(progress),
@@ -383,7 +383,7 @@ impl Analysis {
     }
 
     /// An answer after a silence.
-    fn end_of_silence(&mut self, at: FlowSlot, before: WaitingFlow, time: Nanos) {
+    fn end_of_silence(&mut self, at: FlowSlot, before: WaitingFlow, time: Time) {
         let silence = time.since(before.since);
         if silence < MIN_STALL || !before.awaits {
             return;
@@ -397,16 +397,16 @@ impl Analysis {
         }
     }
 
-    fn is_stall(&self, at: FlowSlot, silence: Nanos) -> bool {
+    fn is_stall(&self, at: FlowSlot, silence: Span) -> bool {
         let hot = &self.table.hot[at];
         let cold = &self.table.cold[at];
         let packets = cold.totals.packets + u64::from(hot.counts.packets);
         let age = hot.last_time.since(cold.first_time);
-        let answer = cold.times.as_deref().map_or(Nanos(0), Times::shortest);
+        let answer = cold.times.as_deref().map_or(Span(0), Times::shortest);
         cold.pace.is_stall(silence, packets, age, answer)
     }
 
-    fn stall(&mut self, at: FlowSlot, since: Nanos, silence: Nanos, psn: Option<Psn>, how: &'static str) {
+    fn stall(&mut self, at: FlowSlot, since: Time, silence: Span, psn: Option<Psn>, how: &'static str) {
         let hot = &self.table.hot[at];
         self.bins.events.push(EventRow {
             time: since,
@@ -426,7 +426,7 @@ impl Analysis {
     pub(super) fn request_after_silence(
         &mut self,
         at: FlowSlot,
-        silence: Nanos,
+        silence: Span,
         packet: &Packet,
         verdict: Verdict,
         open: bool,
@@ -445,7 +445,7 @@ impl Analysis {
         {
             self.stall(
                 at,
-                Nanos(packet.time.0 - silence.0),
+                packet.time - silence,
                 silence,
                 Some(packet.roce.bth.psn()),
                 how,
@@ -476,17 +476,17 @@ fn answer_of(roce: &Roce, psn: u64) -> Option<(Answer, u64)> {
 }
 
 /// The meaning of a NAK for the request at `psn` of a flow; a fatal one ends that request.
-fn meaning_of_nak(cold: &mut Cold, kind: AethKind, psn: u64, time: Nanos) -> AnswerMeaning {
+fn meaning_of_nak(cold: &mut Cold, kind: AethKind, psn: u64, time: Time) -> AnswerMeaning {
     match kind {
         AethKind::RnrNak { timer } => AnswerMeaning::RnrNak {
-            timer: Nanos(timer.nanos()),
+            timer: Span(timer.nanos()),
         },
         AethKind::Nak(Nak::PsnSequenceError) => {
             let times = cold.times.as_deref();
             let oldest = times.filter(|times| !times.is_measured());
             AnswerMeaning::SequenceNak {
-                rtt: times.map_or(Nanos(0), Times::shortest),
-                oldest_sent: oldest.map_or(Nanos(0), Times::waiting_since),
+                rtt: times.map_or(Span(0), Times::shortest),
+                oldest_sent: oldest.map_or(Time(0), Times::waiting_since),
             }
         }
         _ => {
@@ -500,9 +500,9 @@ fn meaning_of_nak(cold: &mut Cold, kind: AethKind, psn: u64, time: Nanos) -> Ans
 /// A flow between its packets.
 #[derive(Clone, Copy)]
 pub(super) struct WaitingFlow {
-    since: Nanos,
+    since: Time,
     /// When something new was acknowledged last; 0: never.
-    progress: Nanos,
+    progress: Time,
     /// All before this PSN was acknowledged; 0: nothing was.
     pub(super) acked: u64,
     awaits: bool,

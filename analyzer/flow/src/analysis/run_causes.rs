@@ -1,7 +1,7 @@
 //! Causes of retransmission runs. A run whose cause is not sure when it ends waits: later runs between the same hosts show how long
 //! their NAKs and timers take.
 
-use roce_model::{EventKind, EventRow, Nanos};
+use roce_model::{EventKind, EventRow, Time};
 
 use crate::analysis::Analysis;
 use crate::key::FlowSlot;
@@ -61,7 +61,7 @@ impl Analysis {
     }
 
     /// True if the flow at `at` was answered before `time`, as is known now.
-    fn had_answers(&self, at: FlowSlot, time: Nanos) -> bool {
+    fn had_answers(&self, at: FlowSlot, time: Time) -> bool {
         let hot = &self.table.hot[at];
         hot.is_paired() && self.table.cold[hot.peer].first_time < time
     }

@@ -40,7 +40,7 @@ impl Analysis {
             if cold.totals.packets == 0 {
                 continue;
             }
-            let mut row = cold.flow_row(hot, false, self.other_of_open(*at), self.by_taps(*at));
+            let mut row = cold.flow_row(hot, false, self.outside_evidence(*at, self.other_of_open(*at)));
             self.name_process(&cold.key, &mut row);
             if let Some(times) = self.divide_so_far(*at) {
                 row.set_time_by_state(&times);

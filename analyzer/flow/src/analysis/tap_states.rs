@@ -1,6 +1,6 @@
 //! State by tap: what each lost, how fine its stamps are, and the packets that several taps saw.
 
-use roce_model::{HopRow, HopTimelineRow, Nanos, TapId, Vantage};
+use roce_model::{HopRow, HopTimelineRow, TapId, TapPlace, Time, Vantage};
 
 use crate::key::FlowSlot;
 use crate::taps::matching::TapMatcher;
@@ -16,10 +16,20 @@ pub(super) struct TapStates {
     /// Resolution of the stamps of each tap, in nanoseconds.
     pub(super) resolutions: Vec<u64>,
     /// How often each tap's capture lost records, and when last.
-    losses: Vec<(u32, Nanos)>,
+    losses: Vec<(u32, Time)>,
+    /// Where the only tap stood, if the user says it.
+    pub(super) stated: Option<TapPlace>,
 }
 
 impl TapStates {
+    /// Taps that have seen nothing.
+    pub(super) fn new(stated: Option<TapPlace>) -> Self {
+        Self {
+            stated,
+            ..Self::default()
+        }
+    }
+
     /// Notes the tap of a new flow. Returns true if it is not the first one.
     pub(super) fn note(&mut self, tap: TapId) -> bool {
         self.count = self.count.max(tap.0.saturating_add(1));
@@ -27,10 +37,10 @@ impl TapStates {
     }
 
     /// A tap's capture lost records before `time`.
-    pub(super) fn lost(&mut self, tap: TapId, time: Nanos) {
+    pub(super) fn lost(&mut self, tap: TapId, time: Time) {
         let place = tap.0 as usize;
         if self.losses.len() <= place {
-            self.losses.resize(place + 1, (0, Nanos(0)));
+            self.losses.resize(place + 1, (0, Time(0)));
         }
         let (count, last) = &mut self.losses[place];
         (*count, *last) = (count.wrapping_add(1), time);
@@ -46,10 +56,8 @@ impl TapStates {
     }
 
     /// When a tap's capture lost records last; 0: never.
-    pub(super) fn lost_at(&self, tap: TapId) -> Nanos {
-        self.losses
-            .get(tap.0 as usize)
-            .map_or(Nanos(0), |(_, last)| *last)
+    pub(super) fn lost_at(&self, tap: TapId) -> Time {
+        self.losses.get(tap.0 as usize).map_or(Time(0), |(_, last)| *last)
     }
 
     /// Vantage of a flow's tap among those that saw its packets.

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use roce_model::{FlowId, FlowRow, Packet, TapId, Vantage};
+use roce_model::{FlowId, FlowRow, Packet, TapId};
 
 use crate::analysis::Analysis;
 use crate::key::FlowSlot;
@@ -13,6 +13,7 @@ use crate::table::FlowTable;
 use crate::taps::matching::counted::SeenByTap;
 use crate::taps::matching::hops::Ends;
 use crate::taps::matching::{Behind, TapMatcher, traffic};
+use crate::taps::vantage::{Other, OutsideEvidence};
 
 /// A second tap that recorded while so many of so many packets passed the first one tells of all of them.
 const WHOLE_SHARE: (u64, u64) = (99, 100);
@@ -74,9 +75,14 @@ impl Analysis {
         }
     }
 
-    /// Vantage of the flow's tap among those that saw its packets: `sender`, `receiver`, `between`.
-    pub(super) fn by_taps(&self, at: FlowSlot) -> Option<Vantage> {
-        self.taps.by_taps(at, self.table.hot.get(at)?.tap)
+    /// Evidence of a flow's vantage that is not in its own packets. `other` is that of its other direction.
+    pub(super) fn outside_evidence(&self, at: FlowSlot, other: Option<Other>) -> OutsideEvidence {
+        let hot = self.table.hot.get(at);
+        OutsideEvidence {
+            other,
+            by_taps: hot.and_then(|hot| self.taps.by_taps(at, hot.tap)),
+            stated: self.taps.stated,
+        }
     }
 
     /// Before flows close for good: which tap's rows count is decided by all that every tap saw.

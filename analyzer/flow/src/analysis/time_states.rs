@@ -1,6 +1,6 @@
 //! The division of a flow's time: what its requests, answers and notifications say is handed to [`crate::division`].
 
-use roce_model::{Nanos, Packet, TimeByState, TimeState};
+use roce_model::{Packet, Time, TimeByState, TimeState};
 use roce_wire::Qpn;
 
 use crate::analysis::Analysis;
@@ -25,7 +25,7 @@ const MANAGEMENT: Qpn = Qpn::new(1);
 #[derive(Clone, Copy)]
 pub(super) struct BeforeRequest {
     /// When its last request came; 0: there was none.
-    pub(super) since: Nanos,
+    pub(super) since: Time,
     /// One past its highest PSN.
     pub(super) next: u64,
     /// The message of the request had begun.
@@ -79,7 +79,7 @@ impl Analysis {
 
     /// An answer to the flow at `at` acknowledges something new; `before`: the flow before it.
     #[inline]
-    pub(super) fn divide_answer(&mut self, at: FlowSlot, before: WaitingFlow, time: Nanos) {
+    pub(super) fn divide_answer(&mut self, at: FlowSlot, before: WaitingFlow, time: Time) {
         let hot = &self.table.hot[at];
         let cold = &mut self.table.cold[at];
         let Some(division) = &mut cold.division else {
@@ -96,7 +96,7 @@ impl Analysis {
 
     /// A round trip of the flow at `at` took from `sent` to `time`.
     #[inline]
-    pub(super) fn divide_round_trip(&mut self, at: FlowSlot, sent: Nanos, time: Nanos) {
+    pub(super) fn divide_round_trip(&mut self, at: FlowSlot, sent: Time, time: Time) {
         let last_request = self.table.hot[at].last_request;
         if let Some(division) = &mut self.table.cold[at].division {
             division.answers().round_trip(sent, time, last_request);
@@ -104,7 +104,7 @@ impl Analysis {
     }
 
     /// A notification, or a mark, says that the flow at `at` is to be slowed.
-    pub(super) fn divide_notification(&mut self, at: FlowSlot, time: Nanos) {
+    pub(super) fn divide_notification(&mut self, at: FlowSlot, time: Time) {
         let now = self.table.progress(at, time);
         if let Some(division) = &mut self.table.cold[at].division {
             division.notified(sending(now));
@@ -163,7 +163,7 @@ impl Analysis {
 }
 
 /// When the last request of the flow came.
-fn last_request(hot: &Hot) -> Nanos {
+fn last_request(hot: &Hot) -> Time {
     if hot.last_request.0 == 0 {
         hot.last_time
     } else {
@@ -189,7 +189,7 @@ fn outstanding(cold: &Cold, next: u64) -> OpenRequests {
     }
     let acked = cold.tracker.answers().map_or(0, Answers::acked);
     if acked >= next {
-        let progress = cold.tracker.answers().map_or(Nanos(0), Answers::progress);
+        let progress = cold.tracker.answers().map_or(Time(0), Answers::progress);
         OpenRequests::Nothing(progress)
     } else {
         OpenRequests::Something

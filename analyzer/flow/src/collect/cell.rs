@@ -1,27 +1,27 @@
 //! Bins that are narrower than a cell of the verdicts: their rows are kept until the cell has ended.
 
-use roce_model::{Active, Nanos};
+use roce_model::{Active, Time};
 use roce_verdict::{BinRows, CELL, HostPairs, cell_of};
 
 /// The cell that goes on.
 #[derive(Debug, Default)]
 pub(super) struct Cell {
-    begin: Nanos,
+    begin: Time,
     /// The begin and the rows of its bins.
-    bins: Vec<(Nanos, BinRows)>,
+    bins: Vec<(Time, BinRows)>,
 }
 
 impl Cell {
     /// True if bins wait, and the one that begins at `time` is of another cell.
-    pub(super) fn ends_before(&self, time: Nanos) -> bool {
+    pub(super) fn ends_before(&self, time: Time) -> bool {
         !self.bins.is_empty() && cell_of(time) != self.begin
     }
 
     /// Adds the rows of the bin that begins at `time`.
     pub(super) fn add<'a>(
         &mut self,
-        time: Nanos,
-        rows: impl Iterator<Item = (Nanos, &'a BinRows)>,
+        time: Time,
+        rows: impl Iterator<Item = (Time, &'a BinRows)>,
         pairs: &mut HostPairs,
     ) {
         if self.bins.is_empty() {
@@ -42,7 +42,7 @@ impl Cell {
     }
 
     /// The cell has ended: the rows of its bins, if it had any.
-    pub(super) fn end(&mut self, pairs: &mut HostPairs) -> Option<Vec<(Nanos, BinRows)>> {
+    pub(super) fn end(&mut self, pairs: &mut HostPairs) -> Option<Vec<(Time, BinRows)>> {
         if self.bins.is_empty() {
             return None;
         }

@@ -31,7 +31,7 @@ impl Sink for Got {
 
 fn settings() -> Settings {
     Settings {
-        bin: Nanos(10),
+        bin: Span(10),
         ..Settings::default()
     }
 }
@@ -81,7 +81,7 @@ fn bin(number: u64, rows: Vec<(Row, Groups)>, events: &[u64]) -> Bin {
     bins.events = events
         .iter()
         .map(|time| EventRow {
-            time: Nanos(*time),
+            time: Time(*time),
             ..EventRow::default()
         })
         .collect();

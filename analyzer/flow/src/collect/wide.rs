@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use roce_model::{Columns, FlowId, Nanos, TapId, TimelineColumns, TimelineRow};
+use roce_model::{Columns, FlowId, Span, TapId, Time, TimelineColumns, TimelineRow};
 
 /// Rows of one bin that are put together, at most; more of them stay apart, and their values add up.
 const MAX_ROWS: usize = 1 << 20;
@@ -11,7 +11,7 @@ const MAX_ROWS: usize = 1 << 20;
 #[derive(Debug)]
 pub(super) struct Wide {
     width: u64,
-    begin: Nanos,
+    begin: Time,
     rows: Vec<Sum>,
     places: HashMap<(FlowId, TapId, u32), usize, foldhash::fast::RandomState>,
 }
@@ -26,18 +26,18 @@ struct Sum {
 }
 
 impl Wide {
-    pub(super) fn new(width: Nanos) -> Self {
+    pub(super) fn new(width: Span) -> Self {
         Self {
             width: width.0.max(1),
-            begin: Nanos(0),
+            begin: Time(0),
             rows: Vec::new(),
             places: HashMap::default(),
         }
     }
 
     /// The begin of the bin that a time lies in.
-    pub(super) fn begin_of(&self, time: Nanos) -> Nanos {
-        Nanos(time.0 - time.0 % self.width)
+    pub(super) fn begin_of(&self, time: Time) -> Time {
+        Time(time.0 - time.0 % self.width)
     }
 
     /// Adds rows of one narrow bin; those of a wide one that has ended go to `done`.
@@ -146,7 +146,7 @@ fn row_at(columns: &TimelineColumns, at: usize) -> TimelineRow {
     macro_rules! row {
         ($($plain:ident)*; $($optional:ident)*) => {
             TimelineRow {
-                time: Nanos(columns.time.at(at).copied().unwrap_or_default()),
+                time: Time(columns.time.at(at).copied().unwrap_or_default()),
                 flow_id: FlowId(columns.flow_id.at(at).copied().unwrap_or_default()),
                 tap: TapId(columns.tap.at(at).copied().unwrap_or_default()),
                 $($plain: columns.$plain.at(at).copied().unwrap_or_default(),)*
@@ -168,7 +168,7 @@ mod tests {
 
     fn row(ms: u64, flow: u64, packets: u32, rtt: Option<u64>) -> TimelineRow {
         TimelineRow {
-            time: Nanos(ms * 1_000_000),
+            time: Time(ms * 1_000_000),
             flow_id: FlowId(flow),
             packets,
             cnp: rtt.map(|_| 1),
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn rows_of_a_wide_bin_are_sums_and_maxima() {
-        let mut wide = Wide::new(Nanos(3_000_000));
+        let mut wide = Wide::new(Span(3_000_000));
         let mut done = TimelineColumns::default();
         for rows in [
             vec![row(3, 1, 2, Some(10)), row(3, 2, 1, None)],

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use roce_model::{CnpReceiver, FlowId, Nanos, Packet, TapId};
+use roce_model::{CnpReceiver, FlowId, Packet, TapId, Time};
 use roce_wire::{Address, Qpn, VlanTag};
 
 use crate::key::FlowSlot;
@@ -65,8 +65,8 @@ impl Part {
 struct State {
     receiver: Receiver,
     cnp: u64,
-    first: Nanos,
-    last: Nanos,
+    first: Time,
+    last: Time,
     dscp: Option<u8>,
     pcp: Option<u8>,
     evidence: CopyEvidence,

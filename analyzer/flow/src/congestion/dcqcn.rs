@@ -7,7 +7,7 @@ mod line;
 pub(crate) mod parse;
 pub(crate) mod replay;
 
-use roce_model::Nanos;
+use roce_model::Span;
 
 /// Parameters of the reaction point.
 ///
@@ -18,13 +18,13 @@ use roce_model::Nanos;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parameters {
     /// K (`alpha-timer`): without a notification, alpha shrinks once in this time.
-    pub alpha_timer: Nanos,
+    pub alpha_timer: Span,
     /// g (`g`): the weight of one notification, or of its absence, in alpha.
     pub g: f64,
     /// `alpha`: alpha before the first notification.
     pub initial_alpha: f64,
     /// T (`timer`): the time between two rate increases.
-    pub timer: Nanos,
+    pub timer: Span,
     /// B (`bytes`): the bytes sent between two rate increases.
     pub bytes: u64,
     /// F (`f`): increases by either counter from which on fast recovery is over, and by both that hyper increase must
@@ -39,7 +39,7 @@ pub struct Parameters {
     /// `max-cut`: the largest share of the rate that one notification takes.
     pub max_cut: f64,
     /// `reduce-period`: notifications within this time after a cut make no other one.
-    pub reduce_period: Nanos,
+    pub reduce_period: Span,
     /// `clamp`: whether every cut sets the target rate to the rate before it; if not, only the first one after an increase.
     pub clamp_target: bool,
 }
@@ -51,17 +51,17 @@ impl Parameters {
     /// of deployed parameters (timer 55 us, byte counter 10 MB, g 1/256). It names neither a hyper step
     /// nor a least rate: these are those of [`Parameters::NS3`].
     pub const PAPER: Self = Self {
-        alpha_timer: Nanos(55_000),
+        alpha_timer: Span(55_000),
         g: 1.0 / 256.0,
         initial_alpha: 1.0,
-        timer: Nanos(55_000),
+        timer: Span(55_000),
         bytes: 10_000_000,
         stages: 5,
         additive: 40 * MEGABIT,
         hyper: 200 * MEGABIT,
         min_rate: 100 * MEGABIT,
         max_cut: 0.5,
-        reduce_period: Nanos(0),
+        reduce_period: Span(0),
         clamp_target: true,
     };
 
@@ -71,7 +71,7 @@ impl Parameters {
     /// cut is larger by less than g / 2. And hyper increase begins there when both counters reach F, one step earlier.
     pub const NS3: Self = Self {
         initial_alpha: 0.5,
-        timer: Nanos(60_000),
+        timer: Span(60_000),
         bytes: 300_000,
         ..Self::PAPER
     };
@@ -82,17 +82,17 @@ impl Parameters {
     /// 1 Mb/s, `RPG_MIN_DEC_FAC` 50 %, `RATE_REDUCE_MONITOR_PERIOD` 4 us, `CLAMP_TGT_RATE` off and
     /// `CLAMP_TGT_RATE_AFTER_TIME_INC` on.
     pub const NVIDIA: Self = Self {
-        alpha_timer: Nanos(1_000),
+        alpha_timer: Span(1_000),
         g: 5.0 / 1024.0,
         initial_alpha: 1023.0 / 1024.0,
-        timer: Nanos(300_000),
+        timer: Span(300_000),
         bytes: 32_767,
         stages: 1,
         additive: 5 * MEGABIT,
         hyper: 50 * MEGABIT,
         min_rate: MEGABIT,
         max_cut: 0.5,
-        reduce_period: Nanos(4_000),
+        reduce_period: Span(4_000),
         clamp_target: false,
     };
 }

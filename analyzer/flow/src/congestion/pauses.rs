@@ -6,7 +6,7 @@ mod links;
 
 use std::collections::HashMap;
 
-use roce_model::{EventKind, EventRow, LinkAddresses, Nanos, PauseFrame, TapId};
+use roce_model::{EventKind, EventRow, LinkAddresses, PauseFrame, Span, TapId, Time};
 use roce_wire::{Address, MacAddress, PauseKind};
 
 use links::Links;
@@ -40,7 +40,7 @@ pub(crate) struct Pauses {
 #[derive(Clone, Debug, Default)]
 struct Tap {
     /// Time of the first pause frame.
-    first: Option<Nanos>,
+    first: Option<Time>,
     senders: Vec<usize>,
 }
 
@@ -52,7 +52,7 @@ pub(crate) struct PausedTime {
     /// Total since the first pause frame at the tap, up to the end of the bin, in ns. `None`: unknown.
     pub(crate) in_all: Option<u64>,
     /// Time of that frame.
-    pub(crate) first: Nanos,
+    pub(crate) first: Time,
 }
 
 #[derive(Debug)]
@@ -75,13 +75,13 @@ struct Class {
 /// A pause that goes on.
 #[derive(Clone, Copy, Debug)]
 struct Open {
-    begin: Nanos,
+    begin: Time,
     /// The last frame that began or refreshed it.
-    last: Nanos,
+    last: Time,
     /// It ends then, if nothing else comes.
-    until: Nanos,
+    until: Time,
     /// Time up to which pauses are counted.
-    since: Nanos,
+    since: Time,
     refreshed: u32,
     reported: bool,
 }
@@ -90,12 +90,12 @@ struct Open {
 #[derive(Clone, Copy, Debug)]
 struct EndedPause {
     open: Open,
-    end: Nanos,
+    end: Time,
 }
 
 impl Class {
     /// A frame pauses it for `length`, or, with 0, ends its pause. Gives the pause that is over.
-    fn frame(&mut self, time: Nanos, length: u64, reported: bool, timed: bool) -> Option<EndedPause> {
+    fn frame(&mut self, time: Time, length: u64, reported: bool, timed: bool) -> Option<EndedPause> {
         let mut ended = None;
         if let Some(open) = &mut self.open {
             let time = time.max(open.since);
@@ -115,7 +115,7 @@ impl Class {
                 });
             } else {
                 open.last = time;
-                open.until = Nanos(time.0.saturating_add(length));
+                open.until = Time(time.0.saturating_add(length));
                 open.since = time;
                 open.refreshed = open.refreshed.saturating_add(1);
                 return None;
@@ -126,7 +126,7 @@ impl Class {
             self.open = Some(Open {
                 begin: time,
                 last: time,
-                until: Nanos(time.0.saturating_add(length)),
+                until: Time(time.0.saturating_add(length)),
                 since: time,
                 refreshed: 0,
                 reported,
@@ -136,23 +136,23 @@ impl Class {
     }
 
     /// Its pauses in the current bin, which ends at `end`, as far as they are known.
-    fn in_bin(&self, end: Nanos) -> u64 {
+    fn in_bin(&self, end: Time) -> u64 {
         self.in_bin + self.still(end)
     }
 
     /// Total of all bins up to that time.
-    fn in_all(&self, end: Nanos) -> u64 {
+    fn in_all(&self, end: Time) -> u64 {
         self.in_all + self.still(end)
     }
 
     /// Part that is not counted yet.
-    fn still(&self, end: Nanos) -> u64 {
+    fn still(&self, end: Time) -> u64 {
         self.open
             .map_or(0, |open| open.until.min(end).since(open.since).0)
     }
 
     /// The current bin is over, the next one begins at `next`. Gives the pause that is over by then.
-    fn end_bin(&mut self, next: Nanos, timed: bool) -> Option<EndedPause> {
+    fn end_bin(&mut self, next: Time, timed: bool) -> Option<EndedPause> {
         self.in_bin = 0;
         self.in_all += self.still(next);
         let open = self.open.as_mut()?;
@@ -253,7 +253,7 @@ impl Pauses {
         tap: TapId,
         (source, destination): (Address, Address),
         priority: Option<u8>,
-        end: Nanos,
+        end: Time,
     ) -> Option<PausedTime> {
         self.link_rate?;
         let state = self.taps.get(tap.0 as usize)?;
@@ -285,7 +285,7 @@ impl Pauses {
     }
 
     /// The current bin is over, the next one begins at `next`.
-    pub(crate) fn end_bin(&mut self, next: Nanos, events: &mut Vec<EventRow>) {
+    pub(crate) fn end_bin(&mut self, next: Time, events: &mut Vec<EventRow>) {
         let timed = self.link_rate.is_some();
         for (class, active) in (0..).zip(&mut self.active) {
             active.retain(|place| {
@@ -301,7 +301,7 @@ impl Pauses {
     }
 
     /// The capture ends in the bin that ends at `end`: so do all pauses.
-    pub(crate) fn finish(&mut self, end: Nanos, events: &mut Vec<EventRow>) {
+    pub(crate) fn finish(&mut self, end: Time, events: &mut Vec<EventRow>) {
         for sender in &mut self.senders {
             for class in 0..=LINK {
                 if let Some(open) = &mut sender.classes[usize::from(class)].open {
@@ -315,7 +315,7 @@ impl Pauses {
 
 /// Duration of `quanta`, in ns.
 fn length(quanta: u16, link_rate: Option<u64>) -> u64 {
-    u64::from(quanta) * QUANTUM_BITS * Nanos::SECOND / link_rate.unwrap_or(SLOWEST)
+    u64::from(quanta) * QUANTUM_BITS * Span::SECOND.0 / link_rate.unwrap_or(SLOWEST)
 }
 
 /// The event of a pause; `None` where another shard of the run reports it.

@@ -1,6 +1,6 @@
 //! Effect of congestion notifications on one flow: the time until they come, and the rate after them.
 
-use roce_model::{FlowRow, Nanos, prefetch};
+use roce_model::{FlowRow, Span, Time, prefetch};
 
 use crate::congestion::dcqcn::bound::{Legal, RateBound};
 use crate::congestion::progress::{Progress, WINDOW_PACKETS};
@@ -22,20 +22,20 @@ impl Attribution {
 }
 
 /// A notification after this time without one starts a train.
-const TRAIN: Nanos = Nanos(300_000);
+const TRAIN: Span = Span(300_000);
 /// Time without a mark that ends a burst: two units of 65.5 us, in each of which one mark is noted. The
 /// interval of the notification point is added.
-const BURST_GAP: Nanos = Nanos(2 << 16);
+const BURST_GAP: Span = Span(2 << 16);
 /// Interval of the notification point where the flow's own notifications do not show it.
-const USUAL_INTERVAL: Nanos = Nanos(50_000);
+const USUAL_INTERVAL: Span = Span(50_000);
 /// Longest interval of a notification point: adapters are documented with 4 us (mlxconfig) to 50 us (SIGCOMM
 /// 2015).
-const LONGEST_INTERVAL: Nanos = Nanos(100_000);
+const LONGEST_INTERVAL: Span = Span(100_000);
 /// Marks that no interval can have swallowed belong to one train, whose first one asks for a notification, until none came for so long.
-const TRAIN_OF_MARKS: Nanos = Nanos(1_000_000);
+const TRAIN_OF_MARKS: Span = Span(1_000_000);
 /// A notification point that answers a train this late goes on to answer old marks of it: its next notifications tell nothing of the delay.
 /// It is ten intervals of the paper's notification point.
-const SLOW: Nanos = Nanos(500_000);
+const SLOW: Span = Span(500_000);
 /// Such a delay is believed with marks in so many units of time before it: a lone one may have been answered by a notification that was lost.
 const MARKS_OF_SLOW: u32 = 4;
 /// Below this rate, in bit/s, a flow may be at its adapter's minimum, which notifications do not lower: mlx5's
@@ -82,11 +82,11 @@ struct Train {
 #[repr(C)]
 pub(crate) struct Congestion {
     /// The first mark since the last notification; 0: none.
-    first_ce: Nanos,
+    first_ce: Time,
     /// The latest mark, to within a tick.
-    pub(crate) last_ce: Nanos,
+    pub(crate) last_ce: Time,
     /// 0: none.
-    last_cnp: Nanos,
+    last_cnp: Time,
     /// Marks since then, each of another unit of time.
     marks: u32,
     /// The notifications of this train of marks are late.
@@ -122,18 +122,18 @@ impl Congestion {
     }
 
     /// True if a notification came in the time `within` before `time`.
-    pub(crate) fn was_notified(&self, time: Nanos, within: Nanos) -> bool {
+    pub(crate) fn was_notified(&self, time: Time, within: Span) -> bool {
         self.last_cnp.0 != 0 && time.since(self.last_cnp) <= within
     }
 
     /// True if the sender was notified within that time before, or a packet of its own was marked: queues were long.
-    pub(crate) fn was_congested(&self, time: Nanos, within: Nanos) -> bool {
+    pub(crate) fn was_congested(&self, time: Time, within: Span) -> bool {
         let was_marked = self.last_ce.0 != 0 && time.since(self.last_ce) <= within;
         was_marked || self.was_notified(time, within)
     }
 
     /// True if no mark for this time is the end of a burst. Most marks come too soon, or much too late, to ask for the intervals.
-    fn is_another_burst(&self, unmarked: Nanos) -> bool {
+    fn is_another_burst(&self, unmarked: Span) -> bool {
         let may_be_swallowed = self.last_cnp.0 != 0 && self.first_ce.since(self.last_cnp) <= LONGEST_INTERVAL;
         if !may_be_swallowed {
             return unmarked > TRAIN_OF_MARKS;
@@ -143,7 +143,7 @@ impl Congestion {
         };
         more > LONGEST_INTERVAL.0
             || more > 0 && {
-                let learned = self.interval.summary().min().map_or(USUAL_INTERVAL, Nanos);
+                let learned = self.interval.summary().min().map_or(USUAL_INTERVAL, Span);
                 more > learned.min(LONGEST_INTERVAL).0
             }
     }
@@ -153,7 +153,7 @@ impl Congestion {
     /// A notification point answers a mark at once or, within its interval after the last notification, at its end. So a mark in such an
     /// interval that a burst left without an answer, and after which none came for longer than that, gets none any more: the next burst is
     /// measured from its own first mark. Any other mark is to be answered: the delay counts from it, not from the newest of its train.
-    pub(crate) fn marked(&mut self, time: Nanos) {
+    pub(crate) fn marked(&mut self, time: Time) {
         self.is_slow &= time.since(self.last_ce) <= TRAIN_OF_MARKS;
         if self.first_ce.0 == 0 || self.is_another_burst(time.since(self.last_ce)) {
             (self.first_ce, self.marks) = (time, 0);
@@ -163,7 +163,7 @@ impl Congestion {
     }
 
     /// A notification came. `last`: the flow's last packet; `in_message`: it was not a message's last one.
-    pub(crate) fn notified(&mut self, meter: &Meter, now: Progress, last: Nanos, in_message: bool) {
+    pub(crate) fn notified(&mut self, meter: &Meter, now: Progress, last: Time, in_message: bool) {
         let first_ce = core::mem::take(&mut self.first_ce);
         if first_ce.0 != 0 && first_ce <= now.time && !self.is_slow {
             let delay = now.time.since(first_ce);
@@ -189,7 +189,7 @@ impl Congestion {
     }
 
     /// A NAK came at `time`: when the notification came in the time `within` before, if that explains it and nothing else did.
-    pub(crate) fn explain_by_nak(&mut self, time: Nanos, within: Nanos) -> Option<Nanos> {
+    pub(crate) fn explain_by_nak(&mut self, time: Time, within: Span) -> Option<Time> {
         let explains = self.is_unexplained && self.was_notified(time, within) && self.last_cnp <= time;
         explains.then(|| {
             self.is_unexplained = false;
@@ -212,7 +212,7 @@ impl Congestion {
     }
 
     /// Called every [`WINDOW_PACKETS`] packets, or more often. `last`: the packet before this one.
-    pub(crate) fn mark(&mut self, now: Progress, last: Nanos, in_message: bool) {
+    pub(crate) fn mark(&mut self, now: Progress, last: Time, in_message: bool) {
         if let Some(bound) = &mut self.bound {
             bound.mark(now);
         }
@@ -301,7 +301,7 @@ mod tests {
     impl Sender {
         fn new() -> Self {
             let now = Progress {
-                time: Nanos(1_000_000_000),
+                time: Time(1_000_000_000),
                 ..Progress::default()
             };
             Self {
@@ -327,7 +327,7 @@ mod tests {
 
         fn notify(&mut self, after: u64) {
             let now = Progress {
-                time: Nanos(self.now.time.0 + after),
+                time: Time(self.now.time.0 + after),
                 ..self.now
             };
             self.congestion.notified(&self.meter, now, self.now.time, false);
@@ -429,13 +429,13 @@ mod tests {
             let begin = 1_000_000 + burst * 700_000;
             for mark in 0..16 {
                 let time = begin + mark * 5_000;
-                congestion.marked(Nanos(time));
+                congestion.marked(Time(time));
                 if mark == 0 || mark == 10 {
                     let now = Progress {
-                        time: Nanos(time + 1_000),
+                        time: Time(time + 1_000),
                         ..Progress::default()
                     };
-                    congestion.notified(&Meter::default(), now, Nanos(0), false);
+                    congestion.notified(&Meter::default(), now, Time(0), false);
                 }
             }
         }
@@ -452,16 +452,16 @@ mod tests {
             // A mark each 300 us; the notification comes 1.5 ms after the first of them, 10 us after the newest.
             let begin = 10_000_000 * (train + 1);
             for mark in 0..6 {
-                congestion.marked(Nanos(begin + mark * 298_000));
+                congestion.marked(Time(begin + mark * 298_000));
             }
             // The next one, an interval later, answers another old mark: it says nothing of the delay.
             for time in [begin + 1_500_000, begin + 1_550_000] {
-                congestion.marked(Nanos(time - 1_000));
+                congestion.marked(Time(time - 1_000));
                 let now = Progress {
-                    time: Nanos(time),
+                    time: Time(time),
                     ..Progress::default()
                 };
-                congestion.notified(&Meter::default(), now, Nanos(0), false);
+                congestion.notified(&Meter::default(), now, Time(0), false);
             }
         }
         let mut row = FlowRow::default();
@@ -474,16 +474,16 @@ mod tests {
         let mut congestion = Congestion::default();
         let notified = |congestion: &mut Congestion, time| {
             let now = Progress {
-                time: Nanos(time),
+                time: Time(time),
                 ..Progress::default()
             };
-            congestion.notified(&Meter::default(), now, Nanos(0), false);
+            congestion.notified(&Meter::default(), now, Time(0), false);
         };
-        congestion.marked(Nanos(100));
-        congestion.marked(Nanos(150));
+        congestion.marked(Time(100));
+        congestion.marked(Time(150));
         notified(&mut congestion, 300);
         notified(&mut congestion, 400);
-        congestion.marked(Nanos(500));
+        congestion.marked(Time(500));
         notified(&mut congestion, 510);
         let mut row = FlowRow::default();
         congestion.write_charges(&mut row);

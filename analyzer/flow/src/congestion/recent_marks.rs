@@ -1,12 +1,12 @@
 //! Flows of two hosts that carried CE marks in the last millisecond. A notification that nothing else
 //! attributes is for that flow, if there is one alone.
 
-use roce_model::{FlowId, Nanos};
+use roce_model::{FlowId, Span, Time};
 
 use crate::key::FlowSlot;
 
 /// Time before a notification in which CE marks count. Adapters send one within tens of microseconds.
-const WINDOW: Nanos = Nanos(1_000_000);
+const WINDOW: Span = Span(1_000_000);
 /// A flow's marks are noted once in such a unit of time, 65.5 us.
 const TICK_SHIFT: u32 = 16;
 /// Flows remembered of two hosts.
@@ -19,7 +19,7 @@ const PAIRS: usize = 1 << 10;
     clippy::cast_possible_truncation,
     reason = "compared for equality with the one before"
 )]
-pub(crate) fn tick(time: Nanos) -> u32 {
+pub(crate) fn tick(time: Time) -> u32 {
     (time.0 >> TICK_SHIFT) as u32 | 1 << 31
 }
 
@@ -29,7 +29,7 @@ struct MarkedFlow {
     at: FlowSlot,
     id: FlowId,
     /// 0: none.
-    time: Nanos,
+    time: Time,
 }
 
 /// The flows with marks between two hosts.
@@ -38,7 +38,7 @@ struct Pair {
     /// A hash of tap and hosts.
     hosts: u64,
     /// From here on nothing was overlooked: before, the place was another pair's.
-    since: Nanos,
+    since: Time,
     flows: [MarkedFlow; FLOWS],
 }
 
@@ -59,13 +59,13 @@ fn place(pair: u64) -> usize {
 
 impl Marks {
     /// A data packet of the flow at `at`, between hosts with the hash `pair`, was marked.
-    pub(crate) fn note(&mut self, pair: u64, at: FlowSlot, id: FlowId, time: Nanos) {
+    pub(crate) fn note(&mut self, pair: u64, at: FlowSlot, id: FlowId, time: Time) {
         let entry = &mut self.0[place(pair)];
         if entry.hosts != pair {
             let is_free = entry.hosts == 0;
             *entry = Pair {
                 hosts: pair,
-                since: if is_free { Nanos(0) } else { time },
+                since: if is_free { Time(0) } else { time },
                 ..Pair::default()
             };
         }
@@ -85,12 +85,12 @@ impl Marks {
     pub(crate) fn sole(
         &self,
         pair: u64,
-        time: Nanos,
+        time: Time,
         mut may_be_meant: impl FnMut(FlowSlot, FlowId) -> bool,
     ) -> Option<(FlowSlot, FlowId)> {
         let entry = &self.0[place(pair)];
         // A flow's mark is noted up to a tick before its last one.
-        let from = Nanos(time.0.saturating_sub(WINDOW.0 + (1 << TICK_SHIFT)));
+        let from = Time(time.0.saturating_sub(WINDOW.0 + (1 << TICK_SHIFT)));
         if entry.hosts != pair || entry.since > from {
             return None;
         }
@@ -111,25 +111,25 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     fn sole(marks: &Marks, pair: u64, time: u64) -> Option<FlowSlot> {
-        marks.sole(pair, Nanos(time), |_, _| true).map(|(at, _)| at)
+        marks.sole(pair, Time(time), |_, _| true).map(|(at, _)| at)
     }
 
     #[test]
     fn one_alone_within_a_millisecond() {
         let mut marks = Marks::default();
         let begin = 1_000 * MS;
-        marks.note(1, slot(7), FlowId(70), Nanos(begin));
+        marks.note(1, slot(7), FlowId(70), Time(begin));
         assert_eq!(sole(&marks, 1, begin + MS), Some(slot(7)));
         assert_eq!(sole(&marks, 1, begin + 2 * MS), None, "too late");
         assert_eq!(sole(&marks, 2, begin), None, "other hosts");
-        marks.note(1, slot(8), FlowId(80), Nanos(begin + MS));
+        marks.note(1, slot(8), FlowId(80), Time(begin + MS));
         assert_eq!(sole(&marks, 1, begin + MS), None, "two");
         assert_eq!(
             sole(&marks, 1, begin + 2 * MS),
             Some(slot(8)),
             "the first is out of it"
         );
-        let but_8 = marks.sole(1, Nanos(begin + MS), |at, _| at != slot(8));
+        let but_8 = marks.sole(1, Time(begin + MS), |at, _| at != slot(8));
         assert_eq!(but_8, Some((slot(7), FlowId(70))));
     }
 
@@ -139,14 +139,14 @@ mod tests {
         let begin = 1_000 * MS;
         let other = 1 + PAIRS as u64;
         assert_eq!(place(1), place(other));
-        marks.note(1, slot(7), FlowId(70), Nanos(begin));
-        marks.note(other, slot(8), FlowId(80), Nanos(begin));
+        marks.note(1, slot(7), FlowId(70), Time(begin));
+        marks.note(other, slot(8), FlowId(80), Time(begin));
         assert_eq!(
             sole(&marks, other, begin + 500_000),
             None,
             "what it had before is not known"
         );
-        marks.note(other, slot(8), FlowId(80), Nanos(begin + 2 * MS));
+        marks.note(other, slot(8), FlowId(80), Time(begin + 2 * MS));
         assert_eq!(sole(&marks, other, begin + 2 * MS), Some(slot(8)));
     }
 
@@ -158,7 +158,7 @@ mod tests {
                 1,
                 slot(flow),
                 FlowId(u64::from(flow)),
-                Nanos(1_000 * MS + u64::from(flow)),
+                Time(1_000 * MS + u64::from(flow)),
             );
         }
         assert_eq!(sole(&marks, 1, 1_000 * MS + 200), None);

@@ -1,7 +1,7 @@
 //! A flow's answers and its time: whether they were late, and whether the sender waited for them with as much outstanding as ever.
 
-use roce_model::Nanos;
 use roce_model::cast::float;
+use roce_model::{Span, Time};
 
 use crate::division::BurstGap;
 
@@ -9,14 +9,14 @@ use crate::division::BurstGap;
 const KNOWN_AFTER: u32 = 8;
 
 /// A wait for an answer that is no usual one: a packet waits as long in a deep buffer (12.5 MB at 100 Gb/s take 1 ms).
-pub(super) const LONG_WAIT: Nanos = Nanos(1_000_000);
+pub(super) const LONG_WAIT: Span = Span(1_000_000);
 
 /// An answer that came.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OutstandingAnswer {
-    pub(crate) time: Nanos,
+    pub(crate) time: Time,
     /// When the last request came.
-    pub(crate) last_request: Nanos,
+    pub(crate) last_request: Time,
     /// PSNs that were outstanding before it; `None`: not known, as nothing was acknowledged yet.
     pub(crate) psns: Option<u64>,
     /// Messages that were.
@@ -30,14 +30,14 @@ pub(crate) struct OutstandingAnswers {
     most_psns: u64,
     most_messages: usize,
     /// Up to then the sender waited with as much outstanding since its last request; 0: it did not.
-    blocked_until: Nanos,
+    blocked_until: Time,
     /// Time in which answers were late, in ns: before the last request, after it, when that came, and up to when it is counted.
     late_in_burst: u64,
     late_in_silence: u64,
-    last_request: Nanos,
-    late_until: Nanos,
+    last_request: Time,
+    late_until: Time,
     /// When the last answer came, and how long no answer came since the last request, in waits that were long, in ns.
-    last_answer: Nanos,
+    last_answer: Time,
     long_waits: u64,
     /// The least round trip in ns, and how many there were.
     least: u64,
@@ -70,10 +70,10 @@ impl OutstandingAnswers {
     }
 
     /// A round trip from `sent` to `time` was measured, after the last request of `last_request`.
-    pub(crate) fn round_trip(&mut self, sent: Nanos, time: Nanos, last_request: Nanos) {
+    pub(crate) fn round_trip(&mut self, sent: Time, time: Time, last_request: Time) {
         let took = time.since(sent).0;
         if self.late_after != 0 && took > self.late_after {
-            self.note_late(Nanos(sent.0 + self.late_after), time, last_request);
+            self.note_late(Time(sent.0 + self.late_after), time, last_request);
         }
         if self.count == 0 {
             (self.first, self.least) = (took, took);
@@ -89,7 +89,7 @@ impl OutstandingAnswers {
     }
 
     /// An answer was late from `begin` to `end`.
-    fn note_late(&mut self, begin: Nanos, end: Nanos, last_request: Nanos) {
+    fn note_late(&mut self, begin: Time, end: Time, last_request: Time) {
         let begin = begin.max(self.late_until);
         if last_request != self.last_request {
             // The silence was a part of the burst.
@@ -116,7 +116,7 @@ impl OutstandingAnswers {
     }
 
     /// Up to when the sender waited with as much outstanding as ever since its last request; 0: it did not.
-    pub(super) fn blocked_until(&self) -> Nanos {
+    pub(super) fn blocked_until(&self) -> Time {
         self.blocked_until
     }
 
@@ -133,7 +133,7 @@ impl OutstandingAnswers {
     }
 
     /// Time from `since` to `until` in which no answer came for long, and none was late, in ns.
-    pub(super) fn unexplained(&self, since: Nanos, until: Nanos) -> u64 {
+    pub(super) fn unexplained(&self, since: Time, until: Time) -> u64 {
         let last = until.since(since.max(self.last_answer)).0;
         let last = if last >= LONG_WAIT.0 { last } else { 0 };
         self.long_waits.saturating_add(last)
@@ -141,7 +141,7 @@ impl OutstandingAnswers {
 
     /// A request was sent: what was said of the silence before is over.
     pub(super) fn next_request(&mut self) {
-        self.blocked_until = Nanos(0);
+        self.blocked_until = Time(0);
         (self.late_in_burst, self.late_in_silence, self.long_waits) = (0, 0, 0);
     }
 

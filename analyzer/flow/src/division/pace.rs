@@ -1,7 +1,7 @@
 //! The rate at which a flow sends while it has something to send, and whether congestion notifications have lowered it.
 
-use roce_model::Nanos;
 use roce_model::cast::float;
+use roce_model::{Span, Time};
 
 /// Packets without which a rate is not measured.
 const ENOUGH_PACKETS: u64 = 16;
@@ -11,7 +11,7 @@ const SLOWED: f64 = 7.0 / 8.0;
 
 /// A notification is over after this time: the least rate of DCQCN, 40 Mbit/s in the paper's simulator, is one packet of 4 KiB in 0.8 ms, and
 /// it rises by as much each 55 us at the earliest.
-const NOTIFIED: Nanos = Nanos(20_000_000);
+const NOTIFIED: Span = Span(20_000_000);
 
 /// A silence is no part of a burst from so many times of a packet on.
 const PACKETS_OF_GAP: f64 = 4.0;
@@ -28,7 +28,7 @@ impl BurstGap {
 
     /// True if a silence is no part of a burst.
     #[inline]
-    pub(crate) fn is_passed(self, silence: Nanos) -> bool {
+    pub(crate) fn is_passed(self, silence: Span) -> bool {
         silence.0 >> self.0 != 0
     }
 
@@ -54,7 +54,7 @@ impl Default for BurstGap {
 /// How far a flow has come.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SendingProgress {
-    pub(crate) time: Nanos,
+    pub(crate) time: Time,
     pub(crate) packets: u64,
     pub(crate) bytes: u64,
 }
@@ -78,8 +78,8 @@ pub(super) struct SendingRate {
     packet: f64,
     gap: BurstGap,
     /// When the first notification of those came that slow the flow, and the last one; 0: none does.
-    slowed_from: Nanos,
-    notified: Nanos,
+    slowed_from: Time,
+    notified: Time,
 }
 
 impl SendingRate {
@@ -88,7 +88,7 @@ impl SendingRate {
     }
 
     /// Since when the flow is slowed.
-    pub(super) fn slowed_from(&self) -> Option<Nanos> {
+    pub(super) fn slowed_from(&self) -> Option<Time> {
         (self.slowed_from.0 != 0).then_some(self.slowed_from)
     }
 
@@ -136,13 +136,13 @@ impl SendingRate {
 
     /// Nothing slows the flow any more.
     pub(super) fn not_slowed(&mut self) {
-        self.slowed_from = Nanos(0);
+        self.slowed_from = Time(0);
     }
 
     /// Notifications of long ago slow nothing.
-    pub(super) fn expire(&mut self, now: Nanos) {
+    pub(super) fn expire(&mut self, now: Time) {
         if now.since(self.notified) > NOTIFIED {
-            self.slowed_from = Nanos(0);
+            self.slowed_from = Time(0);
         }
     }
 }

@@ -4,8 +4,8 @@ use super::*;
 
 const US: u64 = 1_000;
 
-fn us(time: u64) -> Nanos {
-    Nanos(1_000_000_000 + time * US)
+fn us(time: u64) -> Time {
+    Time(1_000_000_000 + time * US)
 }
 
 fn request(since: u64, time: u64, kind: RequestKind, outstanding: OpenRequests) -> RequestAfterSilence {

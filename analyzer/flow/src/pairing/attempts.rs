@@ -1,7 +1,7 @@
 //! Attempts of the connection manager to make a connection: how often they were repeated, and how they were answered. Bounded: the oldest
 //! is forgotten.
 
-use roce_model::{AttemptResult, ConnectionAttempt, Management, Nanos, Packet};
+use roce_model::{AttemptResult, ConnectionAttempt, Management, Packet, Span, Time};
 
 use crate::pairing::bounded_map::{BoundedMap, bounded_map};
 use crate::pairing::cm_exchanges::ExchangeKey;
@@ -16,7 +16,7 @@ pub(crate) struct Attempts {
 
 /// A REQ that comes again sooner is a copy of a mirror: a requester repeats one after the way there and back, and the time in which the other
 /// program answers.
-const MIN_REPEAT: Nanos = Nanos(1_000_000);
+const MIN_REPEAT: Span = Span(1_000_000);
 
 /// Attempts whose ids were used again that are kept.
 const MAX_DONE: usize = 1 << 14;
@@ -65,7 +65,7 @@ impl Attempts {
     }
 
     /// The answer to the REQ of `key`: its first one counts.
-    pub(crate) fn answer(&mut self, key: &ExchangeKey, time: Nanos, result: AttemptResult) {
+    pub(crate) fn answer(&mut self, key: &ExchangeKey, time: Time, result: AttemptResult) {
         if let Some(known) = self.open.peek_mut(key)
             && known.result == AttemptResult::Unanswered
         {

@@ -1,7 +1,7 @@
 //! Evidence that two flows are the two directions of one connection, and its thresholds. `analysis`
 //! gathers it from packets, and `known_peers` has the connection manager's.
 
-use roce_model::{FlowId, Nanos};
+use roce_model::{FlowId, Span, Time};
 use roce_wire::Psn;
 
 use crate::pairing::outstanding::Handle;
@@ -52,7 +52,7 @@ pub(crate) const SOLE_MATCHES: u32 = 2;
 /// answer, a second at 100 Gbit/s with 1 KiB packets. Flows that all began at PSN 0 are near each other.
 pub(crate) const FAR_PSNS: i32 = 1 << 18;
 /// Length of a capture's start: longer than any answer takes without a timeout before it.
-pub(crate) const CAPTURE_START: Nanos = Nanos(10_000_000);
+pub(crate) const CAPTURE_START: Span = Span(10_000_000);
 /// Unique matches that suffice without rounds: all requests of a short capture may be sent at once.
 const ENOUGH_AT_ONCE: u32 = 32;
 /// The best candidate needs this multiple of the second one's matches.
@@ -74,7 +74,7 @@ struct Claim {
     /// Number of the rounds after the capture's beginning.
     settled_rounds: u32,
     /// Time of the last round's answer.
-    round: Nanos,
+    round: Time,
 }
 
 /// Evidence of an unpaired flow's other direction.
@@ -96,7 +96,7 @@ impl Evidence {
 
     /// An answer between this flow and `who` fitted a request, sent at `requested`, of no other flow. Before
     /// `settled` the capture may be at its start.
-    pub(crate) fn matched(&mut self, who: Handle, requested: Nanos, answered: Nanos, settled: Nanos) {
+    pub(crate) fn matched(&mut self, who: Handle, requested: Time, answered: Time, settled: Time) {
         if let Some(claim) = self
             .claims
             .iter_mut()
@@ -230,9 +230,9 @@ mod tests {
         for (time, who) in (1..).zip(matches) {
             evidence.matched(
                 handle(*who),
-                Nanos(time * 10_000),
-                Nanos(time * 10_000 + 1_000),
-                Nanos(0),
+                Time(time * 10_000),
+                Time(time * 10_000 + 1_000),
+                Time(0),
             );
         }
         evidence
@@ -249,10 +249,10 @@ mod tests {
     fn requests_sent_at_once_need_more() {
         let mut evidence = Evidence::default();
         for answer in 0..31 {
-            evidence.matched(handle(1), Nanos(100), Nanos(1_000 + answer), Nanos(0));
+            evidence.matched(handle(1), Time(100), Time(1_000 + answer), Time(0));
         }
         assert_eq!(evidence.agrees(handle(1)), None);
-        evidence.matched(handle(1), Nanos(100), Nanos(2_000), Nanos(0));
+        evidence.matched(handle(1), Time(100), Time(2_000), Time(0));
         assert_eq!(evidence.agrees(handle(1)), Some(32));
     }
 
@@ -260,17 +260,17 @@ mod tests {
     fn rounds_at_the_begin_of_a_capture_weigh_less() {
         let mut evidence = Evidence::default();
         let mut add = |time| {
-            evidence.matched(handle(1), Nanos(time), Nanos(time + 5), Nanos(1_000));
+            evidence.matched(handle(1), Time(time), Time(time + 5), Time(1_000));
             evidence.agrees(handle(1))
         };
         assert!((0..11).all(|round| add(round * 10).is_none()));
         assert_eq!(add(110), Some(12));
         let mut evidence = Evidence::default();
         for time in [0, 10, 20, 30, 40, 1_000, 1_010, 1_020] {
-            evidence.matched(handle(1), Nanos(time), Nanos(time + 5), Nanos(1_000));
+            evidence.matched(handle(1), Time(time), Time(time + 5), Time(1_000));
         }
         assert_eq!(evidence.agrees(handle(1)), None, "five, and three");
-        evidence.matched(handle(1), Nanos(1_030), Nanos(1_035), Nanos(1_000));
+        evidence.matched(handle(1), Time(1_030), Time(1_035), Time(1_000));
         assert_eq!(evidence.agrees(handle(1)), Some(9));
     }
 
@@ -291,7 +291,7 @@ mod tests {
         let mut contradicted = evidence(&[1; 7]);
         contradicted.contradicted(handle(1));
         assert_eq!(contradicted.agrees(handle(1)), None);
-        contradicted.matched(handle(1), Nanos(0), Nanos(0), Nanos(0));
+        contradicted.matched(handle(1), Time(0), Time(0), Time(0));
         assert_eq!(contradicted.agrees(handle(1)), Some(8));
     }
 
@@ -301,7 +301,7 @@ mod tests {
         (0..10_000).for_each(|_| evidence.tied());
         let needed = (1..1_000)
             .find(|matches| {
-                evidence.matched(handle(1), Nanos(matches * 10), Nanos(matches * 10 + 1), Nanos(0));
+                evidence.matched(handle(1), Time(matches * 10), Time(matches * 10 + 1), Time(0));
                 evidence.agrees(handle(1)).is_some()
             })
             .unwrap();

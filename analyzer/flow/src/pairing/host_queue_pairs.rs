@@ -216,13 +216,13 @@ fn merge(known: &mut QueuePairChange, set: &QueuePairChange) {
 
 #[cfg(test)]
 mod tests {
-    use roce_model::{Nanos, Packet};
+    use roce_model::{Packet, Time};
 
     use super::*;
 
     fn event(pid: u32, what: HostChange) -> HostEvent {
         HostEvent {
-            time: Nanos(0),
+            time: Time(0),
             device: Some("rxe0".into()),
             process: Some(Process {
                 pid,

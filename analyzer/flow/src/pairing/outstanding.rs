@@ -1,7 +1,7 @@
 //! Ack-requested packets by their hosts and PSN, so that an answer finds the flows that may have requested it. What
 //! follows from one or several finds is left to `pairing`.
 
-use roce_model::Nanos;
+use roce_model::Time;
 use roce_wire::Psn;
 
 use crate::hash::fold;
@@ -44,7 +44,7 @@ pub(crate) struct OutstandingPackets {
 /// Flows that requested an answer with one PSN.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Askers {
-    requested: [(Handle, Nanos); 4],
+    requested: [(Handle, Time); 4],
     count: usize,
     /// There were more of them.
     pub(crate) crowded: bool,
@@ -52,7 +52,7 @@ pub(crate) struct Askers {
 
 impl Askers {
     /// The flows, and the times of their requests.
-    pub(crate) fn list(&self) -> &[(Handle, Nanos)] {
+    pub(crate) fn list(&self) -> &[(Handle, Time)] {
         &self.requested[..self.count]
     }
 }
@@ -75,13 +75,13 @@ fn place(pair: u64, psn: Psn) -> (usize, u32) {
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "times are compared modulo 2^32")]
-fn tick(time: Nanos) -> u32 {
+fn tick(time: Time) -> u32 {
     (time.0 >> TIME_SHIFT) as u32
 }
 
 impl OutstandingPackets {
     /// The flow `asker`, whose hosts have the hash `pair`, requests an answer to `psn`.
-    pub(crate) fn note(&mut self, pair: u64, psn: Psn, asker: Handle, time: Nanos) {
+    pub(crate) fn note(&mut self, pair: u64, psn: Psn, asker: Handle, time: Time) {
         let (set, tag) = place(pair, psn);
         let set = &mut self.sets[set];
         let now = tick(time);
@@ -114,7 +114,7 @@ impl OutstandingPackets {
     }
 
     /// The flows that requested an answer to `psn` in the direction whose hosts have the hash `pair`, within the last second.
-    pub(crate) fn find(&self, pair: u64, psn: Psn, time: Nanos) -> Askers {
+    pub(crate) fn find(&self, pair: u64, psn: Psn, time: Time) -> Askers {
         let (set, tag) = place(pair, psn);
         let now = tick(time);
         let mut askers = Askers::default();
@@ -127,7 +127,7 @@ impl OutstandingPackets {
                 at: FlowSlot::from_bits(entry.at & !CROWDED),
                 serial: entry.serial,
             };
-            let requested = Nanos(time.0.saturating_sub(u64::from(age) << TIME_SHIFT));
+            let requested = Time(time.0.saturating_sub(u64::from(age) << TIME_SHIFT));
             askers.requested[askers.count] = (handle, requested);
             askers.count += 1;
             askers.crowded |= entry.at & CROWDED != 0;
@@ -140,6 +140,7 @@ impl OutstandingPackets {
 mod tests {
     use super::*;
     use crate::key::slot;
+    use roce_model::Span;
 
     fn handle(number: u32) -> Handle {
         Handle {
@@ -157,12 +158,12 @@ mod tests {
     #[test]
     fn askers_are_found_by_hosts_and_psn_for_a_second() {
         let mut outstanding = OutstandingPackets::default();
-        let begin = Nanos(5_000 * Nanos::SECOND);
+        let begin = Time(5_000 * Span::SECOND.0);
         outstanding.note(1, Psn::new(7), handle(3), begin);
         assert_eq!(places(&outstanding.find(1, Psn::new(7), begin)), [3]);
         assert!(outstanding.find(1, Psn::new(8), begin).list().is_empty());
         assert!(outstanding.find(2, Psn::new(7), begin).list().is_empty());
-        let later = |ns| Nanos(begin.0 + ns);
+        let later = |ns| Time(begin.0 + ns);
         assert_eq!(places(&outstanding.find(1, Psn::new(7), later(999_000_000))), [3]);
         assert!(
             outstanding
@@ -181,7 +182,7 @@ mod tests {
     #[test]
     fn the_fifth_asker_makes_a_crowd() {
         let mut outstanding = OutstandingPackets::default();
-        let time = Nanos(Nanos::SECOND);
+        let time = Time(Span::SECOND.0);
         for number in 0..4 {
             outstanding.note(1, Psn::new(0), handle(number), time);
         }
@@ -192,7 +193,7 @@ mod tests {
         assert_eq!((found.list().len(), found.crowded), (4, true));
         // A second later one of them sends the request again: the others are gone, and the crowd with
         // them.
-        let later = Nanos(3 * Nanos::SECOND);
+        let later = Time(3 * Span::SECOND.0);
         outstanding.note(1, Psn::new(0), handle(2), later);
         let found = outstanding.find(1, Psn::new(0), later);
         assert_eq!((places(&found), found.crowded), (vec![2], false));

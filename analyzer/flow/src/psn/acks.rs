@@ -10,7 +10,7 @@ mod nak_history;
 
 use core::ops::Range;
 
-use roce_model::Nanos;
+use roce_model::{Span, Time};
 
 use crate::psn::acks::downstream::DownstreamPackets;
 use crate::psn::acks::fallback_times::FallbackTimes;
@@ -34,8 +34,8 @@ pub(super) enum NakMeaning {
 /// The longest silence of the sender before the first packet behind the latest gaps, and its end; 0: none was long.
 #[derive(Clone, Copy, Debug, Default)]
 struct SenderRest {
-    length: Nanos,
-    end: Nanos,
+    length: Span,
+    end: Time,
 }
 
 /// The state of a flow's requests as the answers to them show it. The fields that an ACK needs are in front.
@@ -45,9 +45,9 @@ pub(crate) struct Answers {
     /// All before this PSN is acknowledged; 0: nothing was yet.
     acked: u64,
     /// When that last advanced.
-    progress: Nanos,
+    progress: Time,
     /// When the last answer came, new or not.
-    last_answer: Nanos,
+    last_answer: Time,
     /// The PSN that the receiver waits for, as far as the requests seen here tell it; 0: for the next new one.
     expects: u64,
     /// One past the highest PSN when a packet last came late without a NAK; 0: none has since.
@@ -69,14 +69,14 @@ pub(crate) struct Answers {
     times: FallbackTimes,
     run: LatestRun,
     /// The longest waits for progress that ended without a run: the sender's timer takes longer.
-    longest_waits: Vec<Nanos>,
+    longest_waits: Vec<Span>,
     /// When a packet behind the highest one last came: perhaps a retransmission.
-    sent_behind: Nanos,
+    sent_behind: Time,
     rest: SenderRest,
     /// The latest PSNs that came late: a NAK that was sent before does not mean that they were lost.
     late: Range<u64>,
     /// When the first PSNs were acknowledged.
-    begin: Nanos,
+    begin: Time,
     /// How often the receiver acknowledged what it had got before a late packet.
     taken_out_of_order: u32,
 }
@@ -96,7 +96,7 @@ impl Answers {
     }
 
     /// The shortest time from a NAK to the packet that it names; 0: not known.
-    pub(crate) fn shortest_answer(&self) -> Nanos {
+    pub(crate) fn shortest_answer(&self) -> Span {
         self.times.shortest_answer()
     }
 
@@ -107,17 +107,17 @@ impl Answers {
 
     /// The time that the sender took to answer a NAK, as far as that is known; 0: not known. With it, the number of its answers since the
     /// last call.
-    pub(super) fn take_new_answers(&mut self) -> (Nanos, u32) {
+    pub(super) fn take_new_answers(&mut self) -> (Span, u32) {
         self.times.take_new_answers()
     }
 
     /// The time from the first acknowledgement to `time`.
-    pub(super) fn acknowledges_for(&self, time: Nanos) -> Nanos {
+    pub(super) fn acknowledges_for(&self, time: Time) -> Span {
         time.since(self.begin)
     }
 
     /// True if `waited` is much less than the sender ever took to answer a NAK.
-    pub(super) fn is_early(&self, waited: Nanos) -> bool {
+    pub(super) fn is_early(&self, waited: Span) -> bool {
         self.times.is_early(waited)
     }
 
@@ -127,7 +127,7 @@ impl Answers {
     }
 
     /// An answer came at `time`.
-    pub(super) fn note_answer(&mut self, time: Nanos) {
+    pub(super) fn note_answer(&mut self, time: Time) {
         self.last_answer = time;
     }
 
@@ -145,17 +145,17 @@ impl Answers {
     }
 
     /// When the last answer came.
-    pub(super) fn last(&self) -> Nanos {
+    pub(super) fn last(&self) -> Time {
         self.last_answer
     }
 
     /// When the acknowledged PSN last advanced.
-    pub(crate) fn progress(&self) -> Nanos {
+    pub(crate) fn progress(&self) -> Time {
         self.progress
     }
 
     /// All before `psn` is acknowledged; says whether that is new.
-    pub(super) fn acknowledge(&mut self, psn: u64, next: u64, time: Nanos) -> bool {
+    pub(super) fn acknowledge(&mut self, psn: u64, next: u64, time: Time) -> bool {
         if psn <= self.acked {
             return false;
         }
@@ -203,9 +203,9 @@ impl Answers {
         &mut self,
         psn: u64,
         next: u64,
-        time: Nanos,
+        time: Time,
         selective: bool,
-        (rtt, oldest_sent): (Nanos, Nanos),
+        (rtt, oldest_sent): (Span, Time),
     ) -> NakMeaning {
         self.last_answer = time;
         self.naks.note(psn, time);
@@ -249,7 +249,7 @@ impl Answers {
     }
 
     /// The PSNs `first..end` are captured once more, or late, at `time`.
-    pub(super) fn come_again(&mut self, first: u64, end: u64, time: Nanos) {
+    pub(super) fn come_again(&mut self, first: u64, end: u64, time: Time) {
         self.sent_behind = time;
         if self.has_downstream && (first..end).contains(&self.downstream.psn()) {
             self.downstream.repeat(time);
@@ -263,7 +263,7 @@ impl Answers {
     }
 
     /// The receiver had no buffer for `psn`, and asks for it after `timer`.
-    pub(super) fn rnr(&mut self, psn: u64, next: u64, time: Nanos, timer: Nanos) -> bool {
+    pub(super) fn rnr(&mut self, psn: u64, next: u64, time: Time, timer: Span) -> bool {
         if psn < self.acked {
             return false;
         }
@@ -280,7 +280,7 @@ impl Answers {
     }
 
     /// PSNs were jumped over by a packet at `time` that came after `silence`.
-    pub(super) fn gap(&mut self, first: u64, silence: Nanos, time: Nanos) {
+    pub(super) fn gap(&mut self, first: u64, silence: Span, time: Time) {
         if self.expects == 0 {
             self.expects = first;
         }
@@ -303,17 +303,17 @@ impl Answers {
     }
 
     /// True if a NAK after `time` may make the sender fall back to `at`.
-    pub(super) fn named_since(&self, at: u64, time: Nanos) -> bool {
+    pub(super) fn named_since(&self, at: u64, time: Time) -> bool {
         self.naks.named_since(at, time)
     }
 
     /// The latest NAK that may make the sender fall back to `at` at `time`.
-    fn nak_for(&self, at: u64, time: Nanos) -> Option<NakRecord> {
+    fn nak_for(&self, at: u64, time: Time) -> Option<NakRecord> {
         self.naks.latest_for(at, time, self.acked)
     }
 
     /// The time from the NAK that may make the sender fall back to `at`, to `time`.
-    pub(super) fn waited_since_nak(&self, at: u64, time: Nanos) -> Option<Nanos> {
+    pub(super) fn waited_since_nak(&self, at: u64, time: Time) -> Option<Span> {
         self.nak_for(at, time).map(|nak| time.since(nak.time))
     }
 
@@ -338,7 +338,7 @@ impl Answers {
     }
 
     /// The PSN of the NAK that a run which begins at `at` answers, if it is before that.
-    pub(super) fn named_before(&self, at: u64, time: Nanos) -> Option<u64> {
+    pub(super) fn named_before(&self, at: u64, time: Time) -> Option<u64> {
         self.nak_for(at, time)
             .map(|nak| nak.at)
             .filter(|named| *named < at)

@@ -1,6 +1,6 @@
 //! Why a sender falls back.
 
-use roce_model::Nanos;
+use roce_model::Span;
 
 use crate::psn::request::SILENCE;
 
@@ -45,7 +45,7 @@ pub(crate) struct Cause {
 impl Cause {
     /// A silence as a cause. `timer`: the shortest timeout of the flow; 0: not known. `reordering`: how long its packets
     /// were overtaken.
-    pub(super) fn by_silence(silence: Nanos, timer: Nanos, reordering: Nanos) -> Option<Self> {
+    pub(super) fn by_silence(silence: Span, timer: Span, reordering: Span) -> Option<Self> {
         // Timers are randomised: half of the shortest one.
         let least = SILENCE.0.max(timer.0 / 2);
         let fits_timer = timer.0 != 0 && silence.0 >= timer.0 / 4 * 3;
@@ -60,4 +60,4 @@ impl Cause {
 
 /// A silence of this length is no reordering: paths of one fabric differ by their queues, and a megabyte of queue on each of
 /// several 100 Gbit/s links takes 80 us a link. The local ACK timeout has 4.096 us * 2^n with n from 8 upwards in use.
-pub(super) const MIN_TIMEOUT: Nanos = Nanos(700_000);
+pub(super) const MIN_TIMEOUT: Span = Span(700_000);

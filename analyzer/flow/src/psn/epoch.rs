@@ -1,7 +1,7 @@
 //! The epoch of a flow: where its PSNs begin, and what begins them again. A new connection does, one that messages of the connection
 //! manager show or one that the PSNs show; records that the capture lost make another begin out of a gap.
 
-use roce_model::Nanos;
+use roce_model::{Span, Time};
 use roce_wire::Psn;
 
 use crate::psn::acks::{Answers, MAX_RUN_OFFSET};
@@ -12,13 +12,13 @@ use crate::taps::duplicates::Ids;
 /// acknowledged for [`KNOWN`].
 const DONE: u64 = 8;
 /// Time after which a sender knows that its first PSN is acknowledged.
-const KNOWN: Nanos = Nanos(2_000_000);
+const KNOWN: Span = Span(2_000_000);
 /// A rest of both directions after which nothing is on its way any longer, and timers of adapters (4.096 us times 2^n, n of 14 to 18 as
 /// libraries set it) are over. The sender knows then what is acknowledged, unless every answer to it was lost.
-const LONG_REST: Nanos = Nanos(Nanos::SECOND);
+const LONG_REST: Span = Span::SECOND;
 /// Time after which a sender knows that its first PSN is acknowledged, if that is 0, with which many libraries
 /// begin every connection. The silence before is enough.
-const KNOWN_FROM_ZERO: Nanos = Nanos(0);
+const KNOWN_FROM_ZERO: Span = Span(0);
 /// Number of stale packets in a row, in order, that are a new epoch.
 const STALE_RUN: u8 = 8;
 
@@ -27,7 +27,7 @@ const STALE_RUN: u8 = 8;
 pub(super) struct Epoch {
     /// The first PSN, and when it came.
     first: u64,
-    time: Nanos,
+    time: Time,
     /// A new connection was made of the queue pair: its first request begins an epoch.
     connected: Option<NewConnection>,
     /// The latest packets that were far behind: the PSN after them, and their number.
@@ -56,10 +56,10 @@ impl Epoch {
     }
 
     /// Until when packets that are overtaken by so much may have come before the first one was captured; 0: none are overtaken.
-    pub(super) fn begun(&self, overtaken: Nanos) -> Nanos {
+    pub(super) fn begun(&self, overtaken: Span) -> Time {
         match overtaken {
-            Nanos(0) => Nanos(0),
-            bound => Nanos(self.time.0.saturating_add(bound.0)),
+            Span(0) => Time(0),
+            bound => self.time + bound,
         }
     }
 
@@ -188,8 +188,8 @@ impl Epoch {
 
 /// Time for which both directions rested before a request. As long as answers come, the connection is the one before: a READ that was
 /// retransmitted after an answer that came late.
-fn rest(request: &Request, answers: Option<&Answers>) -> Nanos {
-    let last_answer = answers.map_or(Nanos(0), Answers::last);
+fn rest(request: &Request, answers: Option<&Answers>) -> Span {
+    let last_answer = answers.map_or(Time(0), Answers::last);
     request.flow.silence.min(request.packet.time.since(last_answer))
 }
 
@@ -227,10 +227,10 @@ mod tests {
     fn what_may_have_come_before_the_capture_depends_on_the_overtaking() {
         let mut epoch = Epoch::default();
         let mut first = request(7);
-        first.packet.time = Nanos(1_000);
+        first.packet.time = Time(1_000);
         assert_eq!(epoch.begin(&first), BASE + 7);
-        assert_eq!(epoch.begun(Nanos(0)), Nanos(0));
-        assert_eq!(epoch.begun(Nanos(500)), Nanos(1_500));
+        assert_eq!(epoch.begun(Span(0)), Time(0));
+        assert_eq!(epoch.begun(Span(500)), Time(1_500));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use roce_model::Nanos;
+use roce_model::{Span, Time};
 
 /// The fate of a missing PSN.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,9 +43,9 @@ pub(crate) enum Stage {
     /// Nothing yet.
     Open,
     /// Acknowledged at a time: lost by the capture, or stamped out of order and about to show up.
-    Covered(Nanos),
+    Covered(Time),
     /// The receiver's NAK named it at a time: lost by the network, unless the packet itself still arrives late.
-    Named(Nanos),
+    Named(Time),
     /// Counted. Its place is kept, so that a packet that fills it is not taken for captured before.
     Decided,
 }
@@ -69,7 +69,7 @@ pub(crate) struct Hole {
     pub(crate) first: u64,
     pub(crate) end: u64,
     /// When the gap showed.
-    pub(crate) time: Nanos,
+    pub(crate) time: Time,
     /// The IP identification of the packet that showed the gap, where the sender counts identifications up: packets of
     /// the hole that were sent before it have a lower one, retransmissions a higher one.
     pub(crate) ip_id: Option<u16>,
@@ -88,7 +88,7 @@ impl Hole {
 pub(crate) struct DecidedHole {
     pub(crate) first: u64,
     pub(crate) end: u64,
-    pub(crate) time: Nanos,
+    pub(crate) time: Time,
     pub(crate) class: LossClass,
 }
 
@@ -103,10 +103,10 @@ impl DecidedHole {
 
 /// A missing packet may appear up to 1 ms after an ACK covers its hole. Capturing hosts that merge two
 /// directions, or several receive queues, stamp packets out of order by about one scheduling delay.
-const TURNED_AROUND: Nanos = Nanos(1_000_000);
+const TURNED_AROUND: Span = Span(1_000_000);
 
 /// A packet that a NAK named so shortly before the end of the capture may have come late after it.
-pub(crate) const MAY_STILL_ARRIVE: Nanos = Nanos(100_000);
+pub(crate) const MAY_STILL_ARRIVE: Span = Span(100_000);
 
 /// Missing PSNs behind the highest one, as intervals in order. Bounded by the number of intervals, which the owner
 /// gives with each new one: past it the oldest interval is forgotten, and the losses of the flow are unclear.
@@ -144,7 +144,7 @@ pub(crate) const MAX_OPEN_HOLES: usize = 16_384;
 
 impl Holes {
     /// Adds the PSNs from `first` up to `end`, which are in no other hole. Keeps at most `max_kept` intervals.
-    pub(crate) fn add(&mut self, first: u64, end: u64, time: Nanos, ip_id: Option<u16>, max_kept: usize) {
+    pub(crate) fn add(&mut self, first: u64, end: u64, time: Time, ip_id: Option<u16>, max_kept: usize) {
         let hole = Hole {
             first,
             end,
@@ -302,7 +302,7 @@ impl Holes {
         paired: bool,
         end: bool,
         span: u32,
-        still: Nanos,
+        still: Time,
     ) -> Vec<DecidedHole> {
         let mut taken = core::mem::take(&mut self.decided);
         self.let_wait(&mut taken, end, still);
@@ -327,7 +327,7 @@ impl Holes {
 
     /// Takes losses out of `taken` that may still turn out to be late, and adds those that have waited for long enough. At the `end` nothing
     /// decides about them.
-    fn let_wait(&mut self, taken: &mut Vec<DecidedHole>, end: bool, still: Nanos) {
+    fn let_wait(&mut self, taken: &mut Vec<DecidedHole>, end: bool, still: Time) {
         let may_come = |hole: &DecidedHole| hole.class == LossClass::NetworkLost && hole.time > still;
         if end {
             taken.extend(self.waiting.drain(..));
@@ -422,7 +422,7 @@ impl Holes {
     }
 
     /// Everything before `psn` is acknowledged at `now`.
-    pub(crate) fn cover(&mut self, psn: u64, now: Nanos) {
+    pub(crate) fn cover(&mut self, psn: u64, now: Time) {
         if psn <= self.covered_to {
             return;
         }
@@ -442,7 +442,7 @@ impl Holes {
 
     /// Decides the holes that were covered long enough before `now`. What was missing before `begun` may have arrived before the
     /// capture began.
-    pub(crate) fn decide_covered(&mut self, now: Nanos, begun: Nanos) {
+    pub(crate) fn decide_covered(&mut self, now: Time, begun: Time) {
         if self.settled_to >= self.covered_to {
             return;
         }
@@ -469,7 +469,7 @@ impl Holes {
     }
 
     /// The receiver's NAK names `psn`: when that is missing, all of its hole from there on is lost, unless it comes late.
-    pub(crate) fn name_at(&mut self, psn: u64, time: Nanos) {
+    pub(crate) fn name_at(&mut self, psn: u64, time: Time) {
         if !self.contains(psn) {
             return;
         }
@@ -509,8 +509,8 @@ impl Holes {
     }
 
     /// The end, at `end`: nothing more will be known. What was missing before `begun` may have arrived before the capture began.
-    pub(crate) fn close(&mut self, begun: Nanos, end: Nanos) {
-        let is_reordered = begun > Nanos(0);
+    pub(crate) fn close(&mut self, begun: Time, end: Time) {
+        let is_reordered = begun > Time(0);
         for mut hole in core::mem::take(&mut self.kept) {
             let is_unclear = match hole.stage {
                 Stage::Covered(_) => hole.time < begun,

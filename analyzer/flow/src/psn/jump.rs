@@ -3,13 +3,13 @@
 //! counters begin with it: IP identifications where they are counted for the flow, the UDP source port where it is not made of
 //! the queue pairs' numbers, and the number of completed messages (MSN) in answers.
 
-use roce_model::{Nanos, Packet};
+use roce_model::{Packet, Span, Time};
 
 use crate::psn::request::{LARGEST_GAP, Request, Requests, Verdict};
 use crate::taps::duplicates::Ids;
 
 /// No queue pair is connected again in less time.
-const REST: Nanos = Nanos(50_000);
+const REST: Span = Span(50_000);
 /// From so many missing packets on, an identification that counts up may look older than the one before (RFC 1982: half of
 /// 65,536, and what [`crate::taps::duplicates`] takes for older).
 const TURN: i32 = 3 << 14;
@@ -74,7 +74,7 @@ pub(crate) struct Refusal {
     /// Its PSN, counted on past 24 bits.
     pub(crate) at: u64,
     /// When the NAK came.
-    pub(crate) time: Nanos,
+    pub(crate) time: Time,
 }
 
 impl Refusal {
@@ -88,7 +88,7 @@ impl Refusal {
 
 /// True if a request is the first packet of a message, comes after a rest, and by another port than all before it. `messages`: ends
 /// of messages captured before; `port`: the only UDP source port of the flow before.
-pub(crate) fn has_other_port(silence: Nanos, messages: u64, port: Option<u16>, packet: &Packet) -> bool {
+pub(crate) fn has_other_port(silence: Span, messages: u64, port: Option<u16>, packet: &Packet) -> bool {
     silence >= REST
         && messages >= MESSAGES_BEFORE_FALLBACK
         && packet.roce.bth.opcode().is_first()
@@ -207,7 +207,7 @@ mod tests {
     fn request(silence: u64) -> Request {
         let mut request = Request::default();
         request.packet.psn = roce_wire::Psn::new(1_040);
-        request.flow.silence = Nanos(silence);
+        request.flow.silence = Span(silence);
         request
     }
 
@@ -215,13 +215,13 @@ mod tests {
     fn a_refused_psn_comes_again_with_another_request_only() {
         let refusal = Refusal {
             at: 1_000,
-            time: Nanos(1_000_000),
+            time: Time(1_000_000),
         };
         let is_over = |position, rtt, opcode, time| {
             let mut request = Request::default();
-            request.flow.usual_rtt = Nanos(rtt);
+            request.flow.usual_rtt = Span(rtt);
             let packet = Packet {
-                time: Nanos(time),
+                time: Time(time),
                 ..packet(opcode, 5)
             };
             refusal.is_over(&request, position, &packet)

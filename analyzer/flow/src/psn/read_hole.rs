@@ -1,6 +1,6 @@
 //! READ responses that are missing, and what is known of them.
 
-use roce_model::Nanos;
+use roce_model::Time;
 
 use crate::psn::holes::LossClass;
 
@@ -9,7 +9,7 @@ use crate::psn::holes::LossClass;
 pub(super) struct ResponseHole {
     pub(super) first: u64,
     pub(super) end: u64,
-    pub(super) time: Nanos,
+    pub(super) time: Time,
     /// An answer to this PSN ends a round.
     pub(super) until: u64,
     pub(super) rounds: u8,
@@ -39,7 +39,7 @@ pub(super) struct RepairReads {
     pub(super) reads: u32,
     pub(super) responses: u32,
     /// When the latest of them was sent.
-    pub(super) at: Nanos,
+    pub(super) at: Time,
     /// Fate of the responses, unless they were only late.
     pub(super) class: LossClass,
 }

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use roce_model::Nanos;
+use roce_model::{Span, Time};
 
 use crate::psn::acks::LONGEST_ANSWER;
 use crate::psn::holes::{DecidedHole, LossClass};
@@ -17,7 +17,7 @@ const MAX_READS: usize = 128;
 /// Answers that are remembered; the oldest is forgotten.
 const MAX_ANSWERS: usize = 128;
 /// Least time between two of them that are in order: a round trip through full queues has 128 of them.
-const APART: Nanos = Nanos(500);
+const APART: Span = Span(500);
 /// Holes remembered; the oldest is forgotten.
 const MAX_READ_HOLES: usize = 128;
 /// A requester that misses a response asks again before it goes on. New requests may be in flight by then; those sent
@@ -42,7 +42,7 @@ pub(crate) struct Reads {
     replay: Replay,
     lost_again: VecDeque<DecidedHole>,
     /// Some of the latest answers: PSN and time.
-    answers: VecDeque<(u64, Nanos)>,
+    answers: VecDeque<(u64, Time)>,
     /// The PSN of the latest one.
     latest_answer: u64,
     /// The responder was seen to answer the rest of a READ with a message of its own, which begins with a First. Soft-RoCE goes on
@@ -52,7 +52,7 @@ pub(crate) struct Reads {
     forgotten_to: u64,
     /// The latest READs that were retransmitted: what they requested, and when.
     requested_again: core::ops::Range<u64>,
-    requested_again_at: Nanos,
+    requested_again_at: Time,
     /// Some responses came late.
     is_reordered: bool,
     /// Packets between the flow's hosts came late.
@@ -154,7 +154,7 @@ impl Reads {
 
     /// The requester falls back to `psn` after a silence: responses that were due from there on never came. Says which ones
     /// are missing; nothing when the READ at `psn` has had no response at all, or all of them.
-    pub(crate) fn never_came(&mut self, psn: u64, time: Nanos) -> Silence {
+    pub(crate) fn never_came(&mut self, psn: u64, time: Time) -> Silence {
         let due = self.due.iter().find(|(first, end)| (*first..*end).contains(&psn));
         let Some((first, end)) = due.copied().filter(|_| psn >= self.next) else {
             return Silence::Nothing;
@@ -184,7 +184,7 @@ impl Reads {
 
     /// The responses from `first` up to `end` were seen to be missing when the other direction was not known yet: at `time` at the latest.
     /// `may_have_come`: they may have come before.
-    pub(crate) fn were_missing(&mut self, first: u64, end: u64, may_have_come: bool, time: Nanos) {
+    pub(crate) fn were_missing(&mut self, first: u64, end: u64, may_have_come: bool, time: Time) {
         let is_known = self.begin != 0 && self.begin <= first;
         if is_known || self.holes.iter().any(|hole| hole.first < end && first < hole.end) {
             return;
@@ -218,7 +218,7 @@ impl Reads {
 
     /// A READ asks again at `time`, from `psn` up to `end`. `begins`: with it the requester falls back; otherwise it repeats what
     /// follows on something earlier.
-    pub(crate) fn requested_again(&mut self, psn: u64, end: u64, begins: bool, time: Nanos) {
+    pub(crate) fn requested_again(&mut self, psn: u64, end: u64, begins: bool, time: Time) {
         if begins && let Some(lost) = self.replay.begin(psn) {
             self.keep_lost_again(lost);
         }
@@ -284,9 +284,9 @@ impl Reads {
     }
 
     /// An answer to `psn` came at `time`. In the order of PSNs some are enough.
-    fn note_answer(&mut self, psn: u64, time: Nanos) {
+    fn note_answer(&mut self, psn: u64, time: Time) {
         let is_next = core::mem::replace(&mut self.latest_answer, psn) + 1 == psn;
-        let latest = self.answers.back().map_or(Nanos(0), |(_, latest)| *latest);
+        let latest = self.answers.back().map_or(Time(0), |(_, latest)| *latest);
         if is_next && time.since(latest) < APART {
             return;
         }
@@ -298,18 +298,16 @@ impl Reads {
 
     /// When an answer to something behind `psn` came first while the requester waited for that: since the latest answer to something before,
     /// and since it last asked for it. 0: none did, as far as answers are remembered.
-    pub(crate) fn first_beyond(&self, psn: u64) -> Nanos {
+    pub(crate) fn first_beyond(&self, psn: u64) -> Time {
         let asked = if self.requested_again.contains(&psn) {
             self.requested_again_at
         } else {
-            Nanos(0)
+            Time(0)
         };
-        let is_before = |(at, time): &(u64, Nanos)| *at < psn || *time <= asked;
+        let is_before = |(at, time): &(u64, Time)| *at < psn || *time <= asked;
         let begin = self.answers.iter().rposition(is_before).map_or(0, |at| at + 1);
         let mut since = self.answers.range(begin..);
-        since
-            .find(|(at, _)| *at > psn)
-            .map_or(Nanos(0), |(_, time)| *time)
+        since.find(|(at, _)| *at > psn).map_or(Time(0), |(_, time)| *time)
     }
 
     /// Responses, since the last call, that were overtaken behind the tap: requested again, and taken although they did not come
@@ -360,7 +358,7 @@ impl Reads {
     }
 
     /// Responses, since the last call, that were requested again, and lost once more; `now` is `None` at the end, when nothing more will be known.
-    pub(crate) fn take_lost_again(&mut self, now: Option<Nanos>) -> Vec<DecidedHole> {
+    pub(crate) fn take_lost_again(&mut self, now: Option<Time>) -> Vec<DecidedHole> {
         let is_over = |lost: &&DecidedHole| now.is_none_or(|now| now.since(lost.time) >= LONGEST_ANSWER);
         let over = self.lost_again.iter().take_while(is_over).count();
         // Where packets come late, one that was jumped over still comes.
@@ -370,7 +368,7 @@ impl Reads {
     }
 
     /// Decides what was requested again so long before `time` that a response which was only late has come since.
-    fn settle(&mut self, time: Nanos) {
+    fn settle(&mut self, time: Time) {
         let mut at = 0;
         while let Some(hole) = self.holes.get(at) {
             match hole.stage {
@@ -400,7 +398,7 @@ impl Reads {
         psn: u64,
         is_first: bool,
         is_last: bool,
-        time: Nanos,
+        time: Time,
         sent: u64,
     ) -> ResponseEvidence {
         self.settle(time);
@@ -452,7 +450,7 @@ impl Reads {
     }
 
     /// Another answer, to all before `psn`: responses that were due before are missing.
-    pub(crate) fn passed(&mut self, psn: u64, time: Nanos, sent: u64) -> Vec<(u64, u64)> {
+    pub(crate) fn passed(&mut self, psn: u64, time: Time, sent: u64) -> Vec<(u64, u64)> {
         self.settle(time);
         self.round(psn.saturating_sub(1), sent);
         self.note_answer(psn.saturating_sub(1), time);
@@ -465,7 +463,7 @@ impl Reads {
     }
 
     /// Responses that were due between the last one and `psn`.
-    fn advance(&mut self, psn: u64, time: Nanos, sent: u64) -> Vec<(u64, u64)> {
+    fn advance(&mut self, psn: u64, time: Time, sent: u64) -> Vec<(u64, u64)> {
         let mut missing: Vec<(u64, u64)> = Vec::new();
         while let Some((first, end)) = self.due.front().copied().filter(|(first, _)| *first < psn) {
             let (from, to) = (first.max(self.next), end.min(psn));

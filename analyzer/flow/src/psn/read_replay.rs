@@ -4,7 +4,7 @@
 
 use core::ops::Range;
 
-use roce_model::Nanos;
+use roce_model::Time;
 
 use crate::psn::holes::{DecidedHole, LossClass};
 
@@ -21,7 +21,7 @@ pub(super) struct Replay {
     is_open: bool,
     /// The first responses that were jumped over, and when.
     missing: Range<u64>,
-    time: Nanos,
+    time: Time,
 }
 
 /// A READ response, and its place.
@@ -34,7 +34,7 @@ pub(super) struct Response {
     pub(super) next: Option<u64>,
     /// Where its READ begins, if that is known.
     pub(super) begin: Option<u64>,
-    pub(super) time: Nanos,
+    pub(super) time: Time,
 }
 
 impl Replay {
@@ -116,7 +116,7 @@ mod tests {
             is_last: psn == 19,
             next: Some(psn + 1),
             begin: Some(10),
-            time: Nanos(psn),
+            time: Time(psn),
         }
     }
 
@@ -126,7 +126,7 @@ mod tests {
         }
     }
 
-    fn lost(replay: &mut Replay, psn: u64) -> Option<(u64, u64, Nanos)> {
+    fn lost(replay: &mut Replay, psn: u64) -> Option<(u64, u64, Time)> {
         let lost = replay.begin(psn)?;
         Some((lost.first, lost.end, lost.time))
     }
@@ -135,10 +135,10 @@ mod tests {
     fn the_response_that_the_requester_goes_back_to_was_lost_once_more() {
         let mut replay = replay();
         come(&mut replay, &[12, 13, 16]);
-        assert_eq!(lost(&mut replay, 14), Some((14, 16, Nanos(16))));
+        assert_eq!(lost(&mut replay, 14), Some((14, 16, Time(16))));
         // The rest of the first answer still comes; then the second one begins, without its first response.
         come(&mut replay, &[17, 18, 19, 15, 16]);
-        assert_eq!(lost(&mut replay, 14), Some((14, 15, Nanos(15))));
+        assert_eq!(lost(&mut replay, 14), Some((14, 15, Time(15))));
         // The requester has 15, so it had 14: the capture missed that.
         come(&mut replay, &[15, 16]);
         assert_eq!(lost(&mut replay, 16), None);
@@ -153,7 +153,7 @@ mod tests {
             begin: Some(psn / 2 * 2),
             ..response(psn)
         };
-        for (psns, is_lost) in [([12, 13, 16], None), ([12, 14, 15], Some((13, 14, Nanos(14))))] {
+        for (psns, is_lost) in [([12, 13, 16], None), ([12, 14, 15], Some((13, 14, Time(14))))] {
             let mut replay = Replay::default();
             come(&mut replay, &[16]);
             assert_eq!(replay.begin(12), None);

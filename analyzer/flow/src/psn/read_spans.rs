@@ -3,7 +3,7 @@
 
 use core::ops::Range;
 
-use roce_model::Nanos;
+use roce_model::Time;
 
 use crate::psn::request::Request;
 
@@ -39,7 +39,7 @@ struct UnsureRead {
     length: u32,
     /// Where the next request began, and when it came.
     next: u64,
-    time: Nanos,
+    time: Time,
     ip_id: Option<u16>,
 }
 
@@ -48,7 +48,7 @@ struct UnsureRead {
 struct ReadBehind {
     at: u64,
     length: u32,
-    time: Nanos,
+    time: Time,
     is_late: bool,
 }
 
@@ -58,7 +58,7 @@ pub(super) struct GapBehindRead {
     pub(super) first: u64,
     pub(super) end: u64,
     /// When the next request came, and its IP identification.
-    pub(super) time: Nanos,
+    pub(super) time: Time,
     pub(super) ip_id: Option<u16>,
 }
 
@@ -67,7 +67,7 @@ pub(super) struct GapBehindRead {
 pub(super) struct FilledByRead {
     pub(super) first: u64,
     pub(super) end: u64,
-    pub(super) time: Nanos,
+    pub(super) time: Time,
     pub(super) is_late: bool,
 }
 

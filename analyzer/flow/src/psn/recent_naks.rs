@@ -3,7 +3,7 @@
 
 use std::hash::{BuildHasher, Hasher};
 
-use roce_model::{FlowKey, Nanos, TapId};
+use roce_model::{FlowKey, Span, TapId, Time};
 use roce_wire::{Address, Psn};
 
 /// NAKs remembered of a pair of hosts.
@@ -11,7 +11,7 @@ const MAX_NAKS: usize = 8;
 /// Pairs of hosts, by hash; of two that share a place the later one has it.
 const MAX_HOST_PAIRS: usize = 256;
 /// A sender answers a NAK within its timeouts: within a second.
-const MAX_AGE: Nanos = Nanos(Nanos::SECOND);
+const MAX_AGE: Span = Span::SECOND;
 /// Go-back-N sends everything from the PSN of the NAK on; so far beyond it a retransmitted packet is looked for.
 const MAX_OFFSET: i32 = 1024;
 
@@ -19,7 +19,7 @@ const MAX_OFFSET: i32 = 1024;
 struct Nak {
     psn: Psn,
     /// 0: the place is empty.
-    time: Nanos,
+    time: Time,
 }
 
 /// True if a receiver has NAKed a PSN.
@@ -43,13 +43,13 @@ struct Pair {
     /// The latest fatal NAK.
     fatal: Nak,
     /// When a receiver last had no buffer; 0: never.
-    refused: Nanos,
+    refused: Time,
     /// A request came late.
     is_reordered: bool,
     /// Answers to requests of some flow are captured.
     is_answered: bool,
     /// The longest time that senders took to answer a NAK, and how many answers that is the longest of; 0: none did.
-    answer: Nanos,
+    answer: Span,
     answers: u32,
 }
 
@@ -99,25 +99,25 @@ impl RecentNaks {
     }
 
     /// A NAK for `psn` in the flow of `key` at `tap`, which goes from responder to requester.
-    pub(crate) fn note(&mut self, tap: TapId, key: &FlowKey, psn: Psn, time: Nanos) {
+    pub(crate) fn note(&mut self, tap: TapId, key: &FlowKey, psn: Psn, time: Time) {
         let pair = self.pair_mut((tap, key.destination, key.source));
         pair.naks[pair.next] = Nak { psn, time };
         pair.next = (pair.next + 1) % MAX_NAKS;
     }
 
     /// A NAK for `psn` in the flow of `key` at `tap` ended the request with it.
-    pub(crate) fn note_fatal(&mut self, tap: TapId, key: &FlowKey, psn: Psn, time: Nanos) {
+    pub(crate) fn note_fatal(&mut self, tap: TapId, key: &FlowKey, psn: Psn, time: Time) {
         self.pair_mut((tap, key.destination, key.source)).fatal = Nak { psn, time };
     }
 
     /// When a fatal NAK last named just `psn`, from some receiver at the destination of `key` to a sender at its source.
-    pub(crate) fn fatal(&self, tap: TapId, key: &FlowKey, psn: Psn) -> Option<Nanos> {
+    pub(crate) fn fatal(&self, tap: TapId, key: &FlowKey, psn: Psn) -> Option<Time> {
         let fatal = self.pair(tap, key)?.fatal;
         (fatal.time.0 != 0 && fatal.psn == psn).then_some(fatal.time)
     }
 
     /// An RNR NAK in the flow of `key` at `tap`, which goes from responder to requester.
-    pub(crate) fn note_refusal(&mut self, tap: TapId, key: &FlowKey, time: Nanos) {
+    pub(crate) fn note_refusal(&mut self, tap: TapId, key: &FlowKey, time: Time) {
         self.pair_mut((tap, key.destination, key.source)).refused = time;
     }
 
@@ -137,7 +137,7 @@ impl RecentNaks {
     }
 
     /// The flow of `key` at `tap` answered NAKs after `took` at the most, `answers` more of them than at the last call.
-    pub(crate) fn note_answer(&mut self, tap: TapId, key: &FlowKey, took: Nanos, answers: u32) {
+    pub(crate) fn note_answer(&mut self, tap: TapId, key: &FlowKey, took: Span, answers: u32) {
         if took.0 == 0 {
             return;
         }
@@ -148,9 +148,9 @@ impl RecentNaks {
 
     /// The longest time that flows between the hosts of `key` took to answer a NAK at `tap`, and how many answers that is the longest
     /// of; 0: not known.
-    pub(crate) fn longest_answer(&self, tap: TapId, key: &FlowKey) -> (Nanos, u32) {
+    pub(crate) fn longest_answer(&self, tap: TapId, key: &FlowKey) -> (Span, u32) {
         self.pair(tap, key)
-            .map_or((Nanos(0), 0), |pair| (pair.answer, pair.answers))
+            .map_or((Span(0), 0), |pair| (pair.answer, pair.answers))
     }
 
     /// True if requests between the hosts of `key` came late at `tap`.
@@ -159,7 +159,7 @@ impl RecentNaks {
     }
 
     /// True if some receiver of the destination has just sent an RNR NAK for requests from the source of `key`.
-    pub(crate) fn is_refused(&self, tap: TapId, key: &FlowKey, time: Nanos) -> bool {
+    pub(crate) fn is_refused(&self, tap: TapId, key: &FlowKey, time: Time) -> bool {
         self.pair(tap, key)
             .is_some_and(|pair| pair.refused.0 != 0 && time.since(pair.refused) <= MAX_AGE)
     }
@@ -171,9 +171,9 @@ impl RecentNaks {
         tap: TapId,
         key: &FlowKey,
         psn: Psn,
-        time: Nanos,
+        time: Time,
         reach: u32,
-    ) -> Option<(Nanos, u32)> {
+    ) -> Option<(Span, u32)> {
         let naks = self.pair(tap, key)?.naks.iter();
         let of = |nak: &Nak| {
             let ahead = u32::try_from(psn.offset_from(nak.psn)).ok()?;
@@ -183,7 +183,7 @@ impl RecentNaks {
     }
 
     /// The match of `psn` with the PSNs that the receiver of the requests of `key` NAKed within [`MAX_AGE`].
-    pub(crate) fn matching(&self, tap: TapId, key: &FlowKey, psn: Psn, time: Nanos) -> NakMatch {
+    pub(crate) fn matching(&self, tap: TapId, key: &FlowKey, psn: Psn, time: Time) -> NakMatch {
         let naks = self.pair(tap, key).map_or(&[][..], |pair| &pair.naks);
         let naks = naks
             .iter()

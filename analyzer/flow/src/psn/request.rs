@@ -1,6 +1,6 @@
 //! A request packet as [`crate::psn::tracker`] needs it, where it is among the PSNs of its flow, and what it is judged to be.
 
-use roce_model::Nanos;
+use roce_model::{Span, Time};
 use roce_wire::Psn;
 
 use crate::taps::duplicates::Ids;
@@ -13,7 +13,7 @@ pub(crate) const STALE: i32 = 1 << 22;
 const NEAR_ZERO: u64 = 1 << 18;
 /// The shortest silence after which a sender may retransmit without a NAK. Adaptive timers start at tens of microseconds.
 /// A silence alone proves nothing: see [`crate::psn::acks::Answers::cause`].
-pub(super) const SILENCE: Nanos = Nanos(50_000);
+pub(super) const SILENCE: Span = Span(50_000);
 
 /// Where an extended PSN count begins, high enough that a fallback from the first packet does not go below zero.
 pub(super) const BASE: u64 = 1 << 32;
@@ -93,7 +93,7 @@ pub(crate) struct RequestPacket {
     pub(crate) psn: Psn,
     /// PSNs that it takes; `None`: a READ whose responses cannot be counted yet.
     pub(crate) span: Option<u32>,
-    pub(crate) time: Nanos,
+    pub(crate) time: Time,
     pub(crate) bin: u64,
     pub(crate) payload_bytes: u32,
     /// It requests an ACK.
@@ -119,17 +119,17 @@ pub(crate) struct RequestPacket {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct FlowHistory {
     /// How long the flow had sent no request.
-    pub(crate) silence: Nanos,
+    pub(crate) silence: Span,
     /// When the oldest request was sent that is not acknowledged; 0: not known.
-    pub(crate) waiting_since: Nanos,
+    pub(crate) waiting_since: Time,
     /// When the oldest request that is not acknowledged was sent, whatever is missing; 0: not known.
-    pub(crate) oldest_sent: Nanos,
+    pub(crate) oldest_sent: Time,
     /// Before a READ or an atomic: when an answer came first to something behind what the requester waits for; 0: none did.
-    pub(crate) implied_since: Nanos,
+    pub(crate) implied_since: Time,
     /// The shortest time that an answer took; 0: not known.
-    pub(crate) rtt: Nanos,
+    pub(crate) rtt: Span,
     /// The usual time of an answer; 0: not known.
-    pub(crate) usual_rtt: Nanos,
+    pub(crate) usual_rtt: Span,
     /// The sender has just been notified of congestion.
     pub(crate) is_slowed: bool,
     /// The message of the highest PSN had not ended.
@@ -144,7 +144,7 @@ pub(crate) struct FlowHistory {
 
 impl FlowHistory {
     /// The sender's timer runs since `time` at the earliest.
-    pub(super) fn wait_from(&mut self, time: Nanos) {
+    pub(super) fn wait_from(&mut self, time: Time) {
         self.waiting_since = self.waiting_since.max(time);
     }
 }
@@ -163,9 +163,9 @@ pub(crate) struct PairHistory {
     /// Answers to some flow are captured.
     pub(crate) others_are_answered: bool,
     /// The latest NAK for its PSN or one shortly before, of whatever flow: how long before it came, and PSNs between.
-    pub(crate) nak_before: Option<(Nanos, u32)>,
+    pub(crate) nak_before: Option<(Span, u32)>,
     /// The longest time that senders took to answer a NAK, and how many answers that is the longest of; 0: not known.
-    pub(crate) others_answer: Nanos,
+    pub(crate) others_answer: Span,
     pub(crate) others_answers: u32,
     /// Another flow had late packets.
     pub(crate) others_late: bool,

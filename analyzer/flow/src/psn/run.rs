@@ -1,6 +1,6 @@
 //! One run of packets retransmitted, and the way to recover that runs show.
 
-use roce_model::Nanos;
+use roce_model::Time;
 use roce_wire::Psn;
 
 use crate::psn::cause::{Cause, Trigger};
@@ -35,7 +35,7 @@ pub(crate) struct EndedRun {
     /// The PSN that the sender fell back to.
     pub(crate) first: Psn,
     /// When.
-    pub(crate) begin: Nanos,
+    pub(crate) begin: Time,
     /// Packets in it.
     pub(crate) packets: u64,
     pub(crate) before: Circumstances,
@@ -49,7 +49,7 @@ pub(crate) struct RetransmittedRun {
     /// The PSN that the sender fell back to.
     pub(super) first: Psn,
     /// When.
-    pub(super) begin: Nanos,
+    pub(super) begin: Time,
     /// Packets in it.
     pub(super) packets: u64,
     /// Why, as far as that shows at once.
@@ -70,7 +70,7 @@ pub(crate) struct RetransmittedRun {
 
 impl RetransmittedRun {
     /// A run without packets that begins at `at`.
-    pub(super) fn new(at: u64, begin: Nanos, cause: Option<Cause>) -> Self {
+    pub(super) fn new(at: u64, begin: Time, cause: Option<Cause>) -> Self {
         Self {
             first: psn_of(at),
             begin,

@@ -4,7 +4,7 @@
 use core::ops::Range;
 use std::collections::VecDeque;
 
-use roce_model::Nanos;
+use roce_model::{Span, Time};
 
 use crate::psn::acks::MAX_RUN_OFFSET;
 use crate::psn::cause::Trigger;
@@ -40,7 +40,7 @@ pub(super) struct Runs {
     run: Option<RetransmittedRun>,
     before: Option<Box<Circumstances>>,
     /// When the latest packet of the latest run came.
-    time: Nanos,
+    time: Time,
     /// One past the highest PSN when it came: as far as the sender has to repeat. 0: there was no run.
     reach: u64,
     /// The latest packets of the latest run, where the sender counts IP identifications up: PSN and identification.
@@ -70,7 +70,7 @@ impl Runs {
     }
 
     /// A run begins at `time`, after what was captured `before` it.
-    pub(super) fn begin(&mut self, run: RetransmittedRun, before: Circumstances, time: Nanos) {
+    pub(super) fn begin(&mut self, run: RetransmittedRun, before: Circumstances, time: Time) {
         self.run = Some(run);
         self.before = Some(Box::new(before));
         self.time = time;
@@ -142,12 +142,12 @@ impl Runs {
     }
 
     /// True if the latest packet of a run came within `latest` before `time`.
-    pub(super) fn is_recent(&self, time: Nanos, latest: Nanos) -> bool {
+    pub(super) fn is_recent(&self, time: Time, latest: Span) -> bool {
         self.reach != 0 && time.since(self.time) <= latest
     }
 
     /// A packet at `at`, captured before, comes soon after a run: true if it is one of its packets, which others overtook.
-    pub(super) fn take_overtaken(&mut self, at: u64, time: Nanos) -> bool {
+    pub(super) fn take_overtaken(&mut self, at: u64, time: Time) -> bool {
         let run = self.run.as_mut().filter(|run| run.repeats);
         let is_one = if let Some(run) = run {
             let is_one = at < run.next && at + MAX_RUN_OFFSET > run.start;
@@ -281,8 +281,8 @@ mod tests {
 
     fn begun(at: u64) -> Runs {
         let mut runs = Runs::default();
-        let run = RetransmittedRun::new(at, Nanos(1_000), None);
-        runs.begin(run, Circumstances::default(), Nanos(1_000));
+        let run = RetransmittedRun::new(at, Time(1_000), None);
+        runs.begin(run, Circumstances::default(), Time(1_000));
         runs
     }
 
@@ -295,8 +295,8 @@ mod tests {
         assert_eq!(runs.end_before_new(103, IN_ORDER).map(|run| run.packets), Some(3));
         assert!(runs.current().is_none() && runs.goes_back());
         assert_eq!(runs.recovery(0), Some(Recovery::GoBackN));
-        assert!(runs.take_overtaken(101, Nanos(2_000)), "of the run that ended");
-        assert!(!runs.take_overtaken(103, Nanos(2_000)));
+        assert!(runs.take_overtaken(101, Time(2_000)), "of the run that ended");
+        assert!(!runs.take_overtaken(103, Time(2_000)));
     }
 
     #[test]
@@ -305,9 +305,9 @@ mod tests {
             let mut runs = Runs::default();
             for at in 0..count {
                 runs.begin(
-                    RetransmittedRun::new(at, Nanos(0), None),
+                    RetransmittedRun::new(at, Time(0), None),
                     Circumstances::default(),
-                    Nanos(0),
+                    Time(0),
                 );
                 runs.add(at, 1, 103, &Request::default(), true);
                 runs.end_before_new(103, IN_ORDER);

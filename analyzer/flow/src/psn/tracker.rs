@@ -10,7 +10,7 @@ mod judge;
 mod named;
 mod retransmission;
 
-use roce_model::Nanos;
+use roce_model::Time;
 use roce_wire::Psn;
 
 use crate::psn::acks::Answers;
@@ -88,10 +88,10 @@ impl Transport for Tracker {
         }
     }
 
-    fn take_missing(&mut self, end: bool, only_reads: bool, now: Nanos) -> Vec<DecidedHole> {
+    fn take_missing(&mut self, end: bool, only_reads: bool, now: Time) -> Vec<DecidedHole> {
         let span = self.reads.of_packet(only_reads);
         // A packet that is as late as the latest one of the flow was has come by then.
-        let still = Nanos(now.0.saturating_sub(self.reordering.latest().0));
+        let still = now - self.reordering.latest();
         match &mut self.holes {
             Some(holes) if holes.any_decided() => holes.take_decided(self.paired, end, span, still),
             _ => Vec::new(),
@@ -106,7 +106,7 @@ impl Transport for Tracker {
         self.news.take_run()
     }
 
-    fn close(&mut self, end: Nanos) {
+    fn close(&mut self, end: Time) {
         self.decide_alone();
         self.end_run();
         self.runs.forget_skipped();
@@ -389,7 +389,7 @@ impl Tracker {
     }
 
     /// Until when packets that are overtaken as this flow's are may have come before its first one was captured.
-    fn begun(&self) -> Nanos {
+    fn begun(&self) -> Time {
         self.epoch.begun(self.reordering.bound())
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use roce_model::Nanos;
+use roce_model::{Span, Time};
 use roce_wire::Psn;
 
 use crate::psn::cause::Cause;
@@ -74,7 +74,7 @@ impl UndecidedPackets {
     }
 
     /// Those that have waited longest, if the last of them came `longest` before `time` or earlier.
-    pub(super) fn take_overdue(&mut self, time: Nanos, longest: Nanos) -> Option<PendingPackets> {
+    pub(super) fn take_overdue(&mut self, time: Time, longest: Span) -> Option<PendingPackets> {
         let oldest = self.waiting.front()?;
         let is_over = time.since(oldest.time) >= longest;
         is_over.then(|| self.waiting.pop_front()).flatten()
@@ -99,13 +99,13 @@ pub(super) struct PendingPackets {
     /// The first packet.
     pub(super) begin: Request,
     /// When the last of them came.
-    pub(super) time: Nanos,
+    pub(super) time: Time,
     /// Why the sender would have sent the first of them again.
     pub(super) cause: Option<Cause>,
     /// Circumstances before the first of the packets.
     pub(super) before: Circumstances,
     /// How long before the first packet the NAK came that it seems to answer.
-    pub(super) since_nak: Option<Nanos>,
+    pub(super) since_nak: Option<Span>,
     /// The receiver waited for a PSN before the first of them, so that it did not take them.
     pub(super) waits_before: bool,
     /// They were captured before; otherwise they fill a hole.
@@ -201,7 +201,7 @@ pub(crate) struct Decision {
     /// PSN of the first.
     pub(crate) psn: Psn,
     /// When the first came.
-    pub(crate) time: Nanos,
+    pub(crate) time: Time,
     /// Where they stand in the timeline: bin, packets, payload bytes.
     pub(crate) parts: Vec<(u64, u32, u64)>,
 }
@@ -212,7 +212,7 @@ mod tests {
 
     fn pending(at: u64, time: u64) -> PendingPackets {
         let mut request = Request::default();
-        request.packet.time = Nanos(time);
+        request.packet.time = Time(time);
         let mut pending = PendingPackets::new(at, &request, 0, false);
         pending.add(at, at + 1, &request, Vec::new());
         pending
@@ -226,8 +226,8 @@ mod tests {
         }
         let taken =
             |undecided: &mut UndecidedPackets| undecided.take_waiting_with(7).map(|answer| answer.time);
-        assert_eq!(taken(&mut undecided), Some(Nanos(2_000)));
-        assert_eq!(taken(&mut undecided), Some(Nanos(1_000)));
+        assert_eq!(taken(&mut undecided), Some(Time(2_000)));
+        assert_eq!(taken(&mut undecided), Some(Time(1_000)));
         assert!(undecided.is_empty() && !undecided.waits_with(7));
     }
 
@@ -239,7 +239,7 @@ mod tests {
         }
         let displaced = undecided.wait(pending(64, 1_064));
         assert_eq!(displaced.map(|answer| answer.first), Some(0));
-        let overdue = |undecided: &mut UndecidedPackets| undecided.take_overdue(Nanos(2_001), Nanos(1_000));
+        let overdue = |undecided: &mut UndecidedPackets| undecided.take_overdue(Time(2_001), Span(1_000));
         assert_eq!(overdue(&mut undecided).map(|answer| answer.first), Some(1));
         assert_eq!(
             overdue(&mut undecided),

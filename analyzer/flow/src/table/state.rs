@@ -6,7 +6,7 @@ mod prefetch;
 mod row;
 mod trouble;
 
-use roce_model::{Active, FlowId, FlowKey, Groups, Nanos, Packet, TapId};
+use roce_model::{Active, FlowId, FlowKey, Groups, Packet, TapId, Time};
 use roce_wire::{Psn, Service};
 
 use crate::congestion::dcqcn::replay::Replay;
@@ -45,8 +45,8 @@ pub(crate) struct Hot {
     pub(crate) packed: Key,
     pub(crate) requests: Requests,
     // The second one.
-    pub(crate) last_request: Nanos,
-    pub(crate) last_time: Nanos,
+    pub(crate) last_request: Time,
+    pub(crate) last_time: Time,
     pub(crate) messages: Messages,
     pub(crate) evidence: CopyEvidence,
     /// The tap's count of losses that the flow knows of.
@@ -133,8 +133,8 @@ pub(crate) struct Cold {
     /// Its sender under DCQCN, from the first notification on.
     pub(crate) replay: Option<Box<Replay>>,
     /// When the flow last carried a NAK, RNR NAKs not counted; 0: never.
-    pub(crate) last_nak: Nanos,
-    pub(crate) first_time: Nanos,
+    pub(crate) last_nak: Time,
+    pub(crate) first_time: Time,
     pub(crate) first_psn: Option<Psn>,
     /// Where its time went; made with its first request.
     pub(crate) division: Option<Box<Division>>,
@@ -188,7 +188,7 @@ impl Hot {
         Self {
             packed: key,
             requests: Requests::default(),
-            last_request: Nanos::default(),
+            last_request: Time::default(),
             last_time: packet.time,
             messages: Messages::default(),
             evidence: CopyEvidence::default(),
@@ -229,7 +229,7 @@ impl Hot {
     }
 
     /// Starts the flow's next epoch at `time`.
-    pub(crate) fn next_epoch(&mut self, time: Nanos) {
+    pub(crate) fn next_epoch(&mut self, time: Time) {
         self.last_time = time;
         self.matched = false;
         self.messages.restart();
@@ -241,9 +241,9 @@ impl Hot {
 
 impl Cold {
     /// When an answer came first to something behind the READ at `position`; 0: none did. `None`: of no READ.
-    pub(crate) fn implied_since(&self, position: Option<u64>) -> Nanos {
+    pub(crate) fn implied_since(&self, position: Option<u64>) -> Time {
         let reads = self.reads.as_ref().zip(position);
-        reads.map_or(Nanos(0), |(reads, position)| reads.first_beyond(position))
+        reads.map_or(Time(0), |(reads, position)| reads.first_beyond(position))
     }
 
     /// The state of a flow that begins with `packet`.
@@ -273,7 +273,7 @@ impl Cold {
             responses: Responses::default(),
             kinds: RequestKinds::default(),
             peering: OtherDirection::new(hosts.back),
-            last_nak: Nanos(0),
+            last_nak: Time(0),
             first_time: packet.time,
             first_psn: None,
             pauses: None,
@@ -283,7 +283,7 @@ impl Cold {
     }
 
     /// Starts the flow's next epoch at `time`: identity and attributes stay.
-    pub(crate) fn next_epoch(&mut self, time: Nanos) {
+    pub(crate) fn next_epoch(&mut self, time: Time) {
         self.epoch += 1;
         self.first_time = time;
         self.totals = FlowTotals::default();
@@ -363,6 +363,7 @@ impl Cold {
     pub(crate) fn to_other(&self) -> Other {
         Other {
             hop_limit: self.attributes.hop_limit(),
+            has_data: self.totals.data_packets() > 0,
             turnaround: self.times.as_ref().and_then(|times| {
                 let (answers, median) = times.ack_rtt();
                 vantage::turnaround(answers, median)

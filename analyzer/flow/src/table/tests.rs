@@ -1,7 +1,7 @@
 use std::collections::HashMap;
 
 use proptest::prelude::*;
-use roce_model::{Nanos, PacketFlags};
+use roce_model::{PacketFlags, Time};
 use roce_wire::{Address, Bth, Roce, VlanTag};
 
 use super::*;
@@ -17,7 +17,7 @@ fn packet(qpn: u16) -> Packet {
         ..Roce::default()
     };
     Packet {
-        time: Nanos(0),
+        time: Time(0),
         tap: TapId(0),
         wire_bytes: 100,
         path: 0,

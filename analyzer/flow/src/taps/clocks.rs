@@ -14,7 +14,7 @@ mod corridor;
 
 use std::collections::BTreeMap;
 
-use roce_model::Nanos;
+use roce_model::Time;
 use roce_model::cast::float;
 
 use corridor::{Corridor, Point};
@@ -23,9 +23,9 @@ use corridor::{Corridor, Point};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct StampedPacket {
     /// Its time by the reference's clock.
-    pub reference: Nanos,
+    pub reference: Time,
     /// Its time by the other clock.
-    pub other: Nanos,
+    pub other: Time,
     /// Which way it took: the same for all packets between two hosts, there and back, at the same two taps.
     pub way: u64,
     /// In which of the way's two directions.
@@ -39,7 +39,7 @@ pub struct StampedPacket {
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Offset {
     /// The time, by the clock itself, at which it is ahead by `ahead_ns`.
-    pub at: Nanos,
+    pub at: Time,
     /// How far it is ahead of the reference, in nanoseconds.
     pub ahead_ns: f64,
     /// How much faster it runs, in parts per billion.
@@ -157,7 +157,7 @@ fn one_sided(corridor: &Corridor, ruler: &Ruler, tolerance: f64, packets: usize)
 
 /// Times and offsets as floating-point numbers small enough to keep every nanosecond: counted from one packet's.
 struct Ruler {
-    at: Nanos,
+    at: Time,
     ahead: i128,
     /// Where an offset of zero is on the ruler.
     zero: f64,

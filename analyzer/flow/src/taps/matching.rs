@@ -13,7 +13,7 @@ mod unseen;
 
 use std::collections::HashMap;
 
-use roce_model::{FlowKey, Nanos, Packet, TapId, Vantage, prefetch};
+use roce_model::{FlowKey, Packet, Span, TapId, Time, Vantage, prefetch};
 use roce_wire::{Ecn, Psn, Roce};
 
 use crate::hash::{fold, halves};
@@ -95,7 +95,7 @@ struct TapCrossing {
     /// The place of its flow at that tap.
     flow: FlowSlot,
     tap: TapId,
-    time: Nanos,
+    time: Time,
     /// The packet was sent several times, and no header tells which of them this is.
     is_ambiguous: bool,
     hop_limit: u8,
@@ -129,10 +129,10 @@ impl Recent {
         &mut self,
         packet: &Packet,
         (at, generation): (FlowSlot, u8),
-        begun: Nanos,
+        begun: Time,
         is_same: impl Fn(FlowSlot, TapId) -> bool,
         begins: bool,
-        usual: Option<Nanos>,
+        usual: Option<Span>,
     ) -> NotedPacket {
         let (identity, number) = identities(&packet.roce);
         let tag = tag(identity);
@@ -155,7 +155,7 @@ impl Recent {
             let was_here = entry.taps & new.taps != 0;
             // The entry is of an epoch before this one. At another tap the first packets of this epoch are
             // earlier, too, by the time that they took.
-            let is_old = entry.time.0.saturating_add(CLOCKS_DIFFER.0) < begun.0;
+            let is_old = entry.time + CLOCKS_DIFFER < begun;
             if is_old && (was_here || known.is_some()) {
                 continue;
             }
@@ -256,7 +256,7 @@ pub(crate) struct Match {
 
 impl TapMatcher {
     /// Nothing seen yet; of `most` flows what happened between taps is kept, by bins of the width `bin`.
-    pub(crate) fn new(most: usize, bin: Nanos) -> Self {
+    pub(crate) fn new(most: usize, bin: Span) -> Self {
         Self {
             recent: Recent::new(),
             hops: Hops::new(most, bin),
@@ -397,7 +397,7 @@ impl TapMatcher {
     }
 
     /// A tap lost records before the frame of this time.
-    pub(crate) fn lost(&mut self, tap: TapId, time: Nanos) {
+    pub(crate) fn lost(&mut self, tap: TapId, time: Time) {
         self.sent.lost(tap, time);
     }
 
@@ -416,7 +416,7 @@ impl TapMatcher {
 
     /// True if nothing that was seen before can come at `time`: no tap showed anything in between.
     #[inline]
-    pub(crate) fn has_rested(&self, time: Nanos) -> bool {
+    pub(crate) fn has_rested(&self, time: Time) -> bool {
         self.sent.has_rested(time)
     }
 
@@ -450,7 +450,7 @@ impl TapMatcher {
     }
 
     /// A new epoch of the flow at `at` begins at `time`.
-    pub(crate) fn renew(&mut self, at: FlowSlot, time: Nanos) {
+    pub(crate) fn renew(&mut self, at: FlowSlot, time: Time) {
         self.sent.renew(at, time);
     }
 

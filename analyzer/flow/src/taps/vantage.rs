@@ -10,6 +10,7 @@
 //! - Notifications for it while none of many ECN-capable packets was marked: all marking is behind the tap, and if no loss
 //!   lies before it either, the tap is on the sender's side.
 //! - Many losses, all of them before the tap: the receiver's side.
+//! - The user's word: `--tap-at`. Packets that were marked or lost before the sender's tap contradict it.
 //! - Hop limits. A host sends with 64, 128 or 255, and each router takes one off (RFC 1812 5.3.1, RFC 8200 3): packets
 //!   with such a value have passed no router. When one direction's have not and the other's have, the tap is in the
 //!   network of the first one's source; when both have, it is between.
@@ -20,7 +21,7 @@
 //! - Other taps of the same run. Among those that saw the flow's packets the first one is on the
 //!   sender's side, the last one on the receiver's, unless something above contradicts it.
 
-use roce_model::{FlowRow, Nanos, Vantage};
+use roce_model::{FlowRow, Span, TapPlace, Vantage};
 
 /// ECN-capable packets that are many: a switch that marks one in a hundred has marked some of them.
 const MANY_ECT: u64 = 500;
@@ -32,7 +33,7 @@ const ANSWERS: u64 = 16;
 const BESIDE_RECEIVER: u64 = 1_000;
 /// An answer to a NAK that takes no longer comes from the sender beside the tap, which reads the packet from
 /// memory again.
-const BESIDE_SENDER: Nanos = Nanos(3_000);
+const BESIDE_SENDER: Span = Span(3_000);
 /// Factor between the times of an answer from afar and of one from near.
 const FASTER: u64 = 8;
 /// Limit of the routers on a path: a hop limit further below an initial value started elsewhere.
@@ -42,6 +43,8 @@ const MAX_ROUTERS: u8 = 30;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Other {
     pub(crate) hop_limit: u8,
+    /// True if it carries data, too.
+    pub(crate) has_data: bool,
     /// Median time from its requests to their answers, when there were enough.
     pub(crate) turnaround: Option<u64>,
 }
@@ -51,13 +54,44 @@ pub(crate) struct Other {
 pub(crate) struct Evidence {
     /// Hop limit (TTL) of the flow's first packet.
     pub(crate) hop_limit: u8,
+    /// Evidence besides the flow's own packets.
+    pub(crate) outside: OutsideEvidence,
+    /// The shortest time from a NAK to the packet that it names; 0: not known.
+    pub(crate) nak_answer: Span,
+}
+
+/// Evidence besides the flow's own packets.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct OutsideEvidence {
     /// The other direction's, when that is known.
     pub(crate) other: Option<Other>,
     /// Evidence of other taps of the run that saw its packets: this one saw them first (`sender`), last
     /// (`receiver`), or neither.
     pub(crate) by_taps: Option<Vantage>,
-    /// The shortest time from a NAK to the packet that it names; 0: not known.
-    pub(crate) nak_answer: Nanos,
+    /// Where the user says that the tap stood.
+    pub(crate) stated: Option<TapPlace>,
+}
+
+impl OutsideEvidence {
+    /// Vantage of the flow by the place that the user states. Data in both directions have two senders, and only a host's name says
+    /// beside which of them the tap stood.
+    fn by_user(self, row: &FlowRow) -> Option<Vantage> {
+        let has_data = row.data_packets > 0;
+        let is_sender = match self.stated? {
+            TapPlace::Host(host) if host == row.source => true,
+            TapPlace::Host(host) if host == row.destination => false,
+            TapPlace::Host(_) => return None,
+            // A flow of ACKs looks from the other end than the data that it acknowledges.
+            _ if has_data == self.other.is_some_and(|other| other.has_data) => return None,
+            TapPlace::Sender => has_data,
+            TapPlace::Receiver => !has_data,
+        };
+        Some(if is_sender {
+            Vantage::Sender
+        } else {
+            Vantage::Receiver
+        })
+    }
 }
 
 /// The median of a flow's turnarounds, when there are enough of them.
@@ -79,7 +113,7 @@ impl Evidence {
         let lost_behind = row.lost_downstream.unwrap_or_default();
         let has_trouble_before = row.ce > 0 || lost_before > 0;
         let has_trouble_behind = lost_behind > 0;
-        let beside = self.by_answers(row);
+        let beside = self.outside.by_user(row).or_else(|| self.by_answers(row));
         if beside == Some(Vantage::Receiver) {
             return beside;
         }
@@ -92,7 +126,7 @@ impl Evidence {
         let place = beside
             .or_else(|| self.by_routers())
             .or_else(|| self.by_turnaround(row))
-            .or(self.by_taps);
+            .or(self.outside.by_taps);
         match place {
             Some(Vantage::Sender) if has_trouble_before => Some(Vantage::Between),
             Some(Vantage::Receiver) if has_trouble_behind || marked_behind => Some(Vantage::Between),
@@ -115,7 +149,7 @@ impl Evidence {
     }
 
     fn by_routers(self) -> Option<Vantage> {
-        match (routers(self.hop_limit)?, routers(self.other?.hop_limit)?) {
+        match (routers(self.hop_limit)?, routers(self.outside.other?.hop_limit)?) {
             (0, 0) => None,
             (0, _) => Some(Vantage::Sender),
             (_, 0) => Some(Vantage::Receiver),
@@ -127,7 +161,7 @@ impl Evidence {
         // A flow's requests are answered by its receiver, the other direction's by its sender.
         let (receiver, sender) = (
             turnaround(row.ack_rtt_count, row.ack_rtt_p50_ns)?,
-            self.other?.turnaround?,
+            self.outside.other?.turnaround?,
         );
         if sender.saturating_mul(FASTER) <= receiver {
             Some(Vantage::Sender)
@@ -149,12 +183,16 @@ mod tests {
         let (own, other) = hop_limits.unwrap_or((64, 64));
         let evidence = Evidence {
             hop_limit: own,
-            other: hop_limits.map(|_| Other {
-                hop_limit: other,
-                turnaround: None,
-            }),
-            by_taps: None,
-            nak_answer: Nanos(0),
+            outside: OutsideEvidence {
+                other: hop_limits.map(|_| Other {
+                    hop_limit: other,
+                    has_data: false,
+                    turnaround: None,
+                }),
+                by_taps: None,
+                stated: None,
+            },
+            nak_answer: Span(0),
         };
         evidence.conclude(&row)
     }
@@ -164,12 +202,16 @@ mod tests {
         let by = |by_taps, hop_limits: (u8, u8), ce| {
             let evidence = Evidence {
                 hop_limit: hop_limits.0,
-                other: Some(Other {
-                    hop_limit: hop_limits.1,
-                    turnaround: None,
-                }),
-                by_taps: Some(by_taps),
-                nak_answer: Nanos(0),
+                outside: OutsideEvidence {
+                    other: Some(Other {
+                        hop_limit: hop_limits.1,
+                        has_data: false,
+                        turnaround: None,
+                    }),
+                    by_taps: Some(by_taps),
+                    stated: None,
+                },
+                nak_answer: Span(0),
             };
             let row = FlowRow {
                 ce,
@@ -275,9 +317,8 @@ mod tests {
         let nak_answered = |nanos| {
             let evidence = Evidence {
                 hop_limit: 64,
-                other: None,
-                by_taps: None,
-                nak_answer: Nanos(nanos),
+                outside: OutsideEvidence::default(),
+                nak_answer: Span(nanos),
             };
             evidence.conclude(&FlowRow::default())
         };
@@ -309,12 +350,16 @@ mod tests {
             };
             let evidence = Evidence {
                 hop_limit: 64,
-                other: Some(Other {
-                    hop_limit: 64,
-                    turnaround: Some(other),
-                }),
-                by_taps: None,
-                nak_answer: Nanos(0),
+                outside: OutsideEvidence {
+                    other: Some(Other {
+                        hop_limit: 64,
+                        has_data: false,
+                        turnaround: Some(other),
+                    }),
+                    by_taps: None,
+                    stated: None,
+                },
+                nak_answer: Span(0),
             };
             evidence.conclude(&row)
         };
@@ -322,5 +367,50 @@ mod tests {
         assert_eq!(with(40_000, 2_000), Some(Vantage::Sender));
         assert_eq!(with(2_000, 40_000), Some(Vantage::Receiver));
         assert_eq!(with(2_000, 4_000), None);
+    }
+
+    #[test]
+    fn the_users_word_stands_unless_packets_contradict_it() {
+        let address = |last| roce_model::Address::from(std::net::IpAddr::from([10, 0, 0, last]));
+        let by_user = |stated, data_packets, other_has_data, ce| {
+            let other = Other {
+                hop_limit: 64,
+                has_data: other_has_data,
+                turnaround: None,
+            };
+            let outside = OutsideEvidence {
+                other: Some(other),
+                by_taps: None,
+                stated: Some(stated),
+            };
+            let evidence = Evidence {
+                hop_limit: 64,
+                outside,
+                nak_answer: Span(0),
+            };
+            evidence.conclude(&FlowRow {
+                source: address(1),
+                destination: address(2),
+                data_packets,
+                ce,
+                ..FlowRow::default()
+            })
+        };
+        let (sender, receiver) = (Some(Vantage::Sender), Some(Vantage::Receiver));
+        assert_eq!(by_user(TapPlace::Sender, 9, false, 0), sender);
+        assert_eq!(
+            by_user(TapPlace::Sender, 0, true, 0),
+            receiver,
+            "ACKs come from the receiver"
+        );
+        assert_eq!(by_user(TapPlace::Receiver, 9, false, 3), receiver);
+        assert_eq!(by_user(TapPlace::Sender, 9, true, 0), None, "two senders");
+        assert_eq!(by_user(TapPlace::Host(address(2)), 9, true, 0), receiver);
+        assert_eq!(by_user(TapPlace::Host(address(3)), 9, false, 0), None);
+        assert_eq!(
+            by_user(TapPlace::Sender, 9, false, 3),
+            Some(Vantage::Between),
+            "marked before it"
+        );
     }
 }

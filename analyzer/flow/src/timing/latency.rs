@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::num::NonZeroU64;
 
-use roce_model::{FlowRow, Nanos, TapMeasures, prefetch};
+use roce_model::{FlowRow, Span, TapMeasures, Time, prefetch};
 
 use crate::timing::distribution::{Distribution, Summary};
 
@@ -32,7 +32,7 @@ pub(crate) enum What {
 pub(crate) struct SentRequest {
     pub(crate) first: u64,
     pub(crate) end: u64,
-    pub(crate) time: Nanos,
+    pub(crate) time: Time,
     pub(crate) what: What,
     pub(crate) is_first: bool,
     pub(crate) is_last: bool,
@@ -64,9 +64,9 @@ pub(crate) enum Answer {
 struct Mark {
     /// One past its last PSN; of a READ, past its first.
     end: u64,
-    time: Nanos,
+    time: Time,
     /// When its message began; 0: it does not end one, or that was not seen.
-    begin: Nanos,
+    begin: Time,
     bytes: u32,
     what: What,
     ack_requested: bool,
@@ -81,14 +81,14 @@ pub(crate) struct Times {
     /// Bytes acknowledged; `None` until that is known.
     acked_bytes: Option<u32>,
     /// When the open message began; 0: unknown.
-    begin: Nanos,
+    begin: Time,
     /// The most bytes in flight in the open bin.
     bin_inflight: Option<u64>,
     // The second line.
     stamps: Stamps,
-    shortest: Nanos,
+    shortest: Span,
     /// A moving average of what ACKs took.
-    usual: Nanos,
+    usual: Span,
     inflight_max: Option<u64>,
     // The third and the fourth.
     ack_rtt: Distribution,
@@ -98,7 +98,7 @@ pub(crate) struct Times {
     /// PSNs of requests for which there was no room.
     unmarked: core::ops::Range<u64>,
     /// When the request was sent whose round trip the latest answer ended; 0: it ended none.
-    measured: Nanos,
+    measured: Time,
     // The fifth and the sixth.
     bin: BinSamples,
     // The last one, which ACKs do not need.
@@ -142,7 +142,7 @@ impl Times {
         if sent.is_first {
             self.begin = sent.time;
         } else if sent.after_gap {
-            self.begin = Nanos(0);
+            self.begin = Time(0);
         }
         if !(sent.ack_requested || sent.is_last) {
             return false;
@@ -150,7 +150,7 @@ impl Times {
         let begin = if sent.is_last {
             core::mem::take(&mut self.begin)
         } else {
-            Nanos(0)
+            Time(0)
         };
         if self.marks.len() < MAX_OUTSTANDING {
             self.marks.push_back(Mark {
@@ -202,13 +202,13 @@ impl Times {
         &mut self,
         answer: Answer,
         psn: u64,
-        time: Nanos,
+        time: Time,
         bytes: u32,
         mut measures: Option<&mut TapMeasures>,
     ) -> bool {
         let mut any = self.in_flight(bytes);
         let mut newest = None;
-        self.measured = Nanos(0);
+        self.measured = Time(0);
         while let Some(mark) = self.marks.front().copied().filter(|mark| mark.end <= psn) {
             // A READ goes on until its last response, which is also in its place the next mark's first answer.
             if mark.what == What::Read && answer == Answer::ReadBegun {
@@ -242,8 +242,8 @@ impl Times {
             self.note_shortest(took);
             // RFC 6298, 2.3: an eighth of each new one.
             self.usual = match self.usual {
-                Nanos(0) => took,
-                Nanos(usual) => Nanos(usual - usual / 8 + took.0 / 8),
+                Span(0) => took,
+                Span(usual) => Span(usual - usual / 8 + took.0 / 8),
             };
             self.ack_rtt.add(took.0);
             self.bin.ack_rtt.add(took.0);
@@ -266,7 +266,7 @@ impl Times {
         mark: &Mark,
         answer: Answer,
         psn: u64,
-        time: Nanos,
+        time: Time,
         measures: Option<&mut TapMeasures>,
     ) -> bool {
         let took = time.since(mark.time);
@@ -298,14 +298,14 @@ impl Times {
         false
     }
 
-    fn note_shortest(&mut self, took: Nanos) {
+    fn note_shortest(&mut self, took: Span) {
         if took.0 > 0 && (self.shortest.0 == 0 || took < self.shortest) {
             self.shortest = took;
         }
     }
 
     /// When the request was sent whose round trip the latest answer ended.
-    pub(crate) fn measured(&self) -> Option<Nanos> {
+    pub(crate) fn measured(&self) -> Option<Time> {
         (self.measured.0 != 0).then_some(self.measured)
     }
 
@@ -315,7 +315,7 @@ impl Times {
     }
 
     /// The shortest time that an answer took; 0: not known.
-    pub(crate) fn shortest(&self) -> Nanos {
+    pub(crate) fn shortest(&self) -> Span {
         self.shortest
     }
 
@@ -325,12 +325,12 @@ impl Times {
     }
 
     /// Usual time of an ACK; 0: not known.
-    pub(crate) fn usual(&self) -> Nanos {
+    pub(crate) fn usual(&self) -> Span {
         self.usual
     }
 
     /// When the oldest request was sent that awaits an answer, or its message began; 0: not known.
-    pub(crate) fn waiting_since(&self) -> Nanos {
+    pub(crate) fn waiting_since(&self) -> Time {
         match self.marks.front() {
             Some(mark) if mark.begin.0 > 0 => mark.begin,
             Some(mark) => mark.time,
@@ -340,7 +340,7 @@ impl Times {
 
     /// When the oldest request was sent that asked for an answer and has none. Requests that ask for none may stay without one (IBTA
     /// 9.7.5.1.2).
-    pub(crate) fn unanswered_time(&self) -> Option<Nanos> {
+    pub(crate) fn unanswered_time(&self) -> Option<Time> {
         let asks = |mark: &&Mark| mark.ack_requested || mark.what != What::Message;
         self.marks.iter().find(asks).map(|mark| mark.time)
     }
@@ -456,7 +456,7 @@ struct Stamps {
 }
 
 impl Stamps {
-    fn note(&mut self, from: Nanos, to: Nanos) {
+    fn note(&mut self, from: Time, to: Time) {
         let took = to.since(from).0;
         self.samples += 1;
         self.zeros += u64::from(took == 0);

@@ -1,7 +1,7 @@
 //! How programs answer each other's SENDs: a request in a SEND, and the message of the other side that answers it. The adapter's
 //! acknowledgement is none.
 
-use roce_model::{Nanos, ProgramExchange};
+use roce_model::{ProgramExchange, Time};
 use roce_wire::Qpn;
 
 use crate::timing::distribution::Distribution;
@@ -10,7 +10,7 @@ use crate::timing::distribution::Distribution;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SendAnswers {
     /// The first SEND; `None`: this side only answers.
-    pub(crate) first: Option<Nanos>,
+    pub(crate) first: Option<Time>,
     /// This side asks.
     pub(crate) asks: bool,
     /// The queue pair of this side, once the other direction is known.
@@ -21,17 +21,17 @@ pub(crate) struct SendAnswers {
     pub(crate) pending: u32,
     pub(crate) most_pending: u32,
     /// When the oldest of them was sent, as far as answers come in their order.
-    pub(crate) oldest: Nanos,
-    latest: Nanos,
+    pub(crate) oldest: Time,
+    latest: Time,
     /// Times from a SEND to its answer, of those that waited alone.
     pub(crate) times: Distribution,
     /// When the connection was closed in order.
-    pub(crate) closed: Option<Nanos>,
+    pub(crate) closed: Option<Time>,
 }
 
 impl SendAnswers {
     /// This side sent a request.
-    pub(crate) fn ask(&mut self, time: Nanos) {
+    pub(crate) fn ask(&mut self, time: Time) {
         self.sends += 1;
         if self.pending == 0 {
             self.oldest = time;
@@ -42,7 +42,7 @@ impl SendAnswers {
     }
 
     /// A message of the other side.
-    pub(crate) fn answer(&mut self, time: Nanos) {
+    pub(crate) fn answer(&mut self, time: Time) {
         if self.pending == 0 {
             return;
         }
@@ -75,23 +75,23 @@ mod tests {
     #[test]
     fn requests_wait_until_they_are_answered() {
         let mut sends = SendAnswers::default();
-        sends.ask(Nanos(100));
-        sends.answer(Nanos(206));
+        sends.ask(Time(100));
+        sends.answer(Time(206));
         // A second message of the same answer is none.
-        sends.answer(Nanos(207));
+        sends.answer(Time(207));
         assert_eq!((sends.pending, sends.answered), (0, 1));
         assert_eq!(sends.times.summary().max(), Some(106));
-        sends.ask(Nanos(1_000));
+        sends.ask(Time(1_000));
         assert_eq!(
             (sends.pending, sends.oldest, sends.most_pending),
-            (1, Nanos(1_000), 1)
+            (1, Time(1_000), 1)
         );
     }
 
     #[test]
     fn the_side_that_sends_first_asks() {
         let side = |first| SendAnswers {
-            first: Some(Nanos(first)),
+            first: Some(Time(first)),
             asks: true,
             pending: 1,
             ..SendAnswers::default()

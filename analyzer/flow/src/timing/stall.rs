@@ -1,9 +1,9 @@
 //! Usual pace of a flow, which separates a silence in a message from its own rhythm. Between messages a flow is idle, however long.
 
-use roce_model::Nanos;
+use roce_model::{Span, Time};
 
 /// A silence shorter than this is no stall: a packet waits as long in a deep buffer (12.5 MB at 100 Gb/s take 1 ms).
-pub(crate) const MIN_STALL: Nanos = Nanos(1_000_000);
+pub(crate) const MIN_STALL: Span = Span(1_000_000);
 /// A stall is this multiple of the flow's usual time between packets, and of its answers' time: beyond
 /// what a filling queue, or a sender that waits for its turn, does to either.
 const TIMES: u64 = 50;
@@ -26,7 +26,7 @@ pub(crate) struct SilenceThreshold(u8);
 impl SilenceThreshold {
     /// True if a silence reaches it.
     #[inline]
-    pub(crate) fn is_reached(self, silence: Nanos) -> bool {
+    pub(crate) fn is_reached(self, silence: Span) -> bool {
         silence.0 >> (2 * u32::from(self.0)) >= MIN_STALL.0
     }
 }
@@ -37,21 +37,21 @@ pub(crate) struct SilenceHistory {
     /// Gaps between packets of at least [`MIN_STALL`], by powers of four of it: how many, up to [`HABIT`].
     long: [u8; SilenceHistory::CLASSES],
     /// The end of the last silence that an answer ended: it is not counted again with the next packet.
-    ended: Nanos,
+    ended: Time,
 }
 
 impl SilenceHistory {
     const CLASSES: usize = 8;
 
     /// The class of a gap of at least [`MIN_STALL`].
-    fn class(gap: Nanos) -> usize {
+    fn class(gap: Span) -> usize {
         let power = (gap.0 / MIN_STALL.0).max(1).ilog2() / 2;
         (power as usize).min(Self::CLASSES - 1)
     }
 
     /// Notes a gap of at least [`MIN_STALL`] between two packets; returns the threshold for the next
     /// ones.
-    pub(crate) fn note(&mut self, gap: Nanos) -> SilenceThreshold {
+    pub(crate) fn note(&mut self, gap: Span) -> SilenceThreshold {
         let count = &mut self.long[Self::class(gap)];
         *count = (*count + 1).min(HABIT);
         let first = (0..).zip(&self.long).fold(
@@ -72,7 +72,7 @@ impl SilenceHistory {
 
     /// True if `silence`, in a message or while requests wait for answers, is far beyond the pace of a flow with `packets` in `age`
     /// before it, and beyond the time of its answers.
-    pub(crate) fn is_stall(&self, silence: Nanos, packets: u64, age: Nanos, answer: Nanos) -> bool {
+    pub(crate) fn is_stall(&self, silence: Span, packets: u64, age: Span, answer: Span) -> bool {
         // The mean; a median would need all gaps.
         let usual = (age.0 / packets.max(1)).max(answer.0);
         if silence < MIN_STALL || packets < KNOWN_AFTER || silence.0 < usual.saturating_mul(TIMES) {
@@ -84,12 +84,12 @@ impl SilenceHistory {
     }
 
     /// An answer ended a silence at `time`.
-    pub(crate) fn end(&mut self, time: Nanos) {
+    pub(crate) fn end(&mut self, time: Time) {
         self.ended = time;
     }
 
     /// The end of the last silence that an answer ended.
-    pub(crate) fn ended(&self) -> Nanos {
+    pub(crate) fn ended(&self) -> Time {
         self.ended
     }
 }
@@ -105,22 +105,22 @@ mod tests {
     fn a_fast_flow_stalls_after_a_millisecond() {
         let pace = SilenceHistory::default();
         // 1000 packets in 1 ms: 1 us each, 50 of them are less than 1 ms.
-        let stalls = |silence| pace.is_stall(Nanos(silence), 1_000, Nanos(MS), Nanos(0));
+        let stalls = |silence| pace.is_stall(Span(silence), 1_000, Span(MS), Span(0));
         assert!(!stalls(999 * US));
         assert!(stalls(MS));
         // Answers take 100 us: 5 ms.
-        assert!(!pace.is_stall(Nanos(4 * MS), 1_000, Nanos(MS), Nanos(100 * US)));
-        assert!(pace.is_stall(Nanos(5 * MS), 1_000, Nanos(MS), Nanos(100 * US)));
+        assert!(!pace.is_stall(Span(4 * MS), 1_000, Span(MS), Span(100 * US)));
+        assert!(pace.is_stall(Span(5 * MS), 1_000, Span(MS), Span(100 * US)));
     }
 
     #[test]
     fn a_slow_flow_has_its_own_measure() {
         let mut pace = SilenceHistory::default();
         for _ in 0..100 {
-            pace.note(Nanos(10 * MS));
+            pace.note(Span(10 * MS));
         }
-        let age = Nanos(1_000 * MS);
-        let stalls = |silence| pace.is_stall(Nanos(silence), 100, age, Nanos(0));
+        let age = Span(1_000 * MS);
+        let stalls = |silence| pace.is_stall(Span(silence), 100, age, Span(0));
         assert!(!stalls(499 * MS), "10 ms * 50");
         assert!(stalls(500 * MS));
     }
@@ -129,13 +129,13 @@ mod tests {
     fn frequent_silences_are_no_stalls() {
         let mut pace = SilenceHistory::default();
         // 2560 packets in 100 ms: 39 us * 50 = 2 ms.
-        let age = Nanos(100 * MS);
-        let stalls = |pace: &SilenceHistory| pace.is_stall(Nanos(21 * MS), 2_560, age, Nanos(0));
+        let age = Span(100 * MS);
+        let stalls = |pace: &SilenceHistory| pace.is_stall(Span(21 * MS), 2_560, age, Span(0));
         for _ in 0..10 {
-            pace.note(Nanos(30 * MS));
+            pace.note(Span(30 * MS));
         }
         assert!(stalls(&pace), "10 in 2560 packets");
-        pace.note(Nanos(5 * MS));
+        pace.note(Span(5 * MS));
         assert!(!stalls(&pace), "11, counting one of a fourth");
     }
 
@@ -143,25 +143,24 @@ mod tests {
     fn habits_are_not_looked_at() {
         let mut pace = SilenceHistory::default();
         for _ in 0..15 {
-            assert!(pace.note(Nanos(10 * MS)).is_reached(MIN_STALL));
+            assert!(pace.note(Span(10 * MS)).is_reached(MIN_STALL));
         }
         // The 16th gap between 4 and 16 ms: only those from 16 ms on are looked at.
-        let quiet = pace.note(Nanos(10 * MS));
-        assert!(!quiet.is_reached(Nanos(16 * MS - 1)) && quiet.is_reached(Nanos(16 * MS)));
+        let quiet = pace.note(Span(10 * MS));
+        assert!(!quiet.is_reached(Span(16 * MS - 1)) && quiet.is_reached(Span(16 * MS)));
         let stalls =
-            |pace: &SilenceHistory, silence| pace.is_stall(Nanos(silence), 1 << 30, Nanos(MS), Nanos(0));
+            |pace: &SilenceHistory, silence| pace.is_stall(Span(silence), 1 << 30, Span(MS), Span(0));
         assert!(!stalls(&pace, 20 * MS));
         assert!(stalls(&pace, 64 * MS));
         for _ in 0..16 {
-            pace.note(Nanos(1 << 60));
+            pace.note(Span(1 << 60));
         }
         assert!(!stalls(&pace, 1 << 60));
     }
 
     #[test]
     fn a_flow_that_just_began_has_no_pace() {
-        let stalls =
-            |packets| SilenceHistory::default().is_stall(Nanos(900 * MS), packets, Nanos(MS), Nanos(0));
+        let stalls = |packets| SilenceHistory::default().is_stall(Span(900 * MS), packets, Span(MS), Span(0));
         assert!(!stalls(31));
         assert!(stalls(32));
     }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use roce_flow::Conclusion;
-use roce_model::{Columns, FlowColumns, FlowId, FlowKey, Nanos, StepColumns, TimelineColumns};
+use roce_model::{Columns, FlowColumns, FlowId, FlowKey, StepColumns, Time, TimelineColumns};
 use roce_wire::{Address, Carrier, Opcode, Qpn, Service};
 
 use crate::parse::{BEGIN, Item, Scenario, ScenarioLine, host, number, time};
@@ -577,7 +577,7 @@ fn rows_name_flows_by_their_key() {
     let FlowId(_) = key.id();
     assert_eq!(results.flows[0]["flow_id"], key.id().to_string());
     assert_eq!(results.timeline[0]["flow_id"], key.id().to_string());
-    assert_eq!(results.timeline[0]["time"], Nanos(BEGIN).0.to_string());
+    assert_eq!(results.timeline[0]["time"], Time(BEGIN).0.to_string());
     assert!(
         FlowColumns::TABLE
             .columns

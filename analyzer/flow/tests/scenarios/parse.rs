@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 
 use roce_flow::Options;
-use roce_model::{LinkAddresses, LostRecords, Management, Nanos, Packet, PacketFlags, PauseFrame, TapId};
+use roce_model::{
+    LinkAddresses, LostRecords, Management, Packet, PacketFlags, PauseFrame, Span, TapId, Time,
+};
 use roce_wire::{
     Address, Aeth, Bth, Carrier, MacAddress, Opcode, Pause, PauseKind, Psn, Qpn, Roce, Through, VlanTag,
 };
 
 /// Time zero of the scenarios: the begin of a bin of any usual width.
-pub(crate) const BEGIN: u64 = 1_000 * Nanos::SECOND;
+pub(crate) const BEGIN: u64 = 1_000 * Span::SECOND.0;
 
 /// One scenario.
 pub(crate) struct Scenario {
@@ -33,7 +35,7 @@ pub(crate) enum Item {
 }
 
 impl Item {
-    pub(crate) fn time(&self) -> Nanos {
+    pub(crate) fn time(&self) -> Time {
         match self {
             Self::Packet(packet) | Self::Management(packet, _) => packet.time,
             Self::Lost(lost) => lost.time,
@@ -77,7 +79,7 @@ pub(crate) fn scenarios(file: &str, text: &str) -> Vec<Scenario> {
                 sort.push(true);
             }
             (_, None) => panic!("{place}: a line before the first scenario"),
-            (["bin", width], Some(scenario)) => scenario.options.bin = Nanos(time(width).expect(&place)),
+            (["bin", width], Some(scenario)) => scenario.options.bin = Span(time(width).expect(&place)),
             (["max-flows", most], Some(scenario)) => {
                 scenario.options.max_flows = most.parse().expect(&place);
                 scenario.one_part = true;
@@ -161,7 +163,7 @@ fn mac(name: &str) -> MacAddress {
 }
 
 fn items(place: &str, at: u64, words: &[&str], id: &mut u16, items: &mut Vec<Item>) {
-    let time = Nanos(at);
+    let time = Time(at);
     match words {
         ["lost", records, rest @ ..] => {
             let records = number(records).expect(place);
@@ -281,7 +283,7 @@ fn packets(
         } else {
             opcode(place, operation, i / repeat, of)
         };
-        let time = Nanos(at + u64::from(i) * every);
+        let time = Time(at + u64::from(i) * every);
         let psn = if is_cm {
             Psn::new(0)
         } else {
@@ -323,7 +325,7 @@ fn packets(
 #[expect(clippy::too_many_arguments, reason = "all that makes a packet")]
 fn packet(
     place: &str,
-    time: Nanos,
+    time: Time,
     hosts: &str,
     opcode: Opcode,
     psn: Psn,

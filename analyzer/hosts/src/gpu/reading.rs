@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use roce_model::{Counter, Nanos, Sample, SampleSource};
+use roce_model::{Counter, Sample, SampleSource, Time};
 
 /// GPUs in one text, at most.
 pub(super) const MAX_GPUS: usize = 1024;
@@ -159,7 +159,7 @@ impl Gpus {
     }
 
     /// Samples of all values.
-    pub fn samples(&self, time: Nanos, node: &Arc<str>) -> Vec<Sample> {
+    pub fn samples(&self, time: Time, node: &Arc<str>) -> Vec<Sample> {
         let mut all = Vec::new();
         for gpu in &self.gpus {
             let object: Arc<str> = gpu.object.as_str().into();

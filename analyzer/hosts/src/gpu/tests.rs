@@ -1,5 +1,5 @@
 use proptest::prelude::*;
-use roce_model::{Counter, Nanos, SampleSource};
+use roce_model::{Counter, SampleSource, Time};
 
 use super::*;
 
@@ -300,7 +300,7 @@ fn traffic_of_dcgm_is_what_its_type_says() {
 #[test]
 fn samples_have_their_source_and_labels() {
     let all = gpus(CSV);
-    let samples = all.samples(Nanos(5), &"a".into());
+    let samples = all.samples(Time(5), &"a".into());
     assert!(samples.iter().all(|sample| sample.source == SampleSource::Gpu));
     for sample in &samples {
         assert_eq!(sample.details.len(), sample.counter.labels().len(), "{sample:?}");

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use roce_wire::{Address, Psn, Qpn, RnrTimer};
 
 use crate::host::{Element, HostChange, HostEvent, Process, QueuePairChange, QueuePairKind, QueuePairState};
-use crate::{Counter, CounterChange, Nanos, SampleRow, SampleSource};
+use crate::{Counter, CounterChange, SampleRow, SampleSource, Span, Time};
 
 impl HostEvent {
     /// The type of its block in a recording: "roh" behind the bit of local use.
@@ -95,7 +95,8 @@ macro_rules! as_other {
 }
 
 as_other! {
-    Nanos as u64: |time| time.0, |time| Some(Nanos(time));
+    Time as u64: |time| time.0, |time| Some(Time(time));
+    Span as u64: |length| length.0, |length| Some(Span(length));
     Qpn as u32: |qpn| qpn.value(), |qpn| Some(Qpn::new(qpn));
     Psn as u32: |psn| psn.value(), |psn| Some(Psn::new(psn));
     RnrTimer as u8: |timer| timer.code(), |code| Some(RnrTimer::new(code));
@@ -368,7 +369,7 @@ mod tests {
 
     fn event(what: HostChange) -> HostEvent {
         HostEvent {
-            time: Nanos(1_795_000_000_000_000_000),
+            time: Time(1_795_000_000_000_000_000),
             device: Some("rxe0".into()),
             process: Some(Process {
                 pid: 71,
@@ -388,7 +389,7 @@ mod tests {
             destination_qpn: Some(Qpn::new(0x12)),
             source: Some(local),
             min_rnr_timer: Some(RnrTimer::new(12)),
-            timeout: Some(Nanos(4_096 << 14)),
+            timeout: Some(Span(4_096 << 14)),
             port: Some(1),
             ..QueuePairChange::default()
         };
@@ -476,7 +477,7 @@ mod tests {
     fn sample() -> SampleRow {
         let counter = Counter::PriorityDiscards;
         SampleRow {
-            time: Nanos(1_795_000_000_000_000_000),
+            time: Time(1_795_000_000_000_000_000),
             source: SampleSource::Host.name(),
             node: "h\u{fc}".into(),
             object: "ens1f0np0".into(),
@@ -528,7 +529,7 @@ mod tests {
     #[test]
     fn the_layout_is_as_documented() {
         let event = HostEvent {
-            time: Nanos(5),
+            time: Time(5),
             device: Some("a".into()),
             process: None,
             what: HostChange::Destroyed { qpn: Qpn::new(0x11) },

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::counter::Counter;
-use crate::Nanos;
+use crate::Time;
 
 /// Who was read.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -51,7 +51,7 @@ pub fn value_of(count: u64) -> f64 {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Sample {
     /// When it was read, on the clock of the host that analyses.
-    pub time: Nanos,
+    pub time: Time,
     /// Who was read.
     pub source: SampleSource,
     /// The name of the host, switch or hypervisor.

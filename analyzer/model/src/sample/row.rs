@@ -3,12 +3,12 @@
 use std::borrow::Cow;
 
 use crate::table::table;
-use crate::{CounterChange, HostChange, HostEvent, Nanos};
+use crate::{CounterChange, HostChange, HostEvent, Time};
 
 table! {
     #[derive(Clone, Debug, Default, PartialEq)]
     SampleRow, SampleColumns, "samples", "One number that a host, switch, hypervisor or GPU counts or shows, at one reading.";
-    time: Nanos, "ns", "When it was read, on the clock of the host that analyses.";
+    time: Time, "ns", "When it was read, on the clock of the host that analyses.";
     source: &'static str, "", "Who was read: host, switch, hypervisor, gpu, tool.";
     node: Cow<'static, str>, "", "The name of the host, switch or hypervisor.";
     object: Cow<'static, str>, "", "The part that counts: an RDMA device and its port (`mlx5_0:1`), a network interface, a switch's interface, a GPU.";

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::counter::{Counter, SampleKind};
 use super::reading::{Sample, SampleSource};
 use super::row::SampleRow;
-use crate::{CounterChange, Nanos};
+use crate::{CounterChange, Time};
 
 /// Series that are remembered; samples of others have no change.
 const MAX_SERIES: usize = 1 << 17;
@@ -40,7 +40,7 @@ pub struct SampleSeries {
 /// The last reading of a series.
 #[derive(Clone, Copy, Debug)]
 struct LastReading {
-    time: Nanos,
+    time: Time,
     value: f64,
     /// It rose since the reading before.
     moved: bool,
@@ -171,7 +171,7 @@ mod tests {
 
     fn sample(counter: Counter, seconds: u64, value: f64, bits: u8) -> Sample {
         Sample {
-            time: Nanos(seconds * 1_000_000_000),
+            time: Time(seconds * 1_000_000_000),
             source: SampleSource::Host,
             node: "a".into(),
             object: "mlx5_0:1".into(),

@@ -1,7 +1,7 @@
 //! Results of comparing the clocks of a run's inputs.
 
 use roce_capture::Correction;
-use roce_model::Nanos;
+use roce_model::Time;
 
 use crate::taps::Apart;
 
@@ -11,7 +11,7 @@ pub(crate) struct Alignment {
     /// For each input, what its clock was found to be, if it was compared with another one's.
     pub(crate) clocks: Vec<Option<Clock>>,
     /// Inputs whose clocks were set forward: the first stamp behind the step, and by how much, in nanoseconds.
-    pub(crate) set_forward: Vec<(usize, Nanos, u64)>,
+    pub(crate) set_forward: Vec<(usize, Time, u64)>,
     /// Messages about inputs.
     pub(crate) warnings: Vec<(usize, String)>,
     /// Some inputs saw the same packets, or nothing says that they did not.

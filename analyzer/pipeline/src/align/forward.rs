@@ -2,7 +2,7 @@
 //! step: no one difference of the two clocks fits, but one before it and another one behind it.
 
 use roce_flow::clocks::{self, Comparison, MIN_PACKETS, StampedPacket};
-use roce_model::Nanos;
+use roce_model::Time;
 
 /// A clock that was set forward.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -10,7 +10,7 @@ pub(super) struct SetForward {
     /// It is the reference's clock, not the other one.
     pub(super) is_reference: bool,
     /// The first stamp behind the step.
-    pub(super) at: Nanos,
+    pub(super) at: Time,
     /// By how much, in nanoseconds.
     pub(super) by_ns: u64,
 }
@@ -54,7 +54,7 @@ fn candidate(packets: &[StampedPacket], is_reference: bool) -> Option<SetForward
     if packets.len() < 2 * MIN_PACKETS {
         return None;
     }
-    let mut stamps: Vec<(Nanos, i128)> = packets
+    let mut stamps: Vec<(Time, i128)> = packets
         .iter()
         .map(|packet| {
             let (own, its) = if is_reference {
@@ -66,7 +66,7 @@ fn candidate(packets: &[StampedPacket], is_reference: bool) -> Option<SetForward
         })
         .collect();
     stamps.sort_unstable();
-    let median = |part: &[(Nanos, i128)]| {
+    let median = |part: &[(Time, i128)]| {
         let mut apart: Vec<i128> = part.iter().map(|(_, apart)| *apart).collect();
         apart.sort_unstable();
         apart.get(apart.len() / 2).copied().unwrap_or_default()
@@ -104,8 +104,8 @@ mod tests {
                 let (there, back) = if forward { (0, 5_000) } else { (5_000, 0) };
                 let [own, its] = if of_reference { [step, 0] } else { [0, step] };
                 StampedPacket {
-                    reference: Nanos(time + there + own),
-                    other: Nanos(time + back + 1_000_000 + its),
+                    reference: Time(time + there + own),
+                    other: Time(time + back + 1_000_000 + its),
                     way: 1,
                     forward,
                     reference_first: None,

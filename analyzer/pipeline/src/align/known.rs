@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 
 use roce_capture::Correction;
-use roce_model::Nanos;
+use roce_model::Time;
 
 use super::alignment::{Alignment, Clock};
 use super::look;
@@ -22,11 +22,11 @@ pub struct KnownClock {
 }
 
 /// A time of a capture by the common clock.
-pub(super) fn common(time: Nanos, known: Option<&KnownClock>) -> Nanos {
+pub(super) fn common(time: Time, known: Option<&KnownClock>) -> Time {
     known.map_or(time, |known| correction(time, known.ahead_ns).correct(time))
 }
 
-fn correction(at: Nanos, ahead_ns: f64) -> Correction {
+fn correction(at: Time, ahead_ns: f64) -> Correction {
     Correction {
         at,
         ahead_ns,

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use roce_capture::{Frame, Interface, Options, Reader};
-use roce_model::Nanos;
+use roce_model::Time;
 use roce_wire::icrc::{self, Icrc};
 use roce_wire::{Content, Ecn, LinkType, MirrorKind, Roce};
 
@@ -33,8 +33,8 @@ pub(super) struct Look {
     /// Link types and names of its interfaces.
     pub(super) interfaces: Vec<(LinkType, Option<String>)>,
     /// The times of the frames that were looked at.
-    pub(super) first: Nanos,
-    pub(super) last: Nanos,
+    pub(super) first: Time,
+    pub(super) last: Time,
     /// Resolution of its stamps.
     pub(super) quantum_ns: u64,
     /// It was looked at to its end.
@@ -47,7 +47,7 @@ pub(super) struct Look {
 /// A packet of the sample.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SampledPacket {
-    pub(super) time: Nanos,
+    pub(super) time: Time,
     /// Its ICRC, where it was captured and is right.
     pub(super) icrc: Option<u32>,
     pub(super) hop_limit: u8,
@@ -65,7 +65,7 @@ pub(super) struct SampledPacket {
 const COPY: u64 = 1_000_000;
 
 /// The first time stamp of a capture.
-pub(super) fn first_time(path: &Path) -> Option<Nanos> {
+pub(super) fn first_time(path: &Path) -> Option<Time> {
     let mut reader = Reader::open(path, &Options::default()).ok()?;
     while let Ok(Some(batch)) = reader.next_batch() {
         if let Some(frame) = batch.frames().first() {
@@ -82,8 +82,8 @@ pub(super) fn look(path: &Path, budget: &Budget) -> Option<Look> {
         packets: HashMap::new(),
         records: RecordSample::default(),
         interfaces: Vec::new(),
-        first: Nanos(u64::MAX),
-        last: Nanos(0),
+        first: Time(u64::MAX),
+        last: Time(0),
         quantum_ns: 1,
         whole: false,
         zeros: 0,
@@ -116,7 +116,7 @@ pub(super) fn look(path: &Path, budget: &Budget) -> Option<Look> {
 
 impl Look {
     /// Moves what was stamped from `at` on, in nanoseconds.
-    pub(super) fn set_back(&mut self, at: Nanos, by_ns: u64) {
+    pub(super) fn set_back(&mut self, at: Time, by_ns: u64) {
         let later = self.packets.values_mut().filter(|sampled| sampled.time >= at);
         for sampled in later {
             sampled.time.0 = sampled.time.0.saturating_sub(by_ns);
@@ -158,7 +158,7 @@ impl Look {
         }
     }
 
-    fn packet(&mut self, key: (u64, u16), time: Nanos, bytes: &[u8], roce: &Roce) {
+    fn packet(&mut self, key: (u64, u16), time: Time, bytes: &[u8], roce: &Roce) {
         let path = path(bytes, roce);
         if let Some(known) = self.packets.get_mut(&key) {
             let copy = known.path != path && known.time.0.abs_diff(time.0) <= COPY;

@@ -8,7 +8,7 @@ use tempfile::{TempDir, tempdir};
 use super::*;
 
 const BEGIN: u64 = 1_795_000_000_000_000_000;
-const SECOND: u64 = Nanos::SECOND;
+const SECOND: u64 = Span::SECOND.0;
 
 /// Ethernet, IPv4, UDP and the BTH of a packet between two hosts: `forward` a WRITE Middle, else an ACK with its AETH.
 fn frame(psn: u32, forward: bool, hop_limit: u8) -> Vec<u8> {
@@ -41,7 +41,7 @@ fn capture(folder: &TempDir, name: &str, psns: std::ops::Range<u32>, there: i64,
     let mut writer = PcapWriter::new(Vec::new(), PcapOptions::default()).unwrap();
     for (time, frame) in frames {
         writer
-            .write(Nanos(time), u32::try_from(frame.len()).unwrap(), &frame)
+            .write(Time(time), u32::try_from(frame.len()).unwrap(), &frame)
             .unwrap();
     }
     let path = folder.path().join(name);
@@ -169,7 +169,7 @@ fn repeated_packets_are_left_out() {
     let mut writer = PcapWriter::new(Vec::new(), PcapOptions::default()).unwrap();
     let mut write = |us: u64, frame: &[u8]| {
         let length = u32::try_from(frame.len()).unwrap();
-        writer.write(Nanos(BEGIN + us * 1_000), length, frame).unwrap();
+        writer.write(Time(BEGIN + us * 1_000), length, frame).unwrap();
     };
     // Sent once; retransmitted; and once more, on another path and at once: a copy.
     write(0, &frame(1, true, 64));

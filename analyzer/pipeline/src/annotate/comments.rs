@@ -6,8 +6,8 @@ use std::num::NonZeroUsize;
 
 use lru::LruCache;
 use roce_model::{
-    Between, EpisodeKind, EventKind, Filter, FlowId, FlowKey, LostRecords, Nanos, PacketBatch, PauseFrame,
-    TapId,
+    Between, EpisodeKind, EventKind, Filter, FlowId, FlowKey, LostRecords, PacketBatch, PauseFrame, TapId,
+    Time,
 };
 use roce_wire::{AethKind, Ecn, ExtendedHeaders, PauseKind, Psn, Roce};
 
@@ -51,7 +51,7 @@ struct State {
     next: usize,
     run: Option<OpenRun>,
     /// Time and frame of the last mark.
-    last_mark: Option<(Nanos, Option<u64>)>,
+    last_mark: Option<(Time, Option<u64>)>,
     /// Frame of the last NAK of its requests, where that is written.
     last_nak: Option<u64>,
     /// Frame of the last RNR NAK of its requests, where that is written.
@@ -177,7 +177,7 @@ impl Commenter {
     }
 
     /// Moments of a flow at `time`. Those before it are passed.
-    fn moments(&mut self, key: (TapId, FlowId), time: Nanos) -> Vec<Moment> {
+    fn moments(&mut self, key: (TapId, FlowId), time: Time) -> Vec<Moment> {
         let Some(all) = self.known.moments.get(&key) else {
             return Vec::new();
         };
@@ -198,7 +198,7 @@ impl Commenter {
         now
     }
 
-    fn packet(&mut self, tap: TapId, time: Nanos, roce: &Roce, remark: &mut Remark) {
+    fn packet(&mut self, tap: TapId, time: Time, roce: &Roce, remark: &mut Remark) {
         let opcode = roce.bth.opcode();
         let flow = FlowKey::from_packet(roce).id();
         let key = (tap, flow);
@@ -281,7 +281,7 @@ impl Commenter {
     }
 
     /// A NAK or RNR NAK: about requests of the other direction.
-    fn answer(&mut self, tap: TapId, time: Nanos, roce: &Roce, remark: &mut Remark) {
+    fn answer(&mut self, tap: TapId, time: Time, roce: &Roce, remark: &mut Remark) {
         let peer = self.peer(roce);
         let followed = peer.filter(|peer| self.state((tap, *peer)).is_some());
         let psn = roce.bth.psn();
@@ -322,7 +322,7 @@ impl Commenter {
     }
 
     /// A marked packet, and its place in the episode.
-    fn mark(&mut self, tap: TapId, flow: FlowId, time: Nanos, roce: &Roce, remark: &mut Remark) {
+    fn mark(&mut self, tap: TapId, flow: FlowId, time: Time, roce: &Roce, remark: &mut Remark) {
         remark.is_mark = true;
         if let Some(state) = self.state((tap, flow)) {
             state.last_mark = Some((time, None));
@@ -353,7 +353,7 @@ impl Commenter {
     }
 
     /// A CNP: about the flow of the other direction.
-    fn cnp(&mut self, tap: TapId, time: Nanos, roce: &Roce, remark: &mut Remark) {
+    fn cnp(&mut self, tap: TapId, time: Time, roce: &Roce, remark: &mut Remark) {
         remark.is_cnp = true;
         let Some(slowed) = self.peer(roce) else {
             remark.add(&format!(
@@ -477,7 +477,7 @@ mod tests {
 
     fn moment(kind: EventKind, psn: u32, value: u64, detail: &'static str) -> Moment {
         Moment {
-            time: Nanos(7),
+            time: Time(7),
             kind,
             psn,
             value,

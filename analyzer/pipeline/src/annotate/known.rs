@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use roce_model::{
-    Columns as _, EpisodeKind, EpisodeRow, EventColumns, EventKind, FlowId, FlowRow, Nanos, RunSummary, Sink,
-    SinkError, TapId,
+    Columns as _, EpisodeKind, EpisodeRow, EventColumns, EventKind, FlowId, FlowRow, RunSummary, Sink,
+    SinkError, TapId, Time,
 };
 use roce_wire::{Address, Qpn};
 
@@ -19,7 +19,7 @@ const MAX_LISTED: usize = 64;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Moment {
     /// Time of the packet that it belongs to.
-    pub time: Nanos,
+    pub time: Time,
     /// Kind of the event.
     pub kind: EventKind,
     /// Its PSN, or 0.
@@ -72,11 +72,11 @@ pub(super) struct FlowName {
 
 /// An episode as far as comments need it.
 #[derive(Clone, Debug)]
-pub(super) struct Span {
+pub(super) struct EpisodeNote {
     pub number: u32,
     pub kind: EpisodeKind,
-    pub start: Nanos,
-    pub end: Nanos,
+    pub start: Time,
+    pub end: Time,
     pub senders: u32,
 }
 
@@ -91,7 +91,7 @@ pub struct KnownResults {
     /// Flows by source, destination and queue pair: a CNP names them so.
     pub(super) by_queue_pair: HashMap<(Address, Address, Qpn), FlowId>,
     /// Episodes by tap and destination, in the order of time.
-    pub(super) episodes: HashMap<(TapId, Address), Vec<Span>>,
+    pub(super) episodes: HashMap<(TapId, Address), Vec<EpisodeNote>>,
     section: Vec<String>,
 }
 
@@ -130,7 +130,7 @@ impl KnownResults {
         let Some(destination) = row.destination else {
             return;
         };
-        let span = Span {
+        let note = EpisodeNote {
             number: row.episode,
             kind: row.kind,
             start: row.start_time,
@@ -140,7 +140,7 @@ impl KnownResults {
         self.episodes
             .entry((row.tap, destination))
             .or_default()
-            .push(span);
+            .push(note);
     }
 }
 
@@ -165,7 +165,7 @@ impl Sink for KnownResults {
                 time
             };
             let moment = Moment {
-                time: Nanos(time),
+                time: Time(time),
                 kind,
                 psn: rows.psn.at(row).copied().unwrap_or_default(),
                 value,
@@ -212,8 +212,8 @@ impl Sink for KnownResults {
                 finding.confidence.name()
             )
         }));
-        let first = run.span.map_or(Nanos(0), |span| span.first);
-        let seconds = |time: Nanos| {
+        let first = run.span.map_or(Time(0), |span| span.first);
+        let seconds = |time: Time| {
             let micros = time.since(first).0 / 1_000;
             format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000)
         };

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use roce_model::Nanos;
+use roce_model::{Span, Time};
 
 /// Captures of one task, at most. A packet's sightings have one bit for each of 32 taps.
 pub const MAX_TASK: usize = 32;
@@ -16,9 +16,9 @@ pub struct FlowSpan {
     /// Identifier of the flow.
     pub flow: i64,
     /// Time of its first packet there.
-    pub first: Nanos,
+    pub first: Time,
     /// Time of its last packet there.
-    pub last: Nanos,
+    pub last: Time,
     /// Place of the capture in the caller's list.
     pub capture: usize,
     /// Address that the flow goes to.
@@ -40,9 +40,9 @@ pub struct GroupCapture {
     /// The host.
     pub host: String,
     /// Time of its first frame.
-    pub first: Nanos,
+    pub first: Time,
     /// Time of its last frame.
-    pub last: Nanos,
+    pub last: Time,
 }
 
 /// Sets of captures that are joined one by one.
@@ -74,7 +74,7 @@ impl JoinedSets {
 
 /// The groups of two captures and more that share a flow while their times overlap, directly or through others. Clocks of different hosts may
 /// differ by `slack`; captures of one host have one clock, so files that follow each other do not overlap.
-pub fn groups(captures: &[GroupCapture], spans: &mut Vec<FlowSpan>, slack: Nanos) -> Vec<Vec<usize>> {
+pub fn groups(captures: &[GroupCapture], spans: &mut Vec<FlowSpan>, slack: Span) -> Vec<Vec<usize>> {
     spans.sort_unstable();
     spans.retain(|span| span.capture < captures.len());
     let mut joined = JoinedSets((0..captures.len()).collect());
@@ -82,7 +82,7 @@ pub fn groups(captures: &[GroupCapture], spans: &mut Vec<FlowSpan>, slack: Nanos
     for flow in spans.chunk_by(|one, next| one.flow == next.flow) {
         let mut active: Vec<&FlowSpan> = Vec::new();
         for span in flow {
-            active.retain(|other| other.last.0.saturating_add(slack.0) >= span.first.0);
+            active.retain(|other| other.last + slack >= span.first);
             for other in &active {
                 if host(other) != host(span) || other.last >= span.first {
                     joined.join(other.capture, span.capture);
@@ -109,7 +109,7 @@ pub fn tasks(
     groups: &[Vec<usize>],
     spans: &[FlowSpan],
     most: usize,
-    slack: Nanos,
+    slack: Span,
 ) -> Vec<GroupTask> {
     let most = most.max(2);
     let mut tasks = Vec::new();
@@ -199,16 +199,16 @@ mod tests {
     fn capture(host: &str, first: u64, last: u64) -> GroupCapture {
         GroupCapture {
             host: host.to_owned(),
-            first: Nanos(first),
-            last: Nanos(last),
+            first: Time(first),
+            last: Time(last),
         }
     }
 
     fn span(capture: usize, flow: i64, first: u64, last: u64) -> FlowSpan {
         FlowSpan {
             flow,
-            first: Nanos(first),
-            last: Nanos(last),
+            first: Time(first),
+            last: Time(last),
             capture,
             destination: "10.0.0.9".to_owned(),
         }
@@ -233,18 +233,18 @@ mod tests {
             span(3, 1, 50, 60),
             span(4, 3, 0, 10),
         ];
-        assert_eq!(groups(&captures, &mut spans, Nanos(0)), [vec![0, 1, 2]]);
+        assert_eq!(groups(&captures, &mut spans, Span(0)), [vec![0, 1, 2]]);
         // Clocks that may be 45 apart.
-        assert_eq!(groups(&captures, &mut spans, Nanos(45)), [vec![0, 1, 2, 3]]);
+        assert_eq!(groups(&captures, &mut spans, Span(45)), [vec![0, 1, 2, 3]]);
     }
 
     #[test]
     fn rotated_files_of_one_host_are_joined_by_the_other_end_alone() {
         let captures = [capture("h1", 0, 10), capture("h1", 11, 20), capture("h2", 0, 20)];
         let mut spans = vec![span(0, 1, 0, 10), span(1, 1, 11, 20)];
-        assert!(groups(&captures, &mut spans, Nanos(100)).is_empty());
+        assert!(groups(&captures, &mut spans, Span(100)).is_empty());
         spans.push(span(2, 1, 0, 20));
-        assert_eq!(groups(&captures, &mut spans, Nanos(0)), [vec![0, 1, 2]]);
+        assert_eq!(groups(&captures, &mut spans, Span(0)), [vec![0, 1, 2]]);
     }
 
     #[test]
@@ -262,10 +262,10 @@ mod tests {
                 }
             }
         }
-        let groups = groups(&captures, &mut spans, Nanos(0));
+        let groups = groups(&captures, &mut spans, Span(0));
         assert_eq!(groups, [vec![0, 1, 2, 3, 4, 5]]);
-        assert_eq!(tasks(&captures, &groups, &spans, 6, Nanos(0)).len(), 1);
-        let tasks = tasks(&captures, &groups, &spans, 4, Nanos(0));
+        assert_eq!(tasks(&captures, &groups, &spans, 6, Span(0)).len(), 1);
+        let tasks = tasks(&captures, &groups, &spans, 4, Span(0));
         assert!(tasks.iter().all(|task| task.captures.len() <= 4), "{tasks:?}");
         let mut hops = Vec::new();
         for task in &tasks {

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-use roce_model::Nanos;
+use roce_model::Time;
 use roce_parquet::{ColumnValues, FolderStorage, TableData, compacted_runs, read_file};
 
 use super::groups::{FlowSpan, GroupCapture};
@@ -92,8 +92,8 @@ fn missing(column: &'static str, path: &std::path::Path) -> Error {
     })
 }
 
-fn time(value: Option<i64>) -> Option<Nanos> {
-    value.and_then(|ns| u64::try_from(ns).ok()).map(Nanos)
+fn time(value: Option<i64>) -> Option<Time> {
+    value.and_then(|ns| u64::try_from(ns).ok()).map(Time)
 }
 
 /// Reads a day of a dataset, by the rule of its readers: runs in parts come from there.

@@ -7,7 +7,7 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
 use roce_files::open_regular;
-use roce_model::{Cell, Column, ColumnType, Columns as _, Counter, Nanos, SampleColumns, SampleRow};
+use roce_model::{Cell, Column, ColumnType, Columns as _, Counter, SampleColumns, SampleRow, Time};
 use serde_json::{Map, Value};
 
 use crate::error::Error;
@@ -103,7 +103,7 @@ fn cell<'a>(column: &'static Column, value: Option<&'a Value>) -> Cell<'a> {
         Some(Value::Bool(value)) => Cell::Bool(*value),
         Some(Value::String(text)) => Cell::parse(column.kind, text).unwrap_or(Cell::Null),
         Some(Value::Number(number)) => match (number.as_u64(), column.kind) {
-            (Some(count), ColumnType::Time) => Cell::Time(Nanos(count)),
+            (Some(count), ColumnType::Time) => Cell::Time(Time(count)),
             (Some(count), ColumnType::U32) => u32::try_from(count).map_or(Cell::Null, Cell::U32),
             (Some(count), ColumnType::U64) => Cell::U64(count),
             (_, ColumnType::F64) => number.as_f64().map_or(Cell::Null, Cell::F64),
@@ -134,7 +134,7 @@ mod tests {
         let [Ok(row), Ok(other)] = rows.as_slice() else {
             panic!("{rows:?}");
         };
-        assert_eq!(row.time, Nanos(1_767_225_600_001_000_000));
+        assert_eq!(row.time, Time(1_767_225_600_001_000_000));
         assert_eq!(
             (row.source, &*row.node, &*row.object),
             ("switch", "leaf1", "leaf1:h1")
@@ -147,7 +147,7 @@ mod tests {
             (row.change, row.interval_ns, row.reset),
             (Some(2.0), Some(1_000_000), false)
         );
-        assert_eq!(other.time, Nanos(7));
+        assert_eq!(other.time, Time(7));
     }
 
     #[test]

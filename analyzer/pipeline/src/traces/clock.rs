@@ -6,8 +6,8 @@
 //! 3. The offset and the drift are a line through these pairs. What is left of them says how sure it is.
 //! 4. A candidate has to explain most of the collectives, and the odds against any other one have to be high. Otherwise the answer is no.
 
-use roce_model::Nanos;
 use roce_model::cast::{float, whole};
+use roce_model::{Span, Time};
 
 use super::correlate::correlation;
 use super::edges::{Activity, Block, Bursts, Interval, blocks, median};
@@ -57,12 +57,12 @@ pub(super) struct Clock {
 impl Clock {
     /// A time of the trace on the capture's clock.
     #[expect(clippy::cast_possible_truncation, reason = "bounded to some hundred years")]
-    pub(super) fn at(&self, time: i64) -> Nanos {
+    pub(super) fn at(&self, time: i64) -> Time {
         let from_middle = i128::from(time) - i128::from(self.middle);
         #[expect(clippy::cast_precision_loss, reason = "a drift of a millionth of it counts")]
         let drifted = self.offset + self.drift.unwrap_or_default() * from_middle as f64;
         let moved = i128::from(time) + self.base + drifted.clamp(-1e18, 1e18).round() as i128;
-        Nanos(u64::try_from(moved.max(0)).unwrap_or(u64::MAX))
+        Time(u64::try_from(moved.max(0)).unwrap_or(u64::MAX))
     }
 
     /// Nanoseconds that are added to the trace's times at their middle.
@@ -117,8 +117,8 @@ pub(super) fn find(activity: &Activity, calls: &[Interval], near: Option<i64>) -
     if float(width) > length / 2.0 {
         return Err(format!(
             "its collectives take {}, and the traffic is only known in steps of {}\nhint: a smaller --bin, or a shorter capture",
-            Nanos(whole(length)),
-            Nanos(width)
+            Span(whole(length)),
+            Span(width)
         ));
     }
     let base = i128::from(begin) - i128::from(origin);
@@ -139,7 +139,7 @@ pub(super) fn find(activity: &Activity, calls: &[Interval], near: Option<i64>) -
         !is_same && other.evidence > best.evidence - MIN_LEAD
     });
     if let Some(rival) = rival {
-        let apart = Nanos(whole((rival.offset - best.offset).abs()));
+        let apart = Span(whole((rival.offset - best.offset).abs()));
         return Err(format!(
             "its collectives fit the traffic at several times, {apart} apart: steps that are alike do not say which is which"
         ));

@@ -10,7 +10,7 @@ use std::collections::HashSet;
 
 use foldhash::fast::RandomState;
 use roce_model::cast::float;
-use roce_model::{Address, CollectiveCallRow, EpisodeRow, FlowId, Nanos};
+use roce_model::{Address, CollectiveCallRow, EpisodeRow, FlowId, Time};
 use roce_report::series::{ShownSeries, Slot, Subject};
 
 use super::edges::Activity;
@@ -81,7 +81,7 @@ impl<'a> Traffic<'a> {
 
     /// Numbers of slots whose middle lies in a collective.
     fn slots_of(&self, call: &CollectiveCallRow) -> (u64, u64) {
-        let first = |time: Nanos| time.0.saturating_sub(self.width / 2).div_ceil(self.width);
+        let first = |time: Time| time.0.saturating_sub(self.width / 2).div_ceil(self.width);
         (first(call.start_time), first(call.end_time))
     }
 
@@ -193,7 +193,7 @@ impl CarryingLines<'_> {
             }
             if let Subject::Flow(flow) = line.shown.subject {
                 carriers.flows.insert(flow);
-                let seconds = Nanos((end - first.at).saturating_mul(self.width)).seconds();
+                let seconds = Time((end - first.at).saturating_mul(self.width)).seconds();
                 let rate = float(counts.payload_bytes) * 8.0 / seconds;
                 connections.push((line.shown, counts.payload_bytes, rate));
             }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use roce_model::{Counter, Nanos, Sample, SampleSource, value_of};
+use roce_model::{Counter, Sample, SampleSource, Time, value_of};
 
 use crate::rdma::Rdma;
 
@@ -43,7 +43,7 @@ pub(super) fn netlink_port(
 }
 
 /// The sample of an optional counter.
-pub(super) fn optional(time: Nanos, node: &Arc<str>, object: &Arc<str>, name: String, value: u64) -> Sample {
+pub(super) fn optional(time: Time, node: &Arc<str>, object: &Arc<str>, name: String, value: u64) -> Sample {
     Sample {
         time,
         source: SampleSource::Host,

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use roce_model::{
-    Address, HostChange, HostEvent, Nanos, Psn, Qpn, QueuePairChange, QueuePairKind, QueuePairState,
+    Address, HostChange, HostEvent, Psn, Qpn, QueuePairChange, QueuePairKind, QueuePairState, Span,
 };
 use roce_probe::{Options, Probe};
 
@@ -168,7 +168,7 @@ fn calls_of_the_library_are_seen() {
         state: Some(QueuePairState::ReadyToSend),
         sq_psn: Some(Psn::new(99)),
         // 4.096 us * 2^14.
-        timeout: Some(Nanos(67_108_864)),
+        timeout: Some(Span(67_108_864)),
         ..QueuePairChange::default()
     };
     assert_eq!(

@@ -3,7 +3,7 @@
 use std::net::UdpSocket;
 use std::time::Duration;
 
-use roce_model::Nanos;
+use roce_model::Time;
 use roce_probe::{Direction, HostReader, Options, Packets};
 
 use crate::namespaces::{PORT, Pair, swallow, write_middle};
@@ -143,7 +143,7 @@ fn statistics_of_a_driver_are_read() {
     pair.enter('b');
     let mut reader = HostReader::new(&["vb".to_owned()]);
     let mut samples = Vec::new();
-    reader.read(Nanos(1), &mut samples);
+    reader.read(Time(1), &mut samples);
     let drops: Vec<f64> = samples
         .iter()
         .filter(|sample| &*sample.object == "vb" && sample.details.iter().any(|name| name.contains("drop")))

@@ -25,7 +25,7 @@ impl Language for Fake {
         all
     }
 
-    fn read(&self, node: &str, time: Nanos, answers: &Answers) -> Reading {
+    fn read(&self, node: &str, time: Time, answers: &Answers) -> Reading {
         let mut reading = Reading::new(SampleSource::Switch, node, time);
         for (interface, policy) in answers.starting("show policy ") {
             if policy.trim() == "lossless" {
@@ -109,18 +109,18 @@ fn slow_questions_are_asked_once_an_hour_and_lead_to_others() {
         ("switch_mmu_dropped_packets", "", 7.0),
         ("switch_up", "", 1.0),
     ];
-    let first = reader.read_at(start, || Nanos(5));
+    let first = reader.read_at(start, || Time(5));
     assert_eq!(taken(&given), all);
     assert_eq!(values(&first), expected);
     assert_eq!(reader.errors().collect::<Vec<_>>(), [(Reason::Unsupported, 1)]);
     // 59 min later: what was said then is still good, and what is unknown is still named.
-    let later = reader.read_at(start + Duration::from_mins(59), || Nanos(6));
+    let later = reader.read_at(start + Duration::from_mins(59), || Time(6));
     assert_eq!(taken(&given), ["show drops"]);
     assert_eq!(values(&later), expected);
     assert_eq!(later.problems.len(), 1);
     assert_eq!(reader.errors().collect::<Vec<_>>(), [(Reason::Unsupported, 1)]);
     // 61 min later.
-    reader.read_at(start + Duration::from_mins(61), || Nanos(7));
+    reader.read_at(start + Duration::from_mins(61), || Time(7));
     assert_eq!(taken(&given), all);
     assert_eq!(reader.errors().collect::<Vec<_>>(), [(Reason::Unsupported, 2)]);
 }
@@ -141,14 +141,14 @@ fn a_device_that_vanishes_has_no_values_but_down() {
         }
     });
     let now = Instant::now();
-    assert_eq!(reader.read_at(now, || Nanos(5)).samples.len(), 3);
+    assert_eq!(reader.read_at(now, || Time(5)).samples.len(), 3);
     taken(&given);
     // The kept answer to a slow question is not shown either.
-    let down = reader.read_at(now, || Nanos(6));
+    let down = reader.read_at(now, || Time(6));
     assert_eq!(values(&down), [("switch_up", "", 0.0)]);
     assert_eq!(down.problems[0].text, "connection refused");
     assert_eq!(taken(&given), ["show drops"], "no other command is given");
-    assert_eq!(reader.read_at(now, || Nanos(7)).samples.len(), 3);
+    assert_eq!(reader.read_at(now, || Time(7)).samples.len(), 3);
 }
 
 #[test]
@@ -163,9 +163,9 @@ fn a_command_without_an_answer_leaves_its_values_out() {
         }
     });
     let now = Instant::now();
-    assert_eq!(reader.read_at(now, || Nanos(5)).samples.len(), 2);
+    assert_eq!(reader.read_at(now, || Time(5)).samples.len(), 2);
     // Neither the value of the reading before nor 0.
-    let second = reader.read_at(now, || Nanos(6));
+    let second = reader.read_at(now, || Time(6));
     assert_eq!(values(&second), [("switch_up", "", 0.0)], "nothing was answered");
     assert_eq!(second.problems[0].reason, Reason::Timeout);
 }
@@ -173,10 +173,10 @@ fn a_command_without_an_answer_leaves_its_values_out() {
 #[test]
 fn values_have_the_time_in_the_middle_of_the_asking() {
     let (mut reader, _) = fake(|_| Ok("7\n".to_owned()));
-    let times = Mutex::new([Nanos(1_000), Nanos(3_000)].into_iter());
+    let times = Mutex::new([Time(1_000), Time(3_000)].into_iter());
     let reading = reader.read_at(Instant::now(), || times.lock().unwrap().next().unwrap());
-    assert_eq!(reading.time, Nanos(2_000));
-    assert!(reading.samples.iter().all(|sample| sample.time == Nanos(2_000)));
+    assert_eq!(reading.time, Time(2_000));
+    assert!(reading.samples.iter().all(|sample| sample.time == Time(2_000)));
 }
 
 #[test]
@@ -193,7 +193,7 @@ fn a_recorded_folder_answers_as_the_device_did() {
         }),
     });
     reader.record_to(recorder.of("leaf1").unwrap());
-    let live = reader.read_at(Instant::now(), || Nanos(5));
+    let live = reader.read_at(Instant::now(), || Time(5));
     assert!(reader.take_record_error().is_none());
     let node = folder.path().join("raw/leaf1");
     let text = std::fs::read_to_string(node.join("show_interfaces.txt")).unwrap();
@@ -201,7 +201,7 @@ fn a_recorded_folder_answers_as_the_device_did() {
     let mode = |path: &std::path::Path| path.metadata().unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&node.join("show_interfaces.txt")), 0o600);
     let mut replay = DeviceReader::new("leaf1", Box::new(Fake), Box::new(Files::new(node)));
-    let again = replay.read_at(Instant::now(), || Nanos(5));
+    let again = replay.read_at(Instant::now(), || Time(5));
     assert_eq!(values(&again), values(&live));
     // The third "interface" is the line that was left out.
     let reasons = |reading: &Reading| {
@@ -214,7 +214,7 @@ fn a_recorded_folder_answers_as_the_device_did() {
     let missing = folder.path().join("nothing");
     let mut missing = DeviceReader::new("leaf1", Box::new(Fake), Box::new(Files::new(missing)));
     assert_eq!(
-        values(&missing.read_at(Instant::now(), || Nanos(5))),
+        values(&missing.read_at(Instant::now(), || Time(5))),
         [("switch_up", "", 0.0)]
     );
 }
@@ -339,7 +339,7 @@ fn a_device_that_says_nothing_that_is_understood_is_not_up() {
                 },
             };
             let mut reader = DeviceReader::new("leaf1", language(), Box::new(transport));
-            let reading = reader.read_at(Instant::now(), || Nanos(5));
+            let reading = reader.read_at(Instant::now(), || Time(5));
             let shown: String = text.chars().take(10).collect();
             assert_eq!(reading.understood(), 0, "{shown}: {:?}", values(&reading));
             assert_eq!(values(&reading).len(), 1, "{shown}");

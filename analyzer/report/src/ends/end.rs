@@ -1,6 +1,6 @@
 //! The end of a connection, as its packets show it.
 
-use roce_model::{AckTimeout, EndKind, FlowId, FlowRow, JobError, Nanos, RunSummary, TapId, Vantage};
+use roce_model::{AckTimeout, EndKind, FlowId, FlowRow, JobError, RunSummary, Span, TapId, Time, Vantage};
 
 use super::followed::{Event, FollowedFlow, Last};
 
@@ -12,9 +12,9 @@ pub struct Retries {
     /// Those of them whose trigger was a timeout.
     pub by_timeout: u64,
     /// When they began, in the order of time.
-    pub times: Vec<Nanos>,
+    pub times: Vec<Time>,
     /// The median time from one to the next.
-    pub interval: Option<Nanos>,
+    pub interval: Option<Span>,
     /// The values of the local ACK timeout that allow this interval, the lowest and the highest.
     pub timeouts: Option<(u32, u32)>,
 }
@@ -39,15 +39,15 @@ pub struct End {
     /// Its highest PSN.
     pub last_psn: Option<u32>,
     /// The last packet of the sender.
-    pub last_sent: Option<Nanos>,
+    pub last_sent: Option<Time>,
     /// The last packet of the peer on this connection.
-    pub last_answer: Option<Nanos>,
+    pub last_answer: Option<Time>,
     /// Packets of the peer on this connection.
     pub answers: u64,
     /// The last packet of the peer's address on any other queue pair.
-    pub peer_elsewhere: Option<Nanos>,
+    pub peer_elsewhere: Option<Time>,
     /// The later one of the last packets.
-    pub last_time: Nanos,
+    pub last_time: Time,
     /// Retransmissions after the last answer.
     pub retries: Retries,
     /// Packets that were retransmitted in the whole capture.
@@ -55,13 +55,13 @@ pub struct End {
     /// NAKs of the peer: their number, and the last one's time and syndrome.
     pub naks: u64,
     /// The last NAK: time and syndrome.
-    pub last_nak: Option<(Nanos, u64)>,
+    pub last_nak: Option<(Time, u64)>,
     /// RNR NAKs of the peer.
     pub rnr_naks: u64,
     /// The last RNR NAK: time and its timer in ns.
-    pub last_rnr: Option<(Nanos, u64)>,
+    pub last_rnr: Option<(Time, u64)>,
     /// The end of the capture.
-    pub capture_end: Option<Nanos>,
+    pub capture_end: Option<Time>,
     /// Records that the capture lost at this tap.
     pub lost_records: u64,
     /// The capture has both directions.
@@ -72,12 +72,12 @@ pub struct End {
 
 impl End {
     /// Silence from the last packet of the connection to the end of the capture.
-    pub fn silence(&self) -> Option<Nanos> {
+    pub fn silence(&self) -> Option<Span> {
         Some(self.capture_end?.since(self.last_time))
     }
 
     /// Time for which nothing came back although the sender went on.
-    pub fn unanswered(&self) -> Option<Nanos> {
+    pub fn unanswered(&self) -> Option<Span> {
         let (sent, answer) = (self.last_sent?, self.last_answer?);
         (sent > answer).then(|| sent.since(answer))
     }
@@ -194,12 +194,12 @@ fn best_tap(flow: &FollowedFlow) -> Option<TapId> {
 }
 
 /// Retransmission runs after the last answer.
-fn retries(runs: &[Event], last_answer: Option<Nanos>) -> Retries {
+fn retries(runs: &[Event], last_answer: Option<Time>) -> Retries {
     let after: Vec<&Event> = runs
         .iter()
         .filter(|run| last_answer.is_none_or(|answer| run.time > answer))
         .collect();
-    let times: Vec<Nanos> = after.iter().map(|run| run.time).collect();
+    let times: Vec<Time> = after.iter().map(|run| run.time).collect();
     let mut intervals: Vec<u64> = times.windows(2).map(|pair| pair[1].since(pair[0]).0).collect();
     intervals.sort_unstable();
     let interval = intervals.get(intervals.len() / 2).copied();
@@ -209,7 +209,7 @@ fn retries(runs: &[Event], last_answer: Option<Nanos>) -> Retries {
             .iter()
             .filter(|run| run.detail.as_deref() == Some("timeout"))
             .count() as u64,
-        interval: interval.map(Nanos),
+        interval: interval.map(Span),
         timeouts: interval.and_then(timeouts),
         times,
     }
@@ -222,7 +222,7 @@ fn timeouts(interval: u64) -> Option<(u32, u32)> {
 }
 
 /// How well the end of a connection fits a status.
-fn fit(status: Option<u32>, outcomes: &[EndKind], silence: Option<Nanos>) -> u8 {
+fn fit(status: Option<u32>, outcomes: &[EndKind], silence: Option<Span>) -> u8 {
     let ends_so = |outcome: &EndKind| {
         status
             .and_then(|status| outcome.explains(status))
@@ -253,7 +253,7 @@ mod tests {
     #[test]
     fn runs_before_an_answer_are_no_retries() {
         let run = |time: u64, detail: &str| Event {
-            time: Nanos(time),
+            time: Time(time),
             kind: "retransmission_run",
             value: Some(1),
             detail: Some(detail.to_owned()),
@@ -264,10 +264,10 @@ mod tests {
             run(300, "timeout"),
             run(500, "unknown"),
         ];
-        let found = retries(&runs, Some(Nanos(50)));
+        let found = retries(&runs, Some(Time(50)));
         assert_eq!(
             (found.runs, found.by_timeout, found.interval),
-            (3, 2, Some(Nanos(200)))
+            (3, 2, Some(Span(200)))
         );
         assert_eq!(retries(&runs, None).runs, 4);
         assert_eq!(retries(&[], None), Retries::default());

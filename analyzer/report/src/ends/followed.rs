@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-use roce_model::{Address, FlowId, FlowKey, FlowRow, Nanos, TapId};
+use roce_model::{Address, FlowId, FlowKey, FlowRow, TapId, Time};
 
 /// An event of a flow.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Event {
-    pub(super) time: Nanos,
+    pub(super) time: Time,
     pub(super) kind: &'static str,
     pub(super) value: Option<u64>,
     pub(super) detail: Option<String>,
@@ -22,4 +22,4 @@ pub(super) struct FollowedFlow {
 }
 
 /// The two latest of the last packets of an address, by tap: with their flows.
-pub(super) type Last = HashMap<(TapId, Address), Vec<(Nanos, FlowId)>>;
+pub(super) type Last = HashMap<(TapId, Address), Vec<(Time, FlowId)>>;

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use roce_model::{
-    Address, Columns as _, EventColumns, EventKind, FlowId, FlowKey, FlowRow, JobError, Nanos, RunSummary,
-    Sink, SinkError, TapId,
+    Address, Columns as _, EventColumns, EventKind, FlowId, FlowKey, FlowRow, JobError, RunSummary, Sink,
+    SinkError, TapId, Time,
 };
 
 use super::end::{End, end};
@@ -31,7 +31,7 @@ pub struct Ends {
     last: Last,
     pub(super) left_out: u64,
     /// The first frame of the capture.
-    pub(super) start: Nanos,
+    pub(super) start: Time,
     pub(super) explained: Vec<ExplainedError>,
 }
 
@@ -216,7 +216,7 @@ impl Sink for Ends {
                 flow.events.pop_front();
             }
             let event = Event {
-                time: Nanos(rows.time.at(at).copied().unwrap_or_default()),
+                time: Time(rows.time.at(at).copied().unwrap_or_default()),
                 kind: kind.name(),
                 value: rows.value.at(at).copied(),
                 detail: rows.detail.at(at).map(ToString::to_string),
@@ -254,7 +254,7 @@ impl Sink for Ends {
 
     fn finish(&mut self, run: &RunSummary) -> Result<(), SinkError> {
         let errors = std::mem::take(&mut self.errors);
-        self.start = run.span.map_or(Nanos::default(), |span| span.first);
+        self.start = run.span.map_or(Time::default(), |span| span.first);
         self.explained = errors.iter().map(|error| self.explain(error, run)).collect();
         self.errors = errors;
         Ok(())

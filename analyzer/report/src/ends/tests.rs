@@ -2,7 +2,7 @@
 
 use roce_model::{
     Address, Columns as _, EndKind, EndRow, EventColumns, EventKind, EventRow, FlowKey, FlowRow, JobError,
-    Nanos, Qpn, RunSummary, Service, Sink as _, Span, Vantage,
+    Period, Qpn, RunSummary, Service, Sink as _, Span, Time, Vantage,
 };
 
 use super::*;
@@ -34,7 +34,7 @@ fn row(key: &FlowKey, peer: Option<&FlowKey>, last: u64, packets: u64) -> FlowRo
         destination_qpn: key.destination_qpn.value(),
         service: "RC",
         peer_flow_id: peer.map(FlowKey::id),
-        last_time: Nanos(last),
+        last_time: Time(last),
         packets,
         counted: true,
         vantage: Some(Vantage::Sender),
@@ -44,7 +44,7 @@ fn row(key: &FlowKey, peer: Option<&FlowKey>, last: u64, packets: u64) -> FlowRo
 
 fn event(key: &FlowKey, time: u64, kind: EventKind, value: u64, detail: &'static str) -> EventRow {
     EventRow {
-        time: Nanos(time),
+        time: Time(time),
         kind,
         flow_id: Some(key.id()),
         value: Some(value),
@@ -85,9 +85,9 @@ fn ends_with(
     ends.events(&columns).unwrap();
     ends.flows_closed(rows).unwrap();
     let run = RunSummary {
-        span: Some(Span {
-            first: Nanos(0),
-            last: Nanos(end),
+        span: Some(Period {
+            first: Time(0),
+            last: Time(end),
         }),
         ends: outcomes.into(),
         ..RunSummary::default()
@@ -141,12 +141,12 @@ fn a_silent_peer() {
         ("10.0.0.1 > 10.0.0.2 QP 0x12", Some(0x11))
     );
     assert_eq!((end.retries.runs, end.retries.by_timeout), (7, 7));
-    assert_eq!(end.retries.interval, Some(Nanos(1_100 * MS)));
+    assert_eq!(end.retries.interval, Some(Span(1_100 * MS)));
     // 4.096 us x 2^18 is 1.074 s, x 2^17 0.537 s, x 2^16 0.268 s: four times that is 1.074 s, less than 1.1 s.
     assert_eq!(end.retries.timeouts, Some((17, 18)));
-    assert_eq!(end.unanswered(), Some(Nanos(7_700 * MS)));
-    assert_eq!(end.silence(), Some(Nanos(20 * SECOND - 8_700 * MS)));
-    assert_eq!(end.peer_elsewhere, Some(Nanos(9 * SECOND)));
+    assert_eq!(end.unanswered(), Some(Span(7_700 * MS)));
+    assert_eq!(end.silence(), Some(Span(20 * SECOND - 8_700 * MS)));
+    assert_eq!(end.peer_elsewhere, Some(Time(9 * SECOND)));
     let text = ends.text();
     for part in [
         "7 without an answer, 7 of them by timeout",

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use roce_model::text::clean;
-use roce_model::{Aeth, AethKind, EndKind, JobError, Nak, Nanos};
+use roce_model::{Aeth, AethKind, EndKind, JobError, Nak, Span, Time};
 use serde_json::{Value, json};
 
 use super::end::End;
@@ -44,12 +44,12 @@ impl Ends {
 }
 
 /// A time after the start of the capture.
-fn moment(time: Nanos, start: Nanos) -> String {
+fn moment(time: Time, start: Time) -> String {
     after(time, start)
 }
 
 impl ExplainedError {
-    fn text(&self, start: Nanos) -> String {
+    fn text(&self, start: Time) -> String {
         let mut text = head(&self.error);
         if self.ends.is_empty() {
             let _ = writeln!(text, "   packets    {}", nothing(&self.error));
@@ -136,12 +136,12 @@ fn nothing(error: &JobError) -> String {
     }
 }
 
-fn lines(error: &JobError, end: &End, start: Nanos) -> String {
+fn lines(error: &JobError, end: &End, start: Time) -> String {
     let mut text = String::new();
     let mut line = |title: &str, words: String| {
         let _ = writeln!(text, "   {title:<10} {words}");
     };
-    let at = |time: Nanos| moment(time, start);
+    let at = |time: Time| moment(time, start);
     let ranks = end
         .ranks
         .as_ref()
@@ -197,7 +197,7 @@ fn lines(error: &JobError, end: &End, start: Nanos) -> String {
                 "{}, the last one at {}: wait {}",
                 count(end.rnr_naks),
                 at(time),
-                Nanos(timer)
+                Span(timer)
             ),
         );
     }
@@ -214,7 +214,7 @@ fn lines(error: &JobError, end: &End, start: Nanos) -> String {
     text
 }
 
-fn answered(end: &End, at: &dyn Fn(Nanos) -> String) -> String {
+fn answered(end: &End, at: &dyn Fn(Time) -> String) -> String {
     let mut words = match (end.last_answer, end.unanswered()) {
         (Some(last), Some(time)) => format!(
             "{} packets, the last one at {}, {time} before the sender's last one",
@@ -248,7 +248,7 @@ fn answered(end: &End, at: &dyn Fn(Nanos) -> String) -> String {
     words
 }
 
-fn retried(end: &End, start: Nanos) -> Option<String> {
+fn retried(end: &End, start: Time) -> Option<String> {
     let retries = &end.retries;
     if retries.runs == 0 {
         return (end.retransmitted > 0).then(|| {

@@ -1,6 +1,6 @@
 //! The time axis of the page: bins of the run, merged into slots of a power of two of them as time goes on.
 
-use roce_model::Nanos;
+use roce_model::{Span, Time};
 
 /// Start and width of slots. Slots are numbered from the epoch on, so that merging two neighbours gives
 /// the slot of half their number, in either order.
@@ -14,7 +14,7 @@ pub(super) struct Axis {
 
 impl Axis {
     /// Slots as wide as a bin.
-    pub(super) fn new(bin: Nanos) -> Self {
+    pub(super) fn new(bin: Span) -> Self {
         Self {
             bin: bin.0.max(1),
             shift: 0,
@@ -58,13 +58,13 @@ impl Axis {
     }
 
     /// Start of the first slot.
-    pub(super) fn begin(&self) -> Nanos {
-        Nanos((self.first() << self.shift).saturating_mul(self.bin))
+    pub(super) fn begin(&self) -> Time {
+        Time((self.first() << self.shift).saturating_mul(self.bin))
     }
 
     /// Width of a slot.
-    pub(super) fn width(&self) -> Nanos {
-        Nanos(self.bin << self.shift)
+    pub(super) fn width(&self) -> Span {
+        Span(self.bin << self.shift)
     }
 }
 
@@ -74,16 +74,16 @@ mod tests {
 
     #[test]
     fn slots_are_bins_until_they_are_merged() {
-        let mut axis = Axis::new(Nanos(1_000));
+        let mut axis = Axis::new(Span(1_000));
         axis.include(7_999);
         axis.include(3_000);
         // Bins 3 to 7.
-        assert_eq!((axis.slots(), axis.first(), axis.width()), (5, 3, Nanos(1_000)));
-        assert_eq!(axis.begin(), Nanos(3_000));
+        assert_eq!((axis.slots(), axis.first(), axis.width()), (5, 3, Span(1_000)));
+        assert_eq!(axis.begin(), Time(3_000));
         axis.widen();
         // Bins 2-3, 4-5, 6-7: the first slot begins before the first bin.
-        assert_eq!((axis.slots(), axis.first(), axis.width()), (3, 1, Nanos(2_000)));
-        assert_eq!(axis.begin(), Nanos(2_000));
+        assert_eq!((axis.slots(), axis.first(), axis.width()), (3, 1, Span(2_000)));
+        assert_eq!(axis.begin(), Time(2_000));
         assert_eq!(axis.bin(7_999) >> axis.shift(), 3);
     }
 }

@@ -9,7 +9,7 @@ mod topics;
 use std::collections::BTreeMap;
 
 use roce_model::text::clean;
-use roce_model::{Columns, Nanos, SampleColumns};
+use roce_model::{Columns, SampleColumns, Time};
 use serde::Serialize;
 
 use topics::TOPICS;
@@ -211,12 +211,12 @@ impl GatheredCounters {
     }
 
     /// First and last reading.
-    pub(super) fn span(&self) -> Option<(Nanos, Nanos)> {
-        self.span.map(|(first, last)| (Nanos(first), Nanos(last)))
+    pub(super) fn span(&self) -> Option<(Time, Time)> {
+        self.span.map(|(first, last)| (Time(first), Time(last)))
     }
 
     /// Counters that moved, by tracks; times are relative to `base`.
-    pub(super) fn drawn(&self, base: Nanos) -> DrawnCounters {
+    pub(super) fn drawn(&self, base: Time) -> DrawnCounters {
         let moved: Vec<(&Key, &Changes)> = self
             .series
             .iter()
@@ -271,7 +271,7 @@ impl GatheredCounters {
 }
 
 /// A series of a track.
-fn layer(label: &str, key: &Key, changes: &Changes, base: Nanos) -> Layer {
+fn layer(label: &str, key: &Key, changes: &Changes, base: Time) -> Layer {
     let ((level, _), object, counter, priority, queue, detail) = key;
     let mut name = format!("{object} {label}");
     for more in [

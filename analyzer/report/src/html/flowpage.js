@@ -15,7 +15,7 @@ const GROUPS = [
     "Losses and recovery",
     /^(missing|reordered|network_lost|capture_lost|ambiguous|unresolved|lost_downstream|late|stale|response_.*|retransmitted_.*|wasted_bytes|retransmission_runs|runs_.*|nak.*|rnr_naks|first_psn|last_psn)$/,
   ],
-  ["Times", /^(ack_.*|message_time.*|read_time.*|atomic_time.*)$/],
+  ["Times", /^(ack_.*|message_time.*|read_time.*|atomic_time.*|time_.*_ns)$/],
   ["The rest", /./],
 ];
 
@@ -306,6 +306,7 @@ function buildFlowPage() {
   const flow = model.flowById.get(view.flow),
     at = (name) => flowValue(flow, name);
   const peer = model.flowById.get(at("peer_flow_id"));
+  const spent = spentBy(flow);
   const psns = psnsOf(flow, peer),
     canvas = el("canvas", { role: "img", id: "psn-canvas" }),
     lanes = el("canvas", { role: "img", id: "flow-lanes" }),
@@ -404,6 +405,9 @@ function buildFlowPage() {
           { class: "notice" },
           "There were more flows than this page has room for: the begin of this flow's timeline is not here.",
         )
+      : "",
+    sumOf(spent) > 0
+      ? el("section", {}, el("h3", {}, `Where its ${duration(sumOf(spent))} went`), spentBar(spent), spentLegend(spent))
       : "",
     el(
       "section",

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use foldhash::fast::RandomState;
-use roce_model::{Address, Columns, EventRow, FlowId, FlowKey, Nanos, TapId, TimelineColumns};
+use roce_model::{Address, Columns, EventRow, FlowId, FlowKey, Span, TapId, Time, TimelineColumns};
 
 use super::axis::Axis;
 use super::series::{DrawnMetrics, Room, Row, Series, Slots, event_metric, metric};
@@ -138,7 +138,7 @@ pub(super) struct KeptSeries<'a> {
 }
 
 impl GatheredSeries {
-    pub(super) fn new(bin: Nanos) -> Self {
+    pub(super) fn new(bin: Span) -> Self {
         let bit = |name| metric(name).map_or(0, |metric| 1 << metric);
         let trouble = [
             "ce",
@@ -178,7 +178,7 @@ impl GatheredSeries {
     }
 
     /// Has the axis reach from `first` to `last`.
-    pub(super) fn cover(&mut self, first: Nanos, last: Nanos) {
+    pub(super) fn cover(&mut self, first: Time, last: Time) {
         self.axis.include(first.0);
         self.axis.include(last.0);
         self.fit();

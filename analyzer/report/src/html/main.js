@@ -30,6 +30,7 @@ function listenPage() {
       const lost = ["filter", "track-list"].some((id) => $(id).contains(document.activeElement));
       buildFilter();
       buildTimeline();
+      buildSpent();
       buildMatrix();
       if (lost) $("tracks").focus({ preventScroll: true });
     }
@@ -118,6 +119,7 @@ async function begin() {
       document.documentElement.dataset.painted = performance.now().toFixed(0);
       setTimeout(() => {
         buildWaits();
+        buildSpent();
         buildMatrix();
         buildTables();
         buildAbout();

@@ -194,7 +194,7 @@ impl PackedColumns {
 
 #[cfg(test)]
 mod tests {
-    use roce_model::{EventColumns, EventRow, FlowId, Nanos};
+    use roce_model::{EventColumns, EventRow, FlowId, Span, Time};
 
     use super::super::series::{Room, Row};
     use super::*;
@@ -213,13 +213,13 @@ mod tests {
     fn a_table_is_one_column_after_the_other() {
         let mut columns = EventColumns::default();
         columns.push(&EventRow {
-            time: Nanos(105),
+            time: Time(105),
             flow_id: Some(FlowId(0x0102)),
             detail: Some("nak".into()),
             ..EventRow::default()
         });
         columns.push(&EventRow {
-            time: Nanos(107),
+            time: Time(107),
             psn: Some(3),
             detail: Some("nak".into()),
             ..EventRow::default()
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn a_series_holds_distances_of_slots() {
-        let mut axis = Axis::new(Nanos(1_000));
+        let mut axis = Axis::new(Span(1_000));
         axis.include(8_000);
         let mut series = Series::default();
         for (bin, value) in [(10, 5), (11, 6), (14, 200)] {

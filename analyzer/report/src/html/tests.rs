@@ -6,7 +6,7 @@ use std::io::Read;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flate2::read::ZlibDecoder;
-use roce_model::{Counter, EventKind, EventRow, Nanos, SampleRow, TapId};
+use roce_model::{Counter, EventKind, EventRow, SampleRow, Span, TapId, Time};
 use serde_json::Value;
 
 use super::*;
@@ -116,7 +116,7 @@ fn what_is_drawn_adds_up_to_the_rows() {
 #[test]
 fn losses_are_drawn_by_what_became_of_them() {
     let mut report = HtmlReport::new(Vec::new());
-    report.begin(Nanos(1_000)).unwrap();
+    report.begin(Span(1_000)).unwrap();
     let mut events = EventColumns::default();
     for (kind, flow, value, detail) in [
         (EventKind::Hole, Some(7), 3, "network_lost"),
@@ -127,7 +127,7 @@ fn losses_are_drawn_by_what_became_of_them() {
         (EventKind::Cnp, Some(7), 9, "counted by the timeline"),
     ] {
         events.push(&EventRow {
-            time: Nanos(5_500),
+            time: Time(5_500),
             kind,
             tap: TapId(2),
             flow_id: flow.map(FlowId),
@@ -182,7 +182,7 @@ fn nothing_of_a_capture_is_markup() {
 }
 
 /// Samples of CNPs that a port called `object` sent: 10 in the second before `time`.
-fn samples(object: &'static str, time: Nanos) -> SampleColumns {
+fn samples(object: &'static str, time: Time) -> SampleColumns {
     let mut rows = SampleColumns::default();
     rows.push(&SampleRow {
         time,
@@ -193,7 +193,7 @@ fn samples(object: &'static str, time: Nanos) -> SampleColumns {
         kind: "cumulative",
         value: 10.0,
         change: Some(10.0),
-        interval_ns: Some(Nanos::SECOND),
+        interval_ns: Some(Span::SECOND.0),
         unit: "packets",
         ..SampleRow::default()
     });
@@ -204,8 +204,8 @@ fn samples(object: &'static str, time: Nanos) -> SampleColumns {
 fn samples_alone_have_an_axis_and_no_markup() {
     const EVIL: &str = "</script><script>alert(1)</script>\u{1b}[2J";
     let mut report = HtmlReport::new(Vec::new());
-    report.begin(Nanos(Nanos::SECOND)).unwrap();
-    let times = [5, 6, 9].map(|second| Nanos(second * Nanos::SECOND));
+    report.begin(Span(Span::SECOND.0)).unwrap();
+    let times = [5, 6, 9].map(|second| Time(second * Span::SECOND.0));
     for time in times {
         report.samples(&samples(EVIL, time)).unwrap();
     }
@@ -233,7 +233,7 @@ fn samples_do_not_move_the_axis_of_packets() {
     let alone = json(&page(&made), "head");
     let mut report = HtmlReport::new(Vec::new());
     report.begin(made.run.bin).unwrap();
-    report.samples(&samples("a", Nanos(1))).unwrap();
+    report.samples(&samples("a", Time(1))).unwrap();
     report.timeline(&made.timeline).unwrap();
     report.flows_closed(&made.flows).unwrap();
     report.finish(&made.run).unwrap();

@@ -7,7 +7,7 @@ use std::io::Read;
 
 use roce_model::{
     CnpReceiver, CollectiveCallColumns, CollectiveColumns, Columns, CutLimit, EndColumns, EpisodeColumns,
-    FindingColumns, HopColumns, InputSummary, Layer, Nanos, Opcode, Qpn, RunKey, RunSummary, Span,
+    FindingColumns, HopColumns, InputSummary, Layer, Opcode, Period, Qpn, RunKey, RunSummary, Span,
     StepColumns, TapColumns, TapRow, Totals, TraceColumns, VantageColumns, WaitColumns,
 };
 use serde::Deserialize;
@@ -39,11 +39,11 @@ pub fn read(from: impl Read) -> Result<RunSummary, Error> {
         },
         version: run.text("version")?.to_owned(),
         started: run.value("started")?,
-        elapsed: Nanos(run.value("elapsed_ns")?),
-        bin: Nanos(run.value("bin_ns")?),
+        elapsed: Span(run.value("elapsed_ns")?),
+        bin: Span(run.value("bin_ns")?),
         options: options(run.get("options"))?,
         inputs: inputs(run.get("inputs"))?,
-        span: Option::zip(first, last).map(|(first, last)| Span { first, last }),
+        span: Option::zip(first, last).map(|(first, last)| Period { first, last }),
         totals: totals(&stored.totals)?,
         taps,
         clock_steps: Vec::new(),

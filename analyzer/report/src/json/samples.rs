@@ -1,6 +1,6 @@
 //! Samples in the document: all of them while they are few, none of them where the dataset alone can hold them.
 
-use roce_model::{Cell, Columns, Data, FlowId, Nanos, SampleColumns};
+use roce_model::{Cell, Columns, Data, FlowId, SampleColumns, Time};
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 
@@ -84,7 +84,7 @@ fn cell(data: Data<'_>, row: usize) -> Cell<'_> {
         Data::F64(values) => values.at(row).map(|value| Cell::F64(*value)),
         Data::Bool(values) => values.at(row).map(|value| Cell::Bool(*value)),
         Data::Text(values) => values.at(row).map(|value| Cell::Text(value)),
-        Data::Time(values) => values.at(row).map(|value| Cell::Time(Nanos(*value))),
+        Data::Time(values) => values.at(row).map(|value| Cell::Time(Time(*value))),
         Data::Id(values) => values.at(row).map(|value| Cell::Id(FlowId(*value))),
         Data::Address(values) => values.at(row).map(|value| Cell::Address(*value)),
     };
@@ -101,7 +101,7 @@ mod tests {
     fn document(rows: usize, flows: JsonFlows) -> serde_json::Value {
         let mut columns = SampleColumns::default();
         let row = SampleRow {
-            time: Nanos(1_795_000_000_000_000_001),
+            time: Time(1_795_000_000_000_000_001),
             counter: "port_cnp_sent",
             value: 7.5,
             ..SampleRow::default()

@@ -6,13 +6,13 @@
 use std::fmt;
 use std::io::{self, Write};
 
-use roce_model::{Evidence, Fact, Nanos};
+use roce_model::{Evidence, Fact, Span, Time};
 use serde_json::{Map, Value, json};
 
 use super::track::{Slice, Track, bounded};
 
 /// Length of an instant at which an arrow ends: viewers bind arrows to slices.
-const ARROW_LENGTH: Nanos = Nanos(1);
+const ARROW_LENGTH: Span = Span(1);
 
 #[derive(Debug)]
 pub(super) struct Chrome<W> {
@@ -20,12 +20,12 @@ pub(super) struct Chrome<W> {
     is_first: bool,
 }
 
-/// A time in microseconds, with all its digits.
-struct Micros(Nanos);
+/// Nanoseconds, written in microseconds with all their digits.
+struct Micros(u64);
 
 impl fmt::Display for Micros {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{:03}", self.0.0 / 1_000, self.0.0 % 1_000)
+        write!(f, "{}.{:03}", self.0 / 1_000, self.0 % 1_000)
     }
 }
 
@@ -66,7 +66,7 @@ impl<W: Write> Chrome<W> {
 
     pub(super) fn slice(&mut self, track: &Track, slice: &Slice<'_>) -> io::Result<()> {
         let (pid, tid) = (track.pid, track.number);
-        let time = Micros(slice.start);
+        let time = Micros(slice.start.0);
         let name = json!(slice.name);
         let category = slice.category;
         let args = object(slice.facts);
@@ -74,7 +74,7 @@ impl<W: Write> Chrome<W> {
         let length = slice.end.map(|end| end.since(slice.start));
         match length.or(has_arrows.then_some(ARROW_LENGTH)) {
             Some(length) => {
-                let length = Micros(length);
+                let length = Micros(length.0);
                 self.line(&format_args!(
                     r#"{{"ph":"X","name":{name},"cat":"{category}","pid":{pid},"tid":{tid},"ts":{time},"dur":{length},"args":{args}}}"#
                 ))?;
@@ -96,8 +96,8 @@ impl<W: Write> Chrome<W> {
         Ok(())
     }
 
-    pub(super) fn value(&mut self, counter: &Track, time: Nanos, value: f64) -> io::Result<()> {
-        let (pid, time) = (counter.pid, Micros(time));
+    pub(super) fn value(&mut self, counter: &Track, time: Time, value: f64) -> io::Result<()> {
+        let (pid, time) = (counter.pid, Micros(time.0));
         let name = json!(counter.name);
         let value = json!(value);
         self.line(&format_args!(

@@ -5,7 +5,7 @@
 
 use std::io::{self, Write};
 
-use roce_model::{Nanos, value_of};
+use roce_model::{Span, Time, value_of};
 
 use super::form::Form;
 use super::track::Track;
@@ -25,7 +25,7 @@ pub(super) struct Quantity {
 pub(super) const RATE: Quantity = Quantity {
     name: "rate",
     unit: "bit/s",
-    value: |slot, width| Some(value_of(slot.payload_bytes) * 8.0 / Nanos(width).seconds()),
+    value: |slot, width| Some(value_of(slot.payload_bytes) * 8.0 / Span(width).seconds()),
     idle: Some(0.0),
 };
 /// As [`RATE`], of a host that sends.
@@ -83,7 +83,7 @@ pub(super) fn counter<W: Write>(
             return Ok(());
         };
         shown = Some(value);
-        form.value(&track, Nanos(slot.saturating_mul(width)), value)
+        form.value(&track, Time(slot.saturating_mul(width)), value)
     };
     let mut next = None;
     for slot in slots {

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::io::Write;
 
 use foldhash::fast::RandomState;
-use roce_model::{Columns, EventKind, EventRow, EventSource, FlowId, Nanos, RunSummary};
+use roce_model::{Columns, EventKind, EventRow, EventSource, FlowId, RunSummary, Time};
 
 use super::form::Form;
 use crate::moments::{Moments, event};
@@ -178,7 +178,7 @@ impl Arrows {
         ordered.sort_by_key(|(flow, _)| **flow);
         for (flow, shown) in ordered {
             let carriers = [shown.series.peer, Some(*flow)];
-            let mut last_run = Nanos(0);
+            let mut last_run = Time(0);
             for (place, run) in events.of(shown) {
                 if run.kind != EventKind::RetransmissionRun {
                     continue;
@@ -215,7 +215,7 @@ impl Naks {
 
     /// The NAK that a run answers: the last one of the PSN with which the run begins. Where there is none, the first retransmissions were lost
     /// before this tap: the last NAK since the run before.
-    fn cause(&self, carrier: FlowId, run: &EventRow, last_run: Nanos, rows: &[EventRow]) -> Option<usize> {
+    fn cause(&self, carrier: FlowId, run: &EventRow, last_run: Time, rows: &[EventRow]) -> Option<usize> {
         let kind = match run.detail.as_deref() {
             Some("nak") => EventKind::Nak,
             Some("rnr") => EventKind::RnrNak,

@@ -4,7 +4,7 @@
 
 use std::io::{self, Write};
 
-use roce_model::Nanos;
+use roce_model::Time;
 
 use super::chrome::Chrome;
 use super::protobuf::Protobuf;
@@ -57,7 +57,7 @@ impl<W: Write> Form<W> {
     }
 
     /// Writes the head once; `time` is one in the trace.
-    pub(super) fn begin(&mut self, time: Nanos) -> io::Result<()> {
+    pub(super) fn begin(&mut self, time: Time) -> io::Result<()> {
         if std::mem::replace(&mut self.is_begun, true) {
             return Ok(());
         }
@@ -139,7 +139,7 @@ impl<W: Write> Form<W> {
     }
 
     /// The value that a counter has from `time` on. One that is not finite is left out.
-    pub(super) fn value(&mut self, counter: &Track, time: Nanos, value: f64) -> io::Result<()> {
+    pub(super) fn value(&mut self, counter: &Track, time: Time, value: f64) -> io::Result<()> {
         if !value.is_finite() {
             return Ok(());
         }

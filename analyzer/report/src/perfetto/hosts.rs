@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
 
 use foldhash::fast::RandomState;
-use roce_model::{Address, EpisodeColumns, EventColumns, EventKind, Nanos, RunSummary};
+use roce_model::{Address, EpisodeColumns, EventColumns, EventKind, RunSummary, Time};
 
 use super::counters::{ACK_TIME, CE_SHARE, CNPS, IN_FLIGHT, Quantity, RATE, RECEIVED, SENT, counter};
 use super::ending::{Arrows, Events, LeftOut};
@@ -159,7 +159,7 @@ impl<W: Write> Hosts<'_, W> {
         self.left_out.slices += lanes.left_out;
         let mut lanes = Lanes::new(track, "stalls");
         for (_, row) in of(EventKind::Stall) {
-            let end = Nanos(row.time.0.saturating_add(row.value.unwrap_or_default()));
+            let end = Time(row.time.0.saturating_add(row.value.unwrap_or_default()));
             let facts = facts::<EventColumns>(row);
             lanes.add(&moment(row, Some(end), "stall", &facts), self.form)?;
         }
@@ -169,7 +169,7 @@ impl<W: Write> Hosts<'_, W> {
 }
 
 /// The end of the last of the slots that follow one another from `start` on and have retransmissions; `start` where there is none.
-fn run_end(slots: &[Slot], start: Nanos, width: u64) -> Nanos {
+fn run_end(slots: &[Slot], start: Time, width: u64) -> Time {
     let mut at = start.0 / width.max(1);
     let first = slots.partition_point(|slot| slot.at < at);
     for slot in &slots[first..] {
@@ -178,5 +178,5 @@ fn run_end(slots: &[Slot], start: Nanos, width: u64) -> Nanos {
         }
         at += 1;
     }
-    Nanos(at.saturating_mul(width)).max(start)
+    Time(at.saturating_mul(width)).max(start)
 }

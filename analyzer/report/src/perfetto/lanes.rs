@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use roce_model::Nanos;
+use roce_model::Time;
 
 use super::form::Form;
 use super::track::{Slice, Track};
@@ -16,7 +16,7 @@ pub(super) struct Lanes<'a> {
     parent: &'a Track,
     name: &'a str,
     /// Each lane, and the time at which its last slice ends.
-    tracks: Vec<(Nanos, Track)>,
+    tracks: Vec<(Time, Track)>,
     /// Slices for which all lanes were taken.
     pub(super) left_out: u64,
 }

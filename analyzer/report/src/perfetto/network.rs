@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use foldhash::fast::RandomState;
 use roce_model::{
     EpisodeColumns, EpisodeRow, EventColumns, EventKind, EventRow, EventSource, Evidence, FindingColumns,
-    Nanos, RunSummary, Span, StepColumns, TapId, TapNames,
+    Period, RunSummary, StepColumns, TapId, TapNames, Time,
 };
 
 use super::ending::{Arrows, Events, LeftOut};
@@ -23,7 +23,7 @@ pub(super) struct Network<'a, W> {
     pub(super) run: &'a RunSummary,
     pub(super) taps: TapNames,
     /// First and last moment of the capture.
-    pub(super) span: Span,
+    pub(super) span: Period,
     pub(super) form: &'a mut Form<W>,
     pub(super) process: Track,
     pub(super) left_out: LeftOut,
@@ -192,7 +192,7 @@ impl<W: Write> Network<'_, W> {
             let mut lanes = Lanes::new(&self.process, &name);
             for row in rows {
                 let name = format!("pause{}", self.at(row.tap));
-                let end = Nanos(row.time.0.saturating_add(row.value.unwrap_or_default()));
+                let end = Time(row.time.0.saturating_add(row.value.unwrap_or_default()));
                 lanes.add(
                     &moment(row, Some(end), &name, &facts::<EventColumns>(row)),
                     self.form,
@@ -266,12 +266,7 @@ pub(super) fn kind_name(kind: EventKind) -> String {
 }
 
 /// An event as a slice or an instant, without arrows.
-pub(super) fn moment<'a>(
-    row: &EventRow,
-    end: Option<Nanos>,
-    name: &'a str,
-    facts: &'a Evidence,
-) -> Slice<'a> {
+pub(super) fn moment<'a>(row: &EventRow, end: Option<Time>, name: &'a str, facts: &'a Evidence) -> Slice<'a> {
     Slice {
         start: row.time,
         end,

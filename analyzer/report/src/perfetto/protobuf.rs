@@ -5,7 +5,7 @@
 
 use std::io::{self, Write};
 
-use roce_model::{Evidence, Fact, Nanos};
+use roce_model::{Evidence, Fact, Time};
 
 use super::track::{Slice, Track, bounded};
 use super::wire::Fields;
@@ -99,7 +99,7 @@ impl<W: Write> Protobuf<W> {
     }
 
     /// The trace's clock is CLOCK_REALTIME. The clock that readers take where none is named shows the same time.
-    pub(super) fn begin(&mut self, time: Nanos) -> io::Result<()> {
+    pub(super) fn begin(&mut self, time: Time) -> io::Result<()> {
         self.packet(|packet| {
             packet.number(packet::SEQUENCE_FLAGS, STATE_CLEARED);
             packet.number(packet::FIRST_PACKET_ON_SEQUENCE, 1);
@@ -181,7 +181,7 @@ impl<W: Write> Protobuf<W> {
         })
     }
 
-    pub(super) fn value(&mut self, counter: &Track, time: Nanos, value: f64) -> io::Result<()> {
+    pub(super) fn value(&mut self, counter: &Track, time: Time, value: f64) -> io::Result<()> {
         self.event(time, |event| {
             event.number(event::TYPE, event::COUNTER);
             event.number(event::TRACK_UUID, counter.number);
@@ -193,7 +193,7 @@ impl<W: Write> Protobuf<W> {
         self.out.flush()
     }
 
-    fn event(&mut self, time: Nanos, fill: impl FnOnce(&mut Fields)) -> io::Result<()> {
+    fn event(&mut self, time: Time, fill: impl FnOnce(&mut Fields)) -> io::Result<()> {
         self.packet(|packet| {
             packet.number(packet::TIMESTAMP, time.0);
             packet.number(packet::TIMESTAMP_CLOCK_ID, clock::REALTIME);

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 
 use foldhash::fast::RandomState;
-use roce_model::{Columns, Nanos, SampleColumns};
+use roce_model::{Columns, SampleColumns, Span, Time};
 
 use super::form::Form;
 use super::track::Track;
@@ -87,14 +87,14 @@ impl SampleTracks {
 }
 
 /// The time from which a sample's value is drawn, the value, and its unit; `None` where nothing is known to draw.
-fn drawn(rows: &SampleColumns, row: usize) -> Option<(Nanos, f64, String)> {
+fn drawn(rows: &SampleColumns, row: usize) -> Option<(Time, f64, String)> {
     let time = *rows.time.at(row)?;
     let unit = text!(rows.unit, row);
     if text!(rows.kind, row) == "gauge" {
-        return Some((Nanos(time), *rows.value.at(row)?, unit.to_owned()));
+        return Some((Time(time), *rows.value.at(row)?, unit.to_owned()));
     }
     let interval = *rows.interval_ns.at(row)?;
-    let rate = rows.change.at(row)? / Nanos(interval).seconds();
+    let rate = rows.change.at(row)? / Span(interval).seconds();
     rate.is_finite()
-        .then(|| (Nanos(time.saturating_sub(interval)), rate, format!("{unit}/s")))
+        .then(|| (Time(time.saturating_sub(interval)), rate, format!("{unit}/s")))
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use roce_model::{
     Address, EpisodeKind, EpisodeRow, EventKind, EventRow, FindingRow, FlowKey, FlowRow, Qpn, SampleRow,
-    Service, StepRow, TapId, TapRow, TimelineRow,
+    Service, Span, StepRow, TapId, TapRow, Time, TimelineRow,
 };
 use serde_json::Value;
 
@@ -46,8 +46,8 @@ fn closed(key: &FlowKey, peer: Option<FlowId>) -> FlowRow {
     }
 }
 
-fn at(milliseconds: u64) -> Nanos {
-    Nanos(START + milliseconds * MILLISECOND)
+fn at(milliseconds: u64) -> Time {
+    Time(START + milliseconds * MILLISECOND)
 }
 
 /// The data of a flow in one bin of 1 ms.
@@ -76,7 +76,7 @@ struct Rows {
 impl Rows {
     fn written(&self, form: TraceForm) -> Vec<u8> {
         let mut sink = TraceReport::new(Vec::new(), form);
-        sink.begin(Nanos(MILLISECOND)).unwrap();
+        sink.begin(Span(MILLISECOND)).unwrap();
         sink.flows_opened(&self.keys).unwrap();
         let (mut timeline, mut events) = (TimelineColumns::default(), EventColumns::default());
         timeline.extend(&self.timeline);
@@ -168,7 +168,7 @@ fn incast() -> Rows {
     // The other direction has responses alone.
     rows.timeline.push(row(back.id(), 3, 0));
     let event = |kind, flow: &FlowKey, time, psn, value, detail: Option<&'static str>| EventRow {
-        time: Nanos(time),
+        time: Time(time),
         kind,
         flow_id: Some(flow.id()),
         psn: Some(psn),
@@ -197,11 +197,11 @@ fn incast() -> Rows {
         ),
     ];
     rows.run = RunSummary {
-        span: Some(Span {
+        span: Some(Period {
             first: at(0),
             last: at(12),
         }),
-        bin: Nanos(MILLISECOND),
+        bin: Span(MILLISECOND),
         episodes: vec![EpisodeRow {
             episode: 3,
             kind: EpisodeKind::Incast,
@@ -348,17 +348,17 @@ fn perfetto_a_run_whose_first_packets_were_lost_answers_the_last_nak() {
     // The NAK of PSN 50 is answered from PSN 52 on. The last run answers nothing: that NAK has been answered.
     rows.events.extend([
         EventRow {
-            time: Nanos(START + 3_500_000),
+            time: Time(START + 3_500_000),
             psn: Some(50),
             ..nak
         },
         EventRow {
-            time: Nanos(START + 3_600_000),
+            time: Time(START + 3_600_000),
             psn: Some(52),
             ..run.clone()
         },
         EventRow {
-            time: Nanos(START + 3_700_000),
+            time: Time(START + 3_700_000),
             psn: Some(60),
             ..run
         },
@@ -400,7 +400,7 @@ fn perfetto_outliers_of_a_training_job_have_their_episode() {
 #[test]
 fn perfetto_samples_are_counters_of_their_node() {
     let sample = |counter, kind, seconds: u64, value, change: Option<f64>| SampleRow {
-        time: Nanos(START + seconds * Nanos::SECOND),
+        time: Time(START + seconds * Span::SECOND.0),
         source: "switch",
         node: "leaf1".into(),
         object: "Ethernet1/1".into(),
@@ -408,7 +408,7 @@ fn perfetto_samples_are_counters_of_their_node() {
         kind,
         value,
         change,
-        interval_ns: change.map(|_| 2 * Nanos::SECOND),
+        interval_ns: change.map(|_| 2 * Span::SECOND.0),
         unit: "packets",
         priority: Some(3),
         ..SampleRow::default()
@@ -437,10 +437,10 @@ fn perfetto_samples_are_counters_of_their_node() {
     // 60 packets in the 2 s before the second reading: 30 a second, from the first one on.
     assert_eq!(
         values("Ethernet1/1 port_discards, priority 3"),
-        [(Nanos::SECOND, 30.0)]
+        [(Span::SECOND.0, 30.0)]
     );
     assert_eq!(
         values("Ethernet1/1 queue_bytes, priority 3"),
-        [(Nanos::SECOND, 5.0)]
+        [(Span::SECOND.0, 5.0)]
     );
 }

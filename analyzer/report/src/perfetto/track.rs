@@ -1,7 +1,7 @@
 //! Tracks and slices, of which a trace consists, and texts that are fit to be shown.
 
 use roce_model::text::clean;
-use roce_model::{Evidence, Nanos};
+use roce_model::{Evidence, Time};
 
 /// Characters of a name or a text in a trace.
 const MAX_TEXT: usize = 512;
@@ -20,9 +20,9 @@ pub(super) struct Track {
 /// A slice of time on a track, or an instant.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slice<'a> {
-    pub(super) start: Nanos,
+    pub(super) start: Time,
     /// Absent: an instant.
-    pub(super) end: Option<Nanos>,
+    pub(super) end: Option<Time>,
     pub(super) name: &'a str,
     pub(super) category: &'static str,
     pub(super) facts: &'a Evidence,

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use roce_model::{Nanos, SampleKind, SampleRow};
+use roce_model::{SampleKind, SampleRow, Time};
 
 /// Series that a summary keeps; of more, rows are left out and counted.
 const MAX_SERIES: usize = 1 << 17;
@@ -24,8 +24,8 @@ pub(crate) struct Key {
 pub(crate) struct Series {
     pub(crate) kind: &'static str,
     pub(crate) unit: &'static str,
-    pub(crate) first: (Nanos, f64),
-    pub(crate) last: (Nanos, f64),
+    pub(crate) first: (Time, f64),
+    pub(crate) last: (Time, f64),
     /// Sum of the changes; `None` for gauges, where there was one reading, and where one of the changes is unknown.
     pub(crate) change: Option<f64>,
     /// Readings whose change is unknown: the register can have wrapped more than once.

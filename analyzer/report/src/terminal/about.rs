@@ -1,7 +1,7 @@
 //! Section about the capture: inputs, a single tap, time, frames, and the quality of the capture.
 
 use jiff::Timestamp;
-use roce_model::Nanos;
+use roce_model::{Span, Time};
 
 use super::field::{NAME, NAMED, field, more, wrapped};
 use super::ink::{Ink, clean, shorten, width};
@@ -130,7 +130,7 @@ fn tap(view: &View<'_>) -> Vec<String> {
 }
 
 /// `2026-11-20 14:03:11.123456 UTC`.
-fn stamp(time: Nanos) -> String {
+fn stamp(time: Time) -> String {
     Timestamp::from_nanosecond(i128::from(time.0)).map_or_else(
         |_| format!("{} ns", time.0),
         |time| time.strftime("%Y-%m-%d %H:%M:%S%.6f UTC").to_string(),
@@ -188,7 +188,7 @@ fn quality(view: &View<'_>) -> Vec<String> {
             "stamp out of order",
             "stamps out of order",
         )
-        .map(|item| format!("{item} (by up to {})", Nanos(step))),
+        .map(|item| format!("{item} (by up to {})", Span(step))),
     );
     if run.totals.copies > 0 {
         items.push(format!("{} dropped", plural(run.totals.copies, "copy", "copies")));

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use roce_model::cast::{float, whole};
-use roce_model::{CollectiveCallRow, Nanos, TraceClock, TraceRow};
+use roce_model::{CollectiveCallRow, Span, TraceClock, TraceRow};
 
 use super::episodes::after;
 use super::field::{NAMED, field};
@@ -85,7 +85,7 @@ fn clock(trace: &TraceRow) -> Vec<String> {
         .map_or_else(String::new, |rank| format!(" (rank {rank})"));
     let within = trace
         .uncertainty_ns
-        .map_or_else(String::new, |time| format!(" within {}", Nanos(time)));
+        .map_or_else(String::new, |time| format!(" within {}", Span(time)));
     let offset = trace.offset_ns.map_or_else(String::new, |offset| {
         let sign = if offset < 0.0 { "-" } else { "+" };
         let seconds = offset.abs() / 1e9;
@@ -132,7 +132,7 @@ fn table(view: &View<'_>, calls: &[&CollectiveCallRow]) -> Vec<String> {
         }),
         Column::new("at", true, 0, calls, |call| after(call.start_time, origin)),
         Column::new("took", true, 0, calls, |call| {
-            let time = Nanos(call.duration_ns).to_string();
+            let time = Span(call.duration_ns).to_string();
             if call.is_slowed {
                 Ink::Warn.paint(&time)
             } else {
@@ -140,7 +140,7 @@ fn table(view: &View<'_>, calls: &[&CollectiveCallRow]) -> Vec<String> {
             }
         }),
         Column::new("median", true, 1, calls, |call| {
-            call.median_ns.map_or_else(absent, |time| Nanos(time).to_string())
+            call.median_ns.map_or_else(absent, |time| Span(time).to_string())
         }),
         Column::new("data", true, 2, calls, |call| {
             call.network_bytes.map_or_else(absent, bytes)

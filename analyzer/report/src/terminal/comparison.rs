@@ -3,7 +3,7 @@
 //! with numbers are here for every output for people.
 
 use roce_model::cast::whole;
-use roce_model::{Nanos, Severity};
+use roce_model::{Severity, Span};
 
 use super::field::{field, wrapped};
 use super::grid::{Column, lay};
@@ -358,7 +358,7 @@ pub(crate) fn amount(unit: Unit, value: f64) -> String {
     let said = match unit {
         Unit::BitsPerSecond => rate_of(size),
         Unit::Share => format!("{} %", digits(size * 100.0)),
-        Unit::Nanoseconds => Nanos(whole(size)).to_string(),
+        Unit::Nanoseconds => Span(whole(size)).to_string(),
         Unit::PerMillionPackets => format!("{} ppm", digits(size)),
         Unit::PerGigabyte => format!("{} /GB", digits(size)),
         Unit::PerSecond => format!("{} /s", digits(size)),

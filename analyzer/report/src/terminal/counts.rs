@@ -23,7 +23,7 @@ pub(super) fn totals(view: &View<'_>) -> Vec<String> {
     let View {
         run, style, totals, ..
     } = view;
-    let length = run.span.map(roce_model::Span::length).unwrap_or_default();
+    let length = run.span.map(roce_model::Period::length).unwrap_or_default();
     if totals.roce_packets == 0 {
         return field("data", &[no_packet(view)], style);
     }

@@ -1,6 +1,6 @@
 //! Section about connections that failed, those that waited longest first. Connections that were closed are in the table `ends` of the results.
 
-use roce_model::{EndKind, EndRow, Nanos};
+use roce_model::{EndKind, EndRow, Span, Time};
 
 use super::episodes::after;
 use super::field::sentence;
@@ -22,7 +22,7 @@ pub(super) fn ends(view: &View<'_>) -> Vec<String> {
         return Vec::new();
     }
     let origin = run.span.map(|span| span.first).unwrap_or_default();
-    let time = |time: Option<Nanos>| time.map_or_else(|| ABSENT.to_owned(), |time| after(time, origin));
+    let time = |time: Option<Time>| time.map_or_else(|| ABSENT.to_owned(), |time| after(time, origin));
     let columns = vec![
         Column::new("source", false, 0, &all, |row| row.source.to_string()),
         Column::new("destination", false, 0, &all, |row| row.destination.to_string()),
@@ -38,10 +38,10 @@ pub(super) fn ends(view: &View<'_>) -> Vec<String> {
         .unless_zero(),
         Column::new("apart", true, 4, &all, |row| {
             row.repeat_min_ns
-                .map_or_else(|| ABSENT.to_owned(), |time| Nanos(time).to_string())
+                .map_or_else(|| ABSENT.to_owned(), |time| Span(time).to_string())
         })
         .unless_zero(),
-        Column::new("waited", true, 1, &all, |row| Nanos(row.waited_ns).to_string()),
+        Column::new("waited", true, 1, &all, |row| Span(row.waited_ns).to_string()),
         Column::new("last answer", true, 3, &all, |row| time(row.last_answer_time)),
         Column::new("host's last", true, 5, &all, |row| time(row.peer_last_time)),
         Column::new("PSN", true, 6, &all, |row| {

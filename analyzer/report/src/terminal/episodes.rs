@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use roce_model::{EpisodeRow, Nanos};
+use roce_model::{EpisodeRow, Span, Time};
 
 use super::field::padded;
 use super::grid::{Column, lay};
@@ -87,7 +87,7 @@ pub(super) fn episodes(view: &View<'_>) -> Vec<String> {
         counted("RNR NAKs", 4, |row| row.rnr_naks).in_ink(Ink::Bad),
         Column::new("paused", true, 4, &worst, |row| {
             row.pause_ns
-                .map_or_else(|| ABSENT.to_owned(), |time| Nanos(time).to_string())
+                .map_or_else(|| ABSENT.to_owned(), |time| Span(time).to_string())
         })
         .unless_zero(),
     ];
@@ -142,9 +142,9 @@ fn with_causes(table: Vec<String>, cause: &Column, wide: bool, style: &Style) ->
 }
 
 /// `+12.5 ms` after the first frame; to the millisecond from ten seconds on, so that moments can be distinguished.
-pub(crate) fn after(time: Nanos, origin: Nanos) -> String {
+pub(crate) fn after(time: Time, origin: Time) -> String {
     let after = time.since(origin);
-    if after.0 < 10 * Nanos::SECOND {
+    if after.0 < 10 * Span::SECOND.0 {
         return format!("+{after}");
     }
     format!("+{:.3} s", after.seconds())
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn different_moments_look_different() {
-        let after = |ns: u64| after(Nanos(1_000 + ns), Nanos(1_000));
+        let after = |ns: u64| after(Time(1_000 + ns), Time(1_000));
         assert_eq!(after(0), "+0 ns");
         assert_eq!(after(582_000_000), "+582 ms");
         assert_eq!(after(1_926_123_456_789), "+1926.123 s");

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::io::Write;
 
 use jiff::Timestamp;
-use roce_model::{FlowId, FlowKey, FlowRow, Nanos, RunSummary, Sink, SinkError, TapId, TimelineColumns};
+use roce_model::{FlowId, FlowKey, FlowRow, RunSummary, Sink, SinkError, Span, TapId, Time, TimelineColumns};
 
 use super::ink::{self, Ink, clean, shorten, width};
 use super::report::TerminalReport;
@@ -26,7 +26,7 @@ const MAX_NAMES: usize = 1 << 18;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct CaptureCounts {
     /// The time of day.
-    pub now: Nanos,
+    pub now: Time,
     /// Frames captured.
     pub frames: u64,
     /// Number of the frames dropped because the analysis fell behind.
@@ -68,7 +68,7 @@ impl LiveCounts {
     }
 
     /// The counts, in words and inks.
-    fn words(&self, time: Nanos) -> Vec<String> {
+    fn words(&self, time: Span) -> Vec<String> {
         let mut words = Vec::new();
         words.extend(rate(self.payload, time));
         if self.ce > 0 {
@@ -94,13 +94,13 @@ pub struct LiveReport<W, C> {
     counted: C,
     before: CaptureCounts,
     /// The time of the first row since the last line.
-    first: Option<Nanos>,
+    first: Option<Time>,
     names: HashMap<FlowId, FlowKey, foldhash::fast::RandomState>,
     seen: HashMap<(FlowId, TapId), LiveCounts, foldhash::fast::RandomState>,
     /// Sum of the interval's flows that found no room in `seen`.
     others: LiveCounts,
     /// Rows that are not counted yet: a paced replay reads a little ahead of its position.
-    coming: Vec<(Nanos, FlowId, TapId, LiveCounts)>,
+    coming: Vec<(Time, FlowId, TapId, LiveCounts)>,
 }
 
 impl<W: Write, C: Fn() -> CaptureCounts> LiveReport<W, C> {
@@ -125,7 +125,7 @@ impl<W: Write, C: Fn() -> CaptureCounts> LiveReport<W, C> {
         let before = std::mem::replace(&mut self.before, now);
         // Before the first line of a replay nothing is known but its first row.
         let since = match self.first.take() {
-            Some(first) if before.now == Nanos(0) => first,
+            Some(first) if before.now == Time(0) => first,
             _ => before.now,
         };
         let time = now.now.since(since);
@@ -183,7 +183,7 @@ impl<W: Write, C: Fn() -> CaptureCounts> LiveReport<W, C> {
     }
 
     /// Counts the rows of bins that begin up to `now`.
-    fn take_due(&mut self, now: Nanos) {
+    fn take_due(&mut self, now: Time) {
         let mut coming = std::mem::take(&mut self.coming);
         for (_, flow, tap, seen) in coming.extract_if(.., |(time, ..)| *time <= now) {
             self.count((flow, tap), &seen);
@@ -221,7 +221,7 @@ impl<W: Write, C: Fn() -> CaptureCounts> LiveReport<W, C> {
 }
 
 /// The time of day, in UTC.
-fn clock(time: Nanos) -> String {
+fn clock(time: Time) -> String {
     Timestamp::from_nanosecond(i128::from(time.0)).map_or_else(
         |_| "--:--:--".to_owned(),
         |time| time.strftime("%H:%M:%S").to_string(),
@@ -255,7 +255,7 @@ fn wrapped(first: &str, words: &[String], room: usize) -> Vec<String> {
 }
 
 impl<W: Write, C: Fn() -> CaptureCounts> Sink for LiveReport<W, C> {
-    fn begin(&mut self, bin: Nanos) -> Result<(), SinkError> {
+    fn begin(&mut self, bin: Span) -> Result<(), SinkError> {
         self.end.begin(bin)
     }
 
@@ -282,7 +282,7 @@ impl<W: Write, C: Fn() -> CaptureCounts> Sink for LiveReport<W, C> {
             let (Some(flow), Some(tap)) = (rows.flow_id.at(row), rows.tap.at(row)) else {
                 continue;
             };
-            self.first = self.first.or_else(|| rows.time.at(row).map(|time| Nanos(*time)));
+            self.first = self.first.or_else(|| rows.time.at(row).map(|time| Time(*time)));
             let number = |values: &roce_model::Values<u32>| u64::from(values.at(row).copied().unwrap_or(0));
             let seen = LiveCounts {
                 packets: number(&rows.packets),
@@ -293,14 +293,14 @@ impl<W: Write, C: Fn() -> CaptureCounts> Sink for LiveReport<W, C> {
                 retransmitted: number(&rows.retransmitted_packets),
                 missing: rows.missing.at(row).copied().unwrap_or(0),
             };
-            let time = rows.time.at(row).map_or(Nanos(0), |time| Nanos(*time));
+            let time = rows.time.at(row).map_or(Time(0), |time| Time(*time));
             self.coming.push((time, FlowId(*flow), TapId(*tap), seen));
         }
         if self.coming.len() >= MAX_COMING {
             self.take_due((self.counted)().now);
         }
         if self.coming.len() >= MAX_COMING {
-            self.take_due(Nanos(u64::MAX));
+            self.take_due(Time(u64::MAX));
         }
         self.end.timeline(rows)
     }
@@ -337,7 +337,7 @@ mod tests {
         // Nothing is known of the time before the first row: 125 MB in the second after it are 1 Gbit/s.
         let counted = Cell::new(CaptureCounts::default());
         let mut report = LiveReport::new(Vec::new(), Style::default(), || counted.get());
-        let begin = Nanos(1_795_284_000_000_000_000);
+        let begin = Time(1_795_284_000_000_000_000);
         let mut rows = TimelineColumns::default();
         rows.push(&TimelineRow {
             time: begin,
@@ -347,7 +347,7 @@ mod tests {
         });
         report.timeline(&rows).unwrap();
         counted.set(CaptureCounts {
-            now: Nanos(begin.0 + Nanos::SECOND),
+            now: begin + Span::SECOND,
             frames: 1_000,
             ..CaptureCounts::default()
         });
@@ -360,12 +360,12 @@ mod tests {
     fn lines_of_a_live_run() {
         let counted = Cell::new(CaptureCounts {
             // 2026-11-21 18:00:00 UTC.
-            now: Nanos(1_795_284_000_000_000_000),
+            now: Time(1_795_284_000_000_000_000),
             ..CaptureCounts::default()
         });
         let mut report = LiveReport::new(Vec::new(), Style::default(), || counted.get());
         let after = |frames, overrun, kernel| {
-            let now = Nanos(counted.get().now.0 + Nanos::SECOND);
+            let now = counted.get().now + Span::SECOND;
             counted.set(CaptureCounts {
                 now,
                 frames,
@@ -411,7 +411,7 @@ mod tests {
         // A replay reads ahead: rows of later times wait for their time.
         let mut ahead = TimelineColumns::default();
         ahead.push(&TimelineRow {
-            time: Nanos(counted.get().now.0 + 1_500_000_000),
+            time: Time(counted.get().now.0 + 1_500_000_000),
             ..row
         });
         report.timeline(&ahead).unwrap();

@@ -67,7 +67,7 @@ pub(super) fn vantage(view: &View<'_>) -> Vec<String> {
         }
     }
     if items.is_empty() && view.run.totals.roce_packets > 0 {
-        items.push("unknown: nothing shows on which side of the network this is".to_owned());
+        items.push("unknown: the packets do not show it; --tap-at states it".to_owned());
     }
     items
 }

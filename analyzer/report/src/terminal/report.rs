@@ -3,7 +3,7 @@
 
 use std::io::Write;
 
-use roce_model::{FlowId, FlowRow, Nanos, RunSummary, Sink, SinkError, TapId, TimelineColumns, Values};
+use roce_model::{FlowId, FlowRow, RunSummary, Sink, SinkError, Span, TapId, TimelineColumns, Values};
 
 use super::strip::{Activity, FlowStrips, WholeStrip};
 use super::style::{MIN_WIDTH, Style};
@@ -76,7 +76,7 @@ impl<W: Write> TerminalReport<W> {
 }
 
 impl<W: Write> Sink for TerminalReport<W> {
-    fn begin(&mut self, bin: Nanos) -> Result<(), SinkError> {
+    fn begin(&mut self, bin: Span) -> Result<(), SinkError> {
         self.bin = bin.0.max(1);
         Ok(())
     }

@@ -25,7 +25,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ratatui_core::buffer::Buffer;
 use roce_model::{
-    EventColumns, FlowKey, FlowRow, Nanos, Progress, RunSummary, SampleColumns, Sink, SinkError,
+    EventColumns, FlowKey, FlowRow, Progress, RunSummary, SampleColumns, Sink, SinkError, Span, Time,
     TimelineColumns,
 };
 
@@ -83,7 +83,7 @@ impl Screen {
     }
 
     /// Nothing was captured for a while: everything up to this time has come.
-    pub fn quiet_until(&self, time: Nanos) {
+    pub fn quiet_until(&self, time: Time) {
         let state = &mut self.inner().state;
         state.complete = state.complete.max(time);
     }
@@ -94,7 +94,7 @@ impl Screen {
         let inner = &mut *self.inner();
         inner
             .state
-            .shown_until(standing.position.unwrap_or(Nanos(u64::MAX)));
+            .shown_until(standing.position.unwrap_or(Time(u64::MAX)));
         let style = Style {
             width: usize::from(area.width),
             ..inner.style
@@ -154,7 +154,7 @@ fn page(lines: Vec<String>, view: &mut View, room: usize) -> Vec<String> {
 }
 
 impl Sink for Screen {
-    fn begin(&mut self, bin: Nanos) -> Result<(), SinkError> {
+    fn begin(&mut self, bin: Span) -> Result<(), SinkError> {
         self.inner().state.begin(bin);
         Ok(())
     }

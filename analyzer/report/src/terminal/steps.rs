@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use roce_model::cast::float;
-use roce_model::{Address, Nanos, StepRow};
+use roce_model::{Address, Span, StepRow, Time};
 
 use super::draw::bars;
 use super::episodes::after;
@@ -19,8 +19,8 @@ const SHOWN: usize = 5;
 /// One step over all its pairs of hosts.
 #[derive(Clone, Copy, Default)]
 struct Step {
-    first: Option<Nanos>,
-    last: Nanos,
+    first: Option<Time>,
+    last: Time,
     bytes: u64,
 }
 
@@ -64,9 +64,9 @@ pub(super) fn steps(view: &View<'_>) -> Vec<String> {
             "between {}",
             plural(pairs.len() as u64, "pair of hosts", "pairs of hosts")
         ),
-        format!("every {}", Nanos(median(&periods))),
-        format!("median {}", Nanos(median(&durations))),
-        format!("longest {}", Nanos(durations.last().copied().unwrap_or_default())),
+        format!("every {}", Span(median(&periods))),
+        format!("median {}", Span(median(&durations))),
+        format!("longest {}", Span(durations.last().copied().unwrap_or_default())),
         bytes(median(&sizes)),
     ];
     let mut outliers: Vec<&StepRow> = run.steps.iter().filter(|row| row.outlier).collect();
@@ -107,17 +107,15 @@ fn table(view: &View<'_>, outliers: &[&StepRow]) -> Vec<String> {
         Column::new("step", true, 0, outliers, |row| row.step.to_string()),
         Column::new("at", true, 0, outliers, |row| after(row.start_time, origin)),
         Column::new("took", true, 0, outliers, |row| {
-            Ink::Warn.paint(&Nanos(row.duration_ns).to_string())
+            Ink::Warn.paint(&Span(row.duration_ns).to_string())
         }),
         Column::new("host", false, 0, outliers, |row| host(row.host_a)),
         Column::new("host", false, 0, outliers, |row| host(row.host_b)),
         Column::new("data", true, 3, outliers, |row| bytes(row.payload_bytes)),
-        Column::new("spread", true, 2, outliers, |row| {
-            Nanos(row.spread_ns).to_string()
-        }),
+        Column::new("spread", true, 2, outliers, |row| Span(row.spread_ns).to_string()),
         Column::new("logged", true, 1, outliers, |row| {
             row.logged_ns
-                .map_or_else(|| ABSENT.to_owned(), |time| Nanos(time).to_string())
+                .map_or_else(|| ABSENT.to_owned(), |time| Span(time).to_string())
         })
         .unless_zero(),
     ];

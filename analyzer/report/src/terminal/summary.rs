@@ -2,7 +2,7 @@
 
 use roce_model::cast::{float, whole};
 use roce_model::text::clean_message;
-use roce_model::{CutLimit, Nanos, TimeState};
+use roce_model::{CutLimit, Span, TimeState};
 
 use super::about::about;
 use super::counts::totals;
@@ -37,8 +37,8 @@ fn times(view: &View<'_>) -> Vec<String> {
         return Vec::new();
     }
     let of = match view.sums.divided {
-        0 | 1 => format!("of {}", Nanos(sum)),
-        flows => format!("of {} of {} in sum", Nanos(sum), plural(flows, "flow", "flows")),
+        0 | 1 => format!("of {}", Span(sum)),
+        flows => format!("of {} of {} in sum", Span(sum), plural(flows, "flow", "flows")),
     };
     let mut parts: Vec<_> = times.iter().filter(|(_, time)| *time > 0).collect();
     parts.sort_by_key(|(_, time)| core::cmp::Reverse(*time));
@@ -80,9 +80,9 @@ fn timeline(view: &View<'_>) -> Vec<String> {
         lines.push(named("loss", &strip(&columns, Height::Trouble, style)));
         scales.push("loss: retransmitted or missing packets".to_owned());
     }
-    let each = Nanos(whole(column_time));
+    let each = Span(whole(column_time));
     scales.push(format!("one column is {each}"));
-    let (begin, end) = ("0 s".to_owned(), Nanos(length).to_string());
+    let (begin, end) = ("0 s".to_owned(), Span(length).to_string());
     let axis = format!(
         "{begin}{end:>room$}",
         room = columns.len().saturating_sub(begin.len())

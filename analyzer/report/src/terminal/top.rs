@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use roce_model::cast::whole;
-use roce_model::{Address, FlowId, FlowRow, Nanos, TapId, TimeByState, Totals, Vantage};
+use roce_model::{Address, FlowId, FlowRow, Span, TapId, Time, TimeByState, Totals, Vantage};
 
 /// Flows that are kept at least, whatever number is shown: a flow's epochs close apart and are added up, so that
 /// one whose first epoch was small can still become large.
@@ -33,8 +33,8 @@ pub(super) struct TopFlow {
     /// Ranks of sender and receiver, and the channel: `3 > 11 ch 2`.
     pub(super) ranks: Option<String>,
     pub(super) epochs: u64,
-    pub(super) first_time: Nanos,
-    pub(super) last_time: Nanos,
+    pub(super) first_time: Time,
+    pub(super) last_time: Time,
     pub(super) packets: u64,
     pub(super) payload_bytes: u64,
     /// Data packets and those of them with CE, at the tap that saw the largest share of it: behind the place that marks.
@@ -55,7 +55,7 @@ pub(super) struct TopFlow {
     pub(super) unclear: u64,
     pub(super) late: u64,
     /// Kind of the ACK times, their median, and their number.
-    pub(super) ack_time: Option<(Option<&'static str>, Nanos, u64)>,
+    pub(super) ack_time: Option<(Option<&'static str>, Span, u64)>,
     pub(super) acks: u64,
     pub(super) naks: u64,
     pub(super) rnr_naks: u64,
@@ -104,7 +104,7 @@ impl TopFlow {
             late: row.late,
             ack_time: row
                 .ack_rtt_p50_ns
-                .map(|time| (row.ack_rtt_kind, Nanos(time), row.ack_rtt_count)),
+                .map(|time| (row.ack_rtt_kind, Span(time), row.ack_rtt_count)),
             acks: row.acks,
             naks: row.naks,
             rnr_naks: row.rnr_naks,
@@ -210,7 +210,7 @@ pub(super) struct UnmovedFlow {
     /// Its rate after trains of CNPs over that before: the median.
     pub(super) percent: u64,
     pub(super) payload_bytes: u64,
-    pub(super) time: Nanos,
+    pub(super) time: Span,
 }
 
 /// Trains of CNPs that tell whether a sender reacts.
@@ -445,8 +445,8 @@ mod tests {
             counted: true,
             payload_bytes,
             packets: payload_bytes / 10,
-            first_time: Nanos(u64::from(epoch) * 100),
-            last_time: Nanos(u64::from(epoch) * 100 + 50),
+            first_time: Time(u64::from(epoch) * 100),
+            last_time: Time(u64::from(epoch) * 100 + 50),
             ..FlowRow::default()
         }
     }
@@ -467,7 +467,7 @@ mod tests {
         );
         assert_eq!(
             (flows[0].epochs, flows[0].first_time, flows[0].last_time),
-            (2, Nanos(0), Nanos(150))
+            (2, Time(0), Time(150))
         );
         assert_eq!(
             (
@@ -543,7 +543,7 @@ mod tests {
         assert_eq!((flow.lost, flow.not_captured, flow.unclear), (6, 1, 5));
         assert_eq!(flow.runs, [1, 0, 0, 2, 0]);
         assert_eq!(flow.cnp, Some(7));
-        assert_eq!(flow.ack_time, Some((Some("rtt"), Nanos(9), 11)));
+        assert_eq!(flow.ack_time, Some((Some("rtt"), Span(9), 11)));
     }
 
     #[test]

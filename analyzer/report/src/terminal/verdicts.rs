@@ -2,7 +2,9 @@
 //! Without findings, it says what could not be seen from this capture point.
 
 use roce_model::cast::{float, whole};
-use roce_model::{Confidence, EpisodeKind, Fact, FindingRow, Nanos, RunSummary, Severity, Span, Vantage};
+use roce_model::{
+    Confidence, EpisodeKind, Fact, FindingRow, Period, RunSummary, Severity, Span, Time, Vantage,
+};
 
 use super::counts::no_packet;
 use super::field::{field, wrapped};
@@ -127,7 +129,7 @@ fn reaction(view: &View<'_>) -> Vec<String> {
 /// do not contradict each other.
 fn congested(view: &View<'_>) -> Vec<String> {
     let run = view.run;
-    let Some(length) = run.span.map(Span::length).filter(|length| length.0 > 0) else {
+    let Some(length) = run.span.map(Period::length).filter(|length| length.0 > 0) else {
         return Vec::new();
     };
     let congestion = || {
@@ -177,16 +179,16 @@ fn congested(view: &View<'_>) -> Vec<String> {
 }
 
 /// The length of all intervals together, each moment counted once, and how many are left where those that touch are one.
-fn union(intervals: impl Iterator<Item = (Nanos, Nanos)>) -> (Nanos, u64) {
-    let mut intervals: Vec<(Nanos, Nanos)> = intervals.collect();
+fn union(intervals: impl Iterator<Item = (Time, Time)>) -> (Span, u64) {
+    let mut intervals: Vec<(Time, Time)> = intervals.collect();
     intervals.sort_unstable();
-    let (mut sum, mut until, mut left) = (0u64, Nanos(0), 0u64);
+    let (mut sum, mut until, mut left) = (0u64, Time(0), 0u64);
     for (start, end) in intervals {
         left += u64::from(left == 0 || start > until);
         sum = sum.saturating_add(end.since(start.max(until)).0);
         until = until.max(end);
     }
-    (Nanos(sum), left)
+    (Span(sum), left)
 }
 
 /// `1 critical, 2 warnings, 3 that follow`: what another finding explains is no finding of its own.
@@ -289,7 +291,7 @@ fn numbers(finding: &FindingRow) -> Vec<String> {
             let value = match fact {
                 // A count of zero is in the document alone.
                 Fact::Count(0) => return None,
-                Fact::Count(value) if name.ends_with("_ns") => Nanos(*value).to_string(),
+                Fact::Count(value) if name.ends_with("_ns") => Span(*value).to_string(),
                 Fact::Count(value) if name.ends_with("_bps") => rate_of(float(*value)),
                 Fact::Count(value) if name.ends_with("bytes") => bytes(*value),
                 Fact::Count(value) => count(*value),
@@ -313,7 +315,7 @@ fn numbers(finding: &FindingRow) -> Vec<String> {
 
 /// A time with a sign, in the unit that reads best.
 pub(super) fn nanoseconds(value: f64) -> String {
-    let length = Nanos(whole(value.abs()));
+    let length = Span(whole(value.abs()));
     let sign = if value < 0.0 && length.0 > 0 { "-" } else { "" };
     format!("{sign}{length}")
 }
@@ -485,7 +487,7 @@ mod tests {
     #[test]
     fn moments_count_once() {
         let union = |intervals: &[(u64, u64)]| {
-            let (length, left) = super::union(intervals.iter().map(|(a, b)| (Nanos(*a), Nanos(*b))));
+            let (length, left) = super::union(intervals.iter().map(|(a, b)| (Time(*a), Time(*b))));
             (length.0, left)
         };
         assert_eq!(union(&[]), (0, 0));

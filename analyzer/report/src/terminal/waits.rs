@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use roce_model::text::port_name;
-use roce_model::{Confidence, FlowId, Nanos, RootKind, WaitRow};
+use roce_model::{Confidence, FlowId, RootKind, Span, Time, WaitRow};
 
 use super::episodes::after;
 use super::field::sentence;
@@ -28,8 +28,8 @@ struct Wait<'a> {
     to: Port<'a>,
     priority: Option<u32>,
     flows: BTreeSet<FlowId>,
-    start: Nanos,
-    end: Nanos,
+    start: Time,
+    end: Time,
     paused_ns: Option<u64>,
     root: Option<RootKind>,
     confidence: Confidence,
@@ -129,7 +129,7 @@ pub(super) fn waits(view: &View<'_>) -> Vec<String> {
         }),
         Column::new("paused", true, 1, &all, |wait| {
             wait.paused_ns
-                .map_or_else(|| ABSENT.to_owned(), |time| Nanos(time).to_string())
+                .map_or_else(|| ABSENT.to_owned(), |time| Span(time).to_string())
         }),
         // No flow is named for ports within a switch: the number is not known, and not 0.
         Column::new("flows", true, 2, &all, |wait| match wait.flows.len() {

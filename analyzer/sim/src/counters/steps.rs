@@ -1,6 +1,6 @@
 //! Steps of a run: readings of counters.
 
-use roce_model::Nanos;
+use roce_model::Time;
 
 use super::PortReading;
 use crate::engine::events::PortId;
@@ -13,7 +13,7 @@ impl Simulation<'_> {
         let ports = 0..number(self.topology.ports.len());
         let counts = ports.map(|port| self.counts_of(PortId(port))).collect();
         let depths = self.topology.ports.iter().map(|port| port.queued).collect();
-        let time = Nanos(self.counters.start + self.now.nanos());
+        let time = Time(self.counters.start + self.now.nanos());
         self.counters.readings.push(PortReading { time, counts, depths });
     }
 }

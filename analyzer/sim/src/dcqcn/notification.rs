@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use roce_model::Nanos;
+use roce_model::{Span, Time};
 use serde::Deserialize;
 
 /// Scope of one pacing interval. NICs differ: per queue pair, per destination address, or per port.
@@ -22,14 +22,14 @@ pub enum CnpScope {
 /// marked CE, then at most one in each interval, and only if a marked packet comes.
 #[derive(Clone, Debug)]
 pub struct NotificationPoint {
-    interval: Nanos,
+    interval: Span,
     scope: CnpScope,
-    last: HashMap<(u32, u32), Nanos>,
+    last: HashMap<(u32, u32), Time>,
 }
 
 impl NotificationPoint {
     /// A notification point that leaves `interval` between the CNPs of one `scope`.
-    pub fn new(interval: Nanos, scope: CnpScope) -> Self {
+    pub fn new(interval: Span, scope: CnpScope) -> Self {
         Self {
             interval,
             scope,
@@ -39,7 +39,7 @@ impl NotificationPoint {
 
     /// A packet marked CE came for queue pair `qp` from `peer` (any numbers that tell them apart): whether a CNP
     /// leaves.
-    pub fn marked(&mut self, now: Nanos, qp: u32, peer: u32) -> bool {
+    pub fn marked(&mut self, now: Time, qp: u32, peer: u32) -> bool {
         let key = match self.scope {
             CnpScope::Qp => (qp, 0),
             CnpScope::Ip => (peer, 1),
@@ -61,21 +61,21 @@ mod tests {
 
     #[test]
     fn one_cnp_in_an_interval() {
-        let mut np = NotificationPoint::new(Nanos(50_000), CnpScope::Qp);
-        assert!(np.marked(Nanos(1_000), 1, 1));
-        assert!(!np.marked(Nanos(50_999), 1, 1));
-        assert!(np.marked(Nanos(51_000), 1, 1));
-        assert!(np.marked(Nanos(51_000), 2, 1), "another queue pair");
+        let mut np = NotificationPoint::new(Span(50_000), CnpScope::Qp);
+        assert!(np.marked(Time(1_000), 1, 1));
+        assert!(!np.marked(Time(50_999), 1, 1));
+        assert!(np.marked(Time(51_000), 1, 1));
+        assert!(np.marked(Time(51_000), 2, 1), "another queue pair");
     }
 
     #[test]
     fn the_scope_shares_the_interval() {
-        let mut ip = NotificationPoint::new(Nanos(50_000), CnpScope::Ip);
-        assert!(ip.marked(Nanos(0), 1, 1));
-        assert!(!ip.marked(Nanos(0), 2, 1));
-        assert!(ip.marked(Nanos(0), 3, 2));
-        let mut port = NotificationPoint::new(Nanos(50_000), CnpScope::Port);
-        assert!(port.marked(Nanos(0), 1, 1));
-        assert!(!port.marked(Nanos(0), 3, 2));
+        let mut ip = NotificationPoint::new(Span(50_000), CnpScope::Ip);
+        assert!(ip.marked(Time(0), 1, 1));
+        assert!(!ip.marked(Time(0), 2, 1));
+        assert!(ip.marked(Time(0), 3, 2));
+        let mut port = NotificationPoint::new(Span(50_000), CnpScope::Port);
+        assert!(port.marked(Time(0), 1, 1));
+        assert!(!port.marked(Time(0), 3, 2));
     }
 }

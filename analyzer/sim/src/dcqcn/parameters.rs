@@ -1,6 +1,6 @@
 //! The parameters of DCQCN's reaction point, with three documented sets. Not to be mixed: they belong together.
 
-use roce_model::Nanos;
+use roce_model::Span;
 
 /// Parameters of a [`ReactionPoint`](super::ReactionPoint). Rates in bit/s, times in nanoseconds, sizes in bytes.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -10,9 +10,9 @@ pub struct Parameters {
     /// Alpha before the first CNP.
     pub initial_alpha: f64,
     /// K: alpha decays once in each such time without a CNP.
-    pub alpha_timer: Nanos,
+    pub alpha_timer: Span,
     /// T: the rate increases once in each such time.
-    pub rate_timer: Nanos,
+    pub rate_timer: Span,
     /// B: the rate increases once for this number of bytes sent.
     pub byte_counter: u64,
     /// F: steps of fast recovery before the increase becomes additive.
@@ -24,7 +24,7 @@ pub struct Parameters {
     /// The rate is never cut below this.
     pub minimum: f64,
     /// CNPs within this time after a cut do not cut again.
-    pub cut_period: Nanos,
+    pub cut_period: Span,
 }
 
 impl Parameters {
@@ -33,14 +33,14 @@ impl Parameters {
     pub const PAPER: Self = Self {
         g: 1.0 / 256.0,
         initial_alpha: 1.0,
-        alpha_timer: Nanos(55_000),
-        rate_timer: Nanos(55_000),
+        alpha_timer: Span(55_000),
+        rate_timer: Span(55_000),
         byte_counter: 10_000_000,
         fast_recovery: 5,
         additive: 40e6,
         hyper: 200e6,
         minimum: 100e6,
-        cut_period: Nanos(0),
+        cut_period: Span(0),
     };
 
     /// The authors' ns-3 simulation (github.com/bobzhuyb/ns3-rdma, windows/ns-3-dev/mix/config.txt: T 60 us, B 300 kB, which
@@ -48,7 +48,7 @@ impl Parameters {
     /// first CNP, least rate 100 Mb/s).
     pub const NS3: Self = Self {
         initial_alpha: 0.5,
-        rate_timer: Nanos(60_000),
+        rate_timer: Span(60_000),
         byte_counter: 300_000,
         ..Self::PAPER
     };
@@ -59,14 +59,14 @@ impl Parameters {
     pub const NVIDIA: Self = Self {
         g: 5.0 / 1024.0,
         initial_alpha: 1023.0 / 1024.0,
-        alpha_timer: Nanos(1_000),
-        rate_timer: Nanos(300_000),
+        alpha_timer: Span(1_000),
+        rate_timer: Span(300_000),
         byte_counter: 32_767,
         fast_recovery: 1,
         additive: 5e6,
         hyper: 50e6,
         minimum: 1e6,
-        cut_period: Nanos(4_000),
+        cut_period: Span(4_000),
     };
 
     /// The set of a name: `paper`, `ns3`, `nvidia`.

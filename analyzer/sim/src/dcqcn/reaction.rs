@@ -3,7 +3,7 @@
 //! A state machine without a clock: times come in with each call and must not fall. Timers are not events; what
 //! would have expired since the last call is made up for in the next.
 
-use roce_model::Nanos;
+use roce_model::Time;
 
 use super::Parameters;
 
@@ -34,9 +34,9 @@ pub struct ReactionPoint {
     timer_steps: u32,
     byte_steps: u32,
     bytes: u64,
-    alpha_due: Nanos,
-    timer_due: Nanos,
-    last_cut: Option<Nanos>,
+    alpha_due: Time,
+    timer_due: Time,
+    last_cut: Option<Time>,
 }
 
 impl ReactionPoint {
@@ -52,14 +52,14 @@ impl ReactionPoint {
             timer_steps: 0,
             byte_steps: 0,
             bytes: 0,
-            alpha_due: Nanos(0),
-            timer_due: Nanos(0),
+            alpha_due: Time(0),
+            timer_due: Time(0),
             last_cut: None,
         }
     }
 
     /// A CNP came. Returns whether it cut the rate (within the cut period after another one it does not).
-    pub fn cnp(&mut self, now: Nanos) -> bool {
+    pub fn cnp(&mut self, now: Time) -> bool {
         self.advance(now);
         let p = &self.parameters;
         if let Some(last) = self.last_cut
@@ -74,14 +74,14 @@ impl ReactionPoint {
         self.timer_steps = 0;
         self.byte_steps = 0;
         self.bytes = 0;
-        self.alpha_due = later(now, p.alpha_timer);
-        self.timer_due = later(now, p.rate_timer);
+        self.alpha_due = now + p.alpha_timer;
+        self.timer_due = now + p.rate_timer;
         self.last_cut = Some(now);
         true
     }
 
     /// Counts bytes that the flow sent.
-    pub fn sent(&mut self, now: Nanos, bytes: u64) {
+    pub fn sent(&mut self, now: Time, bytes: u64) {
         self.advance(now);
         if !self.limited || self.parameters.byte_counter == 0 {
             return;
@@ -95,19 +95,19 @@ impl ReactionPoint {
     }
 
     /// The rate that the flow may send with now, in bit/s.
-    pub fn rate(&mut self, now: Nanos) -> f64 {
+    pub fn rate(&mut self, now: Time) -> f64 {
         self.advance(now);
         self.current
     }
 
     /// Alpha, the estimate of how congested the path is: 0 to 1.
-    pub fn alpha(&mut self, now: Nanos) -> f64 {
+    pub fn alpha(&mut self, now: Time) -> f64 {
         self.advance(now);
         self.alpha
     }
 
     /// The target rate Rt in bit/s.
-    pub fn target(&mut self, now: Nanos) -> f64 {
+    pub fn target(&mut self, now: Time) -> f64 {
         self.advance(now);
         self.target
     }
@@ -118,7 +118,7 @@ impl ReactionPoint {
     }
 
     /// Makes up for the timers that expired until `now`.
-    fn advance(&mut self, now: Nanos) {
+    fn advance(&mut self, now: Time) {
         if self.last_cut.is_none() {
             return;
         }
@@ -128,10 +128,10 @@ impl ReactionPoint {
             // After this number of decays alpha is 0: the power needs no more than 2^20 steps.
             let steps = i32::try_from(expired.min(1 << 20)).unwrap_or(i32::MAX);
             self.alpha *= (1.0 - self.parameters.g).powi(steps);
-            self.alpha_due = Nanos(self.alpha_due.0 + expired * period);
+            self.alpha_due = Time(self.alpha_due.0 + expired * period);
         }
         while self.limited && now >= self.timer_due && self.parameters.rate_timer.0 > 0 {
-            self.timer_due = later(self.timer_due, self.parameters.rate_timer);
+            self.timer_due += self.parameters.rate_timer;
             self.timer_steps += 1;
             self.increase();
         }
@@ -159,10 +159,6 @@ impl ReactionPoint {
     }
 }
 
-fn later(time: Nanos, by: Nanos) -> Nanos {
-    Nanos(time.0.saturating_add(by.0))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -176,24 +172,24 @@ mod tests {
     #[test]
     fn the_first_cnp_halves_the_rate() {
         let mut rp = ReactionPoint::new(Parameters::PAPER, LINE);
-        assert!(close(rp.rate(Nanos(1_000_000)), LINE));
-        assert!(rp.cnp(Nanos(1_000_000)));
+        assert!(close(rp.rate(Time(1_000_000)), LINE));
+        assert!(rp.cnp(Time(1_000_000)));
         // alpha is 1 at first: Rc = 40 (1 - 1/2) = 20 Gb/s, Rt = 40 Gb/s.
-        assert!(close(rp.rate(Nanos(1_000_000)), 20e9));
-        assert!(close(rp.target(Nanos(1_000_000)), 40e9));
+        assert!(close(rp.rate(Time(1_000_000)), 20e9));
+        assert!(close(rp.target(Time(1_000_000)), 40e9));
     }
 
     #[test]
     fn alpha_decays_with_its_timer() {
         let mut rp = ReactionPoint::new(Parameters::PAPER, LINE);
-        rp.cnp(Nanos(0));
+        rp.cnp(Time(0));
         // After 10 periods of 55 us: (255/256)^10 = 0.961620...
         let expected = (255.0_f64 / 256.0).powi(10);
-        assert!(close(rp.alpha(Nanos(550_000)), expected));
+        assert!(close(rp.alpha(Time(550_000)), expected));
         // One more CNP raises it: (1 - g) alpha + g.
-        rp.cnp(Nanos(560_000));
+        rp.cnp(Time(560_000));
         assert!(close(
-            rp.alpha(Nanos(560_000)),
+            rp.alpha(Time(560_000)),
             expected * 255.0 / 256.0 + 1.0 / 256.0
         ));
     }
@@ -201,10 +197,10 @@ mod tests {
     #[test]
     fn fast_recovery_closes_half_of_the_gap() {
         let mut rp = ReactionPoint::new(Parameters::PAPER, LINE);
-        rp.cnp(Nanos(0));
+        rp.cnp(Time(0));
         // Each 55 us halves the distance to 40 Gb/s: 20, 30, 35, 37.5, 38.75.
         for (steps, expected) in [(1, 30e9), (2, 35e9), (3, 37.5e9), (4, 38.75e9)] {
-            assert!(close(rp.rate(Nanos(steps * 55_000)), expected), "{steps}");
+            assert!(close(rp.rate(Time(steps * 55_000)), expected), "{steps}");
         }
     }
 
@@ -216,46 +212,46 @@ mod tests {
         };
         let mut rp = ReactionPoint::new(parameters, LINE);
         for cnp in 0..3 {
-            rp.cnp(Nanos(cnp));
+            rp.cnp(Time(cnp));
         }
         // Three cuts in a row: alpha stays 1 (0 decays): 20, 10, 5 Gb/s; target 10.
-        assert!(close(rp.rate(Nanos(2)), 5e9));
+        assert!(close(rp.rate(Time(2)), 5e9));
         // Five byte steps: fast recovery, 10 - 5 / 32 = 9.84375 Gb/s; the sixth is additive: the target is
         // 10.04 Gb/s, the rate (10.04 + 9.84375) / 2 = 9.941875.
-        rp.sent(Nanos(3), 5_000);
-        assert!(close(rp.rate(Nanos(3)), 9.84375e9));
-        rp.sent(Nanos(3), 1_000);
-        assert!(close(rp.target(Nanos(3)), 10.04e9));
-        assert!(close(rp.rate(Nanos(3)), 9.941_875e9));
+        rp.sent(Time(3), 5_000);
+        assert!(close(rp.rate(Time(3)), 9.84375e9));
+        rp.sent(Time(3), 1_000);
+        assert!(close(rp.target(Time(3)), 10.04e9));
+        assert!(close(rp.rate(Time(3)), 9.941_875e9));
         // Six timer steps in 330 us: five additive ones (max(t, 6) > 5), and in the sixth min(6, 6) > 5: hyper.
-        let target = rp.target(Nanos(2 + 330_000));
+        let target = rp.target(Time(2 + 330_000));
         assert!(close(target, 10.04e9 + 5.0 * 40e6 + 200e6), "{target}");
     }
 
     #[test]
     fn a_long_rest_brings_the_line_rate_back() {
         let mut rp = ReactionPoint::new(Parameters::PAPER, LINE);
-        rp.cnp(Nanos(0));
+        rp.cnp(Time(0));
         assert!(rp.is_limited());
-        assert!(close(rp.rate(Nanos(10_000_000_000)), LINE));
+        assert!(close(rp.rate(Time(10_000_000_000)), LINE));
         assert!(!rp.is_limited());
     }
 
     #[test]
     fn cnps_of_one_period_cut_once() {
         let mut rp = ReactionPoint::new(Parameters::NVIDIA, LINE);
-        assert!(rp.cnp(Nanos(10_000)));
-        assert!(!rp.cnp(Nanos(12_000)));
-        assert!(rp.cnp(Nanos(14_000)));
+        assert!(rp.cnp(Time(10_000)));
+        assert!(!rp.cnp(Time(12_000)));
+        assert!(rp.cnp(Time(14_000)));
     }
 
     #[test]
     fn seldom_cnps_of_a_nic_cut_little() {
         // Alpha loses 5 of 1,024 parts each microsecond: after 1,000 us (1019/1024)^1000 = 0.0075 is left of it.
         let mut rp = ReactionPoint::new(Parameters::NVIDIA, 100e9);
-        rp.cnp(Nanos(0));
+        rp.cnp(Time(0));
         for step in 1..20 {
-            let now = Nanos(step * 1_000_000);
+            let now = Time(step * 1_000_000);
             let (alpha, before) = (rp.alpha(now), rp.rate(now));
             rp.cnp(now);
             // One CNP adds 5/1,024 to what has decayed.
@@ -269,8 +265,8 @@ mod tests {
     fn the_rate_has_a_floor() {
         let mut rp = ReactionPoint::new(Parameters::PAPER, LINE);
         for n in 0..100 {
-            rp.cnp(Nanos(n * 1_000));
+            rp.cnp(Time(n * 1_000));
         }
-        assert!(close(rp.rate(Nanos(99_000)), 100e6));
+        assert!(close(rp.rate(Time(99_000)), 100e6));
     }
 }

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-use crate::units::Time;
+use crate::units::Picos;
 
 /// A port, by its place among all ports.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -99,7 +99,7 @@ pub(crate) enum Event {
 }
 
 struct Entry {
-    time: Time,
+    time: Picos,
     sequence: u64,
     event: Event,
 }
@@ -133,7 +133,7 @@ pub(crate) struct Events {
 }
 
 impl Events {
-    pub(crate) fn at(&mut self, time: Time, event: Event) {
+    pub(crate) fn at(&mut self, time: Picos, event: Event) {
         self.sequence += 1;
         self.heap.push(Entry {
             time,
@@ -143,7 +143,7 @@ impl Events {
     }
 
     /// The next event that is not later than `end`.
-    pub(crate) fn next(&mut self, end: Time) -> Option<(Time, Event)> {
+    pub(crate) fn next(&mut self, end: Picos) -> Option<(Picos, Event)> {
         if self.heap.peek()?.time > end {
             return None;
         }
@@ -159,12 +159,12 @@ mod tests {
     fn events_come_by_time_then_as_they_were_made() {
         let mut events = Events::default();
         let pace = |host| Event::Pace { host };
-        events.at(Time(5), pace(1));
-        events.at(Time(3), pace(2));
-        events.at(Time(5), pace(3));
-        events.at(Time(9), pace(4));
+        events.at(Picos(5), pace(1));
+        events.at(Picos(3), pace(2));
+        events.at(Picos(5), pace(3));
+        events.at(Picos(9), pace(4));
         let mut order = Vec::new();
-        while let Some((time, Event::Pace { host })) = events.next(Time(8)) {
+        while let Some((time, Event::Pace { host })) = events.next(Picos(8)) {
             order.push((time.0, host));
         }
         assert_eq!(order, [(3, 2), (5, 1), (5, 3)]);

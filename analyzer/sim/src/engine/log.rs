@@ -14,7 +14,7 @@ pub(crate) use facts::{
 use crate::engine::events::PortId;
 use crate::network::cause::Cause;
 use crate::network::packet::{Kind, Packet};
-use crate::units::Time;
+use crate::units::Picos;
 use crate::workload::requester::Trigger;
 
 /// Everything that happened.
@@ -49,7 +49,7 @@ pub(crate) struct Log {
 
 impl Log {
     /// A packet was made: it counts as sent, though it may still wait in its NIC.
-    pub(crate) fn sent(&mut self, packet: &Packet, now: Time) {
+    pub(crate) fn sent(&mut self, packet: &Packet, now: Picos) {
         let Some(flow) = self.flows.get_mut(packet.flow as usize) else {
             return;
         };
@@ -77,7 +77,7 @@ impl Log {
     }
 
     /// A packet came to its receiver.
-    pub(crate) fn received(&mut self, packet: &Packet, now: Time) {
+    pub(crate) fn received(&mut self, packet: &Packet, now: Picos) {
         let Some(flow) = self.flows.get_mut(packet.flow as usize) else {
             return;
         };
@@ -107,7 +107,7 @@ impl Log {
     }
 
     /// A packet was lost. Of a duplicate that the network made nothing is lost.
-    pub(crate) fn lost(&mut self, packet: &Packet, now: Time, port: PortId, reason: Reason) {
+    pub(crate) fn lost(&mut self, packet: &Packet, now: Picos, port: PortId, reason: Reason) {
         if packet.is_copy() {
             return;
         }
@@ -222,8 +222,8 @@ impl Log {
         &mut self,
         packet: &Packet,
         begins: Option<Trigger>,
-        now: Time,
-        silent_since: Time,
+        now: Picos,
+        silent_since: Picos,
     ) -> u32 {
         if let Some(trigger) = begins {
             self.open_run.insert(packet.flow, place(self.runs.len()));
@@ -256,7 +256,7 @@ impl Log {
     }
 
     /// Notes a retransmitted request or READ response. Returns its place.
-    pub(crate) fn retransmitted(&mut self, packet: &Packet, run: u32, now: Time) -> u32 {
+    pub(crate) fn retransmitted(&mut self, packet: &Packet, run: u32, now: Picos) -> u32 {
         self.retransmitted.push(RetransmittedPacket {
             time: now,
             flow: packet.flow,
@@ -282,7 +282,7 @@ fn place(index: usize) -> u32 {
     u32::try_from(index).unwrap_or(u32::MAX)
 }
 
-fn add(bins: &mut Vec<u64>, now: Time, bytes: u32) {
+fn add(bins: &mut Vec<u64>, now: Picos, bytes: u32) {
     let bin = usize::try_from(now.nanos() / 1_000_000).unwrap_or(usize::MAX);
     if bin >= bins.len() && bin < 1 << 20 {
         bins.resize(bin + 1, 0);

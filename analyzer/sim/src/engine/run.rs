@@ -18,7 +18,7 @@ use crate::network::switch::SwitchState;
 use crate::network::topology::{Topology, number};
 use crate::record::observer::{Observer, Output};
 use crate::scenario::{Scenario, SourcePort};
-use crate::units::Time;
+use crate::units::Picos;
 use crate::workload::connect::{Builder, Connection};
 use crate::workload::endpoint::Endpoint;
 use crate::workload::traffic::MessageSource;
@@ -27,7 +27,7 @@ use crate::workload::training::Job;
 /// Everything there is, at one moment.
 pub(crate) struct Simulation<'s> {
     pub scenario: &'s Scenario,
-    pub now: Time,
+    pub now: Picos,
     pub events: Events,
     pub pool: Pool,
     pub topology: Topology,
@@ -41,7 +41,7 @@ pub(crate) struct Simulation<'s> {
     /// The paths between hosts, if there are several.
     pub spray: Option<SprayState>,
     /// The end of the pause that a host keeps up of its own accord, for each of the scenario's tables.
-    pub storms: Vec<Option<Time>>,
+    pub storms: Vec<Option<Picos>>,
     pub observer: Observer,
     pub log: Log,
     /// Readings of all ports' counters.
@@ -63,7 +63,7 @@ impl<'s> Simulation<'s> {
         let jobs = train(scenario, &topology, &mut builder)?;
         let mut simulation = Self {
             scenario,
-            now: Time::ZERO,
+            now: Picos::ZERO,
             events: Events::default(),
             pool: Pool::default(),
             switches: (0..topology.switches.len())
@@ -158,7 +158,7 @@ impl<'s> Simulation<'s> {
         }
         for (place, table) in self.scenario.training.iter().enumerate() {
             // A step begins when its queue pairs are open.
-            let begin = table.begin.plus(Time(1));
+            let begin = table.begin.plus(Picos(1));
             self.events.at(begin, Event::Train { job: number(place) });
         }
         for (place, table) in self.scenario.pause.iter().enumerate() {
@@ -177,7 +177,7 @@ impl<'s> Simulation<'s> {
                         xoff: table.xoff.0,
                         xon: table.xon.0,
                         level: 0,
-                        since: Time::ZERO,
+                        since: Picos::ZERO,
                         pausing: false,
                     });
                 }
@@ -214,7 +214,7 @@ impl<'s> Simulation<'s> {
             Event::Pace { host } => self.pace(host),
             Event::Timeout { end } => self.timeout(end),
             Event::Gap { end } => {
-                self.ends[end.index()].gap_due = Time::NEVER;
+                self.ends[end.index()].gap_due = Picos::NEVER;
                 self.look_for_gaps(end);
             }
             Event::RnrOver { end, wait } => {

@@ -7,7 +7,7 @@ mod steps;
 use crate::engine::events::PortId;
 use crate::network::packet::Packet;
 use crate::record::frame::Frame;
-use crate::units::Time;
+use crate::units::Picos;
 
 /// Why pause frames are sent.
 #[derive(Clone, Debug)]
@@ -34,14 +34,14 @@ pub(crate) struct HeldQueue {
 /// Growth of an egress queue.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Growth {
-    since: Time,
+    since: Picos,
     /// Bytes that came in since then, as long as they are on the line.
     arrived: u64,
 }
 
 impl Growth {
     /// A packet comes into a queue; `is_empty` before it.
-    pub(crate) fn add(&mut self, packet: &Packet, is_empty: bool, now: Time) {
+    pub(crate) fn add(&mut self, packet: &Packet, is_empty: bool, now: Picos) {
         if is_empty {
             *self = Self {
                 since: now,

@@ -7,7 +7,7 @@ mod steps;
 use crate::network::class::{CLASSES, LINK_CLASS};
 use crate::network::packet::{Kind, Packet};
 use crate::record::frame::Frame;
-use crate::units::Time;
+use crate::units::Picos;
 
 /// Bytes of the frame check sequence, which a packet's length is without and counters of octets are with (RFC 3635, section 3.2.6).
 const FCS: u64 = 4;
@@ -43,7 +43,7 @@ pub(crate) struct PortCount {
     /// Changes from sending to being paused, by class.
     pub transitions: [u64; CLASSES],
     /// Time in which the port had to be silent, by class, without a pause that goes on.
-    pub paused: [Time; CLASSES],
+    pub paused: [Picos; CLASSES],
     /// Most bytes of each egress queue.
     pub peak: [u64; 8],
     /// Frames that the link behind the port lost, and those that it delivered twice.

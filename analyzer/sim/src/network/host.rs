@@ -9,7 +9,7 @@ use crate::dcqcn::NotificationPoint;
 use crate::engine::events::EndpointId;
 use crate::network::identification::Identifier;
 use crate::network::pause::Drain;
-use crate::units::Time;
+use crate::units::Picos;
 
 /// State of a host's NIC.
 #[derive(Debug)]
@@ -17,8 +17,8 @@ pub(crate) struct HostState {
     /// Ends that may send, in turn.
     ready: VecDeque<EndpointId>,
     /// Ends that may send later.
-    pacing: BinaryHeap<Reverse<(Time, EndpointId)>>,
-    wake: Time,
+    pacing: BinaryHeap<Reverse<(Picos, EndpointId)>>,
+    wake: Picos,
     /// The end whose packet leaves the port.
     pub leaves: Option<EndpointId>,
     pub notification: NotificationPoint,
@@ -35,7 +35,7 @@ impl HostState {
         Self {
             ready: VecDeque::new(),
             pacing: BinaryHeap::new(),
-            wake: Time::NEVER,
+            wake: Picos::NEVER,
             leaves: None,
             notification,
             drain: None,

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use crate::engine::rng::Stream;
 use crate::network::packet::{Kind, Packet};
 use crate::scenario::{Impairment, Only};
-use crate::units::Time;
+use crate::units::Picos;
 
 /// Counts and random numbers of an impairment.
 #[derive(Debug)]
@@ -69,7 +69,7 @@ impl ImpairmentState {
 }
 
 /// True if an impairment is for a packet.
-fn applies(table: &Impairment, packet: &Packet, now: Time) -> bool {
+fn applies(table: &Impairment, packet: &Packet, now: Picos) -> bool {
     if now < table.begin || table.end.is_some_and(|end| now >= end) {
         return false;
     }

@@ -4,7 +4,7 @@ mod steps;
 
 use crate::network::topology::LINK_CLASS;
 use crate::scenario::PauseKindName;
-use crate::units::{Rate, Time};
+use crate::units::{Picos, Rate};
 
 /// A host whose buffer is emptied slowly.
 #[derive(Clone, Copy, Debug)]
@@ -13,7 +13,7 @@ pub(crate) struct Drain {
     pub xoff: u64,
     pub xon: u64,
     pub level: u64,
-    pub since: Time,
+    pub since: Picos,
     pub pausing: bool,
 }
 

@@ -7,7 +7,7 @@ use crate::engine::run::Simulation;
 use crate::network::packet::Kind;
 use crate::network::topology::{LINK_CLASS, Node, Port, SendingPacket};
 use crate::record::frame::Frame;
-use crate::units::Time;
+use crate::units::Picos;
 
 /// Priorities that go before all others: network control and CNPs.
 const STRICT: [usize; 2] = [7, 6];
@@ -16,12 +16,12 @@ const TURNS: usize = 6;
 
 impl Port {
     /// True if a priority must not be sent now.
-    pub(crate) fn is_paused(&self, priority: u8, now: Time) -> bool {
+    pub(crate) fn is_paused(&self, priority: u8, now: Picos) -> bool {
         self.paused_until[usize::from(priority)] > now || self.paused_until[usize::from(LINK_CLASS)] > now
     }
 
     /// The next packet of its queues: pause frames, then network control, then the others in turn.
-    fn choose(&mut self, now: Time) -> Option<PacketId> {
+    fn choose(&mut self, now: Picos) -> Option<PacketId> {
         if let Some(id) = self.control.pop_front() {
             return Some(id);
         }
@@ -83,7 +83,7 @@ impl Simulation<'_> {
 
     /// Schedules a packet's arrival at the other end of a port's link, later when it passes several
     /// paths on the way.
-    pub(crate) fn travel(&mut self, id: PortId, packet: PacketId, arrives: Time) {
+    pub(crate) fn travel(&mut self, id: PortId, packet: PacketId, arrives: Picos) {
         let port = self.topology.ports[id.index()].peer;
         match self.spray_cable(id, packet, arrives) {
             Some(exit) => self.events.at(exit, Event::Merge { port, packet }),

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use crate::engine::rng::Stream;
 use crate::network::packet::Packet;
 use crate::scenario::{Spray, SprayChoice, SprayMode};
-use crate::units::Time;
+use crate::units::Picos;
 
 /// State of a flow's paths.
 #[derive(Clone, Copy, Debug)]
@@ -21,7 +21,7 @@ struct FlowPath {
     /// The two paths of `two-paths`.
     pair: [u32; 2],
     /// Time of its last packet.
-    last: Time,
+    last: Picos,
     /// Number of its packets.
     count: u32,
 }
@@ -31,10 +31,10 @@ struct FlowPath {
 pub(crate) struct SprayState {
     table: Spray,
     /// Extra delay of each path.
-    delays: Vec<Time>,
+    delays: Vec<Picos>,
     flows: HashMap<u32, FlowPath>,
     /// Time at which the last packet leaves a path from one host to another.
-    exits: HashMap<(u32, u32, u32), Time>,
+    exits: HashMap<(u32, u32, u32), Picos>,
     choices: Stream,
     queueing: Stream,
 }
@@ -44,9 +44,9 @@ impl SprayState {
         let mut stream = Stream::new(seed, "paths", 0);
         let last = table.paths.saturating_sub(1);
         let delays = (0..table.paths).map(|path| match path {
-            0 => Time::ZERO,
+            0 => Picos::ZERO,
             path if path == last => table.skew,
-            _ => Time(stream.below(table.skew.0.saturating_add(1))),
+            _ => Picos(stream.below(table.skew.0.saturating_add(1))),
         });
         Self {
             table,
@@ -67,7 +67,7 @@ impl SprayState {
     }
 
     /// The path of the next packet of a flow.
-    fn path(&mut self, flow: u32, now: Time) -> u32 {
+    fn path(&mut self, flow: u32, now: Picos) -> u32 {
         let paths = self.table.paths;
         let known = self.flows.get(&flow).copied();
         let mut state = known.unwrap_or_else(|| {
@@ -100,12 +100,12 @@ impl SprayState {
     }
 
     /// The path that a packet from `from` takes, and when it comes out of it.
-    fn send(&mut self, from: u32, packet: &Packet, now: Time) -> (u32, Time) {
+    fn send(&mut self, from: u32, packet: &Packet, now: Picos) -> (u32, Picos) {
         let path = self.path(packet.flow, now);
-        let delay = self.delays.get(path as usize).copied().unwrap_or(Time::ZERO);
+        let delay = self.delays.get(path as usize).copied().unwrap_or(Picos::ZERO);
         let queueing = match self.table.jitter {
-            Time::ZERO => Time::ZERO,
-            most => Time(self.queueing.below(most.0.saturating_add(1))),
+            Picos::ZERO => Picos::ZERO,
+            most => Picos(self.queueing.below(most.0.saturating_add(1))),
         };
         let exit = self.exits.entry((from, packet.to, path)).or_default();
         *exit = now.plus(delay).plus(queueing).max(*exit);
@@ -120,12 +120,12 @@ mod tests {
     use crate::network::packet::Kind;
     use crate::record::frame::Frame;
 
-    fn state(mode: SprayMode, jitter: Time) -> SprayState {
+    fn state(mode: SprayMode, jitter: Picos) -> SprayState {
         let table = Spray {
             paths: 4,
-            skew: Time::from_nanos(12_000),
+            skew: Picos::from_nanos(12_000),
             mode,
-            flowlet_gap: Time::from_nanos(50_000),
+            flowlet_gap: Picos::from_nanos(50_000),
             jitter,
             choose: SprayChoice::Random,
         };
@@ -139,45 +139,45 @@ mod tests {
 
     #[test]
     fn paths_span_the_skew() {
-        let state = state(SprayMode::Packet, Time::ZERO);
+        let state = state(SprayMode::Packet, Picos::ZERO);
         assert_eq!(state.delays.len(), 4);
         assert_eq!(
             (state.delays[0], state.delays[3]),
-            (Time::ZERO, Time::from_nanos(12_000))
+            (Picos::ZERO, Picos::from_nanos(12_000))
         );
         assert!(
             state
                 .delays
                 .iter()
-                .all(|delay| *delay <= Time::from_nanos(12_000))
+                .all(|delay| *delay <= Picos::from_nanos(12_000))
         );
     }
 
     #[test]
     fn one_path_keeps_its_order() {
-        let mut state = state(SprayMode::Packet, Time::from_nanos(3_000));
-        let mut last = [Time::ZERO; 4];
+        let mut state = state(SprayMode::Packet, Picos::from_nanos(3_000));
+        let mut last = [Picos::ZERO; 4];
         for step in 0..2_000 {
-            let (path, exit) = state.send(0, &packet(), Time::from_nanos(step * 100));
+            let (path, exit) = state.send(0, &packet(), Picos::from_nanos(step * 100));
             assert!(exit >= last[path as usize]);
             last[path as usize] = exit;
         }
-        assert!(last.iter().all(|exit| *exit > Time::ZERO), "all four are used");
+        assert!(last.iter().all(|exit| *exit > Picos::ZERO), "all four are used");
     }
 
     #[test]
     fn a_flowlet_keeps_its_path_until_a_gap() {
-        let mut state = state(SprayMode::Flowlet, Time::ZERO);
-        let mut time = Time::ZERO;
+        let mut state = state(SprayMode::Flowlet, Picos::ZERO);
+        let mut time = Picos::ZERO;
         let mut paths = Vec::new();
         for _ in 0..40 {
             let first = state.path(7, time);
             for _ in 0..20 {
-                time = time.plus(Time::from_nanos(49_999));
+                time = time.plus(Picos::from_nanos(49_999));
                 assert_eq!(state.path(7, time), first);
             }
             paths.push(first);
-            time = time.plus(Time::from_nanos(50_000));
+            time = time.plus(Picos::from_nanos(50_000));
         }
         paths.sort_unstable();
         paths.dedup();
@@ -186,9 +186,10 @@ mod tests {
 
     #[test]
     fn two_paths_are_two() {
-        let mut state = state(SprayMode::TwoPaths, Time::ZERO);
+        let mut state = state(SprayMode::TwoPaths, Picos::ZERO);
         for flow in 0..20 {
-            let used: std::collections::BTreeSet<u32> = (0..100).map(|n| state.path(flow, Time(n))).collect();
+            let used: std::collections::BTreeSet<u32> =
+                (0..100).map(|n| state.path(flow, Picos(n))).collect();
             assert_eq!(used.len(), 2);
         }
     }

@@ -8,7 +8,7 @@ mod steps;
 use crate::engine::rng::Stream;
 use crate::record::frame::Frame;
 use crate::scenario::Switch;
-use crate::units::Time;
+use crate::units::Picos;
 
 /// State of a switch.
 #[derive(Debug)]
@@ -71,7 +71,7 @@ fn ecmp_hash(frame: &Frame, salt: u64) -> u64 {
 }
 
 /// Duration of `quanta` of 512 bit times (IEEE 802.3 annex 31B.2).
-pub(crate) fn pause_time(rate: crate::units::Rate, quanta: u64) -> Time {
+pub(crate) fn pause_time(rate: crate::units::Rate, quanta: u64) -> Picos {
     rate.time_of(quanta * 64)
 }
 
@@ -115,7 +115,7 @@ mod tests {
     fn a_quantum_is_512_bit_times() {
         // 5.12 ns at 100 Gb/s, 12.8 at 40, 51.2 at 10.
         for (rate, picoseconds) in [(100, 5_120), (40, 12_800), (10, 51_200)] {
-            assert_eq!(pause_time(Rate(rate * 1_000_000_000), 1), Time(picoseconds));
+            assert_eq!(pause_time(Rate(rate * 1_000_000_000), 1), Picos(picoseconds));
         }
     }
 

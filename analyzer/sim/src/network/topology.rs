@@ -12,7 +12,7 @@ use crate::network::cause::Growth;
 pub(crate) use crate::network::class::{CLASSES, LINK_CLASS};
 use crate::network::count::PortCount;
 use crate::scenario::{Scenario, Topology as Shape};
-use crate::units::{Rate, Time};
+use crate::units::{Picos, Rate};
 
 /// Owner of a port.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,7 +35,7 @@ pub(crate) struct Port {
     pub node: Node,
     pub peer: PortId,
     pub rate: Rate,
-    pub delay: Time,
+    pub delay: Picos,
     /// Pause frames: before everything else.
     pub control: VecDeque<PacketId>,
     /// Packets that wait to be sent, by priority.
@@ -47,9 +47,9 @@ pub(crate) struct Port {
     pub busy: bool,
     pub sending: Option<SendingPacket>,
     /// Arrival of the last packet that left one of several paths.
-    pub merged: Time,
+    pub merged: Picos,
     /// Until when it must not send, by class.
-    pub paused_until: [Time; CLASSES],
+    pub paused_until: [Picos; CLASSES],
     /// The pause in the log that is going on, by class.
     pub pause_log: [Option<u32>; CLASSES],
     /// Bytes that came in by this port and still wait in its switch, by class.
@@ -152,7 +152,7 @@ impl Topology {
     }
 
     /// Two hosts and a cable.
-    fn direct(&mut self, rate: Rate, delay: Time) {
+    fn direct(&mut self, rate: Rate, delay: Picos) {
         let (a, b) = self.link(Node::Host(0), Node::Host(1), rate, delay);
         self.hosts[0].port = a;
         if let Some(host) = self.hosts.get_mut(1) {
@@ -161,7 +161,7 @@ impl Topology {
     }
 
     /// Leaf switches with hosts in blocks.
-    fn leaves(&mut self, leaves: u32, rates: &[Rate], delay: Time) {
+    fn leaves(&mut self, leaves: u32, rates: &[Rate], delay: Picos) {
         let first = self.add_switches("leaf", leaves);
         let block = self.hosts.len().div_ceil(leaves as usize).max(1);
         for (host, rate) in rates.iter().enumerate() {
@@ -173,7 +173,7 @@ impl Topology {
     }
 
     /// Spine switches above the leaves that are there.
-    fn spines(&mut self, spines: u32, rate: Rate, delay: Time) {
+    fn spines(&mut self, spines: u32, rate: Rate, delay: Picos) {
         let leaves = number(self.switches.len());
         let first = self.add_switches("spine", spines);
         for spine in first..first + spines {
@@ -192,7 +192,7 @@ impl Topology {
     }
 
     /// A link from each leaf to the next, and from the last to the first. Packets for hosts of other leaves go that way round.
-    fn ring(&mut self, rate: Rate, delay: Time) {
+    fn ring(&mut self, rate: Rate, delay: Picos) {
         let leaves = number(self.switches.len());
         for leaf in 0..leaves {
             let next = (leaf + 1) % leaves;
@@ -227,7 +227,7 @@ impl Topology {
         first
     }
 
-    fn link(&mut self, a: Node, b: Node, rate: Rate, delay: Time) -> (PortId, PortId) {
+    fn link(&mut self, a: Node, b: Node, rate: Rate, delay: Picos) -> (PortId, PortId) {
         let (first, second) = (
             PortId(number(self.ports.len())),
             PortId(number(self.ports.len() + 1)),
@@ -244,8 +244,8 @@ impl Topology {
                 turn: 0,
                 busy: false,
                 sending: None,
-                merged: Time::ZERO,
-                paused_until: [Time::ZERO; CLASSES],
+                merged: Picos::ZERO,
+                paused_until: [Picos::ZERO; CLASSES],
                 pause_log: [None; CLASSES],
                 held: [0; CLASSES],
                 pausing: [false; CLASSES],

@@ -7,7 +7,7 @@ mod output;
 mod seen;
 
 use roce_capture::Direction;
-use roce_model::Nanos;
+use roce_model::{Span, Time};
 use roce_wire::{Address, MacAddress, Qpn};
 
 pub(crate) use output::Output;
@@ -18,12 +18,12 @@ use crate::network::packet::{Kind, Packet};
 use crate::record::frame::{Ethernet, Granularity, Network, Tunnel, TunnelKind, udp_source_port};
 use crate::record::tap::{self, Clock, Mirror, MirrorDoubling, OfferResult, TapRecording};
 use crate::scenario::{MirrorName, Scenario, TapDirection, TapLoss, TapTable};
-use crate::units::Time;
+use crate::units::Picos;
 
 /// A packet that passed a tap and was not recorded.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MissedPacket {
-    pub time: Time,
+    pub time: Picos,
     pub flow: u32,
     pub kind: Kind,
     pub seq: u64,
@@ -40,8 +40,8 @@ pub(crate) struct TapState {
     direction: TapDirection,
     pauses: bool,
     /// Start of recording.
-    from: Time,
-    until: Time,
+    from: Picos,
+    until: Picos,
     /// Records of frames that a mirror showed a second time.
     pub copies: u64,
     /// Records of each flow.
@@ -51,7 +51,7 @@ pub(crate) struct TapState {
     pub lost: u64,
     pub pause_records: u64,
     /// Times of pause frames that passed and were not recorded.
-    pub lost_pauses: Vec<Time>,
+    pub lost_pauses: Vec<Picos>,
 }
 
 /// All taps.
@@ -113,7 +113,7 @@ impl Observer {
                 direction: table.direction,
                 pauses: table.pause_frames,
                 from: table.from,
-                until: table.until.unwrap_or(Time::NEVER),
+                until: table.until.unwrap_or(Picos::NEVER),
                 copies: 0,
                 flows: (0..flows).map(|_| None).collect(),
                 missed: Vec::new(),
@@ -131,7 +131,7 @@ impl Observer {
         &mut self,
         taps: &[u32],
         packet: &Packet,
-        now: Time,
+        now: Picos,
         direction: Direction,
     ) -> (u64, u64) {
         let (mut passed, mut recorded) = (0, 0);
@@ -152,7 +152,7 @@ impl Observer {
                 continue;
             };
             passed |= 1 << number;
-            match recording.offer(tap.interface, Nanos(now.nanos()), direction, &packet.frame) {
+            match recording.offer(tap.interface, Time(now.nanos()), direction, &packet.frame) {
                 Ok(OfferResult::Recorded { number: record, .. }) => {
                     recorded |= 1 << number;
                     tap.recorded(packet, now, record);
@@ -187,7 +187,7 @@ impl Observer {
 }
 
 impl TapState {
-    fn recorded(&mut self, packet: &Packet, now: Time, record: u64) {
+    fn recorded(&mut self, packet: &Packet, now: Picos, record: u64) {
         self.records += 1;
         if packet.kind == Kind::Pause {
             self.pause_records += 1;
@@ -195,13 +195,13 @@ impl TapState {
         }
         let back = self.flows.get((packet.flow ^ 1) as usize);
         let acked = back.and_then(Option::as_deref);
-        let acked = acked.map_or((0, Time::ZERO), |back| (back.acked, back.acked_at));
+        let acked = acked.map_or((0, Picos::ZERO), |back| (back.acked, back.acked_at));
         if let Some(flow) = self.flows.get_mut(packet.flow as usize) {
             flow.get_or_insert_default().record(packet, now, record, acked);
         }
     }
 
-    fn lost(&mut self, packet: &Packet, now: Time) {
+    fn lost(&mut self, packet: &Packet, now: Picos) {
         self.lost += 1;
         if packet.kind == Kind::Pause {
             self.lost_pauses.push(now);
@@ -222,14 +222,14 @@ impl TapState {
 /// Converts a scenario's tap to a recording's.
 fn describe(scenario: &Scenario, table: &TapTable) -> tap::Tap {
     let clock = Clock {
-        epoch: Nanos(scenario.start * Nanos::SECOND),
+        epoch: Time(scenario.start * Span::SECOND.0),
         offset_ns: table.clock_offset_ns,
         drift_ppb: table.clock_drift_ppb,
-        quantum: Nanos(table.quantum.nanos().max(1)),
-        poll: table.poll.map(|poll| Nanos(poll.nanos())),
+        quantum: Span(table.quantum.nanos().max(1)),
+        poll: table.poll.map(|poll| Span(poll.nanos())),
         step: table
             .clock_step_at
-            .map(|at| (Nanos(at.nanos()), table.clock_step_ns)),
+            .map(|at| (Time(at.nanos()), table.clock_step_ns)),
     };
     tap::Tap {
         description: Some(format!("simulated tap at {}", table.at)),
@@ -243,15 +243,15 @@ fn describe(scenario: &Scenario, table: &TapTable) -> tap::Tap {
         }),
         late: table
             .late
-            .map(|late| (Nanos(late.from.nanos()), Nanos(late.to.nanos()))),
+            .map(|late| (Span(late.from.nanos()), Span(late.to.nanos()))),
         queues: table.receive_queues(),
         mirror: table.mirror.map(|mirror| Mirror {
             tunnel: tunnel(mirror, table.session),
             clock: Clock {
-                epoch: Nanos(scenario.start * Nanos::SECOND),
+                epoch: Time(scenario.start * Span::SECOND.0),
                 ..Clock::default()
             },
-            delay: Nanos(0),
+            delay: Span(0),
             first_sequence: 0,
         }),
         ..tap::Tap::new(tap_name(table))

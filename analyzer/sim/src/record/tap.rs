@@ -20,7 +20,7 @@ use std::io::{self, Write};
 use rand::Rng as _;
 use roce_capture::Direction;
 use roce_capture::write::{ByteOrder, InterfaceOptions, Packet, PcapngWriter};
-use roce_model::Nanos;
+use roce_model::{Span, Time};
 use roce_wire::LinkType;
 
 use crate::error::Error;
@@ -53,7 +53,7 @@ pub struct Tap {
     pub doubling: Option<MirrorDoubling>,
     /// Stamps are later than the frames passed: by the least of these times, and up to the most, at random. A mirror's copies come
     /// over several ports and queues, so that their stamps are not in the order in which the frames passed.
-    pub late: Option<(Nanos, Nanos)>,
+    pub late: Option<(Span, Span)>,
     /// The receive queues that records are read from, when the file does not have them in the order of time.
     pub queues: Option<Queues>,
 }
@@ -82,7 +82,7 @@ pub struct Mirror {
     /// The mirror's own clock, for the timestamps of ERSPAN type III.
     pub clock: Clock,
     /// Delay of copies from the mirror to the tap.
-    pub delay: Nanos,
+    pub delay: Span,
     /// The sequence number of the first frame.
     pub first_sequence: u32,
 }
@@ -96,7 +96,7 @@ pub enum OfferResult {
         /// of time, copies counted.
         number: u64,
         /// Its stamp in the file, in ns since the Unix epoch.
-        stamp: Nanos,
+        stamp: Time,
     },
     /// The tap lost it.
     Lost,
@@ -114,7 +114,7 @@ pub struct RecordCounts {
     /// Records of frames that came a second time.
     pub copies: u64,
     /// The stamp of the last record; 0 without one.
-    pub last_stamp: Nanos,
+    pub last_stamp: Time,
 }
 
 /// A pcapng file that is being recorded.
@@ -170,7 +170,7 @@ impl Tap {
 impl State {
     /// By how much the next stamp is late, in ns.
     fn late_by(&mut self) -> u64 {
-        let Some((Nanos(least), Nanos(most))) = self.tap.late else {
+        let Some((Span(least), Span(most))) = self.tap.late else {
             return 0;
         };
         let width = u128::from(most.saturating_sub(least)) + 1;
@@ -207,7 +207,7 @@ impl<W: Write> TapRecording<W> {
     pub fn offer(
         &mut self,
         tap: usize,
-        time: Nanos,
+        time: Time,
         direction: Direction,
         frame: &Frame,
     ) -> Result<OfferResult, Error> {
@@ -229,7 +229,7 @@ impl<W: Write> TapRecording<W> {
     }
 
     /// Records the copies that come by `time`.
-    fn copies_until(&mut self, time: Nanos) -> io::Result<()> {
+    fn copies_until(&mut self, time: Time) -> io::Result<()> {
         loop {
             let due = self.taps.iter().enumerate();
             let due = due.filter_map(|(tap, state)| Some((state.copies.next_time()?, tap)));
@@ -248,7 +248,7 @@ impl<W: Write> TapRecording<W> {
     fn record(
         &mut self,
         tap: usize,
-        time: Nanos,
+        time: Time,
         direction: Direction,
         frame: &Frame,
         is_copy: bool,
@@ -268,7 +268,7 @@ impl<W: Write> TapRecording<W> {
         let (original, arrives, mirrored) = if let Some(mirror) = &state.tap.mirror {
             let sequence = state.sequence;
             state.sequence = sequence.wrapping_add(1);
-            let arrives = Nanos(time.0.saturating_add(mirror.delay.0));
+            let arrives = time + mirror.delay;
             (mirror.tunnel.wire_bytes(frame), arrives, Some((mirror, sequence)))
         } else {
             let original = wrapped.map_or_else(|| frame.wire_bytes(), |tunnel| tunnel.wire_bytes(frame));
@@ -297,10 +297,10 @@ impl<W: Write> TapRecording<W> {
             (None, Some(tunnel)) => tunnel.encode(frame, 0, time, most, &mut self.bytes),
             (None, None) => encode_within(frame, most, &mut self.bytes),
         }
-        let arrives = Nanos(arrives.0.saturating_add(state.late_by()));
+        let arrives = Time(arrives.0.saturating_add(state.late_by()));
         let tick_ns = state.tap.tick_ns();
         let ticks = state.tap.clock.stamp(arrives).0 / tick_ns;
-        let stamp = Nanos(ticks.saturating_mul(tick_ns));
+        let stamp = Time(ticks.saturating_mul(tick_ns));
         let tells = state.tap.loss_report == LossReport::Packets && state.lost_since > 0;
         let packet = Packet {
             interface: state.interface,
@@ -334,7 +334,7 @@ impl<W: Write> TapRecording<W> {
     /// # Errors
     /// When the output cannot be written to.
     pub fn finish(mut self) -> Result<(W, Vec<RecordCounts>), Error> {
-        let copied = self.copies_until(Nanos(u64::MAX));
+        let copied = self.copies_until(Time(u64::MAX));
         let seen = self.seen().collect();
         let ended = copied
             .and_then(|()| end(&mut self.writer, &mut self.taps))

@@ -2,7 +2,7 @@
 
 use super::{Operation, Scenario, ServiceName, SwitchPause, Topology};
 use crate::Error;
-use crate::units::Time;
+use crate::units::Picos;
 
 /// More would need more memory than a simulation of single packets is good for.
 const MAX_HOSTS: u32 = 4_096;
@@ -10,12 +10,12 @@ const MAX_SWITCHES: u32 = 256;
 /// Queue pairs of one flow table from one host to another.
 const MAX_QPS: u32 = 16_384;
 /// Shortest period of anything that repeats.
-const MIN_PERIOD: Time = Time::from_nanos(1);
-const SHORTEST: Time = Time::from_nanos(1_000);
+const MIN_PERIOD: Picos = Picos::from_nanos(1);
+const SHORTEST: Picos = Picos::from_nanos(1_000);
 /// Paths between two hosts: a large fabric has 256 spines.
 const MAX_PATHS: u32 = 256;
 /// The longest skew and jitter of paths.
-const MAX_SKEW: Time = Time::from_nanos(500_000);
+const MAX_SKEW: Picos = Picos::from_nanos(500_000);
 /// Taps are numbered in the bits of a word.
 const MAX_TAPS: usize = 64;
 

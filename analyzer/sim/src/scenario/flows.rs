@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::units::{Rate, Size, Time};
+use crate::units::{Picos, Rate, Size};
 
 /// Operation of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
@@ -138,7 +138,7 @@ pub struct FlowTable {
     #[serde(default = "one")]
     pub outstanding: u32,
     /// A message is posted each such time (open loop).
-    pub interval: Option<Time>,
+    pub interval: Option<Picos>,
     /// The intervals are exponentially distributed around it.
     #[serde(default)]
     pub poisson: bool,
@@ -152,19 +152,19 @@ pub struct FlowTable {
     /// `rate_limit` of `ibv_modify_qp_rate_limit`). DCQCN's limit holds too: the lower one counts.
     pub rate_limit: Option<Rate>,
     /// The application posts for this time, then pauses for `off`, in turn from its begin.
-    pub on: Option<Time>,
+    pub on: Option<Picos>,
     /// Length of its pauses.
-    pub off: Option<Time>,
+    pub off: Option<Picos>,
     /// Number of messages; without it there is no end.
     pub count: Option<u64>,
     /// First message.
     #[serde(default)]
-    pub begin: Time,
+    pub begin: Picos,
     /// Each queue pair begins up to this much later, at random.
     #[serde(default)]
-    pub jitter: Time,
+    pub jitter: Picos,
     /// No message is posted after this; the end of the simulation when not given.
-    pub end: Option<Time>,
+    pub end: Option<Picos>,
     /// Directions.
     #[serde(default)]
     pub direction: Direction,
@@ -191,13 +191,13 @@ pub struct FlowTable {
     /// Receive buffers posted at first (SEND). When not given there are always enough.
     pub receives: Option<u32>,
     /// One receive buffer is posted each such time, up to `receives`.
-    pub refill: Option<Time>,
+    pub refill: Option<Picos>,
     /// At this time the queue pairs are destroyed and made again with the same numbers and other first PSNs.
-    pub reuse: Option<Time>,
+    pub reuse: Option<Picos>,
     /// From this time on, the responder answers requests with a NAK for a remote access error.
-    pub fatal: Option<Time>,
+    pub fatal: Option<Picos>,
     /// From this time on, the responder answers nothing.
-    pub dies: Option<Time>,
+    pub dies: Option<Picos>,
 }
 
 fn one() -> u32 {
@@ -220,7 +220,7 @@ pub struct Training {
     /// Steps; no end when not given.
     pub steps: Option<u32>,
     /// Time that a rank computes in each step.
-    pub compute: Time,
+    pub compute: Picos,
     /// Bytes reduced in each step.
     pub bytes: Size,
     /// Each rank computes up to this share longer or shorter, at random.
@@ -236,7 +236,7 @@ pub struct Training {
     pub qps: u32,
     /// Begin of the first step.
     #[serde(default)]
-    pub begin: Time,
+    pub begin: Picos,
     /// First PSNs.
     #[serde(default)]
     pub psn: PsnChoice,

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::{IpId, Spray};
-use crate::units::{Rate, Size, Time, TimeRange};
+use crate::units::{Picos, Rate, Size, TimeRange};
 
 /// Topology of the network.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
@@ -34,7 +34,7 @@ pub struct Network {
     pub rate: Rate,
     /// Propagation delay of the hosts' links.
     #[serde(default = "delay")]
-    pub delay: Time,
+    pub delay: Picos,
     /// Number of leaf switches (`leaf-spine`, `ring`).
     #[serde(default = "two")]
     pub leaves: u32,
@@ -44,7 +44,7 @@ pub struct Network {
     /// Rate of the links between switches; as the hosts' when not given.
     pub uplink_rate: Option<Rate>,
     /// Propagation delay of the links between switches; as the hosts' when not given.
-    pub uplink_delay: Option<Time>,
+    pub uplink_delay: Option<Picos>,
     /// Addresses are IPv6 (`fd00::1`, ...) instead of IPv4 (`10.0.0.1`, ...).
     #[serde(default)]
     pub ipv6: bool,
@@ -58,8 +58,8 @@ pub struct Network {
     pub spray: Option<Spray>,
 }
 
-fn delay() -> Time {
-    Time::from_nanos(500)
+fn delay() -> Picos {
+    Picos::from_nanos(500)
 }
 
 fn two() -> u32 {
@@ -117,7 +117,7 @@ pub struct Switch {
     pub quanta: u16,
     /// The PFC watchdog: a port that is kept paused for this time drops what comes for the paused priority, until the pause
     /// ends (action `drop` of SONiC's `pfcwd`, whose detection times are 100 ms to 5 s). Without it there is none.
-    pub watchdog: Option<Time>,
+    pub watchdog: Option<Picos>,
 }
 
 impl Default for Switch {
@@ -219,7 +219,7 @@ pub struct Impairment {
     pub reorder: f64,
     /// Extra delay of a reordered packet.
     #[serde(default = "delay")]
-    pub reorder_delay: Time,
+    pub reorder_delay: Picos,
     /// Probability that a retransmission is lost; `loss` without it.
     pub lose_retransmissions: Option<f64>,
     /// Each PSN of a request or READ response is chosen with the probability `loss`. The first `times` transmissions of
@@ -245,9 +245,9 @@ pub struct Impairment {
     pub longer_than: Option<u32>,
     /// Begin.
     #[serde(default)]
-    pub begin: Time,
+    pub begin: Picos,
     /// End; the end of the simulation when not given.
-    pub end: Option<Time>,
+    pub end: Option<Picos>,
 }
 
 /// The kind of a pause frame.
@@ -276,13 +276,13 @@ pub struct PauseTable {
     pub priority: u8,
     /// Begin of the first pause.
     #[serde(default)]
-    pub begin: Time,
+    pub begin: Picos,
     /// No pause begins after this; the end of the simulation when not given.
-    pub end: Option<Time>,
+    pub end: Option<Picos>,
     /// Length of each pause.
-    pub on: Time,
+    pub on: Picos,
     /// The time between two pauses; with none there is one only.
-    pub off: Option<Time>,
+    pub off: Option<Picos>,
 }
 
 fn one() -> u32 {

@@ -1,10 +1,10 @@
 //! The tables of NICs: reliability and congestion control.
 
-use roce_model::Nanos;
+use roce_model::Span;
 use serde::Deserialize;
 
 use crate::dcqcn::{CnpScope, Parameters};
-use crate::units::{Rate, Size, Time};
+use crate::units::{Picos, Rate, Size};
 
 /// Recovery of lost packets by a sender.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
@@ -57,7 +57,7 @@ pub struct Nic {
     /// Recovery of lost packets.
     pub recovery: Recovery,
     /// Time without progress after which a sender retransmits; doubled with each try in a row.
-    pub timeout: Time,
+    pub timeout: Picos,
     /// Tries without progress until the queue pair fails.
     pub retries: u32,
     /// RNR NAKs without progress that a sender bears until the queue pair fails; no limit when not given (7 in IBTA's field).
@@ -71,7 +71,7 @@ pub struct Nic {
     /// `ack_delay`.
     pub ack_coalesce: u32,
     /// Longest time that an ACK is held back.
-    pub ack_delay: Time,
+    pub ack_delay: Picos,
     /// READ requests that one queue pair has outstanding at most.
     pub outstanding_reads: u32,
     /// Bytes that one queue pair has outstanding at most.
@@ -86,7 +86,7 @@ pub struct Nic {
     pub out_of_order: bool,
     /// `out_of_order`: a PSN that is missing for this time counts as lost. The responder NAKs it; the
     /// requester requests a READ response again. Without it, time alone causes no NAK.
-    pub ooo_nak_after: Option<Time>,
+    pub ooo_nak_after: Option<Picos>,
     /// `out_of_order`: a PSN counts as lost once a PSN has come that is this much higher (as the
     /// reordering threshold of RFC 9002, section 6.1.1). Without it, a count alone causes no NAK.
     pub ooo_nak_packets: Option<u32>,
@@ -102,13 +102,13 @@ impl Default for Nic {
             mtu: 1024,
             dscp: 26,
             recovery: Recovery::GoBackN,
-            timeout: Time::from_nanos(1_000_000),
+            timeout: Picos::from_nanos(1_000_000),
             retries: 7,
             rnr_retries: None,
             rnr_timer: 1,
             ack_every: 0,
             ack_coalesce: 1,
-            ack_delay: Time::from_nanos(4_000),
+            ack_delay: Picos::from_nanos(4_000),
             outstanding_reads: 16,
             window: Size(1 << 30),
             cnp_after_nak: false,
@@ -148,7 +148,7 @@ pub struct CongestionControl {
     /// Data is sent ECN-capable, ECT(0).
     pub ecn: bool,
     /// Least time between two CNPs. When not given: 50 us for `paper` and `ns3`, 4 us for `nvidia`.
-    pub cnp_interval: Option<Time>,
+    pub cnp_interval: Option<Picos>,
     /// Scope of that time.
     pub cnp_scope: CnpScope,
     /// DSCP of CNPs.
@@ -158,9 +158,9 @@ pub struct CongestionControl {
     /// See [`Parameters::initial_alpha`].
     pub initial_alpha: Option<f64>,
     /// See [`Parameters::alpha_timer`].
-    pub alpha_timer: Option<Time>,
+    pub alpha_timer: Option<Picos>,
     /// See [`Parameters::rate_timer`].
-    pub rate_timer: Option<Time>,
+    pub rate_timer: Option<Picos>,
     /// See [`Parameters::byte_counter`].
     pub byte_counter: Option<Size>,
     /// See [`Parameters::fast_recovery`].
@@ -172,7 +172,7 @@ pub struct CongestionControl {
     /// See [`Parameters::minimum`].
     pub minimum: Option<Rate>,
     /// See [`Parameters::cut_period`].
-    pub cut_period: Option<Time>,
+    pub cut_period: Option<Picos>,
 }
 
 impl Default for CongestionControl {
@@ -207,7 +207,7 @@ impl CongestionControl {
             ParameterSet::Ns3 => Parameters::NS3,
             ParameterSet::Nvidia => Parameters::NVIDIA,
         };
-        let time = |given: Option<Time>, base: Nanos| given.map_or(base, |time| Nanos(time.nanos()));
+        let time = |given: Option<Picos>, base: Span| given.map_or(base, |time| Span(time.nanos()));
         let rate = |given: Option<Rate>, base: f64| given.map_or(base, Rate::bits);
         Parameters {
             g: self.g.unwrap_or(base.g),
@@ -224,13 +224,13 @@ impl CongestionControl {
     }
 
     /// The least time between two CNPs.
-    pub fn interval(&self) -> Nanos {
+    pub fn interval(&self) -> Span {
         self.cnp_interval.map_or(
             match self.set {
-                ParameterSet::Paper | ParameterSet::Ns3 => Nanos(50_000),
-                ParameterSet::Nvidia => Nanos(4_000),
+                ParameterSet::Paper | ParameterSet::Ns3 => Span(50_000),
+                ParameterSet::Nvidia => Span(4_000),
             },
-            |time| Nanos(time.nanos()),
+            |time| Span(time.nanos()),
         )
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::units::Time;
+use crate::units::Picos;
 
 /// Distribution of packets over paths.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
@@ -44,22 +44,22 @@ pub struct Spray {
     /// Number of paths, 2 to 256.
     pub paths: u32,
     /// Difference of the longest and the shortest path, in one direction; 0 to 500 us.
-    pub skew: Time,
+    pub skew: Picos,
     /// Distribution of packets.
     #[serde(default)]
     pub mode: SprayMode,
     /// Silence after which a flow may change its path (`flowlet`).
     #[serde(default = "flowlet_gap")]
-    pub flowlet_gap: Time,
+    pub flowlet_gap: Picos,
     /// Queueing in the paths: each packet takes up to this much longer, at random (uniform).
     #[serde(default)]
-    pub jitter: Time,
+    pub jitter: Picos,
     /// Choice of the path.
     #[serde(default)]
     pub choose: SprayChoice,
 }
 
 /// CONGA (SIGCOMM 2014) takes 500 us for links of 10 Gb/s; at ten times the rate the same bytes need a tenth of it.
-fn flowlet_gap() -> Time {
-    Time::from_nanos(50_000)
+fn flowlet_gap() -> Picos {
+    Picos::from_nanos(50_000)
 }

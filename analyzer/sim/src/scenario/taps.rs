@@ -1,10 +1,10 @@
 //! The tables of taps: where packets are recorded, and how well.
 
-use roce_model::Nanos;
+use roce_model::{Span, Time};
 use serde::Deserialize;
 
 use crate::record::tap::{Loss, LossReport, MirrorDoubling, Queues};
-use crate::units::{Rate, Size, Time, TimeRange};
+use crate::units::{Picos, Rate, Size, TimeRange};
 
 /// Tunnel that a mirror puts around frames.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
@@ -70,9 +70,9 @@ pub struct TapRing {
 #[serde(deny_unknown_fields)]
 pub struct TapGap {
     /// Its begin.
-    pub from: Time,
+    pub from: Picos,
     /// Its end.
-    pub to: Time,
+    pub to: Picos,
 }
 
 impl TapLoss {
@@ -85,8 +85,8 @@ impl TapLoss {
                 rate: rate.0 / 8,
             },
             Self::Between(TapGap { from, to }) => Loss::Between {
-                from: Nanos(from.nanos()),
-                to: Nanos(to.nanos()),
+                from: Time(from.nanos()),
+                to: Time(to.nanos()),
             },
         }
     }
@@ -146,7 +146,7 @@ pub struct TapTable {
     #[serde(default)]
     pub clock_drift_ppb: i64,
     /// The clock is set anew at this time, by `clock_step_ns`.
-    pub clock_step_at: Option<Time>,
+    pub clock_step_at: Option<Picos>,
     /// By how much it then shows more, in nanoseconds; negative: less.
     #[serde(default)]
     pub clock_step_ns: i64,
@@ -154,9 +154,9 @@ pub struct TapTable {
     pub late: Option<TimeRange>,
     /// Stamps are multiples of this.
     #[serde(default)]
-    pub quantum: Time,
+    pub quantum: Picos,
     /// Frames are stamped once in each such time, as libpcap's RDMA sniffer does; each when it passes when not given.
-    pub poll: Option<Time>,
+    pub poll: Option<Picos>,
     /// Lost records; none without it.
     pub loss: Option<TapLoss>,
     /// Report of these losses in the file.
@@ -167,9 +167,9 @@ pub struct TapTable {
     pub pause_frames: bool,
     /// Start of recording: later than 0, the capture starts in the middle of traffic.
     #[serde(default)]
-    pub from: Time,
+    pub from: Picos,
     /// Nothing is recorded from this on; the end of the simulation when not given.
-    pub until: Option<Time>,
+    pub until: Option<Picos>,
     /// Receive queues of the capturing adapter: records are written queue by queue.
     #[serde(default = "one")]
     pub queues: u32,
@@ -191,14 +191,14 @@ pub struct TapTable {
 
 impl TapTable {
     /// True if it records at a time.
-    pub fn is_recording(&self, time: Time) -> bool {
+    pub fn is_recording(&self, time: Picos) -> bool {
         self.from <= time && self.until.is_none_or(|until| time < until)
     }
 
     pub(crate) fn doubling(&self) -> Option<MirrorDoubling> {
         self.doubled.map(|range| MirrorDoubling {
-            least: Nanos(range.from.nanos()),
-            most: Nanos(range.to.nanos()),
+            least: Span(range.from.nanos()),
+            most: Span(range.to.nanos()),
             share: self.doubled_share,
             routed: self.doubled_routed,
             tunnel: None,
@@ -208,8 +208,8 @@ impl TapTable {
     pub(crate) fn receive_queues(&self) -> Option<Queues> {
         (self.queues > 1).then(|| Queues {
             count: self.queues,
-            least: Nanos(self.disorder.from.nanos()),
-            most: Nanos(self.disorder.to.nanos()),
+            least: Span(self.disorder.from.nanos()),
+            most: Span(self.disorder.to.nanos()),
         })
     }
 }

@@ -22,7 +22,7 @@ use crate::engine::run::Simulation;
 use crate::network::topology::{Node, number};
 use crate::record::observer;
 use crate::truth::{ClockStep, Connection, ConnectionAtTap, End, Queue, RankStep, Step, Tap, Truth};
-use crate::units::Time;
+use crate::units::Picos;
 use crate::workload::endpoint::service;
 use names::Names;
 use pairs::{is_paired, tells_losses};
@@ -134,7 +134,7 @@ fn connections(simulation: &Simulation<'_>, names: &Names) -> Vec<Connection> {
             a: end(simulation, names, a),
             b: end(simulation, names, a.peer()),
             begin: connection.opens.nanos(),
-            end: connection.closes.map(Time::nanos),
+            end: connection.closes.map(Picos::nanos),
             taps: taps.collect(),
         });
     }
@@ -159,7 +159,7 @@ fn connection_at_tap(
         a_packets,
         b_packets,
         answers,
-        observable: is_paired(simulation, tap, a.0, Time::NEVER),
+        observable: is_paired(simulation, tap, a.0, Picos::NEVER),
     }
 }
 

@@ -3,7 +3,7 @@
 
 mod steps;
 
-use crate::units::Time;
+use crate::units::Picos;
 
 /// Limit that an end waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -32,23 +32,23 @@ impl Waits {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Account {
     waits: Waits,
-    since: Time,
+    since: Picos,
 }
 
 /// Total wait for each limit.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WaitTotals {
     /// In all, by the place of [`Waits`].
-    pub total: [Time; Waits::COUNT],
+    pub total: [Picos; Waits::COUNT],
     /// For DCQCN and for the port, in each millisecond.
-    pub dcqcn_by_ms: Vec<Time>,
-    pub port_by_ms: Vec<Time>,
+    pub dcqcn_by_ms: Vec<Picos>,
+    pub port_by_ms: Vec<Picos>,
 }
 
-const MILLISECOND: Time = Time::from_nanos(1_000_000);
+const MILLISECOND: Picos = Picos::from_nanos(1_000_000);
 
 impl WaitTotals {
-    pub(crate) fn add(&mut self, waits: Waits, begin: Time, end: Time) {
+    pub(crate) fn add(&mut self, waits: Waits, begin: Picos, end: Picos) {
         let total = &mut self.total[waits as usize];
         *total = total.plus(end.since(begin));
         match waits {
@@ -60,14 +60,14 @@ impl WaitTotals {
 }
 
 /// Adds a time to the milliseconds that it lies in.
-fn spread(bins: &mut Vec<Time>, begin: Time, end: Time) {
+fn spread(bins: &mut Vec<Picos>, begin: Picos, end: Picos) {
     let mut from = begin;
     while from < end {
         let bin = from.0 / MILLISECOND.0;
-        let until = end.min(Time((bin + 1) * MILLISECOND.0));
+        let until = end.min(Picos((bin + 1) * MILLISECOND.0));
         let place = usize::try_from(bin).unwrap_or(usize::MAX);
         if place >= bins.len() {
-            bins.resize(place + 1, Time::ZERO);
+            bins.resize(place + 1, Picos::ZERO);
         }
         bins[place] = bins[place].plus(until.since(from));
         from = until;
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn a_time_is_spread_over_its_milliseconds() {
-        let us = |us: u64| Time::from_nanos(us * 1_000);
+        let us = |us: u64| Picos::from_nanos(us * 1_000);
         let mut waited = WaitTotals::default();
         waited.add(Waits::Dcqcn, us(800), us(2_300));
         assert_eq!(waited.dcqcn_by_ms, [us(200), us(1_000), us(300)]);

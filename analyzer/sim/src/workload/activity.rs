@@ -7,7 +7,7 @@ mod steps;
 
 use std::collections::VecDeque;
 
-use crate::units::Time;
+use crate::units::Picos;
 
 /// The work of a sending end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -42,10 +42,10 @@ pub(crate) const NEARLY: f64 = 0.875;
 /// From a moment on, an end does something.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Mark {
-    pub time: Time,
+    pub time: Picos,
     pub activity: Activity,
     /// Time at which the oldest outstanding answer is due in a network without queues.
-    pub due: Time,
+    pub due: Picos,
     /// PSNs that are outstanding.
     pub outstanding: u64,
 }
@@ -61,7 +61,7 @@ pub(crate) struct Timeline {
     /// The limit of DCQCN for the next packet.
     pub limit: Limit,
     /// Requested answers that are outstanding: after the PSNs that each covers, and when it is due without queues.
-    answers: VecDeque<(u64, Time)>,
+    answers: VecDeque<(u64, Picos)>,
     /// Most PSNs that were outstanding at once.
     pub most: u64,
     /// The end has sent requests of its own.
@@ -114,20 +114,20 @@ impl Timeline {
         &mut self,
         first: u64,
         end: u64,
-        now: Time,
-        round_trip: Time,
-        transfer: Time,
+        now: Picos,
+        round_trip: Picos,
+        transfer: Picos,
     ) {
         while self.answers.pop_back_if(|(other, _)| *other > first).is_some() {}
-        let before = self.answers.back().map_or(Time::ZERO, |(_, due)| *due);
+        let before = self.answers.back().map_or(Picos::ZERO, |(_, due)| *due);
         let due = now.plus(round_trip).max(before).plus(transfer);
         self.answers.push_back((end, due));
     }
 
     /// Time at which the oldest answer beyond `oldest` is due.
-    fn due(&mut self, oldest: u64) -> Time {
+    fn due(&mut self, oldest: u64) -> Picos {
         while self.answers.pop_front_if(|(end, _)| *end <= oldest).is_some() {}
-        self.answers.front().map_or(Time::NEVER, |(_, due)| *due)
+        self.answers.front().map_or(Picos::NEVER, |(_, due)| *due)
     }
 }
 
@@ -150,9 +150,9 @@ mod tests {
 
     fn mark(time: u64, activity: Activity) -> Mark {
         Mark {
-            time: Time(time),
+            time: Picos(time),
             activity,
-            due: Time::NEVER,
+            due: Picos::NEVER,
             outstanding: 0,
         }
     }
@@ -177,14 +177,14 @@ mod tests {
     #[test]
     fn answers_are_due_one_after_the_other() {
         let mut line = Timeline::default();
-        line.expect_answer(0, 4, Time(0), Time(10), Time(5));
-        line.expect_answer(4, 8, Time(1), Time(10), Time(5));
-        assert_eq!(line.due(0), Time(15));
+        line.expect_answer(0, 4, Picos(0), Picos(10), Picos(5));
+        line.expect_answer(4, 8, Picos(1), Picos(10), Picos(5));
+        assert_eq!(line.due(0), Picos(15));
         // The second one follows the first by its transfer.
-        assert_eq!(line.due(4), Time(20));
+        assert_eq!(line.due(4), Picos(20));
         // Sent again: the later entries are void.
-        line.expect_answer(4, 8, Time(30), Time(10), Time(5));
-        assert_eq!(line.due(4), Time(45));
-        assert_eq!(line.due(8), Time::NEVER);
+        line.expect_answer(4, 8, Picos(30), Picos(10), Picos(5));
+        assert_eq!(line.due(4), Picos(45));
+        assert_eq!(line.due(8), Picos::NEVER);
     }
 }

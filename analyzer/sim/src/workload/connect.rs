@@ -18,7 +18,7 @@ use crate::scenario::{
     Direction, DuplicateAck, FlowTable, Pattern, PsnChoice, QpnChoice, Scenario, ServiceName, SourcePort,
     SourcePortName,
 };
-use crate::units::Time;
+use crate::units::Picos;
 use crate::workload::account::Account;
 use crate::workload::activity::Timeline;
 use crate::workload::endpoint::{Endpoint, QueueState};
@@ -36,8 +36,8 @@ pub(crate) struct Connection {
     /// The training job and the rank that receives.
     pub rank: Option<(u32, u32)>,
     pub sources: Vec<u32>,
-    pub opens: Time,
-    pub closes: Option<Time>,
+    pub opens: Picos,
+    pub closes: Option<Picos>,
     /// Number of REQs sent.
     pub requests: u32,
     /// The active side may send.
@@ -55,7 +55,7 @@ pub(crate) struct Builder<'s> {
 }
 
 /// Time from the end of a queue pair to the reuse of its number.
-const REUSE_GAP: Time = Time::from_nanos(100_000);
+const REUSE_GAP: Picos = Picos::from_nanos(100_000);
 
 impl<'s> Builder<'s> {
     pub(crate) fn new(scenario: &'s Scenario) -> Self {
@@ -98,7 +98,7 @@ impl<'s> Builder<'s> {
                 (qpn, qpn)
             }
         };
-        let jitter = Time(self.numbers.below(table.jitter.0.saturating_add(1)));
+        let jitter = Picos(self.numbers.below(table.jitter.0.saturating_add(1)));
         let opens = table.begin.plus(jitter);
         let connection = self.connect(
             topology,
@@ -131,7 +131,7 @@ impl<'s> Builder<'s> {
 
     /// The traffic sources of a connection.
     fn feed(&mut self, table: &FlowTable, connection: usize) {
-        let stop = table.end.unwrap_or(Time::NEVER);
+        let stop = table.end.unwrap_or(Picos::NEVER);
         let a = number(connection * 2);
         let ends = match table.direction {
             Direction::Forward => vec![a],
@@ -190,7 +190,7 @@ impl<'s> Builder<'s> {
             name: name.to_owned(),
             rank: None,
             sources: Vec::new(),
-            opens: Time::ZERO,
+            opens: Picos::ZERO,
             closes: None,
             requests: 0,
             established: false,
@@ -255,14 +255,14 @@ impl<'s> Builder<'s> {
             account: Account::default(),
             activities: Timeline::default(),
             queued: QueueState::Idle,
-            next_send: Time::ZERO,
+            next_send: Picos::ZERO,
             open: false,
             closed: false,
             timer_armed: false,
             ack_armed: false,
-            gap_due: Time::NEVER,
+            gap_due: Picos::NEVER,
             identification: 0,
-            last_sent: Time::ZERO,
+            last_sent: Picos::ZERO,
             busy_since: None,
             fatal: table.and_then(|t| t.fatal),
             dies: table.and_then(|t| t.dies),

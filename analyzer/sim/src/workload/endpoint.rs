@@ -3,7 +3,7 @@
 mod state;
 
 use roce_capture::Direction;
-use roce_model::{FlowKey, Nanos};
+use roce_model::{FlowKey, Time};
 use roce_wire::{Ecn, Nak, Opcode, Qpn, RnrTimer, Service};
 
 pub(crate) use state::{Endpoint, Job, QueueState};
@@ -16,7 +16,7 @@ use crate::record::frame::{
     Ethernet, Frame, Network, Payload, Position, RemoteMemory, Roce, Transport, Version,
 };
 use crate::scenario::{Operation, ServiceName};
-use crate::units::Time;
+use crate::units::Picos;
 use crate::workload::requester::OutgoingPacket;
 use crate::workload::responder::{Reply, WaitingRead};
 
@@ -118,7 +118,7 @@ impl Simulation<'_> {
             }
         };
         let bytes = u64::from(packet.bytes + Frame::LINE_OVERHEAD);
-        let now = Nanos(self.now.nanos());
+        let now = Time(self.now.nanos());
         let own = &mut self.ends[end.index()];
         if let Some(reaction) = &mut own.reaction {
             reaction.sent(now, bytes);
@@ -128,7 +128,7 @@ impl Simulation<'_> {
                     clippy::cast_precision_loss,
                     reason = "a frame is far shorter than 2^53 bytes"
                 )]
-                let time = Time::from_seconds(bytes as f64 * 8.0 / rate);
+                let time = Picos::from_seconds(bytes as f64 * 8.0 / rate);
                 own.next_send = self.now.plus(time);
             }
         }

@@ -6,13 +6,13 @@
 
 use std::collections::BTreeMap;
 
-use crate::units::Time;
+use crate::units::Picos;
 
 /// Limits at which a missing PSN counts as lost. With neither only a timeout of the sender helps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Patience {
     /// This time after a later one came.
-    pub after: Option<Time>,
+    pub after: Option<Picos>,
     /// Distance: a PSN has come that is this much higher.
     pub packets: Option<u64>,
 }
@@ -20,7 +20,7 @@ pub(crate) struct Patience {
 /// A PSN that later ones have overtaken.
 #[derive(Clone, Copy, Debug)]
 struct MissingPsn {
-    since: Time,
+    since: Picos,
     named: bool,
 }
 
@@ -47,7 +47,7 @@ impl Gaps {
     }
 
     /// Everything before `seq` should have come by now: what of `seqs` has not is missing.
-    pub(crate) fn passed(&mut self, seqs: impl Iterator<Item = u64>, seq: u64, now: Time) {
+    pub(crate) fn passed(&mut self, seqs: impl Iterator<Item = u64>, seq: u64, now: Picos) {
         for seq in seqs {
             self.missing.entry(seq).or_insert(MissingPsn {
                 since: now,
@@ -58,7 +58,7 @@ impl Gaps {
     }
 
     /// PSNs have come, in any order.
-    pub(crate) fn arrived(&mut self, seq: u64, span: u32, now: Time) {
+    pub(crate) fn arrived(&mut self, seq: u64, span: u32, now: Picos) {
         let end = seq + u64::from(span);
         self.passed(self.highest..seq, seq, now);
         self.highest = self.highest.max(end);
@@ -73,7 +73,7 @@ impl Gaps {
     }
 
     /// The first missing PSN that counts as lost and has not been named yet; it is named now.
-    pub(crate) fn lost(&mut self, now: Time) -> Option<u64> {
+    pub(crate) fn lost(&mut self, now: Picos) -> Option<u64> {
         let highest = self.highest;
         let patience = self.patience;
         let (seq, missing) = self.missing.iter_mut().find(|(_, missing)| !missing.named)?;
@@ -90,7 +90,7 @@ impl Gaps {
     }
 
     /// The first missing PSN, if it counts as lost and has not been named yet; it is named now.
-    pub(crate) fn lost_first(&mut self, now: Time) -> Option<u64> {
+    pub(crate) fn lost_first(&mut self, now: Picos) -> Option<u64> {
         if self.missing.first_key_value()?.1.named {
             return None;
         }
@@ -98,13 +98,13 @@ impl Gaps {
     }
 
     /// Time at which the first missing PSN counts as lost, if it has not been NAKed yet.
-    pub(crate) fn due_first(&self) -> Option<Time> {
+    pub(crate) fn due_first(&self) -> Option<Picos> {
         let (_, first) = self.missing.first_key_value()?;
         if first.named { None } else { self.due() }
     }
 
     /// Time at which the next missing PSN counts as lost.
-    pub(crate) fn due(&self) -> Option<Time> {
+    pub(crate) fn due(&self) -> Option<Picos> {
         let after = self.patience.after?;
         let next = self.missing.values().find(|missing| !missing.named)?;
         Some(next.since.plus(after))
@@ -118,17 +118,17 @@ mod tests {
     #[test]
     fn a_gap_is_lost_after_its_time() {
         let mut gaps = Gaps::new(Patience {
-            after: Some(Time(50)),
+            after: Some(Picos(50)),
             packets: None,
         });
-        gaps.arrived(0, 1, Time(1));
-        gaps.arrived(2, 1, Time(10));
-        gaps.arrived(4, 1, Time(20));
-        assert_eq!((gaps.due(), gaps.lost(Time(59))), (Some(Time(60)), None));
-        assert_eq!(gaps.lost(Time(60)), Some(1));
-        assert_eq!((gaps.due(), gaps.lost(Time(60))), (Some(Time(70)), None));
-        gaps.arrived(3, 1, Time(65));
-        assert_eq!(gaps.lost(Time(100)), None, "1 has been named, 3 has come");
+        gaps.arrived(0, 1, Picos(1));
+        gaps.arrived(2, 1, Picos(10));
+        gaps.arrived(4, 1, Picos(20));
+        assert_eq!((gaps.due(), gaps.lost(Picos(59))), (Some(Picos(60)), None));
+        assert_eq!(gaps.lost(Picos(60)), Some(1));
+        assert_eq!((gaps.due(), gaps.lost(Picos(60))), (Some(Picos(70)), None));
+        gaps.arrived(3, 1, Picos(65));
+        assert_eq!(gaps.lost(Picos(100)), None, "1 has been named, 3 has come");
     }
 
     #[test]
@@ -137,10 +137,10 @@ mod tests {
             after: None,
             packets: Some(3),
         });
-        gaps.arrived(1, 1, Time(1));
-        gaps.arrived(2, 1, Time(2));
-        assert_eq!(gaps.lost(Time(9)), None);
-        gaps.arrived(3, 1, Time(3));
-        assert_eq!(gaps.lost(Time(9)), Some(0));
+        gaps.arrived(1, 1, Picos(1));
+        gaps.arrived(2, 1, Picos(2));
+        assert_eq!(gaps.lost(Picos(9)), None);
+        gaps.arrived(3, 1, Picos(3));
+        assert_eq!(gaps.lost(Picos(9)), Some(0));
     }
 }

@@ -10,10 +10,10 @@ use crate::network::topology::number;
 use crate::record::frame::cm::{ConnectedService, Datagram, Message, PathMtu, Rep, Req};
 use crate::record::frame::{Frame, Payload, Transport, udp_source_port};
 use crate::scenario::ServiceName;
-use crate::units::Time;
+use crate::units::Picos;
 
 /// Wait of the connection manager for an answer: 4.096 us * 2^12, rounded.
-const MANAGER_WAIT: Time = Time::from_nanos(16_777_216);
+const MANAGER_WAIT: Picos = Picos::from_nanos(16_777_216);
 
 impl Simulation<'_> {
     /// Sends a REQ.

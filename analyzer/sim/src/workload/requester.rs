@@ -14,7 +14,7 @@ use message::Message;
 pub(crate) use message::{Failure, Limits, OutgoingPacket, Trigger};
 
 use crate::scenario::{Operation, Recovery};
-use crate::units::Time;
+use crate::units::Picos;
 
 /// The requester of one end.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ pub(crate) struct Requester {
     /// Highest ack-requested PSN sent, plus 1.
     requested: u64,
     /// End of its wait.
-    pub(crate) deadline: Time,
+    pub(crate) deadline: Picos,
     retries: u32,
     /// The PSN whose READ response was found missing last.
     implied: Option<u64>,
@@ -70,7 +70,7 @@ impl Requester {
             waiting: false,
             waits: 0,
             requested: 0,
-            deadline: Time::NEVER,
+            deadline: Picos::NEVER,
             retries: 0,
             implied: None,
             any_order: None,
@@ -148,7 +148,7 @@ impl Requester {
     }
 
     /// The next packet. Its sending begins at `now`.
-    pub(crate) fn send(&mut self, now: Time) -> Option<OutgoingPacket> {
+    pub(crate) fn send(&mut self, now: Picos) -> Option<OutgoingPacket> {
         if self.waiting || self.failure.is_some() {
             return None;
         }
@@ -206,7 +206,7 @@ impl Requester {
     }
 
     /// Keeps the books of a packet that leaves.
-    fn note(&mut self, packet: &OutgoingPacket, now: Time) {
+    fn note(&mut self, packet: &OutgoingPacket, now: Picos) {
         let end = packet.seq + u64::from(packet.span);
         while self.top < end {
             self.top += 1;
@@ -214,19 +214,19 @@ impl Requester {
         }
         if packet.ack_request || packet.operation == Operation::Read {
             self.requested = self.requested.max(end);
-            if self.deadline == Time::NEVER {
+            if self.deadline == Picos::NEVER {
                 self.deadline = now.plus(self.patience());
             }
         }
     }
 
     /// Wait for progress: doubled with each retry.
-    fn patience(&self) -> Time {
+    fn patience(&self) -> Picos {
         self.limits.timeout.times(1 << self.retries.min(16))
     }
 
     /// Everything before `seq` is acknowledged. Returns the sources of the messages that are done.
-    fn advance(&mut self, seq: u64, now: Time) -> Vec<u32> {
+    fn advance(&mut self, seq: u64, now: Picos) -> Vec<u32> {
         let seq = seq.min(self.top);
         if seq <= self.oldest {
             return Vec::new();
@@ -242,7 +242,7 @@ impl Requester {
         self.deadline = if self.oldest < self.requested {
             now.plus(self.patience())
         } else {
-            Time::NEVER
+            Picos::NEVER
         };
         let mut done = Vec::new();
         while let Some(message) = self.messages.front().filter(|message| message.end() <= seq) {
@@ -264,7 +264,7 @@ impl Requester {
     }
 
     /// An ACK of everything before `seq`, or a NAK of it. Returns the sources whose messages are done.
-    pub(crate) fn acknowledged(&mut self, seq: u64, now: Time) -> Vec<u32> {
+    pub(crate) fn acknowledged(&mut self, seq: u64, now: Picos) -> Vec<u32> {
         if self.any_order.is_some() {
             return self.acknowledged_in_any_order(seq, now);
         }
@@ -279,7 +279,7 @@ impl Requester {
     }
 
     /// A READ response came. Returns the sources whose messages are done, or `None` if it is not the one expected.
-    pub(crate) fn response(&mut self, seq: u64, now: Time) -> Option<Vec<u32>> {
+    pub(crate) fn response(&mut self, seq: u64, now: Picos) -> Option<Vec<u32>> {
         if seq < self.oldest || seq >= self.top {
             return None;
         }
@@ -308,7 +308,7 @@ impl Requester {
 
     /// Handles a NAK for a sequence error: `seq` is the PSN that the responder expects. Returns the
     /// sources whose messages are done, and true if the requester retransmits.
-    pub(crate) fn refused(&mut self, seq: u64, now: Time) -> (Vec<u32>, bool) {
+    pub(crate) fn refused(&mut self, seq: u64, now: Picos) -> (Vec<u32>, bool) {
         if seq < self.oldest || seq >= self.top {
             return (Vec::new(), false);
         }
@@ -324,7 +324,7 @@ impl Requester {
     }
 
     /// An RNR NAK of `seq`. Returns the sources whose messages are done, and the number of the wait if there is one.
-    pub(crate) fn not_ready(&mut self, seq: u64, now: Time) -> (Vec<u32>, Option<u32>) {
+    pub(crate) fn not_ready(&mut self, seq: u64, now: Picos) -> (Vec<u32>, Option<u32>) {
         if seq < self.oldest || seq >= self.top {
             return (Vec::new(), None);
         }
@@ -348,7 +348,7 @@ impl Requester {
     }
 
     /// The timer expired: everything from the oldest on is retransmitted, or the oldest alone.
-    pub(crate) fn timed_out(&mut self, now: Time) {
+    pub(crate) fn timed_out(&mut self, now: Picos) {
         self.retries += 1;
         if self.retries > self.limits.retries {
             self.fail(Failure::Retries);
@@ -370,7 +370,7 @@ impl Requester {
     /// The connection is over.
     pub(crate) fn fail(&mut self, failure: Failure) {
         self.failure.get_or_insert(failure);
-        self.deadline = Time::NEVER;
+        self.deadline = Picos::NEVER;
     }
 
     fn rewind(&mut self, seq: u64, trigger: Trigger) {
@@ -378,7 +378,7 @@ impl Requester {
         self.next = seq;
         self.pending_run = Some(trigger);
         self.requested = seq;
-        self.deadline = Time::NEVER;
+        self.deadline = Picos::NEVER;
     }
 }
 

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use crate::scenario::Recovery;
-use crate::units::Time;
+use crate::units::Picos;
 use crate::workload::gaps::{Gaps, Patience};
 
 /// A request that came in.
@@ -106,14 +106,14 @@ impl Responder {
     }
 
     /// A request came: what it has overtaken is missing.
-    pub(crate) fn note(&mut self, request: &Request, now: Time) {
+    pub(crate) fn note(&mut self, request: &Request, now: Picos) {
         if let Some(gaps) = &mut self.gaps {
             gaps.arrived(request.seq, request.span, now);
         }
     }
 
     /// A NAK of the PSN that is expected, if it has been missing for too long.
-    pub(crate) fn overdue(&mut self, now: Time) -> Option<Reply> {
+    pub(crate) fn overdue(&mut self, now: Picos) -> Option<Reply> {
         let expected = self.expected;
         let gaps = self.gaps.as_mut().filter(|_| !self.fatal)?;
         let lost = gaps.lost_first(now).filter(|seq| *seq == expected)?;
@@ -122,7 +122,7 @@ impl Responder {
     }
 
     /// Time at which the next NAK may be due.
-    pub(crate) fn due(&self) -> Option<Time> {
+    pub(crate) fn due(&self) -> Option<Picos> {
         self.gaps.as_ref()?.due_first()
     }
 

@@ -5,7 +5,7 @@ mod steps;
 use crate::engine::events::EndpointId;
 use crate::engine::rng::Stream;
 use crate::scenario::{FlowTable, Operation, ServiceName};
-use crate::units::{Rate, Time};
+use crate::units::{Picos, Rate};
 
 /// No source: messages of training jobs.
 pub(crate) const NO_SOURCE: u32 = u32::MAX;
@@ -18,18 +18,18 @@ pub(crate) struct MessageSource {
     sizes: Vec<u64>,
     turn: usize,
     outstanding: u32,
-    interval: Option<Time>,
+    interval: Option<Picos>,
     poisson: bool,
     burst: u32,
     left: u64,
-    stop: Time,
+    stop: Picos,
     stream: Stream,
     pace: Option<Rate>,
     /// The application posts for `on`, then rests for `off`.
-    on: Option<Time>,
-    off: Time,
+    on: Option<Picos>,
+    off: Picos,
     /// Time of the first request for a message.
-    origin: Option<Time>,
+    origin: Option<Picos>,
     /// Messages that are not done.
     in_flight: u32,
     /// It has produced a message and waits for the end of an earlier one.
@@ -38,7 +38,7 @@ pub(crate) struct MessageSource {
 
 impl MessageSource {
     /// The source of a flow table for one queue pair.
-    pub(crate) fn new(table: &FlowTable, end: EndpointId, mtu: u32, stop: Time, stream: Stream) -> Self {
+    pub(crate) fn new(table: &FlowTable, end: EndpointId, mtu: u32, stop: Picos, stream: Stream) -> Self {
         let most = if table.service == ServiceName::Ud {
             u64::from(mtu)
         } else {
@@ -61,7 +61,7 @@ impl MessageSource {
             stream,
             pace: table.pace,
             on: table.on,
-            off: table.off.unwrap_or(Time::ZERO),
+            off: table.off.unwrap_or(Picos::ZERO),
             origin: None,
             in_flight: 0,
             blocked: false,
@@ -74,7 +74,7 @@ impl MessageSource {
     }
 
     /// The length of the next message, if there is one.
-    fn next(&mut self, now: Time) -> Option<u64> {
+    fn next(&mut self, now: Picos) -> Option<u64> {
         if self.left == 0 || now >= self.stop {
             return None;
         }
@@ -85,19 +85,19 @@ impl MessageSource {
     }
 
     /// The begin of the next time in which the application posts, and whether it rests until then.
-    fn next_phase(&mut self, now: Time) -> Option<(Time, bool)> {
+    fn next_phase(&mut self, now: Picos) -> Option<(Picos, bool)> {
         let on = self.on?;
         let origin = *self.origin.get_or_insert(now);
         let period = on.plus(self.off).0.max(1);
-        let phase = Time(now.since(origin).0 % period);
-        Some((now.plus(Time(period).since(phase)), phase >= on))
+        let phase = Picos(now.since(origin).0 % period);
+        Some((now.plus(Picos(period).since(phase)), phase >= on))
     }
 
     /// The time to the next messages of an open loop.
-    fn wait(&mut self) -> Option<Time> {
+    fn wait(&mut self) -> Option<Picos> {
         let interval = self.interval?;
         Some(if self.poisson {
-            Time::from_seconds(interval.seconds() * self.stream.exponential())
+            Picos::from_seconds(interval.seconds() * self.stream.exponential())
         } else {
             interval
         })

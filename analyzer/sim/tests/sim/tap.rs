@@ -1,7 +1,7 @@
 //! Taps: the files that they write, read back.
 
 use roce_capture::{Direction, LostFrames, Options, Reader};
-use roce_model::Nanos;
+use roce_model::{Span, Time};
 use roce_sim::frame::{
     Ethernet, Frame, Granularity, Network, Payload, Position, Roce, Transport, Tunnel, TunnelKind, Version,
 };
@@ -25,7 +25,7 @@ fn packet(number: u32) -> Frame {
 }
 
 /// One record of a file: time, interface, length on the wire, bytes.
-type Record = (Nanos, u32, u32, Vec<u8>);
+type Record = (Time, u32, u32, Vec<u8>);
 
 fn read(file: Vec<u8>) -> (Vec<Record>, Vec<LostFrames>, Vec<roce_capture::Interface>) {
     let mut reader =
@@ -46,7 +46,7 @@ fn record(tap: &Tap, packets: u32, seed: u64) -> (Vec<u8>, Vec<OfferResult>, Rec
     let mut recording = TapRecording::new(Vec::new(), "test", std::slice::from_ref(tap), seed).unwrap();
     let offered = (0..packets)
         .map(|number| {
-            let time = Nanos(u64::from(number) * 1_000);
+            let time = Time(u64::from(number) * 1_000);
             recording
                 .offer(0, time, Direction::Inbound, &packet(number))
                 .unwrap()
@@ -74,12 +74,12 @@ fn what_was_offered_is_in_the_file() {
     let mut recording = TapRecording::new(Vec::new(), "both.pcapng", &taps, 1).unwrap();
     let mut offered = Vec::new();
     for number in 0..10 {
-        let time = Nanos(u64::from(number) * 1_234);
+        let time = Time(u64::from(number) * 1_234);
         for (tap, direction) in [(0, Direction::Outbound), (1, Direction::Unknown)] {
             offered.push(recording.offer(tap, time, direction, &packet(number)).unwrap());
         }
     }
-    let none = recording.offer(2, Nanos(0), Direction::Unknown, &packet(0));
+    let none = recording.offer(2, Time(0), Direction::Unknown, &packet(0));
     assert_eq!(
         none.unwrap_err().to_string(),
         "both.pcapng has 2 taps, tap 2 is none of them"
@@ -120,11 +120,11 @@ fn what_was_offered_is_in_the_file() {
         let simulated = EPOCH + u64::from(number) * 1_234;
         assert_eq!(original, 1_082);
         if at % 2 == 0 {
-            assert_eq!((interface, time, &bytes), (0, Nanos(simulated), &whole));
+            assert_eq!((interface, time, &bytes), (0, Time(simulated), &whole));
         } else {
             // Whole microseconds, 5 us ahead.
             let stamp = (simulated + 5_000) / 1_000 * 1_000;
-            assert_eq!((interface, time, &bytes[..]), (1, Nanos(stamp), &whole[..96]));
+            assert_eq!((interface, time, &bytes[..]), (1, Time(stamp), &whole[..96]));
         }
         let number = at as u64 + 1;
         assert_eq!(offered[at], OfferResult::Recorded { number, stamp: time });
@@ -211,8 +211,8 @@ fn only_what_is_kept_fills_a_ring() {
 fn stamps_of_a_polled_tap_come_in_batches() {
     let tap = Tap {
         clock: Clock {
-            poll: Some(Nanos(10_000)),
-            quantum: Nanos(1_000),
+            poll: Some(Span(10_000)),
+            quantum: Span(1_000),
             ..Clock::default()
         },
         ..Tap::new("mlx5_0")
@@ -238,10 +238,10 @@ fn mirrors_number_what_the_tap_loses() {
             truncate: None,
         },
         clock: Clock {
-            epoch: Nanos(0),
+            epoch: Time(0),
             ..Clock::default()
         },
-        delay: Nanos(700),
+        delay: Span(700),
         first_sequence: u32::MAX,
     };
     let tap = Tap {

@@ -1,7 +1,7 @@
 //! Taps that show frames twice, and taps whose files are not in the order of time.
 
 use roce_capture::{Direction, Options, Reader};
-use roce_model::Nanos;
+use roce_model::{Span, Time};
 use roce_sim::frame::{Ethernet, Frame, Network, Payload, Position, Roce, Transport, Version};
 use roce_sim::tap::{Clock, MirrorDoubling, Queues, RecordCounts, Tap, TapRecording};
 use roce_wire::{Address, MacAddress, Psn, Qpn};
@@ -23,7 +23,7 @@ fn packet(number: u32) -> Frame {
 fn recorded(tap: &Tap, packets: u32) -> (Vec<(u64, Vec<u8>)>, RecordCounts) {
     let mut recording = TapRecording::new(Vec::new(), "test", std::slice::from_ref(tap), 3).unwrap();
     for number in 0..packets {
-        let time = Nanos(u64::from(number) * 1_000);
+        let time = Time(u64::from(number) * 1_000);
         recording
             .offer(0, time, Direction::Unknown, &packet(number))
             .unwrap();
@@ -45,8 +45,8 @@ fn recorded(tap: &Tap, packets: u32) -> (Vec<(u64, Vec<u8>)>, RecordCounts) {
 fn a_mirror_shows_each_frame_twice() {
     let tap = Tap {
         doubling: Some(MirrorDoubling {
-            least: Nanos(800),
-            most: Nanos(5_000),
+            least: Span(800),
+            most: Span(5_000),
             share: 1.0,
             routed: false,
             tunnel: None,
@@ -80,8 +80,8 @@ fn a_mirror_shows_each_frame_twice() {
 fn behind_a_router_the_copy_has_another_header() {
     let tap = Tap {
         doubling: Some(MirrorDoubling {
-            least: Nanos(100),
-            most: Nanos(100),
+            least: Span(100),
+            most: Span(100),
             share: 0.25,
             routed: true,
             tunnel: None,
@@ -107,8 +107,8 @@ fn queues_are_read_one_after_the_other() {
     let tap = Tap {
         queues: Some(Queues {
             count: 4,
-            least: Nanos(20_000),
-            most: Nanos(100_000),
+            least: Span(20_000),
+            most: Span(100_000),
         }),
         ..Tap::new("nic")
     };

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
-use roce_model::Nanos;
+use roce_model::Time;
 use roce_sim::frame::{Frame, Granularity, Roce, Tunnel, TunnelKind};
 use roce_wire::{Content, LinkType, MirrorKind, Through, decode};
 
@@ -44,7 +44,7 @@ fn assert_mirror(
     tunnel: &Tunnel,
     found: Option<roce_wire::Mirror>,
     sequence: u32,
-    time: Nanos,
+    time: Time,
     truncated: bool,
 ) {
     match tunnel.kind {
@@ -85,7 +85,7 @@ fn assert_mirror(
     }
 }
 
-fn in_tunnel(tunnel: &Tunnel, frame: &Frame, sequence: u32, time: Nanos) -> Vec<u8> {
+fn in_tunnel(tunnel: &Tunnel, frame: &Frame, sequence: u32, time: Time) -> Vec<u8> {
     let mut bytes = Vec::new();
     tunnel.encode(frame, sequence, time, usize::MAX, &mut bytes);
     assert_eq!(bytes.len(), tunnel.wire_bytes(frame) as usize);
@@ -101,7 +101,7 @@ proptest! {
         time in any::<u64>(),
         most in 0_usize..400,
     ) {
-        let (frame, time) = (Frame::Roce(from), Nanos(time));
+        let (frame, time) = (Frame::Roce(from), Time(time));
         let bytes = in_tunnel(&tunnel, &frame, sequence, time);
         let inner = bytes_of(&frame);
         prop_assert!(bytes.ends_with(&inner));
@@ -137,12 +137,12 @@ proptest! {
     fn truncating_mirrors(tunnel in tunnel(), from in roce(), keep in 80_u32..300) {
         let frame = Frame::Roce(from);
         let tunnel = Tunnel { truncate: Some(keep), ..tunnel };
-        let bytes = in_tunnel(&tunnel, &frame, 7, Nanos(0));
+        let bytes = in_tunnel(&tunnel, &frame, 7, Time(0));
         let inner = bytes_of(&frame);
         let kept = inner.len().min(keep as usize);
         prop_assert!(bytes.ends_with(&inner[..kept]));
         let found = decode(LinkType::ETHERNET, &bytes, u32::try_from(bytes.len()).unwrap());
-        assert_mirror(&tunnel, found.mirror, 7, Nanos(0), kept < inner.len());
+        assert_mirror(&tunnel, found.mirror, 7, Time(0), kept < inner.len());
     }
 }
 
@@ -160,7 +160,7 @@ fn erspan_repeats_the_tag_of_the_frame() {
         session: 0x155,
         index: 9,
     };
-    let bytes = in_tunnel(&tunnel, &Frame::Roce(tagged), 1, Nanos(0));
+    let bytes = in_tunnel(&tunnel, &Frame::Roce(tagged), 1, Time(0));
     let at = bytes.len() - bytes_of(&Frame::Roce(tagged)).len() - 8;
     // Version 1, VLAN 0x123; COS 5, encapsulation 3, session 0x155: 0b101_11_0_01_0101_0101.
     assert_eq!(bytes[at..at + 8], [0x11, 0x23, 0xb9, 0x55, 0, 0, 0, 9]);

@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 
 use roce_model::SampleRow;
 use roce_sim::truth::{LossReason, PacketKind};
-use roce_sim::units::Time;
+use roce_sim::units::Picos;
 use roce_sim::{Counters, OutputPlan, Scenario, Truth, demos, simulate_with_counters};
 
 fn counted(toml: &str) -> (Truth, Counters) {
     let scenario = Scenario::parse(toml).unwrap();
-    simulate_with_counters(&scenario, &OutputPlan::Discard, Time::from_nanos(500_000)).unwrap()
+    simulate_with_counters(&scenario, &OutputPlan::Discard, Picos::from_nanos(500_000)).unwrap()
 }
 
 /// The last value of each series, by object, counter and priority or queue.
@@ -189,7 +189,7 @@ fn frames_are_conserved_on_each_link() {
     for demo in demos::DEMOS {
         let scenario = Scenario::parse(demo.toml).unwrap();
         let (truth, counters) =
-            simulate_with_counters(&scenario, &OutputPlan::Discard, Time::from_nanos(1_000_000)).unwrap();
+            simulate_with_counters(&scenario, &OutputPlan::Discard, Picos::from_nanos(1_000_000)).unwrap();
         let last = Last::new(&counters);
         let number = |end: &serde_json::Value, direction: &str| {
             let name = if end["kind"] == "host" {
@@ -256,7 +256,7 @@ fn readings_come_at_their_times_and_only_rise() {
 #[test]
 fn too_many_readings_are_refused() {
     let scenario = Scenario::parse(DRAINED).unwrap();
-    let refused = simulate_with_counters(&scenario, &OutputPlan::Discard, Time::from_nanos(10));
+    let refused = simulate_with_counters(&scenario, &OutputPlan::Discard, Picos::from_nanos(10));
     assert!(refused.unwrap_err().to_string().contains("give more time"));
 }
 

@@ -76,7 +76,7 @@ impl<'a> Facts<'a> {
             let row = series.row(sample, None);
             let seconds = row
                 .interval_ns
-                .map(|interval| roce_model::Nanos(interval).seconds());
+                .map(|interval| roce_model::Span(interval).seconds());
             // A series that is new has no growth, nor has one that was reset.
             let count = row.change.filter(|_| !row.reset)?;
             Some(Amount {

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-use roce_model::{Counter, Fact, Nanos, SampleSource, Severity};
+use roce_model::{Counter, Fact, SampleSource, Severity, Time};
 
 use super::*;
 use crate::device::Answers;
@@ -122,7 +122,7 @@ fn a_reset_is_no_growth() {
 #[test]
 fn an_empty_reading_is_neither_good_nor_bad() {
     for source in [SampleSource::Switch, SampleSource::Hypervisor, SampleSource::Host] {
-        let reading = Reading::new(source, "a", Nanos(5));
+        let reading = Reading::new(source, "a", Time(5));
         assert_eq!(judge(None, &reading, &Cluster::default()), []);
         assert_eq!(judge(Some(&reading), &reading, &Cluster::default()), []);
     }
@@ -130,7 +130,7 @@ fn an_empty_reading_is_neither_good_nor_bad() {
 
 #[test]
 fn pairs_of_xoff_and_xon_are_evidence_of_global_pause() {
-    let mut now = Reading::new(SampleSource::Hypervisor, "esxi1", Nanos(5));
+    let mut now = Reading::new(SampleSource::Hypervisor, "esxi1", Time(5));
     for (counter, value) in [
         (Counter::HypervisorPauseReceivedFrames, 133_704_872.0),
         (Counter::HypervisorPauseTransitions, 66_852_436.0),
@@ -164,7 +164,7 @@ fn pairs_of_xoff_and_xon_are_evidence_of_global_pause() {
 
 #[test]
 fn many_places_are_counted() {
-    let mut now = Reading::new(SampleSource::Switch, "leaf1", Nanos(5));
+    let mut now = Reading::new(SampleSource::Switch, "leaf1", Time(5));
     for port in 0..100 {
         let object = format!("Ethernet1/{port}");
         now.push(Counter::SwitchMmuDroppedPackets, &object, 1.0).details = vec!["port".into()];
@@ -214,7 +214,7 @@ fn of_folder(folder: &str) -> Vec<DeviceFinding> {
     }
     judge(
         None,
-        &hypervisor::read(HypervisorKind::Esxi, "esxi1", Nanos(5), &answers),
+        &hypervisor::read(HypervisorKind::Esxi, "esxi1", Time(5), &answers),
         &Cluster::default(),
     )
 }
@@ -313,7 +313,7 @@ fn packets_that_could_be_marked_are_counted_where_the_switch_does() {
 #[test]
 fn parameters_are_needed_where_dcbx_does_not_turn_pfc_on() {
     let found_with = |priorities: [f64; 2]| {
-        let mut now = Reading::new(SampleSource::Hypervisor, "esxi1", Nanos(5));
+        let mut now = Reading::new(SampleSource::Hypervisor, "esxi1", Time(5));
         for (name, is_on) in ["vmnic5", "vmnic6"].into_iter().zip(priorities) {
             now.adapters.push(crate::device::Adapter {
                 name: name.into(),

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use roce_model::{Counter, Nanos, Sample, SampleSeries};
+use roce_model::{Counter, Sample, SampleSeries, Span, Time};
 
 use super::document::MovedInterval;
 use super::links::{self, Cable};
@@ -48,7 +48,7 @@ pub(super) struct RowSums {
     pub(super) first: Option<f64>,
     pub(super) last: f64,
     pub(super) resets: u64,
-    pub(super) last_reset: Option<Nanos>,
+    pub(super) last_reset: Option<Time>,
     open: Option<Interval>,
 }
 
@@ -107,8 +107,8 @@ impl RowSums {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Marks {
     pub(super) has_command: bool,
-    pub(super) start: Option<Nanos>,
-    pub(super) end: Option<Nanos>,
+    pub(super) start: Option<Time>,
+    pub(super) end: Option<Time>,
 }
 
 impl Marks {
@@ -130,10 +130,10 @@ impl Marks {
 /// Takes readings in the order of their times, and keeps sums.
 #[derive(Debug)]
 pub struct PauseCollector {
-    pub(super) every: Nanos,
+    pub(super) every: Span,
     pub(super) marks: Marks,
-    pub(super) first: Option<Nanos>,
-    pub(super) last: Option<Nanos>,
+    pub(super) first: Option<Time>,
+    pub(super) last: Option<Time>,
     pub(super) rows: BTreeMap<RowKey, RowSums>,
     /// Rows by priority, which count where there is no row of the sum.
     pub(super) by_priority: BTreeMap<RowKey, RowSums>,
@@ -147,7 +147,7 @@ pub struct PauseCollector {
 
 impl PauseCollector {
     /// A collector for a time without a command. `every` is the wanted time between two readings.
-    pub fn new(every: Nanos) -> Self {
+    pub fn new(every: Span) -> Self {
         Self {
             every,
             marks: Marks::default(),
@@ -164,21 +164,21 @@ impl PauseCollector {
     }
 
     /// A collector for a time with a command: what is read up to [`mark_start`](Self::mark_start) is before it.
-    pub fn with_command(every: Nanos) -> Self {
+    pub fn with_command(every: Span) -> Self {
         let mut new = Self::new(every);
         new.marks.has_command = true;
         new
     }
 
     /// The command starts. To be called before readings of a later time are added.
-    pub fn mark_start(&mut self, time: Nanos) {
+    pub fn mark_start(&mut self, time: Time) {
         self.close();
         self.marks.start = Some(time);
     }
 
     /// The command ended at `time`, which is not that of a reading behind it: the interval from that reading on is behind the command.
     /// To be called before readings of a later time are added.
-    pub fn mark_end(&mut self, time: Nanos) {
+    pub fn mark_end(&mut self, time: Time) {
         self.close();
         self.marks.end = Some(time);
     }
@@ -278,7 +278,7 @@ impl PauseCollector {
             return;
         };
         let moved = MovedInterval {
-            from: Nanos(sample.time.0.saturating_sub(interval)),
+            from: Time(sample.time.0.saturating_sub(interval)),
             to: sample.time,
         };
         if row.reset {

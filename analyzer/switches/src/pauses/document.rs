@@ -1,6 +1,6 @@
 //! The result: rows, pairs of ends, pattern, order, chains.
 
-use roce_model::{Nanos, Severity};
+use roce_model::{Severity, Span, Time};
 
 use super::row::{Kind, Level, PauseFamily};
 
@@ -8,15 +8,15 @@ use super::row::{Kind, Level, PauseFamily};
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PauseTimes {
     /// Start of the command; without one, the first reading. Times in texts count from here.
-    pub start: Nanos,
+    pub start: Time,
     /// Time before the command in which readings were made.
-    pub before: Nanos,
+    pub before: Span,
     /// Time of the command; without one, the whole time.
-    pub during: Nanos,
+    pub during: Span,
     /// Time behind the command.
-    pub after: Nanos,
+    pub after: Span,
     /// Wanted time between two readings.
-    pub every: Nanos,
+    pub every: Span,
     /// True if there was a command.
     pub has_command: bool,
 }
@@ -48,9 +48,9 @@ impl Sign {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct MovedInterval {
     /// The reading before.
-    pub from: Nanos,
+    pub from: Time,
     /// The reading that shows the movement.
-    pub to: Nanos,
+    pub to: Time,
 }
 
 impl MovedInterval {
@@ -211,7 +211,7 @@ pub struct Reset {
     /// The quantity.
     pub kind: Kind,
     /// The reading that shows the last one.
-    pub time: Nanos,
+    pub time: Time,
     /// How often.
     pub count: u64,
 }

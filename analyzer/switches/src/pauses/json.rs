@@ -1,6 +1,6 @@
 //! The result as a JSON document. A number that is not known is null.
 
-use roce_model::Nanos;
+use roce_model::Time;
 use serde_json::{Value, json};
 
 use super::document::{Chain, MovedInterval, Pair, Pauses, Reset, Row};
@@ -38,7 +38,7 @@ pub fn pause_json(pauses: &Pauses) -> Value {
 }
 
 /// Seconds from `start` to `time`, negative before it.
-fn seconds(time: Nanos, start: Nanos) -> f64 {
+fn seconds(time: Time, start: Time) -> f64 {
     if time < start {
         -start.since(time).seconds()
     } else {
@@ -46,11 +46,11 @@ fn seconds(time: Nanos, start: Nanos) -> f64 {
     }
 }
 
-fn moved(at: MovedInterval, start: Nanos) -> Value {
+fn moved(at: MovedInterval, start: Time) -> Value {
     json!({ "after_s": seconds(at.from, start), "seen_s": seconds(at.to, start) })
 }
 
-fn row(of: &Row, start: Nanos) -> Value {
+fn row(of: &Row, start: Time) -> Value {
     json!({
         "level": of.level.name(),
         "node": of.node,
@@ -86,6 +86,6 @@ fn chain(of: &Chain) -> Value {
     json!({ "places": of.places, "first": of.first, "senders": of.senders, "text": of.text })
 }
 
-fn reset(of: &Reset, start: Nanos) -> Value {
+fn reset(of: &Reset, start: Time) -> Value {
     json!({ "place": of.place, "kind": of.kind.name(), "seen_s": seconds(of.time, start), "count": of.count })
 }

@@ -1,6 +1,6 @@
 //! Pattern and order: whether marks or pauses moved, and which of them first.
 
-use roce_model::Nanos;
+use roce_model::Time;
 
 use super::document::{MovedInterval, Pattern, PauseTimes, Row};
 use super::row::{Kind, Level, PauseFamily};
@@ -19,7 +19,7 @@ pub(super) struct Order {
 #[derive(Clone, Copy)]
 struct First {
     shown: MovedInterval,
-    earliest: Nanos,
+    earliest: Time,
 }
 
 fn first<'a>(rows: impl Iterator<Item = &'a Row>) -> Option<First> {
@@ -30,7 +30,7 @@ fn first<'a>(rows: impl Iterator<Item = &'a Row>) -> Option<First> {
 }
 
 /// Seconds since the start of the command.
-pub(super) fn since_start(time: Nanos, times: &PauseTimes) -> String {
+pub(super) fn since_start(time: Time, times: &PauseTimes) -> String {
     format!("+{:.1} s", time.since(times.start).seconds())
 }
 

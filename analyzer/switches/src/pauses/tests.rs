@@ -4,7 +4,7 @@ mod ends;
 mod shown;
 mod story;
 
-use roce_model::{Counter, Nanos, SampleSource, Severity};
+use roce_model::{Counter, SampleSource, Severity, Span};
 
 use crate::device::Reading;
 
@@ -16,7 +16,7 @@ fn an_incast_is_ecn_then_pfc() {
     let pauses = incast_with_a_virtual_function();
     assert_eq!(
         (pauses.times.before, pauses.times.during, pauses.times.after),
-        (Nanos(10_000_000_000), Nanos(10_000_000_000), Nanos(5_000_000_000))
+        (Span(10_000_000_000), Span(10_000_000_000), Span(5_000_000_000))
     );
     // 4,560 a second for 9 s.
     let marked = row(&pauses, "gpu5 rocep11s0:1", Kind::Marked);
@@ -306,7 +306,7 @@ fn every_counter_has_its_row() {
             Level::Hypervisor => SampleSource::Hypervisor,
             _ => SampleSource::Switch,
         };
-        let mut collector = PauseCollector::new(Nanos(1_000_000_000));
+        let mut collector = PauseCollector::new(Span(1_000_000_000));
         for ms in [0, 1_000] {
             let mut reading = Reading::new(source, "a", time(ms));
             reading.push(counter, "b", 5.0).details = vec!["port".into()];
@@ -328,7 +328,7 @@ fn every_counter_has_its_row() {
     ] {
         let mut reading = Reading::new(source, "a", time(0));
         reading.push(counter, "b", 5.0);
-        let mut collector = PauseCollector::new(Nanos(1_000_000_000));
+        let mut collector = PauseCollector::new(Span(1_000_000_000));
         collector.add_samples(&reading.samples);
         assert!(collector.finish(&Inventory::default()).rows.is_empty());
     }
@@ -342,7 +342,7 @@ fn a_time_without_a_command_has_movements_too() {
         Counter::SwitchPfcTransmittedFrames,
         &[rate(0, 10, 1_000, 2_000)],
     )];
-    let mut collector = PauseCollector::new(Nanos(1_000_000_000));
+    let mut collector = PauseCollector::new(Span(1_000_000_000));
     for ms in [0, 1_000, 2_000, 3_000] {
         collector.add_reading(&reading(SampleSource::Switch, "leaf1", &story, ms));
     }
@@ -367,7 +367,7 @@ fn aggregates_are_no_ports() {
     ] {
         group.push(frames, object, 5.0).details = vec![kind.into()];
     }
-    let mut collector = PauseCollector::new(Nanos(1_000_000_000));
+    let mut collector = PauseCollector::new(Span(1_000_000_000));
     collector.add_reading(&group);
     let places: Vec<String> = collector
         .finish(&Inventory::default())
@@ -440,7 +440,7 @@ fn what_was_not_read_is_not_zero() {
         "marks first at +2.0 s (readings every 1.0 s), no pauses"
     );
     // One reading has no change.
-    let mut once = PauseCollector::new(Nanos(1_000_000_000));
+    let mut once = PauseCollector::new(Span(1_000_000_000));
     once.add_reading(&reading(SampleSource::Switch, "leaf1", &pauses_alone, 0));
     let once = once.finish(&Inventory::default());
     assert_eq!(

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use roce_model::{Counter, Nanos, Sample};
+use roce_model::{Counter, Sample, Time};
 
 use crate::device::{Answers, Reading, file_name};
 use crate::inventory::SwitchKind;
@@ -27,7 +27,7 @@ pub(super) fn read_all(kind: SwitchKind, folder: &str, commands: &[&str]) -> Rea
 
 /// The reading of answers.
 pub(super) fn reading_of(kind: SwitchKind, answers: &Answers) -> Reading {
-    super::read(kind, "leaf1", Nanos(0), answers)
+    super::read(kind, "leaf1", Time(0), answers)
 }
 
 /// Samples of a counter as `object priority queue details value`.

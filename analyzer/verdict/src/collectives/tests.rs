@@ -1,7 +1,7 @@
 //! Shapes over ranges of sizes, amounts and times; and traffic that has none of these shapes.
 
 use proptest::prelude::*;
-use roce_model::FlowId;
+use roce_model::{FlowId, Time};
 
 use super::*;
 
@@ -19,8 +19,8 @@ fn flow(from: usize, to: usize, bytes: u64, first: u64, last: u64) -> FlowRow {
         source: host(from),
         destination: host(to),
         payload_bytes: bytes,
-        first_time: Nanos(first),
-        last_time: Nanos(last),
+        first_time: Time(first),
+        last_time: Time(last),
         counted: true,
         ..FlowRow::default()
     }

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, HashSet};
 
 use roce_model::{
-    AckTimeout, Address, Confidence, EndKind, EndRow, FlowId, Nanos, Psn, RunSummary, Span, TapId, TapRow,
+    AckTimeout, Address, Confidence, EndKind, EndRow, FlowId, Period, Psn, RunSummary, Span, TapId, TapRow,
+    Time,
 };
 
 use super::{Ends, MAX_REPEATS, Map, Refusal, Repeats, Requester, SentPsns, Way};
@@ -13,20 +14,20 @@ const MIN_REPEATS: u64 = 2;
 /// RNR NAKs for one request from which the requester may have given up.
 const MIN_RNR_NAKS: u64 = 2;
 /// A requester that was asked to wait comes again soon: adapters take up to this beyond the timer.
-const RNR_SLACK: Nanos = Nanos(10_000_000);
+const RNR_SLACK: Span = Span(10_000_000);
 /// Silence from which a request without an answer waits longer than common timers: 4.096 us x 2^18 is 1.07 s.
-const MIN_SILENCE: Nanos = Nanos(AckTimeout::new(18).nanos());
+const MIN_SILENCE: Span = Span(AckTimeout::new(18).nanos());
 /// Packets of a refused connection that were under way when the NAK came arrive within this time.
-const UNDER_WAY: Nanos = Nanos(1_000_000);
+const UNDER_WAY: Span = Span(1_000_000);
 /// ICRCs from which it is no chance that each was wrong.
 const MIN_ICRCS: u64 = 3;
 
 /// How a connection ended, before the rest of the row.
 struct JudgedEnd {
     outcome: EndKind,
-    time: Nanos,
+    time: Time,
     /// The last sign of progress.
-    since: Nanos,
+    since: Time,
     psn: Option<u32>,
     refusal: Option<&'static str>,
     rnr_naks: u64,
@@ -34,7 +35,7 @@ struct JudgedEnd {
 }
 
 impl JudgedEnd {
-    fn new(outcome: EndKind, time: Nanos, since: Nanos, confidence: Confidence) -> Self {
+    fn new(outcome: EndKind, time: Time, since: Time, confidence: Confidence) -> Self {
         Self {
             outcome,
             time,
@@ -50,9 +51,9 @@ impl JudgedEnd {
 /// The recording of a tap.
 struct TapRecording<'a> {
     /// Its last packet.
-    end: Option<Nanos>,
+    end: Option<Time>,
     /// Times without a silence in between, the first ones of them.
-    stretches: &'a [Span],
+    stretches: &'a [Period],
     /// Nothing shows that packets are missing: neither the capture's own counts nor what was acknowledged.
     is_whole: bool,
 }
@@ -72,11 +73,11 @@ pub(super) struct Judgement<'a> {
     ends: &'a Ends,
     taps: Map<TapId, TapRecording<'a>>,
     /// First packets of the connections of two hosts, in the order of time.
-    begins: BTreeMap<Way, Vec<(Nanos, FlowId)>>,
+    begins: BTreeMap<Way, Vec<(Time, FlowId)>>,
     /// The first flow on a way that has this peer.
     by_peer: Map<(Way, FlowId), FlowId>,
     /// Flows on a way that have no known peer, with the PSNs that they sent, in the order of time.
-    unpaired: Map<Way, Vec<(Nanos, FlowId, SentPsns)>>,
+    unpaired: Map<Way, Vec<(Time, FlowId, SentPsns)>>,
     /// Hosts to which packets were captured.
     reached: HashSet<(TapId, Address), foldhash::fast::RandomState>,
     /// The refusal of each flow of requests, the latest one.
@@ -85,7 +86,7 @@ pub(super) struct Judgement<'a> {
 
 impl<'a> Judgement<'a> {
     pub(super) fn new(ends: &'a Ends, run: &'a RunSummary) -> Self {
-        let mut begins: BTreeMap<Way, Vec<(Nanos, FlowId)>> = BTreeMap::new();
+        let mut begins: BTreeMap<Way, Vec<(Time, FlowId)>> = BTreeMap::new();
         for ((tap, flow), requester) in &ends.requesters {
             let way = (*tap, requester.source, requester.destination);
             let begin = (requester.first_time, *flow);
@@ -162,7 +163,7 @@ impl<'a> Judgement<'a> {
         );
         let repeats = ends.repeats.get(&(tap, flow)).filter(|_| is_repeated);
         let timeouts = repeats.and_then(Repeats::timeouts);
-        let is_other = |(_, other): &&(Nanos, FlowId)| Some(*other) != requester.peer;
+        let is_other = |(_, other): &&(Time, FlowId)| Some(*other) != requester.peer;
         let back = ends.ways.get(&(tap, requester.destination, requester.source));
         let peer_last = back.and_then(|facts| facts.last_packets.iter().find(is_other));
         let peer_answer = back.and_then(|facts| facts.last_answers.iter().find(is_other));
@@ -258,7 +259,7 @@ impl<'a> Judgement<'a> {
     /// Equal sends in the spacing of a timer, behind which nothing new came.
     fn unanswered(&self, tap: TapId, flow: FlowId, requester: &Requester) -> Option<JudgedEnd> {
         let repeats = self.ends.repeats.get(&(tap, flow))?;
-        let longest = Nanos(repeats.longest?);
+        let longest = Span(repeats.longest?);
         let is_last = repeats.count >= MIN_REPEATS
             && requester.last_request.since(repeats.last) <= longest
             && requester.last_answer.is_none_or(|time| time <= repeats.first);
@@ -271,7 +272,7 @@ impl<'a> Judgement<'a> {
         } else {
             (EndKind::RetriesUnanswered, repeats.first)
         };
-        let twice = Nanos(longest.0.saturating_mul(2));
+        let twice = longest * 2;
         let silence = self.recorded_behind(tap, repeats.last, twice);
         // Where packets are missing, the last repeats may be.
         let is_silent = silence > twice && self.is_whole(tap);
@@ -301,9 +302,9 @@ impl<'a> Judgement<'a> {
 
     /// Time behind `from` in which the tap shows that it recorded: packets came, of whatever flow, none more than `gap` behind the one before.
     /// A tap without any packet may have stopped, as rotated files and filters do.
-    fn recorded_behind(&self, tap: TapId, from: Nanos, gap: Nanos) -> Nanos {
+    fn recorded_behind(&self, tap: TapId, from: Time, gap: Span) -> Span {
         let Some((recording, end)) = self.taps.get(&tap).and_then(|tap| Some((tap, tap.end?))) else {
-            return Nanos(0);
+            return Span(0);
         };
         let stretches = recording.stretches;
         // Only the first stretches are kept: nothing is known of gaps behind them.

@@ -1,8 +1,8 @@
 //! Ends from rows and events, one story each; expected values are arithmetic on the numbers of the story.
 
 use roce_model::{
-    Address, Confidence, EndKind, EndRow, EventKind, EventRow, FlowId, FlowRow, Nanos, RunSummary, Span,
-    TapId, TapRow,
+    Address, Confidence, EndKind, EndRow, EventKind, EventRow, FlowId, FlowRow, Period, RunSummary, TapId,
+    TapRow, Time,
 };
 
 use super::Ends;
@@ -24,9 +24,9 @@ fn requests(flow: u64, peer: Option<u64>, last: u64) -> FlowRow {
         destination_qpn: 0x12,
         service: "RC",
         peer_flow_id: peer.map(FlowId),
-        first_time: Nanos(1_000 * MS),
-        last_time: Nanos(last),
-        last_request_time: Some(Nanos(last)),
+        first_time: Time(1_000 * MS),
+        last_time: Time(last),
+        last_request_time: Some(Time(last)),
         first_psn: Some(100),
         last_psn: Some(199),
         counted: true,
@@ -41,7 +41,7 @@ fn answers(flow: u64, last: u64) -> FlowRow {
         source: host(2),
         destination: host(1),
         service: "RC",
-        last_time: Nanos(last),
+        last_time: Time(last),
         acks: 5,
         counted: true,
         ..FlowRow::default()
@@ -57,7 +57,7 @@ fn event(
     detail: Option<&'static str>,
 ) -> EventRow {
     EventRow {
-        time: Nanos(time),
+        time: Time(time),
         kind,
         flow_id: Some(FlowId(flow)),
         psn: Some(psn),
@@ -81,9 +81,9 @@ fn concluded(events: &[EventRow], rows: &[FlowRow], lost: u64) -> Vec<EndRow> {
     for row in rows {
         ends.flow(row);
     }
-    let span = Span {
-        first: Nanos(0),
-        last: Nanos(END),
+    let span = Period {
+        first: Time(0),
+        last: Time(END),
     };
     let run = RunSummary {
         span: Some(span),
@@ -103,7 +103,7 @@ fn concluded(events: &[EventRow], rows: &[FlowRow], lost: u64) -> Vec<EndRow> {
 fn requests_that_nobody_answers_any_more() {
     // The last answer at 2 s; the request at PSN 150 again at 3.1, 4.2 and 5.3 s.
     let mut row = requests(1, Some(2), 5_300 * MS);
-    row.last_answer_time = Some(Nanos(2_000 * MS));
+    row.last_answer_time = Some(Time(2_000 * MS));
     let events = runs(1, 150, &[3_100 * MS, 4_200 * MS, 5_300 * MS]);
     let found = concluded(&events, &[row.clone(), answers(2, 2_000 * MS)], 0);
     let end = &found[0];
@@ -116,7 +116,7 @@ fn requests_that_nobody_answers_any_more() {
     let found = concluded(&events, &[row.clone(), answers(2, 2_000 * MS)], 9);
     assert_eq!(found[0].confidence, Confidence::Medium);
     // An answer behind the repeats: it went on.
-    row.last_answer_time = Some(Nanos(5_301 * MS));
+    row.last_answer_time = Some(Time(5_301 * MS));
     let found = concluded(&events, &[row.clone(), answers(2, 5_301 * MS)], 0);
     assert_eq!(found[0].outcome, EndKind::Closed);
     // New requests long behind the repeats: it went on, too.
@@ -154,7 +154,7 @@ fn the_first_request_was_never_answered() {
         (EndKind::NeverAnswered, 7, 7_000 * MS)
     );
     assert!(end.peer_answers, "another queue pair of host 2 answers");
-    assert_eq!(end.peer_last_time, Some(Nanos(30_000 * MS)));
+    assert_eq!(end.peer_last_time, Some(Time(30_000 * MS)));
     assert_eq!(end.confidence, Confidence::High);
 }
 
@@ -213,19 +213,19 @@ fn a_receiver_without_buffers_until_the_requester_gave_up() {
 #[test]
 fn a_request_that_waits_at_the_end_is_silent() {
     let mut row = requests(1, Some(2), 50_000 * MS);
-    row.unanswered_time = Some(Nanos(49_999 * MS));
+    row.unanswered_time = Some(Time(49_999 * MS));
     let found = concluded(&[], &[row.clone(), answers(2, 49_000 * MS)], 0);
     assert_eq!(
         (found[0].outcome, found[0].silence_ns),
         (EndKind::Silent, 10_000 * MS)
     );
     // Within the time of a common timer, and where the capture may have lost the answer, nothing is said.
-    row.last_request_time = Some(Nanos(END - 1_000 * MS));
+    row.last_request_time = Some(Time(END - 1_000 * MS));
     assert_eq!(
         concluded(&[], &[row.clone(), answers(2, END)], 0)[0].outcome,
         EndKind::Closed
     );
-    row.last_request_time = Some(Nanos(50_000 * MS));
+    row.last_request_time = Some(Time(50_000 * MS));
     assert_eq!(
         concluded(&[], &[row, answers(2, END)], 1)[0].outcome,
         EndKind::Closed
@@ -236,7 +236,7 @@ fn a_request_that_waits_at_the_end_is_silent() {
 fn failed_connections_come_first_and_name_the_next_one() {
     let times: Vec<u64> = (1..=7).map(|at| (1_000 + at * 1_000) * MS).collect();
     let mut next = requests(3, None, 20_000 * MS);
-    next.first_time = Nanos(10_000 * MS);
+    next.first_time = Time(10_000 * MS);
     let rows = [next, requests(1, None, 8_000 * MS), answers(9, END)];
     let found = concluded(&runs(1, 100, &times), &rows, 0);
     assert_eq!(found[0].flow_id, FlowId(1));
@@ -251,17 +251,17 @@ fn failed_connections_come_first_and_name_the_next_one() {
 fn a_tap_that_stopped_shows_no_silence() {
     // Requests wait at 1.5 s, where the tap falls silent; at 12 s it shows other packets for 5 s.
     let mut row = requests(1, Some(2), 1_500 * MS);
-    row.unanswered_time = Some(Nanos(1_499 * MS));
+    row.unanswered_time = Some(Time(1_499 * MS));
     let mut ends = Ends::default();
     ends.flow(&row);
-    let stretch = |first, last| Span {
-        first: Nanos(first),
-        last: Nanos(last),
+    let stretch = |first, last| Period {
+        first: Time(first),
+        last: Time(last),
     };
     let tap = TapRow {
         tap: TapId(0),
-        first_time: Some(Nanos(0)),
-        last_time: Some(Nanos(17_000 * MS)),
+        first_time: Some(Time(0)),
+        last_time: Some(Time(17_000 * MS)),
         ..TapRow::default()
     };
     let mut run = RunSummary {
@@ -298,6 +298,6 @@ fn a_refusal_counts_whichever_tap_recorded_it() {
     assert_eq!((found.len(), found[0].outcome), (1, EndKind::Refused));
     // An answer behind it at the first tap: it went on.
     let mut rows = rows;
-    rows[0].last_answer_time = Some(Nanos(5_100 * MS));
+    rows[0].last_answer_time = Some(Time(5_100 * MS));
     assert_eq!(concluded(&[nak], &rows, 0)[0].outcome, EndKind::Closed);
 }

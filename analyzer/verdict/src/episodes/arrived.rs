@@ -1,6 +1,6 @@
 //! Data that came to a destination in a cell: times, and packets that showed trouble.
 
-use roce_model::{EpisodeKind, Nanos};
+use roce_model::{EpisodeKind, Time};
 
 use crate::bin_rows::{PacketTimes, PairTraffic};
 use crate::settings::CELL;
@@ -23,14 +23,14 @@ pub(super) struct ArrivedData {
 
 impl ArrivedData {
     /// Traffic in the bin that begins at `bin`, of the cell that begins at `cell`.
-    pub(super) fn add(&mut self, bin: Nanos, cell: Nanos, traffic: &PairTraffic) {
+    pub(super) fn add(&mut self, bin: Time, cell: Time, traffic: &PairTraffic) {
         self.marked.add(&traffic.marked);
         self.lost.add(&traffic.lost);
         if traffic.payload_bytes > 0 {
             self.wire_bytes = self.wire_bytes.saturating_add(traffic.wire_bytes);
-            self.all.note(Nanos(bin.0.saturating_add(traffic.active.first)));
+            self.all.note(Time(bin.0.saturating_add(traffic.active.first)));
             let last = bin.0.saturating_add(traffic.active.last);
-            self.all.note(Nanos(last.min(cell_end(cell).0)));
+            self.all.note(Time(last.min(cell_end(cell).0)));
         }
     }
 
@@ -53,7 +53,7 @@ impl ArrivedData {
     }
 
     /// From the first to the last packet in the cell that show an episode of this kind; of all data where it is not known which they are.
-    pub(super) fn times(&self, kind: EpisodeKind, cell: Nanos) -> (Nanos, Nanos) {
+    pub(super) fn times(&self, kind: EpisodeKind, cell: Time) -> (Time, Time) {
         let mut telling = PacketTimes::default();
         if matches!(kind, EpisodeKind::Incast | EpisodeKind::Ecn)
             && let Some((first, last)) = self.marked.get()
@@ -62,7 +62,7 @@ impl ArrivedData {
             let unit_end = last.0 | (TICK - 1);
             let arrived = self.all.get().map_or(last, |(_, arrived)| arrived);
             telling.note(first);
-            telling.note(last.max(Nanos(arrived.0.min(unit_end))));
+            telling.note(last.max(Time(arrived.0.min(unit_end))));
         }
         if matches!(kind, EpisodeKind::Incast | EpisodeKind::Loss) {
             telling.add(&self.lost);
@@ -74,6 +74,6 @@ impl ArrivedData {
 }
 
 /// The end of the cell that begins at `cell`.
-pub(super) fn cell_end(cell: Nanos) -> Nanos {
-    Nanos(cell.0.saturating_add(CELL.0))
+pub(super) fn cell_end(cell: Time) -> Time {
+    cell + CELL
 }

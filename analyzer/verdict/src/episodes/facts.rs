@@ -1,6 +1,6 @@
 //! Facts of pauses and stalls besides their time.
 
-use roce_model::{Address, FlowId, MacAddress, Nanos};
+use roce_model::{Address, FlowId, MacAddress, Span};
 
 /// Facts of a pause besides its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub(in super::super) struct PauseFacts {
 pub(in super::super) struct StallFacts {
     /// The flow that was silent for the longest time, and for how long.
     pub(in super::super) flow: FlowId,
-    pub(in super::super) longest: Nanos,
+    pub(in super::super) longest: Span,
     /// The flows' destination, when it is known.
     pub(in super::super) destination: Option<Address>,
     /// True if a run of retransmissions by timeout ended the longest one.

@@ -1,7 +1,7 @@
 //! An episode that goes on: what is summed up of it and of its flows, and what it comes to when it ends. When it begins
 //! and ends is decided outside.
 
-use roce_model::{EpisodeKind, FlowId, Nanos, TapId, prefetch};
+use roce_model::{EpisodeKind, FlowId, TapId, Time, prefetch};
 
 use super::super::numbers::{jain, share};
 
@@ -91,14 +91,14 @@ struct Usual {
 struct KeptShare {
     usual: Usual,
     /// The cell in which it last had payload.
-    cell: Nanos,
+    cell: Time,
     rest: Option<Box<Share>>,
 }
 
 impl KeptShare {
     /// Adds to it what a bin of `cell` has; a cell counts once.
     #[inline]
-    fn add_in(&mut self, cell: Nanos, more: &Share) {
+    fn add_in(&mut self, cell: Time, more: &Share) {
         let mut more = *more;
         if more.cells > 0 && core::mem::replace(&mut self.cell, cell) == cell {
             more.cells = 0;
@@ -209,12 +209,12 @@ pub(super) enum Mode {
 /// An episode that may go on.
 #[derive(Clone, Debug)]
 pub(super) struct Open {
-    pub(super) start: Nanos,
+    pub(super) start: Time,
     /// The last packet that shows it.
-    pub(super) end: Nanos,
+    pub(super) end: Time,
     /// Cells with signs, and begin of the last one.
     pub(super) cells: u64,
-    last: Option<Nanos>,
+    last: Option<Time>,
     /// Cells in which data came at less than a quarter of its link's speed.
     pub(super) thin_cells: u64,
     /// Number of an ecn episode's cells that lie in an incast, or would if the incast goes on.
@@ -235,7 +235,7 @@ pub(super) struct Open {
 
 impl Open {
     /// An episode that begins at `start`.
-    pub(super) fn new(start: Nanos) -> Self {
+    pub(super) fn new(start: Time) -> Self {
         Self {
             start,
             end: start,
@@ -257,7 +257,7 @@ impl Open {
     }
 
     /// The cell that begins at `begin` has signs of it, at these times.
-    pub(super) fn extend(&mut self, begin: Nanos, (first, end): (Nanos, Nanos), senders: u32) {
+    pub(super) fn extend(&mut self, begin: Time, (first, end): (Time, Time), senders: u32) {
         self.mode = Mode::Count;
         self.start = self.start.min(first);
         self.end = self.end.max(end);
@@ -288,7 +288,7 @@ impl Open {
     #[inline]
     pub(super) fn add_flow(
         &mut self,
-        (flow, cell): (FlowId, Nanos),
+        (flow, cell): (FlowId, Time),
         slot: &mut u32,
         share: &Share,
         room: bool,
@@ -381,8 +381,8 @@ impl Open {
 pub(in super::super) struct FinishedEpisode {
     pub(in super::super) kind: EpisodeKind,
     pub(in super::super) tap: TapId,
-    pub(in super::super) start: Nanos,
-    pub(in super::super) end: Nanos,
+    pub(in super::super) start: Time,
+    pub(in super::super) end: Time,
     /// Hash of tap and destination; `None` for pauses and stalls.
     pub(in super::super) destination: Option<u64>,
     pub(in super::super) cells: u64,
@@ -415,8 +415,8 @@ impl FinishedEpisode {
     pub(super) fn new(
         kind: EpisodeKind,
         tap: TapId,
-        start: Nanos,
-        end: Nanos,
+        start: Time,
+        end: Time,
         sum: Share,
         mut flows: Vec<(FlowId, Share)>,
     ) -> Self {

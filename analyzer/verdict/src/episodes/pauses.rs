@@ -4,7 +4,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use roce_model::{EpisodeKind, EventRow, FlowId, MacAddress, Nanos, PauseFrame, PauseKind, TapId};
+use roce_model::{EpisodeKind, EventRow, FlowId, MacAddress, PauseFrame, PauseKind, Span, TapId, Time};
 
 use super::facts::PauseFacts;
 use super::open::{FinishedEpisode, FlowBin, Share};
@@ -24,15 +24,15 @@ type Key = (TapId, u8, Option<MacAddress>);
 
 #[derive(Clone, Debug)]
 struct Open {
-    start: Nanos,
-    end: Nanos,
+    start: Time,
+    end: Time,
     facts: PauseFacts,
 }
 
 /// A row of a paused flow.
 #[derive(Clone, Debug)]
 struct Row {
-    begin: Nanos,
+    begin: Time,
     tap: TapId,
     flow: FlowId,
     pause_ns: u64,
@@ -41,7 +41,7 @@ struct Row {
 
 #[derive(Clone, Debug)]
 pub(super) struct Pauses {
-    quiet: Nanos,
+    quiet: Span,
     timed: bool,
     by_interval: Map<Key, Open>,
     by_frame: Map<Key, Open>,
@@ -74,7 +74,7 @@ impl Pauses {
         let length = event.value.unwrap_or_default();
         let source = event.detail.as_deref().and_then(sender_of);
         let key = (event.tap, priority, source);
-        let (start, end) = (event.time, Nanos(event.time.0.saturating_add(length)));
+        let (start, end) = (event.time, Time(event.time.0.saturating_add(length)));
         let over = |open: &Open| {
             let gap = start.since(open.end);
             gap.0 > 0 && gap >= self.quiet
@@ -141,7 +141,7 @@ impl Pauses {
 
     /// The end: what goes on, and what frames alone say if that is all there is.
     pub(super) fn conclude(&mut self) -> Vec<FinishedEpisode> {
-        let mut ended = self.end_quiet(Nanos(u64::MAX));
+        let mut ended = self.end_quiet(Time(u64::MAX));
         if !self.intervals {
             for (key, open) in core::mem::take(&mut self.by_frame) {
                 self.end_by_frame(&key, &open);
@@ -152,7 +152,7 @@ impl Pauses {
     }
 
     /// A flow was paused in the cell that begins at `begin`.
-    pub(super) fn paused(&mut self, begin: Nanos, row: &FlowBin) {
+    pub(super) fn paused(&mut self, begin: Time, row: &FlowBin) {
         if self.rows.len() >= MAX_ROWS {
             self.rows.pop_front();
         }
@@ -166,7 +166,7 @@ impl Pauses {
     }
 
     /// Ends what was quiet for too long before `time`.
-    pub(super) fn end_quiet(&mut self, time: Nanos) -> Vec<FinishedEpisode> {
+    pub(super) fn end_quiet(&mut self, time: Time) -> Vec<FinishedEpisode> {
         let quiet = self.quiet;
         let over = |open: &Open| time > open.end && time.since(open.end) >= quiet;
         let ended: Vec<(Key, Open)> = self.by_interval.extract_if(|_, open| over(open)).collect();
@@ -178,7 +178,7 @@ impl Pauses {
         let mut flows: Map<FlowId, Share> = Map::default();
         let mut sum = Share::default();
         let overlap = |row: &&Row| {
-            let end = Nanos(row.begin.0.saturating_add(CELL.0));
+            let end = row.begin + CELL;
             row.tap == tap && row.begin <= open.end && end > open.start
         };
         for row in self.rows.iter().filter(overlap) {
@@ -203,7 +203,7 @@ impl Pauses {
 }
 
 impl Open {
-    fn new(start: Nanos, priority: u8, source: Option<MacAddress>) -> Self {
+    fn new(start: Time, priority: u8, source: Option<MacAddress>) -> Self {
         Self {
             start,
             end: start,

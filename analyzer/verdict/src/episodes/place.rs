@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use roce_model::{FlowId, Nanos, TapId};
+use roce_model::{FlowId, TapId, Time};
 
 use super::kinds::{ECN, INCAST, KINDS, RNR};
 use super::open::{FlowBin, NOWHERE, Open, Share};
@@ -131,7 +131,7 @@ impl EpisodePlace {
 
     /// A row to it in a bin of `cell`, of a flow that was kept there; how many flows were kept for it that were not. `room`: there may be.
     #[inline]
-    pub(super) fn add(&mut self, (row, cell): (&FlowBin, Nanos), mut slots: [u32; 4], room: bool) -> usize {
+    pub(super) fn add(&mut self, (row, cell): (&FlowBin, Time), mut slots: [u32; 4], room: bool) -> usize {
         let share = row.share();
         self.markable = self.markable.saturating_add(row.markable.into());
         self.ce = self.ce.saturating_add(row.ce.into());
@@ -149,7 +149,7 @@ impl EpisodePlace {
     }
 
     /// A row that carries NAKs from it.
-    pub(super) fn add_naks(&mut self, (row, cell): (&FlowBin, Nanos), room: bool) -> usize {
+    pub(super) fn add_naks(&mut self, (row, cell): (&FlowBin, Time), room: bool) -> usize {
         let share = row.naks();
         if let Some(open) = &mut self.open[RNR] {
             open.add_cell(&share);
@@ -158,7 +158,7 @@ impl EpisodePlace {
     }
 
     /// Adds to a flow's share in the episodes of some kinds; how many keep it that did not.
-    fn add_flow(&mut self, flow: (FlowId, Nanos), share: &Share, kinds: Range<usize>, room: bool) -> usize {
+    fn add_flow(&mut self, flow: (FlowId, Time), share: &Share, kinds: Range<usize>, room: bool) -> usize {
         let mut new = [NOWHERE; 4];
         let known = self.slots.get_mut(&flow.0);
         let is_new = known.is_none();

@@ -1,7 +1,7 @@
 //! Stalls, put together to episodes at the end, when it is known where their flows go: silences of the flows to one
 //! destination that overlap are one.
 
-use roce_model::{Address, EpisodeKind, EventKind, EventRow, FlowId, Nanos, TapId};
+use roce_model::{Address, EpisodeKind, EventKind, EventRow, FlowId, Span, TapId, Time};
 
 use super::super::directory::Directory;
 use super::facts::StallFacts;
@@ -15,15 +15,15 @@ const MAX_STALLS: usize = 1 << 14;
 struct Stall {
     tap: TapId,
     flow: FlowId,
-    start: Nanos,
-    end: Nanos,
+    start: Time,
+    end: Time,
 }
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Stalls {
     silences: Vec<Stall>,
     /// Runs of retransmissions by timeout: place and start.
-    timeouts: Vec<(TapId, FlowId, Nanos)>,
+    timeouts: Vec<(TapId, FlowId, Time)>,
     dropped: u64,
 }
 
@@ -39,7 +39,7 @@ impl Stalls {
                 tap: event.tap,
                 flow,
                 start: event.time,
-                end: Nanos(event.time.0.saturating_add(event.value.unwrap_or_default())),
+                end: Time(event.time.0.saturating_add(event.value.unwrap_or_default())),
             });
         } else if event.detail.as_deref() == Some("timeout") && self.timeouts.len() < MAX_STALLS {
             self.timeouts.push((event.tap, flow, event.time));
@@ -52,7 +52,7 @@ impl Stalls {
     }
 
     /// The episodes. `near`: so close a run's begin and a stall's end are the same.
-    pub(super) fn conclude(mut self, directory: &Directory, near: Nanos) -> Vec<FinishedEpisode> {
+    pub(super) fn conclude(mut self, directory: &Directory, near: Span) -> Vec<FinishedEpisode> {
         self.timeouts.sort_unstable();
         let place = |stall: &Stall| {
             let destination = directory
@@ -82,8 +82,8 @@ impl Stalls {
         episodes
     }
 
-    fn episode(&self, stalls: &[Stall], destination: Option<Address>, near: Nanos) -> FinishedEpisode {
-        let (mut start, mut end) = (Nanos(u64::MAX), Nanos(0));
+    fn episode(&self, stalls: &[Stall], destination: Option<Address>, near: Span) -> FinishedEpisode {
+        let (mut start, mut end) = (Time(u64::MAX), Time(0));
         let mut flows: Vec<(FlowId, Share)> = Vec::new();
         let mut longest: Option<&Stall> = None;
         for stall in stalls {
@@ -123,8 +123,8 @@ impl Stalls {
         }
     }
 
-    fn ended_by_timeout(&self, stall: &Stall, near: Nanos) -> bool {
-        let from = (stall.tap, stall.flow, Nanos(stall.end.0.saturating_sub(near.0)));
+    fn ended_by_timeout(&self, stall: &Stall, near: Span) -> bool {
+        let from = (stall.tap, stall.flow, stall.end - near);
         let first = self.timeouts.partition_point(|run| *run < from);
         self.timeouts.get(first).is_some_and(|(tap, flow, time)| {
             (*tap, *flow) == (stall.tap, stall.flow) && time.since(stall.end) <= near

@@ -2,8 +2,8 @@
 //! `episode_quiet` is 5 ms.
 
 use roce_model::{
-    Confidence, EpisodeKind, EpisodeRow, EventKind, EventRow, FlowRow, MacAddress, Nanos, Pause, PauseFrame,
-    PauseKind, TapId, TimelineRow,
+    Confidence, EpisodeKind, EpisodeRow, EventKind, EventRow, FlowRow, MacAddress, Pause, PauseFrame,
+    PauseKind, Span, TapId, Time, TimelineRow,
 };
 
 use super::super::rows::{Did, MS, TestRun, at_tap, back, event, flow, host};
@@ -250,7 +250,7 @@ fn timed() -> TestRun {
 
 fn interval(start: u64, length: u64, priority: u32) -> EventRow {
     EventRow {
-        time: Nanos(start),
+        time: Time(start),
         kind: EventKind::PauseInterval,
         psn: Some(priority),
         value: Some(length),
@@ -303,7 +303,7 @@ fn frame(time: u64, kind: PauseKind, quanta: u16) -> PauseFrame {
     PauseFrame {
         before: 0,
         reported: true,
-        time: Nanos(time),
+        time: Time(time),
         tap: TapId(0),
         pause: Pause {
             source: MacAddress([2, 0, 0, 0, 0, 7]),
@@ -349,7 +349,7 @@ fn without_the_links_speed_frames_say_when_and_not_how_long() {
     let episodes = run.episodes();
     assert_eq!(
         (episodes[0].start_time, episodes[0].end_time),
-        (Nanos(10), Nanos(900))
+        (Time(10), Time(900))
     );
     assert_eq!((episodes[0].priority, episodes[0].pause_ns), (Some(3), None));
     assert_eq!(
@@ -358,7 +358,7 @@ fn without_the_links_speed_frames_say_when_and_not_how_long() {
     );
     assert_eq!(
         (episodes[1].priority, episodes[1].start_time),
-        (Some(8), Nanos(700))
+        (Some(8), Time(700))
     );
     assert_eq!(
         episodes[1].cause,
@@ -467,7 +467,7 @@ fn the_quiet_time_and_the_degree_are_thresholds() {
     let mut run = TestRun::with(Settings {
         thresholds: Thresholds {
             incast_senders: 2,
-            episode_quiet: Nanos(0),
+            episode_quiet: Span(0),
             ..Thresholds::default()
         },
         ..Settings::default()

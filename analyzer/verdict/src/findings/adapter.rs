@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use roce_model::cast::float;
-use roce_model::{Columns as _, Confidence, Counter, Evidence, FindingRow, Nanos, SampleColumns, Severity};
+use roce_model::{Columns as _, Confidence, Counter, Evidence, FindingRow, SampleColumns, Severity, Time};
 
 use super::super::numbers::{bytes, counted, some};
 use super::super::pauses::ConcludedPauses;
@@ -178,7 +178,7 @@ fn by_packets(context: &Context<'_>, fabric: &ConcludedPauses) -> Adapters {
     let whole = context
         .run
         .span
-        .map_or((0, 0), |span| (span.first.0, span.last.0));
+        .map_or((0, 0), |period| (period.first.0, period.last.0));
     let flows = context.directory.flows();
     for (.., party) in flows.filter(|(.., party)| party.counted && party.qpn().value() > MAX_MANAGEMENT_QPN) {
         for address in [party.source, party.destination] {
@@ -239,6 +239,6 @@ fn row_of(found: &[OneSidedHost]) -> Option<FindingRow> {
         evidence,
         "If both are for this traffic, look at which adapters the program was told to use (NCCL_IB_HCA, UCX_NET_DEVICES), and at the addresses and \
          routes of the idle one.",
-        Some(Nanos(worst.busy.1.from)),
+        Some(Time(worst.busy.1.from)),
     ))
 }

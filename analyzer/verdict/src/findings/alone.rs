@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use roce_model::cast::whole;
-use roce_model::{FlowId, HopRow, Nanos, RunSummary, TapId};
+use roce_model::{FlowId, HopRow, RunSummary, TapId, Time};
 
 /// Facts of all taps that are kept: some 3 MB. Of more, the word of the tap that counts is all.
 const MAX_FACTS: usize = 1 << 16;
@@ -14,7 +14,7 @@ const MAX_FACTS: usize = 1 << 16;
 struct Fact<K> {
     flow: FlowId,
     tap: TapId,
-    time: Nanos,
+    time: Time,
     kind: K,
     amount: u64,
 }
@@ -33,7 +33,7 @@ impl<K> Default for Facts<K> {
 
 impl<K: Copy> Facts<K> {
     /// Notes a fact of a flow at a tap; `amount` in the unit of the kind.
-    pub(super) fn note(&mut self, (flow, tap): (FlowId, TapId), time: Nanos, kind: K, amount: u64) {
+    pub(super) fn note(&mut self, (flow, tap): (FlowId, TapId), time: Time, kind: K, amount: u64) {
         if self.list.len() < MAX_FACTS {
             self.list.push(Fact {
                 flow,
@@ -64,13 +64,13 @@ impl<K: Copy> Facts<K> {
                 others.push((other, longest_delay(hop)));
             }
         }
-        let spans: HashMap<TapId, (Nanos, Nanos), foldhash::fast::RandomState> = run
+        let spans: HashMap<TapId, (Time, Time), foldhash::fast::RandomState> = run
             .taps
             .iter()
             .filter_map(|tap| Some((tap.tap, (tap.first_time?, tap.last_time?))))
             .collect();
         // The packet of a fact passes the other tap earlier or later by the delay between the two.
-        let was_recording = |tap: TapId, delay: u64, time: Nanos| {
+        let was_recording = |tap: TapId, delay: u64, time: Time| {
             let span = spans.get(&tap);
             span.is_none_or(|(first, last)| {
                 time.0.saturating_add(delay) >= first.0 && time.0 <= last.0.saturating_add(delay)
@@ -106,8 +106,8 @@ mod tests {
     fn a_fact_counts_once_and_only_where_no_other_tap_recorded() {
         let tap = |tap, first, last| TapRow {
             tap: TapId(tap),
-            first_time: Some(Nanos(first)),
-            last_time: Some(Nanos(last)),
+            first_time: Some(Time(first)),
+            last_time: Some(Time(last)),
             ..TapRow::default()
         };
         let run = RunSummary {
@@ -129,7 +129,7 @@ mod tests {
             (8, 1, 250, 8),
             (7, 0, 120, 16),
         ] {
-            facts.note((FlowId(flow), TapId(tap)), Nanos(time), (), amount);
+            facts.note((FlowId(flow), TapId(tap)), Time(time), (), amount);
         }
         let mut sum = 0;
         facts.each(&run, |_, tap| tap == TapId(0), |_, _, (), amount| sum += amount);

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use roce_model::{FlowId, FlowKey, FlowRow, HopRow, Nanos, RunSummary, TapId, TapNames};
+use roce_model::{FlowId, FlowKey, FlowRow, HopRow, RunSummary, TapId, TapNames, Time};
 
 use super::alone::Facts;
 use super::worst::Worst;
@@ -51,7 +51,7 @@ pub(super) struct Between {
     /// Number of the lost packets that are answers.
     pub(super) answers: u64,
     /// The first one: when the tap before saw it, and its PSN.
-    pub(super) first: Option<(Nanos, u32)>,
+    pub(super) first: Option<(Time, u32)>,
 }
 
 /// All losses, each once.
@@ -69,7 +69,7 @@ pub(super) struct LossTotals {
 
 impl Claims {
     /// Packets of a flow were lost before or behind a tap, as that tap shows it.
-    pub(super) fn note_time(&mut self, of: (FlowId, TapId), time: Nanos, at: LostAt, packets: u64) {
+    pub(super) fn note_time(&mut self, of: (FlowId, TapId), time: Time, at: LostAt, packets: u64) {
         self.times.note(of, time, at, packets);
     }
 

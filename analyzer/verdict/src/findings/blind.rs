@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use roce_model::{Confidence, Counter, Evidence, FindingRow, Nanos, RunSummary, SampleRow, Severity};
+use roce_model::{Confidence, Counter, Evidence, FindingRow, RunSummary, SampleRow, Severity, Time};
 
 use super::super::numbers::counted;
 use super::rule::{Context, FindingOf as _, Rule};
@@ -30,7 +30,7 @@ pub(super) const BLIND: Rule = Rule {
 struct CountedBytes {
     bytes: f64,
     /// When the first of them were counted.
-    first: Nanos,
+    first: Time,
 }
 
 /// RDMA bytes by interface.

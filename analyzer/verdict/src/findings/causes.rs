@@ -8,7 +8,7 @@ mod subjects;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use roce_model::{Confidence, FindingRow, FlowId, NameList, Nanos, Severity};
+use roce_model::{Confidence, FindingRow, FlowId, NameList, Severity, Time};
 
 use super::super::numbers::reaches;
 use super::rule::Context;
@@ -106,12 +106,12 @@ fn follows(cause: &Subjects, effect: &Subjects) -> bool {
 
 /// True if what a flow met is the cause's, by flow, destination or link, and the times agree.
 fn covers(cause: &Subjects, flow: FlowId, met: &Subject) -> bool {
-    let agree = |(begin, end): (Nanos, Nanos)| {
+    let agree = |(begin, end): (Time, Time)| {
         let reach = met.waited_ns.saturating_add(NEAR);
         begin.0 <= met.times.0.0.saturating_add(NEAR) && met.times.0.0 <= end.0.saturating_add(reach)
     };
     // A sender waits before the packet that shows it.
-    let begun = |subject: &Subject| Nanos(subject.times.0.0.saturating_sub(subject.waited_ns));
+    let begun = |subject: &Subject| Time(subject.times.0.0.saturating_sub(subject.waited_ns));
     let of_flow = cause
         .flows
         .get(&flow)
@@ -125,7 +125,7 @@ fn covers(cause: &Subjects, flow: FlowId, met: &Subject) -> bool {
 }
 
 /// True if a link was held at a moment; its times do not overlap.
-fn is_held(times: Option<&Vec<(Nanos, Nanos)>>, at: Nanos) -> bool {
+fn is_held(times: Option<&Vec<(Time, Time)>>, at: Time) -> bool {
     let Some(times) = times else { return false };
     let next = times.partition_point(|(_, end)| end.0.saturating_add(NEAR) < at.0);
     times

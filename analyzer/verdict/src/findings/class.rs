@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use roce_model::{Address, Confidence, Evidence, FindingRow, FlowId, FlowRow, Nanos, Severity, TapId};
+use roce_model::{Address, Confidence, Evidence, FindingRow, FlowId, FlowRow, Severity, TapId, Time};
 
 use super::super::directory::name_of;
 use super::super::numbers::{counted, note_first};
@@ -56,7 +56,7 @@ struct Class {
 #[derive(Debug, Default)]
 pub(super) struct ClassTally {
     changing: Worst,
-    first: Option<Nanos>,
+    first: Option<Time>,
 }
 
 impl ClassTally {
@@ -141,7 +141,7 @@ pub(super) fn differing(context: &Context<'_>) -> Vec<(TapId, FlowId, FlowId)> {
 fn unexpected_cnps(context: &Context<'_>) -> Option<FindingRow> {
     let wanted = context.expectation;
     let (mut other, mut all) = (Worst::default(), 0u64);
-    let mut first: Option<Nanos> = None;
+    let mut first: Option<Time> = None;
     for cnp in &context.run.cnp_receivers {
         let Some(dscp) = cnp.dscp else { continue };
         all = all.saturating_add(cnp.cnp);
@@ -213,7 +213,7 @@ pub(super) fn cnp_class(context: &Context<'_>) -> Option<FindingRow> {
         }
     }
     let (mut none, mut shared) = (Worst::default(), Worst::default());
-    let mut first: Option<Nanos> = None;
+    let mut first: Option<Time> = None;
     for cnp in &context.run.cnp_receivers {
         let class = classes
             .get(&(cnp.tap, cnp.destination, cnp.source))

@@ -1,6 +1,6 @@
 //! The finding about clocks that were set while they recorded.
 
-use roce_model::{Confidence, Evidence, FindingRow, Nanos, Severity};
+use roce_model::{Confidence, Evidence, FindingRow, Severity, Span};
 
 use super::super::numbers::counted;
 use super::rule::{Context, FindingOf as _, Rule};
@@ -36,7 +36,7 @@ pub(super) fn clock(context: &Context<'_>) -> Option<FindingRow> {
                 "{} {} by {}, {} after the first frame",
                 names.name(step.tap),
                 if step.by_ns < 0 { "back" } else { "forward" },
-                Nanos(step.by_ns.unsigned_abs()),
+                Span(step.by_ns.unsigned_abs()),
                 step.time.since(start)
             )
         })

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use roce_model::{
-    Address, Confidence, Evidence, FindingRow, FlowId, FlowRow, Nanos, Severity, TapId, Vantage,
+    Address, Confidence, Evidence, FindingRow, FlowId, FlowRow, Severity, Span, TapId, Time, Vantage,
 };
 
 use super::super::directory::name_of;
@@ -79,7 +79,7 @@ struct Odd {
     name: String,
     destination: Address,
     median_ns: u64,
-    first: Nanos,
+    first: Time,
     at_receiver: bool,
 }
 
@@ -101,7 +101,7 @@ struct Over {
     sure: bool,
     /// The speed of the sender's port was taken from this flow.
     needs_own_port: bool,
-    first: Nanos,
+    first: Time,
 }
 
 /// True if a flow was over the bound in more than a quarter of the windows that tell. An application that sends bursts leaves the rest
@@ -310,7 +310,7 @@ impl CnpTally {
             parts.push(format!(
                 "CNPs for {} leave up to {} after the mark (median of {})",
                 counted(late.len() as u64, "flow"),
-                Nanos(worst.median_ns),
+                Span(worst.median_ns),
                 worst.name
             ));
         }
@@ -322,7 +322,7 @@ impl CnpTally {
             parts.push(format!(
                 "CNPs for {} come {} apart (median of {})",
                 counted(fast.len() as u64, "flow"),
-                Nanos(worst.median_ns),
+                Span(worst.median_ns),
                 worst.name
             ));
         }

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use roce_model::cast::{float, whole};
 use roce_model::{
-    CollectiveCallRow, Confidence, EpisodeKind, EpisodeRow, Evidence, FindingRow, Nanos, RunSummary,
-    Severity, TraceRow,
+    CollectiveCallRow, Confidence, EpisodeKind, EpisodeRow, Evidence, FindingRow, RunSummary, Severity, Span,
+    Time, TraceRow,
 };
 
 use super::super::numbers::{bytes, counted, note_first};
@@ -179,7 +179,7 @@ impl Like {
 fn finding(run: &RunSummary, slowed: &[(usize, u64, EpisodeKind)], compared: u64) -> Option<FindingRow> {
     let mut worst = Worst::default();
     let mut kinds: Vec<EpisodeKind> = Vec::new();
-    let mut first: Option<Nanos> = None;
+    let mut first: Option<Time> = None;
     let mut is_sure = true;
     for (place, excess, kind) in slowed {
         let call = run.collective_calls.get(*place)?;
@@ -211,7 +211,7 @@ fn finding(run: &RunSummary, slowed: &[(usize, u64, EpisodeKind)], compared: u64
             "{} of {compared} took longer while their flows were congested ({}), by {} in all; the worst: {}",
             counted(worst.all(), "collective"),
             kinds.join(", "),
-            Nanos(worst.sum()),
+            Span(worst.sum()),
             worst.name()
         ),
         evidence,
@@ -240,7 +240,7 @@ fn name(call: &CollectiveCallRow, run: &RunSummary) -> String {
         .map_or_else(String::new, |size| format!(" of {}", bytes(size)));
     let median = call
         .median_ns
-        .map_or_else(String::new, |median| format!(" instead of {}", Nanos(median)));
+        .map_or_else(String::new, |median| format!(" instead of {}", Span(median)));
     let episode = run.episodes.iter().find(|row| Some(row.episode) == call.episode);
     let cause = episode.map_or_else(String::new, |row| {
         let into = row
@@ -257,6 +257,6 @@ fn name(call: &CollectiveCallRow, run: &RunSummary) -> String {
     format!(
         "{}{size}{rank} took {}{median}{cause}{slowest}",
         call.kind,
-        Nanos(call.duration_ns)
+        Span(call.duration_ns)
     )
 }

@@ -4,7 +4,8 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use roce_model::{
-    Address, Confidence, EpisodeKind, Evidence, FindingRow, FlowId, FlowRow, Nanos, Severity, TapId, Vantage,
+    Address, Confidence, EpisodeKind, Evidence, FindingRow, FlowId, FlowRow, Severity, Span, TapId, Time,
+    Vantage,
 };
 
 use super::super::arrivals::Fell;
@@ -117,7 +118,7 @@ pub(super) struct EcnTally {
     not_ect_to: Set<Address>,
     /// Where marked packets go.
     marked_to: Set<Address>,
-    not_ect_first: Option<Nanos>,
+    not_ect_first: Option<Time>,
 }
 
 impl EcnTally {
@@ -146,7 +147,7 @@ impl EcnTally {
         }
     }
 
-    fn signal(&mut self, row: &FlowRow, latest: Nanos) {
+    fn signal(&mut self, row: &FlowRow, latest: Span) {
         let cnp = row.cnp.unwrap_or_default();
         let key = (row.flow_id, row.epoch);
         if (row.ce == 0 && cnp == 0) || (self.signals.len() >= MAX_KEPT && !self.signals.contains_key(&key)) {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use roce_model::{Address, Confidence, EndKind, EndRow, Evidence, FindingRow, Nanos, Severity};
+use roce_model::{Address, Confidence, EndKind, EndRow, Evidence, FindingRow, Severity, Span};
 
 use super::super::ends::MAX_REPEATS;
 use super::super::numbers::{counted, some};
@@ -164,21 +164,21 @@ fn sentence(row: &EndRow, name: &str) -> String {
             "{} had no receive buffer for its request{psn}: {} in {}, then it gave up",
             row.destination,
             counted(row.rnr_naks, "RNR NAK"),
-            Nanos(row.waited_ns)
+            Span(row.waited_ns)
         ),
         EndKind::NeverAnswered => format!(
             "its first request{psn} was sent {} times in {} and never answered",
             row.repeats + 1,
-            Nanos(row.waited_ns)
+            Span(row.waited_ns)
         ),
         EndKind::RetriesUnanswered => format!(
             "its request{psn} was sent {} times and not answered any more, {} after the last progress",
             row.repeats + 1,
-            Nanos(row.waited_ns)
+            Span(row.waited_ns)
         ),
         EndKind::Silent => format!(
             "a request waited for its answer at the end of the capture, {} after the last packet",
-            Nanos(row.silence_ns)
+            Span(row.silence_ns)
         ),
         EndKind::Closed => "closed".to_owned(),
     };

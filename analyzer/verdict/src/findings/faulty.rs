@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use roce_model::cast::float;
 use roce_model::{
-    Address, Confidence, EventKind, EventRow, Evidence, FindingRow, FlowId, FlowRow, Nanos, Severity, TapId,
+    Address, Confidence, EventKind, EventRow, Evidence, FindingRow, FlowId, FlowRow, Severity, TapId, Time,
 };
 
 use super::super::chance::at_least;
@@ -23,7 +23,7 @@ pub(super) const FAULTY: Rule = Rule {
               differ in the path that switches choose by the UDP source port: a link or a port on it is faulty, or full.",
     method: "Flows with one UDP source port, by pair of hosts; a path is a source port at a tap. Signs are moments with losses (at least 1 ms \
              apart), or packets with a wrong ICRC. The paths with the most signs for their packets are told from the others where they have 90 % of \
-             all signs with half of the packets and of the flows at most, and fewer than one of 1,000 captures without a faulty path shows as \
+             all signs with 80 % of the packets and of the flows at most, and fewer than one of 1,000 captures without a faulty path shows as \
              much: the chance that so many of the signs fall on them, times the number of ways to choose paths and pairs. Flows that did not \
              send during half of the time with losses are left out.",
     source: "IBTA annex A17.9.4 (ECMP by the source port). Chernoff's bound of the binomial distribution; Bonferroni's correction.",
@@ -42,7 +42,7 @@ const APART: u64 = 1_000_000;
 /// A share of the signs that is nearly all of them.
 const NEARLY_ALL: f64 = 0.9;
 /// Paths that carry more than this share are no exception among the others.
-const MAX_SHARE: f64 = 0.5;
+const MAX_SHARE: f64 = 0.8;
 /// One capture in so many may show as much by chance.
 const CHANCE: f64 = 0.001;
 /// Paths that a finding names.
@@ -52,8 +52,8 @@ const NAMED: usize = 4;
 #[derive(Clone, Copy, Debug)]
 struct LossMoments {
     count: u64,
-    first: Nanos,
-    last: Nanos,
+    first: Time,
+    last: Time,
 }
 
 /// A flow that keeps one source port.
@@ -64,8 +64,8 @@ struct PortFlow {
     port: u16,
     packets: u64,
     bad_icrcs: u64,
-    first: Nanos,
-    last: Nanos,
+    first: Time,
+    last: Time,
     name: String,
 }
 
@@ -192,7 +192,7 @@ impl FaultyTally {
         Some((row, flows))
     }
 
-    fn first(&self, faulty: &FaultyPaths) -> Option<Nanos> {
+    fn first(&self, faulty: &FaultyPaths) -> Option<Time> {
         let paths = faulty.paths.iter();
         let moments = paths.flat_map(|((tap, _), path)| {
             let flows = path.flows.iter();
@@ -299,7 +299,7 @@ fn split(
     })
 }
 
-fn row_of(found: &[FaultyPaths], tried: u64, first: Option<Nanos>) -> Option<FindingRow> {
+fn row_of(found: &[FaultyPaths], tried: u64, first: Option<Time>) -> Option<FindingRow> {
     let worst = found.first()?;
     let flows: u64 = found.iter().map(|faulty| faulty.flows().count() as u64).sum();
     let mut names = Worst::default();

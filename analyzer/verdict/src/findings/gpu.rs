@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use roce_model::{
-    Columns, Confidence, Counter, EpisodeKind, Evidence, FindingRow, Nanos, SampleColumns, Severity,
+    Columns, Confidence, Counter, EpisodeKind, Evidence, FindingRow, SampleColumns, Severity, Time,
 };
 
 use super::super::numbers::counted;
@@ -172,7 +172,7 @@ impl GpuTally {
             evidence,
             "Compare the GPUs' load with the steps of the job: a fall at every exchange of data is the job's own rhythm, one at \
              congested exchanges alone is the network's.",
-            falls.first.map(Nanos),
+            falls.first.map(Time),
         ))
     }
 }

@@ -3,7 +3,7 @@
 use roce_model::cast::float;
 use roce_model::ethernet::{FRAME_OVERHEAD, PORT_GIGABITS, bits_per_second};
 use roce_model::{
-    Confidence, Evidence, FindingRow, FlowRow, Nanos, Severity, TimeByState, TimeState, Vantage,
+    Confidence, Evidence, FindingRow, FlowRow, Severity, Span, Time, TimeByState, TimeState, Vantage,
 };
 
 use super::super::numbers::{counted, note_first, percent, reaches, share};
@@ -48,7 +48,7 @@ pub(super) struct IdleTally {
     speed: f64,
     has_trouble: bool,
     elsewhere: bool,
-    first: Option<Nanos>,
+    first: Option<Time>,
 }
 
 impl IdleTally {
@@ -117,7 +117,7 @@ impl IdleTally {
         if !is_idle || !is_known || !reaches(self.fast_bytes, self.bytes, MIN_FAST) {
             return None;
         }
-        let mean = Nanos(idle / self.messages.max(1));
+        let mean = Span(idle / self.messages.max(1));
         let mut evidence = Evidence::default();
         evidence
             .count("flows", self.flows)

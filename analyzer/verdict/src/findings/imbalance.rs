@@ -2,9 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use roce_model::{
-    Address, Confidence, Evidence, FindingRow, FlowId, Nanos, QUIET, Severity, TapId, value_of,
-};
+use roce_model::{Address, Confidence, Evidence, FindingRow, FlowId, QUIET, Severity, TapId, Time, value_of};
 
 use super::super::numbers::{counted, jain, percent, share};
 use super::super::pauses::{ConcludedPauses, FlowFacts, PortNumber, Quantity, Window};
@@ -186,7 +184,7 @@ pub(super) fn imbalance(context: &Context<'_>) -> Option<FindingRow> {
         parts.join("; "),
         evidence,
         MEND,
-        Some(Nanos(group.first)),
+        Some(Time(group.first)),
     ))
 }
 

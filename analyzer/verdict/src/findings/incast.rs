@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use roce_model::{Address, Confidence, EpisodeKind, Evidence, FindingRow, Nanos, Severity};
+use roce_model::{Address, Confidence, EpisodeKind, Evidence, FindingRow, Severity, Span, Time};
 
 use super::super::episodes::Episode;
 use super::super::numbers::{counted, note_first, percent};
@@ -43,18 +43,18 @@ pub(super) const UNFAIR: Rule = Rule {
 const MIN_FLOWS: usize = 3;
 
 /// Time in which incasts are added up: a verdict does not depend on how long the rest of the run is.
-const SECOND: Nanos = Nanos(Nanos::SECOND);
+const SECOND: Span = Span::SECOND;
 
 /// The incasts that began in the last second, in the order of their begin: begin and length.
 #[derive(Default)]
 struct LastSecond {
-    episodes: VecDeque<(Nanos, u64)>,
+    episodes: VecDeque<(Time, u64)>,
     lasted: u64,
     most: u64,
 }
 
 impl LastSecond {
-    fn add(&mut self, start: Nanos, length: u64) {
+    fn add(&mut self, start: Time, length: u64) {
         while let Some((_, gone)) = self
             .episodes
             .pop_front_if(|(began, _)| start.since(*began) >= SECOND)
@@ -121,7 +121,7 @@ pub(super) fn incast(context: &Context<'_>) -> Option<FindingRow> {
             format!(
                 "{name} ({times}, up to {} senders, {})",
                 of.senders,
-                Nanos(of.lasted)
+                Span(of.lasted)
             )
         });
     }
@@ -161,7 +161,7 @@ pub(super) fn incast(context: &Context<'_>) -> Option<FindingRow> {
         format!(
             "{}{marked}{dropped}; {} in {} to {}",
             worst.cause,
-            Nanos(lasted),
+            Span(lasted),
             counted(episodes, "episode"),
             counted(destinations.all(), "destination")
         ),
@@ -191,7 +191,7 @@ pub(super) fn unfair(context: &Context<'_>) -> Option<FindingRow> {
         .filter(|(jain, _)| *jain < thresholds.jain_least);
     let mut episodes = 0u64;
     let mut least: Option<(f64, &Episode)> = None;
-    let mut first: Option<Nanos> = None;
+    let mut first: Option<Time> = None;
     for (jain, episode) in judged {
         episodes += 1;
         note_first(&mut first, episode.row.start_time);
@@ -252,7 +252,7 @@ mod tests {
         let mut last = LastSecond::default();
         // 6 and 3 ms within half a second, and 6 ms ten seconds later.
         for (ms, length) in [(0, 6_000_000), (500, 3_000_000), (10_000, 6_000_000)] {
-            last.add(Nanos(ms * 1_000_000), length);
+            last.add(Time(ms * 1_000_000), length);
         }
         assert_eq!((last.most, last.lasted), (9_000_000, 6_000_000));
     }

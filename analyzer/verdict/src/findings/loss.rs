@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 
 use roce_model::{
-    Confidence, EpisodeKind, EventKind, EventRow, Evidence, FindingRow, FlowId, FlowRow, Nanos, Severity,
-    TapId, TapNames, Vantage,
+    Confidence, EpisodeKind, EventKind, EventRow, Evidence, FindingRow, FlowId, FlowRow, Severity, Span,
+    TapId, TapNames, Time, Vantage,
 };
 
 use super::super::coverage::Coverage;
@@ -98,7 +98,7 @@ pub(super) struct LossTally {
     /// The claims of each tap.
     claims: Claims,
     capture: Worst,
-    capture_first: Option<Nanos>,
+    capture_first: Option<Time>,
     timeouts: FlowSums,
     timeout_wait_ns: u64,
     sure_before: Sure,
@@ -109,7 +109,7 @@ pub(super) struct LossTally {
     sure_alone: Sure,
     timeouts_elsewhere: HashMap<(FlowId, TapId), String, foldhash::fast::RandomState>,
     timeout_times: Facts<()>,
-    timeout_first: Option<Nanos>,
+    timeout_first: Option<Time>,
     ways: Ways,
     missed: MissedByTaps,
 }
@@ -497,7 +497,7 @@ impl LossTally {
             0 => "retransmitted after".to_owned(),
             wait => format!(
                 "stood still {} in",
-                stall::stood_still(context, Nanos(wait), flows.all())
+                stall::stood_still(context, Span(wait), flows.all())
             ),
         };
         Some(TIMEOUT.finding(

@@ -1,6 +1,6 @@
 //! The finding about the origin of pauses: which port or host the flows that stood still waited for in the end.
 
-use roce_model::{Confidence, Evidence, FindingRow, Nanos, RootKind, Severity};
+use roce_model::{Confidence, Evidence, FindingRow, RootKind, Severity, Span, Time};
 
 use super::super::numbers::{counted, percent, some};
 use super::super::pauses::Chain;
@@ -118,11 +118,11 @@ pub(super) fn origin(context: &Context<'_>) -> Option<FindingRow> {
             root.place,
             root.reason,
             chain.path,
-            Nanos(chain.resolution),
+            Span(chain.resolution),
         ),
         evidence,
         next_step,
-        Some(Nanos(chain.first)),
+        Some(Time(chain.first)),
     ))
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use roce_model::{Address, Confidence, Evidence, FindingRow, FlowId, FlowRow, Nanos, Severity, TapId};
+use roce_model::{Address, Confidence, Evidence, FindingRow, FlowId, FlowRow, Severity, Span, TapId, Time};
 
 use super::super::directory::name_of;
 use super::super::numbers::{counted, note_first, share};
@@ -75,7 +75,7 @@ impl SpreadFlows {
         }
         self.flows.add(row.late, || name_of(row));
         self.depth = self.depth.max(row.reorder_depth_max);
-        self.time = self.time.max(row.reorder_time_max_ns.map(Nanos));
+        self.time = self.time.max(row.reorder_time_max_ns.map(Span));
         let behind = row.lost_downstream.unwrap_or_default();
         let responses = row.response_network_lost.unwrap_or_default();
         for lost in [row.network_lost, behind, responses] {
@@ -110,12 +110,12 @@ struct Small {
 struct SpreadFlows {
     flows: Worst,
     depth: Option<u64>,
-    time: Option<Nanos>,
+    time: Option<Span>,
     lost: u64,
     retransmitted: u64,
     /// Runs of retransmissions that a NAK began.
     asked: u64,
-    first: Option<Nanos>,
+    first: Option<Time>,
 }
 
 #[derive(Debug, Default)]

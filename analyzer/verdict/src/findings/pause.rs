@@ -5,8 +5,8 @@ use std::collections::{HashMap, VecDeque};
 
 use roce_model::ethernet::{PORT_GIGABITS, bits_per_second};
 use roce_model::{
-    Confidence, EpisodeKind, EventKind, EventRow, Evidence, FindingRow, MacAddress, Nanos, PauseFrame,
-    PauseKind, Severity, TapId,
+    Confidence, EpisodeKind, EventKind, EventRow, Evidence, FindingRow, MacAddress, PauseFrame, PauseKind,
+    Severity, Span, TapId, Time,
 };
 
 use super::super::episodes::{Episode, sender_of};
@@ -72,7 +72,7 @@ struct AtSpeeds {
 
 impl AtSpeeds {
     /// A frame; with quanta of 0 it ends a pause: from when to when, as frames began and ended it.
-    fn frame(&mut self, time: Nanos, quanta: u16) -> Option<(u64, u64)> {
+    fn frame(&mut self, time: Time, quanta: u16) -> Option<(u64, u64)> {
         self.advance(time.0);
         // A pause that is over even at the slowest speed goes on no more.
         let began = self.began.filter(|_| self.until[0] >= time.0);
@@ -106,7 +106,7 @@ pub(super) struct PauseTally {
     /// Such frames, and those of links, by their sender and tap; the most of any tap, by sender.
     by_tap: HashMap<(MacAddress, TapId), [u64; 2], foldhash::fast::RandomState>,
     by_source: HashMap<MacAddress, [u64; 2], foldhash::fast::RandomState>,
-    first: Option<Nanos>,
+    first: Option<Time>,
     /// The link's speed is known.
     timed: bool,
     paused: HashMap<Key, AtSpeeds, foldhash::fast::RandomState>,
@@ -316,7 +316,7 @@ impl PauseTally {
 
     /// The longest standstill that pause frames began and ended, at whatever speed of the link: nothing of the flow came in between. Who stood
     /// still, and for how long.
-    fn stood_still(&self, context: &Context<'_>) -> Option<(String, Nanos)> {
+    fn stood_still(&self, context: &Context<'_>) -> Option<(String, Span)> {
         let near = |one: u64, other: u64, length: u64| one.abs_diff(other) <= MIN_FRAMED_NS.max(length / 10);
         let framed = |episode: &&Episode| {
             let (start, end) = (episode.row.start_time.0, episode.row.end_time.0);
@@ -440,7 +440,7 @@ impl PauseTally {
             parts.push(format!(
                 "paused: {}, at most {} at a stretch",
                 worst.names(),
-                Nanos(longest)
+                Span(longest)
             ));
         }
         parts.extend(self.link_pauses());
@@ -483,7 +483,7 @@ impl Context<'_> {
         if watched > WINDOW {
             "its worst 10 ms".to_owned()
         } else if watched < self.recorded(tap) {
-            format!("its worst {}", Nanos(watched))
+            format!("its worst {}", Span(watched))
         } else {
             "the time".to_owned()
         }

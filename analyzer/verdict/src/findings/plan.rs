@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use roce_model::{Address, Confidence, Evidence, Expectation, FindingRow, FlowId, FlowRow, Nanos, Severity};
+use roce_model::{Address, Confidence, Evidence, Expectation, FindingRow, FlowId, FlowRow, Severity, Time};
 
 use super::super::directory::name_of;
 use super::super::numbers::{counted, note_first, percent, share, some};
@@ -49,14 +49,14 @@ struct ClassData {
     packets: u64,
     flows: BTreeSet<FlowId>,
     senders: BTreeMap<Address, u64>,
-    first: Option<Nanos>,
+    first: Option<Time>,
 }
 
 /// Flows of one path MTU.
 #[derive(Debug, Default)]
 struct MtuFlows {
     flows: Worst,
-    first: Option<Nanos>,
+    first: Option<Time>,
 }
 
 /// Data by class, and flows by path MTU. Classes are at most 64 x 9.

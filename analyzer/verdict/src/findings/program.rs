@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use roce_model::{
-    Address, Confidence, Evidence, FindingRow, Nanos, ProgramExchange, ServiceId, Severity, TapId, value_of,
+    Address, Confidence, Evidence, FindingRow, ProgramExchange, ServiceId, Severity, Span, TapId, Time,
+    value_of,
 };
 
 use super::super::numbers::{counted, note_first};
@@ -59,7 +60,7 @@ struct Pair<'a> {
     /// Medians with the number of answers behind them.
     medians: Vec<(u64, u64)>,
     /// When the last answer can have come at the latest: only connections without a missing one.
-    answered_until: Nanos,
+    answered_until: Time,
 }
 
 impl Pair<'_> {
@@ -105,7 +106,7 @@ pub(super) fn no_answer(context: &Context<'_>) -> Option<FindingRow> {
     let mut protocols = BTreeSet::new();
     let mut best: Option<(Confidence, &ProgramExchange, u64, u64)> = None;
     let mut time = 0u64;
-    let mut first: Option<Nanos> = None;
+    let mut first: Option<Time> = None;
     for ((tap, source, _), pair) in &pairs {
         let least = pair.slowest.saturating_mul(NO_ANSWER_FACTOR).max(MIN_WAIT_NS);
         let is_missing =
@@ -166,9 +167,9 @@ pub(super) fn no_answer(context: &Context<'_>) -> Option<FindingRow> {
         format!(
             "{what}{}: acknowledged after {}, never answered in {}; the {answers} others after {}: the program of {}, not the network: {}",
             counted(worst.all(), "request"),
-            Nanos(acknowledged),
-            Nanos(worst.most()),
-            Nanos(typical),
+            Span(acknowledged),
+            Span(worst.most()),
+            Span(typical),
             example.destination,
             worst.names()
         ),

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 
 use roce_model::{
-    Address, Confidence, Evidence, FindingRow, FlowId, FlowRow, Nanos, RunSummary, Severity, TapId, TapRow,
+    Address, Confidence, Evidence, FindingRow, FlowId, FlowRow, RunSummary, Severity, Span, TapId, TapRow,
+    Time,
 };
 
 use super::super::directory::{lost_behind, name_of};
@@ -22,7 +23,7 @@ const COARSE_STAMPS: u64 = 1_000;
 /// is no copy came twice.
 const MIN_COPIES: u64 = 16;
 /// Rows of the timeline still change for this time; what is stamped out of order by more comes in parts.
-const DISORDER: Nanos = Nanos(10_000_000);
+const DISORDER: Span = Span(10_000_000);
 
 pub(super) const ICRC: Rule = Rule {
     id: "icrc.bad",
@@ -87,7 +88,7 @@ pub(super) struct QualityTally {
     senders: HashMap<(TapId, Address), CheckedPackets, foldhash::fast::RandomState>,
     /// Packets lost behind the tap, in flows with at least as many wrong ICRCs: the receiver drops those.
     asked_again: u64,
-    icrc_first: Option<Nanos>,
+    icrc_first: Option<Time>,
     deliveries: HashMap<TapId, Deliveries, foldhash::fast::RandomState>,
 }
 
@@ -281,7 +282,7 @@ impl QualityTally {
         note(
             "out_of_order_max_ns",
             back,
-            format!("stamps step back by up to {}", Nanos(back)),
+            format!("stamps step back by up to {}", Span(back)),
         );
         repaired(run, &mut note);
         let coarse = run
@@ -293,7 +294,7 @@ impl QualityTally {
         note(
             "stamp_quantum_ns",
             coarse,
-            format!("stamps have a resolution of {}", Nanos(coarse)),
+            format!("stamps have a resolution of {}", Span(coarse)),
         );
         let one_sided = self.one_sided(context.thresholds.least_data_packets.max(1));
         note(
@@ -365,7 +366,7 @@ fn repaired(run: &RunSummary, note: &mut impl FnMut(&'static str, u64, String)) 
         format!(
             "the capture was not in the order of its stamps: {} stood up to {} behind later ones, and were put in order",
             counted(sorted, "frame"),
-            Nanos(furthest.unwrap_or_default())
+            Span(furthest.unwrap_or_default())
         ),
     );
     let too_late = sum(|tap| tap.sorted_too_late);

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 
 use roce_model::{
-    Address, Confidence, EpisodeKind, EventKind, EventRow, Evidence, FindingRow, FlowId, FlowRow, Nanos,
-    RnrTimer, Severity, TapId,
+    Address, Confidence, EpisodeKind, EventKind, EventRow, Evidence, FindingRow, FlowId, FlowRow, RnrTimer,
+    Severity, Span, TapId, Time,
 };
 
 use super::super::directory::name_of;
@@ -82,7 +82,7 @@ pub(super) struct ReceiverTally {
     wait_ns: u64,
     /// The shortest and the longest timer, in ns.
     timer_range: Option<(u64, u64)>,
-    first_fatal: Option<Nanos>,
+    first_fatal: Option<Time>,
 }
 
 impl ReceiverTally {
@@ -217,7 +217,7 @@ impl ReceiverTally {
             });
         let waited = match self.wait_ns {
             0 => String::new(),
-            wait => format!(", senders stood still for {}", Nanos(wait)),
+            wait => format!(", senders stood still for {}", Span(wait)),
         };
         Some(RNR.finding(
             (Severity::Warning, Confidence::High),
@@ -225,7 +225,7 @@ impl ReceiverTally {
                 "{} of {}: no receive buffer was posted; their timers add up to {}{timers}{waited}: {}",
                 counted(naks, "RNR NAK"),
                 counted(worst.all(), "receiver"),
-                Nanos(timers_ns),
+                Span(timers_ns),
                 worst.names()
             ),
             evidence,
@@ -287,8 +287,8 @@ impl ReceiverTally {
 fn timer(nanos: u64) -> String {
     let code = (0..32).find(|code| RnrTimer::new(*code).nanos() == nanos);
     code.map_or_else(
-        || Nanos(nanos).to_string(),
-        |code| format!("{}, code {code}", Nanos(nanos)),
+        || Span(nanos).to_string(),
+        |code| format!("{}, code {code}", Span(nanos)),
     )
 }
 

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use roce_model::cast::float;
 use roce_model::{
-    Confidence, EpisodeKind, Evidence, Expectation, FindingRow, FlowId, HopRow, Nanos, RunSummary, Severity,
-    TapId,
+    Confidence, EpisodeKind, Evidence, Expectation, FindingRow, FlowId, HopRow, RunSummary, Severity, TapId,
+    Time,
 };
 pub(super) use roce_rules::Rule;
 
@@ -23,7 +23,7 @@ pub(super) trait FindingOf {
         summary: String,
         evidence: Evidence,
         next_step: &'static str,
-        first_time: Option<Nanos>,
+        first_time: Option<Time>,
     ) -> FindingRow;
 }
 
@@ -34,7 +34,7 @@ impl FindingOf for Rule {
         summary: String,
         evidence: Evidence,
         next_step: &'static str,
-        first_time: Option<Nanos>,
+        first_time: Option<Time>,
     ) -> FindingRow {
         FindingRow {
             id: self.id,
@@ -124,7 +124,7 @@ impl Context<'_> {
     }
 
     /// When the first episode of these kinds began.
-    pub(super) fn first(&self, kinds: &[EpisodeKind]) -> Option<Nanos> {
+    pub(super) fn first(&self, kinds: &[EpisodeKind]) -> Option<Time> {
         let begun = self
             .episodes
             .iter()

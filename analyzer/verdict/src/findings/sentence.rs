@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use roce_model::{Address, Confidence, Fact, FindingRow, Nanos, Qpn, Severity, Span};
+use roce_model::{Address, Confidence, Fact, FindingRow, Period, Qpn, Severity, Span, Time};
 
 use super::super::directory::Party;
 use super::super::numbers::{counted, percent, some};
@@ -126,7 +126,7 @@ fn nothing_wrong(findings: &[RelatedFinding], context: &Context<'_>) -> String {
     if let Some(spread) = row("path.spread") {
         claims.push(clause(&spread.summary));
     }
-    let length = run.span.map(Span::length).unwrap_or_default();
+    let length = run.span.map(Period::length).unwrap_or_default();
     let claims = if claims.is_empty() {
         String::new()
     } else {
@@ -163,7 +163,7 @@ struct RootStory<'a> {
     subjects: Subjects,
     /// All findings of the run.
     beside: &'a [RelatedFinding],
-    zero: Nanos,
+    zero: Time,
 }
 
 impl<'a> RootStory<'a> {
@@ -187,7 +187,7 @@ impl<'a> RootStory<'a> {
             effects,
             subjects: affected.unwrap_or_else(|| root.subjects.clone()),
             beside: findings,
-            zero: context.run.span.map_or(Nanos(0), |span| span.first),
+            zero: context.run.span.map_or(Time(0), |span| span.first),
         }
     }
 
@@ -433,7 +433,7 @@ impl<'a> RootStory<'a> {
                 (0, stalls) => format!(" in {}", thousands(stalls, "stall")),
                 (timeouts, _) => format!(" in {}", thousands(timeouts, "timeout")),
             };
-            price.push(format!("{} of waiting{how}", Nanos(waited)));
+            price.push(format!("{} of waiting{how}", Span(waited)));
         }
         price
     }

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use roce_model::{
-    Address, AttemptResult, Confidence, ConnectionAttempt, Evidence, FindingRow, Nanos, RejectReason,
-    Severity,
+    Address, AttemptResult, Confidence, ConnectionAttempt, Evidence, FindingRow, RejectReason, Severity,
+    Span, Time,
 };
 
 use super::super::numbers::{counted, note_first};
@@ -52,7 +52,7 @@ fn waited(attempt: &ConnectionAttempt) -> u64 {
 fn repeats(attempt: &ConnectionAttempt) -> String {
     let repeats = attempt.requests.saturating_sub(1);
     let apart = attempt.last_time.since(attempt.first_time).0 / u64::from(repeats.max(1));
-    format!("{} {} apart", counted(repeats.into(), "repeat"), Nanos(apart))
+    format!("{} {} apart", counted(repeats.into(), "repeat"), Span(apart))
 }
 
 pub(super) fn setup(context: &Context<'_>) -> Option<FindingRow> {
@@ -68,7 +68,7 @@ pub(super) fn setup(context: &Context<'_>) -> Option<FindingRow> {
         KindOfAttempt::default(),
         KindOfAttempt::default(),
     );
-    let (mut first, mut confidence) = (None::<Nanos>, Confidence::High);
+    let (mut first, mut confidence) = (None::<Time>, Confidence::High);
     for attempt in attempts {
         let is_repeated = attempt.requests > 1;
         let (kind, name) = match attempt.result {
@@ -90,7 +90,7 @@ pub(super) fn setup(context: &Context<'_>) -> Option<FindingRow> {
                 )
             }
             AttemptResult::Connected if is_repeated => {
-                let took = Nanos(waited(attempt));
+                let took = Span(waited(attempt));
                 (
                     &mut late,
                     format!("{} after {took}, {}", ends(attempt), repeats(attempt)),
@@ -137,7 +137,7 @@ pub(super) fn setup(context: &Context<'_>) -> Option<FindingRow> {
     evidence.count("waited_ns", waited);
     Some(SETUP.finding(
         (Severity::Warning, confidence),
-        format!("{}; {} of waiting", parts.join("; "), Nanos(waited)),
+        format!("{}; {} of waiting", parts.join("; "), Span(waited)),
         evidence,
         "Refused: the reason says what the other program lacks (invalid service id: nobody listens there). Unanswered: is the host up, and does \
          UDP port 4791 pass both ways? Late: look for losses of management datagrams, which only their own timer repeats.",

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use roce_model::{Confidence, EpisodeKind, Evidence, FindingRow, FlowId, Nanos, RankEnd, Severity, Span};
+use roce_model::{Confidence, EpisodeKind, Evidence, FindingRow, FlowId, Period, RankEnd, Severity, Span};
 
 use super::super::episodes::Episode;
 use super::super::numbers::{counted, note_first, percent, share};
@@ -48,8 +48,8 @@ fn has_reason(context: &Context<'_>, stall: &Episode) -> bool {
 }
 
 /// The time that stalls took: of one flow with the length of the run beside it, of several in sum.
-pub(super) fn stood_still(context: &Context<'_>, sum: Nanos, flows: u64) -> String {
-    match context.run.span.map(Span::length) {
+pub(super) fn stood_still(context: &Context<'_>, sum: Span, flows: u64) -> String {
+    match context.run.span.map(Period::length) {
         Some(length) if flows == 1 => {
             let of_run = share(sum.0, length.0).map(|share| format!(" ({})", percent(share)));
             format!("{sum} of {length}{}", of_run.unwrap_or_default())
@@ -144,7 +144,7 @@ pub(super) fn stall(
         format!(
             "{} in the middle of a message{timeout}; stood still for {}; the longest: {}{waits}",
             counted(worst.all(), "stall"),
-            stood_still(context, Nanos(worst.sum()), flows),
+            stood_still(context, Span(worst.sum()), flows),
             worst.name()
         ),
         evidence,

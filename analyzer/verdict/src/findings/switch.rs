@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use roce_model::text::clean;
 use roce_model::{
-    Confidence, EpisodeKind, Evidence, Fact, FindingRow, HostVantage, Nanos, Severity, value_of,
+    Confidence, EpisodeKind, Evidence, Fact, FindingRow, HostVantage, Severity, Time, value_of,
 };
 
 use super::super::numbers::{counted, some};
@@ -354,7 +354,7 @@ fn pauses_first(fabric: &ConcludedPauses) -> Option<FindingRow> {
         ),
         evidence,
         "Lower the minimum threshold of marking below the one of pausing, divided by the ports that send at once.",
-        Some(Nanos(first)),
+        Some(Time(first)),
     ))
 }
 

@@ -25,8 +25,8 @@ mod unpassed;
 mod waits;
 
 use roce_model::{
-    CnpReceiver, Confidence, EventKind, Evidence, Fact, FindingRow, FlowRow, Nanos, Qpn, RunSummary,
-    Severity, TapId,
+    CnpReceiver, Confidence, EventKind, Evidence, Fact, FindingRow, FlowRow, Qpn, RunSummary, Severity,
+    TapId, Time,
 };
 
 use super::super::rows::{MS, TestRun, back, event, flow, host};
@@ -78,8 +78,8 @@ fn cnps(from: u8, to: u8, cnp: u64) -> CnpReceiver {
         cnp,
         dscp: Some(48),
         pcp: None,
-        first_time: Nanos(MS),
-        last_time: Nanos(2 * MS),
+        first_time: Time(MS),
+        last_time: Time(2 * MS),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use roce_model::{
-    AckTimeout, Address, Confidence, Evidence, FindingRow, FlowId, FlowRow, Nanos, Severity, TapId,
+    AckTimeout, Address, Confidence, Evidence, FindingRow, FlowId, FlowRow, Severity, Span, TapId, Time,
 };
 
 use super::super::directory::name_of;
@@ -45,8 +45,8 @@ struct TriedConnection {
     flow: FlowId,
     peer: Option<FlowId>,
     way: Way,
-    first: Nanos,
-    last: Nanos,
+    first: Time,
+    last: Time,
     /// Length of its longest packets, in bytes of payload.
     length: u64,
     /// Packets of it, and runs in which it sent them again.
@@ -68,7 +68,7 @@ struct Answers {
 #[derive(Clone, Debug, Default)]
 struct PassedTraffic {
     /// First packet of each, and its last answer.
-    times: Vec<(Nanos, Nanos)>,
+    times: Vec<(Time, Time)>,
     /// Length of the longest packets.
     longest: u64,
 }
@@ -77,7 +77,7 @@ impl PassedTraffic {
     /// Joins times that overlap, in order.
     fn join(&mut self) {
         self.times.sort_unstable();
-        let mut joined: Vec<(Nanos, Nanos)> = Vec::new();
+        let mut joined: Vec<(Time, Time)> = Vec::new();
         for (first, last) in self.times.drain(..) {
             match joined.last_mut().filter(|(_, end)| first <= *end) {
                 Some((_, end)) => *end = last.max(*end),
@@ -88,7 +88,7 @@ impl PassedTraffic {
     }
 
     /// True if one of them was there between two times; they are joined.
-    fn overlaps(&self, first: Nanos, last: Nanos) -> bool {
+    fn overlaps(&self, first: Time, last: Time) -> bool {
         let place = self.times.partition_point(|(_, end)| *end < first);
         self.times.get(place).is_some_and(|(begin, _)| *begin <= last)
     }
@@ -161,7 +161,7 @@ impl UnpassedTally {
         let (mut length, mut passed, mut runs, mut timer) = (u64::MAX, 0, 0_u64, None);
         let mut confidence = Confidence::High;
         let mut lacks_naks = true;
-        let mut first: Option<Nanos> = None;
+        let mut first: Option<Time> = None;
         for passed in self.acknowledged.values_mut() {
             passed.join();
         }
@@ -173,7 +173,7 @@ impl UnpassedTally {
             let passed_here = self.acknowledged.get(&tried.way);
             // Shorter packets were acknowledged after this one had waited for its first answer.
             let wait = tried.waited.checked_div(tried.timeouts).unwrap_or_default();
-            let since = Nanos(tried.first.0.saturating_add(wait));
+            let since = Time(tried.first.0.saturating_add(wait));
             let passed_here = passed_here.filter(|others| others.overlaps(since, tried.last));
             let Some(longest) = passed_here.map(|others| others.longest) else {
                 continue;
@@ -218,7 +218,7 @@ impl UnpassedTally {
                 "nothing of {length} bytes was ever acknowledged, while {passed} bytes were: the MTU of a link on the way is smaller; {} stood \
                  still {} in {}{fits}: {}",
                 counted(worst.all(), "connection"),
-                Nanos(worst.sum()),
+                Span(worst.sum()),
                 counted(runs, "repeat"),
                 worst.names()
             ),

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use roce_model::{Confidence, Evidence, FindingRow, FlowRow, Nanos, Severity, TapId};
+use roce_model::{Confidence, Evidence, FindingRow, FlowRow, Severity, TapId, Time};
 
 use super::super::directory::{lost_behind, name_of};
 use super::super::numbers::{bytes, counted, note_first, percent, reaches, share};
@@ -49,7 +49,7 @@ pub(super) struct WasteTally {
     unclear: u64,
     /// Packets that receivers asked for again, and that came before their repetition could have.
     overtaken: u64,
-    first: Option<Nanos>,
+    first: Option<Time>,
     /// Late packets, by tap.
     late: HashMap<TapId, u64, foldhash::fast::RandomState>,
 }

@@ -151,7 +151,7 @@ mod tests {
     fn link(source: (Address, u8), destination: (Address, u8), hop_limit: u8) -> LinkAddresses {
         LinkAddresses {
             before: 0,
-            time: roce_model::Nanos(0),
+            time: roce_model::Time(0),
             tap: TapId(0),
             source: source.0,
             destination: destination.0,

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use roce_model::{Confidence, FlowId, Nanos, RootKind, WaitRow};
+use roce_model::{Confidence, FlowId, RootKind, Time, WaitRow};
 
 use super::contention::lower;
 use super::graph::Graph;
@@ -39,8 +39,8 @@ fn row(known: &KnownFacts<'_>, hold: &Hold, from: End, to: End) -> WaitRow {
         priority: hold.priority.map(u32::from),
         waits_for_node,
         waits_for_port,
-        start_time: Nanos(hold.start()),
-        end_time: Nanos(hold.end()),
+        start_time: Time(hold.start()),
+        end_time: Time(hold.end()),
         resolution_ns: hold.resolution,
         confidence: hold.confidence,
         ..WaitRow::default()
@@ -156,8 +156,8 @@ fn internal<'a>(known: &'a KnownFacts<'_>, graph: &'a Graph) -> impl Iterator<It
             Some(WaitRow {
                 waits_for_node: Some(ports.node_name(key.port).into()),
                 priority: key.priority.map(u32::from),
-                start_time: Nanos(first.from),
-                end_time: Nanos(last.to),
+                start_time: Time(first.from),
+                end_time: Time(last.to),
                 resolution_ns: windows.iter().map(Window::length).max().unwrap_or_default(),
                 confidence: Confidence::Low,
                 ..row(known, hold, end, End::default())

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use roce_model::{Nanos, StepRow};
+use roce_model::{StepRow, Time};
 
 /// One step as the training script logged it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -10,7 +10,7 @@ pub struct LoggedStep {
     /// Its number in the log.
     pub step: u64,
     /// Start of the step, when the log has it.
-    pub begin: Option<Nanos>,
+    pub begin: Option<Time>,
     /// Duration of its all-reduce, in ns.
     pub allreduce_ns: Option<u64>,
     /// Duration of the whole step, in ns.
@@ -25,13 +25,13 @@ pub struct LoggedStep {
 /// with every tenth burst; a capture should start with the training.
 #[derive(Debug)]
 pub(super) struct Log {
-    by_time: Vec<(Nanos, LoggedStep)>,
+    by_time: Vec<(Time, LoggedStep)>,
     by_number: HashMap<u64, LoggedStep>,
 }
 
 impl Log {
     pub(super) fn new(steps: Vec<LoggedStep>) -> Self {
-        let mut by_time: Vec<(Nanos, LoggedStep)> = steps
+        let mut by_time: Vec<(Time, LoggedStep)> = steps
             .iter()
             .filter_map(|step| Some((step.begin?, *step)))
             .collect();
@@ -55,7 +55,7 @@ impl Log {
         if self.by_time.is_empty() {
             return self.by_number.get(&u64::from(row.step))?.allreduce_ns;
         }
-        let middle = Nanos(row.start_time.0.midpoint(row.end_time.0));
+        let middle = Time(row.start_time.0.midpoint(row.end_time.0));
         let after = self.by_time.partition_point(|(begin, _)| *begin <= middle);
         let (begin, step) = self.by_time.get(after.checked_sub(1)?)?;
         let over = step.total_ns.is_some_and(|total| middle.since(*begin).0 > total);

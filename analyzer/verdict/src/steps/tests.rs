@@ -52,14 +52,14 @@ impl RowFeed {
     }
 
     fn taken(self) -> Steps {
-        let mut steps = Steps::new(Nanos(MS), self.log);
+        let mut steps = Steps::new(Span(MS), self.log);
         let mut pairs = HostPairs::default();
         let mut flows: Vec<(u8, u8)> = Vec::new();
         for (bin, rows) in &self.rows {
             for (source, destination, bytes) in rows {
                 let groups = Groups::new(TapId(1), host(*source), host(*destination));
                 let traffic = traffic(TapId(1), groups, *bytes, &mut pairs);
-                steps.sent(Nanos(bin * MS), &traffic, &pairs);
+                steps.sent(Time(bin * MS), &traffic, &pairs);
                 flows.push((*source, *destination));
             }
         }
@@ -86,8 +86,8 @@ fn a_snapshot_has_the_steps_that_have_ended() {
     let [job] = &jobs[..] else { panic!("{jobs:?}") };
     // Nineteen steps have ended: the twentieth may go on. The first starts at 1,000 ms, the next 150 ms later.
     assert_eq!((job.tap, job.starts.len()), (TapId(1), 19));
-    assert_eq!(job.starts[..2], [Nanos(1_000 * MS), Nanos(1_150 * MS)]);
-    assert_eq!(job.last, Nanos(46 * MS));
+    assert_eq!(job.starts[..2], [Time(1_000 * MS), Time(1_150 * MS)]);
+    assert_eq!(job.last, Span(46 * MS));
     assert_eq!(RowFeed::new().taken().snapshot(), []);
 }
 
@@ -120,7 +120,7 @@ fn steps_of_one_pair() {
     );
     assert_eq!(
         (first.start_time, first.end_time, first.duration_ns),
-        (Nanos(1_000 * MS), Nanos(1_046 * MS), 46 * MS)
+        (Time(1_000 * MS), Time(1_046 * MS), 46 * MS)
     );
     // 46 and 44 bins of 1 MB.
     assert_eq!(first.payload_bytes, 90 * BUSY);
@@ -140,8 +140,8 @@ fn an_outlier_is_explained_by_the_episode_that_overlaps_it_most() {
         kind,
         tap: TapId(tap),
         destination,
-        start_time: Nanos(start * MS),
-        end_time: Nanos(end * MS),
+        start_time: Time(start * MS),
+        end_time: Time(end * MS),
         ..EpisodeRow::default()
     };
     let episodes = [
@@ -248,7 +248,7 @@ fn a_rank_for_which_all_wait() {
     assert_eq!(steps.len(), 8);
     assert_eq!(
         (steps[2].start_time, steps[2].end_time),
-        (Nanos(184 * MS), Nanos(220 * MS))
+        (Time(184 * MS), Time(220 * MS))
     );
 }
 
@@ -421,7 +421,7 @@ fn the_log_by_number() {
 fn the_log_by_time() {
     let logged = |step: u64, begin: u64| LoggedStep {
         step,
-        begin: Some(Nanos(begin * MS)),
+        begin: Some(Time(begin * MS)),
         allreduce_ns: Some(step * MS),
         total_ns: Some(149 * MS),
     };
@@ -467,7 +467,7 @@ fn memory_is_bounded() {
     pair.add(first.start, first.start + 1, 5, 256);
     assert_eq!(pair.stretches[0].bytes, first.bytes + 5);
 
-    let (mut steps, mut pairs) = (Steps::new(Nanos(1), Vec::new()), HostPairs::default());
+    let (mut steps, mut pairs) = (Steps::new(Span(1), Vec::new()), HostPairs::default());
     for number in 0..10_000 {
         let groups = Groups {
             destination: number,
@@ -475,7 +475,7 @@ fn memory_is_bounded() {
             ..Groups::default()
         };
         let traffic = traffic(TapId(0), groups, 1, &mut pairs);
-        steps.sent(Nanos(0), &traffic, &pairs);
+        steps.sent(Time(0), &traffic, &pairs);
     }
     assert_eq!(steps.pairs.len(), MAX_PAIRS);
 }
@@ -489,17 +489,17 @@ proptest! {
         bin in any::<u64>(),
         episodes in prop::collection::vec((any::<u64>(), any::<u64>()), 0..20),
     ) {
-        let (mut steps, mut pairs) = (Steps::new(Nanos(bin), Vec::new()), HostPairs::default());
+        let (mut steps, mut pairs) = (Steps::new(Span(bin), Vec::new()), HostPairs::default());
         for (time, source, destination, bytes) in rows {
             let groups = Groups::new(TapId(0), host(source), host(destination));
             let traffic = traffic(TapId(0), groups, bytes, &mut pairs);
             if bytes > 0 {
-                steps.sent(Nanos(time), &traffic, &pairs);
+                steps.sent(Time(time), &traffic, &pairs);
             }
             steps.flow(&FlowRow { source: host(source), destination: host(destination), ..FlowRow::default() });
         }
         let episodes: Vec<_> = episodes.into_iter().map(|(start, end)| EpisodeRow {
-            start_time: Nanos(start), end_time: Nanos(end), ..EpisodeRow::default()
+            start_time: Time(start), end_time: Time(end), ..EpisodeRow::default()
         }).collect();
         steps.conclude(&episodes);
     }

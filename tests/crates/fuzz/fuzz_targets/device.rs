@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::{Corpus, fuzz_target};
-use roce_model::Nanos;
+use roce_model::Time;
 use roce_switches::device::{Answers, Question, Reading};
 use roce_switches::inventory::{HypervisorKind, SwitchKind};
 use roce_switches::{hypervisor, switch};
@@ -43,8 +43,8 @@ fuzz_target!(|data: &[u8]| -> Corpus {
         }
     }
     let reading = match switch {
-        Some(kind) => switch::read(kind, "a", Nanos(1), &answers),
-        None => hypervisor::read(HypervisorKind::Esxi, "a", Nanos(1), &answers),
+        Some(kind) => switch::read(kind, "a", Time(1), &answers),
+        None => hypervisor::read(HypervisorKind::Esxi, "a", Time(1), &answers),
     };
     check(&reading);
     let _ = switch::nxapi_bodies(&String::from_utf8_lossy(rest));

@@ -5,7 +5,7 @@ use std::io::Cursor;
 
 use roce_capture::{Merge, Options as Reading, Reader};
 use roce_flow::Options;
-use roce_model::{FlowRow, Nanos, Sink, SinkError, TimelineColumns};
+use roce_model::{FlowRow, Sink, SinkError, Span, TimelineColumns};
 
 macro_rules! sums {
     ($($column:ident)+) => {
@@ -83,7 +83,7 @@ pub fn check_analysis(file: &[u8]) {
         return;
     };
     let options = Options {
-        bin: Nanos(1_000_000),
+        bin: Span(1_000_000),
         max_flows,
         ..Options::default()
     };

@@ -6,7 +6,7 @@ use flate2::Compression as Level;
 use flate2::write::GzEncoder;
 use roce_capture::write::{ByteOrder, InterfaceOptions, Packet, PcapOptions, PcapWriter, PcapngWriter};
 use roce_capture::{Compression, Container};
-use roce_model::Nanos;
+use roce_model::Time;
 
 use crate::tape::Tape;
 
@@ -68,7 +68,7 @@ impl TapeEncoding {
         };
         let mut writer = PcapWriter::new(Vec::new(), options)?;
         for record in &tape.records {
-            writer.write(Nanos(record.time), record.original, &record.data)?;
+            writer.write(Time(record.time), record.original, &record.data)?;
         }
         writer.finish()
     }

@@ -8,7 +8,7 @@ use std::path::Path;
 use roce_model::{FlowRow, SinkError, TapRow};
 use roce_sim::scenario::TapTable;
 use roce_sim::truth::{Connection, Flow, Loss, LossSide, Tap};
-use roce_sim::units::Time;
+use roce_sim::units::Picos;
 use roce_sim::{Counters, OutputPlan, Scenario, Truth, simulate, simulate_with_counters};
 
 use crate::families::Family;
@@ -59,7 +59,7 @@ impl Case {
         let mut arguments: Vec<OsString> = ["--format", "none", "--threads", "1"].map(OsString::from).into();
         let mut truth = if scenario.counters {
             // Sixteen readings: some happen between two, as with any counter.
-            let every = Time(parsed.duration.0 / READINGS);
+            let every = Picos(parsed.duration.0 / READINGS);
             let (truth, counters) = simulate_with_counters(&parsed, &plan, every)?;
             let place = folder.join(format!("{}-{seed}-counters", family.name));
             counters.write(&place, &truth)?;
@@ -109,7 +109,7 @@ impl Case {
     /// True if a tap records what passes it at a time.
     pub fn is_recording(&self, tap: &Tap, time: u64) -> bool {
         self.table(tap)
-            .is_none_or(|table| table.is_recording(Time::from_nanos(time)))
+            .is_none_or(|table| table.is_recording(Picos::from_nanos(time)))
     }
 
     /// Packets of a flow that the network delivered twice and that a tap recorded twice.
@@ -248,7 +248,7 @@ impl Case {
     pub fn quantum(&self, tap: &Tap) -> f64 {
         let table = self.table(tap);
         table.map_or(0.0, |table| {
-            (table.quantum.nanos() + table.poll.map_or(0, Time::nanos)) as f64
+            (table.quantum.nanos() + table.poll.map_or(0, Picos::nanos)) as f64
         })
     }
 

@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 
 use roce_sim::scenario::TapLoss;
 use roce_sim::truth::{Loss, LossSide, PacketKind, Tap};
-use roce_sim::units::{Rate, Time};
+use roce_sim::units::{Picos, Rate};
 
 use crate::case::Case;
 use crate::score::StatedConfidence;
@@ -138,7 +138,7 @@ fn longest_wait(case: &Case) -> u64 {
 /// True if a tap lost all records at a time.
 fn is_blind(case: &Case, tap: &Tap, time: u64) -> bool {
     case.table(tap).is_some_and(|table| {
-        matches!(table.loss, Some(TapLoss::Between(gap)) if (gap.from..gap.to).contains(&Time::from_nanos(time)))
+        matches!(table.loss, Some(TapLoss::Between(gap)) if (gap.from..gap.to).contains(&Picos::from_nanos(time)))
     })
 }
 

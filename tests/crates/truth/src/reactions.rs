@@ -1,7 +1,7 @@
 //! Rate that a sender would have been allowed, had it obeyed its CNPs: the test of whether a flow that
 //! ignores them shows it.
 
-use roce_model::Nanos;
+use roce_model::Time;
 use roce_sim::dcqcn::{Parameters, ReactionPoint};
 use roce_sim::truth::Tap;
 
@@ -113,11 +113,11 @@ fn allowed(parameters: Parameters, line: f64, times: &[u64], sent: &[u64]) -> Ve
         for step in 0..MILLISECOND / STEP {
             let now = bin * MILLISECOND + step * STEP;
             while let Some(time) = cnps.next_if(|time| **time <= now) {
-                point.cnp(Nanos(*time));
+                point.cnp(Time(*time));
             }
-            point.sent(Nanos(now), bytes * STEP / MILLISECOND);
+            point.sent(Time(now), bytes * STEP / MILLISECOND);
             // Bits in a second times a step in ns, in bytes.
-            sum += point.rate(Nanos(now)) * STEP as f64 / 8e9;
+            sum += point.rate(Time(now)) * STEP as f64 / 8e9;
         }
         bins.push(sum);
     }

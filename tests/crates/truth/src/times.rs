@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use roce_model::FlowRow;
 use roce_sim::scenario::TapDirection;
 use roce_sim::truth::{FlowTimes, Tap, TimeState, TriggerKind};
-use roce_sim::units::Time;
+use roce_sim::units::Picos;
 
 use crate::case::Case;
 use crate::counts::column;
@@ -132,7 +132,7 @@ fn is_observable(case: &Case, tap: &Tap, row: &FlowTimes) -> bool {
         .any(|loss| loss.flow_id == row.flow_id || Some(loss.flow_id.as_str()) == peer);
     let life = row.last_time - row.first_time;
     let steady = case.table(tap).is_some_and(|table| {
-        let steps = (table.quantum.nanos() + table.poll.map_or(0, Time::nanos)) * STEPS;
+        let steps = (table.quantum.nanos() + table.poll.map_or(0, Picos::nanos)) * STEPS;
         table.direction == TapDirection::Both
             && table.late.is_none()
             && table.clock_step_at.is_none()

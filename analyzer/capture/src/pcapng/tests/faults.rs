@@ -184,7 +184,7 @@ fn a_frame_may_be_as_long_as_its_interface_declares() {
             })
             .unwrap();
         writer
-            .write(0, Nanos(0), captured, &vec![0; captured as usize])
+            .write(0, Time(0), captured, &vec![0; captured as usize])
             .unwrap();
         let file = writer.finish().unwrap();
         let mut found = FoundFrames::default();

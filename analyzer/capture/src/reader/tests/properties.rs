@@ -80,7 +80,7 @@ impl Kind {
                 let mut file = PcapWriter::new(Vec::new(), options).unwrap().finish().unwrap();
                 for (time, original, data) in frames {
                     let mut one = PcapWriter::new(Vec::new(), options).unwrap();
-                    one.write(Nanos(*time), *original, data).unwrap();
+                    one.write(Time(*time), *original, data).unwrap();
                     file.extend_from_slice(&one.finish().unwrap()[24..]);
                     ends.push(file.len());
                 }
@@ -158,8 +158,8 @@ proptest! {
         prop_assert_eq!(read(&mut reader), expected);
         prop_assert_eq!(reader.summary().truncation, None);
         prop_assert_eq!(reader.summary().disorder, disorder);
-        prop_assert_eq!(reader.summary().first_time, times.iter().min().copied().map(Nanos));
-        prop_assert_eq!(reader.summary().last_time, times.iter().max().copied().map(Nanos));
+        prop_assert_eq!(reader.summary().first_time, times.iter().min().copied().map(Time));
+        prop_assert_eq!(reader.summary().last_time, times.iter().max().copied().map(Time));
     }
 
     #[test]

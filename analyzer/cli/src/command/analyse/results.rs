@@ -1,6 +1,6 @@
 //! Results in the folder of `-o`: of one run, or beside those of other runs.
 
-use roce_model::{Nanos, Sink};
+use roce_model::{Sink, Time};
 
 use crate::command::request::PreparedRun;
 use crate::options::arguments::{Analyse, Layout};
@@ -14,7 +14,7 @@ use crate::output::messages;
 pub(super) fn sink(
     arguments: &Analyse,
     prepared: &PreparedRun,
-    first: Option<Nanos>,
+    first: Option<Time>,
 ) -> anyhow::Result<Option<Box<dyn Sink>>> {
     let Some(dir) = &arguments.output else {
         return Ok(None);

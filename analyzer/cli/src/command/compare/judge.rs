@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use roce_model::{Fact, FindingRow, Nanos, RunSummary, TapId};
+use roce_model::{Fact, FindingRow, RunSummary, TapId, Time};
 use roce_report::compare::{
     ComparedQuantity, Comparison, Direction, FindingChange, Outcome, Quantity, Scope, Side,
 };
@@ -84,7 +84,7 @@ fn side(path: String, of: &CollectedRun, whole: &Slices) -> Side {
     let (bin, slice) = of.widths();
     Side {
         path,
-        length: of.run.span.map(roce_model::Span::length).unwrap_or_default(),
+        length: of.run.span.map(roce_model::Period::length).unwrap_or_default(),
         flows: of.counted_flows,
         payload_bytes: of.payload_bytes,
         bin,
@@ -230,7 +230,7 @@ fn steps(run: &RunSummary) -> Steps {
         *rows.entry(row.tap).or_default() += 1;
     }
     let tap = rows.into_iter().max_by_key(|(tap, rows)| (*rows, Reverse(*tap)));
-    let mut steps: BTreeMap<u32, (Nanos, Nanos)> = BTreeMap::new();
+    let mut steps: BTreeMap<u32, (Time, Time)> = BTreeMap::new();
     for row in run
         .steps
         .iter()
@@ -239,7 +239,7 @@ fn steps(run: &RunSummary) -> Steps {
         let (start, end) = steps.entry(row.step).or_insert((row.start_time, row.end_time));
         (*start, *end) = ((*start).min(row.start_time), (*end).max(row.end_time));
     }
-    let steps: Vec<(Nanos, Nanos)> = steps.into_values().collect();
+    let steps: Vec<(Time, Time)> = steps.into_values().collect();
     let times = steps.iter().map(|(start, end)| (end.since(*start).0 as f64, 1.0));
     let periods = steps
         .windows(2)

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use roce_model::{
-    Address, Columns, EventColumns, FlowId, FlowKey, FlowRow, Nanos, RunSummary, Sink, SinkError, TapId,
+    Address, Columns, EventColumns, FlowId, FlowKey, FlowRow, RunSummary, Sink, SinkError, Span, TapId,
     TimelineColumns, Values,
 };
 
@@ -103,8 +103,8 @@ pub(super) struct Slices {
 
 impl CollectedRun {
     /// Width of a bin and of a slice.
-    pub(super) fn widths(&self) -> (Nanos, Nanos) {
-        (Nanos(self.bin), Nanos(self.width))
+    pub(super) fn widths(&self) -> (Span, Span) {
+        (Span(self.bin), Span(self.width))
     }
 
     /// The whole run.
@@ -157,7 +157,7 @@ impl CollectedRun {
         for (place, slice) in sums.iter_mut().enumerate() {
             let from = origin.saturating_add(self.width.saturating_mul(place as u64));
             let to = from.saturating_add(self.width);
-            slice.seconds = Nanos(to.min(end).saturating_sub(from.max(begin))).seconds();
+            slice.seconds = Span(to.min(end).saturating_sub(from.max(begin))).seconds();
         }
         Slices {
             sums: sums.split_off(first.min(last)),
@@ -244,7 +244,7 @@ fn number<T: Copy + Into<u64> + Default>(values: &Values<T>, row: usize) -> f64 
 }
 
 impl Sink for CollectedRun {
-    fn begin(&mut self, bin: Nanos) -> Result<(), SinkError> {
+    fn begin(&mut self, bin: Span) -> Result<(), SinkError> {
         (self.bin, self.width) = (bin.0, bin.0);
         Ok(())
     }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use clap::Args;
 use roce_files::Access;
-use roce_model::{Nanos, RunKey};
+use roce_model::{RunKey, Span};
 use roce_parquet::{FolderStorage, Storage, TABLES};
 use roce_pipeline::fleet::groups::{GroupTask, MAX_TASK, groups, tasks};
 use roce_pipeline::fleet::shared::{Day, day};
@@ -53,7 +53,7 @@ pub(super) struct Join {
 
     /// Difference that the clocks of two hosts may have
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_duration)]
-    slack: Nanos,
+    slack: Span,
 
     /// Captures that are analysed together, at most
     #[arg(long, value_name = "N", default_value_t = MAX_TASK, value_parser = parse_most)]
@@ -65,7 +65,7 @@ pub(super) struct Join {
 
     /// Time that one group may take
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = parse_duration)]
-    timeout: Nanos,
+    timeout: Span,
 
     /// Print the groups, and analyse nothing
     #[arg(long)]

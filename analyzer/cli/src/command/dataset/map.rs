@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{anyhow, bail};
 use clap::{Args, Parser};
-use roce_model::Nanos;
+use roce_model::Span;
 use roce_pipeline::fleet::CommittedRuns;
 use roce_pipeline::time_of_day;
 use roce_remote::each;
@@ -74,7 +74,7 @@ pub(super) struct Map {
 
     /// Time that one capture may take
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = parse_duration)]
-    timeout: Nanos,
+    timeout: Span,
 
     /// Print the manifest line of each capture as it ends, in place of the summary
     #[arg(long)]

@@ -1,6 +1,6 @@
 //! Finds the frames that a lesson names: conditions from its text, all of which must be true.
 
-use roce_model::Nanos;
+use roce_model::Span;
 use roce_wire::{AethKind, Ecn, PauseKind, Psn, Roce};
 use serde::Deserialize;
 
@@ -262,7 +262,7 @@ impl Find {
             && self
                 .silence
                 .as_deref()
-                .is_none_or(|silence| frame.silence >= parse_duration(silence).unwrap_or(Nanos(u64::MAX)))
+                .is_none_or(|silence| frame.silence >= parse_duration(silence).unwrap_or(Span(u64::MAX)))
             && of(&self.flow, &|other| same_flow(packet, other))
             && of(&self.beside, &|other| {
                 packet.destination == other.destination && !same_flow(packet, other)

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 
 use roce_capture::{Options, Reader};
-use roce_model::Nanos;
+use roce_model::{Span, Time};
 use roce_wire::{Address, Content, Pause, Psn, Qpn, Roce};
 
 /// Relation of a request packet's PSN to the highest one before it.
@@ -37,21 +37,21 @@ pub(crate) struct DemoFrame {
     /// Its number in the file, from 1: what Wireshark calls `frame.number`.
     pub(crate) number: u64,
     /// Time of capture.
-    pub(crate) time: Nanos,
+    pub(crate) time: Time,
     /// Time since the first frame of its file.
-    pub(crate) offset: Nanos,
+    pub(crate) offset: Span,
     /// Kind of the frame.
     pub(crate) what: What,
     /// Its place among the requests of its flow.
     pub(crate) history: History,
     /// Silence of its flow before it; zero for its first packet.
-    pub(crate) silence: Nanos,
+    pub(crate) silence: Span,
     /// A request of its flow with the same PSN was captured before.
     pub(crate) is_repeated: bool,
     /// PSNs between it and the highest one before it; 0 for a packet that is not behind.
     pub(crate) behind_psns: u32,
     /// Time since the first packet beyond it was captured; 0 for a packet that is not behind.
-    pub(crate) behind_time: Nanos,
+    pub(crate) behind_time: Span,
 }
 
 /// Identity of a flow here: the captures of demos have no tunnels.
@@ -59,10 +59,10 @@ type Key = (Address, Address, Qpn);
 
 /// State of a flow up to the current packet.
 struct Flow {
-    last: Nanos,
+    last: Time,
     highest: Option<Psn>,
     /// Each PSN that was the highest one, and when: in the order of both.
-    rises: Vec<(Psn, Nanos)>,
+    rises: Vec<(Psn, Time)>,
     /// The PSNs of its requests.
     seen: HashSet<Psn>,
 }
@@ -70,28 +70,28 @@ struct Flow {
 /// History of a packet's flow.
 struct FlowPast {
     history: History,
-    silence: Nanos,
+    silence: Span,
     is_repeated: bool,
     behind_psns: u32,
-    behind_time: Nanos,
+    behind_time: Span,
 }
 
 impl FlowPast {
     /// Nothing but how long the flow had been silent.
-    fn plain(silence: Nanos) -> Self {
+    fn plain(silence: Span) -> Self {
         Self {
             history: History::InOrder,
             silence,
             is_repeated: false,
             behind_psns: 0,
-            behind_time: Nanos(0),
+            behind_time: Span(0),
         }
     }
 }
 
 impl Flow {
     /// A flow that begins with this PSN, if it has one whose place is known.
-    fn new(time: Nanos, psn: Option<Psn>, known: bool) -> Self {
+    fn new(time: Time, psn: Option<Psn>, known: bool) -> Self {
         let highest = psn.filter(|_| known);
         Self {
             last: time,
@@ -102,7 +102,7 @@ impl Flow {
     }
 
     /// Time at which the first PSN beyond this one was captured.
-    fn passed(&self, psn: Psn) -> Option<Nanos> {
+    fn passed(&self, psn: Psn) -> Option<Time> {
         let first = self
             .rises
             .partition_point(|(risen, _)| risen.offset_from(psn) <= 0);
@@ -137,10 +137,10 @@ pub(crate) fn read(files: &[PathBuf]) -> anyhow::Result<Vec<DemoFrame>> {
                     offset: frame.time.since(first),
                     what,
                     history: History::InOrder,
-                    silence: Nanos(0),
+                    silence: Span(0),
                     is_repeated: false,
                     behind_psns: 0,
-                    behind_time: Nanos(0),
+                    behind_time: Span(0),
                 };
                 if let What::Packet(packet) = what {
                     let place = follow(&mut flows, &packet, frame.time);
@@ -158,7 +158,7 @@ pub(crate) fn read(files: &[PathBuf]) -> anyhow::Result<Vec<DemoFrame>> {
 }
 
 /// Takes a packet into its flow's history.
-fn follow(flows: &mut HashMap<Key, Flow>, packet: &Roce, time: Nanos) -> FlowPast {
+fn follow(flows: &mut HashMap<Key, Flow>, packet: &Roce, time: Time) -> FlowPast {
     let key = (packet.source, packet.destination, packet.bth.destination_qpn());
     let traits = packet.bth.opcode().traits();
     let sequenced = traits.is_sequenced();
@@ -168,7 +168,7 @@ fn follow(flows: &mut HashMap<Key, Flow>, packet: &Roce, time: Nanos) -> FlowPas
     match flows.entry(key) {
         Entry::Vacant(place) => {
             place.insert(Flow::new(time, sequenced.then_some(psn), known));
-            FlowPast::plain(Nanos(0))
+            FlowPast::plain(Span(0))
         }
         Entry::Occupied(mut place) => {
             let flow = place.get_mut();
@@ -185,7 +185,7 @@ fn follow(flows: &mut HashMap<Key, Flow>, packet: &Roce, time: Nanos) -> FlowPas
                     silence,
                     is_repeated,
                     behind_psns: ahead.unsigned_abs(),
-                    behind_time: flow.passed(psn).map_or(Nanos(0), |passed| time.since(passed)),
+                    behind_time: flow.passed(psn).map_or(Span(0), |passed| time.since(passed)),
                 };
             }
             flow.highest = known.then_some(psn);

@@ -8,8 +8,8 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, anyhow, bail};
-use roce_model::Nanos;
-use roce_sim::units::Time;
+use roce_model::Span;
+use roce_sim::units::Picos;
 use roce_wire::{AethKind, Pause};
 use serde::Deserialize;
 
@@ -25,7 +25,7 @@ pub(crate) struct Lesson {
     pub(crate) options: Vec<String>,
     /// Time between two readings of the counters of all ports, which the analysis gets with the cables; absent: it gets captures alone.
     #[serde(default)]
-    pub(crate) counters: Option<Time>,
+    pub(crate) counters: Option<Picos>,
     /// The hosts and their traffic, in a few sentences.
     pub(crate) situation: String,
     /// The connections between the hosts, drawn with characters.
@@ -247,7 +247,7 @@ fn field_of(seen: &DemoFrame, field: &str) -> Option<String> {
             "port" => packet.udp_source_port.to_string(),
             "ip_id" => packet.ip_id.to_string(),
             "timer" => match packet.aeth.kind() {
-                AethKind::RnrNak { timer } => Nanos(timer.nanos()).to_string(),
+                AethKind::RnrNak { timer } => Span(timer.nanos()).to_string(),
                 _ => return None,
             },
             _ => return None,

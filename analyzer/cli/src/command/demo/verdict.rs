@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use roce_model::text::port_name;
-use roce_model::{EventColumns, FlowRow, Nanos, RunSummary, Severity, Sink, SinkError};
+use roce_model::{EventColumns, FlowRow, RunSummary, Severity, Sink, SinkError, Span};
 use roce_sim::truth::{ConnectionAtTap, HoleClass, PacketKind, TapFlow, TriggerKind, Truth};
 use roce_spelling::count;
 
@@ -224,7 +224,7 @@ fn reordering(truth: &Truth, concluded: &DemoResults) -> Option<VerdictLine> {
     let happened = happened.map(|late| late.behind_ns).max();
     let said = concluded.flows.iter().filter_map(|row| row.reorder_time_max_ns);
     let said = said.max();
-    let shown = |time: Option<u64>| time.map_or("none".to_owned(), |time| Nanos(time).to_string());
+    let shown = |time: Option<u64>| time.map_or("none".to_owned(), |time| Span(time).to_string());
     (happened.is_some() || said.is_some()).then(|| VerdictLine {
         about: "longest time by which one was late".to_owned(),
         truth: shown(happened),
@@ -337,8 +337,8 @@ fn pauses(truth: &Truth, concluded: &DemoResults) -> Vec<VerdictLine> {
     let said = concluded.paused;
     let time = frames.is_some().then(|| VerdictLine {
         about: "time paused, all priorities and links".to_owned(),
-        truth: Nanos(happened).to_string(),
-        verdict: Nanos(said).to_string(),
+        truth: Span(happened).to_string(),
+        verdict: Span(said).to_string(),
         // The tap is not where the pause begins and ends.
         agreement: Agreement::from_bool(said.abs_diff(happened) <= happened / 20),
     });

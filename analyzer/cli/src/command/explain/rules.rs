@@ -268,7 +268,7 @@ fn text(rule: &Rule, thresholds: &Thresholds, width: usize) -> String {
 /// A value as a configuration file has it.
 fn said(value: ThresholdValue) -> String {
     match value {
-        ThresholdValue::Time(time) => {
+        ThresholdValue::Span(time) => {
             let (unit, of) = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000)]
                 .into_iter()
                 .find(|(_, of)| time.0 >= *of && time.0 % of == 0)
@@ -295,7 +295,7 @@ fn paragraph(text: &mut String, name: &str, indent: usize, words: &str, width: u
 
 #[cfg(test)]
 mod tests {
-    use roce_model::Nanos;
+    use roce_model::Span;
 
     use super::*;
 
@@ -329,7 +329,7 @@ mod tests {
         let mut thresholds = Thresholds::default();
         let other = match threshold.default {
             ThresholdValue::Count(_) => ThresholdValue::Count(77),
-            ThresholdValue::Time(_) => ThresholdValue::Time(Nanos(77_000)),
+            ThresholdValue::Span(_) => ThresholdValue::Span(Span(77_000)),
             ThresholdValue::Number(_) => ThresholdValue::Number(0.77),
         };
         threshold.set(&mut thresholds, other).unwrap();
@@ -340,10 +340,10 @@ mod tests {
     #[test]
     fn values_are_as_a_file_has_them() {
         for (value, text) in [
-            (ThresholdValue::Time(Nanos(5_000_000)), "\"5ms\""),
-            (ThresholdValue::Time(Nanos(4_000)), "\"4us\""),
-            (ThresholdValue::Time(Nanos(1_500_000_000)), "\"1500ms\""),
-            (ThresholdValue::Time(Nanos(7)), "\"7ns\""),
+            (ThresholdValue::Span(Span(5_000_000)), "\"5ms\""),
+            (ThresholdValue::Span(Span(4_000)), "\"4us\""),
+            (ThresholdValue::Span(Span(1_500_000_000)), "\"1500ms\""),
+            (ThresholdValue::Span(Span(7)), "\"7ns\""),
             (ThresholdValue::Count(3), "3"),
             (ThresholdValue::Number(0.25), "0.25"),
         ] {

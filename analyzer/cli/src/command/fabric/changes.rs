@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use roce_model::{Counter, Nanos, Sample, SampleKind, SampleRow, SampleSeries};
+use roce_model::{Counter, Sample, SampleKind, SampleRow, SampleSeries, Span, Time};
 use roce_report::samples::SampleSummary;
 use roce_switches::device::Reading;
 
@@ -30,7 +30,7 @@ pub(super) struct Value {
     /// By how much it rose; `None`: there was one reading, it is a gauge, or one of the changes is not known.
     pub(super) change: Option<f64>,
     /// Time between its first and its last reading.
-    pub(super) time: Nanos,
+    pub(super) time: Span,
     is_unknown: bool,
 }
 
@@ -52,8 +52,8 @@ pub(super) struct Changes {
     rows: Vec<SampleRow>,
     readings: u64,
     /// Time of the first reading.
-    begun: Option<Nanos>,
-    ended: Nanos,
+    begun: Option<Time>,
+    ended: Time,
     is_up: bool,
 }
 
@@ -88,7 +88,7 @@ impl Changes {
             last: sample.value,
             reading: self.readings,
             change: row.change,
-            time: row.interval_ns.map_or(Nanos(0), Nanos),
+            time: row.interval_ns.map_or(Span(0), Span),
             is_unknown: false,
         };
         if let Some(value) = self.values.get_mut(&key) {
@@ -97,7 +97,7 @@ impl Changes {
             let change = row.change.map(|change| change + value.change.unwrap_or(0.0));
             *value = Value {
                 change: change.filter(|_| !is_unknown),
-                time: Nanos(value.time.0.saturating_add(new.time.0)),
+                time: value.time + new.time,
                 is_unknown,
                 ..new
             };
@@ -127,7 +127,7 @@ impl Changes {
     }
 
     /// From the first reading to the last.
-    pub(super) fn time(&self) -> Nanos {
+    pub(super) fn time(&self) -> Span {
         self.ended.since(self.begun.unwrap_or(self.ended))
     }
 
@@ -228,7 +228,7 @@ mod tests {
     use roce_model::SampleSource;
 
     fn reading(seconds: u64, values: &[(&str, Option<u8>, f64)]) -> Reading {
-        let time = Nanos(seconds * 1_000_000_000);
+        let time = Time(seconds * 1_000_000_000);
         let mut reading = Reading::new(SampleSource::Switch, "leaf1", time);
         for (object, priority, value) in values {
             let sample = reading.push(Counter::SwitchPriorityPfcReceivedFrames, object, *value);
@@ -259,7 +259,7 @@ mod tests {
         ));
         assert_eq!(changes.sum("Ethernet1/1", counter), Some(5.0));
         assert_eq!(changes.sum("Ethernet1/10", counter), None);
-        assert_eq!(changes.time(), Nanos(2_000_000_000));
+        assert_eq!(changes.time(), Span(2_000_000_000));
         // A priority that appears now has no change: the sum is not known.
         changes.add(&reading(
             4,
@@ -276,7 +276,7 @@ mod tests {
     #[test]
     fn a_total_is_not_added_to_its_parts() {
         let counter = Counter::HypervisorErrors;
-        let mut reading = Reading::new(SampleSource::Hypervisor, "esxi1", Nanos(1));
+        let mut reading = Reading::new(SampleSource::Hypervisor, "esxi1", Time(1));
         for (object, direction, reason, value) in [
             ("vmnic5", "received", "all", 5.0),
             ("vmnic5", "received", "crc", 4.0),

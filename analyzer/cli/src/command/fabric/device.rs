@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use clap::Args;
 use roce_model::text::escape_json;
-use roce_model::{Columns as _, Nanos, SampleColumns};
+use roce_model::{Columns as _, SampleColumns, Span, Time};
 use roce_pipeline::time_of_day;
 use roce_remote::{DeviceReader, Recorder, each_mut};
 use roce_switches::device::Reading;
@@ -46,11 +46,11 @@ pub(super) struct DeviceArguments {
 
     /// Time between the first reading and the last [default: one reading]
     #[arg(short, long, value_name = "TIME", value_parser = parse_duration)]
-    duration: Option<Nanos>,
+    duration: Option<Span>,
 
     /// Time between readings in between
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_duration)]
-    interval: Nanos,
+    interval: Span,
 
     /// Show all interfaces, queues and counters, also those that are down or did not move
     #[arg(long)]
@@ -133,7 +133,7 @@ pub(super) fn recorded(
     let mut devices: Vec<Device> = Vec::new();
     for mut target in targets {
         // Nobody says when the recordings were made: there are changes, and no rates.
-        let mut reading = target.reader.read(|| Nanos(0));
+        let mut reading = target.reader.read(|| Time(0));
         match devices.first_mut() {
             None => devices.push(begun(&target, reading)),
             Some(device) => {

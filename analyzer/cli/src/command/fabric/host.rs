@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
-use roce_model::{Counter, Nanos, Sample, SampleSource};
+use roce_model::{Counter, Sample, SampleSource, Time};
 use roce_probe::HostReader;
 use roce_remote::program::{self, Limits};
 use roce_remote::{Machine, RemoteError, quoted};
@@ -111,7 +111,7 @@ impl HostSource {
     ///
     /// # Errors
     /// The other host does not answer, or not with a document that is understood.
-    pub(super) fn read(&mut self, clock: impl Fn() -> Nanos) -> anyhow::Result<HostReading> {
+    pub(super) fn read(&mut self, clock: impl Fn() -> Time) -> anyhow::Result<HostReading> {
         let mut reading = self.counters(clock)?;
         if !self.has_addresses {
             self.has_addresses = true;
@@ -137,7 +137,7 @@ impl HostSource {
         addresses(&String::from_utf8_lossy(&text))
     }
 
-    fn counters(&mut self, clock: impl Fn() -> Nanos) -> anyhow::Result<HostReading> {
+    fn counters(&mut self, clock: impl Fn() -> Time) -> anyhow::Result<HostReading> {
         match &mut self.way {
             Way::Here(reader) => {
                 let mut reading = HostReading::default();
@@ -158,7 +158,7 @@ impl HostSource {
                     error => error.into(),
                 })?;
                 // Its own clock may be another one.
-                let time = Nanos(begun.0 + clock().since(begun).0 / 2);
+                let time = begun + clock().since(begun) / 2;
                 reading(&bytes, time, node)
             }
         }
@@ -174,7 +174,7 @@ fn addresses(text: &str) -> Vec<(String, String)> {
 }
 
 /// The samples and remarks in the document of `host counters`.
-fn reading(bytes: &[u8], time: Nanos, node: &Arc<str>) -> anyhow::Result<HostReading> {
+fn reading(bytes: &[u8], time: Time, node: &Arc<str>) -> anyhow::Result<HostReading> {
     let document: Value = serde_json::from_slice(bytes).context("no JSON document came")?;
     let expected = roce_report::json::SCHEMA_VERSION;
     if document["schema_version"] != expected {
@@ -232,14 +232,14 @@ mod tests {
             ],
             "notes": ["mlx5_2 is a virtual function: counters of the physical port are not visible here", "another remark"],
         });
-        let read = |document: &Value| reading(document.to_string().as_bytes(), Nanos(9), &"gpu1".into());
+        let read = |document: &Value| reading(document.to_string().as_bytes(), Time(9), &"gpu1".into());
         let all = read(&document).unwrap();
         assert_eq!(all.virtual_functions().collect::<Vec<_>>(), ["mlx5_2"]);
         let found = &all.samples;
         assert_eq!(found.len(), 2);
         assert_eq!(
             (found[0].counter, found[0].priority, found[0].value, found[0].time),
-            (Counter::PfcReceivedFrames, Some(3), 7.0, Nanos(9))
+            (Counter::PfcReceivedFrames, Some(3), 7.0, Time(9))
         );
         assert_eq!(found[1].details, ["receive"]);
         let other = serde_json::json!({"schema_version": 0, "counters": []});
@@ -249,7 +249,7 @@ mod tests {
                 .to_string()
                 .contains("hint: the same version")
         );
-        assert!(reading(b"{", Nanos(9), &"gpu1".into()).is_err());
+        assert!(reading(b"{", Time(9), &"gpu1".into()).is_err());
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use clap::Args;
 use roce_model::text::escape_json;
-use roce_model::{Columns as _, Nanos, Sample, SampleColumns, SampleSeries};
+use roce_model::{Columns as _, Sample, SampleColumns, SampleSeries, Span};
 use roce_pipeline::time_of_day;
 use roce_remote::DeviceReader;
 use roce_switches::inventory::{HostTarget, Inventory};
@@ -50,19 +50,19 @@ pub(super) struct PausesArguments {
 
     /// From the first reading to the last [default: 10s; with a command, until it ends]
     #[arg(short, long, value_name = "TIME", value_parser = parse_duration)]
-    duration: Option<Nanos>,
+    duration: Option<Span>,
 
     /// Time between two readings
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_duration)]
-    interval: Nanos,
+    interval: Span,
 
     /// Time for which is read before the command starts
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_duration)]
-    before: Nanos,
+    before: Span,
 
     /// Time for which is read behind the command's end
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_duration)]
-    after: Nanos,
+    after: Span,
 
     /// Format of standard output
     #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = text_or_json())]
@@ -85,7 +85,7 @@ pub(super) fn pauses(arguments: &PausesArguments) -> anyhow::Result<ExitCode> {
     let (names, sources) = targets(&inventory)?;
     let count = names.len();
     let interval = Duration::from_nanos(arguments.interval.0).max(MIN_INTERVAL);
-    let every = Nanos(u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX));
+    let every = Span(u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX));
     let kept = arguments.destination.begin(About {
         input: "fabric pauses",
         format: "counters",
@@ -195,7 +195,7 @@ impl PauseRun {
         arguments: &PausesArguments,
         signals: &mut Signals,
     ) -> anyhow::Result<Option<ExitStatus>> {
-        let time = |time: Nanos| Duration::from_nanos(time.0);
+        let time = |time: Span| Duration::from_nanos(time.0);
         self.boundary().await?;
         if arguments.run.is_empty() {
             let duration = arguments.duration.map_or(Duration::from_secs(10), time);

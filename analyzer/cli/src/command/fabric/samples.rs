@@ -165,7 +165,7 @@ impl Lines {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use roce_model::{Nanos, SampleSource};
+    use roce_model::{SampleSource, Time};
     use roce_switches::device::Reason;
     use serde_json::Value;
 
@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn neighbours_and_failures_are_said_once() {
         let mut lines = Lines::default();
-        let mut reading = Reading::new(SampleSource::Switch, "leaf1", Nanos(5));
+        let mut reading = Reading::new(SampleSource::Switch, "leaf1", Time(5));
         reading.push(Counter::SwitchUp, "", 1.0);
         reading
             .push(Counter::SwitchPfcReceivedFrames, "Ethernet0", 7.0)
@@ -195,7 +195,7 @@ mod tests {
         );
         assert_eq!(first[2]["neighbor"]["port"], "ens1");
         // Two seconds later 4 more: 11 - 7.
-        reading.time = Nanos(2_000_000_005);
+        reading.time = Time(2_000_000_005);
         for sample in &mut reading.samples {
             sample.time = reading.time;
         }
@@ -206,7 +206,7 @@ mod tests {
             (&second[1]["change"], &second[1]["interval_ns"]),
             (&4.0.into(), &2_000_000_000_u64.into())
         );
-        let mut down = Reading::new(SampleSource::Switch, "leaf1", Nanos(9));
+        let mut down = Reading::new(SampleSource::Switch, "leaf1", Time(9));
         down.push(Counter::SwitchUp, "", 0.0);
         down.problem(Reason::Unreachable, "show version", "no route");
         assert_eq!(parsed(&lines.of(&down))[1]["warning"]["text"], "no route");

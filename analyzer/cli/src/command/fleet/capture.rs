@@ -12,7 +12,7 @@ use std::time::Duration;
 use anyhow::{anyhow, bail};
 use clap::{Args, ValueEnum};
 use roce_files::Directory;
-use roce_model::Nanos;
+use roce_model::{Span, Time};
 use roce_remote::clock::now_ns;
 use roce_remote::fleet::manifest::{CommandRow, HostState, Manifest, RunState, SCHEMA_VERSION};
 use roce_remote::fleet::preflight::By;
@@ -62,7 +62,7 @@ pub(super) struct Capture {
 
     /// Length of the captures, such as 30s [default: 10s, or until the command has ended]
     #[arg(short, long, value_name = "TIME", value_parser = parse_duration)]
-    duration: Option<Nanos>,
+    duration: Option<Span>,
 
     /// Capture until Ctrl-C
     #[arg(long, conflicts_with = "duration")]
@@ -291,7 +291,7 @@ fn run(
 /// The planned start by this machine's clock.
 fn start(arguments: &Capture) -> i64 {
     let soon = now_ns().saturating_add(LEAD_NS);
-    let now = Nanos(u64::try_from(now_ns()).unwrap_or(0));
+    let now = Time(u64::try_from(now_ns()).unwrap_or(0));
     let wanted = arguments.from.map(|at| at.resolve(now).0);
     let wanted = wanted.and_then(|at| i64::try_from(at).ok());
     wanted.map_or(soon, |at| at.max(soon))

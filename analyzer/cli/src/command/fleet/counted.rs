@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use roce_capture::{Options, Reader};
-use roce_model::Nanos;
+use roce_model::Time;
 
 /// Counts of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -13,7 +13,7 @@ pub(super) struct FileCounts {
     /// Their bytes on the wire.
     pub(super) wire_bytes: u64,
     /// Time of the first one.
-    pub(super) first: Option<Nanos>,
+    pub(super) first: Option<Time>,
     /// Frames that the file says were lost; `None`: it says nothing.
     pub(super) lost: Option<u64>,
     /// It ends inside a record.

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use roce_model::Nanos;
+use roce_model::Span;
 use roce_model::text::clean;
 use roce_remote::{RemoteError, SessionLine, each, quoted};
 
@@ -54,7 +54,7 @@ pub(super) struct Run {
 
     /// Give a host up after this time
     #[arg(long, value_name = "TIME", default_value = "10min", value_parser = parse_duration)]
-    timeout: Nanos,
+    timeout: Span,
 
     /// Give a host up after this much output
     #[arg(long, value_name = "SIZE", default_value = MAX_OUTPUT, value_parser = parse_size)]

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::bail;
 use clap::Args;
-use roce_model::{Columns, Nanos, Sample, SampleColumns, SampleSeries};
+use roce_model::{Columns, Sample, SampleColumns, SampleSeries, Span, Time};
 use roce_pipeline::time_of_day;
 use roce_probe::{HostReader, interface_of};
 use roce_report::samples::{self, SampleSummary};
@@ -29,11 +29,11 @@ const MAX_TEXT_BYTES: u64 = 8 << 20;
 pub(crate) struct Counters {
     /// How long to wait between the first reading and the last [default: 1s; with a command, until it ends]
     #[arg(short, long, value_name = "TIME", value_parser = parse_duration)]
-    duration: Option<Nanos>,
+    duration: Option<Span>,
 
     /// Time between readings in between, so that no wrap and no reset is missed
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_duration)]
-    interval: Nanos,
+    interval: Span,
 
     /// Another network interface to read; those of RDMA devices are always read
     #[arg(short, long, value_name = "NAME")]
@@ -104,7 +104,7 @@ struct Readings {
 }
 
 impl Readings {
-    fn read(&mut self, reader: &mut HostReader, time: Nanos) -> anyhow::Result<()> {
+    fn read(&mut self, reader: &mut HostReader, time: Time) -> anyhow::Result<()> {
         let mut samples = Vec::new();
         reader.read(time, &mut samples);
         self.add(time, &samples, |object| reader.max_per_second(object))
@@ -113,7 +113,7 @@ impl Readings {
     /// Adds a reading. `max_per_second` is the highest rate at which an object counts.
     fn add(
         &mut self,
-        time: Nanos,
+        time: Time,
         samples: &[Sample],
         max_per_second: impl Fn(&str) -> Option<f64>,
     ) -> anyhow::Result<()> {
@@ -140,13 +140,13 @@ fn recorded(folders: &[PathBuf], readings: &mut Readings) -> anyhow::Result<()> 
         if folder.is_file() {
             let text = roce_files::read_text(folder, MAX_TEXT_BYTES)?;
             let mut samples = Vec::new();
-            if !texts.read_text(Nanos(0), &text, &interface_of(folder), &mut samples) {
+            if !texts.read_text(Time(0), &text, &interface_of(folder), &mut samples) {
                 bail!(
                     "{}: no counters in this text\nhint: the text of `rdma statistic show` or `ethtool -S IF`, in a file that is called IF.txt",
                     folder.display()
                 );
             }
-            readings.add(Nanos(0), &samples, |_| None)?;
+            readings.add(Time(0), &samples, |_| None)?;
             continue;
         }
         if !Path::is_dir(&folder.join("sys")) {
@@ -157,7 +157,7 @@ fn recorded(folders: &[PathBuf], readings: &mut Readings) -> anyhow::Result<()> 
         }
         let mut reader = HostReader::recorded(folder, &node);
         // Nobody says when the recordings were made: there are changes, and no rates.
-        readings.read(&mut reader, Nanos(0))?;
+        readings.read(&mut reader, Time(0))?;
         readings.notes.extend(reader.notes().map(str::to_owned));
     }
     readings.notes.sort();

@@ -12,7 +12,7 @@ use anyhow::bail;
 use clap::Args;
 use roce_hosts::gpu::{Gpu, Gpus, gpus as parsed};
 use roce_model::text::escape_json;
-use roce_model::{Counter, Nanos};
+use roce_model::{Counter, Span, Time};
 use serde_json::{Value, json};
 
 use form::{GIB, SCHEMA_VERSION, labels};
@@ -37,11 +37,11 @@ pub(crate) struct GpusArguments {
 
     /// Read repeatedly for this time
     #[arg(short, long, value_name = "TIME", value_parser = parse_duration, conflicts_with = "read")]
-    duration: Option<Nanos>,
+    duration: Option<Span>,
 
     /// Time between two readings
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_duration)]
-    interval: Nanos,
+    interval: Span,
 
     #[command(flatten)]
     destination: Destination,
@@ -171,7 +171,7 @@ fn table(found: &Gpus) -> String {
 }
 
 fn document(found: &Gpus) -> Value {
-    let samples = found.samples(Nanos(0), &"".into());
+    let samples = found.samples(Time(0), &"".into());
     let gpus: Vec<Value> = found
         .gpus
         .iter()

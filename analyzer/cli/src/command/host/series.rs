@@ -9,7 +9,7 @@ use anyhow::Context;
 use clap::Args;
 #[cfg(not(feature = "parquet"))]
 use roce_model::RunKey;
-use roce_model::{InputSummary, Nanos, RunSummary, SampleColumns, Sink};
+use roce_model::{InputSummary, RunSummary, SampleColumns, Sink, Span, Time};
 use roce_pipeline::RunStart;
 use roce_report::JsonFlows;
 
@@ -53,7 +53,7 @@ pub(in crate::command) struct About {
     /// Kind of the readings.
     pub(in crate::command) format: &'static str,
     /// Time between two readings.
-    pub(in crate::command) interval: Nanos,
+    pub(in crate::command) interval: Span,
 }
 
 /// The dataset of `-o`.
@@ -96,7 +96,7 @@ impl KeptSamples {
     }
 
     /// Adds the rows of one reading.
-    pub(in crate::command) fn add(&mut self, time: Nanos, rows: &SampleColumns) -> anyhow::Result<()> {
+    pub(in crate::command) fn add(&mut self, time: Time, rows: &SampleColumns) -> anyhow::Result<()> {
         for input in &mut self.run.inputs {
             input.first_time = input.first_time.or(Some(time));
             input.last_time = Some(time);
@@ -118,7 +118,7 @@ impl KeptSamples {
 #[derive(Clone, Copy, Debug)]
 pub(in crate::command) struct Pace<'a> {
     /// From the first reading to the last; `None`: until the command ends, without one a second.
-    pub(in crate::command) duration: Option<Nanos>,
+    pub(in crate::command) duration: Option<Span>,
     /// Time between two readings.
     pub(in crate::command) interval: Duration,
     /// Time between two looks at what came by itself.

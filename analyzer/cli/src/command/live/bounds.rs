@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use clap::Args;
 use roce_capture::live::Stop;
-use roce_model::Nanos;
+use roce_model::{Span, Time};
 use roce_pipeline::time_of_day;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -25,12 +25,12 @@ const LOOK: Duration = Duration::from_millis(20);
 pub(super) struct Bounds {
     /// Start at this time: seconds since 1970, such as 1795000000.5, or 2026-11-21T10:00:00Z
     #[arg(long, value_name = "TIME", value_parser = parse_at)]
-    from: Option<Nanos>,
+    from: Option<Time>,
 
     /// End the run when standard input ends, so that it ends with the program that started it; with =TIME also after this time without a byte
     #[arg(long, value_name = "TIME", value_parser = parse_silence)]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = NEVER)]
-    until_stdin_closes: Option<Nanos>,
+    until_stdin_closes: Option<Span>,
 
     /// End the run when FILE, or the recording, has this size
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
@@ -42,7 +42,7 @@ pub(super) struct Bounds {
 }
 
 /// Seconds since 1970, or a time of day with its date.
-fn parse_at(text: &str) -> Result<Nanos, String> {
+fn parse_at(text: &str) -> Result<Time, String> {
     let wrong = || format!("'{text}' is neither seconds since 1970 nor a time such as 2026-11-21T10:00:00Z");
     match parse_seconds(text.trim()) {
         Some(time) => Ok(time),
@@ -54,7 +54,7 @@ fn parse_at(text: &str) -> Result<Nanos, String> {
 }
 
 /// Decimal seconds with at most nine digits of a fraction; further digits are below a nanosecond.
-fn parse_seconds(text: &str) -> Option<Nanos> {
+fn parse_seconds(text: &str) -> Option<Time> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let is_number = |digits: &str| digits.bytes().all(|byte| byte.is_ascii_digit());
     if whole.is_empty() || !is_number(whole) || !is_number(fraction) {
@@ -63,15 +63,15 @@ fn parse_seconds(text: &str) -> Option<Nanos> {
     let digits: String = fraction.chars().chain("000000000".chars()).take(9).collect();
     let seconds: u64 = whole.parse().ok()?;
     let nanos: u64 = digits.parse().ok()?;
-    seconds.checked_mul(Nanos::SECOND)?.checked_add(nanos).map(Nanos)
+    seconds.checked_mul(Span::SECOND.0)?.checked_add(nanos).map(Time)
 }
 
-fn parse_silence(text: &str) -> Result<Nanos, String> {
+fn parse_silence(text: &str) -> Result<Span, String> {
     if text == NEVER {
-        return Ok(Nanos(u64::MAX));
+        return Ok(Span(u64::MAX));
     }
     let time = parse_duration(text)?;
-    if time.0 < Nanos::SECOND {
+    if time.0 < Span::SECOND.0 {
         return Err("1s is the least".to_owned());
     }
     Ok(time)
@@ -139,7 +139,7 @@ struct Input {
 }
 
 impl Input {
-    fn new(silence: Nanos) -> Self {
+    fn new(silence: Span) -> Self {
         Self {
             silence: Duration::from_nanos(silence.0),
             last: Instant::now(),
@@ -181,7 +181,7 @@ mod tests {
             ("1000000000.000000001234", 1_000_000_000_000_000_001),
             ("2001-09-09T01:46:40Z", 1_000_000_000_000_000_000),
         ] {
-            assert_eq!(parse_at(text), Ok(Nanos(ns)), "{text}");
+            assert_eq!(parse_at(text), Ok(Time(ns)), "{text}");
         }
         for wrong in ["", ".5", "+1s", "soon", "1.-5", "99999999999999999999"] {
             assert!(parse_at(wrong).is_err(), "{wrong}");

@@ -19,7 +19,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use roce_files::{Access, Directory};
 use roce_model::{
-    EventColumns, FlowKey, FlowRow, Nanos, RunKey, RunSummary, SampleColumns, Sink, SinkError,
+    EventColumns, FlowKey, FlowRow, RunKey, RunSummary, SampleColumns, Sink, SinkError, Span, Time,
     TimelineColumns,
 };
 use roce_parquet::{FolderStorage, Storage};
@@ -46,7 +46,7 @@ const SPOOL: &str = "/var/lib/roce-analyze";
 /// File that keeps a second run out of the folder.
 const LOCK: &str = ".roce-analyze.lock";
 /// The shortest part.
-const MIN_PART: Nanos = Nanos(Nanos::SECOND);
+const MIN_PART: Span = Span::SECOND;
 
 // Options of continuous runs. (A comment for the compiler would become the help's first line.)
 #[derive(Args, Debug)]
@@ -58,7 +58,7 @@ pub(super) struct FleetArguments {
 
     /// Length of the parts of --layout fleet
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse_part)]
-    every: Nanos,
+    every: Span,
 
     /// Keep at most this much of --layout fleet on this machine, such as 10GB: beyond it the oldest parts are dropped, and counted
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
@@ -70,10 +70,10 @@ pub(super) struct FleetArguments {
 
     /// Time for the last uploads at the end; what is left stays, and the next run uploads it
     #[arg(long, value_name = "TIME", default_value = "20s", value_parser = parse_duration)]
-    upload_wait: Nanos,
+    upload_wait: Span,
 }
 
-fn parse_part(text: &str) -> Result<Nanos, String> {
+fn parse_part(text: &str) -> Result<Span, String> {
     let time = parse_duration(text)?;
     if time < MIN_PART {
         return Err("1s is the least".to_owned());
@@ -238,7 +238,7 @@ impl PartSink {
 }
 
 impl Sink for PartSink {
-    fn begin(&mut self, bin: Nanos) -> Result<(), SinkError> {
+    fn begin(&mut self, bin: Span) -> Result<(), SinkError> {
         self.with(|to| to.begin(bin));
         Ok(())
     }
@@ -377,7 +377,7 @@ impl OpenParts for OpenFleet {
 
 impl OpenFleet {
     /// Counts a part that has ended, and drops the oldest ones that have no room beside it.
-    fn close(&self, part: PartSink, key: &RunKey, first: Nanos) {
+    fn close(&self, part: PartSink, key: &RunKey, first: Time) {
         let counts = &self.fleet.counts;
         if let Some(error) = part.error {
             counts.failed.add(0);

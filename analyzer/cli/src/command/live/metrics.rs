@@ -16,7 +16,7 @@ use roce_capture::Interface;
 use roce_capture::live::Counters;
 use roce_endpoint::{Counts, Endpoint, Latest, parse_address};
 use roce_metrics::Label;
-use roce_model::{Nanos, Sink};
+use roce_model::{Sink, Span};
 use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 
@@ -80,7 +80,7 @@ impl Metrics {
     /// There is no thread for it.
     pub(super) fn serve(
         self,
-        bin: Nanos,
+        bin: Span,
         input: &str,
         interfaces: &[Interface],
         counters: Arc<Counters>,

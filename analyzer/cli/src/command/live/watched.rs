@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use roce_capture::live::{Counters, Stop};
-use roce_model::Nanos;
+use roce_model::Span;
 use roce_pipeline::time_of_day;
 use roce_report::{About, CaptureCounts, Command, RunStanding, Screen};
 
@@ -44,7 +44,7 @@ impl screen::ShownRun for WatchedRun {
         if last.0 != counted.frames {
             *last = (counted.frames, Instant::now());
         } else if last.1.elapsed() > SILENCE {
-            screen.quiet_until(Nanos(counted.now.0.saturating_sub(Nanos::SECOND)));
+            screen.quiet_until(counted.now - Span::SECOND);
         }
         RunStanding {
             counted: Some(counted),

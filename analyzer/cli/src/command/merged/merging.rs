@@ -1,7 +1,7 @@
 //! The results of an earlier run on their way to a sink, with traces that are merged at the end.
 
 use roce_model::{
-    EventColumns, FlowKey, FlowRow, Nanos, RunSummary, SampleColumns, Sink, SinkError, TimelineColumns,
+    EventColumns, FlowKey, FlowRow, RunSummary, SampleColumns, Sink, SinkError, Span, TimelineColumns,
 };
 use roce_pipeline::Traces;
 use roce_verdict::Thresholds;
@@ -28,7 +28,7 @@ impl<'a> MergingSink<'a> {
 }
 
 impl Sink for MergingSink<'_> {
-    fn begin(&mut self, bin: Nanos) -> Result<(), SinkError> {
+    fn begin(&mut self, bin: Span) -> Result<(), SinkError> {
         self.traces.begin(bin)?;
         self.inner.begin(bin)
     }

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use roce_metrics::{Exposition, Format};
-use roce_model::Nanos;
+use roce_model::Span;
 use roce_remote::each_again;
 use rustix::process::{Pid, getppid};
 use serde_json::json;
@@ -44,11 +44,11 @@ pub(super) struct Collect {
 
     /// Time between two readings of GPUs
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
-    interval: Nanos,
+    interval: Span,
 
     /// Time between two runs of all checks
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
-    doctor_every: Nanos,
+    doctor_every: Span,
 
     /// The inventory of switches and hypervisors
     #[arg(long, value_name = "FILE")]

@@ -190,12 +190,12 @@ fn known<'a>(labels: &[(&'static str, &'a str)]) -> Vec<Label<'a>> {
 mod tests {
     use super::*;
     use roce_metrics::Format;
-    use roce_model::Nanos;
+    use roce_model::Time;
     use roce_switches::device::Neighbor;
 
     #[test]
     fn names_from_devices_are_escaped() {
-        let mut reading = Reading::new(SampleSource::Switch, "leaf1", Nanos(1));
+        let mut reading = Reading::new(SampleSource::Switch, "leaf1", Time(1));
         reading.neighbors.push(Neighbor {
             interface: "Ethernet1/1".to_owned(),
             node: "rack \"7\" \\ left\nnew".to_owned(),

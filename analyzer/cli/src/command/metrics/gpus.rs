@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use roce_hosts::gpu::{Gpus, gpus};
 use roce_metrics::{Exposition, GPU_INFO, GPU_LOST, Label};
-use roce_model::{Counter, Nanos, Sample};
+use roce_model::{Counter, Sample, Time};
 
 use super::host::HostArguments;
 use crate::command::gpu_tool::{GpuStream, MAX_TEXT_BYTES, Tool, ask, ask_amd};
@@ -83,7 +83,7 @@ impl GpuSource {
             }
             Origin::Stream(stream) => {
                 let mut samples = Vec::new();
-                stream.read(Nanos(0), &mut samples);
+                stream.read(Time(0), &mut samples);
                 if samples.is_empty() {
                     return false;
                 }
@@ -126,7 +126,7 @@ fn latest(samples: Vec<Sample>) -> BTreeMap<Series, Sample> {
 /// Adds the GPUs' descriptions and values.
 fn whole(found: &Gpus, into: &mut Exposition) {
     describe(found, into);
-    for sample in found.samples(Nanos(0), &"".into()) {
+    for sample in found.samples(Time(0), &"".into()) {
         into.add(&sample);
     }
 }

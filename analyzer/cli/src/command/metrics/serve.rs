@@ -17,7 +17,7 @@ use clap::Args;
 use roce_endpoint::{Counts, DEFAULT_ADDRESS, EndpointSource, Latest, Texts, parse_address};
 use roce_metrics::{Exposition, Format, SERIES_LEFT_OUT, joined};
 use roce_model::text::clean;
-use roce_model::{Nanos, value_of};
+use roce_model::{Span, value_of};
 use rustix::thread::CapabilitySet;
 
 use super::fabric::NamedDevice;
@@ -54,11 +54,11 @@ pub(super) struct Serve {
 
     /// Time between two readings of the host
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_interval)]
-    interval: Nanos,
+    interval: Span,
 
     /// Time between two runs of all checks of doctor
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = parse_doctor_every)]
-    doctor_every: Nanos,
+    doctor_every: Span,
 
     /// Read the switches and hypervisors of this inventory, too, each in its own interval
     #[arg(long, value_name = "FILE")]
@@ -80,18 +80,18 @@ pub(super) struct Serve {
     no_sandbox: bool,
 }
 
-fn parse_interval(text: &str) -> Result<Nanos, String> {
+fn parse_interval(text: &str) -> Result<Span, String> {
     let time = parse_duration(text)?;
-    if (100_000_000..=3600 * Nanos::SECOND).contains(&time.0) {
+    if (100_000_000..=3600 * Span::SECOND.0).contains(&time.0) {
         Ok(time)
     } else {
         Err("100ms to 1h".to_owned())
     }
 }
 
-fn parse_doctor_every(text: &str) -> Result<Nanos, String> {
+fn parse_doctor_every(text: &str) -> Result<Span, String> {
     let time = parse_duration(text)?;
-    if (1_000_000_000..=86_400 * Nanos::SECOND).contains(&time.0) {
+    if (1_000_000_000..=86_400 * Span::SECOND.0).contains(&time.0) {
         Ok(time)
     } else {
         Err("1s to 24h".to_owned())
@@ -229,7 +229,7 @@ fn as_other_user(error: anyhow::Error) -> anyhow::Error {
 
 /// Starts the process that runs checks and asks for GPUs, as the user that this one is now.
 fn start_collector(arguments: &Serve) -> std::io::Result<Child> {
-    let time = |time: Nanos| format!("{}ns", time.0);
+    let time = |time: Span| format!("{}ns", time.0);
     let mut command = own_process();
     command.args(["metrics", "collect", "--interval", &time(arguments.interval)]);
     command.args(["--doctor-every", &time(arguments.doctor_every)]);
@@ -265,7 +265,7 @@ struct Others {
 
 impl Others {
     fn new(arguments: &Serve) -> Self {
-        let time = |time: Nanos| Duration::from_nanos(time.0);
+        let time = |time: Span| Duration::from_nanos(time.0);
         Self {
             // Checks and GPUs are not read more often than once in a second.
             intervals: [

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use roce_model::{
-    EventColumns, FlowColumns, FlowId, FlowKey, FlowRow, Nanos, RunSummary, SampleColumns, Sink, SinkError,
+    EventColumns, FlowColumns, FlowId, FlowKey, FlowRow, Period, RunSummary, SampleColumns, Sink, SinkError,
     Span, TapId, TimelineColumns, Values,
 };
 use roce_parquet::Rows;
@@ -58,7 +58,7 @@ pub(super) fn replay(dirs: &[(String, &Path)], sink: &mut dyn Sink) -> anyhow::R
 /// A folder's part of a flow that counts there: first and last time, and packets.
 struct CountedFlow {
     folder: usize,
-    span: Span,
+    span: Period,
     packets: u64,
 }
 
@@ -89,7 +89,7 @@ impl FlowOwners {
                         }
                         None => seen.push(CountedFlow {
                             folder,
-                            span: Span {
+                            span: Period {
                                 first: row.first_time,
                                 last: row.last_time,
                             },
@@ -133,7 +133,7 @@ struct One<'a> {
     folder: usize,
     first_tap: u32,
     /// The bins of the folders before.
-    bin: Option<Nanos>,
+    bin: Option<Span>,
     owners: &'a FlowOwners,
     /// Packets in rows that another folder counts.
     seen_again: u64,
@@ -141,7 +141,7 @@ struct One<'a> {
 }
 
 impl Sink for One<'_> {
-    fn begin(&mut self, bin: Nanos) -> Result<(), SinkError> {
+    fn begin(&mut self, bin: Span) -> Result<(), SinkError> {
         match self.bin {
             None => self.sink.begin(bin),
             Some(before) if before == bin => Ok(()),

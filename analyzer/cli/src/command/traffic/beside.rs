@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use roce_jobs::results::{When, when};
 use roce_model::{
-    Columns as _, EpisodeRow, Nanos, RunSummary, Sink, SinkError, Span, TapId, TimelineColumns, Values,
+    Columns as _, EpisodeRow, Period, RunSummary, Sink, SinkError, TapId, Time, TimelineColumns, Values,
 };
 use serde_json::{Value, json};
 
@@ -14,8 +14,6 @@ use crate::output::table::laid;
 
 /// Taps that are counted.
 const MAX_TAPS: usize = 64;
-/// Nanoseconds of a second.
-const SECOND: f64 = 1e9;
 
 /// The time of a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,7 +21,7 @@ pub(super) struct Window {
     /// The file or folder.
     pub(super) name: String,
     /// From when to when; `None`: nothing says it.
-    pub(super) span: Option<(Nanos, Nanos)>,
+    pub(super) span: Option<(Time, Time)>,
     /// Who says it.
     pub(super) source: &'static str,
 }
@@ -45,7 +43,7 @@ impl Window {
         let times = |key: &'static str| {
             streams().filter_map(move |stream| {
                 let time: jiff::Timestamp = stream[key].as_str()?.parse().ok()?;
-                u64::try_from(time.as_nanosecond()).ok().map(Nanos)
+                u64::try_from(time.as_nanosecond()).ok().map(Time)
             })
         };
         Self {
@@ -57,13 +55,13 @@ impl Window {
 }
 
 /// A time in seconds since 1970.
-fn nanos(seconds: f64) -> Option<Nanos> {
+fn nanos(seconds: f64) -> Option<Time> {
     let time = Duration::try_from_secs_f64(seconds).ok()?;
-    u64::try_from(time.as_nanos()).ok().map(Nanos)
+    u64::try_from(time.as_nanos()).ok().map(Time)
 }
 
 /// The time that ended when a file was last written.
-fn before(path: &Path, seconds: f64) -> Option<(Nanos, Nanos)> {
+fn before(path: &Path, seconds: f64) -> Option<(Time, Time)> {
     let written = path.metadata().ok()?.modified().ok()?;
     let end = written.duration_since(SystemTime::UNIX_EPOCH).ok()?.as_secs_f64();
     nanos(end - seconds).zip(nanos(end))
@@ -96,17 +94,17 @@ impl Counts {
 pub(super) struct Beside {
     windows: Vec<Window>,
     /// Starts and ends of windows, in order.
-    cuts: Vec<Nanos>,
+    cuts: Vec<Time>,
     /// Counts from each cut to the next, at each tap: several taps can see the same packets.
     pieces: BTreeMap<TapId, Vec<Counts>>,
-    span: Option<Span>,
+    span: Option<Period>,
     episodes: Vec<EpisodeRow>,
 }
 
 impl Beside {
     pub(super) fn new(windows: Vec<Window>) -> Self {
         let times = windows.iter().filter_map(|window| window.span);
-        let cuts: BTreeSet<Nanos> = times.flat_map(|(begin, end)| [begin, end]).collect();
+        let cuts: BTreeSet<Time> = times.flat_map(|(begin, end)| [begin, end]).collect();
         Self {
             pieces: BTreeMap::new(),
             cuts: cuts.into_iter().collect(),
@@ -232,13 +230,11 @@ fn absent(from: &str, why: &str) -> Vec<String> {
     row
 }
 
-fn seconds(begin: Nanos, end: Nanos) -> f64 {
-    #[expect(clippy::cast_precision_loss, reason = "the time of a run")]
-    let seconds = end.0.saturating_sub(begin.0) as f64 / SECOND;
-    seconds
+fn seconds(begin: Time, end: Time) -> f64 {
+    end.since(begin).seconds()
 }
 
-fn shown(time: Nanos) -> String {
+fn shown(time: Time) -> String {
     let time = jiff::Timestamp::from_nanosecond(i128::from(time.0));
     time.map_or_else(
         |_| "-".to_owned(),
@@ -250,7 +246,7 @@ impl Sink for Beside {
     fn timeline(&mut self, rows: &TimelineColumns) -> Result<(), SinkError> {
         for row in 0..rows.len() {
             let small = |values: &Values<u32>| u64::from(values.at(row).copied().unwrap_or(0));
-            let time = Nanos(rows.time.at(row).copied().unwrap_or(0));
+            let time = Time(rows.time.at(row).copied().unwrap_or(0));
             let tap = TapId(rows.tap.at(row).copied().unwrap_or(0));
             let behind = self.cuts.partition_point(|cut| *cut <= time);
             let Some(place) = behind.checked_sub(1) else {
@@ -320,7 +316,7 @@ mod tests {
     fn window(name: &str, from: u64, to: u64) -> Window {
         Window {
             name: name.to_owned(),
-            span: Some((Nanos(from * SECOND_NS), Nanos(to * SECOND_NS))),
+            span: Some((Time(from * SECOND_NS), Time(to * SECOND_NS))),
             source: "the run",
         }
     }
@@ -341,7 +337,7 @@ mod tests {
         let mut rows = TimelineColumns::default();
         for second in [9, 10, 11, 12, 13, 14] {
             rows.push(&TimelineRow {
-                time: Nanos(second * SECOND_NS),
+                time: Time(second * SECOND_NS),
                 payload_bytes: 1_000,
                 data_packets: 10,
                 ect0: 8,
@@ -353,14 +349,14 @@ mod tests {
         }
         beside.timeline(&rows).unwrap();
         let episode = |from: u64, to: u64| EpisodeRow {
-            start_time: Nanos(from * SECOND_NS),
-            end_time: Nanos(to * SECOND_NS),
+            start_time: Time(from * SECOND_NS),
+            end_time: Time(to * SECOND_NS),
             ..EpisodeRow::default()
         };
         let run = RunSummary {
-            span: Some(Span {
-                first: Nanos(9 * SECOND_NS),
-                last: Nanos(15 * SECOND_NS),
+            span: Some(Period {
+                first: Time(9 * SECOND_NS),
+                last: Time(15 * SECOND_NS),
             }),
             episodes: vec![episode(8, 11), episode(12, 13)],
             ..RunSummary::default()

@@ -13,7 +13,7 @@
 use std::sync::Arc;
 
 use roce_model::cast::{float, whole};
-use roce_model::{Nanos, prefetch};
+use roce_model::{Span, Time, prefetch};
 
 use crate::congestion::dcqcn::Parameters;
 use crate::congestion::dcqcn::line::LineEvidence;
@@ -24,7 +24,7 @@ use crate::timing::distribution::Distribution;
 /// No port of an adapter is faster (IEEE 802.3df, 2024), in bit/s.
 const FASTEST_PORT: u64 = 800_000_000_000;
 /// Rates are compared over at least this time: four alpha and rate timers of the paper (55 us).
-const WINDOW: Nanos = Nanos(200_000);
+const WINDOW: Span = Span(200_000);
 /// Least number of packets in a window: one more or less is then less than 2 %.
 const WINDOW_PACKETS: u64 = 64;
 /// A window is over the bound when its rate is this multiple of the bound. A late reaction, the burst
@@ -33,7 +33,7 @@ const WINDOW_PACKETS: u64 = 64;
 const MARGIN: f64 = 1.5;
 
 /// Notifications never less than this apart are paced as in the paper and its simulator, each 50 us. NVIDIA's are 4 us apart.
-const PACE_OF_PAPER: Nanos = Nanos(40_000);
+const PACE_OF_PAPER: Span = Span(40_000);
 /// Number of notifications that show their pacing.
 const PACED: u32 = 16;
 /// The byte counters of the paper (10 MB) and its simulator (300 kB and more) are larger than this, NVIDIA's (32,767) is not.
@@ -140,12 +140,12 @@ pub(crate) struct RateBound {
 #[derive(Clone, Copy, Debug)]
 struct PortRate {
     notified: u32,
-    last: Nanos,
-    closest: Nanos,
+    last: Time,
+    closest: Span,
 }
 
 impl PortRate {
-    fn cnp(&mut self, time: Nanos) {
+    fn cnp(&mut self, time: Time) {
         if self.notified > 0 {
             self.closest = self.closest.min(time.since(self.last));
         }
@@ -263,7 +263,7 @@ impl JudgedWindows {
     }
 
     /// The highest rate that any applicable law allows in the current window, which lasts for `time` up to `now`, in bit/s.
-    fn allowed(&mut self, now: &Progress, time: Nanos, pace: Option<PortRate>) -> u64 {
+    fn allowed(&mut self, now: &Progress, time: Span, pace: Option<PortRate>) -> u64 {
         let begin = self.begin;
         let sent = now.on_wire_since(&begin);
         let replays = self.running();
@@ -325,8 +325,8 @@ impl RateBound {
         Self {
             pace: PortRate {
                 notified: 0,
-                last: Nanos(0),
-                closest: Nanos(u64::MAX),
+                last: Time(0),
+                closest: Span(u64::MAX),
             },
             judged: JudgedWindows::new(&legal.laws, legal.line.unwrap_or(FASTEST_PORT), now),
             stated: legal.line,

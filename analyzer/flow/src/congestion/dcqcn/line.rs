@@ -2,7 +2,7 @@
 //! on the wire back to back: over some packets its rate is then one of the few speeds of ports. A
 //! limited flow has other, varying rates. Other flows on the port are not considered here.
 
-use roce_model::Nanos;
+use roce_model::Time;
 use roce_model::cast::float;
 use roce_model::ethernet::{PORT_GIGABITS, bits_per_second};
 
@@ -64,7 +64,7 @@ impl LineEvidence {
         let bits = float(now.on_wire_since(&self.last)) * 8.0;
         let time = now.time.since(self.last.time);
         self.last = now;
-        if packets < u64::from(Self::PACKETS) || now.time == Nanos(0) {
+        if packets < u64::from(Self::PACKETS) || now.time == Time(0) {
             return false;
         }
         // Stamps that are the same show no rate, and none that is lower than any.
@@ -98,7 +98,7 @@ mod tests {
     /// Result after steps of 8 frames of 4,154 bytes at these rates, in Gbit/s, each with its number.
     fn shown(rates: &[(f64, u32)]) -> Option<u64> {
         let mut now = Progress {
-            time: Nanos(1_000_000_000),
+            time: Time(1_000_000_000),
             ..Progress::default()
         };
         let mut line = LineEvidence::new(now);

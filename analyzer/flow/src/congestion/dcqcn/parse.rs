@@ -1,9 +1,8 @@
 //! DCQCN's parameters from text and to it. What they mean is said where they are declared.
 
+use roce_model::Span;
 use std::fmt;
 use std::str::FromStr;
-
-use roce_model::Nanos;
 
 use crate::congestion::dcqcn::Parameters;
 
@@ -66,8 +65,8 @@ impl Parameters {
         };
         let time = |least, expected| {
             duration(value)
-                .filter(|time| (least..=10 * Nanos::SECOND).contains(time))
-                .map(Nanos)
+                .filter(|time| (least..=10 * Span::SECOND.0).contains(time))
+                .map(Span)
                 .ok_or_else(|| wrong(expected))
         };
         let rate = || {
@@ -115,7 +114,7 @@ fn duration(text: &str) -> Option<u64> {
         "ns" => 1,
         "us" => 1_000,
         "ms" => 1_000_000,
-        "s" => Nanos::SECOND,
+        "s" => Span::SECOND.0,
         _ => return None,
     };
     digits.parse::<u64>().ok()?.checked_mul(unit)
@@ -191,7 +190,7 @@ mod tests {
         assert_eq!(
             changed,
             Parameters {
-                timer: Nanos(55_000),
+                timer: Span(55_000),
                 additive: 40_000_000,
                 g: 0.003_906_25,
                 clamp_target: true,

@@ -1,8 +1,8 @@
 //! The reaction point as a state machine over the notifications of one flow. Time and bytes are inputs, and nothing is
 //! stepped through that a formula gives, so that a long silence costs as little as a short one.
 
-use roce_model::Nanos;
 use roce_model::cast::{float, whole};
+use roce_model::{Span, Time};
 
 use crate::congestion::dcqcn::Parameters;
 
@@ -14,22 +14,22 @@ use crate::congestion::dcqcn::Parameters;
 pub(crate) struct Replay {
     parameters: Parameters,
     line: f64,
-    now: Nanos,
+    now: Time,
     /// RC and RT.
     current: f64,
     target: f64,
     alpha: f64,
     /// Time of alpha's last rise: it shrinks from here.
-    alpha_since: Nanos,
-    last_cut: Option<Nanos>,
+    alpha_since: Time,
+    last_cut: Option<Time>,
     /// Time of the timer's next increase, and bytes until the byte counter's.
-    due: Nanos,
+    due: Time,
     bytes_left: f64,
     /// Increases by the timer and by the byte counter since the last cut.
     by_timer: u32,
     by_bytes: u32,
     /// The bin that `now` is in: its begin, how many bytes of it are accounted for, and what was allowed since, in bits.
-    bin: Nanos,
+    bin: Time,
     sent: u64,
     allowed: f64,
     /// True if the byte counter counts no more than was allowed: an upper bound for a sender that obeys.
@@ -44,12 +44,12 @@ struct Deviation {
     sum: f64,
     bins: u32,
     /// The last bin with data: its end, and its share if it follows another one.
-    last_end: Nanos,
+    last_end: Time,
     waiting: Option<f64>,
 }
 
 impl Deviation {
-    fn bin(&mut self, begin: Nanos, end: Nanos, over: Option<f64>) {
+    fn bin(&mut self, begin: Time, end: Time, over: Option<f64>) {
         let follows = self.last_end == begin;
         if let (true, Some(over)) = (follows, self.waiting) {
             self.sum += over;
@@ -72,7 +72,7 @@ enum Counter {
 
 impl Replay {
     /// A flow that may use the whole line of `line` bit/s, in the bin that begins at `bin`.
-    pub(crate) fn new(parameters: Parameters, line: u64, bin: Nanos) -> Self {
+    pub(crate) fn new(parameters: Parameters, line: u64, bin: Time) -> Self {
         let line = float(line).max(1.0);
         Self {
             parameters,
@@ -96,7 +96,7 @@ impl Replay {
     }
 
     /// A replay as an upper bound: bytes beyond it do not make it rise.
-    pub(crate) fn bound(parameters: Parameters, line: u64, bin: Nanos) -> Self {
+    pub(crate) fn bound(parameters: Parameters, line: u64, bin: Time) -> Self {
         Self {
             capped: true,
             ..Self::new(parameters, line, bin)
@@ -110,7 +110,7 @@ impl Replay {
 
     /// Handles a notification at `time`, in the bin that starts at `bin` and in which the flow has sent
     /// `sent` bytes.
-    pub(crate) fn cnp(&mut self, time: Nanos, bin: Nanos, sent: u64) {
+    pub(crate) fn cnp(&mut self, time: Time, bin: Time, sent: u64) {
         self.roll(bin);
         self.account(time, sent);
         let parameters = self.parameters;
@@ -132,7 +132,7 @@ impl Replay {
             self.current = (self.current * (1.0 - (self.alpha / 2.0).min(parameters.max_cut))).max(least);
             self.target = self.target.max(self.current);
             (self.by_timer, self.by_bytes) = (0, 0);
-            self.due = Nanos(time.0.saturating_add(parameters.timer.0.max(1)));
+            self.due = time + parameters.timer.max(Span(1));
             self.bytes_left = float(parameters.bytes.max(1));
             self.last_cut = Some(time);
         }
@@ -142,13 +142,13 @@ impl Replay {
 
     /// The flow's bin from `begin` on is over, in which it sent `wire_bytes`, with application data in them or not: the mean
     /// rate that was allowed in it, in bit/s.
-    pub(crate) fn bin(&mut self, begin: Nanos, width: Nanos, wire_bytes: u64, data: bool) -> Option<u64> {
+    pub(crate) fn bin(&mut self, begin: Time, width: Span, wire_bytes: u64, data: bool) -> Option<u64> {
         if begin < self.bin || width.0 == 0 {
             // Its rate has been emitted, or is not known any more.
             return None;
         }
         self.roll(begin);
-        let end = Nanos(begin.0.saturating_add(width.0));
+        let end = begin + width;
         self.account(end, wire_bytes);
         let seconds = width.seconds();
         let mean = (self.allowed / seconds).min(self.line);
@@ -168,7 +168,7 @@ impl Replay {
     }
 
     /// Moves on to the bin that begins at `bin`, if that is a later one; in between nothing was sent.
-    fn roll(&mut self, bin: Nanos) {
+    fn roll(&mut self, bin: Time) {
         if bin > self.bin {
             self.advance(bin, 0.0);
             (self.bin, self.sent, self.allowed) = (bin, 0, 0.0);
@@ -176,14 +176,14 @@ impl Replay {
     }
 
     /// Moves on to `time`, by when the flow has sent `sent` bytes of the bin.
-    fn account(&mut self, time: Nanos, sent: u64) {
+    fn account(&mut self, time: Time, sent: u64) {
         let bytes = sent.saturating_sub(self.sent);
         self.sent = self.sent.max(sent);
         self.advance(time, float(bytes));
     }
 
     /// Moves on to `to` while `bytes` are sent evenly.
-    fn advance(&mut self, to: Nanos, bytes: f64) {
+    fn advance(&mut self, to: Time, bytes: f64) {
         let mut left = to.since(self.now).seconds();
         if left <= 0.0 {
             // Stamps out of order: the bytes count all the same.
@@ -213,7 +213,7 @@ impl Replay {
             let timer_period = self.parameters.timer.0.max(1);
             let bytes = float(self.parameters.bytes.max(1));
             let (which, period) = if is_timer {
-                (Counter::Timer, Nanos(timer_period).seconds())
+                (Counter::Timer, Time(timer_period).seconds())
             } else {
                 (Counter::Bytes, bytes / byte_rate)
             };
@@ -228,10 +228,10 @@ impl Replay {
             left -= taken;
             if is_timer {
                 self.bytes_left -= byte_rate * taken;
-                self.now = Nanos(self.due.0.saturating_add(timer_period.saturating_mul(more))).max(self.now);
-                self.due = Nanos(self.now.0.saturating_add(timer_period));
+                self.now = Time(self.due.0.saturating_add(timer_period.saturating_mul(more))).max(self.now);
+                self.due = Time(self.now.0.saturating_add(timer_period));
             } else {
-                self.now = Nanos(to.0.saturating_sub(whole(left * 1e9)));
+                self.now = Time(to.0.saturating_sub(whole(left * 1e9)));
                 self.bytes_left = bytes;
             }
         }
@@ -252,7 +252,7 @@ impl Replay {
     /// Rate allowed from `time` on, when `bytes` were sent since the last call and a notification comes
     /// or does not.
     #[cfg(test)]
-    pub(crate) fn rate_now(&mut self, time: Nanos, bytes: u64, notified: bool) -> f64 {
+    pub(crate) fn rate_now(&mut self, time: Time, bytes: u64, notified: bool) -> f64 {
         if self.last_cut.is_none() && !notified {
             self.now = time;
             return self.line;

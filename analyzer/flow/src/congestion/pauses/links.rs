@@ -161,7 +161,7 @@ impl Links {
 
 #[cfg(test)]
 mod tests {
-    use roce_model::Nanos;
+    use roce_model::Time;
 
     use super::*;
 
@@ -180,7 +180,7 @@ mod tests {
     fn link(source: u8, destination: u8, macs: (MacAddress, MacAddress), hop_limit: u8) -> LinkAddresses {
         LinkAddresses {
             before: 0,
-            time: Nanos(0),
+            time: Time(0),
             tap: TAP,
             source: host(source),
             destination: host(destination),

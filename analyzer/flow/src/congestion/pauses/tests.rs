@@ -20,7 +20,7 @@ fn pfc(time: u64, from: u8, priority: u8, quanta: u16) -> PauseFrame {
     all[usize::from(priority)] = quanta;
     PauseFrame {
         before: 0,
-        time: Nanos(time),
+        time: Time(time),
         tap: TapId(0),
         pause: Pause {
             source: mac(from),
@@ -45,7 +45,7 @@ fn pauses(link_rate: u64) -> Pauses {
     let mut pauses = Pauses::new(Some(link_rate));
     pauses.link(&LinkAddresses {
         before: 0,
-        time: Nanos(0),
+        time: Time(0),
         tap: TapId(0),
         source: host(1),
         destination: host(2),
@@ -57,12 +57,12 @@ fn pauses(link_rate: u64) -> Pauses {
 }
 
 fn overlap(pauses: &Pauses, priority: u8, end: u64) -> Option<u64> {
-    let found = pauses.overlap(TapId(0), (host(1), host(2)), Some(priority), Nanos(end));
+    let found = pauses.overlap(TapId(0), (host(1), host(2)), Some(priority), Time(end));
     found.map(|found| found.in_bin)
 }
 
 fn in_all(pauses: &Pauses, end: u64) -> Option<u64> {
-    let found = pauses.overlap(TapId(0), (host(1), host(2)), Some(3), Nanos(end));
+    let found = pauses.overlap(TapId(0), (host(1), host(2)), Some(3), Time(end));
     found.and_then(|found| found.in_all)
 }
 
@@ -100,7 +100,7 @@ fn a_pause_ends_by_itself() {
     assert_eq!(overlap(&pauses, 3, 1_000_000), Some(51_200));
     assert_eq!(overlap(&pauses, 4, 1_000_000), Some(0), "another priority");
     assert!(events.is_empty());
-    pauses.end_bin(Nanos(1_000_000), &mut events);
+    pauses.end_bin(Time(1_000_000), &mut events);
     assert_eq!(reported(&events), [(100_000, 51_200, 3)]);
     assert_eq!(
         events[0].detail.as_deref(),
@@ -117,7 +117,7 @@ fn a_pause_is_refreshed_and_ended() {
     pauses.frame(&pfc(800_000, 2, 3, 65_535), &mut events);
     pauses.frame(&pfc(900_000, 2, 3, 65_535), &mut events);
     assert_eq!(overlap(&pauses, 3, 1_000_000), Some(200_000));
-    pauses.end_bin(Nanos(1_000_000), &mut events);
+    pauses.end_bin(Time(1_000_000), &mut events);
     assert!(events.is_empty());
     assert_eq!(
         overlap(&pauses, 3, 2_000_000),
@@ -154,7 +154,7 @@ fn a_pause_over_many_bins() {
     let mut in_bins = Vec::new();
     for bin in 1..=5 {
         in_bins.push(overlap(&pauses, 3, bin * 1_000_000));
-        pauses.end_bin(Nanos(bin * 1_000_000), &mut events);
+        pauses.end_bin(Time(bin * 1_000_000), &mut events);
     }
     assert_eq!(
         in_bins,
@@ -176,7 +176,7 @@ fn bins_without_rows_are_left_out() {
     pauses.frame(&pfc(500_000, 2, 3, 65_535), &mut events);
     assert_eq!(in_all(&pauses, 1_000_000), Some(500_000));
     // From bin 0 straight to bin 3.
-    pauses.end_bin(Nanos(3_000_000), &mut events);
+    pauses.end_bin(Time(3_000_000), &mut events);
     assert_eq!(overlap(&pauses, 3, 4_000_000), Some(855_392));
     assert_eq!(in_all(&pauses, 4_000_000), Some(3_355_392));
 }
@@ -190,7 +190,7 @@ fn a_pause_of_the_whole_link_holds_for_every_priority() {
         (overlap(&pauses, 0, 10_000), overlap(&pauses, 7, 10_000)),
         (Some(5_120), Some(5_120))
     );
-    pauses.finish(Nanos(2_000), &mut events);
+    pauses.finish(Time(2_000), &mut events);
     assert_eq!(
         reported(&events),
         [(0, 2_000, 8)],
@@ -209,7 +209,7 @@ fn without_the_speed_of_the_link_frames_tell_the_ends() {
     pauses.frame(&pfc(1_000_000, 2, 3, 65_535), &mut events);
     pauses.frame(&pfc(2_000_000, 2, 3, 65_535), &mut events);
     pauses.frame(&pfc(9_000_000, 2, 3, 65_535), &mut events);
-    pauses.finish(Nanos(10_000_000), &mut events);
+    pauses.finish(Time(10_000_000), &mut events);
     assert_eq!(
         reported(&events),
         [(0, 250_000, 3), (1_000_000, 1_000_000, 3), (9_000_000, 0, 3)]
@@ -236,11 +236,11 @@ fn what_is_not_known_is_absent() {
         "wherever it stands, it is silent of 4"
     );
     assert_eq!(
-        pauses.overlap(TapId(0), (host(1), host(2)), None, Nanos(1_000)),
+        pauses.overlap(TapId(0), (host(1), host(2)), None, Time(1_000)),
         None
     );
     assert_eq!(
-        pauses.overlap(TapId(1), (host(1), host(2)), Some(4), Nanos(1_000)),
+        pauses.overlap(TapId(1), (host(1), host(2)), Some(4), Time(1_000)),
         None,
         "another tap"
     );
@@ -256,7 +256,7 @@ fn only_one_part_of_a_run_tells() {
     };
     pauses.frame(&frame, &mut events);
     assert_eq!(overlap(&pauses, 3, 1_000), Some(512));
-    pauses.finish(Nanos(1_000), &mut events);
+    pauses.finish(Time(1_000), &mut events);
     assert!(events.is_empty());
 }
 
@@ -300,18 +300,18 @@ proptest! {
                 let paused = overlap(&pauses, 0, (bin + 1) * 1_000_000);
                 prop_assert!(paused.is_none_or(|paused| paused <= 1_000_000));
                 sum += pauses.active[0].iter().map(|place| {
-                    pauses.senders[*place].classes[0].in_bin(Nanos((bin + 1) * 1_000_000))
+                    pauses.senders[*place].classes[0].in_bin(Time((bin + 1) * 1_000_000))
                 }).sum::<u64>();
                 bin += 1;
-                pauses.end_bin(Nanos(bin * 1_000_000), &mut events);
+                pauses.end_bin(Time(bin * 1_000_000), &mut events);
             }
             let frame = if whole { whole_link(time, from, quanta) } else { pfc(time, from, priority, quanta) };
             pauses.frame(&frame, &mut events);
         }
         sum += pauses.active[0].iter().map(|place| {
-            pauses.senders[*place].classes[0].in_bin(Nanos((bin + 1) * 1_000_000))
+            pauses.senders[*place].classes[0].in_bin(Time((bin + 1) * 1_000_000))
         }).sum::<u64>();
-        pauses.finish(Nanos((bin + 1) * 1_000_000), &mut events);
+        pauses.finish(Time((bin + 1) * 1_000_000), &mut events);
         // The pauses of a class add up to what the bins had of them.
         let reported: u64 = events.iter().filter(|event| event.psn == Some(0)).filter_map(|event| event.value).sum();
         prop_assert_eq!(reported, sum);
@@ -330,9 +330,9 @@ proptest! {
             pauses.frame(&frame, &mut events);
             overlap(&pauses, enabled, bin);
             if bin % 3 == 0 {
-                pauses.end_bin(Nanos(bin), &mut events);
+                pauses.end_bin(Time(bin), &mut events);
             }
         }
-        pauses.finish(Nanos(u64::MAX), &mut events);
+        pauses.finish(Time(u64::MAX), &mut events);
     }
 }

@@ -1,6 +1,6 @@
 //! Evidence of answers about the cause of a run that begins.
 
-use roce_model::Nanos;
+use roce_model::{Span, Time};
 
 use super::Answers;
 use crate::psn::acks::nak_history::{REACH, ahead};
@@ -10,7 +10,7 @@ use crate::psn::request::Request;
 impl Answers {
     /// An answer to all before `psn` comes at `time`. `oldest_sent`: when the oldest request was sent that is not answered; 0: not known.
     #[inline]
-    pub(in crate::psn) fn awaited(&mut self, psn: u64, oldest_sent: Nanos, time: Nanos) {
+    pub(in crate::psn) fn awaited(&mut self, psn: u64, oldest_sent: Time, time: Time) {
         let armed = if self.is_waiting {
             self.progress
         } else {
@@ -24,7 +24,7 @@ impl Answers {
 
     /// A wait for progress ends at `time`.
     #[cold]
-    fn note_wait(&mut self, armed: Nanos, time: Nanos) {
+    fn note_wait(&mut self, armed: Time, time: Time) {
         let wait = time.since(armed.max(self.sent_behind));
         if wait.0 >> 10 <= u64::from(self.least_wait) {
             return;
@@ -38,7 +38,7 @@ impl Answers {
     }
 
     /// The longest waits for progress since the last call.
-    pub(in crate::psn) fn take_longest_waits(&mut self) -> Vec<Nanos> {
+    pub(in crate::psn) fn take_longest_waits(&mut self) -> Vec<Span> {
         core::mem::take(&mut self.longest_waits)
     }
 
@@ -77,15 +77,15 @@ impl Answers {
         };
         let mut begins = [armed, self.naks.time_of(self.acked), self.run.begun()];
         if armed.0 == 0 && self.run.begun().0 == 0 {
-            begins[0] = Nanos(request.packet.time.0.saturating_sub(request.flow.silence.0));
+            begins[0] = request.packet.time - request.flow.silence;
         }
         for at in 1..begins.len() {
             if begins[at] <= armed || begins[..at].contains(&begins[at]) {
-                begins[at] = Nanos(0);
+                begins[at] = Time(0);
             }
         }
         begins.map(|begin| match begin {
-            Nanos(0) => begin,
+            Time(0) => Span(0),
             begin => request.packet.time.since(begin),
         })
     }

@@ -1,13 +1,13 @@
 //! Packets that a NAK names although they were captured: lost behind the tap, or overtaken there.
 
-use roce_model::Nanos;
+use roce_model::{Span, Time};
 
 /// Such packets of one flow.
 #[derive(Clone, Debug, Default)]
 pub(super) struct DownstreamPackets {
     /// The PSN that a NAK last named although it was captured, until it is acknowledged, and when it was retransmitted; 0: it was not.
     psn: u64,
-    again: Nanos,
+    again: Time,
     /// The receiver has such a PSN before its retransmission can have come.
     has_overtaken: bool,
     /// Such PSNs, and all that NAKs named although they were captured.
@@ -15,24 +15,24 @@ pub(super) struct DownstreamPackets {
     named: u32,
     /// The shortest time that an answer took, when a NAK last came; 0: not known. Of flows of which none was measured: a quarter of the
     /// shortest time from the oldest request that was not answered to a NAK.
-    rtt: Nanos,
-    nak_took: Nanos,
+    rtt: Span,
+    nak_took: Span,
     /// An answer was measured when a NAK last came.
     has_rtt: bool,
     /// The shortest time from a retransmission to the answer that it has arrived, while no answer was measured; 0: there was none.
-    taken_after: Nanos,
+    taken_after: Span,
 }
 
 impl DownstreamPackets {
     /// A NAK came at `time`. `rtt`: the shortest time that an answer took, `oldest_sent`: when the oldest request was sent that is not
     /// answered, where no answer was measured; 0: not known.
-    pub(super) fn measure(&mut self, time: Nanos, rtt: Nanos, oldest_sent: Nanos) {
+    pub(super) fn measure(&mut self, time: Time, rtt: Span, oldest_sent: Time) {
         let took = time.since(oldest_sent);
         if oldest_sent.0 != 0 && (self.nak_took.0 == 0 || took < self.nak_took) {
             self.nak_took = took;
         }
         self.rtt = if rtt.0 == 0 {
-            Nanos(self.nak_took.0 / 4)
+            Span(self.nak_took.0 / 4)
         } else {
             // Only now it is known which answers came too early.
             let taken_after = core::mem::take(&mut self.taken_after);
@@ -46,7 +46,7 @@ impl DownstreamPackets {
 
     /// A packet was captured and named by a NAK.
     pub(super) fn named(&mut self, psn: u64) {
-        (self.psn, self.again) = (psn, Nanos(0));
+        (self.psn, self.again) = (psn, Time(0));
         self.named = self.named.saturating_add(1);
     }
 
@@ -61,7 +61,7 @@ impl DownstreamPackets {
     }
 
     /// It was retransmitted at `time`, for the first time.
-    pub(super) fn repeat(&mut self, time: Nanos) {
+    pub(super) fn repeat(&mut self, time: Time) {
         if self.again.0 == 0 {
             self.again = time;
         }
@@ -70,7 +70,7 @@ impl DownstreamPackets {
     /// The receiver has it, as an answer at `time` shows. It has the original if its answer comes before it could have the retransmission: well
     /// before the shortest round trip after that.
     #[cold]
-    pub(super) fn taken(&mut self, time: Nanos) {
+    pub(super) fn taken(&mut self, time: Time) {
         let after = time.since(self.again);
         if self.again.0 == 0 || is_before_round_trip(after, self.rtt) {
             self.count_overtaken();
@@ -96,7 +96,7 @@ impl DownstreamPackets {
 }
 
 /// True if an answer that came `after` a packet cannot be its answer: well before a round trip.
-fn is_before_round_trip(after: Nanos, rtt: Nanos) -> bool {
+fn is_before_round_trip(after: Span, rtt: Span) -> bool {
     after.0.saturating_mul(5) < rtt.0.saturating_mul(4)
 }
 
@@ -109,11 +109,11 @@ mod tests {
         for (answered, is_early) in [(10_700, true), (10_800, false)] {
             let mut downstream = DownstreamPackets::default();
             // A round trip of 1 us: well before it are 0.8 us.
-            downstream.measure(Nanos(5_000), Nanos(1_000), Nanos(0));
+            downstream.measure(Time(5_000), Span(1_000), Time(0));
             downstream.named(7);
-            downstream.repeat(Nanos(10_000));
-            downstream.repeat(Nanos(12_000));
-            downstream.taken(Nanos(answered));
+            downstream.repeat(Time(10_000));
+            downstream.repeat(Time(12_000));
+            downstream.taken(Time(answered));
             assert_eq!(downstream.take_overtaken(), is_early, "{answered}");
             assert!(!downstream.take_overtaken());
         }
@@ -125,7 +125,7 @@ mod tests {
         for named in 1..=80 {
             downstream.named(named);
             if named <= 4 {
-                downstream.taken(Nanos(1));
+                downstream.taken(Time(1));
             }
             assert_eq!(downstream.are_overtaken(), (4..80).contains(&named), "{named}");
         }

@@ -1,6 +1,6 @@
 //! Why a sender falls back to a PSN: a NAK, an RNR NAK, missing READ responses, its timer, or nothing that was captured.
 
-use roce_model::Nanos;
+use roce_model::{Span, Time};
 
 use super::{Answers, SHORT_SILENCE, SenderRest};
 use crate::psn::acks::fallback_times::is_much_shorter;
@@ -26,7 +26,7 @@ impl Answers {
         &self,
         at: u64,
         request: &Request,
-        reordering: Nanos,
+        reordering: Span,
         is_reordered: bool,
     ) -> Option<Cause> {
         let waited = |nak: NakRecord| request.packet.time.since(nak.time);
@@ -81,7 +81,7 @@ impl Answers {
     /// True if `request`, sent after it had waited for so long, may be a READ whose responses came in an order that the requester does not
     /// take. Only an answer to something later shows it a gap (IBTA 9.7.5.1.9): the rest of a READ, behind which nothing was answered, is
     /// requested again by a timer alone.
-    fn may_be_asked(&self, at: u64, waited: Nanos, request: &Request) -> bool {
+    fn may_be_asked(&self, at: u64, waited: Span, request: &Request) -> bool {
         let again = request.flow.again;
         let has_responses = matches!(again, Again::Captured | Again::Rest | Again::Whole);
         let is_tail =
@@ -114,7 +114,7 @@ impl Answers {
     }
 
     /// True if a NAK that no run has answered named `at`, which the receiver has got since: it came late.
-    fn named_before_it_came(&self, at: u64, time: Nanos) -> bool {
+    fn named_before_it_came(&self, at: u64, time: Time) -> bool {
         at < self.acked && self.naks.have_named(at, time)
     }
 
@@ -195,7 +195,7 @@ impl Answers {
 
     /// For how long nothing had come when `request` was retransmitted: since the last progress, since the oldest request
     /// was sent, or since the last run began.
-    fn waited(&self, request: &Request) -> Nanos {
+    fn waited(&self, request: &Request) -> Span {
         let since = self
             .progress
             .max(request.flow.waiting_since)
@@ -212,16 +212,16 @@ impl Answers {
     pub(in crate::psn) fn waits_since_its_retransmission(
         &self,
         at: u64,
-        time: Nanos,
-        rtt: Nanos,
-        reordering: Nanos,
+        time: Time,
+        rtt: Span,
+        reordering: Span,
     ) -> bool {
         let least = SHORT_SILENCE.0.max(rtt.0 * 8).max(reordering.0 * 4);
-        self.run.repeated_alone(at, time, Nanos(least))
+        self.run.repeated_alone(at, time, Span(least))
     }
 
     /// A packet that seems to answer a NAK came `took` after it, and no packet comes late: the sender takes no less for the next one.
-    pub(in crate::psn) fn seems_answered(&mut self, took: Nanos) {
+    pub(in crate::psn) fn seems_answered(&mut self, took: Span) {
         self.times.seems_answered(took);
     }
 
@@ -263,13 +263,13 @@ impl Answers {
 
     /// At `time` the sender has gone on after a run that a NAK made it begin. Another NAK for what the run retransmitted would have
     /// made it fall back by then, if it came after that.
-    pub(in crate::psn) fn forget_answered_naks(&mut self, time: Nanos) {
+    pub(in crate::psn) fn forget_answered_naks(&mut self, time: Time) {
         let answer = self.times.latest_answer();
         if answer.0 == 0 {
             // The NAK came before the other direction was known: nobody knows how long an answer takes.
             return;
         }
-        self.naks.forget(self.run.psns(), time, Nanos(answer.0 * 2));
+        self.naks.forget(self.run.psns(), time, Span(answer.0 * 2));
     }
 
     /// The run has come to `end`.

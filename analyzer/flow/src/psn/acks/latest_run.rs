@@ -3,14 +3,14 @@
 use core::num::NonZeroU64;
 use core::ops::Range;
 
-use roce_model::Nanos;
+use roce_model::{Span, Time};
 
 /// The latest run of one flow.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LatestRun {
     /// Its PSNs so far, and when it began; 0: there was none.
     psns: Range<u64>,
-    begin: Nanos,
+    begin: Time,
     /// A PSN that was retransmitted after a NAK, captured, and then sent once more by a timeout, and how often: lost behind the
     /// tap each time, unless the receiver turns out to have had it.
     lost_again: Option<(NonZeroU64, u32)>,
@@ -22,7 +22,7 @@ pub(super) struct LatestRun {
 
 impl LatestRun {
     /// A run begins at `at`; `by_nak`: a NAK made the sender begin it.
-    pub(super) fn begin(&mut self, at: u64, time: Nanos, by_nak: bool) {
+    pub(super) fn begin(&mut self, at: u64, time: Time, by_nak: bool) {
         self.by_nak = by_nak || self.by_nak && self.psns.start == at;
         self.requests_ack = false;
         self.psns = at..at;
@@ -45,12 +45,12 @@ impl LatestRun {
     }
 
     /// When it began; 0: there was none.
-    pub(super) fn begun(&self) -> Nanos {
+    pub(super) fn begun(&self) -> Time {
         self.begin
     }
 
     /// True if the sender repeated `at` alone, for a NAK, at least so long before `time`.
-    pub(super) fn repeated_alone(&self, at: u64, time: Nanos, least: Nanos) -> bool {
+    pub(super) fn repeated_alone(&self, at: u64, time: Time, least: Span) -> bool {
         let is_alone = self.psns.start == at && self.psns.end <= at + 1;
         self.by_nak && is_alone && time.since(self.begin) >= least
     }
@@ -83,12 +83,12 @@ mod tests {
     fn what_a_timeout_repeats_once_more_was_lost_as_often() {
         let mut run = LatestRun::default();
         assert!(!run.lose_again(100), "no NAK named it");
-        run.begin(100, Nanos(1_000), true);
+        run.begin(100, Time(1_000), true);
         for time in [2_000, 3_000] {
             run.extend(101);
             run.set_requests_ack(true);
             assert!(run.lose_again(100));
-            run.begin(100, Nanos(time), false);
+            run.begin(100, Time(time), false);
         }
         run.extend(101);
         assert_eq!(run.take_lost_again(101), Some((100, 2)));
@@ -98,12 +98,12 @@ mod tests {
     #[test]
     fn more_than_the_run_brought_came_otherwise() {
         let mut run = LatestRun::default();
-        run.begin(100, Nanos(1_000), true);
+        run.begin(100, Time(1_000), true);
         run.extend(101);
         run.set_requests_ack(true);
         assert!(
-            run.repeated_alone(100, Nanos(5_000), Nanos(4_000))
-                && !run.repeated_alone(101, Nanos(5_000), Nanos(4_000))
+            run.repeated_alone(100, Time(5_000), Span(4_000))
+                && !run.repeated_alone(101, Time(5_000), Span(4_000))
         );
         assert!(run.lose_again(100));
         assert_eq!(run.take_lost_again(102), None);

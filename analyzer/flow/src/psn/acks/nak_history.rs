@@ -3,17 +3,17 @@
 use core::ops::Range;
 use std::collections::VecDeque;
 
-use roce_model::Nanos;
+use roce_model::{Span, Time};
 
 use crate::psn::causes::NamedPsn;
 use crate::psn::request::Request;
 
 /// A sender answers a NAK within its timeouts: within a second.
-const MAX_NAK_AGE: Nanos = Nanos(Nanos::SECOND);
+const MAX_NAK_AGE: Span = Span::SECOND;
 /// So far behind the PSN of a NAK the run that answers it may seem to begin: its first packets may be lost, too.
 pub(crate) const MAX_RUN_OFFSET: u64 = 1024;
 /// The assumed longest time from a NAK to its run while there was none.
-pub(in crate::psn) const LONGEST_ANSWER: Nanos = Nanos(1_000_000);
+pub(in crate::psn) const LONGEST_ANSWER: Span = Span(1_000_000);
 /// NAKs remembered that no run has answered. A receiver sends one for each gap that it sees. One that keeps what comes out of order
 /// sends them while answers to others are in flight.
 const MAX_NAKS: usize = 16;
@@ -29,9 +29,9 @@ pub(super) struct NakRecord {
     /// True if the packet that it names was in flight. The field is in front, because an `Option` marks its absence in this byte.
     pub(super) overtaken: bool,
     pub(super) at: u64,
-    pub(super) time: Nanos,
+    pub(super) time: Time,
     /// RNR NAK: not before this time is over.
-    pub(super) timer: Nanos,
+    pub(super) timer: Span,
 }
 
 impl NakRecord {
@@ -52,7 +52,7 @@ pub(super) struct AnsweredNak {
 #[derive(Clone, Copy, Debug)]
 struct NakNote {
     at: u64,
-    time: Nanos,
+    time: Time,
     /// A run began at its PSN.
     is_answered: bool,
 }
@@ -70,7 +70,7 @@ pub(super) struct NakHistory {
 
 impl NakHistory {
     /// A NAK for `at` came at `time`.
-    pub(super) fn note(&mut self, at: u64, time: Nanos) {
+    pub(super) fn note(&mut self, at: u64, time: Time) {
         push(
             &mut self.notes,
             MAX_NOTES,
@@ -84,7 +84,7 @@ impl NakHistory {
 
     /// A NAK waits for a run that answers it. `overtaken`: the packet that it names was in flight. Says whether another one waits that
     /// names the same.
-    pub(super) fn open(&mut self, at: u64, time: Nanos, overtaken: bool) -> bool {
+    pub(super) fn open(&mut self, at: u64, time: Time, overtaken: bool) -> bool {
         let again = self.open.iter().any(|nak| nak.at == at);
         push(
             &mut self.open,
@@ -92,7 +92,7 @@ impl NakHistory {
             NakRecord {
                 at,
                 time,
-                timer: Nanos(0),
+                timer: Span(0),
                 overtaken,
             },
         );
@@ -111,12 +111,12 @@ impl NakHistory {
     }
 
     /// True if a NAK after `time` may make the sender fall back to `at`.
-    pub(super) fn named_since(&self, at: u64, time: Nanos) -> bool {
+    pub(super) fn named_since(&self, at: u64, time: Time) -> bool {
         self.open.iter().any(|nak| nak.explains(at) && nak.time > time)
     }
 
     /// The latest NAK that may make the sender fall back to `at` at `time`; all before `acked` has arrived.
-    pub(super) fn latest_for(&self, at: u64, time: Nanos, acked: u64) -> Option<NakRecord> {
+    pub(super) fn latest_for(&self, at: u64, time: Time, acked: u64) -> Option<NakRecord> {
         let may = |nak: &&NakRecord| {
             // A packet that arrived after all is not requested again, but the sender knows only when the acknowledgement comes.
             let window = if nak.overtaken || nak.at < acked {
@@ -130,13 +130,13 @@ impl NakHistory {
     }
 
     /// True if a NAK that no run has answered named `at` not long before `time`.
-    pub(super) fn have_named(&self, at: u64, time: Nanos) -> bool {
+    pub(super) fn have_named(&self, at: u64, time: Time) -> bool {
         let is_recent = |nak: &NakRecord| time.since(nak.time) <= MAX_NAK_AGE;
         self.open.iter().any(|nak| nak.at == at && is_recent(nak))
     }
 
     /// Those that a run has answered, which may make the sender fall back to `at` at `time`.
-    pub(super) fn answered_for(&self, at: u64, time: Nanos) -> impl Iterator<Item = &AnsweredNak> {
+    pub(super) fn answered_for(&self, at: u64, time: Time) -> impl Iterator<Item = &AnsweredNak> {
         let may_be = move |answered: &&AnsweredNak| {
             answered.nak.explains(at) && time.since(answered.nak.time) <= MAX_NAK_AGE
         };
@@ -166,15 +166,15 @@ impl NakHistory {
     }
 
     /// NAKs for these PSNs that came `longest` before `time`, or earlier, have been answered.
-    pub(super) fn forget(&mut self, psns: &Range<u64>, time: Nanos, longest: Nanos) {
+    pub(super) fn forget(&mut self, psns: &Range<u64>, time: Time, longest: Span) {
         self.open
             .retain(|nak| !psns.contains(&nak.at) || time.since(nak.time) < longest);
     }
 
     /// When the latest one came that names `at`; 0: none does.
-    pub(super) fn time_of(&self, at: u64) -> Nanos {
+    pub(super) fn time_of(&self, at: u64) -> Time {
         let named = self.notes.iter().rev().find(|note| note.at == at);
-        named.map_or(Nanos(0), |note| note.time)
+        named.map_or(Time(0), |note| note.time)
     }
 
     /// The NAK before the sender fell back to `at` with `request`.
@@ -188,14 +188,14 @@ impl NakHistory {
             let (before, ahead) = request.pair.nak_before.filter(|_| self.notes.is_empty())?;
             return Some(NamedPsn {
                 before,
-                timer: Nanos(0),
+                timer: Span(0),
                 ahead,
                 is_answered: false,
             });
         };
         Some(NamedPsn {
             before: request.packet.time.since(note.time),
-            timer: Nanos(0),
+            timer: Span(0),
             ahead: ahead(note.at, at),
             is_answered: note.is_answered,
         })
@@ -222,18 +222,18 @@ mod tests {
     #[test]
     fn a_run_answers_what_names_its_begin_or_a_little_before() {
         let mut naks = NakHistory::default();
-        assert!(!naks.open(100, Nanos(10), false));
-        assert!(naks.open(100, Nanos(20), false), "named twice");
-        naks.open(5_000, Nanos(30), false);
-        let latest = naks.latest_for(110, Nanos(40), 0).map(|nak| nak.time);
-        assert_eq!(latest, Some(Nanos(20)));
-        naks.answer(110, |nak| nak.time == Nanos(10));
+        assert!(!naks.open(100, Time(10), false));
+        assert!(naks.open(100, Time(20), false), "named twice");
+        naks.open(5_000, Time(30), false);
+        let latest = naks.latest_for(110, Time(40), 0).map(|nak| nak.time);
+        assert_eq!(latest, Some(Time(20)));
+        naks.answer(110, |nak| nak.time == Time(10));
         assert_eq!(
             naks.open.iter().map(|nak| nak.time).collect::<Vec<_>>(),
-            [Nanos(10), Nanos(30)]
+            [Time(10), Time(30)]
         );
         let answered: Vec<bool> = naks
-            .answered_for(110, Nanos(50))
+            .answered_for(110, Time(50))
             .map(|it| it.began_there)
             .collect();
         assert_eq!(answered, [false]);
@@ -242,9 +242,9 @@ mod tests {
     #[test]
     fn what_arrived_is_asked_for_a_little_longer() {
         let mut naks = NakHistory::default();
-        naks.open(100, Nanos(0), false);
-        let finds = |time, acked| naks.latest_for(100, Nanos(time), acked).is_some();
-        assert!(finds(Nanos::SECOND, 100) && !finds(Nanos::SECOND + 1, 100));
+        naks.open(100, Time(0), false);
+        let finds = |time, acked| naks.latest_for(100, Time(time), acked).is_some();
+        assert!(finds(Span::SECOND.0, 100) && !finds(Span::SECOND.0 + 1, 100));
         assert!(finds(LONGEST_ANSWER.0, 101) && !finds(LONGEST_ANSWER.0 + 1, 101));
     }
 
@@ -252,8 +252,8 @@ mod tests {
     fn naks_are_bounded() {
         let mut naks = NakHistory::default();
         for at in 0..100 {
-            naks.note(at * 2_000, Nanos(at));
-            naks.open(at * 2_000, Nanos(at), false);
+            naks.note(at * 2_000, Time(at));
+            naks.open(at * 2_000, Time(at), false);
             if at % 2 == 0 {
                 naks.answer(at * 2_000, |_| false);
             }

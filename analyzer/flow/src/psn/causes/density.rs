@@ -1,6 +1,6 @@
 //! How long something takes: densities over the logarithm of a time, learned from weighted samples.
 
-use roce_model::Nanos;
+use roce_model::Span;
 
 /// Shorter times are as good as none: stamps of adapters are no finer.
 const SHORTEST: u64 = 50;
@@ -19,7 +19,7 @@ const ROOT_TAU: f64 = 2.506_628_274_631;
 
 /// The natural logarithm of a time in ns.
 #[expect(clippy::cast_precision_loss, reason = "15 digits are enough for a time")]
-pub(super) fn ln(time: Nanos) -> f64 {
+pub(super) fn ln(time: Span) -> f64 {
     (time.0.max(SHORTEST) as f64).ln()
 }
 
@@ -179,8 +179,8 @@ mod tests {
     fn densities_add_up_to_one() {
         let (mut one, mut any) = (OneHump::new(), Histogram::new());
         for time in [10_000, 12_000, 15_000, 11_000, 9_000] {
-            one.add(ln(Nanos(time)), 1.0);
-            any.add(ln(Nanos(time)), 1.0);
+            one.add(ln(Span(time)), 1.0);
+            any.add(ln(Span(time)), 1.0);
         }
         one.fit();
         any.fit();
@@ -193,10 +193,10 @@ mod tests {
     fn a_second_hump_is_no_delay_of_the_first() {
         let mut one = OneHump::new();
         for time in [10_000, 12_000, 15_000, 11_000, 9_000] {
-            one.add(ln(Nanos(time)), 1.0);
+            one.add(ln(Span(time)), 1.0);
         }
         one.fit();
-        assert!(one.at(ln(Nanos(60_000_000))) < one.at(ln(Nanos(13_000))) - 5.0);
+        assert!(one.at(ln(Span(60_000_000))) < one.at(ln(Span(13_000))) - 5.0);
     }
 
     #[test]
@@ -204,9 +204,9 @@ mod tests {
         let mut any = Histogram::new();
         for _ in 0..4 {
             assert_eq!(any.least(4.0), None);
-            any.add(ln(Nanos(67_000_000)), 1.0);
+            any.add(ln(Span(67_000_000)), 1.0);
         }
         let least = any.least(4.0).unwrap();
-        assert!((least - ln(Nanos(67_000_000))).abs() <= WIDTH);
+        assert!((least - ln(Span(67_000_000))).abs() <= WIDTH);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use roce_model::{FlowKey, Nanos, TapId};
+use roce_model::{FlowKey, Span, TapId};
 use roce_wire::Address;
 
 use crate::psn::cause::Trigger;
@@ -25,7 +25,7 @@ pub(crate) struct HostPairTimes(HashMap<(TapId, Address, Address), PairTimes, fo
 impl HostPairTimes {
     /// Notes what was captured before a run of the flow of `key` at `tap`.
     /// `waits`: its longest waits for progress that ended without a run.
-    pub(crate) fn note(&mut self, tap: TapId, key: &FlowKey, run: &Circumstances, waits: &[Nanos]) {
+    pub(crate) fn note(&mut self, tap: TapId, key: &FlowKey, run: &Circumstances, waits: &[Span]) {
         let key = (tap, key.source, key.destination);
         let room = (MAX_RUNS_OF_ALL / (self.0.len() + 1)).min(MAX_RUNS);
         if self.0.len() < MAX_HOST_PAIRS || self.0.contains_key(&key) {
@@ -34,7 +34,7 @@ impl HostPairTimes {
     }
 
     /// Learns how long causes take between the hosts of `key` at `tap`. `waits`: as in [`HostPairTimes::note`].
-    pub(crate) fn learn(&mut self, tap: TapId, key: &FlowKey, waits: &[Nanos]) {
+    pub(crate) fn learn(&mut self, tap: TapId, key: &FlowKey, waits: &[Span]) {
         if let Some(pair) = self.0.get_mut(&(tap, key.source, key.destination)) {
             pair.note_waits(waits);
             pair.learn();
@@ -91,7 +91,7 @@ struct PairTimes {
     learned_from: usize,
     learned: LearnedTimes,
     /// The longest waits for progress that ended without a run.
-    waits: Vec<Nanos>,
+    waits: Vec<Span>,
 }
 
 impl Default for PairTimes {
@@ -108,7 +108,7 @@ impl Default for PairTimes {
 }
 
 impl PairTimes {
-    fn note_waits(&mut self, waits: &[Nanos]) {
+    fn note_waits(&mut self, waits: &[Span]) {
         for wait in waits {
             keep_longest(&mut self.waits, *wait);
         }
@@ -117,7 +117,7 @@ impl PairTimes {
         }
     }
 
-    fn note(&mut self, run: &Circumstances, waits: &[Nanos], room: usize) {
+    fn note(&mut self, run: &Circumstances, waits: &[Span], room: usize) {
         self.note_waits(waits);
         if self.noted.is_multiple_of(self.every) {
             while self.runs.len() >= room.max(2) {

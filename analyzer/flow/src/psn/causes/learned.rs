@@ -1,6 +1,6 @@
 //! The weights of causes, and the times that they take between two hosts.
 
-use roce_model::Nanos;
+use roce_model::Span;
 
 use crate::psn::cause::Trigger;
 use crate::psn::causes::circumstances::{Circumstances, NamedPsn};
@@ -23,7 +23,7 @@ const SLOWED: f64 = -3.0;
 /// A weight that no other evidence makes up for.
 const NEVER: f64 = -1e6;
 /// The timer is not that of a sender which sent packets so shortly before, or a little before.
-const BUSY: (Nanos, Nanos) = (Nanos(5_000), Nanos(20_000));
+const BUSY: (Span, Span) = (Span(5_000), Span(20_000));
 
 /// The cause of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +82,7 @@ impl LearnedTimes {
     }
 
     /// The times that fit `runs` best. `waits`: the longest waits for progress that ended without a run.
-    pub(super) fn from_runs(runs: &[Circumstances], waits: &[Nanos]) -> Self {
+    pub(super) fn from_runs(runs: &[Circumstances], waits: &[Span]) -> Self {
         let mut learned = Self::new();
         learned.know(waits);
         let of_naks = runs.iter().filter_map(|run| run.nak.filter(is_asked_for));
@@ -107,7 +107,7 @@ impl LearnedTimes {
     }
 
     /// Takes the longest waits for progress that ended without a run.
-    pub(super) fn know(&mut self, waits: &[Nanos]) {
+    pub(super) fn know(&mut self, waits: &[Span]) {
         self.waits = waits.iter().map(|wait| ln(*wait)).collect();
     }
 
@@ -175,7 +175,7 @@ impl LearnedTimes {
             timer_of(&rnr) + run.skips(u64::from(rnr.ahead)) - answered(&rnr, 4.0)
         });
         let implied = match run.implied {
-            Nanos(0) => NEVER,
+            Span(0) => NEVER,
             implied => self.implied.at(ln(implied)),
         };
         let hidden = self.hidden(run);
@@ -192,7 +192,7 @@ impl LearnedTimes {
     }
 
     /// The weight of a timer that expired after `wait`.
-    fn expired(&self, wait: Nanos) -> f64 {
+    fn expired(&self, wait: Span) -> f64 {
         if wait < SILENCE {
             return NEVER;
         }
@@ -320,7 +320,7 @@ fn many_acks(psns: u64) -> f64 {
     as_float(psns.div_ceil(16).min(6))
 }
 
-fn many(waits: &[Nanos]) -> f64 {
+fn many(waits: &[Span]) -> f64 {
     as_float(waits.iter().filter(|wait| wait.0 != 0).count().max(1) as u64)
 }
 
@@ -347,24 +347,24 @@ mod tests {
     const US: u64 = 1_000;
     const MS: u64 = 1_000_000;
     /// Acknowledgements of the busy host took so long.
-    const WAITS: [Nanos; 4] = [
-        Nanos(9_460 * US),
-        Nanos(13_270 * US),
-        Nanos(14_830 * US),
-        Nanos(15_000 * US),
+    const WAITS: [Span; 4] = [
+        Span(9_460 * US),
+        Span(13_270 * US),
+        Span(14_830 * US),
+        Span(15_000 * US),
     ];
 
     /// A run at the PSN that a NAK named `before`, of a sender that was silent for `silence`.
     fn after_nak(before: u64, silence: u64) -> Circumstances {
         Circumstances {
             nak: Some(NamedPsn {
-                before: Nanos(before),
-                timer: Nanos(0),
+                before: Span(before),
+                timer: Span(0),
                 ahead: 0,
                 is_answered: false,
             }),
-            waits: [Nanos(before), Nanos(0), Nanos(0)],
-            silence: Nanos(silence),
+            waits: [Span(before), Span(0), Span(0)],
+            silence: Span(silence),
             beyond_acked: Some(0),
             psns: 1_000,
             ..Circumstances::default()
@@ -434,7 +434,7 @@ mod tests {
         // Copies of messages come 17 us behind them, while their sender goes on.
         let copies: Vec<_> = (0..9_u64)
             .map(|more| Circumstances {
-                silence: Nanos(2_500),
+                silence: Span(2_500),
                 beyond_acked: Some(-3),
                 ..alone(16_500 + 100 * more)
             })
@@ -472,20 +472,20 @@ mod tests {
             psns: 689,
             missing: 687,
             not_captured: 687,
-            silence: Nanos(9_200),
+            silence: Span(9_200),
             ..alone(1_046 * US)
         };
         let cause = LearnedTimes::new().cause(&thinned);
         assert_eq!(cause.trigger, Trigger::Unknown);
-        assert_eq!(thinned.stood_still(), Nanos(0));
+        assert_eq!(thinned.stood_still(), Span(0));
     }
 
     #[test]
     fn an_rnr_nak_is_the_cause_when_its_timer_is_over() {
         let after = |before| Circumstances {
             rnr: Some(NamedPsn {
-                before: Nanos(before),
-                timer: Nanos(640 * US),
+                before: Span(before),
+                timer: Span(640 * US),
                 ahead: 0,
                 is_answered: false,
             }),
@@ -499,14 +499,14 @@ mod tests {
     #[test]
     fn a_read_is_asked_for_again_soon_after_a_later_answer() {
         let implied = |after: u64| Circumstances {
-            implied: Nanos(after),
+            implied: Span(after),
             is_fetch: true,
             ..alone(after + 300 * US)
         };
         let mut runs: Vec<_> = (0..8).map(|more| implied((20 + more) * US)).collect();
         assert_eq!(triggers(&runs), [Trigger::ImpliedNak; 8]);
         runs.push(Circumstances {
-            implied: Nanos(0),
+            implied: Span(0),
             ..implied(67 * MS)
         });
         assert_eq!(triggers(&runs)[8], Trigger::Timeout);

@@ -7,7 +7,7 @@ fn left(holes: &Holes) -> Vec<u64> {
 }
 
 fn add(holes: &mut Holes, first: u64, end: u64) {
-    holes.add(first, end, Nanos(first), None, MIN_OPEN_HOLES);
+    holes.add(first, end, Time(first), None, MIN_OPEN_HOLES);
 }
 
 fn filled(holes: &mut Holes, first: u64, end: u64) -> Vec<u64> {
@@ -20,7 +20,7 @@ fn filled(holes: &mut Holes, first: u64, end: u64) -> Vec<u64> {
 
 /// A decision: first, end, class.
 fn decided(holes: &mut Holes) -> Vec<(u64, u64, LossClass)> {
-    let taken = holes.take_decided(true, false, 1, Nanos(u64::MAX));
+    let taken = holes.take_decided(true, false, 1, Time(u64::MAX));
     taken
         .iter()
         .map(|hole| (hole.first, hole.end, hole.class))
@@ -59,14 +59,14 @@ fn the_oldest_is_forgotten_and_counted() {
 fn an_ack_covers_the_part_before_it() {
     let mut holes = Holes::default();
     add(&mut holes, 10, 15);
-    holes.cover(12, Nanos(1_000));
+    holes.cover(12, Time(1_000));
     assert!(decided(&mut holes).is_empty(), "it may show up yet");
-    holes.decide_covered(Nanos(1_000_999), Nanos(0));
+    holes.decide_covered(Time(1_000_999), Time(0));
     assert!(decided(&mut holes).is_empty());
-    holes.decide_covered(Nanos(1_001_000), Nanos(0));
+    holes.decide_covered(Time(1_001_000), Time(0));
     assert_eq!(decided(&mut holes), [(10, 12, LossClass::CaptureLost)]);
     assert_eq!(left(&holes), [10, 11, 12, 13, 14], "their places are kept");
-    holes.close(Nanos(0), Nanos(0));
+    holes.close(Time(0), Time(0));
     assert_eq!(
         decided(&mut holes),
         [(12, 15, LossClass::Unresolved)],
@@ -80,14 +80,14 @@ fn a_nak_names_the_rest_of_a_hole() {
     let mut holes = Holes::default();
     add(&mut holes, 10, 15);
     add(&mut holes, 20, 22);
-    holes.cover(12, Nanos(1));
+    holes.cover(12, Time(1));
     holes.decide_at(12, LossClass::NetworkLost);
     assert_eq!(decided(&mut holes), [(12, 15, LossClass::NetworkLost)]);
     holes.decide_at(13, LossClass::Ambiguous);
     assert_eq!(decided(&mut holes), [], "counted before");
     holes.decide_at(16, LossClass::NetworkLost);
-    holes.cover(30, Nanos(2));
-    holes.close(Nanos(0), Nanos(0));
+    holes.cover(30, Time(2));
+    holes.close(Time(0), Time(0));
     assert_eq!(
         decided(&mut holes),
         [(10, 12, LossClass::CaptureLost), (20, 22, LossClass::CaptureLost)]
@@ -133,18 +133,18 @@ fn without_the_other_direction_only_what_came_late_is_known() {
     let fates =
         |taken: Vec<DecidedHole>| -> Vec<_> { taken.iter().map(|hole| (hole.first, hole.class)).collect() };
     assert_eq!(
-        fates(holes.clone().take_decided(false, false, 1, Nanos(u64::MAX))),
+        fates(holes.clone().take_decided(false, false, 1, Time(u64::MAX))),
         [(20, LossClass::Reordered)]
     );
     let mut paired = holes.clone();
-    paired.take_decided(false, false, 1, Nanos(u64::MAX));
+    paired.take_decided(false, false, 1, Time(u64::MAX));
     assert_eq!(
-        fates(paired.take_decided(true, false, 1, Nanos(u64::MAX))),
+        fates(paired.take_decided(true, false, 1, Time(u64::MAX))),
         [(10, LossClass::NetworkLost)]
     );
-    holes.close(Nanos(0), Nanos(0));
+    holes.close(Time(0), Time(0));
     assert_eq!(
-        fates(holes.take_decided(false, true, 1, Nanos(u64::MAX))),
+        fates(holes.take_decided(false, true, 1, Time(u64::MAX))),
         [
             (10, LossClass::Unresolved),
             (20, LossClass::Reordered),
@@ -158,7 +158,7 @@ fn without_the_other_direction_only_what_came_late_is_known() {
         many.decide_at(i * 4, LossClass::NetworkLost);
     }
     assert_eq!(
-        fates(many.take_decided(false, false, 1, Nanos(u64::MAX))),
+        fates(many.take_decided(false, false, 1, Time(u64::MAX))),
         [(0, LossClass::Unresolved)],
         "bounded"
     );
@@ -193,8 +193,8 @@ proptest! {
         let missing = set.len() as u64;
         for (now, (first, psns, act)) in (0..).zip(acts) {
             match act {
-                0 => holes.cover(first, Nanos(now * 400_000)),
-                1 => holes.decide_covered(Nanos(now * 400_000), Nanos(0)),
+                0 => holes.cover(first, Time(now * 400_000)),
+                1 => holes.decide_covered(Time(now * 400_000), Time(0)),
                 2 => holes.decide_at(first, LossClass::NetworkLost),
                 3 => holes.decide_at(first, LossClass::Ambiguous),
                 _ => {
@@ -210,7 +210,7 @@ proptest! {
             }
             prop_assert_eq!(left(&holes), set.iter().copied().collect::<Vec<_>>());
         }
-        holes.close(Nanos(0), Nanos(0));
+        holes.close(Time(0), Time(0));
         let events = decided(&mut holes);
         prop_assert_eq!(holes.fates().iter().sum::<u64>(), missing);
         prop_assert_eq!(events.iter().map(|(first, end, _)| end - first).sum::<u64>(), missing);
@@ -223,14 +223,14 @@ fn a_loss_waits_for_as_long_as_its_packet_may_come_late() {
     let mut holes = Holes::default();
     let max = MIN_OPEN_HOLES;
     for (psn, time) in [(10, 100), (20, 500)] {
-        holes.add(psn, psn + 1, Nanos(time), None, max);
+        holes.add(psn, psn + 1, Time(time), None, max);
         holes.decide_at(psn, LossClass::NetworkLost);
     }
     let fates =
         |taken: Vec<DecidedHole>| -> Vec<_> { taken.iter().map(|hole| (hole.first, hole.class)).collect() };
     // At 600 ns only what was missing at 400 ns or before is lost for sure.
     assert_eq!(
-        fates(holes.take_decided(true, false, 1, Nanos(400))),
+        fates(holes.take_decided(true, false, 1, Time(400))),
         [(10, LossClass::NetworkLost)]
     );
     assert!(holes.any_decided());
@@ -238,18 +238,18 @@ fn a_loss_waits_for_as_long_as_its_packet_may_come_late() {
     let mut late = holes.clone();
     late.came_after_all(20);
     assert_eq!(
-        fates(late.take_decided(true, false, 1, Nanos(450))),
+        fates(late.take_decided(true, false, 1, Time(450))),
         [(20, LossClass::Reordered)]
     );
     assert!(late.take_revoked().is_empty() && !late.any_decided());
     // At 701 ns it would have come.
     assert_eq!(
-        fates(holes.clone().take_decided(true, false, 1, Nanos(501))),
+        fates(holes.clone().take_decided(true, false, 1, Time(501))),
         [(20, LossClass::NetworkLost)]
     );
     // The capture ends at 600 ns: nobody knows.
     assert_eq!(
-        fates(holes.take_decided(true, true, 1, Nanos(400))),
+        fates(holes.take_decided(true, true, 1, Time(400))),
         [(20, LossClass::Unresolved)]
     );
 }

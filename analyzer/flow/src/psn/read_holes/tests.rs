@@ -8,7 +8,7 @@ fn is_lost(order: &[u64]) -> bool {
     let mut reads = Reads::default();
     reads.requested(10, Some(20));
     for (time, psn) in (0..).zip(order) {
-        reads.response(*psn, *psn == 10, *psn == 19, Nanos(time), 20);
+        reads.response(*psn, *psn == 10, *psn == 19, Time(time), 20);
     }
     reads.falls_back(12, true)
 }
@@ -31,9 +31,9 @@ fn a_requester_sees_the_gap_before_the_response_that_it_waits_for() {
     reads.requested(10, Some(20));
     let order = [10, 12, 13, 14, 15, 16, 17, 18, 19, 11, 12, 13, 15];
     for (at, psn) in (1..).zip(order) {
-        reads.response(psn, psn == 10, psn == 19, Nanos(at * 1_000), 20);
+        reads.response(psn, psn == 10, psn == 19, Time(at * 1_000), 20);
     }
-    assert_eq!(reads.first_beyond(14), Nanos(13_000));
+    assert_eq!(reads.first_beyond(14), Time(13_000));
     // Nothing behind 15 came since.
-    assert_eq!(reads.first_beyond(16), Nanos(0));
+    assert_eq!(reads.first_beyond(16), Time(0));
 }

@@ -1,6 +1,6 @@
 //! Answers to requests: how far they are acknowledged, and what was lost behind the tap.
 
-use roce_model::Nanos;
+use roce_model::{Span, Time};
 use roce_wire::Psn;
 
 use crate::psn::acks::{Answers, NakMeaning};
@@ -34,9 +34,9 @@ impl Tracker {
     }
 
     /// The longest time that the sender took to answer a NAK, and the number of its answers since the last call; 0: not known.
-    pub(crate) fn take_new_answers(&mut self) -> (Nanos, u32) {
+    pub(crate) fn take_new_answers(&mut self) -> (Span, u32) {
         let answers = self.answers.as_mut();
-        answers.map_or((Nanos(0), 0), |answers| answers.take_new_answers())
+        answers.map_or((Span(0), 0), |answers| answers.take_new_answers())
     }
 
     /// Where `psn`, as an answer names it, is among the requests; `None` when it fits none of them.
@@ -60,7 +60,7 @@ impl Tracker {
     }
 
     /// An answer shows that everything before `psn` arrived.
-    pub(super) fn acknowledge(&mut self, requests: &Requests, psn: u64, time: Nanos) -> AnswerEvidence {
+    pub(super) fn acknowledge(&mut self, requests: &Requests, psn: u64, time: Time) -> AnswerEvidence {
         let Some(answers) = &mut self.answers else {
             return AnswerEvidence::default();
         };
@@ -88,7 +88,7 @@ impl Tracker {
     }
 
     /// Takes an ACK. An ACK that says nothing new is counted.
-    pub(super) fn acknowledged(&mut self, requests: &Requests, psn: u64, time: Nanos) -> AnswerEvidence {
+    pub(super) fn acknowledged(&mut self, requests: &Requests, psn: u64, time: Time) -> AnswerEvidence {
         let answered = self.acknowledge(requests, psn, time);
         if let Some(answers) = self.answers.as_mut().filter(|_| !answered.is_new) {
             answers.count_duplicate();
@@ -102,8 +102,8 @@ impl Tracker {
         &mut self,
         requests: &Requests,
         psn: u64,
-        time: Nanos,
-        times: (Nanos, Nanos),
+        time: Time,
+        times: (Span, Time),
     ) -> AnswerEvidence {
         let missing = self.is_missing(psn);
         let pending = self.undecided.pending();
@@ -150,7 +150,7 @@ impl Tracker {
     }
 
     /// An RNR NAK for `psn`: all before arrived, and it, too.
-    pub(super) fn rnr(&mut self, requests: &Requests, psn: u64, time: Nanos, timer: Nanos) -> AnswerEvidence {
+    pub(super) fn rnr(&mut self, requests: &Requests, psn: u64, time: Time, timer: Span) -> AnswerEvidence {
         let Some(answers) = &mut self.answers else {
             return AnswerEvidence::default();
         };

@@ -1,6 +1,6 @@
 //! Circumstances before a run, from which its cause is found.
 
-use roce_model::Nanos;
+use roce_model::{Span, Time};
 
 use crate::psn::causes::{Circumstances, NamedPsn};
 use crate::psn::request::Request;
@@ -10,14 +10,14 @@ impl Tracker {
     /// An answer that is no NAK, to all before `psn`, comes at `time`, before it is applied. `oldest_sent`: when the oldest request was sent that is
     /// not answered; 0: not known.
     #[inline]
-    pub(crate) fn awaited(&mut self, psn: u64, oldest_sent: Nanos, time: Nanos) {
+    pub(crate) fn awaited(&mut self, psn: u64, oldest_sent: Time, time: Time) {
         if let Some(answers) = &mut self.answers {
             answers.awaited(psn, oldest_sent, time);
         }
     }
 
     /// The longest waits for an answer, since the last call, that ended without a run.
-    pub(crate) fn take_longest_waits(&mut self) -> Vec<Nanos> {
+    pub(crate) fn take_longest_waits(&mut self) -> Vec<Span> {
         let answers = self.answers.as_mut();
         answers.map_or_else(Vec::new, |answers| answers.take_longest_waits())
     }
@@ -29,18 +29,18 @@ impl Tracker {
             None => Circumstances {
                 nak: request.pair.nak_before.map(|(before, ahead)| NamedPsn {
                     before,
-                    timer: Nanos(0),
+                    timer: Span(0),
                     ahead,
                     is_answered: false,
                 }),
                 // Some receiver of the host had no buffer: its timer is not known.
                 rnr: request.pair.refused.then_some(NamedPsn {
                     before: request.flow.silence,
-                    timer: Nanos(0),
+                    timer: Span(0),
                     ahead: 0,
                     is_answered: false,
                 }),
-                waits: [request.flow.silence, Nanos(0), Nanos(0)],
+                waits: [request.flow.silence, Span(0), Span(0)],
                 is_blind: true,
                 ..Circumstances::default()
             },
@@ -49,11 +49,11 @@ impl Tracker {
         let (missing, not_captured) = self.holes.as_ref().map_or((0, 0), |holes| holes.opened());
         Circumstances {
             implied: match request.flow.implied_since {
-                Nanos(0) => Nanos(0),
+                Time(0) => Span(0),
                 since => request.packet.time.since(since),
             },
             silence: request.flow.silence,
-            since_gap: hole.map_or(Nanos(0), |hole| request.packet.time.since(hole.time)),
+            since_gap: hole.map_or(Span(0), |hole| request.packet.time.since(hole.time)),
             psns: next.saturating_sub(self.epoch.first()),
             missing,
             not_captured,

@@ -5,7 +5,7 @@
 //! was not. Where the sender counts IP identifications up, these tell directly when a packet was sent. Where neither decides, the
 //! packets that follow may: a sender that falls back repeats what was captured, in order.
 
-use roce_model::Nanos;
+use roce_model::{Span, Time};
 
 use crate::psn::acks::{Answers, SHORT_SILENCE};
 use crate::psn::cause::{Cause, Trigger};
@@ -42,7 +42,7 @@ impl Tracker {
         // The timer of a missing packet runs from when it was sent, which may have been just before the packet that showed the gap.
         let hole = self.holes.as_ref().and_then(|holes| holes.hole_with(at));
         let mut request = *request;
-        request.flow.wait_from(hole.map_or(Nanos(0), |hole| hole.time));
+        request.flow.wait_from(hole.map_or(Time(0), |hole| hole.time));
         let request = &request;
         if let Some(answers) = &mut self.answers {
             answers.come_again(at, at + span, request.packet.time);
@@ -145,7 +145,7 @@ impl Tracker {
     }
 
     /// True if `at` was missing and retransmitted, and its first transmission has not come since.
-    fn was_retransmitted(&mut self, at: u64, time: Nanos) -> bool {
+    fn was_retransmitted(&mut self, at: u64, time: Time) -> bool {
         let Some(gap) = self.refilled.take(at) else {
             return false;
         };
@@ -155,7 +155,7 @@ impl Tracker {
 
     /// True if `at` was missing and retransmitted, not longer before `time` than packets of the flow are late, and its first transmission has
     /// not come since.
-    pub(super) fn was_just_retransmitted(&mut self, at: u64, time: Nanos) -> bool {
+    pub(super) fn was_just_retransmitted(&mut self, at: u64, time: Time) -> bool {
         let latest = SILENCE.0.max(self.reordering.bound().0.saturating_mul(2));
         self.refilled.since(time).0 < latest && self.was_retransmitted(at, time)
     }
@@ -420,7 +420,7 @@ impl Tracker {
         } else if request.pair.is_naked {
             Some(nak(request.pair.is_naked_exactly))
         } else {
-            Cause::by_silence(request.flow.silence, Nanos(0), self.reordering.bound())
+            Cause::by_silence(request.flow.silence, Span(0), self.reordering.bound())
         }
     }
 }

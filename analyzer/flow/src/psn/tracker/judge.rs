@@ -3,7 +3,7 @@
 //! Packets that fill a hole and that a NAK names wait for the sender's answer to that NAK: what comes once more was late before.
 //! Several wait at once, because a receiver that keeps what comes out of order names one packet after the other.
 
-use roce_model::Nanos;
+use roce_model::Time;
 
 use crate::psn::acks::LONGEST_ANSWER;
 use crate::psn::cause::{Cause, MIN_TIMEOUT, Trigger};
@@ -19,7 +19,7 @@ pub(super) const FALLBACK: u64 = 3;
 
 impl Tracker {
     /// Something else than the continuation of pending packets came, `next` being one past the highest PSN.
-    pub(super) fn settle_pending(&mut self, next: u64, time: Nanos) {
+    pub(super) fn settle_pending(&mut self, next: u64, time: Time) {
         let Some(pending) = self.undecided.take_pending() else {
             return;
         };
@@ -140,7 +140,7 @@ impl Tracker {
     }
 
     /// A packet at `at` is captured once more: when it is one of those that fill a hole right now, they wait for no other.
-    pub(super) fn settle_answer(&mut self, at: u64, next: u64, time: Nanos) {
+    pub(super) fn settle_answer(&mut self, at: u64, next: u64, time: Time) {
         let is_again = |pending: &PendingPackets| !pending.repeats && pending.contains(at);
         if self.undecided.pending().is_some_and(is_again) {
             self.settle_pending(next, time);
@@ -148,7 +148,7 @@ impl Tracker {
     }
 
     /// Decides packets that seemed to answer a NAK once the true answer would have come.
-    pub(super) fn settle_waiting(&mut self, time: Nanos) {
+    pub(super) fn settle_waiting(&mut self, time: Time) {
         while let Some(overdue) = self.undecided.take_overdue(time, LONGEST_ANSWER) {
             self.decide_waiting(overdue);
         }
@@ -274,7 +274,7 @@ impl Tracker {
 
     /// Missing packets were retransmitted for `cause`. The NAK proves the loss if no packet of the flow was ever late.
     /// They came at `time`.
-    pub(super) fn prove(&mut self, cause: Option<Cause>, psns: u64, time: Nanos) {
+    pub(super) fn prove(&mut self, cause: Option<Cause>, psns: u64, time: Time) {
         let is_named = cause.is_some_and(|cause| cause.trigger == Trigger::Nak && cause.exact);
         if is_named && !self.reordering.is_seen() {
             self.proven.add(psns, time);
@@ -282,7 +282,7 @@ impl Tracker {
     }
 
     /// Parts of holes came late, `depth` PSNs behind the highest; `next`: one past that.
-    pub(super) fn came_late(&mut self, parts: &[Hole], next: u64, time: Nanos, depth: u64) {
+    pub(super) fn came_late(&mut self, parts: &[Hole], next: u64, time: Time, depth: u64) {
         self.reordering.note(depth, parts, time);
         for part in parts {
             let holes = self.holes.get_or_insert_default();

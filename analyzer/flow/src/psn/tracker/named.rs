@@ -4,7 +4,7 @@
 //! takes it at least the way to it and back: what comes much sooner is late, and so is what comes again with the answer. Where neither
 //! shows, the packets do not tell the two apart.
 
-use roce_model::Nanos;
+use roce_model::Span;
 
 use crate::psn::acks::{MAX_RUN_OFFSET, SHORT_SILENCE};
 use crate::psn::cause::Trigger;
@@ -79,8 +79,8 @@ impl Tracker {
         let missed = pending
             .filled
             .first()
-            .map_or(Nanos(0), |hole| pending.begin.packet.time.since(hole.time));
-        if self.reordering.is_usual() && missed.0 > self.reordering.bound().0.saturating_mul(2) {
+            .map_or(Span(0), |hole| pending.begin.packet.time.since(hole.time));
+        if self.reordering.is_usual() && missed > self.reordering.bound() * 2 {
             BehindVerdict::Retransmitted
         } else {
             BehindVerdict::Unknown

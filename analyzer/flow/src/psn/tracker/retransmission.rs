@@ -1,6 +1,6 @@
 //! Packets that are retransmitted: where a run of them begins and why, how far it comes, what it says of the holes that it fills.
 
-use roce_model::Nanos;
+use roce_model::Time;
 
 use crate::psn::acks::Answers;
 use crate::psn::cause::Trigger;
@@ -106,7 +106,7 @@ impl Tracker {
     }
 
     /// When the gap showed in which `at` is missing; `None` if it is not.
-    pub(super) fn gap_with(&self, at: u64) -> Option<Nanos> {
+    pub(super) fn gap_with(&self, at: u64) -> Option<Time> {
         let hole = self.holes.as_ref().and_then(|holes| holes.hole_with(at));
         hole.map(|hole| hole.time)
     }
@@ -147,7 +147,7 @@ impl Tracker {
     }
 
     /// The sender goes on after a run, at `time`: it has no cause any more to answer older NAKs for what the run retransmitted.
-    pub(super) fn forget_answered_naks(&mut self, time: Nanos) {
+    pub(super) fn forget_answered_naks(&mut self, time: Time) {
         let is_answer = self.runs.is_by(Trigger::Nak);
         if let Some(answers) = self.answers.as_mut().filter(|_| is_answer) {
             answers.forget_answered_naks(time);

@@ -1,5 +1,6 @@
 //! The tracker's verdicts on sequences of requests, compared with those of a plain set of PSNs.
 
+use roce_model::{Span, Time};
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
@@ -34,14 +35,14 @@ impl Flow {
             packet: RequestPacket {
                 psn: Psn::new(psn),
                 span: Some(1),
-                time: Nanos(self.now),
+                time: Time(self.now),
                 bin: self.now / 1_000_000,
                 payload_bytes: 1024,
                 ..RequestPacket::default()
             },
             ..Request::default()
         };
-        request.flow.silence = Nanos(silence);
+        request.flow.silence = Span(silence);
         request.flow.max_holes = crate::psn::holes::MAX_OPEN_HOLES;
         request
     }
@@ -192,7 +193,7 @@ fn late_packets_may_come_backwards() {
     );
     // 105 was the next one. 103 came 1 behind 104, 1 us after the gap showed; 101 came 3 behind, 2 us after it, and 102 3 us after it.
     assert_eq!(flow.tracker.reordering().depth(), Some(3));
-    assert_eq!(flow.tracker.reordering().time(), Some(Nanos(3_000)));
+    assert_eq!(flow.tracker.reordering().time(), Some(Span(3_000)));
 }
 
 #[test]
@@ -207,7 +208,7 @@ fn undecided_packets_keep_their_bins() {
     flow.see(101);
     flow.now += 2_000;
     flow.see(102);
-    flow.tracker.close(Nanos(flow.now));
+    flow.tracker.close(Time(flow.now));
     assert_eq!(
         flow.tracker.take_decision().unwrap().parts,
         [(0, 1, 1024), (1, 1, 1024)]
@@ -423,7 +424,7 @@ proptest! {
                 let run_before = flow.tracker.runs.current().copied();
                 let verdict = if silent { flow.see_after_silence(psn) } else { flow.see(psn) };
                 if matches!(verdict, Verdict::NewEpoch(_)) {
-                    flow.tracker.close(Nanos(flow.now));
+                    flow.tracker.close(Time(flow.now));
                 }
                 tally.count(verdict);
                 let is_straggler = matches!(verdict, Verdict::Retransmission { .. }) && flow.tracker.runs.current().copied() == run_before;
@@ -438,7 +439,7 @@ proptest! {
                 next = u32::try_from((highest + 1).rem_euclid(i64::from(Psn::COUNT))).unwrap();
             }
         }
-        flow.tracker.close(Nanos(flow.now));
+        flow.tracker.close(Time(flow.now));
         tally.settle(&mut flow);
         prop_assert_eq!(tally.missing, model.missing);
         prop_assert_eq!(tally.epochs, model.epochs);
@@ -531,17 +532,17 @@ fn what_is_acknowledged_before_its_retransmission_can_have_come_was_overtaken_be
             flow.see(psn);
         }
         let position = |psn: u32| BASE + u64::from(psn);
-        let times = (Nanos(rtt), Nanos(0));
+        let times = (Span(rtt), Time(0));
         let named = flow
             .tracker
-            .nak(&flow.requests, position(110), Nanos(flow.now), times);
+            .nak(&flow.requests, position(110), Time(flow.now), times);
         assert_eq!(named.lost_downstream, Some((Psn::new(110), 1)));
         assert!(!named.was_overtaken);
         if let Some(after) = after {
             flow.see(110);
             flow.now += after;
         }
-        let time = Nanos(flow.now);
+        let time = Time(flow.now);
         let answered = flow.tracker.acknowledged(&flow.requests, position(112), time);
         assert_eq!(answered.was_overtaken, is_overtaken, "{after:?} {rtt}");
     }

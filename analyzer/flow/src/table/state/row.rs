@@ -1,6 +1,6 @@
 //! A flow's row in `flows`.
 
-use roce_model::{FlowRow, Nanos, Vantage};
+use roce_model::{FlowRow, Span, Vantage};
 use roce_wire::{Psn, Service};
 
 use crate::psn::acks::Answers;
@@ -9,7 +9,7 @@ use crate::psn::holes::LossClass;
 use crate::psn::run::Recovery;
 use crate::table::state::{Cold, Hot, Trouble};
 use crate::taps::vantage;
-use crate::taps::vantage::Other;
+use crate::taps::vantage::OutsideEvidence;
 use crate::timing::latency::Times;
 
 impl Cold {
@@ -67,14 +67,8 @@ impl Cold {
         row.message_bytes_stddev = lengths.stddev();
     }
 
-    /// The flow's row in `flows`. `other`: what its other direction says of the tap's place; `by_taps`: what other taps say of it.
-    pub(crate) fn flow_row(
-        &self,
-        hot: &Hot,
-        evicted: bool,
-        other: Option<Other>,
-        by_taps: Option<Vantage>,
-    ) -> FlowRow {
+    /// The flow's row in `flows`. Evidence of the tap's place besides the flow's own packets is `outside`.
+    pub(crate) fn flow_row(&self, hot: &Hot, evicted: bool, outside: OutsideEvidence) -> FlowRow {
         let trouble = self.trouble.as_deref().cloned().unwrap_or_default();
         let mut row = FlowRow {
             evicted,
@@ -95,9 +89,8 @@ impl Cold {
         row.cnp = (self.knows_cnp || self.totals.cnp > 0).then_some(self.totals.cnp);
         let evidence = vantage::Evidence {
             hop_limit: self.attributes.hop_limit(),
-            other,
-            by_taps,
-            nak_answer: self.tracker.answers().map_or(Nanos(0), Answers::shortest_answer),
+            outside,
+            nak_answer: self.tracker.answers().map_or(Span(0), Answers::shortest_answer),
         };
         if let Some(congestion) = &self.congestion {
             congestion.write_charges(&mut row);

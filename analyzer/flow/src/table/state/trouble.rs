@@ -1,6 +1,6 @@
 //! State that few flows need: retransmissions, losses, errors.
 
-use roce_model::Nanos;
+use roce_model::Span;
 use roce_wire::Psn;
 
 use crate::psn::holes::LossCounts;
@@ -21,7 +21,7 @@ pub(crate) struct Trouble {
     /// Runs whose cause is not decided yet.
     pub(crate) waiting_runs: Vec<EndedRun>,
     /// The first PSN of the latest run, and the silence before it.
-    pub(crate) latest_run: Option<(Psn, Nanos)>,
+    pub(crate) latest_run: Option<(Psn, Span)>,
     pub(crate) wasted_bytes: u64,
     /// Those of them that were acknowledged when they came again: they had arrived.
     pub(crate) acknowledged_again: u64,

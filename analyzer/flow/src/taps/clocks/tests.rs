@@ -22,11 +22,11 @@ struct Taps {
 }
 
 impl Taps {
-    fn other(&self, time: u64) -> Nanos {
+    fn other(&self, time: u64) -> Time {
         let since = i128::from(time - BEGIN);
         let drifted = since * i128::from(self.drift_ppb) / 1_000_000_000;
         let stamp = i128::from(time) + i128::from(self.ahead) + drifted;
-        Nanos(u64::try_from(stamp).unwrap())
+        Time(u64::try_from(stamp).unwrap())
     }
 
     /// A packet that passes the first of the taps at `time`, with `queue` of the jitter.
@@ -34,7 +34,7 @@ impl Taps {
         let late = time + if forward { self.there } else { self.back } + queue;
         let (reference, other) = if forward { (time, late) } else { (late, time) };
         StampedPacket {
-            reference: Nanos(reference),
+            reference: Time(reference),
             other: self.other(other),
             way: 1,
             forward,
@@ -74,7 +74,7 @@ fn offset(packets: &[StampedPacket]) -> Offset {
 }
 
 /// The estimate at a time by the other clock.
-fn ahead_at(offset: &Offset, time: Nanos) -> f64 {
+fn ahead_at(offset: &Offset, time: Time) -> f64 {
     offset.ahead_ns + offset.faster_ppb / 1e9 * (wide(i128::from(time.0) - i128::from(offset.at.0)))
 }
 
@@ -219,8 +219,8 @@ fn other_traffic_with_the_same_numbers_fits_no_clock() {
         let pace = n * n % 41 * 100_000 + 1_000;
         for (forward, answer) in [(true, 0), (false, 15_000)] {
             packets.push(StampedPacket {
-                reference: Nanos(BEGIN + n * MS + answer),
-                other: Nanos(BEGIN + 4 * 3_600 * 1_000 * MS + n * MS + pace + answer),
+                reference: Time(BEGIN + n * MS + answer),
+                other: Time(BEGIN + 4 * 3_600 * 1_000 * MS + n * MS + pace + answer),
                 way: 1,
                 forward,
                 reference_first: None,
@@ -237,8 +237,8 @@ fn a_tap_that_all_packets_pass_first_bounds_one_side() {
     let packets = |shown: Option<bool>| -> Vec<StampedPacket> {
         let both = (0..100_u64).flat_map(|n| [(n, true), (n, false)]);
         both.map(|(n, forward)| StampedPacket {
-            reference: Nanos(BEGIN + n * MS),
-            other: Nanos(BEGIN + n * MS + 500 * MS + 4_000 + n % 2 * 13_000),
+            reference: Time(BEGIN + n * MS),
+            other: Time(BEGIN + n * MS + 500 * MS + 4_000 + n % 2 * 13_000),
             way: 1,
             forward,
             reference_first: shown,
@@ -354,8 +354,8 @@ proptest! {
         let packets: Vec<StampedPacket> = packets
             .into_iter()
             .map(|(reference, other, way, forward, reference_first)| StampedPacket {
-                reference: Nanos(reference),
-                other: Nanos(other),
+                reference: Time(reference),
+                other: Time(other),
                 way,
                 forward,
                 reference_first,
@@ -377,8 +377,8 @@ fn clocks_within_the_noise_of_stamps_are_as_far_off_as_their_packets_show() {
                 let shown = if forward { ahead + 1 } else { ahead - 1 };
                 let reference = BEGIN + number * MS;
                 StampedPacket {
-                    reference: Nanos(reference),
-                    other: Nanos(reference.checked_add_signed(shown).unwrap()),
+                    reference: Time(reference),
+                    other: Time(reference.checked_add_signed(shown).unwrap()),
                     way: 1,
                     forward,
                     reference_first: Some(!forward),
@@ -395,8 +395,8 @@ fn clocks_within_the_noise_of_stamps_are_as_far_off_as_their_packets_show() {
 fn equal_clocks_are_not_far_off() {
     let packets: Vec<StampedPacket> = (0..100)
         .map(|number| StampedPacket {
-            reference: Nanos(BEGIN + number * MS),
-            other: Nanos(BEGIN + number * MS + number % 2),
+            reference: Time(BEGIN + number * MS),
+            other: Time(BEGIN + number * MS + number % 2),
             way: 1,
             forward: number % 2 == 0,
             reference_first: Some(number % 2 == 1),

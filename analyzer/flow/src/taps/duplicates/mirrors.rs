@@ -9,7 +9,7 @@
 //! - The network makes duplicates: few, and on one link, which packets pass in one direction.
 //! - A mirror copies what passes, in both directions, packets without data as well.
 
-use roce_model::{Nanos, Packet};
+use roce_model::{Packet, Time};
 use roce_wire::Operation;
 
 pub(super) const TIME_SHIFT: u32 = 6;
@@ -348,7 +348,7 @@ impl Mirrors {
         let place = tag as usize % MAX_SAMPLES;
         let old = self.samples[place];
         if old.is_live {
-            if packet.time.since(Nanos(old.time)).0 < MAX_WAIT {
+            if packet.time.since(Time(old.time)).0 < MAX_WAIT {
                 return;
             }
             self.decide(&old);
@@ -414,14 +414,14 @@ impl Mirrors {
     /// Counts a packet that was seen before; true if there was a NAK between its hosts a short time ago.
     fn again(&mut self, tag: u32, packet: &Packet, distance: u64) -> bool {
         let time = packet.time;
-        let since_refusal = time.since(Nanos(self.refused[hosts(packet)])).0;
+        let since_refusal = time.since(Time(self.refused[hosts(packet)])).0;
         if is_refusal(packet) {
             self.refused[hosts(packet)] = time.0;
         }
         let sample = &mut self.samples[tag as usize % MAX_SAMPLES];
         let is_refused = since_refusal < REFUSED;
         let is_it = sample.is_live && sample.tag == tag && sample.tap == packet.tap.0;
-        if !is_it || is_alike_by_nature(packet) || time.since(Nanos(sample.time)).0 >= MAX_WAIT {
+        if !is_it || is_alike_by_nature(packet) || time.since(Time(sample.time)).0 >= MAX_WAIT {
             return is_refused;
         }
         if sample.again == 0 {
@@ -433,7 +433,7 @@ impl Mirrors {
     }
 
     /// All packets there are for now have been looked at, the last one at `time`: what few packets show counts, too.
-    pub(super) fn conclude(&mut self, time: Nanos) {
+    pub(super) fn conclude(&mut self, time: Time) {
         let samples = self.samples.clone();
         let waiting = || samples.iter().filter(|sample| sample.is_live);
         let furthest = waiting()
@@ -441,7 +441,7 @@ impl Mirrors {
             .map(|sample| sample.distance);
         let furthest = u64::from(furthest.max().unwrap_or(0)) << TIME_SHIFT;
         for sample in waiting() {
-            if time.since(Nanos(sample.time)).0 >= furthest {
+            if time.since(Time(sample.time)).0 >= furthest {
                 self.decide(sample);
             }
         }

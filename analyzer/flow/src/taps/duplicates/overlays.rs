@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use roce_model::{Nanos, Packet, TapId};
+use roce_model::{Packet, TapId, Time};
 
 use crate::taps::matching::identity;
 
@@ -41,7 +41,7 @@ impl Overlays {
         if packets.iter().all(|packet| packet.roce.vni.is_none()) {
             return;
         }
-        let slot = |time: Nanos, later: u64| time.0 / APART + later;
+        let slot = |time: Time, later: u64| time.0 / APART + later;
         let bare: HashSet<(u64, TapId, u64), foldhash::fast::RandomState> = packets
             .iter()
             .filter(|packet| packet.roce.vni.is_none())
@@ -77,7 +77,7 @@ mod tests {
     /// A WRITE Middle, at 10 us times its PSN and `us` more.
     fn packet(psn: u8, us: u64, vni: Option<u32>) -> Packet {
         let mut packet = Packet {
-            time: Nanos((1_000_000 + 10 * u64::from(psn) + us) * 1_000),
+            time: Time((1_000_000 + 10 * u64::from(psn) + us) * 1_000),
             ..Packet::default()
         };
         packet.roce.bth = Bth([0x07, 0, 0, 0, 0, 0, 0, 0x11, 0, 0, 0, psn]);

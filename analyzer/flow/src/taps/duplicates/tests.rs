@@ -1,5 +1,5 @@
 use super::*;
-use roce_model::{Nanos, PacketFlags, TapId};
+use roce_model::{PacketFlags, TapId, Time};
 use roce_wire::{Bth, Roce};
 
 fn packet(ns: u64, psn: u8, path: u16) -> Packet {
@@ -9,7 +9,7 @@ fn packet(ns: u64, psn: u8, path: u16) -> Packet {
         ..Roce::default()
     };
     Packet {
-        time: Nanos(ns),
+        time: Time(ns),
         tap: TapId(0),
         wire_bytes: 100,
         path,

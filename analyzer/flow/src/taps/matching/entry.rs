@@ -1,6 +1,6 @@
 //! One transmission of a packet, as it is remembered to find it at other taps.
 
-use roce_model::{Nanos, Packet, TapId};
+use roce_model::{Packet, Span, TapId, Time};
 use roce_wire::{Ecn, Psn, Roce, Service};
 
 use crate::key::FlowSlot;
@@ -62,15 +62,15 @@ pub(super) enum Repair {
 }
 
 /// A later sighting is of another packet with this identity.
-pub(super) const WINDOW: Nanos = Nanos(4 * Nanos::SECOND);
+pub(super) const WINDOW: Span = Span(4 * Span::SECOND.0);
 
 /// Clocks of two taps that were brought together differ by less.
-pub(super) const CLOCKS_DIFFER: Nanos = Nanos(100_000);
+pub(super) const CLOCKS_DIFFER: Span = Span(100_000);
 
 /// One transmission of a packet, as the tap saw it that saw it last.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Entry {
-    pub(super) time: Nanos,
+    pub(super) time: Time,
     /// The taps that saw it, a bit for each; taps 32 apart share one.
     pub(super) taps: u32,
     pub(super) tag: u32,

@@ -7,7 +7,7 @@ mod table;
 use std::collections::HashMap;
 
 use roce_model::cast::float;
-use roce_model::{FlowId, Nanos, TapId, Vantage};
+use roce_model::{FlowId, Span, TapId, Time, Vantage};
 use roce_wire::Psn;
 
 use super::entry::{Number, bit};
@@ -28,7 +28,7 @@ pub(crate) struct Ends {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct SightedPacket {
     pub(crate) tap: TapId,
-    pub(crate) time: Nanos,
+    pub(crate) time: Time,
     /// It is one of several transmissions that are alike: the time is that of the most likely one.
     pub(crate) is_ambiguous: bool,
     /// Its sender would have repaired its loss.
@@ -95,7 +95,7 @@ impl LastHop {
 const MIN_MATCHED: u64 = 16;
 /// A delay that suddenly is longer than this may be two transmissions of one packet, each seen at one of
 /// the taps.
-const USUAL: Nanos = Nanos(1_000_000);
+const USUAL: Span = Span(1_000_000);
 
 /// Transmissions that one of two taps saw and the other one did not.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -105,14 +105,14 @@ struct Unseen {
     /// Number of the packets that are the first of a run of retransmissions.
     begins: u64,
     /// The earliest one: when it was at the tap that saw it, and its PSN.
-    first: Option<(Nanos, Psn)>,
+    first: Option<(Time, Psn)>,
     /// The earliest one of those that begin a run.
-    first_begins: Option<(Nanos, Psn)>,
+    first_begins: Option<(Time, Psn)>,
     not_captured: u64,
     /// Answers, and packets of unreliable services, which nobody sends again; the earliest one.
     answers: u64,
     unreliable: u64,
-    first_silent: Option<(Nanos, Psn)>,
+    first_silent: Option<(Time, Psn)>,
     /// Neither sent again nor acknowledged.
     open: u64,
     /// First transmissions of their PSN, whatever became of them, and how often the one before was seen at both taps: a tap misses
@@ -128,9 +128,9 @@ struct Unseen {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct Pair {
     /// The time on the way of the latest packet whose transmission is known: of those that the lower tap saw first, and of the others.
-    latest: [Nanos; 2],
+    latest: [Span; 2],
     /// The longest time between both taps.
-    longest: Nanos,
+    longest: Span,
     /// Packets of one flow overtook each other there.
     is_shuffled: bool,
     /// Packets in a row that took longer than any transmission before.
@@ -164,11 +164,11 @@ struct Hop {
     /// Votes of the packets' times.
     timed: i64,
     /// The longest time between both taps, whichever came first.
-    longest: Nanos,
+    longest: Span,
     /// In the list of pairs.
     pair: u32,
     /// First and last time at the lower tap of packets that both taps saw; at the higher one.
-    spans: [Span; 2],
+    periods: [TapPeriod; 2],
     /// Packets that the lower tap alone saw; that the higher one alone saw.
     unseen: [Unseen; 2],
     /// All of it by time at the first tap.
@@ -177,22 +177,22 @@ struct Hop {
 
 /// From when until when.
 #[derive(Clone, Copy, Debug)]
-struct Span {
-    first: Nanos,
-    last: Nanos,
+struct TapPeriod {
+    first: Time,
+    last: Time,
 }
 
-impl Default for Span {
+impl Default for TapPeriod {
     fn default() -> Self {
         Self {
-            first: Nanos(u64::MAX),
-            last: Nanos(0),
+            first: Time(u64::MAX),
+            last: Time(0),
         }
     }
 }
 
-impl Span {
-    fn add(&mut self, time: Nanos) {
+impl TapPeriod {
+    fn add(&mut self, time: Time) {
         self.first = self.first.min(time);
         self.last = self.last.max(time);
     }
@@ -216,7 +216,7 @@ impl Hop {
 
 impl Hops {
     /// None yet; of `most` flows they are kept. A bin of their timeline has the width `bin`.
-    pub(super) fn new(most: usize, bin: Nanos) -> Self {
+    pub(super) fn new(most: usize, bin: Span) -> Self {
         Self {
             room: Room::new(bin),
             most,
@@ -263,10 +263,10 @@ impl Hops {
         hop.shown += i64::from(high.marked) - i64::from(low.marked);
         hop.shown += i64::from(low.hop_limit > high.hop_limit) - i64::from(high.hop_limit > low.hop_limit);
         let is_ambiguous = low.is_ambiguous || high.is_ambiguous;
-        let is_overtaken = before.time < hop.spans[usize::from(!upwards)].last;
+        let is_overtaken = before.time < hop.periods[usize::from(!upwards)].last;
         let (low, high) = (low.time, high.time);
-        hop.spans[0].add(low);
-        hop.spans[1].add(high);
+        hop.periods[0].add(low);
+        hop.periods[1].add(high);
         if is_ambiguous {
             return;
         }
@@ -285,10 +285,10 @@ impl Hops {
         // One such packet may be two; a pause holds back many.
         let is_usual = is_short || unusual.is_some_and(|unusual| unusual >= MIN_MATCHED);
         if is_usual {
-            hop.longest = hop.longest.max(Nanos(distance));
+            hop.longest = hop.longest.max(Span(distance));
         }
         if let Some(pair) = self.pairs.get_mut(hop.pair as usize) {
-            pair.latest[usize::from(!upwards)] = Nanos(distance);
+            pair.latest[usize::from(!upwards)] = Span(distance);
             pair.longest = pair.longest.max(hop.longest);
             pair.is_shuffled |= is_overtaken;
             pair.flows += u32::from(hop.matched == MIN_MATCHED);
@@ -379,7 +379,7 @@ impl Hops {
 
     /// Time on the way to `tap` of the latest packet between the taps of a hop whose transmission is known, of any flow.
     #[inline]
-    pub(super) fn latest(&self, hop: u32, tap: TapId) -> Option<Nanos> {
+    pub(super) fn latest(&self, hop: u32, tap: TapId) -> Option<Span> {
         let hop = self.list.get(hop as usize)?;
         let pair = self.pairs.get(hop.pair as usize)?;
         Some(pair.latest[usize::from(hop.low == tap)])
@@ -387,9 +387,9 @@ impl Hops {
 
     /// Time that no packet takes from one end of a hop to the other: the longest of all flows there, and more. Queues keep the order, so
     /// no packet waits for longer than the latest one that left its queue: where several flows have passed, little is added.
-    pub(super) fn margin(&self, hop: u32) -> Nanos {
+    pub(super) fn margin(&self, hop: u32) -> Span {
         let Some(hop) = self.list.get(hop as usize) else {
-            return Nanos(0);
+            return Span(0);
         };
         let pair = self.pairs.get(hop.pair as usize).copied().unwrap_or_default();
         let longest = pair.longest.max(hop.longest).0;
@@ -400,7 +400,7 @@ impl Hops {
         } else {
             longest / 64
         };
-        Nanos(longest.saturating_add(more).saturating_add(self.slack(hop)))
+        Span(longest.saturating_add(more).saturating_add(self.slack(hop)))
     }
 
     /// Tolerance of stamps at the two taps of a hop. The delays of several flows show how far their clocks are apart.
@@ -411,10 +411,10 @@ impl Hops {
 
     /// A packet that is at `from` now comes to the other end no earlier than this time before: directions may be unknown, and clocks
     /// are not exact.
-    pub(super) fn margin_before(&self, hop: u32, from: TapId) -> Nanos {
+    pub(super) fn margin_before(&self, hop: u32, from: TapId) -> Span {
         match self.list.get(hop as usize) {
             Some(of) if of.matched >= MIN_MATCHED && of.is_upwards() == (of.low == from) => {
-                Nanos(self.slack(of))
+                Span(self.slack(of))
             }
             _ => self.margin(hop),
         }
@@ -422,30 +422,30 @@ impl Hops {
 
     /// True if packets of the flow that were at `from` after `time` were seen at the other end, where none overtakes another: this one will
     /// not come any more.
-    pub(super) fn is_passed(&self, hop: u32, from: TapId, time: Nanos) -> bool {
+    pub(super) fn is_passed(&self, hop: u32, from: TapId, time: Time) -> bool {
         self.list.get(hop as usize).is_some_and(|hop| {
             let is_shuffled = self
                 .pairs
                 .get(hop.pair as usize)
                 .is_some_and(|pair| pair.is_shuffled);
-            !is_shuffled && time <= hop.spans[usize::from(hop.low != from)].last
+            !is_shuffled && time <= hop.periods[usize::from(hop.low != from)].last
         })
     }
 
     /// True if packets of the flow that were at `from` before `time` were seen at the other end.
-    pub(super) fn is_behind_seen(&self, hop: u32, from: TapId, time: Nanos) -> bool {
+    pub(super) fn is_behind_seen(&self, hop: u32, from: TapId, time: Time) -> bool {
         self.list
             .get(hop as usize)
-            .is_some_and(|hop| hop.spans[usize::from(hop.low != from)].first <= time)
+            .is_some_and(|hop| hop.periods[usize::from(hop.low != from)].first <= time)
     }
 
     /// True if a packet that was at `from` at `time` may be on its way to the other end when the flow ends: no later one was seen there, and
     /// it was not sent longer behind the last one that was than the way takes.
-    pub(super) fn may_be_on_its_way(&self, hop: u32, from: TapId, time: Nanos) -> bool {
+    pub(super) fn may_be_on_its_way(&self, hop: u32, from: TapId, time: Time) -> bool {
         let last = self
             .list
             .get(hop as usize)
-            .map(|hop| hop.spans[usize::from(hop.low != from)].last);
+            .map(|hop| hop.periods[usize::from(hop.low != from)].last);
         last.is_some_and(|last| time > last && time.since(last) <= self.margin(hop))
     }
 
@@ -480,7 +480,7 @@ impl Hops {
     }
 
     /// A packet that was at `from` at `time` was not seen at the other end, and was retransmitted.
-    pub(super) fn lost(&mut self, hop: u32, from: TapId, time: Nanos, psn: Psn, begins: bool) {
+    pub(super) fn lost(&mut self, hop: u32, from: TapId, time: Time, psn: Psn, begins: bool) {
         let mut room = self.room;
         let Some((hop, side)) = self.side(hop, from) else {
             return;
@@ -499,7 +499,7 @@ impl Hops {
     }
 
     /// A packet that was at `from` was not seen at the other end, and nobody sends such packets again.
-    pub(super) fn silent(&mut self, hop: u32, from: TapId, first: (Nanos, Psn), is_answer: bool) {
+    pub(super) fn silent(&mut self, hop: u32, from: TapId, first: (Time, Psn), is_answer: bool) {
         let mut room = self.room;
         let Some((hop, side)) = self.side(hop, from) else {
             return;
@@ -526,7 +526,7 @@ impl Hops {
     }
 
     /// A packet that was at `from` at `time` was not seen at the other end, where it was.
-    pub(super) fn not_captured(&mut self, hop: u32, from: TapId, time: Nanos) {
+    pub(super) fn not_captured(&mut self, hop: u32, from: TapId, time: Time) {
         let mut room = self.room;
         let Some((hop, side)) = self.side(hop, from) else {
             return;
@@ -541,7 +541,7 @@ impl Hops {
     /// Forgets when packets were seen: that tells nothing of the time behind a rest.
     pub(super) fn look_again(&mut self) {
         for hop in &mut self.list {
-            hop.spans = <[Span; 2]>::default();
+            hop.periods = <[TapPeriod; 2]>::default();
         }
     }
 
@@ -558,7 +558,7 @@ impl Between {
 }
 
 /// Keeps the earlier one of two.
-fn earliest(first: &mut Option<(Nanos, Psn)>, other: (Nanos, Psn)) {
+fn earliest(first: &mut Option<(Time, Psn)>, other: (Time, Psn)) {
     if first.is_none_or(|(time, _)| other.0 < time) {
         *first = Some(other);
     }

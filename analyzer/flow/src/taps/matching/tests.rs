@@ -11,7 +11,7 @@ use crate::taps::matching::counted::SeenByTap;
 /// A WRITE Middle of one flow; `ttl` falls along the path.
 fn packet(tap: u32, us: u64, psn: u8, ttl: u8) -> Packet {
     Packet {
-        time: Nanos(1_000_000_000 + us * 1_000),
+        time: Time(1_000_000_000 + us * 1_000),
         tap: TapId(tap),
         wire_bytes: 1_082,
         roce: Roce {
@@ -51,7 +51,7 @@ impl MatcherRun {
             .map(|tap| (Key::from_packet(&packet(tap, 0, 0, 0)), TapId(tap)))
             .collect();
         Self {
-            matcher: TapMatcher::new(100, Nanos(1_000_000)),
+            matcher: TapMatcher::new(100, Span(1_000_000)),
             keys,
         }
     }
@@ -189,7 +189,7 @@ fn memory_is_bounded() {
     let flow = |number: u64| roce_model::FlowId(number);
     let tap = |number: u32| SightedPacket {
         tap: TapId(number),
-        time: Nanos(5),
+        time: Time(5),
         is_ambiguous: false,
         is_repaired: true,
         hop_limit: 1,
@@ -344,7 +344,7 @@ fn a_new_epoch_sends_nothing_again() {
         // 400 us later the queue pair is used once more: its PSNs begin again.
         if is_new {
             for tap in 0..2 {
-                run.matcher.renew(slot(tap), Nanos(1_000_700_000));
+                run.matcher.renew(slot(tap), Time(1_000_700_000));
             }
         }
         run.pass(700, 0..40);
@@ -388,7 +388,7 @@ fn a_capture_that_misses_packets_makes_no_losses_of_the_network() {
     for psn in 20..30 {
         run.see(packet(0, u64::from(psn) * 10, psn, 64));
     }
-    run.matcher.lost(TapId(1), Nanos(1_000_400_000));
+    run.matcher.lost(TapId(1), Time(1_000_400_000));
     run.pass(400, 20..40);
     assert_eq!(run.losses(40), [(0, 1, 0, 0, None)]);
 }

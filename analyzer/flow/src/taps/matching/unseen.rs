@@ -12,7 +12,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use roce_model::{Nanos, Packet, TapId};
+use roce_model::{Packet, TapId, Time};
 use roce_wire::Psn;
 
 use super::entry::{CLOCKS_DIFFER, Entry, Flags, Number, Repair, WINDOW};
@@ -45,7 +45,7 @@ struct OfFlow {
     /// Counts up whenever the place is given away.
     generation: u8,
     /// When the flow's epoch began: a PSN that was seen before is another packet's.
-    begun: Nanos,
+    begun: Time,
 }
 
 impl OfFlow {
@@ -54,19 +54,19 @@ impl OfFlow {
         last: NO_NUMBER,
         again: NO_NUMBER,
         generation: 0,
-        begun: Nanos(0),
+        begun: Time(0),
     };
 
     /// True if what a tap saw at `time` was of an epoch before this one.
-    fn is_before(&self, time: Nanos) -> bool {
-        time.0.saturating_add(CLOCKS_DIFFER.0) < self.begun.0
+    fn is_before(&self, time: Time) -> bool {
+        time + CLOCKS_DIFFER < self.begun
     }
 }
 
 /// A transmission that was not seen at the next tap.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Transmission {
-    pub(super) time: Nanos,
+    pub(super) time: Time,
     pub(super) hop_limit: u8,
     pub(super) marked: bool,
     /// The PSN was sent again behind it, as the first one of a run.
@@ -132,8 +132,8 @@ type Waits = (FlowSlot, Number);
 /// Times at which a tap was recording.
 #[derive(Clone, Copy, Debug, Default)]
 struct Watch {
-    first: Nanos,
-    last: Nanos,
+    first: Time,
+    last: Time,
     /// It lost records.
     has_lost: bool,
 }
@@ -144,15 +144,15 @@ pub(super) struct SentPackets {
     flows: Vec<OfFlow>,
     waiting: HashMap<Waits, WaitingTransmissions, foldhash::fast::RandomState>,
     /// Those that can be judged, with the time of the first transmission, nearly in its order.
-    due: VecDeque<(Nanos, Waits)>,
+    due: VecDeque<(Time, Waits)>,
     /// Transmissions that found no room since the last look at all of those.
     refused: usize,
     /// By tap.
     watches: Vec<Watch>,
     /// When any tap showed the latest packet.
-    latest: Nanos,
+    latest: Time,
     /// From when until when taps lost records.
-    blind: Vec<(TapId, Nanos, Nanos)>,
+    blind: Vec<(TapId, Time, Time)>,
 }
 
 impl SentPackets {
@@ -164,7 +164,7 @@ impl SentPackets {
             self.watches.resize(tap + 1, Watch::default());
         }
         if let Some(watch) = self.watches.get_mut(tap) {
-            if watch.last == Nanos(0) || packet.time < watch.first {
+            if watch.last == Time(0) || packet.time < watch.first {
                 watch.first = packet.time;
             }
             watch.last = watch.last.max(packet.time);
@@ -174,19 +174,19 @@ impl SentPackets {
 
     /// True if no tap showed a packet for so long before `time` that nothing seen before can be on its way.
     #[inline]
-    pub(super) fn has_rested(&self, time: Nanos) -> bool {
-        self.latest != Nanos(0) && time.since(self.latest) > WINDOW
+    pub(super) fn has_rested(&self, time: Time) -> bool {
+        self.latest != Time(0) && time.since(self.latest) > WINDOW
     }
 
     /// Taps begin to look again, each with its next packet: what they record around a rest is as uncertain as at the ends of a capture.
     pub(super) fn look_again(&mut self) {
         for watch in &mut self.watches {
-            (watch.first, watch.last) = (Nanos(0), Nanos(0));
+            (watch.first, watch.last) = (Time(0), Time(0));
         }
     }
 
     /// A tap lost records before `time`.
-    pub(super) fn lost(&mut self, tap: TapId, time: Nanos) {
+    pub(super) fn lost(&mut self, tap: TapId, time: Time) {
         let at = tap.0 as usize;
         if self.watches.len() <= at {
             self.watches.resize(at + 1, Watch::default());
@@ -199,7 +199,7 @@ impl SentPackets {
         if self.blind.len() < MAX_BLIND {
             self.blind.push((tap, since, time));
         } else if let Some(last) = self.blind.iter_mut().rfind(|(of, ..)| *of == tap) {
-            last.2 = Nanos(u64::MAX);
+            last.2 = Time(u64::MAX);
         }
     }
 
@@ -224,7 +224,7 @@ impl SentPackets {
     }
 
     /// A new epoch of the flow at `at` begins at `time`: its PSNs begin again.
-    pub(super) fn renew(&mut self, at: FlowSlot, time: Nanos) {
+    pub(super) fn renew(&mut self, at: FlowSlot, time: Time) {
         if let Some(flow) = self.flows.get_mut(at.index()) {
             *flow = OfFlow {
                 begun: time,
@@ -237,8 +237,8 @@ impl SentPackets {
 
     /// When the epoch of the flow at `at` began.
     #[inline]
-    pub(super) fn begun(&self, at: FlowSlot) -> Nanos {
-        self.flows.get(at.index()).map_or(Nanos(0), |flow| flow.begun)
+    pub(super) fn begun(&self, at: FlowSlot) -> Time {
+        self.flows.get(at.index()).map_or(Time(0), |flow| flow.begun)
     }
 
     /// The flow at this place was seen between two taps: that is the hop `hop`.
@@ -271,7 +271,7 @@ impl SentPackets {
     pub(super) fn sight(
         &mut self,
         at: FlowSlot,
-        packet: (Number, TapId, Nanos),
+        packet: (Number, TapId, Time),
         is_again: bool,
         begins: bool,
         hops: &mut Hops,
@@ -305,7 +305,7 @@ impl SentPackets {
                 hops.run_begins(&flow.hops, tap);
             }
         }
-        self.judge_until(Nanos(time.0.saturating_sub(WINDOW.0)), hops);
+        self.judge_until(time - WINDOW, hops);
     }
 
     /// A tap sees a packet that is not among those remembered: the earliest transmission of its PSN that was not seen there, if it can be
@@ -314,7 +314,7 @@ impl SentPackets {
     pub(super) fn late(
         &mut self,
         from: FlowSlot,
-        packet: (Number, TapId, Nanos),
+        packet: (Number, TapId, Time),
         hops: &Hops,
     ) -> Option<(Transmission, bool)> {
         let (number, tap, time) = packet;
@@ -399,7 +399,7 @@ impl SentPackets {
 
     /// Judges the oldest, or forgets what no tap can have seen any more; true if there is room then.
     #[cold]
-    fn make_room(&mut self, now: Nanos, hops: &mut Hops) -> bool {
+    fn make_room(&mut self, now: Time, hops: &mut Hops) -> bool {
         self.judge_oldest(hops);
         if self.waiting.len() < MAX_WAITING {
             return true;
@@ -422,7 +422,7 @@ impl SentPackets {
 
     /// Judges what can have come no later than this time.
     #[inline]
-    fn judge_until(&mut self, time: Nanos, hops: &mut Hops) {
+    fn judge_until(&mut self, time: Time, hops: &mut Hops) {
         while self.due.front().is_some_and(|(due, _)| *due < time) {
             self.judge_oldest(hops);
         }
@@ -447,20 +447,20 @@ impl SentPackets {
     /// True if the tap at the other end of a hop was looking when a packet should have come by. It was if it saw packets of the flow that
     /// were at the first tap before and after this one; otherwise its own times tell. Where packets overtake each other, those after this one
     /// say nothing: it may still be on its way.
-    fn could_be_seen(&self, hop: u32, (at, time): (TapId, Nanos), hops: &Hops) -> bool {
+    fn could_be_seen(&self, hop: u32, (at, time): (TapId, Time), hops: &Hops) -> bool {
         let Some((tap, watch)) = self.watch_of_other(hop, at, hops) else {
             return false;
         };
         let (before, after) = (hops.margin_before(hop, at).0, hops.margin(hop).0);
         let (early, late) = (time.0.saturating_sub(before), time.0.saturating_add(after));
-        let is_blind = |(of, from, to): &(TapId, Nanos, Nanos)| *of == tap && early <= to.0 && from.0 <= late;
+        let is_blind = |(of, from, to): &(TapId, Time, Time)| *of == tap && early <= to.0 && from.0 <= late;
         let had_begun = watch.first.0 <= early || hops.is_behind_seen(hop, at, time);
         let has_gone_on = late <= watch.last.0 || hops.is_passed(hop, at, time);
         had_begun && has_gone_on && !self.blind.iter().any(is_blind)
     }
 
     /// True if that tap had begun to look when a packet should have come by.
-    fn had_begun(&self, hop: u32, (at, time): (TapId, Nanos), hops: &Hops) -> bool {
+    fn had_begun(&self, hop: u32, (at, time): (TapId, Time), hops: &Hops) -> bool {
         let watch = self.watch_of_other(hop, at, hops);
         watch.is_some_and(|(_, watch)| {
             watch.first.0.saturating_add(hops.margin_before(hop, at).0) <= time.0

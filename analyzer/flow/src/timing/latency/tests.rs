@@ -9,7 +9,7 @@ fn message(psn: u32, at: u64, ack_requested: bool) -> SentRequest {
     SentRequest {
         first: u64::from(psn),
         end: u64::from(psn) + 1,
-        time: Nanos(at * US),
+        time: Time(at * US),
         what: What::Message,
         is_first: true,
         is_last: true,
@@ -34,14 +34,14 @@ fn more_than_there_is_room_for() {
         times.sent(&message(psn, u64::from(psn) + 1, true));
     }
     // An answer to one of those that are not: the newest one it covers is unknown, 64 messages are measured.
-    times.answered(Answer::Ack, 80, Nanos(200 * US), 100 * 1_024, None);
+    times.answered(Answer::Ack, 80, Time(200 * US), 100 * 1_024, None);
     let seen = row(&times);
     assert_eq!((seen.ack_rtt_count, seen.message_time_count), (0, most));
     // Room again: the requests from now on, not those between.
     times.sent(&message(100, 201, true));
-    times.answered(Answer::Ack, 100, Nanos(210 * US), 101 * 1_024, None);
+    times.answered(Answer::Ack, 100, Time(210 * US), 101 * 1_024, None);
     assert_eq!(row(&times).ack_rtt_count, 0);
-    times.answered(Answer::Ack, 101, Nanos(221 * US), 101 * 1_024, None);
+    times.answered(Answer::Ack, 101, Time(221 * US), 101 * 1_024, None);
     let seen = row(&times);
     assert_eq!((seen.ack_rtt_count, seen.ack_rtt_max_ns), (1, Some(20 * US)));
     assert_eq!(seen.message_time_count, most + 1);
@@ -55,15 +55,15 @@ fn measurements_are_counted_where_somebody_reads_them() {
         times.sent(&message(psn, psn.into(), true));
     }
     // PSN 3 was sent at 3 us and answered at 13: a round trip of 10 us, and messages of 12, 11 and 10 us.
-    times.answered(Answer::Ack, 4, Nanos(13 * US), 3 * 1_024, Some(&mut measures));
+    times.answered(Answer::Ack, 4, Time(13 * US), 3 * 1_024, Some(&mut measures));
     // Bounds are 1, 2, 4, 8 and 16 us.
     assert_eq!(
         (measures.ack_rtt.counts()[4], measures.ack_rtt.sum()),
-        (1, Nanos(10 * US))
+        (1, Span(10 * US))
     );
     assert_eq!(
         (measures.message.counts()[4], measures.message.sum()),
-        (3, Nanos(33 * US))
+        (3, Span(33 * US))
     );
 }
 
@@ -74,7 +74,7 @@ fn an_answer_to_the_very_request_is_measured_though_others_are_not_remembered() 
         times.sent(&message(psn, u64::from(psn) + 1, true));
     }
     // PSN 39 was sent at 40 us.
-    times.answered(Answer::Ack, 40, Nanos(140 * US), 100 * 1_024, None);
+    times.answered(Answer::Ack, 40, Time(140 * US), 100 * 1_024, None);
     assert_eq!(row(&times).ack_rtt_max_ns, Some(100 * US));
 }
 
@@ -82,7 +82,7 @@ fn an_answer_to_the_very_request_is_measured_though_others_are_not_remembered() 
 fn a_nak_measures_messages_and_no_round_trip() {
     let mut times = Times::default();
     times.sent(&message(0, 10, true));
-    times.answered(Answer::Nak, 1, Nanos(50 * US), 1_024, None);
+    times.answered(Answer::Nak, 1, Time(50 * US), 1_024, None);
     let seen = row(&times);
     assert_eq!((seen.ack_rtt_count, seen.message_time_max_ns), (0, Some(40 * US)));
 }
@@ -98,15 +98,15 @@ fn a_read_ends_with_its_last_response() {
     times.sent(&read(0, 4, 10));
     times.sent(&read(4, 8, 11));
     for (psn, at) in [(1, 20), (2, 21), (3, 22)] {
-        times.answered(Answer::ReadBegun, psn, Nanos(at * US), 0, None);
+        times.answered(Answer::ReadBegun, psn, Time(at * US), 0, None);
     }
-    times.answered(Answer::ReadDone, 4, Nanos(23 * US), 0, None);
+    times.answered(Answer::ReadDone, 4, Time(23 * US), 0, None);
     // The last response of the second was not captured; an ACK passes it.
-    times.answered(Answer::ReadBegun, 5, Nanos(24 * US), 0, None);
-    times.answered(Answer::Ack, 9, Nanos(30 * US), 0, None);
+    times.answered(Answer::ReadBegun, 5, Time(24 * US), 0, None);
+    times.answered(Answer::Ack, 9, Time(30 * US), 0, None);
     let seen = row(&times);
     assert_eq!((seen.read_time_count, seen.read_time_max_ns), (1, Some(13 * US)));
-    assert_eq!(times.waiting_since(), Nanos(0), "nothing waits");
+    assert_eq!(times.waiting_since(), Time(0), "nothing waits");
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn steps_of_the_stamps() {
     let stamps = |times: &[(u64, u64)]| {
         let mut stamps = Stamps::default();
         for (from, to) in times {
-            stamps.note(Nanos(*from), Nanos(*to));
+            stamps.note(Time(*from), Time(*to));
         }
         stamps
     };

@@ -1,12 +1,12 @@
 use std::collections::BTreeSet;
 
-use roce_model::{Counter, SampleRow};
+use roce_model::{Counter, SampleRow, Span, Time};
 
 use super::*;
 
 fn row(object: &'static str, counter: Counter, seconds: u64, change: f64) -> SampleRow {
     SampleRow {
-        time: Nanos(seconds * Nanos::SECOND),
+        time: Time(seconds * Span::SECOND.0),
         source: "host",
         node: "h1".into(),
         object: object.into(),
@@ -14,7 +14,7 @@ fn row(object: &'static str, counter: Counter, seconds: u64, change: f64) -> Sam
         kind: counter.kind().name(),
         unit: counter.unit(),
         change: Some(change),
-        interval_ns: Some(Nanos::SECOND),
+        interval_ns: Some(Span::SECOND.0),
         ..SampleRow::default()
     }
 }
@@ -82,7 +82,7 @@ fn gauges_of_gpus_are_drawn_by_their_values() {
         interval_ns: None,
         ..gauge(Counter::GpuMemoryUsed, 2, 1e9)
     });
-    let drawn = gathered(&rows).drawn(Nanos(0));
+    let drawn = gathered(&rows).drawn(Time(0));
     let tracks: Vec<(&str, &str)> = drawn
         .tracks
         .iter()
@@ -92,7 +92,7 @@ fn gauges_of_gpus_are_drawn_by_their_values() {
     let load = &drawn.tracks[0].layers[0];
     assert!(load.changes.len() <= MAX_CHANGES);
     // Half of 2,000 seconds at 1 and half at 0.5: 1,500 s of load, whatever was merged.
-    let second = roce_model::value_of(Nanos::SECOND);
+    let second = roce_model::value_of(Span::SECOND.0);
     let sum: f64 = load.changes.iter().map(|(_, _, by)| by / second).sum();
     assert!((sum - 1_500.0).abs() < 1e-6, "{sum}");
     assert_eq!(drawn.left_out, 0);
@@ -110,7 +110,7 @@ fn what_moved_is_drawn_the_most_telling_first() {
         row("mlx5_0:1", Counter::PortHwCounter, 2, 5.0),
         paused,
     ])
-    .drawn(Nanos(Nanos::SECOND));
+    .drawn(Time(Span::SECOND.0));
     let tracks: Vec<(&str, Vec<&str>)> = drawn
         .tracks
         .iter()
@@ -128,7 +128,7 @@ fn what_moved_is_drawn_the_most_telling_first() {
         ]
     );
     assert_eq!(drawn.left_out, 1, "a counter without a common name");
-    let second = i64::try_from(Nanos::SECOND).unwrap();
+    let second = i64::try_from(Span::SECOND.0).unwrap();
     assert_eq!(drawn.tracks[0].layers[0].changes, [(0, second, 0.5)]);
 }
 
@@ -138,7 +138,7 @@ fn nodes_have_tracks_of_their_own() {
         node: "h2".into(),
         ..row("mlx5_0:1", Counter::PortCnpSent, 2, 7.0)
     };
-    let drawn = gathered(&[row("mlx5_0:1", Counter::PortCnpSent, 2, 40.0), other]).drawn(Nanos(0));
+    let drawn = gathered(&[row("mlx5_0:1", Counter::PortCnpSent, 2, 40.0), other]).drawn(Time(0));
     let names: Vec<&str> = drawn.tracks.iter().map(|track| track.name.as_str()).collect();
     assert_eq!(names, ["CNPs counted, h1", "CNPs counted, h2"]);
 }
@@ -175,7 +175,7 @@ fn levels_stand_in_the_order_of_the_way() {
             Some("port,transmit"),
         ),
     ])
-    .drawn(Nanos(0));
+    .drawn(Time(0));
     let names: Vec<&str> = drawn.tracks.iter().map(|track| track.name.as_str()).collect();
     assert_eq!(
         names,
@@ -212,7 +212,7 @@ fn long_series_are_merged_and_keep_their_sum() {
     let sum = changes.list.iter().map(|change| change.by).sum::<f64>();
     assert_eq!(Some(sum), Some(1_666.0));
     assert_eq!(changes.list[0].from, 0);
-    assert_eq!(changes.list[changes.list.len() - 1].to, 5_000 * Nanos::SECOND);
+    assert_eq!(changes.list[changes.list.len() - 1].to, 5_000 * Span::SECOND.0);
 }
 
 #[test]
@@ -236,7 +236,7 @@ fn tracks_layers_and_series_are_bounded() {
         known.series.keys().next().map(|key| key.0.1.len()),
         Some(MAX_NAME)
     );
-    let drawn = gathered(&rows).drawn(Nanos(0));
+    let drawn = gathered(&rows).drawn(Time(0));
     assert_eq!(
         (drawn.tracks.len(), drawn.tracks[0].layers.len()),
         (1, MAX_LAYERS)
@@ -252,7 +252,7 @@ fn tracks_layers_and_series_are_bounded() {
             ..row("mlx5_0:1", Counter::PortCnpSent, 2, 1.0)
         })
         .collect();
-    let drawn = gathered(&hosts).drawn(Nanos(0));
+    let drawn = gathered(&hosts).drawn(Time(0));
     assert_eq!(
         (drawn.tracks.len(), drawn.left_out),
         (MAX_TRACKS, 100 - MAX_TRACKS)

@@ -6,7 +6,7 @@ use super::*;
 
 fn row(bin: u64, flow: u64, bytes: u64) -> TimelineRow {
     TimelineRow {
-        time: Nanos(bin * 1_000),
+        time: Time(bin * 1_000),
         flow_id: FlowId(flow),
         packets: 1,
         wire_bytes: bytes,
@@ -16,7 +16,7 @@ fn row(bin: u64, flow: u64, bytes: u64) -> TimelineRow {
 }
 
 fn gather(rows: impl IntoIterator<Item = TimelineRow>) -> GatheredSeries {
-    let mut gathered = GatheredSeries::new(Nanos(1_000));
+    let mut gathered = GatheredSeries::new(Span(1_000));
     let mut columns = TimelineColumns::default();
     for row in rows {
         columns.push(&row);
@@ -40,7 +40,7 @@ fn wire_bytes(series: &Series) -> u64 {
 fn a_long_run_has_few_slots_and_the_same_sums() {
     // 100,000 bins: 16,384 slots hold them 8 by 8.
     let mut gathered = gather((0..100_000).map(|bin| row(bin, bin % 2, 3)));
-    assert_eq!(gathered.axis.width(), Nanos(8_000));
+    assert_eq!(gathered.axis.width(), Span(8_000));
     assert_eq!(gathered.axis.slots(), 12_500);
     assert_eq!(wire_bytes(&gathered.taps().next().unwrap().1), 300_000);
     let kept = gathered.kept(&HashSet::new());

@@ -1,6 +1,7 @@
 //! Runs without packets, names from strangers, more flows than tracks, and rows in unusual orders.
 
 use super::*;
+use roce_model::{Span, Time};
 
 #[test]
 fn perfetto_a_run_without_packets_is_a_trace() {
@@ -72,7 +73,7 @@ fn perfetto_many_flows_are_summed_by_pair_of_hosts() {
         .map(|flow| key(flow / 100 + 1, (flow / 100 % 4) as u8, flow))
         .collect();
     let mut sink = TraceReport::new(Vec::new(), TraceForm::Perfetto);
-    sink.begin(Nanos(MILLISECOND)).unwrap();
+    sink.begin(Span(MILLISECOND)).unwrap();
     for (chunk, first) in keys.chunks(1_000).zip((0..).step_by(1_000)) {
         sink.flows_opened(chunk).unwrap();
         let mut rows = TimelineColumns::default();
@@ -147,7 +148,7 @@ fn perfetto_traffic_at_two_taps_counts_once() {
 fn perfetto_flows_can_close_before_their_rows_come() {
     let rows = incast();
     let mut sink = TraceReport::new(Vec::new(), TraceForm::Perfetto);
-    sink.begin(Nanos(MILLISECOND)).unwrap();
+    sink.begin(Span(MILLISECOND)).unwrap();
     sink.flows_opened(&rows.keys).unwrap();
     sink.flows_closed(&rows.flows).unwrap();
     let (mut timeline, mut events) = (TimelineColumns::default(), EventColumns::default());
@@ -184,7 +185,7 @@ fn perfetto_long_runs_have_wider_slots_and_whole_sums() {
     const BINS: u64 = 600_000;
     let one = key(1, 2, 3);
     let mut sink = TraceReport::new(Vec::new(), TraceForm::Perfetto);
-    sink.begin(Nanos(MILLISECOND)).unwrap();
+    sink.begin(Span(MILLISECOND)).unwrap();
     sink.flows_opened(&[one]).unwrap();
     for first in (0..BINS).step_by(1_000) {
         let mut rows = TimelineColumns::default();
@@ -254,7 +255,7 @@ fn perfetto_traces_of_any_rows_are_well_formed() {
             });
             let kind = numbers.below(EventKind::ALL.len() as u64);
             rows.events.push(EventRow {
-                time: Nanos(START + numbers.below(20 * MILLISECOND)),
+                time: Time(START + numbers.below(20 * MILLISECOND)),
                 kind: EventKind::ALL[usize::try_from(kind).unwrap()],
                 flow_id: (numbers.below(4) > 0).then(|| flow(&mut numbers)),
                 psn: Some(u32::try_from(numbers.below(10)).unwrap()),

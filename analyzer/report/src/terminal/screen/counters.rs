@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use roce_model::cast::whole;
-use roce_model::{Columns, Nanos, SampleColumns};
+use roce_model::{Columns, SampleColumns, Time};
 
 use super::super::grid::end_cut;
 use super::super::ink::Ink;
@@ -61,7 +61,7 @@ impl Counters {
                 continue;
             };
             let counter = rows.counter.at(row).map_or("", |name| name.as_ref());
-            let rate = change / Nanos(*interval).seconds();
+            let rate = change / Time(*interval).seconds();
             let at = time / width.max(1);
             let rates = self.rates.entry(at).or_insert([0.0; WORDS.len()]);
             if let Some(place) = WORDS.iter().position(|(name, ..)| *name == counter) {

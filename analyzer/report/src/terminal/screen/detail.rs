@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use roce_model::cast::float;
-use roce_model::{FlowId, FlowRow, Nanos};
+use roce_model::{FlowId, FlowRow, Span};
 
 use super::super::draw::bars;
 use super::super::field::{field, padded};
@@ -172,7 +172,7 @@ fn timelines(shown: &ShownScreen<'_>, flow: &Flow, interval: u64) -> Vec<String>
         " {}{}last {}",
         padded("", TITLE),
         padded(&format!("at {end}"), VALUE),
-        Nanos(shown.state.width * room as u64)
+        Span(shown.state.width * room as u64)
     ))];
     lines.push(line(
         "data",
@@ -198,7 +198,7 @@ fn timelines(shown: &ShownScreen<'_>, flow: &Flow, interval: u64) -> Vec<String>
     lines.push(line("missing", some(now.missing), of(|cell| float(cell.missing))));
     let answer = match now.answer_max {
         0 => ABSENT.to_owned(),
-        max => format!("{}, max {}", time(now.answer()), Nanos(max)),
+        max => format!("{}, max {}", time(now.answer()), Span(max)),
     };
     lines.push(line(answer_is(flow), answer, of(|cell| float(cell.answer_max))));
     let inflight = now.inflight.map_or_else(|| ABSENT.to_owned(), bytes);
@@ -288,14 +288,14 @@ fn sums(row: &FlowRow) -> Vec<String> {
         }
     }
     if let (Some(p50), Some(p99)) = (row.ack_rtt_p50_ns, row.ack_rtt_p99_ns) {
-        words.push(format!("RTT p50 {} p99 {}", Nanos(p50), Nanos(p99)));
+        words.push(format!("RTT p50 {} p99 {}", Span(p50), Span(p99)));
     }
     words
 }
 
 /// `18:00:12.003400 retransmission_run, 12, PSN 7, timeout`.
 fn conclusions(shown: &ShownScreen<'_>, event: &Event) -> String {
-    let time = moment(shown, event.time, Nanos(1_000));
+    let time = moment(shown, event.time, Span(1_000));
     let mut words = vec![event.kind.name().replace('_', " ")];
     words.extend(event.psn.map(|psn| format!("PSN {psn}")));
     words.extend(event.value.map(|value| value_of(event, value)));
@@ -310,7 +310,7 @@ fn value_of(event: &Event, value: u64) -> String {
         Gap, Hole, Nak, PauseInterval, ResponseGap, ResponseHole, RetransmissionRun, RnrNak, Stall,
     };
     match event.kind {
-        Stall | RnrNak | PauseInterval => Nanos(value).to_string(),
+        Stall | RnrNak | PauseInterval => Span(value).to_string(),
         Gap | Hole | RetransmissionRun | ResponseGap | ResponseHole => plural(value, "packet", "packets"),
         Nak => format!("syndrome {value:#x}"),
         _ => count(value),

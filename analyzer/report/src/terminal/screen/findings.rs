@@ -1,6 +1,6 @@
 //! Current findings: a few lines above the table, and a page of all of them.
 
-use roce_model::{EpisodeKind, EpisodeRow, FindingRow, Nanos, Severity};
+use roce_model::{EpisodeKind, EpisodeRow, FindingRow, Severity};
 
 use super::super::field::wrapped;
 use super::super::grid::end_cut;
@@ -61,7 +61,7 @@ pub(super) fn short(shown: &ShownScreen<'_>, room: usize) -> Vec<String> {
 /// `incast to 10.0.0.7, 18:00:12 for 1.20 s: 5 senders at once into 10.0.0.7`.
 fn episode(shown: &ShownScreen<'_>, row: &EpisodeRow) -> String {
     let start = moment(shown, row.start_time, shown.width());
-    let length = Nanos(row.end_time.0.saturating_sub(row.start_time.0));
+    let length = row.end_time - row.start_time;
     format!(
         "{} at {start} for {length}: {}",
         ink(row.kind).paint(row.kind.name()),

@@ -1,7 +1,7 @@
 //! The table of flows: as many columns as there is room for, and the latest intervals in what is left.
 
 use roce_model::cast::float;
-use roce_model::{FlowId, Nanos};
+use roce_model::{FlowId, Span};
 
 use super::super::draw::{self, Height};
 use super::super::field::padded;
@@ -116,7 +116,7 @@ fn lay_out(
         head.push_str(&right(column.title, column.width()));
     }
     head.push(' ');
-    let time = Nanos(shown.state.width * strip_room as u64).to_string();
+    let time = Span(shown.state.width * strip_room as u64).to_string();
     let title = format!("LAST {time}");
     head.push_str(if title.len() <= strip_room { &title } else { &time });
     let mut lines = vec![Ink::Faint.paint(&head)];
@@ -201,7 +201,7 @@ pub(super) fn process(flow: &Flow) -> Option<String> {
 }
 
 /// Application data in a second: `1.00 G`.
-fn speed(cell: &Cell, time: Nanos) -> String {
+fn speed(cell: &Cell, time: Span) -> String {
     if cell.payload == 0 {
         return if cell.packets > 0 { "0" } else { "" }.to_owned();
     }
@@ -210,7 +210,7 @@ fn speed(cell: &Cell, time: Nanos) -> String {
 }
 
 pub(super) fn time(ns: Option<u64>) -> String {
-    ns.map_or_else(|| ABSENT.to_owned(), |ns| Nanos(ns).to_string())
+    ns.map_or_else(|| ABSENT.to_owned(), |ns| Span(ns).to_string())
 }
 
 /// Intervals as a strip: height by application data, coloured by losses and congestion.

@@ -1,7 +1,7 @@
 //! Head and foot of every page: the input and its time, the traffic of all flows, losses, counters; and the keys.
 
 use jiff::Timestamp;
-use roce_model::Nanos;
+use roce_model::{Span, Time};
 
 use super::super::grid::end_cut;
 use super::super::ink::{Ink, clean, shorten, width};
@@ -84,7 +84,7 @@ fn when(shown: &ShownScreen<'_>, interval: u64) -> String {
 }
 
 /// A time of day, or the distance from the start of a replay. `exact`: times this far apart must differ.
-pub(super) fn moment(shown: &ShownScreen<'_>, time: Nanos, exact: Nanos) -> String {
+pub(super) fn moment(shown: &ShownScreen<'_>, time: Time, exact: Span) -> String {
     if let Some(span) = shown.replayed() {
         return format!("+{}", seconds(time.since(span.first), exact));
     }
@@ -98,16 +98,16 @@ pub(super) fn moment(shown: &ShownScreen<'_>, time: Nanos, exact: Nanos) -> Stri
     )
 }
 
-fn seconds(time: Nanos, exact: Nanos) -> String {
+fn seconds(time: Span, exact: Span) -> String {
     format!("{:.*} s", decimals(exact), time.seconds())
 }
 
 /// Decimals of a second in which times this far apart differ.
-fn decimals(exact: Nanos) -> usize {
+fn decimals(exact: Span) -> usize {
     match exact.0 {
         0..100_000 => 6,
         100_000..10_000_000 => 4,
-        10_000_000..Nanos::SECOND => 2,
+        10_000_000..1_000_000_000 => 2,
         _ => 0,
     }
 }
@@ -179,13 +179,13 @@ fn lost(shown: &ShownScreen<'_>) -> String {
     let behind = shown
         .standing
         .counted
-        .map_or(Nanos(0), |counted| counted.now.since(state.complete));
+        .map_or(Span(0), |counted| counted.now.since(state.complete));
     let mut line = if words.is_empty() {
         Ink::Faint.paint("capture: no loss known")
     } else {
         Ink::Bad.paint(&format!("CAPTURE LOST: {}", words.join(", ")))
     };
-    if state.complete.0 > 0 && !state.conclusions.ended && behind.0 > 2 * Nanos::SECOND + state.width {
+    if state.complete.0 > 0 && !state.conclusions.ended && behind.0 > 2 * Span::SECOND.0 + state.width {
         line.push_str(&Ink::Warn.paint(&format!("; {behind} behind")));
     }
     line

@@ -1,6 +1,6 @@
 //! Input of a drawing: whose run it is, how the capture stands, and the rows of the selected interval.
 
-use roce_model::{Nanos, Span};
+use roce_model::{Period, Span, Time};
 
 use super::super::ink;
 use super::super::live::CaptureCounts;
@@ -15,9 +15,9 @@ pub struct About {
     /// It is a replay, which can be paced.
     pub paced: bool,
     /// Width of an interval; whole bins are taken.
-    pub interval: Nanos,
+    pub interval: Span,
     /// By so much the rows of a replay come before they are shown, at most.
-    pub lead: Nanos,
+    pub lead: Span,
     /// The process behind a flow can be known: the host's events are followed.
     pub has_host: bool,
 }
@@ -28,9 +28,9 @@ pub struct RunStanding {
     /// Counts of a live capture.
     pub counted: Option<CaptureCounts>,
     /// The first and last time of a replay, where they are known.
-    pub span: Option<Span>,
+    pub span: Option<Period>,
     /// Position of a replay: nothing later is shown, though it may be there.
-    pub position: Option<Nanos>,
+    pub position: Option<Time>,
     /// Speed of a replay.
     pub speed: Option<String>,
     /// The run is about to end.
@@ -49,12 +49,12 @@ pub(super) struct ShownScreen<'a> {
 
 impl ShownScreen<'_> {
     /// Width of an interval.
-    pub(super) fn width(&self) -> Nanos {
-        Nanos(self.state.width)
+    pub(super) fn width(&self) -> Span {
+        Span(self.state.width)
     }
 
     /// From when to when the captures that are replayed reach, where that is known.
-    pub(super) fn replayed(&self) -> Option<Span> {
+    pub(super) fn replayed(&self) -> Option<Period> {
         self.standing.span.filter(|_| self.about.paced)
     }
 

@@ -5,8 +5,8 @@ use std::collections::{HashMap, VecDeque};
 
 use foldhash::fast::RandomState;
 use roce_model::{
-    EpisodeRow, EventColumns, EventKind, FindingRow, FlowId, FlowKey, FlowRow, Nanos, Progress, RunSummary,
-    TapId, TimelineColumns,
+    EpisodeRow, EventColumns, EventKind, FindingRow, FlowId, FlowKey, FlowRow, Progress, RunSummary, Span,
+    TapId, Time, TimelineColumns,
 };
 
 use super::counters::Counters;
@@ -23,7 +23,7 @@ const MAX_EVENTS: usize = 64;
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Event {
-    pub(super) time: Nanos,
+    pub(super) time: Time,
     pub(super) kind: EventKind,
     pub(super) psn: Option<u32>,
     pub(super) value: Option<u64>,
@@ -88,15 +88,15 @@ pub(super) struct State {
     /// The first interval with a row.
     pub(super) first: Option<u64>,
     /// All rows of bins that begin before this have come.
-    pub(super) complete: Nanos,
+    pub(super) complete: Time,
     /// Nothing from this time on is shown: a replay has not reached it, though its rows may be there.
-    pub(super) limit: Nanos,
+    pub(super) limit: Time,
     /// By so much rows of a replay come before they are shown, at most.
-    lead: Nanos,
+    lead: Span,
     /// Findings, episodes and flows that are shown.
     pub(super) conclusions: Conclusions,
     /// Conclusions that are shown once their time is reached.
-    waiting: Option<(Nanos, Conclusions)>,
+    waiting: Option<(Time, Conclusions)>,
     /// The last rows of flows that are complete.
     last: HashMap<FlowId, FlowRow, RandomState>,
     /// Records that the capture itself says it lost, and host events.
@@ -126,7 +126,7 @@ pub(super) struct Conclusions {
 }
 
 impl State {
-    pub(super) fn new(interval: Nanos, lead: Nanos) -> Self {
+    pub(super) fn new(interval: Span, lead: Span) -> Self {
         Self {
             width: interval.0.max(1),
             flows: HashMap::default(),
@@ -135,8 +135,8 @@ impl State {
             others: History::default(),
             of_no_flow: VecDeque::new(),
             first: None,
-            complete: Nanos(0),
-            limit: Nanos(u64::MAX),
+            complete: Time(0),
+            limit: Time(u64::MAX),
             lead,
             conclusions: Conclusions::default(),
             waiting: None,
@@ -148,7 +148,7 @@ impl State {
         }
     }
 
-    pub(super) fn begin(&mut self, bin: Nanos) {
+    pub(super) fn begin(&mut self, bin: Span) {
         // An interval has whole bins: a row belongs to one of them.
         let bins = self.width.div_ceil(bin.0.max(1));
         self.width = bins.saturating_mul(bin.0.max(1));
@@ -163,7 +163,7 @@ impl State {
     }
 
     /// The watermark has reached `limit`: waiting conclusions are shown.
-    pub(super) fn shown_until(&mut self, limit: Nanos) {
+    pub(super) fn shown_until(&mut self, limit: Time) {
         self.limit = limit;
         if let Some((_, conclusions)) = self.waiting.take_if(|(due, _)| *due <= limit) {
             self.conclusions = conclusions;
@@ -199,8 +199,8 @@ impl State {
     }
 
     /// Start of an interval.
-    pub(super) fn begins(&self, interval: u64) -> Nanos {
-        Nanos(interval.saturating_mul(self.width))
+    pub(super) fn begins(&self, interval: u64) -> Time {
+        Time(interval.saturating_mul(self.width))
     }
 
     pub(super) fn flows(&self) -> impl Iterator<Item = &Flow> {
@@ -322,7 +322,7 @@ impl State {
                 _ => {}
             }
             let event = Event {
-                time: Nanos(*time),
+                time: Time(*time),
                 kind: *kind,
                 psn: rows.psn.at(row).copied(),
                 value,
@@ -361,10 +361,7 @@ impl State {
                 ended: false,
                 rows: snapshot.flows.iter().filter(|row| row.counted).cloned().collect(),
             };
-            self.waiting = Some((
-                Nanos(progress.complete.0.saturating_add(self.lead.0)),
-                conclusions,
-            ));
+            self.waiting = Some((progress.complete + self.lead, conclusions));
         }
     }
 
@@ -384,7 +381,7 @@ impl State {
         if let Some(last) = last {
             // The last interval is not whole; it is all there is.
             let end = (last.0 / self.width).saturating_add(1);
-            self.complete = self.complete.max(Nanos(end.saturating_mul(self.width)));
+            self.complete = self.complete.max(Time(end.saturating_mul(self.width)));
         }
         let conclusions = Conclusions {
             anything: true,

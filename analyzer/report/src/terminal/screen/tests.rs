@@ -5,8 +5,8 @@ use ratatui_core::backend::TestBackend;
 use ratatui_core::terminal::Terminal;
 use roce_model::{
     Address, Columns, Confidence, Counter, EpisodeKind, EpisodeRow, EventColumns, EventKind, EventRow,
-    Evidence, FindingRow, FlowKey, FlowRow, Nanos, Packet, Progress, Qpn, RunSummary, SampleColumns,
-    SampleRow, Severity, Sink, Snapshot, Span, TapId, TimelineColumns, TimelineRow,
+    Evidence, FindingRow, FlowKey, FlowRow, Packet, Period, Progress, Qpn, RunSummary, SampleColumns,
+    SampleRow, Severity, Sink, Snapshot, Span, TapId, Time, TimelineColumns, TimelineRow,
 };
 
 use super::super::live::CaptureCounts;
@@ -16,8 +16,8 @@ use crate::Style;
 mod keys;
 
 /// 2026-11-21 18:00:00 UTC.
-const START: u64 = 1_795_284_000 * Nanos::SECOND;
-const BIN: Nanos = Nanos(100_000_000);
+const START: u64 = 1_795_284_000 * Span::SECOND.0;
+const BIN: Span = Span(100_000_000);
 
 fn key(source: u8, destination: u8, qpn: u32) -> FlowKey {
     FlowKey {
@@ -37,7 +37,7 @@ fn keys() -> [FlowKey; 4] {
 fn rows(bin: u64) -> TimelineColumns {
     let [well, marked, lossy, acks] = keys();
     let row = |key: FlowKey, packets, bytes| TimelineRow {
-        time: Nanos(START + bin * BIN.0),
+        time: Time(START + bin * BIN.0),
         flow_id: key.id(),
         packets,
         data_packets: packets,
@@ -86,7 +86,7 @@ fn events() -> EventColumns {
     let lossy = keys()[2].id();
     let mut add = |after: u64, kind, flow_id, psn, value, detail: &'static str| {
         events.push(&EventRow {
-            time: Nanos(START + after),
+            time: Time(START + after),
             kind,
             flow_id,
             psn,
@@ -159,8 +159,8 @@ fn snapshot() -> Snapshot {
         ],
         episodes: vec![EpisodeRow {
             kind: EpisodeKind::Ecn,
-            start_time: Nanos(START),
-            end_time: Nanos(START + 2_900_000_000),
+            start_time: Time(START),
+            end_time: Time(START + 2_900_000_000),
             cause: "2 senders share the way to 10.77.0.2".into(),
             ..EpisodeRow::default()
         }],
@@ -182,8 +182,8 @@ fn about(paced: bool) -> About {
     About {
         what: if paced { "incast.pcapng" } else { "mlx5_0" }.to_owned(),
         paced,
-        interval: Nanos(Nanos::SECOND),
-        lead: Nanos(0),
+        interval: Span::SECOND,
+        lead: Span(0),
         has_host: !paced,
     }
 }
@@ -200,7 +200,7 @@ const PLAIN: Style = Style {
 fn live() -> RunStanding {
     RunStanding {
         counted: Some(CaptureCounts {
-            now: Nanos(START + 3_200_000_000),
+            now: Time(START + 3_200_000_000),
             frames: 50_000,
             ..CaptureCounts::default()
         }),
@@ -210,9 +210,9 @@ fn live() -> RunStanding {
 
 fn replayed() -> RunStanding {
     RunStanding {
-        span: Some(Span {
-            first: Nanos(START),
-            last: Nanos(START + 8 * Nanos::SECOND),
+        span: Some(Period {
+            first: Time(START),
+            last: Time(START + 8 * Span::SECOND.0),
         }),
         speed: Some("1x".to_owned()),
         ..RunStanding::default()
@@ -221,7 +221,7 @@ fn replayed() -> RunStanding {
 
 fn complete(seconds: u64) -> Progress<'static> {
     Progress {
-        complete: Nanos(START + seconds * Nanos::SECOND),
+        complete: Time(START + seconds * Span::SECOND.0),
         snapshot: None,
     }
 }
@@ -257,13 +257,13 @@ fn readings(after: u64, changes: &[(Counter, f64)]) -> SampleColumns {
     let mut rows = SampleColumns::default();
     for (counter, change) in changes {
         rows.push(&SampleRow {
-            time: Nanos(START + after * Nanos::SECOND),
+            time: Time(START + after * Span::SECOND.0),
             source: "host",
             node: "h1".into(),
             object: "ens1".into(),
             counter: counter.name(),
             change: Some(*change),
-            interval_ns: Some(Nanos::SECOND),
+            interval_ns: Some(Span::SECOND.0),
             ..SampleRow::default()
         });
     }
@@ -319,7 +319,7 @@ fn counters_have_a_line() {
 #[test]
 fn gpus_have_a_line() {
     let gpu = |object: &'static str, counter: Counter, detail: Option<&'static str>, value: f64| SampleRow {
-        time: Nanos(START + 2 * Nanos::SECOND),
+        time: Time(START + 2 * Span::SECOND.0),
         source: "gpu",
         node: "h1".into(),
         object: object.into(),
@@ -471,7 +471,7 @@ fn losses_of_the_capture_stand_in_the_header() {
     // Far behind: what is shown is old.
     let late = RunStanding {
         counted: Some(CaptureCounts {
-            now: Nanos(START + 13 * Nanos::SECOND),
+            now: Time(START + 13 * Span::SECOND.0),
             ..counted
         }),
         ..RunStanding::default()
@@ -601,7 +601,7 @@ fn memory_is_bounded() {
         let key = key(1, 2, flow);
         screen.flows_opened(&[key]).unwrap();
         rows.push(&TimelineRow {
-            time: Nanos(START),
+            time: Time(START),
             flow_id: key.id(),
             packets: 1,
             data_packets: 1,
@@ -622,7 +622,7 @@ fn memory_is_bounded() {
     screen.progress(&complete(500)).unwrap();
     let mut rows = TimelineColumns::default();
     rows.push(&TimelineRow {
-        time: Nanos(START + 500 * Nanos::SECOND),
+        time: Time(START + 500 * Span::SECOND.0),
         flow_id: keys()[1].id(),
         packets: 1,
         ..TimelineRow::default()

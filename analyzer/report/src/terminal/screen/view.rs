@@ -1,6 +1,6 @@
 //! The user's view, and the effect of keys on it. Drawing is elsewhere.
 
-use roce_model::{Address, Filter, FlowId, FlowKey, Nanos};
+use roce_model::{Address, Filter, FlowId, FlowKey, Time};
 
 use super::history::Cell;
 use super::state::{Flow, State};
@@ -42,7 +42,7 @@ pub enum Command {
     /// The view pauses, or continues; a replay does, too.
     Pause(bool),
     /// A replay is to go on until all rows before this time are there, however it is paced.
-    Until(Nanos),
+    Until(Time),
     /// A replay is to go faster.
     Faster,
     /// A replay is to go more slowly.

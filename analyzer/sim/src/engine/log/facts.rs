@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::engine::events::{EndpointId, PortId};
 use crate::network::packet::Kind;
-use crate::units::Time;
+use crate::units::Picos;
 use crate::workload::account::WaitTotals;
 use crate::workload::requester::Trigger;
 
@@ -26,7 +26,7 @@ pub(crate) enum Reason {
 /// A packet that was lost.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Loss {
-    pub time: Time,
+    pub time: Picos,
     pub flow: u32,
     pub kind: Kind,
     pub seq: u64,
@@ -59,7 +59,7 @@ pub(crate) struct DelayedPacket {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Duplicate {
     /// Arrival at the other end of the link that made it.
-    pub time: Time,
+    pub time: Picos,
     pub flow: u32,
     pub kind: Kind,
     pub psn: u32,
@@ -70,7 +70,7 @@ pub(crate) struct Duplicate {
 /// A packet that a queue marked.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mark {
-    pub time: Time,
+    pub time: Picos,
     pub flow: u32,
     pub kind: Kind,
     pub psn: u32,
@@ -82,21 +82,21 @@ pub(crate) struct Mark {
 /// A NAK or RNR NAK that was sent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Refusal {
-    pub time: Time,
+    pub time: Picos,
     /// The flow whose request it refuses.
     pub flow: u32,
     pub kind: Kind,
     pub seq: u64,
     pub psn: u32,
-    pub received: Option<Time>,
+    pub received: Option<Picos>,
     pub recorded: u64,
 }
 
 /// A congestion notification that was sent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Notification {
-    pub time: Time,
-    pub received: Option<Time>,
+    pub time: Picos,
+    pub received: Option<Picos>,
     /// The end that must slow down: its flow.
     pub slows: EndpointId,
     pub after_nak: bool,
@@ -119,7 +119,7 @@ pub(crate) struct Effect {
 /// A retransmitted request or READ response.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RetransmittedPacket {
-    pub time: Time,
+    pub time: Picos,
     pub flow: u32,
     pub kind: Kind,
     pub seq: u64,
@@ -135,15 +135,15 @@ pub(crate) struct RetransmittedPacket {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LoggedRun {
     pub flow: u32,
-    pub begin: Time,
-    pub end: Time,
+    pub begin: Picos,
+    pub end: Picos,
     pub seq: u64,
     pub psn: u32,
     pub packets: u64,
     pub bytes: u64,
     pub trigger: Trigger,
     /// Time at which the flow had sent the last packet before.
-    pub silent_since: Time,
+    pub silent_since: Picos,
 }
 
 /// A time in which a port was not allowed to send a class.
@@ -151,8 +151,8 @@ pub(crate) struct LoggedRun {
 pub(crate) struct PortPause {
     pub port: PortId,
     pub class: u8,
-    pub begin: Time,
-    pub end: Option<Time>,
+    pub begin: Picos,
+    pub end: Option<Picos>,
     /// Why the neighbour sent the pause: a place in the log.
     pub cause: Option<u32>,
     /// Flows whose data waited at the port.
@@ -163,8 +163,8 @@ pub(crate) struct PortPause {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Silence {
     pub flow: u32,
-    pub begin: Time,
-    pub end: Time,
+    pub begin: Picos,
+    pub end: Picos,
     pub trigger: Option<Trigger>,
     pub paused: bool,
 }
@@ -175,9 +175,9 @@ pub(crate) struct RankStep {
     pub job: u32,
     pub step: u32,
     pub rank: u32,
-    pub compute: Time,
-    pub begin: Time,
-    pub end: Option<Time>,
+    pub compute: Picos,
+    pub begin: Picos,
+    pub end: Option<Picos>,
 }
 
 /// Data of a flow that took one of several equal-cost ports.
@@ -185,8 +185,8 @@ pub(crate) struct RankStep {
 pub(crate) struct UplinkShare {
     pub packets: u64,
     pub bytes: u64,
-    pub first: Time,
-    pub last: Time,
+    pub first: Picos,
+    pub last: Picos,
 }
 
 /// Counts of a flow.
@@ -204,10 +204,10 @@ pub(crate) struct FlowCount {
     pub ce_paced: u64,
     pub not_ect: u64,
     pub messages: u64,
-    pub first: Option<Time>,
-    pub last: Time,
-    pub last_data: Time,
-    pub first_data: Option<Time>,
+    pub first: Option<Picos>,
+    pub last: Picos,
+    pub last_data: Picos,
+    pub first_data: Option<Picos>,
     /// Payload bytes sent and received in each millisecond.
     pub sent_by_ms: Vec<u64>,
     pub received_by_ms: Vec<u64>,

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use roce_model::Nanos;
+use roce_model::Time;
 use roce_wire::Ecn;
 
 use crate::engine::events::{EndpointId, Event, PacketId, PortId};
@@ -10,7 +10,7 @@ use crate::engine::log::{Effect, Reason, Silence};
 use crate::engine::run::Simulation;
 use crate::network::packet::{Kind, Packet};
 use crate::scenario::ServiceName;
-use crate::units::Time;
+use crate::units::Picos;
 use crate::workload::account::Waits;
 use crate::workload::endpoint::{Job, QueueState};
 use crate::workload::requester::{Failure, Trigger};
@@ -137,7 +137,7 @@ impl Simulation<'_> {
 
     /// A paced end may send now.
     pub(crate) fn pace(&mut self, host: u32) {
-        self.hosts[host as usize].wake = Time::NEVER;
+        self.hosts[host as usize].wake = Picos::NEVER;
         self.transmit(self.topology.hosts[host as usize].port);
         self.wake(host);
     }
@@ -147,7 +147,7 @@ impl Simulation<'_> {
         let own = &mut self.ends[end.index()];
         // A deadline that comes forward is seen when the one before is over: a timer may take up to four times its interval
         // (IBTA 9.7.6, timeout and retry).
-        if own.requester.deadline != Time::NEVER && !own.timer_armed && own.service == ServiceName::Rc {
+        if own.requester.deadline != Picos::NEVER && !own.timer_armed && own.service == ServiceName::Rc {
             own.timer_armed = true;
             self.events.at(own.requester.deadline, Event::Timeout { end });
         }
@@ -186,7 +186,7 @@ impl Simulation<'_> {
             return;
         }
         if packet.kind.is_data() && packet.ecn() == Ecn::Ce && self.scenario.dcqcn.notify {
-            let now = Nanos(self.now.nanos());
+            let now = Time(self.now.nanos());
             let peer = self.ends[packet.end.index()].host;
             if self.hosts[host as usize].notification.marked(now, end.0, peer) {
                 self.notify(end, false);
@@ -232,7 +232,7 @@ impl Simulation<'_> {
                 let (done, wait) = self.ends[end.index()].requester.not_ready(packet.seq, now);
                 if let Some(wait) = wait {
                     let timer = roce_wire::RnrTimer::new(self.scenario.nic.rnr_timer);
-                    let time = now.plus(Time::from_nanos(timer.nanos()));
+                    let time = now.plus(Picos::from_nanos(timer.nanos()));
                     self.events.at(time, Event::RnrOver { end, wait });
                 }
                 self.messages_done(end, &done);
@@ -251,7 +251,7 @@ impl Simulation<'_> {
                 });
                 let own = &mut self.ends[end.index()];
                 let Some(reaction) = &mut own.reaction else { return };
-                let time = Nanos(now.nanos());
+                let time = Time(now.nanos());
                 let before = reaction.rate(time);
                 let effect = Effect {
                     cut: reaction.cnp(time),
@@ -371,7 +371,7 @@ impl Simulation<'_> {
     }
 
     /// Silence of a flow with something to send that the log notes.
-    const SILENCE: Time = Time::from_nanos(500_000);
+    const SILENCE: Picos = Picos::from_nanos(500_000);
 
     /// Logs a silence that ends now, with the first packet after it.
     pub(crate) fn note_silence(&mut self, end: EndpointId, trigger: Option<Trigger>) {

@@ -6,12 +6,12 @@ use crate::engine::log::{Duplicate, Reason};
 use crate::engine::run::Simulation;
 use crate::network::topology::number;
 use crate::record::frame::Frame;
-use crate::units::Time;
+use crate::units::Picos;
 
 impl Simulation<'_> {
     /// Extra delay of a packet on a link; `None` when the link loses it.
-    pub(crate) fn impair(&mut self, id: PortId, packet_id: PacketId) -> Option<Time> {
-        let mut more = Time::ZERO;
+    pub(crate) fn impair(&mut self, id: PortId, packet_id: PacketId) -> Option<Picos> {
+        let mut more = Picos::ZERO;
         for place in 0..self.topology.ports[id.index()].impairments.len() {
             let index = self.topology.ports[id.index()].impairments[place] as usize;
             let Some(table) = self.scenario.impairment.get(index) else {
@@ -39,7 +39,7 @@ impl Simulation<'_> {
     }
 
     /// The network may deliver a packet twice: the duplicate arrives later than the packet, by its own length at least.
-    pub(crate) fn duplicate(&mut self, id: PortId, packet_id: PacketId, arrives: Time) {
+    pub(crate) fn duplicate(&mut self, id: PortId, packet_id: PacketId, arrives: Picos) {
         for place in 0..self.topology.ports[id.index()].impairments.len() {
             let index = self.topology.ports[id.index()].impairments[place] as usize;
             let Some(table) = self.scenario.impairment.get(index) else {
@@ -54,7 +54,7 @@ impl Simulation<'_> {
                 continue;
             }
             let (from, to) = (table.duplicate_after.from, table.duplicate_after.to);
-            let after = from.plus(Time(state.more.below(to.since(from).0.saturating_add(1))));
+            let after = from.plus(Picos(state.more.below(to.since(from).0.saturating_add(1))));
             let rate = self.topology.ports[id.index()].rate;
             let after = after.max(rate.time_of(u64::from(copy.bytes + Frame::LINE_OVERHEAD)));
             copy.copy = number(self.log.duplicates.len());

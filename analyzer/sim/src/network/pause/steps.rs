@@ -13,7 +13,7 @@ use crate::network::packet::{Kind, Packet};
 use crate::network::switch::pause_time;
 use crate::network::topology::{LINK_CLASS, Node, number};
 use crate::record::frame::{Frame, Pause, Pfc};
-use crate::units::Time;
+use crate::units::Picos;
 
 impl Simulation<'_> {
     /// Sends a pause frame from a port; 0 quanta end the pause.
@@ -130,7 +130,7 @@ impl Simulation<'_> {
         let quanta = left.0.div_ceil(pause_time(rate, 1).0.max(1));
         self.say_pause(port, class, u16::try_from(quanta).unwrap_or(u16::MAX));
         if left > longest {
-            let half = Time(longest.0 / 2);
+            let half = Picos(longest.0 / 2);
             self.events.at(self.now.plus(half), Event::StormBegin { storm });
         } else {
             self.events.at(end, Event::StormEnd { storm });
@@ -191,7 +191,7 @@ impl Simulation<'_> {
             .saturating_sub(drain.rate.bytes_in(now.since(drain.since)));
         drain.since = now;
         if drain.level > drain.xon {
-            let wait = drain.rate.time_of(drain.level - drain.xon).max(Time(1));
+            let wait = drain.rate.time_of(drain.level - drain.xon).max(Picos(1));
             self.events.at(now.plus(wait), Event::Drained { host });
             return;
         }

@@ -5,7 +5,7 @@ use crate::engine::run::Simulation;
 use crate::network::topology::Node;
 use crate::record::frame::Frame;
 use crate::scenario::Topology;
-use crate::units::Time;
+use crate::units::Picos;
 
 impl Simulation<'_> {
     /// A packet comes from a host into a switch where the paths begin. Returns whether it went into one of them.
@@ -44,7 +44,7 @@ impl Simulation<'_> {
 
     /// A packet has left a host whose cable leads to another host: when it comes out of the paths in the cable, if there
     /// are any.
-    pub(crate) fn spray_cable(&mut self, port: PortId, id: PacketId, arrives: Time) -> Option<Time> {
+    pub(crate) fn spray_cable(&mut self, port: PortId, id: PacketId, arrives: Picos) -> Option<Picos> {
         let state = self.spray.as_mut()?;
         let (own, peer) = (
             &self.topology.ports[port.index()],

@@ -1,7 +1,7 @@
 //! Headers that mirrors and overlays put around a frame: ERSPAN type II and III in GRE
 //! (draft-foschiano-erspan-03; Linux include/net/erspan.h), VXLAN (RFC 7348).
 
-use roce_model::Nanos;
+use roce_model::Time;
 
 use super::network::{Ethernet, Network, UDP_BYTES, encode_udp};
 use super::packet::{Frame, encode_within};
@@ -72,7 +72,7 @@ const VXLAN_BYTES: u32 = 8;
 
 impl Granularity {
     /// The low 32 bits of `time` in this unit.
-    pub const fn stamp(self, time: Nanos) -> u32 {
+    pub const fn stamp(self, time: Time) -> u32 {
         let unit = match self {
             Self::HundredMicroseconds => 100_000,
             Self::HundredNanoseconds => 100,
@@ -105,7 +105,7 @@ impl Tunnel {
 
     /// Appends the first `most` bytes of `frame` in the tunnel. `sequence` numbers the frames of a session and `time` is
     /// the mirror's clock: for encapsulations that have such fields.
-    pub fn encode(&self, frame: &Frame, sequence: u32, time: Nanos, most: usize, out: &mut Vec<u8>) {
+    pub fn encode(&self, frame: &Frame, sequence: u32, time: Time, most: usize, out: &mut Vec<u8>) {
         let start = out.len();
         let kept = self.kept_bytes(frame);
         let inner = self.inner_header_bytes() + kept;

@@ -6,14 +6,14 @@ use roce_wire::Ecn;
 
 use crate::network::packet::{Kind, Packet};
 use crate::truth::Truth;
-use crate::units::Time;
+use crate::units::Picos;
 
 /// A request PSN that was jumped over.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hole {
     /// Time of the packet beyond it, and the request before that one.
-    pub time: Time,
-    pub since: Time,
+    pub time: Picos,
+    pub since: Picos,
     /// The packet that was recorded after all.
     pub filled: Option<FilledGap>,
 }
@@ -21,7 +21,7 @@ pub(crate) struct Hole {
 /// A packet with a PSN that had been jumped over.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FilledGap {
-    pub time: Time,
+    pub time: Picos,
     /// Its first PSN.
     pub first: u64,
     pub attempt: u16,
@@ -37,7 +37,7 @@ pub(crate) struct RunSeen {
     /// Its place in the log.
     pub run: u32,
     /// Time and number of its first recorded packet.
-    pub time: Time,
+    pub time: Picos,
     pub seq: u64,
     pub packets: u64,
     /// The first one recorded lies behind the highest PSN recorded before: it can be distinguished from new ones.
@@ -45,10 +45,10 @@ pub(crate) struct RunSeen {
     /// It goes on where the run before stopped: the two look like one.
     pub joins: bool,
     /// Time of its last recorded packet.
-    pub last: Time,
+    pub last: Picos,
     /// Time without an acknowledgement: since the last answer of something new, since the packet that is
     /// retransmitted, or since the last run.
-    pub waited: Time,
+    pub waited: Picos,
 }
 
 /// A packet that came after later ones of its flow.
@@ -56,9 +56,9 @@ pub(crate) struct RunSeen {
 pub(crate) struct LateSeen {
     pub kind: Kind,
     pub psn: u32,
-    pub time: Time,
+    pub time: Picos,
     pub depth: u64,
-    pub behind: Time,
+    pub behind: Picos,
 }
 
 /// A duplicate of the network.
@@ -66,7 +66,7 @@ pub(crate) struct LateSeen {
 pub(crate) struct CopySeen {
     pub kind: Kind,
     pub psn: u32,
-    pub time: Time,
+    pub time: Picos,
 }
 
 /// Records of one flow at one tap.
@@ -76,7 +76,7 @@ pub(crate) struct FlowRecords {
     pub copies: Vec<CopySeen>,
     /// After the highest READ response recorded, and when the PSNs below it were jumped over.
     top_response: u64,
-    jumped: BTreeMap<u64, Time>,
+    jumped: BTreeMap<u64, Picos>,
     pub packets: u64,
     pub data: u64,
     pub payload: u64,
@@ -89,8 +89,8 @@ pub(crate) struct FlowRecords {
     pub behind_bytes: u64,
     pub naks: u64,
     pub rnr_naks: u64,
-    pub first_time: Time,
-    pub last_time: Time,
+    pub first_time: Picos,
+    pub last_time: Picos,
     /// Numbers of the first and the last record in the file.
     pub first_record: u64,
     pub last_record: u64,
@@ -99,22 +99,22 @@ pub(crate) struct FlowRecords {
     pub holes: BTreeMap<u64, Hole>,
     pub runs: Vec<RunSeen>,
     /// The requests that wait for an acknowledgement: after the PSNs of each, and when it was recorded.
-    waiting: VecDeque<(u64, Time)>,
+    waiting: VecDeque<(u64, Picos)>,
     /// Packet after the last retransmission, until a new one follows.
     run_next: Option<u64>,
     /// After the highest PSN of the *other* flow that a recorded ACK, NAK or READ response of this one covers.
     pub acked: u64,
     /// Time of its last rise.
-    pub acked_at: Time,
+    pub acked_at: Picos,
     /// Answers that name one request: ACKs of something new, and READ responses that begin one. Evidence for pairing.
     pub answers: u64,
     /// Times of their first records.
-    pub first_answers: Vec<Time>,
-    last_request: Time,
+    pub first_answers: Vec<Picos>,
+    last_request: Picos,
     /// The last request began or continued a message.
     in_message: bool,
     /// Times without a request in the middle of a message.
-    pub silences: Vec<(Time, Time)>,
+    pub silences: Vec<(Picos, Picos)>,
     next_response: Option<u64>,
     pub response_missing: u64,
     pub response_missing_most: u64,
@@ -124,11 +124,11 @@ pub(crate) struct FlowRecords {
 const RESTART: u64 = 1 << 16;
 
 /// From how long on a time without requests in the middle of a message is kept.
-const SILENCE: Time = Time::from_nanos(500_000);
+const SILENCE: Picos = Picos::from_nanos(500_000);
 
 impl FlowRecords {
     /// A packet was recorded; `acked` is what recorded answers of the other flow have covered, and since when.
-    pub(crate) fn record(&mut self, packet: &Packet, now: Time, record: u64, (acked, since): (u64, Time)) {
+    pub(crate) fn record(&mut self, packet: &Packet, now: Picos, record: u64, (acked, since): (u64, Picos)) {
         if packet.kind == Kind::Cnp {
             return;
         }
@@ -198,7 +198,7 @@ impl FlowRecords {
     }
 
     /// Distance of a late packet behind the highest of its kind, and the time since when it is missing.
-    fn is_late(&mut self, packet: &Packet, now: Time) -> Option<(u64, Time)> {
+    fn is_late(&mut self, packet: &Packet, now: Picos) -> Option<(u64, Picos)> {
         match packet.kind {
             Kind::Request | Kind::ReadRequest if packet.attempt == 0 => {
                 let highest = self.highest.filter(|highest| packet.seq < *highest)?;
@@ -242,7 +242,7 @@ impl FlowRecords {
         !is_new && holes.all(|(_, hole)| hole.filled.is_some())
     }
 
-    fn retransmitted_in_run(&mut self, packet: &Packet, now: Time, behind: bool, since: Time) {
+    fn retransmitted_in_run(&mut self, packet: &Packet, now: Picos, behind: bool, since: Picos) {
         let sent = self.waiting.iter().find(|(next, _)| *next > packet.seq);
         let run = self.runs.last().map(|run| run.time);
         let begin = [Some(since), sent.map(|(_, sent)| *sent), run];
@@ -266,7 +266,7 @@ impl FlowRecords {
         self.run_next = Some(packet.seq + u64::from(packet.span));
     }
 
-    fn answer(&mut self, names_one: bool, now: Time) {
+    fn answer(&mut self, names_one: bool, now: Picos) {
         if !names_one {
             return;
         }
@@ -276,14 +276,14 @@ impl FlowRecords {
         }
     }
 
-    fn covers(&mut self, seq: u64, now: Time) {
+    fn covers(&mut self, seq: u64, now: Picos) {
         if seq > self.acked {
             self.acked = seq;
             self.acked_at = now;
         }
     }
 
-    fn request(&mut self, packet: &Packet, now: Time, acked: u64) {
+    fn request(&mut self, packet: &Packet, now: Picos, acked: u64) {
         let since = core::mem::replace(&mut self.last_request, now);
         if core::mem::replace(&mut self.in_message, !packet.last) && now.since(since) >= SILENCE {
             self.silences.push((since, now));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use rand::Rng as _;
 use roce_capture::Direction;
-use roce_model::Nanos;
+use roce_model::{Span, Time};
 use roce_wire::MacAddress;
 
 use crate::record::frame::{Frame, Roce, Tunnel};
@@ -15,9 +15,9 @@ use roce_model::random::Random;
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct MirrorDoubling {
     /// The shortest time from a frame to its copy.
-    pub least: Nanos,
+    pub least: Span,
     /// The longest.
-    pub most: Nanos,
+    pub most: Span,
     /// The probability that a frame is doubled.
     pub share: f64,
     /// The copy was taken behind a router: its TTL is less by one, and it has other MAC addresses.
@@ -37,7 +37,7 @@ pub(super) struct Copies {
     doubling: Option<MirrorDoubling>,
     random: Random,
     /// By the time of each, and by its number, so that none has the place of another.
-    waiting: BTreeMap<(Nanos, u64), (Direction, Frame)>,
+    waiting: BTreeMap<(Time, u64), (Direction, Frame)>,
     made: u64,
 }
 
@@ -52,7 +52,7 @@ impl Copies {
     }
 
     /// A frame was recorded: a copy of it may follow.
-    pub(super) fn follow(&mut self, time: Nanos, direction: Direction, frame: &Frame) {
+    pub(super) fn follow(&mut self, time: Time, direction: Direction, frame: &Frame) {
         let Some(doubling) = self.doubling else {
             return;
         };
@@ -69,18 +69,18 @@ impl Copies {
         let least = doubling.least.0;
         let width = u128::from(doubling.most.0.saturating_sub(least)) + 1;
         let wait = u64::try_from((u128::from(span) * width) >> 64).unwrap_or_default();
-        let time = Nanos(time.0.saturating_add(least).saturating_add(wait));
+        let time = Time(time.0.saturating_add(least).saturating_add(wait));
         self.made += 1;
         self.waiting.insert((time, self.made), (direction, copy));
     }
 
     /// Time of the next copy.
-    pub(super) fn next_time(&self) -> Option<Nanos> {
+    pub(super) fn next_time(&self) -> Option<Time> {
         self.waiting.first_key_value().map(|((time, _), _)| *time)
     }
 
     /// The next copy.
-    pub(super) fn take(&mut self) -> Option<(Nanos, Direction, Frame)> {
+    pub(super) fn take(&mut self) -> Option<(Time, Direction, Frame)> {
         let ((time, _), (direction, frame)) = self.waiting.pop_first()?;
         Some((time, direction, frame))
     }

@@ -1,7 +1,7 @@
 //! Losses of records: the frames that pass a tap and are not recorded.
 
 use rand::distr::{Bernoulli, Distribution};
-use roce_model::Nanos;
+use roce_model::{Span, Time};
 
 use roce_model::random::Random;
 
@@ -34,14 +34,14 @@ pub enum Loss {
     /// All that pass from one moment of the simulation on and before another.
     Between {
         /// The first moment.
-        from: Nanos,
+        from: Time,
         /// The moment after the last.
-        to: Nanos,
+        to: Time,
     },
 }
 
 /// Bytes times this is the unit in which a ring is filled, so that a rate times a time in ns is exact.
-const SECOND: u128 = Nanos::SECOND as u128;
+const SECOND: u128 = Span::SECOND.0 as u128;
 
 /// State of a tap's losses.
 #[derive(Clone, Debug)]
@@ -53,7 +53,7 @@ pub(super) struct LossState {
     frames: u64,
     /// Bytes in the ring, in units of 10^-9 bytes.
     level: u128,
-    last: Nanos,
+    last: Time,
 }
 
 impl LossState {
@@ -69,12 +69,12 @@ impl LossState {
             random,
             frames: 0,
             level: 0,
-            last: Nanos(0),
+            last: Time(0),
         }
     }
 
     /// True if the next frame is lost: it passes at `time` and `bytes` of it would be kept.
-    pub(super) fn next(&mut self, time: Nanos, bytes: u64) -> bool {
+    pub(super) fn next(&mut self, time: Time, bytes: u64) -> bool {
         let index = self.frames;
         self.frames += 1;
         match self.loss {
@@ -109,13 +109,13 @@ mod tests {
     #[test]
     fn bursts_take_the_end_of_each_round() {
         let mut bursts = losing(Loss::Bursts { every: 5, lose: 2 });
-        let lost: Vec<bool> = (0..10).map(|_| bursts.next(Nanos(0), 1)).collect();
+        let lost: Vec<bool> = (0..10).map(|_| bursts.next(Time(0), 1)).collect();
         let round = [false, false, false, true, true];
         assert_eq!(lost, [round, round].concat());
         let mut never = losing(Loss::Bursts { every: 0, lose: 2 });
-        assert!(!never.next(Nanos(0), 1));
+        assert!(!never.next(Time(0), 1));
         let mut always = losing(Loss::Bursts { every: 2, lose: 9 });
-        assert!(always.next(Nanos(0), 1) && always.next(Nanos(0), 1));
+        assert!(always.next(Time(0), 1) && always.next(Time(0), 1));
     }
 
     #[test]
@@ -126,17 +126,17 @@ mod tests {
             bytes: 300,
             rate: 1_000_000_000,
         });
-        let lost = [0, 0, 0, 0, 50, 100, 100].map(|time| ring.next(Nanos(time), 100));
+        let lost = [0, 0, 0, 0, 50, 100, 100].map(|time| ring.next(Time(time), 100));
         assert_eq!(lost, [false, false, false, true, true, false, true]);
         // After 1 us it is empty.
-        let lost = [1_100; 4].map(|time| ring.next(Nanos(time), 100));
+        let lost = [1_100; 4].map(|time| ring.next(Time(time), 100));
         assert_eq!(lost, [false, false, false, true]);
     }
 
     #[test]
     fn chances_are_what_they_say() {
         let mut some = losing(Loss::Random { probability: 0.1 });
-        let lost = (0..100_000).filter(|_| some.next(Nanos(0), 1)).count();
+        let lost = (0..100_000).filter(|_| some.next(Time(0), 1)).count();
         // Mean 10,000, standard deviation sqrt(100,000 * 0.1 * 0.9) = 95: five of them.
         assert!((9_525..=10_475).contains(&lost), "{lost}");
         for (probability, all) in [
@@ -147,17 +147,17 @@ mod tests {
             (7.0, true),
         ] {
             let mut losing = losing(Loss::Random { probability });
-            assert!((0..100).all(|_| losing.next(Nanos(0), 1) == all), "{probability}");
+            assert!((0..100).all(|_| losing.next(Time(0), 1) == all), "{probability}");
         }
     }
 
     #[test]
     fn intervals_are_half_open() {
         let mut between = losing(Loss::Between {
-            from: Nanos(10),
-            to: Nanos(20),
+            from: Time(10),
+            to: Time(20),
         });
-        let lost = [9, 10, 19, 20].map(|time| between.next(Nanos(time), 1));
+        let lost = [9, 10, 19, 20].map(|time| between.next(Time(time), 1));
         assert_eq!(lost, [false, true, true, false]);
     }
 }

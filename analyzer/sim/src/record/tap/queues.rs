@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use rand::Rng as _;
 use roce_capture::write::{Packet, PcapngWriter};
-use roce_model::Nanos;
+use roce_model::{Span, Time};
 use roce_wire::Address;
 
 use crate::record::frame::{Frame, Version};
@@ -17,9 +17,9 @@ pub struct Queues {
     /// Number of queues.
     pub count: u32,
     /// The shortest time from one round of reading to the next.
-    pub least: Nanos,
+    pub least: Span,
     /// Longest period: no record follows one whose stamp is later by more than this.
-    pub most: Nanos,
+    pub most: Span,
 }
 
 /// A record that was not written yet.
@@ -39,7 +39,7 @@ pub(super) struct Batches {
     random: Random,
     held: Vec<Vec<HeldRecord>>,
     /// Time of the next reading.
-    until: Option<Nanos>,
+    until: Option<Time>,
 }
 
 impl Batches {
@@ -58,7 +58,7 @@ impl Batches {
     pub(super) fn record<W: Write>(
         &mut self,
         writer: &mut PcapngWriter<W>,
-        time: Nanos,
+        time: Time,
         frame: &Frame,
         packet: &Packet<'_>,
     ) -> io::Result<()> {
@@ -72,7 +72,7 @@ impl Batches {
             let width = u128::from(queues.most.0.saturating_sub(queues.least.0)) + 1;
             let wait = (u128::from(self.random.next_u64()) * width) >> 64;
             let wait = queues.least.0 + u64::try_from(wait).unwrap_or_default();
-            self.until = Some(Nanos(time.0.saturating_add(wait)));
+            self.until = Some(Time(time.0.saturating_add(wait)));
         }
         let place = queue_of(frame) % u64::from(queues.count);
         if let Some(queue) = usize::try_from(place)

@@ -5,12 +5,12 @@ use crate::engine::run::Simulation;
 use crate::network::topology::number;
 use crate::scenario::ServiceName;
 use crate::truth::{ConnectionEnd, Outcome};
-use crate::units::Time;
+use crate::units::Picos;
 use crate::workload::endpoint::{Endpoint, low};
 use crate::workload::requester::Failure;
 
 /// The longest time that a requester waits with a local ACK timeout of 2^16: 4.096 us x 2^18 (IBTA 9.7.6.1.3, four times the timer).
-const LONGEST_WAIT: Time = Time::from_nanos(4_096 << 18);
+const LONGEST_WAIT: Picos = Picos::from_nanos(4_096 << 18);
 
 /// The ends of all reliable connections, for each side that sent requests.
 pub(super) fn ends(simulation: &Simulation<'_>, names: &Names) -> Vec<ConnectionEnd> {
@@ -30,7 +30,7 @@ pub(super) fn ends(simulation: &Simulation<'_>, names: &Names) -> Vec<Connection
     rows.collect()
 }
 
-fn outcome(own: &Endpoint, now: Time) -> Outcome {
+fn outcome(own: &Endpoint, now: Picos) -> Outcome {
     let outstanding = own.requester.outstanding();
     match own.requester.failure {
         Some(Failure::Refused) => Outcome::Refused,

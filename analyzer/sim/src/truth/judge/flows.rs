@@ -9,7 +9,7 @@ use crate::engine::run::Simulation;
 use crate::network::packet::Kind;
 use crate::network::topology::number;
 use crate::truth::{Flow, TapFlow};
-use crate::units::Time;
+use crate::units::Picos;
 
 /// Records of each flow at a tap; connections with the same numbers add up.
 pub(super) fn at_tap(
@@ -147,7 +147,7 @@ fn add(flow: &mut Flow, count: &FlowCount) {
     flow.ce_paced += count.ce_paced;
     transmissions::limits(&mut flow.limits, &count.waited);
     flow.messages += count.messages;
-    let first = count.first.map(Time::nanos);
+    let first = count.first.map(Picos::nanos);
     flow.first_time = [flow.first_time, first].into_iter().flatten().min();
     flow.last_time = flow.last_time.max(first.map(|_| count.last.nanos()));
     for (total, part) in [

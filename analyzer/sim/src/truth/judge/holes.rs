@@ -11,14 +11,14 @@ use crate::network::packet::Kind;
 use crate::network::topology::number;
 use crate::record::observer::{Hole as SeenHole, RunSeen};
 use crate::truth::{Hole, HoleClass, LostDownstream, TapFlow};
-use crate::units::Time;
+use crate::units::Picos;
 use crate::workload::endpoint::low;
 use crate::workload::requester::Trigger;
 
 /// Time for which a packet may still come after a NAK that names it: a megabyte of queue on its path takes 80 us at 100 Gbit/s. Records
 /// that end before that, and contain neither the packet nor its retransmission, are the same whether it was lost or came later: receivers
 /// that take packets in order send the same NAK for both.
-const MAY_STILL_ARRIVE: Time = Time::from_nanos(100_000);
+const MAY_STILL_ARRIVE: Picos = Picos::from_nanos(100_000);
 
 /// Results at one tap.
 #[derive(Debug, Default)]
@@ -48,12 +48,12 @@ impl JudgedHoles {
 /// PSNs that were jumped over at once, as far as they have been looked at.
 #[derive(Clone, Copy, Default)]
 struct Jump {
-    time: Time,
+    time: Picos,
     first: u64,
     /// After the last.
     next: u64,
     /// The first packet of theirs in a run that started before them, and the run's place in the log.
-    overrun: Option<(Time, u32)>,
+    overrun: Option<(Picos, u32)>,
 }
 
 impl Jump {
@@ -81,7 +81,7 @@ struct Facts<'a> {
     /// READs of one response: without a path MTU nothing shows that one is missing. READs whose length is cut off.
     short_reads: HashSet<(u32, u64)>,
     /// Sequence NAKs that the tap recorded, by flow: when they were sent, and their PSN.
-    naks: HashMap<u32, Vec<(Time, u64)>>,
+    naks: HashMap<u32, Vec<(Picos, u64)>>,
     /// The first packet that the tap recorded of a run.
     begun: HashMap<u32, u64>,
     /// The runs that the tap recorded packets of, by flow: where each began, and what was seen of it.
@@ -89,7 +89,7 @@ struct Facts<'a> {
     /// The capture says itself where it lost records: with each of them everything starts again.
     losses_reported: bool,
     /// Time of the tap's last record.
-    end: Time,
+    end: Picos,
 }
 
 /// Judges the holes of one tap.
@@ -103,8 +103,8 @@ pub(super) fn judge(simulation: &Simulation<'_>, names: &Names, tap: usize) -> J
         let back = simulation.observer.taps[tap].flows[flow ^ 1].as_deref();
         let acked = back.map_or(0, |back| back.acked);
         // Without the other direction, only late packets are known.
-        let paired = super::pairs::is_paired(simulation, tap, number(flow), Time::NEVER);
-        let restarts: Vec<Time> = super::pairs::restarts(simulation, tap, number(flow)).collect();
+        let paired = super::pairs::is_paired(simulation, tap, number(flow), Picos::NEVER);
+        let restarts: Vec<Picos> = super::pairs::restarts(simulation, tap, number(flow)).collect();
         let mut jump = Jump::default();
         for (seq, hole) in &seen.holes {
             if (jump.time, jump.next) != (hole.time, *seq) {
@@ -117,7 +117,7 @@ pub(super) fn judge(simulation: &Simulation<'_>, names: &Names, tap: usize) -> J
             jump.next = seq + 1;
             jump.filled_by(hole, simulation);
             // Holes are forgotten where everything starts again.
-            let settled = hole.filled.map_or(Time::NEVER, |filled| filled.time);
+            let settled = hole.filled.map_or(Picos::NEVER, |filled| filled.time);
             let forgotten = restarts.iter().any(|time| (hole.time..=settled).contains(time));
             let (class, cause, observable) = facts.class(number(flow), *seq, &jump, hole, acked);
             judged.holes.push(Hole {
@@ -157,7 +157,7 @@ impl<'a> Facts<'a> {
         let missed = missed.filter(|m| m.kind.is_request() && m.attempt == 0);
         let recorded = log.refusals.iter();
         let recorded = recorded.filter(|nak| nak.kind == Kind::Nak && nak.recorded >> tap & 1 != 0);
-        let mut naks: HashMap<u32, Vec<(Time, u64)>> = HashMap::new();
+        let mut naks: HashMap<u32, Vec<(Picos, u64)>> = HashMap::new();
         for nak in recorded {
             naks.entry(nak.flow).or_default().push((nak.time, nak.seq));
         }
@@ -284,11 +284,11 @@ impl<'a> Facts<'a> {
     }
 
     /// The PSN up to `seq` of a jump that a recorded NAK named, before anything else decided its class, and when the NAK was sent.
-    fn named(&self, flow: u32, jump: &Jump, seq: u64, hole: &SeenHole) -> Option<(Time, u64)> {
+    fn named(&self, flow: u32, jump: &Jump, seq: u64, hole: &SeenHole) -> Option<(Picos, u64)> {
         let naks = self.naks.get(&flow)?;
         let filled = hole.filled.map(|filled| filled.time);
         let until = [filled, jump.overrun.map(|(time, _)| time)];
-        let until = until.into_iter().flatten().min().unwrap_or(Time::NEVER);
+        let until = until.into_iter().flatten().min().unwrap_or(Picos::NEVER);
         let named = naks
             .iter()
             .find(|(time, psn)| (jump.first..=seq).contains(psn) && (jump.time..=until).contains(time));

@@ -10,12 +10,12 @@ use crate::network::topology::{LINK_CLASS, number};
 use crate::truth::{
     CaptureLoss, CeMark, Cnp, Duplicate, Loss, LossReason, Nak, NakKind, Pause, RetransmissionRun, RunAtTap,
 };
-use crate::units::Time;
+use crate::units::Picos;
 use crate::workload::endpoint::low;
 use crate::workload::requester::Trigger;
 
 /// A frame passes the tap of a link, and comes to its end, within this time.
-const PASSING: Time = Time::from_nanos(10_000);
+const PASSING: Picos = Picos::from_nanos(10_000);
 
 fn reason(reason: Reason) -> LossReason {
     match reason {
@@ -79,7 +79,7 @@ pub(super) fn cnps(simulation: &Simulation<'_>, names: &Names) -> Vec<Cnp> {
     };
     let cnps = simulation.log.notifications.iter().map(|cnp| Cnp {
         sent: cnp.time.nanos(),
-        received: cnp.received.map(Time::nanos),
+        received: cnp.received.map(Picos::nanos),
         from: host(cnp.slows.peer()),
         to: host(cnp.slows),
         qpn: simulation.ends[cnp.slows.index()].qpn.value(),
@@ -107,7 +107,7 @@ fn bits(rate: f64) -> u64 {
 pub(super) fn naks(simulation: &Simulation<'_>, names: &Names) -> Vec<Nak> {
     let naks = simulation.log.refusals.iter().map(|nak| Nak {
         sent: nak.time.nanos(),
-        received: nak.received.map(Time::nanos),
+        received: nak.received.map(Picos::nanos),
         kind: match nak.kind {
             Kind::RnrNak => NakKind::Rnr,
             Kind::FatalNak => NakKind::Fatal,
@@ -156,15 +156,15 @@ fn run_at_taps(simulation: &Simulation<'_>, names: &Names, place: u32, run: &Log
                 refusals.is_some_and(|refusal| refusal.seq == run.seq && refusal.recorded >> tap & 1 != 0)
             }
             // A retransmission follows sooner behind a queue that holds earlier packets.
-            Trigger::Timeout => seen.waited >= Time(simulation.scenario.nic.timeout.0 / 2),
+            Trigger::Timeout => seen.waited >= Picos(simulation.scenario.nic.timeout.0 / 2),
             Trigger::ImpliedNak => true,
         };
         let paired = pairs::is_paired(simulation, tap, run.flow, seen.time)
             || run.trigger == Trigger::Timeout && pairs::is_never_answered(simulation, tap, run.flow);
         // The cause is forgotten where everything starts again.
         let cause_time = match run.trigger {
-            Trigger::Nak | Trigger::Rnr => refusals.map_or(Time::ZERO, |refusal| refusal.time),
-            Trigger::Timeout | Trigger::ImpliedNak => Time(seen.time.0.saturating_sub(seen.waited.0)),
+            Trigger::Nak | Trigger::Rnr => refusals.map_or(Picos::ZERO, |refusal| refusal.time),
+            Trigger::Timeout | Trigger::ImpliedNak => Picos(seen.time.0.saturating_sub(seen.waited.0)),
         };
         let forgotten =
             pairs::restarts(simulation, tap, run.flow).any(|time| (cause_time..=seen.time).contains(&time));

@@ -6,7 +6,7 @@ use crate::network::topology::number;
 use crate::record::frame::udp_source_port;
 use crate::scenario::{LossReportName, MirrorName, TapTable};
 use crate::truth::Truth;
-use crate::units::Time;
+use crate::units::Picos;
 
 /// True if a tap's records tell where others are missing: their own counts do, and the sequence numbers of ERSPAN.
 pub(super) fn tells_losses(table: &TapTable) -> bool {
@@ -39,7 +39,7 @@ fn answers_wanted(simulation: &Simulation<'_>, flow: u32) -> u64 {
 }
 
 /// True if the other direction of a flow can be found from what a tap has recorded by `time`.
-pub(super) fn is_paired(simulation: &Simulation<'_>, tap: usize, flow: u32, time: Time) -> bool {
+pub(super) fn is_paired(simulation: &Simulation<'_>, tap: usize, flow: u32, time: Picos) -> bool {
     if flow as usize >= simulation.ends.len() {
         return false;
     }
@@ -63,7 +63,7 @@ pub(super) fn is_never_answered(simulation: &Simulation<'_>, tap: usize, flow: u
         seen.is_some_and(|seen| seen.packets > 0)
     };
     let answered = |other: u32| {
-        hosts_of(simulation, other) == Some((from, to)) && is_paired(simulation, tap, other, Time::NEVER)
+        hosts_of(simulation, other) == Some((from, to)) && is_paired(simulation, tap, other, Picos::NEVER)
     };
     recorded(flow)
         && !recorded(flow ^ 1)
@@ -80,7 +80,7 @@ pub(super) fn hosts_of(simulation: &Simulation<'_>, flow: u32) -> Option<(u32, u
 
 /// Times at which a flow starts again at a tap whose records show where others are missing: there is a
 /// jump, and records are missing before it.
-pub(super) fn restarts(simulation: &Simulation<'_>, tap: usize, flow: u32) -> impl Iterator<Item = Time> {
+pub(super) fn restarts(simulation: &Simulation<'_>, tap: usize, flow: u32) -> impl Iterator<Item = Picos> {
     let tells = simulation.scenario.tap.get(tap).is_some_and(tells_losses);
     let observed = &simulation.observer.taps[tap];
     let seen = observed.flows[flow as usize].as_deref().filter(|_| tells);

@@ -10,7 +10,7 @@ use crate::engine::events::PortId;
 use crate::engine::run::Simulation;
 use crate::network::topology::{LINK_CLASS, number};
 use crate::truth::{FlowTimes, OpenTime, TimeState};
-use crate::units::Time;
+use crate::units::Picos;
 use crate::workload::activity::{Activity, Mark};
 use crate::workload::requester::Trigger;
 
@@ -102,9 +102,9 @@ impl SenderSpans {
             }
         };
         let idle = Mark {
-            time: Time::ZERO,
+            time: Picos::ZERO,
             activity: Activity::Idle,
-            due: Time::NEVER,
+            due: Picos::NEVER,
             outstanding: 0,
         };
         let marks = line.marks();

@@ -11,7 +11,7 @@ use crate::network::packet::Kind;
 use crate::truth::{
     DuplicateAtTap, Evidence, Late, Limits, LossAtTap, LossSide, Retransmission, TriggerKind,
 };
-use crate::units::Time;
+use crate::units::Picos;
 use crate::workload::account::{WaitTotals, Waits};
 use crate::workload::requester::Trigger;
 
@@ -195,14 +195,14 @@ pub(super) fn at_taps(
             },
             evidence,
             in_retransmission_window: again.is_some() && begins.is_none(),
-            decidable: shows && pairs::is_paired(simulation, tap, loss.flow, Time::NEVER),
+            decidable: shows && pairs::is_paired(simulation, tap, loss.flow, Picos::NEVER),
         });
     }
     found
 }
 
 /// Times of lost requests and READ responses, by the flow of the request and its PSN.
-pub(super) struct LostTransmissions(HashMap<(u32, u64), Vec<Time>>);
+pub(super) struct LostTransmissions(HashMap<(u32, u64), Vec<Picos>>);
 
 impl LostTransmissions {
     pub(super) fn new(simulation: &Simulation<'_>) -> Self {

@@ -15,10 +15,10 @@ use crate::network::cause::{Cause, HeldQueue};
 use crate::network::topology::{LINK_CLASS, Node};
 use crate::scenario::Scenario;
 use crate::truth::{FlowShare, OtherRoot, Pause, PauseRoot, PauseRootKind, PausedPort};
-use crate::units::Time;
+use crate::units::Picos;
 
 /// Pauses of a flow with this much time or less between them are one stretch.
-const STRETCH: Time = Time::from_nanos(1_000_000);
+const STRETCH: Picos = Picos::from_nanos(1_000_000);
 /// A queue whose pauses last a tenth as long in a network of healthy hosts makes some by itself.
 const PART: u64 = 10;
 
@@ -69,11 +69,11 @@ fn held<'a>(simulation: &'a Simulation<'_>, pause: &PortPause) -> Option<&'a Hel
     }
 }
 
-fn end(simulation: &Simulation<'_>, pause: &PortPause) -> Time {
+fn end(simulation: &Simulation<'_>, pause: &PortPause) -> Picos {
     pause.end.unwrap_or(simulation.now)
 }
 
-fn span(simulation: &Simulation<'_>, pause: &PortPause) -> Time {
+fn span(simulation: &Simulation<'_>, pause: &PortPause) -> Picos {
     end(simulation, pause).since(pause.begin)
 }
 
@@ -139,8 +139,8 @@ impl<'a> Roots<'a> {
     }
 
     /// The pause of a port that overlaps a time longest, and the time of all that do.
-    fn overlap(&self, port: PortId, class: u8, begin: Time, until: Time) -> (Option<usize>, Time) {
-        let (mut longest, mut total) = ((None, Time::ZERO), Time::ZERO);
+    fn overlap(&self, port: PortId, class: u8, begin: Picos, until: Picos) -> (Option<usize>, Picos) {
+        let (mut longest, mut total) = ((None, Picos::ZERO), Picos::ZERO);
         let classes: BTreeSet<u8> = [class, LINK_CLASS].into();
         for class in classes {
             let Some(own) = self.by_port.get(&(port, class)) else {
@@ -163,7 +163,7 @@ impl<'a> Roots<'a> {
     }
 
     /// The last pause of a port that began before a time.
-    fn before(&self, port: PortId, class: u8, time: Time) -> Option<usize> {
+    fn before(&self, port: PortId, class: u8, time: Picos) -> Option<usize> {
         let own = self.by_port.get(&(port, class))?;
         let count = own.partition_point(|place| self.pause(*place).begin < time);
         own[..count].last().copied()

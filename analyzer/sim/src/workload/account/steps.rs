@@ -3,11 +3,11 @@
 use super::{Account, Waits};
 use crate::engine::events::EndpointId;
 use crate::engine::run::Simulation;
-use crate::units::Time;
+use crate::units::Picos;
 
 impl Simulation<'_> {
     /// From `time` on an end waits for something else.
-    pub(crate) fn waits_at(&mut self, end: EndpointId, waits: Waits, time: Time) {
+    pub(crate) fn waits_at(&mut self, end: EndpointId, waits: Waits, time: Picos) {
         let account = &mut self.ends[end.index()].account;
         if account.waits == waits {
             return;

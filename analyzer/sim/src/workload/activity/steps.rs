@@ -6,7 +6,7 @@ use crate::engine::run::Simulation;
 use crate::network::packet::{Kind, Packet};
 use crate::network::topology::Node;
 use crate::record::frame::Frame;
-use crate::units::Time;
+use crate::units::Picos;
 
 /// Length of an ACK's frame: Ethernet 14, IPv4 20, UDP 8, BTH 12, AETH 4, ICRC 4 bytes.
 const ACK_BYTES: u64 = 62;
@@ -69,8 +69,8 @@ impl Simulation<'_> {
     }
 
     /// A packet of an end begins to leave its port; `allowed` is when its limit let it go.
-    pub(crate) fn begins_packet(&mut self, end: EndpointId, packet: &Packet, allowed: Time) {
-        let now = Time::nanos(self.now);
+    pub(crate) fn begins_packet(&mut self, end: EndpointId, packet: &Packet, allowed: Picos) {
+        let now = Picos::nanos(self.now);
         let host = self.ends[end.index()].host;
         let rate = self.topology.ports[self.topology.hosts[host as usize].port.index()].rate;
         let slack = rate
@@ -80,7 +80,7 @@ impl Simulation<'_> {
         let own = &mut self.ends[end.index()];
         let limit = match &mut own.reaction {
             Some(reaction) if reaction.is_limited() && !own.held_by_limit => {
-                let share = reaction.rate(roce_model::Nanos(now)) / rate.bits();
+                let share = reaction.rate(roce_model::Time(now)) / rate.bits();
                 if share < NEARLY { Limit::Low } else { Limit::Slight }
             }
             _ => Limit::None,
@@ -116,17 +116,17 @@ impl Simulation<'_> {
             .scenario
             .network
             .spray
-            .map_or(Time::ZERO, |spray| spray.skew.plus(spray.jitter).times(2));
+            .map_or(Picos::ZERO, |spray| spray.skew.plus(spray.jitter).times(2));
         let held = if self.scenario.nic.ack_coalesce > 1 {
             self.scenario.nic.ack_delay
         } else {
-            Time::ZERO
+            Picos::ZERO
         };
         let round_trip = out.plus(home).plus(more).plus(held);
         let transfer = if is_read {
             slowest.times(u64::from(packet.span.saturating_sub(1)))
         } else {
-            Time::ZERO
+            Picos::ZERO
         };
         let now = self.now;
         let line = &mut self.ends[end.index()].activities;
@@ -140,8 +140,8 @@ impl Simulation<'_> {
     }
 
     /// Time of a frame from host to host without queues, and on its slowest link.
-    fn way(&self, from: u32, to: u32, bytes: u64) -> (Time, Time) {
-        let (mut total, mut slowest) = (Time::ZERO, Time::ZERO);
+    fn way(&self, from: u32, to: u32, bytes: u64) -> (Picos, Picos) {
+        let (mut total, mut slowest) = (Picos::ZERO, Picos::ZERO);
         let mut port = self.topology.hosts[from as usize].port;
         // A way has no more links than there are ports.
         for _ in 0..self.topology.ports.len() {

@@ -4,7 +4,7 @@ use crate::engine::events::{EndpointId, Event};
 use crate::engine::run::Simulation;
 use crate::network::topology::number;
 use crate::scenario::{FlowTable, Scenario, ServiceName};
-use crate::units::Time;
+use crate::units::Picos;
 use crate::workload::requester::Failure;
 
 impl<'s> Simulation<'s> {
@@ -43,7 +43,7 @@ impl<'s> Simulation<'s> {
         {
             let end = EndpointId(connection * 2 + 1);
             self.events
-                .at(self.now.plus(refill.max(Time(1))), Event::Refill { end });
+                .at(self.now.plus(refill.max(Picos(1))), Event::Refill { end });
         }
     }
 

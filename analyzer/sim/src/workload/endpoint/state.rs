@@ -6,7 +6,7 @@ use roce_wire::{Ecn, Psn, Qpn};
 
 use crate::dcqcn::ReactionPoint;
 use crate::scenario::ServiceName;
-use crate::units::{Rate, Time};
+use crate::units::{Picos, Rate};
 use crate::workload::account::Account;
 use crate::workload::activity::Timeline;
 use crate::workload::requester::Requester;
@@ -65,23 +65,23 @@ pub(crate) struct Endpoint {
     /// Its work at each moment.
     pub activities: Timeline,
     pub queued: QueueState,
-    pub next_send: Time,
+    pub next_send: Picos,
     pub open: bool,
     pub closed: bool,
     /// True while a timeout event or an ACK delay event is scheduled.
     pub timer_armed: bool,
     pub ack_armed: bool,
     /// Time of the next look for missing PSNs.
-    pub gap_due: Time,
+    pub gap_due: Picos,
     /// IP identification of the next packet.
     pub identification: u16,
-    pub last_sent: Time,
+    pub last_sent: Picos,
     /// Since when it has had something to send.
-    pub busy_since: Option<Time>,
+    pub busy_since: Option<Picos>,
     /// From when on requests are refused for good.
-    pub fatal: Option<Time>,
+    pub fatal: Option<Picos>,
     /// From when on it answers nothing.
-    pub dies: Option<Time>,
+    pub dies: Option<Picos>,
 }
 
 impl Endpoint {

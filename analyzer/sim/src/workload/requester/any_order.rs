@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use super::any_order_state::AnyOrder;
 use super::{OutgoingPacket, Requester, Trigger};
 use crate::scenario::{Operation, Recovery};
-use crate::units::Time;
+use crate::units::Picos;
 use crate::workload::gaps::{Gaps, Patience};
 
 impl Requester {
@@ -23,7 +23,7 @@ impl Requester {
         });
     }
 
-    pub(super) fn acknowledged_in_any_order(&mut self, seq: u64, now: Time) -> Vec<u32> {
+    pub(super) fn acknowledged_in_any_order(&mut self, seq: u64, now: Picos) -> Vec<u32> {
         let seq = seq.min(self.top);
         self.pass(seq, now);
         if let Some(state) = &mut self.any_order {
@@ -32,7 +32,7 @@ impl Requester {
         self.progress(now)
     }
 
-    pub(super) fn response_in_any_order(&mut self, seq: u64, first: u64, now: Time) -> Vec<u32> {
+    pub(super) fn response_in_any_order(&mut self, seq: u64, first: u64, now: Picos) -> Vec<u32> {
         self.pass(seq, now);
         if let Some(state) = &mut self.any_order {
             state.gaps.arrived(seq, 1, now);
@@ -44,7 +44,7 @@ impl Requester {
     }
 
     /// Responses of all READs before `seq` should be there: what is not is missing.
-    fn pass(&mut self, seq: u64, now: Time) {
+    fn pass(&mut self, seq: u64, now: Picos) {
         let Some(state) = &mut self.any_order else { return };
         let from = state.gaps.highest().max(self.oldest);
         if from >= seq {
@@ -65,7 +65,7 @@ impl Requester {
     }
 
     /// Advances over everything that is done.
-    fn progress(&mut self, now: Time) -> Vec<u32> {
+    fn progress(&mut self, now: Picos) -> Vec<u32> {
         let Some(state) = &mut self.any_order else {
             return Vec::new();
         };
@@ -90,7 +90,7 @@ impl Requester {
     }
 
     /// READ responses that have been missing for too long are requested again.
-    pub(crate) fn overdue(&mut self, now: Time) {
+    pub(crate) fn overdue(&mut self, now: Picos) {
         let Some(state) = self.any_order.as_mut().filter(|_| self.failure.is_none()) else {
             return;
         };
@@ -107,7 +107,7 @@ impl Requester {
     }
 
     /// Time at which the next READ response may count as lost.
-    pub(crate) fn due(&self) -> Option<Time> {
+    pub(crate) fn due(&self) -> Option<Picos> {
         self.any_order.as_ref()?.gaps.due()
     }
 

@@ -1,7 +1,7 @@
 //! Messages, their packets, and causes of retransmissions.
 
 use crate::scenario::{Operation, Recovery};
-use crate::units::Time;
+use crate::units::Picos;
 
 /// Cause of a retransmission.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -72,7 +72,7 @@ pub(crate) struct Limits {
     pub window: u64,
     pub reads: u32,
     pub ack_every: u32,
-    pub timeout: Time,
+    pub timeout: Picos,
     pub retries: u32,
     /// RNR NAKs in a row that it bears; `None`: any number.
     pub rnr_retries: Option<u32>,

@@ -3,7 +3,7 @@
 use crate::engine::events::{EndpointId, Event};
 use crate::engine::run::Simulation;
 use crate::scenario::Operation;
-use crate::units::Time;
+use crate::units::Picos;
 
 impl Simulation<'_> {
     /// A source posts: the first messages of a closed loop, or the next of an open one.
@@ -39,7 +39,7 @@ impl Simulation<'_> {
             bytes = self.post_one(number);
         }
         let next = match (wait, paced, phase) {
-            (Some(wait), ..) => Some(now.plus(wait.max(Time(1)))),
+            (Some(wait), ..) => Some(now.plus(wait.max(Picos(1)))),
             (None, true, _) => bytes.map(|bytes| self.produced(number, bytes)),
             // The closed loop goes on by itself until the next rest.
             (None, false, Some((next, _))) => Some(next),
@@ -52,9 +52,9 @@ impl Simulation<'_> {
     }
 
     /// Time at which a paced application has produced the message after one of `bytes`.
-    fn produced(&self, number: u32, bytes: u64) -> Time {
+    fn produced(&self, number: u32, bytes: u64) -> Picos {
         let pace = self.sources.get(number as usize).and_then(|source| source.pace);
-        pace.map_or(Time::NEVER, |pace| self.now.plus(pace.time_of(bytes.max(1))))
+        pace.map_or(Picos::NEVER, |pace| self.now.plus(pace.time_of(bytes.max(1))))
     }
 
     /// Posts the next message of a source, if there is one. Returns its length.
@@ -112,6 +112,6 @@ impl Simulation<'_> {
         let own = &mut self.ends[end.index()];
         own.responder.receives = own.responder.receives.map(|left| (left + 1).min(most));
         self.events
-            .at(self.now.plus(every.max(Time(1))), Event::Refill { end });
+            .at(self.now.plus(every.max(Picos(1))), Event::Refill { end });
     }
 }

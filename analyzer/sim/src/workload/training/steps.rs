@@ -5,7 +5,7 @@ use crate::engine::log::RankStep;
 use crate::engine::run::Simulation;
 use crate::network::topology::number;
 use crate::scenario::Operation;
-use crate::units::Time;
+use crate::units::Picos;
 use crate::workload::traffic::NO_SOURCE;
 
 impl Simulation<'_> {
@@ -37,10 +37,10 @@ impl Simulation<'_> {
             step: own.step,
             rank,
             compute: self.now,
-            begin: Time::NEVER,
+            begin: Picos::NEVER,
             end: None,
         });
-        let done = self.now.plus(Time::from_seconds(seconds));
+        let done = self.now.plus(Picos::from_seconds(seconds));
         self.events.at(done, Event::Computed { job, rank });
     }
 

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use roce_model::{Counter, Nanos, Sample, SampleSource};
+use roce_model::{Counter, Sample, SampleSource, Time};
 
 use crate::device::{Adapter, QueueClass, Reading};
 
@@ -25,7 +25,7 @@ impl Device {
         } else {
             (SampleSource::Hypervisor, "esxi1")
         };
-        let at = |seconds: u64| Reading::new(source, node, Nanos(seconds * 1_000_000_000));
+        let at = |seconds: u64| Reading::new(source, node, Time(seconds * 1_000_000_000));
         let mut device = Self {
             before: at(100),
             now: at(100 + SECONDS),

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use proptest::prelude::*;
-use roce_model::{Counter, Nanos, Sample, SampleSource};
+use roce_model::{Counter, Sample, SampleSource, Time};
 
 use super::*;
 use crate::device::{Adapter, Form, Reason};
@@ -28,7 +28,7 @@ fn answers(folder: &str) -> Answers {
 }
 
 fn reading_of(answers: &Answers) -> Reading {
-    let mut reading = Reading::new(SampleSource::Hypervisor, "esxi1", Nanos(5));
+    let mut reading = Reading::new(SampleSource::Hypervisor, "esxi1", Time(5));
     read(answers, &mut reading);
     reading
 }

@@ -1,7 +1,7 @@
 //! Pairs of ends, chains, and how connections are found.
 
 use proptest::prelude::*;
-use roce_model::{Counter, Nanos, SampleSource};
+use roce_model::{Counter, SampleSource, Span, Time};
 
 use super::super::*;
 use super::story::*;
@@ -80,7 +80,7 @@ fn a_reset_is_said_and_not_counted() {
             10 * (ms + 10_000) / 100 - 1_450
         }
     };
-    let mut collector = PauseCollector::with_command(Nanos(1_000_000_000));
+    let mut collector = PauseCollector::with_command(Span(1_000_000_000));
     let mut ms = -10_000;
     while ms <= 10_000 {
         if ms == 1_000 {
@@ -213,7 +213,7 @@ fn a_hypervisor_says_why_it_has_no_pauses() {
             ..Adapter::default()
         });
         fill(&mut reading);
-        let mut collector = PauseCollector::new(Nanos(1));
+        let mut collector = PauseCollector::new(Span(1));
         collector.add_reading(&reading);
         let pauses = collector.finish(&Inventory::default());
         pauses
@@ -262,17 +262,17 @@ proptest! {
             (SampleSource::Host, Counter::NetdevDiscards, "ens1"),
             (SampleSource::Switch, Counter::SwitchMmuDroppedPackets, PORT),
         ];
-        let mut collector = PauseCollector::with_command(Nanos(1));
+        let mut collector = PauseCollector::with_command(Span(1));
         for (at, (kind, second, value)) in values.iter().enumerate() {
             if at == 20 {
-                collector.mark_start(Nanos(start * 1_000_000_000));
+                collector.mark_start(Time(start * 1_000_000_000));
             }
             if at == 40 {
-                collector.mark_end(Nanos((start + length) * 1_000_000_000));
+                collector.mark_end(Time((start + length) * 1_000_000_000));
             }
             let (source, counter, object) = kinds[usize::from(*kind)];
             let node = if source == SampleSource::Switch { "leaf1" } else { "esxi1" };
-            let mut reading = Reading::new(source, node, Nanos(second * 1_000_000_000));
+            let mut reading = Reading::new(source, node, Time(second * 1_000_000_000));
             reading.push(counter, object, f64::from(*value));
             collector.add_reading(&reading);
         }

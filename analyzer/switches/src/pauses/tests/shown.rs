@@ -1,6 +1,6 @@
 //! Table and document.
 
-use roce_model::{Counter, Nanos, SampleSource};
+use roce_model::{Counter, SampleSource, Span, Time};
 
 use super::super::*;
 use super::story::*;
@@ -88,9 +88,9 @@ fn the_document_has_every_row() {
 
 #[test]
 fn names_of_devices_do_not_steer_the_terminal() {
-    let mut collector = PauseCollector::new(Nanos(1_000_000_000));
+    let mut collector = PauseCollector::new(Span(1_000_000_000));
     for (second, value) in [(1, 0.0), (2, 5.0)] {
-        let mut reading = Reading::new(SampleSource::Switch, "leaf1", Nanos(second * 1_000_000_000));
+        let mut reading = Reading::new(SampleSource::Switch, "leaf1", Time(second * 1_000_000_000));
         reading.push(Counter::SwitchPfcTransmittedFrames, "Eth\u{1b}[2J1\n/1", value);
         collector.add_reading(&reading);
     }

@@ -1,6 +1,6 @@
 //! Stories: each counter is a base and a rate from one moment to another, so that every row is known by arithmetic.
 
-use roce_model::{Counter, Nanos, Sample, SampleSource};
+use roce_model::{Counter, Sample, SampleSource, Span, Time};
 
 use super::super::*;
 use crate::device::Reading;
@@ -95,8 +95,8 @@ pub(super) struct StoryTimes {
     pub(super) every: i64,
 }
 
-pub(super) fn time(ms: i64) -> Nanos {
-    Nanos((i64::try_from(START).unwrap() + ms).unsigned_abs() * 1_000_000)
+pub(super) fn time(ms: i64) -> Time {
+    Time((i64::try_from(START).unwrap() + ms).unsigned_abs() * 1_000_000)
 }
 
 pub(super) fn reading(source: SampleSource, node: &str, story: &[StoryLine], ms: i64) -> Reading {
@@ -124,7 +124,7 @@ pub(super) fn reading(source: SampleSource, node: &str, story: &[StoryLine], ms:
 
 /// Reads every target at every tick.
 pub(super) fn collect(story: &[StoryLine], run: StoryTimes) -> PauseCollector {
-    let mut collector = PauseCollector::with_command(Nanos(run.every.unsigned_abs() * 1_000_000));
+    let mut collector = PauseCollector::with_command(Span(run.every.unsigned_abs() * 1_000_000));
     let mut nodes: Vec<(SampleSource, &str)> = story.iter().map(|line| (line.source, line.node)).collect();
     nodes.sort_unstable();
     nodes.dedup();

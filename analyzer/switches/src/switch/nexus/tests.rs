@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use roce_model::{Counter, Nanos, Sample, SampleSource};
+use roce_model::{Counter, Sample, SampleSource, Time};
 use serde_json::{Value, json};
 
 use super::*;
@@ -51,7 +51,7 @@ fn answers(name: &str, ending: &str) -> Answers {
 }
 
 fn read_all(answers: &Answers) -> Reading {
-    let mut reading = Reading::new(SampleSource::Switch, "leaf1", Nanos(7));
+    let mut reading = Reading::new(SampleSource::Switch, "leaf1", Time(7));
     read(answers, &mut reading);
     for sample in &reading.samples {
         assert!(sample.value.is_finite() && sample.value >= 0.0, "{sample:?}");

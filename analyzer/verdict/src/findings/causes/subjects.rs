@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use roce_model::cast::float;
 use roce_model::{
-    Address, EndKind, EpisodeKind, EventKind, EventRow, FindingRow, FlowId, FlowRow, Nanos, RunSummary,
-    Severity, TapId,
+    Address, EndKind, EpisodeKind, EventKind, EventRow, FindingRow, FlowId, FlowRow, RunSummary, Severity,
+    TapId, Time,
 };
 
 use super::super::super::directory::lost_behind;
@@ -47,8 +47,8 @@ struct FlowEnds {
     destination: Address,
     ranks: [Option<u32>; 2],
     signs: u16,
-    first: Nanos,
-    last: Nanos,
+    first: Time,
+    last: Time,
     /// Time that it waited for timers, and for receive buffers.
     timers_ns: u64,
     buffers_ns: u64,
@@ -58,7 +58,7 @@ struct FlowEnds {
 #[derive(Clone, Debug, Default)]
 pub(in super::super) struct FlowSigns {
     flows: Map<FlowId, FlowEnds>,
-    times: Map<(FlowId, Sign), (Nanos, Nanos)>,
+    times: Map<(FlowId, Sign), (Time, Time)>,
 }
 
 impl FlowSigns {
@@ -180,7 +180,7 @@ pub(in super::super) struct Subject {
     pub(in super::super) destination: Address,
     ranks: [Option<u32>; 2],
     /// First and last time of what the finding says of it.
-    pub(in super::super) times: (Nanos, Nanos),
+    pub(in super::super) times: (Time, Time),
     pub(in super::super) waited_ns: u64,
     /// The tap at which it stood still.
     pub(in super::super) tap: Option<TapId>,
@@ -192,11 +192,11 @@ pub(in super::super) struct Subjects {
     /// Its flows, in the order of their ids.
     pub(in super::super) flows: BTreeMap<FlowId, Subject>,
     /// Destinations, all flows to which it is about as well.
-    pub(in super::super) destinations: BTreeMap<Address, (Nanos, Nanos)>,
+    pub(in super::super) destinations: BTreeMap<Address, (Time, Time)>,
     /// Destinations at whose port a queue was full: several senders sent there when packets were lost, and too many for a cable.
     pub(in super::super) full: BTreeSet<Address>,
     /// Taps of links, all traffic of which it is about at these times, in the order of their begin.
-    pub(in super::super) links: BTreeMap<TapId, Vec<(Nanos, Nanos)>>,
+    pub(in super::super) links: BTreeMap<TapId, Vec<(Time, Time)>>,
 }
 
 /// The hosts at one side of flows.
@@ -208,7 +208,7 @@ pub(in super::super) enum Side {
 
 impl Subjects {
     /// First and last time of all.
-    pub(in super::super) fn times(&self) -> Option<(Nanos, Nanos)> {
+    pub(in super::super) fn times(&self) -> Option<(Time, Time)> {
         let flows = self.flows.values().map(|flow| flow.times);
         let links = self.links.values().flatten().copied();
         let all = flows.chain(self.destinations.values().copied()).chain(links);
@@ -333,7 +333,7 @@ pub(super) fn subjects_of(finding: &FindingRow, facts: &RunFacts<'_>) -> Subject
 }
 
 /// A flow of the directory that no sign is kept of.
-fn unsigned(context: &Context<'_>, tap: TapId, flow: FlowId, times: (Nanos, Nanos)) -> Option<Subject> {
+fn unsigned(context: &Context<'_>, tap: TapId, flow: FlowId, times: (Time, Time)) -> Option<Subject> {
     let party = context.directory.party(tap, flow)?;
     let ranks = context.directory.ranks(tap, flow);
     Some(Subject {
@@ -346,9 +346,9 @@ fn unsigned(context: &Context<'_>, tap: TapId, flow: FlowId, times: (Nanos, Nano
     })
 }
 
-fn of_run(context: &Context<'_>) -> (Nanos, Nanos) {
+fn of_run(context: &Context<'_>) -> (Time, Time) {
     let span = context.run.span;
-    span.map_or((Nanos(0), Nanos(u64::MAX)), |span| (span.first, span.last))
+    span.map_or((Time(0), Time(u64::MAX)), |span| (span.first, span.last))
 }
 
 /// Flows whose answers were lost between two taps: their requests had arrived.
@@ -382,12 +382,12 @@ fn add_classes(subjects: &mut Subjects, context: &Context<'_>) {
 /// Connections that failed: from the last progress to the last packet.
 fn add_failed(subjects: &mut Subjects, run: &RunSummary) {
     for end in run.ends.iter().filter(|end| end.outcome != EndKind::Closed) {
-        let begin = Nanos(end.time.0.saturating_sub(end.waited_ns));
+        let begin = Time(end.time.0.saturating_sub(end.waited_ns));
         let subject = Subject {
             source: end.source,
             destination: end.destination,
             ranks: [None; 2],
-            times: (begin, Nanos(end.time.0.saturating_add(end.silence_ns))),
+            times: (begin, Time(end.time.0.saturating_add(end.silence_ns))),
             waited_ns: end.waited_ns,
             tap: Some(end.tap),
         };
@@ -487,7 +487,7 @@ fn add_episodes(id: &str, subjects: &mut Subjects, facts: &RunFacts<'_>) {
 }
 
 /// Joins times that overlap, in the order of their begin.
-fn join(times: &mut Vec<(Nanos, Nanos)>) {
+fn join(times: &mut Vec<(Time, Time)>) {
     times.sort_unstable();
     times.dedup_by(|later, first| {
         let overlaps = later.0 <= first.1;
@@ -547,7 +547,7 @@ fn add_origin(subjects: &mut Subjects, context: &Context<'_>) {
         .iter()
         .filter_map(|place| fabric.flows.all.get(*place))
     {
-        let times = (Nanos(chain.first), last);
+        let times = (Time(chain.first), last);
         if let Some(subject) = unsigned(context, victim.tap, victim.flow, times) {
             subjects.flows.insert(victim.flow, subject);
         }

@@ -64,7 +64,7 @@ fn event() -> impl Strategy<Value = Step> {
     let details = prop::sample::select(vec!["", "timeout", "rnr", "nak", "network_lost"]);
     (kinds, details, prop::array::uniform4(number())).prop_map(|(kind, detail, n)| {
         Step::Event(EventRow {
-            time: Nanos(n[0]),
+            time: Time(n[0]),
             kind,
             tap: TapId(u32::try_from(n[1] % 2).unwrap()),
             flow_id: Some(FlowId(n[1] % 5)),
@@ -81,7 +81,7 @@ fn pause() -> impl Strategy<Value = Step> {
         Step::Pause(PauseFrame {
             before: 0,
             reported: true,
-            time: Nanos(time),
+            time: Time(time),
             tap: TapId(0),
             pause: Pause {
                 source: MacAddress::default(),
@@ -124,7 +124,7 @@ fn closed() -> impl Strategy<Value = Step> {
             service: "RC",
             counted: flags[1],
             vantage,
-            first_time: Nanos(n[5]),
+            first_time: Time(n[5]),
             packets: n[6],
             payload_bytes: n[6],
             data_packets: n[7],
@@ -175,7 +175,7 @@ proptest! {
     #[test]
     fn goes_in(steps in prop::collection::vec(step(), 0..60), looked in 0..60usize, receivers in prop::collection::vec((0..4u8, 0..4u8, number()), 0..4), totals in prop::array::uniform4(number())) {
         let (mut verdicts, mut pairs) = (Verdicts::new(Settings::default()), HostPairs::default());
-        let (mut snapshot, mut rows, mut begin) = (None, BinRows::default(), Nanos(0));
+        let (mut snapshot, mut rows, mut begin) = (None, BinRows::default(), Time(0));
         for (at, step) in steps.iter().cloned().enumerate() {
             if at == looked {
                 // The flows that are live close later.
@@ -187,7 +187,7 @@ proptest! {
             }
             match step {
                 Step::Begin(time) => {
-                    begin = Nanos(time);
+                    begin = Time(time);
                     verdicts.begin_bin(begin);
                 }
                 Step::Row(row, source, destination) => {

@@ -1,13 +1,13 @@
 //! A capture without any RoCE beside counters of RDMA bytes.
 
-use roce_model::{Confidence, Counter, Nanos, SampleRow, Severity, TapId, TapRow};
+use roce_model::{Confidence, Counter, SampleRow, Severity, Span, TapId, TapRow, Time};
 
 use super::{RunSummary, TestRun, count, finding, fired};
 
 /// A reading of an interface that counted `change` more bytes than the one before.
 fn reading(object: &'static str, counter: Counter, seconds: u64, change: Option<f64>) -> SampleRow {
     SampleRow {
-        time: Nanos(seconds * Nanos::SECOND),
+        time: Time(seconds * Span::SECOND.0),
         source: "host",
         node: "gpu1".into(),
         object: object.into(),
@@ -66,7 +66,7 @@ fn counters_that_rise_beside_a_capture_without_roce_say_that_it_is_blind() {
         (finding_of.severity, finding_of.confidence),
         (Severity::Critical, Confidence::High)
     );
-    assert_eq!(finding_of.first_time, Some(Nanos(Nanos::SECOND)));
+    assert_eq!(finding_of.first_time, Some(Time(Span::SECOND.0)));
     assert!(
         finding_of
             .summary

@@ -16,9 +16,9 @@ fn lossy(lost_at: u64, timeout_at: u64) -> RunSummary {
         data.runs_timeout_sure,
     ) = (40, 40, 1, 1);
     (data.retransmission_runs, data.timeout_wait_ns) = (1, 5 * MS);
-    run.summary.span = Some(roce_model::Span {
-        first: Nanos(0),
-        last: Nanos(1_000 * MS),
+    run.summary.span = Some(roce_model::Period {
+        first: Time(0),
+        last: Time(1_000 * MS),
     });
     let lost = event(EventKind::Hole, &data, lost_at, 40, "network_lost");
     let timeout = event(EventKind::RetransmissionRun, &data, timeout_at, 1, "timeout");

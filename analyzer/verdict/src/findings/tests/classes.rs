@@ -26,7 +26,7 @@ fn cnps_need_a_class_of_their_own() {
     );
     assert_eq!(
         (none.severity, none.first_time),
-        (Severity::Warning, Some(Nanos(MS)))
+        (Severity::Warning, Some(Time(MS)))
     );
     let shared = class_of(Some(26), None, |_| {}).unwrap();
     assert_eq!(

@@ -1,7 +1,7 @@
 //! Collectives of merged traces: ten of 10 ms, of which the last one takes longer. Expected values follow from the rule's text.
 
 use roce_model::{
-    CollectiveCallRow, Confidence, EpisodeKind, EpisodeRow, Nanos, RunSummary, Severity, TraceRow,
+    CollectiveCallRow, Confidence, EpisodeKind, EpisodeRow, RunSummary, Severity, Time, TraceRow,
 };
 
 use super::super::add_slowed_collectives;
@@ -14,8 +14,8 @@ fn call(at: u64, takes: u64) -> CollectiveCallRow {
         communicator: Some("0".into()),
         kind: "AllReduce".into(),
         message_bytes: Some(8_000_000),
-        start_time: Nanos(at * MS),
-        end_time: Nanos((at + takes) * MS),
+        start_time: Time(at * MS),
+        end_time: Time((at + takes) * MS),
         duration_ns: takes * MS,
         network_bytes: Some(12_000_000),
         busy_ns: Some((takes - 1) * MS),
@@ -39,8 +39,8 @@ fn made(takes: u64) -> RunSummary {
         episodes: vec![EpisodeRow {
             episode: 7,
             kind: EpisodeKind::Incast,
-            start_time: Nanos(182 * MS),
-            end_time: Nanos(192 * MS),
+            start_time: Time(182 * MS),
+            end_time: Time(192 * MS),
             ..EpisodeRow::default()
         }],
         ..RunSummary::default()
@@ -64,7 +64,7 @@ fn collectives_that_an_episode_slowed_are_found() {
     assert_eq!((count(found, "slowed"), count(found, "compared")), (1, 10));
     assert_eq!(
         (count(found, "longer_ns"), found.first_time),
-        (15 * MS, Some(Nanos(180 * MS)))
+        (15 * MS, Some(Time(180 * MS)))
     );
     for part in [
         "1 collective of 10",
@@ -111,7 +111,7 @@ fn collectives_near_the_thresholds_are_not_slowed() {
     run.collective_calls[9].episode = None;
     none(run, "no episode");
     let mut run = made(25);
-    run.episodes[0].end_time = Nanos(183 * MS);
+    run.episodes[0].end_time = Time(183 * MS);
     none(run, "an episode of 1 ms explains no 15 ms");
     let mut run = made(25);
     run.collective_calls[9].busy_ns = Some(9 * MS);

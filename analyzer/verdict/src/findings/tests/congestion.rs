@@ -189,7 +189,7 @@ fn data_without_ecn() {
         row.summary,
         "1 flow sent 100 data packets as Not-ECT, which switches cannot mark"
     );
-    assert_eq!((row.severity, row.first_time), (Severity::Info, Some(Nanos(0))));
+    assert_eq!((row.severity, row.first_time), (Severity::Info, Some(Time(0))));
     // Half of them are not more than half.
     data.ect0 = 100;
     assert_eq!(verdict(&[&data]), None);
@@ -383,7 +383,7 @@ fn an_incast_is_told_with_its_worst_destination() {
         (Severity::Info, Confidence::High)
     );
     assert_eq!((count(incast, "ce"), count(incast, "senders_max")), (180, 4));
-    assert_eq!(incast.first_time, Some(Nanos(0)));
+    assert_eq!(incast.first_time, Some(Time(0)));
     assert_eq!(
         fired(&during(10, rows(&[0, 1, 2]), marked), "incast").severity,
         Severity::Warning,

@@ -157,7 +157,7 @@ fn captures_that_were_put_right_say_so() {
         copies,
         sorted_frames,
         sorted_max_ns: 12_000,
-        sorted_first_time: Some(Nanos(7)),
+        sorted_first_time: Some(Time(7)),
         ..roce_model::TapRow::default()
     };
     let of = |tap: roce_model::TapRow| {
@@ -183,7 +183,7 @@ fn captures_that_were_put_right_say_so() {
         "{}",
         quality.summary
     );
-    assert_eq!(quality.first_time, Some(Nanos(7)));
+    assert_eq!(quality.first_time, Some(Time(7)));
     // A few copies in 90 packets are no mirror of both directions.
     assert!(finding(&of(tap(29, 0)), "capture.quality").is_none());
 }

@@ -1,9 +1,9 @@
 //! `gpu.waits`: readings of GPUs beside episodes. A reading is of 100 ms, an episode fills two of them and begins every 37th at the earliest.
 
-use roce_model::{Columns, Counter, SampleColumns, SampleRow};
+use roce_model::{Columns, Counter, SampleColumns, SampleRow, Time};
 
 use super::super::super::rows::TestRun;
-use super::{Confidence, EventKind, Nanos, RunSummary};
+use super::{Confidence, EventKind, RunSummary};
 use super::{MS, RULES, event, finding, fired, flow};
 
 /// Length of a reading.
@@ -29,7 +29,7 @@ fn rows(gpu: &'static str, load: impl Fn(u64) -> f64) -> SampleColumns {
     let mut rows = SampleColumns::default();
     for reading in 0..READINGS {
         rows.push(&SampleRow {
-            time: Nanos((reading + 1) * READING),
+            time: Time((reading + 1) * READING),
             source: "gpu",
             node: "h1".into(),
             object: gpu.into(),
@@ -94,7 +94,7 @@ fn a_load_that_falls_with_episodes_waits() {
     assert!((super::number(waits, "load_in_episodes") - 0.4).abs() < 1e-9);
     assert!((super::number(waits, "load_beside") - BUSY).abs() < 1e-9);
     assert_eq!(waits.confidence, Confidence::Medium);
-    assert_eq!(waits.first_time, Some(Nanos(starts[0] * READING)));
+    assert_eq!(waits.first_time, Some(Time(starts[0] * READING)));
     assert!(
         waits.summary.contains("gpu0") && waits.summary.contains("95 % to 40 %"),
         "{}",
@@ -223,7 +223,7 @@ fn readings_and_gpus_are_bounded() {
     for number in 0..400 {
         let mut columns = SampleColumns::default();
         columns.push(&SampleRow {
-            time: Nanos(READING),
+            time: Time(READING),
             counter: Counter::GpuUtilization.name(),
             object: format!("gpu{number}").into(),
             interval_ns: Some(READING),

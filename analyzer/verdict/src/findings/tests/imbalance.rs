@@ -13,8 +13,8 @@ fn taps(count: u32) -> Vec<TapRow> {
         .map(|tap| TapRow {
             tap: TapId(tap),
             input: format!("uplink{}.pcap", tap + 1).into(),
-            first_time: Some(Nanos(0)),
-            last_time: Some(Nanos(10 * MS)),
+            first_time: Some(Time(0)),
+            last_time: Some(Time(10 * MS)),
             ..TapRow::default()
         })
         .collect()
@@ -220,7 +220,7 @@ fn ports_of_one_switch_by_their_counters() {
         (text(finding_of, "busiest"), text(finding_of, "idlest")),
         ("leaf1 u1", "leaf1 u2")
     );
-    assert_eq!(finding_of.first_time, Some(Nanos(3 * SECOND)));
+    assert_eq!(finding_of.first_time, Some(Time(3 * SECOND)));
     // Nobody knows the flows.
     let found = ports(0.95, 0.2, &[]);
     let unknown = fired(&found, "path.imbalance");

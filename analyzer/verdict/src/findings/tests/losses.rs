@@ -1,6 +1,6 @@
 //! Losses, timeouts, receivers that refuse, stalls.
 
-use roce_model::{Confidence, HopRow, Span, TapRow, TimelineRow};
+use roce_model::{Confidence, HopRow, Period, TapRow, TimelineRow};
 
 use super::*;
 
@@ -130,7 +130,7 @@ fn what_was_lost_between_two_taps_is_one_loss() {
         to_tap: TapId(0),
         lost: 10,
         first_lost_psn: Some(4_711),
-        first_lost_time: Some(Nanos(5 * MS)),
+        first_lost_time: Some(Time(5 * MS)),
         ..HopRow::default()
     };
     let mut run = two_taps();
@@ -152,7 +152,7 @@ fn what_was_lost_between_two_taps_is_one_loss() {
         "{}",
         lost.summary
     );
-    assert_eq!(lost.first_time, Some(Nanos(5 * MS)));
+    assert_eq!(lost.first_time, Some(Time(5 * MS)));
 
     // Neither tap alone names a loss.
     (
@@ -288,9 +288,9 @@ fn timeouts_are_told_with_the_silence_before_them() {
     (data.retransmission_runs, data.runs_timeout, data.runs_nak) = (3, 2, 1);
     (data.runs_timeout_sure, data.timeout_wait_ns) = (2, 890 * MS);
     let mut run = TestRun::new();
-    run.summary.span = Some(Span {
-        first: Nanos(0),
-        last: Nanos(1_000 * MS),
+    run.summary.span = Some(Period {
+        first: Time(0),
+        last: Time(1_000 * MS),
     });
     run.bin(
         900,
@@ -309,7 +309,7 @@ fn timeouts_are_told_with_the_silence_before_them() {
     );
     assert_eq!(
         (timeout.severity, timeout.first_time),
-        (Severity::Warning, Some(Nanos(900 * MS)))
+        (Severity::Warning, Some(Time(900 * MS)))
     );
     assert_eq!(count(timeout, "stood_still_ns"), 890 * MS);
     (data.runs_timeout, data.runs_unknown) = (0, 2);
@@ -361,7 +361,7 @@ fn a_stall_is_silence_in_a_message_and_not_a_short_one() {
     );
     assert_eq!(
         (count(stall, "longest_ns"), stall.first_time),
-        (10 * MS, Some(Nanos(MS)))
+        (10 * MS, Some(Time(MS)))
     );
     assert_eq!(
         fired(&stalled(10 * MS, 1, nothing), "stall").confidence,
@@ -433,7 +433,7 @@ fn errors_that_end_a_connection_are_critical() {
     );
     assert_eq!(
         (fatal.severity, fatal.first_time),
-        (Severity::Critical, Some(Nanos(7)))
+        (Severity::Critical, Some(Time(7)))
     );
     (naks.nak_invalid_request, naks.nak_remote_access) = (0, 0);
     assert!(

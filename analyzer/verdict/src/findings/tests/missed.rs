@@ -139,7 +139,7 @@ fn timeouts_beside_holes_of_the_capture_are_never_of_high_confidence() {
 #[test]
 fn what_the_capture_lost_is_told_when_it_happened() {
     let run = run_with(&rows(2), &["capture_lost"]);
-    assert_eq!(fired(&run, "loss.capture").first_time, Some(Nanos(5 * MS)));
+    assert_eq!(fired(&run, "loss.capture").first_time, Some(Time(5 * MS)));
 }
 
 #[test]

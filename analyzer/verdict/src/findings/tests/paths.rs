@@ -10,7 +10,7 @@ fn paths(moments: &[u64], change: fn(usize, &mut FlowRow)) -> RunSummary {
     for (number, losses) in moments.iter().enumerate() {
         let mut row = flow_to(1, 2, qpn);
         qpn += 1;
-        row.last_time = Nanos(100 * MS);
+        row.last_time = Time(100 * MS);
         row.network_lost = *losses;
         change(number, &mut row);
         for moment in 0..*losses {
@@ -41,7 +41,7 @@ fn flows_that_share_a_faulty_link() {
     // All 19 on 3 of 8, 56 ways to choose 3, 7 numbers of paths and the whole: (3/8)^19 x 56 x 8.
     let expected = 0.375_f64.powi(19) * 56.0 * 8.0;
     assert!((number(row, "chance") / expected - 1.0).abs() < 1e-6);
-    assert_eq!(row.first_time, Some(Nanos(MS)));
+    assert_eq!(row.first_time, Some(Time(MS)));
     assert!(
         row.summary.starts_with(
             "3 of 8 paths from 10.0.0.1 to 10.0.0.2 lost packets: 19 of 19 moments with losses, with 38 % of the packets"
@@ -62,8 +62,9 @@ fn what_chance_may_do_is_no_faulty_path() {
     // (1/8)^n x 8 x 8 is below 0.001 from n = 6 on: 0.00024; of 5 it is 0.00195.
     assert!(!is_found(&[5, 0, 0, 0, 0, 0, 0, 0]));
     assert!(is_found(&[6, 0, 0, 0, 0, 0, 0, 0]));
-    // Nearly all paths are no exception.
-    assert!(!is_found(&[9, 9, 9, 9, 9, 0, 0, 0]));
+    // Five of eight may share a link; nearly all paths are no exception: that one lost nothing says little.
+    assert!(is_found(&[9, 9, 9, 9, 9, 0, 0, 0]));
+    assert!(!is_found(&[9, 9, 9, 9, 9, 9, 9, 0]));
     assert!(!is_found(&[40]));
 }
 
@@ -79,7 +80,7 @@ fn flows_of_another_time_prove_nothing() {
     // The others were over before the losses.
     let run = paths(&[8, 8, 0, 0, 0, 0], |number, row| {
         if number > 1 {
-            row.last_time = Nanos(MS / 2);
+            row.last_time = Time(MS / 2);
         }
     });
     assert!(finding(&run, "path.faulty").is_none());

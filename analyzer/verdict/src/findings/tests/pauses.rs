@@ -1,6 +1,6 @@
 //! Pauses: how long a priority stood still, with and without the speed of its link.
 
-use roce_model::{EventRow, MacAddress, Pause, PauseFrame, PauseKind, Span, TapRow};
+use roce_model::{EventRow, MacAddress, Pause, PauseFrame, PauseKind, Period, TapRow};
 
 use super::super::super::Settings;
 use super::*;
@@ -11,12 +11,12 @@ fn pauses(length: u64, pause: u64, priority: u32) -> RunSummary {
         ..Settings::default()
     });
     run.summary.taps = vec![TapRow {
-        first_time: Some(Nanos(0)),
-        last_time: Some(Nanos(length)),
+        first_time: Some(Time(0)),
+        last_time: Some(Time(length)),
         ..TapRow::default()
     }];
     let event = EventRow {
-        time: Nanos(0),
+        time: Time(0),
         kind: EventKind::PauseInterval,
         psn: Some(priority),
         value: Some(pause),
@@ -66,17 +66,17 @@ fn quiet_behind_the_pauses_changes_nothing() {
         ..Settings::default()
     });
     run.summary.taps = vec![TapRow {
-        first_time: Some(Nanos(0)),
-        last_time: Some(Nanos(10_000 * MS)),
+        first_time: Some(Time(0)),
+        last_time: Some(Time(10_000 * MS)),
         ..TapRow::default()
     }];
-    let stretch = |first, last| Span {
-        first: Nanos(first),
-        last: Nanos(last),
+    let stretch = |first, last| Period {
+        first: Time(first),
+        last: Time(last),
     };
     run.summary.stretches = vec![vec![stretch(0, 300_000), stretch(10_000 * MS, 10_000 * MS)]];
     let event = EventRow {
-        time: Nanos(0),
+        time: Time(0),
         kind: EventKind::PauseInterval,
         psn: Some(3),
         value: Some(100_000),
@@ -102,8 +102,8 @@ fn pauses_that_frame_a_standstill_prove_it_at_any_speed() {
         let data = flow(1, 2);
         let mut run = TestRun::new();
         run.summary.taps = vec![TapRow {
-            first_time: Some(Nanos(0)),
-            last_time: Some(Nanos(1_000 * MS)),
+            first_time: Some(Time(0)),
+            last_time: Some(Time(1_000 * MS)),
             ..TapRow::default()
         }];
         for (time, quanta) in [(MS, u16::MAX), (ended, 0)] {
@@ -118,7 +118,7 @@ fn pauses_that_frame_a_standstill_prove_it_at_any_speed() {
             run.verdicts().pause(&PauseFrame {
                 before: 0,
                 reported: true,
-                time: Nanos(time),
+                time: Time(time),
                 tap: TapId(0),
                 pause,
             });
@@ -155,7 +155,7 @@ fn pause_frames_without_the_links_speed() {
             let frame = PauseFrame {
                 before: 0,
                 reported: true,
-                time: Nanos(at * 1_000),
+                time: Time(at * 1_000),
                 tap: TapId(0),
                 pause: Pause {
                     source: MacAddress::default(),
@@ -203,14 +203,14 @@ fn the_share_of_a_pause_by_speed() {
     // 41.9 us at 800 Gbit/s, so that at this speed they are 30 x 41.9 us long: 12.6 %. At 50 Gbit/s they would last 671 us.
     let mut run = TestRun::new();
     run.summary.taps = vec![TapRow {
-        first_time: Some(Nanos(0)),
-        last_time: Some(Nanos(10 * MS)),
+        first_time: Some(Time(0)),
+        last_time: Some(Time(10 * MS)),
         ..TapRow::default()
     }];
     let frame = |time: u64, quanta: u16| PauseFrame {
         before: 0,
         reported: true,
-        time: Nanos(time),
+        time: Time(time),
         tap: TapId(0),
         pause: Pause {
             source: MacAddress::default(),

@@ -19,7 +19,7 @@ fn exchange(qpn: u32) -> ProgramExchange {
         answer_max_ns: Some(200 * US),
         most_pending: 1,
         acknowledged_ns: Some(4 * US),
-        until: Nanos(5_000 * MS),
+        until: Time(5_000 * MS),
         ..ProgramExchange::default()
     }
 }
@@ -32,7 +32,7 @@ fn silent(qpn: u32) -> ProgramExchange {
         answer_p50_ns: None,
         answer_max_ns: None,
         pending: 1,
-        pending_time: Nanos(MS),
+        pending_time: Time(MS),
         ..exchange(qpn)
     }
 }
@@ -96,7 +96,7 @@ fn what_is_no_missing_answer() {
         None,
         "the network may have it"
     );
-    assert_eq!(all(|last| last.until = Nanos(100 * MS)), None, "less than 100 ms");
+    assert_eq!(all(|last| last.until = Time(100 * MS)), None, "less than 100 ms");
     assert_eq!(all(|last| last.most_pending = 2), None, "several at once");
     // Half of the connections end so: the last SEND wants no answer.
     let run = of(&[exchange(0x11), silent(0x99)], &[]);
@@ -107,7 +107,7 @@ fn what_is_no_missing_answer() {
         answered: 20,
         ..ProgramExchange {
             pending: 1,
-            pending_time: Nanos(MS),
+            pending_time: Time(MS),
             ..exchange(0x99)
         }
     };
@@ -128,8 +128,8 @@ fn connections_that_are_refused_unanswered_or_late() {
     );
     let repeated = |result| ConnectionAttempt {
         requests: 3,
-        last_time: Nanos(8_600 * MS),
-        end_time: Nanos(8_700 * MS),
+        last_time: Time(8_600 * MS),
+        end_time: Time(8_700 * MS),
         ..attempt(result)
     };
     let unanswered = found(&[repeated(AttemptResult::Unanswered)]).unwrap();

@@ -77,7 +77,7 @@ pub(super) fn reads(at: &str, counter: Counter, second: u64, rises: &[f64]) -> V
             | Counter::PfcTransmittedFrames
     );
     let row = |(place, change): (usize, &f64)| SampleRow {
-        time: Nanos((second + place as u64 + 1) * SECOND),
+        time: Time((second + place as u64 + 1) * SECOND),
         source,
         node: node.clone().into(),
         object: object.clone().into(),
@@ -114,8 +114,8 @@ pub(super) fn of_queue(mut rows: Vec<SampleRow>, queue: &'static str) -> Vec<Sam
 /// A flow of ten seconds.
 pub(super) fn long(source: u8, destination: u8) -> FlowRow {
     FlowRow {
-        first_time: Nanos(0),
-        last_time: Nanos(10 * SECOND),
+        first_time: Time(0),
+        last_time: Time(10 * SECOND),
         ..flow(source, destination)
     }
 }

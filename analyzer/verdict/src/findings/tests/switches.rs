@@ -138,8 +138,8 @@ fn a_switch_that_pauses_before_it_marks() {
 fn marks(ce: u64, from: u8, marked: &[f64]) -> RunSummary {
     let mut run = test_run(&leaf_spine(1));
     run.summary.taps = vec![TapRow {
-        first_time: Some(Nanos(SECOND / 2)),
-        last_time: Some(Nanos(9 * SECOND)),
+        first_time: Some(Time(SECOND / 2)),
+        last_time: Some(Time(9 * SECOND)),
         ..TapRow::default()
     }];
     take(

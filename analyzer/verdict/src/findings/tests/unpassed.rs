@@ -12,7 +12,7 @@ fn stuck() -> FlowRow {
     (row.retransmitted_packets, row.runs_timeout) = (56, 7);
     (row.path_mtu, row.message_bytes_max) = (Some(4_096), Some(32_768));
     (row.ack_rtt_count, row.peer_flow_id) = (0, None);
-    (row.first_time, row.last_time) = (Nanos(MS), Nanos(130 * MS));
+    (row.first_time, row.last_time) = (Time(MS), Time(130 * MS));
     row.timeout_wait_ns = 7 * 16_800_000;
     row
 }
@@ -21,7 +21,7 @@ fn stuck() -> FlowRow {
 fn short(length: u64) -> FlowRow {
     let mut row = flow(1, 2);
     (row.path_mtu, row.message_bytes_max, row.ack_rtt_count) = (None, Some(length), 1_000);
-    (row.first_time, row.last_time) = (Nanos(0), Nanos(140 * MS));
+    (row.first_time, row.last_time) = (Time(0), Time(140 * MS));
     row
 }
 
@@ -103,7 +103,7 @@ fn other_reasons_of_silence_are_no_length() {
     is_silent(&goes_on, &passes);
     // The others were over before it began, or went elsewhere, or no answer of theirs was captured.
     let mut before = short(900);
-    before.last_time = Nanos(MS / 2);
+    before.last_time = Time(MS / 2);
     is_silent(&stuck(), &before);
     let mut elsewhere = short(900);
     elsewhere.destination = host(3);

@@ -80,7 +80,7 @@ fn flows_compete_two_switches_away() {
     assert_eq!(run.waits.len(), 3 + 3 + 2 + 1 + 1 + 2);
     assert_eq!(
         (run.waits[0].start_time, run.waits[0].end_time),
-        (Nanos(5 * SECOND), Nanos(6 * SECOND))
+        (Time(5 * SECOND), Time(6 * SECOND))
     );
 }
 
@@ -417,19 +417,19 @@ fn captured_at(link_rate: u64, naks: u64, wiring: &Wiring) -> RunSummary {
         ..Settings::default()
     });
     run.summary.taps = vec![TapRow {
-        first_time: Some(Nanos(0)),
-        last_time: Some(Nanos(100 * MS)),
+        first_time: Some(Time(0)),
+        last_time: Some(Time(100 * MS)),
         stamp_quantum_ns: 1,
         ..TapRow::default()
     }];
     let flows = [1, 2].map(|from| FlowRow {
-        last_time: Nanos(100 * MS),
+        last_time: Time(100 * MS),
         ..flow(from, 3)
     });
     let nak = back(&flows[0]);
     let mut frame = PauseFrame {
         before: 0,
-        time: Nanos(0),
+        time: Time(0),
         tap: TapId(0),
         reported: true,
         pause: Pause {
@@ -444,7 +444,7 @@ fn captured_at(link_rate: u64, naks: u64, wiring: &Wiring) -> RunSummary {
     for (from, last) in [(1, 1), (2, 2)] {
         run.verdicts().link(&LinkAddresses {
             before: 0,
-            time: Nanos(0),
+            time: Time(0),
             tap: TapId(0),
             source: host(from),
             destination: host(3),
@@ -455,7 +455,7 @@ fn captured_at(link_rate: u64, naks: u64, wiring: &Wiring) -> RunSummary {
     }
     run.verdicts().link(&LinkAddresses {
         before: 0,
-        time: Nanos(0),
+        time: Time(0),
         tap: TapId(0),
         source: host(3),
         destination: host(1),
@@ -466,10 +466,10 @@ fn captured_at(link_rate: u64, naks: u64, wiring: &Wiring) -> RunSummary {
     for ms in 0..50 {
         let mut events = Vec::new();
         if (10..50).contains(&ms) {
-            frame.time = Nanos(ms * MS);
+            frame.time = Time(ms * MS);
             run.verdicts().pause(&frame);
             events.push(EventRow {
-                time: Nanos(ms * MS),
+                time: Time(ms * MS),
                 kind: EventKind::PauseInterval,
                 psn: Some(3),
                 value: Some(750_000),

@@ -1,7 +1,7 @@
 //! Runs made by hand, and the expected comparisons.
 
 use super::*;
-use roce_model::{Address, FindingRow, Severity, Span, StepRow};
+use roce_model::{Address, FindingRow, Period, Severity, StepRow};
 
 fn sums(payload: f64, marked: f64) -> Sums {
     Sums {
@@ -83,8 +83,8 @@ fn steps_are_those_of_one_tap_over_all_their_pairs() {
         tap: TapId(tap),
         step,
         host_a: Address::v4([10, 0, 0, 1]),
-        start_time: Nanos(from),
-        end_time: Nanos(to),
+        start_time: Time(from),
+        end_time: Time(to),
         ..StepRow::default()
     };
     let run = RunSummary {
@@ -201,9 +201,9 @@ fn a_finding_of_few_events_is_no_regression() {
         };
         finding.evidence.count("runs_timeout", timeouts);
         RunSummary {
-            span: Some(Span {
-                first: Nanos(1_000),
-                last: Nanos(61_000),
+            span: Some(Period {
+                first: Time(1_000),
+                last: Time(61_000),
             }),
             findings: vec![finding],
             ..RunSummary::default()

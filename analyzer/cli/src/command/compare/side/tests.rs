@@ -1,7 +1,7 @@
 //! Rows by hand, small enough to know every sum.
 
 use super::*;
-use roce_model::{EventKind, EventRow, Qpn, TimelineRow};
+use roce_model::{EventKind, EventRow, Qpn, Span, Time, TimelineRow};
 use roce_wire::Service;
 
 const MS: u64 = 1_000_000;
@@ -25,7 +25,7 @@ fn pair(from: u8, to: u8) -> Pair {
 /// 1,000 bytes and a data packet of a flow in a bin, at a tap.
 fn row(flow: &FlowKey, bin: u64, tap: u32) -> TimelineRow {
     TimelineRow {
-        time: Nanos(1_000 * MS + bin * MS),
+        time: Time(1_000 * MS + bin * MS),
         flow_id: flow.id(),
         tap: TapId(tap),
         payload_bytes: 1_000,
@@ -36,7 +36,7 @@ fn row(flow: &FlowKey, bin: u64, tap: u32) -> TimelineRow {
 
 fn collected(flows: &[FlowKey], rows: &[TimelineRow]) -> CollectedRun {
     let mut side = CollectedRun::default();
-    side.begin(Nanos(MS)).unwrap();
+    side.begin(Span(MS)).unwrap();
     side.flows_opened(flows).unwrap();
     let mut columns = TimelineColumns::default();
     for row in rows {
@@ -62,7 +62,7 @@ fn slices_grow_with_the_run_and_lose_nothing() {
     let side = collected(&[flow], &rows);
     let whole = side.whole();
     // 3,001 bins in slices of 16: 188.
-    assert_eq!(side.widths(), (Nanos(MS), Nanos(16 * MS)));
+    assert_eq!(side.widths(), (Span(MS), Span(16 * MS)));
     assert_eq!(whole.sums.len(), 188);
     assert!((payload(&whole) - 1_001_000.0).abs() < 1e-6);
     assert!((seconds(&whole) - 3.001).abs() < 1e-9, "{}", seconds(&whole));
@@ -134,7 +134,7 @@ fn losses_go_to_their_class_and_pauses_to_the_run() {
         .collect();
     let mut side = collected(&[flow], &rows);
     let event = |kind, detail: &'static str, value: u64| EventRow {
-        time: Nanos(1_005 * MS),
+        time: Time(1_005 * MS),
         kind,
         flow_id: (kind != EventKind::Pause && kind != EventKind::PauseInterval).then(|| flow.id()),
         value: Some(value),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use roce_model::text::escape_json;
-use roce_model::{Columns, Counter, Nanos, Sample, SampleColumns, SampleKind, SampleSeries};
+use roce_model::{Columns, Counter, Sample, SampleColumns, SampleKind, SampleSeries, Span, Time};
 use roce_pipeline::time_of_day;
 use serde_json::{Value, json};
 
@@ -48,7 +48,7 @@ struct Readings {
 }
 
 impl Readings {
-    fn add(&mut self, time: Nanos, samples: &[Sample]) -> anyhow::Result<()> {
+    fn add(&mut self, time: Time, samples: &[Sample]) -> anyhow::Result<()> {
         if samples.is_empty() {
             return Ok(());
         }
@@ -102,8 +102,8 @@ enum GpuReader {
 /// When GPUs are read, and where readings go.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan<'a> {
-    pub(super) duration: Option<Nanos>,
-    pub(super) interval: Nanos,
+    pub(super) duration: Option<Span>,
+    pub(super) interval: Span,
     pub(super) destination: &'a Destination,
     /// The command that runs meanwhile.
     pub(super) run: &'a [OsString],

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use roce_files::Directory;
-use roce_model::{Nanos, RunKey};
+use roce_model::{RunKey, Time};
 use roce_parquet::{Partition, TABLES};
 
 use super::counts::PartCounts;
@@ -133,7 +133,7 @@ impl Spool {
     ///
     /// # Errors
     /// A folder cannot be read.
-    pub(super) fn add(&self, key: &RunKey, first: Nanos) -> Result<u64, roce_files::Error> {
+    pub(super) fn add(&self, key: &RunKey, first: Time) -> Result<u64, roce_files::Error> {
         let partition = Partition::new(key, Some(first));
         let (folder, name) = partition.folder_and_name(COMMIT, partition.date().unwrap_or_default());
         let date = folder.split('/').nth(1).unwrap_or_default();
@@ -301,13 +301,14 @@ fn is_part(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use roce_files::Access;
+    use roce_model::Span;
     use std::io::Write as _;
 
     use super::*;
 
     const DAY: &str = "date=2026-11-24";
     /// `date -u -d 2026-11-24 +%s` is 1795478400.
-    const FIRST: Nanos = Nanos(1_795_478_400 * Nanos::SECOND);
+    const FIRST: Time = Time(1_795_478_400 * Span::SECOND.0);
 
     fn key(run: &str) -> RunKey {
         RunKey {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use roce_capture::live::{Notes, Stop};
-use roce_model::{HostChange, HostEvent, Nanos, QueuePairKind, Sample, SampleRow, SampleSeries};
+use roce_model::{HostChange, HostEvent, QueuePairKind, Sample, SampleRow, SampleSeries, Time};
 use roce_pipeline::time_of_day;
 use roce_probe::{HostReader, Options, Probe, ProbeError};
 use roce_wire::Address;
@@ -80,7 +80,7 @@ impl Events {
         lost += self.counters.read(notes, &mut events);
         let mut polled = Instant::now();
         // Frames that wait for events go on waiting when no more of them come.
-        let (probed, mut settled) = (self.probe.is_some(), Nanos(0));
+        let (probed, mut settled) = (self.probe.is_some(), Time(0));
         loop {
             let ends = end.is_requested() || stop.is_requested();
             if !ends {
@@ -104,7 +104,7 @@ impl Events {
             }
             if probed && begun.since(settled).0 >= SETTLED_EVERY {
                 settled = begun;
-                notes.settled(Nanos(begun.0.saturating_sub(LATENESS)));
+                notes.settled(Time(begun.0.saturating_sub(LATENESS)));
             }
             if ends {
                 stop.stop();
@@ -182,7 +182,7 @@ impl Counters {
     }
 
     /// Adds the rows of the samples to the stream.
-    fn add(&mut self, time: Nanos, notes: &Notes, events: &mut Vec<HostEvent>) -> u64 {
+    fn add(&mut self, time: Time, notes: &Notes, events: &mut Vec<HostEvent>) -> u64 {
         let mut bodies = Vec::with_capacity(self.samples.len());
         for sample in &self.samples {
             let (row, change) = self
@@ -252,7 +252,7 @@ impl Addresses {
 /// True if there was room for them.
 fn add(notes: &Notes, together: &[HostEvent]) -> bool {
     let bodies: Vec<Vec<u8>> = together.iter().map(HostEvent::encode).collect();
-    let time = together.first().map_or(Nanos(0), |event| event.time);
+    let time = together.first().map_or(Time(0), |event| event.time);
     notes.add(time, HostEvent::BLOCK, &bodies)
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::bail;
 use roce_capture::live::{Error, Outlet, Stop};
 use roce_capture::{Batch, Direction, Frame, Interface};
-use roce_model::Nanos;
+use roce_model::Time;
 use roce_pipeline::time_of_day;
 use roce_probe::{Options, Packets, Probe};
 use roce_wire::LinkType;
@@ -108,7 +108,7 @@ impl Tap {
             let newest = taken.newest;
             // After packets, there may be more of their age.
             let settled = newest.map_or(begun, |newest| newest.min(begun));
-            if !taken.end(Nanos(settled.0.saturating_sub(LATENESS))) {
+            if !taken.end(Time(settled.0.saturating_sub(LATENESS))) {
                 return;
             }
             outlet.dropped(lost);
@@ -135,7 +135,7 @@ struct TakenPackets<'a> {
     outlet: &'a mut Outlet,
     data: Vec<u8>,
     frames: Vec<Frame>,
-    newest: Option<Nanos>,
+    newest: Option<Time>,
     is_heard: bool,
 }
 
@@ -153,7 +153,7 @@ impl<'a> TakenPackets<'a> {
     /// Copies a packet out of the ring buffer.
     fn add(&mut self, packet: &roce_probe::PacketRecord<'_>) {
         if self.frames.len() == AT_ONCE {
-            self.emit(Nanos(0));
+            self.emit(Time(0));
         }
         let offset = self.data.len();
         packet.frame(&mut self.data);
@@ -172,14 +172,14 @@ impl<'a> TakenPackets<'a> {
         });
     }
 
-    fn emit(&mut self, until: Nanos) {
+    fn emit(&mut self, until: Time) {
         let data = std::mem::take(&mut self.data).into();
         let batch = Batch::new(data, std::mem::take(&mut self.frames), Vec::new());
         self.is_heard &= self.outlet.frames(batch, until);
     }
 
     /// Emits the rest; `until` is before the stamps of all that follows. Whether anybody listens.
-    fn end(mut self, until: Nanos) -> bool {
+    fn end(mut self, until: Time) -> bool {
         self.emit(until);
         self.is_heard
     }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use roce_model::{FlowId, Nanos};
+use roce_model::{FlowId, Time};
 use roce_wire::Address;
 
 /// Flows whose hosts are known: some 20 MB. Traffic of others counts to no pair of its own.
@@ -14,7 +14,7 @@ pub(super) struct FlowHosts {
     known: HashMap<FlowId, (Address, Address)>,
     /// Flows that closed in this interval, and in the one before, with the time of their last packet. The latter are forgotten at its end,
     /// because late rows may follow.
-    closed: [HashMap<FlowId, Nanos>; 2],
+    closed: [HashMap<FlowId, Time>; 2],
 }
 
 impl FlowHosts {
@@ -27,7 +27,7 @@ impl FlowHosts {
     }
 
     /// A flow has ended, or an epoch of it.
-    pub(super) fn closed(&mut self, flow: FlowId, last: Nanos) {
+    pub(super) fn closed(&mut self, flow: FlowId, last: Time) {
         let [now, _] = &mut self.closed;
         if now.len() < MAX_FLOWS {
             now.insert(flow, last);
@@ -35,8 +35,8 @@ impl FlowHosts {
     }
 
     /// The hosts of a flow that has traffic in the bin that begins at `time`.
-    pub(super) fn of(&mut self, flow: FlowId, time: Nanos) -> Option<(Address, Address)> {
-        let is_later = |closed: &HashMap<FlowId, Nanos>| closed.get(&flow).is_some_and(|last| time > *last);
+    pub(super) fn of(&mut self, flow: FlowId, time: Time) -> Option<(Address, Address)> {
+        let is_later = |closed: &HashMap<FlowId, Time>| closed.get(&flow).is_some_and(|last| time > *last);
         if self.closed.iter().any(is_later) {
             // It was an epoch that ended: the flow goes on.
             self.goes_on(flow);
@@ -72,23 +72,23 @@ mod tests {
     fn a_flow_is_known_for_an_interval_behind_its_end() {
         let mut all = FlowHosts::default();
         all.opened(FlowId(7), hosts());
-        all.closed(FlowId(7), Nanos(100));
+        all.closed(FlowId(7), Time(100));
         all.interval();
         // A late row, of a bin before the end.
-        assert_eq!(all.of(FlowId(7), Nanos(90)), Some(hosts()));
+        assert_eq!(all.of(FlowId(7), Time(90)), Some(hosts()));
         all.interval();
-        assert_eq!(all.of(FlowId(7), Nanos(90)), None);
+        assert_eq!(all.of(FlowId(7), Time(90)), None);
     }
 
     #[test]
     fn a_flow_whose_epoch_ended_goes_on() {
         let mut all = FlowHosts::default();
         all.opened(FlowId(7), hosts());
-        all.closed(FlowId(7), Nanos(100));
-        assert_eq!(all.of(FlowId(7), Nanos(110)), Some(hosts()));
+        all.closed(FlowId(7), Time(100));
+        assert_eq!(all.of(FlowId(7), Time(110)), Some(hosts()));
         for _ in 0..3 {
             all.interval();
         }
-        assert_eq!(all.of(FlowId(7), Nanos(500)), Some(hosts()));
+        assert_eq!(all.of(FlowId(7), Time(500)), Some(hosts()));
     }
 }

@@ -8,8 +8,8 @@ use roce_capture::Interface;
 use roce_capture::live::Counters;
 use roce_metrics::{self as metric, Buckets, Exposition, Label, Own};
 use roce_model::{
-    EpisodeKind, EventColumns, EventKind, FlowId, FlowKey, FlowRow, JobSteps, Nanos, Progress, RunSummary,
-    Sink, SinkError, Snapshot, TapMeasures, TimeBuckets, TimelineColumns, value_of,
+    EpisodeKind, EventColumns, EventKind, FlowId, FlowKey, FlowRow, JobSteps, Progress, RunSummary, Sink,
+    SinkError, Snapshot, Span, TapMeasures, Time, TimeBuckets, TimelineColumns, value_of,
 };
 use roce_pipeline::time_of_day;
 
@@ -34,7 +34,7 @@ struct TapCounts {
     pauses: u64,
     measures: TapMeasures,
     /// Steps that have ended, the start of the last of them, and its length.
-    steps: Option<(u64, Nanos, Nanos)>,
+    steps: Option<(u64, Time, Span)>,
 }
 
 /// Metrics that are a column of the timeline, in the order of [`TapCounts::plain`].
@@ -74,7 +74,7 @@ pub(super) struct LiveMetrics {
     live_flows: Option<usize>,
     episodes: BTreeMap<&'static str, u64>,
     findings: BTreeSet<(&'static str, &'static str)>,
-    complete: Nanos,
+    complete: Time,
 }
 
 impl LiveMetrics {
@@ -105,7 +105,7 @@ impl LiveMetrics {
             live_flows: None,
             episodes: EpisodeKind::ALL.iter().map(|kind| (kind.name(), 0)).collect(),
             findings: BTreeSet::new(),
-            complete: Nanos(0),
+            complete: Time(0),
         }
     }
 
@@ -139,7 +139,7 @@ impl LiveMetrics {
         if let Some(flows) = self.live_flows {
             metrics.own(metric::LIVE_FLOWS, &[], value_of(flows as u64));
         }
-        if self.complete > Nanos(0) {
+        if self.complete > Time(0) {
             let behind = time_of_day().since(self.complete);
             metrics.own(metric::LIVE_BEHIND, &[], value_of(behind.0) / 1e9);
         }
@@ -282,7 +282,7 @@ impl LiveMetrics {
 }
 
 impl Sink for LiveMetrics {
-    fn begin(&mut self, _bin: Nanos) -> Result<(), SinkError> {
+    fn begin(&mut self, _bin: Span) -> Result<(), SinkError> {
         self.publish();
         Ok(())
     }
@@ -333,7 +333,7 @@ impl Sink for LiveMetrics {
                 *sum += more;
             }
             let time = rows.time.at(row).copied().unwrap_or_default();
-            let hosts = self.hosts.of(FlowId(*flow), Nanos(time));
+            let hosts = self.hosts.of(FlowId(*flow), Time(time));
             let pair = PairCounts {
                 wire_bytes: long(&rows.wire_bytes),
                 data_packets: number(&rows.data_packets),
@@ -428,8 +428,8 @@ mod tests {
     fn each_step_is_counted_once() {
         let mut counts = TapCounts::default();
         let job = |starts: &[u64], last| JobSteps {
-            starts: starts.iter().copied().map(Nanos).collect(),
-            last: Nanos(last),
+            starts: starts.iter().copied().map(Time).collect(),
+            last: Span(last),
             ..JobSteps::default()
         };
         count_steps(&mut counts, &job(&[10, 20, 30], 4));
@@ -437,14 +437,14 @@ mod tests {
         count_steps(&mut counts, &job(&[30, 40], 5));
         count_steps(&mut counts, &job(&[30, 40], 5));
         count_steps(&mut counts, &job(&[], 0));
-        assert_eq!(counts.steps, Some((4, Nanos(40), Nanos(5))));
+        assert_eq!(counts.steps, Some((4, Time(40), Span(5))));
     }
 
     #[test]
     fn bounds_are_seconds() {
         let mut times = TimeBuckets::default();
-        times.add(Nanos(1_000));
-        times.add(Nanos(70_000_000));
+        times.add(Span(1_000));
+        times.add(Span(70_000_000));
         let buckets = buckets(&times);
         assert_eq!((buckets.counts[0], buckets.beyond), ((0.000_001, 1), 1));
         assert_eq!(buckets.counts.last(), Some(&(0.065_536, 0)));

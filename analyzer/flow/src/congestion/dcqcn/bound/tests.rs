@@ -33,7 +33,7 @@ fn run(
     legal: &Legal,
 ) -> (u64, u64) {
     let mut now = Progress {
-        time: Nanos(1_000_000_000),
+        time: Time(1_000_000_000),
         ..Progress::default()
     };
     let begin = now.time.0;
@@ -46,7 +46,7 @@ fn run(
     let mut rate = line as f64;
     while now.time.0 < begin + length {
         exact += (FRAME + FRAME_OVERHEAD) as f64 * 8e9 / rate.min(demand).min(line as f64);
-        now.time = Nanos(exact as u64);
+        now.time = Time(exact as u64);
         now.packets += 1;
         now.wire_bytes += FRAME;
         let elapsed = now.time.0 - begin;
@@ -173,11 +173,11 @@ fn no_law_leaves_less_than_the_least() {
     let all = Laws::new(LAWS.to_vec());
     for set in LAWS.into_iter().chain([Parameters::PAPER, Parameters::NVIDIA]) {
         let laws = Laws::new(vec![set]);
-        let mut replay = Replay::new(set, line, Nanos(0));
+        let mut replay = Replay::new(set, line, Time(0));
         for (n, least) in laws.least.into_iter().enumerate() {
             let floor = (line as f64 * least).max(set.min_rate as f64);
             // The time between two cuts: of a law that has none, each notification cuts at once, and nothing recovers.
-            let time = Nanos(n as u64 * set.reduce_period.0);
+            let time = Time(n as u64 * set.reduce_period.0);
             let rate = replay.rate_now(time, 0, n > 0);
             assert!(rate >= floor * 0.999_999, "{n} of {set:?}: {rate} below {floor}");
             if set.reduce_period.0 == 0 {

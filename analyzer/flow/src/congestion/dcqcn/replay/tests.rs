@@ -6,10 +6,10 @@ use proptest::prelude::*;
 use super::*;
 
 const GIGABIT: u64 = 1_000_000_000;
-const MS: Nanos = Nanos(1_000_000);
+const MS: Span = Span(1_000_000);
 
-fn begin(bin: usize) -> Nanos {
-    Nanos(bin as u64 * MS.0)
+fn begin(bin: usize) -> Time {
+    Time(bin as u64 * MS.0)
 }
 
 /// The mean rates of bins of 1 ms: `sent` bytes in each, notifications at `cnps` (ns), the first of them in the first bin
@@ -23,7 +23,7 @@ fn rates(parameters: Parameters, line: u64, cnps: &[u64], sent: &[u64]) -> Vec<u
         while let Some(cnp) = cnps.next_if(|cnp| **cnp < begin.0 + MS.0) {
             let snapshot = bytes * (cnp - begin.0) / MS.0;
             let replay = replay.get_or_insert_with(|| Replay::new(parameters, line, begin));
-            replay.cnp(Nanos(*cnp), begin, snapshot);
+            replay.cnp(Time(*cnp), begin, snapshot);
         }
         if let Some(replay) = &mut replay {
             rates.push(replay.bin(begin, MS, *bytes, true).unwrap());
@@ -43,14 +43,14 @@ fn assert_close(rates: &[u64], golden: &[f64]) {
 
 #[test]
 fn the_first_cut_by_hand() {
-    let mut replay = Replay::new(Parameters::PAPER, 100 * GIGABIT, Nanos(0));
-    replay.cnp(Nanos(500_000), Nanos(0), 0);
+    let mut replay = Replay::new(Parameters::PAPER, 100 * GIGABIT, Time(0));
+    replay.cnp(Time(500_000), Time(0), 0);
     // alpha is 1: half the rate; then fast recovery at 555, 610, 665, 720 us: 75, 87.5, 93.75, 96.875 Gb/s; from the fifth
     // increase on the target would rise, but it is the line rate already: 98.4375 at 775, then 99.21875, 99.609375,
     // 99.8046875 and 99.90234375 at 995 us.
     // 500 us x 100 + 55 us x (50 + 75 + 87.5 + 93.75 + 96.875 + 98.4375 + 99.21875 + 99.609375 + 99.8046875) + 5 us x 99.90234375
     // = 50,000 + 44,010.7421875 + 499.51171875 = 94,510.25390625 us Gb/s in 1,000 us.
-    assert_eq!(replay.bin(Nanos(0), MS, 0, true), Some(94_510_253_906));
+    assert_eq!(replay.bin(Time(0), MS, 0, true), Some(94_510_253_906));
 }
 
 #[test]
@@ -121,15 +121,15 @@ fn a_long_silence_in_one_go() {
     ];
     assert_close(&[all[0], all[1], all[9], all[19], all[39]], &golden);
     // The result is the same if the bins in between are not told.
-    let mut replay = Replay::new(Parameters::PAPER, 100 * GIGABIT, Nanos(0));
-    replay.cnp(Nanos(0), Nanos(0), 0);
-    replay.cnp(Nanos(50_000), Nanos(0), 0);
+    let mut replay = Replay::new(Parameters::PAPER, 100 * GIGABIT, Time(0));
+    replay.cnp(Time(0), Time(0), 0);
+    replay.cnp(Time(50_000), Time(0), 0);
     assert_close(
         &[replay.bin(begin(39), MS, 0, true).unwrap()],
         &[78_471_000_000.0],
     );
     // A century later it may use the whole line.
-    let late = Nanos(100 * 365 * 86_400 * Nanos::SECOND);
+    let late = Time(100 * 365 * 86_400 * Span::SECOND.0);
     assert_eq!(replay.bin(late, MS, 0, true), Some(100 * GIGABIT));
 }
 
@@ -142,7 +142,7 @@ fn a_sender_that_ignores_notifications_stands_out() {
     let mut rates = Vec::new();
     for bin in 1..6 {
         while let Some(cnp) = cnps.next_if(|cnp| *cnp < begin(bin + 1).0) {
-            replay.cnp(Nanos(cnp), begin(bin), (cnp - begin(bin).0) * 25 / 2);
+            replay.cnp(Time(cnp), begin(bin), (cnp - begin(bin).0) * 25 / 2);
         }
         rates.push(replay.bin(begin(bin), MS, 12_500_000, true).unwrap());
     }
@@ -162,7 +162,7 @@ fn a_sender_that_obeys_does_not() {
     let mut replay = Replay::new(parameters, 100 * GIGABIT, begin(0));
     for bin in 0..8 {
         for cnp in 0..4 {
-            replay.cnp(Nanos(begin(bin).0 + cnp * 200_000), begin(bin), 0);
+            replay.cnp(Time(begin(bin).0 + cnp * 200_000), begin(bin), 0);
         }
         // It sends 95 % of what it may.
         let may = replay.clone().bin(begin(bin), MS, 0, true).unwrap();
@@ -190,12 +190,12 @@ fn bins_at_the_borders_of_activity_do_not_count() {
 #[test]
 fn stamps_out_of_order_move_nothing_back() {
     let mut replay = Replay::new(Parameters::PAPER, GIGABIT, begin(5));
-    replay.cnp(Nanos(5_500_000), begin(5), 1_000);
-    replay.cnp(Nanos(2_000_000), begin(5), 0);
+    replay.cnp(Time(5_500_000), begin(5), 1_000);
+    replay.cnp(Time(2_000_000), begin(5), 0);
     assert!(replay.bin(begin(5), MS, 0, true).is_some());
     assert_eq!(replay.bin(begin(5), MS, 0, true), None, "emitted already");
     assert_eq!(replay.bin(begin(3), MS, 0, true), None);
-    assert_eq!(replay.bin(begin(6), Nanos(0), 0, true), None);
+    assert_eq!(replay.bin(begin(6), Span(0), 0, true), None);
 }
 
 fn any_parameters() -> impl Strategy<Value = Parameters> {
@@ -224,17 +224,17 @@ fn any_parameters() -> impl Strategy<Value = Parameters> {
                 clamp,
             )| {
                 Parameters {
-                    alpha_timer: Nanos(alpha_timer),
+                    alpha_timer: Span(alpha_timer),
                     g,
                     initial_alpha,
-                    timer: Nanos(timer),
+                    timer: Span(timer),
                     bytes,
                     stages,
                     additive,
                     hyper,
                     min_rate,
                     max_cut,
-                    reduce_period: Nanos(period),
+                    reduce_period: Span(period),
                     clamp_target: clamp,
                 }
             },
@@ -243,10 +243,10 @@ fn any_parameters() -> impl Strategy<Value = Parameters> {
 
 /// A replay at 100 Gbit/s after notifications at these times in its first bin, in any order, in which nothing was sent.
 fn notified(parameters: Parameters, mut cnps: Vec<u64>) -> Replay {
-    let mut replay = Replay::new(parameters, 100 * GIGABIT, Nanos(0));
+    let mut replay = Replay::new(parameters, 100 * GIGABIT, Time(0));
     cnps.sort_unstable();
     for cnp in cnps {
-        replay.cnp(Nanos(cnp), Nanos(0), 0);
+        replay.cnp(Time(cnp), Time(0), 0);
     }
     replay
 }
@@ -260,13 +260,13 @@ proptest! {
         line in 1_u64..1_000_000_000_000,
         steps in prop::collection::vec((any::<bool>(), 0..3_000_000_u64, 0..20_000_000_u64), 0..60),
     ) {
-        let mut replay = Replay::new(parameters, line, Nanos(0));
+        let mut replay = Replay::new(parameters, line, Time(0));
         let mut time = 0_u64;
         for (is_cnp, after, bytes) in steps {
             time += after;
-            let begin = Nanos(time / MS.0 * MS.0);
+            let begin = Time(time / MS.0 * MS.0);
             if is_cnp {
-                replay.cnp(Nanos(time), begin, bytes);
+                replay.cnp(Time(time), begin, bytes);
             } else if let Some(rate) = replay.bin(begin, MS, bytes, true) {
                 prop_assert!(rate <= line);
                 prop_assert!(rate + 1 >= parameters.min_rate.min(line));
@@ -301,7 +301,7 @@ proptest! {
         let mut often = notified(parameters, cnps);
         often.bin(begin(0), MS, 0, true);
         let mut once = often.clone();
-        let width = Nanos(MS.0 * bins as u64);
+        let width = Span(MS.0 * bins as u64);
         let once = once.bin(begin(1), width, bytes * bins as u64, true).unwrap();
         let sum: u64 = (1..=bins).map(|bin| often.bin(begin(bin), MS, bytes, true).unwrap()).sum();
         let often = sum / bins as u64;
@@ -310,12 +310,12 @@ proptest! {
 
     #[test]
     fn any_input_is_no_harm(inputs in prop::collection::vec((any::<bool>(), any::<u64>(), any::<u64>(), any::<u64>()), 0..30)) {
-        let mut replay = Replay::new(Parameters::NVIDIA, 400 * GIGABIT, Nanos(0));
+        let mut replay = Replay::new(Parameters::NVIDIA, 400 * GIGABIT, Time(0));
         for (is_cnp, a, b, bytes) in inputs {
             if is_cnp {
-                replay.cnp(Nanos(a), Nanos(b), bytes);
+                replay.cnp(Time(a), Time(b), bytes);
             } else {
-                replay.bin(Nanos(a), Nanos(b), bytes, true);
+                replay.bin(Time(a), Span(b), bytes, true);
             }
         }
         prop_assert!(replay.current.is_finite());

@@ -6,8 +6,8 @@ impl Flow {
     /// The receiver names `psn` in a NAK.
     pub(super) fn nak(&mut self, psn: u32) {
         let at = Tracker::position(&self.requests, Psn::new(psn)).unwrap();
-        let now = Nanos(self.now);
-        self.tracker.nak(&self.requests, at, now, (Nanos(0), Nanos(0)));
+        let now = Time(self.now);
+        self.tracker.nak(&self.requests, at, now, (Span(0), Time(0)));
     }
 
     /// A packet `after` ns after the one before.
@@ -25,7 +25,7 @@ impl Flow {
     }
 
     fn fates(&mut self) -> LossCounts {
-        self.tracker.take_missing(true, false, Nanos(u64::MAX));
+        self.tracker.take_missing(true, false, Time(u64::MAX));
         self.tracker.fates()
     }
 }
@@ -56,7 +56,7 @@ fn the_answer_to_a_nak_shows_that_what_came_before_was_late() {
         flow.see(7);
         flow.see(8);
         assert_eq!(flow.decisions()[0], (BehindVerdict::Late, 6));
-        flow.tracker.close(Nanos(flow.now));
+        flow.tracker.close(Time(flow.now));
         let fates = flow.fates();
         assert_eq!(fates[LossClass::NetworkLost as usize], 0, "{reordered}");
         assert_eq!(
@@ -89,7 +89,7 @@ fn what_a_nak_names_is_unclear_alone_only_where_packets_come_late() {
             BehindVerdict::Retransmitted
         };
         assert_eq!(flow.decisions(), [(judged, 6)]);
-        flow.tracker.close(Nanos(flow.now));
+        flow.tracker.close(Time(flow.now));
         let fates = flow.fates();
         assert_eq!(fates[LossClass::NetworkLost as usize], u64::from(!reordered));
         assert_eq!(fates[LossClass::Unresolved as usize], u64::from(reordered));
@@ -180,7 +180,7 @@ fn a_named_loss_is_one_when_the_capture_goes_on_for_a_while() {
         let mut flow = paired(false);
         flow.see(7);
         flow.nak(6);
-        flow.tracker.close(Nanos(flow.now + after));
+        flow.tracker.close(Time(flow.now + after));
         assert_eq!(flow.fates()[class as usize], 1);
     }
 }
@@ -211,8 +211,8 @@ fn the_path_mtu_shows_afterwards_which_reads_are_missing() {
     late.packet.span = Some(4);
     late.packet.is_read = true;
     assert_eq!(flow.take(&late), FILLS);
-    flow.tracker.close(Nanos(flow.now));
-    flow.tracker.take_missing(true, true, Nanos(u64::MAX));
+    flow.tracker.close(Time(flow.now));
+    flow.tracker.take_missing(true, true, Time(u64::MAX));
     assert_eq!(
         flow.tracker.fates()[LossClass::Reordered as usize],
         1,
@@ -237,11 +237,11 @@ fn a_read_that_came_before_the_path_mtu_was_known_is_not_missing() {
         .tracker
         .learn_spans(256, |length| Some(length.div_ceil(1_024)));
     assert_eq!(gaps, [(Psn::new(14), 4)]);
-    flow.tracker.close(Nanos(flow.now));
-    let holes = flow.tracker.take_missing(true, true, Nanos(u64::MAX));
+    flow.tracker.close(Time(flow.now));
+    let holes = flow.tracker.take_missing(true, true, Time(u64::MAX));
     let fates: Vec<_> = holes.iter().map(|hole| hole.class).collect();
     assert_eq!(fates, [LossClass::Reordered]);
-    assert_eq!(flow.tracker.reordering().time(), Some(Nanos(1_000)));
+    assert_eq!(flow.tracker.reordering().time(), Some(Span(1_000)));
 }
 
 #[test]
@@ -264,8 +264,8 @@ fn a_lost_read_counts_as_one_packet() {
     // The rest of a READ is short, and says nothing of the others.
     read(&mut flow, 15, 1, 1_000);
     read(&mut flow, 16, 4, 1_000);
-    flow.tracker.close(Nanos(flow.now + 100_000));
-    flow.tracker.take_missing(true, true, Nanos(u64::MAX));
+    flow.tracker.close(Time(flow.now + 100_000));
+    flow.tracker.take_missing(true, true, Time(u64::MAX));
     let fates = flow.tracker.fates();
     let lost = fates[LossClass::NetworkLost as usize] + fates[LossClass::Ambiguous as usize];
     assert_eq!(lost, 2);
@@ -286,7 +286,7 @@ fn late_packets_of_other_flows_take_the_proof_from_a_nak() {
         let mut next = flow.request(9, 1_000);
         next.pair.others_late = others_late;
         flow.take(&next);
-        flow.tracker.close(Nanos(flow.now + 100_000));
+        flow.tracker.close(Time(flow.now + 100_000));
         assert_eq!(flow.tracker.proven_losses(false), u64::from(!others_late));
     }
 }
@@ -301,7 +301,7 @@ fn a_loss_just_before_the_end_is_not_proven() {
         flow.see_after(6, 20_000);
         flow.see(7);
         flow.see(8);
-        flow.tracker.close(Nanos(flow.now + wait));
+        flow.tracker.close(Time(flow.now + wait));
         assert_eq!(flow.tracker.proven_losses(false), proven);
         let fates = flow.fates();
         assert_eq!(fates[LossClass::NetworkLost as usize], 1, "lost all the same");
@@ -320,7 +320,7 @@ fn a_copy_of_the_answer_to_a_nak_does_not_make_the_answer_late() {
     copy.packet.has_old_id = true;
     assert_eq!(flow.take(&copy), Verdict::Duplicate);
     flow.see(8);
-    flow.tracker.close(Nanos(flow.now));
+    flow.tracker.close(Time(flow.now));
     assert_eq!(flow.fates()[LossClass::NetworkLost as usize], 1);
     let run = flow.tracker.take_run().unwrap();
     assert_eq!((run.first.value(), trigger_of(&run)), (6, Trigger::Nak));

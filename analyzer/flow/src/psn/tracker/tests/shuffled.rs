@@ -25,7 +25,7 @@ impl Flow {
     }
 
     pub(super) fn acknowledge(&mut self, psn: u32) {
-        let (at, now) = (self.at(psn), Nanos(self.now));
+        let (at, now) = (self.at(psn), Time(self.now));
         self.tracker.acknowledge(&self.requests, at, now);
     }
 
@@ -61,7 +61,7 @@ fn shuffled(is_reordered: bool) -> (u64, u64) {
         let verdict = flow.see(psn);
         again += u64::from(matches!(verdict, Verdict::Retransmission { .. }));
     }
-    flow.tracker.close(Nanos(flow.now));
+    flow.tracker.close(Time(flow.now));
     let (retransmitted, duplicates) = flow.retransmitted();
     (again + retransmitted, duplicates)
 }
@@ -80,7 +80,7 @@ fn copies_without_a_nak_are_the_networks() {
         flow.see(psn);
         flow.see(flow.requests.expected().value());
     }
-    flow.tracker.close(Nanos(flow.now));
+    flow.tracker.close(Time(flow.now));
     assert_eq!(flow.retransmitted(), (0, 3));
 }
 
@@ -99,7 +99,7 @@ fn a_run_that_loses_packets_again_answers_its_own_nak() {
     // The answer to the second NAK.
     flow.see(121);
     assert_eq!(flow.see(122), AGAIN);
-    flow.tracker.close(Nanos(flow.now));
+    flow.tracker.close(Time(flow.now));
     let mut runs = Vec::new();
     while let Some(run) = flow.tracker.take_run() {
         runs.push((run.first.value(), trigger_of(&run)));
@@ -112,13 +112,13 @@ fn a_run_that_loses_packets_again_answers_its_own_nak() {
 fn a_silence_of_an_rnr_timer_may_follow_on_one() {
     let waits = |silence: u64| {
         let mut flow = paired();
-        let (at, now) = (flow.at(110), Nanos(flow.now));
-        flow.tracker.rnr(&flow.requests, at, now, Nanos(1_000_000));
+        let (at, now) = (flow.at(110), Time(flow.now));
+        flow.tracker.rnr(&flow.requests, at, now, Span(1_000_000));
         flow.acknowledge(120);
         flow.see(120);
         flow.now += silence;
         let mut request = flow.request(120, silence);
-        request.flow.waiting_since = Nanos(flow.now - silence);
+        request.flow.waiting_since = Time(flow.now - silence);
         flow.tracker
             .cause(flow.at(120), &request)
             .map(|cause| cause.trigger)
@@ -156,7 +156,7 @@ fn a_missing_packet_long_after_its_gap_is_a_timeouts() {
         flow.tracker.take_decision().unwrap().judged,
         BehindVerdict::Retransmitted
     );
-    flow.tracker.close(Nanos(flow.now));
+    flow.tracker.close(Time(flow.now));
     assert_eq!(trigger_of(&flow.tracker.take_run().unwrap()), Trigger::Timeout);
 }
 
@@ -178,7 +178,7 @@ fn two_named(sent_again: &[u32]) -> Vec<(u32, BehindVerdict)> {
     for psn in sent_again {
         flow.see(*psn);
     }
-    flow.tracker.close(Nanos(flow.now));
+    flow.tracker.close(Time(flow.now));
     let mut judged: Vec<_> = core::iter::from_fn(|| flow.tracker.take_decision())
         .map(|decision| (decision.psn.value(), decision.judged))
         .filter(|(psn, _)| [122, 124].contains(psn))
@@ -218,7 +218,7 @@ fn runs_by_identification(packets: &[(u32, u16)]) -> Vec<(u32, u64, Trigger)> {
         });
         flow.take(&request);
     }
-    flow.tracker.close(Nanos(flow.now));
+    flow.tracker.close(Time(flow.now));
     let runs = core::iter::from_fn(|| flow.tracker.take_run());
     let mut runs: Vec<_> = runs
         .map(|run| (run.first.value(), run.packets, trigger_of(&run)))

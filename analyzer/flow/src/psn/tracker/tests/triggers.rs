@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::taps::duplicates::{IdAge, Ids};
+use roce_model::{Span, Time};
 
 /// A flow of which all up to 119 was acknowledged.
 fn paired() -> Flow {
@@ -27,7 +28,7 @@ fn an_answer_ten_times_as_late_as_many_others_is_a_timeouts() {
             flow.see(psn);
         }
         let mut request = flow.request(120, 1_000);
-        request.pair.others_answer = Nanos(20_000);
+        request.pair.others_answer = Span(20_000);
         request.pair.others_answers = others_answers;
         assert_eq!(
             flow.trigger(120, &request),
@@ -40,7 +41,7 @@ fn an_answer_ten_times_as_late_as_many_others_is_a_timeouts() {
 #[test]
 fn a_run_behind_the_psn_of_a_nak_does_not_show_how_long_an_answer_takes() {
     // Its first packets may have been lost: it may be the rest of an older run.
-    for (first, answers) in [(125, (Nanos(21_000), 1)), (127, (Nanos(0), 0))] {
+    for (first, answers) in [(125, (Span(21_000), 1)), (127, (Span(0), 0))] {
         let mut flow = paired();
         for psn in 120..130 {
             flow.see(psn);
@@ -51,7 +52,7 @@ fn a_run_behind_the_psn_of_a_nak_does_not_show_how_long_an_answer_takes() {
         for psn in first..130 {
             flow.see(psn);
         }
-        flow.tracker.close(Nanos(flow.now));
+        flow.tracker.close(Time(flow.now));
         assert_eq!(trigger_of(&flow.tracker.take_run().unwrap()), Trigger::Nak);
         assert_eq!(flow.tracker.take_new_answers(), answers, "{first}");
     }
@@ -80,7 +81,7 @@ fn after_a_rest(rest: u64, others: u64) -> Option<Trigger> {
     flow.nak(120);
     flow.now += 975_000;
     let mut request = flow.request(120, 975_000);
-    request.pair.others_answer = Nanos(others);
+    request.pair.others_answer = Span(others);
     request.pair.others_answers = u32::from(others > 0);
     flow.trigger(120, &request)
 }

@@ -31,7 +31,7 @@ fn packet(opcode: u8, us: u64, id: u16) -> Packet {
         ..Roce::default()
     };
     Packet {
-        time: Nanos(1_000_000 + us * 1_000),
+        time: Time(1_000_000 + us * 1_000),
         roce,
         ..Packet::default()
     }
@@ -227,7 +227,7 @@ fn notifications_one_after_the_other_teach_nothing() {
     cnp.roce.bth.0[0] = 0x81;
     let mut tapped = MirrorTap::default();
     for n in 0..1_000 {
-        cnp.time = Nanos(1_000_000 + n * 4_000);
+        cnp.time = Time(1_000_000 + n * 4_000);
         let tag = tapped.first(&cnp);
         assert!(!tapped.second(tag, &cnp, 2));
     }
@@ -249,7 +249,7 @@ fn a_short_capture_is_judged_as_a_whole() {
         // The last copy comes 3 us behind its original.
         tapped
             .mirrors
-            .conclude(Nanos(1_000_000 + (firsts * 2 + 1) * 1_000));
+            .conclude(Time(1_000_000 + (firsts * 2 + 1) * 1_000));
         assert_eq!(tapped.mirrors.has_any(), is_known, "{firsts}");
     }
 }

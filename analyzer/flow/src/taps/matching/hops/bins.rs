@@ -1,6 +1,6 @@
 //! One flow between two taps by time: the counts of each bin.
 
-use roce_model::{HopTimelineRow, Nanos};
+use roce_model::{HopTimelineRow, Span, Time};
 
 /// Which of the packets that were sent again, and that a tap did not see, were lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -22,21 +22,21 @@ const MAX_BACK: usize = 1 << 13;
 /// Room for bins, and their width.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Room {
-    width: Nanos,
+    width: Span,
     left: usize,
 }
 
 impl Room {
     /// Room for all bins of this width.
-    pub(super) fn new(width: Nanos) -> Self {
+    pub(super) fn new(width: Span) -> Self {
         Self {
-            width: Nanos(width.0.max(1)),
+            width: Span(width.0.max(1)),
             left: MAX_BINS,
         }
     }
 
     /// Width of a bin.
-    pub(super) const fn width(&self) -> Nanos {
+    pub(super) const fn width(&self) -> Span {
         self.width
     }
 }
@@ -70,7 +70,7 @@ impl Bin {
     }
 
     /// The times of such a packet at the lower and at the higher tap.
-    pub(super) fn delayed(&mut self, low: Nanos, high: Nanos) {
+    pub(super) fn delayed(&mut self, low: Time, high: Time) {
         let delay = high.0.cast_signed().wrapping_sub(low.0.cast_signed());
         if self.timed == 0 {
             (self.least, self.most) = (delay, delay);
@@ -114,7 +114,7 @@ pub(super) struct Bins {
 
 impl Bins {
     /// The bin of this time. Packets come nearly in the order of time: it is the last one, or close to it.
-    pub(super) fn at(&mut self, time: Nanos, room: &mut Room) -> &mut Bin {
+    pub(super) fn at(&mut self, time: Time, room: &mut Room) -> &mut Bin {
         let number = time.0 / room.width.0;
         let is_behind = self.list.last().is_some_and(|last| last.number > number);
         let place = if is_behind {
@@ -149,7 +149,7 @@ impl Bins {
         of: &roce_model::HopRow,
         upwards: bool,
         (lost_of_runs, shows_silent): (LostOfRuns, bool),
-        width: Nanos,
+        width: Span,
         rows: &mut Vec<HopTimelineRow>,
     ) {
         let side = usize::from(!upwards);
@@ -172,7 +172,7 @@ impl Bins {
             }
             let timed = |value: f64| (bin.timed > 0).then_some(value);
             rows.push(HopTimelineRow {
-                time: Nanos(bin.number.saturating_mul(width.0)),
+                time: Time(bin.number.saturating_mul(width.0)),
                 flow_id: of.flow_id,
                 from_tap: of.from_tap,
                 to_tap: of.to_tap,
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn packets_count_in_the_bin_of_the_first_tap() {
-        let mut room = Room::new(Nanos(1_000));
+        let mut room = Room::new(Span(1_000));
         let mut bins = Bins::default();
         // Two packets in the first bin, one in the third, then a late one of the second.
         for (low, high, is_marked) in [
@@ -205,20 +205,20 @@ mod tests {
             (2_500, 2_600, false),
             (1_100, 1_130, false),
         ] {
-            let bin = bins.at(Nanos(low), &mut room);
+            let bin = bins.at(Time(low), &mut room);
             bin.matched(false, is_marked);
-            bin.delayed(Nanos(low), Nanos(high));
+            bin.delayed(Time(low), Time(high));
         }
-        bins.at(Nanos(2_999), &mut room).lost(0, true);
-        bins.at(Nanos(2_999), &mut room).lost(0, false);
-        bins.at(Nanos(2_999), &mut room).silent(0);
+        bins.at(Time(2_999), &mut room).lost(0, true);
+        bins.at(Time(2_999), &mut room).lost(0, false);
+        bins.at(Time(2_999), &mut room).silent(0);
         let rows = |upwards, lost_of_runs| {
             let mut rows = Vec::new();
             bins.write(
                 &HopRow::default(),
                 upwards,
                 (lost_of_runs, lost_of_runs == LostOfRuns::All),
-                Nanos(1_000),
+                Span(1_000),
                 &mut rows,
             );
             rows
@@ -250,18 +250,18 @@ mod tests {
     fn bins_have_a_limit() {
         let mut room = Room {
             left: 2,
-            ..Room::new(Nanos(10))
+            ..Room::new(Span(10))
         };
         let mut bins = Bins::default();
         for time in [0, 10, 20, 5, 25] {
-            bins.at(Nanos(time), &mut room).matched(false, false);
+            bins.at(Time(time), &mut room).matched(false, false);
         }
         let mut rows = Vec::new();
         bins.write(
             &HopRow::default(),
             true,
             (LostOfRuns::All, false),
-            Nanos(10),
+            Span(10),
             &mut rows,
         );
         let arrived: Vec<u64> = rows.iter().map(|row| row.arrived).collect();

@@ -217,7 +217,7 @@ fn what_is_on_its_way_at_a_rest_is_not_lost_behind_it() {
     run.pass(0, 0..20);
     // The capture ends here, and goes on ten seconds later with the same PSNs.
     run.see(packet(0, 200, 20, 64));
-    let later = Nanos(11_000_000_000);
+    let later = Time(11_000_000_000);
     assert!(run.matcher.has_rested(later));
     run.matcher.conclude(|_, _| true);
     run.matcher.look_again();

@@ -112,7 +112,7 @@ fn a_replay_steps_by_whole_intervals() {
     assert_eq!(screen.key(Key::Char('-')), Some(Command::Slower));
     assert_eq!(screen.key(Key::Char(' ')), Some(Command::Pause(true)));
     // The newest is of the third second: one more is complete at the end of the fourth.
-    let second = |end: u64| Nanos(START + end * Nanos::SECOND);
+    let second = |end: u64| Time(START + end * Span::SECOND.0);
     assert_eq!(screen.key(Key::Right), Some(Command::Until(second(4))));
     assert_eq!(screen.key(Key::Char(']')), Some(Command::Until(second(13))));
     assert_eq!(screen.key(Key::Left), None);
@@ -124,7 +124,7 @@ fn a_replay_steps_by_whole_intervals() {
 #[test]
 fn what_a_replay_has_not_come_to_is_not_shown() {
     let mut about = about(true);
-    about.lead = Nanos(Nanos::SECOND);
+    about.lead = Span(Span::SECOND.0);
     let mut screen = Screen::new(about, PLAIN);
     screen.begin(BIN).unwrap();
     screen.flows_opened(&keys()).unwrap();
@@ -138,12 +138,12 @@ fn what_a_replay_has_not_come_to_is_not_shown() {
     };
     screen.progress(&conclusions).unwrap();
     let at = |milliseconds: u64| RunStanding {
-        position: Some(Nanos(START + milliseconds * 1_000_000)),
+        position: Some(Time(START + milliseconds * 1_000_000)),
         ..replayed()
     };
     // Before the end of the first interval a step goes there.
     assert!(shown(&screen, &at(10)).ends_with("1x"));
-    let second = |end: u64| Some(Command::Until(Nanos(START + end * Nanos::SECOND)));
+    let second = |end: u64| Some(Command::Until(Time(START + end * Span::SECOND.0)));
     assert_eq!(
         (screen.key(Key::Right), screen.key(Key::Char(']'))),
         (second(1), second(10))
