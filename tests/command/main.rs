@@ -4,6 +4,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+#[cfg(feature = "live")]
+mod adapters;
 mod annotate;
 mod architecture;
 mod bounded;
@@ -89,5 +91,6 @@ mod terminal;
 mod time_states;
 mod traffic;
 mod triggers;
+mod uplinks;
 mod variants;
 mod version;

@@ -6,6 +6,7 @@
 //! (CE behind the switch, a rate at the sender) is taken from whichever tap shows it, once for each flow. No rule
 //! claims an absence that its tap could not have seen.
 
+mod adapter;
 mod alone;
 mod between;
 mod blind;
@@ -16,6 +17,7 @@ mod cnp;
 mod collective;
 mod ecn;
 mod ended;
+mod faulty;
 mod flow_sums;
 mod gpu;
 mod idle;
@@ -57,7 +59,7 @@ use super::episodes::Episode;
 use super::pauses::ConcludedPauses;
 use crate::settings::Settings;
 use crate::thresholds::Thresholds;
-use causes::FlowSigns;
+use causes::{FlowSigns, FlowsByRule};
 pub use causes::{MECHANISMS, Mechanism};
 use overrun::{GapDistances, Losses, losses_by_destination};
 use rule::{Context, MAX_MANAGEMENT_QPN, Rule};
@@ -71,6 +73,7 @@ pub const RULES: &[Rule] = &[
     setup::SETUP,
     receiver::NAK_FATAL,
     program::NO_ANSWER,
+    faulty::FAULTY,
     unpassed::UNPASSED,
     plan::PLAN,
     loss::NETWORK,
@@ -99,6 +102,7 @@ pub const RULES: &[Rule] = &[
     path::ENTROPY,
     path::SPREAD,
     path::MTU,
+    adapter::IDLE,
     gpu::WAITS,
     collective::SLOWED,
     quality::ICRC,
@@ -124,12 +128,14 @@ pub(super) struct Findings {
     loss: loss::LossTally,
     receiver: receiver::ReceiverTally,
     path: path::PathTally,
+    faulty: faulty::FaultyTally,
     plan: plan::PlanTally,
     pause: pause::PauseTally,
     quality: quality::QualityTally,
     waste: waste::WasteTally,
     unpassed: unpassed::UnpassedTally,
     gpu: gpu::GpuTally,
+    adapter: adapter::AdapterTally,
     signs: FlowSigns,
     gaps: GapDistances,
     idle: idle::IdleTally,
@@ -156,11 +162,13 @@ impl Findings {
             loss: loss::LossTally::default(),
             receiver: receiver::ReceiverTally::default(),
             path: path::PathTally::default(),
+            faulty: faulty::FaultyTally::default(),
             plan: plan::PlanTally::default(),
             quality: quality::QualityTally::default(),
             waste: waste::WasteTally::default(),
             unpassed: unpassed::UnpassedTally::default(),
             gpu: gpu::GpuTally::default(),
+            adapter: adapter::AdapterTally::default(),
             signs: FlowSigns::default(),
             gaps: GapDistances::default(),
             idle: idle::IdleTally::default(),
@@ -169,6 +177,7 @@ impl Findings {
 
     pub(super) fn event(&mut self, event: &EventRow) {
         self.loss.event(event);
+        self.faulty.event(event);
         self.pause.event(event);
         self.receiver.event(event);
         self.signs.event(event);
@@ -199,6 +208,7 @@ impl Findings {
     /// Readings of counters and gauges.
     pub(super) fn samples(&mut self, rows: &SampleColumns) {
         self.gpu.samples(rows);
+        self.adapter.samples(rows);
     }
 
     /// A flow that is complete.
@@ -221,6 +231,7 @@ impl Findings {
             self.loss.flow(row);
             self.unpassed.flow(row);
             self.path.flow(row, thresholds);
+            self.faulty.flow(row, thresholds);
             self.plan.flow(row);
         }
     }
@@ -277,7 +288,12 @@ impl Findings {
             incast::incast(&context),
             stall::stall(&context, loss.missed(), loss.sure_of_timeouts()),
         ];
-        let related = causes::relate(findings.into_iter().flatten(), (&signs, &[]), &context, place_of);
+        let related = causes::relate(
+            findings.into_iter().flatten(),
+            (&signs, &FlowsByRule::new()),
+            &context,
+            place_of,
+        );
         related.into_iter().map(|finding| finding.row).collect()
     }
 
@@ -317,6 +333,7 @@ impl Findings {
         let mismatch = self.class.mismatch(&context).filter(|_| planned.is_none());
         let drops = switch::drops(&context, loss.as_ref());
         let (unpassed, too_long) = self.unpassed.unpassed().unzip();
+        let (faulty, on_faulty_paths) = self.faulty.faulty().unzip();
         let findings = [
             self.blind.blind(&context),
             clock::clock(&context),
@@ -326,6 +343,7 @@ impl Findings {
             program::no_answer(&context),
             self.receiver.fatal(&context),
             unpassed,
+            faulty,
             loss,
             drops,
             self.loss.timeout(&context),
@@ -352,6 +370,7 @@ impl Findings {
                 Some(_) => self.plan.mtu(&context),
                 None => self.path.mtu(),
             },
+            self.adapter.idle(&context),
             self.gpu.waits(&context),
             icrc,
             self.loss.capture(&context),
@@ -361,8 +380,11 @@ impl Findings {
         let mut findings: Vec<FindingRow> = findings.into_iter().flatten().collect();
         findings.extend(late::late(&context));
         findings.extend(self.idle.not_network(&context, &findings));
-        let about = (&self.signs, &*too_long.unwrap_or_default());
-        let related = causes::relate(findings, about, &context, place_of);
+        let flows = FlowsByRule::from([
+            (unpassed::UNPASSED.id, too_long.into_iter().flatten().collect()),
+            (faulty::FAULTY.id, on_faulty_paths.into_iter().flatten().collect()),
+        ]);
+        let related = causes::relate(findings, (&self.signs, &flows), &context, place_of);
         Conclusion {
             sentence: sentence::first_sentence(&related, &context),
             findings: related.into_iter().map(|finding| finding.row).collect(),

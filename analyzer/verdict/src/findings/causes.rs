@@ -14,7 +14,7 @@ use super::super::numbers::reaches;
 use super::overrun::NEARLY_ALL;
 use super::rule::Context;
 pub use mechanisms::{MECHANISMS, Mechanism};
-pub(super) use subjects::{FlowSigns, Side, Subject, Subjects};
+pub(super) use subjects::{FlowSigns, FlowsByRule, Side, Subject, Subjects};
 use subjects::{RunFacts, subjects_of};
 
 /// Times this close, in ns, are one moment: a sign is seen within the cell of what made it.
@@ -32,11 +32,11 @@ pub(super) struct RelatedFinding {
 /// Relates the findings of a run: fills in what explains what, prices and hosts, and puts them into their order.
 pub(super) fn relate(
     findings: impl IntoIterator<Item = FindingRow>,
-    (signs, too_long): (&FlowSigns, &[FlowId]),
+    (signs, flows): (&FlowSigns, &FlowsByRule),
     context: &Context<'_>,
     place_of: fn(&str) -> usize,
 ) -> Vec<RelatedFinding> {
-    let facts = RunFacts::new(signs, too_long, context);
+    let facts = RunFacts::new(signs, flows, context);
     let mut related: Vec<RelatedFinding> = findings
         .into_iter()
         .map(|row| RelatedFinding {

@@ -14,12 +14,14 @@ pub(super) const IMBALANCE: Rule = Rule {
     id: "path.imbalance",
     title: "links of equal cost are used unevenly",
     meaning: "Switches choose among equal links by a hash of a flow's addresses and ports. Here several flows share one link, which is full, \
-              while another one idles: each of them gets less than if they were spread.",
+              while another one idles or has fewer: each of them gets less than if they were spread.",
     method: "Links of equal cost are ports of one switch to the same neighbour or the same tier, as --inventory or LLDP show them, or taps between \
-             which flows of the same two hosts are split, none of which two of them saw. Fires when the busiest sends imbalance_most times \
-             the mean and costs something: it sends at imbalance_busy of its rate, or its packets are marked twice as often as those of the idlest. \
-             Flows below a hundredth of the bytes do not count. It says nothing with fewer flows than links, where an even use is \
-             impossible, nor with a single flow on the busiest link. The fair share is what a flow had got with as many on each link.",
+             which flows of the same hosts are split, none of which two of them saw. With taps, bytes decide nothing: a full link carries as many, \
+             whoever shares it. Fires when imbalance_most times the mean number of flows share a link, another one has two flows fewer and half \
+             the mean at most, and sharing costs something: their packets are marked twice as often as those of that link, or their link sends at \
+             imbalance_busy of its rate; and that link's flows are faster (by the medians, and a tenth), or it has room: it sends half as much at most. Flows \
+             below a hundredth of the largest do not count. The fair share is what a flow had got with as many on each link. Counters of ports \
+             do not show flows: there the busiest sends imbalance_most times the mean of bytes, at imbalance_busy of its rate.",
     source: "FlowTracer (2024): flows by link in clusters with static ECMP; RFC 2992: analysis of hash-based ECMP.",
     thresholds: &["imbalance_busy", "imbalance_most", "least_marks"],
     severity: Severity::Warning,
@@ -31,10 +33,12 @@ pub(super) const IMBALANCE: Rule = Rule {
 
 /// Taps that are compared.
 const MAX_TAPS: usize = 64;
-/// Flows of less than this part of the bytes of all links do not count.
+/// Flows of less than this part of the bytes of the largest do not count.
 const MIN_SHARE: u64 = 100;
-/// An idle link sends at most this share of the mean.
+/// An idle link sends at most this share of the mean, or has this share of the mean number of flows.
 const IDLE: f64 = 0.5;
+/// Flows that get this share of what others get are not slowed.
+const AS_FAST: f64 = 0.9;
 /// A link that sends this share of its rate limits its flows: headers between frames take the rest.
 const FULL: f64 = 0.9;
 
@@ -62,9 +66,8 @@ struct Uneven {
     most: usize,
     least: usize,
     flows: u64,
-    /// Its busiest link's bytes over the mean.
+    /// Its busiest link's flows over the mean; bytes where flows are not known.
     over_mean: f64,
-    time_ns: u64,
     first: u64,
     confidence: Confidence,
 }
@@ -73,7 +76,8 @@ impl Uneven {
     /// Share of its rate that a flow on the busiest link lost. `None`: the flows of the links are not known.
     fn cost(&self) -> Option<f64> {
         let here = self.links.get(self.most)?.flows.len() as u64;
-        let fair = value_of(self.flows) / value_of(self.links.len() as u64);
+        // With fewer flows than links each has a link of its own.
+        let fair = (value_of(self.flows) / value_of(self.links.len() as u64)).max(1.0);
         (here > 0 && self.flows > 0).then(|| (1.0 - fair / value_of(here)).max(0.0))
     }
 }
@@ -101,7 +105,6 @@ pub(super) fn imbalance(context: &Context<'_>) -> Option<FindingRow> {
     for flow in &most.flows {
         names.add(flow.wire_bytes, || flow.name());
     }
-    let seconds = value_of(group.time_ns) / 1e9;
     let here = most.flows.len() as u64;
     let mut evidence = Evidence::default();
     evidence
@@ -109,7 +112,6 @@ pub(super) fn imbalance(context: &Context<'_>) -> Option<FindingRow> {
         .count("links", group.links.len() as u64)
         .text("busiest", most.name.clone())
         .text("idlest", least.name.clone())
-        .number("bytes_over_mean", group.over_mean)
         .count("busiest_bytes", most.bytes)
         .count("idlest_bytes", least.bytes);
     if let Some(index) = jain(group.links.iter().map(|link| link.bytes)) {
@@ -121,11 +123,14 @@ pub(super) fn imbalance(context: &Context<'_>) -> Option<FindingRow> {
     if most.data_packets > 0 {
         let marked = share(most.ce, most.data_packets).unwrap_or_default();
         evidence.number("busiest_ce_share", marked);
+        let marked = share(least.ce, least.data_packets).unwrap_or_default();
+        evidence.number("idlest_ce_share", marked);
     }
     let mut parts = Vec::new();
     if let Some(cost) = group.cost() {
-        let rate = 8.0 * value_of(most.bytes) / seconds / value_of(here);
+        let rate = median_rate(&most.flows).unwrap_or_default();
         evidence
+            .number("flows_over_mean", group.over_mean)
             .count("flows", group.flows)
             .count("flows_on_busiest", here)
             .count("flows_on_idlest", least.flows.len() as u64)
@@ -133,6 +138,11 @@ pub(super) fn imbalance(context: &Context<'_>) -> Option<FindingRow> {
             .number("fair_rate_bps", rate / (1.0 - cost).max(f64::MIN_POSITIVE))
             .number("lost_share", cost)
             .text("worst", names.list());
+        if let Some(other) = median_rate(&least.flows) {
+            evidence.number("idlest_rate_bps", other);
+        }
+        let idle = group.links.iter().filter(|link| link.flows.is_empty()).count() as u64;
+        evidence.count("idle_links", idle);
         parts.push(format!(
             "{here} of {} share {}, {} has {}: each of them gets {} less than its fair share",
             counted(group.flows, "flow"),
@@ -141,11 +151,19 @@ pub(super) fn imbalance(context: &Context<'_>) -> Option<FindingRow> {
             least.flows.len(),
             percent(cost)
         ));
+        if idle > 0 {
+            parts.push(format!(
+                "{} of {} idle",
+                idle,
+                counted(group.links.len() as u64, "link")
+            ));
+        }
         let source_ports: BTreeSet<u16> = most.flows.iter().filter_map(|flow| flow.source_port).collect();
         if here > 1 && source_ports.len() == 1 {
             parts.push("all with one UDP source port".to_owned());
         }
     } else {
+        evidence.number("bytes_over_mean", group.over_mean);
         parts.push(format!(
             "{} carried {:.1} times the mean of {}, {} the least; which flows is not known",
             most.name,
@@ -170,57 +188,102 @@ pub(super) fn imbalance(context: &Context<'_>) -> Option<FindingRow> {
     ))
 }
 
-/// Judges links that carried these flows. `None`: even enough, without cost, or even use is impossible.
-fn judge(
-    mut links: Vec<Link>,
-    (first, last): (u64, u64),
-    thresholds: &Thresholds,
-    confidence: Confidence,
-) -> Option<Uneven> {
+/// Judges links by their bytes, where their flows are not known. `None`: even enough, or without cost.
+fn judge_bytes(links: Vec<Link>, first: u64, thresholds: &Thresholds) -> Option<Uneven> {
     let all = links.iter().map(|link| link.bytes).fold(0, u64::saturating_add);
-    let mut flows = 0u64;
-    for link in &mut links {
-        link.flows
-            .retain(|flow| flow.wire_bytes.saturating_mul(MIN_SHARE) >= all);
-        link.flows
-            .sort_by_key(|flow| (core::cmp::Reverse(flow.wire_bytes), flow.flow));
-        flows += link.flows.len() as u64;
-    }
-    let busiest = (0..links.len()).max_by_key(|place| (links[*place].bytes, core::cmp::Reverse(*place)))?;
-    let idlest = (0..links.len()).min_by_key(|place| (links[*place].bytes, *place))?;
+    let most = (0..links.len()).max_by_key(|place| (links[*place].bytes, core::cmp::Reverse(*place)))?;
+    let least = (0..links.len()).min_by_key(|place| (links[*place].bytes, *place))?;
     let count = links.len() as u64;
-    let over_mean = value_of(links[busiest].bytes) * value_of(count) / value_of(all.max(1));
-    let of_mean = value_of(links[idlest].bytes) * value_of(count) / value_of(all.max(1));
-    let is_uneven = over_mean >= thresholds.imbalance_most && of_mean <= IDLE;
-    let is_possible =
-        flows == 0 && confidence == Confidence::Low || flows >= count && links[busiest].flows.len() > 1;
-    let marked = |link: &Link| share(link.ce, link.data_packets).unwrap_or_default();
-    let is_marked = links[busiest].ce >= thresholds.least_marks
-        && marked(&links[busiest]) >= 2.0 * marked(&links[idlest]);
-    let is_full = links[busiest]
+    let of_mean = |place: usize| value_of(links[place].bytes) * value_of(count) / value_of(all.max(1));
+    let over_mean = of_mean(most);
+    let is_uneven = over_mean >= thresholds.imbalance_most && of_mean(least) <= IDLE;
+    let is_full = links[most]
         .used
         .is_some_and(|used| used >= thresholds.imbalance_busy);
-    let is_costly = is_full || is_marked;
+    (count > 1 && is_uneven && is_full).then_some(Uneven {
+        links,
+        most,
+        least,
+        flows: 0,
+        over_mean,
+        first,
+        // One flow alone can fill a link: which flows share the busiest was not seen.
+        confidence: Confidence::Low,
+    })
+}
+
+/// Judges links by their flows: their number, their marks and their rates. A link that is full carries as many bytes as any other,
+/// whoever shares it. `None`: even enough, or without cost.
+fn judge_flows(mut links: Vec<Link>, first: u64, thresholds: &Thresholds) -> Option<Uneven> {
+    let largest = links
+        .iter()
+        .flat_map(|link| &link.flows)
+        .map(|flow| flow.wire_bytes)
+        .max()?;
+    for link in &mut links {
+        link.flows
+            .retain(|flow| flow.wire_bytes.saturating_mul(MIN_SHARE) >= largest);
+        link.flows
+            .sort_by_key(|flow| (core::cmp::Reverse(flow.wire_bytes), flow.flow));
+    }
+    let on = |place: usize| links[place].flows.len() as u64;
+    let flows: u64 = (0..links.len()).map(on).sum();
+    let count = links.len() as u64;
+    let of_mean = |place: usize| value_of(on(place)) * value_of(count) / value_of(flows.max(1));
+    let marked = |place: usize| share(links[place].ce, links[place].data_packets).unwrap_or_default();
+    let least = (0..links.len()).min_by_key(|place| (on(*place), links[*place].bytes, *place))?;
+    let is_crowded = |place: &usize| {
+        // A flow that moved would be better off there.
+        of_mean(*place) >= thresholds.imbalance_most
+            && of_mean(least) <= IDLE
+            && on(*place) >= on(least).saturating_add(2)
+    };
+    // Its flows are faster, or limited by themselves: then the link has room.
+    let is_better = |place: &usize| {
+        let (here, there) = (
+            median_rate(&links[*place].flows),
+            median_rate(&links[least].flows),
+        );
+        let has_room = value_of(links[least].bytes) <= IDLE * value_of(links[*place].bytes);
+        has_room || here.is_some_and(|here| there.is_none_or(|there| here < AS_FAST * there))
+    };
+    let is_marked =
+        |place: usize| links[place].ce >= thresholds.least_marks && marked(place) >= 2.0 * marked(least);
+    let is_used = |place: usize, by: f64| links[place].used.is_some_and(|used| used >= by);
+    let most = (0..links.len())
+        .filter(is_crowded)
+        .filter(is_better)
+        .filter(|place| is_marked(*place) || is_used(*place, thresholds.imbalance_busy))
+        .max_by_key(|place| (on(*place), links[*place].ce, core::cmp::Reverse(*place)))?;
     // Below that it may be the hosts' own links that limit the flows.
-    let is_limit = links[busiest].used.is_some_and(|used| used >= FULL);
-    let confidence = if is_limit || is_marked {
-        confidence
+    let confidence = if is_marked(most) || is_used(most, FULL) {
+        Confidence::Medium
     } else {
         Confidence::Low
     };
-    (count > 1 && is_uneven && is_possible && is_costly).then_some(Uneven {
+    let over_mean = of_mean(most);
+    Some(Uneven {
         links,
-        most: busiest,
-        least: idlest,
+        most,
+        least,
         flows,
         over_mean,
-        time_ns: last.saturating_sub(first).max(1),
         first,
         confidence,
     })
 }
 
-/// Groups of taps: flows of the same two hosts are split between them.
+/// The median of the rates of flows, each from its first packet to its last, in bit/s.
+fn median_rate(flows: &[FlowFacts]) -> Option<f64> {
+    let rate = |flow: &FlowFacts| {
+        8e9 * value_of(flow.wire_bytes) / value_of(flow.last.saturating_sub(flow.first).max(1))
+    };
+    let mut rates: Vec<f64> = flows.iter().map(rate).collect();
+    rates.sort_by(f64::total_cmp);
+    rates.get(rates.len() / 2).copied()
+}
+
+/// Groups of taps between which flows of the same hosts are split.
 fn by_taps(context: &Context<'_>, fabric: &ConcludedPauses) -> Vec<Uneven> {
     let flows = &fabric.flows.all;
     let taps: Vec<TapId> = flows
@@ -238,28 +301,23 @@ fn by_taps(context: &Context<'_>, fabric: &ConcludedPauses) -> Vec<Uneven> {
         .enumerate()
         .map(|(place, tap)| (*tap, place))
         .collect();
-    let (mut of_flow, mut of_pair): (Map<FlowId>, Map<(Address, Address)>) = (Map::default(), Map::default());
+    let mut of_flow: Map<FlowId> = Map::default();
+    let (mut of_source, mut of_destination): (Map<Address>, Map<Address>) = (Map::default(), Map::default());
     for flow in flows {
         if let Some(place) = place_of.get(&flow.tap) {
             *of_flow.entry(flow.flow).or_default() |= 1 << place;
-            *of_pair.entry((flow.source, flow.destination)).or_default() |= 1 << place;
+            *of_source.entry(flow.source).or_default() |= 1 << place;
+            *of_destination.entry(flow.destination).or_default() |= 1 << place;
         }
     }
-    // By tap: others that saw one of its flows, and others with flows of the same two hosts.
-    let (mut same, mut parallel) = ([0u64; MAX_TAPS], [0u64; MAX_TAPS]);
-    let spread = |masks: &Map<FlowId>, into: &mut [u64; MAX_TAPS]| {
-        for mask in masks.values().filter(|mask| mask.count_ones() > 1) {
-            (0..MAX_TAPS)
-                .filter(|place| mask >> place & 1 == 1)
-                .for_each(|place| into[place] |= mask);
-        }
-    };
-    spread(&of_flow, &mut same);
-    for mask in of_pair.values().filter(|mask| mask.count_ones() > 1) {
-        (0..MAX_TAPS)
-            .filter(|place| mask >> place & 1 == 1)
-            .for_each(|place| parallel[place] |= mask);
-    }
+    // By tap: others that saw one of its flows, and others to which one host's flows go, and from which another one's come. What a host sends
+    // over two links is behind its own port, and what it receives over two is before it.
+    let same = neighbours(of_flow.values());
+    let (from, to) = (
+        neighbours(of_source.values()),
+        neighbours(of_destination.values()),
+    );
+    let parallel: Vec<u64> = from.iter().zip(&to).map(|(from, to)| from & to).collect();
     let mut taken = 0u64;
     let mut found = Vec::new();
     for start in 0..taps.len() {
@@ -286,6 +344,19 @@ fn by_taps(context: &Context<'_>, fabric: &ConcludedPauses) -> Vec<Uneven> {
         found.extend(of_taps(context, fabric, &members));
     }
     found
+}
+
+/// By place of a tap, the places that masks have together with it.
+fn neighbours<'a>(masks: impl Iterator<Item = &'a u64>) -> [u64; MAX_TAPS] {
+    let mut neighbours = [0; MAX_TAPS];
+    for mask in masks.filter(|mask| mask.count_ones() > 1) {
+        for (place, known) in neighbours.iter_mut().enumerate() {
+            if mask >> place & 1 == 1 {
+                *known |= mask;
+            }
+        }
+    }
+    neighbours
 }
 
 /// A group of taps in both directions.
@@ -376,7 +447,7 @@ fn one_way(context: &Context<'_>, members: &[TapId], flows: &[FlowFacts]) -> Opt
             flows: own,
         });
     }
-    judge(links, (first, last), context.thresholds, Confidence::Medium)
+    judge_flows(links, first, context.thresholds)
 }
 
 /// Groups of a switch's ports, by their counters.
@@ -404,10 +475,7 @@ fn of_ports(context: &Context<'_>, fabric: &ConcludedPauses, group: &[PortNumber
         };
         busy.extend(sent.windows.iter().filter(is_busy));
     }
-    let (first, last) = (
-        busy.iter().map(|window| window.from).min()?,
-        busy.iter().map(|window| window.to).max()?,
-    );
+    let first = busy.iter().map(|window| window.from).min()?;
     busy.sort_by_key(|window| (window.from, window.to));
     let mut spans: Vec<(u64, u64)> = Vec::new();
     for window in &busy {
@@ -442,6 +510,5 @@ fn of_ports(context: &Context<'_>, fabric: &ConcludedPauses, group: &[PortNumber
     if flows > 0 && flows < group.len() as u64 {
         return None;
     }
-    // One flow alone can fill a link: which flows share the busiest was not seen.
-    judge(links, (first, last), context.thresholds, Confidence::Low)
+    judge_bytes(links, first, context.thresholds)
 }

@@ -28,6 +28,7 @@ const NO_TROUBLE: &[&str] = &[
     "ecn.working",
     "unfair",
     "path.imbalance",
+    "adapter.idle",
     "ecn.not-capable",
     "drops.switch",
 ];

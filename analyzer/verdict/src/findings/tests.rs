@@ -1,6 +1,7 @@
 //! Each rule from rows made by hand: one run in which it fires, one near its threshold in which it does not. A flow is
 //! 1,000 data packets with ECT(0) of 1,024 bytes.
 
+mod adapters;
 mod anything;
 mod blind;
 mod causes;
@@ -15,6 +16,7 @@ mod job;
 mod losses;
 mod missed;
 mod overrun;
+mod paths;
 mod pauses;
 mod plan;
 mod programs;

@@ -46,6 +46,8 @@ const UNMOVED: &str = "A sender that ignores CNPs keeps the queue full.";
 // Losses that wrong ICRCs explain are left out of loss.network: where it is found, others are.
 const BAD_ICRC: &str =
     "A receiver drops packets with a wrong ICRC silently (IBTA 9.6.1.5): they are as good as lost.";
+const FAULTY_PATH: &str =
+    "Flows that take a faulty path lose the packets that die there; others between the same hosts do not.";
 const TOO_LONG: &str = "Packets longer than a link's MTU are dropped each time that they are sent.";
 const PAUSED: &str = "A paused port sends nothing of the priority, and flows stand still behind it.";
 const REPEATED_LATE: &str = "A collective waits for the message whose packets are sent again.";
@@ -54,6 +56,8 @@ const REPEATED: &str =
 
 /// All mechanisms, those of what comes first in a chain of causes before the others.
 pub const MECHANISMS: &[Mechanism] = &[
+    direct("path.faulty", "loss.network", FAULTY_PATH),
+    direct("path.faulty", "icrc.bad", FAULTY_PATH),
     direct("ecn.not-capable", "incast", UNMARKED),
     shown_by("incast", "ecn.not-capable", "loss.network", UNMARKED),
     direct("dscp.mismatch", "incast", OTHER_CLASS),

@@ -173,6 +173,9 @@ impl FlowSigns {
     }
 }
 
+/// Flows that rules name themselves, by the id of the rule.
+pub(in super::super) type FlowsByRule = BTreeMap<&'static str, BTreeSet<FlowId>>;
+
 /// One flow that a finding is about.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Subject {
@@ -244,18 +247,24 @@ impl Subjects {
 /// Facts of a run by which findings are about flows, hosts and links.
 pub(super) struct RunFacts<'a> {
     signs: &'a FlowSigns,
-    too_long: &'a [FlowId],
+    flows: &'a FlowsByRule,
     context: &'a Context<'a>,
 }
 
 impl<'a> RunFacts<'a> {
-    /// `too_long`: flows whose packets never pass because of their length.
-    pub(super) fn new(signs: &'a FlowSigns, too_long: &'a [FlowId], context: &'a Context<'a>) -> Self {
+    /// Facts of signs that flows show, and of flows that rules name themselves.
+    pub(super) fn new(signs: &'a FlowSigns, flows: &'a FlowsByRule, context: &'a Context<'a>) -> Self {
         Self {
             signs,
-            too_long,
+            flows,
             context,
         }
+    }
+}
+
+impl RunFacts<'_> {
+    fn names(&self, rule: &str, flow: FlowId) -> bool {
+        self.flows.get(rule).is_some_and(|flows| flows.contains(&flow))
     }
 }
 
@@ -282,7 +291,12 @@ pub(super) fn subjects_of(finding: &FindingRow, facts: &RunFacts<'_>) -> Subject
         "dscp.mismatch" => Sign::ChangesClass,
         "mtu.exceeded" => {
             let stuck = signs.showing(Sign::Repeated).chain(signs.showing(Sign::Timeout));
-            subjects.flows = stuck.filter(|(flow, _)| facts.too_long.contains(flow)).collect();
+            subjects.flows = stuck.filter(|(flow, _)| facts.names(id, *flow)).collect();
+            return subjects;
+        }
+        "path.faulty" => {
+            let suffered = signs.showing(Sign::BadIcrc).chain(signs.showing(Sign::Lost));
+            subjects.flows = suffered.filter(|(flow, _)| facts.names(id, *flow)).collect();
             return subjects;
         }
         "network.late" => {

@@ -7,13 +7,9 @@ use super::super::super::rows::{at_tap, flow_to};
 use super::readings::{RATE, SECOND, leaf_spine, long, reads, run, shows, text};
 use super::*;
 
-/// Two taps on two uplinks from h1 to h3 with the given numbers of flows; `ce` marked packets in each flow of the first.
-fn uplinks(one: u32, other: u32, ce: u64, link_rate: Option<u64>) -> RunSummary {
-    let mut run = TestRun::with(Settings {
-        link_rate,
-        ..Settings::default()
-    });
-    run.summary.taps = (0..2)
+/// Taps on uplinks that were captured from 0 to 10 ms.
+fn taps(count: u32) -> Vec<TapRow> {
+    (0..count)
         .map(|tap| TapRow {
             tap: TapId(tap),
             input: format!("uplink{}.pcap", tap + 1).into(),
@@ -21,20 +17,37 @@ fn uplinks(one: u32, other: u32, ce: u64, link_rate: Option<u64>) -> RunSummary 
             last_time: Some(Time(10 * MS)),
             ..TapRow::default()
         })
-        .collect();
-    for number in 0..one + other {
-        let mut row = flow_to(1, 3, 0x100 + number);
-        if number < one {
-            (row.ce, row.ect0) = (ce, 1_000 - ce);
+        .collect()
+}
+
+/// Uplinks from h1 to h3 with the given numbers of flows, the bytes of each flow, and `ce` marked packets in each flow of the first.
+fn uplinks(links: &[(u32, u64)], ce: u64, link_rate: Option<u64>) -> RunSummary {
+    let mut run = TestRun::with(Settings {
+        link_rate,
+        ..Settings::default()
+    });
+    run.summary.taps = taps(u32::try_from(links.len()).unwrap());
+    let mut qpn = 0x100;
+    for (tap, (flows, wire_bytes)) in (0..).zip(links) {
+        for _ in 0..*flows {
+            let mut row = flow_to(1, 3, qpn);
+            qpn += 1;
+            row.wire_bytes = *wire_bytes;
+            if tap == 0 {
+                (row.ce, row.ect0) = (ce, 1_000 - ce);
+            }
+            run.closed(&at_tap(row, tap));
         }
-        run.closed(&at_tap(row, u32::from(number >= one)));
     }
     run.conclude()
 }
 
+/// Bytes of a flow, for a link that eight of them fill.
+const EIGHTH: u64 = 1_082_000;
+
 #[test]
-fn flows_share_a_link_while_another_idles() {
-    let found = uplinks(8, 1, 200, None);
+fn flows_share_a_link_that_carries_as_many_bytes_as_the_other() {
+    let found = uplinks(&[(8, EIGHTH), (1, 8 * EIGHTH)], 200, None);
     let finding = fired(&found, "path.imbalance");
     assert_eq!(
         (finding.severity, finding.confidence),
@@ -54,27 +67,81 @@ fn flows_share_a_link_while_another_idles() {
     );
     // Spread, 4.5 would share a link: 1 - 4.5/8.
     assert!((number(finding, "lost_share") - 0.4375).abs() < 1e-9);
-    // 8/9 of the bytes over a mean of 1/2.
-    assert!((number(finding, "bytes_over_mean") - 16.0 / 9.0).abs() < 1e-9);
+    // 8 flows over a mean of 4.5.
+    assert!((number(finding, "flows_over_mean") - 16.0 / 9.0).abs() < 1e-9);
+    // 1,082,000 bytes in 10 ms.
+    assert!((number(finding, "rate_bps") - 865_600_000.0).abs() < 1.0);
+    assert!((number(finding, "idlest_rate_bps") - 6_924_800_000.0).abs() < 1.0);
+}
+
+#[test]
+fn three_flows_collide_while_links_idle() {
+    // Flows of three pairs of hosts on uplink1; a few packets from h1 to h6 took uplink2.
+    let mut run = TestRun::new();
+    run.summary.taps = taps(2);
+    for (from, to) in [(1, 4), (2, 5), (3, 6)] {
+        let mut row = flow_to(from, to, 0x100);
+        (row.ce, row.ect0) = (100, 900);
+        run.closed(&row);
+    }
+    let mut small = flow_to(1, 6, 0x200);
+    (small.wire_bytes, small.data_packets, small.ect0) = (1_000, 1, 1);
+    run.closed(&at_tap(small, 1));
+    let found = run.conclude();
+    let finding = fired(&found, "path.imbalance");
+    assert_eq!(
+        (count(finding, "flows_on_busiest"), count(finding, "idle_links")),
+        (3, 1)
+    );
+    // Spread, 1.5 would share a link.
+    assert!((number(finding, "lost_share") - 0.5).abs() < 1e-9);
+    assert!(
+        finding.summary.contains("1 of 2 links idle"),
+        "{}",
+        finding.summary
+    );
 }
 
 #[test]
 fn what_costs_nothing_is_no_finding() {
+    let links = [(8, EIGHTH), (1, 8 * EIGHTH)];
     // No mark, and nobody knows how fast the links are.
-    assert!(finding(&uplinks(8, 1, 0, None), "path.imbalance").is_none());
+    assert!(finding(&uplinks(&links, 0, None), "path.imbalance").is_none());
     // 8 flows of 1.082 MB in 10 ms are 6.92 Gbit/s: at 11.6 Gbit/s 59.7 %, at 11.5 Gbit/s 60.2 %.
-    assert!(finding(&uplinks(8, 1, 0, Some(11_600_000_000)), "path.imbalance").is_none());
-    let found = uplinks(8, 1, 0, Some(11_500_000_000));
+    assert!(finding(&uplinks(&links, 0, Some(11_600_000_000)), "path.imbalance").is_none());
+    let found = uplinks(&links, 0, Some(11_500_000_000));
     assert!(fired(&found, "path.imbalance").summary.contains("60 %"));
     // Three to one is 1.5 times the mean; five to two is less.
-    assert!(finding(&uplinks(6, 2, 200, None), "path.imbalance").is_some());
-    assert!(finding(&uplinks(5, 2, 200, None), "path.imbalance").is_none());
+    assert!(
+        finding(
+            &uplinks(&[(6, EIGHTH), (2, 3 * EIGHTH)], 200, None),
+            "path.imbalance"
+        )
+        .is_some()
+    );
+    assert!(
+        finding(
+            &uplinks(&[(5, EIGHTH), (2, 3 * EIGHTH)], 200, None),
+            "path.imbalance"
+        )
+        .is_none()
+    );
+    // A flow that is as fast as each of eight others leaves room on its link.
+    assert!(finding(&uplinks(&[(8, EIGHTH), (1, EIGHTH)], 200, None), "path.imbalance").is_some());
+    // Two flows and one: no other place is better.
+    assert!(
+        finding(
+            &uplinks(&[(2, EIGHTH), (1, 2 * EIGHTH)], 200, None),
+            "path.imbalance"
+        )
+        .is_none()
+    );
 }
 
 #[test]
 fn a_link_below_nine_tenths_of_its_rate_may_not_be_the_limit() {
     let at = |link_rate: u64| {
-        let found = uplinks(8, 1, 0, Some(link_rate));
+        let found = uplinks(&[(8, EIGHTH), (1, 8 * EIGHTH)], 0, Some(link_rate));
         let finding = fired(&found, "path.imbalance");
         (finding.severity, finding.confidence)
     };
@@ -87,14 +154,7 @@ fn a_link_below_nine_tenths_of_its_rate_may_not_be_the_limit() {
 fn so_few_flows_cannot_be_spread() {
     // One flow on each of two links, of which one sends much more.
     let mut run = TestRun::new();
-    run.summary.taps = (0..2)
-        .map(|tap| TapRow {
-            tap: TapId(tap),
-            first_time: Some(Time(0)),
-            last_time: Some(Time(10 * MS)),
-            ..TapRow::default()
-        })
-        .collect();
+    run.summary.taps = taps(2);
     let mut large = flow_to(1, 3, 0x100);
     (large.wire_bytes, large.ce) = (100_000_000, 500);
     run.closed(&at_tap(large, 0));
@@ -106,14 +166,7 @@ fn so_few_flows_cannot_be_spread() {
 fn taps_along_one_way_are_no_alternatives() {
     // Both taps see all flows.
     let mut run = TestRun::new();
-    run.summary.taps = (0..2)
-        .map(|tap| TapRow {
-            tap: TapId(tap),
-            first_time: Some(Time(0)),
-            last_time: Some(Time(10 * MS)),
-            ..TapRow::default()
-        })
-        .collect();
+    run.summary.taps = taps(2);
     for number in 0..9 {
         let mut row = flow_to(1, 3, 0x100 + number);
         row.ce = 200;
@@ -125,14 +178,7 @@ fn taps_along_one_way_are_no_alternatives() {
     assert!(finding(&run.conclude(), "path.imbalance").is_none());
     // Links of different hosts: no two hosts have flows on both.
     let mut run = TestRun::new();
-    run.summary.taps = (0..2)
-        .map(|tap| TapRow {
-            tap: TapId(tap),
-            first_time: Some(Time(0)),
-            last_time: Some(Time(10 * MS)),
-            ..TapRow::default()
-        })
-        .collect();
+    run.summary.taps = taps(2);
     for number in 0..9 {
         let mut row = flow_to(if number < 8 { 1 } else { 2 }, 3, 0x100 + number);
         row.ce = 200;
