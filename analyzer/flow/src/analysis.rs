@@ -36,7 +36,6 @@ use roce_wire::Psn;
 use crate::bins::{BinPlace, Bins};
 use crate::congestion::dcqcn::Parameters;
 use crate::counts::Counts;
-use crate::credits::Credits;
 use crate::key::FlowSlot;
 use crate::pairing::attempts;
 use crate::psn::causes::HostPairTimes;
@@ -116,7 +115,6 @@ pub struct Analysis {
     notifications: Notifications,
     connections: Connections,
     limits: SenderLimits,
-    credits: Credits,
     /// Responses that are missing before the READ response being counted, as far as that alone shows.
     read_gap: Option<(Psn, u32)>,
     tally: Tally,
@@ -166,7 +164,6 @@ impl Analysis {
                 options.dcqcn_stated,
                 options.priority_of_dscp,
             ),
-            credits: Credits::default(),
             read_gap: None,
             tally: Tally::default(),
             taps: TapStates::new(options.tap_at),
@@ -316,7 +313,7 @@ impl Analysis {
                 matched,
                 hops,
                 hop_timeline,
-                credits: self.credits.conclude(),
+                credits: self.connections.credits.conclude(),
             },
         )
     }

@@ -7,12 +7,14 @@ use std::path::{Path, PathBuf};
 use crate::captures::root;
 
 /// Names in one word that have the form of a participle and are nouns.
-const NOUNS: [&str; 8] = [
+const NOUNS: [&str; 10] = [
     "Feed",
     "Need",
     "Reading",
     "Reordering",
+    "Ring",
     "Run",
+    "Sighting",
     "Speed",
     "Training",
     "Wiring",

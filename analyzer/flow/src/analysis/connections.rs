@@ -9,6 +9,7 @@ use roce_model::{Packet, Span, Time};
 use roce_wire::network::udp::source_port;
 use roce_wire::{Address, Psn};
 
+use crate::credits::Credits;
 use crate::key::FlowSlot;
 use crate::pairing::attempts::Attempts;
 use crate::pairing::bounded_map::{BoundedMap, bounded_map};
@@ -41,6 +42,8 @@ pub(super) struct Connections {
     pub(super) known_peers: KnownPeers,
     /// Queue pairs that hosts reported.
     pub(super) queue_pairs: QueuePairs,
+    /// Credits and the data that come for them.
+    pub(super) credits: Credits,
     shared_ports: SharedPorts,
     /// Reliable flows of one direction between two hosts, by the hash of the pair.
     siblings: HashMap<u64, Vec<FlowSlot>, foldhash::fast::RandomState>,
@@ -56,6 +59,7 @@ impl Default for Connections {
     fn default() -> Self {
         Self {
             outstanding: OutstandingPackets::default(),
+            credits: Credits::default(),
             exchanges: Exchanges::default(),
             attempts: Attempts::default(),
             known_peers: KnownPeers::default(),

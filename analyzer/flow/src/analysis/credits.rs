@@ -44,17 +44,17 @@ impl Analysis {
             time: packet.time,
             is_again,
         };
-        self.credits.write(&mut cold.writes, place, &write);
+        self.connections.credits.write(&mut cold.writes, place, &write);
     }
 
     /// The flow whose packets an acknowledgement is for, as credits tell it. The other direction of the acknowledgement's flow is not
     /// known.
     pub(super) fn named_by_credits(&mut self, at: FlowSlot, packet: &Packet) -> Option<FlowSlot> {
-        if self.credits.is_empty() {
+        if self.connections.credits.is_empty() {
             return None;
         }
         let (tap, cold) = (self.table.hot[at].tap, &self.table.cold[at]);
-        self.credits.asker(&UnpairedAnswer {
+        self.connections.credits.asker(&UnpairedAnswer {
             flow: (tap, cold.id),
             writes: cold.writes,
             pair: cold.groups.pair,

@@ -15,7 +15,7 @@ use crate::psn::tracker::Tracker;
 use crate::table::state::Cold;
 use crate::timing::latency::{Answer, SentRequest, Times, What};
 use crate::timing::stall::MIN_STALL;
-use crate::transport::Transport as _;
+use crate::transport::{AnswerEvidence, Transport as _};
 
 impl Analysis {
     /// An answer of a paired flow: ACK, NAK, RNR NAK, READ response (every packet of it), atomic ACK. Called in the order
@@ -49,7 +49,9 @@ impl Analysis {
             cold.tracker.awaited(covered, oldest, time);
         }
         if answer == Answer::Ack {
-            self.credits.acknowledge(cold.writes, roce.bth.psn(), time);
+            self.connections
+                .credits
+                .acknowledge(cold.writes, roce.bth.psn(), time);
         }
         let meaning = match answer {
             Answer::Ack => AnswerMeaning::Ack,
@@ -75,6 +77,11 @@ impl Analysis {
         self.times_of_answer(requests_at, answer, covered, time);
         self.read_answered(requests_at, response_at, answer, psn, packet);
         self.settle(requests_at);
+        self.trouble_behind(requests_at, &answered, time);
+    }
+
+    /// Notes losses and packets that were overtaken behind the tap, as an answer shows them.
+    fn trouble_behind(&mut self, requests_at: FlowSlot, answered: &AnswerEvidence, time: Time) {
         if answered.was_overtaken {
             let cold = &mut self.table.cold[requests_at];
             cold.trouble.get_or_insert_default().overtaken_downstream += 1;
@@ -92,7 +99,7 @@ impl Analysis {
         self.pair_sends(one, other);
         for (at, other) in [(one, other), (other, one)] {
             let answers = (self.table.hot[other].tap, self.table.cold[other].id);
-            self.credits.pair(self.table.cold[at].writes, answers);
+            self.connections.credits.pair(self.table.cold[at].writes, answers);
         }
         for at in [one, other] {
             self.table.hot[at].knows_answers = true;

@@ -77,7 +77,7 @@ fn write_of(frame: &[u8], original: usize) -> Option<RemoteWrite> {
     remote_write(frame, &roce, 3)
 }
 
-/// 64 bytes of payload: 0, 1, 2, ...
+/// A payload of 64 bytes, each one more than the byte before.
 fn payload() -> Vec<u8> {
     (0..64).collect()
 }

@@ -33,7 +33,7 @@ fn losses(senders: &[(u8, Vec<u32>)]) -> RunSummary {
     run.conclude()
 }
 
-/// So many PSNs, each `every` behind the one before.
+/// PSNs, `count` of them, each `every` behind the one before.
 fn psns(count: u32, every: u32) -> Vec<u32> {
     (0..count).map(|at| 100 + at * every).collect()
 }
