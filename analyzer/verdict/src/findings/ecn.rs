@@ -19,6 +19,9 @@ use super::worst::Worst;
 type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 type Set<K> = HashSet<K, foldhash::fast::RandomState>;
 
+/// UDP source port and destination, by which switches choose a way.
+type AnswerWay = (Option<u16>, Address);
+
 /// Flows with marks or CNPs, and hosts, that are kept at most.
 const MAX_KEPT: usize = 1 << 16;
 
@@ -118,7 +121,7 @@ pub(super) struct EcnTally {
     signals: Map<(FlowId, u32), Signal>,
     candidates: Vec<Candidate>,
     /// UDP source port, and destination, of flows that carry answers.
-    answers: Map<(TapId, FlowId), (Option<u16>, Address)>,
+    answers: Map<(TapId, FlowId), AnswerWay>,
     /// Marked flows by tap and receiver.
     marked_flows: Map<(TapId, Address), u64>,
     not_ect: Worst,
@@ -363,7 +366,7 @@ impl EcnTally {
     /// Taps, and receivers whose answers surely pass them: those to all marked flows do, by so many ports and to so many hosts that they would
     /// be divided among several ways.
     fn passed_by_answers(&self) -> Set<(TapId, Address)> {
-        let mut answered: Map<(TapId, Address), (u64, Set<(Option<u16>, Address)>)> = Map::default();
+        let mut answered: Map<(TapId, Address), (u64, Set<AnswerWay>)> = Map::default();
         for candidate in &self.candidates {
             if let Some(way) = self.answers.get(&(candidate.tap, candidate.peer)) {
                 let (flows, ways) = answered

@@ -119,6 +119,15 @@ pub(super) struct PauseTally {
     most_bytes: Vec<u64>,
 }
 
+/// The priority that frames pause, in words.
+fn class_name(priority: u8) -> String {
+    if priority == LINK {
+        "the link".to_owned()
+    } else {
+        format!("priority {priority}")
+    }
+}
+
 /// The pauses of one priority at one tap.
 #[derive(Default)]
 struct PausedPriority {
@@ -259,11 +268,7 @@ impl PauseTally {
             () if most >= thresholds.pause_share => (Severity::Info, Confidence::Medium),
             () => (Severity::Info, Confidence::Low),
         };
-        let what = if priority == LINK {
-            "the link".to_owned()
-        } else {
-            format!("priority {priority}")
-        };
+        let what = class_name(priority);
         let from = format!(" by {}", context.pauser(tap, source));
         let watched = context.watched(tap, moment);
         let same = most - least <= 0.01 * most;
@@ -402,11 +407,7 @@ impl PauseTally {
             if is_long && share >= thresholds.pause_share || of.longest >= thresholds.pause_long.0 {
                 most = most.max(share);
                 longest = longest.max(of.longest);
-                let what = if priority == 8 {
-                    "the link".to_owned()
-                } else {
-                    format!("priority {priority}")
-                };
+                let what = class_name(priority);
                 let from = source.map_or_else(String::new, |source| {
                     format!(" by {}", context.pauser(tap, source))
                 });

@@ -365,7 +365,7 @@ impl<'a> RootStory<'a> {
         let waited = match victims.as_slice() {
             [] => String::new(),
             names => {
-                let names: Vec<String> = names.iter().map(|name| name.to_string()).collect();
+                let names: Vec<String> = names.iter().map(ToString::to_string).collect();
                 format!(", and {} waited", hosts(&names, "sender"))
             }
         };
