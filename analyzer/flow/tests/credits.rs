@@ -265,7 +265,7 @@ fn a_short_frame_still_names_the_buffer() {
 fn a_credit_that_comes_twice_is_one() {
     let mut traffic = Traffic::default();
     traffic.messages(V2_30, 0..20, 64);
-    // The same PSN once more, before its data; and slot 8 once more from another queue pair.
+    // PSN 5 once more, before its data; and slot 8 once more from another queue pair.
     traffic.credit(1_000_000 + 50_500, V2_30, 5, 64);
     traffic.credit(1_000_000 + 80_500, V2_30, 8, 64);
     let (again, _) = traffic.packets.last_mut().unwrap();
