@@ -24,8 +24,8 @@ use roce_wire::{Address, ExtendedHeaders, Opcode, Roce};
 
 use crate::key::FlowSlot;
 use data::{DataFlow, DataPacket, DataPiece};
-use message::Sighting;
-use ring::{PossibleCredit, Ring};
+use message::TapTimes;
+use ring::{CreditRing, PossibleCredit};
 use unpaired::UnpairedAnswers;
 
 pub use at_tap::CreditsAtTap;
@@ -100,7 +100,7 @@ pub(crate) struct Credits {
     hosts: Vec<HostRings>,
     free_hosts: Vec<u32>,
     hosts_of: HashMap<u64, u32, foldhash::fast::RandomState>,
-    rings: Vec<Option<Box<Ring>>>,
+    rings: Vec<Option<Box<CreditRing>>>,
     free_rings: Vec<u32>,
     answers: UnpairedAnswers,
     messages: usize,
@@ -141,7 +141,7 @@ impl Credits {
         let carries = flow
             .rings
             .iter()
-            .any(|ring| self.ring(*ring).is_some_and(Ring::has_grown));
+            .any(|ring| self.ring(*ring).is_some_and(CreditRing::has_grown));
         if has_credits && !carries && self.data(at, &data) {
             return;
         }
@@ -150,11 +150,11 @@ impl Credits {
         }
     }
 
-    fn ring(&self, ring: u32) -> Option<&Ring> {
+    fn ring(&self, ring: u32) -> Option<&CreditRing> {
         self.rings.get(ring as usize)?.as_deref()
     }
 
-    fn ring_mut(&mut self, ring: u32) -> Option<&mut Ring> {
+    fn ring_mut(&mut self, ring: u32) -> Option<&mut CreditRing> {
         self.rings.get_mut(ring as usize)?.as_deref_mut()
     }
 
@@ -201,7 +201,7 @@ impl Credits {
         let lane = flow.rings.clone();
         let is_grown = lane
             .iter()
-            .any(|ring| self.ring(*ring).is_some_and(Ring::has_grown));
+            .any(|ring| self.ring(*ring).is_some_and(CreditRing::has_grown));
         let flow = &mut self.flows[at];
         if is_grown || flow.data.as_ref().is_some_and(|data| data.is_known) {
             // Its connections have its name.
@@ -282,7 +282,7 @@ impl Credits {
         let in_use = self.rings.len() - self.free_rings.len();
         let is_room =
             own < MAX_FLOW_RINGS && in_use < MAX_RINGS && self.hosts[hosts].rings.len() < MAX_PLACE_RINGS;
-        match is_room.then(|| Ring::begin(&credit)).flatten() {
+        match is_room.then(|| CreditRing::begin(&credit)).flatten() {
             Some(ring) => {
                 let index = put(&mut self.rings, &mut self.free_rings, Some(Box::new(ring)));
                 self.hosts[hosts].rings.push(index);
@@ -310,7 +310,7 @@ impl Credits {
         let rings = self.flows[at].rings.clone();
         let is_grown = rings
             .iter()
-            .any(|ring| self.ring(*ring).is_some_and(Ring::has_grown));
+            .any(|ring| self.ring(*ring).is_some_and(CreditRing::has_grown));
         if !is_grown {
             return self.reject(at);
         }
@@ -426,7 +426,7 @@ impl Credits {
         own.begins(number, carrier);
         if let Some(message) = own.find_mut(number) {
             if !message.first.is_seen() {
-                message.first = Sighting::at(packet.time, packet.is_again);
+                message.first = TapTimes::at(packet.time, packet.is_again);
             }
             message.bytes += u64::from(target.length);
         }
@@ -516,7 +516,7 @@ impl Credits {
         };
         message.ended = message.ended.saturating_add(1);
         let is_again = packet.is_again || message.ended > 1 && message.last.is_again;
-        message.last = Sighting::at(packet.time, is_again);
+        message.last = TapTimes::at(packet.time, is_again);
         let (bytes, elements) = (message.bytes, message.elements);
         if is_closed {
             ring.close(piece.number);

@@ -5,7 +5,7 @@ use roce_model::{FlowId, TapId, Time};
 use roce_wire::Psn;
 
 use super::data::DataFlow;
-use super::ring::Ring;
+use super::ring::CreditRing;
 use super::unpaired::UnpairedAnswer;
 use super::{Credits, WriteHandle};
 use crate::key::FlowSlot;
@@ -62,7 +62,7 @@ impl Credits {
         flow.may_be_lane = true;
         let rings = core::mem::take(&mut flow.rings);
         for ring in rings {
-            if !self.ring(ring).is_some_and(Ring::has_grown) {
+            if !self.ring(ring).is_some_and(CreditRing::has_grown) {
                 self.drop_ring(at, ring);
             }
         }

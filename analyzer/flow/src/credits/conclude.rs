@@ -4,7 +4,7 @@ use roce_model::FlowId;
 use roce_wire::Address;
 
 use super::at_tap::CreditsAtTap;
-use super::ring::Ring;
+use super::ring::CreditRing;
 use super::{Credits, WriteFlow};
 
 impl Credits {
@@ -31,7 +31,7 @@ impl Credits {
         }
     }
 
-    fn at_tap(&self, ring: Ring) -> Option<CreditsAtTap> {
+    fn at_tap(&self, ring: CreditRing) -> Option<CreditsAtTap> {
         let flow = |at: &u32| self.flows.get(*at as usize);
         let ids = |flows: &[u32]| -> Vec<FlowId> {
             let mut ids: Vec<FlowId> = flows.iter().filter_map(flow).map(|flow| flow.place.id).collect();

@@ -8,7 +8,7 @@ use roce_model::{
 use roce_wire::Address;
 
 use super::at_tap::CreditsAtTap;
-use super::message::{Sighting, TapMessage};
+use super::message::{TapMessage, TapTimes};
 use super::row::{Rest, row};
 use super::side::{TapSide, sides};
 
@@ -260,16 +260,16 @@ fn passage<'a>(
     seen: &[TapView<'a>],
     from: Address,
     to: Address,
-    sighting: impl Fn(&TapView<'a>) -> Option<&'a Sighting>,
+    sighting: impl Fn(&TapView<'a>) -> Option<&'a TapTimes>,
 ) -> Passage {
     let at = |host: Address| {
         seen.iter()
             .filter(move |view| view.is_beside(host))
             .filter_map(&sighting)
     };
-    let arrived = |sighting: &Sighting| sighting.is_seen().then_some(sighting.latest);
+    let arrived = |sighting: &TapTimes| sighting.is_seen().then_some(sighting.latest);
     Passage {
-        departure: at(from).find_map(Sighting::departure),
+        departure: at(from).find_map(TapTimes::departure),
         arrival: at(to).find_map(arrived),
     }
 }

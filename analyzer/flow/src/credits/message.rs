@@ -20,9 +20,9 @@ pub(super) struct TapMessage {
     pub(super) elements: u32,
     /// Bytes of the data.
     pub(super) bytes: u64,
-    pub(super) credit: Sighting,
-    pub(super) first: Sighting,
-    pub(super) last: Sighting,
+    pub(super) credit: TapTimes,
+    pub(super) first: TapTimes,
+    pub(super) last: TapTimes,
     /// When the last part's acknowledgement came.
     pub(super) acknowledgement: Time,
     /// Pieces of the data, each on a queue pair of its own: how many have begun, ended, ended with an immediate, and were acknowledged.
@@ -39,7 +39,7 @@ pub(super) struct TapMessage {
 
 /// When a packet passed a tap.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(super) struct Sighting {
+pub(super) struct TapTimes {
     /// For the first time.
     pub(super) first: Time,
     /// For the last time.
@@ -48,7 +48,7 @@ pub(super) struct Sighting {
     pub(super) is_again: bool,
 }
 
-impl Sighting {
+impl TapTimes {
     /// Seen at `time`.
     pub(super) const fn at(time: Time, is_again: bool) -> Self {
         Self {
@@ -71,7 +71,7 @@ impl Sighting {
 impl TapMessage {
     /// A credit without data.
     pub(super) const fn new(number: u64, psn: Psn) -> Self {
-        const UNSEEN: Sighting = Sighting::at(Time(0), false);
+        const UNSEEN: TapTimes = TapTimes::at(Time(0), false);
         Self {
             number,
             psn,

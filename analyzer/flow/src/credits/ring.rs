@@ -9,7 +9,7 @@ use roce_model::Time;
 use roce_wire::Psn;
 
 use super::layout::{LAYOUTS, Layout, Tag, releases};
-use super::message::{Sighting, TapMessage};
+use super::message::{TapMessage, TapTimes};
 
 /// Flows that carry credits of one connection, at most: devices of a merged adapter, and as many after a failure. Others are
 /// not followed.
@@ -44,7 +44,7 @@ pub(super) struct PossibleCredit<'a> {
 
 /// One connection at one tap.
 #[derive(Clone, Debug)]
-pub(super) struct Ring {
+pub(super) struct CreditRing {
     /// Flows that carry its credits.
     pub(super) flows: Vec<u32>,
     /// Flows that carry its data.
@@ -81,7 +81,7 @@ struct NewestCredit {
     psn: Psn,
 }
 
-impl Ring {
+impl CreditRing {
     /// A ring whose first credit is this; `None` if it is like no credit.
     pub(super) fn begin(credit: &PossibleCredit<'_>) -> Option<Self> {
         let fitting = |place: &usize| LAYOUTS[*place].fits(credit.length, credit.payload);
@@ -232,7 +232,7 @@ impl Ring {
             return;
         }
         let mut message = TapMessage::new(number, credit.psn);
-        message.credit = Sighting::at(credit.time, credit.is_again);
+        message.credit = TapTimes::at(credit.time, credit.is_again);
         message.size = Layout::size(credit.payload);
         message.elements = self.agreed(|layout| layout.elements(credit.length)).unwrap_or(1);
         message.key = self.agreed(|layout| layout.key(credit.payload));

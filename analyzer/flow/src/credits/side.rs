@@ -6,7 +6,7 @@ use roce_model::TapId;
 use roce_wire::Address;
 
 use super::at_tap::CreditsAtTap;
-use super::message::{Sighting, TapMessage};
+use super::message::{TapMessage, TapTimes};
 
 /// Where a tap stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -67,7 +67,7 @@ impl TapSides {
             let own = first
                 .get(&number)
                 .filter(|own| own.first.is_seen() && message.first.is_seen())?;
-            let way = |here: Sighting, there: Sighting| i128::from(there.first.0) - i128::from(here.first.0);
+            let way = |here: TapTimes, there: TapTimes| i128::from(there.first.0) - i128::from(here.first.0);
             Some(way(own.first, message.first) - way(own.credit, message.credit))
         });
         let (near, far) = match both.map(i128::signum).sum::<i128>() {
