@@ -478,16 +478,12 @@ impl Credits {
         message.ended = message.ended.saturating_sub(1);
         piece.last = packet.last_psn(target.length);
         piece.ended = Time(0);
-        match data
-            .waiting
-            .back_mut()
-            .filter(|waiting| waiting.number == piece.number)
-        {
-            Some(waiting) => *waiting = piece,
-            None => {
-                message.acknowledged = message.acknowledged.saturating_sub(1);
-                data.begin(piece);
-            }
+        let waiting = data.waiting.back_mut();
+        if let Some(waiting) = waiting.filter(|waiting| waiting.number == piece.number) {
+            *waiting = piece;
+        } else {
+            message.acknowledged = message.acknowledged.saturating_sub(1);
+            data.begin(piece);
         }
         if packet.opcode().is_last() {
             self.end(data, packet);

@@ -49,18 +49,23 @@ fn element(buffer: u64, rest: &[u32], number: Option<u64>, length: usize) -> Vec
     bytes
 }
 
+/// The low half of a number.
+fn low(number: u64) -> u32 {
+    u32::try_from(number & u64::from(u32::MAX)).unwrap_or_default()
+}
+
 const SIZE: u32 = 1 << 19;
 const V2_7: Release = Release {
     element: 24,
     stride: 24,
     slots: 128,
-    credit: |buffer, number| element(buffer, &[SIZE, number as u32, KEY, 1], None, 24),
+    credit: |buffer, number| element(buffer, &[SIZE, low(number), KEY, 1], None, 24),
 };
 const V2_11: Release = Release {
     element: 32,
     stride: 32,
     slots: 8,
-    credit: |buffer, number| element(buffer, &[SIZE, number as u32, KEY, 1], None, 32),
+    credit: |buffer, number| element(buffer, &[SIZE, low(number), KEY, 1], None, 32),
 };
 const V2_18: Release = Release {
     element: 32,
@@ -105,15 +110,16 @@ impl Traffic {
         } else {
             (hosts[1], hosts[0])
         };
-        let [_, a, b, c] = qpn.to_be_bytes();
-        let [_, x, y, z] = psn.to_be_bytes();
+        let (qpn, psn) = (qpn.to_be_bytes(), psn.to_be_bytes());
         let packet = Packet {
             time: Time(time),
             wire_bytes: payload + 74,
             roce: Roce {
                 source,
                 destination,
-                bth: Bth([opcode, 0, 0xff, 0xff, 0, a, b, c, 0x80, x, y, z]),
+                bth: Bth([
+                    opcode, 0, 0xff, 0xff, 0, qpn[1], qpn[2], qpn[3], 0x80, psn[1], psn[2], psn[3],
+                ]),
                 aeth: Aeth([0x1f, 0, 0, 0]),
                 payload_bytes: payload,
                 udp_source_port: 0xc000 + u16::from(opcode),

@@ -82,9 +82,8 @@ impl Uneven {
     }
 }
 
-/// The most uneven group.
-pub(super) fn imbalance(context: &Context<'_>) -> Option<FindingRow> {
-    let fabric = context.fabric?;
+/// Uneven groups of links, those first of which the packets say most.
+fn groups(context: &Context<'_>, fabric: &ConcludedPauses) -> Vec<Uneven> {
     let mut found = by_taps(context, fabric);
     found.extend(by_ports(context, fabric));
     if let Some(only) = context.only {
@@ -98,7 +97,14 @@ pub(super) fn imbalance(context: &Context<'_>) -> Option<FindingRow> {
             .cmp(&(b.confidence as u8))
             .then(b.over_mean.total_cmp(&a.over_mean))
     });
-    let groups = found.len() as u64;
+    found
+}
+
+/// The most uneven group.
+pub(super) fn imbalance(context: &Context<'_>) -> Option<FindingRow> {
+    let fabric = context.fabric?;
+    let found = groups(context, fabric);
+    let number = found.len() as u64;
     let group = found.first()?;
     let (most, least) = (group.links.get(group.most)?, group.links.get(group.least)?);
     let mut names = Worst::default();
@@ -108,7 +114,7 @@ pub(super) fn imbalance(context: &Context<'_>) -> Option<FindingRow> {
     let here = most.flows.len() as u64;
     let mut evidence = Evidence::default();
     evidence
-        .count("groups", groups)
+        .count("groups", number)
         .count("links", group.links.len() as u64)
         .text("busiest", most.name.clone())
         .text("idlest", least.name.clone())

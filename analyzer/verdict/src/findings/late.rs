@@ -238,7 +238,7 @@ fn finding(all: &[(&JobLateness, &LateRoot)]) -> Option<FindingRow> {
     };
     let more = match all.len() - 1 {
         0 => String::new(),
-        more => format!("; {} more", more),
+        more => format!("; {more} more"),
     };
     let length = job.last_time.since(job.first_time);
     let mut row = rule_of(root.kind).finding(
