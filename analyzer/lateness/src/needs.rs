@@ -25,7 +25,7 @@ const MAX_ON_THE_WAY: usize = 8;
 
 /// Needs of an event while they are collected.
 #[derive(Default)]
-struct CollectedNeeds {
+struct NeedList {
     needs: Vec<(EventId, LagKind)>,
     is_blind: bool,
 }
@@ -182,7 +182,7 @@ impl<'a> Builder<'a> {
 
     /// Writes the needs of an event. One that happened later is none: order shows that it was not waited for. Returns
     /// the need that came last.
-    fn set_needs(&mut self, id: EventId, wanted: &CollectedNeeds) -> Option<Need> {
+    fn set_needs(&mut self, id: EventId, wanted: &NeedList) -> Option<Need> {
         let graph = &mut self.graph;
         let (time, collective) = {
             let event = &graph.events[id as usize];
@@ -221,7 +221,7 @@ impl<'a> Builder<'a> {
     /// Adds the event of another message of the same collective as a need. One that is left out makes the event blind.
     fn want(
         &self,
-        wanted: &mut CollectedNeeds,
+        wanted: &mut NeedList,
         (link, number, collective): (usize, u64, u32),
         (mark, kind): (u32, LagKind),
     ) {
@@ -256,7 +256,7 @@ impl<'a> Builder<'a> {
         let link = &self.job.links[place_of_link];
         let message = link.messages[place];
         let (receiver, depth) = (link.receiver, link.depth);
-        let mut wanted = CollectedNeeds::default();
+        let mut wanted = NeedList::default();
         let same = |number| (place_of_link, number, message.collective);
         if message.place == 0 {
             let post = RankEvent::Post.id(self.ranks, message.collective as usize, receiver);
@@ -294,7 +294,7 @@ impl<'a> Builder<'a> {
 
     /// A buffer is used by making another message of it. Its first packet may leave after the credit, if it waits for a
     /// credit itself: then the message before, and the free place for it, are what the use waited for.
-    fn want_use(&self, wanted: &mut CollectedNeeds, (to, number, freed): (usize, u64, Message)) {
+    fn want_use(&self, wanted: &mut NeedList, (to, number, freed): (usize, u64, Message)) {
         let next = &self.job.links[to];
         let at = |number| (to, number, freed.collective);
         let made = |number| next.message(number).map(|place| next.messages[place]);
@@ -334,7 +334,7 @@ impl<'a> Builder<'a> {
         ] {
             let id = self.id(place_of_link, place, mark);
             let needed = self.id(place_of_link, place, needed);
-            let wanted = CollectedNeeds {
+            let wanted = NeedList {
                 needs: vec![(needed, kind)],
                 is_blind: false,
             };
@@ -352,7 +352,7 @@ impl<'a> Builder<'a> {
         let link = &self.job.links[place_of_link];
         let message = link.messages[place];
         let same = |number| (place_of_link, number, message.collective);
-        let mut wanted = CollectedNeeds::default();
+        let mut wanted = NeedList::default();
         wanted
             .needs
             .push((self.id(place_of_link, place, CREDIT_IN), LagKind::OnCredit));
@@ -418,7 +418,7 @@ impl<'a> Builder<'a> {
                     (RankEvent::Post, LagKind::Launch),
                 ] {
                     let id = event.id(self.ranks, collective, rank);
-                    let wanted = CollectedNeeds {
+                    let wanted = NeedList {
                         needs: vec![(before, kind)],
                         is_blind: known.is_blind || !known.is_ready && kind == LagKind::Compute,
                     };
@@ -429,7 +429,7 @@ impl<'a> Builder<'a> {
                 }
             }
         }
-        let mut ends: BTreeMap<EventId, CollectedNeeds> = BTreeMap::new();
+        let mut ends: BTreeMap<EventId, NeedList> = BTreeMap::new();
         for (place_of_link, link) in self.job.links.iter().enumerate() {
             for (place, message) in link.messages.iter().enumerate() {
                 let collective = message.collective as usize;

@@ -45,13 +45,13 @@ enum Fault {
 }
 
 #[derive(Clone, Copy)]
-struct Ring {
+struct RingJob {
     ranks: usize,
     collectives: usize,
     fault: Fault,
 }
 
-const RING: Ring = Ring {
+const RING: RingJob = RingJob {
     ranks: 4,
     collectives: 8,
     fault: Fault::Nothing,
@@ -68,7 +68,7 @@ struct Times {
     repeated: u32,
 }
 
-impl Ring {
+impl RingJob {
     fn with(fault: Fault) -> Self {
         Self { fault, ..RING }
     }
@@ -267,7 +267,7 @@ fn only_job(mut lateness: Lateness) -> JobLateness {
 
 /// The only root, whose price is right within a part of it, in percent.
 #[track_caller]
-fn only_root(ring: Ring, job: &JobLateness, percent: u64) -> LateRoot {
+fn only_root(ring: RingJob, job: &JobLateness, percent: u64) -> LateRoot {
     assert_eq!(job.roots.len(), 1, "{:?}", job.roots);
     let root = job.roots[0].clone();
     let cost = ring.cost();
@@ -297,7 +297,7 @@ fn a_healthy_ring_has_no_root() {
 
 #[test]
 fn a_late_gpu_is_named() {
-    let ring = Ring::with(Fault::Gpu(2, 3 * MS));
+    let ring = RingJob::with(Fault::Gpu(2, 3 * MS));
     for skew in SKEWS {
         let job = ring.judged(&skew, None);
         let root = only_root(ring, &job, 2);
@@ -320,7 +320,7 @@ fn a_late_gpu_is_named() {
 
 #[test]
 fn a_late_host_is_told_from_a_late_gpu() {
-    let ring = Ring::with(Fault::Host(2, 3 * MS));
+    let ring = RingJob::with(Fault::Host(2, 3 * MS));
     for skew in SKEWS {
         let root = only_root(ring, &ring.judged(&skew, None), 2);
         assert!(
@@ -332,7 +332,7 @@ fn a_late_host_is_told_from_a_late_gpu() {
 
 #[test]
 fn a_late_receiver_is_named() {
-    let ring = Ring::with(Fault::Receiver(1, 150 * US));
+    let ring = RingJob::with(Fault::Receiver(1, 150 * US));
     for skew in SKEWS {
         let root = only_root(ring, &ring.judged(&skew, None), 10);
         assert!(
@@ -344,7 +344,7 @@ fn a_late_receiver_is_named() {
 
 #[test]
 fn a_slow_port_is_named() {
-    let ring = Ring::with(Fault::Port(3, 10));
+    let ring = RingJob::with(Fault::Port(3, 10));
     for skew in SKEWS {
         let root = only_root(ring, &ring.judged(&skew, None), 10);
         assert_eq!(root.kind, LateKind::Port(Address::v4([10, 0, 0, 4])), "{root:?}");
@@ -354,7 +354,7 @@ fn a_slow_port_is_named() {
 #[test]
 fn a_timeout_is_the_ways() {
     // The last message of the fifth collective from rank 1 to rank 2: others begin the next collective meanwhile.
-    let ring = Ring::with(Fault::Lost(4, 1, RING.messages() - 1));
+    let ring = RingJob::with(Fault::Lost(4, 1, RING.messages() - 1));
     for skew in SKEWS {
         let root = only_root(ring, &ring.judged(&skew, None), 2);
         let hosts = [2, 3].map(|last| Address::v4([10, 0, 0, last]));
@@ -371,7 +371,7 @@ fn messages_that_are_left_out_blame_nobody() {
         Fault::Receiver(1, 150 * US),
         Fault::Port(3, 10),
     ] {
-        let ring = Ring::with(fault);
+        let ring = RingJob::with(fault);
         let whole = only_root(ring, &ring.judged(&SKEWS[0], None), 10);
         for of in [1_000, 100] {
             let job = ring.judged(&SKEWS[0], Some(of));
@@ -388,7 +388,7 @@ fn messages_that_are_left_out_blame_nobody() {
 
 #[test]
 fn nothing_is_said_about_collectives_with_many_messages_left_out() {
-    let job = Ring::with(Fault::Receiver(1, 150 * US)).judged(&SKEWS[0], Some(8));
+    let job = RingJob::with(Fault::Receiver(1, 150 * US)).judged(&SKEWS[0], Some(8));
     // One in eight is more than 5 %.
     assert_eq!(job.roots, []);
     assert!(
@@ -400,14 +400,17 @@ fn nothing_is_said_about_collectives_with_many_messages_left_out() {
 #[test]
 fn ranks_that_are_all_late_have_no_root() {
     // They wait for nobody: the job computes for longer.
-    assert_eq!(Ring::with(Fault::All(3 * MS)).judged(&SKEWS[0], None).roots, []);
+    assert_eq!(
+        RingJob::with(Fault::All(3 * MS)).judged(&SKEWS[0], None).roots,
+        []
+    );
 }
 
 #[test]
 fn one_collective_is_no_proof() {
-    let ring = Ring {
+    let ring = RingJob {
         collectives: 1,
-        ..Ring::with(Fault::Receiver(1, 150 * US))
+        ..RingJob::with(Fault::Receiver(1, 150 * US))
     };
     let job = ring.judged(&SKEWS[0], None);
     assert!(job.roots.iter().all(|root| root.confidence == Confidence::Low));
@@ -416,7 +419,7 @@ fn one_collective_is_no_proof() {
 #[test]
 fn one_host_sees_whether_it_waits() {
     let seen = |fault: Fault, tap: usize| {
-        let connections = Ring::with(fault).capture(&[], &[tap], None);
+        let connections = RingJob::with(fault).capture(&[], &[tap], None);
         let job = only_job(find_lateness(&connections, |_| None, &[]));
         assert!(job.roots.iter().all(|root| root.confidence != Confidence::High));
         job.roots.first().map(|root| root.kind)
@@ -450,7 +453,7 @@ fn the_sums_of_a_connection_are_its_whole_time() {
         Fault::Gpu(2, 3 * MS),
         Fault::Receiver(1, 150 * US),
     ] {
-        let connections = Ring::with(fault).capture(&[], &[0, 1, 2, 3], None);
+        let connections = RingJob::with(fault).capture(&[], &[0, 1, 2, 3], None);
         let lateness = find_lateness(&connections, |_| None, &[]);
         for (connection, times) in connections.iter().zip(&lateness.connections) {
             let first = connection.messages[0].first.departure.unwrap();
