@@ -193,8 +193,8 @@ fn flows_over_a_faulty_uplink() {
         };
         let (sound, faulty) = (over("spine1"), over("spine2"));
         let Some(finding) = finding else {
-            // Seven of eight flows, or all of them, are no exception; chance puts so many there in 9 of 256 cases.
-            assert!(faulty > 6 || faulty == 0, "{seed}: {ports:?}");
+            // There are some 25 moments: of five paths of eight, (5/8)^25 x 56 x 8 = 0.0035 is no proof.
+            assert!(faulty > 4 || faulty == 0 || sound == 0, "{seed}: {ports:?}");
             continue;
         };
         found += 1;
