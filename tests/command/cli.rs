@@ -336,7 +336,7 @@ fn bash_completes_subcommands_and_their_options() {
         return;
     };
     assert!(
-        commands.contains("compare") && commands.contains("report"),
+        commands.contains("compare") && commands.contains("explain"),
         "{commands}"
     );
     assert_eq!(
@@ -344,7 +344,7 @@ fn bash_completes_subcommands_and_their_options() {
         "--fail-on"
     );
     assert_eq!(
-        completed("report", "--outp", "report").unwrap().trim(),
+        completed("compare", "--outp", "compare").unwrap().trim(),
         "--output"
     );
 }

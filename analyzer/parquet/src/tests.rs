@@ -129,6 +129,22 @@ fn run() -> RunSummary {
     }
 }
 
+/// Connections with credits.
+fn credits() -> Vec<CreditRow> {
+    vec![
+        CreditRow {
+            sender_rank: Some(3),
+            layout: Some("2.24 to 2.28".into()),
+            data_flow_id: Some(FlowId::MAX),
+            messages: u64::MAX,
+            cts_delay_p99_ns: Some(1_000),
+            last_time: Some(Time(START)),
+            ..CreditRow::default()
+        },
+        CreditRow::default(),
+    ]
+}
+
 /// Conclusions of a run: present, absent, empty and hostile values.
 fn concluded() -> RunSummary {
     let mut evidence = Evidence::default();
@@ -170,18 +186,7 @@ fn concluded() -> RunSummary {
             },
             WaitRow::default(),
         ],
-        credits: vec![
-            CreditRow {
-                sender_rank: Some(3),
-                layout: Some("2.24 to 2.28".into()),
-                data_flow_id: Some(FlowId::MAX),
-                messages: u64::MAX,
-                cts_delay_p99_ns: Some(1_000),
-                last_time: Some(Time(START)),
-                ..CreditRow::default()
-            },
-            CreditRow::default(),
-        ],
+        credits: credits(),
         collectives: vec![
             CollectiveRow {
                 communicator: Some("0x1f".into()),
