@@ -6,10 +6,8 @@ use super::*;
 /// Flows from h1 to h2 on ports of their own, each with so many moments with losses, 2 ms apart.
 fn paths(moments: &[u64], change: fn(usize, &mut FlowRow)) -> RunSummary {
     let mut run = TestRun::new();
-    let mut qpn = 0x100;
-    for (number, losses) in moments.iter().enumerate() {
+    for (qpn, (number, losses)) in (0x100..).zip(moments.iter().enumerate()) {
         let mut row = flow_to(1, 2, qpn);
-        qpn += 1;
         row.last_time = Time(100 * MS);
         row.network_lost = *losses;
         change(number, &mut row);
