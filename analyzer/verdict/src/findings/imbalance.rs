@@ -181,12 +181,8 @@ pub(super) fn imbalance(context: &Context<'_>) -> Option<FindingRow> {
     if let Some(used) = most.used {
         parts.push(format!("it is used to {}", percent(used)));
     }
-    let severity = match group.confidence {
-        Confidence::Low => Severity::Info,
-        _ => Severity::Warning,
-    };
     Some(IMBALANCE.finding(
-        (severity, group.confidence),
+        (Severity::Warning, group.confidence),
         parts.join("; "),
         evidence,
         MEND,
