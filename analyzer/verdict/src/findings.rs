@@ -26,6 +26,7 @@ mod incast;
 mod job;
 mod late;
 mod loss;
+mod losses_there;
 mod missed;
 mod origin;
 mod overrun;
@@ -61,7 +62,8 @@ use crate::settings::Settings;
 use crate::thresholds::Thresholds;
 use causes::{FlowSigns, FlowsByRule};
 pub use causes::{MECHANISMS, Mechanism};
-use overrun::{GapDistances, Losses, losses_by_destination};
+use losses_there::Losses;
+use overrun::{GapDistances, losses_by_destination};
 use rule::{Context, MAX_MANAGEMENT_QPN, Rule};
 
 /// All rules, causes before what follows from them: the order in which findings of one severity are listed.

@@ -44,7 +44,9 @@ impl Analysis {
             time: packet.time,
             is_again,
         };
-        self.connections.credits.write(&mut cold.writes, place, &write);
+        self.connections
+            .credits
+            .write(&mut cold.kinds.writes, place, &write);
     }
 
     /// The flow whose packets an acknowledgement is for, as credits tell it. The other direction of the acknowledgement's flow is not
@@ -56,7 +58,7 @@ impl Analysis {
         let (tap, cold) = (self.table.hot[at].tap, &self.table.cold[at]);
         self.connections.credits.asker(&UnpairedAnswer {
             flow: (tap, cold.id),
-            writes: cold.writes,
+            writes: cold.kinds.writes,
             pair: cold.groups.pair,
             psn: packet.roce.bth.psn(),
             time: packet.time,

@@ -44,7 +44,7 @@ impl Analysis {
     pub(super) fn drop_flow(&mut self, at: FlowSlot) {
         self.unlink(at);
         self.connections.leave(&self.table.cold[at], at);
-        self.connections.credits.leave(self.table.cold[at].writes);
+        self.connections.credits.leave(self.table.cold[at].kinds.writes);
         self.notifications.leave(&self.table.cold[at], at);
         if let Some(matcher) = &mut self.taps.matcher {
             matcher.forget(at);

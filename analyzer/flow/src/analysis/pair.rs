@@ -325,7 +325,7 @@ impl Analysis {
             for at in [peer, at] {
                 let cold = &mut self.table.cold[at];
                 cold.peering.unlink();
-                self.connections.credits.unpair(cold.writes);
+                self.connections.credits.unpair(cold.kinds.writes);
             }
         }
     }

@@ -395,7 +395,9 @@ impl Analysis {
     /// Ends the epoch of a flow: what was counted goes under the old one.
     pub(super) fn new_epoch(&mut self, at: FlowSlot, packet: &Packet, reason: &'static str) {
         self.close_flow(at, false);
-        self.connections.credits.begin_epoch(self.table.cold[at].writes);
+        self.connections
+            .credits
+            .begin_epoch(self.table.cold[at].kinds.writes);
         let hot = &mut self.table.hot[at];
         let cold = &mut self.table.cold[at];
         cold.tracker.restart(&mut hot.requests);

@@ -51,7 +51,7 @@ impl Analysis {
         if answer == Answer::Ack {
             self.connections
                 .credits
-                .acknowledge(cold.writes, roce.bth.psn(), time);
+                .acknowledge(cold.kinds.writes, roce.bth.psn(), time);
         }
         let meaning = match answer {
             Answer::Ack => AnswerMeaning::Ack,
@@ -99,7 +99,9 @@ impl Analysis {
         self.pair_sends(one, other);
         for (at, other) in [(one, other), (other, one)] {
             let answers = (self.table.hot[other].tap, self.table.cold[other].id);
-            self.connections.credits.pair(self.table.cold[at].writes, answers);
+            self.connections
+                .credits
+                .pair(self.table.cold[at].kinds.writes, answers);
         }
         for at in [one, other] {
             self.table.hot[at].knows_answers = true;

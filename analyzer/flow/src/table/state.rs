@@ -126,8 +126,6 @@ pub(crate) struct Cold {
     pub(crate) pace: SilenceHistory,
     pub(crate) responses: Responses,
     pub(crate) kinds: RequestKinds,
-    /// Its WRITEs, as credits or data.
-    pub(crate) writes: WriteHandle,
     // While the other direction is looked for, and rarely.
     pub(crate) key: FlowKey,
     /// No other flow, and no other epoch of this one, has the same. Never 0.
@@ -153,6 +151,8 @@ pub(crate) struct Cold {
 pub(crate) struct RequestKinds {
     pub(crate) reads: u64,
     pub(crate) atomics: u64,
+    /// WRITEs, as credits or data.
+    pub(crate) writes: WriteHandle,
     /// SENDs and how programs answer them, once there are some.
     pub(crate) sends: Option<Box<SendAnswers>>,
 }
@@ -275,7 +275,6 @@ impl Cold {
             pace: SilenceHistory::default(),
             responses: Responses::default(),
             kinds: RequestKinds::default(),
-            writes: WriteHandle::default(),
             peering: OtherDirection::new(hosts.back),
             last_nak: Time(0),
             first_time: packet.time,

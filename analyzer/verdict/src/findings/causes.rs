@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use roce_model::{Address, Confidence, FindingRow, FlowId, NameList, Severity, Time};
 
 use super::super::numbers::reaches;
-use super::overrun::NEARLY_ALL;
+use super::losses_there::NEARLY_ALL;
 use super::rule::Context;
 pub use mechanisms::{MECHANISMS, Mechanism};
 pub(super) use subjects::{FlowSigns, FlowsByRule, Side, Subject, Subjects};

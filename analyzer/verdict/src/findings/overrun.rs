@@ -3,10 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use roce_model::cast::float;
-use roce_model::{Address, EpisodeKind, EventKind, EventRow, FlowId, Psn, TapId, Time};
+use roce_model::{Address, EpisodeKind, EventKind, EventRow, FlowId, Psn, TapId};
 
-use super::super::numbers::{reaches, share};
+use super::super::numbers::share;
+use super::losses_there::{CHANCE, Losses, LossesThere};
 use super::rule::Context;
 use crate::chance::at_least;
 use crate::episodes::{Episode, fills_link};
@@ -17,12 +17,6 @@ const MAX_FLOWS: usize = 1 << 16;
 /// takes depends on the number of senders and on their rates.
 const CLOSE: [u32; 4] = [1, 2, 4, 8];
 const TESTS: u8 = 4;
-/// A share of flows, or of losses, that is nearly all of them.
-pub(super) const NEARLY_ALL: f64 = 0.9;
-/// So large a share of lost packets is no cable's: bit errors lose one in a thousand where a link still works.
-const FULL_QUEUE: f64 = 0.01;
-/// A sign is believed that shows by chance in so few captures.
-const CHANCE: f64 = 0.05;
 
 /// The gaps of one flow at one tap that were no packets out of order.
 #[derive(Clone, Copy, Debug)]
@@ -124,53 +118,6 @@ impl CloseGaps {
             let chance = at_least(close, self.followed, by_chance) * f64::from(TESTS);
             senders.len() > 1 && chance < CHANCE
         })
-    }
-}
-
-/// Losses at one destination, and data packets, in all, while many senders sent there at once, and while several did.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct LossesThere {
-    lost: u64,
-    in_incast: u64,
-    data_in_incast: u64,
-    of_several: u64,
-    data_of_several: u64,
-    data: u64,
-    /// The first and the last moment of its episodes.
-    pub(super) times: (Time, Time),
-    /// Data came as fast as its link takes it while several senders lost packets close to each other.
-    is_crowded: bool,
-}
-
-/// Losses by destination.
-pub(super) type Losses = BTreeMap<Address, LossesThere>;
-
-impl LossesThere {
-    /// True if many senders at once are the reason: nearly all losses fall into these times, and would not by chance, or are far too many
-    /// for a cable.
-    pub(super) fn are_explained(&self) -> bool {
-        let by_chance = share(self.data_in_incast.min(self.data), self.data)
-            .unwrap_or(1.0)
-            .powf(float(self.lost));
-        reaches(self.in_incast, self.lost, NEARLY_ALL)
-            && (by_chance < CHANCE || reaches(self.in_incast, self.data_in_incast.max(1), FULL_QUEUE))
-            || self.overran()
-    }
-
-    /// True if several senders at once lost nearly all of it, and far too much for a cable.
-    pub(super) fn are_of_a_full_queue(&self) -> bool {
-        self.are_of_several() && reaches(self.of_several, self.data_of_several.max(1), FULL_QUEUE)
-            || self.overran()
-    }
-
-    /// True if the packets prove that a queue overran: senders at once lost nearly all of it, and close to each other, while the link was
-    /// busy.
-    pub(super) fn overran(&self) -> bool {
-        self.is_crowded && self.are_of_several()
-    }
-
-    fn are_of_several(&self) -> bool {
-        reaches(self.of_several, self.lost.max(1), NEARLY_ALL)
     }
 }
 

@@ -10,7 +10,7 @@ use roce_model::{
 };
 pub(super) use roce_rules::Rule;
 
-use super::overrun::Losses;
+use super::losses_there::Losses;
 use crate::directory::Directory;
 use crate::episodes::Episode;
 use crate::pauses::ConcludedPauses;

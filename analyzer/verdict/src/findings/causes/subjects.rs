@@ -8,7 +8,7 @@ use roce_model::{
 };
 
 use super::super::super::directory::lost_behind;
-use super::super::overrun::LossesThere;
+use super::super::losses_there::LossesThere;
 use super::super::rule::Context;
 use super::super::{class, waste};
 
