@@ -213,6 +213,11 @@ fn finding(all: &[(&JobLateness, &LateRoot)]) -> Option<FindingRow> {
     if let Some(rank) = rank_of(root.kind) {
         evidence.text("rank", name(rank));
     }
+    match root.kind {
+        LateKind::Start(_, LateStart::Gpu) => evidence.text("place", "gpu"),
+        LateKind::Start(_, LateStart::Host) => evidence.text("place", "host"),
+        _ => &mut evidence,
+    };
     let chain: Vec<String> = job
         .waits
         .iter()
