@@ -274,7 +274,7 @@ impl<'a> RankTable<'a> {
         Some(CollectiveWaitRow {
             collective: u32::try_from(collective).unwrap_or(u32::MAX),
             rank: host.number,
-            host: Cow::Owned(host.host.to_string()),
+            address: Cow::Owned(host.host.to_string()),
             start_time: nanos(start),
             end_time: nanos(end),
             compute_ns: compute.map(length),
@@ -287,7 +287,7 @@ impl<'a> RankTable<'a> {
             network_ns: length(sums.network),
             on_path_ns: length(sums.on_path),
             waits_for_rank: peer.and_then(|peer| peer.number),
-            waits_for_host: peer.map(|peer| Cow::Owned(peer.host.to_string())),
+            waits_for_address: peer.map(|peer| Cow::Owned(peer.host.to_string())),
             reason: longest.map_or(WaitReason::Nothing, |(&(_, reason), _)| {
                 REASONS[usize::from(reason)]
             }),

@@ -12,7 +12,7 @@ table! {
     job: u32, "", "Number of the job: connections whose messages are counted together, from 0.";
     collective: u32, "", "Number of the collective in the capture, from 0.";
     rank: Option<u32>, "", "Rank in the topmost communicator. Absent: nothing names it.";
-    host: Cow<'static, str>, "", "Address of the rank's port.";
+    address: Cow<'static, str>, "", "Address of the rank's port.";
     start_time: Time, "ns", "First data that the rank sent in the collective.";
     end_time: Time, "ns", "Last arrival at the rank, or last acknowledgement that it got, in the collective.";
     compute_ns: Option<u64>, "ns", "From the end of the rank's previous collective to its start. Absent in the first collective.";
@@ -25,7 +25,7 @@ table! {
     network_ns: u64, "ns", "Time by which messages of the rank took longer than is usual for their size.";
     on_path_ns: u64, "ns", "Time of the collective's critical path that belongs to the rank itself.";
     waits_for_rank: Option<u32>, "", "Rank that it waited for longest. Absent: it did not wait, or nothing names that rank.";
-    waits_for_host: Option<Cow<'static, str>>, "", "Address of the port of that rank. Absent: it did not wait.";
+    waits_for_address: Option<Cow<'static, str>>, "", "Address of the port of that rank. Absent: it did not wait.";
     reason: WaitReason, "", "Reason for its longest wait: none, input, credit, network.";
     is_root: bool, "", "True if the other ranks waited for this one.";
     confidence: Confidence, "", "Confidence in the times: high (both ends captured), medium (one end), low (messages are left out).";

@@ -18,8 +18,8 @@ const rankName = (rank, host) => (rank == null ? host : `rank ${rank} (${host})`
 function rankText(row) {
   const parts = PARTS.filter(([column]) => row[column] > 0).map(([column, , label]) => `${label} ${duration(row[column])}`),
     late = row.late_start_ns > 0 ? [`began ${duration(row.late_start_ns)} late${row.carried_over_ns > 0 ? `, ${duration(row.carried_over_ns)} of it carried over` : ""}`] : [],
-    waits = row.waits_for_host == null ? [] : [`waited longest for ${rankName(row.waits_for_rank, row.waits_for_host)} (${row.reason})`];
-  return `Collective ${row.collective}, ${rankName(row.rank, row.host)}${row.is_root ? ", the root" : ""}: ${[...late, ...parts, ...waits].join(", ") || "waited for nobody"}`;
+    waits = row.waits_for_address == null ? [] : [`waited longest for ${rankName(row.waits_for_rank, row.waits_for_address)} (${row.reason})`];
+  return `Collective ${row.collective}, ${rankName(row.rank, row.address)}${row.is_root ? ", the root" : ""}: ${[...late, ...parts, ...waits].join(", ") || "waited for nobody"}`;
 }
 
 /** The bar of a rank in a collective. */
@@ -49,7 +49,7 @@ function buildRanks() {
     of = all.filter((row) => row.job === job),
     first = Math.max(0, (of.find((row) => row.is_root)?.collective ?? 0) - 1),
     rows = of.filter((row) => row.collective >= first && row.collective < first + MAX_COLLECTIVES_DRAWN),
-    hosts = [...new Set(of.map((row) => rankName(row.rank, row.host)))],
+    hosts = [...new Set(of.map((row) => rankName(row.rank, row.address)))],
     drawn = hosts.slice(0, MAX_RANKS_DRAWN),
     columns = new Map();
   for (const row of rows) {
@@ -61,16 +61,16 @@ function buildRanks() {
     lane = (name) => LANE.margin + LANE.head + drawn.indexOf(name) * (LANE.height + LANE.gap),
     width = LANE.left + columns.size * (LANE.column + LANE.between) + LANE.margin,
     height = 2 * LANE.margin + LANE.head + drawn.length * (LANE.height + LANE.gap);
-  const shown = rows.filter((row) => drawn.includes(rankName(row.rank, row.host)));
+  const shown = rows.filter((row) => drawn.includes(rankName(row.rank, row.address)));
   const bars = shown.map((row) => {
     const column = columns.get(row.collective);
-    return rankBar(row, column, lane(rankName(row.rank, row.host)), wide(column));
+    return rankBar(row, column, lane(rankName(row.rank, row.address)), wide(column));
   });
   const arrows = shown
-    .filter((row) => drawn.length <= MAX_RANKS_JOINED && !row.is_root && row.waits_for_host != null && drawn.includes(rankName(row.waits_for_rank, row.waits_for_host)))
+    .filter((row) => drawn.length <= MAX_RANKS_JOINED && !row.is_root && row.waits_for_address != null && drawn.includes(rankName(row.waits_for_rank, row.waits_for_address)))
     .map((row) => {
       const x = wide(columns.get(row.collective)) + LANE.column + 3,
-        [from, to] = [rankName(row.rank, row.host), rankName(row.waits_for_rank, row.waits_for_host)].map((name) => lane(name) + LANE.height / 2);
+        [from, to] = [rankName(row.rank, row.address), rankName(row.waits_for_rank, row.waits_for_address)].map((name) => lane(name) + LANE.height / 2);
       return svg("path", { class: "wait", d: `M${x} ${from}C${x + 9} ${from} ${x + 9} ${to} ${x} ${to}`, "marker-end": "url(#rank-head)" });
     });
   const heads = [...columns].map(([number, column]) =>

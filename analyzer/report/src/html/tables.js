@@ -387,7 +387,7 @@ function collectiveWaitsGrid() {
     columns: [
       of("collective", "Collective"),
       of("rank", "Rank"),
-      of("host", "Host"),
+      of("address", "Address"),
       of("start_time", "Start"),
       of("late_start_ns", "Late start"),
       of("carried_over_ns", "Carried over"),
@@ -399,7 +399,7 @@ function collectiveWaitsGrid() {
       of("network_ns", "Network"),
       of("on_path_ns", "On the path"),
       of("waits_for_rank", "Waits for rank"),
-      of("waits_for_host", "Waits for host"),
+      of("waits_for_address", "Waits for address"),
       of("reason", "Reason"),
       of("is_root", "Root"),
       of("confidence", "Confidence"),

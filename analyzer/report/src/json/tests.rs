@@ -105,7 +105,7 @@ fn the_head_of_the_document() {
     let parsed: Value = serde_json::from_str(&text(&made)).unwrap();
     let keys: Vec<&String> = parsed.as_object().unwrap().keys().collect();
     // serde_json without preserve_order sorts; the order in the text is held by the snapshot.
-    assert_eq!(keys.len(), 14);
+    assert_eq!(keys.len(), 16);
     assert_eq!(parsed["schema_version"], 2);
     assert_eq!(parsed["run"]["version"], "0.1.0");
     assert_eq!(parsed["run"]["first_time"], START.to_string());

@@ -120,7 +120,7 @@ impl<W: Write> Ranks<'_, W> {
     fn lateness(&mut self) -> io::Result<()> {
         let mut ranks: BTreeMap<(u32, Option<u32>, &str), Vec<&CollectiveWaitRow>> = BTreeMap::new();
         for row in &self.run.collective_waits {
-            let rank = ranks.entry((row.job, row.rank, &row.host)).or_default();
+            let rank = ranks.entry((row.job, row.rank, &row.address)).or_default();
             rank.push(row);
         }
         if ranks.is_empty() {
