@@ -37,10 +37,8 @@ pub(super) struct GapDistances {
 
 impl GapDistances {
     pub(super) fn event(&mut self, event: &EventRow) {
-        let is_lost = matches!(
-            event.detail.as_deref(),
-            Some("network_lost" | "ambiguous" | "unresolved")
-        );
+        // What the capture may have missed is no loss: in a thinned capture such gaps are close to each other.
+        let is_lost = event.detail.as_deref() == Some("network_lost");
         let (EventKind::Hole, true, Some(flow), Some(first)) =
             (event.kind, is_lost, event.flow_id, event.psn)
         else {
