@@ -94,10 +94,9 @@ fn is_shown(suspect: &Suspect, job: &Job) -> bool {
     let tapped = |rank: usize| job.tapped[rank];
     match suspect.place {
         SuspectPlace::Receiver(of) | SuspectPlace::Start(of) | SuspectPlace::Rank(of) => tapped(of),
-        // A slow port holds data back before the tap: packets alone do not tell it from a host that sends late.
-        SuspectPlace::Sender(_) => false,
         SuspectPlace::Way(..) | SuspectPlace::Port(_) => job.tapped.iter().all(|&tapped| tapped),
-        SuspectPlace::Before(_) | SuspectPlace::Behind(_) => false,
+        // A slow port holds data back before the tap: packets alone do not tell it from a host that sends late.
+        SuspectPlace::Sender(_) | SuspectPlace::Before(_) | SuspectPlace::Behind(_) => false,
     }
 }
 
