@@ -1,9 +1,9 @@
 //! Who is late: a rank that begins after the others, a receiver that gives no credit, or the network. The input are
 //! messages that their receiver asked for; the rules are those of NCCL's network transport.
 //!
-//! A job's messages are cut into collectives ([`cut`]). Each packet needs others before it ([`needs`]), and the time
+//! A job's messages are cut into collectives (`cut`). Each packet needs others before it (`needs`), and the time
 //! after the last of them has an owner. Roots are the owners without whose excess the job would have ended earlier
-//! ([`roots`]). A message that is left out blames nobody.
+//! (`roots`). A message that is left out blames nobody.
 
 mod clocks;
 mod cut;

@@ -100,6 +100,20 @@ mod tests {
     }
 
     #[test]
+    fn names_are_declared_once() {
+        let mut names = std::collections::BTreeSet::new();
+        for line in SCRIPTS.iter().flat_map(|script| script.lines()) {
+            let mut words = line.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
+            let is_declaration =
+                ["const", "let", "function", "class"].contains(&words.next().unwrap_or_default());
+            if let Some(name) = words.next().filter(|name| is_declaration && !name.is_empty()) {
+                assert!(names.insert(name), "{name}: {line}");
+            }
+        }
+        assert!(names.len() > 100);
+    }
+
+    #[test]
     fn nothing_comes_from_elsewhere() {
         for text in SCRIPTS.iter().chain([&PAGE, &STYLE]) {
             for word in [

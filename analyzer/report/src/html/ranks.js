@@ -6,7 +6,7 @@ const MAX_RANKS_DRAWN = 32,
   MAX_COLLECTIVES_DRAWN = 16,
   MAX_RANKS_JOINED = 12;
 /** Sizes in pixels. */
-const LANE = { height: 20, gap: 8, left: 170, column: 90, between: 14, margin: 8, head: 20 };
+const RANK_LANE = { height: 20, gap: 8, left: 170, column: 90, between: 14, margin: 8, head: 20 };
 const PARTS = [
   ["waits_input_ns", "input", "waits for input"],
   ["waits_credit_ns", "credit", "waits for a credit"],
@@ -25,18 +25,18 @@ function rankText(row) {
 /** The bar of a rank in a collective. */
 function rankBar(row, column, lane, wide) {
   const [start, end] = [model.time(row.start_time), model.time(row.end_time)],
-    scale = LANE.column / Math.max(1, column.end - column.start),
+    scale = RANK_LANE.column / Math.max(1, column.end - column.start),
     x = wide + (start - column.start) * scale,
     length = Math.max(1, (end - start) * scale);
   let at = x;
   const parts = PARTS.map(([name, kind]) => {
     const width = Math.min(row[name] * scale, x + length - at);
-    const part = width > 0.5 ? svg("rect", { class: kind, x: at, y: lane, width, height: LANE.height }) : null;
+    const part = width > 0.5 ? svg("rect", { class: kind, x: at, y: lane, width, height: RANK_LANE.height }) : null;
     at += Math.max(0, width);
     return part;
   });
-  const late = x - wide > 0.5 ? svg("rect", { class: row.is_root ? "late root" : "late", x: wide, y: lane + LANE.height / 2 - 2, width: x - wide, height: 4 }) : null;
-  return svg("g", { class: row.is_root ? "rank root" : "rank" }, svg("title", {}, rankText(row)), late, svg("rect", { class: "works", x, y: lane, width: length, height: LANE.height }), parts);
+  const late = x - wide > 0.5 ? svg("rect", { class: row.is_root ? "late root" : "late", x: wide, y: lane + RANK_LANE.height / 2 - 2, width: x - wide, height: 4 }) : null;
+  return svg("g", { class: row.is_root ? "rank root" : "rank" }, svg("title", {}, rankText(row)), late, svg("rect", { class: "works", x, y: lane, width: length, height: RANK_LANE.height }), parts);
 }
 
 function buildRanks() {
@@ -57,10 +57,10 @@ function buildRanks() {
       known = columns.get(row.collective) ?? { start, end, place: columns.size };
     columns.set(row.collective, { ...known, start: Math.min(known.start, start), end: Math.max(known.end, end) });
   }
-  const wide = (column) => LANE.left + column.place * (LANE.column + LANE.between),
-    lane = (name) => LANE.margin + LANE.head + drawn.indexOf(name) * (LANE.height + LANE.gap),
-    width = LANE.left + columns.size * (LANE.column + LANE.between) + LANE.margin,
-    height = 2 * LANE.margin + LANE.head + drawn.length * (LANE.height + LANE.gap);
+  const wide = (column) => RANK_LANE.left + column.place * (RANK_LANE.column + RANK_LANE.between),
+    lane = (name) => RANK_LANE.margin + RANK_LANE.head + drawn.indexOf(name) * (RANK_LANE.height + RANK_LANE.gap),
+    width = RANK_LANE.left + columns.size * (RANK_LANE.column + RANK_LANE.between) + RANK_LANE.margin,
+    height = 2 * RANK_LANE.margin + RANK_LANE.head + drawn.length * (RANK_LANE.height + RANK_LANE.gap);
   const shown = rows.filter((row) => drawn.includes(rankName(row.rank, row.address)));
   const bars = shown.map((row) => {
     const column = columns.get(row.collective);
@@ -69,14 +69,14 @@ function buildRanks() {
   const arrows = shown
     .filter((row) => drawn.length <= MAX_RANKS_JOINED && !row.is_root && row.waits_for_address != null && drawn.includes(rankName(row.waits_for_rank, row.waits_for_address)))
     .map((row) => {
-      const x = wide(columns.get(row.collective)) + LANE.column + 3,
-        [from, to] = [rankName(row.rank, row.address), rankName(row.waits_for_rank, row.waits_for_address)].map((name) => lane(name) + LANE.height / 2);
+      const x = wide(columns.get(row.collective)) + RANK_LANE.column + 3,
+        [from, to] = [rankName(row.rank, row.address), rankName(row.waits_for_rank, row.waits_for_address)].map((name) => lane(name) + RANK_LANE.height / 2);
       return svg("path", { class: "wait", d: `M${x} ${from}C${x + 9} ${from} ${x + 9} ${to} ${x} ${to}`, "marker-end": "url(#rank-head)" });
     });
   const heads = [...columns].map(([number, column]) =>
-    svg("text", { x: wide(column), y: LANE.margin + 10, class: "column" }, `${number}: ${duration(column.end - column.start)}`),
+    svg("text", { x: wide(column), y: RANK_LANE.margin + 10, class: "column" }, `${number}: ${duration(column.end - column.start)}`),
   );
-  const names = drawn.map((name) => svg("text", { x: LANE.margin, y: lane(name) + LANE.height - 6 }, shortened(name)));
+  const names = drawn.map((name) => svg("text", { x: RANK_LANE.margin, y: lane(name) + RANK_LANE.height - 6 }, shortened(name)));
   const picture = svg(
     "svg",
     { class: "ranks", role: "img", "aria-label": "Ranks and what they waited for, by collective", viewBox: `0 0 ${width} ${height}`, width, height },

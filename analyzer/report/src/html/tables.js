@@ -447,11 +447,11 @@ function waitsGrid() {
   });
 }
 
-function collectivesGrid() {
+function collectiveCallsGrid() {
   const rows = model.run.collective_calls,
     of = (name, label, more) => listed(rows, "collective_calls", name, label, more);
   return new Grid({
-    id: "collectives",
+    id: "collective_calls",
     rows: rows.length,
     search: true,
     columns: [
@@ -491,7 +491,7 @@ const TABS = [
   ["collective_waits", "Who is late", () => model.run.collective_waits?.length ?? 0, collectiveWaitsGrid],
   ["waits", "Waits", () => model.run.waits?.length ?? 0, waitsGrid],
   ["steps", "Training steps", () => model.run.steps.length, stepsGrid],
-  ["collectives", "Collectives", () => model.run.collective_calls?.length ?? 0, collectivesGrid],
+  ["collective_calls", "Collective calls", () => model.run.collective_calls?.length ?? 0, collectiveCallsGrid],
   ["hops", "Between taps", () => model.run.hops.length, hopsGrid],
 ];
 

@@ -37,7 +37,7 @@ pub(super) struct GapDistances {
 
 impl GapDistances {
     pub(super) fn event(&mut self, event: &EventRow) {
-        // What the capture may have missed is no loss: in a thinned capture such gaps are close to each other.
+        // A packet that the capture may have missed counts as no loss: in a thinned capture such gaps are close to each other.
         let is_lost = event.detail.as_deref() == Some("network_lost");
         let (EventKind::Hole, true, Some(flow), Some(first)) =
             (event.kind, is_lost, event.flow_id, event.psn)
