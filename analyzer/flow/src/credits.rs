@@ -20,15 +20,16 @@ mod unpaired;
 use std::collections::HashMap;
 
 use roce_model::{FlowId, RemoteWrite, TapId, Time, WriteTarget};
-use roce_wire::{Address, ExtendedHeaders, Opcode, Roce};
+use roce_wire::{Address, ExtendedHeaders, Opcode};
 
 use crate::key::FlowSlot;
-use data::{DataFlow, DataPacket, DataPiece};
-use message::TapTimes;
+use data::{DataFlow, DataPiece};
+use message::{TapMessage, TapTimes};
 use ring::{CreditRing, PossibleCredit};
 use unpaired::UnpairedAnswers;
 
 pub use at_tap::CreditsAtTap;
+pub(crate) use data::WritePacket;
 pub(crate) use handle::WriteHandle;
 pub use join::{JoinedCredits, join};
 pub(crate) use unpaired::UnpairedAnswer;
@@ -58,16 +59,6 @@ pub(crate) struct FlowPlace {
     /// Hashes of its tap and hosts, and of those of the other direction.
     pub(crate) pair: u64,
     pub(crate) back: u64,
-}
-
-/// A packet of a WRITE, but the middle of a message in order.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct WritePacket<'a> {
-    pub(crate) roce: &'a Roce,
-    pub(crate) write: Option<&'a RemoteWrite>,
-    pub(crate) time: Time,
-    /// It was sent again.
-    pub(crate) is_again: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -131,23 +122,18 @@ impl Credits {
 
     /// A WRITE of a flow that may carry credits, or data for credits.
     fn observe(&mut self, at: usize, has_credits: bool, packet: &WritePacket<'_>) {
-        let data = DataPacket {
-            roce: packet.roce,
-            write: packet.write,
-            time: packet.time,
-            is_again: packet.is_again,
-        };
-        let flow = &self.flows[at];
-        let carries = flow
-            .rings
-            .iter()
-            .any(|ring| self.ring(*ring).is_some_and(CreditRing::has_grown));
-        if has_credits && !carries && self.data(at, &data) {
+        if has_credits && !self.is_lane(at) && self.data(at, packet) {
             return;
         }
         if self.flows[at].may_be_lane {
             self.credit(at, packet);
         }
+    }
+
+    /// True if a flow carries credits, by a second one or by their data.
+    fn is_lane(&self, at: usize) -> bool {
+        let mut rings = self.flows[at].rings.iter();
+        rings.any(|ring| self.ring(*ring).is_some_and(CreditRing::has_grown))
     }
 
     fn ring(&self, ring: u32) -> Option<&CreditRing> {
@@ -156,6 +142,10 @@ impl Credits {
 
     fn ring_mut(&mut self, ring: u32) -> Option<&mut CreditRing> {
         self.rings.get_mut(ring as usize)?.as_deref_mut()
+    }
+
+    fn message_mut(&mut self, ring: u32, number: u64) -> Option<&mut TapMessage> {
+        self.ring_mut(ring)?.find_mut(number)
     }
 
     fn enter(&mut self, place: FlowPlace) -> WriteHandle {
@@ -198,12 +188,7 @@ impl Credits {
             return;
         };
         flow.place.at = FlowSlot::NONE;
-        let lane = flow.rings.clone();
-        let is_grown = lane
-            .iter()
-            .any(|ring| self.ring(*ring).is_some_and(CreditRing::has_grown));
-        let flow = &mut self.flows[at];
-        if is_grown || flow.data.as_ref().is_some_and(|data| data.is_known) {
+        if flow.data.as_ref().is_some_and(|data| data.is_known) || self.is_lane(at) {
             // Its connections have its name.
             return;
         }
@@ -307,15 +292,11 @@ impl Credits {
 
     /// A WRITE that is no credit: its flow carries none, unless most others were.
     fn no_credit(&mut self, at: usize) {
-        let rings = self.flows[at].rings.clone();
-        let is_grown = rings
-            .iter()
-            .any(|ring| self.ring(*ring).is_some_and(CreditRing::has_grown));
-        if !is_grown {
+        if !self.is_lane(at) {
             return self.reject(at);
         }
-        for ring in rings {
-            if let Some(ring) = self.ring_mut(ring) {
+        for ring in &self.flows[at].rings {
+            if let Some(Some(ring)) = self.rings.get_mut(*ring as usize) {
                 ring.misfit();
             }
         }
@@ -352,7 +333,7 @@ impl Credits {
     }
 
     /// A WRITE of data, perhaps; `false` if it belongs to no credit.
-    fn data(&mut self, at: usize, packet: &DataPacket<'_>) -> bool {
+    fn data(&mut self, at: usize, packet: &WritePacket<'_>) -> bool {
         let flow = &mut self.flows[at];
         let new = || {
             // The packet at hand is counted by what becomes of it.
@@ -365,7 +346,7 @@ impl Credits {
         is_data
     }
 
-    fn data_of(&mut self, at: usize, data: &mut DataFlow, packet: &DataPacket<'_>) -> bool {
+    fn data_of(&mut self, at: usize, data: &mut DataFlow, packet: &WritePacket<'_>) -> bool {
         if packet.is_again && self.again(data, packet) {
             return true;
         }
@@ -376,15 +357,12 @@ impl Credits {
     }
 
     /// A packet of a message that was seen before.
-    fn again(&mut self, data: &mut DataFlow, packet: &DataPacket<'_>) -> bool {
+    fn again(&mut self, data: &mut DataFlow, packet: &WritePacket<'_>) -> bool {
         let psn = packet.psn();
         let Some(piece) = data.piece_of(psn).copied() else {
             return false;
         };
-        if let Some(message) = self
-            .ring_mut(piece.ring)
-            .and_then(|ring| ring.find_mut(piece.number))
-        {
+        if let Some(message) = self.message_mut(piece.ring, piece.number) {
             message.retransmissions = message.retransmissions.saturating_add(1);
             if psn == piece.last && piece.ended.0 != 0 {
                 message.last.latest = message.last.latest.max(packet.time);
@@ -401,7 +379,7 @@ impl Credits {
         &mut self,
         at: usize,
         data: &mut DataFlow,
-        packet: &DataPacket<'_>,
+        packet: &WritePacket<'_>,
         target: WriteTarget,
     ) -> bool {
         let found = self.credit_for(at, data, target);
@@ -459,13 +437,12 @@ impl Credits {
     }
 
     /// A WRITE right behind a message that ended without an immediate: the data of another element, or the immediate alone.
-    fn goes_on(&mut self, data: &mut DataFlow, packet: &DataPacket<'_>, target: WriteTarget) -> bool {
+    fn goes_on(&mut self, data: &mut DataFlow, packet: &WritePacket<'_>, target: WriteTarget) -> bool {
         let Some(mut piece) = data.open_end else {
             return false;
         };
         let is_next = packet.psn().offset_from(piece.last) == 1;
-        let ring = self.ring_mut(piece.ring);
-        let Some(message) = ring.and_then(|ring| ring.find_mut(piece.number)) else {
+        let Some(message) = self.message_mut(piece.ring, piece.number) else {
             return false;
         };
         let immediate = packet.write.and_then(|write| write.immediate);
@@ -492,7 +469,7 @@ impl Credits {
     }
 
     /// The last packet of a message, or one within it.
-    fn end(&mut self, data: &mut DataFlow, packet: &DataPacket<'_>) -> bool {
+    fn end(&mut self, data: &mut DataFlow, packet: &WritePacket<'_>) -> bool {
         let (psn, immediate) = (packet.psn(), packet.write.and_then(|write| write.immediate));
         let Some(piece) = data.piece_of(psn) else {
             return false;

@@ -1,4 +1,4 @@
-//! Credits: which packets they are told of, and the pairs of flows that they show.
+//! Credits: the WRITEs that they follow, and the pairs of flows that they show.
 
 use roce_model::{Packet, RemoteWrite};
 

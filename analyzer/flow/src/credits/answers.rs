@@ -41,10 +41,8 @@ impl Credits {
             return;
         };
         while let Some((piece, is_own)) = data.acknowledged(psn, time) {
-            let ring = self.ring_mut(piece.ring);
-            if let Some(message) = ring.and_then(|ring| ring.find_mut(piece.number))
-                && is_own
-            {
+            let message = self.message_mut(piece.ring, piece.number);
+            if let Some(message) = message.filter(|_| is_own) {
                 message.acknowledged = message.acknowledged.saturating_add(1);
                 message.acknowledgement = message.acknowledgement.max(time);
             }

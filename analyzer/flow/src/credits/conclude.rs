@@ -24,8 +24,7 @@ impl Credits {
             .flat_map(|data| data.waiting.iter().map(|piece| (piece.ring, piece.number)))
             .collect();
         for (ring, number) in pending {
-            let ring = self.ring_mut(ring);
-            if let Some(message) = ring.and_then(|ring| ring.find_mut(number)) {
+            if let Some(message) = self.message_mut(ring, number) {
                 message.is_pending = true;
             }
         }

@@ -8,16 +8,17 @@ use roce_wire::{Opcode, Psn, Roce};
 /// Messages of a flow that wait for their acknowledgement, at most. Older ones have none.
 const MAX_WAITING: usize = 256;
 
-/// A WRITE of data.
+/// A packet of a WRITE, but the middle of a message in order.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct DataPacket<'a> {
-    pub(super) roce: &'a Roce,
-    pub(super) write: Option<&'a RemoteWrite>,
-    pub(super) time: Time,
-    pub(super) is_again: bool,
+pub(crate) struct WritePacket<'a> {
+    pub(crate) roce: &'a Roce,
+    pub(crate) write: Option<&'a RemoteWrite>,
+    pub(crate) time: Time,
+    /// It was sent again.
+    pub(crate) is_again: bool,
 }
 
-impl DataPacket<'_> {
+impl WritePacket<'_> {
     pub(super) fn psn(&self) -> Psn {
         self.roce.bth.psn()
     }

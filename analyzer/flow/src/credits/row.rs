@@ -17,11 +17,8 @@ pub(super) fn row(connection: &CreditedConnection, rest: &Rest) -> CreditRow {
         let Passage { departure, arrival } = message.credit;
         Some(arrival?.since(departure?))
     }));
-    let answers = percentiles(messages.iter().filter_map(|message| {
-        let at_sender = Option::zip(message.credit.arrival, message.first.departure);
-        let (credit, data) = at_sender.or(Option::zip(message.credit.departure, message.first.arrival))?;
-        Some(data.since(credit))
-    }));
+    let answers = messages.iter().filter_map(credit_and_data);
+    let answers = percentiles(answers.map(|(credit, data)| data.since(credit)));
     CreditRow {
         sender: connection.sender,
         receiver: connection.receiver,
@@ -74,16 +71,17 @@ fn moment(passage: Passage) -> Option<Time> {
     passage.departure.or(passage.arrival)
 }
 
+/// Times of a credit and of its data at one tap: the sender's, where a credit arrives and data depart, or the receiver's.
+fn credit_and_data(message: &CreditedMessage) -> Option<(Time, Time)> {
+    let at_sender = Option::zip(message.credit.arrival, message.first.departure);
+    at_sender.or(Option::zip(message.credit.departure, message.first.arrival))
+}
+
 /// Largest number of credits that were unused at once.
 fn depth(messages: &[CreditedMessage]) -> u32 {
     let mut changes: Vec<(Time, i32)> = Vec::with_capacity(2 * messages.len());
-    for message in messages {
-        // At one tap: the sender's, where a credit arrives and data depart, or the receiver's.
-        let at_sender = Option::zip(message.credit.arrival, message.first.departure);
-        let both = at_sender.or(Option::zip(message.credit.departure, message.first.arrival));
-        if let Some((credit, data)) = both {
-            changes.extend([(credit, 1), (data, -1)]);
-        }
+    for (credit, data) in messages.iter().filter_map(credit_and_data) {
+        changes.extend([(credit, 1), (data, -1)]);
     }
     changes.sort_unstable();
     let (mut open, mut most) = (0_i32, 0);
