@@ -283,6 +283,14 @@ impl RankNames {
             number: number.or(only),
         }
     }
+
+    /// Ranks of the sender and the receiver.
+    fn ends(&self, connection: &CreditedConnection) -> [Rank; 2] {
+        [
+            self.rank(connection.sender, connection.sender_rank),
+            self.rank(connection.receiver, connection.receiver_rank),
+        ]
+    }
 }
 
 /// Count of a connection's messages, with those that are left out.
@@ -331,15 +339,8 @@ fn components(connections: &[CreditedConnection], names: &RankNames, places: &[u
         }
         set
     };
-    let ends = |place: usize| {
-        let connection = &connections[place];
-        [
-            names.rank(connection.sender, connection.sender_rank),
-            names.rank(connection.receiver, connection.receiver_rank),
-        ]
-    };
     for &place in places {
-        let [sender, receiver] = ends(place).map(|rank| {
+        let [sender, receiver] = names.ends(&connections[place]).map(|rank| {
             let new = parent.len();
             let set = *set_of.entry(rank).or_insert(new);
             if set == new {
@@ -351,7 +352,7 @@ fn components(connections: &[CreditedConnection], names: &RankNames, places: &[u
     }
     let mut joined: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for &place in places {
-        let [sender, _] = ends(place);
+        let [sender, _] = names.ends(&connections[place]);
         joined
             .entry(root(&parent, set_of[&sender]))
             .or_default()
@@ -379,23 +380,16 @@ fn job(
     names: &RankNames,
     (clocks, channels): (&HostClocks, &[Option<u32>]),
 ) -> Job {
-    let ends = |place: usize| {
-        let connection = &connections[place];
-        (
-            names.rank(connection.sender, connection.sender_rank),
-            names.rank(connection.receiver, connection.receiver_rank),
-        )
-    };
     let all: BTreeSet<Rank> = set
         .iter()
-        .flat_map(|&place| <[Rank; 2]>::from(ends(place)))
+        .flat_map(|&place| names.ends(&connections[place]))
         .collect();
     let ranks: Vec<Rank> = all.into_iter().collect();
     let place_of = |rank: Rank| ranks.partition_point(|&other| other < rank);
     let links: Vec<Link> = set
         .iter()
         .map(|&place| {
-            let (sender, receiver) = ends(place);
+            let [sender, receiver] = names.ends(&connections[place]);
             link(
                 (place, &connections[place]),
                 (place_of(sender), place_of(receiver)),

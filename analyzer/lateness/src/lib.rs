@@ -81,10 +81,10 @@ fn judge(
     let search = RootSearch::new(job, (&graph, &usual, &view), last - first, is_cut);
     let collectives = u32::try_from(job.collectives()).unwrap_or(u32::MAX);
     let unclear = (0..collectives)
-        .filter(|&collective| job.is_unclear(collective))
-        .count();
+        .map(|collective| u32::from(job.is_unclear(collective)))
+        .sum::<u32>();
     // The rest of what is mostly unknown proves nothing.
-    let suspects = if unclear * 2 > job.collectives() {
+    let suspects = if unclear > collectives / 2 {
         Vec::new()
     } else {
         search.roots()
@@ -105,12 +105,7 @@ fn judge(
         last_time: nanos(last),
         messages: found,
         left_out: job.links.iter().map(of_input).sum(),
-        unclear_collectives: u32::try_from(
-            (0..collectives)
-                .filter(|&collective| job.is_unclear(collective))
-                .count(),
-        )
-        .unwrap_or(u32::MAX),
+        unclear_collectives: unclear,
         is_whole: view.is_whole,
         roots: suspects
             .iter()

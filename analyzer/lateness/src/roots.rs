@@ -72,8 +72,8 @@ pub(crate) struct RootSearch<'a> {
     /// Time of the job, in nanoseconds.
     length: i64,
     is_cut: bool,
-    /// Longest excess of each rank's start in collectives after the first one.
-    later_starts: BTreeMap<(u32, LagKind), i64>,
+    /// Starts of each owner in collectives after the first one.
+    starts: BTreeMap<u32, Vec<(&'a Event, Need)>>,
 }
 
 impl<'a> RootSearch<'a> {
@@ -83,38 +83,37 @@ impl<'a> RootSearch<'a> {
         length: i64,
         is_cut: bool,
     ) -> Self {
-        let mut search = Self {
+        let mut starts: BTreeMap<u32, Vec<(&Event, Need)>> = BTreeMap::new();
+        for (event, need) in graph.owned() {
+            if is_between(need.kind) && event.collective > 0 {
+                starts.entry(event.owner).or_default().push((event, need));
+            }
+        }
+        Self {
             job,
             graph,
             usual,
             view,
             length,
             is_cut,
-            later_starts: BTreeMap::new(),
-        };
-        search.later_starts = search.starts_after_the_first();
-        search
+            starts,
+        }
     }
 
-    /// The first collective may have begun before the capture: a rank is no later in it than it is in another one.
-    fn starts_after_the_first(&self) -> BTreeMap<(u32, LagKind), i64> {
-        let mut starts: BTreeMap<(u32, LagKind), Vec<(&Event, Need)>> = BTreeMap::new();
-        for (event, need) in self.graph.owned() {
-            if is_between(need.kind) && event.collective > 0 {
-                starts
-                    .entry((event.owner, need.kind))
-                    .or_default()
-                    .push((event, need));
-            }
-        }
-        let longest = |(start, starts): ((u32, LagKind), Vec<(&Event, Need)>)| {
-            let expected = self.usual.without(self.graph, &BTreeSet::from([start.0]));
-            let excess = starts
-                .iter()
-                .map(|(event, need)| need.lag - expected.lag(event, *need));
-            (start, excess.max().unwrap_or(0))
+    /// Longest excess of an owner's starts in collectives after the first one, by kind. The first collective may have begun before the
+    /// capture: a rank is no later in it than it is in another one.
+    fn later_starts(&self, owner: u32) -> BTreeMap<LagKind, i64> {
+        let mut longest: BTreeMap<LagKind, i64> = BTreeMap::new();
+        let Some(starts) = self.starts.get(&owner) else {
+            return longest;
         };
-        starts.into_iter().map(longest).collect()
+        let expected = self.usual.without(self.graph, &BTreeSet::from([owner]));
+        for (event, need) in starts {
+            let excess = need.lag - expected.lag(event, *need);
+            let known = longest.entry(need.kind).or_insert(excess);
+            *known = excess.max(*known);
+        }
+        longest
     }
 
     /// How long a lag should have been. A rank that is not seen as a whole may have waited for what is not seen.
@@ -130,6 +129,10 @@ impl<'a> RootSearch<'a> {
     /// Ends of all collectives, if the lags of these owners had been as long as others'.
     fn ends_without(&self, owners: &BTreeSet<u32>) -> Vec<i64> {
         let expected = self.usual.without(self.graph, owners);
+        let later: BTreeMap<u32, BTreeMap<LagKind, i64>> = owners
+            .iter()
+            .map(|&owner| (owner, self.later_starts(owner)))
+            .collect();
         let times = self.graph.replay(|event, need| {
             if event.is_blind || !owners.contains(&event.owner) {
                 return need.lag;
@@ -139,9 +142,8 @@ impl<'a> RootSearch<'a> {
             if excess <= self.graph.uncertainty[event.owner as usize] {
                 need.lag
             } else if event.collective == 0 && is_between(need.kind) {
-                let start = (event.owner, need.kind);
-                let later = self.later_starts.get(&start).copied().unwrap_or(0);
-                need.lag - excess.min(later)
+                let later = later.get(&event.owner).and_then(|later| later.get(&need.kind));
+                need.lag - excess.min(later.copied().unwrap_or(0))
             } else {
                 lag
             }
