@@ -2,6 +2,9 @@
 
 use roce_model::cast::float;
 
+/// A sign is believed that shows by chance in fewer captures than this part of them.
+pub(crate) const UNLIKELY: f64 = 0.05;
+
 /// The chance that at least `signs` of `trials` happen, each by the chance `rate`, or a little more: Chernoff's bound of the binomial
 /// distribution, exact where all of them happen.
 #[must_use]

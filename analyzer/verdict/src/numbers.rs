@@ -6,6 +6,9 @@ use roce_model::Time;
 use roce_model::cast::float;
 pub(super) use roce_spelling::bytes;
 
+/// A share of losses, of flows or of signs that is nearly all of them.
+pub(super) const NEARLY_ALL: f64 = 0.9;
+
 /// `part` of `whole`; `None` of nothing.
 pub(super) fn share(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| float(part) / float(whole))

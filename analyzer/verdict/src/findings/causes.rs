@@ -10,8 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use roce_model::{Address, Confidence, FindingRow, FlowId, NameList, Severity, Time};
 
-use super::super::numbers::reaches;
-use super::losses_there::NEARLY_ALL;
+use super::super::numbers::{NEARLY_ALL, reaches};
 use super::rule::Context;
 pub use mechanisms::{MECHANISMS, Mechanism};
 pub(super) use subjects::{FlowSigns, FlowsByRule, Side, Subject, Subjects};

@@ -9,6 +9,7 @@ use roce_model::{
 };
 
 use super::super::arrivals::Fell;
+use super::super::chance::UNLIKELY;
 use super::super::directory::name_of;
 use super::super::numbers::{counted, note_first, percent, reaches};
 use super::super::thresholds::Thresholds;
@@ -113,8 +114,6 @@ const AT_RECEIVER: u8 = 3;
 const BETWEEN: u8 = 2;
 const ON_THE_WAY: u8 = 1;
 const UNKNOWN: u8 = 0;
-/// A sign is believed that shows by chance in so few networks.
-const CHANCE: f64 = 0.05;
 
 #[derive(Debug, Default)]
 pub(super) struct EcnTally {
@@ -379,7 +378,7 @@ impl EcnTally {
         let pass = answered.into_iter().filter(|(place, (flows, ways))| {
             // The first one takes some way; each other one takes the same of two in one case of two.
             let others = i32::try_from(ways.len()).unwrap_or(i32::MAX) - 1;
-            self.marked_flows.get(place) == Some(flows) && 0.5_f64.powi(others) < CHANCE
+            self.marked_flows.get(place) == Some(flows) && 0.5_f64.powi(others) < UNLIKELY
         });
         pass.map(|(place, _)| place).collect()
     }

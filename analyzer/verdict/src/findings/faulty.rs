@@ -9,7 +9,7 @@ use roce_model::{
 
 use super::super::chance::at_least;
 use super::super::directory::name_of;
-use super::super::numbers::{counted, percent, reaches, some};
+use super::super::numbers::{NEARLY_ALL, counted, percent, reaches, some};
 use super::super::thresholds::Thresholds;
 use super::rule::{FindingOf as _, Rule};
 use super::worst::Worst;
@@ -39,8 +39,6 @@ pub(super) const FAULTY: Rule = Rule {
 const MAX_FLOWS: usize = 1 << 16;
 /// Losses of a flow that are closer than this are one moment: one burst, or one lost packet and what followed from it.
 const APART: u64 = 1_000_000;
-/// A share of the signs that is nearly all of them.
-const NEARLY_ALL: f64 = 0.9;
 /// Paths that carry more than this share are no exception among the others.
 const MAX_SHARE: f64 = 0.8;
 /// One capture in so many may show as much by chance.
@@ -257,22 +255,21 @@ fn split(
 ) -> Option<FaultyPaths> {
     let rate = |path: &PathSigns| float(path.signs) / float(path.packets.max(1));
     paths.sort_by(|a, b| rate(&b.1).total_cmp(&rate(&a.1)).then(a.0.cmp(&b.0)));
-    let sum = |paths: &[((TapId, u16), PathSigns)]| {
-        paths.iter().fold((0u64, 0u64, 0u64), |sum, (_, path)| {
-            (
-                sum.0.saturating_add(path.signs),
-                sum.1.saturating_add(path.packets),
-                sum.2 + path.flows.len() as u64,
-            )
-        })
-    };
-    let (all_signs, all_packets, all_flows) = sum(&paths);
+    // Signs, packets and flows of the first paths, by their number.
+    let mut sums = vec![(0u64, 0u64, 0u64)];
+    let mut sum = (0u64, 0u64, 0u64);
+    for (_, path) in &paths {
+        sum.0 = sum.0.saturating_add(path.signs);
+        sum.1 = sum.1.saturating_add(path.packets);
+        sum.2 += path.flows.len() as u64;
+        sums.push(sum);
+    }
+    let (all_signs, all_packets, all_flows) = sum;
     let count = paths.len();
     let mut choices = 1.0;
     let mut best: Option<(f64, usize, f64)> = None;
-    for most in 1..count {
+    for (most, &(signs, packets, flows)) in sums.iter().enumerate().take(count).skip(1) {
         choices *= float((count - most + 1) as u64) / float(most as u64);
-        let (signs, packets, flows) = sum(&paths[..most]);
         let share = float(packets) / float(all_packets.max(1));
         // A flow that loses packets sends fewer.
         let expected = share.max(float(flows) / float(all_flows.max(1)));
@@ -285,7 +282,7 @@ fn split(
         }
     }
     let (chance, most, share) = best?;
-    let signs = sum(&paths[..most]).0;
+    let signs = sums[most].0;
     paths.truncate(most);
     Some(FaultyPaths {
         pair,

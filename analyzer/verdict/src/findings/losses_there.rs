@@ -5,14 +5,11 @@ use std::collections::BTreeMap;
 use roce_model::cast::float;
 use roce_model::{Address, Time};
 
-use super::super::numbers::{reaches, share};
+use super::super::numbers::{NEARLY_ALL, reaches, share};
+use crate::chance::UNLIKELY;
 
-/// A share of flows, or of losses, that is nearly all of them.
-pub(super) const NEARLY_ALL: f64 = 0.9;
 /// So large a share of lost packets is no cable's: bit errors lose one in a thousand where a link still works.
 const FULL_QUEUE: f64 = 0.01;
-/// A sign is believed that shows by chance in so few captures.
-pub(super) const CHANCE: f64 = 0.05;
 
 /// Losses at one destination, and data packets, in all, while many senders sent there at once, and while several did.
 #[derive(Clone, Copy, Debug, Default)]
@@ -40,7 +37,7 @@ impl LossesThere {
             .unwrap_or(1.0)
             .powf(float(self.lost));
         reaches(self.in_incast, self.lost, NEARLY_ALL)
-            && (by_chance < CHANCE || reaches(self.in_incast, self.data_in_incast.max(1), FULL_QUEUE))
+            && (by_chance < UNLIKELY || reaches(self.in_incast, self.data_in_incast.max(1), FULL_QUEUE))
             || self.overran()
     }
 

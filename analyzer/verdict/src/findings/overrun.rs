@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use roce_model::{Address, EpisodeKind, EventKind, EventRow, FlowId, Psn, TapId};
 
 use super::super::numbers::share;
-use super::losses_there::{CHANCE, Losses, LossesThere};
+use super::losses_there::{Losses, LossesThere};
 use super::rule::Context;
-use crate::chance::at_least;
+use crate::chance::{UNLIKELY, at_least};
 use crate::episodes::{Episode, fills_link};
 
 /// Flows with gaps that are kept at most.
@@ -114,7 +114,7 @@ impl CloseGaps {
             let by_chance = 1.0 - (1.0 - rate).powf(f64::from(most));
             // One of several tests passes by chance as often as all of them together do.
             let chance = at_least(close, self.followed, by_chance) * f64::from(TESTS);
-            senders.len() > 1 && chance < CHANCE
+            senders.len() > 1 && chance < UNLIKELY
         })
     }
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use roce_model::{Confidence, Evidence, FindingRow, FlowRow, Severity, TapId, Time};
 
 use super::super::directory::{lost_behind, name_of};
-use super::super::numbers::{bytes, counted, note_first, percent, reaches, share};
+use super::super::numbers::{NEARLY_ALL, bytes, counted, note_first, percent, reaches, share};
 use super::rule::{Context, FindingOf as _, Rule};
 use super::worst::Worst;
 
@@ -32,8 +32,6 @@ const MUCH: f64 = 0.1;
 const MIN_PACKETS: u64 = 16;
 /// Retransmissions of all flows that are said without a reason.
 const MIN_WITHOUT_REASON: u64 = 64;
-/// Such a share of the data packets is nearly all of them.
-const NEARLY_ALL: f64 = 0.9;
 /// Overtaking is the reason where so many times as many packets came late as were lost.
 const FAR_MORE: u64 = 4;
 
