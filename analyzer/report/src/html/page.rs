@@ -100,6 +100,20 @@ mod tests {
     }
 
     #[test]
+    fn states_have_the_words_of_the_terminal() {
+        let listed: Vec<String> = roce_model::TimeState::ALL
+            .iter()
+            .map(|state| format!("[\"{}\", \"{}\", ", state.name(), state.words()))
+            .collect();
+        let script = include_str!("spent.js");
+        let places: Vec<Option<usize>> = listed.iter().map(|state| script.find(state)).collect();
+        assert!(
+            places.is_sorted() && places.iter().all(Option::is_some),
+            "{listed:?}"
+        );
+    }
+
+    #[test]
     fn names_are_declared_once() {
         let mut names = std::collections::BTreeSet::new();
         for line in SCRIPTS.iter().flat_map(|script| script.lines()) {
