@@ -13,6 +13,7 @@ use crate::network::grh::Grh;
 use crate::network::ipv4::Ipv4;
 use crate::network::ipv6::Ipv6;
 use crate::network::udp::{self, Udp};
+use crate::transport::mrc;
 use crate::{Aeth, Bth, Carrier, ExtendedHeaders, LinkType, Roce, Through, VlanTag};
 
 /// The protocol number of UDP (IANA).
@@ -135,14 +136,17 @@ fn decode_ipv4<const AT: u16>(
     let length = u32::from(udp.length());
     let plain = ip.0[0] == 0x45
         && ip.protocol() == UDP
-        && udp.destination_port() == udp::ROCE_V2
+        && is_port(&udp, head[28])
         && !ip.is_fragment()
         && u32::from(ip.total_length()) == length + 20;
     if !plain {
         return None;
     }
     let bth = Bth(*chunk(head, 28)?);
-    let transport = Transport::parse(frame, bth, AT + 28, length, original)?;
+    let transport = match bth.0[0] {
+        ..mrc::FIRST_OPCODE => Transport::parse(frame, bth, AT + 28, length, original)?,
+        _ => Transport::of_vendor(frame, &bth, AT + 28, length, original)?,
+    };
     *into = packet!(transport, bth, vlan, AT, AT + 28;
         source: ip.source(),
         destination: ip.destination(),
@@ -168,13 +172,17 @@ fn decode_ipv6<const AT: u16>(
     let udp = Udp(chunk(head, 40)?);
     let plain = ip.version() == 6
         && ip.next_header() == UDP
-        && udp.destination_port() == udp::ROCE_V2
+        && is_port(&udp, head[48])
         && ip.payload_length() == udp.length();
     if !plain {
         return None;
     }
     let bth = Bth(*chunk(head, 48)?);
-    let transport = Transport::parse(frame, bth, AT + 48, u32::from(udp.length()), original)?;
+    let length = u32::from(udp.length());
+    let transport = match bth.0[0] {
+        ..mrc::FIRST_OPCODE => Transport::parse(frame, bth, AT + 48, length, original)?,
+        _ => Transport::of_vendor(frame, &bth, AT + 48, length, original)?,
+    };
     *into = packet!(transport, bth, vlan, AT, AT + 48;
         source: ip.source(),
         destination: ip.destination(),
@@ -201,7 +209,10 @@ fn decode_grh<const AT: u16>(
     }
     let bth = Bth(*chunk(head, 40)?);
     let length = u32::from(grh.payload_length()) + 8;
-    let transport = Transport::parse(frame, bth, AT + 40, length, original)?;
+    let transport = match bth.0[0] {
+        ..mrc::FIRST_OPCODE => Transport::parse(frame, bth, AT + 40, length, original)?,
+        _ => Transport::of_vendor(frame, &bth, AT + 40, length, original)?,
+    };
     *into = packet!(transport, bth, vlan, AT, AT + 40;
         source: grh.source(),
         destination: grh.destination(),
@@ -212,6 +223,12 @@ fn decode_grh<const AT: u16>(
         carrier: Carrier::RoceV1,
     );
     Some(())
+}
+
+/// True of RoCEv2's port, and of MRC's if the opcode is one of MRC.
+#[inline]
+fn is_port(udp: &Udp<'_>, code: u8) -> bool {
+    udp.destination_port() == udp::ROCE_V2 || udp.destination_port() == udp::MRC && mrc::is_opcode(code)
 }
 
 #[inline]
@@ -233,6 +250,29 @@ struct Transport {
 }
 
 impl Transport {
+    /// The headers of a packet with a vendor's opcode, as [`Transport::parse`]. Those that may be of MRC count as payload until more
+    /// packets of the queue pair show that it is one.
+    #[cold]
+    fn of_vendor(frame: &[u8], bth: &Bth, at: u16, length: u32, original: u32) -> Option<Self> {
+        let payload_bytes = length.checked_sub(8 + 12 + u32::from(bth.pad_count()) + 4)?;
+        if u32::from(at) - 8 + length > original {
+            return None;
+        }
+        let captured = frame.len().min((u32::from(at) - 8 + length) as usize);
+        let captured = captured.checked_sub(usize::from(at))?;
+        let whole = mrc::whole_header(bth, captured, Some(length as usize - 8));
+        Some(Self {
+            aeth: Aeth::default(),
+            dma_length: 0,
+            source_qpn: 0,
+            payload_bytes,
+            seen: match whole {
+                Some(_) => ExtendedHeaders::MRC,
+                None => ExtendedHeaders::NONE,
+            },
+        })
+    }
+
     /// The headers at `at`, if they are whole and `length`, the UDP length, agrees with them.
     #[inline(always)]
     #[expect(

@@ -4,4 +4,5 @@ pub mod grh;
 pub mod ipv4;
 pub mod ipv6;
 pub mod lrh;
+pub mod srv6;
 pub mod udp;

@@ -19,8 +19,11 @@ pub enum Service {
     Cnp = 4,
     /// Extended reliable connection.
     Xrc = 5,
-    /// Vendor opcodes, 0xc0 and above: NVIDIA's dynamically connected transport (DC) uses these.
-    Vendor = 6,
+    /// Opcodes 0xc0 to 0xdf: Multipath Reliable Connection, or NVIDIA's dynamically connected transport (DC). Which one shows only in
+    /// more of a queue pair's packets.
+    Mrc = 6,
+    /// Other vendor opcodes, 0xe0 and above.
+    Vendor = 7,
 }
 
 impl Service {
@@ -31,19 +34,20 @@ impl Service {
 
     /// The service of this [name](Self::name).
     pub fn named(name: &str) -> Option<Self> {
-        const ALL: [Service; 7] = [
+        const ALL: [Service; 8] = [
             Service::Rc,
             Service::Uc,
             Service::Rd,
             Service::Ud,
             Service::Cnp,
             Service::Xrc,
+            Service::Mrc,
             Service::Vendor,
         ];
         ALL.into_iter().find(|service| service.name() == name)
     }
 
-    /// The name as written in tables: `RC`, `UC`, `RD`, `UD`, `CNP`, `XRC`, `vendor`.
+    /// The name as written in tables: `RC`, `UC`, `RD`, `UD`, `CNP`, `XRC`, `MRC`, `vendor`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Rc => "RC",
@@ -52,6 +56,7 @@ impl Service {
             Self::Ud => "UD",
             Self::Cnp => "CNP",
             Self::Xrc => "XRC",
+            Self::Mrc => "MRC",
             Self::Vendor => "vendor",
         }
     }
@@ -111,6 +116,8 @@ impl ExtendedHeaders {
     pub const IMM_DT: Self = Self(1 << 8);
     /// IETH, 4 bytes.
     pub const IETH: Self = Self(1 << 9);
+    /// The headers of MRC, whose length [`crate::transport::mrc::header_bytes`] says.
+    pub const MRC: Self = Self(1 << 10);
 
     /// Both sets.
     #[must_use]
@@ -396,6 +403,7 @@ impl Opcode {
             3 => Service::Ud,
             4 => Service::Cnp,
             5 => Service::Xrc,
+            6 => Service::Mrc,
             _ => Service::Vendor,
         }
     }

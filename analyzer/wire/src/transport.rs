@@ -8,6 +8,7 @@ pub mod deth;
 pub mod feth;
 pub mod ieth;
 pub mod imm_dt;
+pub mod mrc;
 pub mod rdeth;
 pub mod reth;
 pub mod xrceth;

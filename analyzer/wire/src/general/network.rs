@@ -4,6 +4,7 @@ use super::walk::{Next, Walk};
 use crate::network::ipv4::Ipv4;
 use crate::network::ipv6::{Ipv6, Ipv6Fragment};
 use crate::network::udp::{self, Udp};
+use crate::transport::mrc;
 use crate::{Carrier, Content, Layer, Other, Stop, Through};
 use etherparse::err::ip_auth::HeaderSliceError;
 use etherparse::{IpAuthHeaderSlice, Ipv6RawExtHeaderSlice};
@@ -159,7 +160,8 @@ impl Walk<'_> {
         let udp = Udp(self.take(Layer::Udp)?);
         let length = usize::from(udp.length());
         match udp.destination_port() {
-            udp::ROCE_V2 => {
+            udp::MRC if self.peek(0).is_some_and(|[code]| !mrc::is_opcode(*code)) => Ok(Next::Done),
+            udp::ROCE_V2 | udp::MRC => {
                 self.roce.udp_source_port = udp.source_port();
                 let known = self.limit(Layer::Udp, start, length);
                 let whole = if length == 0 {

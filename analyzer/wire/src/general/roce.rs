@@ -3,8 +3,8 @@
 use super::walk::{Next, Walk, narrow};
 use crate::network::grh::Grh;
 use crate::network::lrh::{LinkNextHeader, Lrh};
-use crate::transport::Transport;
-use crate::{Address, Bth, Carrier, Content, Layer, Other, Stop};
+use crate::transport::{Transport, mrc};
+use crate::{Address, Bth, Carrier, Content, ExtendedHeaders, Layer, Other, Stop};
 
 impl<'a> Walk<'a> {
     /// RoCEv1: a GRH right behind the EtherType.
@@ -89,7 +89,10 @@ impl<'a> Walk<'a> {
         };
         self.roce.bth_offset = self.offset(Layer::Bth, start, Bth::BYTES)?;
         self.roce.bth = headers.bth;
-        self.roce.seen = headers.seen;
+        self.roce.seen = match mrc::whole_header(&headers.bth, self.rest().len(), whole) {
+            Some(_) => ExtendedHeaders::MRC,
+            None => headers.seen,
+        };
         self.roce.aeth = headers.aeth.unwrap_or_default();
         self.roce.dma_length = headers.reth.map_or(0, |reth| reth.dma_length());
         self.roce.source_qpn = headers.deth.map_or(0, |deth| deth.source_qpn().value());
