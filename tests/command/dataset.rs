@@ -154,6 +154,8 @@ fn tables_say_what_the_document_says() {
             "collectives",
             "credits",
             "collective_waits",
+            "mrc_connections",
+            "mrc_paths",
         ] {
             assert_eq!(
                 Value::Array(rows(&dir, table)),

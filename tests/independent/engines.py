@@ -27,7 +27,7 @@ import pyarrow.parquet
 import pyspark.sql
 from pyiceberg.catalog.sql import SqlCatalog
 
-TABLES = ["flows", "timeline", "events", "episodes", "findings", "steps", "taps", "vantages", "hops", "hop_timeline", "ends", "waits", "collectives", "credits", "collective_waits", "samples", "run"]
+TABLES = ["flows", "timeline", "events", "episodes", "findings", "steps", "taps", "vantages", "hops", "hop_timeline", "ends", "waits", "collectives", "credits", "collective_waits", "mrc_connections", "mrc_paths", "samples", "run"]
 
 # Tables that the document has row for row.
 WHOLE = ["flows", "episodes", "findings", "steps", "taps", "vantages", "hops", "waits", "collectives", "credits", "collective_waits"]

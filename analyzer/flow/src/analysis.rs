@@ -13,6 +13,7 @@ mod host_events;
 mod lifecycle;
 mod limits;
 mod measures;
+mod mrc;
 mod notifications;
 mod output;
 mod pair;
@@ -28,8 +29,8 @@ mod taps;
 mod time_states;
 
 use roce_model::{
-    Between, EventKind, EventRow, LostRecords, PRIORITY_OF_DSCP, Packet, PacketBatch, PacketFlags,
-    PauseFrame, RemoteWrite, SampleRow, Span, TapPlace, Time,
+    Between, EventKind, EventRow, LostRecords, MrcPacket, PRIORITY_OF_DSCP, Packet, PacketBatch, PauseFrame,
+    RemoteWrite, SampleRow, Span, TapPlace, Time,
 };
 use roce_wire::Psn;
 
@@ -37,6 +38,7 @@ use crate::bins::{BinPlace, Bins};
 use crate::congestion::dcqcn::Parameters;
 use crate::counts::Counts;
 use crate::key::FlowSlot;
+use crate::mrc::Mrc;
 use crate::pairing::attempts;
 use crate::psn::causes::HostPairTimes;
 use crate::psn::recent_naks::RecentNaks;
@@ -122,11 +124,30 @@ pub struct Analysis {
     latest: Time,
     ended: Time,
     taps: TapStates,
+    /// Connections of MRC.
+    mrc: Mrc,
     /// Measurements at each tap, where they are wanted.
     measures: Option<Measures>,
     output: Output,
     /// Room for looking packets up.
     found: Box<[FoundFlow]>,
+}
+
+/// Headers that a batch has beside a packet.
+#[derive(Clone, Copy)]
+enum HeadersBeside<'a> {
+    Write(&'a RemoteWrite),
+    Mrc(&'a MrcPacket),
+}
+
+impl<'a> HeadersBeside<'a> {
+    const fn of(between: &'a Between) -> Option<Self> {
+        match between {
+            Between::Write(write) => Some(Self::Write(write)),
+            Between::Mrc(mrc) => Some(Self::Mrc(mrc)),
+            _ => None,
+        }
+    }
 }
 
 /// Flows that close together, so that waits for memory overlap.
@@ -167,6 +188,7 @@ impl Analysis {
             read_gap: None,
             tally: Tally::default(),
             taps: TapStates::new(options.tap_at),
+            mrc: Mrc::default(),
             measures: options.measures.then(Measures::default),
             output: Output::default(),
             found: vec![FoundFlow::default(); LOOKUP_BATCH].into_boxed_slice(),
@@ -188,21 +210,25 @@ impl Analysis {
             });
         }
         let mut from = 0;
-        let mut writes = batch.between.iter().filter_map(|between| match between {
-            Between::Write(write) => Some(write),
-            _ => None,
-        });
+        let mut headers = batch.between.iter().filter_map(HeadersBeside::of);
         for between in &batch.between {
-            // A WRITE goes with its packet, and does not part others.
-            if matches!(between, Between::Write(_)) {
-                continue;
+            // Headers go with their packet, and do not part others.
+            match between {
+                Between::Write(_) => continue,
+                Between::Mrc(mrc) => {
+                    if let Some(packet) = batch.packets.get(mrc.packet) {
+                        self.mrc.recognise(packet, mrc);
+                    }
+                    continue;
+                }
+                _ => {}
             }
             let to = between.before().clamp(from, batch.packets.len());
-            self.packets(&batch.packets[from..to], &mut writes);
+            self.packets(&batch.packets[from..to], &mut headers);
             from = to;
             self.between(between, batch.packets.get(to));
         }
-        self.packets(&batch.packets[from..], &mut writes);
+        self.packets(&batch.packets[from..], &mut headers);
     }
 
     /// Takes what comes between packets: `next` is the packet behind it, which carries a message of the connection manager.
@@ -217,7 +243,7 @@ impl Analysis {
             Between::Lost(lost) => self.lost(lost),
             Between::Host(report) => self.host(report),
             Between::Pause(pause) => self.pause(pause),
-            Between::Write(_) => {}
+            Between::Write(_) | Between::Mrc(_) => {}
             Between::Management(message) => {
                 if let Some(packet) = next {
                     self.management(packet, message);
@@ -314,12 +340,13 @@ impl Analysis {
                 hops,
                 hop_timeline,
                 credits: self.connections.credits.conclude(),
+                mrc: self.mrc.conclude(),
             },
         )
     }
 
-    /// Takes packets in a row, and as many of `writes` as they leave.
-    fn packets<'a>(&mut self, packets: &[Packet], writes: &mut impl Iterator<Item = &'a RemoteWrite>) {
+    /// Takes packets in a row, and as many of `headers` as they have.
+    fn packets<'a>(&mut self, packets: &[Packet], headers: &mut impl Iterator<Item = HeadersBeside<'a>>) {
         self.latest = packets
             .last()
             .map_or(self.latest, |last| self.latest.max(last.time));
@@ -333,8 +360,8 @@ impl Analysis {
             // was found no longer holds.
             let mut holds = true;
             for (packet, found) in some.iter().zip(found.iter()) {
-                let write = if packet.flags.has(PacketFlags::REMOTE_WRITE) {
-                    writes.next()
+                let beside = if packet.flags.has_headers() {
+                    headers.next()
                 } else {
                     None
                 };
@@ -355,7 +382,13 @@ impl Analysis {
                         self.open_flow(found, packet)
                     };
                 }
-                self.observe(at, found.fingerprint, packet, write);
+                match beside {
+                    None => self.observe(at, found.fingerprint, packet, None),
+                    Some(HeadersBeside::Write(write)) => {
+                        self.observe(at, found.fingerprint, packet, Some(write));
+                    }
+                    Some(HeadersBeside::Mrc(mrc)) => self.observe_mrc(at, found.fingerprint, packet, mrc),
+                }
             }
         }
         self.found = found;
@@ -542,5 +575,6 @@ impl Conclusion {
         self.hop_timeline
             .sort_by_key(|row| (row.time, row.flow_id, row.from_tap, row.to_tap));
         self.credits.extend_from_slice(&other.credits);
+        self.mrc.add(&other.mrc);
     }
 }

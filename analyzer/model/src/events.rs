@@ -141,6 +141,16 @@ names! {
         CounterReset = "counter_reset",
         /// A device of this host has an address, as its queue pairs for datagrams use it: `detail`.
         DeviceAddress = "device_address",
+        /// MRC: a packet was lost, as its retransmission after a hole or a timeout shows: `psn`, `value` the path that it had gone, `mrc_paths.path`.
+        MrcLoss = "mrc_loss",
+        /// MRC: a NACK says that a switch has cut a packet: `psn`, `value` the reason, 1 in the fabric, 2 at the last hop.
+        MrcTrim = "mrc_trim",
+        /// MRC: a packet was sent again: `psn`, `value` its payload in bytes, `detail` the cause: hole, trimmed, trimmed_lasthop, refused, timeout, unknown.
+        MrcRetransmit = "mrc_retransmit",
+        /// MRC: a NACK with another reason: `psn`, `value` the reason.
+        MrcNack = "mrc_nack",
+        /// MRC: a host reports which of its ports can be reached: `value` a bit for each, `detail` the host.
+        MrcPorts = "mrc_port",
         /// Host events were lost between the kernel and the program: `value` their number.
         HostEventsLost = "host_events_lost",
     }

@@ -8,7 +8,7 @@
 //!         | prefix ( "->" | "<->" ) prefix )         one direction, both directions
 //!           [ "qpn" number ]                         the name of a flow, as results print it
 //!         | "qpn" number | "dscp" number | "vlan" number | "vni" number
-//!         | "service" ( rc | uc | rd | ud | xrc | cnp | vendor )
+//!         | "service" ( rc | uc | rd | ud | xrc | cnp | mrc | vendor )
 //! ```
 //!
 //! Results name flows `10.0.0.1 > 10.0.0.2 QP 0x11`, and columns `source`, `destination` and `destination_qpn`: `>` reads as `->`,
@@ -75,7 +75,7 @@ impl Node {
             Self::Dscp(dscp) => packet.carrier.has_ip() && packet.dscp() == *dscp,
             Self::Vlan(id) => packet.vlan.map(VlanTag::id) == Some(*id),
             Self::Vni(vni) => packet.vni == Some(*vni),
-            Self::Service(service) => packet.service() == *service,
+            Self::Service(service) => is_of(packet.service(), *service),
         }
     }
 
@@ -91,7 +91,7 @@ impl Node {
             Self::Dscp(wanted) => dscp.map(|dscp| dscp == *wanted),
             Self::Vlan(id) => Some(flow.vlan == Some(*id)),
             Self::Vni(vni) => Some(flow.vni == Some(*vni)),
-            Self::Service(service) => Some(flow.service == *service),
+            Self::Service(service) => Some(is_of(flow.service, *service)),
         }
     }
 }
@@ -480,13 +480,14 @@ impl<'a> Parser<'a> {
     }
 
     fn service(&mut self) -> Result<Node, FilterError> {
-        const SERVICES: [Service; 7] = [
+        const SERVICES: [Service; 8] = [
             Service::Rc,
             Service::Uc,
             Service::Rd,
             Service::Ud,
             Service::Xrc,
             Service::Cnp,
+            Service::Mrc,
             Service::Vendor,
         ];
         for service in SERVICES {
@@ -494,8 +495,13 @@ impl<'a> Parser<'a> {
                 return Ok(Node::Service(service));
             }
         }
-        Err(self.expected("a service: rc, uc, rd, ud, xrc, cnp or vendor"))
+        Err(self.expected("a service: rc, uc, rd, ud, xrc, cnp, mrc or vendor"))
     }
+}
+
+/// True of a service that a filter names. Opcodes of MRC may be those of a vendor.
+fn is_of(service: Service, named: Service) -> bool {
+    service == named || service == Service::Mrc && named == Service::Vendor
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ table! {
     destination: Address, "", "Address of their receiver.";
     destination_qpn: u32, "", "Queue pair of the receiver.";
     source_qpn: Option<u32>, "", "UD: queue pair of the sender (DETH). Absent for connected services, whose packets do not carry it.";
-    service: &'static str, "", "Transport service: RC, UC, RD, UD, XRC, vendor.";
+    service: &'static str, "", "Transport service: RC, UC, RD, UD, XRC, MRC, vendor.";
     carrier: &'static str, "", "Protocol of the first packet: RoCEv2/IPv4, RoCEv2/IPv6, RoCEv1, InfiniBand.";
     vlan: Option<u16>, "", "VLAN identifier.";
     vni: Option<u32>, "", "Identifier of the innermost overlay network.";
@@ -184,6 +184,7 @@ table! {
 impl FlowRow {
     /// The key of the flow; `None` if the `flow_id` of the row is not the hash of its other columns.
     pub fn key(&self) -> Option<FlowKey> {
+        let named = Service::named(self.service)?;
         let key = FlowKey {
             source: self.source,
             destination: self.destination,
@@ -191,8 +192,14 @@ impl FlowRow {
             source_qpn: Qpn::new(self.source_qpn.unwrap_or_default()),
             vlan: self.vlan,
             vni: self.vni,
-            service: Service::named(self.service)?,
+            service: named,
         };
-        (key.id() == self.flow_id).then_some(key)
+        // A vendor's transport may have the opcodes of MRC.
+        let others = [Service::Mrc].into_iter().filter(|_| named == Service::Vendor);
+        let keys = [named]
+            .into_iter()
+            .chain(others)
+            .map(|service| FlowKey { service, ..key });
+        keys.into_iter().find(|key| key.id() == self.flow_id)
     }
 }

@@ -26,6 +26,7 @@ mod groups;
 mod host;
 mod identity;
 mod measures;
+mod mrc;
 mod name_list;
 mod packet;
 mod places;
@@ -69,6 +70,10 @@ pub use groups::Groups;
 pub use host::{Element, HostChange, HostEvent, Process, QueuePairChange, QueuePairKind, QueuePairState};
 pub use identity::{FlowId, FlowKey, TapId};
 pub use measures::{JobSteps, TapMeasures, TimeBuckets};
+pub use mrc::{
+    MrcConnectionColumns, MrcConnectionRow, MrcEntropyOrder, MrcHeaders, MrcIdsOrder, MrcPacket,
+    MrcPathColumns, MrcPathRow, MrcPathState, MrcPortLoss, MrcReports, MrcSack, MrcState, MrcWrite,
+};
 pub use name_list::NameList;
 pub use packet::{
     Between, HostReport, LinkAddresses, LostRecords, Management, Packet, PacketBatch, PacketFlags, Packets,

@@ -6,7 +6,7 @@ use roce_wire::management::cm::RejectReason;
 use roce_wire::management::cm_req::ServiceId;
 use roce_wire::{Address, MacAddress, Pause, Psn, Qpn, Roce};
 
-use crate::{HostEvent, SampleRow, TapId, Time};
+use crate::{HostEvent, MrcPacket, SampleRow, TapId, Time};
 
 /// One RoCE packet as one tap saw it.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
@@ -46,6 +46,14 @@ impl PacketFlags {
     pub const OPEN_REQUEST: Self = Self(1 << 2);
     /// The batch has a [`RemoteWrite`] of it.
     pub const REMOTE_WRITE: Self = Self(1 << 3);
+    /// The batch has a [`MrcPacket`] of it.
+    pub const MRC: Self = Self(1 << 4);
+
+    /// True if the batch has headers of it.
+    #[inline]
+    pub const fn has_headers(self) -> bool {
+        self.0 & (Self::REMOTE_WRITE.0 | Self::MRC.0) != 0
+    }
 
     /// True if all of `other` are in the set.
     #[inline]
@@ -198,6 +206,8 @@ pub enum Between {
     Management(Management),
     /// The target of a WRITE.
     Write(RemoteWrite),
+    /// Headers of a packet that may be one of MRC.
+    Mrc(MrcPacket),
     /// A host's report.
     Host(Box<HostReport>),
 }
@@ -211,6 +221,7 @@ impl Between {
             Self::Lost(lost) => lost.before,
             Self::Management(message) => message.packet,
             Self::Write(write) => write.packet,
+            Self::Mrc(headers) => headers.packet,
             Self::Host(report) => report.before,
         }
     }

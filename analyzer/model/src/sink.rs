@@ -6,8 +6,9 @@ use std::path::Path;
 use crate::{
     CnpReceiver, CollectiveCallRow, CollectiveRow, CollectiveWaitRow, ConnectionAttempt, CreditRow,
     CreditedConnection, EndRow, EpisodeRow, EventColumns, FindingRow, FlowKey, FlowRow, HopRow,
-    HopTimelineRow, InputSummary, JobSteps, Period, ProgramExchange, RunKey, SampleColumns, Span, StepRow,
-    TapId, TapMeasures, TapRow, Time, TimelineColumns, Totals, TraceRow, VantageRow, WaitRow,
+    HopTimelineRow, InputSummary, JobSteps, MrcConnectionRow, MrcPathRow, MrcReports, Period,
+    ProgramExchange, RunKey, SampleColumns, Span, StepRow, TapId, TapMeasures, TapRow, Time, TimelineColumns,
+    Totals, TraceRow, VantageRow, WaitRow,
 };
 
 /// Error of a sink; it names the file or stream.
@@ -80,6 +81,12 @@ pub struct RunSummary {
     pub collective_waits: Vec<CollectiveWaitRow>,
     /// Connections whose receivers ask for each message.
     pub credits: Vec<CreditRow>,
+    /// Connections of MRC.
+    pub mrc_connections: Vec<MrcConnectionRow>,
+    /// Their paths.
+    pub mrc_paths: Vec<MrcPathRow>,
+    /// What else is known of them. The JSON document does not have it.
+    pub mrc_reports: MrcReports,
     /// The steps of a training job, in the order of time.
     pub steps: Vec<StepRow>,
     /// Traces of ranks that were merged, in the order given.

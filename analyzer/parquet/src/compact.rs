@@ -19,8 +19,9 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use roce_files::{Access, Directory, UnfinishedFile};
 use roce_model::{
     CollectiveColumns, CollectiveWaitColumns, Columns, CreditColumns, EndColumns, EpisodeColumns,
-    EventColumns, FindingColumns, FlowColumns, HopColumns, HopTimelineColumns, RunColumns, SampleColumns,
-    StepColumns, Table, TapColumns, TimelineColumns, VantageColumns, WaitColumns,
+    EventColumns, FindingColumns, FlowColumns, HopColumns, HopTimelineColumns, MrcConnectionColumns,
+    MrcPathColumns, RunColumns, SampleColumns, StepColumns, Table, TapColumns, TimelineColumns,
+    VantageColumns, WaitColumns,
 };
 
 use crate::error::Error;
@@ -55,6 +56,8 @@ pub(crate) const DESCRIPTIONS: [Table; TABLES.len()] = [
     CollectiveColumns::TABLE,
     CreditColumns::TABLE,
     CollectiveWaitColumns::TABLE,
+    MrcConnectionColumns::TABLE,
+    MrcPathColumns::TABLE,
     SampleColumns::TABLE,
     RunColumns::TABLE,
 ];

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use roce_files::Directory;
 use roce_model::{
     CollectiveColumns, CollectiveWaitColumns, Columns, CreditColumns, EndColumns, EpisodeColumns,
-    EventColumns, FindingColumns, FlowColumns, FlowRow, HopColumns, HopTimelineColumns, RunColumns, RunKey,
-    RunRow, RunSummary, SampleColumns, Sink, SinkError, StepColumns, Table, TapColumns, TimelineColumns,
-    VantageColumns, WaitColumns,
+    EventColumns, FindingColumns, FlowColumns, FlowRow, HopColumns, HopTimelineColumns, MrcConnectionColumns,
+    MrcPathColumns, RunColumns, RunKey, RunRow, RunSummary, SampleColumns, Sink, SinkError, StepColumns,
+    Table, TapColumns, TimelineColumns, VantageColumns, WaitColumns,
 };
 
 use crate::error::Error;
@@ -38,6 +38,8 @@ struct Writers {
     collectives: TableWriter,
     credits: TableWriter,
     collective_waits: TableWriter,
+    mrc_connections: TableWriter,
+    mrc_paths: TableWriter,
     samples: TableWriter,
     run: TableWriter,
 }
@@ -66,6 +68,8 @@ impl Writers {
             collectives: create(CollectiveColumns::TABLE)?,
             credits: create(CreditColumns::TABLE)?,
             collective_waits: create(CollectiveWaitColumns::TABLE)?,
+            mrc_connections: create(MrcConnectionColumns::TABLE)?,
+            mrc_paths: create(MrcPathColumns::TABLE)?,
             samples: create(SampleColumns::TABLE)?,
             run: create(RunColumns::TABLE)?,
         })
@@ -88,6 +92,8 @@ impl Writers {
             &mut self.collectives,
             &mut self.credits,
             &mut self.collective_waits,
+            &mut self.mrc_connections,
+            &mut self.mrc_paths,
             &mut self.samples,
             &mut self.run,
         ]
@@ -231,6 +237,8 @@ impl Dataset {
         append::<CollectiveColumns>(&mut writers.collectives, &run.collectives)?;
         append::<CreditColumns>(&mut writers.credits, &run.credits)?;
         append::<CollectiveWaitColumns>(&mut writers.collective_waits, &run.collective_waits)?;
+        append::<MrcConnectionColumns>(&mut writers.mrc_connections, &run.mrc_connections)?;
+        append::<MrcPathColumns>(&mut writers.mrc_paths, &run.mrc_paths)?;
         append::<RunColumns>(&mut writers.run, &inputs)?;
         for table in writers.all() {
             table.complete()?;

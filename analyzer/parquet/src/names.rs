@@ -4,7 +4,7 @@
 pub const SCHEMA_VERSION: u32 = 2;
 
 /// The tables of a dataset, each a folder.
-pub const TABLES: [&str; 17] = [
+pub const TABLES: [&str; 19] = [
     "flows",
     "timeline",
     "events",
@@ -20,6 +20,8 @@ pub const TABLES: [&str; 17] = [
     "collectives",
     "credits",
     "collective_waits",
+    "mrc_connections",
+    "mrc_paths",
     "samples",
     "run",
 ];

@@ -1,6 +1,7 @@
 //! Frames to packets: the decoder's stage of a run, with the taps, the time range and the filter.
 
 mod headers;
+mod mrc;
 
 use std::ops::Range;
 
@@ -10,7 +11,7 @@ use roce_model::{
     Period, QUIET, RecordingStart, SampleRow, Time, Totals,
 };
 use roce_wire::icrc::{self, Icrc};
-use roce_wire::{Address, Content, CutLimit, LinkType, Other, Roce};
+use roce_wire::{Address, Aeth, Content, CutLimit, ExtendedHeaders, LinkType, Other, Roce};
 
 use crate::feed::Work;
 use crate::link_addresses::LinkAddressBook;
@@ -473,23 +474,41 @@ impl Decoder {
         };
         packet.path = path(bytes, roce);
         packet.flags = packet.flags.with(PacketFlags::TO_ITSELF, is_to_itself(bytes));
-        packet.extended = extended(bytes, roce);
+        packet.extended = 0;
         if roce.bth.opcode() == SEND_ONLY {
             let is_open = is_open_request(bytes, roce);
             packet.flags = packet.flags.with(PacketFlags::OPEN_REQUEST, is_open);
         }
-        if tells_of_write(roce.bth.opcode())
-            && let Some(write) = remote_write(bytes, roce, at)
-        {
-            packet.flags = packet.flags.with(PacketFlags::REMOTE_WRITE, true);
-            between.push(Between::Write(write));
+        // Nearly all packets have no extended header, or an AETH, which is in `roce`.
+        if roce.seen != ExtendedHeaders::NONE && roce.seen != ExtendedHeaders::AETH {
+            keep_headers(packet, bytes, at, between);
         }
+        let roce = &packet.roce;
         if roce.bth.destination_qpn() == roce_wire::Qpn::GENERAL_SERVICES
             && let Some(message) = connection_message(bytes, roce, at)
         {
             between.push(Between::Management(message));
         }
         true
+    }
+}
+
+/// Keeps what the extended headers of a packet say, where they are more than an AETH.
+fn keep_headers(packet: &mut Packet, bytes: &[u8], at: usize, between: &mut Vec<Between>) {
+    let roce = &packet.roce;
+    packet.extended = extended(bytes, roce);
+    if roce.seen == ExtendedHeaders::MRC {
+        if let Some(headers) = mrc::headers(bytes, packet, at) {
+            // SACKs with one cumulative PSN differ in their headers alone.
+            packet.roce.aeth = Aeth(packet.extended.to_be_bytes());
+            packet.flags = packet.flags.with(PacketFlags::MRC, true);
+            between.push(Between::Mrc(headers));
+        }
+    } else if tells_of_write(roce.bth.opcode())
+        && let Some(write) = remote_write(bytes, roce, at)
+    {
+        packet.flags = packet.flags.with(PacketFlags::REMOTE_WRITE, true);
+        between.push(Between::Write(write));
     }
 }
 

@@ -246,6 +246,8 @@ impl<W> FleetRun<W> {
         clear(scope, "waits", &mut run.waits);
         clear(scope, "credits", &mut run.credits);
         clear(scope, "collective_waits", &mut run.collective_waits);
+        clear(scope, "mrc_connections", &mut run.mrc_connections);
+        clear(scope, "mrc_paths", &mut run.mrc_paths);
         Cow::Owned(run)
     }
 }

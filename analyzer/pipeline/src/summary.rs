@@ -106,6 +106,9 @@ impl<F> Done<F> {
             hop_timeline: conclusion.hop_timeline.clone(),
             credited: credits.connections,
             credits: credits.rows,
+            mrc_connections: conclusion.mrc.connections.clone(),
+            mrc_paths: conclusion.mrc.paths.clone(),
+            mrc_reports: conclusion.mrc.reports.clone(),
             ..RunSummary::default()
         }
     }

@@ -5,14 +5,14 @@ use std::fmt::Write as _;
 use roce_model::{
     CollectiveCallColumns, CollectiveColumns, CollectiveWaitColumns, Column, ColumnType, Columns,
     CreditColumns, EndColumns, EpisodeColumns, EventColumns, FindingColumns, FlowColumns, HopColumns,
-    HopTimelineColumns, RunColumns, RunKey, SampleColumns, StepColumns, Table, TapColumns, TimelineColumns,
-    Totals, TraceColumns, VantageColumns, WaitColumns,
+    HopTimelineColumns, MrcConnectionColumns, MrcPathColumns, RunColumns, RunKey, SampleColumns, StepColumns,
+    Table, TapColumns, TimelineColumns, Totals, TraceColumns, VantageColumns, WaitColumns,
 };
 
 use crate::compare::{Direction, Quantity};
 
 /// Every table, in the order of the page.
-pub const TABLES: [Table; 17] = [
+pub const TABLES: [Table; 19] = [
     FindingColumns::TABLE,
     EpisodeColumns::TABLE,
     StepColumns::TABLE,
@@ -28,6 +28,8 @@ pub const TABLES: [Table; 17] = [
     CollectiveColumns::TABLE,
     CreditColumns::TABLE,
     CollectiveWaitColumns::TABLE,
+    MrcConnectionColumns::TABLE,
+    MrcPathColumns::TABLE,
     SampleColumns::TABLE,
     RunColumns::TABLE,
 ];
@@ -77,6 +79,7 @@ What `--format json` prints and `DIR/run.json` holds: one object. `schema_versio
 | `ends` | Rows of `ends` of connections that failed. The table has the others, too |
 | `flows_left_out` | Rows of flows that the document leaves out (`--json-flows`): it has those with the most trouble, then those with the most bytes. The table has all |
 | `traces`, `collective_calls` | With `--merge`: the traces and their collectives, below. Absent without |
+| `mrc_connections`, `mrc_paths` | Rows of the table of that name, where packets of MRC were captured. Absent without |
 | `findings` | Rows of `findings`, the worst first; `evidence` is an object |
 | `samples` | Rows of `samples`, where there are at most 1,000 of them. Absent without samples, and where there are more: the table has all |
 

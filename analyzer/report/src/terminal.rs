@@ -16,6 +16,7 @@ mod field;
 mod grid;
 mod ink;
 mod live;
+mod mrc;
 mod page;
 mod places;
 mod report;

@@ -28,6 +28,7 @@ mod late;
 mod loss;
 mod losses_there;
 mod missed;
+mod mrc;
 mod origin;
 mod overrun;
 mod path;
@@ -51,7 +52,7 @@ use std::collections::HashSet;
 
 use roce_lateness::Lateness;
 use roce_model::{
-    EventRow, FindingRow, FlowId, FlowRow, PauseFrame, RunSummary, SampleColumns, SampleRow, TapId,
+    EventRow, FindingRow, FlowId, FlowRow, PauseFrame, RunSummary, SampleColumns, SampleRow, Service, TapId,
 };
 
 use super::arrivals::Arrivals;
@@ -75,6 +76,16 @@ pub const RULES: &[Rule] = &[
     setup::SETUP,
     receiver::NAK_FATAL,
     program::NO_ANSWER,
+    mrc::QP_FAILED,
+    mrc::PORT_DOWN,
+    mrc::SWITCH_SUSPECT,
+    mrc::PATH_DEAD,
+    mrc::LOSS_SILENT,
+    mrc::TRIM_FABRIC,
+    mrc::TRIM_LASTHOP,
+    mrc::TIMEOUT,
+    mrc::SPURIOUS,
+    mrc::RESPONDER,
     faulty::FAULTY,
     unpassed::UNPASSED,
     plan::PLAN,
@@ -101,6 +112,9 @@ pub const RULES: &[Rule] = &[
     ecn::NOT_CAPABLE,
     switch::THRESHOLD,
     imbalance::IMBALANCE,
+    mrc::PATH_MARKED,
+    mrc::PATH_SLOW,
+    mrc::PLANE_UNEVEN,
     path::ENTROPY,
     path::SPREAD,
     path::MTU,
@@ -217,7 +231,8 @@ impl Findings {
     pub(super) fn flow(&mut self, row: &FlowRow) {
         let thresholds = &self.settings.thresholds;
         self.quality.flow(row);
-        if row.destination_qpn <= MAX_MANAGEMENT_QPN {
+        // The rules of RoCE conclude from gaps, CNPs and ports: MRC has gaps on every path, no CNPs and a port for each packet.
+        if row.destination_qpn <= MAX_MANAGEMENT_QPN || row.service == Service::Mrc.name() {
             return;
         }
         self.ecn.flow(row, thresholds);
@@ -381,6 +396,7 @@ impl Findings {
         ];
         let mut findings: Vec<FindingRow> = findings.into_iter().flatten().collect();
         findings.extend(late::late(&context));
+        findings.extend(mrc::mrc(&context));
         findings.extend(self.idle.not_network(&context, &findings));
         let flows = FlowsByRule::from([
             (unpassed::UNPASSED.id, too_long.into_iter().flatten().collect()),

@@ -77,6 +77,7 @@ impl Analysis {
             row.wasted_bytes = behind.wasted_bytes;
         }
         self.name_process(&cold.key, &mut row);
+        self.name_service(&mut row, cold.key.service);
         cold.totals.add_to_run(&mut self.tally.totals);
         let trouble = cold.trouble.as_ref();
         if trouble.is_some_and(|trouble| trouble.is_recorded_out_of_order()) {

@@ -7,6 +7,7 @@ use roce_model::{
 
 use crate::bins::Bin;
 use crate::credits::CreditsAtTap;
+use crate::mrc::MrcConclusion;
 
 /// Results, as far as they cannot change any more.
 #[derive(Debug, Default)]
@@ -55,4 +56,6 @@ pub struct Conclusion {
     pub hop_timeline: Vec<HopTimelineRow>,
     /// Credits and their data, by connection and tap.
     pub credits: Vec<CreditsAtTap>,
+    /// Connections of MRC.
+    pub mrc: MrcConclusion,
 }

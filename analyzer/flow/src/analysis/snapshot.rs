@@ -42,6 +42,7 @@ impl Analysis {
             }
             let mut row = cold.flow_row(hot, false, self.outside_evidence(*at, self.other_of_open(*at)));
             self.name_process(&cold.key, &mut row);
+            self.name_service(&mut row, cold.key.service);
             if let Some(times) = self.divide_so_far(*at) {
                 row.set_time_by_state(&times);
             }

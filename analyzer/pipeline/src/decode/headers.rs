@@ -2,6 +2,7 @@
 
 use roce_model::{Management, RemoteWrite, WriteTarget};
 use roce_wire::transport::imm_dt::ImmDt;
+use roce_wire::transport::mrc;
 use roce_wire::transport::reth::Reth;
 use roce_wire::{Bth, ExtendedHeaders, Opcode, Roce};
 
@@ -24,14 +25,15 @@ pub(super) fn is_open_request(frame: &[u8], roce: &Roce) -> bool {
     roce.payload_bytes == 64 && frame.get(from..from + 2) == Some(&[0x0c, 0x40])
 }
 
-/// A hash of the extended headers. Of an AETH alone there is none: its four bytes are in `roce`.
+/// A hash of the extended headers. Of an AETH alone none is needed: its four bytes are in `roce`.
 #[inline]
 pub(super) fn extended(frame: &[u8], roce: &Roce) -> u32 {
-    if roce.seen == ExtendedHeaders::NONE || roce.seen == ExtendedHeaders::AETH {
-        return 0;
-    }
+    let length = match mrc::header_bytes(&roce.bth) {
+        Some(bytes) if roce.seen == ExtendedHeaders::MRC => bytes,
+        _ => usize::from(roce.seen.bytes()),
+    };
     let from = usize::from(roce.bth_offset) + Bth::BYTES;
-    let headers = frame.get(from..from + usize::from(roce.seen.bytes()));
+    let headers = frame.get(from..from + length);
     let (words, _) = headers.unwrap_or_default().as_chunks::<4>();
     let hash = words.iter().fold(0_u64, |hash, word| {
         (hash.rotate_left(23) ^ u64::from(u32::from_le_bytes(*word))).wrapping_mul(0x9e37_79b9_7f4a_7c15)

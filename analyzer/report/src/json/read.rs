@@ -7,9 +7,9 @@ use std::io::Read;
 
 use roce_model::{
     CnpReceiver, CollectiveCallColumns, CollectiveColumns, CollectiveWaitColumns, Columns, CreditColumns,
-    CutLimit, EndColumns, EpisodeColumns, FindingColumns, HopColumns, InputSummary, Layer, Opcode, Period,
-    Qpn, RunKey, RunSummary, Span, StepColumns, TapColumns, TapRow, Totals, TraceColumns, VantageColumns,
-    WaitColumns,
+    CutLimit, EndColumns, EpisodeColumns, FindingColumns, HopColumns, InputSummary, Layer,
+    MrcConnectionColumns, MrcPathColumns, MrcReports, Opcode, Period, Qpn, RunKey, RunSummary, Span,
+    StepColumns, TapColumns, TapRow, Totals, TraceColumns, VantageColumns, WaitColumns,
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -57,6 +57,9 @@ pub fn read(from: impl Read) -> Result<RunSummary, Error> {
         hop_timeline: Vec::new(),
         credited: Vec::new(),
         credits: some_rows::<CreditColumns>(&stored.credits)?,
+        mrc_connections: some_rows::<MrcConnectionColumns>(&stored.mrc_connections)?,
+        mrc_paths: some_rows::<MrcPathColumns>(&stored.mrc_paths)?,
+        mrc_reports: MrcReports::default(),
         collective_waits: some_rows::<CollectiveWaitColumns>(&stored.collective_waits)?,
         episodes: rows::<EpisodeColumns>(&stored.episodes)?,
         // Documents of earlier versions have none.
@@ -89,6 +92,8 @@ struct StoredDocument {
     credits: Value,
     #[serde(default)]
     collective_waits: Value,
+    mrc_connections: Value,
+    mrc_paths: Value,
     traces: Value,
     collective_calls: Value,
     #[serde(default)]

@@ -81,6 +81,21 @@ pub const MECHANISMS: &[Mechanism] = &[
         "loss.network",
         "The queue of a switch counted as many drops when the packets were lost.",
     ),
+    direct(
+        "mrc.switch.suspect",
+        "mrc.path.dead",
+        "All paths through a switch die with it.",
+    ),
+    direct(
+        "mrc.path.dead",
+        "mrc.loss.silent",
+        "Packets vanish on a dead path until their sender leaves it.",
+    ),
+    direct(
+        "mrc.loss.silent",
+        "mrc.retransmit.timeout",
+        "Where the last packet of a burst is lost, no later one shows its hole.",
+    ),
     direct("icrc.bad", "connection.failed", BAD_ICRC),
     direct("icrc.bad", "retransmit.timeout", BAD_ICRC),
     direct("icrc.bad", "retransmit.waste", BAD_ICRC),

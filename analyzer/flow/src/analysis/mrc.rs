@@ -1,0 +1,54 @@
+//! Packets of MRC: what they add to the rows of their flows, and what a flow's transport is called.
+
+use roce_model::{FlowRow, MrcPacket, Packet};
+use roce_wire::Service;
+
+use crate::analysis::Analysis;
+use crate::key::FlowSlot;
+
+impl Analysis {
+    /// A packet that may be of MRC: it is one where its queue pair is known to speak MRC.
+    #[cold]
+    pub(super) fn observe_mrc(
+        &mut self,
+        at: FlowSlot,
+        fingerprint: u64,
+        packet: &Packet,
+        headers: &MrcPacket,
+    ) {
+        let roce = &packet.roce;
+        if !self
+            .mrc
+            .is_proven(roce.source, roce.destination, roce.bth.destination_qpn())
+        {
+            return self.observe(at, fingerprint, packet, None);
+        }
+        // Its headers are no payload.
+        let mut known = *packet;
+        known.roce.payload_bytes = headers.payload_bytes;
+        let copies = self.tally.totals.copies;
+        self.observe(at, fingerprint, &known, None);
+        if self.tally.totals.copies != copies {
+            return;
+        }
+        let seen = self.mrc.observe(&known, headers, &mut self.bins.events);
+        if seen.is_data {
+            let counts = &mut self.table.hot[at].counts;
+            counts.data_packets += 1;
+            counts.ecn[usize::from(roce.traffic_class & 3)] += u32::from(roce.carrier.has_ip());
+            if seen.is_again {
+                let rare = counts.rare_mut();
+                rare.retransmitted_packets += 1;
+                rare.retransmitted_bytes += u64::from(headers.payload_bytes);
+            }
+        }
+    }
+
+    /// Names the transport of a flow whose opcodes may be those of a vendor.
+    pub(super) fn name_service(&self, row: &mut FlowRow, service: Service) {
+        let qpn = roce_wire::Qpn::new(row.destination_qpn);
+        if service == Service::Mrc && !self.mrc.is_proven(row.source, row.destination, qpn) {
+            row.service = Service::Vendor.name();
+        }
+    }
+}

@@ -1,0 +1,513 @@
+//! One connection: packets and answers in, what became of each packet.
+
+mod answers;
+
+use std::collections::VecDeque;
+
+use roce_model::{
+    Address, EventKind, EventRow, FlowKey, MrcHeaders, MrcIdsOrder, MrcPacket, MrcWrite, Packet, Span, TapId,
+    Time,
+};
+use roce_wire::Psn;
+use roce_wire::transport::mrc;
+
+use super::SeenMrc;
+use super::causes::{Cause, TRIMMED, TRIMMED_LASTHOP, Union};
+use super::messages::Messages;
+use super::paths::{CarriedEntropy, Paths};
+use super::sent::{Sending, Sent, Slot, SlotFlags};
+
+/// Probes that wait for an answer, at most. The oldest counts as unanswered.
+const MAX_PROBES: usize = 64;
+/// The latest control packets, by which those that a second tap saw are found.
+const RECENT_CONTROLS: usize = 64;
+/// Percent of the PSNs that a tap which sees all paths captures at least, whatever was lost before it.
+pub(super) const MOST: u64 = 90;
+/// Taps of a connection that are told apart, at most.
+const MAX_TAPS: usize = 64;
+
+/// A packet with its headers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sighting<'a> {
+    packet: &'a Packet,
+    headers: &'a MrcPacket,
+}
+
+impl<'a> Sighting<'a> {
+    pub(super) const fn new(packet: &'a Packet, headers: &'a MrcPacket) -> Self {
+        Self { packet, headers }
+    }
+
+    fn carried(&self) -> CarriedEntropy {
+        let is_ipv6 = self.packet.roce.carrier == roce_wire::Carrier::RoceV2Ipv6;
+        CarriedEntropy {
+            port: self.packet.roce.udp_source_port,
+            label: is_ipv6.then_some(self.headers.flow_label),
+        }
+    }
+
+    /// An event of it, but for its kind.
+    fn event(&self, kind: EventKind, psn: u32) -> EventRow {
+        EventRow {
+            time: self.packet.time,
+            kind,
+            tap: self.packet.tap,
+            flow_id: Some(FlowKey::from_packet(&self.packet.roce).id()),
+            psn: Some(psn),
+            ..EventRow::default()
+        }
+    }
+}
+
+/// Counts of a connection.
+#[derive(Clone, Default, Debug)]
+pub(super) struct MrcCounts {
+    pub(super) packets: u64,
+    pub(super) distinct: u64,
+    pub(super) payload: u64,
+    pub(super) again: u64,
+    pub(super) again_bytes: u64,
+    /// Retransmissions by cause: hole, trimmed, trimmed at the last hop, refused, timeout, unknown.
+    pub(super) causes: [u64; 6],
+    pub(super) lost: u64,
+    /// Those of them whose path was not captured.
+    pub(super) unplaced: u64,
+    pub(super) trimmed: [u64; 2],
+    pub(super) spurious: u64,
+    pub(super) spurious_bytes: u64,
+    pub(super) reordered: u64,
+    pub(super) sacks: u64,
+    pub(super) skip: u64,
+    pub(super) avoid: u64,
+    /// NACKs: trimmed, trimmed at the last hop, resources, window, failed, other.
+    pub(super) refusals: [u64; 6],
+    pub(super) window: Option<u32>,
+    pub(super) penalty_max: u8,
+    pub(super) penalties: u64,
+    pub(super) out_of_order: u16,
+    pub(super) probes: u64,
+    pub(super) unanswered: u64,
+}
+
+/// A probe that waits for its answer.
+#[derive(Clone, Copy, Debug)]
+struct OpenProbe {
+    number: u16,
+    path: Option<u16>,
+    time: Time,
+}
+
+/// One direction of a connection.
+#[derive(Clone, Debug)]
+pub(super) struct Connection {
+    pub(super) requestor: Address,
+    pub(super) responder: Address,
+    pub(super) requestor_qpn: Option<u32>,
+    pub(super) responder_qpn: Option<u32>,
+    pub(super) has_own_port: bool,
+    pub(super) has_stamps: bool,
+    pub(super) ids_order: MrcIdsOrder,
+    pub(super) counts: MrcCounts,
+    pub(super) paths: Paths,
+    pub(super) messages: Messages,
+    pub(super) sent: Sent,
+    /// A position and its PSN: the highest one.
+    reference: Option<(u64, Psn)>,
+    /// Lowest and highest position of captured data.
+    pub(super) range: Option<(u64, u64)>,
+    /// Everything up to it arrived.
+    pub(super) cumulative: Option<u64>,
+    /// The latest bitmap with its first position.
+    bitmap: (u64, u64),
+    probes: VecDeque<OpenProbe>,
+    last_probe: Option<Time>,
+    controls: VecDeque<(u32, TapId)>,
+    data_taps: Vec<TapId>,
+    pub(super) taps: Vec<TapId>,
+    pub(super) longest: Span,
+    pub(super) shortest: Option<Span>,
+    pub(super) skew: Option<Span>,
+    pub(super) repair_loss: Union,
+    pub(super) repair_timeout: Union,
+    /// After NACKs: trimmed in the fabric, at the last hop, other reasons.
+    pub(super) repair_refused: [Union; 3],
+    /// Hop limits of data and answers.
+    pub(super) data_hops: Option<u8>,
+    pub(super) answer_hops: Option<u8>,
+    pub(super) failed_at: Option<Time>,
+    pub(super) first: Time,
+    pub(super) last: Time,
+    pub(super) last_data: Option<Time>,
+}
+
+impl Connection {
+    pub(super) fn new(requestor: Address, responder: Address) -> Self {
+        Self {
+            requestor,
+            responder,
+            requestor_qpn: None,
+            responder_qpn: None,
+            has_own_port: false,
+            has_stamps: false,
+            ids_order: MrcIdsOrder::Unknown,
+            counts: MrcCounts::default(),
+            paths: Paths::default(),
+            messages: Messages::default(),
+            sent: Sent::default(),
+            reference: None,
+            range: None,
+            cumulative: None,
+            bitmap: (0, 0),
+            probes: VecDeque::new(),
+            last_probe: None,
+            controls: VecDeque::new(),
+            data_taps: Vec::new(),
+            taps: Vec::new(),
+            longest: Span(0),
+            shortest: None,
+            skew: None,
+            repair_loss: Union::default(),
+            repair_timeout: Union::default(),
+            repair_refused: [Union::default(); 3],
+            data_hops: None,
+            answer_hops: None,
+            failed_at: None,
+            first: Time(u64::MAX),
+            last: Time(0),
+            last_data: None,
+        }
+    }
+
+    /// True if answers alone have shown it.
+    pub(super) const fn awaits_data(&self) -> bool {
+        self.responder_qpn.is_none()
+    }
+
+    /// Taps that saw its data.
+    pub(super) fn data_taps(&self) -> &[TapId] {
+        &self.data_taps
+    }
+
+    /// An answer to the requestor's queue pair has these ids.
+    pub(super) fn named(&mut self, qpn: u32, [first, second]: [u16; 2]) {
+        self.requestor_qpn.get_or_insert(qpn);
+        if self.ids_order == MrcIdsOrder::Unknown {
+            let low = u32::from(first) == qpn & 0xffff;
+            self.ids_order = match (first == second, low) {
+                (true, _) => MrcIdsOrder::Equal,
+                (_, true) => MrcIdsOrder::RequestorFirst,
+                _ => MrcIdsOrder::SenderFirst,
+            };
+        }
+    }
+
+    /// Takes a packet of it.
+    pub(super) fn observe(&mut self, seen: &Sighting<'_>, events: &mut Vec<EventRow>) -> SeenMrc {
+        let packet = seen.packet;
+        self.first = self.first.min(packet.time);
+        self.last = self.last.max(packet.time);
+        self.has_own_port |= seen.headers.has_own_port;
+        note_tap(&mut self.taps, packet.tap);
+        if let MrcHeaders::Write(write) = seen.headers.headers {
+            return self.write(seen, write, events);
+        }
+        if self.is_seen_elsewhere(packet) {
+            return SeenMrc::default();
+        }
+        match seen.headers.headers {
+            MrcHeaders::Sack(sack) => self.sack(seen, &sack),
+            MrcHeaders::Nack {
+                reason,
+                entropy,
+                psn,
+                stamp,
+                ..
+            } => self.nack(seen, (reason, entropy, psn, stamp), events),
+            MrcHeaders::Acknowledge { syndrome, .. } => {
+                self.acknowledge(packet, syndrome);
+                SeenMrc::default()
+            }
+            MrcHeaders::Probe { number, .. } => {
+                self.probe(number, self.paths.known(seen.carried()), packet.time);
+                SeenMrc::default()
+            }
+            _ => SeenMrc::default(),
+        }
+    }
+
+    /// True if another tap has seen this control packet.
+    fn is_seen_elsewhere(&mut self, packet: &Packet) -> bool {
+        let (hash, tap) = (packet.extended ^ packet.roce.bth.psn().value(), packet.tap);
+        if self
+            .controls
+            .iter()
+            .any(|(other, at)| *other == hash && *at != tap)
+        {
+            return true;
+        }
+        if self.controls.len() >= RECENT_CONTROLS {
+            self.controls.pop_front();
+        }
+        self.controls.push_back((hash, tap));
+        false
+    }
+
+    /// The position of a PSN: it counts on where PSNs wrap.
+    fn position(&mut self, psn: u32) -> u64 {
+        let psn = Psn::new(psn);
+        let Some((at, known)) = self.reference else {
+            let first = (1 << 40) + u64::from(psn.value());
+            self.reference = Some((first, psn));
+            return first;
+        };
+        let position = at.saturating_add_signed(i64::from(psn.offset_from(known)));
+        if position > at {
+            self.reference = Some((position, psn));
+        }
+        position
+    }
+
+    /// True if a SACK said that a position arrived.
+    fn has_arrived(&self, position: u64) -> bool {
+        self.cumulative.is_some_and(|all| position <= all)
+            || self
+                .sent
+                .get(position)
+                .is_some_and(|slot| slot.flags.has(SlotFlags::ARRIVED))
+    }
+
+    fn write(&mut self, seen: &Sighting<'_>, write: MrcWrite, events: &mut Vec<EventRow>) -> SeenMrc {
+        let packet = seen.packet;
+        note_tap(&mut self.data_taps, packet.tap);
+        self.has_stamps |= write.stamp.is_some();
+        self.data_hops.get_or_insert(packet.roce.hop_limit);
+        let position = self.position(packet.roce.bth.psn().value());
+        let path = self.paths.of_data(seen.carried());
+        let sending = Sending {
+            time: packet.time,
+            tap: packet.tap,
+            path,
+            stamp: write.stamp,
+        };
+        let known = self.sent.get(position).copied();
+        let again = mrc::is_again(&packet.roce.bth);
+        let is_known =
+            |sent: &Sending| sent.tap != packet.tap && (sent.path, sent.stamp) == (path, write.stamp);
+        let was_again = known.is_some_and(|slot| slot.flags.has(SlotFlags::AGAIN));
+        if was_again == again && known.and_then(|slot| slot.sent).as_ref().is_some_and(is_known) {
+            // Another tap has seen it.
+            return SeenMrc::default();
+        }
+        let is_again = again || known.is_some_and(|slot| slot.sent.is_some());
+        let payload = seen.headers.payload_bytes;
+        self.counts.packets += 1;
+        self.counts.payload += u64::from(payload);
+        if is_again {
+            self.again(seen, position, known.as_ref(), sending, events);
+        }
+        if known.is_none_or(|slot| slot.sent.is_none()) {
+            let opcode = packet.roce.bth.0[0];
+            self.messages.sent(write.message, opcode, position, packet.time);
+        }
+        self.last_data = self.last_data.max(Some(packet.time));
+        self.enter(position, sending, (payload, is_again, seen.headers.is_trimmed));
+        let all = self.counts.packets;
+        if let Some(path) = self.paths.get_mut(path) {
+            path.sent += 1;
+            path.again += u64::from(is_again);
+            path.outer = path.outer.or(seen.headers.outer);
+            path.tap.get_or_insert(packet.tap);
+            path.last_sent = path.last_sent.max(Some(packet.time));
+            path.all_at_last = all;
+        }
+        SeenMrc {
+            is_data: true,
+            is_again,
+            ..SeenMrc::default()
+        }
+    }
+
+    /// Keeps a sending. What SACKs had acknowledged before, arrived.
+    fn enter(&mut self, position: u64, sending: Sending, (payload, is_again, is_trimmed): (u32, bool, bool)) {
+        let arrived = self.has_arrived(position);
+        let (low, high) = self.range.unwrap_or((position, position));
+        self.range = Some((low.min(position), high.max(position)));
+        let Some(slot) = self.sent.enter(position) else {
+            return;
+        };
+        self.counts.distinct += u64::from(slot.sent.is_none());
+        slot.before = slot.sent;
+        slot.sent = Some(sending);
+        slot.payload = payload;
+        slot.refused = None;
+        slot.flags
+            .set(SlotFlags::AGAIN, is_again || slot.flags.has(SlotFlags::AGAIN));
+        slot.flags.set(SlotFlags::IS_HOLE, false);
+        slot.flags.set(SlotFlags::TRIMMED, is_trimmed);
+        if arrived {
+            let was_known = slot.flags.has(SlotFlags::ARRIVED);
+            slot.flags.set(SlotFlags::ARRIVED, true);
+            self.sent.settle(position);
+            if !was_known && !is_again {
+                self.count_arrival(position, sending);
+            }
+        }
+    }
+
+    fn count_arrival(&mut self, position: u64, sending: Sending) {
+        if let Some(path) = self.paths.get_mut(sending.path) {
+            path.arrived += 1;
+            path.last_arrived = path.last_arrived.max(Some(sending.time));
+        }
+        self.messages.arrived(position, self.last);
+    }
+
+    /// A packet is sent again: why, and what became of the sending before.
+    fn again(
+        &mut self,
+        seen: &Sighting<'_>,
+        position: u64,
+        known: Option<&Slot>,
+        sending: Sending,
+        events: &mut Vec<EventRow>,
+    ) {
+        let slot = known.copied().unwrap_or_default();
+        let cause = self.cause(&slot, sending.time);
+        let psn = seen.packet.roce.bth.psn().value();
+        let bytes = u64::from(seen.headers.payload_bytes);
+        let counts = &mut self.counts;
+        counts.again += 1;
+        counts.again_bytes += bytes;
+        let place = match cause {
+            Cause::Hole => 0,
+            Cause::Refused(TRIMMED) => 1,
+            Cause::Refused(TRIMMED_LASTHOP) => 2,
+            Cause::Refused(_) => 3,
+            Cause::Timeout => 4,
+            Cause::Unknown => 5,
+        };
+        counts.causes[place] += 1;
+        events.push(EventRow {
+            value: Some(bytes),
+            detail: Some(cause.name().into()),
+            ..seen.event(EventKind::MrcRetransmit, psn)
+        });
+        if let Some(before) = slot.sent {
+            let union = match cause {
+                Cause::Refused(TRIMMED) => Some(&mut self.repair_refused[0]),
+                Cause::Refused(TRIMMED_LASTHOP) => Some(&mut self.repair_refused[1]),
+                Cause::Refused(_) => Some(&mut self.repair_refused[2]),
+                Cause::Hole => Some(&mut self.repair_loss),
+                Cause::Timeout => Some(&mut self.repair_timeout),
+                Cause::Unknown => None,
+            };
+            if let Some(union) = union {
+                union.add(before.time, sending.time);
+            }
+        }
+        if self.has_arrived(position) {
+            self.note_spurious(position, bytes);
+        } else if matches!(cause, Cause::Hole | Cause::Timeout) && !slot.flags.has(SlotFlags::TRIMMED) {
+            self.lose(seen, position, &slot, sending, events);
+        }
+    }
+
+    fn note_spurious(&mut self, position: u64, bytes: u64) {
+        self.counts.spurious += 1;
+        self.counts.spurious_bytes += bytes;
+        if let Some(slot) = self.sent.get_mut(position) {
+            slot.flags.set(SlotFlags::SPURIOUS, true);
+        }
+    }
+
+    /// The sending before was lost.
+    fn lose(
+        &mut self,
+        seen: &Sighting<'_>,
+        position: u64,
+        slot: &Slot,
+        sending: Sending,
+        events: &mut Vec<EventRow>,
+    ) {
+        self.counts.lost += 1;
+        let path = slot.sent.and_then(|before| {
+            let path = self.paths.get_mut(before.path)?;
+            path.lose(before.time, sending.time);
+            Some(before.path)
+        });
+        self.counts.unplaced += u64::from(path.is_none());
+        events.push(EventRow {
+            value: path.map(u64::from),
+            ..seen.event(EventKind::MrcLoss, seen.packet.roce.bth.psn().value())
+        });
+        if let Some(slot) = self.sent.enter(position) {
+            slot.flags.set(SlotFlags::COUNTED_LOST, true);
+        }
+    }
+
+    /// The cause of a retransmission, by what was captured since the sending before.
+    fn cause(&self, slot: &Slot, now: Time) -> Cause {
+        if let Some(reason) = slot.refused {
+            return Cause::Refused(reason);
+        }
+        // A tap that sees a part of the paths sees a part of the NACKs and SACKs: nothing is said of a sending that it did not see.
+        if slot.sent.is_none() && !self.is_covered(MOST) {
+            return Cause::Unknown;
+        }
+        if slot.flags.has(SlotFlags::IS_HOLE) {
+            return Cause::Hole;
+        }
+        let Some(since) = slot.sent.map(|before| before.time).or(self.last_data) else {
+            return Cause::Unknown;
+        };
+        if self.last_probe.is_some_and(|probe| probe > since) {
+            return Cause::Timeout;
+        }
+        let is_long = self.shortest.is_some() && now.since(since).0 > 2 * self.longest.0;
+        if is_long && slot.sent.is_some() && self.is_covered(MOST) {
+            Cause::Timeout
+        } else {
+            Cause::Unknown
+        }
+    }
+
+    /// True if at least so many percent of the PSNs between the lowest and the highest captured one were captured.
+    pub(super) fn is_covered(&self, percent: u64) -> bool {
+        let all = self.range.map_or(0, |(low, high)| high - low + 1);
+        all > 0 && self.counts.distinct.saturating_mul(100) >= all.saturating_mul(percent)
+    }
+
+    fn probe(&mut self, number: u16, path: Option<u16>, time: Time) {
+        self.counts.probes += 1;
+        self.last_probe = self.last_probe.max(Some(time));
+        if self.probes.len() >= MAX_PROBES
+            && let Some(oldest) = self.probes.pop_front()
+        {
+            self.count_unanswered(&oldest);
+        }
+        self.probes.push_back(OpenProbe { number, path, time });
+    }
+
+    fn count_unanswered(&mut self, probe: &OpenProbe) {
+        self.counts.unanswered += 1;
+        if let Some(path) = probe.path.and_then(|path| self.paths.get_mut(path)) {
+            path.unanswered += 1;
+        }
+    }
+
+    /// Probes that nothing has answered, although there was time for it.
+    pub(super) fn close_probes(&mut self) {
+        for probe in core::mem::take(&mut self.probes) {
+            if self.last.since(probe.time).0 > 2 * self.longest.0 {
+                self.count_unanswered(&probe);
+            }
+        }
+    }
+}
+
+/// Adds a tap to a list.
+fn note_tap(taps: &mut Vec<TapId>, tap: TapId) {
+    if taps.last() != Some(&tap) && !taps.contains(&tap) && taps.len() < MAX_TAPS {
+        taps.push(tap);
+    }
+}

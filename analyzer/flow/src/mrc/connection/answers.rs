@@ -1,0 +1,270 @@
+//! Answers: which packets a SACK says arrived, which it shows as holes, and what a NACK refuses.
+
+use roce_model::{EventKind, EventRow, MrcSack, Packet, Span, TapId, Time};
+
+use super::{Connection, Sighting};
+use crate::mrc::SeenMrc;
+use crate::mrc::causes::{BEYOND_WINDOW, FAILED, RESOURCES, TRIMMED, TRIMMED_LASTHOP};
+use crate::mrc::sent::{Sending, SlotFlags};
+
+/// Advice of a SACK: the path of the named packet, which was marked, is to be skipped once.
+const SKIP: u8 = 1;
+/// The path is to be avoided.
+const AVOID: u8 = 2;
+/// Bits of a bitmap.
+const BITS: u64 = 64;
+
+impl Connection {
+    /// A SACK. All PSNs up to the cumulative one arrived; bit i of the bitmap is the PSN at its offset + i, the lowest bit first
+    /// (OCP-MRC-1.0, 7.5.5). PSNs between the two are not spoken of.
+    pub(super) fn sack(&mut self, seen: &Sighting<'_>, sack: &MrcSack) -> SeenMrc {
+        let (packet, now) = (seen.packet, seen.packet.time);
+        self.answer_hops.get_or_insert(packet.roce.hop_limit);
+        let penalty = self.count_sack(sack);
+        let cumulative = self.position(sack.cumulative);
+        let stamp = sack.state.map(|state| state.stamp).filter(|_| self.has_stamps);
+        let named = cumulative.saturating_add_signed(i64::from(sack.named));
+        let named = (!sack.answers_probe).then_some(named);
+        if let Some(sending) = named.and_then(|named| self.sending_of(named, stamp)) {
+            self.paths.learn(sending.path, sack.entropy);
+            self.sample(sending, packet.tap, now);
+        }
+        let at = self.paths.named(sack.entropy);
+        if let Some(path) = self.paths.get_mut(at) {
+            path.sacks += 1;
+            path.marked += u64::from(sack.advice == SKIP);
+        }
+        if sack.answers_probe {
+            let number = sack.named.cast_unsigned();
+            self.probes.retain(|probe| probe.number != number);
+        }
+        if let Some(named) = named {
+            self.find_late(named, stamp, now);
+        }
+        if self.cumulative.is_none_or(|known| cumulative > known) {
+            self.arrive_until(cumulative, now);
+        }
+        if let Some(named) = named.filter(|named| *named > cumulative) {
+            self.arrive(named, now);
+        }
+        let first = cumulative.saturating_add_signed(i64::from(sack.offset));
+        SeenMrc {
+            holes: self.bitmap(first, sack.bitmap, now),
+            is_skip: matches!(sack.advice, SKIP | AVOID),
+            penalty,
+            ..SeenMrc::default()
+        }
+    }
+
+    /// An acknowledgement of messages, which complete in their order: everything up to its PSN arrived. A NAK ends the connection.
+    pub(super) fn acknowledge(&mut self, packet: &Packet, syndrome: u8) {
+        /// The bits that tell ACK, RNR NAK and NAK (IBTA table 45), and those of a NAK.
+        const KIND: u8 = 0x60;
+        match syndrome & KIND {
+            0 => {
+                let position = self.position(packet.roce.bth.psn().value());
+                if self.cumulative.is_none_or(|known| position > known) {
+                    self.arrive_until(position, packet.time);
+                }
+            }
+            KIND => self.failed_at = Some(packet.time),
+            _ => {}
+        }
+    }
+
+    fn count_sack(&mut self, sack: &MrcSack) -> u8 {
+        let counts = &mut self.counts;
+        counts.sacks += 1;
+        counts.skip += u64::from(sack.advice == SKIP);
+        counts.avoid += u64::from(sack.advice == AVOID);
+        if sack.window > 0 {
+            counts.window = counts.window.max(Some(u32::from(sack.window) * 128));
+        }
+        let Some(state) = sack.state else {
+            return 0;
+        };
+        counts.penalties += u64::from(state.penalty > 0);
+        counts.penalty_max = counts.penalty_max.max(state.penalty);
+        counts.out_of_order = counts.out_of_order.max(state.out_of_order);
+        state.penalty
+    }
+
+    /// The sending that an answer means: the one with the reflected stamp, or the only one.
+    fn sending_of(&self, position: u64, stamp: Option<u16>) -> Option<Sending> {
+        let slot = self.sent.get(position)?;
+        if stamp.is_none() {
+            return slot.sent.filter(|_| !slot.flags.has(SlotFlags::AGAIN));
+        }
+        [slot.sent, slot.before]
+            .into_iter()
+            .flatten()
+            .find(|sending| sending.stamp == stamp)
+    }
+
+    fn sample(&mut self, sending: Sending, tap: TapId, now: Time) {
+        let time = now.since(sending.time);
+        if sending.tap != tap || time == Span(0) {
+            return;
+        }
+        self.longest = self.longest.max(time);
+        self.shortest = Some(self.shortest.map_or(time, |shortest| shortest.min(time)));
+        if let Some(path) = self.paths.get_mut(sending.path) {
+            path.sample(time);
+        }
+    }
+
+    /// A packet that was sent again is named by the stamp of the sending before: that one had arrived.
+    fn find_late(&mut self, position: u64, stamp: Option<u16>, now: Time) {
+        let Some(slot) = self.sent.get_mut(position) else {
+            return;
+        };
+        let (Some(latest), Some(before)) = (slot.sent, slot.before) else {
+            return;
+        };
+        let is_late = stamp.is_some() && before.stamp == stamp && latest.stamp != stamp;
+        if !is_late || slot.flags.has(SlotFlags::SPURIOUS) {
+            return;
+        }
+        slot.flags.set(SlotFlags::SPURIOUS, true);
+        let was_lost = slot.flags.has(SlotFlags::COUNTED_LOST);
+        slot.flags.set(SlotFlags::COUNTED_LOST, false);
+        let payload = u64::from(slot.payload);
+        self.counts.spurious += 1;
+        self.counts.spurious_bytes += payload;
+        self.skew = self.skew.max(Some(now.since(latest.time)));
+        if was_lost {
+            self.counts.lost = self.counts.lost.saturating_sub(1);
+            if let Some(path) = self.paths.get_mut(before.path) {
+                path.lost = path.lost.saturating_sub(1);
+            }
+        }
+    }
+
+    /// Everything up to a position arrived.
+    fn arrive_until(&mut self, cumulative: u64, now: Time) {
+        self.cumulative = Some(cumulative);
+        let mut word = 0;
+        while let Some(position) = self.sent.next_waiting(cumulative, &mut word) {
+            self.arrive(position, now);
+            self.sent.settle(position);
+        }
+        self.messages.all_until(cumulative, now);
+    }
+
+    /// A packet arrived.
+    fn arrive(&mut self, position: u64, now: Time) {
+        let Some(slot) = self.sent.enter(position) else {
+            return;
+        };
+        if slot.flags.has(SlotFlags::ARRIVED) {
+            return;
+        }
+        slot.flags.set(SlotFlags::ARRIVED, true);
+        let filled_alone = slot.flags.has(SlotFlags::WAS_HOLE)
+            && !slot.flags.has(SlotFlags::AGAIN)
+            && slot.refused.is_none();
+        // What a NACK refused came again on another way, which was not captured.
+        let sent = slot.sent.filter(|_| slot.refused.is_none());
+        self.counts.reordered += u64::from(filled_alone);
+        self.sent.settle(position);
+        if let Some(sending) = sent {
+            if let Some(path) = self.paths.get_mut(sending.path) {
+                path.arrived += 1;
+                path.last_arrived = path.last_arrived.max(Some(sending.time));
+            }
+            self.messages.arrived(position, now);
+        }
+    }
+
+    /// The bitmap of a SACK; gives the number of new holes. A bit that the bitmap before had is known.
+    fn bitmap(&mut self, first: u64, bitmap: u64, now: Time) -> u32 {
+        let (known_first, known) = self.bitmap;
+        let shift = first.checked_sub(known_first).filter(|shift| *shift < BITS);
+        let mut fresh = bitmap & !shift.map_or(0, |shift| known >> shift);
+        self.bitmap = (first, bitmap);
+        while fresh != 0 {
+            self.arrive(first.saturating_add(fresh.trailing_zeros().into()), now);
+            fresh &= fresh - 1;
+        }
+        let Some(highest) = bitmap.checked_ilog2() else {
+            return 0;
+        };
+        let mut holes = !bitmap & ((1 << highest) - 1);
+        let mut new_holes = 0;
+        while holes != 0 {
+            let position = first.saturating_add(holes.trailing_zeros().into());
+            holes &= holes - 1;
+            if self.cumulative.is_some_and(|all| position <= all) {
+                continue;
+            }
+            let Some(slot) = self.sent.enter(position) else {
+                continue;
+            };
+            if !slot.flags.has(SlotFlags::ARRIVED) {
+                new_holes += u32::from(!slot.flags.has(SlotFlags::WAS_HOLE));
+                slot.flags.set(SlotFlags::WAS_HOLE, true);
+                slot.flags.set(SlotFlags::IS_HOLE, true);
+            }
+        }
+        new_holes
+    }
+
+    /// A NACK: its reason, entropy, PSN and reflected stamp.
+    pub(super) fn nack(
+        &mut self,
+        seen: &Sighting<'_>,
+        (reason, entropy, psn, stamp): (u8, u32, u32, u16),
+        events: &mut Vec<EventRow>,
+    ) -> SeenMrc {
+        let place = match reason {
+            TRIMMED => 0,
+            TRIMMED_LASTHOP => 1,
+            reason if RESOURCES.contains(&reason) => 2,
+            BEYOND_WINDOW => 3,
+            FAILED => 4,
+            _ => 5,
+        };
+        self.counts.refusals[place] += 1;
+        if reason == FAILED {
+            self.failed_at = Some(seen.packet.time);
+        }
+        let position = self.position(psn);
+        let stamp = Some(stamp).filter(|_| self.has_stamps);
+        let sending = self.sending_of(position, stamp);
+        let path = match sending {
+            Some(sending) => {
+                self.paths.learn(sending.path, entropy);
+                sending.path
+            }
+            None => self.paths.named(entropy),
+        };
+        let is_trim = matches!(reason, TRIMMED | TRIMMED_LASTHOP);
+        let kind = if is_trim {
+            EventKind::MrcTrim
+        } else {
+            EventKind::MrcNack
+        };
+        events.push(EventRow {
+            value: Some(u64::from(reason)),
+            ..seen.event(kind, psn)
+        });
+        let Some(slot) = self.sent.enter(position) else {
+            return SeenMrc::default();
+        };
+        let is_first = slot.refused.is_none();
+        slot.refused = Some(reason);
+        if is_trim {
+            slot.flags.set(SlotFlags::TRIMMED, true);
+        }
+        if is_trim && is_first {
+            self.counts.trimmed[place] += 1;
+            if let Some(path) = self.paths.get_mut(path) {
+                path.trimmed[place] += 1;
+            }
+        }
+        SeenMrc {
+            is_trim,
+            ..SeenMrc::default()
+        }
+    }
+}
