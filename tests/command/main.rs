@@ -55,6 +55,7 @@ mod losses;
 mod merge;
 #[cfg(feature = "live")]
 mod metrics;
+mod mrc;
 mod nccl;
 #[cfg(feature = "object-store")]
 mod objects;

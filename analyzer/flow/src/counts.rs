@@ -32,10 +32,34 @@ pub(crate) struct Rare {
     pub(crate) retransmitted_packets: u32,
     pub(crate) missing: u64,
     pub(crate) retransmitted_bytes: u64,
+    /// Answers of MRC.
+    pub(crate) mrc: MrcAnswers,
     /// When its packets were marked, or its sender notified.
     pub(crate) marked: PacketTimes,
     /// When its packets were missing, retransmitted, or requested again.
     pub(crate) lost: PacketTimes,
+}
+
+/// Counts of answers of MRC.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct MrcAnswers {
+    /// NACKs of trimmed packets.
+    pub(crate) trimmed: u32,
+    /// PSNs that SACKs show as missing.
+    pub(crate) holes: u32,
+    /// SACKs that ask to skip a path.
+    pub(crate) skips: u32,
+    /// SACKs with a penalty.
+    pub(crate) penalty: u32,
+}
+
+impl MrcAnswers {
+    fn add(&mut self, other: Self) {
+        self.trimmed += other.trimmed;
+        self.holes += other.holes;
+        self.skips += other.skips;
+        self.penalty += other.penalty;
+    }
 }
 
 impl From<Rare> for Counts {
@@ -86,6 +110,7 @@ impl Rare {
         self.retransmitted_packets += other.retransmitted_packets;
         self.missing += other.missing;
         self.retransmitted_bytes += other.retransmitted_bytes;
+        self.mrc.add(other.mrc);
         self.marked.add(&other.marked);
         self.lost.add(&other.lost);
     }

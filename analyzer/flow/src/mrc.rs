@@ -7,6 +7,7 @@ mod connection;
 mod messages;
 mod paths;
 mod ports;
+mod seen;
 mod sent;
 
 use std::collections::{HashMap, HashSet};
@@ -18,6 +19,7 @@ use roce_wire::{Address, Qpn};
 
 use connection::{Connection, Sighting};
 use ports::Ports;
+pub(crate) use seen::SeenMrc;
 
 /// Connections that are followed, at most. Packets of further ones count in their flows alone.
 const MAX_CONNECTIONS: usize = 1 << 14;
@@ -28,7 +30,7 @@ const MAX_CANDIDATES: usize = 1 << 16;
 
 type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 
-/// What is sent to one queue pair: source, destination, queue pair.
+/// The way to one queue pair: source, destination, queue pair.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Direction {
     pub(crate) source: Address,
@@ -62,7 +64,7 @@ pub struct MrcConclusion {
     pub connections: Vec<MrcConnectionRow>,
     /// Their paths.
     pub paths: Vec<MrcPathRow>,
-    /// What is in no table.
+    /// Reports that are in no table.
     pub reports: MrcReports,
 }
 
@@ -82,21 +84,6 @@ impl MrcConclusion {
         self.reports.ports.extend_from_slice(&other.reports.ports);
         self.reports.taps.extend_from_slice(&other.reports.taps);
     }
-}
-
-/// What a packet adds to its flow's row.
-#[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
-pub(crate) struct SeenMrc {
-    /// It is a WRITE, for the first time or again.
-    pub(crate) is_data: bool,
-    pub(crate) is_again: bool,
-    /// A refusal of a trimmed packet.
-    pub(crate) is_trim: bool,
-    /// Holes that its bitmap shows for the first time.
-    pub(crate) holes: u32,
-    /// It asks to skip or avoid a path.
-    pub(crate) is_skip: bool,
-    pub(crate) penalty: u8,
 }
 
 /// A WRITE by which later ones of its message are compared.
@@ -288,3 +275,6 @@ fn other_id([first, second]: [u16; 2], qpn: u32) -> u16 {
         first
     }
 }
+
+#[cfg(test)]
+mod tests;

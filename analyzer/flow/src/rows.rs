@@ -172,6 +172,10 @@ fn add_rare(rows: &mut BinRows, place: usize, rare: &Rare) {
     plus(&mut columns.late, place, rare.late);
     plus(&mut columns.naks, place, rare.naks);
     plus(&mut columns.rnr_naks, place, rare.rnr_naks);
+    plus(&mut columns.trimmed, place, rare.mrc.trimmed);
+    plus(&mut columns.holes, place, rare.mrc.holes);
+    plus(&mut columns.skips, place, rare.mrc.skips);
+    plus(&mut columns.penalty, place, rare.mrc.penalty);
     // Absent where the other direction is not known.
     plus(&mut columns.lost_downstream, place, rare.lost_downstream);
     // Notifications that were attributed to the flow are known, even if its other direction is not.

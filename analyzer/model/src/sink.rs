@@ -85,7 +85,7 @@ pub struct RunSummary {
     pub mrc_connections: Vec<MrcConnectionRow>,
     /// Their paths.
     pub mrc_paths: Vec<MrcPathRow>,
-    /// What else is known of them. The JSON document does not have it.
+    /// Reports about them that are in no table. The JSON document does not have them.
     pub mrc_reports: MrcReports,
     /// The steps of a training job, in the order of time.
     pub steps: Vec<StepRow>,

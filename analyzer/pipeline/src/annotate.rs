@@ -6,6 +6,7 @@
 mod comments;
 mod credits;
 mod known;
+mod mrc;
 
 use std::io::{self, Write};
 

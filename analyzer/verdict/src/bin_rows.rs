@@ -198,6 +198,10 @@ impl BinRows {
         fill(&mut columns.late, rows);
         fill(&mut columns.naks, rows);
         fill(&mut columns.rnr_naks, rows);
+        fill(&mut columns.trimmed, rows);
+        fill(&mut columns.holes, rows);
+        fill(&mut columns.skips, rows);
+        fill(&mut columns.penalty, rows);
     }
 
     /// Makes room for as many rows as `other` has.

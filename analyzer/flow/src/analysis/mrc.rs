@@ -5,6 +5,7 @@ use roce_wire::Service;
 
 use crate::analysis::Analysis;
 use crate::key::FlowSlot;
+use crate::mrc::SeenMrc;
 
 impl Analysis {
     /// A packet that may be of MRC: it is one where its queue pair is known to speak MRC.
@@ -32,16 +33,21 @@ impl Analysis {
             return;
         }
         let seen = self.mrc.observe(&known, headers, &mut self.bins.events);
+        let counts = &mut self.table.hot[at].counts;
         if seen.is_data {
-            let counts = &mut self.table.hot[at].counts;
             counts.data_packets += 1;
             counts.ecn[usize::from(roce.traffic_class & 3)] += u32::from(roce.carrier.has_ip());
-            if seen.is_again {
-                let rare = counts.rare_mut();
-                rare.retransmitted_packets += 1;
-                rare.retransmitted_bytes += u64::from(headers.payload_bytes);
-            }
         }
+        if seen == SeenMrc::default() || seen.is_data && !seen.is_again {
+            return;
+        }
+        let rare = counts.rare_mut();
+        rare.retransmitted_packets += u32::from(seen.is_again);
+        rare.retransmitted_bytes += u64::from(headers.payload_bytes) * u64::from(seen.is_again);
+        rare.mrc.trimmed += u32::from(seen.is_trim);
+        rare.mrc.holes += seen.holes;
+        rare.mrc.skips += u32::from(seen.is_skip);
+        rare.mrc.penalty += u32::from(seen.penalty > 0);
     }
 
     /// Names the transport of a flow whose opcodes may be those of a vendor.

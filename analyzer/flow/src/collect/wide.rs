@@ -107,6 +107,10 @@ impl Sum {
         row.naks = row.naks.saturating_add(other.naks);
         row.rnr_naks = row.rnr_naks.saturating_add(other.rnr_naks);
         row.acks = row.acks.saturating_add(other.acks);
+        row.trimmed = row.trimmed.saturating_add(other.trimmed);
+        row.holes = row.holes.saturating_add(other.holes);
+        row.skips = row.skips.saturating_add(other.skips);
+        row.penalty = row.penalty.saturating_add(other.penalty);
         row.messages = row.messages.saturating_add(other.messages);
         row.ack_rtt_max_ns = both(row.ack_rtt_max_ns, other.ack_rtt_max_ns, u64::max);
         row.message_time_max_ns = both(row.message_time_max_ns, other.message_time_max_ns, u64::max);
@@ -156,7 +160,8 @@ fn row_at(columns: &TimelineColumns, at: usize) -> TimelineRow {
     }
     row! {
         epoch packets wire_bytes payload_bytes data_packets not_ect ect0 ect1 ce retransmitted_packets retransmitted_bytes
-        missing late naks rnr_naks acks messages senders_to_destination;
+        missing late naks rnr_naks acks messages senders_to_destination trimmed holes skips
+        penalty;
         cnp lost_downstream ack_rtt_p50_ns ack_rtt_max_ns message_time_p50_ns message_time_max_ns inflight_bytes_max pause_ns
         dcqcn_rate_bps
     }

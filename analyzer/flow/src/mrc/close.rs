@@ -6,7 +6,7 @@ use roce_model::{Address, Confidence, MrcConnectionRow, MrcEntropyOrder, MrcPath
 use roce_wire::Psn;
 use roce_wire::network::udp;
 
-use super::connection::{Connection, MOST};
+use super::connection::{Connection, NEARLY_ALL};
 use super::paths::Path;
 
 /// Packets of a path that its share lets expect, when none came: e^-7, 1 in 1,000, is the chance of that.
@@ -39,7 +39,6 @@ impl Connection {
         let counts = &self.counts;
         let at_receiver = self.is_at_receiver();
         let psn = |position: u64| Psn::new(u32::try_from(position & 0x00ff_ffff).unwrap_or_default()).value();
-        let times = self.messages.times.summary();
         let is_late = |last| self.failed_at.is_some_and(|failed| last <= failed);
         let mut row = MrcConnectionRow {
             connection: number,
@@ -71,10 +70,6 @@ impl Connection {
             penalty_max: counts.penalty_max.into(),
             penalty_sacks: counts.penalties,
             out_of_order_max: counts.out_of_order.into(),
-            messages: self.messages.seen,
-            messages_complete: self.messages.complete,
-            completion_p50_ns: times.quantile(50),
-            completion_p99_ns: times.quantile(99),
             probes: counts.probes,
             probes_unanswered: counts.unanswered,
             rtt_min_ns: self.shortest.map(|time| time.0).filter(|_| !at_receiver),
@@ -89,6 +84,14 @@ impl Connection {
             open: self.open(),
             ..MrcConnectionRow::default()
         };
+        self.write_causes(&mut row);
+        self.write_messages(&mut row);
+        row
+    }
+
+    /// Fills in what was sent again, trimmed and refused, by cause.
+    fn write_causes(&self, row: &mut MrcConnectionRow) {
+        let counts = &self.counts;
         [
             row.rtx_hole,
             row.rtx_trimmed,
@@ -108,7 +111,14 @@ impl Connection {
             row.nacks_failed,
             row.nacks_other,
         ] = counts.refusals;
-        row
+    }
+
+    fn write_messages(&self, row: &mut MrcConnectionRow) {
+        let times = self.messages.times.summary();
+        row.messages = self.messages.seen;
+        row.messages_complete = self.messages.complete;
+        row.completion_p50_ns = times.quantile(50);
+        row.completion_p99_ns = times.quantile(99);
     }
 
     /// Captured packets that no SACK speaks of.
@@ -124,7 +134,7 @@ impl Connection {
             _ => false,
         };
         let counts = &self.counts;
-        fewer || counts.unplaced > 0 && counts.unplaced == counts.lost && self.is_covered(MOST)
+        fewer || counts.unplaced > 0 && counts.unplaced == counts.lost && self.is_covered(NEARLY_ALL)
     }
 
     fn confidence(&self, at_receiver: bool) -> Confidence {

@@ -11,10 +11,10 @@ use roce_model::{
 use roce_wire::Psn;
 use roce_wire::transport::mrc;
 
-use super::SeenMrc;
 use super::causes::{Cause, TRIMMED, TRIMMED_LASTHOP, Union};
 use super::messages::Messages;
 use super::paths::{CarriedEntropy, Paths};
+use super::seen::SeenMrc;
 use super::sent::{Sending, Sent, Slot, SlotFlags};
 
 /// Probes that wait for an answer, at most. The oldest counts as unanswered.
@@ -22,7 +22,7 @@ const MAX_PROBES: usize = 64;
 /// The latest control packets, by which those that a second tap saw are found.
 const RECENT_CONTROLS: usize = 64;
 /// Percent of the PSNs that a tap which sees all paths captures at least, whatever was lost before it.
-pub(super) const MOST: u64 = 90;
+pub(super) const NEARLY_ALL: u64 = 90;
 /// Taps of a connection that are told apart, at most.
 const MAX_TAPS: usize = 64;
 
@@ -451,7 +451,7 @@ impl Connection {
             return Cause::Refused(reason);
         }
         // A tap that sees a part of the paths sees a part of the NACKs and SACKs: nothing is said of a sending that it did not see.
-        if slot.sent.is_none() && !self.is_covered(MOST) {
+        if slot.sent.is_none() && !self.is_covered(NEARLY_ALL) {
             return Cause::Unknown;
         }
         if slot.flags.has(SlotFlags::IS_HOLE) {
@@ -464,7 +464,7 @@ impl Connection {
             return Cause::Timeout;
         }
         let is_long = self.shortest.is_some() && now.since(since).0 > 2 * self.longest.0;
-        if is_long && slot.sent.is_some() && self.is_covered(MOST) {
+        if is_long && slot.sent.is_some() && self.is_covered(NEARLY_ALL) {
             Cause::Timeout
         } else {
             Cause::Unknown

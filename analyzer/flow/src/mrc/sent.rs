@@ -17,7 +17,7 @@ pub(super) struct Sending {
     pub(super) stamp: Option<u16>,
 }
 
-/// What is known of a PSN.
+/// The knowledge about a PSN.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Slot {
     /// Its position; 0: the slot is free.
@@ -94,7 +94,7 @@ impl Sent {
         position as usize & (self.slots.len() - 1)
     }
 
-    /// What is known of a position.
+    /// The knowledge about a position.
     pub(super) fn get(&self, position: u64) -> Option<&Slot> {
         let slot = &self.slots[self.place(position)];
         (slot.position == position).then_some(slot)

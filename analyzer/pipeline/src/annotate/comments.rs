@@ -9,9 +9,11 @@ use roce_model::{
     Between, EpisodeKind, EventKind, Filter, FlowId, FlowKey, LostRecords, PacketBatch, PauseFrame, TapId,
     Time,
 };
+use roce_wire::transport::mrc::is_write;
 use roce_wire::{AethKind, Ecn, ExtendedHeaders, PauseKind, Psn, Roce};
 
 use super::known::{KnownResults, Moment};
+use super::mrc;
 
 /// Packets whose frames are known by their PSN: some 60 MB. Of others a comment says the PSN alone.
 const MAX_SEEN: NonZeroUsize = NonZeroUsize::MIN.saturating_add((1 << 19) - 1);
@@ -220,7 +222,7 @@ impl Commenter {
         if let Some(message) = message {
             remark.add(&message);
         }
-        if opcode.is_request() || opcode.is_read_response() {
+        if opcode.is_request() || opcode.is_read_response() || is_write(opcode.0) {
             self.pending.seen = Some((tap, flow, psn.value()));
         }
         if roce.carrier.has_ip() && roce.ecn() == Ecn::Ce && opcode.carries_data() {
@@ -262,6 +264,13 @@ impl Commenter {
                 ));
             }
             EventKind::Epoch if own => remark.add("the flow's PSNs start again: a new connection"),
+            kind if own => {
+                let frame = self.seen.peek(&(key.0, key.1, moment.psn)).copied();
+                if let Some(text) = mrc::comment(moment, frame) {
+                    remark.add(&text);
+                    remark.is_retransmission |= kind == EventKind::MrcRetransmit;
+                }
+            }
             _ => {}
         }
     }

@@ -33,7 +33,7 @@ pub(super) struct Moment {
 }
 
 /// Kinds of events that comments use.
-const KINDS: [EventKind; 9] = [
+const KINDS: [EventKind; 13] = [
     EventKind::Gap,
     EventKind::ResponseGap,
     EventKind::Hole,
@@ -43,6 +43,10 @@ const KINDS: [EventKind; 9] = [
     EventKind::Stall,
     EventKind::Epoch,
     EventKind::LostDownstream,
+    EventKind::MrcRetransmit,
+    EventKind::MrcLoss,
+    EventKind::MrcTrim,
+    EventKind::MrcNack,
 ];
 
 /// The kind of this name, if comments use it.
@@ -51,9 +55,13 @@ fn used(name: &str) -> Option<EventKind> {
 }
 
 /// Words of details that comments use.
-const WORDS: [&str; 9] = [
+const WORDS: [&str; 13] = [
     "nak",
     "implied_nak",
+    "hole",
+    "trimmed",
+    "trimmed_lasthop",
+    "refused",
     "rnr",
     "timeout",
     "reordered",

@@ -304,7 +304,7 @@ fn left_out(jobs: &[JobLateness]) -> Option<FindingRow> {
             counted(messages, "message")
         ),
         evidence,
-        "Capture with a larger buffer, or with -s 160, so that no record of credits and data is lost.",
+        "Capture with a larger buffer, or with -s 192, so that no record of credits and data is lost.",
         jobs.iter().map(|job| job.first_time).min(),
     ))
 }

@@ -1,130 +1,22 @@
 //! The findings about connections of MRC: their paths, what was trimmed and lost, and what the responder asks for.
 
+mod hits;
 mod paths;
 mod rules;
 
 use std::collections::BTreeMap;
 
 use roce_model::{
-    Address, Confidence, Evidence, FindingRow, MrcConnectionRow, MrcPathRow, NameList, Severity, Span, Time,
+    Address, Confidence, Evidence, FindingRow, MrcConnectionRow, NameList, Severity, Span, Time,
 };
 
 use super::super::numbers::{NEARLY_ALL, bytes, counted, percent, reaches, share};
 use super::rule::{Context, FindingOf as _, Rule};
+use hits::{Hit, MAX_HOSTS, MrcConnection, connections, finding};
 pub(super) use rules::*;
 
 /// A share of SACKs, in which a responder asks for less, that is more than single ones.
 const LIMITED: f64 = 0.01;
-/// Hosts that a finding names, at most.
-const MAX_HOSTS: usize = 8;
-
-/// One connection with its paths.
-#[derive(Clone, Copy)]
-struct MrcConnection<'a> {
-    row: &'a MrcConnectionRow,
-    paths: &'a [MrcPathRow],
-}
-
-/// What a rule has found at one connection, or at one of its paths.
-struct Hit<'a> {
-    of: MrcConnection<'a>,
-    /// The worst one is told.
-    weight: u64,
-    price_ns: Option<u64>,
-    /// The verdict in words, without its hosts.
-    what: String,
-    evidence: Evidence,
-    first: Time,
-    confidence: Confidence,
-}
-
-impl<'a> Hit<'a> {
-    fn new(of: MrcConnection<'a>, weight: u64, what: String) -> Self {
-        Self {
-            of,
-            weight,
-            price_ns: None,
-            what,
-            evidence: Evidence::default(),
-            first: of.row.first_time,
-            confidence: of.row.confidence,
-        }
-    }
-
-    fn waited(mut self, ns: u64) -> Self {
-        self.price_ns = Some(ns);
-        self
-    }
-
-    fn with(mut self, name: &'static str, count: u64) -> Self {
-        self.evidence.count(name, count);
-        self
-    }
-}
-
-/// The finding of a rule: the worst of what it found, and how many more there are.
-fn finding(rule: &'static Rule, hits: Vec<Hit<'_>>) -> Option<FindingRow> {
-    let all = hits.len();
-    let price = hits
-        .iter()
-        .filter_map(|hit| hit.price_ns)
-        .reduce(u64::saturating_add);
-    let first = hits.iter().map(|hit| hit.first).min();
-    let mut victims: Vec<String> = Vec::new();
-    for hit in &hits {
-        let host = hit.of.row.requestor.to_string();
-        if victims.len() < MAX_HOSTS && !victims.contains(&host) {
-            victims.push(host);
-        }
-    }
-    let worst = hits.into_iter().max_by_key(|hit| (hit.price_ns, hit.weight))?;
-    let more = match all - 1 {
-        0 => String::new(),
-        more => format!("; {more} more"),
-    };
-    let waited = price.filter(|price| *price > 0);
-    let cost = waited.map_or_else(String::new, |price| format!(", which took {}", Span(price)));
-    let row = worst.of.row;
-    let mut evidence = worst.evidence;
-    evidence
-        .text("requestor", row.requestor.to_string())
-        .text("responder", row.responder.to_string())
-        .count("responder_qpn", row.responder_qpn.unwrap_or_default().into())
-        .count("found", all as u64);
-    let mut finding = rule.finding(
-        (rule.severity, worst.confidence),
-        format!(
-            "{} to {}: {}{cost}{more}",
-            row.requestor, row.responder, worst.what
-        ),
-        evidence,
-        rule.next,
-        first,
-    );
-    finding.last_time = Some(row.last_time);
-    finding.waited_ns = waited;
-    finding.victims = NameList(victims.into_iter().map(Into::into).collect());
-    Some(finding)
-}
-
-/// The connections with their paths.
-fn connections<'a>(context: &Context<'a>) -> Vec<MrcConnection<'a>> {
-    let paths = &context.run.mrc_paths;
-    context
-        .run
-        .mrc_connections
-        .iter()
-        .map(|row| {
-            let from = paths.partition_point(|path| path.connection < row.connection);
-            let to = paths.partition_point(|path| path.connection <= row.connection);
-            MrcConnection {
-                row,
-                paths: paths.get(from..to).unwrap_or_default(),
-            }
-        })
-        .collect()
-}
-
 /// All findings of this family.
 pub(super) fn mrc(context: &Context<'_>) -> Vec<FindingRow> {
     let all = connections(context);

@@ -15,6 +15,7 @@ mod imbalance;
 mod job;
 mod losses;
 mod missed;
+mod mrc;
 mod overrun;
 mod paths;
 mod pauses;

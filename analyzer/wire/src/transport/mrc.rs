@@ -55,6 +55,12 @@ pub const fn is_opcode(code: u8) -> bool {
         || matches!(code, ENDPOINT_REQUEST | ENDPOINT_RESPONSE | SACK | NACK | PROBE)
 }
 
+/// True of any packet of a WRITE.
+#[inline]
+pub const fn is_write(code: u8) -> bool {
+    matches!(code, WRITE_FIRST..=WRITE_ONLY_IMMEDIATE)
+}
+
 /// True of an opcode that is one of MRC or of another vendor's transport with the same three bits.
 #[inline]
 pub const fn may_be(code: u8) -> bool {

@@ -77,7 +77,7 @@ pub(super) struct Capture {
     filter: String,
 
     /// Bytes kept of each packet
-    #[arg(long, value_name = "BYTES", default_value_t = 160, value_parser = clap::value_parser!(u32).range(64..=262_144))]
+    #[arg(long, value_name = "BYTES", default_value_t = 192, value_parser = clap::value_parser!(u32).range(64..=262_144))]
     snaplen: u32,
 
     /// Record each host's counters beside its packets

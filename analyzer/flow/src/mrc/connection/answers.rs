@@ -3,8 +3,8 @@
 use roce_model::{EventKind, EventRow, MrcSack, Packet, Span, TapId, Time};
 
 use super::{Connection, Sighting};
-use crate::mrc::SeenMrc;
 use crate::mrc::causes::{BEYOND_WINDOW, FAILED, RESOURCES, TRIMMED, TRIMMED_LASTHOP};
+use crate::mrc::seen::SeenMrc;
 use crate::mrc::sent::{Sending, SlotFlags};
 
 /// Advice of a SACK: the path of the named packet, which was marked, is to be skipped once.
@@ -163,7 +163,7 @@ impl Connection {
         let filled_alone = slot.flags.has(SlotFlags::WAS_HOLE)
             && !slot.flags.has(SlotFlags::AGAIN)
             && slot.refused.is_none();
-        // What a NACK refused came again on another way, which was not captured.
+        // A refused packet came again on another way, which was not captured.
         let sent = slot.sent.filter(|_| slot.refused.is_none());
         self.counts.reordered += u64::from(filled_alone);
         self.sent.settle(position);

@@ -6,7 +6,8 @@ use std::net::Ipv6Addr;
 use roce_model::cast::float;
 use roce_model::{Confidence, FindingRow, MrcPathRow, MrcPathState, Span};
 
-use super::{Hit, MrcConnection, PATH_DEAD, SWITCH_SUSPECT, finding};
+use super::hits::{Hit, MrcConnection, finding};
+use super::rules::{PATH_DEAD, SWITCH_SUSPECT};
 use crate::chance::{UNLIKELY, at_least};
 use crate::numbers::{counted, percent, share};
 

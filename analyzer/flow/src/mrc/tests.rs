@@ -1,0 +1,292 @@
+//! Hostile and rare packets. Whole connections with their truth are in `tests/command/mrc.rs`.
+
+use roce_model::{MrcSack, MrcState, TapId, Time};
+use roce_wire::{Bth, Carrier, Roce};
+
+use super::*;
+
+const A: Address = Address::v4([10, 0, 0, 1]);
+const B: Address = Address::v4([10, 0, 0, 2]);
+
+/// A packet with a BTH, at a time.
+fn packet(source: Address, destination: Address, bth: [u8; 12], time: u64) -> Packet {
+    Packet {
+        time: Time(time),
+        roce: Roce {
+            source,
+            destination,
+            bth: Bth(bth),
+            carrier: Carrier::RoceV2Ipv4,
+            ..Roce::default()
+        },
+        ..Packet::default()
+    }
+}
+
+fn bth(opcode: u8, qpn: u8, flags: u8, psn: u32) -> [u8; 12] {
+    let [_, a, b, c] = psn.to_be_bytes();
+    [opcode, 0, 0xff, 0xff, 0, 0, 0, qpn, flags, a, b, c]
+}
+
+fn of(headers: MrcHeaders) -> MrcPacket {
+    MrcPacket {
+        packet: 0,
+        headers,
+        flow_label: 0,
+        outer: None,
+        payload_bytes: 1024,
+        is_trimmed: false,
+        is_proof: !matches!(headers, MrcHeaders::Write(_) | MrcHeaders::Acknowledge { .. }),
+        has_own_port: false,
+    }
+}
+
+fn write(message: u16, address: u64) -> MrcHeaders {
+    MrcHeaders::Write(MrcWrite {
+        message,
+        stamp: None,
+        address,
+        key: 1,
+        length: 8192,
+    })
+}
+
+fn sack(cumulative: u32, offset: i16, bitmap: u64) -> MrcHeaders {
+    MrcHeaders::Sack(MrcSack {
+        advice: 0,
+        answers_probe: false,
+        named: 0,
+        entropy: 0,
+        ids: [7, 8],
+        cumulative,
+        window: 8,
+        offset,
+        bitmap,
+        state: Some(MrcState {
+            stamp: 0,
+            out_of_order: 0,
+            penalty: 0,
+        }),
+    })
+}
+
+/// Observes packets of A to queue pair 7 of B, and answers to queue pair 8 of A.
+struct Wire {
+    mrc: Mrc,
+    now: u64,
+    events: Vec<EventRow>,
+}
+
+impl Wire {
+    fn new() -> Self {
+        Self {
+            mrc: Mrc::default(),
+            now: 1_000_000,
+            events: Vec::new(),
+        }
+    }
+
+    fn see(&mut self, packet: Packet, headers: MrcHeaders) -> SeenMrc {
+        self.now += 1_000;
+        let headers = of(headers);
+        self.mrc.recognise(&packet, &headers);
+        self.mrc.observe(&packet, &headers, &mut self.events)
+    }
+
+    fn send(&mut self, psn: u32, again: bool) -> SeenMrc {
+        let flags = if again { 0x20 } else { 0 };
+        let data = packet(A, B, bth(0xc7, 7, flags, psn), self.now);
+        self.see(data, write(1, u64::from(psn) * 1024))
+    }
+
+    fn answer(&mut self, headers: MrcHeaders) -> SeenMrc {
+        let answer = packet(B, A, bth(0xdc, 8, 0, 0), self.now);
+        self.see(answer, headers)
+    }
+
+    fn row(self) -> MrcConnectionRow {
+        self.mrc.conclude().connections[0].clone()
+    }
+}
+
+#[test]
+fn a_queue_pair_is_known_by_a_control_packet_or_by_two_writes() {
+    let is_known = |mrc: &Mrc, qpn| mrc.is_proven(A, B, Qpn::new(qpn));
+    let mut wire = Wire::new();
+    wire.send(1, false);
+    assert!(!is_known(&wire.mrc, 7), "one WRITE may be of DC");
+    wire.send(2, false);
+    assert!(is_known(&wire.mrc, 7) && !is_known(&wire.mrc, 6));
+    let mut wire = Wire::new();
+    wire.answer(sack(1, 1, 0));
+    assert!(is_known(&wire.mrc, 7), "the SACK names it");
+    assert!(wire.mrc.is_proven(B, A, Qpn::new(8)));
+    // Packets of another transport: addresses, keys and lengths by chance.
+    let mut wire = Wire::new();
+    for number in 0..1_000_u32 {
+        let data = packet(A, B, bth(0xc7, 5, 0, number), wire.now);
+        let random = number.wrapping_mul(2_654_435_761);
+        let headers = MrcHeaders::Write(MrcWrite {
+            message: 1,
+            stamp: None,
+            address: u64::from(random),
+            key: random,
+            length: random,
+        });
+        wire.see(data, headers);
+    }
+    assert!(!is_known(&wire.mrc, 5));
+}
+
+/// Holes that fill are reordering; what is sent again after a hole was lost; what had arrived was needless.
+#[test]
+fn each_retransmission_has_its_cause() {
+    let mut wire = Wire::new();
+    for psn in 0..20 {
+        wire.send(psn, false);
+    }
+    // All up to 3; 5, 7 and 8 as well. 4 and 6 are holes.
+    assert_eq!(wire.answer(sack(3, 1, 0b1_1010)).holes, 2);
+    // 4 came late.
+    wire.answer(sack(5, 1, 0b110));
+    assert!(wire.send(6, true).is_again);
+    wire.send(2, true);
+    wire.answer(sack(19, 1, 0));
+    let causes: Vec<&str> = wire
+        .events
+        .iter()
+        .filter_map(|event| event.detail.as_deref())
+        .collect();
+    assert_eq!(causes, ["hole", "unknown"]);
+    let row = wire.row();
+    assert_eq!(
+        (row.rtx_hole, row.lost, row.spurious, row.reordered),
+        (1, 1, 1, 1)
+    );
+    assert_eq!((row.open, row.data_packets, row.packets), (0, 20, 22));
+}
+
+/// PSNs wrap after 2^24, and a SACK's offset may leave some out.
+#[test]
+fn positions_go_on_where_psns_wrap() {
+    let mut wire = Wire::new();
+    for step in 0..40 {
+        wire.send((0xff_fff0 + step) & 0xff_ffff, false);
+    }
+    // All up to 0xffffff; not a word about the next three; then 3 and 5.
+    assert_eq!(wire.answer(sack(0xff_ffff, 4, 0b101)).holes, 1);
+    wire.answer(sack(0x17, 1, 0));
+    let row = wire.row();
+    assert_eq!((row.first_psn, row.last_psn), (Some(0xff_fff0), Some(0x17)));
+    assert_eq!((row.reordered, row.open, row.lost), (1, 0, 0));
+}
+
+/// A second tap sees the same packets: nothing counts twice.
+#[test]
+fn packets_of_two_taps_count_once() {
+    let mut wire = Wire::new();
+    for psn in 0..10 {
+        wire.send(psn, false);
+        let mut again = packet(A, B, bth(0xc7, 7, 0, psn), wire.now);
+        again.tap = TapId(1);
+        assert_eq!(
+            wire.see(again, write(1, u64::from(psn) * 1024)),
+            SeenMrc::default()
+        );
+    }
+    let mut other = packet(B, A, bth(0xdc, 8, 0, 0), wire.now);
+    wire.answer(sack(9, 1, 0));
+    other.tap = TapId(1);
+    wire.see(other, sack(9, 1, 0));
+    let row = wire.row();
+    assert_eq!(
+        (row.packets, row.sacks, row.taps, row.retransmitted_packets),
+        (10, 1, 2, 0)
+    );
+}
+
+/// Random headers, PSNs and queue pairs: nothing falls over, and nothing grows beyond its bound.
+#[test]
+fn anything_is_taken() {
+    let mut state = 1_u64;
+    let mut next = move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    };
+    let mut wire = Wire::new();
+    #[expect(clippy::cast_possible_truncation, reason = "random numbers")]
+    for _ in 0..200_000 {
+        let (a, b) = (next(), next());
+        let psn = match a % 4 {
+            0 => a as u32 & 0xff_ffff,
+            _ => (a >> 8) as u32 & 0xff,
+        };
+        let ids = [(b >> 8) as u16 & 3, (b >> 16) as u16 & 3];
+        let headers = match b % 8 {
+            0..3 => write((a >> 40) as u16, a),
+            3 => MrcHeaders::Sack(MrcSack {
+                advice: (a >> 50) as u8 & 3,
+                answers_probe: a & 64 != 0,
+                named: (a >> 20) as i16,
+                entropy: b as u32,
+                ids,
+                cumulative: psn,
+                window: 0,
+                offset: (b >> 24) as i16,
+                bitmap: next(),
+                state: None,
+            }),
+            4 => MrcHeaders::Nack {
+                reason: (a >> 30) as u8 & 15,
+                entropy: a as u32,
+                ids,
+                psn,
+                stamp: 0,
+            },
+            5 => MrcHeaders::Probe {
+                number: a as u16,
+                ids,
+            },
+            6 => MrcHeaders::Acknowledge {
+                syndrome: a as u8,
+                messages: 0,
+            },
+            _ => MrcHeaders::Request {
+                operation: 0,
+                ports: a as u32,
+            },
+        };
+        let (from, to) = if matches!(headers, MrcHeaders::Write(_)) {
+            (A, B)
+        } else {
+            (B, A)
+        };
+        let opcode = if matches!(headers, MrcHeaders::Write(_)) {
+            0xc6 + (a >> 60) as u8 % 6
+        } else {
+            0xdc
+        };
+        let mut packet = packet(
+            from,
+            to,
+            bth(opcode, (b >> 32) as u8 & 3, (b >> 40) as u8 & 0x20, psn),
+            wire.now,
+        );
+        packet.roce.udp_source_port = (a >> 12) as u16;
+        packet.tap = TapId((b >> 48) as u32 & 1);
+        packet.extended = b as u32;
+        wire.see(packet, headers);
+        wire.events.clear();
+    }
+    let conclusion = wire.mrc.conclude();
+    assert!(conclusion.connections.len() <= 16);
+    assert!(conclusion.paths.len() <= 1024 * conclusion.connections.len());
+    for row in &conclusion.connections {
+        assert!(
+            row.lost <= row.retransmitted_packets && row.messages_complete <= row.messages,
+            "{row:?}"
+        );
+    }
+}
