@@ -38,7 +38,6 @@ use crate::bins::{BinPlace, Bins};
 use crate::congestion::dcqcn::Parameters;
 use crate::counts::Counts;
 use crate::key::FlowSlot;
-use crate::mrc::Mrc;
 use crate::pairing::attempts;
 use crate::psn::causes::HostPairTimes;
 use crate::psn::recent_naks::RecentNaks;
@@ -124,8 +123,6 @@ pub struct Analysis {
     latest: Time,
     ended: Time,
     taps: TapStates,
-    /// Connections of MRC.
-    mrc: Mrc,
     /// Measurements at each tap, where they are wanted.
     measures: Option<Measures>,
     output: Output,
@@ -188,7 +185,6 @@ impl Analysis {
             read_gap: None,
             tally: Tally::default(),
             taps: TapStates::new(options.tap_at),
-            mrc: Mrc::default(),
             measures: options.measures.then(Measures::default),
             output: Output::default(),
             found: vec![FoundFlow::default(); LOOKUP_BATCH].into_boxed_slice(),
@@ -217,7 +213,7 @@ impl Analysis {
                 Between::Write(_) => continue,
                 Between::Mrc(mrc) => {
                     if let Some(packet) = batch.packets.get(mrc.packet) {
-                        self.mrc.recognise(packet, mrc);
+                        self.connections.mrc.recognise(packet, mrc);
                     }
                     continue;
                 }
@@ -340,7 +336,7 @@ impl Analysis {
                 hops,
                 hop_timeline,
                 credits: self.connections.credits.conclude(),
-                mrc: self.mrc.conclude(),
+                mrc: self.connections.mrc.conclude(),
             },
         )
     }

@@ -11,6 +11,7 @@ use roce_wire::{Address, Psn};
 
 use crate::credits::Credits;
 use crate::key::FlowSlot;
+use crate::mrc::Mrc;
 use crate::pairing::attempts::Attempts;
 use crate::pairing::bounded_map::{BoundedMap, bounded_map};
 use crate::pairing::cm_exchanges::Exchanges;
@@ -44,6 +45,8 @@ pub(super) struct Connections {
     pub(super) queue_pairs: QueuePairs,
     /// Credits and the data that come for them.
     pub(super) credits: Credits,
+    /// Connections of MRC.
+    pub(super) mrc: Mrc,
     shared_ports: SharedPorts,
     /// Reliable flows of one direction between two hosts, by the hash of the pair.
     siblings: HashMap<u64, Vec<FlowSlot>, foldhash::fast::RandomState>,
@@ -60,6 +63,7 @@ impl Default for Connections {
         Self {
             outstanding: OutstandingPackets::default(),
             credits: Credits::default(),
+            mrc: Mrc::default(),
             exchanges: Exchanges::default(),
             attempts: Attempts::default(),
             known_peers: KnownPeers::default(),

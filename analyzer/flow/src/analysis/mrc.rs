@@ -19,6 +19,7 @@ impl Analysis {
     ) {
         let roce = &packet.roce;
         if !self
+            .connections
             .mrc
             .is_proven(roce.source, roce.destination, roce.bth.destination_qpn())
         {
@@ -32,7 +33,10 @@ impl Analysis {
         if self.tally.totals.copies != copies {
             return;
         }
-        let seen = self.mrc.observe(&known, headers, &mut self.bins.events);
+        let seen = self
+            .connections
+            .mrc
+            .observe(&known, headers, &mut self.bins.events);
         let counts = &mut self.table.hot[at].counts;
         if seen.is_data {
             counts.data_packets += 1;
@@ -53,7 +57,7 @@ impl Analysis {
     /// Names the transport of a flow whose opcodes may be those of a vendor.
     pub(super) fn name_service(&self, row: &mut FlowRow, service: Service) {
         let qpn = roce_wire::Qpn::new(row.destination_qpn);
-        if service == Service::Mrc && !self.mrc.is_proven(row.source, row.destination, qpn) {
+        if service == Service::Mrc && !self.connections.mrc.is_proven(row.source, row.destination, qpn) {
             row.service = Service::Vendor.name();
         }
     }

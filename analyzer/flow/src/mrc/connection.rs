@@ -15,7 +15,7 @@ use super::causes::{Cause, TRIMMED, TRIMMED_LASTHOP, Union};
 use super::messages::Messages;
 use super::paths::{CarriedEntropy, Paths};
 use super::seen::SeenMrc;
-use super::sent::{Sending, Sent, Slot, SlotFlags};
+use super::sent::{SentPackets, Slot, SlotFlags, Transmission};
 
 /// Probes that wait for an answer, at most. The oldest counts as unanswered.
 const MAX_PROBES: usize = 64;
@@ -110,7 +110,7 @@ pub(super) struct Connection {
     pub(super) counts: MrcCounts,
     pub(super) paths: Paths,
     pub(super) messages: Messages,
-    pub(super) sent: Sent,
+    pub(super) sent: SentPackets,
     /// A position and its PSN: the highest one.
     reference: Option<(u64, Psn)>,
     /// Lowest and highest position of captured data.
@@ -153,7 +153,7 @@ impl Connection {
             counts: MrcCounts::default(),
             paths: Paths::default(),
             messages: Messages::default(),
-            sent: Sent::default(),
+            sent: SentPackets::default(),
             reference: None,
             range: None,
             cumulative: None,
@@ -283,7 +283,7 @@ impl Connection {
         self.data_hops.get_or_insert(packet.roce.hop_limit);
         let position = self.position(packet.roce.bth.psn().value());
         let path = self.paths.of_data(seen.carried());
-        let sending = Sending {
+        let sending = Transmission {
             time: packet.time,
             tap: packet.tap,
             path,
@@ -292,7 +292,7 @@ impl Connection {
         let known = self.sent.get(position).copied();
         let again = mrc::is_again(&packet.roce.bth);
         let is_known =
-            |sent: &Sending| sent.tap != packet.tap && (sent.path, sent.stamp) == (path, write.stamp);
+            |sent: &Transmission| sent.tap != packet.tap && (sent.path, sent.stamp) == (path, write.stamp);
         let was_again = known.is_some_and(|slot| slot.flags.has(SlotFlags::AGAIN));
         if was_again == again && known.and_then(|slot| slot.sent).as_ref().is_some_and(is_known) {
             // Another tap has seen it.
@@ -328,7 +328,12 @@ impl Connection {
     }
 
     /// Keeps a sending. What SACKs had acknowledged before, arrived.
-    fn enter(&mut self, position: u64, sending: Sending, (payload, is_again, is_trimmed): (u32, bool, bool)) {
+    fn enter(
+        &mut self,
+        position: u64,
+        sending: Transmission,
+        (payload, is_again, is_trimmed): (u32, bool, bool),
+    ) {
         let arrived = self.has_arrived(position);
         let (low, high) = self.range.unwrap_or((position, position));
         self.range = Some((low.min(position), high.max(position)));
@@ -354,7 +359,7 @@ impl Connection {
         }
     }
 
-    fn count_arrival(&mut self, position: u64, sending: Sending) {
+    fn count_arrival(&mut self, position: u64, sending: Transmission) {
         if let Some(path) = self.paths.get_mut(sending.path) {
             path.arrived += 1;
             path.last_arrived = path.last_arrived.max(Some(sending.time));
@@ -368,7 +373,7 @@ impl Connection {
         seen: &Sighting<'_>,
         position: u64,
         known: Option<&Slot>,
-        sending: Sending,
+        sending: Transmission,
         events: &mut Vec<EventRow>,
     ) {
         let slot = known.copied().unwrap_or_default();
@@ -426,7 +431,7 @@ impl Connection {
         seen: &Sighting<'_>,
         position: u64,
         slot: &Slot,
-        sending: Sending,
+        sending: Transmission,
         events: &mut Vec<EventRow>,
     ) {
         self.counts.lost += 1;

@@ -1,4 +1,4 @@
-//! What a packet adds to the row of its flow.
+//! Additions of a packet to the row of its flow.
 
 /// Additions of a packet to its flow's row.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]

@@ -10,7 +10,7 @@ const WORD: usize = 64;
 
 /// One sending of a packet.
 #[derive(Clone, Copy, Default, Debug)]
-pub(super) struct Sending {
+pub(super) struct Transmission {
     pub(super) time: Time,
     pub(super) tap: TapId,
     pub(super) path: u16,
@@ -23,9 +23,9 @@ pub(super) struct Slot {
     /// Its position; 0: the slot is free.
     pub(super) position: u64,
     /// Its latest sending, if one was captured.
-    pub(super) sent: Option<Sending>,
+    pub(super) sent: Option<Transmission>,
     /// The one before.
-    pub(super) before: Option<Sending>,
+    pub(super) before: Option<Transmission>,
     pub(super) flags: SlotFlags,
     /// The reason of a NACK since its latest sending.
     pub(super) refused: Option<u8>,
@@ -67,20 +67,20 @@ impl SlotFlags {
 
 /// The latest packets of a connection.
 #[derive(Clone, Debug)]
-pub(super) struct Sent {
+pub(super) struct SentPackets {
     slots: Box<[Slot]>,
     /// Bits of slots that were sent or spoken of and have not arrived.
     pending: Box<[u64]>,
     waiting: usize,
 }
 
-impl Default for Sent {
+impl Default for SentPackets {
     fn default() -> Self {
         Self::with_room(MIN_PACKETS)
     }
 }
 
-impl Sent {
+impl SentPackets {
     fn with_room(packets: usize) -> Self {
         Self {
             slots: vec![Slot::default(); packets].into_boxed_slice(),
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn it_grows_with_what_waits_and_not_with_what_is_far() {
-        let mut sent = Sent::default();
+        let mut sent = SentPackets::default();
         for position in 1..=5000 {
             assert!(sent.enter(position).is_some());
         }
@@ -203,7 +203,7 @@ mod tests {
             settled += 1;
         }
         assert_eq!((settled, sent.waiting), (2500, 2500));
-        let mut far = Sent::default();
+        let mut far = SentPackets::default();
         for step in 1..1000 {
             assert!(far.enter(step << 20).is_some());
         }

@@ -119,7 +119,7 @@ fn errors_point_at_the_character() {
         (
             "service tcp",
             8,
-            "expected a service: rc, uc, rd, ud, xrc, cnp or vendor, found 'tcp'",
+            "expected a service: rc, uc, rd, ud, xrc, cnp, mrc or vendor, found 'tcp'",
         ),
         (
             "qpn 1 && qpn 2",

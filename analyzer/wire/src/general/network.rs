@@ -160,7 +160,7 @@ impl Walk<'_> {
         let udp = Udp(self.take(Layer::Udp)?);
         let length = usize::from(udp.length());
         match udp.destination_port() {
-            udp::MRC if self.peek(0).is_some_and(|[code]| !mrc::is_opcode(*code)) => Ok(Next::Done),
+            udp::MRC if !self.peek(0).is_some_and(|[code]| mrc::is_opcode(*code)) => Ok(Next::Done),
             udp::ROCE_V2 | udp::MRC => {
                 self.roce.udp_source_port = udp.source_port();
                 let known = self.limit(Layer::Udp, start, length);

@@ -5,7 +5,7 @@ use roce_model::{EventKind, EventRow, MrcSack, Packet, Span, TapId, Time};
 use super::{Connection, Sighting};
 use crate::mrc::causes::{BEYOND_WINDOW, FAILED, RESOURCES, TRIMMED, TRIMMED_LASTHOP};
 use crate::mrc::seen::SeenMrc;
-use crate::mrc::sent::{Sending, SlotFlags};
+use crate::mrc::sent::{SlotFlags, Transmission};
 
 /// Advice of a SACK: the path of the named packet, which was marked, is to be skipped once.
 const SKIP: u8 = 1;
@@ -90,7 +90,7 @@ impl Connection {
     }
 
     /// The sending that an answer means: the one with the reflected stamp, or the only one.
-    fn sending_of(&self, position: u64, stamp: Option<u16>) -> Option<Sending> {
+    fn sending_of(&self, position: u64, stamp: Option<u16>) -> Option<Transmission> {
         let slot = self.sent.get(position)?;
         if stamp.is_none() {
             return slot.sent.filter(|_| !slot.flags.has(SlotFlags::AGAIN));
@@ -101,7 +101,7 @@ impl Connection {
             .find(|sending| sending.stamp == stamp)
     }
 
-    fn sample(&mut self, sending: Sending, tap: TapId, now: Time) {
+    fn sample(&mut self, sending: Transmission, tap: TapId, now: Time) {
         let time = now.since(sending.time);
         if sending.tap != tap || time == Span(0) {
             return;
