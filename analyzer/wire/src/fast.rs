@@ -136,7 +136,7 @@ fn decode_ipv4<const AT: u16>(
     let length = u32::from(udp.length());
     let plain = ip.0[0] == 0x45
         && ip.protocol() == UDP
-        && is_port(&udp, head[28])
+        && is_port(udp, head[28])
         && !ip.is_fragment()
         && u32::from(ip.total_length()) == length + 20;
     if !plain {
@@ -172,7 +172,7 @@ fn decode_ipv6<const AT: u16>(
     let udp = Udp(chunk(head, 40)?);
     let plain = ip.version() == 6
         && ip.next_header() == UDP
-        && is_port(&udp, head[48])
+        && is_port(udp, head[48])
         && ip.payload_length() == udp.length();
     if !plain {
         return None;
@@ -227,7 +227,7 @@ fn decode_grh<const AT: u16>(
 
 /// True of RoCEv2's port, and of MRC's if the opcode is one of MRC.
 #[inline]
-fn is_port(udp: &Udp<'_>, code: u8) -> bool {
+fn is_port(udp: Udp<'_>, code: u8) -> bool {
     udp.destination_port() == udp::ROCE_V2 || udp.destination_port() == udp::MRC && mrc::is_opcode(code)
 }
 

@@ -16,7 +16,7 @@ pub fn outer(frame: &[u8], inner: usize) -> Option<Ipv6<'_>> {
     while routing <= MAX_ROUTING_BYTES {
         let at = inner.checked_sub(routing + Ipv6::BYTES)?;
         let ip = Ipv6(chunk(frame, at)?);
-        if ip.version() == 6 && leads_to(frame, &ip, at, routing) {
+        if ip.version() == 6 && leads_to(frame, ip, at, routing) {
             return Some(ip);
         }
         routing += 8;
@@ -25,7 +25,7 @@ pub fn outer(frame: &[u8], inner: usize) -> Option<Ipv6<'_>> {
 }
 
 /// True if the header at `at`, and `routing` bytes of a routing header, lead to an IP header.
-fn leads_to(frame: &[u8], ip: &Ipv6<'_>, at: usize, routing: usize) -> bool {
+fn leads_to(frame: &[u8], ip: Ipv6<'_>, at: usize, routing: usize) -> bool {
     let is_ip = |protocol: u8| matches!(protocol, IPV4_IN_IP | IPV6_IN_IP);
     if routing == 0 {
         return is_ip(ip.next_header());
