@@ -174,7 +174,7 @@ impl Bins {
     }
 
     /// Bins for a timeline with bins of this width.
-    pub(crate) fn of_timeline(shown: Span) -> Self {
+    pub(crate) fn for_timeline(shown: Span) -> Self {
         Self {
             shown,
             ..Self::new(counted_width(shown))

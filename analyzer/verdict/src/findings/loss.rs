@@ -180,7 +180,7 @@ impl LossTally {
 
     pub(super) fn flow(&mut self, row: &FlowRow) {
         let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more);
-        let is_sparse = Coverage::of(row).is_sparse();
+        let is_sparse = Coverage::from_row(row).is_sparse();
         let behind = lost_behind(row);
         let (network, responses) = (row.network_lost, row.response_network_lost.unwrap_or_default());
         add(&mut self.data_packets, row.data_packets);
@@ -224,7 +224,7 @@ impl LossTally {
         }
         self.ways.note(row);
         self.missed.flow(row);
-        let coverage = Coverage::of(row);
+        let coverage = Coverage::from_row(row);
         if coverage.missed > 0 {
             self.capture.add(coverage.missed, || name_of(row));
             // The packets of a flow that the tap shows in part may take other ways as well: surely those of a sender that uses several.
