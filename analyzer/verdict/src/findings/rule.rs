@@ -6,7 +6,7 @@ use roce_lateness::Lateness;
 use roce_model::cast::float;
 use roce_model::{
     Confidence, EpisodeKind, Evidence, Expectation, FindingRow, FlowId, HopRow, RunSummary, Severity, TapId,
-    Time,
+    Time, Wiring,
 };
 pub(super) use roce_rules::Rule;
 
@@ -66,6 +66,8 @@ pub(super) struct Context<'a> {
     pub(super) link_rate: Option<u64>,
     /// Classes and path MTU that somebody expects.
     pub(super) expectation: &'a Expectation,
+    /// Cables, and ports of addresses.
+    pub(super) wiring: &'a Wiring,
     /// The priority of untagged packets, by DSCP.
     pub(super) priority_of_dscp: &'a [u8; 64],
     pub(super) directory: &'a Directory,
