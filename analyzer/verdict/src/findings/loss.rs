@@ -341,7 +341,7 @@ impl LossTally {
             evidence.count("wasted_bytes", self.wasted_bytes);
         }
         evidence.text("worst", totals.flows.list());
-        let begin = context.run.span.map(|span| span.first);
+        let begin = context.run.zero();
         let between: Vec<String> = totals
             .between
             .iter()
@@ -349,10 +349,7 @@ impl LossTally {
             .map(|between| {
                 let [one, other] = between.taps.map(|tap| known.name(tap));
                 let first = between.first.map_or_else(String::new, |(time, psn)| {
-                    let after = begin.map_or_else(String::new, |begin| {
-                        format!(", {} after the first frame", time.since(begin))
-                    });
-                    format!(", first PSN {psn}{after}")
+                    format!(", first PSN {psn}, {} after the first frame", time.since(begin))
                 });
                 format!("between {one} and {other}: {} lost{first}", between.lost)
             })
