@@ -82,7 +82,10 @@ fn timeline(view: &View<'_>) -> Vec<String> {
     }
     let each = Span(whole(column_time));
     scales.push(format!("one column is {each}"));
-    let skipped = view.run.span.map_or(0, |span| span.first.since(view.run.zero()).0);
+    let skipped = view
+        .run
+        .span
+        .map_or(0, |span| span.first.since(view.run.zero()).0);
     let begin = match skipped {
         0 => "0 s".to_owned(),
         skipped => format!("+{}", Span(skipped)),

@@ -14,6 +14,7 @@ use super::losses_there::Losses;
 use crate::directory::Directory;
 use crate::episodes::Episode;
 use crate::pauses::ConcludedPauses;
+use crate::settings::Settings;
 use crate::thresholds::Thresholds;
 
 /// Findings of a rule.
@@ -82,6 +83,32 @@ pub(super) struct Context<'a> {
     pub(super) lateness: Option<&'a Lateness>,
     /// The only flows that findings are about.
     pub(super) only: Option<&'a HashSet<FlowId>>,
+}
+
+impl<'a> Context<'a> {
+    /// The context of a run and its settings: without pauses at several levels, lateness, and what was left out.
+    pub(super) fn new(
+        (run, settings): (&'a RunSummary, &'a Settings),
+        directory: &'a Directory,
+        episodes: &'a [Episode],
+        losses: &'a Losses,
+    ) -> Self {
+        Self {
+            run,
+            thresholds: &settings.thresholds,
+            link_rate: settings.link_rate,
+            expectation: &settings.expectation,
+            wiring: &settings.wiring,
+            priority_of_dscp: &settings.priority_of_dscp,
+            directory,
+            episodes,
+            losses,
+            dropped: 0,
+            fabric: None,
+            lateness: None,
+            only: None,
+        }
+    }
 }
 
 impl Context<'_> {
