@@ -124,7 +124,7 @@ pub(super) fn origin(context: &Context<'_>) -> Option<FindingRow> {
         next_step,
         Some(Time(chain.first)),
     );
-    finding.next_step = next_step.replace("{place}", &root.place.to_string()).into();
+    finding.next_step = next_step.replace("{place}", &root.place).into();
     Some(finding)
 }
 
