@@ -9,6 +9,9 @@ use crate::view::View;
 /// A lag is far beyond its owner's usual one if it is so many times longer.
 const FAR_BEYOND: i64 = 2;
 
+/// The short lags of a slow way are longer than they should be by this part.
+const SLOW_DIVISOR: i64 = 2;
+
 /// Kind of a lag and class of its message.
 type LagClass = (LagKind, u16);
 
@@ -17,6 +20,8 @@ type LagClass = (LagKind, u16);
 pub(crate) struct UsualLags {
     /// Usual lag of each owner.
     owners: BTreeMap<LagClass, BTreeMap<u32, i64>>,
+    /// Lag of each owner that a tenth of its own are below.
+    short: BTreeMap<(LagClass, u32), i64>,
     /// Lags between collectives: of each collective, by owner.
     between: BTreeMap<(LagKind, u32), Vec<(u32, i64)>>,
 }
@@ -26,17 +31,22 @@ pub(crate) fn is_between(kind: LagKind) -> bool {
     matches!(kind, LagKind::Compute | LagKind::Launch)
 }
 
-/// Size class for which lags of a kind are compared.
-fn class(event: &Event, kind: LagKind) -> LagClass {
+/// Class of messages whose lags of a kind are compared: alike sizes, or all. What waits behind others of its port is compared with what
+/// does so elsewhere, not with a rank's own time.
+fn class(graph: &Graph, event: &Event, kind: LagKind) -> LagClass {
     match kind {
         LagKind::Send | LagKind::Wire | LagKind::CreditWire | LagKind::AnswerWire => (kind, event.class),
-        _ => (kind, 0),
+        _ => {
+            let is_queued = matches!(graph.owners.get(event.owner as usize), Some(Owner::Way(..)));
+            (kind, u16::from(is_queued))
+        }
     }
 }
 
 /// Lags of a job that have no owner whose own ones are left out.
 #[derive(Debug)]
 pub(crate) struct ExpectedLags<'a> {
+    graph: &'a Graph,
     usual: &'a UsualLags,
     without: BTreeSet<u32>,
     medians: BTreeMap<LagClass, Option<i64>>,
@@ -53,8 +63,15 @@ impl UsualLags {
                 let lags = between.entry((need.kind, event.collective)).or_default();
                 lags.push((event.owner, need.lag));
             } else {
-                let lags = lags.entry(class(event, need.kind)).or_default();
+                let lags = lags.entry(class(graph, event, need.kind)).or_default();
                 lags.entry(event.owner).or_default().push(need.lag);
+            }
+        }
+        let mut short = BTreeMap::new();
+        for (&class, owners) in &mut lags {
+            for (&owner, lags) in owners {
+                let tenth = lags.len() / 10;
+                short.insert((class, owner), *lags.select_nth_unstable(tenth).1);
             }
         }
         let owners = lags
@@ -73,11 +90,15 @@ impl UsualLags {
                 (class, owners.collect())
             })
             .collect();
-        Self { owners, between }
+        Self {
+            owners,
+            short,
+            between,
+        }
     }
 
     /// Lags as they are without some owners: those that are looked at, and those that have part in them.
-    pub(crate) fn without(&self, graph: &Graph, looked_at: &BTreeSet<u32>) -> ExpectedLags<'_> {
+    pub(crate) fn without<'a>(&'a self, graph: &'a Graph, looked_at: &BTreeSet<u32>) -> ExpectedLags<'a> {
         let mut hosts = BTreeSet::new();
         for &owner in looked_at {
             if let Owner::Way(from, to) = graph.owners[owner as usize] {
@@ -117,6 +138,7 @@ impl UsualLags {
             })
             .collect();
         ExpectedLags {
+            graph,
             usual: self,
             without: looked_at.clone(),
             medians,
@@ -126,6 +148,15 @@ impl UsualLags {
 }
 
 impl ExpectedLags<'_> {
+    /// True if even the short lags of an owner are far longer than a lag should be: not the job's own messages make them so.
+    pub(crate) fn is_always_slow(&self, event: &Event, need: Need, lag: i64) -> bool {
+        let class = class(self.graph, event, need.kind);
+        let short = self.usual.short.get(&(class, event.owner)).copied().unwrap_or(0);
+        // Nothing tells a sender that is slow from one that holds back for those that it meets.
+        let is_way = matches!(self.graph.owners[event.owner as usize], Owner::Way(..));
+        is_way && short > lag.saturating_add(lag / SLOW_DIVISOR)
+    }
+
     /// How long the lag would have been, if its owner were like the others: never longer than it was.
     pub(crate) fn lag(&self, event: &Event, need: Need) -> i64 {
         if is_between(need.kind) {
@@ -142,7 +173,11 @@ impl ExpectedLags<'_> {
                 need.lag.min((self.typical)(&mut others))
             };
         }
-        let expected = self.medians.get(&class(event, need.kind)).copied().flatten();
+        let expected = self
+            .medians
+            .get(&class(self.graph, event, need.kind))
+            .copied()
+            .flatten();
         expected.map_or(need.lag, |expected| need.lag.min(expected.max(0)))
     }
 }
