@@ -9,9 +9,6 @@ use crate::view::View;
 /// A lag is far beyond its owner's usual one if it is so many times longer.
 const FAR_BEYOND: i64 = 2;
 
-/// The short lags of a slow way are longer than they should be by this part.
-const SLOW_DIVISOR: i64 = 2;
-
 /// Kind of a lag and class of its message.
 type LagClass = (LagKind, u16);
 
@@ -20,8 +17,6 @@ type LagClass = (LagKind, u16);
 pub(crate) struct UsualLags {
     /// Usual lag of each owner.
     owners: BTreeMap<LagClass, BTreeMap<u32, i64>>,
-    /// Lag of each owner that a tenth of its own are below.
-    short: BTreeMap<(LagClass, u32), i64>,
     /// Lags between collectives: of each collective, by owner.
     between: BTreeMap<(LagKind, u32), Vec<(u32, i64)>>,
 }
@@ -67,13 +62,6 @@ impl UsualLags {
                 lags.entry(event.owner).or_default().push(need.lag);
             }
         }
-        let mut short = BTreeMap::new();
-        for (&class, owners) in &mut lags {
-            for (&owner, lags) in owners {
-                let tenth = lags.len() / 10;
-                short.insert((class, owner), *lags.select_nth_unstable(tenth).1);
-            }
-        }
         let owners = lags
             .into_iter()
             .map(|(class, owners)| {
@@ -90,11 +78,7 @@ impl UsualLags {
                 (class, owners.collect())
             })
             .collect();
-        Self {
-            owners,
-            short,
-            between,
-        }
+        Self { owners, between }
     }
 
     /// Lags as they are without some owners: those that are looked at, and those that have part in them.
@@ -148,15 +132,6 @@ impl UsualLags {
 }
 
 impl ExpectedLags<'_> {
-    /// True if even the short lags of an owner are far longer than a lag should be: not the job's own messages make them so.
-    pub(crate) fn is_always_slow(&self, event: &Event, need: Need, lag: i64) -> bool {
-        let class = class(self.graph, event, need.kind);
-        let short = self.usual.short.get(&(class, event.owner)).copied().unwrap_or(0);
-        // Nothing tells a sender that is slow from one that holds back for those that it meets.
-        let is_way = matches!(self.graph.owners[event.owner as usize], Owner::Way(..));
-        is_way && short > lag.saturating_add(lag / SLOW_DIVISOR)
-    }
-
     /// How long the lag would have been, if its owner were like the others: never longer than it was.
     pub(crate) fn lag(&self, event: &Event, need: Need) -> i64 {
         if is_between(need.kind) {

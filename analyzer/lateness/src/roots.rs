@@ -121,7 +121,7 @@ impl<'a> RootSearch<'a> {
     fn expected(&self, expected: &ExpectedLags<'_>, event: &Event, need: Need) -> i64 {
         let lag = expected.lag(event, need);
         let owner = self.graph.owners[event.owner as usize];
-        if self.view.is_crowded(owner) && !event.is_repeated && !expected.is_always_slow(event, need, lag) {
+        if self.view.is_crowded(owner) && !event.is_repeated {
             return need.lag;
         }
         let is_compared = self.view.is_whole || !is_between(need.kind);
