@@ -412,7 +412,7 @@ impl Analysis {
             BinPlace::Later(bin) => self.begin_bin(bin),
             BinPlace::Earlier(bin) => return self.observe_earlier(at, bin, seen, (packet, write)),
         }
-        let verdict = self.judge(at, self.bins.current(), seen, packet);
+        let verdict = self.judge(at, self.bins.current(), seen, (packet, write));
         let hot = &mut self.table.hot[at];
         if !hot.active {
             hot.active = true;
@@ -430,7 +430,7 @@ impl Analysis {
         seen: CopyCheck,
         (packet, write): (&Packet, Option<&RemoteWrite>),
     ) {
-        let verdict = self.judge(at, bin, seen, packet);
+        let verdict = self.judge(at, bin, seen, (packet, write));
         let current = core::mem::take(&mut self.table.hot[at].counts);
         self.count(at, packet, verdict, write);
         let counts = core::mem::replace(&mut self.table.hot[at].counts, current);

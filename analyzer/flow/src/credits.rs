@@ -347,7 +347,7 @@ impl Credits {
     }
 
     fn data_of(&mut self, at: usize, data: &mut DataFlow, packet: &WritePacket<'_>) -> bool {
-        if packet.is_again && self.again(data, packet) {
+        if packet.is_again && (self.again(data, packet) || data.was_answered(packet.psn())) {
             return true;
         }
         match packet.write.and_then(|write| write.target) {
@@ -382,7 +382,7 @@ impl Credits {
         packet: &WritePacket<'_>,
         target: WriteTarget,
     ) -> bool {
-        let found = self.credit_for(at, data, target);
+        let found = self.credit_for(at, data, packet, target);
         if found.is_none() && self.goes_on(data, packet, target) {
             return true;
         }
@@ -425,9 +425,19 @@ impl Credits {
     }
 
     /// The credit that data came for: of the flow's latest ring, or of another one between its hosts.
-    fn credit_for(&self, at: usize, data: &DataFlow, target: WriteTarget) -> Option<(u32, u64)> {
-        let WriteTarget { address, key, length } = target;
-        let search = |ring: u32| Some((ring, self.ring(ring)?.credit_for(address, key, length)?));
+    fn credit_for(
+        &self,
+        at: usize,
+        data: &DataFlow,
+        packet: &WritePacket<'_>,
+        target: WriteTarget,
+    ) -> Option<(u32, u64)> {
+        let before = data.follows(packet.psn());
+        let search = |ring: u32| {
+            let before = before.filter(|(of, _)| *of == ring).map(|(_, number)| number);
+            let number = self.ring(ring)?.credit_for(target, (before, packet.is_again))?;
+            Some((ring, number))
+        };
         let latest = data.ring.and_then(search);
         if latest.is_some() || data.misses > MAX_MISSES {
             return latest;

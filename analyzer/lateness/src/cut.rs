@@ -98,10 +98,12 @@ fn candidates(rests: &[i64]) -> Vec<Grid> {
         .map(|(place, pair)| (ratio(rests[pair[0]], rests[pair[1]]), place + 1))
         .collect();
     steps.sort_by(|one, other| other.0.total_cmp(&one.0));
-    let mut grids: Vec<Grid> = steps
-        .iter()
-        .take(MAX_STEPS)
-        .flat_map(|&(_, length)| {
+    let mut lengths: Vec<usize> = steps.iter().take(MAX_STEPS).map(|&(_, length)| length).collect();
+    lengths.push(order.len());
+    let mut grids: Vec<Grid> = lengths
+        .into_iter()
+        .filter(|&length| length > 0)
+        .flat_map(|length| {
             let mut places = order[..length].to_vec();
             places.sort_unstable();
             grids_of(&places, rests.len())
@@ -184,14 +186,15 @@ fn weight(grid: &Grid, rests: &[i64]) -> Option<f64> {
     if on.is_empty() {
         return None;
     }
+    // No credit ever comes before the message before it has: receivers offer at least four buffers at once, if a
+    // collective has so many messages. Each message is a collective.
+    if off.is_empty() {
+        return on.iter().all(|&rest| rest > 0).then_some(f64::INFINITY);
+    }
     let (tenth, cuts) = (on.len() / 10, on.len());
     let shorter = *on.select_nth_unstable(tenth).1;
-    let longer = if off.is_empty() {
-        return None;
-    } else {
-        let place = off.len() * 99 / 100;
-        *off.select_nth_unstable(place).1
-    };
+    let place = off.len() * 99 / 100;
+    let longer = *off.select_nth_unstable(place).1;
     let ratio = ratio(shorter, longer);
     let turns = (cuts / grid.remainders.len()).clamp(1, MAX_WEIGHT);
     (ratio >= MIN_RATIO).then(|| ratio.ln() * turns as f64 / grid.remainders.len() as f64)

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use roce_wire::Address;
 
 use crate::job::UNKNOWN;
+use crate::middle::{lower_quartile, median};
 
 /// Number of an event of a graph.
 pub(crate) type EventId = u32;
@@ -52,6 +53,8 @@ pub(crate) enum Owner {
     Sender(usize),
     /// A rank that can give a credit.
     Receiver(usize),
+    /// A rank that can give a credit while its port sends data: the credit may wait behind them before a tap sees it.
+    BusyReceiver(usize),
     /// The way from one host to another.
     Way(Address, Address),
 }
@@ -101,6 +104,8 @@ pub(crate) struct Event {
     pub(crate) class: u16,
     /// True if something that it may have needed is left out: its lag is nobody's.
     pub(crate) is_blind: bool,
+    /// True if packets of its message were sent more than once.
+    pub(crate) is_repeated: bool,
 }
 
 /// Nobody owns a lag.
@@ -116,7 +121,7 @@ pub(crate) struct Graph {
     pub(crate) owners: Vec<Owner>,
     /// Number of the first event of ranks, and number of ranks.
     pub(crate) ranks: (u32, usize),
-    /// Uncertainty of the lags of each owner, in nanoseconds.
+    /// Error of times between the hosts of each owner, at most, in nanoseconds.
     pub(crate) uncertainty: Vec<i64>,
 }
 
@@ -125,6 +130,16 @@ impl Graph {
     pub(crate) fn last_need(&self, event: EventId) -> Option<Need> {
         let (first, last, end) = self.events[event as usize].needs;
         (first < end).then(|| self.needs[last as usize])
+    }
+
+    /// Error of a lag, at most, in nanoseconds: that of two clocks, if the lag is from one host to another.
+    pub(crate) fn error(&self, event: &Event, need: Need) -> i64 {
+        match need.kind {
+            LagKind::Wire | LagKind::CreditWire | LagKind::AnswerWire => {
+                self.uncertainty[event.owner as usize]
+            }
+            _ => 0,
+        }
     }
 
     /// Events whose lag has an owner, with their last need.
@@ -180,18 +195,23 @@ impl Graph {
     }
 
     /// Lags of needs that did not come last: they may have been as long as is usual for their kind, if there was time.
+    /// One slow owner has many lags: each owner counts once, and the fast ones show what is possible.
     pub(crate) fn bound_spare_lags(&mut self) {
-        let mut lags: BTreeMap<LagKind, Vec<i64>> = BTreeMap::new();
+        let mut lags: BTreeMap<LagKind, BTreeMap<u32, Vec<i64>>> = BTreeMap::new();
         for event in &self.events {
             let (first, last, end) = event.needs;
             if first < end && !event.is_blind {
                 let need = self.needs[last as usize];
-                lags.entry(need.kind).or_default().push(need.lag);
+                let of_kind = lags.entry(need.kind).or_default();
+                of_kind.entry(event.owner).or_default().push(need.lag);
             }
         }
         let usual: BTreeMap<LagKind, i64> = lags
             .into_iter()
-            .map(|(kind, mut lags)| (kind, crate::middle::median(&mut lags)))
+            .map(|(kind, owners)| {
+                let medians = owners.into_values().map(|mut lags| median(&mut lags));
+                (kind, lower_quartile(&mut medians.collect::<Vec<_>>()))
+            })
             .collect();
         for event in &self.events {
             let (first, last, end) = event.needs;

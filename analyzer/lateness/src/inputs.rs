@@ -13,7 +13,7 @@ const MIN_COMPARED: usize = 4;
 const MAX_INPUTS: usize = 4;
 
 /// One of so many messages may be sent before its input: stamps have errors, and several queue pairs overtake.
-const ORDERED_OF: usize = 10;
+const ORDERED_OF: usize = 30;
 
 /// Messages between one that arrives and the one that passes it on: slices of a chunk (NCCL, `src/enqueue.cc`).
 const SHIFTS: [u64; 4] = [0, 1, 2, 4];
@@ -65,10 +65,17 @@ pub(crate) fn find_inputs(job: &mut Job) {
     let count = |found: &[Vec<(usize, u64)>]| found.iter().filter(|found| !found.is_empty()).count();
     let shifts: Vec<Vec<Vec<(usize, u64)>>> = SHIFTS.map(at_shift).into();
     let largest = shifts.iter().map(|found| count(found)).max().unwrap_or(0);
-    let inputs = shifts
-        .into_iter()
-        .find(|found| count(found) * 100 >= largest * MIN_LINKS_PERCENT)
-        .unwrap_or_default();
+    let smallest = shifts
+        .iter()
+        .position(|found| count(found) * 100 >= largest * MIN_LINKS_PERCENT)
+        .unwrap_or(0);
+    // A connection whose packets contradict it passes on what came still earlier.
+    let inputs: Vec<Vec<(usize, u64)>> = (0..job.links.len())
+        .map(|link| {
+            let mut found = shifts[smallest..].iter().map(|found| &found[link]);
+            found.find(|found| !found.is_empty()).cloned().unwrap_or_default()
+        })
+        .collect();
     for (link, inputs) in job.links.iter_mut().zip(inputs) {
         link.inputs = inputs;
         link.depth = depth(link);

@@ -100,6 +100,7 @@ fn judge(
     };
     Some(JobLateness {
         ranks: job.ranks.iter().copied().map(job_rank).collect(),
+        captured: captured(job),
         collectives: if is_cut { collectives } else { 0 },
         first_time: nanos(first),
         last_time: nanos(last),
@@ -114,4 +115,13 @@ fn judge(
         waits: table.waits(),
         rows: table.rows(number, &suspects, view.is_whole),
     })
+}
+
+/// Ranks that have a tap beside them.
+fn captured(job: &Job) -> Vec<JobRank> {
+    let ranks = job.ranks.iter().zip(&job.tapped);
+    ranks
+        .filter(|&(_, &tapped)| tapped)
+        .map(|(&rank, _)| job_rank(rank))
+        .collect()
 }

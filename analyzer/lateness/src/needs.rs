@@ -73,7 +73,7 @@ fn sharing(job: &Job) -> Vec<u16> {
     job.links.iter().map(|link| busier(link).unwrap_or(1)).collect()
 }
 
-fn event(time: i64, collective: u32, class: u16) -> Event {
+fn event(time: i64, collective: u32, (class, is_repeated): (u16, bool)) -> Event {
     Event {
         time,
         needs: (0, 0, 0),
@@ -81,6 +81,7 @@ fn event(time: i64, collective: u32, class: u16) -> Event {
         owner: NOBODY,
         class,
         is_blind: false,
+        is_repeated,
     }
 }
 
@@ -106,7 +107,7 @@ impl<'a> Builder<'a> {
                     message.last_in,
                     message.acknowledged,
                 ];
-                let class = class(message, sharing);
+                let class = (class(message, sharing), message.retransmissions > 0);
                 events.extend(times.map(|time| event(time, message.collective, class)));
                 next += 1;
             }
@@ -151,7 +152,7 @@ impl<'a> Builder<'a> {
             let collective = u32::try_from(collective).unwrap_or(u32::MAX);
             for rank in ranks {
                 for time in [rank.start, rank.post, rank.end] {
-                    self.graph.events.push(event(time, collective, 0));
+                    self.graph.events.push(event(time, collective, (0, false)));
                 }
             }
         }
@@ -161,7 +162,9 @@ impl<'a> Builder<'a> {
             .map(|rank| rank.start)
             .filter(|&start| start != UNKNOWN)
             .min();
-        self.graph.events.push(event(origin.unwrap_or(UNKNOWN), 0, 0));
+        self.graph
+            .events
+            .push(event(origin.unwrap_or(UNKNOWN), 0, (0, false)));
     }
 
     fn owner(&mut self, owner: Owner, uncertainty: i64) -> u32 {
@@ -252,6 +255,21 @@ impl<'a> Builder<'a> {
             .map_or(number, |message| message.number)
     }
 
+    /// The input that came last before a message left, from a number backwards: where a slice more is needed than for most
+    /// messages, order shows it.
+    fn latest_before(&self, link: usize, number: u64, passed: &Message) -> u64 {
+        let link = &self.job.links[link];
+        let came = |&number: &u64| {
+            let place = link.message(number);
+            place.is_some_and(|place| {
+                let message = &link.messages[place];
+                message.collective == passed.collective && message.last_in <= passed.first_out
+            })
+        };
+        let all = number.saturating_sub(MAX_ON_THE_WAY as u64)..=number;
+        all.rev().find(came).unwrap_or(number)
+    }
+
     fn need_for_credit(&mut self, place_of_link: usize, place: usize) {
         let link = &self.job.links[place_of_link];
         let message = link.messages[place];
@@ -286,10 +304,21 @@ impl<'a> Builder<'a> {
             wanted.needs.push((post, LagKind::Post));
         }
         let id = self.id(place_of_link, place, CREDIT_OUT);
-        if self.set_needs(id, &wanted).is_some() {
-            let owner = self.owner(Owner::Receiver(receiver), 0);
+        if let Some(need) = self.set_needs(id, &wanted) {
+            let host = self.job.ranks[receiver].host;
+            let owner = if self.is_busy(host, message.credit_out, need) {
+                Owner::BusyReceiver(receiver)
+            } else {
+                Owner::Receiver(receiver)
+            };
+            let owner = self.owner(owner, 0);
             self.graph.events[id as usize].owner = owner;
         }
+    }
+
+    /// True if a host's port sent data for most of the time from the last need of a packet until it left.
+    fn is_busy(&self, host: Address, left: i64, need: Need) -> bool {
+        self.ports.busy(host, left - need.lag, left) * 2 > need.lag
     }
 
     /// A buffer is used by making another message of it. Its first packet may leave after the credit, if it waits for a
@@ -310,9 +339,15 @@ impl<'a> Builder<'a> {
             at(latest.unwrap_or(number)),
             (FIRST_OUT, LagKind::PostUsed),
         );
-        let start = next.base + self.job.starts[freed.collective as usize];
-        if number >= start + next.depth {
-            self.want(wanted, at(number - next.depth), (ACKNOWLEDGED, LagKind::PostUsed));
+        self.want_place(wanted, (to, number), LagKind::PostUsed);
+    }
+
+    /// A message needs the place of one that is acknowledged, also if that was of the collective before.
+    fn want_place(&self, wanted: &mut NeedList, (link, number): (usize, u64), kind: LagKind) {
+        let own = &self.job.links[link];
+        let before = number.checked_sub(own.depth);
+        if let Some(place) = before.and_then(|before| own.message(before)) {
+            wanted.needs.push((self.id(link, place, ACKNOWLEDGED), kind));
         }
     }
 
@@ -371,7 +406,7 @@ impl<'a> Builder<'a> {
         for &(from, shift) in &link.inputs {
             if u64::from(message.place) >= shift {
                 let number = message.number - link.base + self.job.links[from].base - shift;
-                let latest = self.latest_until(from, number);
+                let latest = self.latest_before(from, self.latest_until(from, number), &message);
                 self.want(
                     &mut wanted,
                     (from, latest, message.collective),
@@ -379,13 +414,7 @@ impl<'a> Builder<'a> {
                 );
             }
         }
-        if u64::from(message.place) >= link.depth
-            && let Some(before) = link.message(message.number - link.depth)
-        {
-            wanted
-                .needs
-                .push((self.id(place_of_link, before, ACKNOWLEDGED), LagKind::OnAnswer));
-        }
+        self.want_place(&mut wanted, (place_of_link, message.number), LagKind::OnAnswer);
         let (sender, uncertainty) = (link.sender, link.uncertainty);
         if wanted.is_blind {
             let start = RankEvent::Start.id(self.ranks, message.collective as usize, sender);
@@ -393,10 +422,10 @@ impl<'a> Builder<'a> {
         }
         let id = self.id(place_of_link, place, FIRST_OUT);
         if let Some(need) = self.set_needs(id, &wanted) {
-            let from = message.first_out - need.lag;
             let host = self.job.ranks[sender].host;
-            let busy = self.ports.busy(host, from, message.first_out);
-            let owner = if need.kind != LagKind::Begin && busy * 2 > need.lag {
+            // Without a tap beside it, nothing shows what its rank waits for.
+            let is_seen = self.job.tapped[sender] && need.kind != LagKind::Begin;
+            let owner = if is_seen && self.is_busy(host, message.first_out, need) {
                 self.owner(way, uncertainty)
             } else {
                 self.owner(Owner::Sender(sender), 0)
@@ -439,12 +468,16 @@ impl<'a> Builder<'a> {
                     ends.entry(id).or_default().needs.push(need);
                 };
                 end(link.receiver, LAST_IN);
-                let left = if message.acknowledged == UNKNOWN {
-                    LAST_OUT
-                } else {
-                    ACKNOWLEDGED
-                };
-                end(link.sender, left);
+                let waits = times.ranks[collective][link.sender].waits_for_answers;
+                let is_answered = message.acknowledged != UNKNOWN;
+                end(
+                    link.sender,
+                    if waits && is_answered {
+                        ACKNOWLEDGED
+                    } else {
+                        FIRST_OUT
+                    },
+                );
             }
         }
         for (id, wanted) in ends {

@@ -26,17 +26,22 @@ pub(crate) fn is_between(kind: LagKind) -> bool {
     matches!(kind, LagKind::Compute | LagKind::Launch)
 }
 
-/// Size class for which lags of a kind are compared.
-fn class(event: &Event, kind: LagKind) -> LagClass {
+/// Class of messages whose lags of a kind are compared: alike sizes, or all. What waits behind others of its port is compared with what
+/// does so elsewhere, not with a rank's own time.
+fn class(graph: &Graph, event: &Event, kind: LagKind) -> LagClass {
     match kind {
         LagKind::Send | LagKind::Wire | LagKind::CreditWire | LagKind::AnswerWire => (kind, event.class),
-        _ => (kind, 0),
+        _ => {
+            let is_queued = matches!(graph.owners.get(event.owner as usize), Some(Owner::Way(..)));
+            (kind, u16::from(is_queued))
+        }
     }
 }
 
 /// Lags of a job that have no owner whose own ones are left out.
 #[derive(Debug)]
 pub(crate) struct ExpectedLags<'a> {
+    graph: &'a Graph,
     usual: &'a UsualLags,
     without: BTreeSet<u32>,
     medians: BTreeMap<LagClass, Option<i64>>,
@@ -53,7 +58,7 @@ impl UsualLags {
                 let lags = between.entry((need.kind, event.collective)).or_default();
                 lags.push((event.owner, need.lag));
             } else {
-                let lags = lags.entry(class(event, need.kind)).or_default();
+                let lags = lags.entry(class(graph, event, need.kind)).or_default();
                 lags.entry(event.owner).or_default().push(need.lag);
             }
         }
@@ -77,7 +82,7 @@ impl UsualLags {
     }
 
     /// Lags as they are without some owners: those that are looked at, and those that have part in them.
-    pub(crate) fn without(&self, graph: &Graph, looked_at: &BTreeSet<u32>) -> ExpectedLags<'_> {
+    pub(crate) fn without<'a>(&'a self, graph: &'a Graph, looked_at: &BTreeSet<u32>) -> ExpectedLags<'a> {
         let mut hosts = BTreeSet::new();
         for &owner in looked_at {
             if let Owner::Way(from, to) = graph.owners[owner as usize] {
@@ -117,6 +122,7 @@ impl UsualLags {
             })
             .collect();
         ExpectedLags {
+            graph,
             usual: self,
             without: looked_at.clone(),
             medians,
@@ -142,7 +148,11 @@ impl ExpectedLags<'_> {
                 need.lag.min((self.typical)(&mut others))
             };
         }
-        let expected = self.medians.get(&class(event, need.kind)).copied().flatten();
+        let expected = self
+            .medians
+            .get(&class(self.graph, event, need.kind))
+            .copied()
+            .flatten();
         expected.map_or(need.lag, |expected| need.lag.min(expected.max(0)))
     }
 }

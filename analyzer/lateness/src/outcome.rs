@@ -85,6 +85,8 @@ pub struct RankWait {
 pub struct JobLateness {
     /// Its ranks.
     pub ranks: Vec<JobRank>,
+    /// Those of them that have a tap beside them.
+    pub captured: Vec<JobRank>,
     /// Number of collectives. 0 if nothing shows where one ends and the next begins.
     pub collectives: u32,
     /// First packet of its messages.

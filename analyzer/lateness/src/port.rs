@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use roce_wire::Address;
 
-use crate::job::Job;
+use crate::job::{Job, Message};
 
 /// Data that follow within this time are one stretch: the gap between two messages of a queue, in nanoseconds.
 const MAX_GAP: i64 = 5_000;
@@ -42,6 +42,50 @@ impl BusyPort {
     }
 }
 
+/// Messages whose time a port's pace is measured over.
+const PACED: usize = 4;
+
+/// One of so many paces of a port, and all that are shorter, may be those of several queue pairs in turn.
+const SHORT_PACES: usize = 20;
+
+/// Nanoseconds for some bytes.
+#[derive(Clone, Copy, Debug)]
+struct PortPace {
+    time: i64,
+    bytes: u64,
+}
+
+impl PortPace {
+    /// Nanoseconds that a port takes for some bytes.
+    fn of(self, bytes: u64) -> i64 {
+        let time = u128::from(self.time.unsigned_abs()) * u128::from(bytes) / u128::from(self.bytes.max(1));
+        i64::try_from(time).unwrap_or(i64::MAX)
+    }
+}
+
+/// Pace at which a port sends messages one after another. Stamps of a message are those of its first and its last packet:
+/// one of a single packet seems to take no time. The shortest paces are taken, since others have pauses.
+fn pace(messages: &[Message]) -> PortPace {
+    let mut paces: Vec<PortPace> = messages
+        .windows(PACED)
+        .map(|messages| PortPace {
+            time: messages[PACED - 1].first_out - messages[0].first_out,
+            bytes: messages[..PACED - 1].iter().map(|message| message.bytes).sum(),
+        })
+        .filter(|pace| pace.bytes > 0)
+        .collect();
+    let order = |one: &PortPace, other: &PortPace| {
+        let across = |time: i64, bytes: u64| u128::from(time.unsigned_abs()) * u128::from(bytes);
+        across(one.time, other.bytes).cmp(&across(other.time, one.bytes))
+    };
+    let place = paces.len() / SHORT_PACES;
+    if paces.is_empty() {
+        PortPace { time: 0, bytes: 1 }
+    } else {
+        *paces.select_nth_unstable_by(place, order).1
+    }
+}
+
 /// Ports of the hosts of a job.
 #[derive(Debug)]
 pub(crate) struct BusyPorts(BTreeMap<Address, BusyPort>);
@@ -49,21 +93,26 @@ pub(crate) struct BusyPorts(BTreeMap<Address, BusyPort>);
 impl BusyPorts {
     /// Ports as the data of the job show them. A retransmission keeps no port busy while it waits for its timeout.
     pub(crate) fn new(job: &Job) -> Self {
-        let mut spans: BTreeMap<Address, Vec<(i64, i64)>> = BTreeMap::new();
+        let mut sent: BTreeMap<Address, Vec<Message>> = BTreeMap::new();
         for link in &job.links {
             let messages = link.messages.iter();
-            spans.entry(job.ranks[link.sender].host).or_default().extend(
-                messages
-                    .filter(|message| message.retransmissions == 0)
-                    .map(|message| (message.first_out, message.last_out)),
-            );
+            sent.entry(job.ranks[link.sender].host)
+                .or_default()
+                .extend(messages.filter(|message| message.retransmissions == 0));
         }
-        Self(
-            spans
-                .into_iter()
-                .map(|(host, spans)| (host, BusyPort::new(spans)))
-                .collect(),
-        )
+        let ranks = || job.ranks.iter().zip(&job.tapped);
+        let tapped = |host: Address| ranks().any(|(rank, &tapped)| tapped && rank.host == host);
+        let busy = |(host, mut messages): (Address, Vec<Message>)| {
+            messages.sort_unstable_by_key(|message| message.first_out);
+            // Without a tap beside it, the port may send other data, and nothing shows what its rank waits for.
+            let pace = pace(if tapped(host) { &messages } else { &[] });
+            let spans = messages.iter().map(|message| {
+                let whole = message.first_out + pace.of(message.bytes);
+                (message.first_out, message.last_out.max(whole))
+            });
+            (host, BusyPort::new(spans.collect()))
+        };
+        Self(sent.into_iter().map(busy).collect())
     }
 
     /// Time for which the host's port sends between two moments, in nanoseconds.

@@ -116,10 +116,16 @@ impl<'a> RootSearch<'a> {
         longest
     }
 
-    /// How long a lag should have been. A rank that is not seen as a whole may have waited for what is not seen.
+    /// How long a lag should have been. A rank that is not seen as a whole may have waited for what is not seen, and when it began is known no
+    /// better.
     fn expected(&self, expected: &ExpectedLags<'_>, event: &Event, need: Need) -> i64 {
         let lag = expected.lag(event, need);
-        if self.view.sees(self.graph.owners[event.owner as usize]) {
+        let owner = self.graph.owners[event.owner as usize];
+        if self.view.is_crowded(owner) && !event.is_repeated {
+            return need.lag;
+        }
+        let is_compared = self.view.is_whole || !is_between(need.kind);
+        if is_compared && self.view.sees(owner) {
             lag
         } else {
             need.lag.min(lag.saturating_add(self.view.allowance))
@@ -139,7 +145,7 @@ impl<'a> RootSearch<'a> {
             }
             let lag = self.expected(&expected, event, need);
             let excess = need.lag - lag;
-            if excess <= self.graph.uncertainty[event.owner as usize] {
+            if excess <= self.graph.error(event, need) {
                 need.lag
             } else if event.collective == 0 && is_between(need.kind) {
                 let later = later.get(&event.owner).and_then(|later| later.get(&need.kind));
@@ -180,23 +186,31 @@ impl<'a> RootSearch<'a> {
                 .collect()
         };
         let owners = match place {
-            SuspectPlace::Receiver(rank) => all(&|owner| *owner == Owner::Receiver(rank)),
+            SuspectPlace::Receiver(rank) => {
+                all(&|owner| *owner == Owner::Receiver(rank) || *owner == Owner::BusyReceiver(rank))
+            }
             SuspectPlace::Sender(rank) => all(&|owner| *owner == Owner::Sender(rank)),
             SuspectPlace::Start(rank) => all(&|owner| *owner == Owner::Start(rank)),
             SuspectPlace::Rank(rank) => all(&|owner| match *owner {
-                Owner::Receiver(of) | Owner::Sender(of) | Owner::Start(of) => of == rank,
+                Owner::Receiver(of) | Owner::BusyReceiver(of) | Owner::Sender(of) | Owner::Start(of) => {
+                    of == rank
+                }
                 Owner::Way(..) => false,
             }),
             SuspectPlace::Before(rank) => {
                 all(&|owner| *owner == Owner::Start(rank) || *owner == Owner::Sender(rank))
             }
-            SuspectPlace::Behind(rank) => {
-                all(&|owner| *owner == Owner::Start(rank) || *owner == Owner::Receiver(rank))
-            }
+            SuspectPlace::Behind(rank) => all(
+                &|owner| matches!(*owner, Owner::Start(of) | Owner::Receiver(of) | Owner::BusyReceiver(of) if of == rank),
+            ),
             SuspectPlace::Way(from, to) => {
                 self.ways(|one, other| (one, other) == (from, to) || (other, one) == (from, to))
             }
-            SuspectPlace::Port(host) => self.ways(|from, to| from == host || to == host),
+            SuspectPlace::Port(host) => all(&|owner| match *owner {
+                Owner::Way(from, to) => from == host || to == host,
+                Owner::BusyReceiver(rank) => self.job.ranks[rank].host == host,
+                _ => false,
+            }),
         };
         Suspect {
             place,
@@ -217,14 +231,17 @@ impl<'a> RootSearch<'a> {
         let mut places = BTreeSet::new();
         for &(_, owner) in order.iter().take(MAX_SUSPECTS) {
             match self.graph.owners[owner as usize] {
-                Owner::Start(rank) | Owner::Sender(rank) | Owner::Receiver(rank)
+                Owner::Start(rank)
+                | Owner::Sender(rank)
+                | Owner::Receiver(rank)
+                | Owner::BusyReceiver(rank)
                     if !self.view.sees(self.graph.owners[owner as usize]) =>
                 {
                     places.extend([SuspectPlace::Before(rank), SuspectPlace::Behind(rank)]);
                 }
                 Owner::Start(rank) => places.extend([SuspectPlace::Start(rank), SuspectPlace::Rank(rank)]),
                 Owner::Sender(rank) => places.extend([SuspectPlace::Sender(rank), SuspectPlace::Rank(rank)]),
-                Owner::Receiver(rank) => {
+                Owner::Receiver(rank) | Owner::BusyReceiver(rank) => {
                     places.extend([SuspectPlace::Receiver(rank), SuspectPlace::Rank(rank)]);
                 }
                 Owner::Way(from, to) => {
@@ -256,6 +273,30 @@ impl<'a> RootSearch<'a> {
         others.is_empty() || own >= crate::middle::median(&mut others) * MIN_OUTLIER
     }
 
+    /// A rank that is late in all it does has the name of the part that costs most of it. Of a job that is not seen as a whole, the part is all that
+    /// is said.
+    fn named_by_part(&self, found: &Suspect, suspects: &[Suspect]) -> Suspect {
+        let SuspectPlace::Rank(rank) = found.place else {
+            return found.clone();
+        };
+        let is_part = |suspect: &&Suspect| {
+            matches!(
+                suspect.place,
+                SuspectPlace::Start(of) | SuspectPlace::Receiver(of) | SuspectPlace::Sender(of) if of == rank
+            )
+        };
+        let parts = suspects.iter().filter(is_part);
+        match parts.max_by_key(|part| part.cost) {
+            Some(part) if part.cost * 2 < found.cost => found.clone(),
+            None => found.clone(),
+            Some(part) if self.view.is_whole => Suspect {
+                place: part.place,
+                ..found.clone()
+            },
+            Some(part) => part.clone(),
+        }
+    }
+
     /// The roots.
     pub(crate) fn roots(&self) -> Vec<Suspect> {
         let observed = self
@@ -283,11 +324,11 @@ impl<'a> RootSearch<'a> {
             let least = roots
                 .first()
                 .map_or(threshold, |first| threshold.max(first.cost / 2));
-            let Some(suspect) = suspects
-                .into_iter()
+            let found = suspects
+                .iter()
                 .filter(|suspect| suspect.cost >= least && self.is_outlier(suspect, &excesses))
-                .find(|suspect| suspect.cost * 100 >= best * NARROWER_PERCENT)
-            else {
+                .find(|suspect| suspect.cost * 100 >= best * NARROWER_PERCENT);
+            let Some(suspect) = found.map(|found| self.named_by_part(found, &suspects)) else {
                 break;
             };
             taken.extend(&suspect.owners);

@@ -114,7 +114,7 @@ impl<'a> RankTable<'a> {
         let sums = &mut self.sums[message.collective as usize];
         sums[link.sender].messages_left_out |= is_gap;
         sums[link.receiver].messages_left_out |= is_gap;
-        if let (Some(need), Some(Owner::Receiver(_))) =
+        if let (Some(need), Some(Owner::Receiver(_) | Owner::BusyReceiver(_))) =
             (graph.last_need(event + CREDIT_OUT), owner(event + CREDIT_OUT))
         {
             sums[link.receiver].buffers += need.lag.max(0);
@@ -178,8 +178,10 @@ impl<'a> RankTable<'a> {
                         LagKind::Compute | LagKind::Launch => need.lag - expected.lag(event, need),
                         _ => need.lag,
                     };
-                    if let Owner::Start(rank) | Owner::Sender(rank) | Owner::Receiver(rank) =
-                        graph.owners[event.owner as usize]
+                    if let Owner::Start(rank)
+                    | Owner::Sender(rank)
+                    | Owner::Receiver(rank)
+                    | Owner::BusyReceiver(rank) = graph.owners[event.owner as usize]
                     {
                         self.sums[collective][rank].on_path += lag.max(0);
                     }

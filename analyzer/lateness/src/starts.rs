@@ -1,6 +1,7 @@
 //! When each rank began and ended each collective, and when its host posted it.
 
 use crate::job::{Job, Link, Message, UNKNOWN};
+use crate::middle::median;
 
 /// A message that follows its last need within this part of the time since the rank's last collective waited for that
 /// need: nothing shows when the rank itself was ready.
@@ -9,6 +10,9 @@ const MIN_READY_DIVISOR: i64 = 16;
 /// A shorter time after a need says nothing about when a rank was ready, in nanoseconds.
 const MIN_READY: i64 = 10_000;
 
+/// A rank computes for less than is usual by this part at most.
+const MAX_SHORTER_DIVISOR: i64 = 4;
+
 /// One rank in one collective. Times are [`UNKNOWN`] if it takes no part.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RankTime {
@@ -16,8 +20,13 @@ pub(crate) struct RankTime {
     pub(crate) start: i64,
     /// When its host posted the first receive.
     pub(crate) post: i64,
-    /// Its last arrival, or the last acknowledgement that it got.
+    /// Its last arrival, or when its last message began to leave; the last acknowledgement, if it waits for them.
     pub(crate) end: i64,
+    /// True if it computes its usual time after the last acknowledgement that it got. A kernel waits for them only where the network reads from the
+    /// user's own buffers (NCCL, `src/device/prims_simple.h`, `~Primitives`).
+    pub(crate) waits_for_answers: bool,
+    /// The last acknowledgement that it got.
+    answered: i64,
     /// True if messages are left out that may have been its first ones, or the last ones of the collective before.
     pub(crate) is_blind: bool,
     /// True if it began when it was ready, not when its credit or its input came.
@@ -32,6 +41,8 @@ impl Default for RankTime {
             start: UNKNOWN,
             post: UNKNOWN,
             end: UNKNOWN,
+            waits_for_answers: false,
+            answered: UNKNOWN,
             is_blind: false,
             is_ready: false,
             needed: UNKNOWN,
@@ -74,12 +85,8 @@ impl RankTimes {
             for message in &link.messages {
                 let collective = message.collective as usize;
                 let sender = &mut ranks[collective][link.sender];
-                let left = if message.acknowledged == UNKNOWN {
-                    message.last_out
-                } else {
-                    message.acknowledged
-                };
-                sender.end = sender.end.max(left);
+                sender.end = sender.end.max(message.first_out);
+                sender.answered = sender.answered.max(message.acknowledged);
                 if earliest(&mut sender.start, message.first_out) {
                     sender.needed = needed(job, link, message);
                 }
@@ -104,14 +111,48 @@ impl RankTimes {
             }
         }
         let mut times = Self { ranks };
+        times.find_waits_for_answers();
         times.set_hidden_starts();
         times
     }
 
-    /// End of the rank's collective before.
+    /// End of the rank's collective before. Of the first collective, the first start of all ranks: what was before it is
+    /// not captured.
     fn end_before(&self, collective: usize, rank: usize) -> Option<i64> {
-        let end = self.ranks[collective.checked_sub(1)?][rank].end;
+        let Some(before) = collective.checked_sub(1) else {
+            let starts = self.ranks.first()?.iter().map(|time| time.start);
+            return starts.filter(|&start| start != UNKNOWN).min();
+        };
+        let end = self.ranks[before][rank].end;
         (end != UNKNOWN).then_some(end)
+    }
+
+    /// Finds the ranks that wait for acknowledgements at the end of a collective, by the time that is left until the next one.
+    fn find_waits_for_answers(&mut self) {
+        let computing = |ranks: &[RankTime], next: &[RankTime], rank: usize| {
+            let (end, start) = (ranks[rank].end, next[rank].start);
+            (end != UNKNOWN && start != UNKNOWN).then(|| start - end)
+        };
+        let mut all: Vec<i64> = self
+            .ranks
+            .windows(2)
+            .flat_map(|pair| (0..pair[0].len()).filter_map(|rank| computing(&pair[0], &pair[1], rank)))
+            .collect();
+        let usual = median(&mut all);
+        for collective in 1..self.ranks.len() {
+            for rank in 0..self.ranks[collective].len() {
+                let start = self.ranks[collective][rank].start;
+                let before = &mut self.ranks[collective - 1][rank];
+                let is_later = before.answered != UNKNOWN && before.answered > before.end;
+                if is_later
+                    && start != UNKNOWN
+                    && start - before.answered >= usual - usual / MAX_SHORTER_DIVISOR
+                {
+                    before.waits_for_answers = true;
+                    before.end = before.answered;
+                }
+            }
+        }
     }
 
     /// A rank that waited for its credit or its input was ready earlier: as early as the
@@ -133,8 +174,10 @@ impl RankTimes {
                     computing.push(time.start - before);
                 }
             }
-            let Some(&shortest) = computing.iter().min() else {
-                continue;
+            let shortest = match computing.iter().min() {
+                _ if collective == 0 => 0,
+                Some(&shortest) => shortest,
+                None => continue,
             };
             for rank in 0..self.ranks[collective].len() {
                 let before = self.end_before(collective, rank);

@@ -22,7 +22,7 @@ pub(crate) fn excess(graph: &Graph, expected: &ExpectedLags<'_>, first_event: u3
                 return None;
             }
             let excess = need.lag - expected.lag(event, need);
-            (excess > graph.uncertainty[event.owner as usize]).then_some(excess)
+            (excess > graph.error(event, need)).then_some(excess)
         })
         .sum()
 }

@@ -19,10 +19,13 @@ const SURE_CLOCKS: (i64, i64) = (10, 2);
 /// A rank posts in time if its receives are posted before the start by this part of what is usual for the others.
 const IN_TIME_DIVISOR: i64 = 2;
 
-/// Nanoseconds from the post of the first receive to the start of a rank, in the middle of its collectives.
-fn lead(graph: &Graph, collectives: usize, rank: usize) -> Option<i64> {
-    let mut leads: Vec<i64> = (1..collectives)
-        .filter_map(|collective| {
+/// Nanoseconds from the post of the first receive to the start of a rank, in the middle of these collectives. Receives of the
+/// first collective may have been posted at any time before.
+fn lead(graph: &Graph, collectives: &[usize], rank: usize) -> Option<i64> {
+    let mut leads: Vec<i64> = collectives
+        .iter()
+        .filter(|&&collective| collective > 0)
+        .filter_map(|&collective| {
             let start = graph.rank_event(RankEvent::Start, collective, rank)?;
             let post = graph.rank_event(RankEvent::Post, collective, rank)?;
             Some(graph.time(start) - graph.time(post))
@@ -32,12 +35,12 @@ fn lead(graph: &Graph, collectives: usize, rank: usize) -> Option<i64> {
 }
 
 /// Part of a rank that began late: receives that are posted late, too, are the host's.
-fn late_start(job: &Job, graph: &Graph, rank: usize, typical: i64) -> LateStart {
+fn late_start(job: &Job, graph: &Graph, rank: usize, (affected, typical): (&[usize], i64)) -> LateStart {
     let mut others: Vec<i64> = (0..job.ranks.len())
         .filter(|&other| other != rank)
-        .filter_map(|other| lead(graph, job.collectives(), other))
+        .filter_map(|other| lead(graph, affected, other))
         .collect();
-    let Some(own) = lead(graph, job.collectives(), rank) else {
+    let Some(own) = lead(graph, affected, rank) else {
         return LateStart::Unclear;
     };
     let usual = if others.is_empty() { 0 } else { median(&mut others) };
@@ -57,12 +60,12 @@ fn late_start(job: &Job, graph: &Graph, rank: usize, typical: i64) -> LateStart 
     }
 }
 
-fn kind(suspect: &Suspect, job: &Job, graph: &Graph, typical: i64) -> LateKind {
+fn kind(suspect: &Suspect, job: &Job, graph: &Graph, affected: (&[usize], i64)) -> LateKind {
     let rank = |rank: usize| job_rank(job.ranks[rank]);
     match suspect.place {
         SuspectPlace::Receiver(of) => LateKind::Receiver(rank(of)),
         SuspectPlace::Sender(of) => LateKind::Sender(rank(of)),
-        SuspectPlace::Start(of) => LateKind::Start(rank(of), late_start(job, graph, of, typical)),
+        SuspectPlace::Start(of) => LateKind::Start(rank(of), late_start(job, graph, of, affected)),
         SuspectPlace::Way(from, to) => LateKind::Way(from, to),
         SuspectPlace::Port(host) => LateKind::Port(host),
         SuspectPlace::Rank(of) => LateKind::Rank(rank(of)),
@@ -154,7 +157,7 @@ pub(crate) fn root(
         .min()
         .unwrap_or(0);
     LateRoot {
-        kind: kind(suspect, job, graph, typical),
+        kind: kind(suspect, job, graph, (&affected, typical)),
         cost_ns: u64::try_from(suspect.cost).unwrap_or(0),
         share: share(suspect.cost, length),
         typical_ns: u64::try_from(typical).unwrap_or(0),

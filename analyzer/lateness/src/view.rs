@@ -1,5 +1,9 @@
 //! The ranks that the taps of a job show: all of them, or only some and their neighbours.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use roce_wire::Address;
+
 use crate::graph::{Graph, LagKind, Owner};
 use crate::job::Job;
 use crate::middle::median;
@@ -16,11 +20,43 @@ pub(crate) struct View {
     pub(crate) tapped: Vec<bool>,
     /// Time for which a rank that is not seen as a whole may wait without being late, in nanoseconds.
     pub(crate) allowance: i64,
+    /// Host of each rank.
+    hosts: Vec<Address>,
+    /// Hosts of which several others send to one, and those that send to several.
+    gathering: BTreeSet<Address>,
+    spreading: BTreeSet<Address>,
+    /// True if hosts that are not seen may be such ones: the job is no ring.
+    may_gather_elsewhere: bool,
 }
 
-/// True if no connection of the job can be without a tap: of at most one rank without, or of a closed ring.
+/// True if some host gets from the one that it sends to, as in a tree, and not all are seen.
+fn may_gather_elsewhere(job: &Job, is_whole: bool) -> bool {
+    let ways: BTreeSet<(usize, usize)> = job
+        .links
+        .iter()
+        .map(|link| (link.sender, link.receiver))
+        .collect();
+    !is_whole && ways.iter().any(|&(from, to)| ways.contains(&(to, from)))
+}
+
+/// Hosts with several others at the far end of their messages.
+fn with_several(ends: impl Iterator<Item = (Address, Address)>) -> BTreeSet<Address> {
+    let mut others: BTreeMap<Address, BTreeSet<Address>> = BTreeMap::new();
+    for (host, other) in ends {
+        others.entry(host).or_default().insert(other);
+    }
+    let several = others.into_iter().filter(|(_, others)| others.len() > 1);
+    several.map(|(host, _)| host).collect()
+}
+
+/// True if no connection of the job can be without a tap: of at most one rank without, or of a closed ring. One tap alone sees two ranks
+/// of a tree as it sees a ring of two.
 fn is_whole(job: &Job) -> bool {
-    if job.tapped.iter().filter(|&&tapped| !tapped).count() <= 1 {
+    let without = job.tapped.iter().filter(|&&tapped| !tapped).count();
+    if without > 0 && job.tapped.len() - without < 2 {
+        return false;
+    }
+    if without <= 1 {
         return has_both_ways(job);
     }
     let mut ways = vec![(0_u32, 0_u32); job.ranks.len()];
@@ -43,8 +79,18 @@ fn has_both_ways(job: &Job) -> bool {
 
 impl View {
     pub(crate) fn new(job: &Job) -> Self {
+        let host = |rank: usize| job.ranks[rank].host;
+        let ways = || {
+            let links = job.links.iter();
+            links.map(|link| (host(link.sender), host(link.receiver)))
+        };
+        let is_whole = is_whole(job);
         Self {
-            is_whole: is_whole(job),
+            may_gather_elsewhere: may_gather_elsewhere(job, is_whole),
+            hosts: job.ranks.iter().map(|rank| rank.host).collect(),
+            gathering: with_several(ways().map(|(from, to)| (to, from))),
+            spreading: with_several(ways()),
+            is_whole,
             tapped: job.tapped.clone(),
             allowance: 0,
         }
@@ -68,11 +114,26 @@ impl View {
         self.allowance = HOPS * (pass + send + 2 * way);
     }
 
+    /// True if messages of the job itself meet at a port of the owner, so that some of them take long whatever the network and its ranks do.
+    pub(crate) fn is_crowded(&self, owner: Owner) -> bool {
+        let meet = |host: &Address| {
+            self.may_gather_elsewhere || self.gathering.contains(host) || self.spreading.contains(host)
+        };
+        match owner {
+            Owner::Way(from, to) => meet(&from) || meet(&to),
+            Owner::Sender(rank) => meet(&self.hosts[rank]),
+            _ => false,
+        }
+    }
+
     /// True if all is seen that an owner may wait for.
     pub(crate) fn sees(&self, owner: Owner) -> bool {
         self.is_whole
             || match owner {
-                Owner::Start(rank) | Owner::Sender(rank) | Owner::Receiver(rank) => self.tapped[rank],
+                Owner::Start(rank)
+                | Owner::Sender(rank)
+                | Owner::Receiver(rank)
+                | Owner::BusyReceiver(rank) => self.tapped[rank],
                 Owner::Way(..) => true,
             }
     }

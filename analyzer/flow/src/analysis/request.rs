@@ -1,6 +1,6 @@
 //! Judgement of a request by its PSN, and the consequences of an unusual one: runs, decisions, epochs.
 
-use roce_model::{EventKind, EventRow, Packet, Span, Time};
+use roce_model::{EventKind, EventRow, Packet, RemoteWrite, Span, Time};
 use roce_verdict::PacketTimes;
 use roce_wire::Psn;
 
@@ -24,7 +24,13 @@ impl Analysis {
         clippy::inline_always,
         reason = "a few instructions for nearly every packet: the call would cost more"
     )]
-    pub(super) fn judge(&mut self, at: FlowSlot, bin: u64, seen: CopyCheck, packet: &Packet) -> Verdict {
+    pub(super) fn judge(
+        &mut self,
+        at: FlowSlot,
+        bin: u64,
+        seen: CopyCheck,
+        (packet, write): (&Packet, Option<&RemoteWrite>),
+    ) -> Verdict {
         let traits = packet.roce.bth.opcode().traits();
         if !traits.is_sequenced() {
             if !traits.is_response() {
@@ -45,7 +51,7 @@ impl Analysis {
             }
             return Verdict::InOrder;
         }
-        self.judge_unusual(at, bin, seen, packet, generation)
+        self.judge_unusual(at, bin, seen, (packet, write), generation)
     }
 
     /// A request in order comes after a silence that no burst has.
@@ -71,7 +77,7 @@ impl Analysis {
         at: FlowSlot,
         bin: u64,
         seen: CopyCheck,
-        packet: &Packet,
+        (packet, write): (&Packet, Option<&RemoteWrite>),
         generation: u32,
     ) -> Verdict {
         let hot = &self.table.hot[at];
@@ -85,7 +91,8 @@ impl Analysis {
         let (hot, cold) = (&mut self.table.hot[at], &self.table.cold[at]);
         let place = RequestPlace::find(hot, cold, packet.roce.bth.psn());
         let open = hot.messages.is_open() && !packet.roce.bth.opcode().is_first();
-        let request = self.request(at, bin, (span, place), seen, packet);
+        let mut request = self.request(at, bin, (span, place), seen, packet);
+        request.packet.target = write.and_then(|write| write.target);
         let hot = &mut self.table.hot[at];
         hot.last_request = hot.last_request.max(packet.time);
         let verdict = self.observe_request(at, &request, place, packet);

@@ -42,7 +42,8 @@ impl Credits {
         };
         while let Some((piece, is_own)) = data.acknowledged(psn, time) {
             let message = self.message_mut(piece.ring, piece.number);
-            if let Some(message) = message.filter(|_| is_own) {
+            // A piece that was sent again had its own acknowledgement lost on the way: the later one is the one that its sender got.
+            if let Some(message) = message.filter(|message| is_own || message.retransmissions > 0) {
                 message.acknowledged = message.acknowledged.saturating_add(1);
                 message.acknowledgement = message.acknowledgement.max(time);
             }
@@ -69,8 +70,7 @@ impl Credits {
     /// Pieces that were not acknowledged never are.
     pub(super) fn restart(&mut self, handle: WriteHandle) {
         if let Some(data) = self.data_of_flow(handle) {
-            data.waiting.clear();
-            data.open_end = None;
+            data.restart();
         }
     }
 

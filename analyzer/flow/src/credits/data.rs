@@ -8,6 +8,9 @@ use roce_wire::{Opcode, Psn, Roce};
 /// Messages of a flow that wait for their acknowledgement, at most. Older ones have none.
 const MAX_WAITING: usize = 256;
 
+/// PSNs of acknowledged pieces that are remembered, at most: a quarter of all, so that none means two packets.
+const MAX_ANSWERED: i32 = 1 << 22;
+
 /// A packet of a WRITE, but the middle of a message in order.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WritePacket<'a> {
@@ -69,6 +72,11 @@ pub(super) struct DataFlow {
     pub(super) is_paired: bool,
     /// Pieces that are not acknowledged, in the order of their PSNs.
     pub(super) waiting: VecDeque<DataPiece>,
+    /// The latest piece.
+    latest: Option<DataPiece>,
+    /// First and last PSN of the latest pieces that were acknowledged without a gap. If the acknowledgement is lost behind the tap,
+    /// they come again, perhaps when a later credit has offered their buffer.
+    answered: Option<(Psn, Psn)>,
     /// Searches in all rings that found none.
     pub(super) misses: u32,
     /// Messages before the first one for which a credit was found.
@@ -90,10 +98,42 @@ impl DataFlow {
 
     /// A piece has begun.
     pub(super) fn begin(&mut self, piece: DataPiece) {
+        self.latest = Some(piece);
         if self.waiting.len() >= MAX_WAITING {
             self.waiting.pop_front();
         }
         self.waiting.push_back(piece);
+    }
+
+    /// No piece waits any more: PSNs begin again.
+    pub(super) fn restart(&mut self) {
+        self.waiting.clear();
+        self.open_end = None;
+        self.latest = None;
+        self.answered = None;
+    }
+
+    /// The ring and the message of the latest piece, if a packet follows it without a gap.
+    pub(super) fn follows(&self, psn: Psn) -> Option<(u32, u64)> {
+        let piece = self.latest.filter(|piece| psn.offset_from(piece.last) == 1)?;
+        Some((piece.ring, piece.number))
+    }
+
+    /// True if a packet belongs to a piece that was acknowledged.
+    pub(super) fn was_answered(&self, psn: Psn) -> bool {
+        self.answered
+            .is_some_and(|(first, last)| psn.offset_from(first) >= 0 && psn.offset_from(last) <= 0)
+    }
+
+    fn answer(&mut self, piece: &DataPiece) {
+        let follows = |&(first, last): &(Psn, Psn)| {
+            piece.first.offset_from(last) == 1 && piece.last.offset_from(first) < MAX_ANSWERED
+        };
+        let first = self
+            .answered
+            .filter(follows)
+            .map_or(piece.first, |(first, _)| first);
+        self.answered = Some((first, piece.last));
     }
 
     /// The piece that a packet belongs to.
@@ -107,6 +147,7 @@ impl DataFlow {
         let covered = self
             .waiting
             .pop_front_if(|piece| psn.offset_from(piece.last) >= 0 && time >= piece.begun.max(piece.ended))?;
+        self.answer(&covered);
         let is_own = psn == covered.last && covered.ended.0 != 0;
         self.is_answered |= is_own;
         Some((covered, is_own))

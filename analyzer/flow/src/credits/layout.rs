@@ -119,9 +119,15 @@ impl Layout {
         word(payload, SIZE_AT)
     }
 
-    /// Address of the buffer.
+    /// Address of the buffer. Of a frame that ends within it, six bytes are enough: programs have no larger addresses (x86-64 and
+    /// Arm with four levels of pages).
     pub(super) fn buffer(payload: &[u8]) -> Option<u64> {
-        long(payload, 0)
+        let cut = || {
+            let mut bytes = [0; 8];
+            bytes[..CUT_ADDRESS].copy_from_slice(payload.get(..CUT_ADDRESS)?);
+            Some(u64::from_le_bytes(bytes))
+        };
+        long(payload, 0).or_else(cut)
     }
 
     /// The only key of the buffer; None if it was cut, or if there is one for each of several devices.
@@ -132,6 +138,9 @@ impl Layout {
         word(payload, at).filter(|_| is_only)
     }
 }
+
+/// Bytes of an address that say all of it.
+const CUT_ADDRESS: usize = 6;
 
 /// Credits of a connection have smaller numbers: one each microsecond would take nine years.
 const MAX_NUMBER: u64 = 1 << 48;

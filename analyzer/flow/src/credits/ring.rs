@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use roce_model::Time;
+use roce_model::{Time, WriteTarget};
 use roce_wire::Psn;
 
 use super::layout::{LAYOUTS, Layout, Tag, releases};
@@ -25,6 +25,9 @@ const PROOF: u32 = 2;
 /// How far data of several queue pairs overtake each other, in messages. Data for an older credit are for a newer one whose
 /// record is missing: buffers are used again after four messages at the earliest.
 const MAX_OVERTAKING: u64 = 2;
+/// How far data may be behind those of another queue pair if they were sent again, or if nothing is missing on their own: no message
+/// has its buffer's next credit before it has come, and there are eight buffers at most (NCCL's `NCCL_STEPS`, `src/include/device.h`).
+const MAX_RECOVERING: u64 = 7;
 /// Share of credits that fit, of which one of so many may not.
 const ONE_IN: u32 = 50;
 
@@ -295,10 +298,21 @@ impl CreditRing {
         self.messages.get_mut(at)
     }
 
-    /// The credit that data to an address came for.
-    pub(super) fn credit_for(&self, address: u64, key: u32, length: u32) -> Option<u64> {
+    /// The credit that data to an address came for. `before` is the message that their queue pair carried right before, `is_again`: they were
+    /// sent again.
+    pub(super) fn credit_for(
+        &self,
+        target: WriteTarget,
+        (before, is_again): (Option<u64>, bool),
+    ) -> Option<u64> {
+        let WriteTarget { address, key, length } = target;
         let (_, number) = self.buffers.range(..=address).next_back()?;
-        let is_overtaken = |used: u64| used.saturating_sub(*number) > MAX_OVERTAKING;
+        let most = if is_again || before.is_some_and(|before| before < *number) {
+            MAX_RECOVERING
+        } else {
+            MAX_OVERTAKING
+        };
+        let is_overtaken = |used: u64| used.saturating_sub(*number) > most;
         if self.used.is_some_and(is_overtaken) {
             return None;
         }

@@ -1,7 +1,7 @@
 //! The epoch of a flow: where its PSNs begin, and what begins them again. A new connection does, one that messages of the connection
 //! manager show or one that the PSNs show; records that the capture lost make another begin out of a gap.
 
-use roce_model::{Span, Time};
+use roce_model::{Span, Time, WriteTarget};
 use roce_wire::Psn;
 
 use crate::psn::acks::{Answers, MAX_RUN_OFFSET};
@@ -28,6 +28,8 @@ pub(super) struct Epoch {
     /// The first PSN, and when it came.
     first: u64,
     time: Time,
+    /// Where the first request wrote to.
+    target: Option<WriteTarget>,
     /// A new connection was made of the queue pair: its first request begins an epoch.
     connected: Option<NewConnection>,
     /// The latest packets that were far behind: the PSN after them, and their number.
@@ -42,6 +44,7 @@ impl Epoch {
     pub(super) fn begin(&mut self, request: &Request) -> u64 {
         self.first = BASE + u64::from(request.packet.psn.value());
         self.time = request.packet.time;
+        self.target = request.packet.target;
         self.first
     }
 
@@ -153,6 +156,10 @@ impl Epoch {
         }
         if has_other_port {
             return true;
+        }
+        // A new connection writes to memory of its own, by a key of its own.
+        if self.target.is_some() && self.target == request.packet.target {
+            return false;
         }
         let is_older = request.packet.ids.and_then(Ids::behind).unwrap_or(0) > 0;
         let is_known = answers.is_some_and(|answers| at + DONE <= answers.acked());

@@ -1,6 +1,6 @@
 //! A request packet as [`crate::psn::tracker`] needs it, where it is among the PSNs of its flow, and what it is judged to be.
 
-use roce_model::{Span, Time};
+use roce_model::{Span, Time, WriteTarget};
 use roce_wire::Psn;
 
 use crate::taps::duplicates::Ids;
@@ -113,6 +113,8 @@ pub(crate) struct RequestPacket {
     pub(crate) has_old_id: bool,
     /// It is the first packet of a message, comes after a rest, and by another UDP source port than all packets before it.
     pub(crate) has_other_port: bool,
+    /// Where it writes to, if it is the first packet of a WRITE.
+    pub(crate) target: Option<WriteTarget>,
 }
 
 /// The history of its flow before a request, mostly times.

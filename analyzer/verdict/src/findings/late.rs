@@ -1,7 +1,7 @@
 //! The findings about who was late in a job's collectives: a rank, a receiver or the network.
 
-use roce_lateness::{JobLateness, JobRank, LateKind, LateRoot, LateStart};
-use roce_model::{Confidence, Evidence, FindingRow, NameList, Severity, Span};
+use roce_lateness::{JobLateness, JobRank, LateKind, LateRoot, LateStart, RankWait};
+use roce_model::{Confidence, Evidence, FindingRow, NameList, Severity, Span, WaitReason};
 
 use super::super::numbers::{counted, percent, some};
 use super::rule::{Context, FindingOf as _, Rule};
@@ -60,7 +60,7 @@ pub(super) const CANNOT_TELL: Rule = Rule {
     title: "what collectives waited for is not shown",
     meaning: "Records are missing, or the captures show only a part of the job: a wait is seen, and its cause is elsewhere.",
     method: "Collectives of which more than 5 % of the messages are left out. A wait of the price of the other rules for ranks beside those \
-             that were captured.",
+             that were captured. The longest wait of the captured ranks, where other ranks of the job are not captured and none of these is late.",
     source: SOURCE,
     thresholds: &[],
     severity: Severity::Info,
@@ -77,6 +77,14 @@ const MAX_VICTIMS: usize = 8;
 fn name(rank: JobRank) -> String {
     match rank.number {
         Some(number) => format!("rank {number} ({})", rank.host),
+        None => rank.host.to_string(),
+    }
+}
+
+/// `2 (10.0.0.3)`, or the address alone: the value of the name `rank`.
+fn number(rank: JobRank) -> String {
+    match rank.number {
+        Some(number) => format!("{number} ({})", rank.host),
         None => rank.host.to_string(),
     }
 }
@@ -211,7 +219,7 @@ fn finding(all: &[(&JobLateness, &LateRoot)]) -> Option<FindingRow> {
         evidence.count("retransmitted_messages", root.retransmitted_messages);
     }
     if let Some(rank) = rank_of(root.kind) {
-        evidence.text("rank", name(rank));
+        evidence.text("rank", number(rank));
     }
     match root.kind {
         LateKind::Start(_, LateStart::Gpu) => evidence.text("place", "gpu"),
@@ -309,6 +317,56 @@ fn left_out(jobs: &[JobLateness]) -> Option<FindingRow> {
     ))
 }
 
+/// What a captured rank waited for, in words, and on which side of it the cause is.
+fn waited_for(wait: &RankWait) -> String {
+    let (for_what, side) = match wait.reason {
+        WaitReason::Input => ("data", "there or at a rank before it"),
+        WaitReason::Credit => ("credits", "there or at a rank behind it"),
+        WaitReason::Network | WaitReason::Nothing => ("packets under way", "on the way to it or there"),
+    };
+    let (rank, peer, time) = (name(wait.rank), name(wait.waits_for), Span(wait.wait_ns));
+    let whose = if wait.reason == WaitReason::Network {
+        "to"
+    } else {
+        "of"
+    };
+    format!("{rank} waited {time} for {for_what} {whose} {peer}: if something was late, it is {side}")
+}
+
+/// Some ranks of a job are not captured, and the captured ones are not late: on which side of them others are, packets tell.
+fn elsewhere(jobs: &[JobLateness]) -> Option<FindingRow> {
+    let open = jobs.iter().filter(|job| !job.is_whole && job.roots.is_empty());
+    let longest = |job: &JobLateness| {
+        let mut waits = job.waits.iter();
+        waits.find(|wait| job.captured.contains(&wait.rank)).copied()
+    };
+    let (job, wait) = open
+        .map(|job| (job, longest(job)))
+        .max_by_key(|(_, wait)| wait.map(|wait| wait.wait_ns))?;
+    let captured = counted(job.captured.len() as u64, "rank");
+    let mut evidence = Evidence::default();
+    evidence
+        .count("captured_ranks", job.captured.len() as u64)
+        .count("messages", job.messages)
+        .count("left_out", job.left_out);
+    let what = match &wait {
+        Some(wait) => {
+            evidence
+                .count("waited_ns", wait.wait_ns)
+                .text("reason", wait.reason.name());
+            waited_for(wait)
+        }
+        None => "no wait for others is seen".to_owned(),
+    };
+    Some(CANNOT_TELL.finding(
+        (Severity::Info, Confidence::Low),
+        format!("{captured} of a job captured, and not late: {what}"),
+        evidence,
+        "Capture at the job's other hosts, too.",
+        Some(job.first_time),
+    ))
+}
+
 /// All findings of this family.
 pub(super) fn late(context: &Context<'_>) -> Vec<FindingRow> {
     let Some(lateness) = context.lateness else {
@@ -325,7 +383,9 @@ pub(super) fn late(context: &Context<'_>) -> Vec<FindingRow> {
         finding(&of_rule(&RANK)),
         finding(&of_rule(&RECEIVER)),
         finding(&of_rule(&NETWORK)),
-        left_out(jobs).or_else(|| finding(&of_rule(&CANNOT_TELL))),
+        left_out(jobs)
+            .or_else(|| finding(&of_rule(&CANNOT_TELL)))
+            .or_else(|| elsewhere(jobs)),
     ]
     .into_iter()
     .flatten()

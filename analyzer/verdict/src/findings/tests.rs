@@ -13,6 +13,7 @@ mod gpus;
 mod idle;
 mod imbalance;
 mod job;
+mod late;
 mod losses;
 mod missed;
 mod mrc;

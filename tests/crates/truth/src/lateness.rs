@@ -1,6 +1,6 @@
 //! Lateness: which rank, receiver or link a job waits for, and what that costs.
 //!
-//! An item: a job with one root that costs it [`COSTS`] of its time or more. Found: the first of the findings about lateness has the kind
+//! An item: a job with one root that costs it [`COSTS`] of its time or more, and [`LEAST_NS`] in each step: less is not named. Found: the first of the findings about lateness has the kind
 //! of the root and names its host among the aggressors. Said: all findings about lateness, right when a root of that kind
 //! and host costs something. In a healthy job each is wrong. From one capture alone, "cannot tell" is an answer as well.
 
@@ -19,6 +19,8 @@ pub(crate) const FINDINGS: &[&str] = &["rank.late", "receiver.late", "network.la
 pub(crate) const CANNOT_TELL: &str = "job.cannot_tell";
 /// Least share of a job's time that a root costs, in percent, to be expected in a report.
 const COSTS: i64 = 5;
+/// Least cost of a root in each step to be expected, in nanoseconds: what a report names at all.
+const LEAST_NS: i64 = 50_000;
 /// Error of a cost that is allowed, in percent.
 const ERROR: u64 = 10;
 
@@ -35,11 +37,12 @@ fn root_of(case: &Case) -> Option<CostlyRoot<'_>> {
     let root = steps.clone().find_map(|step| step.roots.first())?;
     // After its last step the same root may still cost: its ranks begin later ones apart.
     let cost: i64 = steps.clone().map(|step| step.cost_ns).sum();
-    let length: u64 = steps.map(|step| step.length_ns).sum();
+    let length: u64 = steps.clone().map(|step| step.length_ns).sum();
+    let count = i64::try_from(steps.count()).unwrap_or(i64::MAX);
     Some(CostlyRoot {
         root,
         cost,
-        is_large: cost * 100 >= length.cast_signed() * COSTS,
+        is_large: cost * 100 >= length.cast_signed() * COSTS && cost >= count.saturating_mul(LEAST_NS),
     })
 }
 
