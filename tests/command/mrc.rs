@@ -36,7 +36,7 @@ impl Sink for MrcEvents {
         for at in 0..rows.len() {
             let kind = rows.kind.at(at).unwrap().clone().into_owned();
             if kind.starts_with("mrc_") {
-                let words = rows.detail.at(at).map(|words| words.to_string());
+                let words = rows.detail.at(at).map(ToString::to_string);
                 self.0.push((
                     kind,
                     rows.psn.at(at).copied().unwrap_or_default(),

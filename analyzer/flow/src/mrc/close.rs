@@ -6,6 +6,7 @@ use roce_model::{Address, Confidence, MrcConnectionRow, MrcEntropyOrder, MrcPath
 use roce_wire::Psn;
 use roce_wire::network::udp;
 
+use super::causes::Union;
 use super::connection::{Connection, NEARLY_ALL};
 use super::paths::Path;
 
@@ -102,7 +103,7 @@ impl Connection {
         ] = counts.causes;
         [row.trimmed, row.trimmed_lasthop] = counts.trimmed;
         [row.repair_trim_ns, row.repair_lasthop_ns, row.repair_refused_ns] =
-            self.repair_refused.map(|union| union.ns());
+            self.repair_refused.map(Union::ns);
         [
             row.nacks_trimmed,
             row.nacks_trimmed_lasthop,

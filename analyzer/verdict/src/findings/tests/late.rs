@@ -165,8 +165,12 @@ fn one_capture_tells_on_which_side_the_cause_is() {
                     &mut passage.departure
                 }) = None;
             };
-            out.into_iter().for_each(|passage| keep(passage, is_sender));
-            back.into_iter().for_each(|passage| keep(passage, !is_sender));
+            for passage in out {
+                keep(passage, is_sender);
+            }
+            for passage in back {
+                keep(passage, !is_sender);
+            }
         }
     }
     let run = run_with(connections);

@@ -278,7 +278,7 @@ fn planes_carry_even_parts() {
 fn a_responder_asks_more_than_once() {
     let of = |penalties, resources| {
         run_of_one(move |row| {
-            (row.penalty_sacks, row.penalty_max, row.nacks_resources) = (penalties, 32, resources)
+            (row.penalty_sacks, row.penalty_max, row.nacks_resources) = (penalties, 32, resources);
         })
     };
     // 1 % of 300 SACKs.

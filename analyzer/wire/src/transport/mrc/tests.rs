@@ -74,18 +74,18 @@ fn other_control_packets_are_read_field_by_field() {
     );
     assert_eq!((peth.time(), peth.has_own_resolution()), (0x1111, true));
     let request = bytes(REQUEST_BYTES);
-    let Some(Headers::Request(erth)) = parse(&request) else {
+    let Some(Headers::Request(asked)) = parse(&request) else {
         panic!("a request");
     };
     assert_eq!(
-        (erth.operation(), erth.vendor(), erth.ports(), erth.time()),
+        (asked.operation(), asked.vendor(), asked.ports(), asked.time()),
         (0, 0x42, 0x8000_0005, 0x2222)
     );
     let response = bytes(RESPONSE_BYTES);
-    let Some(Headers::Response(eeth)) = parse(&response) else {
+    let Some(Headers::Response(answer)) = parse(&response) else {
         panic!("a response");
     };
-    assert_eq!((eeth.operation(), eeth.reflected_time()), (1, 0x2222));
+    assert_eq!((answer.operation(), answer.reflected_time()), (1, 0x2222));
 }
 
 #[test]
