@@ -42,6 +42,8 @@ pub struct FlightEntry {
     pub state: FlightState,
     /// Time of enqueueing in nanoseconds since the Unix epoch.
     pub created_ns: Option<u64>,
+    /// Time at which a watchdog saw its last change, which is later than the change.
+    pub seen_ns: Option<u64>,
     /// Length in nanoseconds, where it was measured.
     pub duration_ns: Option<u64>,
 }
@@ -137,6 +139,10 @@ struct Entry {
     #[serde(default)]
     time_created_ns: Loose,
     #[serde(default)]
+    time_discovered_started_ns: Loose,
+    #[serde(default)]
+    time_discovered_completed_ns: Loose,
+    #[serde(default)]
     duration_ms: Loose,
     state: String,
     #[serde(default)]
@@ -168,6 +174,13 @@ impl Entry {
                 _ => return None,
             },
             created_ns: self.time_created_ns.whole().filter(|time: &u64| *time > 0),
+            seen_ns: [
+                &self.time_discovered_started_ns,
+                &self.time_discovered_completed_ns,
+            ]
+            .into_iter()
+            .filter_map(|time| time.whole().filter(|time: &u64| *time > 0))
+            .max(),
             duration_ns: duration.map(|time| roce_model::cast::whole(time * 1e6)),
         })
     }

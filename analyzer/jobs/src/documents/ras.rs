@@ -165,6 +165,8 @@ struct Rank {
 struct Status {
     async_error: Loose,
     considered_dead: bool,
+    /// Of missing ranks: false if it has left the communicator.
+    unresponsive: Option<bool>,
 }
 
 impl Rank {
@@ -177,7 +179,7 @@ impl Rank {
             .is_some_and(|error: u32| error != 0 && error != 7);
         let state = if self.status.considered_dead {
             RasRankState::Dead
-        } else if is_missing {
+        } else if is_missing && self.status.unresponsive != Some(false) {
             RasRankState::Missing
         } else if has_failed {
             RasRankState::Failed

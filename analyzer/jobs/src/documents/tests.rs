@@ -143,6 +143,15 @@ fn ras_has_counts_and_dead_ranks() {
         (1, 2, Some("10.77.1.3"))
     );
 
+    // A rank that has left the communicator is missing, and answers.
+    let left =
+        r#"{"communicators":[{"hash":"0x1","missing_ranks":[{"rank":1,"status":{"unresponsive":false}}]}]}"#;
+    let left = ras(left.as_bytes(), "f").unwrap();
+    assert_eq!(
+        left.statuses[0].communicators[0].ranks[0].state,
+        RasRankState::Answered
+    );
+
     let events = ras(sample!("ras_monitor.json"), "f").unwrap().events;
     assert_eq!(
         (events[0].name.as_str(), events[0].process),
@@ -242,6 +251,7 @@ fn the_flight_recorder_is_one_as_pickle_and_as_json() {
     assert_eq!((first.sequence, first.state), (1, FlightState::Completed));
     assert_eq!(first.created_ns, Some(1_790_000_000_004_975_921));
     assert_eq!(first.duration_ns, Some(129_400));
+    assert_eq!(first.seen_ns, Some(1_790_000_000_005_935_921));
     assert_eq!((last.sequence, last.state), (8, FlightState::Started));
     // Other ranks completed it.
     let other = flight_recorder(sample!("nccl_trace_rank_1"), "nccl_trace_rank_1").unwrap();
