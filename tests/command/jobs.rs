@@ -199,7 +199,7 @@ fn ras_names_a_dead_rank_and_other_hosts_join_nothing() {
             .starts_with("rank 2 (10.0.0.3) is considered dead by RAS"),
         "{stuck}"
     );
-    // The same ranks at hosts of another network may be another job.
+    // Equal ranks at hosts of another network may be another job.
     fs::write(dir.join("ras.json"), status("172.16.0.", [5, 5, 4, 5], true)).unwrap();
     let mut arguments = captures(dir);
     arguments.extend(["--job-log", "ras.json", "--format", "json"].map(str::to_owned));
@@ -263,7 +263,7 @@ fn inspector_has_times_and_the_late_rank_the_shortest() {
         (&states[1]["median_ns"], &states[1]["collectives"]),
         (&json!(100_000), &json!(5))
     );
-    // What packets show comes first; documents alone name the rank with the shortest time.
+    // The packets' answer comes first; documents alone name the rank with the shortest time.
     let is_shown = finding(&plain, "rank.late").is_some();
     assert_eq!(finding(&found, "rank.last").is_none(), is_shown);
 }

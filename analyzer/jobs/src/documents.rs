@@ -12,6 +12,7 @@ mod kind;
 mod metrics;
 mod pickle;
 mod ras;
+mod text;
 
 pub use error::{DocumentError, DocumentPlace};
 pub use flight::{FlightEntry, FlightGroup, FlightRecorder, FlightState, flight_recorder, rank_of_name};
@@ -24,23 +25,6 @@ pub use ras::{
 
 /// Bytes of a document that is read as a whole. Inspector's files are read line by line instead, and may be longer.
 pub const MAX_DOCUMENT_BYTES: u64 = 64 << 20;
-
-/// Longest name that is kept.
-const MAX_NAME_CHARS: usize = 128;
-
-/// A name of a document as it is kept: without what steers a terminal, and not too long.
-fn name(text: &str) -> String {
-    roce_model::text::clean(text)
-        .chars()
-        .take(MAX_NAME_CHARS)
-        .collect()
-}
-
-/// A hash of a communicator: `0x7f8c496ae9f661`, or without the prefix.
-fn hash(text: &str) -> Option<u64> {
-    let digits = text.trim().trim_start_matches("0x");
-    u64::from_str_radix(digits, 16).ok()
-}
 
 #[cfg(test)]
 mod tests;

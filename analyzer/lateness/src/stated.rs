@@ -8,7 +8,7 @@ use roce_model::JobWindow;
 use crate::cut::{number_messages, set_bases};
 use crate::job::{Job, Link};
 
-/// Of so many collectives, all but one begin at one count at all connections. Else the documents are of another clock, or another job.
+/// In so many collectives, all but one begin at one count at all connections. Else the documents are of another clock, or another job.
 const MIN_AGREED: usize = 10;
 
 /// The start and end of each collective at one rank.

@@ -351,7 +351,7 @@ fn documents_say_where_collectives_end() {
     // A rank that is late by as long as a step computes looks like a rest.
     let late = RingJob::with(Fault::Gpu(2, 5 * MS));
     assert_eq!(late.collectives_with(&late.windows(0, 1)), 8);
-    // Of another job: at the wrong time, of two communicators, of other ranks.
+    // Documents of another job: at the wrong time, of two communicators, of other ranks.
     let mut other = RING.windows(0, 2);
     other[0].communicator = 8;
     assert_eq!(RING.collectives_with(&other), 8);
@@ -361,7 +361,7 @@ fn documents_say_where_collectives_end() {
     }
     assert_eq!(RING.collectives_with(&other), 8);
     assert_eq!(RING.collectives_with(&RING.windows(3_600_000_000_000, 2)), 8);
-    // Of a part of the capture alone.
+    // Documents of a part of the capture alone.
     let mut part = RING.windows(0, 2);
     part.retain(|window| window.key.1 > 2);
     assert_eq!(RING.collectives_with(&part), 8);

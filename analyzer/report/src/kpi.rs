@@ -3,6 +3,7 @@
 //!
 //! Source of all names and formulas: draft-calabria-bmwg-ai-fabric-training-bench-00. Where the draft has no formula, that is said.
 
+mod figure;
 mod figures;
 mod page;
 
@@ -15,10 +16,9 @@ use serde::Serialize;
 
 use crate::Error;
 use crate::series::SeriesStore;
+pub use figure::Kpi;
+use figure::SOURCE;
 use figures::FlowSums;
-
-/// The document that defines the figures.
-pub(crate) const SOURCE: &str = "draft-calabria-bmwg-ai-fabric-training-bench-00";
 
 /// Form of the report.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -27,25 +27,6 @@ pub enum KpiForm {
     Html,
     /// One JSON document.
     Json,
-}
-
-/// One key figure.
-#[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Kpi {
-    /// Its name for programs.
-    pub id: &'static str,
-    /// Its name in the draft.
-    pub name: &'static str,
-    /// The formula.
-    pub formula: &'static str,
-    /// Unit of the value; empty for a ratio.
-    pub unit: &'static str,
-    /// The value; absent where it cannot be had.
-    pub value: Option<f64>,
-    /// Numbers that it was computed from.
-    pub inputs: Vec<(&'static str, f64)>,
-    /// The reason why there is none, or what limits the value. Empty: nothing does.
-    pub remark: String,
 }
 
 /// Writes the key figures when the run ends.

@@ -31,7 +31,7 @@ const FILES: [(Format, &str); 3] = [
     (Format::Chrome, "trace.json"),
 ];
 
-/// The same for the key figures.
+/// Formats of the key figures, and their files.
 const KPI_FILES: [(Format, &str); 2] = [(Format::Html, "kpi.html"), (Format::Json, "kpi.json")];
 
 /// The name of the file in the folder of the results.
@@ -143,7 +143,11 @@ fn report(arguments: &Report) -> anyhow::Result<ExitCode> {
     if arguments.output.is_some() {
         refuse_taken(&place, arguments.overwrite)?;
     }
-    let mut traces = merged::traces(&arguments.merge, arguments.max_input)?;
+    let documents = merged::without_logs(&arguments.merge, arguments.max_input)?;
+    for (file, reason) in &documents.cut {
+        messages::warn(file, reason);
+    }
+    let mut traces = documents.traces();
     let mut out = place.begin(access(&arguments.dirs))?;
     let mut file = sink_of(arguments.format, arguments.kpi, &mut out);
     let is_whole = match &mut traces {

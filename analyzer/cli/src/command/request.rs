@@ -228,8 +228,11 @@ impl PreparedRun {
         sinks
     }
 
-    /// Says what the job's log gave.
+    /// Says what the job's log gave, and which documents end early.
     fn note_log(&self) {
+        for (file, reason) in &self.settings.merged.cut {
+            messages::warn(file, reason);
+        }
         if let Some(about) = &self.settings.about_log {
             if about.is_useless {
                 messages::warn(&about.name, &about.text);

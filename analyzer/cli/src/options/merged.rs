@@ -15,20 +15,20 @@ use roce_jobs::documents::{
 use roce_model::{Address, JobLog, JobWindow, RankEnd};
 use roce_pipeline::{MAX_TRACES, Trace, TraceFile, Traces};
 
-use crate::output::messages;
-
 /// Windows of collectives of all documents.
 const MAX_WINDOWS: usize = 1 << 18;
 
 /// Documents that options name.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Merged {
+pub(crate) struct MergedDocuments {
     documents: Arc<[(Trace, Option<Address>)]>,
+    /// Files that end early, and why.
+    pub(crate) cut: Vec<(String, String)>,
     /// Logs of NCCL among them.
     pub(crate) logs: Vec<PathBuf>,
 }
 
-impl Merged {
+impl MergedDocuments {
     /// Reads the documents that options name.
     ///
     /// # Errors
@@ -41,13 +41,13 @@ impl Merged {
             );
         }
         let mut documents = Vec::with_capacity(files.len());
-        let mut logs = Vec::new();
+        let (mut logs, mut cut) = (Vec::new(), Vec::new());
         for file in files {
             let file = TraceFile::parse(file);
             match document(&file, limit)? {
                 Some(trace) => {
                     if let Some(reason) = &trace.is_cut {
-                        messages::warn(&trace.file, reason);
+                        cut.push((trace.file.clone(), reason.clone()));
                     }
                     documents.push((trace, file.address));
                 }
@@ -56,6 +56,7 @@ impl Merged {
         }
         Ok(Self {
             documents: documents.into(),
+            cut,
             logs,
         })
     }
@@ -89,20 +90,20 @@ impl Merged {
     }
 }
 
-/// Reads the traces and other documents that options name; `None`: there are none.
+/// Reads the traces and other documents that options name, but for logs.
 ///
 /// # Errors
-/// As [`Merged::read`].
+/// As [`MergedDocuments::read`], and when one is a log.
 #[cfg(feature = "parquet")]
-pub(crate) fn traces(files: &[String], limit: Option<u64>) -> anyhow::Result<Option<Traces>> {
-    let merged = Merged::read(files, limit)?;
+pub(crate) fn without_logs(files: &[String], limit: Option<u64>) -> anyhow::Result<MergedDocuments> {
+    let merged = MergedDocuments::read(files, limit)?;
     if let Some(log) = merged.logs.first() {
         bail!(
             "{}: a log of NCCL names flows while captures are analysed\nhint: --nccl-log with the captures",
             log.display()
         );
     }
-    Ok(merged.traces())
+    Ok(merged)
 }
 
 /// Reads one document; `None`: it is a log.
@@ -110,10 +111,13 @@ fn document(place: &TraceFile, limit: Option<u64>) -> anyhow::Result<Option<Trac
     let file = place.path.display().to_string();
     let mut input = ExpandedBytes::open(&place.path, limit)?;
     let mut prefix = Vec::new();
-    (&mut input)
-        .take(MAX_PREFIX as u64)
-        .read_to_end(&mut prefix)
-        .with_context(|| format!("{file}: cannot be read"))?;
+    let read = (&mut input).take(MAX_PREFIX as u64).read_to_end(&mut prefix);
+    // The reader of the whole says that it is too long.
+    if let Err(error) = read
+        && !ExpandedBytes::is_too_long(&error)
+    {
+        return Err(error).with_context(|| format!("{file}: cannot be read"));
+    }
     let kind = kind_of(&prefix);
     let mut input = Cursor::new(prefix).chain(input);
     let mut whole = || {

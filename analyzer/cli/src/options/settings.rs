@@ -17,7 +17,7 @@ use crate::options::duration::Moment;
 use crate::options::expect;
 use crate::options::fabric;
 use crate::options::fail_on::FailOn;
-use crate::options::merged::Merged;
+use crate::options::merged::MergedDocuments;
 use crate::options::nccl;
 use crate::options::tap_at;
 use crate::options::training::{self, LoggedTimes, Pattern};
@@ -50,7 +50,7 @@ pub(crate) struct RunSettings {
     /// Message about that log.
     pub(crate) about_log: Option<nccl::About>,
     /// Documents of the job.
-    pub(crate) merged: Merged,
+    pub(crate) merged: MergedDocuments,
     /// Text of the configuration file, if there is one.
     #[cfg_attr(not(feature = "live"), expect(dead_code, reason = "live runs record it"))]
     pub(crate) config_text: Option<String>,
@@ -78,7 +78,7 @@ impl RunSettings {
         };
         let inventory = arguments.fabric.as_deref().map(fabric::read).transpose()?;
         let planned = inventory.as_ref().map(|inventory| inventory.cluster.stated);
-        let merged = Merged::read(&arguments.merge, arguments.max_input)?;
+        let merged = MergedDocuments::read(&arguments.merge, arguments.max_input)?;
         let logs = [arguments.nccl_log.as_slice(), &merged.logs].concat();
         let (mut job, about_log) = nccl::read_job(&logs)?;
         merged.add_to(&mut job);

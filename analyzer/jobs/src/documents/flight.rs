@@ -11,8 +11,8 @@ use serde::Deserialize;
 
 use super::error::DocumentError;
 use super::json::Loose;
-use super::name;
 use super::pickle::Pickle;
+use super::text::name;
 
 const EXPECTED: &str = "a dump of PyTorch's flight recorder: version, pg_config, pg_status, entries";
 

@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use super::error::DocumentError;
 use super::json::Loose;
-use super::{hash, name};
+use super::text::{hash, name};
 
 /// Records that are kept.
 const MAX_RECORDS: usize = 1 << 16;

@@ -42,7 +42,7 @@ impl Loose {
 
     pub(super) fn text(&self) -> Option<String> {
         match self {
-            Self::Text(text) => Some(super::name(text)),
+            Self::Text(text) => Some(super::text::name(text)),
             Self::Whole(value) => Some(value.to_string()),
             Self::Number(_) | Self::Absent => None,
         }
@@ -85,7 +85,7 @@ impl<'de> Visitor<'de> for LooseVisitor {
     }
 
     fn visit_str<E>(self, text: &str) -> Result<Loose, E> {
-        Ok(Loose::Text(super::name(text)))
+        Ok(Loose::Text(super::text::name(text)))
     }
 
     fn visit_unit<E>(self) -> Result<Loose, E> {

@@ -2,7 +2,7 @@
 //! rank, and sums over what happened since the last time.
 
 use super::error::DocumentError;
-use super::name;
+use super::text::name;
 
 /// Values that are kept.
 const MAX_METRICS: usize = 1 << 14;

@@ -265,7 +265,7 @@ impl<'a> Machine<'a, '_> {
         if KNOWN_NAMES.contains(&(module, name)) {
             return self.push(Value::Name);
         }
-        let shown = super::name(&format!("{module}.{name}"));
+        let shown = super::text::name(&format!("{module}.{name}"));
         self.fail(format!(
             "the name {shown}; expected data alone, and none of it is called"
         ))

@@ -72,7 +72,7 @@ fn inspector_whose_job_was_killed_has_the_records_before() {
     let whole = sample!("h1-pid4101.log");
     let cut = inspector(&whole[..whole.len() - 100]).unwrap();
     assert_eq!((cut.records.len(), cut.is_cut), (7, true));
-    // The same in the middle is an error, and says where.
+    // A cut in the middle is an error, and says where.
     let mut broken = whole.to_vec();
     broken[2_000] = b'}';
     let error = inspector(&broken).unwrap_err();

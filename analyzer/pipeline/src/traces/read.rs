@@ -67,7 +67,7 @@ pub struct Trace {
     pub calls: Vec<Call>,
     /// States of ranks, of documents that have them.
     pub stated: StatedRanks,
-    /// What NCCL's proxy waited for, of traces with its network events.
+    /// Waits of NCCL's proxy, of traces with its network events.
     pub network: Option<NetworkEvents>,
     /// Collectives for which there was no room, or that have no end.
     pub left_out: u64,

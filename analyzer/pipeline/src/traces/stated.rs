@@ -1,4 +1,4 @@
-//! What documents of a job state of its ranks, and whether they fit the capture: its time, its hosts, its communicators.
+//! Ranks as documents of a job state them, and whether they fit the capture: its time, its hosts, its communicators.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -29,7 +29,7 @@ pub enum StatedTime {
     Local(i64),
 }
 
-/// What one document states of ranks.
+/// Ranks as one document states them.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct StatedRanks {
     /// Its rows; traces and addresses are filled in when it is merged.
@@ -131,7 +131,8 @@ impl StatedRanks {
         span: Option<(u64, u64)>,
     ) -> Result<Vec<RankStateRow>, String> {
         self.time.check(span)?;
-        if let Some(address) = given.filter(|address| !captured.hosts.contains(address)) {
+        let is_elsewhere = |address: &Address| !self.rows.is_empty() && !captured.hosts.contains(address);
+        if let Some(address) = given.filter(is_elsewhere) {
             return Err(format!("its host {address} is not in the capture"));
         }
         let by_name = |row: &RankStateRow| row.hostname.as_deref().and_then(|name| captured.host(name));

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use roce_model::cast::float;
 use roce_model::{Address, CollectiveWaitRow, FlowRow, RunSummary, Time};
 
-use super::Kpi;
+use super::figure::Kpi;
 use crate::series::{ShownSeries, Subject};
 
 /// Flows whose data are compared, at most.

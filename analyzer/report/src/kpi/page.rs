@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use roce_model::RunSummary;
 
-use super::{Kpi, SOURCE};
+use super::figure::{Kpi, SOURCE};
 use crate::markup::{STYLE, escape};
 
 /// A value with four digits that count.

@@ -1,7 +1,7 @@
 //! RAS's answer as text: it lists what is unusual, and leaves out the rest.
 
-use super::super::{hash, name};
-use super::{RasCommunicator, RasCount, RasProcess, RasRank, RasRankState, RasStatus};
+use super::super::text::{hash, name};
+use super::records::{RasCommunicator, RasCount, RasProcess, RasRank, RasRankState, RasStatus};
 
 /// Ranks and processes that are kept of one answer.
 const MAX_LISTED: usize = 1 << 16;

@@ -10,7 +10,7 @@ fn pickle(body: &[u8]) -> Result<FlightRecorder, DocumentError> {
 
 #[test]
 fn a_pickle_calls_nothing() {
-    // What `pickle.dumps` of an object with `__reduce__ = (os.system, ("true",))` writes in protocols 2 and 4.
+    // `pickle.dumps` of an object with `__reduce__ = (os.system, ("true",))` writes so in protocols 2 and 4.
     let two = pickle(b"cposix\nsystem\nq\x00X\x04\x00\x00\x00trueq\x01\x85q\x02Rq\x03.").unwrap_err();
     assert_eq!(two.place, DocumentPlace::Byte(2));
     assert_eq!(

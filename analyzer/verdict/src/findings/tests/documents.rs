@@ -108,7 +108,7 @@ fn counts_of_ras_are_asked_twice() {
         &[(10, [5, 5, 4, 5])][..],
         &[(10, [5, 5, 5, 5]), (20, [5, 5, 5, 5])],
         &[(10, [5, 5, 4, 5]), (20, [9, 9, 8, 9])],
-        // The same answer twice says nothing more.
+        // An answer that is given twice says nothing more.
         &[(10, [5, 5, 4, 5]), (10, [5, 5, 4, 5])],
     ] {
         assert_eq!(ras(healthy).findings, [], "{healthy:?}");
