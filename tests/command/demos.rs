@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::captures::root;
 use crate::command::{command, document, ran, run, total};
 
-const DEMOS: [&str; 16] = [
+const DEMOS: [&str; 18] = [
     "clean",
     "incast",
     "no-ecn",
@@ -24,6 +24,8 @@ const DEMOS: [&str; 16] = [
     "sprayed",
     "ecmp-collision",
     "training",
+    "late-rank",
+    "slow-link",
 ];
 
 #[test]

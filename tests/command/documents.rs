@@ -316,6 +316,13 @@ fn links_lead_somewhere() {
 #[test]
 fn the_crates_of_the_architecture_page_are_those_that_are_held() {
     let page = Page::read(&root(), Path::new("ARCHITECTURE.md"));
+    let mut above = BTreeSet::new();
+    for row in page.rows("crates") {
+        for import in row[2].split(", ").filter(|name| *name != "-") {
+            assert!(above.contains(import), "{}: {import} is not above it", row[0]);
+        }
+        above.insert(row[0].rsplit('/').next().unwrap().trim_matches('`').to_owned());
+    }
     let shown: BTreeSet<(String, BTreeSet<String>)> = page
         .rows("crates")
         .into_iter()

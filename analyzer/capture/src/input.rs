@@ -142,7 +142,7 @@ static TOLD: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 /// From here on `tell` is called as soon as a file turns out to be a [bomb](is_bomb), once for each file. It gets the file's name, the bytes
 /// that were decompressed so far, and those that they were stored in. Only the first call for a process counts.
-pub fn tell_of_bombs(tell: Tell) {
+pub fn on_bomb(tell: Tell) {
     TELL.get_or_init(|| tell);
 }
 
@@ -330,7 +330,7 @@ mod tests {
 
     #[test]
     fn a_bomb_is_told_of_before_its_end() {
-        tell_of_bombs(|file, expanded, stored| {
+        on_bomb(|file, expanded, stored| {
             HEARD.lock().unwrap().push((file.to_owned(), expanded, stored));
         });
         // 1 GiB less 100 bytes have come of as many stored bytes as are given. No file has an end.

@@ -38,7 +38,7 @@ pub use devices::{addresses, devices, rdma_devices};
 pub use error::{Begins, Error, Fault};
 pub use expanded::ExpandedBytes;
 pub use frame::{Batch, Direction, Frame, Interface, LostFrames, Note};
-pub use input::{is_bomb, tell_of_bombs};
+pub use input::{is_bomb, on_bomb};
 pub use merge::{FrameRun, Merge};
 pub use objects::{Objects, bytes, is_whole, set_objects, size};
 pub use options::Options;

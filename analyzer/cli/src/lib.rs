@@ -107,7 +107,7 @@ pub fn main() -> ExitCode {
         }
         Err(error) => return refused(&error, &words),
     };
-    roce_capture::tell_of_bombs(|file, expanded, stored| {
+    roce_capture::on_bomb(|file, expanded, stored| {
         messages::warn(
             file,
             &format!(

@@ -150,7 +150,7 @@ impl Analysis {
     pub fn new(options: Options) -> Self {
         Self {
             table: FlowTable::new(options.max_flows, options.seed),
-            bins: Bins::of_timeline(options.bin),
+            bins: Bins::for_timeline(options.bin),
             recent: Recent::default(),
             recent_naks: RecentNaks::default(),
             causes: HostPairTimes::default(),

@@ -123,7 +123,7 @@ impl FlowTotals {
         self.messages
     }
 
-    /// Asks for it, but for what is rare.
+    /// Prefetches the counts, but for what is rare.
     #[inline]
     pub(crate) fn prefetch(&self) {
         prefetch(&self.packets);

@@ -67,7 +67,7 @@ table! {
     runs_unknown: u64, "runs", "Retransmission runs that nothing captured explains.";
     runs_timeout_sure: u64, "runs", "A part of runs_timeout: all other causes together are fifty times less likely.";
     missing: u64, "packets", "PSNs skipped when the highest request PSN advanced.";
-    reordered: u64, "packets", "Missing packets that arrived late.";
+    reordered: u64, "packets", "Missing PSNs that a late packet filled.";
     network_lost: u64, "packets", "Packets that the network lost before this tap: missing packets, and retransmissions of them that were lost again.";
     network_lost_again: u64, "packets", "Retransmissions that were lost again, a part of network_lost. missing counts a PSN once.";
     capture_lost: u64, "packets", "Missing packets that the capture lost: acknowledged and never retransmitted.";
@@ -75,7 +75,7 @@ table! {
     unresolved: u64, "packets", "Missing packets without evidence of their fate.";
     lost_downstream: Option<u64>, "packets", "Packets captured here that the receiver NAKed: lost behind this tap. Absent: needs the other direction.";
     overtaken_downstream: Option<u64>, "packets", "Captured packets that the receiver NAKed, or requested again, and then took before a retransmission could have come: overtaken behind this tap, not lost. Absent: needs the other direction.";
-    late: u64, "packets", "Request packets that filled a hole outside of any retransmission run: reordering.";
+    late: u64, "packets", "Request packets that others overtook: each filled a hole outside of any retransmission run.";
     stale: u64, "packets", "Request packets behind the highest PSN that no sender retransmits: by 2^22 PSNs or more, more than 2^16 before the first one captured or before what is acknowledged; of UC, all that fill no hole.";
     reorder_depth_max: Option<u64>, "packets", "Maximum number of PSNs by which a late packet was behind the highest one seen. Absent: no packet was late.";
     reorder_time_max_ns: Option<u64>, "ns", "Longest time from the packet that skipped a PSN to the late packet that filled it. Absent: no packet was late.";

@@ -12,7 +12,7 @@ use crate::clock::RunStart;
 use crate::error::{self, Error};
 use crate::feed::MergedInputs;
 use crate::inputs;
-use crate::run::{Done, Plan};
+use crate::run::{Plan, RunOutcome};
 use crate::summary::ReadInput;
 use crate::taps::Apart;
 
@@ -101,7 +101,7 @@ impl Captures {
             Merge,
             &Plan,
             Vec<&mut dyn Sink>,
-        ) -> Result<(Done<MergedInputs>, Verdicts), SinkError>,
+        ) -> Result<(RunOutcome<MergedInputs>, Verdicts), SinkError>,
     ) -> Result<AnalysedRun, SinkError> {
         let plan = Plan {
             match_taps: self.alignment.shared,
@@ -128,7 +128,7 @@ impl Captures {
 
 /// A run whose rows the sinks have got.
 pub(crate) struct AnalysedRun {
-    done: Done<MergedInputs>,
+    done: RunOutcome<MergedInputs>,
     verdicts: Verdicts,
     bin: Span,
     paths: Vec<PathBuf>,

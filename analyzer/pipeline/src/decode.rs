@@ -7,10 +7,10 @@ use std::ops::Range;
 use roce_capture::{Frame, Interface, Note};
 use roce_model::{
     Between, Filter, HostEvent, HostReport, LostRecords, Packet, PacketBatch, PacketFlags, PauseFrame,
-    Period, QUIET, RecordingStart, SampleRow, Time, Totals,
+    Period, QUIET, RecordingStart, SampleRow, TapId, Time, Totals,
 };
 use roce_wire::icrc::{self, Icrc};
-use roce_wire::{Address, Content, CutLimit, LinkType, Other, Roce};
+use roce_wire::{Address, Content, CutLimit, LinkType, Mirror, Other, Roce};
 
 use crate::feed::Work;
 use crate::link_addresses::LinkAddressBook;
@@ -42,7 +42,7 @@ impl Shard {
     /// Both directions between two hosts go to one shard.
     #[inline]
     fn takes(self, packet: &Roce) -> bool {
-        self.of == 1 || self.takes_hosts(host(&packet.source), host(&packet.destination))
+        self.of == 1 || self.takes_hosts(address_hash(&packet.source), address_hash(&packet.destination))
     }
 
     /// Each address is spread before the two are added: neighbours that talk to neighbours differ all the same.
@@ -93,10 +93,10 @@ fn corrected(work: &Work, time: Time) -> Time {
     correction.map_or(time, |correction| correction.correct(time))
 }
 
-/// An address in 64 bits: its halves, one over the other.
+/// Hash of an address, of 64 bits: its halves, one over the other.
 #[inline]
 #[expect(clippy::cast_possible_truncation, reason = "both halves are used")]
-fn host(address: &Address) -> u64 {
+fn address_hash(address: &Address) -> u64 {
     let bytes = u128::from_be_bytes(*address.octets());
     (bytes >> 64) as u64 ^ bytes as u64
 }
@@ -132,6 +132,8 @@ pub(crate) struct Decoder {
     /// Frames, and what is not a flow's.
     pub(crate) totals: Totals,
     pub(crate) span: Option<Period>,
+    /// First frame, whether it is of this time or not.
+    pub(crate) first_frame: Option<Time>,
     /// Watermark of a live run where there are no frames.
     watermark: Option<Time>,
     /// Packets of these frames that belong to the tap of a mirror session instead.
@@ -155,28 +157,29 @@ impl Decoder {
             link_addresses: LinkAddressBook::default(),
             totals: Totals::default(),
             span: None,
+            first_frame: None,
             watermark: None,
             mirrored: 0,
         }
     }
 
-    /// Decodes the frames `part` of a run, behind what is in `batch`.
-    pub(crate) fn decode(&mut self, work: &Work, part: Range<usize>, batch: &mut PacketBatch) {
+    /// Decodes the frames of a run in a range, behind what is in `batch`.
+    pub(crate) fn decode(&mut self, work: &Work, range: Range<usize>, batch: &mut PacketBatch) {
         let run = &work.run;
         let all = run.batch.frames();
         let mut lost = run
             .lost()
             .iter()
-            .filter(|lost| (lost.before as usize) >= part.start)
+            .filter(|lost| (lost.before as usize) >= range.start)
             .peekable();
         let mut notes = run
             .notes()
             .iter()
-            .filter(|note| (note.before as usize) >= part.start)
+            .filter(|note| (note.before as usize) >= range.start)
             .peekable();
-        let last_part = part.end >= run.range.end;
-        let mut at = part.start;
-        while let Some(first) = all.get(at).filter(|_| at < part.end) {
+        let is_end = range.end >= run.range.end;
+        let mut at = range.start;
+        while let Some(first) = all.get(at).filter(|_| at < range.end) {
             // Losses come before notes of the same place.
             while let Some(lost) = lost.next_if(|lost| lost.before as usize <= at) {
                 self.lost(work, lost, first.time, batch);
@@ -190,7 +193,7 @@ impl Decoder {
                 notes.peek().map(|note| note.before),
             ];
             let next = next.into_iter().flatten().min();
-            let until = next.map_or(part.end, |next| (next as usize).min(part.end));
+            let until = next.map_or(range.end, |next| (next as usize).min(range.end));
             let same = all[at..until]
                 .iter()
                 .take_while(|frame| frame.interface == first.interface)
@@ -198,7 +201,7 @@ impl Decoder {
             self.frames(work, &all[at..at + same], batch);
             at += same;
         }
-        if last_part {
+        if is_end {
             for note in notes {
                 self.note(work, note, batch);
             }
@@ -214,7 +217,7 @@ impl Decoder {
     fn note(&mut self, work: &Work, note: &Note, batch: &mut PacketBatch) {
         let run = &work.run;
         match note.kind {
-            HostEvent::BLOCK => self.host(work, note, batch),
+            HostEvent::BLOCK => self.host_report(work, note, batch),
             // Samples do not belong to a host pair: one shard takes them all.
             SampleRow::BLOCK if self.shard.is_first() => {
                 if let Some(mut row) = SampleRow::decode(run.batch.note(note)) {
@@ -235,7 +238,7 @@ impl Decoder {
     }
 
     /// Handles a host's report.
-    fn host(&mut self, work: &Work, note: &Note, batch: &mut PacketBatch) {
+    fn host_report(&mut self, work: &Work, note: &Note, batch: &mut PacketBatch) {
         let Some(mut event) = HostEvent::decode(work.run.batch.note(note)) else {
             return;
         };
@@ -287,13 +290,25 @@ impl Decoder {
             interface,
             first.time,
         );
+        let earlier = self.first_frame.is_none_or(|known| first.time < known);
+        if earlier && first.time != Time(u64::MAX) {
+            self.first_frame = Some(first.time);
+        }
+        let taken = self.count_frames(tap, frames);
+        if taken > 0 {
+            let all = taken == frames.len() as u64;
+            self.decode_frames(work, (tap, interface), (frames, all), batch);
+        }
+    }
+
+    /// Counts frames of a tap, with their times. Returns how many of them are of this run's time: the others are not decoded.
+    fn count_frames(&mut self, tap: TapId, frames: &[Frame]) -> u64 {
         let range = self.range.clone();
         let in_range = |frame: &&Frame| range.contains(&frame.time.0);
         let Some(first_taken) = frames.iter().find(in_range) else {
             self.unstamped(frames);
-            return;
+            return 0;
         };
-        // Counting frames is separate from decoding them: both loops stay simple.
         let mut span = Period::at(first_taken.time);
         let (mut taken, mut cut) = (0, 0);
         let mut stamps = Stamps::default();
@@ -321,13 +336,25 @@ impl Decoder {
         if taken < frames.len() as u64 {
             self.unstamped(frames);
         }
+        taken
+    }
+
+    /// Decodes frames of a tap: those of this run's time, which may be all of them.
+    fn decode_frames(
+        &mut self,
+        work: &Work,
+        (tap, interface): (TapId, &Interface),
+        (frames, all): (&[Frame], bool),
+        batch: &mut PacketBatch,
+    ) {
+        let range = self.range.clone();
+        let in_range = |frame: &Frame| range.contains(&frame.time.0);
         self.mirrored = 0;
         // Packets are decoded where they stay: there is a place for each frame.
         let mut packets = core::mem::take(&mut batch.packets);
         let before = packets.len();
         let places = packets.room(frames.len());
         let mut used = 0;
-        let all = taken == frames.len() as u64;
         let mut learning = self.link_addresses.learns(tap);
         let data: &[u8] = work.run.batch.data();
         for frame in frames {
@@ -335,7 +362,7 @@ impl Decoder {
             let Some(bytes) = data.get(from..from + frame.captured as usize) else {
                 continue;
             };
-            if learning && in_range(&frame) {
+            if learning && in_range(frame) {
                 let at = (tap, interface.link);
                 let learned = self
                     .link_addresses
@@ -343,7 +370,7 @@ impl Decoder {
                 batch.between.extend(learned.map(Between::Link));
             }
             let owner = self.shard.owner(interface.link, bytes);
-            if owner == Owner::Other || !all && !in_range(&frame) {
+            if owner == Owner::Other || !all && !in_range(frame) {
                 continue;
             }
             let (bytes, original) = on_the_wire(frame, bytes);
@@ -354,9 +381,9 @@ impl Decoder {
             packet.flags = PacketFlags::default();
             let taken = if roce_wire::fast::decode_into(interface.link, bytes, original, &mut packet.roce) {
                 (owner == Owner::This || self.shard.takes(&packet.roce))
-                    && self.keep(packet, bytes, before + used, &mut batch.between)
+                    && self.complete(packet, bytes, before + used, &mut batch.between)
             } else {
-                let taken = self.unusual(interface, bytes, packet, before + used, (owner, batch));
+                let taken = self.general(interface, bytes, packet, before + used, (owner, batch));
                 learning = self.link_addresses.learns(tap);
                 taken
             };
@@ -379,7 +406,7 @@ impl Decoder {
     /// Handles a frame that the fast path refuses. Returns true if `packet` is one, with its time and
     /// lengths set; its place would be `at` of its batch. Pauses and other items between packets go into
     /// `batch`.
-    fn unusual(
+    fn general(
         &mut self,
         interface: &Interface,
         bytes: &[u8],
@@ -392,17 +419,7 @@ impl Decoder {
         let stop = decoded.stop;
         let counts = owner == Owner::This || self.shard.is_first();
         if let Some(mirror) = decoded.mirror {
-            let (tap, missing) = self.taps.mirror(packet.tap, interface, &mirror, packet.time);
-            packet.tap = tap;
-            if missing > 0 {
-                between.push(Between::Lost(LostRecords {
-                    before: at,
-                    time: packet.time,
-                    tap,
-                    records: if self.shard.is_first() { missing } else { 0 },
-                    by_mirror: true,
-                }));
-            }
+            between.extend(self.mirror(interface, &mirror, packet, at).map(Between::Lost));
         }
         if let (Some(stop), true) = (stop, counts) {
             *self.totals.stops.entry((stop.layer, stop.cut)).or_default() += 1;
@@ -421,7 +438,7 @@ impl Decoder {
                 packet.roce = roce;
                 let is_cut = stop.is_some_and(|stop| stop.cut == CutLimit::Snaplen);
                 packet.flags = PacketFlags::default().with(PacketFlags::CUT, is_cut);
-                let taken = self.keep(packet, bytes, at, between);
+                let taken = self.complete(packet, bytes, at, between);
                 if taken && decoded.mirror.is_some() {
                     self.mirrored += 1;
                     self.taps.roce(packet.tap, 1);
@@ -452,13 +469,32 @@ impl Decoder {
         false
     }
 
+    /// Moves a packet to the tap of its mirror session. Returns what the session lost before it.
+    fn mirror(
+        &mut self,
+        interface: &Interface,
+        mirror: &Mirror,
+        packet: &mut Packet,
+        at: usize,
+    ) -> Option<LostRecords> {
+        let (tap, missing) = self.taps.mirror(packet.tap, interface, mirror, packet.time);
+        packet.tap = tap;
+        (missing > 0).then(|| LostRecords {
+            before: at,
+            time: packet.time,
+            tap,
+            records: if self.shard.is_first() { missing } else { 0 },
+            by_mirror: true,
+        })
+    }
+
     /// Completes a decoded packet, the one at `at` of its batch; `false` when the filter leaves it out.
     #[inline(always)]
     #[expect(
         clippy::inline_always,
         reason = "called for every packet from one place, and from another that is rare"
     )]
-    fn keep(&mut self, packet: &mut Packet, bytes: &[u8], at: usize, between: &mut Vec<Between>) -> bool {
+    fn complete(&mut self, packet: &mut Packet, bytes: &[u8], at: usize, between: &mut Vec<Between>) -> bool {
         let roce = &packet.roce;
         if self.filter.as_ref().is_some_and(|filter| !filter.matches(roce))
             || self.chosen.as_ref().is_some_and(|chosen| !chosen.has(roce))
@@ -471,7 +507,7 @@ impl Decoder {
             Icrc::Bad => Some(false),
             Icrc::NotCheckable => None,
         };
-        packet.path = path(bytes, roce);
+        packet.path = path_hash(bytes, roce);
         packet.flags = packet.flags.with(PacketFlags::TO_ITSELF, is_to_itself(bytes));
         packet.extended = extended(bytes, roce);
         if roce.bth.opcode() == SEND_ONLY {
@@ -511,7 +547,7 @@ pub(crate) fn on_the_wire<'a>(frame: &Frame, bytes: &'a [u8]) -> (&'a [u8], u32)
     clippy::cast_possible_truncation,
     reason = "the high bits of the product are the hash"
 )]
-pub(crate) fn path(frame: &[u8], roce: &Roce) -> u16 {
+pub(crate) fn path_hash(frame: &[u8], roce: &Roce) -> u16 {
     let head = frame
         .first_chunk::<16>()
         .map_or(0, |head| u128::from_le_bytes(*head));

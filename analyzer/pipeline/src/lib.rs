@@ -83,7 +83,7 @@ pub use names::{RunNames, capture_key, input_keys, path_key};
 pub use pace::{Pace, Speed};
 pub use processes::Processes;
 pub use request::{FinishedRun, KnownCapture, Notice, OpenRun, Replay, RunRequest};
-pub use run::{Done, Plan, Tick, run};
+pub use run::{Plan, RunOutcome, Tick, run};
 pub use samples::{StoredSamples, sample_row};
 pub use traces::{
     Call, MAX_TRACES, NetworkEvents, StatedRanks, StatedTime, Trace, TraceError, TraceFile, Traces,

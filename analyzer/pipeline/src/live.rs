@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::feed::{Feed, Next, Work};
 use crate::inputs::as_live;
 use crate::packet_files::PacketFiles;
-use crate::run::Done;
+use crate::run::RunOutcome;
 use crate::summary::ReadInput;
 
 /// Time without a frame after which earlier ones go to the analysis.
@@ -185,7 +185,7 @@ impl Feed for LiveFeed {
     }
 }
 
-impl Done<LiveFeed> {
+impl RunOutcome<LiveFeed> {
     /// The summary of a live run on the devices called `name`, but for its bins, options and verdicts; `error` is what went wrong first.
     pub(crate) fn live_summary(&self, begun: RunStart, name: &str, error: Option<String>) -> RunSummary {
         let stream = &self.feed.stream;

@@ -20,7 +20,7 @@ use crate::feed::MergedInputs;
 use crate::inputs::as_live;
 use crate::pace::Pace;
 use crate::paced::PacedFrames;
-use crate::run::{Done, Plan, Tick, run, run_live};
+use crate::run::{Plan, RunOutcome, Tick, run, run_live};
 use crate::samples::{MovedSamples, StoredSamples};
 use crate::traces::Traces;
 
@@ -250,7 +250,7 @@ impl Replay {
         plan: &Plan,
         sinks: Vec<&mut dyn Sink>,
         observe: &mut (dyn FnMut(Notice<'_>) + Send),
-    ) -> Result<(Done<MergedInputs>, Verdicts), SinkError> {
+    ) -> Result<(RunOutcome<MergedInputs>, Verdicts), SinkError> {
         // Time outside of the range is not waited for.
         let from = Time(plan.range.start);
         let feed = PacedFrames::new(plan.source(merge), Arc::clone(&self.pace), from, self.lead);

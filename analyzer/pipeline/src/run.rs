@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::ScopedJoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, bounded, never, select};
 use roce_capture::Merge;
@@ -25,13 +26,13 @@ use crate::taps::{Apart, Taps};
 const CLOSE_BATCH: usize = 256;
 /// Frames decoded and analysed together: their packets stay in the first cache levels.
 const FRAME_BATCH: usize = 256;
-/// Frames handed to a thread at once, at least, as long as there are more.
-const MAX_BATCH_FRAMES: usize = 4096;
+/// Frames at which a batch for the threads ends: it has the whole run of frames in which that number is reached.
+const BATCH_FRAMES: usize = 4096;
 /// Bytes at which a batch ends, although it has room for more frames.
-const MAX_BATCH_BYTES: usize = 1 << 20;
+const BATCH_BYTES: usize = 1 << 20;
 /// Runs of frames at which a batch ends: some have no frames, only losses.
-const MAX_BATCH_RUNS: usize = 4096;
-/// Such batches that wait for a thread, at most.
+const BATCH_RUNS: usize = 4096;
+/// Maximum number of batches that wait for a thread.
 const MAX_WAITING: usize = 4;
 
 /// Request to a running analysis from outside.
@@ -46,26 +47,26 @@ pub enum Tick {
     },
 }
 
-/// Limit of live flows of a shard in a snapshot: some 25 MB.
+/// Maximum number of live flows in the snapshot of one shard: about 25 MB. With more of them no snapshot is made.
 const MAX_SNAPSHOT: usize = 1 << 14;
 
 /// Results at the end besides those of the sinks.
-pub struct Done<F> {
+pub struct RunOutcome<F> {
     /// The feed, at its end.
     pub feed: F,
     pub(crate) decoder: Decoder,
     pub(crate) conclusion: Conclusion,
 }
 
-impl<F> Done<F> {
+impl<F> RunOutcome<F> {
     /// First and last captured frame.
     pub fn span(&self) -> Option<Period> {
         self.decoder.span
     }
 
     /// Replaces the feed by one made of it.
-    pub fn map_feed<G>(self, make: impl FnOnce(F) -> G) -> Done<G> {
-        Done {
+    pub fn map_feed<G>(self, make: impl FnOnce(F) -> G) -> RunOutcome<G> {
+        RunOutcome {
             feed: make(self.feed),
             decoder: self.decoder,
             conclusion: self.conclusion,
@@ -169,7 +170,7 @@ pub fn run(
     plan: &Plan,
     sinks: Vec<&mut dyn Sink>,
     mut progress: impl FnMut(&Merge) + Send,
-) -> Result<(Done<MergedInputs>, Verdicts), SinkError> {
+) -> Result<(RunOutcome<MergedInputs>, Verdicts), SinkError> {
     let mut collector = Collector::new(plan.threads as usize, plan.settings.clone(), sinks);
     let source = plan.source(merge);
     let progress = |source: &MergedInputs| progress(&source.merge);
@@ -190,7 +191,7 @@ pub(crate) fn run_live<F: Feed>(
     plan: &Plan,
     sinks: Vec<&mut dyn Sink>,
     ticks: &Receiver<Tick>,
-) -> Result<(Done<F>, Verdicts), SinkError> {
+) -> Result<(RunOutcome<F>, Verdicts), SinkError> {
     let mut collector = Collector::new(plan.threads as usize, plan.settings.clone(), sinks);
     let done = threaded(feed, plan, &mut collector, |_| (), ticks)?;
     Ok((done, collector.finish()?))
@@ -208,7 +209,7 @@ fn single<F: Feed>(
     plan: &Plan,
     collector: &mut Collector<'_>,
     mut progress: impl FnMut(&F),
-) -> Result<Done<F>, SinkError> {
+) -> Result<RunOutcome<F>, SinkError> {
     let mut worker = plan.worker(Shard::ALL);
     worker.analysis.share_room(collector.spare());
     while let Next::Work(work) = feed.next() {
@@ -224,7 +225,7 @@ fn single<F: Feed>(
     }
     let (output, decoder, conclusion) = worker.finish();
     collector.push(0, output)?;
-    Ok(Done {
+    Ok(RunOutcome {
         feed,
         decoder,
         conclusion,
@@ -238,7 +239,7 @@ fn threaded<F: Feed>(
     collector: &mut Collector<'_>,
     progress: impl FnMut(&F) + Send,
     ticks: &Receiver<Tick>,
-) -> Result<Done<F>, SinkError> {
+) -> Result<RunOutcome<F>, SinkError> {
     let (stop, snapshot_wanted) = (AtomicBool::new(false), AtomicBool::new(false));
     std::thread::scope(|scope| {
         let shards = plan.threads;
@@ -252,7 +253,7 @@ fn threaded<F: Feed>(
             let mut worker = plan.worker(Shard { index, of: shards });
             worker.analysis.share_room(collector.spare());
             let thread = std::thread::Builder::new();
-            let analyse = move || analyse(index as usize, worker, &work, &results);
+            let analyse = move || work_on_shard(index as usize, worker, &work, &results);
             workers.push(
                 thread
                     .spawn_scoped(scope, analyse)
@@ -266,51 +267,69 @@ fn threaded<F: Feed>(
         let reader = thread
             .spawn_scoped(scope, read)
             .map_err(|error| no_thread(&error))?;
-        let mut failed = None;
-        // A failed sink ends the reading; the shards' results are taken all the same, so that they can end.
-        loop {
-            let result = select! {
-                recv(from_shards) -> output => match output {
-                    Ok((shard, output)) if failed.is_none() => collector.push(shard, output),
-                    Ok(_) => Ok(()),
-                    Err(_) => break,
-                },
-                recv(ticks) -> tick => match tick {
-                    Ok(Tick::Interval) if failed.is_none() => collector.interval(),
-                    Ok(Tick::Look { snapshot }) if failed.is_none() => {
-                        snapshot_wanted.fetch_or(snapshot, Ordering::Relaxed);
-                        collector.progress()
-                    }
-                    _ => Ok(()),
-                },
-            };
-            if let Err(error) = result {
-                stop.store(true, Ordering::Relaxed);
-                failed = Some(error);
-            }
-        }
+        let emitted = emit_results(&from_shards, ticks, collector, |error, wanted| {
+            stop.fetch_or(error, Ordering::Relaxed);
+            snapshot_wanted.fetch_or(wanted, Ordering::Relaxed);
+        });
         let feed = reader.join().map_err(|_| "the reading thread panicked")?;
-        let mut whole: Option<(Decoder, Conclusion)> = None;
-        for worker in workers {
-            let (decoder, conclusion) = worker.join().map_err(|_| "an analysing thread panicked")?;
-            match &mut whole {
-                None => whole = Some((decoder, conclusion)),
-                Some((all, concluded)) => {
-                    all.add(&decoder);
-                    concluded.add(&conclusion);
-                }
-            }
-        }
-        if let Some(error) = failed {
-            return Err(error);
-        }
-        let (decoder, conclusion) = whole.ok_or("no thread was started")?;
-        Ok(Done {
+        let (decoder, conclusion) = join(workers)?;
+        emitted?;
+        Ok(RunOutcome {
             feed,
             decoder,
             conclusion,
         })
     })
+}
+
+/// Gives the shards' results to the collector until all shards have ended. `notify` learns that a sink failed, and that a snapshot is
+/// wanted. A failed sink ends the reading; results of shards are taken all the same, so that they can end.
+fn emit_results(
+    from_shards: &Receiver<(usize, Output)>,
+    ticks: &Receiver<Tick>,
+    collector: &mut Collector<'_>,
+    notify: impl Fn(bool, bool),
+) -> Result<(), SinkError> {
+    let mut whole = Ok(());
+    loop {
+        let result = select! {
+            recv(from_shards) -> output => match output {
+                Ok((shard, output)) if whole.is_ok() => collector.push(shard, output),
+                Ok(_) => Ok(()),
+                Err(_) => return whole,
+            },
+            recv(ticks) -> tick => match tick {
+                Ok(Tick::Interval) if whole.is_ok() => collector.interval(),
+                Ok(Tick::Look { snapshot }) if whole.is_ok() => {
+                    notify(false, snapshot);
+                    collector.progress()
+                }
+                _ => Ok(()),
+            },
+        };
+        if result.is_err() {
+            notify(true, false);
+            whole = result;
+        }
+    }
+}
+
+/// Waits for the shards, and adds their counts.
+fn join(
+    workers: Vec<ScopedJoinHandle<'_, (Decoder, Conclusion)>>,
+) -> Result<(Decoder, Conclusion), SinkError> {
+    let mut whole: Option<(Decoder, Conclusion)> = None;
+    for worker in workers {
+        let (decoder, conclusion) = worker.join().map_err(|_| "an analysing thread panicked")?;
+        match &mut whole {
+            None => whole = Some((decoder, conclusion)),
+            Some((all, concluded)) => {
+                all.add(&decoder);
+                concluded.add(&conclusion);
+            }
+        }
+    }
+    Ok(whole.ok_or("no thread was started")?)
 }
 
 /// The reading thread: every shard gets every frame.
@@ -320,13 +339,13 @@ fn threaded<F: Feed>(
 )]
 fn read<F: Feed>(
     mut feed: F,
-    to_shards: Vec<Sender<Arc<Portion>>>,
+    to_shards: Vec<Sender<Arc<FrameBatch>>>,
     stop: &AtomicBool,
     snapshot_wanted: &AtomicBool,
     mut progress: impl FnMut(&F),
 ) -> F {
-    let mut emitted: VecDeque<Arc<Portion>> = VecDeque::new();
-    let mut portion = Vec::new();
+    let mut emitted: VecDeque<Arc<FrameBatch>> = VecDeque::new();
+    let mut batch = Vec::new();
     let (mut frames, mut bytes) = (0, 0);
     loop {
         let next = feed.next();
@@ -343,13 +362,13 @@ fn read<F: Feed>(
                 .iter()
                 .map(|frame| frame.captured as usize)
                 .sum::<usize>();
-            portion.push(work);
+            batch.push(work);
         }
-        let full = frames >= MAX_BATCH_FRAMES || bytes >= MAX_BATCH_BYTES || portion.len() >= MAX_BATCH_RUNS;
+        let full = frames >= BATCH_FRAMES || bytes >= BATCH_BYTES || batch.len() >= BATCH_RUNS;
         let snapshot = snapshot_wanted.swap(false, Ordering::Relaxed);
-        if full || snapshot || now.is_some() || !goes_on && !portion.is_empty() {
-            let all = Arc::new(Portion {
-                works: std::mem::take(&mut portion),
+        if full || snapshot || now.is_some() || !goes_on && !batch.is_empty() {
+            let all = Arc::new(FrameBatch {
+                works: std::mem::take(&mut batch),
                 now,
                 snapshot,
             });
@@ -369,7 +388,7 @@ fn read<F: Feed>(
                 .pop_front()
                 .and_then(Arc::into_inner)
                 .into_iter()
-                .flat_map(|portion| portion.works)
+                .flat_map(|batch| batch.works)
             {
                 feed.recycle(work);
             }
@@ -378,7 +397,7 @@ fn read<F: Feed>(
 }
 
 /// One batch of work for the shards.
-struct Portion {
+struct FrameBatch {
     works: Vec<Work>,
     /// Watermark behind the frames.
     now: Option<Time>,
@@ -386,21 +405,22 @@ struct Portion {
     snapshot: bool,
 }
 
-fn analyse(
+/// The thread of a shard: analyses batch by batch, and sends what comes of them.
+fn work_on_shard(
     index: usize,
     mut worker: ShardWorker,
-    work: &Receiver<Arc<Portion>>,
+    work: &Receiver<Arc<FrameBatch>>,
     results: &Sender<(usize, Output)>,
 ) -> (Decoder, Conclusion) {
-    for portion in work {
-        for work in &portion.works {
+    for batch in work {
+        for work in &batch.works {
             let sent = worker.take(work, |output| results.send((index, output)).map_err(drop));
             if sent.is_err() {
                 break;
             }
         }
-        let (now, snapshot) = (portion.now, portion.snapshot);
-        drop(portion);
+        let (now, snapshot) = (batch.now, batch.snapshot);
+        drop(batch);
         worker.analyse();
         if let Some(now) = now {
             worker.analysis.advance_to(now);

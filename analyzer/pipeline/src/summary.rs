@@ -5,7 +5,7 @@ use roce_model::{ClockStep, RunSummary, TapRow};
 
 use crate::align::{Alignment, Clock};
 use crate::clock::RunStart;
-use crate::run::Done;
+use crate::run::RunOutcome;
 use crate::taps::Taps;
 
 /// Summary of reading one input.
@@ -20,7 +20,7 @@ pub(crate) struct ReadInput<'a> {
     pub(crate) interfaces: &'a [Interface],
 }
 
-impl<F> Done<F> {
+impl<F> RunOutcome<F> {
     /// The summary of a run, but for its inputs, options and verdicts. `name` is that of an input.
     pub(crate) fn summary(
         &self,
@@ -95,6 +95,7 @@ impl<F> Done<F> {
             started: begun.started,
             elapsed: begun.elapsed(),
             span: decoder.span,
+            first_frame: decoder.first_frame,
             totals,
             taps,
             clock_steps,

@@ -53,7 +53,7 @@ impl Client {
         let (Some(url), Some(user)) = (&target.url, &target.user) else {
             return Err(ReaderError::Nxapi("it needs url and user".to_owned()));
         };
-        let password = Password::of(target)?;
+        let password = Password::from_target(target)?;
         let config = Agent::config_builder()
             .http_status_as_error(false)
             .https_only(true)
@@ -66,7 +66,7 @@ impl Client {
             .timeout_global(Some(times.timeout))
             .user_agent("roce-analyze")
             .build();
-        let connector = TcpConnector::default().chain(Tls::of(target)?);
+        let connector = TcpConnector::default().chain(Tls::from_target(target)?);
         Ok(Self {
             agent: Agent::with_parts(config, connector, DefaultResolver::default()),
             url: url.clone(),

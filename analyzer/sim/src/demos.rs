@@ -69,6 +69,14 @@ demos![
         "all queue pairs share one uplink, the other idles"
     ),
     ("training", "all-reduce steps with one slow rank"),
+    (
+        "late-rank",
+        "credits show that one rank's GPU is late, and who waits for it"
+    ),
+    (
+        "slow-link",
+        "credits show that one link is slow, and no rank is late"
+    ),
 ];
 
 /// The demo of a name.

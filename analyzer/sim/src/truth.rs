@@ -97,7 +97,7 @@ pub struct Truth {
     pub queues: Vec<Queue>,
 }
 
-/// A clock that is set anew.
+/// A clock that is set again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ClockStep {
     /// When.
@@ -125,7 +125,7 @@ pub struct Tap {
     pub clock_offset_ns: i64,
     /// Rate error of its clock, in parts of 10^9; positive when fast.
     pub clock_drift_ppb: i64,
-    /// The times at which its clock was set anew, and by how much, in nanoseconds.
+    /// The times at which its clock was set again, and by how much, in nanoseconds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub clock_steps: Vec<ClockStep>,
     /// Bytes kept of each frame; 0: all.

@@ -15,7 +15,7 @@ pub(crate) struct Coverage {
 
 impl Coverage {
     /// Coverage of a flow's row.
-    pub(crate) fn of(row: &FlowRow) -> Self {
+    pub(crate) fn from_row(row: &FlowRow) -> Self {
         let answers = [row.acks, row.naks, row.rnr_naks];
         let requests = answers.into_iter().fold(row.packets, u64::saturating_sub);
         let responses = row.response_capture_lost.unwrap_or_default();
@@ -53,7 +53,7 @@ impl Coverage {
 /// Takes back which packets of a sparse flow the network lost. There a run begins with a hole of the capture more often than not, so that a
 /// NAK alone shows a loss.
 pub fn leave_unclear(row: &mut FlowRow) {
-    if !Coverage::of(row).is_sparse() {
+    if !Coverage::from_row(row).is_sparse() {
         return;
     }
     let first = row.network_lost.saturating_sub(row.network_lost_again);
@@ -127,20 +127,20 @@ mod tests {
             missed: 2,
             unclear: 3,
         };
-        assert_eq!(Coverage::of(&row), coverage);
+        assert_eq!(Coverage::from_row(&row), coverage);
         // The receiver still waits for what a NAK named.
         row.retransmission_runs = 0;
-        assert_eq!(Coverage::of(&row).unclear, 0);
+        assert_eq!(Coverage::from_row(&row).unclear, 0);
         row.retransmission_runs = 1;
         // Ten missing responses: of an unknown connection nothing is known of them.
         row.response_missing = 10;
-        assert_eq!(Coverage::of(&row).unclear, 13);
+        assert_eq!(Coverage::from_row(&row).unclear, 13);
         (row.peer_flow_id, row.response_capture_lost) = (Some(FlowId(7)), Some(4));
         let coverage = Coverage {
             shown: 100,
             missed: 6,
             unclear: 3,
         };
-        assert_eq!(Coverage::of(&row), coverage);
+        assert_eq!(Coverage::from_row(&row), coverage);
     }
 }

@@ -144,7 +144,7 @@ impl Directory {
         let stood_still = [row.time_timeout_ns, row.time_rnr_ns, row.time_paused_ns];
         let stood_still = stood_still.into_iter().flatten();
         party.stood_still_ns = stood_still.fold(party.stood_still_ns, u64::saturating_add);
-        party.coverage.add(Coverage::of(row));
+        party.coverage.add(Coverage::from_row(row));
         let pair = (row.tap, row.source, row.destination);
         if is_disturbed(row) {
             party.disturbed = true;

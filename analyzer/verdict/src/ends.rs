@@ -213,7 +213,7 @@ impl Ends {
             sums.checked = sums.checked.saturating_add(row.icrc_checked);
             sums.bad = sums.bad.saturating_add(row.icrc_bad);
         }
-        if Coverage::of(row).absent() > 0 {
+        if Coverage::from_row(row).absent() > 0 {
             self.holed.insert(row.tap);
         }
         if !matches!(row.service, "RC" | "XRC") {

@@ -91,7 +91,7 @@ fn analyse(
     // The runs of a fleet have bins of one width, whatever the lengths of their captures.
     let fits_bin = !is_fleet && player.is_none_or(Player::has_span);
     let prepared = PreparedRun::new(found, fits_bin, begun)?;
-    let ended = print_run(arguments, &prepared, beside, player);
+    let ended = run_into_sinks(arguments, &prepared, beside, player);
     #[cfg(feature = "parquet")]
     if is_fleet && let Err(error) = &ended {
         fleet::line(&prepared.key, error)?;
@@ -99,8 +99,8 @@ fn analyse(
     ended
 }
 
-/// Runs what is prepared.
-fn print_run(
+/// Opens the captures of a prepared run, makes its sinks, and runs.
+fn run_into_sinks(
     arguments: &Analyse,
     prepared: &PreparedRun,
     beside: Option<&mut dyn Sink>,
@@ -133,8 +133,8 @@ fn print_run(
         takers.push(sink);
     }
     let progress = player.is_none().then(Progress::new);
-    let is_told = arguments.format != Format::Text;
-    let code = prepared.run(open, takers, is_told, progress)?;
+    let warns = arguments.format != Format::Text;
+    let code = prepared.run(open, takers, warns, progress)?;
     #[cfg(feature = "parquet")]
     results::note(arguments);
     Ok(code)

@@ -169,7 +169,7 @@ impl PreparedRun {
         Ok(())
     }
 
-    /// Takes the frames to the sinks. With `is_told` warnings about inputs go to standard error: the terminal's summary has them itself.
+    /// Takes the frames to the sinks. If `warns` is set, warnings about inputs go to standard error: the terminal's summary has them itself.
     ///
     /// # Errors
     /// When a sink fails.
@@ -177,7 +177,7 @@ impl PreparedRun {
         &self,
         open: OpenRun,
         sinks: Vec<&mut dyn Sink>,
-        is_told: bool,
+        warns: bool,
         mut progress: Option<Progress>,
     ) -> anyhow::Result<ExitCode> {
         let mut observe = |notice: Notice<'_>| match notice {
@@ -189,7 +189,7 @@ impl PreparedRun {
             other => {
                 // The bar makes room for messages.
                 progress = None;
-                say(&other, is_told);
+                say(&other, warns);
             }
         };
         let finished = open.run(sinks, &mut observe).map_err(sink_error)?;
@@ -275,11 +275,11 @@ pub(crate) fn time_range(
 }
 
 /// Says on standard error what a run reports.
-fn say(notice: &Notice<'_>, is_told: bool) {
+fn say(notice: &Notice<'_>, warns: bool) {
     match notice {
         Notice::Error(text) => messages::error(text),
         Notice::Warning(about, text) => messages::warn(about, text),
-        Notice::Concluded(summary) if is_told => say_warnings(summary),
+        Notice::Concluded(summary) if warns => say_warnings(summary),
         _ => {}
     }
 }

@@ -157,7 +157,7 @@ impl Analysis {
     fn repeat_read(&mut self, at: FlowSlot, request: &Request, verdict: Verdict, packet: &Packet) {
         match verdict {
             _ if !request.packet.is_read => {}
-            Verdict::Retransmission { .. } => self.read_sent_again(at, request, packet),
+            Verdict::Retransmission { .. } => self.read_retransmitted(at, request, packet),
             Verdict::Undecided {
                 captured_before: true,
             }
@@ -430,7 +430,7 @@ impl Analysis {
 fn look_at_jump(hot: &mut Hot, cold: &mut Cold, request: &Request, packet: &Packet) -> Option<Jump> {
     let messages = cold.totals.messages() + u64::from(hot.counts.messages);
     let jump = Jump::from_request(&hot.requests, request, messages, packet)?;
-    if let Some(reason) = jump.begins_anew(request, cold.only_port(), packet) {
+    if let Some(reason) = jump.begins_epoch(request, cold.only_port(), packet) {
         let connected = NewConnection { reason, first: None };
         cold.tracker.connect(&mut hot.requests, connected);
     }

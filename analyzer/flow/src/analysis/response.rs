@@ -274,7 +274,7 @@ impl Analysis {
     }
 
     /// A READ was retransmitted, as `request`.
-    pub(super) fn read_sent_again(&mut self, at: FlowSlot, request: &Request, packet: &Packet) {
+    pub(super) fn read_retransmitted(&mut self, at: FlowSlot, request: &Request, packet: &Packet) {
         let (psn, again) = (request.packet.psn, request.flow.again);
         let hot = &self.table.hot[at];
         let Some(position) = Tracker::position(&hot.requests, psn) else {

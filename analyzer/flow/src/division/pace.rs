@@ -33,7 +33,7 @@ impl BurstGap {
     }
 
     /// That of a flow whose packets take `packet` ns.
-    fn of_packet(packet: f64) -> Self {
+    fn from_packet(packet: f64) -> Self {
         let wanted = packet * PACKETS_OF_GAP;
         let fits = |power: &u8| float(1 << *power) >= wanted;
         Self(
@@ -117,7 +117,7 @@ impl SendingRate {
         let packet = float(sending) / float(packets);
         if packet > 0.0 && (self.packet == 0.0 || packet < self.packet) {
             self.packet = packet;
-            self.gap = BurstGap::of_packet(packet);
+            self.gap = BurstGap::from_packet(packet);
         }
         None
     }

@@ -51,7 +51,7 @@ impl Jump {
     }
 
     /// The sign that the request is the first one of another connection. `port`: the only UDP source port of the flow so far.
-    pub(crate) fn begins_anew(
+    pub(crate) fn begins_epoch(
         self,
         request: &Request,
         port: Option<u16>,
@@ -120,18 +120,18 @@ impl CompletedMessages {
     /// captured until now. Says whether the receiver counts messages from a jump on: the count steps back, or takes fewer
     /// steps than messages that ended since.
     pub(crate) fn note(&mut self, covered: u64, msn: u32, all: bool, messages: u64) -> bool {
-        let mut begins_anew = false;
+        let mut begins_epoch = false;
         if let Some(jump) = self.jump.filter(|jump| covered > jump.at) {
             self.jump = None;
             // Signed, modulo 2^24.
             let steps = i64::from((msn.wrapping_sub(self.msn) << 8).cast_signed() >> 8);
             let ended = i64::try_from(messages - jump.messages.min(messages)).unwrap_or(i64::MAX);
-            begins_anew = self.covered != 0 && (steps < 0 || all && steps < ended);
+            begins_epoch = self.covered != 0 && (steps < 0 || all && steps < ended);
         }
         if covered >= self.covered {
             (self.covered, self.msn) = (covered, msn);
         }
-        begins_anew
+        begins_epoch
     }
 }
 
@@ -270,7 +270,7 @@ mod tests {
                 messages,
                 ..JUMP
             };
-            jump.begins_anew(&request, port, &packet(0x06, 5)).is_some()
+            jump.begins_epoch(&request, port, &packet(0x06, 5)).is_some()
         };
         assert!(!restarted(None, Some(5), 8, 40));
         assert!(restarted(None, Some(6), 8, 40));

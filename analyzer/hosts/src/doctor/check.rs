@@ -188,7 +188,7 @@ pub struct CheckRun {
 }
 
 impl CheckRun {
-    pub(crate) const fn of(group: &'static str, judge: fn(&Facts<'_>) -> Vec<Outcome>) -> Self {
+    pub(crate) const fn new(group: &'static str, judge: fn(&Facts<'_>) -> Vec<Outcome>) -> Self {
         Self { group, judge }
     }
 }
@@ -196,7 +196,7 @@ impl CheckRun {
 /// A check without texts, whose outcomes are certain.
 pub(crate) const CERTAIN: Check = Check {
     confidence: "certain",
-    ..Check::judged_by(CheckRun::of("", |_| Vec::new()))
+    ..Check::judged_by(CheckRun::new("", |_| Vec::new()))
 };
 
 /// A check with its outcome.

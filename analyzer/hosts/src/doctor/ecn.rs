@@ -17,7 +17,7 @@ pub(crate) const CHECKS: &[Check] = &[
         alternatives: "qos.map",
         source: "RFC 2474; Linux Documentation/ABI/testing/configfs-rdma_cm",
         severity: Severity::Warning,
-        run: CheckRun::of("ecn", tos),
+        run: CheckRun::new("ecn", tos),
         ..CERTAIN
     },
     Check {
@@ -30,7 +30,7 @@ pub(crate) const CHECKS: &[Check] = &[
         source: "IBTA annex A17.9.3",
         severity: Severity::Critical,
         confidence: "certain; likely where the outcome says so",
-        run: CheckRun::of("ecn", np),
+        run: CheckRun::new("ecn", np),
         ..CERTAIN
     },
     Check {
@@ -44,7 +44,7 @@ pub(crate) const CHECKS: &[Check] = &[
         source: "IBTA annex A17.9.3",
         severity: Severity::Warning,
         confidence: "certain; likely where the outcome says so",
-        run: CheckRun::of("ecn", rp),
+        run: CheckRun::new("ecn", rp),
         ..CERTAIN
     },
     Check {
@@ -57,7 +57,7 @@ pub(crate) const CHECKS: &[Check] = &[
         alternatives: "qos.map",
         source: "NVIDIA: recommended network configuration for RoCE",
         severity: Severity::Warning,
-        run: CheckRun::of("ecn", cnp_dscp),
+        run: CheckRun::new("ecn", cnp_dscp),
         ..CERTAIN
     },
     Check {
@@ -70,7 +70,7 @@ pub(crate) const CHECKS: &[Check] = &[
         alternatives: "ecn.rp",
         source: "Linux mlx5 counters.rst",
         severity: Severity::Critical,
-        run: CheckRun::of("ecn", ignored),
+        run: CheckRun::new("ecn", ignored),
         ..CERTAIN
     },
 ];

@@ -19,7 +19,7 @@ pub(crate) const CHECKS: &[Check] = &[
         alternatives: "firmware.settings",
         source: "Linux Documentation/ABI/stable/sysfs-class-infiniband",
         severity: Severity::Warning,
-        run: CheckRun::of("firmware", same),
+        run: CheckRun::new("firmware", same),
         ..CERTAIN
     },
     Check {
@@ -32,7 +32,7 @@ pub(crate) const CHECKS: &[Check] = &[
         alternatives: "firmware.same",
         source: "the site's own list",
         severity: Severity::Warning,
-        run: CheckRun::of("firmware", least),
+        run: CheckRun::new("firmware", least),
         ..CERTAIN
     },
     Check {
@@ -45,7 +45,7 @@ pub(crate) const CHECKS: &[Check] = &[
         alternatives: "pcie.read_request",
         source: "mstflint, mstconfig(1)",
         severity: Severity::Warning,
-        run: CheckRun::of("firmware", settings),
+        run: CheckRun::new("firmware", settings),
         ..CERTAIN
     },
     Check {
@@ -57,7 +57,7 @@ pub(crate) const CHECKS: &[Check] = &[
         symptom: "mstconfig does not show MAX_ACC_OUT_READ on some adapters.",
         source: "mstflint, mstconfig(1)",
         severity: Severity::Info,
-        run: CheckRun::of("firmware", hidden),
+        run: CheckRun::new("firmware", hidden),
         ..CERTAIN
     },
 ];

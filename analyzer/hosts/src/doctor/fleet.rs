@@ -20,7 +20,7 @@ pub(crate) const CHECKS: &[Check] = &[
         alternatives: "mtu.path",
         source: "IEEE 802.3",
         severity: Severity::Warning,
-        run: CheckRun::of("mtu", none),
+        run: CheckRun::new("mtu", none),
         ..CERTAIN
     },
     Check {
@@ -32,7 +32,7 @@ pub(crate) const CHECKS: &[Check] = &[
         symptom: "Connections reach the wrong host, now and then.",
         source: "RFC 5227",
         severity: Severity::Warning,
-        run: CheckRun::of("fleet", none),
+        run: CheckRun::new("fleet", none),
         ..CERTAIN
     },
     Check {
@@ -46,7 +46,7 @@ pub(crate) const CHECKS: &[Check] = &[
         source: "majority of the hosts themselves",
         severity: Severity::Warning,
         confidence: "certain; likely where the outcome says so",
-        run: CheckRun::of("fleet", none),
+        run: CheckRun::new("fleet", none),
         ..CERTAIN
     },
     Check {
@@ -59,7 +59,7 @@ pub(crate) const CHECKS: &[Check] = &[
         alternatives: "nccl.rails",
         source: "NVIDIA/nccl, src/transport/net_ib (order by PCI path)",
         severity: Severity::Warning,
-        run: CheckRun::of("fleet", none),
+        run: CheckRun::new("fleet", none),
         ..CERTAIN
     },
     Check {
@@ -74,7 +74,7 @@ pub(crate) const CHECKS: &[Check] = &[
         alternatives: "gid.choice",
         source: "NVIDIA NCCL documentation: since 2.21 NCCL finds the index itself, by NCCL_IB_ROCE_VERSION_NUM and NCCL_IB_ADDR_FAMILY",
         severity: Severity::Warning,
-        run: CheckRun::of("gid", none),
+        run: CheckRun::new("gid", none),
         ..CERTAIN
     },
 ];

@@ -21,7 +21,7 @@ pub(crate) const CHECKS: &[Check] = &[
         symptom: "'Failed to modify QP to RTR'; NCCL: 'no GID found'.",
         source: "IBTA annex A17",
         severity: Severity::Critical,
-        run: CheckRun::of("gid", rocev2),
+        run: CheckRun::new("gid", rocev2),
         ..CERTAIN
     },
     Check {
@@ -33,7 +33,7 @@ pub(crate) const CHECKS: &[Check] = &[
         symptom: "Connections within a rack work and others do not; PFC and ECN have no effect.",
         source: "perftest's manual, --gid-index; NCCL_IB_GID_INDEX",
         severity: Severity::Warning,
-        run: CheckRun::of("gid", choice),
+        run: CheckRun::new("gid", choice),
         ..CERTAIN
     },
     Check {
@@ -47,7 +47,7 @@ pub(crate) const CHECKS: &[Check] = &[
         source: "Linux Documentation/ABI/testing/configfs-rdma_cm",
         severity: Severity::Warning,
         confidence: "certain; likely where the outcome says so",
-        run: CheckRun::of("gid", cm_mode),
+        run: CheckRun::new("gid", cm_mode),
         ..CERTAIN
     },
     Check {
@@ -59,7 +59,7 @@ pub(crate) const CHECKS: &[Check] = &[
         symptom: "Throughput below the line rate, at high packet rates.",
         source: "Linux include/rdma/ib_addr.h, iboe_get_mtu",
         severity: Severity::Warning,
-        run: CheckRun::of("mtu", interface),
+        run: CheckRun::new("mtu", interface),
         ..CERTAIN
     },
     Check {
@@ -72,7 +72,7 @@ pub(crate) const CHECKS: &[Check] = &[
         alternatives: "mtu.interface",
         source: "ping(8), -M do",
         severity: Severity::Warning,
-        run: CheckRun::of("mtu", path),
+        run: CheckRun::new("mtu", path),
         ..CERTAIN
     },
     Check {
@@ -85,7 +85,7 @@ pub(crate) const CHECKS: &[Check] = &[
         alternatives: "mtu.path",
         source: "IEEE 802.3 frame format: 14 bytes of Ethernet header and 4 of a VLAN tag",
         severity: Severity::Info,
-        run: CheckRun::of("mtu", switch),
+        run: CheckRun::new("mtu", switch),
         ..CERTAIN
     },
     Check {
@@ -98,7 +98,7 @@ pub(crate) const CHECKS: &[Check] = &[
         source: "Linux Documentation/networking/ip-sysctl.rst",
         severity: Severity::Warning,
         confidence: "certain; likely where the outcome says so",
-        run: CheckRun::of("routing", rails),
+        run: CheckRun::new("routing", rails),
         ..CERTAIN
     },
 ];

@@ -19,7 +19,7 @@ pub(crate) const CHECKS: &[Check] = &[
         source: "nvidia-smi topo -m, legend",
         severity: Severity::Warning,
         confidence: "certain; likely where the outcome says so",
-        run: CheckRun::of("gpu", gpus),
+        run: CheckRun::new("gpu", gpus),
         ..CERTAIN
     },
     Check {
@@ -32,7 +32,7 @@ pub(crate) const CHECKS: &[Check] = &[
         alternatives: "gpu.dmabuf",
         source: "NVIDIA GPUDirect RDMA documentation",
         severity: Severity::Warning,
-        run: CheckRun::of("gpu", peermem),
+        run: CheckRun::new("gpu", peermem),
         ..CERTAIN
     },
     Check {
@@ -45,7 +45,7 @@ pub(crate) const CHECKS: &[Check] = &[
         alternatives: "gpu.peermem",
         source: "NVIDIA NCCL documentation, NCCL_DMABUF_ENABLE",
         severity: Severity::Warning,
-        run: CheckRun::of("gpu", dmabuf),
+        run: CheckRun::new("gpu", dmabuf),
         ..CERTAIN
     },
     Check {
@@ -58,7 +58,7 @@ pub(crate) const CHECKS: &[Check] = &[
         alternatives: "gpu.peermem",
         source: "Linux drivers/infiniband: reg_user_mr_dmabuf of mlx5, irdma, bnxt_re, efa",
         severity: Severity::Warning,
-        run: CheckRun::of("gpu", direct),
+        run: CheckRun::new("gpu", direct),
         ..CERTAIN
     },
 ];

@@ -22,7 +22,7 @@ pub(crate) const CHECKS: &[Check] = &[
         alternatives: "iommu.mode: neither of the two is the cause before the other is excluded",
         source: "setrlimit(2), RLIMIT_MEMLOCK; Linux drivers/infiniband/core/umem.c",
         severity: Severity::Critical,
-        run: CheckRun::of("limits", memlock),
+        run: CheckRun::new("limits", memlock),
         ..CERTAIN
     },
     Check {
@@ -35,7 +35,7 @@ pub(crate) const CHECKS: &[Check] = &[
         alternatives: "memlock",
         source: "setrlimit(2); Linux drivers/infiniband/core/umem.c",
         severity: Severity::Critical,
-        run: CheckRun::of("limits", pod_memlock),
+        run: CheckRun::new("limits", pod_memlock),
         ..CERTAIN
     },
     Check {
@@ -47,7 +47,7 @@ pub(crate) const CHECKS: &[Check] = &[
         symptom: "NCCL: 'Too many open files'.",
         source: "NVIDIA NCCL, troubleshooting",
         severity: Severity::Warning,
-        run: CheckRun::of("limits", nofile),
+        run: CheckRun::new("limits", nofile),
         ..CERTAIN
     },
     Check {
@@ -60,7 +60,7 @@ pub(crate) const CHECKS: &[Check] = &[
         alternatives: "memlock",
         source: "Linux Documentation/admin-guide/cgroup-v1/rdma.rst",
         severity: Severity::Critical,
-        run: CheckRun::of("limits", cgroup),
+        run: CheckRun::new("limits", cgroup),
         ..CERTAIN
     },
     Check {
@@ -73,7 +73,7 @@ pub(crate) const CHECKS: &[Check] = &[
         alternatives: "memlock",
         source: "capabilities(7)",
         severity: Severity::Warning,
-        run: CheckRun::of("limits", container),
+        run: CheckRun::new("limits", container),
         ..CERTAIN
     },
 ];

@@ -18,7 +18,7 @@ pub(crate) const CHECKS: &[Check] = &[
         source: "Linux include/uapi/linux/ethtool.h",
         severity: Severity::Warning,
         confidence: "certain; likely where the outcome says so",
-        run: CheckRun::of("link", speed),
+        run: CheckRun::new("link", speed),
         ..CERTAIN
     },
     Check {
@@ -31,7 +31,7 @@ pub(crate) const CHECKS: &[Check] = &[
         source: "Linux mlx5 counters.rst; 1e-8 is the lower end of what error correction is designed for (IEEE 802.3, clause 91)",
         severity: Severity::Critical,
         confidence: "certain; likely where the outcome says so",
-        run: CheckRun::of("link", errors),
+        run: CheckRun::new("link", errors),
         ..CERTAIN
     },
     Check {
@@ -44,7 +44,7 @@ pub(crate) const CHECKS: &[Check] = &[
         alternatives: "link.errors",
         source: "IEEE 802.3 clauses 91 and 108",
         severity: Severity::Warning,
-        run: CheckRun::of("link", fec),
+        run: CheckRun::new("link", fec),
         ..CERTAIN
     },
     Check {
@@ -57,7 +57,7 @@ pub(crate) const CHECKS: &[Check] = &[
         alternatives: "link.errors",
         source: "Linux mlx5 counters.rst",
         severity: Severity::Info,
-        run: CheckRun::of("link", lanes),
+        run: CheckRun::new("link", lanes),
         ..CERTAIN
     },
 ];

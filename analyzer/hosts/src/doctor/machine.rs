@@ -18,7 +18,7 @@ pub(crate) const CHECKS: &[Check] = &[
         symptom: "All counters of the physical port are absent or 0.",
         source: "CPUID leaf 1, ECX bit 31",
         severity: Severity::Info,
-        run: CheckRun::of("host", machine),
+        run: CheckRun::new("host", machine),
         ..CERTAIN
     },
     Check {
@@ -31,7 +31,7 @@ pub(crate) const CHECKS: &[Check] = &[
         alternatives: "irq.affinity",
         source: "Linux Documentation/admin-guide/cgroup-v2.rst, cpuset",
         severity: Severity::Warning,
-        run: CheckRun::of("host", numa),
+        run: CheckRun::new("host", numa),
         ..CERTAIN
     },
     Check {
@@ -44,7 +44,7 @@ pub(crate) const CHECKS: &[Check] = &[
         alternatives: "cpu.governor",
         source: "Linux Documentation/core-api/irq/irq-affinity.rst",
         severity: Severity::Warning,
-        run: CheckRun::of("host", interrupts),
+        run: CheckRun::new("host", interrupts),
         ..CERTAIN
     },
     Check {
@@ -57,7 +57,7 @@ pub(crate) const CHECKS: &[Check] = &[
         alternatives: "irq.affinity",
         source: "Linux Documentation/admin-guide/pm/cpufreq.rst",
         severity: Severity::Warning,
-        run: CheckRun::of("host", governor),
+        run: CheckRun::new("host", governor),
         ..CERTAIN
     },
     Check {
@@ -69,7 +69,7 @@ pub(crate) const CHECKS: &[Check] = &[
         symptom: "Slow start of programs that register much memory.",
         source: "Linux Documentation/admin-guide/mm/hugetlbpage.rst",
         severity: Severity::Info,
-        run: CheckRun::of("host", hugepages),
+        run: CheckRun::new("host", hugepages),
         ..CERTAIN
     },
     Check {
@@ -81,7 +81,7 @@ pub(crate) const CHECKS: &[Check] = &[
         symptom: "Packets arrive before they were sent.",
         source: "adjtimex(2)",
         severity: Severity::Warning,
-        run: CheckRun::of("host", clock),
+        run: CheckRun::new("host", clock),
         ..CERTAIN
     },
     Check {
@@ -93,7 +93,7 @@ pub(crate) const CHECKS: &[Check] = &[
         symptom: "A capture without any RoCE.",
         source: "docs/live.md",
         severity: Severity::Info,
-        run: CheckRun::of("host", sniffer),
+        run: CheckRun::new("host", sniffer),
         ..CERTAIN
     },
 ];

@@ -19,7 +19,7 @@ pub(crate) const CHECKS: &[Check] = &[
         alternatives: "nccl.rails",
         source: "NVIDIA/nccl, src/transport/net_ib",
         severity: Severity::Critical,
-        run: CheckRun::of("nccl", nccl_hca),
+        run: CheckRun::new("nccl", nccl_hca),
         ..CERTAIN
     },
     Check {
@@ -33,7 +33,7 @@ pub(crate) const CHECKS: &[Check] = &[
         source: "NVIDIA NCCL documentation, NCCL_CROSS_NIC",
         severity: Severity::Warning,
         confidence: "certain; likely where the outcome says so",
-        run: CheckRun::of("nccl", nccl_rails),
+        run: CheckRun::new("nccl", nccl_rails),
         ..CERTAIN
     },
     Check {
@@ -48,7 +48,7 @@ pub(crate) const CHECKS: &[Check] = &[
         source: "NVIDIA NCCL documentation, NCCL_IB_TC (default 0)",
         severity: Severity::Warning,
         confidence: "likely: that the other priority's packets are NCCL's is not counted",
-        run: CheckRun::of("nccl", class),
+        run: CheckRun::new("nccl", class),
         ..CERTAIN
     },
     Check {
@@ -61,7 +61,7 @@ pub(crate) const CHECKS: &[Check] = &[
         alternatives: "gid.rocev2",
         source: "NVIDIA/nccl, src/init.cc",
         severity: Severity::Warning,
-        run: CheckRun::of("nccl", plugin),
+        run: CheckRun::new("nccl", plugin),
         ..CERTAIN
     },
 ];

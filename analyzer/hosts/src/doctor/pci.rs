@@ -19,7 +19,7 @@ pub(crate) const CHECKS: &[Check] = &[
         source: "Linux Documentation/ABI/testing/sysfs-kernel-iommu_groups",
         severity: Severity::Warning,
         confidence: "certain; likely where the outcome says so",
-        run: CheckRun::of("pcie", iommu),
+        run: CheckRun::new("pcie", iommu),
         ..CERTAIN
     },
     Check {
@@ -32,7 +32,7 @@ pub(crate) const CHECKS: &[Check] = &[
         alternatives: "link.speed",
         source: "Linux Documentation/ABI/testing/sysfs-bus-pci",
         severity: Severity::Warning,
-        run: CheckRun::of("pcie", link),
+        run: CheckRun::new("pcie", link),
         ..CERTAIN
     },
     Check {
@@ -45,7 +45,7 @@ pub(crate) const CHECKS: &[Check] = &[
         alternatives: "pcie.link",
         source: "PCI Express Base Specification, 7.5.3.4",
         severity: Severity::Warning,
-        run: CheckRun::of("pcie", payload),
+        run: CheckRun::new("pcie", payload),
         ..CERTAIN
     },
     Check {
@@ -58,7 +58,7 @@ pub(crate) const CHECKS: &[Check] = &[
         alternatives: "firmware.settings",
         source: "PCI Express Base Specification, 7.5.3.4",
         severity: Severity::Warning,
-        run: CheckRun::of("pcie", read_request),
+        run: CheckRun::new("pcie", read_request),
         ..CERTAIN
     },
     Check {
@@ -71,7 +71,7 @@ pub(crate) const CHECKS: &[Check] = &[
         alternatives: "iommu.mode",
         source: "PCI Express Base Specification, 7.7.8.3",
         severity: Severity::Warning,
-        run: CheckRun::of("pcie", acs),
+        run: CheckRun::new("pcie", acs),
         ..CERTAIN
     },
     Check {
@@ -85,7 +85,7 @@ pub(crate) const CHECKS: &[Check] = &[
         source: "PCI Express Base Specification, 10.5.1",
         severity: Severity::Warning,
         confidence: "certain; likely where the outcome says so",
-        run: CheckRun::of("pcie", ats),
+        run: CheckRun::new("pcie", ats),
         ..CERTAIN
     },
 ];

@@ -19,7 +19,7 @@ pub(crate) const CHECKS: &[Check] = &[
         alternatives: "ecn.np",
         source: "IEEE 802.1Q clause 36; Linux include/uapi/linux/dcbnl.h",
         severity: Severity::Warning,
-        run: CheckRun::of("pfc", enabled),
+        run: CheckRun::new("pfc", enabled),
         ..CERTAIN
     },
     Check {
@@ -31,7 +31,7 @@ pub(crate) const CHECKS: &[Check] = &[
         symptom: "One slow receiver stops TCP as well.",
         source: "IEEE 802.1Q clause 36",
         severity: Severity::Critical,
-        run: CheckRun::of("pfc", others),
+        run: CheckRun::new("pfc", others),
         ..CERTAIN
     },
     Check {
@@ -44,7 +44,7 @@ pub(crate) const CHECKS: &[Check] = &[
         alternatives: "pause.global_instead_of_pfc",
         source: "Linux mlx5 driver: 'pause parameters cannot be set when pfc is enabled'",
         severity: Severity::Critical,
-        run: CheckRun::of("pfc", and_pause),
+        run: CheckRun::new("pfc", and_pause),
         ..CERTAIN
     },
     Check {
@@ -57,7 +57,7 @@ pub(crate) const CHECKS: &[Check] = &[
         alternatives: "pfc.and_pause",
         source: "Linux Documentation/networking/device_drivers/ethernet/mellanox/mlx5/counters.rst",
         severity: Severity::Warning,
-        run: CheckRun::of("pfc", global),
+        run: CheckRun::new("pfc", global),
         ..CERTAIN
     },
     Check {
@@ -69,7 +69,7 @@ pub(crate) const CHECKS: &[Check] = &[
         symptom: "Settings vanish when the link comes up.",
         source: "Linux include/uapi/linux/dcbnl.h, DCB_CAP_DCBX_*",
         severity: Severity::Warning,
-        run: CheckRun::of("pfc", dcbx),
+        run: CheckRun::new("pfc", dcbx),
         ..CERTAIN
     },
     Check {
@@ -82,7 +82,7 @@ pub(crate) const CHECKS: &[Check] = &[
         source: "IEEE 802.1Q annex O (headroom)",
         severity: Severity::Critical,
         confidence: "certain; likely where the outcome says so",
-        run: CheckRun::of("pfc", buffer),
+        run: CheckRun::new("pfc", buffer),
         ..CERTAIN
     },
     Check {
@@ -94,7 +94,7 @@ pub(crate) const CHECKS: &[Check] = &[
         symptom: "The host sends PFC frames, and the switch goes on sending.",
         source: "IEEE 802.1Q annex D (PFC configuration TLV)",
         severity: Severity::Critical,
-        run: CheckRun::of("pfc", peer),
+        run: CheckRun::new("pfc", peer),
         ..CERTAIN
     },
 ];

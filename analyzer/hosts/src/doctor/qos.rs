@@ -20,7 +20,7 @@ pub(crate) const CHECKS: &[Check] = &[
         alternatives: "qos.map",
         source: "Linux mlx5 driver, dcbnl; dcb-apptrust(8)",
         severity: Severity::Warning,
-        run: CheckRun::of("qos", trust),
+        run: CheckRun::new("qos", trust),
         ..CERTAIN
     },
     Check {
@@ -33,7 +33,7 @@ pub(crate) const CHECKS: &[Check] = &[
         alternatives: "qos.trust",
         source: "NVIDIA: recommended network configuration for RoCE",
         severity: Severity::Warning,
-        run: CheckRun::of("qos", map),
+        run: CheckRun::new("qos", map),
         ..CERTAIN
     },
     Check {
@@ -46,7 +46,7 @@ pub(crate) const CHECKS: &[Check] = &[
         alternatives: "link.speed",
         source: "Linux include/uapi/linux/dcbnl.h, struct ieee_maxrate",
         severity: Severity::Warning,
-        run: CheckRun::of("qos", ratelimit),
+        run: CheckRun::new("qos", ratelimit),
         ..CERTAIN
     },
 ];

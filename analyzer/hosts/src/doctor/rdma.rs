@@ -19,7 +19,7 @@ pub(crate) const CHECKS: &[Check] = &[
         symptom: "perftest: 'No IB devices found'; NCCL: 'NET/IB : No device found'.",
         source: "Linux Documentation/ABI/stable/sysfs-class-infiniband",
         severity: Severity::Critical,
-        run: CheckRun::of("rdma", devices),
+        run: CheckRun::new("rdma", devices),
         ..CERTAIN
     },
     Check {
@@ -32,7 +32,7 @@ pub(crate) const CHECKS: &[Check] = &[
         alternatives: "rdma.nodes",
         source: "Linux drivers/infiniband",
         severity: Severity::Warning,
-        run: CheckRun::of("rdma", modules),
+        run: CheckRun::new("rdma", modules),
         ..CERTAIN
     },
     Check {
@@ -45,7 +45,7 @@ pub(crate) const CHECKS: &[Check] = &[
         alternatives: "sriov.pod",
         source: "Linux Documentation/infiniband/user_verbs.rst",
         severity: Severity::Critical,
-        run: CheckRun::of("rdma", nodes),
+        run: CheckRun::new("rdma", nodes),
         ..CERTAIN
     },
     Check {
@@ -59,7 +59,7 @@ pub(crate) const CHECKS: &[Check] = &[
         source: "rdma-system(8)",
         severity: Severity::Critical,
         confidence: "certain; likely where the outcome says so",
-        run: CheckRun::of("rdma", netns),
+        run: CheckRun::new("rdma", netns),
         ..CERTAIN
     },
     Check {
@@ -71,7 +71,7 @@ pub(crate) const CHECKS: &[Check] = &[
         symptom: "Programs that use the default port fail, although the cable is in the other one.",
         source: "IBTA 7.2.7 (port states)",
         severity: Severity::Critical,
-        run: CheckRun::of("port", state),
+        run: CheckRun::new("port", state),
         ..CERTAIN
     },
     Check {
@@ -83,7 +83,7 @@ pub(crate) const CHECKS: &[Check] = &[
         symptom: "ib_write_bw fails with 'Port number 1 state is Down' on a device whose second port is active.",
         source: "perftest's manual, --ib-port",
         severity: Severity::Info,
-        run: CheckRun::of("port", cabled),
+        run: CheckRun::new("port", cabled),
         ..CERTAIN
     },
 ];

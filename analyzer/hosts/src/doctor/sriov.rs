@@ -19,7 +19,7 @@ pub(crate) const CHECKS: &[Check] = &[
         source: "Linux Documentation/PCI/pci-iov-howto.rst",
         severity: Severity::Warning,
         confidence: "certain; likely where the outcome says so",
-        run: CheckRun::of("sriov", functions),
+        run: CheckRun::new("sriov", functions),
         ..CERTAIN
     },
     Check {
@@ -32,7 +32,7 @@ pub(crate) const CHECKS: &[Check] = &[
         alternatives: "rdma.nodes",
         source: "k8snetworkplumbingwg/sriov-network-device-plugin, README",
         severity: Severity::Critical,
-        run: CheckRun::of("pod", pod),
+        run: CheckRun::new("pod", pod),
         ..CERTAIN
     },
     Check {
@@ -45,7 +45,7 @@ pub(crate) const CHECKS: &[Check] = &[
         alternatives: "gid.rocev2",
         source: "Kubernetes network plumbing working group, multi-network specification",
         severity: Severity::Warning,
-        run: CheckRun::of("pod", networks),
+        run: CheckRun::new("pod", networks),
         ..CERTAIN
     },
 ];

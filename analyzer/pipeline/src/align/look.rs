@@ -12,7 +12,7 @@ use roce_model::Time;
 use roce_wire::icrc::{self, Icrc};
 use roce_wire::{Content, Ecn, LinkType, MirrorKind, Roce};
 
-use crate::decode::{on_the_wire, path};
+use crate::decode::{on_the_wire, path_hash};
 use crate::records::RecordSample;
 
 /// Limits of the sample of a capture.
@@ -159,7 +159,7 @@ impl Look {
     }
 
     fn packet(&mut self, key: (u64, u16), time: Time, bytes: &[u8], roce: &Roce) {
-        let path = path(bytes, roce);
+        let path = path_hash(bytes, roce);
         if let Some(known) = self.packets.get_mut(&key) {
             let copy = known.path != path && known.time.0.abs_diff(time.0) <= COPY;
             known.repeated |= !copy;

@@ -28,7 +28,7 @@ impl fmt::Debug for Password {
 
 impl Password {
     /// The password of a switch: the first line of its file, or the value of a variable.
-    pub(super) fn of(target: &SwitchTarget) -> Result<Self, ReaderError> {
+    pub(super) fn from_target(target: &SwitchTarget) -> Result<Self, ReaderError> {
         let wrong = |text: String| Err(ReaderError::Nxapi(text));
         let text = match (&target.password_file, &target.password_env) {
             (Some(path), None) => file(Path::new(path)).map_err(ReaderError::Nxapi)?,

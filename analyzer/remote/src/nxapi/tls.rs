@@ -38,7 +38,7 @@ impl fmt::Debug for Tls {
 
 impl Tls {
     /// The connector for a switch: `fingerprint`, `ca`, or the certificates of this host's system.
-    pub(super) fn of(target: &SwitchTarget) -> Result<Self, ReaderError> {
+    pub(super) fn from_target(target: &SwitchTarget) -> Result<Self, ReaderError> {
         let provider = Arc::new(ring::default_provider());
         let verifier = verifier(target, &provider).map_err(ReaderError::Nxapi)?;
         let config = ClientConfig::builder_with_provider(provider)

@@ -145,7 +145,7 @@ pub struct TapTable {
     /// Rate error of its clock, in parts of 10^9; positive when fast.
     #[serde(default)]
     pub clock_drift_ppb: i64,
-    /// The clock is set anew at this time, by `clock_step_ns`.
+    /// The clock is set again at this time, by `clock_step_ns`.
     pub clock_step_at: Option<Picos>,
     /// By how much it then shows more, in nanoseconds; negative: less.
     #[serde(default)]

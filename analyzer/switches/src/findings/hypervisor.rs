@@ -24,7 +24,7 @@ pub(super) const RULES: &[DeviceRule] = &[
         next: "Turn PFC on at the adapter (module parameters, or DCBX with the switch) and 802.3x off at both ends.",
         severity: Severity::Warning,
         confidence: "certain",
-        run: DeviceRun::of(Needs::Two, global_pause_instead_of_pfc),
+        run: DeviceRun::new(Needs::Two, global_pause_instead_of_pfc),
         ..NO_TEXTS
     },
     DeviceRule {
@@ -36,7 +36,7 @@ pub(super) const RULES: &[DeviceRule] = &[
         next: "Look whether LLDP with IEEE DCBX runs at the switch's port, or set PFC by module parameters.",
         severity: Severity::Warning,
         confidence: "certain",
-        run: DeviceRun::of(Needs::One, pfc_not_negotiated),
+        run: DeviceRun::new(Needs::One, pfc_not_negotiated),
         ..NO_TEXTS
     },
     DeviceRule {
@@ -48,7 +48,7 @@ pub(super) const RULES: &[DeviceRule] = &[
         next: "Look for a virtual machine or a PCIe slot that does not take its packets.",
         severity: Severity::Critical,
         confidence: "certain",
-        run: DeviceRun::of(Needs::Two, pause_storm),
+        run: DeviceRun::new(Needs::Two, pause_storm),
         ..NO_TEXTS
     },
     DeviceRule {
@@ -60,7 +60,7 @@ pub(super) const RULES: &[DeviceRule] = &[
         next: "Compare with the counters of the switch's port and of the virtual machine.",
         severity: Severity::Warning,
         confidence: "certain",
-        run: DeviceRun::of(Needs::Two, drops),
+        run: DeviceRun::new(Needs::Two, drops),
         ..NO_TEXTS
     },
     DeviceRule {
@@ -72,7 +72,7 @@ pub(super) const RULES: &[DeviceRule] = &[
         next: "Compare the switch's ports of these adapters, and their module parameters.",
         severity: Severity::Warning,
         confidence: "likely",
-        run: DeviceRun::of(Needs::One, uneven),
+        run: DeviceRun::new(Needs::One, uneven),
         ..NO_TEXTS
     },
     DeviceRule {
@@ -84,7 +84,7 @@ pub(super) const RULES: &[DeviceRule] = &[
         next: "esxcli system module parameters set -m nmlx5_core -p \"pfctx=0x08 pfcrx=0x08\" for priority 3; it needs a restart of the host.",
         severity: Severity::Warning,
         confidence: "certain",
-        run: DeviceRun::of(Needs::One, module_parameters),
+        run: DeviceRun::new(Needs::One, module_parameters),
         ..NO_TEXTS
     },
 ];

@@ -27,13 +27,13 @@ pub struct DeviceRun {
 }
 
 impl DeviceRun {
-    pub(super) const fn of(needs: Needs, judge: fn(&Facts<'_>) -> Vec<FoundSign>) -> Self {
+    pub(super) const fn new(needs: Needs, judge: fn(&Facts<'_>) -> Vec<FoundSign>) -> Self {
         Self { needs, judge }
     }
 }
 
 /// A rule of settings, without texts.
-pub(super) const NO_TEXTS: DeviceRule = DeviceRule::judged_by(DeviceRun::of(Needs::One, |_| Vec::new()));
+pub(super) const NO_TEXTS: DeviceRule = DeviceRule::judged_by(DeviceRun::new(Needs::One, |_| Vec::new()));
 
 /// Something found at one object.
 #[derive(Clone, PartialEq, Debug)]

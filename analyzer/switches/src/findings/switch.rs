@@ -27,7 +27,7 @@ pub(super) const RULES: &[DeviceRule] = &[
         next: "Compare PFC of both ends of this link, then headroom and cable length; look for packets in queues without PFC.",
         severity: Severity::Critical,
         confidence: "certain",
-        run: DeviceRun::of(Needs::Two, mmu_drops),
+        run: DeviceRun::new(Needs::Two, mmu_drops),
         ..NO_TEXTS
     },
     DeviceRule {
@@ -39,7 +39,7 @@ pub(super) const RULES: &[DeviceRule] = &[
         next: "Look whether the senders of this queue answer PFC, and whether a watchdog dropped the packets.",
         severity: Severity::Critical,
         confidence: "certain",
-        run: DeviceRun::of(Needs::Two, lossless_queue_drops),
+        run: DeviceRun::new(Needs::Two, lossless_queue_drops),
         ..NO_TEXTS
     },
     DeviceRule {
@@ -51,7 +51,7 @@ pub(super) const RULES: &[DeviceRule] = &[
         next: "Set ECN in the queue of RoCE, and the traffic class of the applications so that their packets carry ECT.",
         severity: Severity::Warning,
         confidence: "certain",
-        run: DeviceRun::of(Needs::Two, wred_drops),
+        run: DeviceRun::new(Needs::Two, wred_drops),
         ..NO_TEXTS
     },
     DeviceRule {
@@ -63,7 +63,7 @@ pub(super) const RULES: &[DeviceRule] = &[
         next: "Compare marks and CNPs of the same time with `fabric pauses`.",
         severity: Severity::Warning,
         confidence: "certain",
-        run: DeviceRun::of(Needs::Two, pfc_edge),
+        run: DeviceRun::new(Needs::Two, pfc_edge),
         ..NO_TEXTS
     },
     DeviceRule {
@@ -75,7 +75,7 @@ pub(super) const RULES: &[DeviceRule] = &[
         next: "Compare the chips or slices of the busy ports; spread the hosts of one job over them.",
         severity: Severity::Info,
         confidence: "certain",
-        run: DeviceRun::of(Needs::Two, internal_only),
+        run: DeviceRun::new(Needs::Two, internal_only),
         ..NO_TEXTS
     },
     DeviceRule {
@@ -87,7 +87,7 @@ pub(super) const RULES: &[DeviceRule] = &[
         next: "Turn 802.3x off at this port and at its adapter.",
         severity: Severity::Warning,
         confidence: "certain",
-        run: DeviceRun::of(Needs::One, llfc_and_pfc),
+        run: DeviceRun::new(Needs::One, llfc_and_pfc),
         ..NO_TEXTS
     },
     DeviceRule {
@@ -99,7 +99,7 @@ pub(super) const RULES: &[DeviceRule] = &[
         next: "Set PFC for the cluster's priority alone, at the switch and at the adapters.",
         severity: Severity::Warning,
         confidence: "certain",
-        run: DeviceRun::of(Needs::One, pfc_other_priority),
+        run: DeviceRun::new(Needs::One, pfc_other_priority),
         ..NO_TEXTS
     },
     DeviceRule {
@@ -111,7 +111,7 @@ pub(super) const RULES: &[DeviceRule] = &[
         next: "Set WRED with ECN in the class of this queue.",
         severity: Severity::Warning,
         confidence: "certain",
-        run: DeviceRun::of(Needs::One, ecn_off),
+        run: DeviceRun::new(Needs::One, ecn_off),
         ..NO_TEXTS
     },
     DeviceRule {
@@ -123,7 +123,7 @@ pub(super) const RULES: &[DeviceRule] = &[
         next: "Lower the minimum threshold of ECN, or raise the pause threshold.",
         severity: Severity::Warning,
         confidence: "likely",
-        run: DeviceRun::of(Needs::One, ecn_above_pfc),
+        run: DeviceRun::new(Needs::One, ecn_above_pfc),
         ..NO_TEXTS
     },
     DeviceRule {
@@ -135,7 +135,7 @@ pub(super) const RULES: &[DeviceRule] = &[
         next: "Give RoCE data a share of the bandwidth, and the strict priority to CNPs.",
         severity: Severity::Warning,
         confidence: "certain",
-        run: DeviceRun::of(Needs::One, rdma_strict_priority),
+        run: DeviceRun::new(Needs::One, rdma_strict_priority),
         ..NO_TEXTS
     },
     DeviceRule {
@@ -147,7 +147,7 @@ pub(super) const RULES: &[DeviceRule] = &[
         next: "Turn the PFC watchdog on.",
         severity: Severity::Warning,
         confidence: "certain",
-        run: DeviceRun::of(Needs::One, no_watchdog),
+        run: DeviceRun::new(Needs::One, no_watchdog),
         ..NO_TEXTS
     },
     DeviceRule {
@@ -159,7 +159,7 @@ pub(super) const RULES: &[DeviceRule] = &[
         next: "Compare the DSCP of the applications' packets with the policy of the port.",
         severity: Severity::Warning,
         confidence: "likely",
-        run: DeviceRun::of(Needs::Two, queue_unclassified),
+        run: DeviceRun::new(Needs::Two, queue_unclassified),
         ..NO_TEXTS
     },
 ];

@@ -312,7 +312,7 @@ impl Open {
         is_kept
     }
 
-    /// Asks for the share of the flow in `slot`.
+    /// Prefetches the share of the flow in `slot`.
     #[inline]
     pub(super) fn prefetch(&self, slot: u32) {
         if let Some((_, [counts, waits])) = self.flows.get(slot as usize) {

@@ -119,7 +119,7 @@ impl EpisodePlace {
         self.slots.get(&flow).copied().unwrap_or([NOWHERE; 4])
     }
 
-    /// Asks for what is kept of a flow.
+    /// Prefetches the state of a flow.
     #[inline]
     pub(super) fn prefetch(&self, slots: &[u32; 4]) {
         for (open, slot) in self.open.iter().zip(slots) {

@@ -105,7 +105,7 @@ impl MissedByTaps {
         if !matches!(row.service, "RC" | "XRC") {
             return;
         }
-        let coverage = Coverage::of(row);
+        let coverage = Coverage::from_row(row);
         let is_sparse = coverage.is_sparse();
         let Some(tap) = self.at(row.tap) else { return };
         tap.runs = tap.runs.saturating_add(row.retransmission_runs);

@@ -268,18 +268,18 @@ fn shown(credit: &CreditRow, run: &RunSummary, evidence: &mut Evidence) -> Strin
         .text("connection", connection.clone())
         .count("credits_unused", credit.credits_unused)
         .count("outstanding_bytes", credit.outstanding_bytes);
-    let at = |time: Time| run.span.map(|span| time.since(span.first));
+    let zero = run.zero();
     let mut text = format!(
         "{connection}: {} unused, {} outstanding",
         counted(credit.credits_unused, "credit"),
         counted(credit.outstanding_bytes, "byte")
     );
-    if let Some(after) = credit.last_ack_time.and_then(at) {
+    if let Some(after) = credit.last_ack_time.map(|time| time.since(zero)) {
         evidence.count("last_ack_after_ns", after.0);
         text += &format!(", last ACK at +{after}");
     }
     if let Some((last, span)) = Option::zip(credit.last_time, run.span) {
-        let (after, silent) = (last.since(span.first), span.last.since(last));
+        let (after, silent) = (last.since(zero), span.last.since(last));
         evidence
             .count("silent_after_ns", after.0)
             .count("silent_ns", silent.0);

@@ -59,7 +59,7 @@ impl Ways {
         }
         let way = self.pairs.entry(key).or_default();
         way.disturbed |= is_disturbed(row);
-        way.missed |= Coverage::of(row).missed > 0;
+        way.missed |= Coverage::from_row(row).missed > 0;
         way.acks |= row.acks > 0;
         way.answers |= row.acks > 0 || row.naks > 0 || row.rnr_naks > 0;
         way.data |= row.data_packets > 0;

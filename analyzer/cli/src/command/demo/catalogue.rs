@@ -32,6 +32,8 @@ pub(super) const LESSONS: &[(&str, &str)] = &[
     ("sprayed", include_str!("lessons/sprayed.toml")),
     ("ecmp-collision", include_str!("lessons/ecmp-collision.toml")),
     ("training", include_str!("lessons/training.toml")),
+    ("late-rank", include_str!("lessons/late-rank.toml")),
+    ("slow-link", include_str!("lessons/slow-link.toml")),
 ];
 
 /// All demos, in the order in which they are taught.

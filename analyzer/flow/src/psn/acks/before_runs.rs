@@ -67,7 +67,7 @@ impl Answers {
         }
     }
 
-    /// For how long the sender's timer may have run. It begins with the oldest request that is not acknowledged, anew with each progress, and
+    /// For how long the sender's timer may have run. It begins with the oldest request that is not acknowledged, again with each progress, and
     /// perhaps with a NAK or a run (IBTA 9.7.6.1.3).
     fn waits(&self, request: &Request) -> Waits {
         let armed = if self.is_waiting {

@@ -133,7 +133,7 @@ impl PairTimes {
         self.noted += 1;
     }
 
-    /// Learns the times anew if an eighth of the runs came since that was last done.
+    /// Learns the times again if an eighth of the runs came since that was last done.
     fn learn(&mut self) {
         if self.noted - self.learned_from > self.learned_from / 8 {
             self.learned = LearnedTimes::from_runs(&self.runs, &self.waits);

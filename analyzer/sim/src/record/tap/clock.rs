@@ -16,7 +16,7 @@ pub struct Clock {
     /// Frames are stamped when they are fetched, at multiples of this (by the tap's own clock, from the beginning on): all
     /// that came in between get one stamp, as with libpcap's RDMA sniffer. `None`: each when it arrives.
     pub poll: Option<Span>,
-    /// From this time of the simulation on it shows so much more, in ns, or less: a clock that is set anew.
+    /// From this time of the simulation on it shows so much more, in ns, or less: a clock that is set again.
     pub step: Option<(Time, i64)>,
 }
 

@@ -29,19 +29,19 @@ impl Database {
 
     /// The hash of a key.
     pub(super) fn hash(&self, key: &str) -> Option<Hash<'_>> {
-        Hash::of(self.hashes.get(key)?)
+        Hash::from_value(self.hashes.get(key)?)
     }
 
     /// Hashes of a table (`QUEUE|`), with the rest of their keys.
     pub(super) fn table<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (&'a str, Hash<'a>)> {
         self.hashes
             .iter()
-            .filter_map(move |(key, value)| Some((key.strip_prefix(prefix)?, Hash::of(value)?)))
+            .filter_map(move |(key, value)| Some((key.strip_prefix(prefix)?, Hash::from_value(value)?)))
     }
 }
 
 impl<'a> Hash<'a> {
-    fn of(entry: &'a Value) -> Option<Self> {
+    fn from_value(entry: &'a Value) -> Option<Self> {
         let fields = entry.get("value")?.as_object()?;
         Some(Self { fields })
     }

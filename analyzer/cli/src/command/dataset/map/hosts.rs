@@ -21,10 +21,10 @@ impl Hosts {
     /// # Errors
     /// When the file cannot be read, a path is empty or has two hosts, or a host with captures has a name that no dataset has.
     pub(crate) fn read(path: &Path) -> anyhow::Result<Self> {
-        Self::of(&fabric::read(path)?).map_err(|error| anyhow!("{}: {error}", path.display()))
+        Self::from_inventory(&fabric::read(path)?).map_err(|error| anyhow!("{}: {error}", path.display()))
     }
 
-    fn of(inventory: &Inventory) -> anyhow::Result<Self> {
+    fn from_inventory(inventory: &Inventory) -> anyhow::Result<Self> {
         let mut rows = Vec::new();
         for host in &inventory.hosts {
             for path in &host.captures {
@@ -84,7 +84,7 @@ mod tests {
     fn the_longest_path_of_the_inventory_counts() {
         let text = "[[host]]\nname = \"r7\"\ncaptures = [\"rack7\"]\n[[host]]\nname = \"h12\"\ncaptures = [\"rack7/h12/\"]\n\
                     [[host]]\nname = \"h13\"\ncaptures = [\"rack7/h12/odd,name.pcap\"]\n";
-        let hosts = Hosts::of(&Inventory::parse(text).unwrap()).unwrap();
+        let hosts = Hosts::from_inventory(&Inventory::parse(text).unwrap()).unwrap();
         assert_eq!(hosts.host("rack7/h12/odd,name.pcap"), "h13");
         assert_eq!(hosts.host("rack7/h12/a.pcap"), "h12");
         assert_eq!(hosts.host("rack7/h1/a.pcap"), "r7");
@@ -103,7 +103,7 @@ mod tests {
                 "the path a has two hosts",
             ),
         ] {
-            let error = Hosts::of(&Inventory::parse(text).unwrap()).unwrap_err();
+            let error = Hosts::from_inventory(&Inventory::parse(text).unwrap()).unwrap_err();
             assert!(error.to_string().contains(said), "{error}");
         }
     }
