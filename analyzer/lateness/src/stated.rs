@@ -2,6 +2,7 @@
 //! whose times at its sender it is nearest to; all connections have to agree on the count of messages before each collective.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use roce_model::JobWindow;
 
@@ -11,8 +12,11 @@ use crate::job::{Job, Link};
 /// In so many collectives, all but one begin at one count at all connections. Else the documents are of another clock, or another job.
 const MIN_AGREED: usize = 10;
 
+/// An operation and its number.
+type CollectiveKey = (Arc<str>, u64);
+
 /// The start and end of each collective at one rank.
-type RankWindows<'a> = Vec<(i64, i64, &'a (std::sync::Arc<str>, u64))>;
+type RankWindows<'a> = Vec<(i64, i64, &'a CollectiveKey)>;
 
 /// Cuts the job by `windows`. False: they do not fit, or there are none, and nothing is cut.
 pub(crate) fn cut(job: &mut Job, windows: &[JobWindow]) -> bool {
@@ -28,7 +32,7 @@ pub(crate) fn cut(job: &mut Job, windows: &[JobWindow]) -> bool {
     }
     let ranks = by_rank(windows);
     set_bases(job);
-    let mut counts: BTreeMap<&(std::sync::Arc<str>, u64), Vec<u64>> = BTreeMap::new();
+    let mut counts: BTreeMap<&CollectiveKey, Vec<u64>> = BTreeMap::new();
     for link in &job.links {
         let number = job.ranks.get(link.sender).and_then(|rank| rank.number);
         let Some(windows) = number.and_then(|number| ranks.get(&number)) else {
@@ -74,10 +78,7 @@ fn by_rank(windows: &[JobWindow]) -> BTreeMap<u32, RankWindows<'_>> {
 
 /// Counts of the connection's messages before each collective but the first. None if two collectives overlap, the messages of one are
 /// among those of another, or some are before or after all of them: the documents then have only a part of the capture.
-fn starts_of<'a>(
-    link: &Link,
-    windows: &RankWindows<'a>,
-) -> Option<Vec<(&'a (std::sync::Arc<str>, u64), u64)>> {
+fn starts_of<'a>(link: &Link, windows: &RankWindows<'a>) -> Option<Vec<(&'a CollectiveKey, u64)>> {
     // The clocks of documents and captures differ by less than half of the time between two collectives.
     let mut boundaries = Vec::with_capacity(windows.len());
     let mut margin = 0;

@@ -77,7 +77,7 @@ impl TraceFile {
 /// Traces, and the traffic of the run that they are merged with.
 #[derive(Debug)]
 pub struct Traces {
-    traces: Arc<[(Trace, Option<Address>)]>,
+    documents: Arc<[(Trace, Option<Address>)]>,
     gathered: SeriesStore,
     captured: CapturedJob,
 }
@@ -86,7 +86,7 @@ impl Traces {
     /// Traces that were read, each with the address of its rank's host where that is known.
     pub fn new(traces: Arc<[(Trace, Option<Address>)]>) -> Self {
         Self {
-            traces,
+            documents: traces,
             gathered: SeriesStore::new(Span(0)),
             captured: CapturedJob::default(),
         }
@@ -108,7 +108,7 @@ impl Traces {
         self.captured.credits(&run.credits);
         let mut failed = Vec::new();
         let (mut rows, mut calls, mut states) = (Vec::new(), Vec::new(), Vec::new());
-        for ((trace, address), number) in self.traces.iter().zip(0..) {
+        for ((trace, address), number) in self.documents.iter().zip(0..) {
             let activity = activities
                 .entry(*address)
                 .or_insert_with(|| traffic.activity(*address));
@@ -118,14 +118,14 @@ impl Traces {
                 .stated
                 .placed(place, &self.captured, span)
                 .and_then(|stated| Ok((stated, self.relation(trace, *address, activity)?)));
-            let (mut stated, related) = match merged {
+            let (mut placed, related) = match merged {
                 Ok(merged) => merged,
                 Err(reason) => {
                     failed.push(format!("{}: is not merged: {reason}", trace.file));
                     continue;
                 }
             };
-            states.append(&mut stated);
+            states.append(&mut placed);
             let mut row = related.row(trace, number, *address);
             let span = activity.span().unwrap_or_default();
             let mut own: Vec<CollectiveCallRow> = Vec::new();

@@ -32,12 +32,14 @@ fn run() -> RunSummary {
             ..CreditRow::default()
         })
     });
-    let mut totals = Totals::default();
-    totals.payload_bytes = 50_331_648;
-    totals.data_packets = 10_000;
-    totals.data_ce = 25;
-    totals.retransmitted_packets = 20;
-    totals.network_lost = 1;
+    let totals = Totals {
+        payload_bytes: 50_331_648,
+        data_packets: 10_000,
+        data_ce: 25,
+        retransmitted_packets: 20,
+        network_lost: 1,
+        ..Totals::default()
+    };
     RunSummary {
         options: vec![("link_rate_bps".to_owned(), "100000000000".to_owned())],
         span: Some(Period {

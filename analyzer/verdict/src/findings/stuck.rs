@@ -1,6 +1,7 @@
 //! Findings about a job whose documents say that a collective stands still or a rank is gone, with what its packets show.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 
 use roce_model::{
     Address, Confidence, CreditRow, Evidence, FindingRow, NameList, RankState, RankStateRow, RunSummary,
@@ -276,14 +277,15 @@ fn shown(credit: &CreditRow, run: &RunSummary, evidence: &mut Evidence) -> Strin
     );
     if let Some(after) = credit.last_ack_time.map(|time| time.since(zero)) {
         evidence.count("last_ack_after_ns", after.0);
-        text += &format!(", last ACK at +{after}");
+        // Writing to a string cannot fail.
+        let _ = write!(text, ", last ACK at +{after}");
     }
     if let Some((last, span)) = Option::zip(credit.last_time, run.span) {
         let (after, silent) = (last.since(zero), span.last.since(last));
         evidence
             .count("silent_after_ns", after.0)
             .count("silent_ns", silent.0);
-        text += &format!(", silent since +{after}, {silent} before the end");
+        let _ = write!(text, ", silent since +{after}, {silent} before the end");
     }
     text
 }
