@@ -45,9 +45,11 @@ mod hca;
 #[cfg(feature = "live")]
 mod host;
 mod hostile;
+#[cfg(feature = "live")]
+#[cfg(feature = "sim")]
+mod jobs;
 #[cfg(feature = "parquet")]
 mod killed;
-#[cfg(feature = "live")]
 mod limits;
 #[cfg(feature = "live")]
 mod live;

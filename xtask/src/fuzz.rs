@@ -14,7 +14,7 @@ pub(crate) const ABOUT: &str = "fuzz one target or all, 60 s each by default";
 pub(crate) const ARGUMENTS: &str = "[TARGET] [--seconds N] [--jobs N] [--kind N]";
 
 /// Each reader of untrusted bytes.
-const TARGETS: [&str; 15] = [
+const TARGETS: [&str; 16] = [
     "pcap",
     "pcapng",
     "decode",
@@ -30,6 +30,7 @@ const TARGETS: [&str; 15] = [
     "device",
     "fabric",
     "results",
+    "jobs",
 ];
 
 /// Targets whose seeds are cut from the captures.

@@ -34,7 +34,8 @@ mod lines;
 #[cfg(feature = "live")]
 pub(crate) mod live;
 mod man;
-mod merged;
+#[cfg(feature = "parquet")]
+mod merging;
 #[cfg(feature = "live")]
 mod metrics;
 #[cfg(feature = "object-store")]

@@ -10,6 +10,7 @@ pub(crate) mod fabric;
 pub(crate) mod fail_on;
 pub(crate) mod format;
 pub(crate) mod given;
+pub(crate) mod merged;
 pub(crate) mod named;
 pub(crate) mod names;
 pub(crate) mod nccl;

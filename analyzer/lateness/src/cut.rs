@@ -37,7 +37,7 @@ impl Grid {
 }
 
 /// First number of each connection's first collective. Numbers of connections that were made together are alike.
-fn set_bases(job: &mut Job) {
+pub(crate) fn set_bases(job: &mut Job) {
     let firsts = || {
         job.links
             .iter()
@@ -220,7 +220,7 @@ pub(crate) fn cut(job: &mut Job) -> bool {
 }
 
 /// Writes collective and place into each message, and counts those that are left out.
-fn number_messages(job: &mut Job) {
+pub(crate) fn number_messages(job: &mut Job) {
     let mut found = vec![0_u64; job.starts.len()];
     let mut all = vec![0_u64; job.starts.len()];
     let starts = &job.starts;

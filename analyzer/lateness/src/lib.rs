@@ -18,13 +18,14 @@ mod port;
 mod roots;
 mod rows;
 mod starts;
+mod stated;
 mod sums;
 mod sure;
 mod view;
 
 use std::collections::BTreeSet;
 
-use roce_model::CreditedConnection;
+use roce_model::{CreditedConnection, JobWindow};
 use roce_wire::Address;
 
 use job::{Job, UNKNOWN};
@@ -36,10 +37,12 @@ use view::View;
 
 /// Finds who was late. `clock_uncertainty` is the error of the clock beside a host in nanoseconds, at most, where
 /// something else than these messages shows it. `channels` has the channel of each connection, where a log names it.
+/// `windows` are the times of collectives that documents of the job state, by any clock near that of the captures.
 pub fn find_lateness(
     connections: &[CreditedConnection],
     clock_uncertainty: impl Fn(Address) -> Option<u64>,
     channels: &[Option<u32>],
+    windows: &[JobWindow],
 ) -> Lateness {
     let clocks = clocks::HostClocks::new(connections, clock_uncertainty);
     let mut lateness = Lateness {
@@ -47,7 +50,7 @@ pub fn find_lateness(
         connections: vec![ConnectionTimes::default(); connections.len()],
     };
     for mut job in job::jobs(connections, &clocks, channels) {
-        let is_cut = cut::cut(&mut job);
+        let is_cut = stated::cut(&mut job, windows) || cut::cut(&mut job);
         inputs::find_inputs(&mut job);
         let number = u32::try_from(lateness.jobs.len()).unwrap_or(u32::MAX);
         if let Some(found) = judge(&job, (number, is_cut), connections, &mut lateness.connections) {

@@ -9,7 +9,9 @@
 #![expect(clippy::unwrap_used, reason = "tests, in functions of their own")]
 
 use roce_lateness::{JobLateness, LateKind, LateRoot, LateStart, Lateness, find_lateness};
-use roce_model::{Confidence, CreditMatching, CreditedConnection, CreditedMessage, FlowId, Passage, Time};
+use roce_model::{
+    Confidence, CreditMatching, CreditedConnection, CreditedMessage, FlowId, JobWindow, Passage, Time,
+};
 use roce_wire::Address;
 
 const US: u64 = 1_000;
@@ -247,7 +249,51 @@ impl RingJob {
             &self.capture(skew, &all, left_out_of),
             |_| None,
             &[],
+            &[],
         ))
+    }
+
+    /// The times of each collective at each rank, as a document on a clock that is wrong by `wrong` nanoseconds has them. `together`
+    /// collectives count as one.
+    fn windows(&self, wrong: i64, together: usize) -> Vec<JobWindow> {
+        let all: Vec<usize> = (0..self.ranks).collect();
+        let connections = self.capture(&[0; 4], &all, None);
+        let of_rank = |(rank, connection): (usize, &CreditedConnection)| {
+            let pieces = connection.messages.chunks(self.messages() * together).zip(1..);
+            let windows = pieces.map(|(messages, sequence)| JobWindow {
+                communicator: 7,
+                rank: u32::try_from(rank).unwrap(),
+                key: ("AllReduce".into(), sequence),
+                start: Time(
+                    messages[0]
+                        .first
+                        .departure
+                        .unwrap()
+                        .0
+                        .checked_add_signed(wrong - 4_000)
+                        .unwrap(),
+                ),
+                end: Time(
+                    messages
+                        .last()
+                        .unwrap()
+                        .last
+                        .departure
+                        .unwrap()
+                        .0
+                        .checked_add_signed(wrong)
+                        .unwrap(),
+                ),
+            });
+            windows.collect::<Vec<_>>()
+        };
+        connections.iter().enumerate().flat_map(of_rank).collect()
+    }
+
+    fn collectives_with(&self, windows: &[JobWindow]) -> u32 {
+        let all: Vec<usize> = (0..self.ranks).collect();
+        let capture = self.capture(&[0; 4], &all, None);
+        only_job(find_lateness(&capture, |_| None, &[], windows)).collectives
     }
 
     /// Time that the fault costs.
@@ -293,6 +339,32 @@ fn a_healthy_ring_has_no_root() {
         // 8 collectives of 4 ranks.
         assert_eq!((job.collectives, job.rows.len()), (8, 32));
     }
+}
+
+#[test]
+fn documents_say_where_collectives_end() {
+    // Counted rests show eight; documents may know of four.
+    for wrong in [0, 200_000, -200_000] {
+        assert_eq!(RING.collectives_with(&RING.windows(wrong, 1)), 8);
+        assert_eq!(RING.collectives_with(&RING.windows(wrong, 2)), 4, "{wrong}");
+    }
+    // A rank that is late by as long as a step computes looks like a rest.
+    let late = RingJob::with(Fault::Gpu(2, 5 * MS));
+    assert_eq!(late.collectives_with(&late.windows(0, 1)), 8);
+    // Documents of another job: at the wrong time, of two communicators, of other ranks.
+    let mut other = RING.windows(0, 2);
+    other[0].communicator = 8;
+    assert_eq!(RING.collectives_with(&other), 8);
+    let mut other = RING.windows(0, 2);
+    for window in &mut other {
+        window.rank += 4;
+    }
+    assert_eq!(RING.collectives_with(&other), 8);
+    assert_eq!(RING.collectives_with(&RING.windows(3_600_000_000_000, 2)), 8);
+    // Documents of a part of the capture alone.
+    let mut part = RING.windows(0, 2);
+    part.retain(|window| window.key.1 > 2);
+    assert_eq!(RING.collectives_with(&part), 8);
 }
 
 #[test]
@@ -420,7 +492,7 @@ fn one_collective_is_no_proof() {
 fn one_host_sees_whether_it_waits() {
     let seen = |fault: Fault, tap: usize| {
         let connections = RingJob::with(fault).capture(&[], &[tap], None);
-        let job = only_job(find_lateness(&connections, |_| None, &[]));
+        let job = only_job(find_lateness(&connections, |_| None, &[], &[]));
         assert!(job.roots.iter().all(|root| root.confidence != Confidence::High));
         job.roots.first().map(|root| root.kind)
     };
@@ -454,7 +526,7 @@ fn the_sums_of_a_connection_are_its_whole_time() {
         Fault::Receiver(1, 150 * US),
     ] {
         let connections = RingJob::with(fault).capture(&[], &[0, 1, 2, 3], None);
-        let lateness = find_lateness(&connections, |_| None, &[]);
+        let lateness = find_lateness(&connections, |_| None, &[], &[]);
         for (connection, times) in connections.iter().zip(&lateness.connections) {
             let first = connection.messages[0].first.departure.unwrap();
             let last = connection.messages.last().unwrap().last.arrival.unwrap();

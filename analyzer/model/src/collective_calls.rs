@@ -10,13 +10,13 @@ use crate::{FlowId, Time};
 
 table! {
     #[derive(Clone, Debug, Default, PartialEq)]
-    TraceRow, TraceColumns, "traces", "One process in a trace that `--merge` named, and how its clock relates to the capture's.";
+    TraceRow, TraceColumns, "traces", "One document of a job that `--merge` named: a trace or another one, and how its clock relates to the capture's.";
     trace: u32, "", "Number of the trace, from 0, in the order of the files.";
     file: Cow<'static, str>, "", "The file.";
-    form: TraceSource, "", "Writer of the trace: kineto (PyTorch's profiler), nccl (NCCL's profiler plugin).";
+    form: TraceSource, "", "Writer: kineto (PyTorch's profiler), nccl (NCCL's profiler plugin), inspector (NCCL's Inspector), inspector_metrics (the same as Prometheus text), ras (NCCL's RAS), flight_recorder (PyTorch's).";
     rank: Option<u32>, "", "The rank. Absent: the trace does not say.";
     address: Option<Address>, "", "Address of the rank's host, as `--merge ADDRESS=FILE` names it. Absent: all captured flows count.";
-    clock: TraceClock, "", "How the clocks are related: stated (the trace says its epoch), traffic (found from bursts in the traffic).";
+    clock: TraceClock, "", "How the clocks are related: stated (the trace says its epoch), traffic (found from bursts in the traffic), none (the document has no time of a collective).";
     offset_ns: Option<f64>, "ns", "What is added to the trace's times to get the capture's, at the middle of the collectives. With a stated epoch: its difference from the capture's clock, as the traffic shows it; absent where nothing shows it.";
     drift: Option<f64>, "", "Rate of the capture's clock against the trace's, less 1. Absent: not measured; the rates count as equal.";
     uncertainty_ns: Option<u64>, "ns", "The offset is right to within this. Absent: a stated epoch that the traffic does not confirm.";
@@ -24,6 +24,9 @@ table! {
     calls: u64, "", "Collectives of the trace that are rows of `collective_calls`.";
     outside: u64, "", "Collectives before or after the captured time: no rows.";
     left_out: u64, "", "Collectives beyond those that are kept: no rows.";
+    send_gpu_wait_ns: Option<u64>, "ns", "Time in which NCCL's proxy waited for data of its GPU, summed over all sends. Absent: no network events (`NCCL_PROFILE_EVENT_MASK`).";
+    send_peer_wait_ns: Option<u64>, "ns", "Time in which it waited for credits. Absent as `send_gpu_wait_ns`.";
+    send_wait_ns: Option<u64>, "ns", "Time in which it waited for the network to be done. Absent as `send_gpu_wait_ns`.";
 }
 
 names! {
@@ -34,6 +37,14 @@ names! {
         Kineto = "kineto",
         /// The profiler plugin that NCCL has as an example.
         Nccl = "nccl",
+        /// NCCL's Inspector.
+        Inspector = "inspector",
+        /// NCCL's Inspector, as metrics for Prometheus.
+        InspectorMetrics = "inspector_metrics",
+        /// NCCL's service for reliability, availability and serviceability.
+        Ras = "ras",
+        /// PyTorch's flight recorder.
+        FlightRecorder = "flight_recorder",
     }
 }
 
@@ -45,6 +56,8 @@ names! {
         Stated = "stated",
         /// Collectives were compared with bursts in the traffic.
         Traffic = "traffic",
+        /// The document has no time of a collective.
+        None = "none",
     }
 }
 
@@ -57,6 +70,7 @@ table! {
     kind: Cow<'static, str>, "", "The operation: AllReduce, AllGather, ReduceScatter, AllToAll, Broadcast, Reduce, Send, Recv, SendRecv, or its name in the trace.";
     message_bytes: Option<u64>, "bytes", "Size of the message: the larger one of what goes in and what comes out. Absent: the trace does not say.";
     ranks: Option<u32>, "", "Ranks of the communicator. Absent: the trace does not say.";
+    sequence: Option<u64>, "", "Number of the collective in its communicator, which counts for each operation. Absent: the trace does not say.";
     start_time: Time, "ns", "Start, on the capture's clock.";
     end_time: Time, "ns", "End, on the capture's clock.";
     duration_ns: u64, "ns", "Length, by the trace's clock.";

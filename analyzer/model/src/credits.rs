@@ -36,5 +36,6 @@ table! {
     credit_to_data_p99_ns: Option<u64>, "ns", "The same: 99th percentile.";
     credits_unused: u64, "", "Credits at the end for which no data came.";
     outstanding_bytes: u64, "bytes", "Data at the end that were not acknowledged, as far as the other direction is known.";
-    last_time: Option<Time>, "ns", "Its last captured packet: credit, first or last packet of data, or acknowledgement of the last one.";
+    last_ack_time: Option<Time>, "ns", "Last acknowledgement of a message. Absent: none was captured.";
+    last_time: Option<Time>, "ns", "Its last captured packet: credit, first or last packet of data, or acknowledgement of the last one. It is silent since.";
 }

@@ -32,6 +32,7 @@ mod packet;
 mod places;
 mod prefetch;
 pub mod random;
+mod rank_states;
 mod ranks;
 mod recording;
 mod run;
@@ -81,7 +82,8 @@ pub use packet::{
 };
 pub use places::{HopColumns, HopRow, HopTimelineColumns, HopTimelineRow, VantageColumns, VantageRow};
 pub use prefetch::prefetch;
-pub use ranks::{JobError, JobLog, RankEnd, Ranks};
+pub use rank_states::{RankState, RankStateColumns, RankStateRow};
+pub use ranks::{JobError, JobLog, JobWindow, RankEnd, Ranks};
 pub use recording::RecordingStart;
 pub use run::{InputSummary, RunColumns, RunKey, RunRow};
 pub use sample::{

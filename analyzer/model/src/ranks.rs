@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use roce_wire::Address;
 
-use crate::{CollectiveRow, FlowRow};
+use crate::{CollectiveRow, FlowRow, Time};
 
 /// Queue pairs that are kept, at most: some 64 MB.
 const MAX_ENDS: usize = 1 << 20;
@@ -165,6 +165,23 @@ pub struct JobLog {
     pub shapes: Vec<CollectiveRow>,
     /// Errors that found no room.
     pub errors_left_out: u64,
+    /// Times of collectives at ranks, as documents state them.
+    pub windows: Vec<JobWindow>,
+}
+
+/// The time of one collective at one rank, by the clock of the rank's host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobWindow {
+    /// The communicator: only the windows of one can be related to each other.
+    pub communicator: u64,
+    /// The rank.
+    pub rank: u32,
+    /// The operation, and its number, which all ranks count alike.
+    pub key: (Arc<str>, u64),
+    /// Start of its kernel.
+    pub start: Time,
+    /// End of its kernel.
+    pub end: Time,
 }
 
 impl FlowRow {

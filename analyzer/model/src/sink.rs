@@ -7,8 +7,8 @@ use crate::{
     CnpReceiver, CollectiveCallRow, CollectiveRow, CollectiveWaitRow, ConnectionAttempt, CreditRow,
     CreditedConnection, EndRow, EpisodeRow, EventColumns, FindingRow, FlowKey, FlowRow, HopRow,
     HopTimelineRow, InputSummary, JobSteps, MrcConnectionRow, MrcPathRow, MrcReports, Period,
-    ProgramExchange, RunKey, SampleColumns, Span, StepRow, TapId, TapMeasures, TapRow, Time, TimelineColumns,
-    Totals, TraceRow, VantageRow, WaitRow,
+    ProgramExchange, RankStateRow, RunKey, SampleColumns, Span, StepRow, TapId, TapMeasures, TapRow, Time,
+    TimelineColumns, Totals, TraceRow, VantageRow, WaitRow,
 };
 
 /// Error of a sink; it names the file or stream.
@@ -95,6 +95,8 @@ pub struct RunSummary {
     pub traces: Vec<TraceRow>,
     /// Collectives of these traces, in the order of time.
     pub collective_calls: Vec<CollectiveCallRow>,
+    /// Ranks as documents of the job state them, in the order of the documents.
+    pub rank_states: Vec<RankStateRow>,
     /// The verdicts: roots before what they explain, the highest price first.
     pub findings: Vec<FindingRow>,
     /// Sentence for the top of every screen: what was wrong, for whom, when and at what price.

@@ -85,7 +85,9 @@ pub use processes::Processes;
 pub use request::{FinishedRun, KnownCapture, Notice, OpenRun, Replay, RunRequest};
 pub use run::{Plan, RunOutcome, Tick, run};
 pub use samples::{StoredSamples, sample_row};
-pub use traces::{Call, MAX_TRACES, Trace, TraceError, TraceFile, Traces};
+pub use traces::{
+    Call, MAX_TRACES, NetworkEvents, StatedRanks, StatedTime, Trace, TraceError, TraceFile, Traces,
+};
 
 use roce_capture::Merge;
 use roce_flow::Options;

@@ -10,12 +10,15 @@ mod correlate;
 mod edges;
 mod event;
 mod kinds;
+mod net;
 mod network;
 mod read;
+mod stated;
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use roce_model::{
@@ -23,12 +26,15 @@ use roce_model::{
     TimelineColumns, TraceClock, TraceRow,
 };
 use roce_report::series::SeriesStore;
-use roce_verdict::{Thresholds, add_slowed_collectives};
+use roce_verdict::{Thresholds, add_slowed_collectives, add_stuck_job};
 
 use clock::{Clock, MAX_STATED_ERROR_NS};
 use edges::{Activity, Interval};
+pub use net::NetworkEvents;
 use network::{Episodes, Traffic, flows_named};
 pub use read::{Call, Trace, TraceError};
+use stated::CapturedJob;
+pub use stated::{StatedRanks, StatedTime};
 
 /// Traces that are merged with one run.
 pub const MAX_TRACES: usize = 1 << 10;
@@ -71,16 +77,18 @@ impl TraceFile {
 /// Traces, and the traffic of the run that they are merged with.
 #[derive(Debug)]
 pub struct Traces {
-    traces: Vec<(Trace, Option<Address>)>,
+    documents: Arc<[(Trace, Option<Address>)]>,
     gathered: SeriesStore,
+    captured: CapturedJob,
 }
 
 impl Traces {
     /// Traces that were read, each with the address of its rank's host where that is known.
-    pub fn new(traces: Vec<(Trace, Option<Address>)>) -> Self {
+    pub fn new(traces: Arc<[(Trace, Option<Address>)]>) -> Self {
         Self {
-            traces,
+            documents: traces,
             gathered: SeriesStore::new(Span(0)),
+            captured: CapturedJob::default(),
         }
     }
 
@@ -97,23 +105,34 @@ impl Traces {
         let traffic = Traffic::new(&shown, width);
         let episodes = Episodes::new(&run.episodes);
         let mut activities: HashMap<Option<Address>, Activity, RandomState> = HashMap::default();
+        self.captured.credits(&run.credits);
         let mut failed = Vec::new();
-        let (mut rows, mut calls) = (Vec::new(), Vec::new());
-        for ((trace, address), number) in self.traces.iter().zip(0..) {
+        let (mut rows, mut calls, mut states) = (Vec::new(), Vec::new(), Vec::new());
+        for ((trace, address), number) in self.documents.iter().zip(0..) {
             let activity = activities
                 .entry(*address)
                 .or_insert_with(|| traffic.activity(*address));
-            let related = match relate(trace, activity) {
-                Ok(related) => related,
+            let place = (number, *address);
+            let span = run.span.map(|span| (span.first.0, span.last.0));
+            let merged = trace
+                .stated
+                .placed(place, &self.captured, span)
+                .and_then(|stated| Ok((stated, self.relation(trace, *address, activity)?)));
+            let (mut placed, related) = match merged {
+                Ok(merged) => merged,
                 Err(reason) => {
                     failed.push(format!("{}: is not merged: {reason}", trace.file));
                     continue;
                 }
             };
+            states.append(&mut placed);
             let mut row = related.row(trace, number, *address);
             let span = activity.span().unwrap_or_default();
             let mut own: Vec<CollectiveCallRow> = Vec::new();
-            for call in trace.calls.iter().map(|call| related.call(call, number)) {
+            let has_clock = !matches!(related, ClockRelation::None);
+            row.left_out += if has_clock { 0 } else { trace.calls.len() as u64 };
+            let timed = trace.calls.iter().filter(|_| has_clock);
+            for call in timed.map(|call| related.call(call, number)) {
                 if call.end_time.0 <= span.0 || call.start_time.0 >= span.1 {
                     row.outside += 1;
                 } else if calls.len() + own.len() >= MAX_CALLS {
@@ -150,8 +169,35 @@ impl Traces {
         calls.sort_by_key(|call| (call.start_time, call.trace, call.rank, call.end_time));
         run.traces = rows;
         run.collective_calls = calls;
+        run.rank_states = states;
         add_slowed_collectives(run, thresholds);
+        add_stuck_job(run);
         failed
+    }
+}
+
+impl Traces {
+    /// How the clock of one document is related to the capture's. A trace that has too few collectives for that, and queue pairs of the
+    /// capture, is merged without their times.
+    fn relation(
+        &self,
+        trace: &Trace,
+        address: Option<Address>,
+        activity: &Activity,
+    ) -> Result<ClockRelation, String> {
+        if trace.calls.is_empty() {
+            return Ok(ClockRelation::None);
+        }
+        let queue_pairs = trace.network.as_ref().map(|events| &events.queue_pairs);
+        let is_captured = queue_pairs.is_some_and(|numbers| self.captured.has_queue_pair(address, numbers));
+        relate(trace, activity).or_else(|reason| {
+            let is_of_capture = is_captured && !trace.has_epoch;
+            if is_of_capture {
+                Ok(ClockRelation::None)
+            } else {
+                Err(reason)
+            }
+        })
     }
 }
 
@@ -163,6 +209,8 @@ enum ClockRelation {
     Corrected(Clock),
     /// The traffic shows it.
     Found(Clock),
+    /// There are no times to relate.
+    None,
 }
 
 /// Relates a trace's clock to that of the traffic.
@@ -217,10 +265,20 @@ impl ClockRelation {
             rank: rank.filter(|rank| trace.calls.iter().all(|call| call.rank == Some(*rank))),
             address,
             left_out: trace.left_out,
+            send_gpu_wait_ns: trace.network.as_ref().map(|events| events.send_gpu_wait_ns),
+            send_peer_wait_ns: trace.network.as_ref().map(|events| events.send_peer_wait_ns),
+            send_wait_ns: trace.network.as_ref().map(|events| events.send_wait_ns),
             ..TraceRow::default()
         };
         let clock = match self {
             Self::Stated => return row,
+            Self::None => {
+                row.clock = TraceClock::None;
+                let mut ranks = trace.stated.rows.iter().map(|state| state.rank);
+                let first = ranks.next().flatten();
+                row.rank = row.rank.or(first.filter(|_| ranks.all(|other| other == first)));
+                return row;
+            }
             Self::Corrected(clock) => clock,
             Self::Found(clock) => {
                 row.clock = TraceClock::Traffic;
@@ -236,7 +294,7 @@ impl ClockRelation {
 
     fn call(&self, call: &Call, number: u32) -> CollectiveCallRow {
         let at = |time: i64| match self {
-            Self::Stated => Time(u64::try_from(time).unwrap_or_default()),
+            Self::Stated | Self::None => Time(u64::try_from(time).unwrap_or_default()),
             Self::Corrected(clock) | Self::Found(clock) => clock.at(time),
         };
         CollectiveCallRow {
@@ -246,6 +304,7 @@ impl ClockRelation {
             kind: call.kind.clone().into(),
             message_bytes: call.message_bytes,
             ranks: call.ranks,
+            sequence: call.sequence,
             start_time: at(call.start),
             end_time: at(call.end),
             duration_ns: u64::try_from(call.end.saturating_sub(call.start)).unwrap_or_default(),
@@ -268,6 +327,9 @@ impl Sink for Traces {
     }
 
     fn flows_closed(&mut self, rows: &[FlowRow]) -> Result<(), SinkError> {
+        for row in rows {
+            self.captured.flow(row);
+        }
         self.gathered.flows_closed(rows)
     }
 }

@@ -17,8 +17,8 @@ use std::collections::HashSet;
 use std::io::Write;
 
 use roce_model::{
-    CollectiveCallColumns, Columns, EventColumns, FlowColumns, FlowId, FlowKey, FlowRow, RunSummary,
-    SampleColumns, Sink, SinkError, Span, Table, Time, TimelineColumns, Totals, TraceColumns,
+    CollectiveCallColumns, Columns, EventColumns, FlowColumns, FlowId, FlowKey, FlowRow, RankStateColumns,
+    RunSummary, SampleColumns, Sink, SinkError, Span, Table, Time, TimelineColumns, Totals, TraceColumns,
 };
 use serde::Serialize;
 
@@ -96,7 +96,14 @@ impl<W: Write> HtmlReport<W> {
         let mut tables = PackedColumns::new(base.0);
         let mut described: Vec<DescribedTable> = TABLES.into_iter().map(DescribedTable::new).collect();
         if !run.traces.is_empty() {
-            described.extend([TraceColumns::TABLE, CollectiveCallColumns::TABLE].map(DescribedTable::new));
+            described.extend(
+                [
+                    TraceColumns::TABLE,
+                    CollectiveCallColumns::TABLE,
+                    RankStateColumns::TABLE,
+                ]
+                .map(DescribedTable::new),
+            );
         }
         for (name, rows, columns) in [
             ("flows", flows.len(), tables.table(&flows)),

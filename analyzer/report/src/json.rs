@@ -3,7 +3,7 @@
 //! One object with stable keys: `schema_version`, `run` (what was read and how), `totals`, and the tables `taps` (with
 //! the receivers of CNPs), `vantages`, `hops`, `flows`, `episodes`, `steps` and `findings` as lists of objects whose
 //! keys are the tables' columns (`docs/schema.md`). An empty list says that there was nothing of the kind.
-//! Samples are there while they are few, and the key is absent where there are none. `traces` and `collective_calls` are absent
+//! Samples are there while they are few, and the key is absent where there are none. `traces`, `collective_calls` and `rank_states` are absent
 //! where no trace was merged.
 //! The flows are those that matter most; `flows_left_out` counts the others. On request all are written while they close,
 //! before the other keys, so that none of them is kept.
@@ -23,9 +23,9 @@ use std::io::{self, Write};
 use roce_model::{
     Cell, CnpReceiver, CollectiveCallColumns, CollectiveColumns, CollectiveWaitColumns, Columns,
     CreditColumns, CutLimit, EndColumns, EndKind, EndRow, EpisodeColumns, FindingColumns, FlowColumns,
-    FlowRow, HopColumns, InputSummary, Layer, MrcConnectionColumns, MrcPathColumns, Period, RunKey,
-    RunSummary, SampleColumns, Sink, SinkError, StepColumns, TapColumns, TapId, TapRow, Time, TraceColumns,
-    VantageColumns, WaitColumns,
+    FlowRow, HopColumns, InputSummary, Layer, MrcConnectionColumns, MrcPathColumns, Period, RankStateColumns,
+    RunKey, RunSummary, SampleColumns, Sink, SinkError, StepColumns, TapColumns, TapId, TapRow, Time,
+    TraceColumns, VantageColumns, WaitColumns,
 };
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
@@ -322,6 +322,8 @@ impl Serialize for Document<'_> {
                 "collective_calls",
                 &List(|| run.collective_calls.iter().map(Row::<'_, CollectiveCallColumns>)),
             )?;
+            let states = List(|| run.rank_states.iter().map(Row::<'_, RankStateColumns>));
+            map.serialize_entry("rank_states", &states)?;
         }
         map.serialize_entry(
             "findings",

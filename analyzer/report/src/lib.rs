@@ -14,6 +14,7 @@ mod fixture;
 mod html;
 pub mod json;
 mod kept;
+mod kpi;
 pub mod markup;
 mod moments;
 mod perfetto;
@@ -25,6 +26,7 @@ pub mod terminal;
 pub use error::Error;
 pub use html::HtmlReport;
 pub use json::{JsonFlows, JsonReport};
+pub use kpi::{Kpi, KpiForm, KpiReport};
 pub use perfetto::{TraceForm, TraceReport};
 pub use terminal::{
     About, CaptureCounts, Command, Key, LiveReport, Page, RunStanding, Screen, Style, TerminalReport, Tone,

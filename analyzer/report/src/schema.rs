@@ -5,8 +5,9 @@ use std::fmt::Write as _;
 use roce_model::{
     CollectiveCallColumns, CollectiveColumns, CollectiveWaitColumns, Column, ColumnType, Columns,
     CreditColumns, EndColumns, EpisodeColumns, EventColumns, FindingColumns, FlowColumns, HopColumns,
-    HopTimelineColumns, MrcConnectionColumns, MrcPathColumns, RunColumns, RunKey, SampleColumns, StepColumns,
-    Table, TapColumns, TimelineColumns, Totals, TraceColumns, VantageColumns, WaitColumns,
+    HopTimelineColumns, MrcConnectionColumns, MrcPathColumns, RankStateColumns, RunColumns, RunKey,
+    SampleColumns, StepColumns, Table, TapColumns, TimelineColumns, Totals, TraceColumns, VantageColumns,
+    WaitColumns,
 };
 
 use crate::compare::{Direction, Quantity};
@@ -78,7 +79,7 @@ What `--format json` prints and `DIR/run.json` holds: one object. `schema_versio
 | `vantages`, `hops`, `flows`, `episodes`, `waits`, `collectives`, `credits`, `collective_waits`, `steps` | Rows of the table of that name |
 | `ends` | Rows of `ends` of connections that failed. The table has the others, too |
 | `flows_left_out` | Rows of flows that the document leaves out (`--json-flows`): it has those with the most trouble, then those with the most bytes. The table has all |
-| `traces`, `collective_calls` | With `--merge`: the traces and their collectives, below. Absent without |
+| `traces`, `collective_calls`, `rank_states` | With `--merge`: the documents, their collectives and what they say of ranks, below. Absent without |
 | `mrc_connections`, `mrc_paths` | Rows of the table of that name, where packets of MRC were captured. Absent without |
 | `findings` | Rows of `findings`, the worst first; `evidence` is an object |
 | `samples` | Rows of `samples`, where there are at most 1,000 of them. Absent without samples, and where there are more: the table has all |
@@ -170,7 +171,11 @@ pub fn markdown() -> String {
         let _ = writeln!(page, "| `{name}` | {} |", escape(meaning));
     }
     page.push_str(DOCUMENT_END);
-    for table in [TraceColumns::TABLE, CollectiveCallColumns::TABLE] {
+    for table in [
+        TraceColumns::TABLE,
+        CollectiveCallColumns::TABLE,
+        RankStateColumns::TABLE,
+    ] {
         head(&mut page, &table);
     }
     page.push_str(COMPARISON);

@@ -40,7 +40,9 @@ mod receiver;
 pub(crate) mod rule;
 mod sentence;
 mod setup;
+mod shortest;
 mod stall;
+mod stuck;
 mod sure;
 mod switch;
 mod unpassed;
@@ -52,7 +54,8 @@ use std::collections::HashSet;
 
 use roce_lateness::Lateness;
 use roce_model::{
-    EventRow, FindingRow, FlowId, FlowRow, PauseFrame, RunSummary, SampleColumns, SampleRow, Service, TapId,
+    EventRow, FindingRow, FlowId, FlowRow, PauseFrame, RunSummary, SampleColumns, SampleRow, Service,
+    Severity, TapId,
 };
 
 use super::arrivals::Arrivals;
@@ -72,6 +75,7 @@ pub const RULES: &[Rule] = &[
     blind::BLIND,
     clock::CLOCK,
     job::COMPLETION,
+    stuck::STUCK,
     ended::FAILED,
     setup::SETUP,
     receiver::NAK_FATAL,
@@ -101,6 +105,7 @@ pub const RULES: &[Rule] = &[
     late::NETWORK,
     late::RANK,
     late::RECEIVER,
+    shortest::LAST,
     late::CANNOT_TELL,
     incast::UNFAIR,
     ecn::MARKS_WITHOUT_CNP,
@@ -400,6 +405,23 @@ pub fn add_slowed_collectives(run: &mut RunSummary, thresholds: &Thresholds) {
     };
     let findings = core::mem::take(&mut run.findings).into_iter().chain([finding]);
     run.findings = causes::in_order(findings.collect(), |row| row, place_of);
+}
+
+/// Adds the findings that documents of the job lead to, with what the packets show of them. The summary has all other findings, and the
+/// states that documents give.
+pub fn add_stuck_job(run: &mut RunSummary) {
+    let stuck = stuck::stuck(run);
+    if let Some(finding) = stuck
+        .as_ref()
+        .filter(|finding| finding.severity == Severity::Critical)
+    {
+        run.sentence = sentence::sentence_of(&finding.summary);
+    }
+    let found: Vec<FindingRow> = stuck.into_iter().chain(shortest::last(run)).collect();
+    if !found.is_empty() {
+        let findings = core::mem::take(&mut run.findings).into_iter().chain(found);
+        run.findings = causes::in_order(findings.collect(), |row| row, place_of);
+    }
 }
 
 #[cfg(test)]

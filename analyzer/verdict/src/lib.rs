@@ -27,14 +27,14 @@ use std::sync::Arc;
 
 use roce_lateness::Lateness;
 use roce_model::{
-    CreditedConnection, EventKind, EventRow, Filter, FlowId, FlowRow, JobSteps, LinkAddresses, PauseFrame,
-    RunSummary, SampleColumns, SampleRow, Snapshot, Span, TapId, TapRow, Time, Wiring,
+    CreditedConnection, EventKind, EventRow, Filter, FlowId, FlowRow, JobLog, JobSteps, LinkAddresses,
+    PauseFrame, RunSummary, SampleColumns, SampleRow, Snapshot, Span, TapId, TapRow, Time, Wiring,
 };
 
 pub use bin_rows::{BinRows, PacketTimes, PairTraffic, TranslatedPairs};
 pub use chance::at_least;
 pub use coverage::leave_unclear;
-pub use findings::{MECHANISMS, Mechanism, RULES, add_slowed_collectives};
+pub use findings::{MECHANISMS, Mechanism, RULES, add_slowed_collectives, add_stuck_job};
 pub use host_pair::HostPair;
 pub use host_pairs::HostPairs;
 pub use settings::{CELL, Settings, cell_of, counted_width};
@@ -110,7 +110,7 @@ impl OfShown {
 const MAX_EPISODES: usize = 256;
 
 /// Who was late in the collectives of jobs: fills in their rows, and the sums of each connection.
-fn lateness(run: &mut RunSummary, directory: &Directory) -> Lateness {
+fn lateness(run: &mut RunSummary, directory: &Directory, job: &JobLog) -> Lateness {
     // The packets bound the differences of clocks better than what is known of each tap.
     let channel = |connection: &CreditedConnection| {
         let flow = *connection.data_flows.first()?;
@@ -118,7 +118,7 @@ fn lateness(run: &mut RunSummary, directory: &Directory) -> Lateness {
         taps.find_map(|tap| directory.ranks(tap.tap, flow)?.channel)
     };
     let channels: Vec<Option<u32>> = run.credited.iter().map(channel).collect();
-    let mut lateness = roce_lateness::find_lateness(&run.credited, |_| None, &channels);
+    let mut lateness = roce_lateness::find_lateness(&run.credited, |_| None, &channels, &job.windows);
     for (row, times) in run.credits.iter_mut().zip(&lateness.connections) {
         row.sender_late_ns = times.sender_late_ns;
         row.receiver_late_ns = times.receiver_late_ns;
@@ -330,7 +330,7 @@ impl Verdicts {
             .pauses
             .conclude(&self.settings, run, &self.directory, &episodes);
         run.waits = std::mem::take(&mut fabric.waits);
-        let lateness = lateness(run, &self.directory);
+        let lateness = lateness(run, &self.directory, &self.settings.job);
         let all = (&self.directory, &self.arrivals, &fabric, &lateness);
         let concluded = self.findings.conclude(run, all, (&episodes, dropped), None);
         (run.findings, run.sentence) = (concluded.findings, concluded.sentence);

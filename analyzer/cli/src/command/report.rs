@@ -14,11 +14,12 @@ use roce_model::text::clean;
 use roce_model::{RunSummary, Sink, SinkError};
 use roce_pipeline::folder::{DOCUMENT, PAGE};
 use roce_pipeline::stored;
-use roce_report::{HtmlReport, TraceForm, TraceReport};
+use roce_report::{HtmlReport, KpiForm, KpiReport, TraceForm, TraceReport};
 
 use crate::command::invocation::{Invocation, Rights, RunCommand};
-use crate::command::merged::{self, MergingSink};
+use crate::command::merging::MergingSink;
 use crate::options::format::{Format, formats};
+use crate::options::merged;
 use crate::options::size::parse_size;
 use crate::output::messages::{self, sink_error};
 use crate::output::taken::refuse_taken;
@@ -30,8 +31,19 @@ const FILES: [(Format, &str); 3] = [
     (Format::Chrome, "trace.json"),
 ];
 
+/// Formats of the key figures, and their files.
+const KPI_FILES: [(Format, &str); 2] = [(Format::Html, "kpi.html"), (Format::Json, "kpi.json")];
+
 /// The name of the file in the folder of the results.
-fn file_of(format: Format) -> &'static str {
+fn file_of(format: Format, has_kpis: bool) -> &'static str {
+    if has_kpis {
+        let [page, document] = KPI_FILES;
+        return if format == Format::Json {
+            document.1
+        } else {
+            page.1
+        };
+    }
     FILES
         .iter()
         .find(|(known, _)| *known == format)
@@ -39,8 +51,10 @@ fn file_of(format: Format) -> &'static str {
 }
 
 /// The sink that writes the file.
-fn sink_of<'a>(format: Format, out: &'a mut (dyn Write + 'a)) -> Box<dyn Sink + 'a> {
+fn sink_of<'a>(format: Format, has_kpis: bool, out: &'a mut (dyn Write + 'a)) -> Box<dyn Sink + 'a> {
     match format {
+        Format::Json => Box::new(KpiReport::new(out, KpiForm::Json)),
+        _ if has_kpis => Box::new(KpiReport::new(out, KpiForm::Html)),
         Format::Perfetto => Box::new(TraceReport::new(out, TraceForm::Perfetto)),
         Format::Chrome => Box::new(TraceReport::new(out, TraceForm::Chrome)),
         _ => Box::new(HtmlReport::new(out)),
@@ -58,7 +72,7 @@ pub(crate) struct Report {
     #[arg(value_name = "DIR", required = true)]
     dirs: Vec<PathBuf>,
 
-    /// Write the page to FILE [default: DIR/report.html, or DIR/trace.pftrace, DIR/trace.json]
+    /// Write the page to FILE [default: DIR/report.html, or DIR/trace.pftrace, DIR/trace.json, DIR/kpi.html, DIR/kpi.json]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
@@ -66,7 +80,9 @@ pub(crate) struct Report {
     #[arg(long, requires = "output")]
     overwrite: bool,
 
-    /// Merge the trace of a rank: of PyTorch's profiler or NCCL's profiler plugin, as JSON, compressed or not (can be repeated)
+    /// Merge a document of the job, whose content says what it is (can be repeated)
+    ///
+    /// Traces of PyTorch's profiler and NCCL's, NCCL Inspector's files, answers of NCCL's RAS, PyTorch's flight recorder; compressed or not.
     ///
     /// With ADDRESS= only the traffic of the rank's host counts for its collectives.
     #[arg(long, value_name = "[ADDRESS=]FILE")]
@@ -76,8 +92,15 @@ pub(crate) struct Report {
     #[arg(long, value_name = "SIZE", value_parser = parse_size, requires = "merge")]
     max_input: Option<u64>,
 
-    /// Format of the file
-    #[arg(long, value_name = "FORMAT", default_value = "html", value_parser = formats(&[Format::Html, Format::Perfetto, Format::Chrome]))]
+    /// Write the key figures of the benchmark draft for training fabrics in place of the page: HTML or JSON
+    ///
+    /// Each has its formula, its value and what it was computed from, or why packets cannot give it
+    /// (draft-calabria-bmwg-ai-fabric-training-bench-00).
+    #[arg(long)]
+    kpi: bool,
+
+    /// Format of the file; json is that of --kpi
+    #[arg(long, value_name = "FORMAT", default_value = "html", value_parser = formats(&[Format::Html, Format::Json, Format::Perfetto, Format::Chrome]))]
     format: Format,
 }
 
@@ -91,6 +114,10 @@ impl RunCommand for Report {
 
 /// Writes the page.
 fn report(arguments: &Report) -> anyhow::Result<ExitCode> {
+    let is_for_kpis = matches!(arguments.format, Format::Html | Format::Json);
+    if arguments.kpi && !is_for_kpis || !arguments.kpi && arguments.format == Format::Json {
+        bail!("--kpi writes html or json, and json is that of --kpi alone");
+    }
     if arguments.output.is_none() && arguments.dirs.len() > 1 {
         bail!("several folders give one page, and its place is not given\nhint: -o FILE");
     }
@@ -105,19 +132,24 @@ fn report(arguments: &Report) -> anyhow::Result<ExitCode> {
     let place = match (&arguments.output, arguments.dirs.as_slice()) {
         (None, [dir, ..]) => {
             let folder = Directory::named(dir, Access::Umask)?;
-            FilePlace::below(&folder, file_of(arguments.format))
+            FilePlace::below(&folder, file_of(arguments.format, arguments.kpi))
         }
         (path, _) => {
             let path = path.as_deref();
-            FilePlace::named(path.unwrap_or_else(|| Path::new(file_of(arguments.format))))?
+            let name = file_of(arguments.format, arguments.kpi);
+            FilePlace::named(path.unwrap_or_else(|| Path::new(name)))?
         }
     };
     if arguments.output.is_some() {
         refuse_taken(&place, arguments.overwrite)?;
     }
-    let mut traces = merged::traces(&arguments.merge, arguments.max_input)?;
+    let documents = merged::without_logs(&arguments.merge, arguments.max_input)?;
+    for (file, reason) in &documents.cut {
+        messages::warn(file, reason);
+    }
+    let mut traces = documents.traces();
     let mut out = place.begin(access(&arguments.dirs))?;
-    let mut file = sink_of(arguments.format, &mut out);
+    let mut file = sink_of(arguments.format, arguments.kpi, &mut out);
     let is_whole = match &mut traces {
         None => replay(&arguments.dirs, &mut *file)?,
         Some(traces) => {

@@ -9,7 +9,6 @@ use roce_pipeline::{KnownCapture, Notice, OpenRun, Replay, RunRequest, RunStart,
 
 #[cfg(feature = "live")]
 use crate::command::joined::joined;
-use crate::command::merged;
 use crate::options::arguments::RunOptions;
 use crate::options::duration::Moment;
 use crate::options::settings::RunSettings;
@@ -126,7 +125,7 @@ impl PreparedRun {
             align: !self.options.no_align,
             max_input: self.options.max_input,
             known: self.known.clone(),
-            traces: merged::traces(&self.options.merge, self.options.max_input)?,
+            traces: self.settings.merged.traces(),
             samples: other_samples(&self.options)?,
             begun: self.begun,
             key: self.key.clone(),
@@ -229,8 +228,11 @@ impl PreparedRun {
         sinks
     }
 
-    /// Says what the job's log gave.
+    /// Says what the job's log gave, and which documents end early.
     fn note_log(&self) {
+        for (file, reason) in &self.settings.merged.cut {
+            messages::warn(file, reason);
+        }
         if let Some(about) = &self.settings.about_log {
             if about.is_useless {
                 messages::warn(&about.name, &about.text);

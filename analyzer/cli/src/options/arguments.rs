@@ -131,11 +131,13 @@ pub(crate) struct RunOptions {
     #[arg(long, value_name = "FILE", help_heading = TRAINING)]
     pub(crate) nccl_log: Vec<PathBuf>,
 
-    /// Merge the trace of a rank: of PyTorch's profiler or NCCL's profiler plugin, as JSON, compressed or not (can be repeated)
+    /// Merge a document of the job, whose content says what it is (can be repeated)
     ///
-    /// Its collectives are shown on the capture's clock, each with what the network did meanwhile. With ADDRESS= only the traffic of the
-    /// rank's host counts for them.
-    #[arg(long, value_name = "[ADDRESS=]FILE", help_heading = NETWORK)]
+    /// Traces of PyTorch's profiler and NCCL's, NCCL Inspector's files, answers of NCCL's RAS, PyTorch's flight recorder; compressed or not.
+    ///
+    /// Collectives are shown on the capture's clock, each with what the network did meanwhile. With ADDRESS= only the traffic of this
+    /// host counts for them. A log of NCCL counts as with --nccl-log.
+    #[arg(long, visible_alias = "job-log", value_name = "[ADDRESS=]FILE", help_heading = NETWORK)]
     pub(crate) merge: Vec<String>,
 
     /// Key of the capture, for the column `capture` of all tables [default: its path relative to what was given]

@@ -53,6 +53,7 @@ pub(crate) fn job(log: &Log, paths: &[PathBuf]) -> JobLog {
         errors: errors.collect(),
         shapes: log.collectives(),
         errors_left_out: log.completions.len().saturating_sub(MAX_ERRORS) as u64 + log.left_out,
+        windows: Vec::new(),
     }
 }
 

@@ -17,6 +17,7 @@ use crate::options::duration::Moment;
 use crate::options::expect;
 use crate::options::fabric;
 use crate::options::fail_on::FailOn;
+use crate::options::merged::MergedDocuments;
 use crate::options::nccl;
 use crate::options::tap_at;
 use crate::options::training::{self, LoggedTimes, Pattern};
@@ -48,6 +49,8 @@ pub(crate) struct RunSettings {
     job: Arc<JobLog>,
     /// Message about that log.
     pub(crate) about_log: Option<nccl::About>,
+    /// Documents of the job.
+    pub(crate) merged: MergedDocuments,
     /// Text of the configuration file, if there is one.
     #[cfg_attr(not(feature = "live"), expect(dead_code, reason = "live runs record it"))]
     pub(crate) config_text: Option<String>,
@@ -75,7 +78,10 @@ impl RunSettings {
         };
         let inventory = arguments.fabric.as_deref().map(fabric::read).transpose()?;
         let planned = inventory.as_ref().map(|inventory| inventory.cluster.stated);
-        let (job, about_log) = nccl::read_job(&arguments.nccl_log)?;
+        let merged = MergedDocuments::read(&arguments.merge, arguments.max_input)?;
+        let logs = [arguments.nccl_log.as_slice(), &merged.logs].concat();
+        let (mut job, about_log) = nccl::read_job(&logs)?;
+        merged.add_to(&mut job);
         let mut settings = Self {
             bin: shape.bin.unwrap_or(span::WIDEST),
             threads: shape.threads.unwrap_or_else(default_threads),
@@ -87,6 +93,7 @@ impl RunSettings {
             wiring: Arc::new(inventory.map(|inventory| inventory.wiring()).unwrap_or_default()),
             expectation: expect::all(&shape.expect).over(planned.unwrap_or_default()),
             job: Arc::new(job),
+            merged,
             about_log,
             config_text: shape.config.is_some().then_some(config.text),
             shape,

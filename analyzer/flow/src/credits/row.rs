@@ -44,6 +44,10 @@ pub(super) fn row(connection: &CreditedConnection, rest: &Rest) -> CreditRow {
         credit_to_data_p99_ns: answers.map(|[_, most]| most),
         credits_unused: rest.credits_unused,
         outstanding_bytes: rest.outstanding_bytes,
+        last_ack_time: messages
+            .iter()
+            .filter_map(|message| moment(message.acknowledgement))
+            .max(),
         last_time: rest.last_time,
         // Who was late is a verdict.
         ..CreditRow::default()

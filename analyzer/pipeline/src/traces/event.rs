@@ -210,6 +210,8 @@ pub(super) struct Arguments {
     pub(super) rank: Scalar,
     pub(super) communicator: Scalar,
     pub(super) count: Scalar,
+    pub(super) sequence: Scalar,
+    pub(super) queue_pair: Scalar,
 }
 
 impl Arguments {
@@ -225,6 +227,8 @@ impl Arguments {
         "Rank",
         "CommHash",
         "Count",
+        "SeqNum",
+        "qp_num",
     ];
 
     fn take(&mut self, name: &str, value: Scalar) {
@@ -239,6 +243,8 @@ impl Arguments {
             "Rank" => &mut self.rank,
             "CommHash" => &mut self.communicator,
             "Count" => &mut self.count,
+            "SeqNum" => &mut self.sequence,
+            "qp_num" => &mut self.queue_pair,
             _ => return,
         };
         *place = value;

@@ -19,6 +19,8 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess,
 use super::bounded::BoundedReader;
 use super::event::{Entries, Event, EventSeed, Scalar, ScalarSeed};
 use super::kinds::{element_bytes, kernel, kind};
+use super::net::{NetworkEvents, OpenNetworkEvents};
+use super::stated::StatedRanks;
 
 /// Collectives that are kept of one trace.
 const MAX_CALLS: usize = 1 << 16;
@@ -48,6 +50,8 @@ pub struct Call {
     pub ranks: Option<u32>,
     /// The rank.
     pub rank: Option<u32>,
+    /// Its number in the communicator, which counts for each operation.
+    pub sequence: Option<u64>,
 }
 
 /// The collectives of a trace.
@@ -61,6 +65,10 @@ pub struct Trace {
     pub has_epoch: bool,
     /// Collectives in the order of their starts.
     pub calls: Vec<Call>,
+    /// States of ranks, of documents that have them.
+    pub stated: StatedRanks,
+    /// Waits of NCCL's proxy, of traces with its network events.
+    pub network: Option<NetworkEvents>,
     /// Collectives for which there was no room, or that have no end.
     pub left_out: u64,
     /// The reason for which its end is missing: the collectives before are there.
@@ -117,7 +125,11 @@ impl Trace {
         Self::read(ExpandedBytes::open(path, limit)?, file, limit)
     }
 
-    fn read(from: impl Read, file: String, limit: Option<u64>) -> Result<Self, TraceError> {
+    /// Reads a trace that errors call `file`.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn read(from: impl Read, file: String, limit: Option<u64>) -> Result<Self, TraceError> {
         let input = BoundedReader::new(from);
         let offset = input.offset();
         let mut gathered = GatheredEvents::default();
@@ -186,6 +198,7 @@ struct GatheredEvents {
     /// NCCL's events that have begun: category, process and number.
     open: HashMap<(String, Option<String>, Option<String>), Call, foldhash::fast::RandomState>,
     is_nccl: bool,
+    network: OpenNetworkEvents,
     left_out: u64,
 }
 
@@ -265,6 +278,7 @@ impl GatheredEvents {
                 communicator: about.communicator,
                 ranks: about.ranks,
                 rank: None,
+                sequence: None,
             },
             external_id,
         });
@@ -275,12 +289,15 @@ impl GatheredEvents {
         let Scalar::Text(category) = &event.category else {
             return;
         };
-        if !matches!(category.as_str(), "COLL" | "P2P") {
-            return;
-        }
         let Some(time) = nanoseconds(&event.time) else {
             return;
         };
+        if matches!(category.as_str(), "NET" | "NET_IB") {
+            return self.network.event(event, (category, name), time, is_begin);
+        }
+        if !matches!(category.as_str(), "COLL" | "P2P") {
+            return;
+        }
         self.is_nccl = true;
         let key = (category.clone(), event.process.text(), event.id.text());
         if !is_begin {
@@ -308,6 +325,7 @@ impl GatheredEvents {
             communicator: communicator.map(|hash| format!("{hash:#x}")),
             ranks: None,
             rank: arguments.rank.count().and_then(|rank| u32::try_from(rank).ok()),
+            sequence: arguments.sequence.count(),
         };
         // Numbers count by thread: the same one may begin again.
         if self.open.insert(key, call).is_some() {
@@ -379,6 +397,8 @@ impl GatheredEvents {
             },
             has_epoch: calls.iter().all(|call| call.start >= MIN_EPOCH_NS),
             calls,
+            stated: StatedRanks::default(),
+            network: self.network.finish(),
             left_out: self.left_out + self.open.len() as u64,
             is_cut,
         })

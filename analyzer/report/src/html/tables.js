@@ -367,7 +367,8 @@ function creditsGrid() {
       of("outstanding_bytes", "Outstanding"),
       of("retransmitted_packets", "Retransmitted"),
       of("layout", "NCCL"),
-      of("last_time", "Last packet"),
+      of("last_ack_time", "Last ACK"),
+      of("last_time", "Silent since"),
     ],
     open: (row) => {
       const end = model.time(rows[row].last_time);
@@ -516,6 +517,28 @@ function waitsGrid() {
   });
 }
 
+function rankStatesGrid() {
+  const rows = model.run.rank_states,
+    of = (name, label, more) => listed(rows, "rank_states", name, label, more);
+  return new Grid({
+    id: "rank_states",
+    rows: rows.length,
+    search: true,
+    columns: [
+      of("rank", "Rank"),
+      of("address", "Address"),
+      of("hostname", "Host"),
+      of("state", "State"),
+      of("operation", "Operation"),
+      of("sequence", "Number"),
+      of("median_ns", "Median"),
+      of("communicator", "Communicator"),
+      of("trace", "Document"),
+    ],
+    marked: (row) => ["missing", "failed", "dead"].includes(rows[row].state),
+  });
+}
+
 function collectiveCallsGrid() {
   const rows = model.run.collective_calls,
     of = (name, label, more) => listed(rows, "collective_calls", name, label, more);
@@ -563,6 +586,7 @@ const TABS = [
   ["waits", "Waits", () => model.run.waits?.length ?? 0, waitsGrid],
   ["steps", "Training steps", () => model.run.steps.length, stepsGrid],
   ["collective_calls", "Collective calls", () => model.run.collective_calls?.length ?? 0, collectiveCallsGrid],
+  ["rank_states", "Ranks", () => model.run.rank_states?.length ?? 0, rankStatesGrid],
   ["hops", "Between taps", () => model.run.hops.length, hopsGrid],
 ];
 

@@ -8,8 +8,8 @@ use std::io::Read;
 use roce_model::{
     CnpReceiver, CollectiveCallColumns, CollectiveColumns, CollectiveWaitColumns, Columns, CreditColumns,
     CutLimit, EndColumns, EpisodeColumns, FindingColumns, HopColumns, InputSummary, Layer,
-    MrcConnectionColumns, MrcPathColumns, MrcReports, Opcode, Period, Qpn, RunKey, RunSummary, Span,
-    StepColumns, TapColumns, TapRow, Totals, TraceColumns, VantageColumns, WaitColumns,
+    MrcConnectionColumns, MrcPathColumns, MrcReports, Opcode, Period, Qpn, RankStateColumns, RunKey,
+    RunSummary, Span, StepColumns, TapColumns, TapRow, Totals, TraceColumns, VantageColumns, WaitColumns,
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -68,6 +68,7 @@ pub fn read(from: impl Read) -> Result<RunSummary, Error> {
         waits: some_rows::<WaitColumns>(&stored.waits)?,
         traces: some_rows::<TraceColumns>(&stored.traces)?,
         collective_calls: some_rows::<CollectiveCallColumns>(&stored.collective_calls)?,
+        rank_states: some_rows::<RankStateColumns>(&stored.rank_states)?,
         collectives: some_rows::<CollectiveColumns>(&stored.collectives)?,
         steps: rows::<StepColumns>(&stored.steps)?,
         findings: rows::<FindingColumns>(&stored.findings)?,
@@ -97,6 +98,7 @@ struct StoredDocument {
     mrc_paths: Value,
     traces: Value,
     collective_calls: Value,
+    rank_states: Value,
     #[serde(default)]
     collectives: Value,
     steps: Value,

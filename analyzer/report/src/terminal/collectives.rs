@@ -28,7 +28,7 @@ pub(super) fn collectives(view: &View<'_>) -> Vec<String> {
             "collective",
             "collectives",
         )),
-        plural(run.traces.len() as u64, "trace", "traces"),
+        plural(run.traces.len() as u64, "document", "documents"),
         if slowed == 0 {
             "none slowed".to_owned()
         } else {
@@ -51,7 +51,10 @@ pub(super) fn collectives(view: &View<'_>) -> Vec<String> {
     if let Some(more) = run.traces.len().checked_sub(NAMED).filter(|more| *more > 0) {
         lines.extend(field(
             "",
-            &[format!("and {} more", plural(more as u64, "trace", "traces"))],
+            &[format!(
+                "and {} more",
+                plural(more as u64, "document", "documents")
+            )],
             style,
         ));
     }
@@ -104,6 +107,7 @@ fn clock(trace: &TraceRow) -> Vec<String> {
             "as it states its epoch".to_owned(),
             format!("corrected by the traffic by{offset}{within}"),
         ],
+        (TraceClock::None, _) => vec![format!("{}: states of ranks, no times", trace.form.name())],
         (TraceClock::Traffic, _) => vec![format!("by the traffic{offset}{within}")],
     };
     let mut facts = vec![clean(&format!("{}{rank}", trace.file))];

@@ -141,6 +141,13 @@ fn nothing_wrong(findings: &[RelatedFinding], context: &Context<'_>) -> String {
     format!("{begin} in these {length}{claims}{open}.")
 }
 
+/// A summary as a sentence of its own.
+pub(super) fn sentence_of(summary: &str) -> String {
+    let mut letters = summary.chars();
+    let first = letters.next().map(|first| first.to_uppercase().to_string());
+    format!("{}{}.", first.unwrap_or_default(), letters.as_str())
+}
+
 /// The first part of a summary, up to its first list or remark.
 fn clause(summary: &str) -> String {
     let end = summary.find([':', ';']).unwrap_or(summary.len());

@@ -8,6 +8,7 @@ mod causes;
 mod classes;
 mod collectives;
 mod congestion;
+mod documents;
 mod evidence;
 mod gpus;
 mod idle;

@@ -65,6 +65,7 @@ fn a_profile_of_pytorch_is_read() {
         communicator: Some("0".to_owned()),
         ranks: Some(16),
         rank: Some(3),
+        sequence: None,
     };
     assert_eq!(trace.calls, [expected]);
 }
