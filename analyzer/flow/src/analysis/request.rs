@@ -91,8 +91,10 @@ impl Analysis {
         let (hot, cold) = (&mut self.table.hot[at], &self.table.cold[at]);
         let place = RequestPlace::find(hot, cold, packet.roce.bth.psn());
         let open = hot.messages.is_open() && !packet.roce.bth.opcode().is_first();
-        let mut request = self.request(at, bin, (span, place), seen, packet);
-        request.packet.target = write.and_then(|write| write.target);
+        let request = Request {
+            target: write.and_then(|write| write.target),
+            ..self.request(at, bin, (span, place), seen, packet)
+        };
         let hot = &mut self.table.hot[at];
         hot.last_request = hot.last_request.max(packet.time);
         let verdict = self.observe_request(at, &request, place, packet);

@@ -154,6 +154,7 @@ impl Analysis {
                 ..flow_history(hot, &self.table.cold[at], place, packet)
             },
             pair: self.pair_history(at, place, packet),
+            ..Request::default()
         }
     }
 

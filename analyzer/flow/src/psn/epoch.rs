@@ -44,7 +44,7 @@ impl Epoch {
     pub(super) fn begin(&mut self, request: &Request) -> u64 {
         self.first = BASE + u64::from(request.packet.psn.value());
         self.time = request.packet.time;
-        self.target = request.packet.target;
+        self.target = request.target;
         self.first
     }
 
@@ -158,7 +158,7 @@ impl Epoch {
             return true;
         }
         // A new connection writes to memory of its own, by a key of its own.
-        if self.target.is_some() && self.target == request.packet.target {
+        if self.target.is_some() && self.target == request.target {
             return false;
         }
         let is_older = request.packet.ids.and_then(Ids::behind).unwrap_or(0) > 0;

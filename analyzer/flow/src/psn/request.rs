@@ -83,6 +83,8 @@ pub(crate) enum Verdict {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Request {
     pub(crate) packet: RequestPacket,
+    /// Where it writes to, if it is the first packet of a WRITE.
+    pub(crate) target: Option<WriteTarget>,
     pub(crate) flow: FlowHistory,
     pub(crate) pair: PairHistory,
 }
@@ -113,8 +115,6 @@ pub(crate) struct RequestPacket {
     pub(crate) has_old_id: bool,
     /// It is the first packet of a message, comes after a rest, and by another UDP source port than all packets before it.
     pub(crate) has_other_port: bool,
-    /// Where it writes to, if it is the first packet of a WRITE.
-    pub(crate) target: Option<WriteTarget>,
 }
 
 /// The history of its flow before a request, mostly times.

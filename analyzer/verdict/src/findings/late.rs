@@ -317,7 +317,7 @@ fn left_out(jobs: &[JobLateness]) -> Option<FindingRow> {
     ))
 }
 
-/// What a captured rank waited for, in words, and on which side of it the cause is.
+/// Words for the wait of a captured rank: for what, and on which side of it the cause is.
 fn waited_for(wait: &RankWait) -> String {
     let (for_what, side) = match wait.reason {
         WaitReason::Input => ("data", "there or at a rank before it"),

@@ -1,6 +1,6 @@
 //! Lateness: which rank, receiver or link a job waits for, and what that costs.
 //!
-//! An item: a job with one root that costs it [`COSTS`] of its time or more, and [`LEAST_NS`] in each step: less is not named. Found: the first of the findings about lateness has the kind
+//! An item: a job with one root that costs it [`COSTS`] of its time or more, and [`MIN_STEP_COST_NS`] in each step: less is not named. Found: the first of the findings about lateness has the kind
 //! of the root and names its host among the aggressors. Said: all findings about lateness, right when a root of that kind
 //! and host costs something. In a healthy job each is wrong. From one capture alone, "cannot tell" is an answer as well.
 
@@ -20,7 +20,7 @@ pub(crate) const CANNOT_TELL: &str = "job.cannot_tell";
 /// Least share of a job's time that a root costs, in percent, to be expected in a report.
 const COSTS: i64 = 5;
 /// Least cost of a root in each step to be expected, in nanoseconds: what a report names at all.
-const LEAST_NS: i64 = 50_000;
+const MIN_STEP_COST_NS: i64 = 50_000;
 /// Error of a cost that is allowed, in percent.
 const ERROR: u64 = 10;
 
@@ -42,7 +42,8 @@ fn root_of(case: &Case) -> Option<CostlyRoot<'_>> {
     Some(CostlyRoot {
         root,
         cost,
-        is_large: cost * 100 >= length.cast_signed() * COSTS && cost >= count.saturating_mul(LEAST_NS),
+        is_large: cost * 100 >= length.cast_signed() * COSTS
+            && cost >= count.saturating_mul(MIN_STEP_COST_NS),
     })
 }
 
