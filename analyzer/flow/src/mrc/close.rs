@@ -102,7 +102,7 @@ impl Connection {
         ] = counts.causes;
         [row.trimmed, row.trimmed_lasthop] = counts.trimmed;
         [row.repair_trim_ns, row.repair_lasthop_ns, row.repair_refused_ns] =
-            self.repair_refused.map(|union| union.ns());
+            self.repair_refused.map(super::causes::Union::ns);
         [
             row.nacks_trimmed,
             row.nacks_trimmed_lasthop,
