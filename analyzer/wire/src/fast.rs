@@ -143,10 +143,10 @@ fn decode_ipv4<const AT: u16>(
         return None;
     }
     let bth = Bth(*chunk(head, 28)?);
-    let transport = match bth.0[0] {
-        ..mrc::FIRST_OPCODE => Transport::parse(frame, bth, AT + 28, length, original)?,
-        _ => Transport::of_vendor(frame, &bth, AT + 28, length, original)?,
-    };
+    let mut transport = Transport::parse(frame, bth, AT + 28, length, original)?;
+    if bth.0[0] >= mrc::FIRST_OPCODE {
+        transport.seen = seen_of_vendor(frame.len(), &bth, AT + 28, length);
+    }
     *into = packet!(transport, bth, vlan, AT, AT + 28;
         source: ip.source(),
         destination: ip.destination(),
@@ -179,10 +179,10 @@ fn decode_ipv6<const AT: u16>(
     }
     let bth = Bth(*chunk(head, 48)?);
     let length = u32::from(udp.length());
-    let transport = match bth.0[0] {
-        ..mrc::FIRST_OPCODE => Transport::parse(frame, bth, AT + 48, length, original)?,
-        _ => Transport::of_vendor(frame, &bth, AT + 48, length, original)?,
-    };
+    let mut transport = Transport::parse(frame, bth, AT + 48, length, original)?;
+    if bth.0[0] >= mrc::FIRST_OPCODE {
+        transport.seen = seen_of_vendor(frame.len(), &bth, AT + 48, length);
+    }
     *into = packet!(transport, bth, vlan, AT, AT + 48;
         source: ip.source(),
         destination: ip.destination(),
@@ -209,10 +209,10 @@ fn decode_grh<const AT: u16>(
     }
     let bth = Bth(*chunk(head, 40)?);
     let length = u32::from(grh.payload_length()) + 8;
-    let transport = match bth.0[0] {
-        ..mrc::FIRST_OPCODE => Transport::parse(frame, bth, AT + 40, length, original)?,
-        _ => Transport::of_vendor(frame, &bth, AT + 40, length, original)?,
-    };
+    let mut transport = Transport::parse(frame, bth, AT + 40, length, original)?;
+    if bth.0[0] >= mrc::FIRST_OPCODE {
+        transport.seen = seen_of_vendor(frame.len(), &bth, AT + 40, length);
+    }
     *into = packet!(transport, bth, vlan, AT, AT + 40;
         source: grh.source(),
         destination: grh.destination(),
@@ -240,6 +240,18 @@ fn through(vlan: Option<VlanTag>) -> Through {
     }
 }
 
+/// The headers of a packet with a vendor's opcode at `at`, of whose frame so many bytes were captured: those of MRC, if it may be one. They
+/// count as payload until more packets of the queue pair show that it is. `length` is the UDP length.
+#[cold]
+fn seen_of_vendor(captured: usize, bth: &Bth, at: u16, length: u32) -> ExtendedHeaders {
+    let (at, whole) = (usize::from(at), (length as usize).saturating_sub(Udp::BYTES));
+    let captured = captured.min(at + whole).saturating_sub(at);
+    match mrc::whole_header(bth, captured, Some(whole)) {
+        Some(_) => ExtendedHeaders::MRC,
+        None => ExtendedHeaders::NONE,
+    }
+}
+
 /// Results of the transport headers.
 struct Transport {
     aeth: Aeth,
@@ -250,29 +262,6 @@ struct Transport {
 }
 
 impl Transport {
-    /// The headers of a packet with a vendor's opcode, as [`Transport::parse`]. Those that may be of MRC count as payload until more
-    /// packets of the queue pair show that it is one.
-    #[cold]
-    fn of_vendor(frame: &[u8], bth: &Bth, at: u16, length: u32, original: u32) -> Option<Self> {
-        let payload_bytes = length.checked_sub(8 + 12 + u32::from(bth.pad_count()) + 4)?;
-        if u32::from(at) - 8 + length > original {
-            return None;
-        }
-        let captured = frame.len().min((u32::from(at) - 8 + length) as usize);
-        let captured = captured.checked_sub(usize::from(at))?;
-        let whole = mrc::whole_header(bth, captured, Some(length as usize - 8));
-        Some(Self {
-            aeth: Aeth::default(),
-            dma_length: 0,
-            source_qpn: 0,
-            payload_bytes,
-            seen: match whole {
-                Some(_) => ExtendedHeaders::MRC,
-                None => ExtendedHeaders::NONE,
-            },
-        })
-    }
-
     /// The headers at `at`, if they are whole and `length`, the UDP length, agrees with them.
     #[inline(always)]
     #[expect(

@@ -6,7 +6,6 @@ use roce_model::{Address, Confidence, MrcConnectionRow, MrcEntropyOrder, MrcPath
 use roce_wire::Psn;
 use roce_wire::network::udp;
 
-use super::causes::Union;
 use super::connection::{Connection, NEARLY_ALL};
 use super::paths::Path;
 
@@ -103,7 +102,7 @@ impl Connection {
         ] = counts.causes;
         [row.trimmed, row.trimmed_lasthop] = counts.trimmed;
         [row.repair_trim_ns, row.repair_lasthop_ns, row.repair_refused_ns] =
-            self.repair_refused.map(Union::ns);
+            self.repair_refused.map(super::causes::Union::ns);
         [
             row.nacks_trimmed,
             row.nacks_trimmed_lasthop,

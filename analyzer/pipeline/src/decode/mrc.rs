@@ -10,6 +10,9 @@ use roce_wire::{Bth, Carrier, Through};
 /// The headers of a packet, which is the one at `place` of its batch.
 pub(super) fn headers(frame: &[u8], packet: &Packet, place: usize) -> Option<MrcPacket> {
     let roce = &packet.roce;
+    if !roce.carrier.has_ip() {
+        return None;
+    }
     let start = usize::from(roce.bth_offset);
     let network = usize::from(roce.network_offset);
     let udp = Udp(frame.get(start.checked_sub(Udp::BYTES)?..)?.first_chunk()?);
