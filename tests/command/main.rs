@@ -90,6 +90,7 @@ mod taps;
 mod terminal;
 mod time_states;
 mod traffic;
+mod transports;
 mod triggers;
 mod uplinks;
 mod variants;

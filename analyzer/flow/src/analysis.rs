@@ -26,6 +26,7 @@ mod tally;
 mod tap_states;
 mod taps;
 mod time_states;
+mod trimmed;
 
 use roce_model::{
     Between, EventKind, EventRow, LostRecords, PRIORITY_OF_DSCP, Packet, PacketBatch, PacketFlags,
@@ -333,8 +334,13 @@ impl Analysis {
             // was found no longer holds.
             let mut holds = true;
             for (packet, found) in some.iter().zip(found.iter()) {
-                let write = if packet.flags.has(PacketFlags::REMOTE_WRITE) {
-                    writes.next()
+                let write = if packet.flags.is_special() {
+                    let has_write = packet.flags.has(PacketFlags::REMOTE_WRITE);
+                    let write = if has_write { writes.next() } else { None };
+                    if packet.flags.has(PacketFlags::SHORT) && self.observe_short(found, packet) {
+                        continue;
+                    }
+                    write
                 } else {
                     None
                 };

@@ -170,6 +170,7 @@ fn add_rare(rows: &mut BinRows, place: usize, rare: &Rare) {
     plus(&mut columns.retransmitted_bytes, place, rare.retransmitted_bytes);
     plus(&mut columns.missing, place, rare.missing);
     plus(&mut columns.late, place, rare.late);
+    plus(&mut columns.trimmed, place, rare.trimmed);
     plus(&mut columns.naks, place, rare.naks);
     plus(&mut columns.rnr_naks, place, rare.rnr_naks);
     // Absent where the other direction is not known.

@@ -23,6 +23,7 @@ table! {
     retransmitted_bytes: u64, "bytes", "Application data in retransmitted packets.";
     missing: u64, "packets", "PSNs skipped when the flow's highest request PSN advanced.";
     late: u32, "packets", "Request packets that filled a hole outside of any retransmission run: reordering.";
+    trimmed: u32, "packets", "Packets that came without their data: a switch whose queue was full had cut them.";
     lost_downstream: Option<u32>, "packets", "Packets captured here that the receiver NAKed: lost behind this tap. Absent: needs the other direction.";
     naks: u32, "packets", "NAKs in this flow's packets, RNR NAKs not counted.";
     rnr_naks: u32, "packets", "RNR NAKs in this flow's packets.";

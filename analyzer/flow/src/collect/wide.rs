@@ -156,7 +156,7 @@ fn row_at(columns: &TimelineColumns, at: usize) -> TimelineRow {
     }
     row! {
         epoch packets wire_bytes payload_bytes data_packets not_ect ect0 ect1 ce retransmitted_packets retransmitted_bytes
-        missing late naks rnr_naks acks messages senders_to_destination;
+        missing late trimmed naks rnr_naks acks messages senders_to_destination;
         cnp lost_downstream ack_rtt_p50_ns ack_rtt_max_ns message_time_p50_ns message_time_max_ns inflight_bytes_max pause_ns
         dcqcn_rate_bps
     }
