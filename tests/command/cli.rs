@@ -478,6 +478,21 @@ fn times_take_what_lies_between() {
     }
 }
 
+/// Times in texts count from the first frame of the capture, whatever `--from` leaves out.
+#[test]
+fn from_moves_no_zero() {
+    let capture = "captures/write_bw_loss.pcap";
+    let whole = document(&root(), [capture]);
+    let later = document(&root(), [capture, "--from", "+400ms"]);
+    assert_eq!(whole["run"]["zero_time"], whole["run"]["first_time"]);
+    assert_eq!(later["run"]["zero_time"], whole["run"]["zero_time"]);
+    let text = run(&root(), [capture, "--from", "+400ms"]).good().stdout;
+    let sentence: Vec<&str> = text.split_whitespace().take(20).collect();
+    // The first loss behind 400 ms: its PSN is missing from 410.6 ms on (tshark's frame.time_relative of frame 1,508).
+    assert!(sentence.join(" ").contains("from +411 ms to"), "{text}");
+    assert!(text.contains("+400 ms"), "the axis: {text}");
+}
+
 #[test]
 fn top_chooses_what_the_table_shows() {
     let shown = |top: &str| run(&root(), ["captures/rping.pcap", "--top", top]).good().stdout;

@@ -18,7 +18,7 @@ use crate::sorter::Sorter;
 const CLOSE_FROM: usize = 64;
 
 /// Bytes of captures that wait to be put in order, in all, and at least of each.
-const HELD_BYTES: usize = 64 << 20;
+const MAX_HELD_BYTES: usize = 64 << 20;
 const MIN_HELD_BYTES: usize = 1 << 20;
 
 /// Merges captures by the time of the frame that is next in each; at equal times the input with the lower
@@ -97,7 +97,7 @@ impl Merge {
     pub fn new(readers: Vec<Reader>) -> Self {
         let current = readers.iter().map(|_| None).collect();
         let over = readers.iter().map(|_| None).collect();
-        let share = (HELD_BYTES / readers.len().max(1)).max(MIN_HELD_BYTES);
+        let share = (MAX_HELD_BYTES / readers.len().max(1)).max(MIN_HELD_BYTES);
         let sorters = readers.iter().map(|_| Sorter::new(share)).collect();
         Self {
             readers,

@@ -46,6 +46,8 @@ pub struct RunSummary {
     pub inputs: Vec<InputSummary>,
     /// First and last captured frame.
     pub span: Option<Period>,
+    /// First frame of the captures, also if it is before `--from`.
+    pub first_frame: Option<Time>,
     /// All counts.
     pub totals: Totals,
     /// The points of observation.
@@ -98,6 +100,12 @@ type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 const ENDINGS: [&str; 6] = ["gz", "zst", "pcap", "pcapng", "cap", "ntar"];
 
 impl RunSummary {
+    /// Zero of the times that people read: the first frame of the captures, as in Wireshark, whatever `--from` leaves out.
+    pub fn zero(&self) -> Time {
+        let first = self.span.map(|span| span.first);
+        self.first_frame.or(first).unwrap_or_default()
+    }
+
     /// The row of a tap. Taps are numbered in the order of their rows, where nothing was left out.
     pub fn tap(&self, tap: TapId) -> Option<&TapRow> {
         let at = usize::try_from(tap.0).unwrap_or(usize::MAX);

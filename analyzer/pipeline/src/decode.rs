@@ -132,6 +132,8 @@ pub(crate) struct Decoder {
     /// Frames, and what is not a flow's.
     pub(crate) totals: Totals,
     pub(crate) span: Option<Period>,
+    /// First frame, whether it is of this time or not.
+    pub(crate) first_frame: Option<Time>,
     /// Watermark of a live run where there are no frames.
     watermark: Option<Time>,
     /// Packets of these frames that belong to the tap of a mirror session instead.
@@ -155,6 +157,7 @@ impl Decoder {
             link_addresses: LinkAddressBook::default(),
             totals: Totals::default(),
             span: None,
+            first_frame: None,
             watermark: None,
             mirrored: 0,
         }
@@ -287,6 +290,10 @@ impl Decoder {
             interface,
             first.time,
         );
+        let earlier = self.first_frame.is_none_or(|known| first.time < known);
+        if earlier && first.time != Time(u64::MAX) {
+            self.first_frame = Some(first.time);
+        }
         let taken = self.count_frames(tap, frames);
         if taken > 0 {
             let all = taken == frames.len() as u64;

@@ -95,6 +95,7 @@ impl<F> RunOutcome<F> {
             started: begun.started,
             elapsed: begun.elapsed(),
             span: decoder.span,
+            first_frame: decoder.first_frame,
             totals,
             taps,
             clock_steps,

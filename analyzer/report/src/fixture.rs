@@ -57,6 +57,7 @@ fn run(path: &str, totals: Totals) -> RunSummary {
             ..InputSummary::default()
         }],
         span: Some(span),
+        first_frame: Some(span.first),
         taps: vec![TapRow {
             input: path.to_owned().into(),
             interface: Some("eth0".into()),

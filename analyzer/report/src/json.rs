@@ -337,6 +337,7 @@ impl Serialize for RunObject<'_> {
         map.serialize_entry("elapsed_ns", &run.elapsed.0)?;
         map.serialize_entry("bin_ns", &run.bin.0)?;
         map.serialize_entry("first_time", &run.span.map(|span| Value(Cell::Time(span.first))))?;
+        map.serialize_entry("zero_time", &run.span.map(|_| Value(Cell::Time(run.zero()))))?;
         map.serialize_entry("last_time", &run.span.map(|span| Value(Cell::Time(span.last))))?;
         let length = run.span.map(Period::length).unwrap_or_default();
         map.serialize_entry("sentence", &run.sentence)?;

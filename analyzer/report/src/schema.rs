@@ -70,7 +70,7 @@ What `--format json` prints and `DIR/run.json` holds: one object. `schema_versio
 | Key | Meaning |
 |---|---|
 | `schema_version` | 2 |
-| `run` | `run_id`, `host`, `capture`, `version`, `started`, `elapsed_ns`, `bin_ns`, `first_time` and `last_time` of the frames, `sentence` (what was wrong, for whom, when and at what price), `goodput_bps` (`new_payload_bytes` over the time between them, null without such), `options` (name and value of all that shape the results), `inputs` |
+| `run` | `run_id`, `host`, `capture`, `version`, `started`, `elapsed_ns`, `bin_ns`, `first_time` and `last_time` of the frames, `zero_time` (the first frame of the captures, also before `--from`, from which times in texts count), `sentence` (what was wrong, for whom, when and at what price), `goodput_bps` (`new_payload_bytes` over the time between them, null without such), `options` (name and value of all that shape the results), `inputs` |
 | `totals` | All counts of the run, below |
 | `taps` | Rows of `taps`, each with `cnp_receivers`: who had to slow down |
 | `vantages`, `hops`, `flows`, `episodes`, `waits`, `collectives`, `credits`, `collective_waits`, `steps` | Rows of the table of that name |

@@ -269,20 +269,8 @@ impl Findings {
         for row in live {
             quality.flow(row);
         }
-        let context = Context {
-            run,
-            thresholds: &self.settings.thresholds,
-            link_rate: self.settings.link_rate,
-            expectation: &self.settings.expectation,
-            priority_of_dscp: &self.settings.priority_of_dscp,
-            directory,
-            episodes,
-            losses: &Losses::new(),
-            dropped: 0,
-            fabric: None,
-            lateness: None,
-            only: None,
-        };
+        let (none, base) = (Losses::new(), (run, &self.settings));
+        let context = Context::new(base, directory, episodes, &none);
         let losses = losses_by_destination(&self.gaps, &context);
         let context = Context {
             losses: &losses,
@@ -315,19 +303,13 @@ impl Findings {
         (episodes, dropped): (&[Episode], u64),
         only: Option<&HashSet<FlowId>>,
     ) -> Conclusion {
+        let (none, base) = (Losses::new(), (run, &self.settings));
         let context = Context {
-            run,
-            thresholds: &self.settings.thresholds,
-            link_rate: self.settings.link_rate,
-            expectation: &self.settings.expectation,
-            priority_of_dscp: &self.settings.priority_of_dscp,
-            directory,
-            episodes,
-            losses: &Losses::new(),
             dropped,
             fabric: Some(fabric),
             lateness: Some(lateness),
             only,
+            ..Context::new(base, directory, episodes, &none)
         };
         let losses = losses_by_destination(&self.gaps, &context);
         let context = Context {

@@ -97,6 +97,30 @@ fn a_function_on_the_path_of_a_packet_is_one_screen() {
     assert_eq!(longest, LONGEST_FUNCTION, "the bound can be lowered");
 }
 
+/// Lines of the longest source, without files of tests.
+const LONGEST_FILE: usize = 600;
+
+#[test]
+fn files_are_short() {
+    let mut longer = Vec::new();
+    for folder in ["analyzer", "ebpf", "xtask"] {
+        let below = root().join(folder);
+        let mut sources = Vec::new();
+        super::sources(&below, &mut sources, &below);
+        for (file, _) in sources.iter().filter(|(file, _)| !file.contains("tests")) {
+            let lines = std::fs::read_to_string(below.join(file)).unwrap().lines().count();
+            if lines > LONGEST_FILE {
+                longer.push(format!("{folder}/{file}: {lines} lines"));
+            }
+        }
+    }
+    assert!(
+        longer.is_empty(),
+        "longer than {LONGEST_FILE} lines:\n{}",
+        longer.join("\n")
+    );
+}
+
 #[test]
 fn state_is_in_parts() {
     for (file, name, most) in STRUCTS {

@@ -1,5 +1,4 @@
-//! READs whose two directions are known: which responses are due, which are missing, and whether they are requested
-//! again. PSNs are the requester's, counted on past their 24 bits.
+//! READs with both directions: which responses are due, missing, and requested again. PSNs are the requester's, beyond 24 bits.
 
 use std::collections::VecDeque;
 
@@ -20,8 +19,7 @@ const MAX_ANSWERS: usize = 128;
 const APART: Span = Span(500);
 /// Holes remembered; the oldest is forgotten.
 const MAX_READ_HOLES: usize = 128;
-/// A requester that misses a response asks again before it goes on. New requests may be in flight by then; those sent
-/// after the answer to one that was sent after the gap are certainly later: two rounds.
+/// Rounds after which a requester that missed a response has asked again: requests that were in flight take the first.
 const ROUNDS: u8 = 2;
 
 /// The READs of one flow and the responses to them.
@@ -45,8 +43,7 @@ pub(crate) struct Reads {
     answers: VecDeque<(u64, Time)>,
     /// The PSN of the latest one.
     latest_answer: u64,
-    /// The responder was seen to answer the rest of a READ with a message of its own, which begins with a First. Soft-RoCE goes on
-    /// with Middles (`drivers/infiniband/sw/rxe/rxe_resp.c`, `read_reply`).
+    /// The responder answered the rest of a READ with a First. Soft-RoCE goes on with Middles (`rxe_resp.c`, `read_reply`).
     rests_begin_messages: bool,
     /// Responses before this one may have been missing in a hole that was forgotten.
     forgotten_to: u64,

@@ -254,7 +254,7 @@ impl Sink for Ends {
 
     fn finish(&mut self, run: &RunSummary) -> Result<(), SinkError> {
         let errors = std::mem::take(&mut self.errors);
-        self.start = run.span.map_or(Time::default(), |span| span.first);
+        self.start = run.zero();
         self.explained = errors.iter().map(|error| self.explain(error, run)).collect();
         self.errors = errors;
         Ok(())

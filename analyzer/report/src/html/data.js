@@ -222,8 +222,8 @@ async function load() {
   // The time that there is to look at: all slots, or what the capture spans.
   const first = model.time(run.run.first_time),
     last = model.time(run.run.last_time);
-  // Moments count from the first frame, as Wireshark's do; the first slot can begin a little before it.
-  model.zero = first ?? (head.slots ? head.begin : 0);
+  // Moments count from the first frame of the captures, as Wireshark's do; the first slot can begin a little before it.
+  model.zero = model.time(run.run.zero_time) ?? first ?? (head.slots ? head.begin : 0);
   model.begin = head.slots ? head.begin : (first ?? 0);
   model.end = head.slots ? head.begin + head.slots * head.width : Math.max(last ?? 1, model.begin + 1);
 }

@@ -44,6 +44,7 @@ pub fn read(from: impl Read) -> Result<RunSummary, Error> {
         bin: Span(run.value("bin_ns")?),
         options: options(run.get("options"))?,
         inputs: inputs(run.get("inputs"))?,
+        first_frame: run.value("zero_time")?,
         span: Option::zip(first, last).map(|(first, last)| Period { first, last }),
         totals: totals(&stored.totals)?,
         taps,

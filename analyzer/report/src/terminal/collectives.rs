@@ -119,7 +119,7 @@ fn clock(trace: &TraceRow) -> Vec<String> {
 
 fn table(view: &View<'_>, calls: &[&CollectiveCallRow]) -> Vec<String> {
     let (run, style) = (view.run, view.style);
-    let origin = run.span.map(|span| span.first).unwrap_or_default();
+    let origin = run.zero();
     let absent = || ABSENT.to_owned();
     let number = |value: Option<u64>| value.map_or_else(absent, count);
     let columns = vec![

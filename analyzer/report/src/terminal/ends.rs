@@ -21,7 +21,7 @@ pub(super) fn ends(view: &View<'_>) -> Vec<String> {
     if all.is_empty() {
         return Vec::new();
     }
-    let origin = run.span.map(|span| span.first).unwrap_or_default();
+    let origin = run.zero();
     let time = |time: Option<Time>| time.map_or_else(|| ABSENT.to_owned(), |time| after(time, origin));
     let columns = vec![
         Column::new("source", false, 0, &all, |row| row.source.to_string()),

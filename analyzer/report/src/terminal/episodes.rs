@@ -49,7 +49,7 @@ pub(super) fn episodes(view: &View<'_>) -> Vec<String> {
         false => SHOWN_NARROW,
     });
     worst.sort_by_key(|row| (row.start_time, row.episode));
-    let origin = run.span.map(|span| span.first).unwrap_or_default();
+    let origin = run.zero();
     let several = run.taps.len() > 1;
     let room = match style.width {
         0..100 => 15,

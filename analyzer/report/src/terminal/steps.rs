@@ -100,7 +100,7 @@ pub(super) fn steps(view: &View<'_>) -> Vec<String> {
 /// The steps that took longer than the others of their pair.
 fn table(view: &View<'_>, outliers: &[&StepRow]) -> Vec<String> {
     let (run, style) = (view.run, view.style);
-    let origin = run.span.map(|span| span.first).unwrap_or_default();
+    let origin = run.zero();
     let room = if style.width < 100 { 15 } else { 39 };
     let host = |host: Address| shorten(&clean(&host.to_string()), room, style.unicode);
     let columns = vec![

@@ -82,7 +82,15 @@ fn timeline(view: &View<'_>) -> Vec<String> {
     }
     let each = Span(whole(column_time));
     scales.push(format!("one column is {each}"));
-    let (begin, end) = ("0 s".to_owned(), Span(length).to_string());
+    let skipped = view
+        .run
+        .span
+        .map_or(0, |span| span.first.since(view.run.zero()).0);
+    let begin = match skipped {
+        0 => "0 s".to_owned(),
+        skipped => format!("+{}", Span(skipped)),
+    };
+    let end = Span(skipped.saturating_add(length)).to_string();
     let axis = format!(
         "{begin}{end:>room$}",
         room = columns.len().saturating_sub(begin.len())

@@ -273,11 +273,11 @@ fn said(finding: &FindingRow, lines_of_numbers: usize, view: &View<'_>) -> Vec<S
 
 /// From when to when, from the first packet on.
 fn times(finding: &FindingRow, run: &RunSummary) -> String {
-    let Some((first, span)) = finding.first_time.zip(run.span) else {
+    let Some(first) = finding.first_time else {
         return String::new();
     };
     let last = finding.last_time.unwrap_or(first);
-    match (first.since(span.first), last.since(span.first)) {
+    match (first.since(run.zero()), last.since(run.zero())) {
         (first, last) if first < last => format!("(+{first} to +{last})"),
         (first, _) => format!("(+{first})"),
     }

@@ -106,7 +106,7 @@ pub(super) fn waits(view: &View<'_>) -> Vec<String> {
     }
     let count = all.len();
     all.truncate(SHOWN);
-    let origin = run.span.map(|span| span.first).unwrap_or_default();
+    let origin = run.zero();
     let room = (style.width / 4).max(16);
     let name = |(node, port): Port<'_>| {
         let node = node.unwrap_or("unknown");

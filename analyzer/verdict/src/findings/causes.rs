@@ -4,6 +4,7 @@
 //! the effect are flows of the cause, or go where it says, and the cause began first. What is only partly explained stays a root.
 
 mod mechanisms;
+mod next_steps;
 mod subjects;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -65,6 +66,8 @@ pub(super) fn relate(
         if row.victims.0.is_empty() && row.aggressors.0.is_empty() {
             (row.victims, row.aggressors) = (victims, aggressors);
         }
+        let RelatedFinding { row, subjects } = &mut related[at];
+        next_steps::fill(row, subjects, context);
     }
     in_order(related, |finding| &finding.row, place_of)
 }

@@ -115,7 +115,7 @@ impl ClassTally {
             (Severity::Warning, Confidence::High),
             parts.join("; "),
             evidence,
-            "Compare the traffic class of the queue pairs at both ends, and the DSCP maps of the switches between them.",
+            "Compare the traffic class of the queue pairs at {senders} and {receivers}, and the DSCP maps of the switches between them.",
             self.first,
         ))
     }

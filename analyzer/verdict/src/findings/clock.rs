@@ -26,7 +26,7 @@ const NAMED: usize = 3;
 pub(super) fn clock(context: &Context<'_>) -> Option<FindingRow> {
     let steps = &context.run.clock_steps;
     let first = steps.iter().min_by_key(|step| step.time)?;
-    let start = context.run.span.map(|span| span.first).unwrap_or_default();
+    let start = context.run.zero();
     let names = context.run.tap_names();
     let each: Vec<String> = steps
         .iter()

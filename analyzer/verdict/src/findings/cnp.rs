@@ -273,8 +273,8 @@ impl CnpTally {
                 worst.names()
             ),
             evidence,
-            "Check at the sender that its reaction point is enabled for the priority that CNPs come with (roce_rp), and \
-             its counter of CNPs handled.",
+            "At {senders}, check that the reaction point is enabled for the priority that CNPs come with (roce_rp), and the counter of \
+             CNPs handled.",
             Some(first),
         ))
     }

@@ -356,8 +356,8 @@ impl EcnTally {
                 counted(packets, "data packet")
             ),
             evidence,
-            "Check at the senders that ECN is enabled for the priority of RoCE and that the traffic class of the queue \
-             pairs has an ECT codepoint; at a receiver-side tap also whether a switch clears it.",
+            "Enable ECN at {senders} for {class}: the traffic class of the queue pairs needs an ECT codepoint. Behind a switch, check \
+             that it does not clear it.",
             self.not_ect_first,
         ))
     }
@@ -447,8 +447,8 @@ impl EcnTally {
                 worst.names()
             ),
             evidence,
-            "Check at the receiver that its notification point is enabled for the priority that the data arrives with \
-             (roce_np), and its counters of marked packets and CNPs sent.",
+            "At {receivers}, check that the notification point is enabled for {class} (roce_np), and the counters of marked packets \
+             and of CNPs sent.",
             context.first(&[EpisodeKind::Ecn, EpisodeKind::Incast]),
         ))
     }

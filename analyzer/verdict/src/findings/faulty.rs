@@ -345,7 +345,7 @@ fn row_of(found: &[FaultyPaths], tried: u64, first: Option<Time>) -> Option<Find
             worst.ports(),
         ),
         evidence,
-        "Compare the error and discard counters of the parallel links between the two hosts; a traceroute over UDP with these source ports shows \
+        "Compare the error and discard counters of the parallel links between {senders} and {receivers}; a traceroute over UDP with these source ports shows \
          which of them the flows take.",
         first,
     ))

@@ -182,11 +182,9 @@ pub(super) fn incast(context: &Context<'_>) -> Option<FindingRow> {
         ),
         evidence,
         if unmarked {
-            "Lower the marking threshold of the switch port to the destination below its buffer, or enable ECN there; spread the \
-             senders in time."
+            "Enable ECN for {class} at {ports}, or lower the marking threshold below the buffer; spread {senders} in time."
         } else {
-            "Look at the episodes for the senders and the time; spread the senders in time or over more receivers, and check \
-             the marking thresholds of the switch port to the destination."
+            "Spread {senders} in time or over more receivers, and check the marking thresholds of {class} at {ports}."
         },
         first,
     ))

@@ -341,7 +341,7 @@ impl LossTally {
             evidence.count("wasted_bytes", self.wasted_bytes);
         }
         evidence.text("worst", totals.flows.list());
-        let begin = context.run.span.map(|span| span.first);
+        let begin = context.run.zero();
         let between: Vec<String> = totals
             .between
             .iter()
@@ -349,10 +349,7 @@ impl LossTally {
             .map(|between| {
                 let [one, other] = between.taps.map(|tap| known.name(tap));
                 let first = between.first.map_or_else(String::new, |(time, psn)| {
-                    let after = begin.map_or_else(String::new, |begin| {
-                        format!(", {} after the first frame", time.since(begin))
-                    });
-                    format!(", first PSN {psn}{after}")
+                    format!(", first PSN {psn}, {} after the first frame", time.since(begin))
                 });
                 format!("between {one} and {other}: {} lost{first}", between.lost)
             })
@@ -402,8 +399,8 @@ impl LossTally {
         let lost = lost.fold(0, u64::saturating_add);
         match totals.answers() {
             _ if lost == 0 => {
-                "Find out whether the packets or the answers were lost, and compare the timeout of the queue pairs (timeout, \
-                 retry_cnt) with the round trip."
+                "Find out whether packets of {senders} or answers of {receivers} were lost, and compare the timeout of the queue pairs \
+                 (timeout, retry_cnt) with the round trip."
             }
             0 => {
                 "The packets were lost between the taps: look for drops on the way there, and compare the timeout of the queue pairs \
@@ -542,15 +539,12 @@ fn what(data: u64, answers: u64) -> String {
 
 /// Where packets were lost, and where to look.
 fn place(totals: &LossTotals, between: &[String], at_adapter: u64) -> (String, &'static str) {
-    const ADAPTER: &str = "Look at the receivers' adapters: discards and buffers of their ports (ethtool -S), PCIe, ICRC errors.";
-    const BEFORE: &str = "Look for drops between the senders and this tap: discard counters of switch ports, buffers and PFC of \
-                          the priority, optics.";
-    const BEHIND: &str = "Look for drops between this tap and the receivers: discard counters of switch ports and of the \
-                          receivers' adapters.";
-    const BOTH: &str =
-        "Look for drops on both sides of this tap: discard counters of switch ports and adapters.";
-    const BETWEEN: &str = "Look for drops on the way between these taps: discard counters of switch ports, buffers and PFC of the \
-                           priority, optics.";
+    const ADAPTER: &str =
+        "At {receivers}, look at discards and buffers of the adapter's port (ethtool -S), PCIe, ICRC errors.";
+    const BEFORE: &str = "Look for drops between {senders} and this tap: discard counters of switch ports, their buffers and PFC for {class}, optics.";
+    const BEHIND: &str = "Look for drops between this tap and {receivers}: discard counters of switch ports, their buffers and PFC for {class}, and of the adapters.";
+    const BOTH: &str = "Look for drops of {class} on both sides of this tap, from {senders} and to {receivers}: discard counters of switch ports and adapters.";
+    const BETWEEN: &str = "Look for drops on the way between these taps: discard counters of switch ports, their buffers and PFC for {class}, optics.";
     if between.is_empty() {
         return match (totals.before, totals.behind) {
             (_, 0) => ("before this tap".to_owned(), BEFORE),

@@ -110,7 +110,7 @@ pub(super) fn origin(context: &Context<'_>) -> Option<FindingRow> {
         0 => String::new(),
         flows => format!(", {flows} of them on the way to others"),
     };
-    Some(ORIGIN.finding(
+    let mut finding = ORIGIN.finding(
         (severity, root.confidence),
         format!(
             "pauses of {} go back to {}: {what}, {}; way {}; times are known to {}{elsewhere}",
@@ -123,14 +123,16 @@ pub(super) fn origin(context: &Context<'_>) -> Option<FindingRow> {
         evidence,
         next_step,
         Some(Time(chain.first)),
-    ))
+    );
+    finding.next_step = next_step.replace("{place}", &root.place).into();
+    Some(finding)
 }
 
 const UNCLEAR: &str = "Read the switches and hosts on this way, too (--samples), name their cables (--inventory), and look at the table waits.";
 const LOOP: &str =
     "Break the circle: find the routes that go down and up again, and switch on the PFC watchdog.";
-const CONTENTION: &str = "Spread these senders in time or over more receivers, and mark earlier at this port: ECN is to act before PFC.";
+const CONTENTION: &str = "Spread {senders} in time or over more receivers, and mark earlier at this port: ECN is to act before PFC.";
 const SLOW: &str =
-    "Look at this host: receives that are posted too late, PCIe, memory and NUMA placement of the adapter.";
+    "Look at {place}: receives that are posted too late, PCIe, memory and NUMA placement of the adapter.";
 const STORM: &str =
-    "Look at this host's adapter (a hang, firmware), and check the PFC watchdog of its switch port.";
+    "Look at the adapter of {place} (a hang, firmware), and check the PFC watchdog of its switch port.";

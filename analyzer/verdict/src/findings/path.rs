@@ -282,7 +282,7 @@ impl PathTally {
                 flows.names()
             ),
             evidence,
-            "Nothing to do where the receivers take packets out of order; else look for NAKs, and keep their flows on one path.",
+            "Nothing to do if {receivers} take packets out of order; else look for NAKs, and keep each flow on one path.",
             *first,
         ))
     }

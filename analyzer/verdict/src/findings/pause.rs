@@ -51,8 +51,8 @@ const MAX_FRAMED: usize = 1 << 12;
 const MAX_REPORTED: usize = 3;
 
 /// Next step for pauses that matter.
-const FIND_THE_FIRST: &str = "Find the host or switch that sends the pauses first (its receive buffers, a slow PCIe, a hung adapter), and \
-                              check the PFC watchdog.";
+const FIND_THE_FIRST: &str = "Find out why {pausers} sent pauses: receive buffers, a slow PCIe, a hung adapter; at a switch, which queue \
+                              behind it is full. Check the PFC watchdog.";
 
 type Key = (TapId, u8, MacAddress);
 

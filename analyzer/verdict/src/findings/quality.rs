@@ -195,8 +195,7 @@ impl QualityTally {
         let (verdict, next_step) = if !wrong.is_empty() {
             (
                 (Severity::Warning, Confidence::High),
-                "Compare the receivers' counters of ICRC errors (rx_icrc_encapsulated), and replace or update the adapter, driver or program that \
-                 makes these packets.",
+                "Compare the counters of ICRC errors of {receivers} (rx_icrc_encapsulated), and replace or update the adapter, driver or program of {senders}.",
             )
         } else if systematic {
             (
@@ -207,8 +206,7 @@ impl QualityTally {
         } else {
             (
                 (Severity::Warning, Confidence::High),
-                "Compare with the receivers' counters of ICRC errors, and look for the link or device that all affected \
-                 flows share.",
+                "Compare with the counters of ICRC errors of {receivers}, and look for the link or device that all affected flows share.",
             )
         };
         let dropped = if !wrong.is_empty() {

@@ -229,8 +229,7 @@ impl ReceiverTally {
                 worst.names()
             ),
             evidence,
-            "Check at the receiver why its application posts receives too late or too few, and the depth of its receive \
-             queue.",
+            "At {receivers}, check why the application posts receives too late or too few, and the depth of its receive queue.",
             context.first(&[EpisodeKind::Rnr]),
         ))
     }
@@ -276,8 +275,7 @@ impl ReceiverTally {
                 fatal.names()
             ),
             evidence,
-            "Look at the request before the NAK (its PSN is in the events): its rkey, address and length against what the \
-             responder registered; and at the completion errors of the application.",
+            "Look at the request before the NAK (its PSN is in the events): its rkey, address and length against what {receivers} registered; and at the completion errors of the application at {senders}.",
             self.first_fatal,
         ))
     }

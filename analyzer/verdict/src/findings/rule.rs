@@ -6,7 +6,7 @@ use roce_lateness::Lateness;
 use roce_model::cast::float;
 use roce_model::{
     Confidence, EpisodeKind, Evidence, Expectation, FindingRow, FlowId, HopRow, RunSummary, Severity, TapId,
-    Time,
+    Time, Wiring,
 };
 pub(super) use roce_rules::Rule;
 
@@ -14,6 +14,7 @@ use super::losses_there::Losses;
 use crate::directory::Directory;
 use crate::episodes::Episode;
 use crate::pauses::ConcludedPauses;
+use crate::settings::Settings;
 use crate::thresholds::Thresholds;
 
 /// Findings of a rule.
@@ -66,6 +67,8 @@ pub(super) struct Context<'a> {
     pub(super) link_rate: Option<u64>,
     /// Classes and path MTU that somebody expects.
     pub(super) expectation: &'a Expectation,
+    /// Cables, and ports of addresses.
+    pub(super) wiring: &'a Wiring,
     /// The priority of untagged packets, by DSCP.
     pub(super) priority_of_dscp: &'a [u8; 64],
     pub(super) directory: &'a Directory,
@@ -80,6 +83,32 @@ pub(super) struct Context<'a> {
     pub(super) lateness: Option<&'a Lateness>,
     /// The only flows that findings are about.
     pub(super) only: Option<&'a HashSet<FlowId>>,
+}
+
+impl<'a> Context<'a> {
+    /// The context of a run and its settings: without pauses at several levels, lateness, and what was left out.
+    pub(super) fn new(
+        (run, settings): (&'a RunSummary, &'a Settings),
+        directory: &'a Directory,
+        episodes: &'a [Episode],
+        losses: &'a Losses,
+    ) -> Self {
+        Self {
+            run,
+            thresholds: &settings.thresholds,
+            link_rate: settings.link_rate,
+            expectation: &settings.expectation,
+            wiring: &settings.wiring,
+            priority_of_dscp: &settings.priority_of_dscp,
+            directory,
+            episodes,
+            losses,
+            dropped: 0,
+            fabric: None,
+            lateness: None,
+            only: None,
+        }
+    }
 }
 
 impl Context<'_> {

@@ -187,7 +187,7 @@ impl<'a> RootStory<'a> {
             effects,
             subjects: affected.unwrap_or_else(|| root.subjects.clone()),
             beside: findings,
-            zero: context.run.span.map_or(Time(0), |span| span.first),
+            zero: context.run.zero(),
         }
     }
 

@@ -163,8 +163,7 @@ pub(super) fn stall(
             worst.name()
         ),
         evidence,
-        "Look at what ended the longest stall: a retransmission run points to loss, a pause interval to PFC, neither to the sending \
-         host.",
+        "Look at what ended the longest stall: a retransmission run points to loss, a pause interval to PFC, neither to {senders}.",
         first,
     ))
 }

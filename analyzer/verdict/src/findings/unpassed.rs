@@ -294,7 +294,7 @@ impl UnpassedTally {
             ),
             evidence,
             // IP, UDP, BTH, RETH and ICRC: 20 + 8 + 12 + 16 + 4 bytes, with IPv6 20 more (IBTA annex A17.3.1).
-            "Compare the MTU of the interfaces and of each switch port between the two hosts with the queue pair's path MTU: an IP packet has up \
+            "Compare the MTU of the interfaces and of each switch port between {senders} and {receivers} with the queue pair's path MTU: an IP packet has up \
              to 60 bytes more than that, with IPv6 80.",
             first,
         );

@@ -112,8 +112,7 @@ impl WasteTally {
                         Confidence::Medium
                     },
                 ),
-                "Turn adaptive routing or packet spraying off for this traffic class at the switches, or out-of-order receiving on at \
-                 the adapters.",
+                "Turn adaptive routing or packet spraying off for {class} at the switches, or out-of-order receiving on at {receivers}.",
             )
         } else {
             (

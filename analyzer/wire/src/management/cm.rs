@@ -115,19 +115,6 @@ impl<'a> Message<'a> {
         })))
     }
 
-    /// Length of its private data, in bytes, when whole.
-    pub const fn private_bytes(&self) -> usize {
-        match self {
-            Self::Req(_) => Mad::DATA_BYTES - 140,
-            Self::Rep(_) => Mad::DATA_BYTES - 36,
-            Self::Rtu(_) | Self::Drep(_) => Mad::DATA_BYTES - 8,
-            Self::Rej(_) => Mad::DATA_BYTES - 84,
-            Self::Dreq(_) => Mad::DATA_BYTES - 12,
-            Self::Mra(_) => Mad::DATA_BYTES - 10,
-            Self::Other(_) => 0,
-        }
-    }
-
     /// The name of the message, such as `REQ` or `REP`.
     pub const fn name(&self) -> &'static str {
         match self {

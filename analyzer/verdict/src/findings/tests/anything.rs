@@ -219,6 +219,7 @@ proptest! {
         }
         for finding in &run.findings {
             prop_assert!(!finding.summary.is_empty() && !finding.next_step.is_empty());
+            prop_assert!(!finding.next_step.contains('{'), "{}", finding.next_step);
             prop_assert!(finding.confidence != Confidence::Low || finding.severity <= Severity::Info, "{}", finding.summary);
             prop_assert!(!finding.summary.contains("NaN") && !finding.summary.contains("inf "), "{}", finding.summary);
             for (name, fact) in &finding.evidence.0 {

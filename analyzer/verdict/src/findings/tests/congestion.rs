@@ -1,8 +1,11 @@
 //! Marks, notifications, incasts, unequal shares, several paths.
 
-use roce_model::{HopRow, TapRow, TimelineRow, Vantage};
+use roce_model::{Address, Cable, HopRow, Port, TapRow, TimelineRow, Vantage, Wiring};
 
 use super::super::super::rows::{Did, at_tap};
+use super::super::super::settings::Settings;
+use std::sync::Arc;
+
 use super::*;
 
 fn run_with(rows: &[&FlowRow], receivers: &[CnpReceiver]) -> RunSummary {
@@ -376,6 +379,49 @@ fn cnps_too_fast_or_too_late() {
 
 fn marked(row: &mut TimelineRow) {
     row.ce = 5;
+}
+
+/// The next step names the port of the inventory, the class, and two of the senders.
+#[test]
+fn an_incast_names_the_port_to_look_at() {
+    let next = |wiring: Wiring| {
+        let mut run = TestRun::with(Settings {
+            wiring: Arc::new(wiring),
+            ..Settings::default()
+        });
+        let flows = [1, 2, 3].map(|sender| FlowRow {
+            dscp: Some(26),
+            ..flow(sender, 9)
+        });
+        for ms in 0..10 {
+            let rows: Vec<Did<'_>> = flows
+                .iter()
+                .map(|row| (row, marked as fn(&mut TimelineRow)))
+                .collect();
+            run.bin(ms, &rows, &[]);
+        }
+        fired(&run.conclude(), "incast").next_step.to_string()
+    };
+    assert_eq!(
+        next(Wiring::default()),
+        "Spread 10.0.0.1, 10.0.0.2 and 1 more in time or over more receivers, and check the marking thresholds of DSCP 26 at the \
+         switch port to 10.0.0.9."
+    );
+    let (host, port) = (Port::new("gpu9", "eth0"), Port::new("leaf2", "Ethernet9"));
+    let wiring = Wiring {
+        cables: vec![Cable {
+            a: port,
+            b: host.clone(),
+        }],
+        switches: ["leaf2".to_owned()].into(),
+        addresses: vec![(Address::v4([10, 0, 0, 9]), host)],
+        groups: Vec::new(),
+    };
+    let next = next(wiring);
+    assert!(
+        next.ends_with("of DSCP 26 at leaf2:Ethernet9 to 10.0.0.9."),
+        "{next}"
+    );
 }
 
 #[test]

@@ -69,7 +69,11 @@ fn where_packets_were_lost() {
         "{}",
         lost.summary
     );
-    assert!(lost.next_step.contains("between this tap and the receivers"));
+    assert!(
+        lost.next_step.contains("between this tap and 10.0.0.2:"),
+        "{}",
+        lost.next_step
+    );
     (data.response_network_lost, data.network_lost) = (Some(1), 0);
     let run = run_of(&[&data]);
     let lost = fired(&run, "loss.network");

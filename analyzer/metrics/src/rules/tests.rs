@@ -1,0 +1,57 @@
+use super::*;
+use crate::names::{is_of_pauses, is_of_pfc, metrics_in};
+use std::collections::BTreeSet;
+
+fn all() -> impl Iterator<Item = &'static Rule> {
+    GROUPS.iter().flat_map(|group| group.rules)
+}
+
+#[test]
+fn every_metric_is_exported_or_recorded() {
+    let recorded: BTreeSet<&str> = all().map(|rule| rule.name).collect();
+    let expressions = all()
+        .map(|rule| rule.expr)
+        .chain(COMPATIBLE.iter().map(|(_, expr, _)| *expr));
+    for expr in expressions {
+        for name in metrics_in(expr) {
+            let is_known = recorded.contains(name) || crate::is_exported(name);
+            assert!(is_known, "{name} in {expr}");
+        }
+    }
+    assert_eq!(recorded.len(), all().count(), "names are unique");
+}
+
+#[test]
+fn no_rule_mixes_pfc_and_pauses_of_the_link() {
+    for rule in all() {
+        let names = metrics_in(rule.expr);
+        let pfc = names.iter().any(|name| is_of_pfc(name)) || rule.name.to_lowercase().contains("pfc");
+        assert!(
+            !(pfc && names.iter().any(|name| is_of_pauses(name))),
+            "{}",
+            rule.name
+        );
+    }
+}
+
+#[test]
+fn alerts_are_about_rates() {
+    for rule in all().filter(|rule| rule.alert.is_some()) {
+        for (at, _) in rule.expr.match_indices("_total") {
+            let rest = &rule.expr[at + "_total".len()..];
+            assert!(rest.starts_with('['), "{}: a total is compared", rule.name);
+        }
+    }
+}
+
+#[test]
+fn texts_are_quoted() {
+    assert_eq!(quoted("a \"b\" \\ c"), "\"a \\\"b\\\" \\\\ c\"");
+    let text = rules();
+    assert!(text.contains(
+        "      - alert: RoceCongestion\n        expr: |-\n          roce:port_ecn_marked:ratio_rate5m > 0.05"
+    ));
+    assert!(compatible().contains(
+        "- record: nexus_mmu_drops\n        expr: |-\n          roce_switch_mmu_dropped_packets_total\n"
+    ));
+}
