@@ -93,6 +93,7 @@ mod taps;
 mod terminal;
 mod time_states;
 mod traffic;
+mod transports;
 mod triggers;
 mod uplinks;
 mod variants;

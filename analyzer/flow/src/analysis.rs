@@ -27,10 +27,11 @@ mod tally;
 mod tap_states;
 mod taps;
 mod time_states;
+mod trimmed;
 
 use roce_model::{
-    Between, EventKind, EventRow, LostRecords, MrcPacket, PRIORITY_OF_DSCP, Packet, PacketBatch, PauseFrame,
-    RemoteWrite, SampleRow, Span, TapPlace, Time,
+    Between, EventKind, EventRow, LostRecords, MrcPacket, PRIORITY_OF_DSCP, Packet, PacketBatch, PacketFlags,
+    PauseFrame, RemoteWrite, SampleRow, Span, TapPlace, Time,
 };
 use roce_wire::Psn;
 
@@ -356,8 +357,18 @@ impl Analysis {
             // was found no longer holds.
             let mut holds = true;
             for (packet, found) in some.iter().zip(found.iter()) {
-                let beside = if packet.flags.has_headers() {
-                    headers.next()
+                let beside = if packet.flags.is_special() {
+                    let beside = if packet.flags.has_headers() {
+                        headers.next()
+                    } else {
+                        None
+                    };
+                    let is_short =
+                        packet.flags.has(PacketFlags::SHORT) && !packet.flags.has(PacketFlags::MRC);
+                    if is_short && self.observe_short(found, packet) {
+                        continue;
+                    }
+                    beside
                 } else {
                     None
                 };

@@ -29,6 +29,8 @@ pub(crate) struct Rare {
     pub(crate) cnp_by_nak: u32,
     pub(crate) late: u32,
     pub(crate) lost_downstream: u32,
+    /// Packets that came without their data.
+    pub(crate) trimmed: u32,
     pub(crate) retransmitted_packets: u32,
     pub(crate) missing: u64,
     pub(crate) retransmitted_bytes: u64,
@@ -107,6 +109,7 @@ impl Rare {
         self.cnp_by_nak = self.cnp_by_nak.saturating_add(other.cnp_by_nak);
         self.late += other.late;
         self.lost_downstream += other.lost_downstream;
+        self.trimmed += other.trimmed;
         self.retransmitted_packets += other.retransmitted_packets;
         self.missing += other.missing;
         self.retransmitted_bytes += other.retransmitted_bytes;

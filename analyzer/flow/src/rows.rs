@@ -170,9 +170,10 @@ fn add_rare(rows: &mut BinRows, place: usize, rare: &Rare) {
     plus(&mut columns.retransmitted_bytes, place, rare.retransmitted_bytes);
     plus(&mut columns.missing, place, rare.missing);
     plus(&mut columns.late, place, rare.late);
+    plus(&mut columns.trimmed, place, rare.trimmed);
     plus(&mut columns.naks, place, rare.naks);
     plus(&mut columns.rnr_naks, place, rare.rnr_naks);
-    plus(&mut columns.trimmed, place, rare.mrc.trimmed);
+    plus(&mut columns.trim_nacks, place, rare.mrc.trimmed);
     plus(&mut columns.holes, place, rare.mrc.holes);
     plus(&mut columns.skips, place, rare.mrc.skips);
     plus(&mut columns.penalty, place, rare.mrc.penalty);

@@ -81,6 +81,8 @@ names! {
         LostDownstream = "lost_downstream",
         /// Retransmissions that were lost again before this tap: `psn` the first of them, `value` their number.
         LostAgain = "lost_again",
+        /// A packet came without its data, because a switch had trimmed it: `psn`, `value` its DSCP.
+        Trimmed = "trimmed",
         /// Missing READ responses: `psn` the first of them, `value` their number, `detail` as for a hole.
         ResponseHole = "response_hole",
         /// A flow was silent in the middle of a message, or while requests waited for answers: `value` its length in ns, `psn` the request that ended it, `detail` the cause.

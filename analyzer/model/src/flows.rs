@@ -70,6 +70,9 @@ table! {
     reordered: u64, "packets", "Missing PSNs that a late packet filled.";
     network_lost: u64, "packets", "Packets that the network lost before this tap: missing packets, and retransmissions of them that were lost again.";
     network_lost_again: u64, "packets", "Retransmissions that were lost again, a part of network_lost. missing counts a PSN once.";
+    trimmed: u64, "packets", "Packets that came without their data: a switch whose queue was full had cut them. Each is one transmission that was lost before this tap.";
+    trim_dscp: Option<u8>, "", "DSCP of most of its trimmed packets. Absent: none was trimmed.";
+    trim_dscp_values: u32, "", "Number of DSCPs of its trimmed packets. Several are those of several places, where switches are set up to tell these.";
     capture_lost: u64, "packets", "Missing packets that the capture lost: acknowledged and never retransmitted.";
     ambiguous: u64, "packets", "Missing packets inside a go-back-N run that began earlier: lost, or discarded by the receiver.";
     unresolved: u64, "packets", "Missing packets without evidence of their fate.";

@@ -55,6 +55,15 @@ impl PacketFlags {
         self.0 & (Self::REMOTE_WRITE.0 | Self::MRC.0) != 0
     }
 
+    /// It is shorter on the wire than its lengths say, as a switch's trimming leaves it: see [`roce_wire::DecodedFrame::is_short`].
+    pub const SHORT: Self = Self(1 << 5);
+
+    /// True if more is to be done with it than with others: the batch has headers of it, or it is short.
+    #[inline]
+    pub const fn is_special(self) -> bool {
+        self.0 & (Self::REMOTE_WRITE.0 | Self::MRC.0 | Self::SHORT.0) != 0
+    }
+
     /// True if all of `other` are in the set.
     #[inline]
     pub const fn has(self, other: Self) -> bool {

@@ -133,6 +133,7 @@ totals! {
     reordered, "Missing packets that arrived late.";
     network_lost, "Packets that the network lost: missing packets, and retransmissions of them that were lost again.";
     network_lost_again, "Retransmissions that were lost again, a part of network_lost. missing counts a PSN once.";
+    trimmed, "Packets that a switch had trimmed: they came without their data.";
     capture_lost, "Missing packets that the capture lost.";
     ambiguous, "Missing packets inside a go-back-N run that began earlier: lost, or discarded by the receiver.";
     unresolved, "Missing packets without evidence of their fate.";

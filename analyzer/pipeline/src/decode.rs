@@ -418,6 +418,7 @@ impl Decoder {
         let between = &mut batch.between;
         let decoded = roce_wire::decode(interface.link, bytes, packet.wire_bytes);
         let stop = decoded.stop;
+        let is_short = decoded.is_short();
         let counts = owner == Owner::This || self.shard.is_first();
         if let Some(mirror) = decoded.mirror {
             between.extend(self.mirror(interface, &mirror, packet, at).map(Between::Lost));
@@ -438,7 +439,9 @@ impl Decoder {
                 }
                 packet.roce = roce;
                 let is_cut = stop.is_some_and(|stop| stop.cut == CutLimit::Snaplen);
-                packet.flags = PacketFlags::default().with(PacketFlags::CUT, is_cut);
+                packet.flags = PacketFlags::default()
+                    .with(PacketFlags::CUT, is_cut)
+                    .with(PacketFlags::SHORT, is_short);
                 let taken = self.complete(packet, bytes, at, between);
                 if taken && decoded.mirror.is_some() {
                     self.mirrored += 1;

@@ -196,6 +196,7 @@ impl BinRows {
         fill(&mut columns.retransmitted_bytes, rows);
         fill(&mut columns.missing, rows);
         fill(&mut columns.late, rows);
+        fill(&mut columns.trimmed, rows);
         fill(&mut columns.naks, rows);
         fill(&mut columns.rnr_naks, rows);
         fill(&mut columns.trimmed, rows);
@@ -256,6 +257,7 @@ impl BinRows {
         note(&mut signs, &columns.ce);
         note(&mut signs, &columns.cnp);
         note(&mut signs, &columns.missing);
+        note(&mut signs, &columns.trimmed);
         note(&mut signs, &columns.lost_downstream);
         note(&mut signs, &columns.retransmitted_packets);
         note(&mut signs, &columns.rnr_naks);

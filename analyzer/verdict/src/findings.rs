@@ -45,6 +45,7 @@ mod stall;
 mod stuck;
 mod sure;
 mod switch;
+mod trimmed;
 mod unpassed;
 mod waste;
 mod window;
@@ -93,6 +94,7 @@ pub const RULES: &[Rule] = &[
     faulty::FAULTY,
     unpassed::UNPASSED,
     plan::PLAN,
+    trimmed::TRIMMED,
     loss::NETWORK,
     switch::DROPS,
     loss::TIMEOUT,
@@ -154,6 +156,7 @@ pub(super) struct Findings {
     pause: pause::PauseTally,
     quality: quality::QualityTally,
     waste: waste::WasteTally,
+    trimmed: trimmed::TrimmedTally,
     unpassed: unpassed::UnpassedTally,
     gpu: gpu::GpuTally,
     adapter: adapter::AdapterTally,
@@ -187,6 +190,7 @@ impl Findings {
             plan: plan::PlanTally::default(),
             quality: quality::QualityTally::default(),
             waste: waste::WasteTally::default(),
+            trimmed: trimmed::TrimmedTally::default(),
             unpassed: unpassed::UnpassedTally::default(),
             gpu: gpu::GpuTally::default(),
             adapter: adapter::AdapterTally::default(),
@@ -198,6 +202,7 @@ impl Findings {
 
     pub(super) fn event(&mut self, event: &EventRow) {
         self.loss.event(event);
+        self.trimmed.event(event);
         self.faulty.event(event);
         self.pause.event(event);
         self.receiver.event(event);
@@ -246,6 +251,7 @@ impl Findings {
         self.loss.captured(row);
         self.receiver.flow(row);
         self.waste.flow(row);
+        self.trimmed.flow(row);
         self.signs.flow(row);
         if row.counted {
             self.idle.flow(row, self.settings.link_rate);
@@ -269,11 +275,12 @@ impl Findings {
     ) -> Vec<FindingRow> {
         let (mut loss, mut receiver, mut quality) =
             (self.loss.clone(), self.receiver.clone(), self.quality.clone());
-        let mut signs = self.signs.clone();
+        let (mut signs, mut trimmed) = (self.signs.clone(), self.trimmed.clone());
         let counted = |row: &&FlowRow| row.counted && row.destination_qpn > MAX_MANAGEMENT_QPN;
         for row in live.iter().filter(|row| row.destination_qpn > MAX_MANAGEMENT_QPN) {
             loss.captured(row);
             signs.flow(row);
+            trimmed.flow(row);
         }
         for row in live.iter().filter(counted) {
             loss.flow(row);
@@ -291,6 +298,7 @@ impl Findings {
         };
         let findings = [
             receiver.fatal(&context),
+            trimmed.trimmed(),
             loss.network(&context)
                 .filter(|_| !loss.are_explained(&context, quality.asked_again())),
             loss.timeout(&context),
@@ -348,6 +356,7 @@ impl Findings {
             self.receiver.fatal(&context),
             unpassed,
             faulty,
+            self.trimmed.trimmed(),
             loss,
             drops,
             self.loss.timeout(&context),

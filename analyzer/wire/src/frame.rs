@@ -1,5 +1,6 @@
 //! Headers at the start of a captured frame: link layers, and pseudo headers of capture tools.
 
+pub mod csig;
 pub mod erf;
 pub mod ethernet;
 pub mod loopback;

@@ -14,10 +14,11 @@
 use core::fmt;
 
 use crate::bytes::chunk;
+use crate::network::ifa::{self, Ifa};
 use crate::network::ipv4::Ipv4;
 use crate::network::ipv6::Ipv6;
 use crate::network::lrh::Lrh;
-use crate::{Bth, Carrier, Roce};
+use crate::{Bth, Carrier, Roce, Through};
 use crc32fast::Hasher;
 
 /// True if the invariant CRC of a packet is right.
@@ -38,6 +39,8 @@ const AFTER_DUMMY_LRH: u32 = !0xdebb_20e3;
 /// The length of an ICRC.
 const BYTES: usize = 4;
 const UDP: usize = 8;
+/// The protocol number of UDP (IANA).
+const UDP_PROTOCOL: u8 = 17;
 
 /// Checks the invariant CRC of the packet `roce` that was decoded from `frame`.
 #[inline]
@@ -51,6 +54,9 @@ pub fn check(frame: &[u8], roce: &Roce) -> Icrc {
 }
 
 fn check_whole(frame: &[u8], roce: &Roce) -> Icrc {
+    if roce.through.has(Through::IFA) {
+        return check_before_ifa(frame, roce);
+    }
     if !lengths_agree(frame, roce) {
         return Icrc::NotCheckable;
     }
@@ -59,9 +65,91 @@ fn check_whole(frame: &[u8], roce: &Roce) -> Icrc {
     };
     match compute(frame, roce) {
         Some(icrc) if icrc.to_le_bytes() == *found => Icrc::Good,
+        // Its sender did not know what switches wrote into it.
+        Some(_) if has_changeable_options(frame, roce) => Icrc::NotCheckable,
         Some(_) => Icrc::Bad,
         None => Icrc::NotCheckable,
     }
+}
+
+/// The sender computed the ICRC before switches inserted their telemetry: over IP with the protocol and the length that it had, UDP, and
+/// what follows from the BTH on.
+#[cold]
+fn check_before_ifa(frame: &[u8], roce: &Roce) -> Icrc {
+    icrc_before_ifa(frame, roce).unwrap_or(Icrc::NotCheckable)
+}
+
+fn icrc_before_ifa(frame: &[u8], roce: &Roce) -> Option<Icrc> {
+    let network = usize::from(roce.network_offset);
+    let found: &[u8; BYTES] = chunk(frame, end_of_payload(roce))?;
+    let rest = frame.get(usize::from(roce.bth_offset) + Bth::BYTES..end_of_payload(roce))?;
+    let mut bth: [u8; Bth::BYTES] = *chunk(frame, usize::from(roce.bth_offset))?;
+    bth[4] = 0xff;
+    let udp_length = u16::try_from(UDP + roce.transport_bytes() as usize).ok()?;
+    let mut crc = Hasher::new_with_initial(AFTER_DUMMY_LRH);
+    let udp_offset = match roce.carrier {
+        Carrier::RoceV2Ipv4 => {
+            let mut ip: [u8; Ipv4::BYTES] = *chunk(frame, network)?;
+            if ip[0] != 0x45 {
+                return None;
+            }
+            [ip[2], ip[3]] = udp_length.checked_add(20)?.to_be_bytes();
+            ip[9] = UDP_PROTOCOL;
+            (ip[1], ip[8], ip[10], ip[11]) = (0xff, 0xff, 0xff, 0xff);
+            crc.update(&ip);
+            network + Ipv4::BYTES
+        }
+        Carrier::RoceV2Ipv6 => {
+            let mut ip: [u8; Ipv6::BYTES] = *chunk(frame, network)?;
+            if ip[6] != ifa::PROTOCOL {
+                return None;
+            }
+            [ip[4], ip[5]] = udp_length.to_be_bytes();
+            ip[6] = UDP_PROTOCOL;
+            mask_ipv6(&mut ip);
+            crc.update(&ip);
+            network + Ipv6::BYTES
+        }
+        _ => return None,
+    };
+    let mut udp: [u8; UDP] = *chunk(frame, udp_offset + Ifa::BYTES)?;
+    [udp[4], udp[5]] = udp_length.to_be_bytes();
+    (udp[6], udp[7]) = (0xff, 0xff);
+    crc.update(&udp);
+    crc.update(&bth);
+    crc.update(rest);
+    Some(if crc.finalize().to_le_bytes() == *found {
+        Icrc::Good
+    } else {
+        Icrc::Bad
+    })
+}
+
+/// True if IPv6 hop-by-hop options that switches may change (RFC 8200, 4.2: the third highest bit of an option's type), such as those of
+/// IOAM (RFC 9486), are in front of the packet.
+fn has_changeable_options(frame: &[u8], roce: &Roce) -> bool {
+    let network = usize::from(roce.network_offset);
+    let is_hop_by_hop = roce.carrier == Carrier::RoceV2Ipv6
+        && chunk(frame, network).is_some_and(|ip| Ipv6(ip).next_header() == 0);
+    let options = chunk::<2>(frame, network + Ipv6::BYTES).and_then(|[_, units]| {
+        let from = network + Ipv6::BYTES;
+        frame.get(from + 2..from + 8 * (usize::from(*units) + 1))
+    });
+    let Some(mut rest) = options.filter(|_| is_hop_by_hop) else {
+        return false;
+    };
+    while let [kind, behind @ ..] = rest {
+        // A single byte of padding has no length.
+        let length = match behind {
+            [length, ..] if *kind != 0 => 1 + usize::from(*length),
+            _ => 0,
+        };
+        if kind & 0x20 != 0 {
+            return true;
+        }
+        rest = behind.get(length..).unwrap_or_default();
+    }
+    false
 }
 
 /// Expected invariant CRC, in the little-endian bytes that follow the payload. `None` if not all of the

@@ -1,6 +1,7 @@
 //! Network and transport headers in front of the BTH: IP and UDP, or InfiniBand's own routing headers.
 
 pub mod grh;
+pub mod ifa;
 pub mod ipv4;
 pub mod ipv6;
 pub mod lrh;

@@ -76,6 +76,10 @@ impl Through {
     pub const IPV4_OPTIONS: Self = Self(1 << 9);
     /// IP in IP.
     pub const IP_IN_IP: Self = Self(1 << 10);
+    /// In-band flow analyzer: telemetry of switches between UDP and the BTH.
+    pub const IFA: Self = Self(1 << 11);
+    /// A congestion signaling tag.
+    pub const CSIG: Self = Self(1 << 12);
 
     /// Both sets.
     #[must_use]
@@ -96,7 +100,7 @@ impl Through {
 
 impl fmt::Display for Through {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const NAMES: [(Through, &str); 11] = [
+        const NAMES: [(Through, &str); 13] = [
             (Through::VLAN, "802.1Q"),
             (Through::MPLS, "MPLS"),
             (Through::VXLAN, "VXLAN"),
@@ -108,6 +112,8 @@ impl fmt::Display for Through {
             (Through::IPV6_EXTENSION, "IPv6 extension"),
             (Through::IPV4_OPTIONS, "IPv4 options"),
             (Through::IP_IN_IP, "IP in IP"),
+            (Through::IFA, "IFA"),
+            (Through::CSIG, "CSIG"),
         ];
         let mut separator = "";
         for (layer, name) in NAMES {
@@ -281,4 +287,28 @@ pub struct DecodedFrame {
     pub mirror: Option<Mirror>,
     /// Reason and place where decoding stopped, if before the end of the headers.
     pub stop: Option<Stop>,
+}
+
+impl DecodedFrame {
+    /// True of a packet with data that is shorter on the wire than its UDP length says, as one that a switch has trimmed: IP's length is
+    /// as before, and more than the frame has, or that of what is left, and less than UDP's. Its capture may be cut as well. A packet in a
+    /// tunnel is none, since switches trim no such packets, and mirrors cut frames themselves.
+    pub fn is_short(&self) -> bool {
+        let (Content::Roce(roce), Some(stop), None) = (&self.content, self.stop, self.mirror) else {
+            return false;
+        };
+        let bare = Through::VLAN
+            .and(Through::CSIG)
+            .and(Through::IPV4_OPTIONS)
+            .and(Through::IPV6_EXTENSION);
+        let own = [
+            u32::from(roce.network_offset),
+            u32::from(roce.bth_offset).saturating_sub(8),
+        ];
+        stop.is_beyond_frame()
+            && own.contains(&stop.offset)
+            && bare.has(roce.through)
+            && roce.payload_bytes == 0
+            && roce.bth.opcode().carries_data()
+    }
 }

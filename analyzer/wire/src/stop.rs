@@ -13,11 +13,13 @@ pub enum Layer {
     LinuxSll2,
     Erf,
     Vlan,
+    Csig,
     Mpls,
     MacControl,
     Ipv4,
     Ipv6,
     Ipv6Extension,
+    Ifa,
     Udp,
     Vxlan,
     Geneve,
@@ -51,11 +53,13 @@ impl fmt::Display for Layer {
             Self::LinuxSll2 => "Linux cooked header v2",
             Self::Erf => "ERF",
             Self::Vlan => "802.1Q",
+            Self::Csig => "CSIG",
             Self::Mpls => "MPLS",
             Self::MacControl => "MAC control",
             Self::Ipv4 => "IPv4",
             Self::Ipv6 => "IPv6",
             Self::Ipv6Extension => "IPv6 extension",
+            Self::Ifa => "IFA",
             Self::Udp => "UDP",
             Self::Vxlan => "VXLAN",
             Self::Geneve => "Geneve",
@@ -111,6 +115,19 @@ pub struct Stop {
     pub cut: CutLimit,
 }
 
+impl Stop {
+    /// True if a length of IP or UDP claims bytes that the frame does not have on the wire, or that IP's own length leaves out.
+    pub const fn is_beyond_frame(&self) -> bool {
+        self.needed > self.had
+            && matches!(
+                (self.layer, self.cut),
+                (Layer::Ipv4, CutLimit::Length(Layer::Ipv4))
+                    | (Layer::Ipv6, CutLimit::Length(Layer::Ipv6))
+                    | (Layer::Udp, CutLimit::Length(Layer::Udp))
+            )
+    }
+}
+
 impl fmt::Display for Stop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
@@ -132,18 +149,20 @@ impl fmt::Display for Stop {
 
 impl Layer {
     /// Every layer.
-    pub const ALL: [Self; 33] = [
+    pub const ALL: [Self; 35] = [
         Self::Link,
         Self::Ethernet,
         Self::LinuxSll,
         Self::LinuxSll2,
         Self::Erf,
         Self::Vlan,
+        Self::Csig,
         Self::Mpls,
         Self::MacControl,
         Self::Ipv4,
         Self::Ipv6,
         Self::Ipv6Extension,
+        Self::Ifa,
         Self::Udp,
         Self::Vxlan,
         Self::Geneve,

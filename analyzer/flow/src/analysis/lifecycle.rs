@@ -142,6 +142,7 @@ fn add_verdicts(row: &FlowRow, totals: &mut Totals) {
     totals.reordered += row.reordered;
     totals.network_lost += row.network_lost;
     totals.network_lost_again += row.network_lost_again;
+    totals.trimmed += row.trimmed;
     totals.capture_lost += row.capture_lost;
     totals.ambiguous += row.ambiguous;
     totals.unresolved += row.unresolved;

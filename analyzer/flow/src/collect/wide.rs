@@ -108,6 +108,7 @@ impl Sum {
         row.rnr_naks = row.rnr_naks.saturating_add(other.rnr_naks);
         row.acks = row.acks.saturating_add(other.acks);
         row.trimmed = row.trimmed.saturating_add(other.trimmed);
+        row.trim_nacks = row.trim_nacks.saturating_add(other.trim_nacks);
         row.holes = row.holes.saturating_add(other.holes);
         row.skips = row.skips.saturating_add(other.skips);
         row.penalty = row.penalty.saturating_add(other.penalty);
@@ -160,7 +161,7 @@ fn row_at(columns: &TimelineColumns, at: usize) -> TimelineRow {
     }
     row! {
         epoch packets wire_bytes payload_bytes data_packets not_ect ect0 ect1 ce retransmitted_packets retransmitted_bytes
-        missing late naks rnr_naks acks messages senders_to_destination trimmed holes skips
+        missing late trimmed naks rnr_naks acks messages senders_to_destination trim_nacks holes skips
         penalty;
         cnp lost_downstream ack_rtt_p50_ns ack_rtt_max_ns message_time_p50_ns message_time_max_ns inflight_bytes_max pause_ns
         dcqcn_rate_bps

@@ -50,6 +50,8 @@ pub(crate) enum Stage {
     Named(Time),
     /// Counted. Its place is kept, so that a packet that fills it is not taken for captured before.
     Decided,
+    /// Counted as lost by the network: a switch has trimmed the packet. Whatever fills it was sent again.
+    Trimmed,
 }
 
 impl Stage {
@@ -59,7 +61,7 @@ impl Stage {
             Self::Open => Some(LossClass::Unresolved),
             Self::Covered(_) => Some(LossClass::CaptureLost),
             Self::Named(_) => Some(LossClass::NetworkLost),
-            Self::Decided => None,
+            Self::Decided | Self::Trimmed => None,
         }
     }
 }
@@ -120,6 +122,8 @@ pub(crate) struct Holes {
     decided: Vec<DecidedHole>,
     /// Losses that may still turn out to be late packets: see [`Holes::take_decided`].
     waiting: VecDeque<DecidedHole>,
+    /// Missing packets that a switch has trimmed.
+    trimmed: u64,
     /// PSNs that came late after something else had been reported of them.
     revoked: Vec<u64>,
     /// Holes before this PSN are acknowledged.
@@ -194,7 +198,7 @@ impl Holes {
 
     /// Takes a hole, or a part that was taken out of one, for `class`; nothing when that was done before.
     fn decide(&mut self, hole: &Hole, class: LossClass) {
-        if hole.stage == Stage::Decided {
+        if matches!(hole.stage, Stage::Decided | Stage::Trimmed) {
             return;
         }
         match self.decided.last_mut() {
@@ -260,7 +264,7 @@ impl Holes {
             Stage::Open => self.decide(part, class),
             // Acknowledged, it had arrived: a sender that repeats it does not know yet.
             Stage::Covered(_) | Stage::Named(_) => self.conclude(part),
-            Stage::Decided => {}
+            Stage::Decided | Stage::Trimmed => {}
         }
     }
 
@@ -468,6 +472,35 @@ impl Holes {
             self.settled_to = hole.end;
         }
         self.settled_to = self.covered_to;
+    }
+
+    /// A switch has trimmed the packet of `psn`, if that is missing. Returns true if nothing else was known of it: it was lost.
+    pub(crate) fn was_trimmed(&mut self, psn: u64) -> bool {
+        let is_lost = self
+            .hole_with(psn)
+            .is_some_and(|hole| matches!(hole.stage, Stage::Open | Stage::Named(_)));
+        if !is_lost {
+            return false;
+        }
+        for part in self.fill(psn, psn + 1) {
+            let stage = Stage::Trimmed;
+            self.kept.insert(self.place(psn), Hole { stage, ..part });
+        }
+        self.bound();
+        self.trimmed += 1;
+        self.fates[LossClass::NetworkLost as usize] += 1;
+        true
+    }
+
+    /// True if a switch has trimmed the packet of `psn`, which is missing since.
+    pub(crate) fn is_trimmed(&self, psn: u64) -> bool {
+        self.hole_with(psn)
+            .is_some_and(|hole| hole.stage == Stage::Trimmed)
+    }
+
+    /// Missing packets that a switch has trimmed.
+    pub(crate) fn trimmed(&self) -> u64 {
+        self.trimmed
     }
 
     /// The receiver's NAK names `psn`: when that is missing, all of its hole from there on is lost, unless it comes late.

@@ -9,6 +9,7 @@ mod behind;
 mod judge;
 mod named;
 mod retransmission;
+pub(crate) mod trimmed;
 
 use roce_model::Time;
 use roce_wire::Psn;
@@ -66,10 +67,7 @@ impl Transport for Tracker {
     fn observe(&mut self, requests: &mut Requests, request: &Request) -> Verdict {
         self.others_late |= request.pair.others_late;
         let verdict = self.judge(requests, request);
-        requests.disturbed = self.runs.current().is_some()
-            || !self.undecided.is_empty()
-            || self.reads.is_open()
-            || self.epoch.may_end();
+        self.set_disturbed(requests);
         verdict
     }
 
@@ -195,6 +193,22 @@ impl Tracker {
         self.behind(next, request, span)
     }
 
+    /// Notes if anything but "in order" may come of the next packet.
+    fn set_disturbed(&self, requests: &mut Requests) {
+        requests.disturbed = self.runs.current().is_some()
+            || !self.undecided.is_empty()
+            || self.reads.is_open()
+            || self.epoch.may_end();
+    }
+
+    /// Settles what waits for a packet beyond the highest PSN, `next` being one past that.
+    fn settle_before_new(&mut self, next: u64, time: Time) {
+        self.settle_pending(next, time);
+        self.settle_waiting(time);
+        self.forget_answered_naks(time);
+        self.end_run_before_new(next);
+    }
+
     /// A packet in order, or so many PSNs `ahead`.
     fn ahead(&mut self, requests: &mut Requests, request: &Request, ahead: i32) -> Verdict {
         self.epoch.end_stale_run();
@@ -202,11 +216,7 @@ impl Tracker {
         if ahead > LARGEST_GAP && !self.reads.is_open() {
             return Verdict::NewEpoch("PSN jumped ahead by more than 65536");
         }
-        let time = request.packet.time;
-        self.settle_pending(requests.next, time);
-        self.settle_waiting(time);
-        self.forget_answered_naks(time);
-        self.end_run_before_new(requests.next);
+        self.settle_before_new(requests.next, request.packet.time);
         if self.epoch.take_capture_lost() && ahead > 0 {
             return Verdict::NewEpoch("the capture lost records");
         }
@@ -378,15 +388,16 @@ impl Tracker {
         !self.news.is_empty() || self.holes.is_some()
     }
 
-    /// Losses that the packets prove: the receiver named a PSN that it could have had, or that was missing here, and no
+    /// Losses that the packets prove: what a switch has trimmed; and where the receiver named a PSN that it could have had, or that was missing here, and no
     /// reordering explains it, of this flow or of others between its hosts; or counted IP identifications show that the packet was
     /// sent twice. `only_reads`: the flow has no other requests, of which each takes one PSN.
     pub(crate) fn proven_losses(&self, only_reads: bool) -> u64 {
-        if self.reordering.is_seen() || self.others_late {
+        let named = if self.reordering.is_seen() || self.others_late {
             0
         } else {
             self.proven.psns() / u64::from(self.reads.of_packet(only_reads))
-        }
+        };
+        named + self.holes.as_ref().map_or(0, |holes| holes.trimmed())
     }
 
     /// Until when packets that are overtaken as this flow's are may have come before its first one was captured.

@@ -86,6 +86,11 @@ impl FlowAttributes {
         self.dscps.get_or_insert_default().add(dscp, packets);
     }
 
+    /// True if its data have had this DSCP before the latest one.
+    pub(super) fn has_had_dscp(&self, dscp: u8) -> bool {
+        self.dscps.as_ref().is_some_and(|dscps| dscps.has(dscp))
+    }
+
     /// The priority of its frames: that of their tag, else what its DSCP means; `None` without either.
     pub(super) fn priority(&self, dscp: u8, of_dscp: &[u8; 64]) -> Option<u8> {
         let of_ip = || of_dscp[usize::from(dscp & 63)];
@@ -126,7 +131,7 @@ impl Ports {
 
 /// Packets by DSCP, for the first four values.
 #[derive(Clone, Debug, Default)]
-struct Dscps {
+pub(crate) struct Dscps {
     seen: [(u8, u64); Dscps::MAX_VALUES],
     count: usize,
     others: u64,
@@ -135,7 +140,14 @@ struct Dscps {
 impl Dscps {
     const MAX_VALUES: usize = 4;
 
-    fn add(&mut self, dscp: u8, packets: u64) {
+    /// True if packets had this one.
+    fn has(&self, dscp: u8) -> bool {
+        let known = &self.seen[..self.count];
+        known.iter().any(|(known, _)| *known == dscp) || self.others >> (dscp & 63) & 1 != 0
+    }
+
+    /// Adds packets.
+    pub(crate) fn add(&mut self, dscp: u8, packets: u64) {
         if packets == 0 {
             return;
         }
@@ -151,7 +163,8 @@ impl Dscps {
         }
     }
 
-    fn most(&self) -> Option<u8> {
+    /// That of most packets.
+    pub(crate) fn most(&self) -> Option<u8> {
         let known = &self.seen[..self.count];
         known
             .iter()
@@ -160,7 +173,8 @@ impl Dscps {
             .map(|(dscp, _)| *dscp)
     }
 
-    fn distinct(&self) -> u32 {
+    /// Number of values.
+    pub(crate) fn distinct(&self) -> u32 {
         u32::try_from(self.count).unwrap_or_default() + self.others.count_ones()
     }
 }

@@ -213,6 +213,9 @@ counters! {
     SwitchQueueTransmittedBytes, "switch_queue_transmitted_bytes", Cumulative, "bytes", ["kind", "cast"], "Bytes that left the egress queue.";
     SwitchQueueDroppedPackets, "switch_queue_dropped_packets", Cumulative, "packets", ["kind", "cast"], "Packets that the egress queue dropped.";
     SwitchQueueDroppedBytes, "switch_queue_dropped_bytes", Cumulative, "bytes", ["kind", "cast"], "Bytes that the egress queue dropped.";
+    SwitchQueueTrimmedPackets, "switch_queue_trimmed_packets", Cumulative, "packets", ["kind", "cast"], "Packets for which the egress queue had no room, and which the switch cut to their headers.";
+    SwitchQueueTrimmedSentPackets, "switch_queue_trimmed_sent_packets", Cumulative, "packets", ["kind", "cast"], "Packets cut to their headers that left.";
+    SwitchQueueTrimmedDroppedPackets, "switch_queue_trimmed_dropped_packets", Cumulative, "packets", ["kind", "cast"], "Packets cut to their headers that were dropped after all: no receiver knows of them.";
     SwitchQueueEcnMarkedPackets, "switch_queue_ecn_marked_packets", Cumulative, "packets", ["kind"], "Packets that the egress queue marked (CE).";
     SwitchQueueEcnMarkedBytes, "switch_queue_ecn_marked_bytes", Cumulative, "bytes", ["kind"], "Bytes of packets that the egress queue marked (CE).";
     SwitchQueueWredDroppedPackets, "switch_queue_wred_dropped_packets", Cumulative, "packets", ["kind", "ecn"], "Packets that WRED dropped instead of marking; the queue `port` is the sum of a port whose queues are not counted apart.";

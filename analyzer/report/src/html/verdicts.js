@@ -180,6 +180,7 @@ function flowsNamed() {
 /** Which episodes a verdict is about, by its rule. */
 const KINDS = {
   incast: ["incast"],
+  "loss.trimmed": ["loss"],
   "loss.network": ["loss"],
   rnr: ["rnr"],
   "pause.storm": ["pause"],

@@ -2,7 +2,7 @@
 
 use roce_model::cast::{float, whole};
 use roce_model::text::clean_message;
-use roce_model::{CutLimit, Span, TimeState};
+use roce_model::{CutLimit, Layer, Span, TimeState};
 
 use super::about::about;
 use super::counts::totals;
@@ -199,7 +199,20 @@ pub(super) fn troubles(view: &View<'_>) -> Vec<String> {
         "later fragment of a datagram",
         "later fragments of datagrams",
     );
-    let mut stops: Vec<_> = totals.stops.iter().collect();
+    // Where all frames that end before their lengths say were trimmed, that is said with the losses.
+    let is_short = |layer: Layer, cut: CutLimit| {
+        matches!(layer, Layer::Ipv4 | Layer::Ipv6 | Layer::Udp) && cut == CutLimit::Length(layer)
+    };
+    let short = totals
+        .stops
+        .iter()
+        .filter(|((layer, cut), _)| is_short(*layer, *cut));
+    let are_trims = short.map(|(_, frames)| frames).sum::<u64>() == totals.trimmed;
+    let mut stops: Vec<_> = totals
+        .stops
+        .iter()
+        .filter(|((layer, cut), _)| !(are_trims && is_short(*layer, *cut)))
+        .collect();
     stops.sort_by(|a, b| b.1.cmp(a.1).then_with(|| a.0.cmp(b.0)));
     let named: Vec<String> = stops
         .iter()

@@ -291,6 +291,12 @@ impl<'a> RootStory<'a> {
                 hosts(&senders, "sender"),
                 hosts(&receivers, "receiver")
             ),
+            "loss.trimmed" if !senders.is_empty() => format!(
+                "A full queue before the tap took the data out of {} from {} to {}",
+                counted(self.count("loss.trimmed", "trimmed"), "packet"),
+                hosts(&senders, "sender"),
+                hosts(&receivers, "receiver")
+            ),
             "ecn.not-capable" if self.found("incast").is_some() => {
                 format!("{} without ECN {}", of_hosts(&senders, "sender"), overran())
             }

@@ -25,6 +25,7 @@ mod plan;
 mod programs;
 mod readings;
 mod switches;
+mod trimmed;
 mod unpassed;
 mod waits;
 

@@ -2,6 +2,7 @@
 
 use super::walk::{Next, Walk};
 use crate::fast;
+use crate::frame::csig::{self, Csig};
 use crate::frame::erf::{Erf, ErfKind};
 use crate::frame::ethernet::{self, Ethernet};
 use crate::frame::loopback::Loopback;
@@ -118,6 +119,11 @@ impl Walk<'_> {
                 self.roce.vlan = Some(vlan.tag());
                 self.roce.through = self.roce.through.and(Through::VLAN);
                 Ok(Next::EtherType(vlan.ether_type()))
+            }
+            csig::CSIG => {
+                let tag = Csig(self.take(Layer::Csig)?);
+                self.roce.through = self.roce.through.and(Through::CSIG);
+                Ok(Next::EtherType(tag.ether_type()))
             }
             _ => Ok(Next::Done),
         }

@@ -1,6 +1,7 @@
 //! IP, its options and extension headers, fragments, UDP.
 
 use super::walk::{Next, Walk};
+use crate::network::ifa::{self, Ifa, IfaMetadata};
 use crate::network::ipv4::Ipv4;
 use crate::network::ipv6::{Ipv6, Ipv6Fragment};
 use crate::network::udp::{self, Udp};
@@ -138,6 +139,7 @@ impl Walk<'_> {
         match protocol {
             UDP => self.udp(),
             GRE => self.gre(),
+            ifa::PROTOCOL => self.ifa(),
             MPLS_IN_IP => self.mpls(),
             IPV4_IN_IP => {
                 self.enter(Layer::Ipv4, Ipv4::BYTES, Through::IP_IN_IP)?;
@@ -149,6 +151,49 @@ impl Walk<'_> {
             }
             _ => Ok(Next::Done),
         }
+    }
+
+    /// Telemetry of switches around a UDP header. Steps over it, to the BTH of the packet itself. A copy that carries telemetry beside its
+    /// packet is no packet; and nothing is read behind a layout that is not known.
+    fn ifa(&mut self) -> Result<Next, Stop> {
+        let start = self.at;
+        let header = Ifa(self.take(Layer::Ifa)?);
+        let is_known = header.version() == 2 && header.next_header() == UDP && !header.has_unknown_layout();
+        if !is_known || !header.is_in_band() {
+            return Ok(Next::Done);
+        }
+        let udp = Udp(self.take(Layer::Udp)?);
+        if udp.destination_port() != udp::ROCE_V2 {
+            return Ok(Next::Done);
+        }
+        let mut telemetry = 0;
+        if !header.has_tail() {
+            let place = self.at;
+            let stack = IfaMetadata(self.take(Layer::Ifa)?).stack_bytes();
+            self.skip(stack, Layer::Ifa, place)?;
+            telemetry = IfaMetadata::BYTES + stack;
+        }
+        // Switches leave the length of UDP as it was. One that adds what it inserts is understood as well.
+        let (length, had) = (
+            usize::from(udp.length()),
+            self.end.saturating_sub(start + Ifa::BYTES),
+        );
+        let own = [
+            length.checked_sub(Udp::BYTES),
+            length.checked_sub(Udp::BYTES + telemetry),
+        ];
+        let whole = match had.checked_sub(Udp::BYTES + telemetry) {
+            Some(rest) if header.has_tail() => own[0].filter(|own| *own <= rest),
+            Some(rest) => own.into_iter().flatten().find(|own| *own == rest),
+            None => None,
+        };
+        let Some(whole) = whole else {
+            return Ok(Next::Done);
+        };
+        self.limit(Layer::Udp, self.at, whole);
+        self.roce.udp_source_port = udp.source_port();
+        self.roce.through = self.roce.through.and(Through::IFA);
+        self.transport(Some(whole))
     }
 
     fn udp(&mut self) -> Result<Next, Stop> {

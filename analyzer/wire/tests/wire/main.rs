@@ -5,6 +5,7 @@ mod captured;
 mod icrc;
 mod lengths;
 mod stacks;
+mod transports;
 
 /// Bytes of a hexadecimal string.
 fn hex(text: &str) -> Vec<u8> {

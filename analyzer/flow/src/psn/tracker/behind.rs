@@ -18,7 +18,7 @@ use crate::taps::duplicates::SentWhen;
 
 /// True if a PSN behind the highest was captured before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum PsnSighting {
+pub(super) enum PsnSighting {
     /// It is missing.
     Missing,
     /// It was captured.
@@ -64,6 +64,9 @@ impl Tracker {
         span: u64,
         sighting: PsnSighting,
     ) -> Verdict {
+        if self.is_trimmed(at) {
+            return self.again_after_trim(at, span, next, request);
+        }
         if let Some(sent_again) = self.sent_again_by_identification(at, next, request, sighting) {
             self.decide_alone();
             return if sent_again {
@@ -100,7 +103,14 @@ impl Tracker {
     }
 
     /// The packet was retransmitted.
-    fn again(&mut self, at: u64, span: u64, next: u64, request: &Request, sighting: PsnSighting) -> Verdict {
+    pub(super) fn again(
+        &mut self,
+        at: u64,
+        span: u64,
+        next: u64,
+        request: &Request,
+        sighting: PsnSighting,
+    ) -> Verdict {
         if sighting == PsnSighting::Captured && self.runs.was_sent_within(at, request.packet.ids) {
             self.note_overtaken_in_run(at, span, request);
         } else {
@@ -175,7 +185,7 @@ impl Tracker {
     /// True if the run goes on with `at`. A run repeats PSNs in their order. Beyond the next one it goes on where the packets
     /// between were lost again: it has repeated what was captured, or nothing of the flow is ever late. A sender that repeats
     /// what NAKs name, and no more, has skipped nothing.
-    fn continues(&self, at: u64, is_missing: bool) -> bool {
+    pub(super) fn continues(&self, at: u64, is_missing: bool) -> bool {
         let is_seen = self.reordering.is_seen();
         // Where packets come late, one that was missing may be late, too.
         let may_be_late = is_missing && is_seen;

@@ -41,7 +41,9 @@ impl Tracker {
         if fills {
             let class = self.fate_at_the_begin(at);
             let holes = self.holes.get_or_insert_default();
-            let psns = holes.hole_with(at).map_or(0, |hole| hole.end - at);
+            // Losses that trimming proves are counted already.
+            let named = holes.hole_with(at).filter(|_| !holes.is_trimmed(at));
+            let psns = named.map_or(0, |hole| hole.end - at);
             holes.decide_at(at, class);
             self.prove(cause, psns, request.packet.time);
         } else if self.answers.is_none()

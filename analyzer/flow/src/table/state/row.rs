@@ -42,6 +42,9 @@ impl Cold {
         row.duplicates_network = trouble.duplicates_network;
         row.unknown_packets = trouble.unknown_packets;
         row.losses_proven = self.tracker.proven_losses(only_reads);
+        row.trimmed = trouble.trimmed;
+        row.trim_dscp = trouble.trim_dscps.most();
+        row.trim_dscp_values = trouble.trim_dscps.distinct();
         row.missing_forgotten = self.tracker.forgotten();
         row.reads_unanswered = trouble.reads_unanswered;
         if !self.tracker.is_paired() {

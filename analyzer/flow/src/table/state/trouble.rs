@@ -6,6 +6,7 @@ use roce_wire::Psn;
 use crate::psn::holes::LossCounts;
 use crate::psn::jump::Refusal;
 use crate::psn::run::EndedRun;
+use crate::table::attributes::Dscps;
 
 /// Counts of what most flows never show.
 #[derive(Clone, Debug, Default)]
@@ -38,6 +39,10 @@ pub(crate) struct Trouble {
     pub(crate) overtaken_downstream: u64,
     /// Missing READ responses by [`crate::psn::holes::LossClass`].
     pub(crate) response_fates: LossCounts,
+    /// Packets that came without their data.
+    pub(crate) trimmed: u64,
+    /// Their DSCPs.
+    pub(crate) trim_dscps: Dscps,
     pub(crate) icrc_bad: u64,
     /// The first request that its receiver refused for good.
     pub(crate) refusal: Option<Refusal>,

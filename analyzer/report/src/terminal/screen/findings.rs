@@ -95,7 +95,7 @@ pub(super) fn all(shown: &ShownScreen<'_>) -> Vec<String> {
         ));
     }
     if !state.conclusions.ended {
-        let text = "Shown during the run: nak.fatal, loss.network, retransmit.timeout, rnr, incast, stall. Later packets cannot \
+        let text = "Shown during the run: nak.fatal, loss.trimmed, loss.network, retransmit.timeout, rnr, incast, stall. Later packets cannot \
                     revoke them; their numbers may grow. The other findings need the whole run, and come at its end.";
         lines.extend(wrapped("", &words(text), Ink::Faint, style));
     }

@@ -65,11 +65,18 @@ const PORT: [(&str, Counter, Option<&str>); 14] = [
 ];
 
 /// Statistics of a queue. Those whose last field is true have the label `cast`.
-const QUEUE: [(&str, Counter, bool); 8] = [
+const QUEUE: [(&str, Counter, bool); 11] = [
     ("PACKETS", Counter::SwitchQueueTransmittedPackets, true),
     ("BYTES", Counter::SwitchQueueTransmittedBytes, true),
     ("DROPPED_PACKETS", Counter::SwitchQueueDroppedPackets, true),
     ("DROPPED_BYTES", Counter::SwitchQueueDroppedBytes, true),
+    ("TRIM_PACKETS", Counter::SwitchQueueTrimmedPackets, true),
+    ("TX_TRIM_PACKETS", Counter::SwitchQueueTrimmedSentPackets, true),
+    (
+        "DROPPED_TRIM_PACKETS",
+        Counter::SwitchQueueTrimmedDroppedPackets,
+        true,
+    ),
     (
         "WRED_ECN_MARKED_PACKETS",
         Counter::SwitchQueueEcnMarkedPackets,

@@ -18,11 +18,14 @@ use crate::switch::interface::{Interface, counted};
 const MAX_NEIGHBORS: usize = 4_096;
 
 /// Columns of the tables of queues. Those whose last field is true have the label `cast`, the others none or `any`.
-const QUEUES: [(&str, Counter, bool); 7] = [
+const QUEUES: [(&str, Counter, bool); 10] = [
     ("Counter/pkts", Counter::SwitchQueueTransmittedPackets, true),
     ("Counter/bytes", Counter::SwitchQueueTransmittedBytes, true),
     ("Drop/pkts", Counter::SwitchQueueDroppedPackets, true),
     ("Drop/bytes", Counter::SwitchQueueDroppedBytes, true),
+    ("Trim/pkts", Counter::SwitchQueueTrimmedPackets, true),
+    ("TrimSent/pkts", Counter::SwitchQueueTrimmedSentPackets, true),
+    ("TrimDrop/pkts", Counter::SwitchQueueTrimmedDroppedPackets, true),
     ("EcnMarked/pkts", Counter::SwitchQueueEcnMarkedPackets, false),
     ("EcnMarked/bytes", Counter::SwitchQueueEcnMarkedBytes, false),
     ("WredDrp/pkts", Counter::SwitchQueueWredDroppedPackets, false),

@@ -73,6 +73,21 @@ pub const MECHANISMS: &[Mechanism] = &[
     ),
     direct(
         "incast",
+        "loss.trimmed",
+        "A queue that many senders fill at once has no room for more than the headers of what comes.",
+    ),
+    direct(
+        "loss.trimmed",
+        "loss.network",
+        "A switch whose queue is full cuts the data off, which are lost there.",
+    ),
+    direct(
+        "loss.trimmed",
+        "retransmit.timeout",
+        "The last packet of a message is missed by nobody but the sender's timer, if the receiver ignores its headers.",
+    ),
+    direct(
+        "incast",
         "unfair",
         "Unequal shares of a destination matter while many senders compete for it.",
     ),

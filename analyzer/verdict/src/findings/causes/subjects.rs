@@ -8,6 +8,7 @@ use roce_model::{
 };
 
 use super::super::super::directory::lost_behind;
+use super::super::super::numbers::{NEARLY_ALL, reaches};
 use super::super::losses_there::LossesThere;
 use super::super::rule::Context;
 use super::super::{class, waste};
@@ -31,6 +32,7 @@ enum Sign {
     BadIcrc,
     Late,
     ChangesClass,
+    Trimmed,
 }
 
 impl Sign {
@@ -65,6 +67,7 @@ impl FlowSigns {
         let sign = match (event.kind, event.detail.as_deref()) {
             (EventKind::Hole | EventKind::ResponseHole, Some("network_lost"))
             | (EventKind::LostAgain | EventKind::LostDownstream, _) => Sign::Lost,
+            (EventKind::Trimmed, _) => Sign::Trimmed,
             (EventKind::RetransmissionRun, Some("timeout")) => Sign::Timeout,
             (EventKind::RetransmissionRun, Some("rnr")) => Sign::NotReady,
             _ => return,
@@ -80,7 +83,11 @@ impl FlowSigns {
     pub(in super::super) fn flow(&mut self, row: &FlowRow) {
         let mut signs = 0;
         let mut shows = |sign: Sign, shown: bool| signs |= if shown { sign.bit() } else { 0 };
-        let lost = row.network_lost | row.response_network_lost.unwrap_or_default() | lost_behind(row);
+        let responses = row.response_network_lost.unwrap_or_default();
+        let lost = row
+            .network_lost
+            .saturating_add(responses)
+            .saturating_add(lost_behind(row));
         shows(Sign::Lost, lost > 0);
         shows(Sign::Timeout, row.runs_timeout > 0);
         shows(Sign::NotReady, row.runs_rnr > 0);
@@ -94,6 +101,11 @@ impl FlowSigns {
         shows(Sign::BadIcrc, row.icrc_bad > 0);
         shows(Sign::Late, row.late > 0);
         shows(Sign::ChangesClass, row.dscp_values > 1);
+        // A flow that lost other packets as well is no flow whose losses trimming explains.
+        shows(
+            Sign::Trimmed,
+            row.trimmed > 0 && reaches(row.trimmed, lost, NEARLY_ALL),
+        );
         if signs > 0 {
             let ends = (row.source, row.destination, [row.rank, row.peer_rank]);
             self.add(row.flow_id, ends, signs, row);
@@ -279,6 +291,7 @@ pub(super) fn subjects_of(finding: &FindingRow, facts: &RunFacts<'_>) -> Subject
     let mut subjects = Subjects::default();
     let sign = match id {
         "loss.network" | "drops.switch" => Sign::Lost,
+        "loss.trimmed" => Sign::Trimmed,
         "retransmit.timeout" => Sign::Timeout,
         "retransmit.waste" => Sign::Repeated,
         "rnr" => Sign::NotReady,

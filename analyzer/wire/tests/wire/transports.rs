@@ -1,0 +1,215 @@
+//! Trimmed packets, and telemetry of switches in frames, as `tests/data/transports` has them: what is read of each frame, and that no change
+//! of a byte and no cut makes a reader fail.
+
+use roce_wire::icrc::{self, Icrc};
+use roce_wire::{Content, DecodedFrame, Ecn, LinkType, Other, Roce, Through, decode, fast};
+
+const KEPT: &[u8] = include_bytes!("../../../../tests/data/transports/roce_trimmed_lenkept.pcap");
+const FIXED: &[u8] = include_bytes!("../../../../tests/data/transports/roce_trimmed_lenfixed.pcap");
+const IN_BAND: &[u8] = include_bytes!("../../../../tests/data/transports/roce_ifa_inband.pcap");
+const IN_BAND_V6: &[u8] = include_bytes!("../../../../tests/data/transports/roce_ifa_inband_ipv6.pcap");
+const CLONES: &[u8] = include_bytes!("../../../../tests/data/transports/roce_ifa_clone.pcap");
+const CSIG: &[u8] = include_bytes!("../../../../tests/data/transports/roce_csig.pcap");
+const ALL: [&[u8]; 6] = [KEPT, FIXED, IN_BAND, IN_BAND_V6, CLONES, CSIG];
+
+/// Offset of IP behind an Ethernet header.
+const IP: usize = 14;
+
+/// Captured bytes of the frames of a little-endian pcap: 24 bytes of header, 16 in front of each.
+fn frames(pcap: &[u8]) -> Vec<Vec<u8>> {
+    let mut found = Vec::new();
+    let mut rest = &pcap[24..];
+    while rest.len() >= 16 {
+        let length = u32::from_le_bytes(rest[8..12].try_into().expect("4 bytes")) as usize;
+        found.push(rest[16..16 + length].to_vec());
+        rest = &rest[16 + length..];
+    }
+    found
+}
+
+fn decoded(frame: &[u8], original: usize) -> DecodedFrame {
+    decode(LinkType::ETHERNET, frame, u32::try_from(original).expect("short"))
+}
+
+#[track_caller]
+fn roce(frame: &[u8]) -> Roce {
+    match decoded(frame, frame.len()).content {
+        Content::Roce(roce) => roce,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn frames_without_their_data_are_short() {
+    for pcap in [KEPT, FIXED] {
+        let all = frames(pcap);
+        let short: Vec<&Vec<u8>> = all
+            .iter()
+            .filter(|frame| decoded(frame, frame.len()).is_short())
+            .collect();
+        let known: Vec<(u32, u8, u32)> = short
+            .iter()
+            .map(|frame| roce(frame))
+            .map(|roce| (roce.bth.psn().value(), roce.dscp(), roce.payload_bytes))
+            .collect();
+        // expected.json: PSN 1808 with DSCP 10, 1816 with DSCP 20.
+        assert_eq!(known, [(1808, 10, 0), (1816, 20, 0)]);
+        for frame in short {
+            assert_eq!(frame.len(), 256, "the size of a trim");
+            assert_eq!(icrc::check(frame, &roce(frame)), Icrc::NotCheckable);
+            // A snaplen that cuts it as well changes nothing: its length on the wire is that of the trim.
+            assert!(decoded(&frame[..96], frame.len()).is_short());
+        }
+    }
+}
+
+#[test]
+fn a_frame_that_the_snaplen_cut_is_not_short() {
+    for frame in frames(KEPT).iter().filter(|frame| frame.len() > 256) {
+        for captured in [64, 96, 128, 256] {
+            let found = decoded(&frame[..captured], frame.len());
+            assert!(!found.is_short(), "{found:?}");
+        }
+    }
+}
+
+#[test]
+fn a_frame_that_a_mirror_cut_is_not_short() {
+    // GRE with a sequence number, ERSPAN II with its bit for cut frames set, and without; session 5.
+    for truncated in [0x04, 0x00] {
+        for frame in frames(KEPT) {
+            let inner = &frame[..frame.len().min(256)];
+            let mut mirror = vec![0x10, 0, 0x88, 0xbe, 0, 0, 0, 1, 0x10, 0, truncated, 5, 0, 0, 0, 0];
+            mirror.extend_from_slice(inner);
+            let length = u16::try_from(20 + mirror.len()).expect("short").to_be_bytes();
+            let mut outer = frame[..IP].to_vec();
+            outer.extend_from_slice(&[0x45, 0, length[0], length[1], 0, 0, 0, 0, 64, 47, 0, 0]);
+            outer.extend_from_slice(&[10, 9, 9, 1, 10, 9, 9, 2]);
+            outer.extend_from_slice(&mirror);
+            let found = decoded(&outer, outer.len());
+            assert!(matches!(found.content, Content::Roce(_)) && found.mirror.is_some());
+            assert!(!found.is_short(), "{found:?}");
+        }
+    }
+}
+
+#[test]
+fn the_packet_behind_telemetry_is_read() {
+    for (pcap, first) in [(IN_BAND, 0x300), (IN_BAND_V6, 0x300), (CSIG, 0x500)] {
+        for (at, frame) in (0..).zip(frames(pcap)) {
+            let found = roce(&frame);
+            assert_eq!((found.bth.psn().value(), found.payload_bytes), (first + at, 256));
+            assert_eq!((found.dscp(), found.ecn()), (26, Ecn::Ect0));
+            // The ICRC is that of the packet before switches inserted anything.
+            assert_eq!(icrc::check(&frame, &found), Icrc::Good, "{found:?}");
+            let has = if pcap == CSIG { Through::CSIG } else { Through::IFA };
+            assert!(found.through.has(has));
+            let mut wrong = frame;
+            let last = wrong.len() - 1;
+            wrong[last] ^= 1;
+            assert_eq!(icrc::check(&wrong, &roce(&wrong)), Icrc::Bad);
+        }
+    }
+}
+
+#[test]
+fn a_copy_that_carries_telemetry_is_no_packet() {
+    let (packets, copies): (Vec<_>, Vec<_>) = frames(CLONES)
+        .into_iter()
+        .partition(|frame| fast::decode(LinkType::ETHERNET, frame, u32::MAX).is_some());
+    assert_eq!((packets.len(), copies.len()), (24, 3));
+    for copy in copies {
+        assert_eq!(decoded(&copy, copy.len()).content, Content::Other(Other::NotRoce));
+    }
+}
+
+#[test]
+fn unknown_layouts_of_telemetry_are_left() {
+    const FLAGS: usize = IP + 20 + 2;
+    const STACK: usize = IP + 20 + 4 + 8 + 3;
+    let good = frames(IN_BAND).remove(0);
+    // Fragments of metadata (MF), a checksum (C), another version, and a stack whose length fits no other.
+    for (at, value) in [
+        (FLAGS, 0x14),
+        (FLAGS, 0x05),
+        (FLAGS - 2, 0x1f),
+        (STACK, 25),
+        (STACK, 255),
+    ] {
+        let mut frame = good.clone();
+        frame[at] = value;
+        assert_eq!(
+            decoded(&frame, frame.len()).content,
+            Content::Other(Other::NotRoce),
+            "{at} {value}"
+        );
+    }
+}
+
+#[test]
+fn a_udp_length_with_the_telemetry_is_understood() {
+    let mut frame = frames(IN_BAND).remove(1);
+    let at = IP + 20 + 4 + 4;
+    // 8 + 4 + 3 x 32: the header of the metadata and their stack; 8 bytes of UDP are in both.
+    let length = u16::from_be_bytes([frame[at], frame[at + 1]]) + 4 + 96;
+    frame[at..at + 2].copy_from_slice(&length.to_be_bytes());
+    let found = roce(&frame);
+    assert_eq!(found.payload_bytes, 256);
+    assert_eq!(icrc::check(&frame, &found), Icrc::Good);
+}
+
+#[test]
+fn options_that_switches_change_make_no_wrong_icrc() {
+    // The IPv6 packet without its telemetry, and with an IOAM option (0x31, RFC 9486) of 4 bytes that its sender did not know.
+    let frame = frames(IN_BAND_V6).remove(0);
+    let mut bare = frame[..IP + 40].to_vec();
+    bare.extend_from_slice(&frame[IP + 40 + 4..IP + 40 + 12]);
+    bare.extend_from_slice(&frame[IP + 40 + 12 + 4 + 96..]);
+    let udp = u16::from_be_bytes([bare[IP + 44], bare[IP + 45]]);
+    let with = |options: &[u8]| {
+        let mut packet = bare[..IP + 40].to_vec();
+        packet[IP + 6] = if options.is_empty() { 17 } else { 0 };
+        let length = udp + u16::try_from(options.len()).expect("short");
+        packet[IP + 4..IP + 6].copy_from_slice(&length.to_be_bytes());
+        packet.extend_from_slice(options);
+        packet.extend_from_slice(&bare[IP + 40..]);
+        let found = roce(&packet);
+        assert_eq!(found.payload_bytes, 256);
+        icrc::check(&packet, &found)
+    };
+    assert_eq!(with(&[]), Icrc::Good);
+    assert_eq!(with(&[17, 0, 0x31, 4, 0, 0, 0, 0]), Icrc::NotCheckable);
+    // Padding alone does not change: the ICRC of such a packet has to fit.
+    assert_eq!(with(&[17, 0, 1, 4, 0, 0, 0, 0]), Icrc::Bad);
+}
+
+#[test]
+fn no_changed_byte_and_no_cut_makes_a_reader_fail() {
+    let read = |frame: &[u8], original: usize| {
+        let found = decoded(frame, original);
+        let _ = found.is_short();
+        if let Content::Roce(roce) = found.content {
+            let _ = icrc::check(frame, &roce);
+        }
+    };
+    for pcap in ALL {
+        let all = frames(pcap);
+        // One whole frame, the last one, and each that differs in its length.
+        let mut lengths = std::collections::BTreeSet::new();
+        for frame in all.iter().filter(|frame| lengths.insert(frame.len())) {
+            for cut in 0..=frame.len() {
+                read(&frame[..cut], cut);
+                read(&frame[..cut], frame.len());
+            }
+            let mut changed = frame.clone();
+            for at in 0..frame.len().min(192) {
+                for value in 0..=u8::MAX {
+                    changed[at] = value;
+                    read(&changed, changed.len());
+                    read(&changed[..=at], changed.len());
+                }
+                changed[at] = frame[at];
+            }
+        }
+    }
+}
