@@ -199,7 +199,7 @@ impl BinRows {
         fill(&mut columns.trimmed, rows);
         fill(&mut columns.naks, rows);
         fill(&mut columns.rnr_naks, rows);
-        fill(&mut columns.trimmed, rows);
+        fill(&mut columns.trim_nacks, rows);
         fill(&mut columns.holes, rows);
         fill(&mut columns.skips, rows);
         fill(&mut columns.penalty, rows);
