@@ -11,16 +11,14 @@ use roce_model::{
     Period, QUIET, RecordingStart, SampleRow, TapId, Time, Totals,
 };
 use roce_wire::icrc::{self, Icrc};
-use roce_wire::{Address, Aeth, Content, CutLimit, ExtendedHeaders, LinkType, Mirror, Other, Roce};
+use roce_wire::{Address, Content, CutLimit, ExtendedHeaders, LinkType, Mirror, Other, Roce};
 
 use crate::feed::Work;
 use crate::link_addresses::LinkAddressBook;
 use crate::processes::ChosenProcesses;
 use crate::stamps::Stamps;
 use crate::taps::Taps;
-use headers::{
-    SEND_ONLY, connection_message, extended, is_open_request, is_to_itself, remote_write, tells_of_write,
-};
+use headers::{SEND_ONLY, connection_message, is_open_request, is_to_itself, keep_headers};
 
 /// Selection of packets for one shard of a run, by their pairs of hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -529,25 +527,6 @@ impl Decoder {
             between.push(Between::Management(message));
         }
         true
-    }
-}
-
-/// Keeps what the extended headers of a packet say, where they are more than an AETH.
-fn keep_headers(packet: &mut Packet, bytes: &[u8], at: usize, between: &mut Vec<Between>) {
-    let roce = &packet.roce;
-    packet.extended = extended(bytes, roce);
-    if roce.seen == ExtendedHeaders::MRC {
-        if let Some(headers) = mrc::headers(bytes, packet, at) {
-            // SACKs with one cumulative PSN differ in their headers alone.
-            packet.roce.aeth = Aeth(packet.extended.to_be_bytes());
-            packet.flags = packet.flags.with(PacketFlags::MRC, true);
-            between.push(Between::Mrc(headers));
-        }
-    } else if tells_of_write(roce.bth.opcode())
-        && let Some(write) = remote_write(bytes, roce, at)
-    {
-        packet.flags = packet.flags.with(PacketFlags::REMOTE_WRITE, true);
-        between.push(Between::Write(write));
     }
 }
 

@@ -129,7 +129,8 @@ impl Paths {
             return *at;
         }
         let at = self.by_parts(entropy).unwrap_or_else(|| self.open());
-        if usize::from(at) < MAX_PATHS - 1 {
+        // Several entropies may fit one path while their order is not known.
+        if usize::from(at) < MAX_PATHS - 1 && self.by_entropy.len() < MAX_PATHS {
             self.by_entropy.insert(entropy, at);
             if let Some(path) = self.get_mut(at) {
                 path.entropy.get_or_insert(entropy);
@@ -144,11 +145,13 @@ impl Paths {
             [entropy >> 16, entropy & 0xffff].map(|part| u16::try_from(part).unwrap_or_default());
         let find = |port, label| self.by_carried.get(&CarriedEntropy { port, label }).copied();
         let (label_high, port_high) = (find(low, Some(high)), find(high, Some(low)));
+        // Without a label the high bits are reflected as 0.
+        let port = if high == 0 { find(low, None) } else { None };
         match self.order() {
             MrcEntropyOrder::LabelHigh => label_high,
             MrcEntropyOrder::PortHigh => port_high,
-            MrcEntropyOrder::Port => find(low, None),
-            MrcEntropyOrder::Unknown => label_high.or(port_high).or(find(low, None)),
+            MrcEntropyOrder::Port => port,
+            MrcEntropyOrder::Unknown => label_high.or(port_high).or(port),
         }
     }
 
@@ -220,6 +223,6 @@ mod tests {
             paths.named(u32::from(port) << 16);
         }
         assert_eq!(paths.list.len(), MAX_PATHS);
-        assert!(paths.by_carried.len() < MAX_PATHS && paths.by_entropy.len() < MAX_PATHS);
+        assert!(paths.by_carried.len() < MAX_PATHS && paths.by_entropy.len() <= MAX_PATHS);
     }
 }

@@ -1,10 +1,10 @@
 //! Facts of a frame beyond its addresses: what its headers and its first bytes of payload show.
 
-use roce_model::{Management, RemoteWrite, WriteTarget};
+use roce_model::{Between, Management, Packet, PacketFlags, RemoteWrite, WriteTarget};
 use roce_wire::transport::imm_dt::ImmDt;
 use roce_wire::transport::mrc;
 use roce_wire::transport::reth::Reth;
-use roce_wire::{Bth, ExtendedHeaders, Opcode, Roce};
+use roce_wire::{Aeth, Bth, ExtendedHeaders, Opcode, Roce};
 
 /// True if the destination and the source of an Ethernet frame are one address, which is not zero as on a loopback interface. Headers of
 /// other links have no two equal halves there.
@@ -23,6 +23,25 @@ pub(super) const SEND_ONLY: Opcode = Opcode(0x04);
 pub(super) fn is_open_request(frame: &[u8], roce: &Roce) -> bool {
     let from = usize::from(roce.bth_offset) + Bth::BYTES;
     roce.payload_bytes == 64 && frame.get(from..from + 2) == Some(&[0x0c, 0x40])
+}
+
+/// Keeps what the extended headers of a packet say, where they are more than an AETH.
+pub(super) fn keep_headers(packet: &mut Packet, bytes: &[u8], at: usize, between: &mut Vec<Between>) {
+    let roce = &packet.roce;
+    packet.extended = extended(bytes, roce);
+    if roce.seen == ExtendedHeaders::MRC {
+        if let Some(headers) = super::mrc::headers(bytes, packet, at) {
+            // SACKs with one cumulative PSN differ in their headers alone.
+            packet.roce.aeth = Aeth(packet.extended.to_be_bytes());
+            packet.flags = packet.flags.with(PacketFlags::MRC, true);
+            between.push(Between::Mrc(headers));
+        }
+    } else if tells_of_write(roce.bth.opcode())
+        && let Some(write) = remote_write(bytes, roce, at)
+    {
+        packet.flags = packet.flags.with(PacketFlags::REMOTE_WRITE, true);
+        between.push(Between::Write(write));
+    }
 }
 
 /// A hash of the extended headers. Of an AETH alone none is needed: its four bytes are in `roce`.

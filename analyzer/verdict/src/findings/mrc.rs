@@ -2,7 +2,6 @@
 
 mod hits;
 mod paths;
-mod rules;
 
 use std::collections::BTreeMap;
 
@@ -13,7 +12,185 @@ use roce_model::{
 use super::super::numbers::{NEARLY_ALL, bytes, counted, percent, reaches, share};
 use super::rule::{Context, FindingOf as _, Rule};
 use hits::{Hit, MAX_HOSTS, MrcConnection, connections, finding};
-pub(super) use rules::*;
+
+const SOURCE: &str =
+    "OCP-MRC-1.0, 7.5 (SETH, NETH, CC_STATE), as two public decoders and a simulator read it.";
+const SURE: &str = "high with both directions at the sender's side and 99 % of the PSNs captured, medium with SACKs alone or at the \
+                    receiver, low where a part of the paths was captured";
+const NAMED: &str = "high: the responder says so itself";
+
+pub(super) const QP_FAILED: Rule = Rule {
+    id: "mrc.qp.failed",
+    title: "a connection of MRC ended with an error",
+    meaning: "The responder ended the connection, and nothing was sent afterwards: its program sees an error.",
+    method: "A NACK with reason 25 or an AETH with a NAK, behind which no data follow.",
+    source: SOURCE,
+    severity: Severity::Critical,
+    otherwise: "info at low confidence",
+    next: "Look for the error of the completion in the program's log, at both ends.",
+    confidence: NAMED,
+    ..Rule::TALLIED
+};
+
+pub(super) const PORT_DOWN: Rule = Rule {
+    id: "mrc.port.down",
+    title: "a host says that one of its ports is down",
+    meaning: "Its other planes take the traffic: less bandwidth, and more load on each path.",
+    method: "The mask of an endpoint request has lost a bit that the host's mask before had. A first mask says nothing.",
+    source: SOURCE,
+    severity: Severity::Warning,
+    otherwise: "info at low confidence",
+    next: "Look at this port's link, optics and switch port. The number is that of the mask's bit.",
+    confidence: NAMED,
+    ..Rule::TALLIED
+};
+
+pub(super) const SWITCH_SUSPECT: Rule = Rule {
+    id: "mrc.switch.suspect",
+    title: "all dead paths pass one switch",
+    meaning: "The paths differ in other switches: what they share and no good path has is the likely place of the losses.",
+    method: "An identifier in the SRv6 destinations of two dead paths or more, and of no path in use.",
+    source: SOURCE,
+    severity: Severity::Warning,
+    otherwise: "info at low confidence",
+    next: "Look at this switch: its links, its errors, its routes.",
+    confidence: SURE,
+    ..Rule::TALLIED
+};
+
+pub(super) const PATH_DEAD: Rule = Rule {
+    id: "mrc.path.dead",
+    title: "a path of MRC lost packets until its sender left it",
+    meaning: "Other paths go on: the fault is on the way that this entropy selects, not at the hosts.",
+    method: "Two packets or more of the path were lost, nothing that was sent on it later arrived (its probe, where there is one), and its sender \
+         left it, although its share lets expect seven packets or more. The price is the time until the lost packets were sent again.",
+    source: SOURCE,
+    severity: Severity::Warning,
+    otherwise: "info at low confidence",
+    next: "Follow the entropy (or the SRv6 address) through the fabric, and look at the links of that plane.",
+    confidence: SURE,
+    ..Rule::TALLIED
+};
+
+pub(super) const LOSS_SILENT: Rule = Rule {
+    id: "mrc.loss.silent",
+    title: "packets of MRC vanished without a trim",
+    meaning: "Switches that trim tell the receiver of each packet that a full queue refuses. What vanishes without that was lost on a link or in a \
+         switch.",
+    method: "Packets that were sent again after a hole or a timeout and had neither arrived nor been trimmed. The price is the time until then.",
+    source: SOURCE,
+    severity: Severity::Warning,
+    otherwise: "info at low confidence",
+    next: "Look at errors of links and at drops of switches on the paths of `mrc_paths` with losses.",
+    confidence: SURE,
+    ..Rule::TALLIED
+};
+
+pub(super) const TRIM_FABRIC: Rule = Rule {
+    id: "mrc.trim.fabric",
+    title: "queues inside the fabric overflowed",
+    meaning: "A switch that is not the last one cut packets: load is uneven, or the fabric is too small.",
+    method: "NACKs with reason 1. The price is the time until the packets were sent again.",
+    source: SOURCE,
+    severity: Severity::Warning,
+    otherwise: "info at low confidence",
+    next: "Compare the paths in `mrc_paths`: trims on few of them are uneven load.",
+    confidence: NAMED,
+    ..Rule::TALLIED
+};
+
+pub(super) const TRIM_LASTHOP: Rule = Rule {
+    id: "mrc.trim.lasthop",
+    title: "several senders overloaded the link to one host",
+    meaning: "The last switch cut packets of two senders or more: incast. The fabric is not at fault.",
+    method: "NACKs with reason 2 to two requestors or more of one responder. The price is the time until the packets were sent again.",
+    source: SOURCE,
+    severity: Severity::Warning,
+    otherwise: "info at low confidence",
+    next: "Let fewer hosts send to this one at a time, or send less each.",
+    confidence: NAMED,
+    ..Rule::TALLIED
+};
+
+pub(super) const TIMEOUT: Rule = Rule {
+    id: "mrc.retransmit.timeout",
+    title: "packets of MRC were sent again only after a timer",
+    meaning: "Neither a SACK nor a NACK told the sender: they were lost, or the last packets of a burst.",
+    method: "Retransmissions without a hole or a NACK, after a probe or after twice the longest round trip. The price is the time until then.",
+    source: SOURCE,
+    severity: Severity::Warning,
+    otherwise: "info at low confidence",
+    next: "Look at losses on the way back, and at the local ACK timeout of the queue pair.",
+    confidence: SURE,
+    ..Rule::TALLIED
+};
+
+pub(super) const SPURIOUS: Rule = Rule {
+    id: "mrc.retransmit.spurious",
+    title: "packets of MRC were sent again although they had arrived",
+    meaning: "The sender takes packets that were overtaken for lost: its guard against reordering is shorter than the difference of the paths.",
+    method: "A SACK that acknowledges the packet was captured before its retransmission, or reflects the time of the first sending. The price is \
+         the bandwidth of what was repeated.",
+    source: SOURCE,
+    severity: Severity::Warning,
+    otherwise: "info at low confidence",
+    next: "Compare the round trips in `mrc_paths`; raise the adapter's threshold for reordering.",
+    confidence: SURE,
+    ..Rule::TALLIED
+};
+
+pub(super) const RESPONDER: Rule = Rule {
+    id: "mrc.responder.limit",
+    title: "a host asks its senders to slow down",
+    meaning: "Its adapter or its memory is the limit, not the network.",
+    method: "SACKs with a penalty, and NACKs with reasons 6, 7, 10 and 11: 1 % of its SACKs, and two, or more.",
+    source: SOURCE,
+    severity: Severity::Warning,
+    otherwise: "info at low confidence",
+    next: "Look at this host: PCIe, memory, the resources of its adapter.",
+    confidence: NAMED,
+    ..Rule::TALLIED
+};
+
+pub(super) const PATH_MARKED: Rule = Rule {
+    id: "mrc.path.marked",
+    title: "few paths of MRC carry the marks",
+    meaning: "Queues grow on these paths alone: load is uneven. Where all paths are marked alike, the fabric is full.",
+    method: "The share of SACKs that ask to skip the path is three times that of the median path, or more, on at most half of the paths, and \
+         hardly comes by chance.",
+    source: SOURCE,
+    severity: Severity::Info,
+    otherwise: "info at low confidence",
+    next: "Look at what else uses these links.",
+    confidence: SURE,
+    ..Rule::TALLIED
+};
+
+pub(super) const PATH_SLOW: Rule = Rule {
+    id: "mrc.path.slow",
+    title: "a path of MRC is slower than the others",
+    meaning: "Messages wait for the packets of their slowest path.",
+    method: "Its median time from a packet to its SACK is longer than that of the median path by 30 % and 2 us, over 20 samples or more.",
+    source: SOURCE,
+    severity: Severity::Info,
+    otherwise: "info at low confidence",
+    next: "Look at queues and at the length of this path.",
+    confidence: SURE,
+    ..Rule::TALLIED
+};
+
+pub(super) const PLANE_UNEVEN: Rule = Rule {
+    id: "mrc.plane.uneven",
+    title: "a plane carries more or less than its part",
+    meaning: "All ports of a host should carry the same.",
+    method: "A plane's share is more than 20 % off an even one, over 1,000 packets or more, with SRv6 and without a port that is down.",
+    source: SOURCE,
+    severity: Severity::Info,
+    otherwise: "info at low confidence",
+    next: "Look at ports and paths of that plane that were taken out of use.",
+    confidence: SURE,
+    ..Rule::TALLIED
+};
 
 /// A share of SACKs, in which a responder asks for less, that is more than single ones.
 const LIMITED: f64 = 0.01;
@@ -33,7 +210,7 @@ pub(super) fn mrc(context: &Context<'_>) -> Vec<FindingRow> {
     let findings = [
         over(&QP_FAILED, &|of| of.row.failed, &|of| failed(of)),
         port_down(context, &all),
-        paths::suspect(&all),
+        finding(&SWITCH_SUSPECT, paths::suspect(&all).into_iter().collect()),
         finding(&PATH_DEAD, paths::dead(&all)),
         over(&LOSS_SILENT, &|of| of.row.lost > 0, &|of| lost(of, has_trims)),
         over(&TRIM_FABRIC, &|of| of.row.trimmed > 0, &|of| trimmed(of)),

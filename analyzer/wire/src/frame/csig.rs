@@ -20,7 +20,7 @@ impl Csig<'_> {
         u16::from_be_bytes([self.0[0], self.0[1]])
     }
 
-    /// What is signaled: 0 least available bandwidth, 1 its share of the link, 2 longest delay, 3 longest normalised queue.
+    /// The kind of signal: 0 least available bandwidth, 1 its share of the link, 2 longest delay, 3 longest normalised queue.
     pub const fn kind(self) -> u8 {
         (self.signal() >> 13) as u8
     }

@@ -4,10 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
 
 use roce_model::cast::float;
-use roce_model::{Confidence, FindingRow, MrcPathRow, MrcPathState, Span};
+use roce_model::{Confidence, MrcPathRow, MrcPathState, Span};
 
-use super::hits::{Hit, MrcConnection, finding};
-use super::rules::{PATH_DEAD, SWITCH_SUSPECT};
+use super::hits::{Hit, MrcConnection};
 use crate::chance::{UNLIKELY, at_least};
 use crate::numbers::{counted, percent, share};
 
@@ -231,7 +230,7 @@ fn switches(path: &MrcPathRow) -> BTreeSet<u16> {
 }
 
 /// A switch that all dead paths pass and no other one. At the receiver the addresses no longer name it.
-pub(super) fn suspect(all: &[MrcConnection<'_>]) -> Option<FindingRow> {
+pub(super) fn suspect<'a>(all: &[MrcConnection<'a>]) -> Option<Hit<'a>> {
     let mut common: Option<BTreeSet<u16>> = None;
     let mut good: BTreeSet<u16> = BTreeSet::new();
     let mut dead = Vec::new();
@@ -256,8 +255,6 @@ pub(super) fn suspect(all: &[MrcConnection<'_>]) -> Option<FindingRow> {
     );
     let lost = dead.iter().map(|(_, lost)| lost).sum();
     let mut hit = Hit::new(of, lost, what).with("dead_paths", dead.len() as u64);
-    hit.evidence
-        .text("usid", names.join(" "))
-        .text("rule", PATH_DEAD.id);
-    finding(&SWITCH_SUSPECT, vec![hit])
+    hit.evidence.text("usid", names.join(" "));
+    Some(hit)
 }
