@@ -157,11 +157,9 @@ fn tables_say_what_the_document_says() {
             "mrc_connections",
             "mrc_paths",
         ] {
-            assert_eq!(
-                Value::Array(rows(&dir, table)),
-                document[table],
-                "{name}: {table}"
-            );
+            // The document has no table of MRC without such packets.
+            let stored = document.get(table).cloned().unwrap_or_else(|| json!([]));
+            assert_eq!(Value::Array(rows(&dir, table)), stored, "{name}: {table}");
         }
         findings(&name, &rows(&dir, "findings"), &document);
         inputs(&name, &rows(&dir, "run"), &document);

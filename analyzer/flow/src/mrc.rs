@@ -23,6 +23,10 @@ pub(crate) use seen::SeenMrc;
 
 /// Connections that are followed, at most. Packets of further ones count in their flows alone.
 const MAX_CONNECTIONS: usize = 1 << 14;
+/// Packets that all connections of a shard remember together, at most: some 350 MB. Beyond it none remembers more than it does.
+const MAX_REMEMBERED: usize = 1 << 22;
+/// Paths of all connections of a shard together, at most: some 100 MB. Packets on further ones count for their connection alone.
+const MAX_ALL_PATHS: usize = 1 << 18;
 /// Queue pairs that are known to speak MRC, at most. Further ones are those of a vendor.
 const MAX_QUEUE_PAIRS: usize = 1 << 18;
 /// First WRITEs of queue pairs that are compared with later ones, at most.
@@ -108,6 +112,10 @@ pub(crate) struct Mrc {
     named: HashSet<Direction, foldhash::fast::RandomState>,
     candidates: Map<Direction, Candidate>,
     ports: Ports,
+    /// Room for packets of all connections.
+    room: usize,
+    /// Paths of all connections.
+    paths: usize,
 }
 
 impl Mrc {
@@ -199,7 +207,13 @@ impl Mrc {
         if let Some(ids) = opposite {
             connection.named(to.qpn, ids);
         }
-        connection.observe(&Sighting::new(packet, headers), events)
+        let (room, paths) = (connection.sent.room(), connection.paths.list.len());
+        connection.paths.limit(self.paths >= MAX_ALL_PATHS);
+        connection.sent.allow_growth(self.room + room <= MAX_REMEMBERED);
+        let seen = connection.observe(&Sighting::new(packet, headers), events);
+        self.room += connection.sent.room() - room;
+        self.paths += connection.paths.list.len() - paths;
+        seen
     }
 
     /// The connection of data and probes to a queue pair; a new one if there is none.
@@ -245,8 +259,9 @@ impl Mrc {
         if at >= MAX_CONNECTIONS {
             return None;
         }
-        self.connections
-            .push(Connection::new(data.source, data.destination));
+        let connection = Connection::new(data.source, data.destination);
+        self.room += connection.sent.room();
+        self.connections.push(connection);
         self.by_low_bits.insert(low, at);
         Some(at)
     }

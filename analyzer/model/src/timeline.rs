@@ -37,8 +37,8 @@ table! {
     senders_to_destination: u32, "hosts", "Maximum number of sources that sent application data to this flow's destination at the same time in this bin, at this tap: the incast degree. A source counts as sending for 200 us after a packet.";
     pause_ns: Option<u64>, "ns", "Time in this bin for which PFC of the flow's priority, or a pause of the whole link, stopped the transmissions that carry it past this tap. Absent: needs --link-rate, pause frames at this tap before the end of the bin, and link addresses that show their direction.";
     dcqcn_rate_bps: Option<u64>, "bit/s", "Mean rate that DCQCN allows the sender in this bin after its CNPs: an upper bound. Absent before the first CNP that was attributed to the flow on arrival, and without --link-rate.";
-    trim_nacks: u32, "packets", "MRC: NACKs of trimmed packets in this flow's packets.";
-    holes: u32, "packets", "MRC: PSNs that SACKs in this flow's packets show as missing below a later one, each once.";
-    skips: u32, "packets", "MRC: SACKs in this flow's packets that ask to skip or avoid a path.";
-    penalty: u32, "packets", "MRC: SACKs in this flow's packets that ask for a smaller window.";
+    trim_nacks: u32, "NACKs", "MRC: NACKs of trimmed packets in this flow's packets.";
+    holes: u32, "PSNs", "MRC: PSNs that SACKs in this flow's packets show as missing below a later one, each once.";
+    skips: u32, "SACKs", "MRC: SACKs in this flow's packets that ask to skip or avoid a path.";
+    penalty: u32, "SACKs", "MRC: SACKs in this flow's packets that ask for a smaller window.";
 }

@@ -82,9 +82,16 @@ pub(super) struct Paths {
     by_entropy: HashMap<u32, u16, foldhash::fast::RandomState>,
     /// SACKs that fit each order: high bits in the label, in the port, in the port alone.
     votes: [u32; 3],
+    /// True if there is no room for more paths.
+    is_full: bool,
 }
 
 impl Paths {
+    /// Says whether further paths find no room: packets on them count for their connection alone.
+    pub(super) fn limit(&mut self, is_full: bool) {
+        self.is_full = is_full;
+    }
+
     /// The path of a data packet; a new one if there is none.
     pub(super) fn of_data(&mut self, carried: CarriedEntropy) -> u16 {
         if let Some(at) = self.by_carried.get(&carried) {
@@ -156,6 +163,9 @@ impl Paths {
     }
 
     fn open(&mut self) -> u16 {
+        if self.is_full {
+            return u16::MAX;
+        }
         if self.list.len() < MAX_PATHS {
             self.list.push(Path::default());
         }
@@ -213,6 +223,16 @@ mod tests {
         // Named before its data come.
         let named = paths.named(0x5b01_c211);
         assert_eq!(paths.of_data(carried(0x5b01, 0xc211)), named);
+    }
+
+    #[test]
+    fn paths_without_room_are_none() {
+        let mut paths = Paths::default();
+        let first = paths.of_data(CarriedEntropy { port: 1, label: None });
+        paths.limit(true);
+        assert_eq!(paths.of_data(CarriedEntropy { port: 1, label: None }), first);
+        let other = paths.of_data(CarriedEntropy { port: 2, label: None });
+        assert!(paths.get_mut(other).is_none() && paths.list.len() == 1);
     }
 
     #[test]

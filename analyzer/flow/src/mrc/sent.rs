@@ -72,6 +72,8 @@ pub(super) struct SentPackets {
     /// Bits of slots that were sent or spoken of and have not arrived.
     pending: Box<[u64]>,
     waiting: usize,
+    /// True if there is room for more slots.
+    may_grow: bool,
 }
 
 impl Default for SentPackets {
@@ -86,7 +88,18 @@ impl SentPackets {
             slots: vec![Slot::default(); packets].into_boxed_slice(),
             pending: vec![0; packets / WORD].into_boxed_slice(),
             waiting: 0,
+            may_grow: true,
         }
+    }
+
+    /// Number of slots.
+    pub(super) fn room(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Says whether it may take more room.
+    pub(super) fn allow_growth(&mut self, may_grow: bool) {
+        self.may_grow = may_grow;
     }
 
     #[expect(clippy::cast_possible_truncation, reason = "the low bits are the place")]
@@ -116,7 +129,7 @@ impl SentPackets {
             }
             // A quarter of the places waits: a lone packet far away does not make it grow.
             let is_used = self.waiting * 4 >= self.slots.len();
-            if self.is_pending(place) && is_used && self.slots.len() < MAX_PACKETS {
+            if self.is_pending(place) && is_used && self.may_grow && self.slots.len() < MAX_PACKETS {
                 self.grow();
                 place = self.place(position);
             }

@@ -157,12 +157,12 @@ impl Epoch {
         if has_other_port {
             return true;
         }
-        // A new connection writes to memory of its own, by a key of its own.
-        if self.target.is_some() && self.target == request.target {
-            return false;
-        }
         let is_older = request.packet.ids.and_then(Ids::behind).unwrap_or(0) > 0;
         let is_known = answers.is_some_and(|answers| at + DONE <= answers.acked());
+        // A new connection writes to memory of its own, by a key of its own. What was acknowledged long ago is not sent again.
+        if !is_known && self.target.is_some() && self.target == request.target {
+            return false;
+        }
         if silence >= LONG_REST && (is_older || is_known) {
             return true;
         }

@@ -363,7 +363,7 @@ fn two_scenarios_have_one_root_each() {
     let slow = truth_of(include_str!("../../scenarios/slow-link.toml"));
     for (truth, kind, host, first) in [(&late, "rank.late", "h3", 1), (&slow, "network.late", "h4", 0)] {
         let job = &truth.collectives[0];
-        assert_eq!(job.steps.len(), 5);
+        assert_eq!(job.steps.len(), 6);
         for step in &job.steps {
             let roots = step
                 .roots
