@@ -224,6 +224,38 @@ fn stored_results_give_the_same_page() {
     assert!(read("dir/report.html") == with_run);
 }
 
+/// Each key figure has its formula, and a value or the reason why there is none.
+#[test]
+#[cfg(feature = "parquet")]
+fn key_figures_of_stored_results() {
+    let folder = tempdir().unwrap();
+    let ranks: Vec<String> = (1..=4)
+        .map(|rank| format!("captures/demos/late-rank-h{rank}.pcapng"))
+        .collect();
+    let mut arguments: Vec<&str> = ranks.iter().map(String::as_str).collect();
+    arguments.extend(["--link-rate", "100G"]);
+    stored(folder.path(), "dir", &arguments);
+    report(folder.path(), &["dir", "--kpi", "-o", "kpi.html"]).good();
+    let page = fs::read_to_string(folder.path().join("kpi.html")).unwrap();
+    report(folder.path(), &["dir", "--kpi", "--format", "json"]).good();
+    let text = fs::read_to_string(folder.path().join("dir/kpi.json")).unwrap();
+    let figures: Value = serde_json::from_str(&text).unwrap();
+    let figures = figures["kpis"].as_array().unwrap();
+    for figure in figures {
+        let name = figure["name"].as_str().unwrap().replace('\'', "&#39;");
+        assert!(page.contains(&name), "{figure}");
+        assert!(!figure["formula"].as_str().unwrap().is_empty(), "{figure}");
+        assert!(
+            figure["value"].is_number() || !figure["remark"].as_str().unwrap().is_empty(),
+            "{figure}"
+        );
+    }
+    let named = |id: &str| figures.iter().find(|figure| figure["id"] == id).unwrap();
+    // Six all-reduces of 256 KiB by four ranks: each sends 2 x 3 / 4 of that.
+    assert_eq!(named("jct_ratio")["inputs"]["bytes_of_a_rank"], 393_216.0);
+    assert_eq!(named("retransmissions_per_second")["value"], 0.0);
+}
+
 #[test]
 #[cfg(feature = "parquet")]
 fn several_hosts_are_one_page() {

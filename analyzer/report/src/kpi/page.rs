@@ -2,19 +2,34 @@
 
 use std::fmt::Write;
 
-use roce_model::RunSummary;
+use roce_model::{RunSummary, Span, cast};
+use roce_spelling::{decimal, rate_of};
 
 use super::figure::{Kpi, SOURCE};
 use crate::markup::{STYLE, escape};
 
-/// A value with four digits that count.
-fn number(value: f64) -> String {
-    if value == 0.0 || (1e-3..1e6).contains(&value.abs()) {
-        let digits = if value.abs() >= 1_000.0 { 0 } else { 3 };
-        format!("{value:.digits$}")
-    } else {
-        format!("{value:.3e}")
+/// Cells that hold sentences wrap; the others do not.
+const CELLS: &str =
+    "td { vertical-align: top } td:nth-child(n + 3) { white-space: normal; min-width: 15em }\n";
+
+/// A value in its unit, as everywhere.
+fn value_in(value: f64, unit: &str) -> String {
+    match unit {
+        "ns" => Span(cast::whole(value)).to_string(),
+        "bit/s" => rate_of(value),
+        "" => decimal(value),
+        unit => format!("{} {unit}", decimal(value)),
     }
+}
+
+/// An input by its name, which tells its unit.
+fn input(name: &str, value: f64) -> String {
+    let (name, value) = match (name.strip_suffix("_ns"), name.strip_suffix("_bps")) {
+        (Some(name), _) => (name, Span(cast::whole(value)).to_string()),
+        (_, Some(name)) => (name, rate_of(value)),
+        _ => (name, decimal(value)),
+    };
+    format!("{} {value}", name.replace('_', " "))
 }
 
 /// The page.
@@ -24,30 +39,25 @@ pub(super) fn page(run: &RunSummary, kpis: &[Kpi]) -> String {
     let _ = write!(
         page,
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" \
-         content=\"width=device-width, initial-scale=1\"><title>Key figures of {}</title>\n<style>\n{STYLE}</style></head>\n<body><main>\n\
+         content=\"width=device-width, initial-scale=1\"><title>Key figures of {}</title>\n<style>\n{STYLE}{CELLS}</style></head>\n<body><main>\n\
          <h1>Key figures of a training fabric</h1>\n<p>Names and formulas are those of {}. Its targets are no standard, and are left out. \
-         Run {}.</p>\n<table><thead><tr><th>figure</th><th>value</th><th>formula</th><th>from</th><th></th></tr></thead><tbody>\n",
+         Run {}.</p>\n<table><thead><tr><th>figure</th><th>value</th><th>from, or why it cannot be had</th><th>formula</th></tr></thead><tbody>\n",
         escape(&run.key.run_id),
         SOURCE,
         escape(&run.key.run_id),
     );
     for kpi in kpis {
-        let value = kpi.value.map_or_else(
-            || "cannot be had".to_owned(),
-            |value| format!("{} {}", number(value), kpi.unit),
-        );
-        let inputs = kpi
-            .inputs
-            .iter()
-            .map(|(name, value)| format!("{name} {}", number(*value)));
+        let value = kpi.value.map(|value| value_in(value, kpi.unit));
+        let inputs = kpi.inputs.iter().map(|(name, value)| input(name, *value));
+        let from = [inputs.collect::<Vec<_>>().join(", "), kpi.remark.clone()];
+        let from: Vec<String> = from.into_iter().filter(|text| !text.is_empty()).collect();
         let _ = writeln!(
             page,
-            "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
+            "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
             escape(kpi.name),
-            escape(value.trim()),
+            escape(value.as_deref().unwrap_or("cannot be had")),
+            escape(&from.join("; ")),
             escape(kpi.formula),
-            escape(&inputs.collect::<Vec<_>>().join(", ")),
-            escape(&kpi.remark),
         );
     }
     page.push_str("</tbody></table>\n</main></body></html>\n");
