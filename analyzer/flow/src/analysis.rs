@@ -139,7 +139,7 @@ enum HeadersBeside<'a> {
 }
 
 impl<'a> HeadersBeside<'a> {
-    const fn of(between: &'a Between) -> Option<Self> {
+    const fn from_between(between: &'a Between) -> Option<Self> {
         match between {
             Between::Write(write) => Some(Self::Write(write)),
             Between::Mrc(mrc) => Some(Self::Mrc(mrc)),
@@ -207,7 +207,7 @@ impl Analysis {
             });
         }
         let mut from = 0;
-        let mut headers = batch.between.iter().filter_map(HeadersBeside::of);
+        let mut headers = batch.between.iter().filter_map(HeadersBeside::from_between);
         for between in &batch.between {
             // Headers go with their packet, and do not part others.
             match between {

@@ -43,11 +43,19 @@ pub(crate) struct Direction {
 }
 
 impl Direction {
-    fn of(packet: &Packet) -> Self {
+    fn from_packet(packet: &Packet) -> Self {
         Self {
             source: packet.roce.source,
             destination: packet.roce.destination,
             qpn: packet.roce.bth.destination_qpn().value(),
+        }
+    }
+
+    /// Its queue pair by the low 16 bits, as ids in answers name it.
+    const fn by_low_bits(self) -> Self {
+        Self {
+            qpn: self.qpn & 0xffff,
+            ..self
         }
     }
 
@@ -131,17 +139,13 @@ impl Mrc {
             destination,
             qpn: qpn.value(),
         };
-        let low = Direction {
-            qpn: to.qpn & 0xffff,
-            ..to
-        };
-        !self.is_empty() && (self.proven.contains(&to) || self.named.contains(&low))
+        !self.is_empty() && (self.proven.contains(&to) || self.named.contains(&to.by_low_bits()))
     }
 
     /// Looks whether a packet shows that its queue pair speaks MRC: by the form of a control packet, by its port, or by two WRITEs of a
     /// message, of which each says the length of the whole and its own address.
     pub(crate) fn recognise(&mut self, packet: &Packet, headers: &MrcPacket) {
-        let to = Direction::of(packet);
+        let to = Direction::from_packet(packet);
         if self.proven.contains(&to) || self.proven.len() >= MAX_QUEUE_PAIRS {
             return;
         }
@@ -187,7 +191,7 @@ impl Mrc {
         headers: &MrcPacket,
         events: &mut Vec<EventRow>,
     ) -> SeenMrc {
-        let to = Direction::of(packet);
+        let to = Direction::from_packet(packet);
         let (at, opposite) = match headers.headers {
             MrcHeaders::Write(_) | MrcHeaders::Probe { .. } => (self.of_data(to), None),
             MrcHeaders::Sack(sack) => (self.of_ids(to, sack.ids), Some(sack.ids)),
@@ -221,10 +225,7 @@ impl Mrc {
         if let Some(at) = self.by_data.get(&to) {
             return Some(*at);
         }
-        let low = Direction {
-            qpn: to.qpn & 0xffff,
-            ..to
-        };
+        let low = to.by_low_bits();
         // SACKs came before its first packet of data.
         let waiting = self.by_low_bits.get(&low).copied();
         let waiting = waiting.filter(|at| self.connections.get(*at).is_some_and(Connection::awaits_data));

@@ -27,6 +27,21 @@ pub(super) enum Cause {
 }
 
 impl Cause {
+    /// Number of places.
+    pub(super) const PLACES: usize = 6;
+
+    /// Its place in the counts and sums of a connection.
+    pub(super) const fn place(self) -> usize {
+        match self {
+            Self::Hole => 0,
+            Self::Refused(TRIMMED) => 1,
+            Self::Refused(TRIMMED_LASTHOP) => 2,
+            Self::Refused(_) => 3,
+            Self::Timeout => 4,
+            Self::Unknown => 5,
+        }
+    }
+
     /// The word in events.
     pub(super) const fn name(self) -> &'static str {
         match self {

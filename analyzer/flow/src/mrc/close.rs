@@ -6,6 +6,7 @@ use roce_model::{Address, Confidence, MrcConnectionRow, MrcEntropyOrder, MrcPath
 use roce_wire::Psn;
 use roce_wire::network::udp;
 
+use super::causes::Union;
 use super::connection::{Connection, NEARLY_ALL};
 use super::paths::Path;
 
@@ -73,8 +74,6 @@ impl Connection {
             probes: counts.probes,
             probes_unanswered: counts.unanswered,
             rtt_min_ns: self.shortest.map(|time| time.0).filter(|_| !at_receiver),
-            repair_loss_ns: self.repair_loss.ns(),
-            repair_timeout_ns: self.repair_timeout.ns(),
             skew_max_ns: self.skew.map(|skew| skew.0),
             failed: self.last_data.is_none_or(is_late) && self.failed_at.is_some(),
             first_time: self.first,
@@ -101,8 +100,14 @@ impl Connection {
             row.rtx_unknown,
         ] = counts.causes;
         [row.trimmed, row.trimmed_lasthop] = counts.trimmed;
-        [row.repair_trim_ns, row.repair_lasthop_ns, row.repair_refused_ns] =
-            self.repair_refused.map(super::causes::Union::ns);
+        [
+            row.repair_loss_ns,
+            row.repair_trim_ns,
+            row.repair_lasthop_ns,
+            row.repair_refused_ns,
+            row.repair_timeout_ns,
+            _,
+        ] = self.repair.map(Union::ns);
         [
             row.nacks_trimmed,
             row.nacks_trimmed_lasthop,

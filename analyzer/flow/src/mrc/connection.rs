@@ -11,7 +11,7 @@ use roce_model::{
 use roce_wire::Psn;
 use roce_wire::transport::mrc;
 
-use super::causes::{Cause, TRIMMED, TRIMMED_LASTHOP, Union};
+use super::causes::{Cause, Union};
 use super::messages::Messages;
 use super::paths::{CarriedEntropy, Paths};
 use super::seen::SeenMrc;
@@ -23,7 +23,7 @@ const MAX_PROBES: usize = 64;
 const RECENT_CONTROLS: usize = 64;
 /// Percent of the PSNs that a tap which sees all paths captures at least, whatever was lost before it.
 pub(super) const NEARLY_ALL: u64 = 90;
-/// Taps of a connection that are told apart, at most.
+/// Maximum number of taps of a connection that are distinguished.
 const MAX_TAPS: usize = 64;
 
 /// A packet with its headers.
@@ -67,8 +67,8 @@ pub(super) struct MrcCounts {
     pub(super) payload: u64,
     pub(super) again: u64,
     pub(super) again_bytes: u64,
-    /// Retransmissions by cause: hole, trimmed, trimmed at the last hop, refused, timeout, unknown.
-    pub(super) causes: [u64; 6],
+    /// Retransmissions, by the place of their cause.
+    pub(super) causes: [u64; Cause::PLACES],
     pub(super) lost: u64,
     /// Those of them whose path was not captured.
     pub(super) unplaced: u64,
@@ -127,10 +127,8 @@ pub(super) struct Connection {
     pub(super) longest: Span,
     pub(super) shortest: Option<Span>,
     pub(super) skew: Option<Span>,
-    pub(super) repair_loss: Union,
-    pub(super) repair_timeout: Union,
-    /// After NACKs: trimmed in the fabric, at the last hop, other reasons.
-    pub(super) repair_refused: [Union; 3],
+    /// Time until packets were sent again, by the place of their cause.
+    pub(super) repair: [Union; Cause::PLACES],
     /// Hop limits of data and answers.
     pub(super) data_hops: Option<u8>,
     pub(super) answer_hops: Option<u8>,
@@ -166,9 +164,7 @@ impl Connection {
             longest: Span(0),
             shortest: None,
             skew: None,
-            repair_loss: Union::default(),
-            repair_timeout: Union::default(),
-            repair_refused: [Union::default(); 3],
+            repair: [Union::default(); Cause::PLACES],
             data_hops: None,
             answer_hops: None,
             failed_at: None,
@@ -354,17 +350,18 @@ impl Connection {
             slot.flags.set(SlotFlags::ARRIVED, true);
             self.sent.settle(position);
             if !was_known && !is_again {
-                self.count_arrival(position, sending);
+                self.count_arrival(position, sending, self.last);
             }
         }
     }
 
-    fn count_arrival(&mut self, position: u64, sending: Transmission) {
+    /// A captured packet arrived for the first time.
+    fn count_arrival(&mut self, position: u64, sending: Transmission, now: Time) {
         if let Some(path) = self.paths.get_mut(sending.path) {
             path.arrived += 1;
             path.last_arrived = path.last_arrived.max(Some(sending.time));
         }
-        self.messages.arrived(position, self.last);
+        self.messages.arrived(position, now);
     }
 
     /// A packet is sent again: why, and what became of the sending before.
@@ -383,32 +380,14 @@ impl Connection {
         let counts = &mut self.counts;
         counts.again += 1;
         counts.again_bytes += bytes;
-        let place = match cause {
-            Cause::Hole => 0,
-            Cause::Refused(TRIMMED) => 1,
-            Cause::Refused(TRIMMED_LASTHOP) => 2,
-            Cause::Refused(_) => 3,
-            Cause::Timeout => 4,
-            Cause::Unknown => 5,
-        };
-        counts.causes[place] += 1;
+        counts.causes[cause.place()] += 1;
         events.push(EventRow {
             value: Some(bytes),
             detail: Some(cause.name().into()),
             ..seen.event(EventKind::MrcRetransmit, psn)
         });
         if let Some(before) = slot.sent {
-            let union = match cause {
-                Cause::Refused(TRIMMED) => Some(&mut self.repair_refused[0]),
-                Cause::Refused(TRIMMED_LASTHOP) => Some(&mut self.repair_refused[1]),
-                Cause::Refused(_) => Some(&mut self.repair_refused[2]),
-                Cause::Hole => Some(&mut self.repair_loss),
-                Cause::Timeout => Some(&mut self.repair_timeout),
-                Cause::Unknown => None,
-            };
-            if let Some(union) = union {
-                union.add(before.time, sending.time);
-            }
+            self.repair[cause.place()].add(before.time, sending.time);
         }
         if self.has_arrived(position) {
             self.note_spurious(position, bytes);
@@ -476,7 +455,7 @@ impl Connection {
         }
     }
 
-    /// True if at least so many percent of the PSNs between the lowest and the highest captured one were captured.
+    /// True if at least `percent` of the PSNs between the lowest and the highest captured one were captured.
     pub(super) fn is_covered(&self, percent: u64) -> bool {
         let all = self.range.map_or(0, |(low, high)| high - low + 1);
         all > 0 && self.counts.distinct.saturating_mul(100) >= all.saturating_mul(percent)

@@ -125,12 +125,10 @@ impl Connection {
         if !is_late || slot.flags.has(SlotFlags::SPURIOUS) {
             return;
         }
-        slot.flags.set(SlotFlags::SPURIOUS, true);
         let was_lost = slot.flags.has(SlotFlags::COUNTED_LOST);
         slot.flags.set(SlotFlags::COUNTED_LOST, false);
         let payload = u64::from(slot.payload);
-        self.counts.spurious += 1;
-        self.counts.spurious_bytes += payload;
+        self.note_spurious(position, payload);
         self.skew = self.skew.max(Some(now.since(latest.time)));
         if was_lost {
             self.counts.lost = self.counts.lost.saturating_sub(1);
@@ -168,11 +166,7 @@ impl Connection {
         self.counts.reordered += u64::from(filled_alone);
         self.sent.settle(position);
         if let Some(sending) = sent {
-            if let Some(path) = self.paths.get_mut(sending.path) {
-                path.arrived += 1;
-                path.last_arrived = path.last_arrived.max(Some(sending.time));
-            }
-            self.messages.arrived(position, now);
+            self.count_arrival(position, sending, now);
         }
     }
 
