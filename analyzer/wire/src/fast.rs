@@ -240,7 +240,7 @@ fn through(vlan: Option<VlanTag>) -> Through {
     }
 }
 
-/// The headers of a packet with a vendor's opcode at `at`, of whose frame so many bytes were captured: those of MRC, if it may be one. They
+/// The headers of a packet with a vendor's opcode at `at`, of a frame with `captured` bytes: those of MRC, if it may be one. They
 /// count as payload until more packets of the queue pair show that it is. `length` is the UDP length.
 #[cold]
 fn seen_of_vendor(captured: usize, bth: &Bth, at: u16, length: u32) -> ExtendedHeaders {

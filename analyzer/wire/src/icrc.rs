@@ -80,14 +80,12 @@ fn check_before_ifa(frame: &[u8], roce: &Roce) -> Icrc {
 }
 
 fn icrc_before_ifa(frame: &[u8], roce: &Roce) -> Option<Icrc> {
-    let network = usize::from(roce.network_offset);
+    let (network, bth) = (usize::from(roce.network_offset), usize::from(roce.bth_offset));
     let found: &[u8; BYTES] = chunk(frame, end_of_payload(roce))?;
-    let rest = frame.get(usize::from(roce.bth_offset) + Bth::BYTES..end_of_payload(roce))?;
-    let mut bth: [u8; Bth::BYTES] = *chunk(frame, usize::from(roce.bth_offset))?;
-    bth[4] = 0xff;
     let udp_length = u16::try_from(UDP + roce.transport_bytes() as usize).ok()?;
-    let mut crc = Hasher::new_with_initial(AFTER_DUMMY_LRH);
-    let udp_offset = match roce.carrier {
+    // The headers as they were sent: IP, UDP, BTH.
+    let mut sent = [0; Ipv6::BYTES + UDP + Bth::BYTES];
+    let ip_bytes = match roce.carrier {
         Carrier::RoceV2Ipv4 => {
             let mut ip: [u8; Ipv4::BYTES] = *chunk(frame, network)?;
             if ip[0] != 0x45 {
@@ -95,9 +93,8 @@ fn icrc_before_ifa(frame: &[u8], roce: &Roce) -> Option<Icrc> {
             }
             [ip[2], ip[3]] = udp_length.checked_add(20)?.to_be_bytes();
             ip[9] = UDP_PROTOCOL;
-            (ip[1], ip[8], ip[10], ip[11]) = (0xff, 0xff, 0xff, 0xff);
-            crc.update(&ip);
-            network + Ipv4::BYTES
+            sent[..ip.len()].copy_from_slice(&ip);
+            ip.len()
         }
         Carrier::RoceV2Ipv6 => {
             let mut ip: [u8; Ipv6::BYTES] = *chunk(frame, network)?;
@@ -106,19 +103,19 @@ fn icrc_before_ifa(frame: &[u8], roce: &Roce) -> Option<Icrc> {
             }
             [ip[4], ip[5]] = udp_length.to_be_bytes();
             ip[6] = UDP_PROTOCOL;
-            mask_ipv6(&mut ip);
-            crc.update(&ip);
-            network + Ipv6::BYTES
+            sent[..ip.len()].copy_from_slice(&ip);
+            ip.len()
         }
         _ => return None,
     };
-    let mut udp: [u8; UDP] = *chunk(frame, udp_offset + Ifa::BYTES)?;
+    let mut udp: [u8; UDP] = *chunk(frame, network + ip_bytes + Ifa::BYTES)?;
     [udp[4], udp[5]] = udp_length.to_be_bytes();
-    (udp[6], udp[7]) = (0xff, 0xff);
-    crc.update(&udp);
-    crc.update(&bth);
-    crc.update(rest);
-    Some(if crc.finalize().to_le_bytes() == *found {
+    sent[ip_bytes..ip_bytes + UDP].copy_from_slice(&udp);
+    let behind = ip_bytes + UDP;
+    sent[behind..behind + Bth::BYTES].copy_from_slice(frame.get(bth..bth + Bth::BYTES)?);
+    let rest = frame.get(bth + Bth::BYTES..end_of_payload(roce))?;
+    let icrc = over(&sent[..behind + Bth::BYTES], rest, roce.carrier)?;
+    Some(if icrc.to_le_bytes() == *found {
         Icrc::Good
     } else {
         Icrc::Bad
@@ -158,8 +155,13 @@ pub fn compute(frame: &[u8], roce: &Roce) -> Option<u32> {
     let network = usize::from(roce.network_offset);
     let bth = usize::from(roce.bth_offset);
     let rest = frame.get(bth + Bth::BYTES..end_of_payload(roce))?;
-    let headers = frame.get(network..bth + Bth::BYTES)?;
-    let mut crc = match roce.carrier {
+    over(frame.get(network..bth + Bth::BYTES)?, rest, roce.carrier)
+}
+
+/// The CRC over a packet: `headers` begin with those of the network and end with the BTH.
+#[inline]
+fn over(headers: &[u8], rest: &[u8], carrier: Carrier) -> Option<u32> {
+    let mut crc = match carrier {
         Carrier::RoceV2Ipv4 => masked::<{ Ipv4::BYTES }, { UDP + 12 }>(headers, |ip, tail| {
             (ip[1], ip[8], ip[10], ip[11]) = (0xff, 0xff, 0xff, 0xff);
             (tail[6], tail[7]) = (0xff, 0xff);

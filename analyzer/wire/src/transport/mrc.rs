@@ -1,7 +1,7 @@
 //! The headers of Multipath Reliable Connection 1.0 (OCP-MRC-1.0, 6.2 and 7.5): RoCEv2 with opcodes of its own.
 //!
 //! ```text
-//! METH    0..2   messages with immediate so far | 2..4 message number
+//! METH    0..2   messages with immediate up to this one | 2..4 message number
 //! TSETH   0..2   sender's time | 2..4 own resolution 0x8000, type 0x000f
 //! SETH    0..2   type 4 bits, next 5, m 0x0060, probe 0x0002 | 2..4 named PSN less the cumulative one, or the probe's number
 //!         4..8   entropy of the named packet | 8..10, 10..12 ids | 13..16 cumulative PSN | 16 congestion type 0xf0, flags 0x0f
