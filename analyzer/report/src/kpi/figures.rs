@@ -14,7 +14,7 @@ const MAX_FLOWS: usize = 1 << 16;
 const MIN_SHARE: f64 = 0.02;
 /// Flows are in balance within this part of their fair share (the draft).
 const FAIR: f64 = 0.10;
-/// Balance lasts for so many slots at least, else it is chance.
+/// Least number of slots in balance: fewer are chance.
 const MIN_FAIR_SLOTS: usize = 4;
 
 /// Sums over the flows of a run.
@@ -325,11 +325,8 @@ fn balance(sums: &FlowSums) -> Kpi {
         "",
     );
     let most = sums.payload.iter().copied().max().unwrap_or_default();
-    let data: Vec<f64> = sums.payload.iter().map(|bytes| float(*bytes)).collect();
-    let data: Vec<f64> = data
-        .into_iter()
-        .filter(|bytes| *bytes >= float(most) * MIN_SHARE)
-        .collect();
+    let bytes = sums.payload.iter().map(|bytes| float(*bytes));
+    let data: Vec<f64> = bytes.filter(|bytes| *bytes >= float(most) * MIN_SHARE).collect();
     let (sum, squares) = data
         .iter()
         .fold((0.0, 0.0), |(sum, squares), x| (sum + x, squares + x * x));

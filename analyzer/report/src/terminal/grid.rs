@@ -151,6 +151,16 @@ pub(super) fn lay(columns: Vec<Column>, last: Option<Column>, style: &Style) -> 
     draw(&chosen, gap)
 }
 
+/// A table of some of `all` rows, without columns that say nothing, and how many rows are not in it.
+pub(super) fn lay_some(columns: Vec<Column>, (shown, all): (usize, usize), style: &Style) -> Vec<String> {
+    let columns = columns.into_iter().filter(|column| column.rank < 50).collect();
+    let mut lines = lay(columns, None, style);
+    if all > shown {
+        lines.push(format!(" and {} more", all - shown));
+    }
+    lines
+}
+
 /// A sentence in at most `room` columns: its end goes.
 pub(super) fn end_cut(text: &str, room: usize, unicode: bool) -> String {
     if width(text) <= room {

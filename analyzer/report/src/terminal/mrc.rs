@@ -3,7 +3,7 @@
 use roce_model::{MrcConnectionRow, MrcPathRow, MrcPathState, Span};
 
 use super::field::sentence;
-use super::grid::{Column, lay};
+use super::grid::{Column, lay_some};
 use super::ink::{Ink, shorten};
 use super::view::View;
 use roce_spelling::{ABSENT, bytes, plural, short_count};
@@ -67,14 +67,7 @@ pub(super) fn mrc(view: &View<'_>) -> Vec<String> {
             row.confidence.name().to_owned()
         }),
     ];
-    lines.extend(lay(
-        columns.into_iter().filter(|column| column.rank < 50).collect(),
-        None,
-        style,
-    ));
-    if count > SHOWN {
-        lines.push(format!(" and {} more", count - SHOWN));
-    }
+    lines.extend(lay_some(columns, (rows.len(), count), style));
     lines.extend(paths(view));
     lines
 }
@@ -119,13 +112,6 @@ fn paths(view: &View<'_>) -> Vec<String> {
         Column::new("rtt p50", true, 4, &rows, |row| time(row.rtt_p50_ns)),
         Column::new("state", false, 2, &rows, |row| row.state.name().replace('_', " ")),
     ];
-    lines.extend(lay(
-        columns.into_iter().filter(|column| column.rank < 50).collect(),
-        None,
-        style,
-    ));
-    if count > SHOWN {
-        lines.push(format!(" and {} more", count - SHOWN));
-    }
+    lines.extend(lay_some(columns, (rows.len(), count), style));
     lines
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use roce_model::{Address, HopRow, HostVantage, TapId, TapRow, Vantage};
 
 use super::field::{field, sentence};
-use super::grid::{Column, lay};
+use super::grid::{Column, lay, lay_some};
 use super::ink::{Ink, clean, shorten};
 use super::verdicts::{nanoseconds, three_digits};
 use super::view::View;
@@ -120,7 +120,6 @@ pub(super) fn taps(view: &View<'_>) -> Vec<String> {
         .unless_zero()
         .in_ink(Ink::Bad),
     ];
-    let columns = columns.into_iter().filter(|column| column.rank < 50).collect();
     let title = plural(run.taps.len() as u64, "tap", "taps");
     let again = run.totals.seen_again;
     let facts = [
@@ -138,10 +137,7 @@ pub(super) fn taps(view: &View<'_>) -> Vec<String> {
     ];
     let mut lines = vec![String::new()];
     lines.extend(sentence(facts, style));
-    lines.extend(lay(columns, None, style));
-    if run.taps.len() > SHOWN {
-        lines.push(format!(" and {} more", run.taps.len() - SHOWN));
-    }
+    lines.extend(lay_some(columns, (shown.len(), run.taps.len()), style));
     lines
 }
 

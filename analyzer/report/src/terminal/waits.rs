@@ -8,7 +8,7 @@ use roce_model::{Confidence, FlowId, RootKind, Span, Time, WaitRow};
 
 use super::episodes::after;
 use super::field::sentence;
-use super::grid::{Column, lay};
+use super::grid::{Column, lay_some};
 use super::ink::{Ink, clean, shorten};
 use super::view::View;
 use roce_spelling::{ABSENT, plural, short_count};
@@ -157,11 +157,7 @@ pub(super) fn waits(view: &View<'_>) -> Vec<String> {
         ],
         style,
     ));
-    let columns = columns.into_iter().filter(|column| column.rank < 50).collect();
-    lines.extend(lay(columns, None, style));
-    if count > SHOWN {
-        lines.push(format!(" and {} more", count - SHOWN));
-    }
+    lines.extend(lay_some(columns, (all.len(), count), style));
     lines
 }
 
