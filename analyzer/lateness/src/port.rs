@@ -1,6 +1,6 @@
 //! When the port of a host sends data: a message that waits behind others of its port waits for the link.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use roce_wire::Address;
 
@@ -45,7 +45,7 @@ impl BusyPort {
 /// Messages whose time a port's pace is measured over.
 const PACED: usize = 4;
 
-/// One of so many paces of a port, and all that are shorter, may be those of several queue pairs in turn.
+/// One in this number of a port's paces may be shorter than its own: queue pairs in turn share it.
 const SHORT_PACES: usize = 20;
 
 /// Nanoseconds for some bytes.
@@ -100,12 +100,12 @@ impl BusyPorts {
                 .or_default()
                 .extend(messages.filter(|message| message.retransmissions == 0));
         }
-        let ranks = || job.ranks.iter().zip(&job.tapped);
-        let tapped = |host: Address| ranks().any(|(rank, &tapped)| tapped && rank.host == host);
+        let ranks = job.ranks.iter().zip(&job.tapped).filter(|&(_, &tapped)| tapped);
+        let tapped: BTreeSet<Address> = ranks.map(|(rank, _)| rank.host).collect();
         let busy = |(host, mut messages): (Address, Vec<Message>)| {
             messages.sort_unstable_by_key(|message| message.first_out);
             // Without a tap beside it, the port may send other data, and nothing shows what its rank waits for.
-            let pace = pace(if tapped(host) { &messages } else { &[] });
+            let pace = pace(if tapped.contains(&host) { &messages } else { &[] });
             let spans = messages.iter().map(|message| {
                 let whole = message.first_out + pace.of(message.bytes);
                 (message.first_out, message.last_out.max(whole))

@@ -9,7 +9,7 @@ use roce_model::JobWindow;
 use crate::cut::{number_messages, set_bases};
 use crate::job::{Job, Link};
 
-/// In so many collectives, all but one begin at one count at all connections. Else the documents are of another clock, or another job.
+/// At most one in this number of collectives may begin at different counts. Else the documents are of another clock, or another job.
 const MIN_AGREED: usize = 10;
 
 /// An operation and its number.

@@ -405,7 +405,7 @@ struct FrameBatch {
     snapshot: bool,
 }
 
-/// The thread of a shard: analyses batch by batch, and sends what comes of them.
+/// The thread of a shard: analyses batch by batch, and sends the results.
 fn work_on_shard(
     index: usize,
     mut worker: ShardWorker,

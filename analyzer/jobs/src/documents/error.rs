@@ -51,7 +51,7 @@ impl DocumentError {
 
     /// An error of JSON that begins after `lines` lines of the file. `expected` is what the text should be.
     pub(super) fn of_json(file: &str, lines: u64, error: &serde_json::Error, expected: &str) -> Self {
-        // The position of serde_json is told apart from its words.
+        // serde_json has the position at the end of its message: it is cut off, and printed in this project's form.
         let place = format!(" at line {} column {}", error.line(), error.column());
         let words = error.to_string().replace(&place, "");
         let words = roce_model::text::clean(&words);

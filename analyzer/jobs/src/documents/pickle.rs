@@ -118,7 +118,7 @@ impl<'a> Machine<'a, '_> {
         usize::try_from(value).or_else(|_| self.fail("a length beyond the memory; expected less"))
     }
 
-    /// Bytes behind their number, which has so many bytes itself.
+    /// Bytes behind their length, which takes `bytes` bytes itself.
     fn counted(&mut self, bytes: usize) -> Result<&'a [u8], DocumentError> {
         let length = self.count(bytes)?;
         self.take(length)

@@ -157,7 +157,7 @@ fn ras_has_counts_and_dead_ranks() {
         (events[0].name.as_str(), events[0].process),
         ("PEER_DEAD", Some(4102))
     );
-    // Answers that were asked for in turn are one file.
+    // Answers to successive requests are one file.
     let both = [
         sample!("ras_status.json"),
         b"\n",

@@ -8,9 +8,9 @@ use roce_model::{Address, CreditRow, FlowRow, RankStateRow, Span};
 
 /// Hosts, ranks and communicators of a capture that are kept.
 const MAX_KNOWN: usize = 1 << 16;
-/// Zones are at most so far from UTC, in seconds: 14 h. A clock without a zone can be wrong by as much.
+/// Longest distance of a zone from UTC, in seconds: 14 h. A clock without a zone can be wrong by as much.
 const MAX_ZONE_SECONDS: i64 = 14 * 3_600;
-/// A document may be written so long after the capture: an hour.
+/// Longest time between a capture and a document about it: an hour.
 const MAX_LATER_SECONDS: i64 = 3_600;
 /// Hosts of a document that an error names.
 const NAMED: usize = 3;
@@ -51,6 +51,7 @@ pub(super) struct CapturedJob {
     queue_pairs: HashSet<(Address, u32), RandomState>,
     /// Address of each rank; `None`: of several.
     ranks: HashMap<u32, Option<Address>, RandomState>,
+    highest_rank: Option<u32>,
 }
 
 impl CapturedJob {
@@ -97,7 +98,10 @@ impl CapturedJob {
                     known.insert(None);
                 }
             }
-            Entry::Vacant(place) if room => drop(place.insert(Some(address))),
+            Entry::Vacant(place) if room => {
+                place.insert(Some(address));
+                self.highest_rank = self.highest_rank.max(Some(rank));
+            }
             Entry::Vacant(_) => {}
         }
     }
@@ -109,7 +113,7 @@ impl CapturedJob {
 
     /// True if ranks of a communicator of this size can be those of the whole job: no rank is beyond it.
     fn is_whole(&self, size: Option<u32>) -> bool {
-        size.is_some_and(|size| self.ranks.keys().all(|rank| *rank < size))
+        size.is_some_and(|size| self.highest_rank.is_none_or(|rank| rank < size))
     }
 
     /// Address of a host that a document names, if it is captured.

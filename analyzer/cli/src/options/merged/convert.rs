@@ -1,6 +1,6 @@
 //! Documents of a job as what a run merges: collectives with their times, and states of ranks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use roce_jobs::documents::{
@@ -229,12 +229,12 @@ fn rank_rows(one: &RasCommunicator, rank: &RasRank) -> Vec<RankStateRow> {
 
 /// Processes that did not answer, and of which no rank is listed.
 fn absent_rows(status: &RasStatus) -> impl Iterator<Item = RankStateRow> {
-    let ranks = || status.communicators.iter().flat_map(|one| &one.ranks);
-    let is_unlisted = move |process: u32| ranks().all(|rank| rank.process != Some(process));
+    let ranks = status.communicators.iter().flat_map(|one| &one.ranks);
+    let listed: BTreeSet<u32> = ranks.filter_map(|rank| rank.process).collect();
     let absent = status
         .absent
         .iter()
-        .filter(move |absent| is_unlisted(absent.process));
+        .filter(move |absent| !listed.contains(&absent.process));
     absent.map(|absent| RankStateRow {
         hostname: Some(absent.host.clone().into()),
         state: if absent.is_dead {
@@ -259,10 +259,14 @@ pub(super) fn recorder(file: String, recorder: &FlightRecorder) -> Trace {
         .filter_map(|entry| entry.seen_ns)
         .chain(created());
     let known = seen.max().map(Time);
+    let mut entries: BTreeMap<&str, Vec<&FlightEntry>> = BTreeMap::new();
+    for entry in recorder.entries.iter().filter(|entry| !entry.is_p2p) {
+        entries.entry(&entry.group).or_default().push(entry);
+    }
     let rows = recorder.groups.iter().take(MAX_ROWS).map(|group| RankStateRow {
         rank: recorder.rank,
         known_time: known,
-        ..group_row(group, &recorder.entries)
+        ..group_row(group, entries.get(&*group.name).map_or(&[], Vec::as_slice))
     });
     Trace {
         stated: StatedRanks {
@@ -275,11 +279,8 @@ pub(super) fn recorder(file: String, recorder: &FlightRecorder) -> Trace {
     }
 }
 
-fn group_row(group: &FlightGroup, entries: &[FlightEntry]) -> RankStateRow {
-    let own: Vec<&FlightEntry> = entries
-        .iter()
-        .filter(|entry| entry.group == group.name && !entry.is_p2p)
-        .collect();
+/// The row of a process group, from its own entries.
+fn group_row(group: &FlightGroup, own: &[&FlightEntry]) -> RankStateRow {
     let is_after = |entry: &&&FlightEntry| group.completed.is_none_or(|completed| entry.sequence > completed);
     let open = own
         .iter()

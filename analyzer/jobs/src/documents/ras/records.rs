@@ -97,15 +97,20 @@ pub struct RasAnswers {
     pub left_out: u64,
 }
 
+/// Operations of a communicator that are kept: NCCL counts five.
+const MAX_OPERATIONS: usize = 64;
+
 impl RasCommunicator {
     /// Notes a count of some rank.
     pub(super) fn note(&mut self, operation: &str, launched: u64) {
+        let has_room = self.highest.len() < MAX_OPERATIONS;
         match self.highest.iter_mut().find(|count| count.operation == operation) {
             Some(count) => count.launched = count.launched.max(launched),
-            None => self.highest.push(RasCount {
+            None if has_room => self.highest.push(RasCount {
                 operation: operation.to_owned(),
                 launched,
             }),
+            None => {}
         }
     }
 }

@@ -114,7 +114,7 @@ impl TextReader {
         }
     }
 
-    /// The ranks that follow have launched so many operations.
+    /// Number of operations that the ranks behind it have launched.
     fn group(&mut self, launched: u64) {
         let operation = self.operation.clone();
         if let Some(one) = self
@@ -162,7 +162,7 @@ impl TextReader {
         if !self.has_status {
             return None;
         }
-        // Processes are listed beside their ranks: those of ranks that are listed need not be told twice.
+        // Processes are listed beside their ranks: those of ranks that are listed are not repeated.
         for one in &mut status.communicators {
             for rank in &mut one.ranks {
                 let same = |absent: &&RasProcess| Some(absent.process) == rank.process;
