@@ -14,6 +14,12 @@ impl NameList {
     }
 }
 
+impl FromIterator<String> for NameList {
+    fn from_iter<T: IntoIterator<Item = String>>(names: T) -> Self {
+        Self(names.into_iter().map(Cow::Owned).collect())
+    }
+}
+
 impl fmt::Display for NameList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (place, name) in self.0.iter().enumerate() {

@@ -2,8 +2,8 @@
 
 use std::fmt::Display;
 
-use roce_model::Time;
 use roce_model::cast::float;
+use roce_model::{Address, Time};
 pub(super) use roce_spelling::bytes;
 
 /// A share of losses, of flows or of signs that is nearly all of them.
@@ -51,6 +51,14 @@ pub(super) fn percent(share: f64) -> String {
 pub(super) fn counted(count: u64, noun: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{count} {noun}{plural}")
+}
+
+/// A host as findings list it: with its rank where that is known.
+pub(super) fn ranked(host: Address, rank: Option<u32>) -> String {
+    match rank {
+        Some(rank) => format!("{host}[rank{rank}]"),
+        None => host.to_string(),
+    }
 }
 
 /// A few of a list, and how many more there are: `a, b and 3 more`.

@@ -220,7 +220,7 @@ fn hosts(related: &[RelatedFinding], at: usize, tree: &[usize]) -> (NameList, Na
         }
     }
     victims.retain(|host| !aggressors.contains(host));
-    let list = |hosts: Vec<String>| NameList(hosts.into_iter().take(MAX_HOSTS).map(Into::into).collect());
+    let list = |hosts: Vec<String>| hosts.into_iter().take(MAX_HOSTS).collect();
     (list(victims), list(aggressors))
 }
 

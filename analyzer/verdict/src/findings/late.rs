@@ -1,9 +1,9 @@
 //! The findings about who was late in a job's collectives: a rank, a receiver or the network.
 
 use roce_lateness::{JobLateness, JobRank, LateKind, LateRoot, LateStart, RankWait};
-use roce_model::{Confidence, Evidence, FindingRow, NameList, Severity, Span, WaitReason};
+use roce_model::{Confidence, Evidence, FindingRow, Severity, Span, WaitReason};
 
-use super::super::numbers::{counted, percent, some};
+use super::super::numbers::{counted, percent, ranked, some};
 use super::rule::{Context, FindingOf as _, Rule};
 
 const SOURCE: &str = "NVIDIA/nccl, src/transport/net.cc (sendProxyProgress, recvProxyProgress) and src/transport/net_ib.cc (the \
@@ -91,10 +91,7 @@ fn number(rank: JobRank) -> String {
 
 /// A host as findings list it: with its rank where it is known.
 fn host(rank: JobRank) -> String {
-    match rank.number {
-        Some(number) => format!("{}[rank{number}]", rank.host),
-        None => rank.host.to_string(),
-    }
+    ranked(rank.host, rank.number)
 }
 
 /// The rank that a root is at.
@@ -270,18 +267,12 @@ fn finding(all: &[(&JobLateness, &LateRoot)]) -> Option<FindingRow> {
     );
     row.last_time = Some(root.last_time);
     row.waited_ns = Some(root.cost_ns);
-    row.victims = NameList(
-        waiting
-            .into_iter()
-            .take(MAX_VICTIMS)
-            .map(|rank| host(rank).into())
-            .collect(),
-    );
+    row.victims = waiting.into_iter().take(MAX_VICTIMS).map(host).collect();
     let aggressor = match root.kind {
         LateKind::Port(at) => Some(at.to_string()),
         kind => rank_of(kind).map(host),
     };
-    row.aggressors = NameList(aggressor.into_iter().map(Into::into).collect());
+    row.aggressors = aggressor.into_iter().collect();
     Some(row)
 }
 

@@ -5,9 +5,7 @@ mod paths;
 
 use std::collections::BTreeMap;
 
-use roce_model::{
-    Address, Confidence, Evidence, FindingRow, MrcConnectionRow, NameList, Severity, Span, Time,
-};
+use roce_model::{Address, Confidence, Evidence, FindingRow, MrcConnectionRow, Severity, Span, Time};
 
 use super::super::numbers::{NEARLY_ALL, bytes, counted, percent, reaches, share};
 use super::rule::{Context, FindingOf as _, Rule};
@@ -115,7 +113,7 @@ pub(super) const TRIM_LASTHOP: Rule = Rule {
 pub(super) const TIMEOUT: Rule = Rule {
     id: "mrc.retransmit.timeout",
     title: "packets of MRC were sent again only after a timer",
-    meaning: "Neither a SACK nor a NACK told the sender: they were lost, or the last packets of a burst.",
+    meaning: "Neither a SACK nor a NACK reached the sender: they were lost, or the last packets of a burst.",
     method: "Retransmissions without a hole or a NACK, after a probe or after twice the longest round trip. The price is the time until then.",
     source: SOURCE,
     severity: Severity::Warning,
@@ -335,13 +333,11 @@ fn last_hop(all: &[MrcConnection<'_>]) -> Option<FindingRow> {
     let named = all
         .iter()
         .filter(|of| of.row.trimmed_lasthop > 0 && Some(of.row.responder) == senders);
-    finding.aggressors = NameList(
-        named
-            .take(MAX_HOSTS)
-            .map(|of| of.row.requestor.to_string().into())
-            .collect(),
-    );
-    finding.victims = NameList(senders.map(|host| host.to_string().into()).into_iter().collect());
+    finding.aggressors = named
+        .take(MAX_HOSTS)
+        .map(|of| of.row.requestor.to_string())
+        .collect();
+    finding.victims = senders.map(|host| host.to_string()).into_iter().collect();
     Some(finding)
 }
 
@@ -442,7 +438,7 @@ fn port_down(context: &Context<'_>, all: &[MrcConnection<'_>]) -> Option<Finding
         .collect();
     victims.dedup();
     victims.truncate(MAX_HOSTS);
-    finding.victims = NameList(victims.into_iter().map(Into::into).collect());
-    finding.aggressors = NameList(vec![first.host.to_string().into()]);
+    finding.victims = victims.into_iter().collect();
+    finding.aggressors = [first.host.to_string()].into_iter().collect();
     Some(finding)
 }

@@ -2,16 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use roce_model::{
-    Confidence, Evidence, FindingRow, NameList, RankState, RankStateRow, RunSummary, Severity, Span,
-};
+use roce_model::{Confidence, Evidence, FindingRow, RankState, RankStateRow, RunSummary, Severity, Span};
 
-use super::super::numbers::counted;
+use super::super::numbers::{counted, ranked};
 use super::rule::{FindingOf as _, Rule};
 
 /// Fewer collectives than this show no habit.
 const MIN_COLLECTIVES: u64 = 5;
-/// The others take so many times as long.
+/// Least ratio of the others' time to the rank's.
 const MIN_RATIO: u64 = 2;
 /// And so much longer in each collective, in nanoseconds, as for `rank.late`.
 const MIN_EXCESS_NS: u64 = 50_000;
@@ -36,10 +34,8 @@ pub(super) fn last(run: &RunSummary) -> Option<FindingRow> {
     if run.findings.iter().any(is_shown) {
         return None;
     }
-    let form = |row: &RankStateRow| {
-        let trace = run.traces.iter().find(|trace| trace.trace == row.trace);
-        trace.map(|trace| trace.form.name())
-    };
+    let forms = run.traces.iter().map(|trace| (trace.trace, trace.form.name()));
+    let forms: BTreeMap<u32, &str> = forms.collect();
     let mut groups: BTreeMap<_, BTreeMap<u32, &RankStateRow>> = BTreeMap::new();
     for row in run
         .rank_states
@@ -50,7 +46,11 @@ pub(super) fn last(run: &RunSummary) -> Option<FindingRow> {
             .rank
             .filter(|_| row.median_ns.is_some() && row.collectives >= MIN_COLLECTIVES)
         {
-            let key = (form(row), row.communicator.as_deref(), &*row.operation);
+            let key = (
+                forms.get(&row.trace),
+                row.communicator.as_deref(),
+                &*row.operation,
+            );
             groups.entry(key).or_default().insert(rank, row);
         }
     }
@@ -63,9 +63,7 @@ pub(super) fn last(run: &RunSummary) -> Option<FindingRow> {
     let (others, excess) = (Span(next.median_ns.unwrap_or_default()), excess(row, next));
     let rank = row.rank.unwrap_or_default();
     let host = row.address.map(|address| address.to_string());
-    let at = host
-        .clone()
-        .or_else(|| row.hostname.as_deref().map(str::to_owned));
+    let at = host.or_else(|| row.hostname.as_deref().map(str::to_owned));
     let at = at.map_or_else(String::new, |host| format!(" ({host})"));
     let waited = excess.saturating_mul(collectives);
     let mut evidence = Evidence::default();
@@ -91,12 +89,11 @@ pub(super) fn last(run: &RunSummary) -> Option<FindingRow> {
         None,
     );
     finding.waited_ns = Some(waited);
-    finding.aggressors = NameList(
-        host.map(|host| format!("{host}[rank{rank}]"))
-            .map(Into::into)
-            .into_iter()
-            .collect(),
-    );
+    finding.aggressors = row
+        .address
+        .map(|host| ranked(host, row.rank))
+        .into_iter()
+        .collect();
     Some(finding)
 }
 

@@ -4,15 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use roce_model::{
-    Address, Confidence, CreditRow, Evidence, FindingRow, NameList, RankState, RankStateRow, RunSummary,
-    Severity, Span, Time, TraceSource,
+    Address, Confidence, CreditRow, Evidence, FindingRow, RankState, RankStateRow, RunSummary, Severity,
+    Span, Time, TraceSource,
 };
 
-use super::super::numbers::counted;
+use super::super::numbers::{counted, ranked, some};
 use super::rule::{FindingOf as _, Rule};
-use crate::numbers::some;
 
-/// A collective stands still after so many of the longest times between two.
+/// A collective stands still after this multiple of the longest time between two.
 const GAPS: u64 = 3;
 /// And after this long at least: a second is more than any timeout of a queue pair but the longest.
 const MIN_STILL_NS: u64 = Span::SECOND.0;
@@ -74,11 +73,7 @@ fn name(row: &RankStateRow) -> String {
 
 /// A host as findings list it.
 fn host(row: &RankStateRow) -> Option<String> {
-    let address = row.address?;
-    Some(match row.rank {
-        Some(rank) => format!("{address}[rank{rank}]"),
-        None => address.to_string(),
-    })
+    row.address.map(|address| ranked(address, row.rank))
 }
 
 /// Ranks that RAS does not reach.
@@ -106,8 +101,8 @@ fn gone(rows: &[RankStateRow]) -> Vec<StuckRank<'_>> {
     found.collect()
 }
 
-/// Ranks whose counts in RAS stay behind. Answers are told apart by their time: one that was given twice is one.
-fn behind<'a>(rows: &[&'a RankStateRow], run: &RunSummary) -> Vec<StuckRank<'a>> {
+/// Ranks whose counts in RAS stay behind. Answers are distinguished by their time: one that was given twice is one.
+fn behind<'a>(rows: &[&'a RankStateRow], in_use: &LatestUse) -> Vec<StuckRank<'a>> {
     type Counts<'a> = BTreeMap<Option<u64>, &'a RankStateRow>;
     let mut counts: BTreeMap<(Kind<'_>, u32), Counts<'a>> = BTreeMap::new();
     let mut highest: BTreeMap<(Kind<'_>, Option<u64>), u64> = BTreeMap::new();
@@ -136,7 +131,7 @@ fn behind<'a>(rows: &[&'a RankStateRow], run: &RunSummary) -> Vec<StuckRank<'a>>
                 "stands at {operation} {own} in {answers} of RAS within {apart} s, others at {}",
                 others(last)
             );
-            let is_silent = silence(row, run, None, MIN_STILL_NS).is_some();
+            let is_silent = in_use.silence(row, None, MIN_STILL_NS).is_some();
             let severity = if is_silent {
                 Severity::Critical
             } else {
@@ -165,7 +160,7 @@ fn behind<'a>(rows: &[&'a RankStateRow], run: &RunSummary) -> Vec<StuckRank<'a>>
 }
 
 /// Ranks that hold up the lowest collective that is not completed, by flight recorders.
-fn open<'a>(rows: &[&'a RankStateRow], run: &RunSummary) -> Vec<StuckRank<'a>> {
+fn open<'a>(rows: &[&'a RankStateRow], in_use: &LatestUse) -> Vec<StuckRank<'a>> {
     let mut groups: BTreeMap<&str, Vec<&'a RankStateRow>> = BTreeMap::new();
     for row in rows {
         groups.entry(communicator(row)).or_default().push(row);
@@ -193,7 +188,7 @@ fn open<'a>(rows: &[&'a RankStateRow], run: &RunSummary) -> Vec<StuckRank<'a>> {
                 .map_or(UNKNOWN_GAP_NS, |gap| gap.saturating_mul(GAPS).max(MIN_STILL_NS));
             let by_documents = Option::zip(row.begin_time, latest)
                 .is_some_and(|(begin, latest)| latest.since(begin).0 >= least_ns && latest > begin);
-            let silent = silence(row, run, row.begin_time, least_ns).is_some();
+            let silent = in_use.silence(row, row.begin_time, least_ns).is_some();
             if !by_documents && !silent {
                 continue;
             }
@@ -231,14 +226,43 @@ fn connections<'r>(row: &RankStateRow, run: &'r RunSummary) -> impl Iterator<Ite
         .filter(move |credit| is_own(credit.sender) || is_own(credit.receiver))
 }
 
-/// When the rank's connections became silent, if they stayed so for this long, and were not in use long after `begin`.
-fn silence(row: &RankStateRow, run: &RunSummary, begin: Option<Time>, least_ns: u64) -> Option<Time> {
-    let last = connections(row, run)
-        .filter_map(|credit| credit.last_time)
-        .max()?;
-    let end = run.span?.last;
-    let is_meanwhile = begin.is_none_or(|begin| last.since(begin).0 <= least_ns);
-    (is_meanwhile && end.since(last).0 >= least_ns).then_some(last)
+/// Latest use of connections with credits.
+struct LatestUse {
+    of_host: BTreeMap<Address, Time>,
+    of_any: Option<Time>,
+    /// End of the run.
+    end: Option<Time>,
+}
+
+impl LatestUse {
+    fn new(run: &RunSummary) -> Self {
+        let mut of_host: BTreeMap<Address, Time> = BTreeMap::new();
+        for (credit, time) in run
+            .credits
+            .iter()
+            .filter_map(|credit| Some((credit, credit.last_time?)))
+        {
+            for host in [credit.sender, credit.receiver] {
+                let last = of_host.entry(host).or_insert(time);
+                *last = time.max(*last);
+            }
+        }
+        Self {
+            of_any: of_host.values().max().copied(),
+            of_host,
+            end: run.span.map(|span| span.last),
+        }
+    }
+
+    /// When the rank's connections became silent, if they stayed so for this long, and were not in use long after `begin`.
+    fn silence(&self, row: &RankStateRow, begin: Option<Time>, least_ns: u64) -> Option<Time> {
+        let last = match row.address {
+            Some(host) => *self.of_host.get(&host)?,
+            None => self.of_any?,
+        };
+        let is_meanwhile = begin.is_none_or(|begin| last.since(begin).0 <= least_ns);
+        (is_meanwhile && self.end?.since(last).0 >= least_ns).then_some(last)
+    }
 }
 
 /// The connection that owes most: credits that its sender does not use, then bytes without an acknowledgement.
@@ -256,14 +280,10 @@ fn owing<'r>(row: &RankStateRow, run: &'r RunSummary) -> Option<&'r CreditRow> {
 
 /// Words and evidence of a connection.
 fn shown(credit: &CreditRow, run: &RunSummary, evidence: &mut Evidence) -> String {
-    let end = |host: Address, rank: Option<u32>| match rank {
-        Some(rank) => format!("{host}[rank{rank}]"),
-        None => host.to_string(),
-    };
     let connection = format!(
         "{} > {}",
-        end(credit.sender, credit.sender_rank),
-        end(credit.receiver, credit.receiver_rank)
+        ranked(credit.sender, credit.sender_rank),
+        ranked(credit.receiver, credit.receiver_rank)
     );
     evidence
         .text("connection", connection.clone())
@@ -306,8 +326,9 @@ pub(super) fn stuck(run: &RunSummary) -> Option<FindingRow> {
         rows.collect::<Vec<&RankStateRow>>()
     };
     let mut found = gone(&run.rank_states);
-    found.extend(behind(&of(TraceSource::Ras), run));
-    found.extend(open(&of(TraceSource::FlightRecorder), run));
+    let in_use = LatestUse::new(run);
+    found.extend(behind(&of(TraceSource::Ras), &in_use));
+    found.extend(open(&of(TraceSource::FlightRecorder), &in_use));
     found.sort_by_key(|one| {
         std::cmp::Reverse((
             one.severity,
@@ -328,7 +349,7 @@ pub(super) fn stuck(run: &RunSummary) -> Option<FindingRow> {
             .count("sequence", sequence)
             .text("operation", worst.row.operation.to_string());
     }
-    let silent = silence(worst.row, run, worst.begin, worst.least_ns);
+    let silent = in_use.silence(worst.row, worst.begin, worst.least_ns);
     let connection = owing(worst.row, run);
     let about = match connection {
         Some(credit) => shown(credit, run, &mut evidence),
@@ -354,7 +375,7 @@ pub(super) fn stuck(run: &RunSummary) -> Option<FindingRow> {
     );
     finding.waited_ns = silent.and_then(|last| Some(run.span?.last.since(last).0));
     finding.last_time = finding.first_time.and(run.span.map(|span| span.last));
-    finding.aggressors = NameList(hosts.into_iter().take(MAX_HOSTS).map(Into::into).collect());
+    finding.aggressors = hosts.into_iter().take(MAX_HOSTS).collect();
     Some(finding)
 }
 

@@ -29,9 +29,12 @@ pub(super) fn fill(finding: &mut FindingRow, subjects: &Subjects, context: &Cont
     for (word, unknown) in WORDS {
         if text.contains(word) {
             let known = match word {
-                "{senders}" => hosts(&subjects.hosts(Side::Source)),
-                "{receivers}" => hosts(&subjects.hosts(Side::Destination)),
-                "{pausers}" => hosts(&subjects.pausers.iter().collect::<Vec<_>>()),
+                "{senders}" => hosts(&subjects.ranked_hosts(Side::Source)),
+                "{receivers}" => hosts(&subjects.ranked_hosts(Side::Destination)),
+                "{pausers}" => {
+                    let pausers = subjects.pausers.iter();
+                    hosts(&pausers.map(|host| (*host, None)).collect::<Vec<_>>())
+                }
                 "{class}" => class(subjects, context),
                 _ => ports(subjects, context),
             };
@@ -42,11 +45,12 @@ pub(super) fn fill(finding: &mut FindingRow, subjects: &Subjects, context: &Cont
 }
 
 /// Names of hosts, the first ones of many; `None` for none.
-fn hosts<T: ToString>(hosts: &[T]) -> Option<String> {
-    let named: Vec<String> = hosts
-        .iter()
-        .map(|host| host.to_string().replace("[rank", " (rank ").replace(']', ")"))
-        .collect();
+fn hosts(hosts: &[(Address, Option<u32>)]) -> Option<String> {
+    let name = |(host, rank): &(Address, Option<u32>)| match rank {
+        Some(rank) => format!("{host} (rank {rank})"),
+        None => host.to_string(),
+    };
+    let named: Vec<String> = hosts.iter().map(name).collect();
     (!named.is_empty()).then(|| some(&named, NAMED, named.len()))
 }
 

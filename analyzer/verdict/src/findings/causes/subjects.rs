@@ -8,6 +8,7 @@ use roce_model::{
 };
 
 use super::super::super::directory::lost_behind;
+use super::super::super::numbers::ranked;
 use super::super::super::numbers::{NEARLY_ALL, reaches};
 use super::super::losses_there::LossesThere;
 use super::super::rule::Context;
@@ -234,6 +235,12 @@ impl Subjects {
 
     /// The hosts at one side of its flows, those that waited longest first, as findings name them.
     pub(in super::super) fn hosts(&self, side: Side) -> Vec<String> {
+        let hosts = self.ranked_hosts(side).into_iter();
+        hosts.map(|(host, rank)| ranked(host, rank)).collect()
+    }
+
+    /// These hosts, each with its rank where it has one.
+    pub(super) fn ranked_hosts(&self, side: Side) -> Vec<(Address, Option<u32>)> {
         let mut hosts: BTreeMap<Address, (u64, BTreeSet<Option<u32>>)> = BTreeMap::new();
         for flow in self.flows.values() {
             let (host, rank) = match side {
@@ -246,12 +253,12 @@ impl Subjects {
         }
         let mut sorted: Vec<_> = hosts.into_iter().collect();
         sorted.sort_by_key(|(host, (waited, _))| (core::cmp::Reverse(*waited), *host));
-        let named = sorted
-            .into_iter()
-            .map(|(host, (_, ranks))| match ranks.iter().next() {
-                Some(Some(rank)) if ranks.len() == 1 => format!("{host}[rank{rank}]"),
-                _ => host.to_string(),
-            });
+        let named = sorted.into_iter().map(|(host, (_, ranks))| {
+            (
+                host,
+                ranks.first().copied().flatten().filter(|_| ranks.len() == 1),
+            )
+        });
         named.collect()
     }
 }

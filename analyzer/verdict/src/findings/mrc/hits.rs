@@ -1,6 +1,6 @@
 //! Verdicts of the rules of MRC about connections and paths, and the finding that sums them up.
 
-use roce_model::{Confidence, Evidence, FindingRow, MrcConnectionRow, MrcPathRow, NameList, Span, Time};
+use roce_model::{Confidence, Evidence, FindingRow, MrcConnectionRow, MrcPathRow, Span, Time};
 
 use crate::findings::rule::{Context, FindingOf as _, Rule};
 
@@ -17,7 +17,7 @@ pub(super) struct MrcConnection<'a> {
 /// A verdict about one connection, or about one of its paths.
 pub(super) struct Hit<'a> {
     pub(super) of: MrcConnection<'a>,
-    /// The worst one is told.
+    /// The one with the highest weight is named.
     pub(super) weight: u64,
     pub(super) price_ns: Option<u64>,
     /// The verdict in words, without its hosts.
@@ -92,7 +92,7 @@ pub(super) fn finding(rule: &'static Rule, hits: Vec<Hit<'_>>) -> Option<Finding
     );
     finding.last_time = Some(row.last_time);
     finding.waited_ns = waited;
-    finding.victims = NameList(victims.into_iter().map(Into::into).collect());
+    finding.victims = victims.into_iter().collect();
     Some(finding)
 }
 
