@@ -389,19 +389,25 @@ impl Analysis {
                         self.open_flow(found, packet)
                     };
                 }
-                match beside {
-                    None => self.observe(at, found.fingerprint, packet, None),
-                    Some(HeadersBeside::Write(write)) => {
-                        self.observe(at, found.fingerprint, packet, Some(write));
+                let write = match beside {
+                    None => None,
+                    Some(HeadersBeside::Write(write)) => Some(write),
+                    Some(HeadersBeside::Mrc(mrc)) => {
+                        self.observe_mrc(at, found.fingerprint, packet, mrc);
+                        continue;
                     }
-                    Some(HeadersBeside::Mrc(mrc)) => self.observe_mrc(at, found.fingerprint, packet, mrc),
-                }
+                };
+                self.observe(at, found.fingerprint, packet, write);
             }
         }
         self.found = found;
     }
 
-    #[inline]
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "called for nearly every packet, from one place"
+    )]
     fn observe(&mut self, at: FlowSlot, fingerprint: u64, packet: &Packet, write: Option<&RemoteWrite>) {
         let sighting = self.recent.look(fingerprint, packet);
         let hot = &mut self.table.hot[at];

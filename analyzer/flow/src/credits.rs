@@ -98,26 +98,29 @@ pub(crate) struct Credits {
 }
 
 impl Credits {
-    /// A WRITE of a flow. `place` says which flow, when it is new.
+    /// A WRITE of a flow. `place` says which flow, when it is new. Says whether the flow carries neither credits nor data of some, so that
+    /// its next WRITEs matter only once there are rings.
     #[inline]
     pub(crate) fn write(
         &mut self,
         handle: &mut WriteHandle,
         place: impl FnOnce() -> FlowPlace,
         packet: &WritePacket<'_>,
-    ) {
+    ) -> bool {
         if *handle == WriteHandle::default() {
             *handle = self.enter(place());
         }
-        let Some(at) = handle.index() else { return };
+        let Some(at) = handle.index() else { return true };
         let Some(flow) = self.flows.get_mut(at) else {
-            return;
+            return true;
         };
-        flow.early += u64::from(packet.write.is_some_and(|write| write.target.is_some()));
+        flow.early += u64::from(packet.since_last);
         let has_credits = !self.hosts[flow.data_for as usize].rings.is_empty();
         if flow.may_be_lane || has_credits {
             self.observe(at, has_credits, packet);
         }
+        let flow = &self.flows[at];
+        !flow.may_be_lane && flow.data.is_none()
     }
 
     /// A WRITE of a flow that may carry credits, or data for credits.

@@ -6,7 +6,7 @@
 mod answers;
 mod pace;
 
-use roce_model::{Span, Time, TimeByState, TimeState};
+use roce_model::{Span, Time, TimeByState, TimeState, prefetch};
 
 pub(crate) use answers::OutstandingAnswer;
 use answers::{LONG_WAIT, OutstandingAnswers};
@@ -87,6 +87,15 @@ impl Division {
             answers: OutstandingAnswers::default(),
             rate: SendingRate::default(),
         }
+    }
+
+    /// Prefetches what a request after a silence needs.
+    #[inline]
+    pub(crate) fn prefetch(&self) {
+        prefetch(&self.spent);
+        prefetch(&self.since);
+        prefetch(&self.answers);
+        prefetch(&self.rate);
     }
 
     /// The length of a silence that does not belong to a burst.

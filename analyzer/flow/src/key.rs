@@ -1,7 +1,7 @@
 //! The key of a flow at a tap, as the table of flows compares it, and the slot of a live flow in that table.
 
 use roce_model::{FlowKey, Packet, TapId};
-use roce_wire::{Address, Qpn, Roce, VlanTag};
+use roce_wire::{Address, Qpn, Roce, Service, VlanTag};
 
 use crate::hash::halves;
 
@@ -166,6 +166,13 @@ impl Key {
             roce.service() as u8,
             (roce.vni.unwrap_or(NO_VNI), roce.vlan.map_or(NO_VLAN, VlanTag::id)),
         )
+    }
+
+    /// True of a service whose packets are acknowledged, see [`Service::is_reliable`].
+    #[inline]
+    pub(crate) fn is_reliable(&self) -> bool {
+        let service = self.0[4] >> 48 & 0xff;
+        (service == Service::Rc as u64) | (service == Service::Xrc as u64)
     }
 
     /// True if it is the same flow, at whatever tap; a tag or an overlay that one of the taps does not see makes no

@@ -463,7 +463,7 @@ impl ShardWorker {
             let to = (from + FRAME_BATCH).min(all.end);
             self.decoder.decode(work, from..to, &mut self.batch);
             // Where inputs alternate, runs are short: their packets are analysed together all the same.
-            if self.batch.len() >= self.together {
+            if self.batch.packets.len().max(self.batch.between.len()) >= self.together {
                 self.analyse();
                 if self.analysis.closed_flows() >= CLOSE_BATCH {
                     emit(self.analysis.take_output())?;

@@ -145,7 +145,7 @@ fn decode_ipv4<const AT: u16>(
     let bth = Bth(*chunk(head, 28)?);
     let mut transport = Transport::parse(frame, bth, AT + 28, length, original)?;
     if bth.0[0] >= mrc::FIRST_OPCODE {
-        transport.seen = seen_of_vendor(frame.len(), &bth, AT + 28, length);
+        transport.seen = seen_of_vendor(frame, AT + 28, length);
     }
     *into = packet!(transport, bth, vlan, AT, AT + 28;
         source: ip.source(),
@@ -181,7 +181,7 @@ fn decode_ipv6<const AT: u16>(
     let length = u32::from(udp.length());
     let mut transport = Transport::parse(frame, bth, AT + 48, length, original)?;
     if bth.0[0] >= mrc::FIRST_OPCODE {
-        transport.seen = seen_of_vendor(frame.len(), &bth, AT + 48, length);
+        transport.seen = seen_of_vendor(frame, AT + 48, length);
     }
     *into = packet!(transport, bth, vlan, AT, AT + 48;
         source: ip.source(),
@@ -211,7 +211,7 @@ fn decode_grh<const AT: u16>(
     let length = u32::from(grh.payload_length()) + 8;
     let mut transport = Transport::parse(frame, bth, AT + 40, length, original)?;
     if bth.0[0] >= mrc::FIRST_OPCODE {
-        transport.seen = seen_of_vendor(frame.len(), &bth, AT + 40, length);
+        transport.seen = seen_of_vendor(frame, AT + 40, length);
     }
     *into = packet!(transport, bth, vlan, AT, AT + 40;
         source: grh.source(),
@@ -240,13 +240,15 @@ fn through(vlan: Option<VlanTag>) -> Through {
     }
 }
 
-/// The headers of a packet with a vendor's opcode at `at`, of a frame with `captured` bytes: those of MRC, if it may be one. They
-/// count as payload until more packets of the queue pair show that it is. `length` is the UDP length.
+/// The headers of a packet with a vendor's opcode, whose BTH is at `at` of the frame: those of MRC, if it may be one. They count as
+/// payload until more packets of the queue pair show that it is. `length` is the UDP length. It reads the BTH once more, so that
+/// the caller's stays in registers.
 #[cold]
-fn seen_of_vendor(captured: usize, bth: &Bth, at: u16, length: u32) -> ExtendedHeaders {
+fn seen_of_vendor(frame: &[u8], at: u16, length: u32) -> ExtendedHeaders {
     let (at, whole) = (usize::from(at), (length as usize).saturating_sub(Udp::BYTES));
-    let captured = captured.min(at + whole).saturating_sub(at);
-    match mrc::whole_header(bth, captured, Some(whole)) {
+    let captured = frame.len().min(at + whole).saturating_sub(at);
+    let header = chunk(frame, at).and_then(|bth| mrc::whole_header(&Bth(*bth), captured, Some(whole)));
+    match header {
         Some(_) => ExtendedHeaders::MRC,
         None => ExtendedHeaders::NONE,
     }

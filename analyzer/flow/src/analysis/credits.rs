@@ -25,7 +25,14 @@ impl Analysis {
             Verdict::Stale | Verdict::NewEpoch(_) => return,
             _ => true,
         };
-        let tap = self.table.hot[at].tap;
+        let hot = &mut self.table.hot[at];
+        hot.unlooked_writes = hot
+            .unlooked_writes
+            .saturating_add(u32::from(write.is_some_and(|write| write.target.is_some())));
+        if hot.has_plain_writes && self.connections.credits.is_empty() {
+            return;
+        }
+        let tap = hot.tap;
         let cold = &mut self.table.cold[at];
         let (key, groups, id) = (&cold.key, cold.groups, cold.id);
         let back = cold.peering.back();
@@ -43,8 +50,10 @@ impl Analysis {
             write,
             time: packet.time,
             is_again,
+            since_last: core::mem::take(&mut hot.unlooked_writes),
         };
-        self.connections
+        hot.has_plain_writes = self
+            .connections
             .credits
             .write(&mut cold.kinds.writes, place, &write);
     }

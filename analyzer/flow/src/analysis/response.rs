@@ -35,7 +35,7 @@ impl Analysis {
             return;
         };
         if roce.seen.has(ExtendedHeaders::AETH) {
-            let captured = cold.totals.messages() + u64::from(hot.counts.messages);
+            let captured = || cold.totals.messages() + u64::from(hot.counts.messages);
             let all = covered == requests.next;
             if cold.completed.note(covered, roce.aeth.msn(), all, captured) {
                 // Nothing was lost where the PSNs jumped. The requests since stay with the connection before.
@@ -48,7 +48,7 @@ impl Analysis {
             oldest = cold.times.as_deref().map_or(Time(0), Times::waiting_since);
             cold.tracker.awaited(covered, oldest, time);
         }
-        if answer == Answer::Ack {
+        if answer == Answer::Ack && !hot.has_plain_writes {
             self.connections
                 .credits
                 .acknowledge(cold.kinds.writes, roce.bth.psn(), time);

@@ -45,7 +45,7 @@ impl Analysis {
     ) {
         let paused = self.limits.paused_until(&self.table, at, packet.time);
         let (hot, cold) = (&mut self.table.hot[at], &mut self.table.cold[at]);
-        let outstanding = outstanding(cold, before.next);
+        let outstanding = outstanding(hot, cold, before.next);
         let request = RequestAfterSilence {
             since: before.since,
             time: packet.time,
@@ -157,7 +157,7 @@ impl Analysis {
         let (hot, cold) = (&self.table.hot[at], &self.table.cold[at]);
         let mut division = cold.division.as_deref()?.clone();
         let paused = self.limits.paused_until(&self.table, at, hot.last_time);
-        let outstanding = outstanding(cold, hot.requests.next);
+        let outstanding = outstanding(hot, cold, hot.requests.next);
         Some(division.end(last_request(hot), hot.last_time, outstanding, paused))
     }
 }
@@ -180,8 +180,8 @@ fn sending(now: Progress) -> SendingProgress {
 }
 
 /// The state of the requests before `next`.
-fn outstanding(cold: &Cold, next: u64) -> OpenRequests {
-    if !cold.key.service.is_reliable() {
+fn outstanding(hot: &Hot, cold: &Cold, next: u64) -> OpenRequests {
+    if !hot.packed.is_reliable() {
         return OpenRequests::NoAnswers;
     }
     if !cold.tracker.is_paired() {

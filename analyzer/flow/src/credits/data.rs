@@ -19,6 +19,8 @@ pub(crate) struct WritePacket<'a> {
     pub(crate) time: Time,
     /// It was sent again.
     pub(crate) is_again: bool,
+    /// Messages that began since the last such packet, with this one.
+    pub(crate) since_last: u32,
 }
 
 impl WritePacket<'_> {

@@ -116,16 +116,16 @@ impl CompletedMessages {
         }
     }
 
-    /// An answer that covers all before `covered`, which is all that was sent where `all` says so. `messages`: ends of messages
-    /// captured until now. Says whether the receiver counts messages from a jump on: the count steps back, or takes fewer
+    /// An answer that covers all before `covered`, which is all that was sent where `all` says so. `messages` gives the ends of
+    /// messages captured until now. Says whether the receiver counts messages from a jump on: the count steps back, or takes fewer
     /// steps than messages that ended since.
-    pub(crate) fn note(&mut self, covered: u64, msn: u32, all: bool, messages: u64) -> bool {
+    pub(crate) fn note(&mut self, covered: u64, msn: u32, all: bool, messages: impl FnOnce() -> u64) -> bool {
         let mut begins_epoch = false;
         if let Some(jump) = self.jump.filter(|jump| covered > jump.at) {
             self.jump = None;
             // Signed, modulo 2^24.
             let steps = i64::from((msn.wrapping_sub(self.msn) << 8).cast_signed() >> 8);
-            let ended = i64::try_from(messages - jump.messages.min(messages)).unwrap_or(i64::MAX);
+            let ended = i64::try_from(messages().saturating_sub(jump.messages)).unwrap_or(i64::MAX);
             begins_epoch = self.covered != 0 && (steps < 0 || all && steps < ended);
         }
         if covered >= self.covered {
@@ -153,7 +153,7 @@ mod tests {
     /// Seven messages were completed and eight captured, up to PSN 9,999; then the PSNs jumped to 50,000.
     fn jumped() -> CompletedMessages {
         let mut completed = CompletedMessages::default();
-        assert!(!completed.note(9_000, 7, false, 7));
+        assert!(!completed.note(9_000, 7, false, || 7));
         completed.jumped(Some(JUMP), GAP);
         completed
     }
@@ -163,45 +163,45 @@ mod tests {
         // 40,000 PSNs were three messages, or a hundred.
         for msn in [11, 108] {
             let mut completed = jumped();
-            assert!(!completed.note(50_010, msn, true, 9));
-            assert!(!completed.note(50_020, 1, true, 10), "judged once");
+            assert!(!completed.note(50_010, msn, true, || 9));
+            assert!(!completed.note(50_020, 1, true, || 10), "judged once");
         }
     }
 
     #[test]
     fn a_count_that_steps_back_is_that_of_another_connection() {
-        assert!(jumped().note(50_010, 1, false, 9));
-        assert!(jumped().note(50_010, 0, false, 8));
+        assert!(jumped().note(50_010, 1, false, || 9));
+        assert!(jumped().note(50_010, 0, false, || 8));
     }
 
     #[test]
     fn fewer_steps_than_messages_are_another_connection() {
         // Nine messages ended since the jump: 7 + 9 is the least of a connection that goes on, 9 the count of a new one.
-        assert!(jumped().note(50_010, 9, true, 17));
-        assert!(!jumped().note(50_010, 16, true, 17));
+        assert!(jumped().note(50_010, 9, true, || 17));
+        assert!(!jumped().note(50_010, 16, true, || 17));
         // Not all that was sent is answered.
-        assert!(!jumped().note(50_010, 9, false, 17));
+        assert!(!jumped().note(50_010, 9, false, || 17));
     }
 
     #[test]
     fn a_count_past_24_bits_goes_on() {
         let mut completed = CompletedMessages::default();
-        completed.note(9_000, 0x00ff_ffff, true, 7);
+        completed.note(9_000, 0x00ff_ffff, true, || 7);
         completed.jumped(Some(JUMP), GAP);
-        assert!(!completed.note(50_010, 1, true, 8));
+        assert!(!completed.note(50_010, 1, true, || 8));
     }
 
     #[test]
     fn answers_from_before_the_jump_judge_nothing() {
         let mut completed = jumped();
-        assert!(!completed.note(10_000, 8, true, 8));
-        assert!(completed.note(50_001, 1, false, 9));
+        assert!(!completed.note(10_000, 8, true, || 8));
+        assert!(completed.note(50_001, 1, false, || 9));
         let mut unknown = CompletedMessages::default();
         unknown.jumped(Some(JUMP), GAP);
-        assert!(!unknown.note(50_001, 1, true, 9), "no count before");
+        assert!(!unknown.note(50_001, 1, true, || 9), "no count before");
         let mut disturbed = jumped();
         disturbed.jumped(None, Verdict::Unknown);
-        assert!(!disturbed.note(50_001, 1, true, 9));
+        assert!(!disturbed.note(50_001, 1, true, || 9));
     }
 
     fn request(silence: u64) -> Request {

@@ -40,11 +40,12 @@ impl Places {
 }
 
 /// Packets that need more than the part of their flow that all touch: the first and the last ones of
-/// messages, answers, marked ones, and those that measure their flow's rate.
+/// messages, answers, marked ones, those that measure their flow's rate, and requests after a silence.
 pub(super) struct Ahead {
     requests: Places,
     answered: Places,
     paced: Places,
+    silent: Places,
 }
 
 impl Ahead {
@@ -53,6 +54,7 @@ impl Ahead {
             requests: Places::new(),
             answered: Places::new(),
             paced: Places::new(),
+            silent: Places::new(),
         }
     }
 
@@ -66,6 +68,9 @@ impl Ahead {
             .push_if(traits.is_response() & hot.is_paired(), hot.peer);
         self.requests
             .push_if(!(traits.is_response() | traits.is_middle()), at);
+        let silence = packet.time.since(hot.last_request);
+        self.silent
+            .push_if(traits.is_sequenced() & hot.burst_gap.is_passed(silence), at);
     }
 
     /// Prefetches what is found by its place.
@@ -75,6 +80,7 @@ impl Ahead {
         self.requests.select(cold).for_each(Cold::prefetch_for_request);
         self.answered.select(hot).for_each(Hot::prefetch_all);
         self.answered.select(cold).for_each(Cold::prefetch_for_answer);
+        self.silent.select(cold).for_each(Cold::prefetch_for_silence);
     }
 
     /// Prefetches what is behind pointers.
@@ -101,6 +107,9 @@ impl Ahead {
             if let Some(answers) = cold.tracker.answers() {
                 prefetch(answers);
             }
+        }
+        for cold in self.silent.select(cold) {
+            cold.prefetch_behind_silence();
         }
         let paced = || {
             self.paced

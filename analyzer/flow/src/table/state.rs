@@ -89,6 +89,10 @@ pub(crate) struct Hot {
     pub(crate) timed: bool,
     /// The other direction is known, or has been.
     pub(crate) knows_answers: bool,
+    /// Its WRITEs carry neither credits nor data of credits, as far as is known.
+    pub(crate) has_plain_writes: bool,
+    /// Messages since credits were last looked for.
+    pub(crate) unlooked_writes: u32,
 }
 
 /// State that is touched when something unusual happens, and when a row closes. Fields that are used together are neighbours:
@@ -213,6 +217,8 @@ impl Hot {
             pace: WINDOW_PACKETS,
             timed: false,
             knows_answers: false,
+            has_plain_writes: false,
+            unlooked_writes: 0,
             quiet: SilenceThreshold::default(),
             burst_gap: BurstGap::default(),
             sent_bytes: 0,

@@ -132,7 +132,11 @@ impl Recent {
     }
 
     /// Looks for the packet with this fingerprint among the latest ones, and remembers it.
-    #[inline]
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "some instructions for nearly every packet: the call would cost as much"
+    )]
     pub(crate) fn look(&mut self, fingerprint: u64, packet: &Packet) -> PacketSighting {
         if packet.time.0.wrapping_sub(self.renewed) >= EPOCH {
             self.renew(packet.time.0);
@@ -491,7 +495,11 @@ impl CopyEvidence {
     }
 
     /// Notes the identification of a packet that is no copy.
-    #[inline]
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "a few instructions for nearly every packet: the call would cost more"
+    )]
     fn note_id(&mut self, ip_id: u16) {
         if self.packets == 0 {
             self.newest_id = ip_id;
@@ -515,7 +523,7 @@ impl CopyEvidence {
 
     /// Notes an identification that is further ahead of the newest one than a sender gets that counts
     /// for the flow alone.
-    #[inline]
+    #[inline(never)]
     fn note_far_id(&mut self, ip_id: u16, ahead: u16) {
         let behind = ahead.wrapping_neg();
         let size = ahead.min(behind);

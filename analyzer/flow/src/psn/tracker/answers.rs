@@ -1,6 +1,6 @@
 //! Answers to requests: how far they are acknowledged, and what was lost behind the tap.
 
-use roce_model::{Span, Time};
+use roce_model::{Span, Time, prefetch};
 use roce_wire::Psn;
 
 use crate::psn::acks::{Answers, NakMeaning};
@@ -26,6 +26,13 @@ impl Tracker {
     /// True if the other direction is known.
     pub(crate) fn is_paired(&self) -> bool {
         self.paired
+    }
+
+    /// Prefetches what tells whether requests are answered.
+    #[inline]
+    pub(crate) fn prefetch_for_silence(&self) {
+        prefetch(&self.paired);
+        prefetch(&self.answers);
     }
 
     /// The answers of the other direction; `None` while that is not known, and without requests.

@@ -43,6 +43,24 @@ impl Cold {
         prefetch(&self.tracker);
     }
 
+    /// Prefetches what a request after a silence needs.
+    #[inline]
+    pub(crate) fn prefetch_for_silence(&self) {
+        prefetch(&self.division);
+        self.tracker.prefetch_for_silence();
+    }
+
+    /// Prefetches what such a request needs behind pointers.
+    #[inline]
+    pub(crate) fn prefetch_behind_silence(&self) {
+        if let Some(division) = self.division.as_deref() {
+            division.prefetch();
+        }
+        if let Some(answers) = self.tracker.answers() {
+            prefetch(answers);
+        }
+    }
+
     /// Prefetches what is needed to look at the flow's rate, or to note a mark.
     #[inline]
     pub(crate) fn prefetch_for_pace(&self) {
