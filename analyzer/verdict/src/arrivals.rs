@@ -40,6 +40,15 @@ struct Sum {
 }
 
 impl Sum {
+    /// One that has not begun, with the room of this one.
+    fn cleared(mut self) -> Self {
+        self.flows.clear();
+        Self {
+            flows: self.flows,
+            ..Self::default()
+        }
+    }
+
     fn is_over(&self) -> bool {
         self.packets >= ENOUGH_PACKETS || self.length >= LONGEST
     }
@@ -141,7 +150,13 @@ impl Arrivals {
         current.ce = current.ce.saturating_add(traffic.ce);
         current.cnp = current.cnp.saturating_add(traffic.cnp);
         let pair = traffic.hosts.number;
-        if let Some((_, flows)) = current.flows.iter_mut().find(|(known, _)| *known == pair) {
+        // A bin has each pair once: in the first one of a window none is known.
+        let begun = if current.length > 0 {
+            current.flows.as_mut_slice()
+        } else {
+            &mut []
+        };
+        if let Some((_, flows)) = begun.iter_mut().find(|(known, _)| *known == pair) {
             *flows = traffic.flows.max(*flows);
         } else if current.flows.len() < MAX_PAIRS {
             current.flows.push((pair, traffic.flows));
@@ -155,15 +170,16 @@ impl Arrivals {
     }
 
     pub(super) fn end_bin(&mut self, pairs: &HostPairs) {
-        for number in core::mem::take(&mut self.touched) {
+        for number in self.touched.drain(..) {
             let place = &mut self.places[number as usize];
             place.is_touched = false;
             place.current.length = (self.begin + self.width).since(place.current.begin).0;
             if !place.current.is_over() {
                 continue;
             }
-            if let Some((before, true)) = place.before.clone().filter(|_| place.follows)
-                && let Some(part) = place.judge(&before)
+            let before = place.before.take();
+            if let Some((before, true)) = before.as_ref().filter(|_| place.follows)
+                && let Some(part) = place.judge(before)
                 && part <= self.fell_below
                 && (self.fell.len() < MAX_DESTINATIONS || self.fell.contains_key(&pairs.hash(number)))
             {
@@ -171,7 +187,8 @@ impl Arrivals {
                 fell.windows += 1;
                 fell.shares += part;
             }
-            place.before = Some((core::mem::take(&mut place.current), place.follows));
+            let next = before.map_or_else(Sum::default, |(sum, _)| sum.cleared());
+            place.before = Some((core::mem::replace(&mut place.current, next), place.follows));
         }
     }
 
@@ -200,7 +217,7 @@ impl DestinationSums {
         }
         if current.length > 0 {
             // A gap: what came before it shows no rate.
-            *current = Sum::default();
+            *current = core::mem::take(current).cleared();
             self.before = None;
         }
         current.begin = begin;
