@@ -152,7 +152,7 @@ impl<'a> HeadersBeside<'a> {
 const CLOSE_BATCH: usize = 16;
 
 /// Rows between the prefetch of what is behind a flow's pointers and its turn. Its own state is prefetched twice as early.
-const CLOSE_AHEAD: usize = 4;
+const CLOSE_AHEAD: usize = 8;
 
 /// Events of the current bin that wait for its end, at most.
 const MAX_EVENTS: usize = 1 << 16;

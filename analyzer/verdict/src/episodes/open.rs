@@ -315,9 +315,13 @@ impl Open {
     /// Prefetches the share of the flow in `slot`.
     #[inline]
     pub(super) fn prefetch(&self, slot: u32) {
-        if let Some((_, [counts, waits])) = self.flows.get(slot as usize) {
-            prefetch(&counts.usual.cells);
-            prefetch(&waits.usual.cells);
+        // Two or three lines.
+        if let Some(flow) = self.flows.get(slot as usize) {
+            let (_, [counts, waits]) = flow;
+            prefetch(flow);
+            prefetch(&counts.cell);
+            prefetch(&waits.usual);
+            prefetch(&waits.cell);
         }
     }
 
