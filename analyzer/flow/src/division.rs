@@ -5,6 +5,7 @@
 
 mod answers;
 mod pace;
+mod turns;
 
 use roce_model::{Span, Time, TimeByState, TimeState, prefetch};
 
@@ -12,6 +13,7 @@ pub(crate) use answers::OutstandingAnswer;
 use answers::{LONG_WAIT, OutstandingAnswers};
 use pace::SendingRate;
 pub(crate) use pace::{BurstGap, SendingProgress};
+pub(crate) use turns::{Turns, TurnsHandle};
 
 /// The longest time between datagrams of a sender that congestion notifications slow: 4 KiB at 40 Mbit/s, the least rate of DCQCN's paper,
 /// take 0.8 ms.
@@ -57,6 +59,8 @@ pub(crate) struct RequestAfterSilence {
     pub(crate) in_message: bool,
     /// For how long the flow's path was paused from the first pause at the tap to now, in ns.
     pub(crate) paused: u64,
+    /// Other flows took their turns at the port meanwhile.
+    pub(crate) in_turns: bool,
 }
 
 /// The division of one flow's time: of constant size, and without memory of its own.
@@ -180,6 +184,7 @@ impl Division {
             outstanding,
             in_message: false,
             paused,
+            in_turns: false,
         });
         let held = core::mem::take(&mut self.held);
         self.spent.add(TimeState::Sending, held);
@@ -243,6 +248,9 @@ impl Division {
         self.paused = request.paused;
         self.spend_some(TimeState::Paused, paused, time);
         let is_slowed = self.rate.slowed_from().is_some();
+        if request.in_turns && !is_slowed {
+            return self.spend(TimeState::Sending, time);
+        }
         match request.outstanding {
             _ if request.in_message => self.within_message(is_slowed, request),
             OpenRequests::Nothing(since) => {

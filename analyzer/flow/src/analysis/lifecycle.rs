@@ -33,6 +33,11 @@ impl Analysis {
         let serial = self.connections.next_serial();
         let cold = Cold::new(packet, self.table.first_epoch, serial, hosts);
         let at = self.table.insert(hot, cold);
+        let (turns, first) = self.limits.turns.enter(hosts.groups.pair, at);
+        self.table.hot[at].turns = turns;
+        if let Some(first) = first {
+            self.table.hot[first].turns = turns;
+        }
         self.connections.enter(&self.table, at, packet.time);
         self.notifications.enter(&self.table.cold[at], at);
         self.link_as_expected(at, packet.time);
@@ -44,6 +49,7 @@ impl Analysis {
     pub(super) fn drop_flow(&mut self, at: FlowSlot) {
         self.unlink(at);
         self.connections.leave(&self.table.cold[at], at);
+        self.limits.turns.leave(self.table.cold[at].groups.pair, at);
         self.connections.credits.leave(self.table.cold[at].kinds.writes);
         self.notifications.leave(&self.table.cold[at], at);
         if let Some(matcher) = &mut self.taps.matcher {

@@ -8,6 +8,7 @@ use crate::congestion::dcqcn::bound::Legal;
 use crate::congestion::dcqcn::replay::Replay;
 use crate::congestion::pauses::Pauses;
 use crate::counts::Counts;
+use crate::division::Turns;
 use crate::key::FlowSlot;
 use crate::rows::Limits;
 use crate::table::FlowTable;
@@ -17,6 +18,8 @@ use crate::table::FlowTable;
 pub(super) struct SenderLimits {
     /// Pauses of links.
     pub(super) pauses: Pauses,
+    /// Turns of flows at the ports of their hosts.
+    pub(super) turns: Turns,
     /// Upper bound of a sender's rate by DCQCN; `None` when senders do not follow DCQCN.
     pub(super) legal: Option<Legal>,
     link_rate: Option<u64>,
@@ -35,6 +38,7 @@ impl SenderLimits {
         let stated = dcqcn.filter(|_| is_stated);
         Self {
             pauses: Pauses::new(link_rate),
+            turns: Turns::default(),
             legal: dcqcn.map(|_| Legal::new(link_rate, stated)),
             link_rate,
             dcqcn,

@@ -8,6 +8,7 @@ use crate::analysis::request_history::RequestPlace;
 use crate::analysis::time_states::BeforeRequest;
 use crate::analysis::{Analysis, CopyCheck};
 use crate::counts::{Counts, Rare};
+use crate::division::TurnsHandle;
 use crate::key::FlowSlot;
 use crate::psn::holes::{DecidedHole, LossClass};
 use crate::psn::jump::{Jump, Refusal};
@@ -46,6 +47,11 @@ impl Analysis {
         {
             let silence = packet.time.since(hot.last_request);
             hot.last_request = hot.last_request.max(packet.time);
+            if hot.turns != TurnsHandle::ALONE {
+                self.limits
+                    .turns
+                    .request(hot.turns, at, packet.time, packet.wire_bytes);
+            }
             if hot.burst_gap.is_passed(silence) {
                 self.end_burst(at, silence, packet);
             }
@@ -87,6 +93,9 @@ impl Analysis {
             in_message: hot.messages.is_open() && !packet.roce.bth.opcode().is_first(),
             has_lost: hot.losses != generation,
         };
+        self.limits
+            .turns
+            .request(hot.turns, at, packet.time, packet.wire_bytes);
         let span = self.span_of_request(at, packet, generation);
         let (hot, cold) = (&mut self.table.hot[at], &self.table.cold[at]);
         let place = RequestPlace::find(hot, cold, packet.roce.bth.psn());

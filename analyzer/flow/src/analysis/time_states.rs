@@ -53,6 +53,7 @@ impl Analysis {
             outstanding,
             in_message: before.in_message,
             paused,
+            in_turns: self.limits.turns.are_taken_since(hot.turns, before.since),
         };
         let first = cold.first_time;
         let division = cold

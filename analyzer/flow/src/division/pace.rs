@@ -33,7 +33,7 @@ impl BurstGap {
     }
 
     /// That of a flow whose packets take `packet` ns.
-    fn from_packet(packet: f64) -> Self {
+    pub(super) fn from_packet(packet: f64) -> Self {
         let wanted = packet * PACKETS_OF_GAP;
         let fits = |power: &u8| float(1 << *power) >= wanted;
         Self(

@@ -16,6 +16,7 @@ fn request(since: u64, time: u64, kind: RequestKind, outstanding: OpenRequests) 
         outstanding,
         in_message: false,
         paused: 0,
+        in_turns: false,
     }
 }
 
@@ -59,6 +60,20 @@ fn silence_between_answered_messages_is_idle() {
         (TimeState::Idle, 1_000),
     ];
     check(&times, 0, 1_020, &expected);
+}
+
+#[test]
+fn a_silence_in_which_others_took_their_turns_is_sending() {
+    // As above, but that other flows filled the port up to the next message.
+    let mut division = Division::new(us(0), 0);
+    division.request(&new_after(0, 0, OpenRequests::Nothing(us(0))));
+    answer(&mut division, 5, 15);
+    division.request(&RequestAfterSilence {
+        in_turns: true,
+        ..new_after(5, 1_015, OpenRequests::Nothing(us(15)))
+    });
+    let times = division.end(us(1_015), us(1_015), OpenRequests::Nothing(us(1_015)), 0);
+    assert_eq!(times.of(TimeState::Sending), 1_015 * US);
 }
 
 #[test]

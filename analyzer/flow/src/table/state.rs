@@ -15,7 +15,7 @@ use crate::congestion::progress::WINDOW_PACKETS;
 use crate::congestion::reaction::{Congestion, Meter};
 use crate::counts::{Counts, FlowTotals};
 use crate::credits::WriteHandle;
-use crate::division::{BurstGap, Division};
+use crate::division::{BurstGap, Division, TurnsHandle};
 use crate::key::{FlowSlot, Key};
 use crate::pairing::evidence::Peer;
 use crate::psn::jump::CompletedMessages;
@@ -91,6 +91,8 @@ pub(crate) struct Hot {
     pub(crate) knows_answers: bool,
     /// Its WRITEs carry neither credits nor data of credits, as far as is known.
     pub(crate) has_plain_writes: bool,
+    /// Where its turns at its host's port are.
+    pub(crate) turns: TurnsHandle,
     /// Messages since credits were last looked for.
     pub(crate) unlooked_writes: u32,
 }
@@ -218,6 +220,7 @@ impl Hot {
             timed: false,
             knows_answers: false,
             has_plain_writes: false,
+            turns: TurnsHandle::ALONE,
             unlooked_writes: 0,
             quiet: SilenceThreshold::default(),
             burst_gap: BurstGap::default(),
