@@ -27,6 +27,7 @@ mod documents;
 #[cfg(feature = "live")]
 mod endpoint;
 mod ends;
+mod errors;
 #[cfg(feature = "live")]
 mod fabric;
 #[cfg(feature = "live")]

@@ -17,7 +17,9 @@ pub use expectation::{Expectation, Outcome};
 pub use measured::{Latency, LatencyKind, Measurement, Remark, Results, Weight, bus_factor};
 pub use span::{When, when};
 
+use crate::errors::has_error;
 use crate::nccl::is_log;
+use crate::prefix::without_prefixes;
 
 /// Bytes of a JSON document: it takes up to 16 times as much memory. iperf3's grow by a kilobyte a second.
 const MAX_DOCUMENT_BYTES: usize = 32 << 20;
@@ -25,6 +27,8 @@ const MAX_DOCUMENT_BYTES: usize = 32 << 20;
 /// The results in a text, by its content. `world`: the ranks, where the text does not say them.
 pub fn results(text: &str, world: Option<u32>) -> Results {
     let text = text.trim_start_matches('\u{feff}');
+    let bare = without_prefixes(text);
+    let text = &*bare;
     let start = text.trim_start();
     if start.starts_with(['{', '[']) && text.len() > MAX_DOCUMENT_BYTES {
         let mut found = Results {
@@ -48,6 +52,11 @@ pub fn results(text: &str, world: Option<u32>) -> Results {
         if is_log(text) {
             log::parse(text, &mut found);
         }
+        found
+    } else if !start.starts_with('{') && has_error(text) {
+        let mut found = Results::default();
+        log::parse(text, &mut found);
+        found.tool = "log";
         found
     } else if iperf::is_text(text) {
         iperf::parse(text)
