@@ -200,3 +200,30 @@ fn runs_beside_a_dataset() {
     let refused = run(folder.path(), ["traffic", "results", "all", "--beside", "."]);
     assert_eq!(refused.code, Some(2), "{}", refused.stderr);
 }
+
+#[test]
+fn latency_and_losses_are_shown_where_they_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let before = fs::read_to_string(samples().join("rdma_lat.txt")).unwrap();
+    fs::write(folder.path().join("a.txt"), &before).unwrap();
+    fs::write(folder.path().join("b.txt"), &before).unwrap();
+    let ran = run(
+        folder.path(),
+        ["traffic", "results", "a.txt", "b.txt", "--stages"],
+    );
+    let stage = ran.stdout.lines().find(|line| line.starts_with(" b.txt"));
+    assert!(
+        stage.is_some_and(|line| line.contains(" us ") && line.ends_with("+0.0 %")),
+        "{}",
+        ran.stdout
+    );
+    // iperf3's document of a test of UDP: 789 of 5,293 datagrams are 14.906 %.
+    let lossy = "{\"start\":{\"connected\":[{\"remote_host\":\"192.0.2.2\"}],\"test_start\":{\"protocol\":\"UDP\",\"num_streams\":1,\"blksize\":9448}},\
+                 \"intervals\":[],\"end\":{\"streams\":[],\"sum\":{\"seconds\":8,\"bits_per_second\":50008264,\"jitter_ms\":2.38,\"lost_packets\":789,\
+                 \"packets\":5293,\"lost_percent\":14.906}}}";
+    fs::write(folder.path().join("udp.json"), lossy).unwrap();
+    let ran = run(folder.path(), ["traffic", "results", "udp.json"]).good();
+    for part in ["lost", "14.9 %", "jitter", "2.38 ms"] {
+        assert!(ran.stdout.contains(part), "{part}: {}", ran.stdout);
+    }
+}

@@ -121,14 +121,17 @@ fn tag(line: &str) -> Option<&str> {
     (is_tag && before.len() <= MAX_NAME).then(|| rest.strip_prefix(' ').unwrap_or(rest))
 }
 
-/// `[rank3]:`, `[default3]:`, `[3] `, `[pod/name/container] `, and times in brackets.
+/// `[rank3]:`, `[default3]:`, `[host:3]:`, `[3] `, `[pod/name/container] `, and times in brackets.
 fn bracketed(line: &str) -> Option<&str> {
     let (name, rest) = line.strip_prefix('[')?.split_once(']')?;
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let is_rank = ["rank", "default", "trainer", ""]
         .iter()
         .any(|word| name.strip_prefix(word).is_some_and(digits));
-    if is_rank {
+    let is_host_and_rank = name
+        .rsplit_once(':')
+        .is_some_and(|(host, rank)| digits(rank) && !host.contains([' ', ':']) && rest.starts_with(':'));
+    if is_rank || is_host_and_rank {
         if let Some(rest) = rest.strip_prefix(':') {
             return Some(rest.strip_prefix(' ').unwrap_or(rest));
         }
@@ -240,6 +243,7 @@ mod tests {
             "Wed Nov 25 18:00:01 2026[1,0]<stdout>:",
             "[default0]:",
             "[rank3]: ",
+            "[gpu-node-7:3]:",
             "[0]:",
             "[12] ",
             "[pod/nccl-test-launcher-x7k/launcher] ",

@@ -1,8 +1,9 @@
-//! Results of traffic tools: perftest, iperf3, iperf 2, nccl-tests, PyTorch's benchmarks, and NCCL's log. Each becomes [`Results`].
+//! Results of traffic tools: perftest, iperf3, iperf 2, nccl-tests, benchmarks of PyTorch, and logs. Each becomes [`Results`].
 //!
 //! Rates are in bit/s and times in microseconds, whatever the tool prints: perftest's `MB/sec` are 2^20 bytes, iperf's `Gbits/sec` are 10^9
 //! bits, those of nccl-tests 10^9 bytes. A value that a tool did not print is absent.
 
+mod bench;
 mod expectation;
 mod iperf;
 mod log;
@@ -40,10 +41,14 @@ pub fn results(text: &str, world: Option<u32>) -> Results {
         found
     } else if start.starts_with('{') && start.contains("\"test_start\"") || iperf::is_failure(start) {
         iperf::documents(text)
+    } else if perftest::is_document(start) {
+        perftest::document(text)
     } else if start.starts_with(['{', '[']) && start.contains("\"bus_bw\"") {
         nccl::document(text)
     } else if perftest::is_one(text) {
         perftest::parse(text)
+    } else if bench::is_one(text) {
+        bench::parse(text)
     } else if pytorch::is_one(text) {
         pytorch::parse(text, world)
     } else if nccl::is_one(text) || is_log(text) {

@@ -1,7 +1,12 @@
 //! perftest: `ib_write_bw`, `ib_read_lat` and the others (github.com/linux-rdma/perftest, src/perftest_resources.c and .h).
 
+mod document;
+
+pub(super) use document::{is_one as is_document, parse as document};
+
 use super::measured::{Latency, LatencyKind, MAX_COLUMNS, Measurement, ROUNDING, Results, Weight};
 use super::text::{agree, number, numbered, setting};
+use crate::errors::report;
 
 /// perftest's `MB` and `MiB`: 2^20 bytes.
 const MIB_BITS: f64 = 1_048_576.0 * 8.0;
@@ -153,7 +158,11 @@ pub(super) fn parse(text: &str) -> Results {
             Some((columns, unit)) if is_row => row(&mut found, at, line, &setting, columns, *unit),
             _ => setting.note(line),
         }
-        if line.contains("Failed") || line.contains("Couldn't") || line.contains("Unable to") {
+        if let Some(error) = report(line).filter(|error| error.status.is_some()) {
+            let name = error.status_name();
+            let text = format!("perftest says: {} ({name}: {})", line.trim(), error.meaning());
+            found.remark(Weight::Critical, "perftest.failed", at, text);
+        } else if line.contains("Failed") || line.contains("Couldn't") || line.contains("Unable to") {
             let text = format!("perftest says: {}", line.trim());
             found.remark(Weight::Critical, "perftest.failed", at, text);
         }
