@@ -66,6 +66,7 @@ mod old_words;
 mod options;
 mod order;
 mod packages;
+mod pasted;
 mod pauses;
 mod perfetto;
 #[cfg(feature = "live")]

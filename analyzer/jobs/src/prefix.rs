@@ -1,4 +1,4 @@
-//! What launchers and logs put before the lines of a program: taken away once, for every reader.
+//! Prefixes that launchers and logs put before the lines of a program: taken away once, for every reader.
 //!
 //! `srun --label` (`3: `), `mpirun --tag-output` (`[1,3]<stdout>:`) and `--timestamp-output`, torchrun (`[default3]:`, `[rank3]: `), pdsh and
 //! clush (`host: `), `kubectl logs --prefix --timestamps` (`[pod/name/container] `), Docker Compose (`worker-1  | `), Ray

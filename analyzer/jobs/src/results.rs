@@ -10,6 +10,7 @@ mod log;
 mod measured;
 mod nccl;
 mod perftest;
+mod perftest_document;
 mod pytorch;
 mod span;
 mod text;
@@ -41,8 +42,8 @@ pub fn results(text: &str, world: Option<u32>) -> Results {
         found
     } else if start.starts_with('{') && start.contains("\"test_start\"") || iperf::is_failure(start) {
         iperf::documents(text)
-    } else if perftest::is_document(start) {
-        perftest::document(text)
+    } else if perftest_document::is_one(start) {
+        perftest_document::parse(text)
     } else if start.starts_with(['{', '[']) && start.contains("\"bus_bw\"") {
         nccl::document(text)
     } else if perftest::is_one(text) {

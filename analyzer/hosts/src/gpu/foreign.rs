@@ -50,7 +50,7 @@ const DOCUMENTS: [(&[&str], &str); 13] = [
     (&["gpu,", "gfx"], "the CSV of amd-smi; take amd-smi metric --json"),
 ];
 
-/// What a text about GPUs is whose values are not read; `None`: it is not known.
+/// The kind of a text about GPUs whose values are not read, in words; `None`: it is not known.
 pub fn described(text: &str) -> Option<&'static str> {
     let found = DOCUMENTS
         .iter()

@@ -103,7 +103,7 @@ fn is_word(byte: u8) -> bool {
 }
 
 impl<'a> Fields<'a> {
-    /// What stands behind each occurrence of a whole word, without what separates the two.
+    /// The rest of the text behind each occurrence of a whole word, without what separates the two.
     pub(super) fn behind(self, name: &'static str) -> impl Iterator<Item = &'a str> {
         let bytes = self.lower.as_bytes();
         self.lower.match_indices(name).filter_map(move |(at, _)| {

@@ -174,7 +174,7 @@ impl Symptom {
     }
 }
 
-/// What a line needs beside the words of a program, so that it is an error.
+/// Evidence that a line needs beside the words of a program, so that it is an error.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Need {
     /// Nothing: these words are in errors alone.

@@ -7,7 +7,7 @@ fn one(line: &str) -> ErrorReport {
 }
 
 /// Program, status, vendor error, own and other queue pair, own and other address, adapter.
-type Said = (
+type LineFacts = (
     Program,
     Option<u32>,
     Option<u32>,
@@ -18,7 +18,7 @@ type Said = (
     Option<String>,
 );
 
-fn said(line: &str) -> Said {
+fn said(line: &str) -> LineFacts {
     let found = one(line);
     let text = |address: Option<roce_model::Address>| address.map(|address| address.to_string());
     (
@@ -40,7 +40,7 @@ fn some(text: &str) -> Option<String> {
 #[test]
 fn each_program_in_its_own_form() {
     use Program::*;
-    let lines: [(&str, Said); 36] = [
+    let lines: [(&str, LineFacts); 36] = [
         // UCX, src/uct/ib/mlx5/ib_mlx5_log.c: two lines of one error.
         (
             "[n7:411:0:411] ib_mlx5_log.c:171  Transport retry count exceeded on mlx5_3:1/RoCE (synd 0x15 vend 0x81 hw_synd 0/0)",

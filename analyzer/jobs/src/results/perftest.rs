@@ -1,15 +1,11 @@
 //! perftest: `ib_write_bw`, `ib_read_lat` and the others (github.com/linux-rdma/perftest, src/perftest_resources.c and .h).
 
-mod document;
-
-pub(super) use document::{is_one as is_document, parse as document};
-
 use super::measured::{Latency, LatencyKind, MAX_COLUMNS, Measurement, ROUNDING, Results, Weight};
 use super::text::{agree, number, numbered, setting};
 use crate::errors::report;
 
 /// perftest's `MB` and `MiB`: 2^20 bytes.
-const MIB_BITS: f64 = 1_048_576.0 * 8.0;
+pub(super) const MIB_BITS: f64 = 1_048_576.0 * 8.0;
 
 /// Titles of columns that have spaces within them.
 const TITLES: [(&str, &str); 5] = [
@@ -31,18 +27,18 @@ fn is_head(line: &str) -> bool {
 
 /// Settings in the lines above a table.
 #[derive(Default)]
-struct PerftestSetting {
-    what: String,
-    tool: String,
-    kind: LatencyKind,
-    is_bidirectional: bool,
+pub(super) struct PerftestSetting {
+    pub(super) what: String,
+    pub(super) tool: String,
+    pub(super) kind: LatencyKind,
+    pub(super) is_bidirectional: bool,
     is_server: bool,
-    streams: Option<u32>,
-    mtu: Option<u32>,
+    pub(super) streams: Option<u32>,
+    pub(super) mtu: Option<u32>,
 }
 
 impl PerftestSetting {
-    fn note(&mut self, line: &str) {
+    pub(super) fn note(&mut self, line: &str) {
         let title = line.trim();
         if let Some((title, is_latency)) = title
             .strip_suffix(" BW Test")

@@ -130,7 +130,7 @@ fn head(error: &JobError) -> String {
     text
 }
 
-/// What the line names: both sides, and the adapter.
+/// The names in the line: both sides, and the adapter.
 fn named(error: &JobError) -> Vec<String> {
     let side = |address: Option<roce_model::Address>, number: Option<u32>| {
         let number = number.map(|number| format!("QP {number:#x}"));

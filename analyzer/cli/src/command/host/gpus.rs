@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::Args;
-use roce_hosts::gpu::{Gpu, Gpus, described, gpus as parsed};
+use roce_hosts::gpu::{Gpu, Gpus, gpus as parsed};
 use roce_model::text::escape_json;
 use roce_model::{Counter, Span, Time};
 use serde_json::{Value, json};
@@ -20,6 +20,7 @@ use series::Plan;
 
 use crate::command::gpu_tool::{INPUT, MAX_TEXT_BYTES, ask};
 use crate::command::host::series::Destination;
+use crate::command::pasted::described;
 use crate::options::duration::parse_duration;
 use crate::options::format::{Format, text_or_json};
 use crate::output::messages;
@@ -66,9 +67,7 @@ pub(crate) fn gpus(arguments: &GpusArguments) -> anyhow::Result<ExitCode> {
             let found = parsed(&text);
             if found.gpus.iter().all(|gpu| gpu.values.is_empty() && !gpu.is_lost) && !found.is_driver_silent()
             {
-                let what = described(&text)
-                    .map(|what| format!(": this is {what}"))
-                    .unwrap_or_default();
+                let what = described(&text);
                 bail!(
                     "{}: no values of a GPU in it{what}\nhint: nvidia-smi as CSV or XML, dcgm-exporter's metrics, amd-smi metric --json or \
                      rocm-smi --json",

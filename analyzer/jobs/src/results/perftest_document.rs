@@ -2,20 +2,20 @@
 //!
 //! Versions write names without quotes there (`"Connection_type": RC,`), so that it is no JSON: names and values are read one by one.
 
-use super::super::measured::{Latency, Measurement, ROUNDING, Results, Weight};
-use super::super::text::{agree, number};
-use super::{MIB_BITS, PerftestSetting};
+use super::measured::{Latency, Measurement, ROUNDING, Results, Weight};
+use super::perftest::{MIB_BITS, PerftestSetting};
+use super::text::{agree, number};
 
 /// Names of a document that are read.
 const MAX_NAMES: usize = 10_000;
 
 /// True if a text is such a document.
-pub(in super::super) fn is_one(start: &str) -> bool {
+pub(super) fn is_one(start: &str) -> bool {
     start.starts_with(['{', '[']) && start.contains("\"test_info\"") && start.contains("\"results\"")
 }
 
 /// The results of a document: one for each size.
-pub(in super::super) fn parse(text: &str) -> Results {
+pub(super) fn parse(text: &str) -> Results {
     let mut found = Results {
         tool: "perftest",
         ..Results::default()
