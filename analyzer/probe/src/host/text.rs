@@ -68,7 +68,7 @@ fn blocks(text: &str, interface: &str) -> Vec<(String, String)> {
     for line in text.lines() {
         if let Some((_, command)) = line.split_once("ethtool -S ") {
             let word = command.split_whitespace().next().unwrap_or_default();
-            name = word.to_owned();
+            word.clone_into(&mut name);
             is_inside = false;
         } else if line.contains(STATISTICS) {
             blocks.push((name.clone(), String::new()));

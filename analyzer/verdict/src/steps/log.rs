@@ -72,7 +72,7 @@ impl Log {
             .iter()
             .filter_map(|row| Some((row, self.step_of(row)?)))
             .collect();
-        let pair = |of: &dyn Fn(&StepRow, &LoggedStep) -> Option<(u64, u64)>| {
+        let pair = |of: &TimesOf<'_>| {
             let both = joined.iter().filter_map(|(row, step)| of(row, step));
             let (log, packets): (Vec<u64>, Vec<u64>) = both.unzip();
             Some((median(log)?, median(packets)?))
@@ -85,6 +85,9 @@ impl Log {
         })
     }
 }
+
+/// A time of a step by the log, and in the packets.
+type TimesOf<'a> = dyn Fn(&StepRow, &LoggedStep) -> Option<(u64, u64)> + 'a;
 
 fn median(mut values: Vec<u64>) -> Option<u64> {
     values.sort_unstable();

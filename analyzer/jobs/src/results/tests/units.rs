@@ -260,14 +260,13 @@ fn tables_behind_the_prefixes_of_launchers() {
         "[pod/launcher-x/nccl] ",
         "2026-11-25T18:00:01.123Z ",
     ] {
-        let labelled: String = NCCL.lines().map(|line| format!("{prefix}{line}\n")).collect();
-        assert_eq!(results(&labelled, None), results(NCCL, None), "{prefix}");
-        let labelled: String = BANDWIDTH
-            .lines()
-            .map(|line| format!("{prefix}{line}\n"))
-            .collect();
+        let labelled = |text: &str| -> String {
+            let lines: Vec<String> = text.lines().map(|line| format!("{prefix}{line}")).collect();
+            lines.join("\n") + "\n"
+        };
+        assert_eq!(results(&labelled(NCCL), None), results(NCCL, None), "{prefix}");
         assert_eq!(
-            results(&labelled, None).measurements,
+            results(&labelled(BANDWIDTH), None).measurements,
             results(BANDWIDTH, None).measurements,
             "{prefix}"
         );
