@@ -80,7 +80,7 @@ impl RunCommand for Explain {
             bail!("explain takes the NAME of a finding, or a LINE of a log, before a capture");
         }
         if name.split_whitespace().count() > WORDS_OF_NAME {
-            return Err(completion::unknown());
+            return Err(completion::unknown(name));
         }
         rules::print(name, &self.analyse)
     }

@@ -7,7 +7,7 @@ use anyhow::{anyhow, bail};
 use roce_jobs::errors::{ErrorReport, reports};
 use roce_jobs::nccl::{Log, log};
 use roce_model::JobError;
-use roce_model::text::escape_json;
+use roce_model::text::{clean, escape_json};
 use roce_report::ends::{Ends, error_document, error_text};
 use serde_json::json;
 
@@ -30,7 +30,7 @@ pub(crate) fn explain(arguments: &Analyse, line: &str) -> anyhow::Result<ExitCod
         _ => bail!("explain prints text or JSON\nhint: omit --format, or take --format json"),
     };
     let Some(found) = found(line) else {
-        return Err(unknown());
+        return Err(unknown(line));
     };
     let log = match arguments.run.nccl_log.as_slice() {
         [] => None,
@@ -47,12 +47,17 @@ pub(crate) fn explain(arguments: &Analyse, line: &str) -> anyhow::Result<ExitCod
 }
 
 /// The error for a text that reports none.
-pub(super) fn unknown() -> anyhow::Error {
+pub(super) fn unknown(text: &str) -> anyhow::Error {
+    let begin: String = text.chars().take(MAX_SHOWN).collect();
     anyhow!(
-        "explain: no error of a known program in this text\nhint: a line of NCCL, UCX, libfabric, MPI, perftest, NVSHMEM, Mooncake, SPDK or the \
-         kernel that reports a failed request, in quotes; with the line before or behind it, if that has the queue pair"
+        "explain: no error of a known program in this text: {}\nhint: a line of NCCL, UCX, libfabric, MPI, perftest, NVSHMEM, Mooncake, SPDK or the \
+         kernel that reports a failed request, in quotes; with the line before or behind it, if that has the queue pair",
+        clean(&begin)
     )
 }
+
+/// Characters of a text that an error shows.
+const MAX_SHOWN: usize = 200;
 
 /// Prints what the line says, as no packets are given.
 fn print_alone(error: &JobError, is_text: bool) -> anyhow::Result<ExitCode> {
