@@ -228,3 +228,17 @@ fn a_live_run_reads_gpus_and_records_them() {
         std::thread::sleep(Duration::from_millis(20));
     }
 }
+
+#[test]
+fn documents_without_values_of_gpus_are_refused_by_name() {
+    let folder = tempdir().unwrap();
+    let matrix = "\tGPU0\tGPU1\tNIC0\tCPU Affinity\tNUMA Affinity\nGPU0\t X \tNV18\tPIX\t0-47\t0\n";
+    fs::write(folder.path().join("topo.txt"), matrix).unwrap();
+    let ran = ran(command(folder.path()).args(["host", "gpus", "--read", "topo.txt"]));
+    assert_eq!(ran.code, Some(2));
+    assert!(
+        ran.stderr.contains("this is the matrix of nvidia-smi topo -m"),
+        "{}",
+        ran.stderr
+    );
+}

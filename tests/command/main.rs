@@ -27,6 +27,7 @@ mod documents;
 #[cfg(feature = "live")]
 mod endpoint;
 mod ends;
+mod errors;
 #[cfg(feature = "live")]
 mod fabric;
 #[cfg(feature = "live")]
@@ -65,6 +66,7 @@ mod old_words;
 mod options;
 mod order;
 mod packages;
+mod pasted;
 mod pauses;
 mod perfetto;
 #[cfg(feature = "live")]

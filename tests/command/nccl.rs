@@ -187,7 +187,7 @@ fn what_the_packets_do_not_show_is_not_said() {
     let ran = run(&root(), ["explain", "hello", CAPTURE]);
     assert_eq!(ran.code, Some(2));
     assert!(
-        ran.stderr.contains("no completion with an error in this text"),
+        ran.stderr.contains("no error of a known program in this text"),
         "{}",
         ran.stderr
     );
@@ -253,7 +253,7 @@ fn errors_of_a_log_are_shown_beside_a_capture() {
     );
     assert_eq!(ran.code, Some(2));
     assert!(
-        ran.stderr.contains("no completion error of NCCL"),
+        ran.stderr.contains("no error of a known program"),
         "{}",
         ran.stderr
     );

@@ -34,14 +34,14 @@ fn results_of_several_tools_are_one_table() {
         let line = ran.stdout.lines().find(|line| line.contains(tool));
         line.unwrap().split_whitespace().collect::<Vec<_>>().join(" ")
     };
-    // 4,665 Mbit/s arrived; 4555.02 x 2^20 x 8 bits.
+    // 4,665 Mbit/s arrived, and 3 segments were sent again; 4555.02 x 2^20 x 8 bits.
     assert_eq!(
         line("iperf3"),
-        "TCP iperf3 - 1 - 1500 4.67 Gbit/s - 12 % - 212 us* - 17 % tcp.json"
+        "TCP iperf3 - 1 - 1500 4.67 Gbit/s - 12 % - 212 us* - 3 17 % tcp.json"
     );
     assert_eq!(
         line("ib_write_bw"),
-        "RDMA WRITE ib_write_bw 64 KiB 1 - 2048 38.2 Gbit/s - 96 % - - - - rdma_bw.txt"
+        "RDMA WRITE ib_write_bw 64 KiB 1 - 2048 38.2 Gbit/s - 96 % - - - - - rdma_bw.txt"
     );
     // 38.21 / 4.665.
     assert!(
@@ -199,4 +199,31 @@ fn runs_beside_a_dataset() {
     assert_eq!(runs[1]["payload_bytes"], serde_json::Value::Null);
     let refused = run(folder.path(), ["traffic", "results", "all", "--beside", "."]);
     assert_eq!(refused.code, Some(2), "{}", refused.stderr);
+}
+
+#[test]
+fn latency_and_losses_are_shown_where_they_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let before = fs::read_to_string(samples().join("rdma_lat.txt")).unwrap();
+    fs::write(folder.path().join("a.txt"), &before).unwrap();
+    fs::write(folder.path().join("b.txt"), &before).unwrap();
+    let ran = run(
+        folder.path(),
+        ["traffic", "results", "a.txt", "b.txt", "--stages"],
+    );
+    let stage = ran.stdout.lines().find(|line| line.starts_with(" b.txt"));
+    assert!(
+        stage.is_some_and(|line| line.contains(" us ") && line.ends_with("+0.0 %")),
+        "{}",
+        ran.stdout
+    );
+    // iperf3's document of a test of UDP: 789 of 5,293 datagrams are 14.906 %.
+    let lossy = "{\"start\":{\"connected\":[{\"remote_host\":\"192.0.2.2\"}],\"test_start\":{\"protocol\":\"UDP\",\"num_streams\":1,\"blksize\":9448}},\
+                 \"intervals\":[],\"end\":{\"streams\":[],\"sum\":{\"seconds\":8,\"bits_per_second\":50008264,\"jitter_ms\":2.38,\"lost_packets\":789,\
+                 \"packets\":5293,\"lost_percent\":14.906}}}";
+    fs::write(folder.path().join("udp.json"), lossy).unwrap();
+    let ran = run(folder.path(), ["traffic", "results", "udp.json"]).good();
+    for part in ["lost", "14.9 %", "jitter", "2.38 ms"] {
+        assert!(ran.stdout.contains(part), "{part}: {}", ran.stdout);
+    }
 }

@@ -41,6 +41,7 @@ mod metrics;
 #[cfg(feature = "object-store")]
 mod objects;
 #[cfg(feature = "live")]
+mod pasted;
 mod player;
 pub(crate) mod query;
 #[cfg(feature = "live")]

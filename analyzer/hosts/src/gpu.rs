@@ -1,15 +1,18 @@
-//! Texts about GPUs: nvidia-smi (CSV, XML, `dmon`, `nvlink`), dcgm-exporter's metrics, amd-smi (JSON). Each becomes [`Gpus`].
+//! Texts about GPUs: nvidia-smi (CSV, XML, `dmon`, `nvlink`), dcgm-exporter's metrics, amd-smi and rocm-smi (JSON). Each becomes [`Gpus`].
 //!
 //! A value that a tool does not know (`N/A`, `[Not Supported]`, DCGM's blanks) is absent, never 0.
 
 mod amd;
 mod dcgm;
+mod foreign;
 mod reading;
+mod rocm;
 mod smi_csv;
 mod smi_dmon;
 mod smi_nvlink;
 mod smi_xml;
 
+pub use foreign::described;
 pub use reading::{Gpu, GpuValue, Gpus};
 pub use smi_csv::{QUERY, csv_columns};
 
@@ -18,6 +21,8 @@ pub fn gpus(text: &str) -> Gpus {
     let text = text.trim_start_matches('\u{feff}').trim_start();
     if text.starts_with("<?xml") || text.starts_with("<nvidia_smi_log") || text.starts_with("<!DOCTYPE") {
         smi_xml::parse(text)
+    } else if rocm::is_one(text) {
+        rocm::parse(text)
     } else if text.starts_with(['{', '[']) && !text.starts_with("[N/A]") {
         amd::parse(text)
     } else if text.starts_with("# HELP") || text.starts_with("# TYPE") || text.starts_with("DCGM_FI_") {

@@ -5,7 +5,6 @@
 //! Source of all forms: NVIDIA/nccl, `src/init.cc`, `src/transport/net.cc`, `src/transport/net_ib.cc` (since 2.29
 //! `src/transport/net_ib/connect.cc`), `src/graph/connect.cc`, `src/misc/param.cc`; ROCm/rccl follows them.
 
-mod completion;
 mod connections;
 mod fields;
 mod line;
@@ -13,9 +12,8 @@ mod log;
 mod reader;
 mod shapes;
 
-pub use completion::{Completion, STATUSES, Side, Status, completion};
 pub use connections::QueuePair;
-pub use log::{Communicator, Edge, Log, job_error};
+pub use log::{Communicator, Edge, Log};
 pub use reader::Reader;
 
 /// True if a text has lines of NCCL's log.

@@ -1,14 +1,16 @@
-//! Results of traffic tools: perftest, iperf3, iperf 2, nccl-tests, PyTorch's benchmarks, and NCCL's log. Each becomes [`Results`].
+//! Results of traffic tools: perftest, iperf3, iperf 2, nccl-tests, benchmarks of PyTorch, and logs. Each becomes [`Results`].
 //!
 //! Rates are in bit/s and times in microseconds, whatever the tool prints: perftest's `MB/sec` are 2^20 bytes, iperf's `Gbits/sec` are 10^9
 //! bits, those of nccl-tests 10^9 bytes. A value that a tool did not print is absent.
 
+mod bench;
 mod expectation;
 mod iperf;
 mod log;
 mod measured;
 mod nccl;
 mod perftest;
+mod perftest_document;
 mod pytorch;
 mod span;
 mod text;
@@ -17,7 +19,9 @@ pub use expectation::{Expectation, Outcome};
 pub use measured::{Latency, LatencyKind, Measurement, Remark, Results, Weight, bus_factor};
 pub use span::{When, when};
 
+use crate::errors::has_error;
 use crate::nccl::is_log;
+use crate::prefix::without_prefixes;
 
 /// Bytes of a JSON document: it takes up to 16 times as much memory. iperf3's grow by a kilobyte a second.
 const MAX_DOCUMENT_BYTES: usize = 32 << 20;
@@ -25,6 +29,8 @@ const MAX_DOCUMENT_BYTES: usize = 32 << 20;
 /// The results in a text, by its content. `world`: the ranks, where the text does not say them.
 pub fn results(text: &str, world: Option<u32>) -> Results {
     let text = text.trim_start_matches('\u{feff}');
+    let bare = without_prefixes(text);
+    let text = &*bare;
     let start = text.trim_start();
     if start.starts_with(['{', '[']) && text.len() > MAX_DOCUMENT_BYTES {
         let mut found = Results {
@@ -36,10 +42,14 @@ pub fn results(text: &str, world: Option<u32>) -> Results {
         found
     } else if start.starts_with('{') && start.contains("\"test_start\"") || iperf::is_failure(start) {
         iperf::documents(text)
+    } else if perftest_document::is_one(start) {
+        perftest_document::parse(text)
     } else if start.starts_with(['{', '[']) && start.contains("\"bus_bw\"") {
         nccl::document(text)
     } else if perftest::is_one(text) {
         perftest::parse(text)
+    } else if bench::is_one(text) {
+        bench::parse(text)
     } else if pytorch::is_one(text) {
         pytorch::parse(text, world)
     } else if nccl::is_one(text) || is_log(text) {
@@ -48,6 +58,11 @@ pub fn results(text: &str, world: Option<u32>) -> Results {
         if is_log(text) {
             log::parse(text, &mut found);
         }
+        found
+    } else if !start.starts_with('{') && has_error(text) {
+        let mut found = Results::default();
+        log::parse(text, &mut found);
+        found.tool = "log";
         found
     } else if iperf::is_text(text) {
         iperf::parse(text)

@@ -86,3 +86,35 @@ names! {
         Low = "low",
     }
 }
+
+/// The steps of a training log beside those in the packets. Times are medians, in ns.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct TrainingLogFit {
+    /// Steps in the log.
+    pub logged_steps: u64,
+    /// Rows of steps in the packets that have one of the log.
+    pub joined_rows: u64,
+    /// The all-reduce by the log, and the burst in the packets, of the joined rows.
+    pub allreduce: Option<(u64, u64)>,
+    /// The whole step by the log, and the period of steps in the packets.
+    pub total: Option<(u64, u64)>,
+}
+
+impl TrainingLogFit {
+    /// An all-reduce by the log that is so many times as long as its burst is doubted: a rank waits for others in it, which packets do not
+    /// show.
+    const WAITING: u64 = 10;
+    /// A burst that is so many times as long as the all-reduce of the log is doubted, and so is a step that differs so much.
+    const APART: u64 = 3;
+
+    /// True if the log is of another run, by its times.
+    pub fn is_doubtful(&self) -> bool {
+        let allreduce = self.allreduce.is_some_and(|(log, packets)| {
+            log > packets.saturating_mul(Self::WAITING) || packets > log.saturating_mul(Self::APART)
+        });
+        let total = self.total.is_some_and(|(log, packets)| {
+            log > packets.saturating_mul(Self::APART) || packets > log.saturating_mul(Self::APART)
+        });
+        allreduce || total
+    }
+}

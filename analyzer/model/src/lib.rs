@@ -61,7 +61,9 @@ pub use credited::{CreditMatching, CreditedConnection, CreditedMessage, Passage}
 pub use credits::{CreditColumns, CreditRow};
 pub use devices::{Attachment, Devices, Gid, NetworkInterface, Pcie, RdmaDevice, RdmaPort};
 pub use ends::{EndColumns, EndKind, EndRow};
-pub use episodes::{Confidence, EpisodeColumns, EpisodeKind, EpisodeRow, StepColumns, StepRow};
+pub use episodes::{
+    Confidence, EpisodeColumns, EpisodeKind, EpisodeRow, StepColumns, StepRow, TrainingLogFit,
+};
 pub use events::{EventColumns, EventKind, EventRow, EventSource};
 pub use evidence::{Evidence, Fact};
 pub use filter::{Filter, FilterError};

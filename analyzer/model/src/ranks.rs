@@ -134,6 +134,8 @@ impl Ranks {
 pub struct JobError {
     /// The file and the line in it.
     pub place: String,
+    /// The program that reports it.
+    pub program: &'static str,
     /// The name of the status, such as `IBV_WC_RETRY_EXC_ERR`.
     pub status: String,
     /// The number of the status in `enum ibv_wc_status`.
@@ -150,8 +152,14 @@ pub struct JobError {
     pub local: Option<Address>,
     /// The address of the other side.
     pub remote: Option<Address>,
+    /// An address of the other side that may be of another network.
+    pub peer: Option<Address>,
+    /// The adapter of the side that reports it.
+    pub adapter: Option<String>,
     /// The queue pair of the side that reports it.
     pub queue_pair: Option<u32>,
+    /// The queue pair of the other side.
+    pub remote_queue_pair: Option<u32>,
 }
 
 /// A job's own log, as far as it is about packets.

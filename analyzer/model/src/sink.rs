@@ -8,7 +8,7 @@ use crate::{
     CreditedConnection, EndRow, EpisodeRow, EventColumns, FindingRow, FlowKey, FlowRow, HopRow,
     HopTimelineRow, InputSummary, JobSteps, MrcConnectionRow, MrcPathRow, MrcReports, Period,
     ProgramExchange, RankStateRow, RunKey, SampleColumns, Span, StepRow, TapId, TapMeasures, TapRow, Time,
-    TimelineColumns, Totals, TraceRow, VantageRow, WaitRow,
+    TimelineColumns, Totals, TraceRow, TrainingLogFit, VantageRow, WaitRow,
 };
 
 /// Error of a sink; it names the file or stream.
@@ -91,6 +91,8 @@ pub struct RunSummary {
     pub mrc_reports: MrcReports,
     /// The steps of a training job, in the order of time.
     pub steps: Vec<StepRow>,
+    /// How the training log fits these steps; `None`: there is no log, or no step. The JSON document has the times of each step alone.
+    pub training_log: Option<TrainingLogFit>,
     /// Traces of ranks that were merged, in the order given.
     pub traces: Vec<TraceRow>,
     /// Collectives of these traces, in the order of time.

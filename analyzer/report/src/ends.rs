@@ -8,6 +8,7 @@ mod text;
 
 pub use end::{End, Retries};
 pub use sink::{By, Ends, ExplainedError, MAX_ERRORS};
+pub use text::{error_document, error_text};
 
 #[cfg(test)]
 mod tests;

@@ -8,6 +8,7 @@ pub mod device;
 pub mod findings;
 pub mod hypervisor;
 pub mod inventory;
+pub mod pasted;
 pub mod pauses;
 mod refusal;
 pub mod switch;

@@ -349,7 +349,7 @@ impl Verdicts {
             }
         }
         run.episodes = episodes.into_iter().map(|episode| episode.row).collect();
-        run.steps = self.steps.conclude(&run.episodes);
+        (run.steps, run.training_log) = self.steps.conclude(&run.episodes);
         run.collectives.clone_from(&self.settings.job.shapes);
         run.collectives.extend(self.collectives.conclude(&run.steps));
         // They were there for the rules alone.

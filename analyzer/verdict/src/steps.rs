@@ -8,7 +8,9 @@ mod log;
 use std::collections::{BTreeMap, HashMap};
 
 use roce_model::cast::{float, whole};
-use roce_model::{Address, EpisodeRow, FlowRow, Groups, JobSteps, Span, StepRow, TapId, Time, prefetch};
+use roce_model::{
+    Address, EpisodeRow, FlowRow, Groups, JobSteps, Span, StepRow, TapId, Time, TrainingLogFit, prefetch,
+};
 
 use crate::bin_rows::PairTraffic;
 use crate::host_pair::HostPair;
@@ -292,7 +294,7 @@ impl Steps {
     }
 
     /// The steps, in the order of time, and of those that took long the episode that fits.
-    pub(crate) fn conclude(mut self, episodes: &[EpisodeRow]) -> Vec<StepRow> {
+    pub(crate) fn conclude(mut self, episodes: &[EpisodeRow]) -> (Vec<StepRow>, Option<TrainingLogFit>) {
         for (pair, going) in self.pairs.iter_mut().zip(&self.going) {
             pair.catch_up(going);
         }
@@ -313,11 +315,12 @@ impl Steps {
             number_steps(job, self.bin, &mut steps);
         }
         for step in &mut steps {
-            step.logged_ns = self.log.step_of(step);
+            step.logged_ns = self.log.step_of(step).and_then(|logged| logged.allreduce_ns);
         }
         explain(&mut steps, episodes);
         steps.sort_by_key(|step| (step.start_time, step.tap, step.step, step.host_a, step.host_b));
-        steps
+        let fit = self.log.fit(&steps);
+        (steps, fit)
     }
 }
 

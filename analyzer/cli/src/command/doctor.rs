@@ -21,6 +21,7 @@ use roce_remote::Machine;
 use roce_switches::inventory::{Cluster, Inventory};
 
 use crate::command::invocation::{Invocation, Rights, RunCommand};
+use crate::command::pasted::described;
 use crate::options::duration::parse_duration;
 use crate::options::fabric;
 use crate::options::fail_on::FailOn;
@@ -31,6 +32,8 @@ use crate::sandbox;
 
 use examined::ExaminedHost;
 
+/// The longest text that is looked at, where a recorded host was expected.
+const MAX_PASTED_BYTES: u64 = 1 << 20;
 /// The longest log of NCCL that is read.
 const MAX_LOG_BYTES: u64 = 64 << 20;
 
@@ -368,6 +371,18 @@ fn stored(root: &Path) -> anyhow::Result<Host> {
         }
         let name = root.file_name().unwrap_or_default().to_string_lossy();
         return recorded_snapshot(root, &name).with_context(|| root.display().to_string());
+    }
+    let text = roce_files::read_text(root, MAX_PASTED_BYTES).unwrap_or_default();
+    let what = if text.contains('\0') {
+        String::new()
+    } else {
+        described(&text)
+    };
+    if !what.is_empty() {
+        bail!(
+            "{}: not a recorded host{what}\nhint: a folder with the host's files below sys and proc, or the file of --record",
+            root.display()
+        );
     }
     let file = roce_files::open_regular(root)?;
     let name = root.file_name().unwrap_or_default().to_string_lossy();

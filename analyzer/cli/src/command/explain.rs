@@ -13,15 +13,19 @@ use crate::command::invocation::{Invocation, Places, Rights, RunCommand};
 use crate::options::arguments::Analyse;
 use crate::options::named::NamedValues;
 
+/// Words of the longest name: a text with more is a line.
+const WORDS_OF_NAME: usize = 3;
+
 /// Options of the analysis that the help of this command shows.
 const SHOWN: [&str; 8] = [
     "name", "captures", "nccl_log", "format", "config", "from", "to", "help",
 ];
 
-/// Explain a finding, a check, a table or a word; or an error in NCCL's log
+/// Explain a finding, a check, a table or a word; or an error in a program's log
 ///
-/// Prints the meaning, rule, thresholds and source of what has this NAME: `list` names all, `checks` those of `doctor`. Of a LINE of NCCL's log
-/// that has "Got completion", in quotes, it says what the packets of CAPTURE show about the end of that queue pair.
+/// Prints the meaning, rule, thresholds and source of what has this NAME: `list` names all, `checks` those of `doctor`. Of a LINE that reports
+/// a failed request (NCCL, UCX, libfabric, MPI, perftest, NVSHMEM, Mooncake, SPDK, the kernel, ...), in quotes, it says the status and its
+/// meaning, and what the packets of CAPTURE show about the end of that queue pair.
 #[derive(Args, Debug)]
 #[command(
     mut_args(of_explanations),
@@ -69,14 +73,14 @@ impl RunCommand for Explain {
         if self.analyse.output.is_some() {
             bail!("explain writes no results\nhint: roce-analyze CAPTURE -o DIR");
         }
-        if !self.analyse.run.captures.is_empty() {
+        if !self.analyse.run.captures.is_empty() || completion::is_line(name) {
             return completion::explain(&self.analyse, name);
         }
-        if completion::is_line(name) {
-            bail!("a line of NCCL's log is explained by packets\nhint: roce-analyze explain LINE CAPTURE");
-        }
         if Path::new(name).is_file() {
-            bail!("explain takes the NAME of a finding, or a LINE of NCCL's log, before a capture");
+            bail!("explain takes the NAME of a finding, or a LINE of a log, before a capture");
+        }
+        if name.split_whitespace().count() > WORDS_OF_NAME {
+            return Err(completion::unknown(name));
         }
         rules::print(name, &self.analyse)
     }

@@ -55,7 +55,7 @@ Examples:
   roce-analyze traffic results ring --beside results
       a run on the timeline of a capture
   roce-analyze traffic results nccl.log --capture host3.pcap
-      completion errors of NCCL, and what the packets show of them";
+      errors of programs, and what the packets show of them";
 /// The task, and examples.
 #[cfg(not(feature = "live"))]
 const AFTER_HELP: &str = "\
@@ -128,7 +128,7 @@ pub(crate) struct ResultsArguments {
     #[arg(long, value_name = "DIR")]
     beside: Option<PathBuf>,
 
-    /// Show what the packets of a capture say about the completion errors of NCCL's log: the end of each connection (can be repeated)
+    /// Show what the packets of a capture say about the errors of a program's log: the end of each connection (can be repeated)
     #[arg(long, value_name = "CAPTURE")]
     capture: Vec<PathBuf>,
 
@@ -190,7 +190,7 @@ impl ReadResults {
         let results = parsed(&text, world);
         if results.tool.is_empty() {
             messages::error(&format!(
-                "{}: no results of a traffic tool in it\nhint: the output of perftest, iperf3, nccl-tests or a PyTorch benchmark, or NCCL's log",
+                "{}: no results of a traffic tool in it\nhint: the output of perftest, iperf3, nccl-tests or a PyTorch benchmark, or a log with NCCL's lines or with errors",
                 path.display()
             ));
             self.has_failed = true;

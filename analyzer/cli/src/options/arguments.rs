@@ -127,7 +127,8 @@ pub(crate) struct RunOptions {
 
     /// Log of NCCL or RCCL of the captured job: flows get the ranks behind their queue pairs (can be repeated)
     ///
-    /// Set NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=INIT,NET,GRAPH for the job. Findings, tables and the page then speak of ranks, too.
+    /// Set NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=INIT,NET,GRAPH for the job. Findings, tables and the page then speak of ranks, too. Errors
+    /// of other programs in it (UCX, libfabric, MPI, the kernel, ...) are joined with their connections, too.
     #[arg(long, value_name = "FILE", help_heading = TRAINING)]
     pub(crate) nccl_log: Vec<PathBuf>,
 
@@ -136,7 +137,7 @@ pub(crate) struct RunOptions {
     /// Traces of PyTorch's profiler and NCCL's, NCCL Inspector's files, answers of NCCL's RAS, PyTorch's flight recorder; compressed or not.
     ///
     /// Collectives are shown on the capture's clock, each with what the network did meanwhile. With ADDRESS= only the traffic of this
-    /// host counts for them. A log of NCCL counts as with --nccl-log.
+    /// host counts for them. A log counts as with --nccl-log.
     #[arg(long, visible_alias = "job-log", value_name = "[ADDRESS=]FILE", help_heading = NETWORK)]
     pub(crate) merge: Vec<String>,
 

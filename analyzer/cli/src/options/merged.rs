@@ -106,6 +106,12 @@ pub(crate) fn without_logs(files: &[String], limit: Option<u64>) -> anyhow::Resu
     Ok(merged)
 }
 
+/// True for a text that is no JSON: a log whose first error stands far behind. An array of JSON has a kind.
+fn is_plain_text(prefix: &[u8]) -> bool {
+    let first = prefix.iter().find(|byte| !byte.is_ascii_whitespace());
+    first.is_some_and(|byte| byte.is_ascii_graphic() && *byte != b'{') && !prefix.contains(&0)
+}
+
 /// Reads one document; `None`: it is a log.
 fn document(place: &TraceFile, limit: Option<u64>) -> anyhow::Result<Option<Trace>> {
     let file = place.path.display().to_string();
@@ -119,6 +125,7 @@ fn document(place: &TraceFile, limit: Option<u64>) -> anyhow::Result<Option<Trac
         return Err(error).with_context(|| format!("{file}: cannot be read"));
     }
     let kind = kind_of(&prefix);
+    let is_text = is_plain_text(&prefix);
     let mut input = Cursor::new(prefix).chain(input);
     let mut whole = || {
         let mut bytes = Vec::new();
@@ -131,6 +138,8 @@ fn document(place: &TraceFile, limit: Option<u64>) -> anyhow::Result<Option<Trac
     };
     Ok(Some(match kind {
         Some(DocumentKind::Log) => return Ok(None),
+        // The reader of logs says what a text is not.
+        None if is_text => return Ok(None),
         Some(DocumentKind::Inspector) => {
             let dump = InspectorReader::new(&file).read(BufReader::new(input))?;
             convert::inspector(file, &dump)

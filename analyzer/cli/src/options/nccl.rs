@@ -5,7 +5,7 @@ use std::io::BufReader;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
-use roce_jobs::nccl::{Log, Reader, job_error};
+use roce_jobs::nccl::{Log, Reader};
 use roce_model::JobLog;
 use roce_pipeline::path_key;
 
@@ -28,10 +28,11 @@ pub(crate) fn read(paths: &[PathBuf]) -> anyhow::Result<Log> {
     }
     let log = reader.finish();
     let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
-    let is_empty = log.queue_pairs.is_empty() && log.communicators.is_empty() && log.completions.is_empty();
+    let is_empty = log.queue_pairs.is_empty() && log.communicators.is_empty() && log.errors.is_empty();
     if is_empty && log.versions.is_empty() && log.edges.is_empty() && log.unknown_lines == 0 {
         bail!(
-            "{}: none of {} lines is of NCCL\nhint: set NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=INIT,NET,GRAPH for the job",
+            "{}: none of {} lines is of NCCL, or an error of a known program\nhint: set NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=INIT,NET,GRAPH for \
+             the job",
             names.join(", "),
             log.lines
         );
@@ -41,18 +42,18 @@ pub(crate) fn read(paths: &[PathBuf]) -> anyhow::Result<Log> {
 
 /// The part of a log that is about packets. Its errors are called by file and line.
 pub(crate) fn job(log: &Log, paths: &[PathBuf]) -> JobLog {
-    let errors = log.completions.iter().take(MAX_ERRORS).map(|found| {
+    let errors = log.errors.iter().take(MAX_ERRORS).map(|found| {
         let name = paths
             .get(found.file)
             .map(|path| path_key(path))
             .unwrap_or_default();
-        job_error(found, format!("{name}:{}", found.line))
+        found.job_error(format!("{name}:{}", found.line))
     });
     JobLog {
         ranks: log.owners(),
         errors: errors.collect(),
         shapes: log.collectives(),
-        errors_left_out: log.completions.len().saturating_sub(MAX_ERRORS) as u64 + log.left_out,
+        errors_left_out: log.errors.len().saturating_sub(MAX_ERRORS) as u64 + log.left_out,
         windows: Vec::new(),
     }
 }
@@ -78,8 +79,11 @@ pub(crate) fn read_job(paths: &[PathBuf]) -> anyhow::Result<(JobLog, Option<Abou
     };
     let log = read(paths)?;
     let job = job(&log, paths);
-    let is_useless = job.ranks.is_empty();
-    let text = if is_useless {
+    let has_errors_alone = log.versions.is_empty() && job.ranks.is_empty() && !job.errors.is_empty();
+    let is_useless = job.ranks.is_empty() && !has_errors_alone;
+    let text = if has_errors_alone {
+        summary_of_errors(&job)
+    } else if is_useless {
         "no queue pair in it has an address and a rank: flows stay without ranks. NCCL prints them with NCCL_DEBUG=INFO and \
          NCCL_DEBUG_SUBSYS=INIT,NET,GRAPH"
             .to_owned()
@@ -92,6 +96,16 @@ pub(crate) fn read_job(paths: &[PathBuf]) -> anyhow::Result<(JobLog, Option<Abou
         is_useless,
     };
     Ok((job, Some(about)))
+}
+
+/// `3 errors of UCX and the kernel`: a log of other programs names no ranks.
+fn summary_of_errors(job: &JobLog) -> String {
+    let mut programs: Vec<&str> = job.errors.iter().map(|error| error.program).collect();
+    programs.sort_unstable();
+    programs.dedup();
+    let count = job.errors.len() as u64 + job.errors_left_out;
+    let ending = if count == 1 { "" } else { "s" };
+    format!("{count} error{ending} of {}", programs.join(", "))
 }
 
 /// `8 queue pairs of 2 ranks; 2 of 48 lines are of no form that is read`.

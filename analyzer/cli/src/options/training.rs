@@ -6,11 +6,21 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 use regex::{Captures, Regex};
+use roce_jobs::prefix::after_prefixes;
 use roce_model::Span;
 use roce_verdict::LoggedStep;
 
-/// `Iteration 10 | Loss: 2.31 | AllReduce: 45.2ms | Total: 156.3ms`.
-const BUILT_IN: &str = r"(?i)\biteration:?\s+(?<step>\d+)\b.*?\ball-?reduce:\s*(?<allreduce_ms>\d+(?:\.\d+)?)\s*ms(?:.*?\btotal:\s*(?<total_ms>\d+(?:\.\d+)?)\s*ms)?";
+/// A number and its unit, in the words of the built-in forms.
+const VALUE: &str = r"(?<value>\d+(?:\.\d+)?)\s*(?<unit>ms|milliseconds|us|s|sec|secs|seconds)?\b";
+/// The number of a step: `Iteration 10`, `iter 10:`, ` iteration      100/  500000 |`, `Step: 10`, `step=10`, `global_step 10`, `[step 10]`.
+const STEP: &str = r"(?i)(?:\b|_)(?:iteration|iter|step|it)\b\s*[:=#\[]?\s*(?<step>\d+)\b";
+/// The all-reduce of a step: `AllReduce: 45.2ms`, `all_reduce_time=0.045s`, `grad sync (ms): 45.2`, `bwd_allreduce: 45.2`, `comm time 45 ms`.
+const ALLREDUCE: &str = r"(?i)(?:\b|_)(?:all[-_ ]?reduce|(?:grads?|gradients?)[-_ ](?:sync|all[-_]?reduce)|comm(?:unication)?)(?:_microstep)?(?:[-_ ]?time)?(?:[-_ ]*\(?(?<before>ms|us|s)\)?)?\s*[:=|]?\s*";
+/// The whole step: `Total: 156.3ms`, `elapsed time per iteration (ms): 1234.5`, `time 156.30ms`, `step time 0.5s`, `dt: 330.1ms`.
+const TOTAL: &str = r"(?i)\b(?:total|(?:step|iter|iteration|batch)[-_ ]time|elapsed time per iteration|time per (?:step|iteration)|time|dt)(?:[-_ ]*\(?(?<before>ms|us|s)\)?)?\s*[:=|]?\s*";
+/// A line with times of the last step: DeepSpeed's `time (ms) | fwd: 12.3 | bwd_allreduce: 45.2`, and Megatron's timers below
+/// `(min, max) time across ranks (ms):`, such as `all-grads-sync ...: (45.10, 45.20)`, of which the longest counts.
+const LATER: &str = r"time \(ms\) \|.*?\b(?:bwd_)?allreduce(?:_microstep)?: (?<first>\d+(?:\.\d+)?)|^\s*(?:all-grads-sync|grads-all-reduce|backward-params-all-reduce)\s*\.*:\s*\(\s*[\d.]+,\s*(?<second>\d+(?:\.\d+)?)\)";
 
 /// Longer lines are read up to this length.
 const LINE: u64 = 64 * 1024;
@@ -41,17 +51,34 @@ impl From<LoggedTimes> for LoggedStep {
     }
 }
 
-/// Pattern of a line: a regular expression with the named groups `step`, and `allreduce_ms` or
-/// `total_ms` or both (`_s` and `_us` for other units).
+/// Lines of steps: the built-in forms, or a regular expression.
 #[derive(Clone, Debug)]
-pub(crate) struct Pattern {
+pub(crate) enum Pattern {
+    /// Forms of scripts that are known.
+    BuiltIn(Box<BuiltInForms>),
+    /// A regular expression with the named groups `step`, and `allreduce_ms` or `total_ms` or both (`_s` and `_us` for other units).
+    Given(Box<GivenPattern>),
+}
+
+/// A regular expression, and its groups of times with their units in ns.
+#[derive(Clone, Debug)]
+pub(crate) struct GivenPattern {
     regex: Regex,
     allreduce: Option<(String, f64)>,
     total: Option<(String, f64)>,
 }
 
+/// Expressions of the built-in forms.
+#[derive(Clone, Debug)]
+pub(crate) struct BuiltInForms {
+    step: Regex,
+    allreduce: Regex,
+    total: Regex,
+    later: Regex,
+}
+
 impl Pattern {
-    /// Compiles it.
+    /// Compiles an expression.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let regex = Regex::new(text).map_err(|error| error.to_string())?;
         let groups: Vec<&str> = regex.capture_names().flatten().collect();
@@ -69,38 +96,100 @@ impl Pattern {
                     .to_owned(),
             );
         }
-        Ok(Self {
+        Ok(Self::Given(Box::new(GivenPattern {
             regex,
             allreduce,
             total,
-        })
+        })))
     }
 
-    /// The form that needs no pattern.
+    /// The forms that need no pattern.
     pub(crate) fn built_in() -> Result<Self, String> {
-        Self::parse(BUILT_IN)
+        let compiled = |text: &str| Regex::new(text).map_err(|error| error.to_string());
+        Ok(Self::BuiltIn(Box::new(BuiltInForms {
+            step: compiled(STEP)?,
+            allreduce: compiled(&format!("{ALLREDUCE}{VALUE}"))?,
+            total: compiled(&format!("{TOTAL}{VALUE}"))?,
+            later: compiled(LATER)?,
+        })))
     }
 
-    /// The pattern as given.
+    /// The pattern as given; of the built-in forms that of the step.
     pub(crate) fn as_str(&self) -> &str {
-        self.regex.as_str()
+        match self {
+            Self::BuiltIn(forms) => forms.step.as_str(),
+            Self::Given(given) => given.regex.as_str(),
+        }
     }
 
     fn read(&self, line: &str) -> Option<LoggedTimes> {
-        let found = self.regex.captures(line)?;
-        let logged = LoggedTimes {
-            step: found.name("step")?.as_str().parse().ok()?,
-            allreduce: time(&found, self.allreduce.as_ref()),
-            total: time(&found, self.total.as_ref()),
+        let logged = match self {
+            Self::BuiltIn(forms) => forms.read(after_prefixes(line))?,
+            Self::Given(given) => {
+                let found = given.regex.captures(line)?;
+                LoggedTimes {
+                    step: found.name("step")?.as_str().parse().ok()?,
+                    allreduce: time(&found, given.allreduce.as_ref()),
+                    total: time(&found, given.total.as_ref()),
+                }
+            }
         };
         (logged.allreduce.is_some() || logged.total.is_some()).then_some(logged)
     }
+
+    /// The all-reduce of the step before, in a line of its own.
+    fn later(&self, line: &str) -> Option<Span> {
+        let Self::BuiltIn(forms) = self else { return None };
+        let found = forms.later.captures(after_prefixes(line))?;
+        let value = found.name("first").or_else(|| found.name("second"))?;
+        span(value.as_str().parse().ok()?, 1e6)
+    }
+}
+
+impl BuiltInForms {
+    fn read(&self, line: &str) -> Option<LoggedTimes> {
+        let step = self.step.captures(line)?.name("step")?;
+        // Words before the number are of a prefix.
+        let rest = line.get(step.end()..)?;
+        let mut timed = self.allreduce.captures_iter(rest);
+        let allreduce = timed.find_map(|found| Some((with_unit(&found)?, found.get(0)?.range())));
+        // The word "time" of the all-reduce is not that of the step.
+        let others = allreduce.as_ref().map_or_else(
+            || rest.to_owned(),
+            |(_, place)| format!("{} | {}", &rest[..place.start], &rest[place.end..]),
+        );
+        let mut timed = self.total.captures_iter(&others);
+        Some(LoggedTimes {
+            step: step.as_str().parse().ok()?,
+            allreduce: allreduce.map(|(time, _)| time),
+            total: timed.find_map(|found| with_unit(&found)),
+        })
+    }
+}
+
+/// A value with its unit, which stands behind it, or in parentheses before it. Without one it may be anything.
+fn with_unit(found: &Captures<'_>) -> Option<Span> {
+    let unit = found
+        .name("unit")
+        .or_else(|| found.name("before"))?
+        .as_str()
+        .to_ascii_lowercase();
+    let scale = match unit.as_str() {
+        "us" => 1e3,
+        "ms" | "milliseconds" => 1e6,
+        _ => 1e9,
+    };
+    span(found.name("value")?.as_str().parse().ok()?, scale)
 }
 
 /// A time in a named group, which counts units of `scale` ns.
 fn time(found: &Captures<'_>, group: Option<&(String, f64)>) -> Option<Span> {
     let (name, scale) = group?;
-    let value: f64 = found.name(name)?.as_str().parse().ok()?;
+    span(found.name(name)?.as_str().parse().ok()?, *scale)
+}
+
+/// A time of so many units of `scale` ns.
+fn span(value: f64, scale: f64) -> Option<Span> {
     let ns = (value * scale).round();
     #[expect(
         clippy::cast_possible_truncation,
@@ -139,7 +228,7 @@ pub(crate) fn steps(
     pattern: &Pattern,
 ) -> anyhow::Result<Vec<LoggedTimes>> {
     let named = || format!("{}: the training log cannot be read", path.display());
-    let (mut line, mut lines, mut steps) = (Vec::new(), 0_u64, Vec::new());
+    let (mut line, mut lines, mut steps) = (Vec::new(), 0_u64, Vec::<LoggedTimes>::new());
     let mut bytes = 0;
     loop {
         line.clear();
@@ -157,11 +246,14 @@ pub(crate) fn steps(
             );
         }
         lines += 1;
-        if let Some(logged) = pattern.read(&String::from_utf8_lossy(&line)) {
+        let text = String::from_utf8_lossy(&line);
+        if let Some(logged) = pattern.read(&text) {
             if steps.len() == MAX_STEPS {
                 bail!("{}: more than {MAX_STEPS} lines of steps", path.display());
             }
             steps.push(logged);
+        } else if let (Some(time), Some(last)) = (pattern.later(&text), steps.last_mut()) {
+            last.allreduce = last.allreduce.or(Some(time));
         }
     }
     if steps.is_empty() {
@@ -206,6 +298,59 @@ mod tests {
         ] {
             assert_eq!(read(other), None, "{other}");
         }
+    }
+
+    /// Megatron-LM `training.py`, nanoGPT `train.py`, DeepSpeed's engine and scripts of DDP, with made-up values.
+    #[test]
+    fn lines_of_known_scripts() {
+        let pattern = Pattern::built_in().unwrap();
+        let times = |line: &str| {
+            let found = pattern.read(line)?;
+            let us = |time: Option<Span>| time.map(|time| time.0 / 1_000);
+            Some((found.step, us(found.allreduce), us(found.total)))
+        };
+        for (line, expected) in [
+            (
+                " iteration      100/  500000 | consumed samples:        25600 | elapsed time per iteration (ms): 1234.5 | learning rate: 1.5E-04 | lm loss: 2.31 |",
+                (100, None, Some(1_234_500)),
+            ),
+            (
+                "iter 10: loss 2.3145, time 156.30ms, mfu 12.30%",
+                (10, None, Some(156_300)),
+            ),
+            (
+                "step   10 | loss: 2.31 | lr 6.0e-04 | norm: 0.29 | dt: 330.10ms | tok/sec: 1588",
+                (10, None, Some(330_100)),
+            ),
+            (
+                "[rank0]: Step: 10, loss=2.31, all_reduce_time=0.0452s, step_time=0.1563s",
+                (10, Some(45_200), Some(156_300)),
+            ),
+            (
+                "0: Epoch 3 Step 10 | grad sync (ms): 45.2 | total (ms): 156.3",
+                (10, Some(45_200), Some(156_300)),
+            ),
+            (
+                "2026-11-25 18:00:01,123 step=10 allreduce=45.2 ms",
+                (10, Some(45_200), None),
+            ),
+        ] {
+            assert_eq!(times(line), Some(expected), "{line}");
+        }
+        for other in [
+            "step 10: train loss 2.31, val loss 2.40",
+            "iter 10: loss 2.31, time 5",
+            "Saving checkpoint at iteration 10",
+        ] {
+            assert_eq!(times(other), None, "{other}");
+        }
+        let log = " iteration 1/ 5 | elapsed time per iteration (ms): 156.3 | loss: 1 |\n(min, max) time across ranks (ms):\n    all-grads-sync ......: (44.10, 45.20)\n";
+        let found = steps(Path::new("x"), log.as_bytes(), &pattern).unwrap();
+        assert_eq!((found.len(), found[0].allreduce), (1, Some(Span(45_200_000))));
+        assert_eq!(
+            pattern.later("[2026-11-25 18:00:01,123] [INFO] [logging.py:96:log_dist] [Rank 0] time (ms) | fwd: 12.30 | bwd_allreduce: 45.20 | step: 3.1"),
+            Some(Span(45_200_000))
+        );
     }
 
     #[test]

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use roce_model::{Counter, Sample, SampleSource, Time};
 
+/// Remark about a driver that does not answer.
+pub(super) const DRIVER_SILENT: &str = "the NVIDIA driver does not answer";
 /// GPUs in one text, at most.
 pub(super) const MAX_GPUS: usize = 1024;
 /// Percent as a ratio.
@@ -156,6 +158,11 @@ impl Gpus {
         if !self.notes.iter().any(|note| note == text) && self.notes.len() < MAX_GPUS {
             self.notes.push(text.to_owned());
         }
+    }
+
+    /// True if the tool said that its driver does not answer: then there are no GPUs to read.
+    pub fn is_driver_silent(&self) -> bool {
+        self.notes.iter().any(|note| note == DRIVER_SILENT)
     }
 
     /// Samples of all values.

@@ -2,7 +2,9 @@
 
 use roce_model::Counter;
 
-use super::reading::{Gpus, mebibytes, megahertz, number, pci_address, percent, plain, says_lost, word};
+use super::reading::{
+    DRIVER_SILENT, Gpus, mebibytes, megahertz, number, pci_address, percent, plain, says_lost, word,
+};
 
 /// Columns that are requested, and that a text without header has.
 pub const QUERY: [&str; 18] = [
@@ -46,7 +48,7 @@ pub(super) fn parse(text: &str, columns: &[&str]) -> Gpus {
     let mut columns: Vec<String> = columns.iter().map(|column| (*column).to_owned()).collect();
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
         if line.starts_with("NVIDIA-SMI has failed") {
-            all.note("the NVIDIA driver does not answer");
+            all.note(DRIVER_SILENT);
             continue;
         }
         // `Unable to determine the device handle for GPU0000:86:00.0: GPU is lost.`

@@ -333,3 +333,65 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn documents_of_rocm_smi() {
+    // ROCm 5 and 6, `rocm-smi -a --json`.
+    let text = "{\"card0\": {\"Temperature (Sensor edge) (C)\": \"43.0\", \"Temperature (Sensor junction) (C)\": \"47.0\", \"GPU use (%)\": \"97\", \
+                \"VRAM Total Memory (B)\": \"68702699520\", \"VRAM Total Used Memory (B)\": \"11005952\", \"Average Graphics Package Power (W)\": \"310.0\", \
+                \"sclk clock speed:\": \"(1700Mhz)\", \"Card series\": \"AMD Instinct MI250X\", \"PCI Bus\": \"0000:C1:00.0\"}, \
+                \"system\": {\"Driver version\": \"6.3.6\"}}";
+    let all = gpus(text);
+    assert_eq!(all.gpus.len(), 1);
+    let gpu = &all.gpus[0];
+    assert_eq!(
+        (
+            gpu.object.as_str(),
+            gpu.name.as_deref(),
+            gpu.pci_address.as_deref()
+        ),
+        ("gpu0", Some("AMD Instinct MI250X"), Some("0000:c1:00.0"))
+    );
+    for (counter, detail, value) in [
+        (Counter::GpuUtilization, None, 0.97),
+        (Counter::GpuTemperature, Some("gpu"), 47.0),
+        (Counter::GpuPower, None, 310.0),
+        (Counter::GpuMemoryUsed, None, 11_005_952.0),
+        (Counter::GpuClock, Some("sm"), 1.7e9),
+    ] {
+        assert_eq!(gpu.value(counter, detail), Some(value), "{counter:?}");
+    }
+}
+
+#[test]
+fn documents_without_values_are_described() {
+    for (text, what) in [
+        (
+            "\tGPU0\tGPU1\tNIC0\tCPU Affinity\tNUMA Affinity\nGPU0\t X \tNV18\tPIX\t0-47\t0\n",
+            "nvidia-smi topo -m",
+        ),
+        (
+            "{\"device_id\": 0, \"device_level\": [{\"metrics_type\": \"XPUM_STATS_POWER\", \"value\": 310.1}]}",
+            "xpu-smi stats",
+        ),
+        (
+            "| NVIDIA-SMI 550.54.15   Driver Version: 550.54.15   CUDA Version: 12.4 |\n",
+            "the table of nvidia-smi",
+        ),
+        (
+            "[{\"gpu\": 0, \"bdf\": \"0000:c1:00.0\", \"uuid\": \"a4ff74a1\"}]",
+            "a list or topology of amd-smi",
+        ),
+        (
+            "==== ROCm System Management Interface ====\n",
+            "the tables of rocm-smi",
+        ),
+    ] {
+        assert!(
+            described(text).is_some_and(|found| found.contains(what)),
+            "{text}"
+        );
+        assert!(gpus(text).gpus.iter().all(|gpu| gpu.values.is_empty()), "{text}");
+    }
+    assert_eq!(described(CSV), None);
+}

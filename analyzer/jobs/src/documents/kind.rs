@@ -14,7 +14,7 @@ pub enum DocumentKind {
     Ras,
     /// PyTorch's flight recorder as JSON or as a pickle.
     FlightRecorder,
-    /// A log of NCCL.
+    /// A log: of NCCL, or of any program whose errors are known.
     Log,
     /// A trace in Chrome's format.
     Trace,
@@ -59,12 +59,18 @@ pub fn kind_of(prefix: &[u8]) -> Option<DocumentKind> {
     let text = String::from_utf8_lossy(prefix);
     let text = text.trim_start_matches(['\u{feff}', ' ', '\t', '\r', '\n']);
     match text.as_bytes().first()? {
-        b'[' => Some(DocumentKind::Trace),
+        b'[' if is_array(text) => Some(DocumentKind::Trace),
         b'{' => names_at_top(text)
             .find_map(|name| NAMES.iter().find(|(known, _)| *known == name))
             .map(|(_, kind)| *kind),
         _ => kind_of_lines(text),
     }
+}
+
+/// True if a text that begins with a bracket is JSON: logs have `[rank3]`, `[1,0]<stdout>` or times in brackets.
+fn is_array(text: &str) -> bool {
+    let rest = text.strip_prefix('[').unwrap_or(text).trim_start();
+    rest.is_empty() || rest.starts_with(['{', ']', '"'])
 }
 
 fn kind_of_lines(text: &str) -> Option<DocumentKind> {
@@ -80,7 +86,7 @@ fn kind_of_lines(text: &str) -> Option<DocumentKind> {
             return Some(DocumentKind::Ras);
         }
     }
-    None
+    crate::errors::has_error(text).then_some(DocumentKind::Log)
 }
 
 /// Names of the object that a text of JSON begins with, but not those of objects in it.

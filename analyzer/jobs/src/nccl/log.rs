@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use roce_model::{CollectiveEvidence, CollectiveRow, CollectiveShape, Confidence, JobError, RankEnd, Ranks};
+use roce_model::{CollectiveEvidence, CollectiveRow, CollectiveShape, Confidence, RankEnd, Ranks};
 
-use super::completion::{Completion, Side};
 use super::connections::QueuePair;
+use crate::errors::ErrorReport;
 
 /// Facts of a log.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -33,8 +33,8 @@ pub struct Log {
     pub communicators: Vec<Communicator>,
     /// Queue pairs that ranks made to send.
     pub queue_pairs: Vec<QueuePair>,
-    /// Completions with an error, in the order of the log.
-    pub completions: Vec<Completion>,
+    /// Errors that NCCL and other programs report, in the order of the log.
+    pub errors: Vec<ErrorReport>,
     /// Other warnings: line and text.
     pub warnings: Vec<(usize, String)>,
     /// The first line that says that no RDMA device was found.
@@ -68,9 +68,9 @@ impl Edge {
         self.transport.starts_with("NET/")
     }
 
-    /// True if the adapter reads the GPU's memory directly.
+    /// True if the adapter reads the GPU's memory directly, over whatever way (`GDRDMA(PCI)`) and buffers (`/Shared`).
     pub fn is_direct(&self) -> bool {
-        self.transport.ends_with("/GDRDMA")
+        self.transport.split('/').any(|part| part.starts_with("GDRDMA"))
     }
 }
 
@@ -104,23 +104,6 @@ impl Log {
             }
         }
         ranks
-    }
-}
-
-/// The error that a completion is, at `place`.
-pub fn job_error(found: &Completion, place: String) -> JobError {
-    let status = found.known_status();
-    JobError {
-        place,
-        status: found.status_name(),
-        number: found.status,
-        meaning: status.map_or("the work request failed", |status| status.meaning),
-        vendor_error: found.vendor_error,
-        is_consequence: status.is_some_and(|status| status.side == Side::Consequence),
-        rank: found.rank,
-        local: found.local,
-        remote: found.remote,
-        queue_pair: found.queue_pair,
     }
 }
 

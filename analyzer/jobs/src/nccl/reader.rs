@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{BufRead, Read};
 
-use super::completion::{Completion, completion};
 use super::connections::{self, Batch, QueuePair, queue_pair, send};
 use super::fields::{MAX_DEVICES, MAX_KEPT, devices_of, edge, keep, setting, short, version};
 use super::line::{self, Level, MAX_LINE_BYTES, field, number};
 use super::log::{Communicator, Edge, Log};
 use super::shapes::{self, Fact, Shapes};
+use crate::errors::{ErrorReader, ErrorReport, report};
 
 /// Hosts whose devices are kept.
 const MAX_HOSTS: usize = 4_096;
@@ -57,7 +57,9 @@ pub struct Reader {
     /// Host and rank whose process sends for other ranks.
     senders_for_others: BTreeSet<(String, u32)>,
     /// The queue pair of a completion whose other line comes next, by process.
-    announced: HashMap<(String, u32), Completion>,
+    announced: HashMap<(String, u32), ErrorReport>,
+    /// Errors of other programs.
+    others: ErrorReader,
     /// Communicators without an id of which a process has several: their size does not tell them apart.
     ambiguous: BTreeSet<usize>,
     /// Files before the current one, and the lines in them.
@@ -77,8 +79,11 @@ impl Reader {
             keep(&mut self.log.versions, version);
             return;
         }
-        let Some(line) = line::parse(line) else { return };
         let at = usize::try_from(self.log.lines - self.lines_before).unwrap_or(usize::MAX);
+        let Some(line) = line::parse(line) else {
+            self.others.line(line, self.files, at);
+            return;
+        };
         if line.text.contains("via NET/Socket") || line.text.contains("Using network Socket") {
             self.log.sockets.get_or_insert(at);
         }
@@ -123,7 +128,7 @@ impl Reader {
             self.log.no_device.get_or_insert(at);
             return true;
         }
-        let Some(found) = completion(line.text) else {
+        let Some(found) = report(line.text) else {
             return false;
         };
         let process = line.process.map(|(host, number)| (host.to_owned(), number));
@@ -136,11 +141,11 @@ impl Reader {
         let announced = process
             .as_ref()
             .and_then(|process| self.announced.remove(process));
-        if self.log.completions.len() >= MAX_ERRORS {
+        if self.log.errors.len() >= MAX_ERRORS {
             self.log.left_out += 1;
             return true;
         }
-        self.log.completions.push(Completion {
+        self.log.errors.push(ErrorReport {
             file: self.files,
             line: at,
             device: line.device,
@@ -474,6 +479,10 @@ impl Reader {
                 communicator.trees.clear();
             }
         }
+        let (others, left_out) = self.others.finish();
+        self.log.errors.extend(others);
+        self.log.errors.sort_by_key(|found| (found.file, found.line));
+        self.log.left_out += left_out;
         name_errors(&mut self.log, &self.writers);
         self.log
     }
@@ -484,11 +493,7 @@ type NumberedQueuePair<'a> = (u32, Option<&'a (String, u32)>);
 
 /// Says which rank wrote each error: the one that owns the queue pair, else the only one of the process.
 fn name_errors(log: &mut Log, writers: &HashMap<Key, Writer>) {
-    let wanted: BTreeSet<u32> = log
-        .completions
-        .iter()
-        .filter_map(|found| found.queue_pair)
-        .collect();
+    let wanted: BTreeSet<u32> = log.errors.iter().filter_map(|found| found.queue_pair).collect();
     // The last owner of a number that was used twice counts: the error came later.
     let owned: HashMap<NumberedQueuePair<'_>, Option<u32>> = log
         .queue_pairs
@@ -496,13 +501,13 @@ fn name_errors(log: &mut Log, writers: &HashMap<Key, Writer>) {
         .filter(|pair| wanted.contains(&pair.number))
         .map(|pair| ((pair.number, pair.process.as_ref()), pair.rank))
         .collect();
-    for completion in &mut log.completions {
-        let own = completion
+    for error in &mut log.errors {
+        let own = error
             .queue_pair
-            .and_then(|number| owned.get(&(number, completion.process.as_ref())));
-        completion.rank = own.copied().flatten().or_else(|| {
-            let (host, process) = completion.process.clone()?;
-            let writer = writers.get(&(host, process, completion.device?))?;
+            .and_then(|number| owned.get(&(number, error.process.as_ref())));
+        error.rank = error.rank.or(own.copied().flatten()).or_else(|| {
+            let (host, process) = error.process.clone()?;
+            let writer = writers.get(&(host, process, error.device?))?;
             let first = writer.members.first()?.rank?;
             let is_only = writer.members.iter().all(|member| member.rank == Some(first));
             is_only.then_some(first)

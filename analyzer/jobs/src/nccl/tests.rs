@@ -159,12 +159,12 @@ h:1:3 [0] NCCL INFO NET/IB: NCCL Dev 0 IbDev 0 Port 1 qpn 18 mtu 3 GID 3 (0/1000
 #[test]
 fn errors_in_the_wordings_of_the_versions() {
     let log = log(ERRORS);
-    let statuses: Vec<Option<u32>> = log.completions.iter().map(|found| found.status).collect();
+    let statuses: Vec<Option<u32>> = log.errors.iter().map(|found| found.status).collect();
     assert_eq!(
         statuses,
         [Some(12), Some(12), Some(5), Some(12), Some(4), Some(12), Some(12)]
     );
-    let [oldest, peer, named, number, verbose, newest, patched] = log.completions.as_slice() else {
+    let [oldest, peer, named, number, verbose, newest, patched] = log.errors.as_slice() else {
         panic!("seven");
     };
     assert_eq!(
@@ -213,7 +213,7 @@ fn files_are_read_one_after_the_other() {
     reader.read(bytes.as_slice()).unwrap();
     let log = reader.finish();
     assert_eq!(log.owners(), super::log(TWO_HOSTS).owners());
-    assert_eq!((log.completions[0].file, log.completions[0].line), (2, 1));
+    assert_eq!((log.errors[0].file, log.errors[0].line), (2, 1));
     assert_eq!(log.long_lines, 1);
     assert!(log.versions.contains("NCCL version 2.21.5+cuda12.4"));
 }

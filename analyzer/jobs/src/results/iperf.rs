@@ -141,6 +141,8 @@ struct Longest {
     retransmits: Option<u64>,
     jitter_us: Option<f64>,
     lost_ratio: Option<f64>,
+    /// The smoothed round trip at its end, in microseconds (iperf 2, `-e`).
+    round_trip_us: Option<f64>,
 }
 
 /// The results of iperf's text: the sum's line, else those of the connections together.
@@ -156,11 +158,13 @@ pub(super) fn parse(text: &str) -> Results {
     };
     // By role and connection.
     let mut longest: BTreeMap<(&str, &str), Longest> = BTreeMap::new();
+    let mut first_round_trips = Vec::new();
     for (at, line) in numbered(text) {
         if line.contains("error - ") {
             let text = format!("iperf says: {}", line.trim());
             found.remark(Weight::Critical, "iperf3.failed", at, text);
         }
+        first_round_trips.extend(first_round_trip(line).filter(|_| first_round_trips.len() < MAX_STREAMS));
         let Some((role, name, interval)) = interval(at, line) else {
             continue;
         };
@@ -201,12 +205,42 @@ pub(super) fn parse(text: &str) -> Results {
         goodput_bps: sum
             .map(|sum| sum.bps)
             .or_else(|| Some(of_role().map(|(_, one)| one.bps).sum())),
-        retransmits: sent.and_then(|sent| sent.retransmits),
+        // iperf 2 does not say which side an interval is of.
+        retransmits: sent
+            .or(first.filter(|_| !is_third))
+            .and_then(|sent| sent.retransmits),
         jitter_us: first.and_then(|first| first.jitter_us),
         lost_ratio: first.and_then(|first| first.lost_ratio),
+        latency: latency(
+            &of_role()
+                .filter_map(|(_, one)| one.round_trip_us)
+                .collect::<Vec<_>>(),
+            LatencyKind::TcpRoundTrip,
+        )
+        .or_else(|| latency(&first_round_trips, LatencyKind::TcpFirst)),
         ..Measurement::default()
     });
     found
+}
+
+/// The latency that several connections have.
+fn latency(times: &[f64], kind: LatencyKind) -> Option<Latency> {
+    #[expect(clippy::cast_precision_loss, reason = "streams")]
+    let count = times.len() as f64;
+    (!times.is_empty()).then(|| Latency {
+        kind,
+        min: times.iter().copied().reduce(f64::min),
+        average: Some(times.iter().sum::<f64>() / count),
+        max: times.iter().copied().reduce(f64::max),
+        ..Latency::default()
+    })
+}
+
+/// iperf 2 prints the round trip of a connection's first segments behind its addresses: `(icwnd/mss/irtt=14/1448/274)`, in microseconds.
+fn first_round_trip(line: &str) -> Option<f64> {
+    let (names, values) = line.rsplit_once('(')?.1.split_once('=')?;
+    let place = names.split('/').position(|name| name == "irtt")?;
+    number(values.split(['/', ')']).nth(place)?)
 }
 
 /// A line such as `[  5]   0.00-6.00   sec  3.27 GBytes  4.67 Gbits/sec    3             sender`: role, connection and values.
@@ -235,6 +269,7 @@ fn interval(at: usize, line: &str) -> Option<(&'static str, &str, Longest)> {
     };
     let behind = fields.get(rate + 1..).unwrap_or_default();
     let jitter = behind.iter().position(|field| *field == "ms");
+    let enhanced = enhanced(behind);
     let percent = behind
         .iter()
         .find_map(|field| field.strip_prefix('(')?.strip_suffix("%)"));
@@ -245,14 +280,22 @@ fn interval(at: usize, line: &str) -> Option<(&'static str, &str, Longest)> {
             line: at,
             seconds: number(end)? - number(begin)?,
             bps: number(fields.get(rate.checked_sub(1)?)?)? * unit,
-            retransmits: behind
-                .first()
-                .filter(|_| jitter.is_none())
-                .and_then(|text| text.parse().ok()),
+            retransmits: enhanced
+                .map(|(count, _)| count)
+                .or_else(|| behind.first().filter(|_| jitter.is_none())?.parse().ok()),
+            round_trip_us: enhanced.map(|(_, time)| time),
             jitter_us: jitter
                 .and_then(|jitter| number(behind.get(jitter.checked_sub(1)?)?))
                 .map(|milliseconds| milliseconds * 1e3),
             lost_ratio: percent.and_then(number).map(|percent| percent / 100.0),
         },
     ))
+}
+
+/// Retransmissions and round trip of iperf 2 with `-e`: `89456/0  3  3145K/412(29) us`, which are writes, retransmissions, window and time.
+fn enhanced(behind: &[&str]) -> Option<(u64, f64)> {
+    let unit = behind.iter().position(|field| *field == "us")?;
+    let (_, time) = behind.get(unit.checked_sub(1)?)?.split_once('/')?;
+    let count = behind.get(unit.checked_sub(2)?)?.parse().ok()?;
+    Some((count, number(time.split('(').next()?)?))
 }

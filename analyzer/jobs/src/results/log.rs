@@ -1,13 +1,13 @@
 //! Remarks of NCCL's log on a result: errors, warnings, and connections that are slower than they could be.
 
 use super::measured::{Results, Weight};
-use crate::nccl::{Completion, Side, log};
+use crate::errors::{ErrorReport, Side};
+use crate::nccl::log;
 
 /// Reads the log into `found`.
 pub(super) fn parse(text: &str, found: &mut Results) {
     let log = log(text);
-    let mut remarks: Vec<(Weight, &'static str, usize, String)> =
-        log.completions.iter().map(completion).collect();
+    let mut remarks: Vec<(Weight, &'static str, usize, String)> = log.errors.iter().map(completion).collect();
     if let Some(line) = log.no_device {
         let text = "NCCL found no RDMA device".to_owned();
         remarks.push((Weight::Critical, "nccl.no_device", line, text));
@@ -49,7 +49,7 @@ pub(super) fn parse(text: &str, found: &mut Results) {
 }
 
 /// A completion with an error: its status says where to look first.
-fn completion(found: &Completion) -> (Weight, &'static str, usize, String) {
+fn completion(found: &ErrorReport) -> (Weight, &'static str, usize, String) {
     let status = found.known_status();
     let weight = match status {
         Some(status) if status.side == Side::Consequence => Weight::Info,

@@ -139,6 +139,8 @@ pub enum LatencyKind {
     RoundTrip,
     /// TCP's own smoothed round trip under the load of the test.
     TcpRoundTrip,
+    /// The first round trip of a TCP connection, before the load (iperf 2's `irtt`).
+    TcpFirst,
 }
 
 impl LatencyKind {
@@ -148,6 +150,7 @@ impl LatencyKind {
             Self::OneWay => "one_way",
             Self::RoundTrip => "round_trip",
             Self::TcpRoundTrip => "tcp_round_trip",
+            Self::TcpFirst => "tcp_first_round_trip",
         }
     }
 }

@@ -2,9 +2,10 @@
 
 use super::measured::{Latency, LatencyKind, MAX_COLUMNS, Measurement, ROUNDING, Results, Weight};
 use super::text::{agree, number, numbered, setting};
+use crate::errors::report;
 
 /// perftest's `MB` and `MiB`: 2^20 bytes.
-const MIB_BITS: f64 = 1_048_576.0 * 8.0;
+pub(super) const MIB_BITS: f64 = 1_048_576.0 * 8.0;
 
 /// Titles of columns that have spaces within them.
 const TITLES: [(&str, &str); 5] = [
@@ -26,18 +27,18 @@ fn is_head(line: &str) -> bool {
 
 /// Settings in the lines above a table.
 #[derive(Default)]
-struct PerftestSetting {
-    what: String,
-    tool: String,
-    kind: LatencyKind,
-    is_bidirectional: bool,
+pub(super) struct PerftestSetting {
+    pub(super) what: String,
+    pub(super) tool: String,
+    pub(super) kind: LatencyKind,
+    pub(super) is_bidirectional: bool,
     is_server: bool,
-    streams: Option<u32>,
-    mtu: Option<u32>,
+    pub(super) streams: Option<u32>,
+    pub(super) mtu: Option<u32>,
 }
 
 impl PerftestSetting {
-    fn note(&mut self, line: &str) {
+    pub(super) fn note(&mut self, line: &str) {
         let title = line.trim();
         if let Some((title, is_latency)) = title
             .strip_suffix(" BW Test")
@@ -153,7 +154,11 @@ pub(super) fn parse(text: &str) -> Results {
             Some((columns, unit)) if is_row => row(&mut found, at, line, &setting, columns, *unit),
             _ => setting.note(line),
         }
-        if line.contains("Failed") || line.contains("Couldn't") || line.contains("Unable to") {
+        if let Some(error) = report(line).filter(|error| error.status.is_some()) {
+            let name = error.status_name();
+            let text = format!("perftest says: {} ({name}: {})", line.trim(), error.meaning());
+            found.remark(Weight::Critical, "perftest.failed", at, text);
+        } else if line.contains("Failed") || line.contains("Couldn't") || line.contains("Unable to") {
             let text = format!("perftest says: {}", line.trim());
             found.remark(Weight::Critical, "perftest.failed", at, text);
         }

@@ -4,6 +4,7 @@ use serde_json::{Deserializer, Value};
 
 use super::perftest;
 use super::text::number;
+use crate::prefix::without_prefixes;
 
 /// When a tool ran.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -25,6 +26,8 @@ pub enum When {
 /// latency.
 pub fn when(text: &str) -> Option<When> {
     let text = text.trim_start_matches('\u{feff}');
+    let bare = without_prefixes(text);
+    let text = &*bare;
     if text.trim_start().starts_with('{') {
         return documents(text);
     }

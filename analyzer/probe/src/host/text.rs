@@ -1,4 +1,4 @@
-//! Counters in a text that somebody saved: of `rdma statistic show` or `ethtool -S`.
+//! Counters in a text that somebody saved: of `rdma statistic show`, `ethtool -S`, or files of sysfs.
 
 use std::path::Path;
 
@@ -15,10 +15,30 @@ pub(super) struct TextCounter {
     pub(super) value: u64,
 }
 
-/// The counters in a text. The ports of `rdma statistic show` name themselves; statistics are those of `interface`.
+/// The counters in a text: of `rdma statistic show` as text or as JSON, of sysfs behind the paths of its files (`grep . /sys/...`), and of
+/// `ethtool -S`. Ports name themselves. Statistics are those of the interface of the command before them, else of `interface`.
 pub(super) fn counters(text: &str, interface: &str) -> Vec<TextCounter> {
-    let mut counters = Vec::new();
-    for link in rdma_statistics(text) {
+    if text.trim_start().starts_with('[') && text.contains("\"ifname\"") {
+        return of_document(text);
+    }
+    let mut counters = of_files(text);
+    if !counters.is_empty() && !text.contains(STATISTICS) {
+        return counters;
+    }
+    for (interface, block) in blocks(text, interface) {
+        let statistics = ethtool_statistics(&block).into_iter();
+        counters.extend(statistics.map(|statistic| TextCounter {
+            object: interface.clone(),
+            place: Some(CounterPlace::Netdev),
+            name: statistic.name,
+            value: statistic.value,
+        }));
+    }
+    // Statistics of interfaces are no counters of the port before them.
+    let of_ports = text
+        .find(STATISTICS)
+        .map_or(text, |at| text.get(..at).unwrap_or_default());
+    for link in rdma_statistics(of_ports) {
         let of_port = link
             .counters
             .into_iter()
@@ -31,16 +51,89 @@ pub(super) fn counters(text: &str, interface: &str) -> Vec<TextCounter> {
             value: statistic.value,
         }));
     }
-    if counters.is_empty() {
-        let statistics = ethtool_statistics(text).into_iter();
-        counters.extend(statistics.map(|statistic| TextCounter {
-            object: interface.to_owned(),
-            place: Some(CounterPlace::Netdev),
-            name: statistic.name,
-            value: statistic.value,
+    counters
+}
+
+/// First line of `ethtool -S`.
+const STATISTICS: &str = "NIC statistics:";
+
+/// The statistics of each interface in a text of `ethtool -S`, given once or several times.
+fn blocks(text: &str, interface: &str) -> Vec<(String, String)> {
+    let mut blocks: Vec<(String, String)> = Vec::new();
+    let mut name = interface.to_owned();
+    let mut is_inside = !text.contains(STATISTICS);
+    if is_inside {
+        blocks.push((name.clone(), String::new()));
+    }
+    for line in text.lines() {
+        if let Some((_, command)) = line.split_once("ethtool -S ") {
+            let word = command.split_whitespace().next().unwrap_or_default();
+            word.clone_into(&mut name);
+            is_inside = false;
+        } else if line.contains(STATISTICS) {
+            blocks.push((name.clone(), String::new()));
+            is_inside = true;
+        } else if line.trim_start().starts_with("link ") && line.contains('/') {
+            is_inside = false;
+        }
+        if let Some((_, block)) = blocks.last_mut().filter(|_| is_inside) {
+            block.push_str(line);
+            block.push('\n');
+        }
+    }
+    blocks
+}
+
+/// `rdma statistic show -j`: one object for each port (iproute2, `rdma/stat.c`).
+fn of_document(text: &str) -> Vec<TextCounter> {
+    let Ok(ports) = serde_json::from_str::<Vec<serde_json::Map<String, serde_json::Value>>>(text) else {
+        return Vec::new();
+    };
+    let mut counters = Vec::new();
+    for port in ports {
+        let (Some(name), Some(number)) = (
+            port.get("ifname").and_then(|name| name.as_str()),
+            port.get("port").and_then(serde_json::Value::as_u64),
+        ) else {
+            continue;
+        };
+        let values = port
+            .iter()
+            .filter(|(name, _)| !["ifindex", "ifname", "port"].contains(&name.as_str()));
+        counters.extend(values.filter_map(|(counter, value)| {
+            Some(TextCounter {
+                object: format!("{name}:{number}"),
+                place: Some(CounterPlace::Hardware),
+                name: counter.clone(),
+                value: value.as_u64()?,
+            })
         }));
     }
     counters
+}
+
+/// `/sys/class/infiniband/mlx5_0/ports/1/hw_counters/np_cnp_sent:12`, as `grep . FILES` prints it.
+fn of_files(text: &str) -> Vec<TextCounter> {
+    let counter = |line: &str| {
+        let (_, path) = line.split_once("/sys/class/infiniband/")?;
+        let (path, value) = path.split_once([':', ' ', '='])?;
+        let parts: Vec<&str> = path.split('/').collect();
+        let [device, "ports", port, folder, name] = parts.as_slice() else {
+            return None;
+        };
+        let place = match *folder {
+            "hw_counters" => CounterPlace::Hardware,
+            "counters" => CounterPlace::Port,
+            _ => return None,
+        };
+        Some(TextCounter {
+            object: format!("{device}:{port}"),
+            place: Some(place),
+            name: (*name).to_owned(),
+            value: value.trim_start_matches([':', '=', ' ']).trim().parse().ok()?,
+        })
+    };
+    text.lines().filter_map(counter).collect()
 }
 
 /// The interface that a file with its statistics is about: `ethtool_-S_IF.txt`, or `IF.txt`.
@@ -98,5 +191,42 @@ link mlx4_0/2
         assert_eq!(interface_of(Path::new("a/ethtool_-S_ens1f0.txt")), "ens1f0");
         assert_eq!(interface_of(Path::new("ens1f0.txt")), "ens1f0");
         assert!(counters("", "ens1").is_empty());
+    }
+
+    #[test]
+    fn documents_and_files_have_the_same_counters() {
+        let of = |text: &str| -> Vec<(String, String, u64)> {
+            let mut found: Vec<_> = counters(text, "x")
+                .into_iter()
+                .map(|one| (one.object, one.name, one.value))
+                .collect();
+            found.sort();
+            found
+        };
+        let plain = of("link mlx5_0/1 np_cnp_sent 12 out_of_sequence 7\nlink mlx5_1/1 np_cnp_sent 0\n");
+        assert_eq!(plain.len(), 3);
+        let document = "[{\"ifindex\":0,\"ifname\":\"mlx5_0\",\"port\":1,\"np_cnp_sent\":12,\"out_of_sequence\":7},{\"ifindex\":1,\"ifname\":\"mlx5_1\",\"port\":1,\"np_cnp_sent\":0}]";
+        assert_eq!(of(document), plain);
+        let files = "/sys/class/infiniband/mlx5_0/ports/1/hw_counters/np_cnp_sent:12\n/sys/class/infiniband/mlx5_0/ports/1/hw_counters/out_of_sequence:7\n\
+                     /sys/class/infiniband/mlx5_1/ports/1/hw_counters/np_cnp_sent:0\n";
+        assert_eq!(of(files), plain);
+    }
+
+    #[test]
+    fn a_session_names_the_interfaces() {
+        let text = "root@h1:~# rdma statistic show link mlx5_0/1\nlink mlx5_0/1 np_cnp_sent 12\nroot@h1:~# ethtool -S ens1f0\nNIC statistics:\n     rx_prio3_pause: 5\n\
+                    root@h1:~# ethtool -S ens1f1\nNIC statistics:\n     rx_prio3_pause: 6\n";
+        let found = counters(text, "x");
+        let of = |object: &str| {
+            found
+                .iter()
+                .find(|one| one.object == object)
+                .map(|one| (one.name.as_str(), one.value))
+        };
+        assert_eq!(
+            (found.len(), of("ens1f0"), of("ens1f1")),
+            (3, Some(("rx_prio3_pause", 5)), Some(("rx_prio3_pause", 6)))
+        );
+        assert_eq!(of("mlx5_0:1"), Some(("np_cnp_sent", 12)));
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use roce_switches::device::{Form, Question, Reason, file_name};
+use roce_switches::pasted::{PastedText, pasted};
 
 use super::answer::{MAX_ANSWER_BYTES, Outcome, UnansweredQuestion};
 use super::refusal::refusal;
@@ -83,7 +84,8 @@ fn failed(error: &RemoteError) -> UnansweredQuestion {
     UnansweredQuestion::new(reason, text)
 }
 
-/// A folder with recorded answers: for each command a file that [`file_name`] names, with the ending `.json` or `.txt`.
+/// A folder with recorded answers: for each command a file that [`file_name`] names, with the ending `.json` or `.txt`. Or one file with
+/// what somebody pasted, whose content says which answers it has.
 ///
 /// A script is answered by all of them: its commands are found by the names of their files. A file that begins with `== ` has the
 /// output of a whole script.
@@ -95,6 +97,22 @@ pub(crate) struct Files {
 impl Files {
     pub(crate) fn new(folder: PathBuf) -> Self {
         Self { folder }
+    }
+
+    /// The answers of one pasted text; `None`: this is a folder.
+    fn pasted(&self) -> Option<Result<PastedText, UnansweredQuestion>> {
+        if !self.folder.is_file() {
+            return None;
+        }
+        let name = self.folder.file_stem().unwrap_or_default().to_string_lossy();
+        let text = roce_files::read_text(&self.folder, MAX_ANSWER_BYTES)
+            .map_err(|error| UnansweredQuestion::new(Reason::Parse, error.to_string()));
+        Some(text.and_then(|text| {
+            pasted(&text, &name).ok_or_else(|| {
+                let reason = "the text has no answer of a switch or hypervisor that is known";
+                UnansweredQuestion::new(Reason::Unsupported, reason)
+            })
+        }))
     }
 
     fn whole(&self, command: &str) -> Outcome {
@@ -161,8 +179,38 @@ impl Files {
     }
 }
 
+/// The answer to a question in what was pasted.
+fn in_pasted(found: &PastedText, question: &Question) -> Outcome {
+    if question.form == Form::Sections {
+        let sections = found.answers.iter().map(|(name, answer)| {
+            let end = if answer.ends_with('\n') { "" } else { "\n" };
+            format!("== {name}\n{answer}{end}")
+        });
+        return Ok(sections.collect());
+    }
+    let command = &question.command;
+    let plain = command.strip_suffix("| json").unwrap_or(command).trim_end();
+    let answer = [command, plain]
+        .iter()
+        .find_map(|command| found.answers.get(&file_name(command)));
+    answer.cloned().ok_or_else(|| {
+        let text = format!("the text has no answer to {plain}");
+        UnansweredQuestion::new(Reason::Unsupported, text)
+    })
+}
+
 impl Transport for Files {
     fn ask(&mut self, questions: &[Question]) -> Vec<Outcome> {
+        match self.pasted() {
+            Some(Ok(found)) => {
+                return questions
+                    .iter()
+                    .map(|question| in_pasted(&found, question))
+                    .collect();
+            }
+            Some(Err(error)) => return vec![Err(error)],
+            None => {}
+        }
         if let Err(error) = std::fs::read_dir(&self.folder) {
             let text = format!("{}: {error}", self.folder.display());
             return vec![Err(UnansweredQuestion::new(Reason::Unreachable, text))];

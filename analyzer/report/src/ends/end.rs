@@ -1,6 +1,8 @@
 //! The end of a connection, as its packets show it.
 
-use roce_model::{AckTimeout, EndKind, FlowId, FlowRow, JobError, RunSummary, Span, TapId, Time, Vantage};
+use roce_model::{
+    AckTimeout, EndKind, EndRow, FlowId, FlowRow, JobError, RunSummary, Span, TapId, Time, Vantage,
+};
 
 use super::followed::{Event, FollowedFlow, Last};
 
@@ -172,8 +174,9 @@ pub(super) fn end(
         is_paired: sent.is_some() && answers.is_some(),
         ..End::default()
     };
-    let rows = run.ends.iter().filter(|row| ids.contains(&row.flow_id));
-    let outcomes: Vec<EndKind> = rows.map(|row| row.outcome).collect();
+    // The side that reports an error is the one whose requests ended so.
+    let own = |row: &&EndRow| sent.map_or(ids.contains(&row.flow_id), |sent| row.flow_id == sent.key.id());
+    let outcomes: Vec<EndKind> = run.ends.iter().filter(own).map(|row| row.outcome).collect();
     end.outcome = outcomes
         .iter()
         .copied()
@@ -221,16 +224,19 @@ fn timeouts(interval: u64) -> Option<(u32, u32)> {
     Some((lowest.code().into(), highest.code().into()))
 }
 
-/// How well the end of a connection fits a status.
+/// Fit of a connection that ended as the status says.
+pub(super) const FITS: u8 = 2;
+
+/// How well the end of a connection fits a status. An error without one fits all ends but an orderly one.
 fn fit(status: Option<u32>, outcomes: &[EndKind], silence: Option<Span>) -> u8 {
     let ends_so = |outcome: &EndKind| {
-        status
-            .and_then(|status| outcome.explains(status))
-            .unwrap_or_default()
+        status.map_or(*outcome != EndKind::Closed, |status| {
+            outcome.explains(status).unwrap_or_default()
+        })
     };
     let has_ended = outcomes.iter().any(|outcome| *outcome != EndKind::Closed);
     match silence {
-        _ if outcomes.iter().any(ends_so) => 2,
+        _ if outcomes.iter().any(ends_so) => FITS,
         // Packets came until the end of the capture, as far as its last millisecond shows it.
         Some(silence) if !has_ended && silence.0 < 1_000_000 => 1,
         _ => 0,

@@ -7,7 +7,7 @@ use roce_model::{
     SinkError, TapId, Time,
 };
 
-use super::end::{End, end};
+use super::end::{End, FITS, end};
 use super::followed::{Event, FollowedFlow, Last};
 
 /// Flows between the addresses of errors that are followed: some 25 MB, and up to 200 MB where each begins again many times.
@@ -48,6 +48,9 @@ pub struct ExplainedError {
     pub by: By,
 }
 
+/// The flow from the side that reports an error, and that of its answers.
+type ConnectionKeys = (FlowKey, Option<FlowKey>);
+
 /// Evidence by which a connection was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
@@ -81,7 +84,7 @@ impl Ends {
     }
 
     /// Connections that can be that of an error.
-    fn connections(&self, error: &JobError) -> (By, Vec<(FlowKey, Option<FlowKey>)>) {
+    fn connections(&self, error: &JobError) -> (By, Vec<ConnectionKeys>) {
         let fits = |followed: &&FollowedFlow| wanted(error, &followed.key);
         let mut flows: Vec<&FollowedFlow> = self.flows.values().filter(fits).collect();
         flows.sort_by_key(|followed| followed.key.id());
@@ -93,10 +96,12 @@ impl Ends {
                 .find_map(|row| row.peer_flow_id)
                 .and_then(|peer| self.flows.get(&peer));
             // The side that wrote the line is the sender of the first direction.
+            let to = followed.key.destination_qpn.value();
             let is_from_reporter = match (error.local, error.remote) {
                 (Some(local), _) => followed.key.source == local,
                 (None, Some(remote)) => followed.key.destination == remote,
-                (None, None) => error.queue_pair != Some(followed.key.destination_qpn.value()),
+                (None, None) if error.queue_pair.is_some() => error.queue_pair != Some(to),
+                (None, None) => error.remote_queue_pair.is_none_or(|number| number == to),
             };
             match (is_from_reporter, peer) {
                 (true, peer) => found.push((followed.key, peer.map(|peer| peer.key))),
@@ -105,24 +110,24 @@ impl Ends {
                 (false, Some(_)) => (),
             }
         }
-        if let Some(number) = error.queue_pair {
-            let own: Vec<_> = found
-                .iter()
-                .filter(|(_, answers)| {
-                    answers.is_some_and(|answers| answers.destination_qpn.value() == number)
-                })
-                .copied()
-                .collect();
-            if !own.is_empty() {
-                return (By::QueuePair, own);
-            }
+        let numbered = of_queue_pair(error, &found);
+        if !numbered.is_empty() {
+            return (By::QueuePair, numbered);
         }
         let by = match (error.local, error.remote) {
             (Some(_), Some(_)) => By::Addresses,
             (None, None) => By::Nothing,
             _ => By::Address,
         };
-        (by, found)
+        // The out-of-band address counts where packets have it, too.
+        let to_peer = found
+            .iter()
+            .filter(|(sent, _)| error.remote.is_none() && error.peer == Some(sent.destination));
+        let to_peer: Vec<_> = to_peer.copied().collect();
+        match by {
+            By::Address | By::Nothing if !to_peer.is_empty() => (By::Address, to_peer),
+            _ => (by, found),
+        }
     }
 
     fn explain(&self, error: &JobError, run: &RunSummary) -> ExplainedError {
@@ -137,6 +142,10 @@ impl Ends {
                 end(error, sent, answers, &self.last, run)
             })
             .collect();
+        // A line that names neither end is about a connection that ended so, or about none of this capture.
+        if by == By::Nothing {
+            ends.retain(|end| end.fit == FITS);
+        }
         ends.sort_by(|one, other| {
             other
                 .fit
@@ -153,6 +162,23 @@ impl Ends {
             by,
         }
     }
+}
+
+/// The connections with the queue pairs that an error names: the own one, or else that of the other side.
+fn of_queue_pair(error: &JobError, found: &[ConnectionKeys]) -> Vec<ConnectionKeys> {
+    let own = |answers: Option<FlowKey>| {
+        answers.is_some_and(|answers| Some(answers.destination_qpn.value()) == error.queue_pair)
+    };
+    let numbered: Vec<_> = found
+        .iter()
+        .filter(|(_, answers)| own(*answers))
+        .copied()
+        .collect();
+    if !numbered.is_empty() {
+        return numbered;
+    }
+    let other = |sent: &FlowKey| Some(sent.destination_qpn.value()) == error.remote_queue_pair;
+    found.iter().filter(|(sent, _)| other(sent)).copied().collect()
 }
 
 /// The key of the other direction, whose queue pair is not known.

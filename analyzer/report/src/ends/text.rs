@@ -57,10 +57,10 @@ impl ExplainedError {
         }
         let found = match self.by {
             By::QueuePair => "found by the number of the queue pair".to_owned(),
-            By::Addresses => "found by both addresses: the line has no queue pair".to_owned(),
-            By::Address => "found by one address: the line has no queue pair".to_owned(),
+            By::Addresses => format!("found by both addresses: {}", unnumbered(&self.error)),
+            By::Address => format!("found by one address: {}", unnumbered(&self.error)),
             By::Nothing => {
-                "the line has neither address nor queue pair: any connection of the capture can be it"
+                "found by its end alone: the line names no address, and no queue pair of the capture"
                     .to_owned()
             }
         };
@@ -82,25 +82,25 @@ impl ExplainedError {
     fn document(&self) -> Value {
         let error = &self.error;
         let ends: Vec<Value> = self.ends.iter().map(|end| document(error, end)).collect();
-        json!({
-            "place": error.place,
-            "status": error.status,
-            "status_number": error.number,
-            "vendor_error": error.vendor_error,
-            "meaning": error.meaning,
-            "rank": error.rank,
-            "local": error.local.map(|address| address.to_string()),
-            "remote": error.remote.map(|address| address.to_string()),
-            "queue_pair": error.queue_pair,
-            "found_by": match self.by {
-                By::QueuePair => Some("queue_pair"),
-                By::Addresses => Some("addresses"),
-                By::Address => Some("address"),
-                By::Nothing => None,
-            },
-            "connections": ends,
-            "connections_left_out": self.others,
-        })
+        let mut values = error_document(error);
+        values["found_by"] = json!(match self.by {
+            By::QueuePair => Some("queue_pair"),
+            By::Addresses => Some("addresses"),
+            By::Address => Some("address"),
+            By::Nothing => None,
+        });
+        values["connections"] = json!(ends);
+        values["connections_left_out"] = json!(self.others);
+        values
+    }
+}
+
+/// Why no queue pair told the connection.
+fn unnumbered(error: &JobError) -> &'static str {
+    if error.queue_pair.or(error.remote_queue_pair).is_some() {
+        "no captured connection is known to have the line's queue pair"
+    } else {
+        "the line has no queue pair"
     }
 }
 
@@ -119,8 +119,64 @@ fn head(error: &JobError) -> String {
     if !error.place.is_empty() {
         let _ = write!(text, ", {}", clean(&error.place));
     }
+    if !error.program.is_empty() {
+        let _ = write!(text, ", by {}", error.program);
+    }
     let _ = writeln!(text, "\n   means      {}", error.meaning);
+    let named = named(error);
+    if !named.is_empty() {
+        let _ = writeln!(text, "   names      {}", named.join(", "));
+    }
     text
+}
+
+/// The names in the line: both sides, and the adapter.
+fn named(error: &JobError) -> Vec<String> {
+    let side = |address: Option<roce_model::Address>, number: Option<u32>| {
+        let number = number.map(|number| format!("QP {number:#x}"));
+        let address = address.map(|address| address.to_string());
+        [address, number]
+            .into_iter()
+            .flatten()
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    let own = side(error.local, error.queue_pair);
+    let other = side(error.remote.or(error.peer), error.remote_queue_pair);
+    let adapter = error.adapter.as_deref().unwrap_or_default();
+    [
+        ("own", own),
+        ("other", other),
+        ("adapter", clean(adapter).into_owned()),
+    ]
+    .into_iter()
+    .filter(|(_, value)| !value.is_empty())
+    .map(|(name, value)| format!("{name} {value}"))
+    .collect()
+}
+
+/// An error alone, without a capture.
+pub fn error_text(error: &JobError) -> String {
+    head(error)
+}
+
+/// An error alone as a document.
+pub fn error_document(error: &JobError) -> Value {
+    json!({
+        "place": error.place,
+        "program": error.program,
+        "status": error.status,
+        "status_number": error.number,
+        "vendor_error": error.vendor_error,
+        "meaning": error.meaning,
+        "rank": error.rank,
+        "local": error.local.map(|address| address.to_string()),
+        "remote": error.remote.map(|address| address.to_string()),
+        "peer": error.peer.map(|address| address.to_string()),
+        "adapter": error.adapter,
+        "queue_pair": error.queue_pair,
+        "remote_queue_pair": error.remote_queue_pair,
+    })
 }
 
 /// Why there is no connection.
@@ -132,7 +188,7 @@ fn nothing(error: &JobError) -> String {
             )
         }
         (Some(one), None) | (None, Some(one)) => format!("the capture has none of {one}"),
-        (None, None) => "the capture has no connection".to_owned(),
+        (None, None) => "no connection of the capture is known to be it: none ended so".to_owned(),
     }
 }
 
@@ -305,7 +361,7 @@ fn shown(error: &JobError, end: &End) -> String {
     } else {
         String::new()
     };
-    let words = match error.number {
+    let words = match error.number.or_else(|| shown_status(end)) {
         Some(12) if !end.is_paired && is_unanswered(end) => {
             "the sender sent its request again and again after a timer: no answer reached it".to_owned()
         }
@@ -356,6 +412,14 @@ fn shown(error: &JobError, end: &End) -> String {
     format!("{words}{lossy}")
 }
 
+/// The status that would follow from the end of a connection, where a line has none.
+fn shown_status(end: &End) -> Option<u32> {
+    let outcome = end.outcome?;
+    [12, 13, 10]
+        .into_iter()
+        .find(|status| outcome.explains(*status) == Some(true))
+}
+
 /// True if requests were repeated and nobody answered, which the requester alone shows.
 fn is_unanswered(end: &End) -> bool {
     matches!(
@@ -369,7 +433,7 @@ fn next(error: &JobError, end: &End) -> &'static str {
     let is_alive = end
         .peer_elsewhere
         .is_some_and(|other| end.last_answer.is_none_or(|answer| other > answer));
-    match error.number {
+    match error.number.or_else(|| shown_status(end)) {
         Some(12) => match (
             is_unanswered(end) || end.is_paired && end.unanswered().is_some(),
             is_alive,

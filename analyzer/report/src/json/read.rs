@@ -71,6 +71,7 @@ pub fn read(from: impl Read) -> Result<RunSummary, Error> {
         rank_states: some_rows::<RankStateColumns>(&stored.rank_states)?,
         collectives: some_rows::<CollectiveColumns>(&stored.collectives)?,
         steps: rows::<StepColumns>(&stored.steps)?,
+        training_log: None,
         findings: rows::<FindingColumns>(&stored.findings)?,
         sentence: run.get("sentence").as_str().unwrap_or_default().to_owned(),
     })

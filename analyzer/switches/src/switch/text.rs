@@ -3,7 +3,7 @@
 use roce_hosts::without_terminal;
 
 /// First words of a command line behind a prompt.
-const VERBS: [&str; 14] = [
+const VERBS: [&str; 16] = [
     "show",
     "sh",
     "terminal",
@@ -18,6 +18,8 @@ const VERBS: [&str; 14] = [
     "lldpcli",
     "grep",
     "sonic-db-dump",
+    "vsish",
+    "esxcli",
 ];
 
 /// The answer to `command` in a text that a terminal may have recorded: without control sequences, and without the banner, the prompts
@@ -87,7 +89,7 @@ fn words(command: &str) -> Vec<&str> {
 /// The command behind a prompt (`leaf1# show version`, `admin@leaf1:~$ `); `None` of a line that has no prompt.
 ///
 /// A heading such as `QoS-Group# Bandwidth%` is none: what follows a prompt is a command or nothing.
-fn typed_behind_prompt(line: &str) -> Option<&str> {
+pub(crate) fn typed_behind_prompt(line: &str) -> Option<&str> {
     let end = line.find(['#', '>', '$'])?;
     let (host, rest) = (&line[..end], &line[end + 1..]);
     let is_host = |byte: u8| byte.is_ascii_alphanumeric() || b"._-()@:~/".contains(&byte);

@@ -16,13 +16,13 @@ const MAX_PLACE: usize = 200;
 
 pub(super) const COMPLETION: Rule = Rule {
     id: "nccl.completion_error",
-    title: "the job's log reports completions with an error",
+    title: "a log of the job reports failed requests",
     meaning: "A queue pair of the job ended with an error, which ends its communicator. The status says where to look first: no answer \
               (retry exceeded), a receiver without buffers, a refusal by the peer, or the own memory.",
-    method: "Lines of NCCL's log with 'Got completion', each with the captured flow of its queue pair, or with the connection between its \
-             addresses that ended as its status says (table `ends`). Where none did, no flow is named. Flushed requests are left out: they \
-             follow another error.",
-    source: "NVIDIA/nccl, src/transport/net_ib.cc (its lines); libibverbs, enum ibv_wc_status.",
+    method: "Lines of NCCL, UCX, libfabric, MPI, perftest, the kernel and others that report a failed request, each with the captured flow of its \
+             queue pair, or with the connection between its addresses that ended as its status says (table `ends`). Where none did, no flow is \
+             named. Flushed requests are left out: they follow another error.",
+    source: "libibverbs, enum ibv_wc_status; the sources of these programs, such as NVIDIA/nccl, src/transport/net_ib.cc.",
     thresholds: &[],
     severity: Severity::Critical,
     confidence: "high: the log says it",
@@ -32,7 +32,8 @@ pub(super) const COMPLETION: Rule = Rule {
 /// Flows by their ends.
 struct Flows<'a> {
     to_queue_pair: HashMap<(Address, u32), (TapId, FlowId)>,
-    ends: HashMap<(Address, Address), Vec<&'a EndRow>>,
+    /// Connections that did not end in an orderly way.
+    ends: Vec<&'a EndRow>,
 }
 
 impl<'a> Flows<'a> {
@@ -40,15 +41,10 @@ impl<'a> Flows<'a> {
         let counted = directory.flows().filter(|(.., party)| party.counted);
         let to_queue_pair =
             counted.map(|(tap, flow, party)| ((party.destination, party.qpn().value()), (tap, flow)));
-        let mut flows = Self {
+        Self {
             to_queue_pair: to_queue_pair.collect(),
-            ends: HashMap::new(),
-        };
-        for row in ends.iter().filter(|row| row.outcome != EndKind::Closed) {
-            let key = (row.source, row.destination);
-            flows.ends.entry(key).or_default().push(row);
+            ends: ends.iter().filter(|row| row.outcome != EndKind::Closed).collect(),
         }
-        flows
     }
 
     /// The flow from the side that reports an error.
@@ -56,16 +52,27 @@ impl<'a> Flows<'a> {
         let own = error.local.zip(error.queue_pair);
         let answers = own.and_then(|key| self.to_queue_pair.get(&key));
         let sent = answers.and_then(|(tap, flow)| Some((*tap, directory.party(*tap, *flow)?.peer?)));
-        let ends = error.local.zip(error.remote).and_then(|key| self.ends.get(&key));
-        let fits = |row: &&&EndRow| {
-            error
-                .number
-                .and_then(|status| row.outcome.explains(status))
-                .unwrap_or_default()
-        };
-        let fitting = ends.and_then(|rows| rows.iter().find(fits));
-        let (tap, flow) = sent.or(fitting.map(|row| (row.tap, row.flow_id)))?;
+        let to_other = error.remote.zip(error.remote_queue_pair);
+        let to_other = to_other.and_then(|key| self.to_queue_pair.get(&key)).copied();
+        let (tap, flow) = sent.or(to_other).or_else(|| self.ended_so(error))?;
         Some(directory.name(tap, flow))
+    }
+}
+
+impl Flows<'_> {
+    /// The flow of a connection that ended as the status of an error says: the first between both addresses, or the only one where the error
+    /// does not name both.
+    fn ended_so(&self, error: &JobError) -> Option<(TapId, FlowId)> {
+        let names =
+            |address: Option<Address>, of_row: Address| address.is_none_or(|address| address == of_row);
+        let mut fitting = self.ends.iter().filter(|row| {
+            let ends_so = error.number.and_then(|status| row.outcome.explains(status));
+            ends_so == Some(true) && names(error.local, row.source) && names(error.remote, row.destination)
+        });
+        let first = fitting.next()?;
+        let is_sure =
+            error.local.and(error.remote).is_some() || fitting.all(|row| row.flow_id == first.flow_id);
+        is_sure.then_some((first.tap, first.flow_id))
     }
 }
 
@@ -98,7 +105,7 @@ pub(super) fn completion(context: &Context<'_>, job: &JobLog) -> Option<FindingR
         (Severity::Critical, Confidence::High),
         format!(
             "{} in the job's log; the first: {}{by} ({}): {}: {}",
-            counted(worst.all(), "completion error"),
+            counted(worst.all(), "error"),
             earliest.status,
             short(&earliest.place),
             named.unwrap_or_default(),

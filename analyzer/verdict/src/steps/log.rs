@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use roce_model::{StepRow, Time};
+use roce_model::{StepRow, Time, TrainingLogFit};
 
 /// One step as the training script logged it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -50,15 +50,46 @@ impl Log {
         Self { by_time, by_number }
     }
 
-    /// Duration of a captured step's all-reduce by the log.
-    pub(super) fn step_of(&self, row: &StepRow) -> Option<u64> {
+    /// The step of the log that a captured one is.
+    pub(super) fn step_of(&self, row: &StepRow) -> Option<&LoggedStep> {
         if self.by_time.is_empty() {
-            return self.by_number.get(&u64::from(row.step))?.allreduce_ns;
+            return self.by_number.get(&u64::from(row.step));
         }
         let middle = Time(row.start_time.0.midpoint(row.end_time.0));
         let after = self.by_time.partition_point(|(begin, _)| *begin <= middle);
         let (begin, step) = self.by_time.get(after.checked_sub(1)?)?;
         let over = step.total_ns.is_some_and(|total| middle.since(*begin).0 > total);
-        if over { None } else { step.allreduce_ns }
+        (!over).then_some(step)
     }
+
+    /// How the log fits captured steps; `None`: there is no log, or no step.
+    pub(super) fn fit(&self, rows: &[StepRow]) -> Option<TrainingLogFit> {
+        let logged = self.by_time.len().max(self.by_number.len());
+        if logged == 0 || rows.is_empty() {
+            return None;
+        }
+        let joined: Vec<(&StepRow, &LoggedStep)> = rows
+            .iter()
+            .filter_map(|row| Some((row, self.step_of(row)?)))
+            .collect();
+        let pair = |of: &TimesOf<'_>| {
+            let both = joined.iter().filter_map(|(row, step)| of(row, step));
+            let (log, packets): (Vec<u64>, Vec<u64>) = both.unzip();
+            Some((median(log)?, median(packets)?))
+        };
+        Some(TrainingLogFit {
+            logged_steps: logged as u64,
+            joined_rows: joined.len() as u64,
+            allreduce: pair(&|row, step| Some((step.allreduce_ns?, row.duration_ns))),
+            total: pair(&|row, step| Some((step.total_ns?, row.period_ns))),
+        })
+    }
+}
+
+/// A time of a step by the log, and in the packets.
+type TimesOf<'a> = dyn Fn(&StepRow, &LoggedStep) -> Option<(u64, u64)> + 'a;
+
+fn median(mut values: Vec<u64>) -> Option<u64> {
+    values.sort_unstable();
+    values.get(values.len() / 2).copied()
 }

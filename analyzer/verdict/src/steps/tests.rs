@@ -48,7 +48,7 @@ impl RowFeed {
     }
 
     fn steps(self, episodes: &[EpisodeRow]) -> Vec<StepRow> {
-        self.taken().conclude(episodes)
+        self.taken().conclude(episodes).0
     }
 
     fn taken(self) -> Steps {

@@ -1,26 +1,28 @@
-//! The packets of a capture about the end of the queue pair that a line of NCCL's log reports.
+//! An error that a line of a program's log reports, and the packets of a capture about the end of its queue pair.
 
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use anyhow::bail;
-use roce_jobs::nccl::{Completion, Log, completion, job_error, log};
+use anyhow::{anyhow, bail};
+use roce_jobs::errors::{ErrorReport, reports};
+use roce_jobs::nccl::{Log, log};
 use roce_model::JobError;
-use roce_model::text::escape_json;
-use roce_report::ends::Ends;
+use roce_model::text::{clean, escape_json};
+use roce_report::ends::{Ends, error_document, error_text};
+use serde_json::json;
 
 use crate::command::request::rows;
 use crate::options::arguments::Analyse;
 use crate::options::format::Format;
 use crate::options::nccl;
 
-/// Bytes of a line: those of NCCL have 1,024.
+/// Bytes of a text: lines of NCCL have 1,024, a dump of a completion five lines.
 const MAX_LINE: usize = 64 << 10;
 
-/// Explains the error of `line`.
+/// Explains the error of `line`, with packets where there is a capture.
 ///
 /// # Errors
-/// When the line has none, no capture can be read, or another format of output is wanted.
+/// When the line has none, a capture cannot be read, or another format of output is wanted.
 pub(crate) fn explain(arguments: &Analyse, line: &str) -> anyhow::Result<ExitCode> {
     let is_text = match arguments.format {
         Format::Text => true,
@@ -28,19 +30,45 @@ pub(crate) fn explain(arguments: &Analyse, line: &str) -> anyhow::Result<ExitCod
         _ => bail!("explain prints text or JSON\nhint: omit --format, or take --format json"),
     };
     let Some(found) = found(line) else {
-        bail!(
-            "explain: no completion with an error in this text\nhint: the line of NCCL's log that has \"Got completion\", in quotes; with the \
-             line before it, if that has qp_num="
-        );
+        return Err(unknown(line));
     };
     let log = match arguments.run.nccl_log.as_slice() {
         [] => None,
         paths => Some(nccl::read(paths)?),
     };
-    let mut ends = Ends::new([error(found, log.as_ref())]);
+    let error = error(found, log.as_ref());
+    if arguments.run.captures.is_empty() {
+        return print_alone(&error, is_text);
+    }
+    let mut ends = Ends::new([error]);
     let code = rows(&arguments.run, &mut ends)?;
     print(&ends, is_text)?;
     Ok(code)
+}
+
+/// The error for a text that reports none.
+pub(super) fn unknown(text: &str) -> anyhow::Error {
+    let begin: String = text.chars().take(MAX_SHOWN).collect();
+    anyhow!(
+        "explain: no error of a known program in this text: {}\nhint: a line of NCCL, UCX, libfabric, MPI, perftest, NVSHMEM, Mooncake, SPDK or the \
+         kernel that reports a failed request, in quotes; with the line before or behind it, if that has the queue pair",
+        clean(&begin)
+    )
+}
+
+/// Characters of a text that an error shows.
+const MAX_SHOWN: usize = 200;
+
+/// Prints what the line says, as no packets are given.
+fn print_alone(error: &JobError, is_text: bool) -> anyhow::Result<ExitCode> {
+    let text = if is_text {
+        error_text(error)
+            + "   packets    `explain LINE CAPTURE` says what they show of this connection's end\n"
+    } else {
+        escape_json(&format!("{:#}\n", json!({ "errors": [error_document(error)] }))).into_owned()
+    };
+    std::io::stdout().write_all(text.as_bytes())?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Prints what was found.
@@ -57,27 +85,25 @@ pub(crate) fn print(ends: &Ends, is_text: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// True for a line of NCCL's log that reports a completion with an error.
+/// True for a line that reports an error of a known program.
 pub(super) fn is_line(text: &str) -> bool {
     found(text).is_some()
 }
 
-/// The completion in a text of one line, or of two: the one before may name the queue pair.
-fn found(text: &str) -> Option<Completion> {
+/// The first error in a text of one line, or of a few: another one may name the queue pair.
+fn found(text: &str) -> Option<ErrorReport> {
     if text.len() > MAX_LINE {
         return None;
     }
-    let mut whole = log(text);
-    if whole.completions.is_empty() {
-        return completion(text);
-    }
-    Some(whole.completions.swap_remove(0))
+    // NCCL's line is whole behind the process that writes it; bare texts are read as they are.
+    let first = log(text).errors.into_iter().next();
+    first.or_else(|| reports(text).into_iter().next())
 }
 
 /// The error, with what a log says more of it.
-fn error(found: Completion, log: Option<&Log>) -> JobError {
+fn error(found: ErrorReport, log: Option<&Log>) -> JobError {
     let alike = log.and_then(|log| {
-        log.completions.iter().find(|other| {
+        log.errors.iter().find(|other| {
             let agrees = other.queue_pair.is_none()
                 || found.queue_pair.is_none()
                 || other.queue_pair == found.queue_pair;
@@ -99,12 +125,12 @@ fn error(found: Completion, log: Option<&Log>) -> JobError {
         .rank
         .or(owner)
         .or_else(|| alike.and_then(|other| other.rank));
-    let found = Completion {
+    let found = ErrorReport {
         queue_pair,
         rank,
         ..found
     };
-    job_error(&found, String::new())
+    found.job_error(String::new())
 }
 
 #[cfg(test)]

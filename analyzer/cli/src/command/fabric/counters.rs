@@ -13,9 +13,14 @@ use roce_remote::DeviceReader;
 use roce_switches::inventory::{
     HypervisorKind, HypervisorTarget, Inventory, SwitchKind, SwitchTarget, Transport,
 };
+use roce_switches::pasted::{PastedDevice, pasted};
 
 use super::configure::SwitchSystem;
 use super::device::{self, DeviceArguments, Target, node_of};
+use crate::command::pasted::described;
+
+/// Bytes of a pasted text.
+const MAX_PASTED_BYTES: u64 = 8 << 20;
 
 /// Read switches and hypervisors: PFC, 802.3x pauses, drops, ECN marks, queues, errors
 ///
@@ -29,7 +34,9 @@ Examples:
   roce-analyze fabric counters --kind switch
       all switches of the inventory
   roce-analyze fabric counters --read leaf1 --kind nexus
-      a folder with recorded answers, one file for each command")]
+      a folder with recorded answers, one file for each command
+  roce-analyze fabric counters --read queuing.txt
+      a pasted answer or session, whose content says what it is")]
 pub(super) struct CountersArguments {
     /// Names of switches and hypervisors in the inventory [default: all of them]
     #[arg(value_name = "NAME", conflicts_with = "read")]
@@ -150,8 +157,37 @@ fn of_hypervisor(hypervisor: &HypervisorTarget, inventory: &Inventory) -> anyhow
     })
 }
 
+/// The device whose answers a file has, by its content; `None`: it is a folder.
+fn pasted_kind(file: &Path) -> anyhow::Result<Option<Kind>> {
+    if !file.is_file() {
+        return Ok(None);
+    }
+    let text = roce_files::read_text(file, MAX_PASTED_BYTES)?;
+    let name = file.file_stem().unwrap_or_default().to_string_lossy();
+    let Some(found) = pasted(&text, &name) else {
+        bail!(
+            "{}: no answer of a switch or hypervisor that is known in this text{}\nhint: a session with its prompts, or one whole answer, such as that of \
+             show queuing interface, show pfc counters or vsish",
+            file.display(),
+            described(&text)
+        );
+    };
+    Ok(Some(match found.device {
+        PastedDevice::Hypervisor => Kind::Esxi,
+        PastedDevice::Switch(wanted) => {
+            let systems = Kind::value_variants().iter().copied();
+            let of_kind = systems.clone().find(|kind| kind.of_switch() == Some(wanted));
+            of_kind.unwrap_or(Kind::AllSwitches)
+        }
+    }))
+}
+
 /// A folder with recorded answers.
 fn recorded(folder: &Path, kind: Option<Kind>, inventory: &Inventory) -> anyhow::Result<Target> {
+    let kind = match pasted_kind(folder)? {
+        Some(known) => Some(known),
+        None => kind,
+    };
     if kind.is_none_or(|kind| kind == Kind::AllSwitches) {
         bail!("--read needs the kind of the device\nhint: --kind nexus, sonic, eos, cumulus or esxi");
     }

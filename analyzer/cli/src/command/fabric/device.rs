@@ -32,8 +32,9 @@ pub(super) struct DeviceArguments {
     #[command(flatten)]
     pub(super) inventory: InventoryFile,
 
-    /// Read recorded answers from DIR, one file for each command, instead of a device; given twice: before and after
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["duration", "raw", "output"])]
+    /// Read recorded answers from DIR, one file for each command, instead of a device, or from a pasted text, whose content says what it is;
+    /// given twice: before and after
+    #[arg(long, value_name = "DIR|FILE", conflicts_with_all = ["duration", "raw", "output"])]
     pub(super) read: Vec<PathBuf>,
 
     /// Write every answer below DIR, in a folder for each device, for --read and for reports of errors; lines with passwords are left out
@@ -108,9 +109,11 @@ pub(super) fn node_of(folder: &Path) -> String {
 
 /// A folder's path as an inventory has it.
 pub(super) fn folder_text(folder: &Path) -> anyhow::Result<String> {
-    if let Err(error) = std::fs::read_dir(folder) {
+    if let Err(error) = std::fs::read_dir(folder)
+        && !folder.is_file()
+    {
         bail!(
-            "{}: {error}\nhint: a folder with one file for each command, as --raw writes it",
+            "{}: {error}\nhint: a folder with one file for each command, as --raw writes it, or a pasted text",
             folder.display()
         );
     }

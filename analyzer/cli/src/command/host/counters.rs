@@ -13,6 +13,7 @@ use roce_probe::{HostReader, interface_of};
 use roce_report::samples::{self, SampleSummary};
 
 use super::series::{About, Destination, KeptSamples, LOOK, Pace, paced};
+use crate::command::pasted::described;
 use crate::options::duration::parse_duration;
 use crate::options::format::{Format, text_or_json};
 use crate::output::messages;
@@ -48,7 +49,7 @@ pub(crate) struct Counters {
     queue_pairs: bool,
 
     /// Read a recorded host below DIR (its /sys in DIR/sys, statistics in DIR/commands/ethtool_-S_IF.txt), or a text of
-    /// `rdma statistic show` or `ethtool -S`; given twice: before and after
+    /// `rdma statistic show` (or its JSON), `ethtool -S` or `grep . /sys/class/infiniband/...`; given twice: before and after
     #[arg(long, value_name = "DIR|FILE", conflicts_with_all = ["duration", "interface", "run", "output"])]
     read: Vec<PathBuf>,
 
@@ -142,8 +143,10 @@ fn recorded(folders: &[PathBuf], readings: &mut Readings) -> anyhow::Result<()> 
             let mut samples = Vec::new();
             if !texts.read_text(Time(0), &text, &interface_of(folder), &mut samples) {
                 bail!(
-                    "{}: no counters in this text\nhint: the text of `rdma statistic show` or `ethtool -S IF`, in a file that is called IF.txt",
-                    folder.display()
+                    "{}: no counters in this text{}\nhint: the text or JSON of `rdma statistic show`, `grep . /sys/class/infiniband/*/ports/*/*counters/*`, or \
+                     `ethtool -S IF` in a file that is called IF.txt",
+                    folder.display(),
+                    described(&text)
                 );
             }
             readings.add(Time(0), &samples, |_| None)?;

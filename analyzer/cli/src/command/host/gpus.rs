@@ -20,6 +20,7 @@ use series::Plan;
 
 use crate::command::gpu_tool::{INPUT, MAX_TEXT_BYTES, ask};
 use crate::command::host::series::Destination;
+use crate::command::pasted::described;
 use crate::options::duration::parse_duration;
 use crate::options::format::{Format, text_or_json};
 use crate::output::messages;
@@ -31,7 +32,7 @@ use crate::output::table::laid;
 /// and shows the minimum, mean and maximum of each quantity.
 #[derive(Args, Debug)]
 pub(crate) struct GpusArguments {
-    /// Read a recorded text: nvidia-smi as CSV or XML (-q -x), dcgm-exporter's metrics, or amd-smi metric --json
+    /// Read a recorded text: nvidia-smi as CSV or XML (-q -x), dcgm-exporter's metrics, amd-smi metric --json or rocm-smi --json
     #[arg(long, value_name = "FILE", conflicts_with = "output")]
     read: Option<PathBuf>,
 
@@ -64,9 +65,12 @@ pub(crate) fn gpus(arguments: &GpusArguments) -> anyhow::Result<ExitCode> {
         Some(path) => {
             let text = roce_files::read_text(path, MAX_TEXT_BYTES)?;
             let found = parsed(&text);
-            if found.gpus.is_empty() && found.notes.is_empty() {
+            if found.gpus.iter().all(|gpu| gpu.values.is_empty() && !gpu.is_lost) && !found.is_driver_silent()
+            {
+                let what = described(&text);
                 bail!(
-                    "{}: no GPU in it\nhint: nvidia-smi as CSV or XML, dcgm-exporter's metrics, or amd-smi metric --json",
+                    "{}: no values of a GPU in it{what}\nhint: nvidia-smi as CSV or XML, dcgm-exporter's metrics, amd-smi metric --json or \
+                     rocm-smi --json",
                     path.display()
                 );
             }

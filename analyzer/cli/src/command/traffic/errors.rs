@@ -1,9 +1,8 @@
-//! Completion errors of NCCL's logs beside a capture: the end of each connection in its packets.
+//! Errors of programs' logs beside a capture: the end of each connection in its packets.
 
 use std::path::PathBuf;
 
 use anyhow::bail;
-use roce_jobs::nccl::job_error;
 use roce_model::JobError;
 use roce_report::ends::{Ends, MAX_ERRORS};
 
@@ -24,15 +23,15 @@ pub(super) fn ends(inputs: &[Input], captures: &[PathBuf]) -> anyhow::Result<Opt
         .iter()
         .filter_map(|input| Some((&input.name, input.results.log.as_ref()?)))
         .flat_map(|(name, log)| {
-            log.completions
+            log.errors
                 .iter()
-                .map(move |found| job_error(found, format!("{name}:{}", found.line)))
+                .map(move |found| found.job_error(format!("{name}:{}", found.line)))
         })
         .collect();
     if errors.is_empty() {
         bail!(
-            "--capture: no completion error of NCCL is in these files\nhint: --capture explains lines with \"Got completion\"; --beside DIR shows \
-             what a dataset has in the time of each run"
+            "--capture: no error of a known program is in these files\nhint: --capture explains lines that report a failed request; --beside DIR \
+             shows what a dataset has in the time of each run"
         );
     }
     // Those of which the log says that they follow others come last.

@@ -25,14 +25,14 @@ pub(super) const RUN_DOCUMENT: &str = "run.json";
 const SCHEMA_VERSION: u32 = 1;
 
 /// Names of the columns; those from the third on are numbers.
-const TITLES: [&str; 14] = [
+const TITLES: [&str; 17] = [
     "what", "tool", "size", "streams", "ranks", "MTU", "goodput", "busbw", "of link", "time", "latency",
-    "spread", "CPU", "file",
+    "spread", "lost", "jitter", "resent", "CPU", "file",
 ];
 /// Ranks of the columns: on a narrow screen those of a high rank are left out first.
-const RANKS: [u8; 14] = [0, 6, 0, 4, 5, 7, 0, 1, 2, 8, 1, 10, 9, 3];
+const RANKS: [u8; 17] = [0, 6, 0, 4, 5, 7, 0, 1, 2, 8, 1, 10, 1, 5, 4, 9, 3];
 /// The columns that have numbers.
-const NUMBERS: core::ops::Range<usize> = 2..13;
+const NUMBERS: core::ops::Range<usize> = 2..16;
 
 const NONE: &str = "-";
 
@@ -94,9 +94,7 @@ fn on_link(row: &Measurement) -> Option<f64> {
 fn row(input: &Input, row: &Measurement, link: Option<u64>) -> Vec<String> {
     #[expect(clippy::cast_precision_loss, reason = "speeds of links")]
     let share = on_link(row).zip(link).map(|(bps, link)| bps / link as f64);
-    let mark = row
-        .latency
-        .is_some_and(|latency| latency.kind == LatencyKind::TcpRoundTrip);
+    let mark = row.latency.map_or("", |latency| mark(latency.kind));
     let direction = if row.is_bidirectional { " both ways" } else { "" };
     vec![
         format!("{}{direction}", row.what),
@@ -110,12 +108,24 @@ fn row(input: &Input, row: &Measurement, link: Option<u64>) -> Vec<String> {
         or_none(share, percent),
         or_none(row.time_us, time),
         or_none(row.latency.as_ref().and_then(Latency::usual), |us| {
-            format!("{}{}", time(us), if mark { "*" } else { "" })
+            format!("{}{mark}", time(us))
         }),
         or_none(row.latency.and_then(|latency| latency.stddev), time),
+        or_none(row.lost_ratio, |ratio| format!("{} %", digits(ratio * 100.0))),
+        or_none(row.jitter_us, time),
+        or_none(row.retransmits, |packets| packets.to_string()),
         or_none(row.cpu_ratio, percent),
         input.name.clone(),
     ]
+}
+
+/// The sign behind a latency that is not the result of a latency test.
+fn mark(kind: LatencyKind) -> &'static str {
+    match kind {
+        LatencyKind::TcpRoundTrip => "*",
+        LatencyKind::TcpFirst => "+",
+        LatencyKind::OneWay | LatencyKind::RoundTrip => "",
+    }
 }
 
 /// The table, ratios, stages and remarks.
@@ -127,11 +137,19 @@ pub(super) fn text(inputs: &[Input], link: Option<u64>, stages: bool) -> String 
         text.push_str(&ratio(inputs));
     }
     let all = || inputs.iter().flat_map(|input| &input.results.measurements);
-    if all().any(|row| {
-        row.latency
-            .is_some_and(|latency| latency.kind == LatencyKind::TcpRoundTrip)
-    }) {
-        text.push_str(" * TCP's own smoothed round trip under load: not comparable with a latency test\n");
+    for (kind, meaning) in [
+        (
+            LatencyKind::TcpRoundTrip,
+            "TCP's own smoothed round trip under load: not comparable with a latency test",
+        ),
+        (
+            LatencyKind::TcpFirst,
+            "the first round trip of the connection, before the load (irtt)",
+        ),
+    ] {
+        if all().any(|row| row.latency.is_some_and(|latency| latency.kind == kind)) {
+            let _ = writeln!(text, " {} {meaning}", mark(kind));
+        }
     }
     for input in inputs {
         if let Some(log) = &input.results.log {
@@ -264,8 +282,9 @@ pub(super) fn together(inputs: &[Input]) -> String {
     }
 }
 
-/// Rates of a file's measurements.
+/// Rates of a file's measurements, or their latencies where no row has a rate.
 struct Stage {
+    is_latency: bool,
     count: usize,
     min: f64,
     mean: f64,
@@ -275,18 +294,28 @@ struct Stage {
 }
 
 impl Stage {
-    fn from_rates(rates: &[f64]) -> Option<Self> {
+    fn from_rows(rows: &[Measurement]) -> Option<Self> {
+        let rates: Vec<f64> = rows.iter().filter_map(on_link).collect();
+        if !rates.is_empty() {
+            return Self::from_values(&rates, false);
+        }
+        let latencies = rows.iter().filter_map(|row| row.latency.as_ref()?.usual());
+        Self::from_values(&latencies.collect::<Vec<_>>(), true)
+    }
+
+    fn from_values(values: &[f64], is_latency: bool) -> Option<Self> {
         let (min, max) = (
-            rates.iter().copied().reduce(f64::min)?,
-            rates.iter().copied().reduce(f64::max)?,
+            values.iter().copied().reduce(f64::min)?,
+            values.iter().copied().reduce(f64::max)?,
         );
         #[expect(clippy::cast_precision_loss, reason = "rows of a file")]
-        let count = rates.len() as f64;
-        let mean = rates.iter().sum::<f64>() / count;
-        let square = rates.iter().map(|rate| (rate - mean).powi(2)).sum::<f64>() / count;
-        let stddev = (rates.len() > 1).then(|| square.sqrt());
+        let count = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / count;
+        let square = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / count;
+        let stddev = (values.len() > 1).then(|| square.sqrt());
         Some(Self {
-            count: rates.len(),
+            is_latency,
+            count: values.len(),
             min,
             mean,
             stddev,
@@ -295,29 +324,30 @@ impl Stage {
     }
 }
 
-/// The files in their order: rates, and the change of the mean since the file before.
+/// The files in their order: rates or latencies, and the change of the mean since the last file of the same kind.
 fn stages_of(inputs: &[Input]) -> String {
     let titles = ["stage", "results", "min", "mean", "stddev", "max", "change"];
     let mut rows = vec![titles.map(str::to_owned).to_vec()];
-    let mut before: Option<f64> = None;
+    let mut before: [Option<f64>; 2] = [None; 2];
     for input in inputs {
-        let rates: Vec<f64> = input.results.measurements.iter().filter_map(on_link).collect();
-        let Some(stage) = Stage::from_rates(&rates) else {
+        let Some(stage) = Stage::from_rows(&input.results.measurements) else {
             continue;
         };
+        let shown = if stage.is_latency { time } else { rate_of };
+        let before = &mut before[usize::from(stage.is_latency)];
         let change = before
             .filter(|mean| *mean > 0.0)
             .map(|mean| stage.mean / mean - 1.0);
         rows.push(vec![
             input.name.clone(),
             stage.count.to_string(),
-            rate_of(stage.min),
-            rate_of(stage.mean),
-            or_none(stage.stddev, rate_of),
-            rate_of(stage.max),
+            shown(stage.min),
+            shown(stage.mean),
+            or_none(stage.stddev, shown),
+            shown(stage.max),
             or_none(change, |change| format!("{:+.1} %", change * 100.0)),
         ]);
-        before = Some(stage.mean);
+        *before = Some(stage.mean);
     }
     format!("\n{}", laid(&rows, &(1..7)))
 }

@@ -150,3 +150,125 @@ fn factors_of_collective_operations() {
     let text = &results(LOG, None).remarks[0].text;
     assert!(text.contains("opcode=IBV_WC_SEND(0),"), "{text}");
 }
+
+#[test]
+fn documents_of_perftest() {
+    // perftest 6, `--out_json`, with its names without quotes. 0.176528 M/s x 65,536 x 8 = 92.55 Gbit/s, and x 65,536 / 2^20 = 11,033 MiB/s.
+    let document = |peak: &str, average: &str| {
+        format!(
+            "{{\n\"test_info\": {{\n\"test\": \"RDMA_Write_BW\",\n\"Dual_port\": OFF,\n\"Number_of_qps\": 4,\n\"Connection_type\": RC,\n\"Mtu\": 4096\n}},\n\
+             \"results\": {{\n\"MsgSize\": 65536,\n\"n_iterations\": 5000,\n\"BW_peak\": {peak},\n\"BW_average\": {average},\n\"MsgRate\": 0.176528\n}}\n}}\n"
+        )
+    };
+    for (peak, average) in [("92.57", "92.55"), ("11035.4", "11033.0")] {
+        let row = one(&document(peak, average));
+        assert!((row.goodput_bps.unwrap() / 1e9 - 92.55).abs() < 0.01, "{row:?}");
+        assert_eq!(
+            (row.tool.as_str(), row.streams, row.mtu, row.size_bytes),
+            ("ib_write_bw", Some(4), Some(4096), Some(65_536))
+        );
+    }
+    assert_eq!(rules(&results(&document("1", "5"), None)), ["perftest.unit"]);
+    let latency = "{\"test_info\": {\"test\": \"Send_Lat\"}, \"results\": {\"MsgSize\": 2, \"n_iterations\": 1000, \"t_min\": 1.20, \"t_max\": 9.5, \"t_typical\": 1.31, \
+                   \"t_avg\": 1.33, \"t_stdev\": 0.11, \"t_99_percentile\": 1.6, \"t_99.9_percentile\": 4.0}}";
+    let row = one(latency);
+    let found = row.latency.unwrap();
+    assert_eq!(
+        (row.tool.as_str(), found.typical, found.p99, found.p999),
+        ("ib_send_lat", Some(1.31), Some(1.6), Some(4.0))
+    );
+    assert_eq!(
+        rules(&results(
+            "{\"test_info\": {\"test\": \"Send_BW\"}, \"results\": {}}",
+            None
+        )),
+        ["results.cut"]
+    );
+}
+
+#[test]
+fn failures_of_perftest_are_translated() {
+    let text = format!(
+        "{BANDWIDTH} Completion with error at client\n Failed status 12: wr_id 0 syndrom 0x81\nscnt=128, ccnt=0\n"
+    );
+    let found = results(&text, None);
+    assert_eq!(rules(&found), ["perftest.failed"]);
+    assert!(
+        found.remarks[0]
+            .text
+            .contains("IBV_WC_RETRY_EXC_ERR: no answer after all retries"),
+        "{:?}",
+        found.remarks
+    );
+}
+
+#[test]
+fn the_benchmark_of_machine_learning_engineering() {
+    // The project's own README, network/benchmarks: 4 ranks, so that busbw is 1.5 times algbw.
+    let table = "The average bandwidth of all_reduce over 4 ranks (5 warmups / 20 trials):\n\n| payload |    busbw   |    algbw   |\n\
+                 | ------: | ---------: | ---------: |\n|   32KiB |   1.18GBps |   0.79GBps |\n|    1MiB |  34.50GBps |  23.00GBps |\n";
+    let found = results(table, None);
+    let rows: Vec<_> = found
+        .measurements
+        .iter()
+        .map(|row| (row.size_bytes, row.ranks))
+        .collect();
+    assert_eq!(rows, [(Some(32 << 10), Some(4)), (Some(1 << 20), Some(4))]);
+    assert!(
+        is_near(found.measurements[1].bus_bps, 34.5 * 8e9)
+            && is_near(found.measurements[1].goodput_bps, 23.0 * 8e9)
+    );
+    assert_eq!(rules(&found), Vec::<&str>::new());
+    // 2^20 bytes at 23 GB/s.
+    assert!((found.measurements[1].time_us.unwrap() - 45.59).abs() < 0.01);
+    let wrong = table.replace("34.50GBps |  23.00", "34.50GBps |  33.00");
+    assert_eq!(rules(&results(&wrong, None)), ["bench.disagrees"]);
+    // The paragraph of older versions, behind the prefix of a launcher. 239.742 x 2 x 15 / 16 = 449.516.
+    let old = "[node-7:0]:The average bandwidth of all_reduce with a 4.0GB payload (50 trials, 16 ranks):\n[node-7:0]: algbw: 239.742 GBps (1917.9 Gbps)\n\
+               [node-7:0]: busbw: 449.515 GBps (3596.1 Gbps)\n";
+    let row = one(old);
+    assert_eq!((row.size_bytes, row.ranks), (Some(4_000_000_000), Some(16)));
+    assert!(is_near(row.bus_bps, 449.515 * 8e9), "{row:?}");
+    assert_eq!(rules(&results(old, None)), Vec::<&str>::new());
+}
+
+#[test]
+fn round_trips_of_iperf_2() {
+    // iperf 2.1.9, `-e`: writes and errors, retransmissions, window and round trip.
+    let text = "[  1] local 10.0.0.1%eth0 port 41814 connected with 10.0.0.2 port 5001 (icwnd/mss/irtt=14/1448/274) (ct=0.33 ms)\n\
+                [ ID] Interval        Transfer    Bandwidth       Write/Err  Rtry     Cwnd/RTT(var)        NetPwr\n\
+                [  1] 0.0000-10.0171 sec  10.9 GBytes  9.34 Gbits/sec  89456/0         7     3145K/412(29) us  2834912\n";
+    let row = one(text);
+    assert_eq!(
+        (row.retransmits, row.latency.unwrap().kind),
+        (Some(7), LatencyKind::TcpRoundTrip)
+    );
+    assert_eq!(row.latency.unwrap().average, Some(412.0));
+    // Without `-e` only the first round trip is there.
+    let plain = "[  1] local 10.0.0.1 port 41814 connected with 10.0.0.2 port 5001 (icwnd/mss/irtt=14/1448/274)\n\
+                 [ ID] Interval       Transfer     Bandwidth\n[  1] 0.0000-10.0171 sec  10.9 GBytes  9.34 Gbits/sec\n";
+    let first = one(plain).latency.unwrap();
+    assert_eq!((first.kind, first.average), (LatencyKind::TcpFirst, Some(274.0)));
+}
+
+#[test]
+fn tables_behind_the_prefixes_of_launchers() {
+    for prefix in [
+        "0: ",
+        "[1,0]<stdout>:",
+        "gpu-node-1: ",
+        "[pod/launcher-x/nccl] ",
+        "2026-11-25T18:00:01.123Z ",
+    ] {
+        let labelled = |text: &str| -> String {
+            let lines: Vec<String> = text.lines().map(|line| format!("{prefix}{line}")).collect();
+            lines.join("\n") + "\n"
+        };
+        assert_eq!(results(&labelled(NCCL), None), results(NCCL, None), "{prefix}");
+        assert_eq!(
+            results(&labelled(BANDWIDTH), None).measurements,
+            results(BANDWIDTH, None).measurements,
+            "{prefix}"
+        );
+    }
+}

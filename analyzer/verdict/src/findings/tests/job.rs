@@ -57,7 +57,7 @@ fn an_error_of_the_log_is_a_finding_with_its_flow() {
         let found = fired(&run, "nccl.completion_error");
         assert!(
             found.summary.starts_with(
-                "2 completion errors in the job's log; the first: IBV_WC_RETRY_EXC_ERR of rank 3 (job.log:7)"
+                "2 errors in the job's log; the first: IBV_WC_RETRY_EXC_ERR of rank 3 (job.log:7)"
             ),
             "{}",
             found.summary

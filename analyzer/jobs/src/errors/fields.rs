@@ -1,0 +1,316 @@
+//! Values behind their names in a line, whatever stands between the two.
+
+use core::net::IpAddr;
+
+use roce_model::Address;
+
+/// Names of the queue pair of the side that writes the line, and of the other one. The longer name of two comes first.
+const OWN_QUEUE_PAIR: [&str; 14] = [
+    "local_qp_num",
+    "local_qpn",
+    "local qpn",
+    "local_qp",
+    "local qp",
+    "lqpn",
+    "qp number",
+    "qp_number",
+    "qp_num",
+    "qp num",
+    "src_qp",
+    "sqpn",
+    "qpn",
+    "qp",
+];
+const OTHER_QUEUE_PAIR: [&str; 14] = [
+    "remote_qp_num",
+    "remote_qpn",
+    "remote qpn",
+    "remote_qp",
+    "remote qp",
+    "dest_qp_num",
+    "dest_qpn",
+    "dest_qp",
+    "dest qp",
+    "peer_qpn",
+    "peer_qp",
+    "peer qp",
+    "dqpn",
+    "rqpn",
+];
+/// Names of addresses of either side. GIDs come first: they are the addresses of the packets.
+const OWN_ADDRESS: [&str; 14] = [
+    "local_gid",
+    "local gid",
+    "localgid",
+    "sgid",
+    "src_gid",
+    "local_ip",
+    "local_addr",
+    "laddr",
+    "local",
+    "src_ip",
+    "src_addr",
+    "src",
+    "saddr",
+    "source",
+];
+const OTHER_ADDRESS: [&str; 18] = [
+    "remote_gid",
+    "remote gid",
+    "remotegid",
+    "dgid",
+    "dest_gid",
+    "dst_gid",
+    "remote_ip",
+    "remote_addr",
+    "raddr",
+    "remote",
+    "dst_ip",
+    "dst_addr",
+    "daddr",
+    "dst",
+    "dest",
+    "traddr",
+    "peer_addr",
+    "peer",
+];
+/// Names of the adapter's own code.
+const VENDOR_ERROR: [&str; 11] = [
+    "vendor_err_synd",
+    "vendor_syndrome",
+    "vendor syndrome",
+    "vendor_error",
+    "vendor error",
+    "vendor_code",
+    "vendor code",
+    "vendor_err",
+    "vendor err",
+    "syndrom",
+    "vend",
+];
+/// Largest number of a queue pair: it has 24 bits.
+const MAX_QUEUE_PAIR: u32 = 0xff_ffff;
+
+/// A line, and the same in small letters.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fields<'a> {
+    pub(super) text: &'a str,
+    pub(super) lower: &'a str,
+}
+
+fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_'
+}
+
+impl<'a> Fields<'a> {
+    /// The rest of the text behind each occurrence of a whole word, without what separates the two.
+    pub(super) fn behind(self, name: &'static str) -> impl Iterator<Item = &'a str> {
+        let bytes = self.lower.as_bytes();
+        self.lower.match_indices(name).filter_map(move |(at, _)| {
+            let end = at + name.len();
+            let is_begun = at
+                .checked_sub(1)
+                .and_then(|before| bytes.get(before))
+                .is_none_or(|byte| !is_word(*byte));
+            let is_ended = bytes.get(end).is_none_or(|byte| !is_word(*byte));
+            (is_begun && is_ended).then(|| value(self.text.get(end..).unwrap_or_default()))
+        })
+    }
+
+    /// The number behind one of these names, decimal or with `0x`.
+    pub(super) fn number(self, names: &[&'static str]) -> Option<u32> {
+        names.iter().find_map(|name| self.behind(name).find_map(number))
+    }
+
+    fn queue_pair_named(self, names: &[&'static str]) -> Option<u32> {
+        let number = |rest: &str| {
+            // mlx4 prints six digits of a hexadecimal number.
+            let word = word(rest);
+            let number = match word
+                .strip_prefix('0')
+                .filter(|rest| word.len() == 6 && !rest.starts_with('x'))
+            {
+                Some(_) => u32::from_str_radix(word, 16).ok(),
+                None => number(rest),
+            };
+            // Queue pairs 0 and 1 are those of the subnet's management; a pointer has more bits.
+            number.filter(|number| (2..=MAX_QUEUE_PAIR).contains(number))
+        };
+        names.iter().find_map(|name| self.behind(name).find_map(number))
+    }
+
+    /// The queue pair of the side that writes the line.
+    pub(super) fn own_queue_pair(self) -> Option<u32> {
+        // "remote QP 0x1" has the word of the own one, too.
+        let masked = OTHER_QUEUE_PAIR
+            .iter()
+            .filter(|name| name.contains(' '))
+            .fold(self.lower.to_owned(), |text, name| {
+                text.replace(name, &"-".repeat(name.len()))
+            });
+        let own = Fields {
+            text: self.text,
+            lower: &masked,
+        };
+        own.queue_pair_named(&OWN_QUEUE_PAIR)
+    }
+
+    /// The queue pair of the other side.
+    pub(super) fn other_queue_pair(self) -> Option<u32> {
+        self.queue_pair_named(&OTHER_QUEUE_PAIR)
+    }
+
+    fn address_named(self, names: &[&'static str]) -> Option<Address> {
+        names.iter().find_map(|name| self.behind(name).find_map(address))
+    }
+
+    /// The addresses of the side that writes the line, and of the other one.
+    pub(super) fn addresses(self) -> (Option<Address>, Option<Address>) {
+        if let Some(pair) = self.pair() {
+            return pair;
+        }
+        let own = self.address_named(&OWN_ADDRESS);
+        let other = self.glued_gid().or_else(|| self.address_named(&OTHER_ADDRESS));
+        let (from, to) = self
+            .arrow()
+            .unwrap_or_else(|| (self.address_named(&["from"]), self.address_named(&["to"])));
+        match (from, to) {
+            (Some(from), Some(to)) => (own.or(Some(from)), other.or(Some(to))),
+            (one, two) => (own, other.or(one).or(two).or_else(|| self.lustre())),
+        }
+    }
+
+    /// `10.0.0.1 -> 10.0.0.2`.
+    fn arrow(self) -> Option<(Option<Address>, Option<Address>)> {
+        let (before, after) = self.text.split_once("->")?;
+        let own = before.trim_end().rsplit([' ', '(', '[', '<', '=']).next()?;
+        Some((Some(address(own)?), Some(address(after.trim_start())?)))
+    }
+
+    /// `<10.0.0.1,10.0.0.2,0>` of RDS: own and other address, and the class.
+    fn pair(self) -> Option<(Option<Address>, Option<Address>)> {
+        let (_, rest) = self.text.split_once("completion on <")?;
+        let mut parts = rest.split([',', '>']);
+        let (own, other) = (address(parts.next()?)?, address(parts.next()?.trim_start())?);
+        Some((Some(own), Some(other)))
+    }
+
+    /// `remoteGids::1`: NCCL has no space between the two.
+    pub(super) fn glued_gid(self) -> Option<Address> {
+        let (_, rest) = self.text.split_once("remoteGid")?;
+        address(rest.strip_prefix('s').unwrap_or(rest).trim_start())
+    }
+
+    /// `10.0.0.2@o2ib`: a peer of Lustre by the address of its adapter.
+    fn lustre(self) -> Option<Address> {
+        let (before, _) = self.text.split_once("@o2ib")?;
+        let begin = before.rfind(|glyph: char| !glyph.is_ascii_digit() && glyph != '.');
+        address(before.get(begin.map_or(0, |at| at + 1)..)?)
+    }
+
+    /// The adapter's own code. The kernel prints some of them as bare hexadecimal digits.
+    pub(super) fn vendor_error(self) -> Option<u32> {
+        if let Some(bare) = self.behind("vend_err").next() {
+            let word = word(bare);
+            return u32::from_str_radix(word.strip_prefix("0x").unwrap_or(word), 16).ok();
+        }
+        self.number(&VENDOR_ERROR)
+    }
+
+    /// The adapter, such as `mlx5_1`, and its port. That of the peer, which stands behind `@`, is none.
+    pub(super) fn adapter(self) -> Option<(&'a str, Option<u32>)> {
+        let (at, word) = words(self.text).find(|(at, word)| {
+            let before = self.text.get(..*at).unwrap_or_default();
+            is_adapter(word) && !before.ends_with('@')
+        })?;
+        let rest = self.text.get(at + word.len()..).unwrap_or_default();
+        let port = rest.strip_prefix([':', '/']).and_then(number);
+        Some((word, port.or_else(|| self.number(&["port"]))))
+    }
+}
+
+/// The words of a text of letters, digits, `_` and `-`, with their places.
+fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut at = 0;
+    text.split_inclusive(|glyph: char| !glyph.is_ascii_alphanumeric() && glyph != '_' && glyph != '-')
+        .filter_map(move |part| {
+            let begin = at;
+            at += part.len();
+            let word = part.trim_end_matches(|glyph: char| {
+                !glyph.is_ascii_alphanumeric() && glyph != '_' && glyph != '-'
+            });
+            (!word.is_empty()).then_some((begin, word))
+        })
+}
+
+/// True for a name of an RDMA device, as drivers and rdma-core give them.
+fn is_adapter(word: &str) -> bool {
+    let numbered = |prefix: &str| {
+        word.strip_prefix(prefix)
+            .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    let placed = |prefix: &str| {
+        word.strip_prefix(prefix)
+            .is_some_and(|rest| rest.starts_with(|glyph: char| glyph.is_ascii_digit()) && rest.contains('s'))
+    };
+    [
+        "mlx5_bond_",
+        "mlx4_",
+        "mlx5_",
+        "bnxt_re_bond",
+        "bnxt_re",
+        "irdma",
+        "rxe",
+        "siw",
+        "erdma_",
+        "hns_",
+        "efa_",
+        "qedr",
+        "ionic_",
+        "mana_",
+        "vmw_pvrdma",
+    ]
+    .into_iter()
+    .any(numbered)
+        || ["rocep", "ibp", "rdmap", "roceo", "iwp"].into_iter().any(placed)
+}
+
+/// A text without what separates a name from its value. Two colons are of an address.
+fn value(text: &str) -> &str {
+    let blank = [' ', '\t', '=', '#', '(', '<', '"', '\''];
+    let text = text.trim_start_matches(blank);
+    match text.strip_prefix(':') {
+        Some(rest) if !rest.starts_with(':') => rest.trim_start_matches(blank),
+        _ => text,
+    }
+}
+
+/// The letters and digits that a text begins with.
+fn word(text: &str) -> &str {
+    let end = text.find(|glyph: char| !glyph.is_ascii_alphanumeric());
+    text.get(..end.unwrap_or(text.len())).unwrap_or_default()
+}
+
+/// The number that a text begins with, decimal or with `0x`.
+pub(super) fn number(text: &str) -> Option<u32> {
+    let word = word(text);
+    match word.strip_prefix("0x").or_else(|| word.strip_prefix("0X")) {
+        Some(hex) => u32::from_str_radix(hex, 16).ok(),
+        None => word.parse().ok(),
+    }
+}
+
+/// The address that a text begins with; a port behind it is left out.
+pub(super) fn address(text: &str) -> Option<Address> {
+    let text = text.trim_start_matches('[');
+    let end = text.find(|glyph: char| !glyph.is_ascii_hexdigit() && glyph != ':' && glyph != '.');
+    let text = text.get(..end.unwrap_or(text.len()))?.trim_end_matches('.');
+    let whole = text
+        .parse::<IpAddr>()
+        .or_else(|_| text.trim_end_matches(':').parse());
+    let found = whole.ok().or_else(|| {
+        let (before, _) = text.split_once(':').filter(|(before, _)| before.contains('.'))?;
+        before.parse().ok()
+    });
+    found.map(Address::from)
+}

@@ -1,0 +1,468 @@
+//! Lines of programs in the forms of their sources, with made-up values; addresses are those of documentation and of private networks.
+
+use super::*;
+
+fn one(line: &str) -> ErrorReport {
+    report(line).unwrap_or_else(|| panic!("not read: {line}"))
+}
+
+/// Program, status, vendor error, own and other queue pair, own and other address, adapter.
+type LineFacts<'a> = (
+    Program,
+    Option<u32>,
+    Option<u32>,
+    Option<u32>,
+    Option<u32>,
+    Option<&'a str>,
+    Option<&'a str>,
+    Option<&'a str>,
+);
+
+/// Lines, and what they say.
+const LINES: [(&str, LineFacts<'_>); 36] = {
+    use Program::{
+        Ceph, Gloo, Kernel, Libfabric, Lustre, Mlx5, Mooncake, Mvapich, NvmeKernel, Nvshmem, OpenMpi,
+        Perftest, RpcRdma, Spdk, StorageScale, Ucx, Verbs,
+    };
+    [
+        // UCX, src/uct/ib/mlx5/ib_mlx5_log.c: two lines of one error.
+        (
+            "[n7:411:0:411] ib_mlx5_log.c:171  Transport retry count exceeded on mlx5_3:1/RoCE (synd 0x15 vend 0x81 hw_synd 0/0)",
+            (Ucx, Some(12), Some(0x81), None, None, None, None, Some("mlx5_3")),
+        ),
+        (
+            "[1603799124.163420] [n7:411 :0]      ib_mlx5_log.c:143  UCX  ERROR Receive-no-ready retry count exceeded on mlx5_bond_0:1/RoCE (synd 0x16 vend 0x82 hw_synd 0/0)",
+            (
+                Ucx,
+                Some(13),
+                Some(0x82),
+                None,
+                None,
+                None,
+                None,
+                Some("mlx5_bond_0"),
+            ),
+        ),
+        (
+            "[n7:411:0:411] ib_mlx5_log.c:171  RC QP 0x1f3 wqe[7]: RDMA_READ s-- [rva 0x7f00 rkey 0x5] [rqpn 0x2b9a dlid=0 sl=0 port=1 dgid fd00::5 sgid_index=3 traffic_class=106]",
+            (
+                Ucx,
+                None,
+                None,
+                Some(0x1f3),
+                Some(0x2b9a),
+                None,
+                Some("fd00::5"),
+                None,
+            ),
+        ),
+        (
+            "rc_verbs_iface.c:97 UCX ERROR send completion with error: remote operation error [qpn 0x11c wrid 0x5 vendor_err 0x8a]",
+            (Ucx, Some(11), Some(0x8a), Some(0x11c), None, None, None, None),
+        ),
+        // libfabric, fabtests/include/shared.h.
+        (
+            "[error] fabtests:common/shared.c:2412: cq_readerr 5 (Input/output error), provider errno: 13 (RNR retry counter exceeded)",
+            (Libfabric, Some(13), None, None, None, None, None, None),
+        ),
+        (
+            "fi_cq_readerr: prov_errno 10 remote access error local 10.1.0.4 remote 10.1.0.6 qpn 451",
+            (
+                Libfabric,
+                Some(10),
+                None,
+                Some(451),
+                None,
+                Some("10.1.0.4"),
+                Some("10.1.0.6"),
+                None,
+            ),
+        ),
+        // Open MPI, btl_openib_component.c, in two ages.
+        (
+            "[[6723,1],14][btl_openib_component.c:3556:handle_wc] from n1 to: n2 error polling LP CQ with status RETRY EXCEEDED ERROR status number 12 for wr_id 1f2ec80 opcode 0  vendor error 129 qp_idx 0",
+            (OpenMpi, Some(12), Some(129), None, None, None, None, None),
+        ),
+        (
+            "[0,1,144][btl_openib_component.c:587:mca_btl_openib_component_progress] error polling HP CQ with status 5 for wr_id 47121 opcode 0",
+            (OpenMpi, Some(5), None, None, None, None, None, None),
+        ),
+        // MVAPICH2, ibv_channel_manager.c.
+        (
+            "[n1:mpi_rank_6][handle_cqe] ibv_channel_manager.c:547: [] Got completion with error 10, vendor code=0x88, dest rank=3",
+            (Mvapich, Some(10), Some(0x88), None, None, None, None, None),
+        ),
+        // perftest, perftest_resources.h: the client's and the server's.
+        (
+            " Failed status 13: wr_id 0 syndrom 0x82",
+            (Perftest, Some(13), Some(0x82), None, None, None, None, None),
+        ),
+        // NVSHMEM, ibrc.cpp.
+        (
+            "src/comm/transports/ibrc/ibrc.cpp:962: non-zero status: 10 ibv_poll_cq failed, status: 10",
+            (Nvshmem, Some(10), None, None, None, None, None, None),
+        ),
+        // Mooncake, worker_pool.cpp.
+        (
+            "E0603 20:16:59.104586 27322 worker_pool.cpp:271] Worker: Process failed for slice (opcode: 1, source_addr: 0x7f20, length: 65536, dest_addr: 0x7f3d, local_nic: mlx5_7, peer_nic: 10.1.0.6:15729@mlx5_0, dest_rkey: 21, retry_cnt: 0): RNR retry counter exceeded",
+            (Mooncake, Some(13), None, None, None, None, None, Some("mlx5_7")),
+        ),
+        // SPDK, nvme_rdma.c and lib/mlx5: the queue pair is an address in memory there, and a number here.
+        (
+            "nvme_rdma.c:2462:nvme_rdma_process_send_completion: *ERROR*: CQ error on Queue Pair 0x55d9f8a0, Response Index 94 (12): transport retry counter exceeded",
+            (Spdk, Some(12), None, None, None, None, None, None),
+        ),
+        (
+            "mlx5_qp.c: Error on QP 0x1a4 wqe[012]: Remote access (synd 0x13 vend 0x88 hw 0x0) opcode RDMA_READ",
+            (Spdk, Some(10), Some(0x88), Some(0x1a4), None, None, None, None),
+        ),
+        // Linux: NVMe host and target.
+        (
+            "nvme nvme3: MEMREG for CQE 0x00000000b63f8f0e failed with status memory bind operation error (6)",
+            (NvmeKernel, Some(6), None, None, None, None, None, None),
+        ),
+        (
+            "nvmet_rdma: RDMA WRITE for CQE failed with status remote access error (10).",
+            (NvmeKernel, Some(10), None, None, None, None, None, None),
+        ),
+        // xprtrdma and svcrdma: number and vendor error behind the words.
+        (
+            "rpcrdma: fastreg: local protection error (4/0x56)",
+            (RpcRdma, Some(4), Some(0x56), None, None, None, None, None),
+        ),
+        (
+            "svcrdma: Send: transport retry counter exceeded (12/0x81)",
+            (RpcRdma, Some(12), Some(0x81), None, None, None, None, None),
+        ),
+        (
+            "rpcrdma: connection to 10.1.0.6:20049 closed (-103)",
+            (RpcRdma, None, None, None, None, None, Some("10.1.0.6"), None),
+        ),
+        // mlx5_ib: hw/mlx5/qp.c and cq.c; mlx4.
+        (
+            "mlx5_bond_0/1: QP 1297 error: unrecognized status (0x41 0x0 0x0)",
+            (
+                Mlx5,
+                None,
+                Some(0x41),
+                Some(1297),
+                None,
+                None,
+                None,
+                Some("mlx5_bond_0"),
+            ),
+        ),
+        (
+            "rocep2s0/1: QP 137 error: remote invalid request error (0x89 0x0 0x0)",
+            (
+                Mlx5,
+                Some(9),
+                Some(0x89),
+                Some(137),
+                None,
+                None,
+                None,
+                Some("rocep2s0"),
+            ),
+        ),
+        (
+            "infiniband mlx5_0: mlx5_handle_error_cqe:332:(pid 0): WC error: 4, Message: local protection error",
+            (Mlx5, Some(4), None, None, None, None, None, Some("mlx5_0")),
+        ),
+        (
+            "mlx4: local QP operation err (QPN 00004a, WQE index 0, vendor syndrome 77, opcode = 5e)",
+            (Mlx5, Some(2), Some(77), Some(0x4a), None, None, None, None),
+        ),
+        // Others of the kernel: iSER, RDS, IP over InfiniBand, SMB Direct.
+        (
+            "iser: iser_err_comp: command failure: transport retry counter exceeded (12) vend_err 0x81",
+            (Kernel, Some(12), Some(0x81), None, None, None, None, None),
+        ),
+        (
+            "isert: isert_print_wc: send failure: RNR retry counter exceeded (13) vend_err 82",
+            (Kernel, Some(13), Some(0x82), None, None, None, None, None),
+        ),
+        (
+            "RDS/IB: send completion on <10.1.0.4,10.1.0.6,0> had status 12 (transport retry counter exceeded), vendor err 0x81, disconnecting and reconnecting",
+            (
+                Kernel,
+                Some(12),
+                Some(0x81),
+                None,
+                None,
+                Some("10.1.0.4"),
+                Some("10.1.0.6"),
+                None,
+            ),
+        ),
+        (
+            "mlx5_0: ib0: failed send event (status=12, wrid=5 vend_err 81)",
+            (
+                Kernel,
+                Some(12),
+                Some(0x81),
+                None,
+                None,
+                None,
+                None,
+                Some("mlx5_0"),
+            ),
+        ),
+        (
+            "ksmbd: smb_direct: read/write error. opcode = 1, status = remote access error(10)",
+            (Kernel, Some(10), None, None, None, None, None, None),
+        ),
+        // Gloo, pair.cc; Lustre, o2iblnd_cb.c; Ceph, RDMAStack.cc; Storage Scale.
+        (
+            "RuntimeError: [enforce fail at ../gloo/transport/ibverbs/pair.cc:465] wc->status == IBV_WC_SUCCESS. 12 vs 0. Send for slot 0: transport retry counter exceeded",
+            (Gloo, Some(12), None, None, None, None, None, None),
+        ),
+        (
+            "LNetError: 4321:0:(o2iblnd_cb.c:496:kiblnd_handle_rx()) Rx from 10.1.0.6@o2ib failed: 5",
+            (Lustre, Some(5), None, None, None, None, Some("10.1.0.6"), None),
+        ),
+        (
+            "LNetError: 4321:0:(o2iblnd_cb.c:3497:kiblnd_check_conns()) Timed out RDMA with 10.1.0.6@o2ib1 (12): c: 8, oc: 0, rc: 8",
+            (Lustre, None, None, None, None, None, Some("10.1.0.6"), None),
+        ),
+        (
+            "handle_tx_event Responder ACK timeout, possible disconnect, or Remote QP in bad state  WCE status(12): WC_RETRY_EXC_ERR WCE QP number 1204 Opcode 0 wr_id: 0x55",
+            (Ceph, Some(12), None, Some(1204), None, None, None, None),
+        ),
+        (
+            "mmfs: [E] VERBS RDMA rdma write error IBV_WC_RNR_RETRY_EXC_ERR to 10.1.0.6 (n6) on mlx5_2 port 1 fabnum 0 vendor_err 130",
+            (
+                StorageScale,
+                Some(13),
+                Some(130),
+                None,
+                None,
+                None,
+                Some("10.1.0.6"),
+                Some("mlx5_2"),
+            ),
+        ),
+        (
+            "[gpu-a:221 :0:300] ib_mlx5_log.c:179  Remote QP on mlx5_1:1/RoCE (synd 0x14 vend 0x89 hw_synd 0/0)",
+            (Ucx, Some(11), Some(0x89), None, None, None, None, Some("mlx5_1")),
+        ),
+        // Any program with the names of libibverbs.
+        (
+            "wc status 12 vendor_err 129 qp 0x1234 (10.1.0.4 -> 10.1.0.6)",
+            (
+                Verbs,
+                Some(12),
+                Some(129),
+                Some(0x1234),
+                None,
+                Some("10.1.0.4"),
+                Some("10.1.0.6"),
+                None,
+            ),
+        ),
+        (
+            "poll failed: wc.status IBV_WC_REM_ACCESS_ERR qp_num=291 remote_qpn=0x124 src=10.1.0.4:18515 dst=10.1.0.6:18515 dev rxe0",
+            (
+                Verbs,
+                Some(10),
+                None,
+                Some(291),
+                Some(0x124),
+                Some("10.1.0.4"),
+                Some("10.1.0.6"),
+                Some("rxe0"),
+            ),
+        ),
+    ]
+};
+
+#[test]
+fn each_program_in_its_own_form() {
+    for (line, expected) in LINES {
+        let found = one(line);
+        let text = |address: Option<roce_model::Address>| address.map(|address| address.to_string());
+        let (local, remote) = (text(found.local), text(found.remote));
+        let facts = (
+            found.program,
+            found.status,
+            found.vendor_error,
+            found.queue_pair,
+            found.remote_queue_pair,
+            local.as_deref(),
+            remote.as_deref(),
+            found.adapter.as_deref(),
+        );
+        assert_eq!(facts, expected, "{line}");
+    }
+}
+
+#[test]
+fn symptoms_have_no_status() {
+    let timeout = one(
+        "[rank3]:[E1125 18:00:01.0 ProcessGroupNCCL.cpp:629] [Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=4411, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600014 milliseconds before timing out.",
+    );
+    assert_eq!(
+        (timeout.program, timeout.status, timeout.rank),
+        (Program::PyTorch, None, Some(3))
+    );
+    assert_eq!(timeout.status_name(), "collective timeout");
+    let closed = one(
+        "[n1:22:0] ucp_ep.c:1504 UCX  DIAG ep 0x7f: error 'Endpoint timeout' on rc_mlx5/mlx5_2:1 will not be handled",
+    );
+    assert_eq!(
+        (closed.status_name(), closed.adapter.as_deref(), closed.port),
+        ("endpoint timeout".to_owned(), Some("mlx5_2"), Some(1))
+    );
+    let reset = one("ucx_utils.cpp:92] nixl UCX request failed: Connection reset by remote peer");
+    assert!(reset.is_consequence(), "{reset:?}");
+}
+
+#[test]
+fn lines_of_launchers_say_the_same() {
+    let line = "mlx5_1/1: QP 1297 error: remote access error (0x88 0x0 0x0)";
+    let bare = one(line);
+    for prefix in [
+        "3: ",
+        "[1,3]<stderr>:",
+        "n17: ",
+        "[pod/train-worker-0/main] ",
+        "2026-11-25T18:00:01.123456789Z ",
+        "Nov 25 18:00:01 n17 kernel: [12345.678901] ",
+        "[Wed Nov 25 18:00:01 2026] ",
+        "<4>[ 12345.678901] ",
+        "[default0]:",
+        "[rank3]: ",
+        "\u{1b}[33m",
+    ] {
+        let mut found = one(&format!("{prefix}{line}"));
+        found.rank = None;
+        assert_eq!(found, bare, "{prefix}");
+    }
+}
+
+/// Lines of healthy programs, of other errors, and of nobody.
+#[test]
+fn other_lines_are_none() {
+    for line in [
+        "",
+        "hello",
+        "12",
+        "error 12",
+        "status=12",
+        "h:1:2 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/RoCE [RO]; OOB eth0:192.0.2.1<0>",
+        "h:1:2 [0] NCCL INFO NET/IB: NCCL Dev 0 IbDev 0 Port 1 qpn 576 mtu 3 GID 3 (0/1064A8C0FFFF0000) fifoRkey=0x1 fifoLkey=0x1",
+        "Nov 25 18:00:01 n17 sshd[812]: Failed password for root from 10.0.0.9 port 51234 ssh2",
+        "Nov 25 18:00:01 n17 kernel: EXT4-fs error (device sda1): status 12",
+        "Nov 25 18:00:01 n17 kernel: nvme nvme0: creating 8 I/O queues.",
+        "nvme nvme0: failed to connect queue: 0 ret=-111",
+        "Nov 25 18:00:01 n17 kernel: mlx5_core 0000:98:00.0 ens1f0np0: Link up",
+        "mlx5_0/1: QP 12 created",
+        "[1603799124.163420] [n7:411 :0]  ucp_worker.c:1855 UCX  INFO  ep_cfg[1]: tag(rc_mlx5/mlx5_0:1)",
+        "UCX_RC_RETRY_COUNT=7",
+        " local address: LID 0000 QPN 0x0127 PSN 0xb6e4d0 RKey 0x1fff00 VAddr 0x007f",
+        " 65536      5000             92.57              92.55              0.176528",
+        "#       size         count      type   redop    root     time   algbw   busbw #wrong",
+        "Got completion with status=0 opcode=0 len=0 on NET/IB",
+        "wc.status=0 qp_num=12",
+        "openai: chat completion failed: bad response",
+        "HTTP error: retry exceeded, code 12",
+        "server died: fatal error",
+        "step 12 | loss 2.1 | 45.2 ms",
+    ] {
+        assert_eq!(report(line), None, "{line}");
+    }
+}
+
+#[test]
+fn lines_about_one_error_are_one() {
+    // UCX, two processes whose lines are mixed.
+    let text = "\
+[n7:411:0:411] ib_mlx5_log.c:171  Transport retry count exceeded on mlx5_3:1/RoCE (synd 0x15 vend 0x81 hw_synd 0/0)
+[n7:412:0:412] ib_mlx5_log.c:171  Remote access error on mlx5_3:1/RoCE (synd 0x13 vend 0x88 hw_synd 0/0)
+[n7:411:0:411] ib_mlx5_log.c:171  RC QP 0x1f3 wqe[7]: SEND s-e [rqpn 0x2b9a dlid=0 sl=0 port=1 dgid ::ffff:10.1.0.6 sgid_index=3 traffic_class=106] [inl len 26]
+[n7:412:0:412] ib_mlx5_log.c:171  RC QP 0x1f4 wqe[8]: RDMA_READ s-- [rva 0x7f00 rkey 0x5] [rqpn 0x2b9b dlid=0 sl=0 port=1 dgid ::ffff:10.1.0.7 sgid_index=3 traffic_class=106]
+";
+    let found = reports(text);
+    let of = |at: usize| {
+        (
+            found[at].status,
+            found[at].queue_pair,
+            found[at].remote_queue_pair,
+        )
+    };
+    assert_eq!(found.len(), 2);
+    assert_eq!(
+        (of(0), of(1)),
+        (
+            (Some(12), Some(0x1f3), Some(0x2b9a)),
+            (Some(10), Some(0x1f4), Some(0x2b9b))
+        )
+    );
+    assert_eq!(found[1].remote.unwrap().to_string(), "10.1.0.7");
+    // perftest prints two lines.
+    let found = reports(
+        " Completion with error at client\n Failed status 12: wr_id 0 syndrom 0x81\nscnt=128, ccnt=0\n",
+    );
+    assert_eq!(
+        (found.len(), found[0].status, found[0].vendor_error),
+        (1, Some(12), Some(0x81))
+    );
+    // Linux's dump of a completion: commit message of "RDMA/mlx5: Print wc status on CQE error and dump needed". Byte 54 is the vendor's
+    // syndrome, 55 the syndrome, 57 to 59 the queue pair (include/linux/mlx5/device.h, struct mlx5_err_cqe).
+    let text = "\
+[166755.332323] infiniband mlx5_0: dump_cqe:272:(pid 0): dump error cqe
+[166755.332944] 00000000: 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00
+[166755.333574] 00000010: 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00
+[166755.334202] 00000020: 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00
+[166755.334837] 00000030: 00 00 00 00 00 00 88 13 08 03 61 b3 1e a1 42 d3
+";
+    let found = reports(text);
+    assert_eq!(
+        (
+            found.len(),
+            found[0].status,
+            found[0].vendor_error,
+            found[0].queue_pair
+        ),
+        (1, Some(10), Some(0x88), Some(0x3_61b3))
+    );
+    // Older kernels have no offsets.
+    let text = "mlx5_0:dump_cqe:275:(pid 0): dump error cqe\n00000000 00000000 00000000 00000000\n00000000 00000000 00000000 00000000\n\
+                00000000 00000000 00000000 00000000\n00000000 00008115 0a000107 b22a02d2\n";
+    let found = reports(text);
+    assert_eq!(
+        (found.len(), found[0].status, found[0].queue_pair),
+        (1, Some(12), Some(0x107))
+    );
+    // Open MPI: a line, and a paragraph of help-mpi-btl-openib.txt.
+    let text = "\
+[[6723,1],0][btl_openib_component.c:3556:handle_wc] from n1 to: n2 error polling LP CQ with status RETRY EXCEEDED ERROR status number 12 for wr_id 1f2 opcode 0  vendor error 129 qp_idx 0
+--------------------------------------------------------------------------
+The InfiniBand retry count between two MPI processes has been
+exceeded.  \"Retry count\" is defined in the InfiniBand spec 1.2
+
+  Local host:   n1
+  Local device: mlx5_2
+  Peer host:    n2
+";
+    let found = reports(text);
+    assert_eq!(
+        (
+            found.len(),
+            found[0].adapter.as_deref(),
+            found[0].peer.as_deref(),
+            found[0].rank
+        ),
+        (1, Some("mlx5_2"), Some("n2"), Some(0))
+    );
+}
+
+proptest::proptest! {
+    /// No text makes the reader panic.
+    #[test]
+    fn any_text_is_read(text in "[ -~\n\u{e4}]{0,300}", at in 0usize..12) {
+        let begins = ["QP 0x", "wqe[ rqpn ", "status ", "(synd 0x15 vend 0x", "remoteGids", "@o2ib transport retry counter exceeded (", "dump error cqe\n", "completion on <", "IBV_WC_RETRY_EXC_ERR qpn ", "/0x", "mlx5_", "[rank"];
+        reports(&format!("{}{text}", begins[at]));
+        reports(&format!("{text}{}", begins[at]));
+    }
+}

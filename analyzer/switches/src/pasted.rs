@@ -1,0 +1,303 @@
+//! Answers of a device in one text that somebody pasted: a session with prompts, or one answer alone, recognised by its content.
+
+use std::collections::BTreeMap;
+
+use roce_hosts::without_terminal;
+
+use crate::device::file_name;
+use crate::inventory::SwitchKind;
+use crate::switch::text::typed_behind_prompt;
+
+/// Answers that are kept of a text.
+const MAX_ANSWERS: usize = 4_096;
+
+/// The device whose answers a text has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PastedDevice {
+    /// A switch.
+    Switch(SwitchKind),
+    /// ESXi.
+    Hypervisor,
+}
+
+/// Answers in a text.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PastedText {
+    /// The device.
+    pub device: PastedDevice,
+    /// The answers by the names of their files, without endings ([`file_name`]).
+    pub answers: BTreeMap<String, String>,
+}
+
+/// Words that the answer to a command of a device has.
+type Mark = (PastedDevice, &'static str, &'static [&'static str]);
+
+const NEXUS: PastedDevice = PastedDevice::Switch(SwitchKind::Nexus);
+const SONIC: PastedDevice = PastedDevice::Switch(SwitchKind::Sonic);
+const EOS: PastedDevice = PastedDevice::Switch(SwitchKind::Eos);
+const ESXI: PastedDevice = PastedDevice::Hypervisor;
+
+/// The commands whose answers are known by their content. `{}` is the adapter.
+const MARKS: [Mark; 26] = [
+    (NEXUS, "show queuing interface", &["Queuing for Ethernet"]),
+    (
+        NEXUS,
+        "show queuing interface",
+        &["Ethernet", "queuing information:"],
+    ),
+    (NEXUS, "show queuing interface", &["TABLE_queuing_interface"]),
+    (NEXUS, "show queuing pfc-queue detail", &["watch-dog interval ["]),
+    (
+        NEXUS,
+        "show interface priority-flow-control detail",
+        &["Admin Mode:", "Ethernet"],
+    ),
+    (NEXUS, "show interface priority-flow-control", &["Oper(VL bmap)"]),
+    (
+        NEXUS,
+        "show interface priority-flow-control",
+        &["TABLE_pfc_interface"],
+    ),
+    (NEXUS, "show interface counters errors", &["Align-Err", "FCS-Err"]),
+    (
+        NEXUS,
+        "show interface counters",
+        &["InOctets", "InUcastPkts", "Eth1/"],
+    ),
+    (
+        NEXUS,
+        "show interface flowcontrol",
+        &["Send FlowControl", "RxPause"],
+    ),
+    (
+        NEXUS,
+        "show policy-map system type network-qos",
+        &["Type network-qos policy-maps"],
+    ),
+    (
+        NEXUS,
+        "show policy-map system type queuing",
+        &["Service-policy (queuing)"],
+    ),
+    (NEXUS, "show version", &["Cisco Nexus Operating System"]),
+    (SONIC, "show pfc counters", &["Port Rx", "PFC0"]),
+    (SONIC, "show pfc counters", &["Port Tx", "PFC0"]),
+    (SONIC, "show queue wredcounters", &["WredDrp/pkts"]),
+    (SONIC, "show queue counters", &["TxQ", "Counter/pkts", "Ethernet"]),
+    (SONIC, "pfcwd show stats", &["STORM DETECTED/RESTORED"]),
+    (SONIC, "show version", &["SONiC Software Version"]),
+    (EOS, "show priority-flow-control counters", &["RxPfc", "TxPfc"]),
+    (
+        EOS,
+        "show interfaces counters queue detail",
+        &["TxQ", "Counter/pkts", "Et1"],
+    ),
+    (
+        EOS,
+        "show interfaces counters queue",
+        &["InDroppedPkts", "OutUcDroppedPkts"],
+    ),
+    (
+        ESXI,
+        "esxcli network nic stats get -n {}",
+        &["NIC statistics for vmnic"],
+    ),
+    (
+        ESXI,
+        "vsish -e get /net/pNics/{}/stats",
+        &["-- General Statistics:"],
+    ),
+    (
+        ESXI,
+        "esxcli network nic pauseParams list",
+        &["Pause Params Supported"],
+    ),
+    (
+        ESXI,
+        "esxcli network nic dcb status get -n {}",
+        &["Nic Name: vmnic", "Mode:"],
+    ),
+];
+
+/// The answers in a text. `name` is that of its file, which can name the adapter. `None`: there is none that is known.
+pub fn pasted(text: &str, name: &str) -> Option<PastedText> {
+    let text = without_terminal(text);
+    let mut answers: Vec<(String, String)> = Vec::new();
+    for line in text.lines() {
+        if let Some(command) = command_of(line) {
+            if !command.is_empty() && answers.len() < MAX_ANSWERS {
+                answers.push((command.to_owned(), String::new()));
+            }
+            continue;
+        }
+        if let Some((_, answer)) = answers.last_mut() {
+            answer.push_str(line);
+            answer.push('\n');
+        }
+    }
+    answers.retain(|(_, answer)| !answer.trim().is_empty());
+    if answers.is_empty() {
+        return alone(&text, name);
+    }
+    session(answers, name)
+}
+
+/// Answers behind their commands.
+fn session(answers: Vec<(String, String)>, name: &str) -> Option<PastedText> {
+    let device = answers.iter().find_map(|(command, answer)| {
+        let is_hypervisor = command.starts_with("esxcli ") || command.starts_with("vsish ");
+        let by_content = marks(answer).next().map(|(device, ..)| *device);
+        is_hypervisor.then_some(ESXI).or(by_content)
+    })?;
+    let mut found = PastedText {
+        device,
+        answers: BTreeMap::new(),
+    };
+    for (command, answer) in answers {
+        found.add(&command, &answer);
+        // `show queuing interface ethernet1/1/1` has a part of what `show queuing interface` has.
+        let whole = whole_command(device, &command, name);
+        if let Some(whole) = whole.filter(|whole| *whole != command) {
+            found.add(&whole, &answer);
+        }
+    }
+    Some(found)
+}
+
+/// One answer, or several without their commands, by their content.
+fn alone(text: &str, name: &str) -> Option<PastedText> {
+    let device = marks(text).next()?.0;
+    let mut found = PastedText {
+        device,
+        answers: BTreeMap::new(),
+    };
+    let mut last = "";
+    for (_, command, _) in marks(text).filter(|(of, ..)| *of == device) {
+        if *command != last {
+            found.add(&command.replace("{}", &adapter(text, name)), text);
+        }
+        last = command;
+    }
+    Some(found)
+}
+
+fn marks(text: &str) -> impl Iterator<Item = &'static Mark> {
+    MARKS
+        .iter()
+        .filter(move |(.., words)| words.iter().all(|word| text.contains(word)))
+}
+
+impl PastedText {
+    /// Adds an answer to a command, behind those that are there.
+    fn add(&mut self, command: &str, answer: &str) {
+        self.answers
+            .entry(file_name(command))
+            .or_default()
+            .push_str(answer);
+    }
+}
+
+/// The command without the interface that it is about, where all interfaces have one.
+fn whole_command(device: PastedDevice, command: &str, name: &str) -> Option<String> {
+    let is_interface = |word: &str| {
+        let word = word.to_ascii_lowercase();
+        let rest = ["ethernet", "eth", "et", "e"]
+            .iter()
+            .find_map(|prefix| word.strip_prefix(prefix));
+        rest.is_some_and(|rest| rest.starts_with(|glyph: char| glyph.is_ascii_digit()))
+            || word.starts_with(|glyph: char| glyph.is_ascii_digit()) && word.contains('/')
+            || word == "ethernet"
+    };
+    let command = command.split('|').next().unwrap_or_default();
+    let words: Vec<&str> = command
+        .split_whitespace()
+        .filter(|word| !is_interface(word))
+        .collect();
+    let known = MARKS
+        .iter()
+        .filter(|(of, known, _)| *of == device && words.join(" ") == known.replace("{}", name));
+    known.map(|(_, known, _)| (*known).to_owned()).next()
+}
+
+/// The command of a line with a prompt, of a shell of ESXi, or of a section.
+fn command_of(line: &str) -> Option<&str> {
+    let line = line.trim();
+    if let Some(command) = line.strip_prefix("== ") {
+        return Some(command.trim());
+    }
+    if let Some((prompt, command)) = line.strip_prefix('[').and_then(|rest| rest.split_once(']'))
+        && prompt.contains('@')
+    {
+        return Some(command.trim());
+    }
+    typed_behind_prompt(line)
+}
+
+/// The adapter that an answer of ESXi is about: it names it, or the file does.
+fn adapter(text: &str, name: &str) -> String {
+    let named = |text: &str| {
+        let at = text.find("vmnic")?;
+        let digits = text.get(at + 5..)?;
+        let end = digits
+            .find(|glyph: char| !glyph.is_ascii_digit())
+            .unwrap_or(digits.len());
+        (end > 0).then(|| format!("vmnic{}", digits.get(..end).unwrap_or_default()))
+    };
+    named(text)
+        .or_else(|| named(name))
+        .unwrap_or_else(|| "vmnic0".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(found: &PastedText) -> Vec<&str> {
+        found.answers.keys().map(String::as_str).collect()
+    }
+
+    #[test]
+    fn one_answer_by_its_content() {
+        let queuing =
+            include_str!("../../../tests/data/fabric/nexus-first-generation/show_queuing_interface.txt");
+        let found = pasted(queuing, "paste").unwrap();
+        assert_eq!(
+            (found.device, names(&found)),
+            (NEXUS, vec!["show_queuing_interface"])
+        );
+        let counters = include_str!("../../../tests/data/fabric/sonic-leaf/show_pfc_counters.txt");
+        assert_eq!(pasted(counters, "x").unwrap().device, SONIC);
+        let vsish =
+            include_str!("../../../tests/data/fabric/esxi-pfc/vsish_-e_get__net_pNics_vmnic3_stats.txt");
+        let found = pasted(vsish, "vmnic3").unwrap();
+        assert_eq!(
+            (found.device, names(&found)),
+            (ESXI, vec!["vsish_-e_get__net_pNics_vmnic3_stats"])
+        );
+        for other in ["", "hello", "NIC statistics:\n     rx_prio3_pause: 5\n", "{}"] {
+            assert_eq!(pasted(other, "x"), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_session_has_an_answer_for_each_command() {
+        let text = "leaf1# show queuing interface ethernet1/1/1\n\nEgress Queuing for Ethernet1/1/1 [System]\n a\nleaf1# show queuing interface e1/1/2\n\
+                    Egress Queuing for Ethernet1/1/2 [System]\n b\nleaf1# show interface priority-flow-control detail\nEthernet1/1/1\n    Admin Mode: On\nleaf1# \n";
+        let found = pasted(text, "x").unwrap();
+        assert_eq!(found.device, NEXUS);
+        let both = &found.answers["show_queuing_interface"];
+        assert!(both.contains(" a\n") && both.contains(" b\n"), "{both}");
+        assert!(
+            found
+                .answers
+                .contains_key("show_interface_priority-flow-control_detail")
+        );
+        let text =
+            "[root@esx1:~] vsish -e get /net/pNics/vmnic4/stats\ndevice {\n   -- General Statistics:\n}\n";
+        let found = pasted(text, "x").unwrap();
+        assert_eq!(
+            (found.device, names(&found)),
+            (ESXI, vec!["vsish_-e_get__net_pNics_vmnic4_stats"])
+        );
+    }
+}
