@@ -140,9 +140,20 @@ pub(super) fn interfaces(reading: &Reading, changes: &Changes, all: bool, style:
         )
     };
     let marked = |object: &str| changes.sum(object, C::SwitchQueueEcnMarkedPackets);
-    let errors = |object: &str| changes.sum(object, C::SwitchInterfaceErrors);
+    // Broken frames are among the errors of most switches; NX-OS counts them apart.
+    let errors = |object: &str| {
+        let (all, broken) = (
+            changes.sum(object, C::SwitchInterfaceErrors),
+            changes.sum(object, C::SwitchInterfaceFcsErrors),
+        );
+        all.zip(broken)
+            .map(|(all, broken)| all.max(broken))
+            .or(all)
+            .or(broken)
+    };
+    let discards = |object: &str| changes.sum(object, C::SwitchInterfaceDiscards);
     let stuck = |object: &str| changes.sum(object, C::SwitchWatchdogShutdowns);
-    let counts: [Counts<'_>; 9] = [
+    let counts: [Counts<'_>; 10] = [
         ("PFC in", 1, &pfc_in),
         ("PFC out", 1, &pfc_out),
         ("802.3x in", 2, &pause_in),
@@ -150,6 +161,7 @@ pub(super) fn interfaces(reading: &Reading, changes: &Changes, all: bool, style:
         ("ingress drops", 1, &ingress),
         ("queue drops", 1, &egress),
         ("marked", 2, &marked),
+        ("discards", 3, &discards),
         ("errors", 4, &errors),
         ("watchdog", 4, &stuck),
     ];
