@@ -216,7 +216,10 @@ fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
         arguments.names.host.as_deref(),
         gpus,
     )?;
-    sandbox::may_capture()?;
+    // Standard input needs no right.
+    if arguments.interface.iter().any(|name| name != "-") {
+        sandbox::may_capture()?;
+    }
     let devices = open_devices(arguments)?;
     let metrics = Metrics::open(&arguments.metrics)?;
     let spool = fleet.as_ref().map(|fleet| fleet.folder());
