@@ -51,6 +51,8 @@ pub struct HostReader {
     rates: Rates,
     /// RDMA ports by their network interface.
     owners: HashMap<String, String>,
+    /// Devices that are virtual functions.
+    virtual_functions: BTreeSet<String>,
 }
 
 /// Sockets are opened at once, because a process that has given up its rights opens none.
@@ -97,6 +99,7 @@ impl HostReader {
             ports: HashMap::new(),
             rates: Rates::default(),
             owners: HashMap::new(),
+            virtual_functions: BTreeSet::new(),
         }
     }
 
@@ -128,8 +131,14 @@ impl HostReader {
         self.rates.max_per_second(object)
     }
 
-    /// The rate of a port (`mlx5_0:1`), or of the port of an interface, in bit/s; `None`: nobody says how fast it is.
+    /// The rate of a port (`mlx5_0:1`), or of the port of an interface, in bit/s; `None`: nobody says how fast it is, or it is a virtual
+    /// function, which shares the rate.
     pub fn bits_per_second(&self, object: &str) -> Option<f64> {
+        let port = self.port_of(object).unwrap_or(object);
+        let device = port.split(':').next().unwrap_or_default();
+        if self.virtual_functions.contains(device) {
+            return None;
+        }
         self.rates.bits_per_second(object)
     }
 
@@ -190,6 +199,7 @@ impl HostReader {
                 into,
             );
             if folder.join("device/physfn").exists() {
+                self.virtual_functions.insert(device.clone());
                 self.notes.insert(format!(
                     "{device} is a virtual function: counters of the physical port, PFC and pauses are not visible here"
                 ));

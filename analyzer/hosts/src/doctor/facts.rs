@@ -175,8 +175,11 @@ impl PortLinks<'_> {
 
 impl LinkFacts for PortLinks<'_> {
     fn bits_per_second(&self, object: &str) -> Option<f64> {
-        let port =
-            self.port(|port| port.object == object || port.interfaces.iter().any(|name| name == object));
+        let is_wanted =
+            |port: &&RdmaPort| port.object == object || port.interfaces.iter().any(|name| name == object);
+        // Virtual functions share the rate of their port.
+        let devices = self.0.iter().filter(|device| !device.is_virtual);
+        let port = devices.flat_map(|device| &device.ports).find(is_wanted);
         port?.rate_bps.map(value_of)
     }
 

@@ -236,28 +236,24 @@ fn ipoib(facts: &Facts<'_>) -> Vec<Outcome> {
             !all.starts_with('^') && all.split(',').any(|one| !one.is_empty() && name.starts_with(one))
         })
     };
-    each(
-        names,
-        |name| name.clone(),
-        |name| {
-            let path = format!("sys/class/net/{name}/operstate");
-            let state = facts.host.need(&path)?;
-            Ok(if state == "up" {
-                Outcome::ok(name, format!("{name} (IPoIB) is up"))
-            } else if is_chosen(name) {
-                Outcome::warning(
-                    name,
-                    format!("{name} (IPoIB) is {state}, and NCCL_SOCKET_IFNAME names it"),
-                )
-                .expected("up, with an address")
-                .fix(format!("ip link set {name} up"))
-            } else {
-                Outcome::info(
-                    name,
-                    format!("{name} (IPoIB) is {state}: rdma_cm finds no peers over it"),
-                )
-            }
-            .seen(&path, state))
-        },
-    )
+    each(names, String::clone, |name| {
+        let path = format!("sys/class/net/{name}/operstate");
+        let state = facts.host.need(&path)?;
+        Ok(if state == "up" {
+            Outcome::ok(name, format!("{name} (IPoIB) is up"))
+        } else if is_chosen(name) {
+            Outcome::warning(
+                name,
+                format!("{name} (IPoIB) is {state}, and NCCL_SOCKET_IFNAME names it"),
+            )
+            .expected("up, with an address")
+            .fix(format!("ip link set {name} up"))
+        } else {
+            Outcome::info(
+                name,
+                format!("{name} (IPoIB) is {state}: rdma_cm finds no peers over it"),
+            )
+        }
+        .seen(&path, state))
+    })
 }

@@ -42,7 +42,7 @@ impl LinkFacts for () {}
 pub struct Growths<'a> {
     samples: &'a [Sample],
     /// Growth of each sample; `None`: a gauge, a counter that is new, that was reset, or whose change is not known.
-    growths: Vec<Option<f64>>,
+    rises: Vec<Option<f64>>,
     /// Positions of samples by counter and object.
     by_counter: BTreeMap<Counter, BTreeMap<&'a str, Vec<usize>>>,
     seconds: Option<f64>,
@@ -66,7 +66,7 @@ impl<'a> Growths<'a> {
             series.row(sample, links.max_per_second(&sample.object));
         }
         let mut seconds: Option<f64> = None;
-        let mut growths = Vec::with_capacity(now.samples.len());
+        let mut rises = Vec::with_capacity(now.samples.len());
         let mut by_counter: BTreeMap<Counter, BTreeMap<&str, Vec<usize>>> = BTreeMap::new();
         let mut rates = BTreeMap::new();
         for (at, sample) in now.samples.iter().enumerate() {
@@ -80,7 +80,7 @@ impl<'a> Growths<'a> {
                 rates.insert(&*sample.object, rate);
             }
             if before.is_none() {
-                growths.push((sample.counter.kind() == SampleKind::Cumulative).then_some(sample.value));
+                rises.push((sample.counter.kind() == SampleKind::Cumulative).then_some(sample.value));
                 continue;
             }
             let row = series.row(sample, links.max_per_second(&sample.object));
@@ -89,7 +89,7 @@ impl<'a> Growths<'a> {
                 .map(|interval| roce_model::Span(interval).seconds());
             let between = between.filter(|between| *between > 0.0);
             seconds = between.map_or(seconds, |between| Some(seconds.unwrap_or(0.0).max(between)));
-            growths.push(row.change.filter(|_| !row.reset));
+            rises.push(row.change.filter(|_| !row.reset));
         }
         let started = |reading: CounterReading<'_>| {
             let gauge = reading
@@ -104,7 +104,7 @@ impl<'a> Growths<'a> {
             .filter(|between| *between > 0.0);
         Self {
             samples: now.samples,
-            growths,
+            rises,
             by_counter,
             seconds: seconds.or(by_uptime),
             is_total: before.is_none(),
@@ -163,7 +163,7 @@ impl<'a> Growths<'a> {
     }
 
     fn grown(&self, at: impl Iterator<Item = usize>) -> impl Iterator<Item = (&'a Sample, f64)> {
-        at.filter_map(|at| Some((self.samples.get(at)?, (*self.growths.get(at)?)?)))
+        at.filter_map(|at| Some((self.samples.get(at)?, (*self.rises.get(at)?)?)))
     }
 
     /// Samples of a counter, gauges and others.
@@ -176,7 +176,7 @@ impl<'a> Growths<'a> {
     pub(super) fn sum(&self, counter: Counter, object: &str) -> Option<f64> {
         let growths = self
             .positions(counter, Some(object))
-            .map(|at| self.growths.get(at).copied().flatten());
+            .map(|at| self.rises.get(at).copied().flatten());
         growths.reduce(|sum, growth| Some(sum? + growth?)).flatten()
     }
 

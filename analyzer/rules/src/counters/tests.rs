@@ -378,6 +378,8 @@ fn a_twin_that_differs_is_named() {
         "{}",
         little[0].text
     );
+    // One that carries 5 % may be for storage.
+    assert_eq!(ids(&of(2e9)), [("counters.twins", Severity::Info)]);
     // It may not be meant to carry anything.
     assert_eq!(ids(&of(0.0)), [("counters.twins", Severity::Info)]);
     let losses = [

@@ -10,6 +10,8 @@ use super::sign::{CounterRule, CounterSign, NO_TEXTS, by};
 const MIN_BYTES: f64 = 1e9;
 /// Share of the busiest port's bytes below which a twin carries nothing.
 const NOTHING_SHARE: f64 = 0.01;
+/// Share of the busiest of two ports from which on the other one is taken for its rail; one with less may be for storage.
+const RAIL_SHARE: f64 = 0.1;
 /// Share of the busiest port's bytes below which a twin carries too little.
 const LITTLE_SHARE: f64 = 0.5;
 /// Losses of one port from which on its twins are compared.
@@ -22,8 +24,8 @@ pub(super) const RULES: &[CounterRule] = &[CounterRule {
     title: "ports that are alike are used alike",
     meaning: "Ports of one speed in one host are rails: a job that uses several gives each the same. One that carries less, or that alone has \
               losses, slows all. One that carries nothing is left out by a setting, or is down.",
-    method: "RDMA ports of one rate, the busiest with 1 GB or more: one with less than half of its bytes: warning; with less than 1 %: note, it may \
-             not be meant. One with 100 losses or more, where a port with half of its bytes has less than 1 % of them: warning",
+    method: "RDMA ports of one rate, the busiest with 1 GB or more: one with less than half of its bytes: warning, where it is one of two and has 10 %, \
+             or one in three or fewer; others are a note, as they may have another purpose. One with 100 losses or more, where a port with half of its bytes has less than 1 % of them: warning",
     source: "NVIDIA NCCL: channels are spread over all adapters of NCCL_IB_HCA",
     next: "Compare rate, MTU, cable and switch port of the two; look at NCCL_IB_HCA and the job's log for the adapters that it uses.",
     severity: Severity::Warning,
@@ -79,16 +81,26 @@ fn compared(growths: &Growths<'_>, ports: &[TwinPort<'_>]) -> Vec<CounterSign> {
     };
     let mut found = Vec::new();
     if busiest.bytes >= MIN_BYTES {
+        let odd = ports
+            .iter()
+            .filter(|port| port.bytes < busiest.bytes * LITTLE_SHARE)
+            .count();
         for port in ports {
             let share = port.bytes / busiest.bytes;
             if share >= LITTLE_SHARE {
                 continue;
             }
             let is_idle = share < NOTHING_SHARE;
-            let severity = if is_idle {
-                Severity::Info
+            // Of several ports, a few that differ are odd ones among rails; many have another purpose.
+            let is_rail = if ports.len() == 2 {
+                share >= RAIL_SHARE
             } else {
+                odd * 3 <= ports.len()
+            };
+            let severity = if is_rail && !is_idle {
                 Severity::Warning
+            } else {
+                Severity::Info
             };
             let carried = if port.bytes == 0.0 {
                 "nothing".to_owned()
@@ -102,8 +114,13 @@ fn compared(growths: &Growths<'_>, ports: &[TwinPort<'_>]) -> Vec<CounterSign> {
             );
             let follows = if is_idle {
                 "it is not used".to_owned()
-            } else {
+            } else if is_rail {
                 format!("{} of it: a job over both waits for this one", share_text(share))
+            } else {
+                format!(
+                    "{} of it, where several differ: it may have another purpose",
+                    share_text(share)
+                )
             };
             let sign = CounterSign::new(growths, severity, port.object, &text).and(&follows);
             found.push(

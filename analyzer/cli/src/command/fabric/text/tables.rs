@@ -103,6 +103,19 @@ fn counted(
     out.push_str(&lay(first, style.width));
 }
 
+/// Packets with errors. Broken frames are among them at most switches; NX-OS counts them apart.
+fn broken(changes: &Changes, object: &str) -> Option<f64> {
+    let sum = |counter| changes.sum(object, counter);
+    let (all, frames) = (
+        sum(Counter::SwitchInterfaceErrors),
+        sum(Counter::SwitchInterfaceFcsErrors),
+    );
+    all.zip(frames)
+        .map(|(all, frames)| all.max(frames))
+        .or(all)
+        .or(frames)
+}
+
 /// Interfaces of a switch.
 pub(super) fn interfaces(reading: &Reading, changes: &Changes, all: bool, style: &Style, out: &mut String) {
     use Counter as C;
@@ -140,17 +153,7 @@ pub(super) fn interfaces(reading: &Reading, changes: &Changes, all: bool, style:
         )
     };
     let marked = |object: &str| changes.sum(object, C::SwitchQueueEcnMarkedPackets);
-    // Broken frames are among the errors of most switches; NX-OS counts them apart.
-    let errors = |object: &str| {
-        let (all, broken) = (
-            changes.sum(object, C::SwitchInterfaceErrors),
-            changes.sum(object, C::SwitchInterfaceFcsErrors),
-        );
-        all.zip(broken)
-            .map(|(all, broken)| all.max(broken))
-            .or(all)
-            .or(broken)
-    };
+    let errors = |object: &str| broken(changes, object);
     let discards = |object: &str| changes.sum(object, C::SwitchInterfaceDiscards);
     let stuck = |object: &str| changes.sum(object, C::SwitchWatchdogShutdowns);
     let counts: [Counts<'_>; 10] = [
