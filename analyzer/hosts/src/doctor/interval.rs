@@ -16,7 +16,7 @@ pub(crate) const CHECKS: &[Check] = &[Check {
              never judged",
     meaning: "Counters tell what happens now only by their change, and the cause only by their relations.",
     symptom: "A job is slow, and every setting is right.",
-    alternatives: "link.errors, ecn.np",
+    alternatives: "link.errors",
     source: "the sources of each rule",
     severity: Severity::Warning,
     confidence: "as the rule says",

@@ -91,7 +91,7 @@ fn compared(growths: &Growths<'_>, ports: &[TwinPort<'_>]) -> Vec<CounterSign> {
                 continue;
             }
             let is_idle = share < NOTHING_SHARE;
-            // Of several ports, a few that differ are odd ones among rails; many have another purpose.
+            // A few ports that differ are odd ones among rails; many have another purpose.
             let is_rail = if ports.len() == 2 {
                 share >= RAIL_SHARE
             } else {
