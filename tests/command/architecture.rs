@@ -20,8 +20,8 @@ pub(crate) const ARROWS: [(&str, &[&str]); 26] = [
     ("roce-wire", &[]),
     ("roce-model", &["roce-wire"]),
     ("roce-capture", &["roce-wire", "roce-model"]),
-    ("roce-rules", &["roce-model"]),
     ("roce-spelling", &["roce-model"]),
+    ("roce-rules", &["roce-model", "roce-spelling"]),
     ("roce-lateness", &["roce-wire", "roce-model"]),
     (
         "roce-verdict",

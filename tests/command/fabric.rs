@@ -632,8 +632,13 @@ fn pauses_are_read_around_a_command() {
         folder.path(),
         &["pauses", "--duration", "200ms", "--interval", "100ms"],
     );
-    assert_eq!(alone.code, Some(0), "{}", alone.stderr);
-    assert!(alone.stdout.contains("pattern"), "{}", alone.stdout);
+    // A machine without RDMA devices has nothing to read, which is an error.
+    if alone.stderr.contains("nothing was read: ") {
+        assert_eq!(alone.code, Some(2), "{}", alone.stderr);
+    } else {
+        assert_eq!(alone.code, Some(0), "{}", alone.stderr);
+        assert!(alone.stdout.contains("pattern"), "{}", alone.stdout);
+    }
 }
 
 /// A host that answers by a document, and by the address of its interface.
@@ -706,4 +711,107 @@ fn a_host_says_why_it_has_no_pauses_and_is_found_by_its_address() {
         joined.contains("gpu5 ens1") && joined.contains("leaf1 Ethernet0"),
         "{joined}"
     );
+}
+
+/// Discards and broken frames of ports: a note of one reading, a warning of two.
+#[test]
+fn discards_and_broken_frames_of_ports_are_judged() {
+    let folder = tempdir().unwrap();
+    let table = |discards: u32, fcs: u32| {
+        format!(
+            "---------\nPort     Align-Err    FCS-Err   Xmit-Err    Rcv-Err  UnderSize OutDiscards\n---------\nmgmt0  --  --  --  --  --  --\n\
+             Eth1/7    0  0  0  0  0  {discards}\nEth1/8    0  {fcs}  0  0  0  0\n"
+        )
+    };
+    for (name, discards, fcs) in [("before", 9_100, 40), ("after", 12_600, 55)] {
+        fs::create_dir(folder.path().join(name)).unwrap();
+        let file = folder
+            .path()
+            .join(name)
+            .join("show_interface_counters_errors.txt");
+        fs::write(file, table(discards, fcs)).unwrap();
+    }
+    let read = |folders: &[&str]| {
+        let mut words = vec!["fabric", "counters", "--kind", "nexus"];
+        words.extend(folders.iter().flat_map(|folder| ["--read", *folder]));
+        run(folder.path(), words).stdout
+    };
+    let once = read(&["before"]);
+    assert!(
+        once.contains("info counters.discards Ethernet1/7\n   9,100 packets to be sent discarded"),
+        "{once}"
+    );
+    assert!(
+        once.contains("info counters.broken_frames Ethernet1/8\n   40 frames with a wrong check sequence"),
+        "{once}"
+    );
+    assert!(once.contains("discards") && !once.contains("warning"), "{once}");
+    let twice = read(&["before", "after"]);
+    // 12,600 - 9,100 and 55 - 40.
+    for line in [
+        "warning counters.discards Ethernet1/7\n   3,500 packets to be sent discarded between the recordings",
+        "warning counters.broken_frames Ethernet1/8\n   15 frames with a wrong check sequence (FCS) between the recordings",
+    ] {
+        assert!(twice.contains(line), "{twice}");
+    }
+    assert!(!twice.contains("0.0 s"), "{twice}");
+}
+
+/// The watchdog of a SONiC switch that fires again and again between two recordings.
+#[test]
+fn a_watchdog_that_fires_again_states_what_it_dropped() {
+    let folder = tempdir().unwrap();
+    let recorded = root().join("tests/data/fabric/sonic-leaf");
+    for name in ["before", "after"] {
+        let to = folder.path().join(name);
+        fs::create_dir(&to).unwrap();
+        for entry in fs::read_dir(&recorded).unwrap() {
+            let entry = entry.unwrap();
+            let mut text = fs::read_to_string(entry.path()).unwrap();
+            if name == "after" {
+                for (counter, rise) in [("DETECTED", 12), ("RESTORED", 12), ("TX_DROPPED_PACKETS", 700)] {
+                    let key = if counter.starts_with("TX") {
+                        format!("\"PFC_WD_QUEUE_STATS_{counter}\": \"")
+                    } else {
+                        format!("\"PFC_WD_QUEUE_STATS_DEADLOCK_{counter}\": \"")
+                    };
+                    if let Some(at) = text.find(&key) {
+                        let from = at + key.len();
+                        let to = from + text[from..].find('"').unwrap();
+                        let value: u64 = text[from..to].parse().unwrap();
+                        text.replace_range(from..to, &(value + rise).to_string());
+                    }
+                }
+            }
+            fs::write(to.join(entry.file_name()), text).unwrap();
+        }
+    }
+    let words = [
+        "fabric", "counters", "--kind", "sonic", "--read", "before", "--read", "after", "--format", "json",
+    ];
+    let document: Value = serde_json::from_str(&run(folder.path(), words).stdout).unwrap();
+    let findings = document["devices"][0]["findings"].as_array().unwrap();
+    let found = findings
+        .iter()
+        .find(|finding| finding["id"] == "counters.watchdog")
+        .unwrap();
+    assert_eq!(found["severity"], "critical");
+    let summary = found["summary"].as_str().unwrap();
+    assert!(
+        summary.contains("12 times and opened it 12 times, and dropped 700 packets between the recordings"),
+        "{summary}"
+    );
+}
+
+/// A host without any counter is no host without pauses.
+#[test]
+fn pauses_without_a_reading_are_an_error() {
+    let folder = tempdir().unwrap();
+    let inventory =
+        "[[switch]]\nname = \"leaf1\"\nkind = \"nexus\"\ntransport = \"files\"\nfiles = \"nothing\"\n";
+    fs::write(folder.path().join("fabric.toml"), inventory).unwrap();
+    fs::create_dir(folder.path().join("nothing")).unwrap();
+    let ran = fabric(folder.path(), &["pauses", "--duration", "1s"]);
+    assert_eq!(ran.code, Some(2), "{}{}", ran.stdout, ran.stderr);
+    assert!(ran.stderr.contains("nothing was read: leaf1: "), "{}", ran.stderr);
 }

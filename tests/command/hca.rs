@@ -295,6 +295,16 @@ fn hostile_and_odd_environments() {
             ran.stdout
         );
     }
+    // Some versions of the plugin state the document alone; one that is no document states nothing.
+    for (document, is_found) in [
+        (r#"{"0000:03:00.2":{"rdma":{"rdma_dev":"mlx5_6"}}}"#, true),
+        ("[1]", false),
+    ] {
+        environment(folder.path(), &[("PCIDEVICE_A_INFO", document)]);
+        let ran = hca(folder.path(), &["--print", "env"]);
+        let found = ran.stdout.starts_with("export NCCL_IB_HCA='=mlx5_6:1'\n");
+        assert_eq!(found, is_found, "{document}: {} {}", ran.stdout, ran.stderr);
+    }
     // A scalable function whose INFO says nothing is found by its auxiliary device.
     set(
         &root,

@@ -156,3 +156,57 @@ fn texts_of_other_people_are_read() {
     assert_eq!(ran.code, Some(2), "{ran:?}");
     assert!(ran.stderr.contains("no counters in this text"), "{}", ran.stderr);
 }
+
+/// `host counters` judges what grew between two recordings, and `proc/uptime` tells how long that was.
+#[test]
+fn changes_of_counters_are_judged() {
+    let folder = tempdir().unwrap();
+    for (name, uptime, marks, cnps, duration) in [
+        ("before", "500.5", 70, 1_000, 100_000),
+        ("after", "510.5", 70, 4_000, 2_600_000),
+    ] {
+        let root = folder.path().join(name);
+        let port = root.join("sys/class/infiniband/mlx5_0/ports/1");
+        for (file, text) in [
+            (port.join("rate"), "100 Gb/sec (4X EDR)".to_owned()),
+            (port.join("gid_attrs/ndevs/0"), "ens1".to_owned()),
+            (
+                port.join("hw_counters/np_ecn_marked_roce_packets"),
+                marks.to_string(),
+            ),
+            (port.join("hw_counters/np_cnp_sent"), cnps.to_string()),
+            (root.join("proc/uptime"), format!("{uptime} 7.0")),
+            (
+                root.join("commands/ethtool_-S_ens1.txt"),
+                format!("NIC statistics:\n     rx_prio3_pause_duration: {duration}\n"),
+            ),
+        ] {
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, text + "\n").unwrap();
+        }
+    }
+    let read = |more: &[&str]| {
+        let mut words = vec!["host", "counters", "--read", "before", "--read", "after"];
+        words.extend(more);
+        run(folder.path(), words).good().stdout
+    };
+    let text = read(&[]);
+    // 2.5 of 10 s; 3,000 CNPs.
+    assert!(
+        text.contains("warning counters.paused ens1\n   paused by the neighbour 25.0 % of the time: 2.50 s"),
+        "{text}"
+    );
+    let document: Value = serde_json::from_str(&read(&["--format", "json"])).unwrap();
+    let found = document["findings"].as_array().unwrap();
+    let ids: Vec<&str> = found
+        .iter()
+        .map(|finding| finding["id"].as_str().unwrap())
+        .collect();
+    assert_eq!(ids, ["counters.paused", "counters.cnp_unmarked"]);
+    assert_eq!(found[1]["evidence"]["cnps_sent"], 3_000.0);
+    // One reading has totals alone.
+    let once = run(folder.path(), ["host", "counters", "--read", "after"])
+        .good()
+        .stdout;
+    assert!(!once.contains("findings"), "{once}");
+}

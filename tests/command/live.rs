@@ -53,6 +53,42 @@ fn wrong_arguments_of_live() {
     }
 }
 
+/// The packets that `tcpdump -U -w -` writes are analysed without any right, and the run ends with them.
+#[test]
+#[cfg(feature = "live")]
+fn standard_input_is_a_device() {
+    let (folder, program) = for_everybody();
+    let capture = crate::captures::root().join("captures/write_bw_loss.pcap");
+    let mut command = Command::new(&program);
+    command
+        .args(["live", "-i", "-", "--no-tui", "--format", "json"])
+        .current_dir(folder.path())
+        .stdin(std::fs::File::open(capture).unwrap());
+    if geteuid().is_root() {
+        command.uid(NOBODY).gid(NOBODY);
+    }
+    let run = ran(&mut command);
+    let document: serde_json::Value =
+        serde_json::from_str(&run.stdout).unwrap_or_else(|_| panic!("{}", run.stderr));
+    // The file's own frames: 2,689 (capinfos).
+    assert_eq!(document["run"]["inputs"][0]["frames"], 2_689, "{}", run.stderr);
+    let ids = document["findings"].as_array().unwrap().iter();
+    assert!(
+        ids.clone().any(|finding| finding["id"] == "loss.network"),
+        "{document}"
+    );
+    // Bytes that are no pcap are refused.
+    let mut command = Command::new(&program);
+    let odd = folder.path().join("odd");
+    std::fs::write(&odd, [b'x'; 100]).unwrap();
+    command
+        .args(["live", "-i", "-", "--no-tui"])
+        .current_dir(folder.path())
+        .stdin(std::fs::File::open(odd).unwrap());
+    let message = refused(&ran(&mut command));
+    assert!(message.contains("standard input is no pcap"), "{message}");
+}
+
 #[test]
 #[cfg(feature = "live")]
 fn help_of_live() {

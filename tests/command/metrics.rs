@@ -202,3 +202,45 @@ fn files_for_other_programs_are_printed_or_written() {
     );
     assert!(targets.stdout.contains("- \"a:9902\"\n") && targets.stdout.contains("- \"b:9902\"\n"));
 }
+
+/// Every rule about counters has an alert that names it, so that host, device and Prometheus say the same.
+#[test]
+fn every_rule_about_counters_has_an_alert() {
+    let folder = tempdir().unwrap();
+    let rules = run(folder.path(), ["metrics", "files", "rules"]).good().stdout;
+    for rule in roce_rules::counters::rules() {
+        assert!(
+            rules.contains(&format!("explain {}` says more", rule.id)),
+            "{}",
+            rule.id
+        );
+    }
+}
+
+#[test]
+fn devices_of_an_inventory_have_jobs_of_their_own() {
+    let folder = tempdir().unwrap();
+    let inventory = "[cluster]\nname = \"gpu-pod\"\n[[switch]]\nname = \"leaf1\"\nkind = \"nexus\"\nfiles = \"a\"\ntransport = \"files\"\n\
+                     [[hypervisor]]\nname = \"esxi1\"\nkind = \"esxi\"\nfiles = \"b\"\ntransport = \"files\"\nevery = \"30s\"\n";
+    fs::write(folder.path().join("fabric.toml"), inventory).unwrap();
+    let words = [
+        "metrics",
+        "files",
+        "scrape-config",
+        "--inventory",
+        "fabric.toml",
+        "--target",
+        "mon1:9902",
+    ];
+    let text = run(folder.path(), words).good().stdout;
+    for line in [
+        "params: {module: [nexus]}",
+        "targets: [\"leaf1\"]",
+        "scrape_interval: 30s",
+        "targets: [\"esxi1\"]",
+        "replacement: \"mon1:9902\"",
+        "cluster: \"gpu-pod\"",
+    ] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+}

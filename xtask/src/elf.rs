@@ -14,6 +14,20 @@ const PROGBITS: u32 = 1;
 const SYMTAB: u32 = 2;
 const REL: u32 = 9;
 
+/// The highest version of the GNU C library whose symbols a 64-bit little-endian program needs: (2, 34). `None`: it needs none.
+pub(crate) fn needed_glibc(file: &[u8]) -> Result<Option<(u32, u32)>> {
+    let all = read_sections(file)?;
+    // Names of versions are texts of the dynamic symbols (GNU, .gnu.version_r).
+    let texts = all.iter().find(|section| section.name == ".dynstr");
+    let texts = texts.map_or(&[][..], |section| section.bytes);
+    let versions = texts.split(|byte| *byte == 0).filter_map(|text| {
+        let version = std::str::from_utf8(text).ok()?.strip_prefix("GLIBC_")?;
+        let mut parts = version.split('.');
+        Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+    });
+    Ok(versions.max())
+}
+
 struct Section<'a> {
     name: String,
     kind: u32,
@@ -29,8 +43,7 @@ fn place(bytes: &[u8], at: usize) -> Result<usize> {
     usize::try_from(number(bytes, at, 8)?).context("the file is too large")
 }
 
-/// Reads the sections of a 64-bit little-endian object.
-pub(crate) fn sections(file: &[u8]) -> Result<Sections> {
+fn read_sections(file: &[u8]) -> Result<Vec<Section<'_>>> {
     anyhow::ensure!(
         file.starts_with(b"\x7fELF\x02\x01"),
         "it is no 64-bit little-endian ELF file"
@@ -58,6 +71,12 @@ pub(crate) fn sections(file: &[u8]) -> Result<Sections> {
             bytes: contents(at).unwrap_or_default(),
         });
     }
+    Ok(all)
+}
+
+/// Reads the sections of a 64-bit little-endian object.
+pub(crate) fn sections(file: &[u8]) -> Result<Sections> {
+    let all = read_sections(file)?;
     let symbols = all
         .iter()
         .find(|section| section.kind == SYMTAB)

@@ -20,6 +20,7 @@ mod ebpf;
 mod elf;
 mod fleet;
 mod fuzz;
+mod glibc;
 mod golden;
 mod metamorphic;
 mod need;

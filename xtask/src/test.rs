@@ -12,7 +12,7 @@ use crate::browser::Browser;
 use crate::need::{self, C_COMPILER, LIBPCAP, TIME, TMUX};
 use crate::python::{self, engines, hadolint, perfetto, reader};
 use crate::workspace::{self, Profile, Workspace, execute, line, succeeds};
-use crate::{attack, deny, ebpf, fleet, package, prometheus, schema, store, vm};
+use crate::{attack, deny, ebpf, fleet, glibc, package, prometheus, schema, store, vm};
 
 pub(crate) const ABOUT: &str = "all tests, clippy, format, documents, dependencies, a short vm-test";
 pub(crate) const ARGUMENTS: &str = "[--only STEP]... [--no-STEP]...";
@@ -42,6 +42,10 @@ const ATTACK: Step = Step {
 const PROMETHEUS: Step = Step {
     name: "prometheus",
     title: "metrics, in Prometheus",
+};
+const GLIBC: Step = Step {
+    name: "glibc",
+    title: "the C library of Ubuntu 22.04",
 };
 const KERNEL: Step = Step {
     name: "kernel",
@@ -93,12 +97,13 @@ const VM: Step = Step {
 };
 
 /// All steps, in their order. `datasets` leaves the datasets that `engines` reads.
-const STEPS: [&Step; 17] = [
+const STEPS: [&Step; 18] = [
     &FORMAT,
     &CLIPPY,
     &TESTS,
     &ATTACK,
     &PROMETHEUS,
+    &GLIBC,
     &KERNEL,
     &DOCUMENTS,
     &SCHEMA,
@@ -153,6 +158,11 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
         prometheus::possible,
         // Built by the tests of the command line.
         |()| prometheus::check(workspace, &workspace.program(Profile::Dev, "roce-analyze"), None),
+    );
+    run.step(
+        &GLIBC,
+        || Ok(()),
+        |()| glibc::check(&workspace.program(Profile::Dev, "roce-analyze")),
     );
     run.step(
         &KERNEL,

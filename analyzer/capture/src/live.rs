@@ -10,6 +10,7 @@ mod device;
 mod error;
 mod order;
 mod outlet;
+mod pipe;
 mod send;
 
 use std::sync::Arc;

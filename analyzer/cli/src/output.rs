@@ -7,6 +7,8 @@ pub(crate) mod csv;
 #[cfg(feature = "parquet")]
 pub(crate) mod dataset;
 pub(crate) mod exit_code;
+#[cfg(feature = "live")]
+pub(crate) mod findings;
 pub(crate) mod messages;
 pub(crate) mod overview;
 pub(crate) mod progress;

@@ -10,6 +10,8 @@ mod fleet;
 mod gid;
 pub(crate) mod gpu;
 pub(crate) mod host;
+mod infiniband;
+mod interval;
 mod limits;
 mod link;
 mod machine;
@@ -31,13 +33,15 @@ pub use host::{Host, LINKS, UNREADABLE, Unknown};
 use facts::Facts;
 
 /// The tables of all families, in the order in which they are shown.
-const FAMILIES: [&[Check]; 14] = [
+const FAMILIES: [&[Check]; 16] = [
     rdma::CHECKS,
     link::CHECKS,
+    infiniband::CHECKS,
     gid::CHECKS,
     pfc::CHECKS,
     qos::CHECKS,
     ecn::CHECKS,
+    interval::CHECKS,
     limits::CHECKS,
     machine::CHECKS,
     pci::CHECKS,

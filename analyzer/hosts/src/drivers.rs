@@ -94,6 +94,7 @@ const RULES: &[Rule] = rules! {
     Hardware "roce_adp_retrans" => PortAdaptiveRetransmissions bits 32;
     Hardware "roce_adp_retrans_to" => PortAdaptiveRetransmissionTimeouts bits 32;
     Hardware "roce_slow_restart" => PortSlowRestarts bits 32;
+    Hardware "roce_slow_restart_cnps" => PortSlowRestartCnps bits 32;
     Hardware "rx_icrc_encapsulated" => PortIcrcErrors;
     Hardware "req_cqe_error" => PortCompletionErrors ["requester", "error"] bits 32;
     Hardware "req_cqe_flush_error" => PortCompletionErrors ["requester", "flush"] bits 32;

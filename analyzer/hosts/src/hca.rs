@@ -80,19 +80,34 @@ pub fn given(host: &Host) -> GivenDevices {
         return all;
     };
     for (variable, value) in &variables {
-        let (Some(name), Some(value)) = (variable.strip_prefix("PCIDEVICE_"), value.as_str()) else {
+        let (Some(mut name), Some(value)) = (variable.strip_prefix("PCIDEVICE_"), value.as_str()) else {
             continue;
         };
-        if name.ends_with("_INFO") && variables.contains_key(variable.trim_end_matches("_INFO")) {
-            continue;
-        }
+        let parsed = |text: &str| serde_json::from_str::<Value>(text).ok();
+        let (addresses, info) = if let Some(plain) = name.strip_suffix("_INFO") {
+            if variables.contains_key(&format!("PCIDEVICE_{plain}")) {
+                continue;
+            }
+            // Some versions of the plugin state the document alone: its keys are the addresses.
+            let info = parsed(value).unwrap_or(Value::Null);
+            let Some(document) = info.as_object() else {
+                all.notes
+                    .push(format!("{variable} is no JSON document: left out"));
+                all.is_stated = true;
+                continue;
+            };
+            name = plain;
+            (document.keys().cloned().collect::<Vec<_>>().join(","), info)
+        } else {
+            let info = variables.get(&format!("{variable}_INFO"));
+            let info = info
+                .and_then(Value::as_str)
+                .and_then(parsed)
+                .unwrap_or(Value::Null);
+            (value.to_owned(), info)
+        };
         all.is_stated = true;
-        let info: Value = variables
-            .get(&format!("{variable}_INFO"))
-            .and_then(Value::as_str)
-            .and_then(|text| serde_json::from_str(text).ok())
-            .unwrap_or(Value::Null);
-        for address in value
+        for address in addresses
             .split([',', ' ', '\n'])
             .map(str::trim)
             .filter(|address| !address.is_empty())

@@ -5,8 +5,21 @@ use std::fmt::Write;
 /// Targets where nobody named any.
 pub const EXAMPLE_TARGETS: [&str; 2] = ["host1.example:9902", "host2.example:9902"];
 
-/// A configuration of Prometheus that scrapes the targets and has the rules.
-pub fn scrape_config(targets: &[String], cluster: &str) -> String {
+/// A job of Prometheus that reads devices of one kind through an endpoint's `/probe`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DeviceJob {
+    /// Kind of devices: `switches` or `hypervisors`.
+    pub about: &'static str,
+    /// Their system, which the endpoint checks: `nexus`, `sonic`, `esxi`.
+    pub module: &'static str,
+    /// Seconds between two readings.
+    pub seconds: u64,
+    /// Their names in the inventory.
+    pub devices: Vec<String>,
+}
+
+/// A configuration of Prometheus that scrapes the targets, and devices through the first of them, and has the rules.
+pub fn scrape_config(targets: &[String], cluster: &str, jobs: &[DeviceJob]) -> String {
     let mut text = String::from(
         "# Prometheus' configuration: endpoints of `roce-analyze metrics serve`, and of `live --metrics` (port 9903).\n\
          # The rules are those that `roce-analyze metrics files rules` prints.\n\
@@ -27,7 +40,33 @@ pub fn scrape_config(targets: &[String], cluster: &str) -> String {
         "        labels:\n          cluster: \"{}\"",
         cluster.escape_default()
     );
+    let endpoint = targets.first().map_or(EXAMPLE_TARGETS[0], String::as_str);
+    for (at, job) in jobs.iter().enumerate() {
+        write_job(&mut text, at, job, endpoint, cluster);
+    }
     text
+}
+
+fn write_job(text: &mut String, at: usize, job: &DeviceJob, endpoint: &str, cluster: &str) {
+    let devices: Vec<String> = job
+        .devices
+        .iter()
+        .map(|name| format!("\"{}\"", name.escape_default()))
+        .collect();
+    // A job's name is unique: devices of one kind can have several intervals.
+    let _ = write!(
+        text,
+        "  - job_name: roce-{about}-{module}-{at}\n    metrics_path: /probe\n    params: {{module: [{module}]}}\n    scrape_interval: {seconds}s\n    \
+         scrape_timeout: {seconds}s\n    static_configs:\n      - targets: [{devices}]\n        labels:\n          cluster: \"{cluster}\"\n    \
+         relabel_configs:\n      - {{source_labels: [__address__], target_label: __param_target}}\n      - {{source_labels: [__param_target], \
+         target_label: instance}}\n      - {{target_label: __address__, replacement: \"{endpoint}\"}}\n",
+        about = job.about,
+        module = job.module,
+        seconds = job.seconds,
+        devices = devices.join(", "),
+        cluster = cluster.escape_default(),
+        endpoint = endpoint.escape_default(),
+    );
 }
 
 /// A unit of systemd for `metrics serve`, with every limit that it can live with. Packages install it; its program is `/usr/bin/roce-analyze`.
@@ -70,7 +109,7 @@ mod tests {
 
     #[test]
     fn targets_cannot_break_out_of_their_quotation_marks() {
-        let text = scrape_config(&["a:1\"\n  x: y".to_owned()], "c");
+        let text = scrape_config(&["a:1\"\n  x: y".to_owned()], "c", &[]);
         assert!(text.contains("          - \"a:1\\\"\\n  x: y\"\n"), "{text}");
         assert!(
             text.ends_with("        labels:\n          cluster: \"c\"\n"),

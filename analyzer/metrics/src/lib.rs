@@ -19,5 +19,5 @@ pub use dashboards::{DASHBOARDS, Dashboard, Kind, PROVISIONING, Panel, Section};
 pub use exposition::{Buckets, Exposition, Format, Label, end, joined};
 pub use families::*;
 pub use family::{Family, MetricKind};
-pub use files::{ALERTMANAGER, EXAMPLE_TARGETS, SYSTEMD, scrape_config};
+pub use files::{ALERTMANAGER, DeviceJob, EXAMPLE_TARGETS, SYSTEMD, scrape_config};
 pub use rules::{compatible, rules};

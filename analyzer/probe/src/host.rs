@@ -49,6 +49,10 @@ pub struct HostReader {
     /// Ports by their object, once netlink has answered; `None`: it has no more counters of the port than sysfs.
     ports: HashMap<String, Option<NetlinkPort>>,
     rates: Rates,
+    /// RDMA ports by their network interface.
+    owners: HashMap<String, String>,
+    /// Devices that are virtual functions.
+    virtual_functions: BTreeSet<String>,
 }
 
 /// Sockets are opened at once, because a process that has given up its rights opens none.
@@ -94,6 +98,8 @@ impl HostReader {
             queue_pairs: false,
             ports: HashMap::new(),
             rates: Rates::default(),
+            owners: HashMap::new(),
+            virtual_functions: BTreeSet::new(),
         }
     }
 
@@ -123,6 +129,31 @@ impl HostReader {
     /// (`mlx5_0:1`) or of all ports of a device (`mlx5_0`); `None`: nobody says how fast it is.
     pub fn max_per_second(&self, object: &str) -> Option<f64> {
         self.rates.max_per_second(object)
+    }
+
+    /// The rate of a port (`mlx5_0:1`), or of the port of an interface, in bit/s; `None`: nobody says how fast it is, or it is a virtual
+    /// function, which shares the rate.
+    pub fn bits_per_second(&self, object: &str) -> Option<f64> {
+        let port = self.port_of(object).unwrap_or(object);
+        let device = port.split(':').next().unwrap_or_default();
+        if self.virtual_functions.contains(device) {
+            return None;
+        }
+        self.rates.bits_per_second(object)
+    }
+
+    /// The RDMA port of a network interface, as samples name it.
+    pub fn port_of(&self, interface: &str) -> Option<&str> {
+        self.owners.get(interface).map(String::as_str)
+    }
+
+    /// Seconds since the start of the system, where a recording has `/proc/uptime`.
+    pub fn uptime(&self) -> Option<f64> {
+        text(&self.root.join("proc/uptime"))?
+            .split_whitespace()
+            .next()?
+            .parse()
+            .ok()
     }
 
     /// Number of reads that failed since the start, by source (sysfs, ethtool, dcb) and reason. A quantity that a driver does not have
@@ -168,6 +199,7 @@ impl HostReader {
                 into,
             );
             if folder.join("device/physfn").exists() {
+                self.virtual_functions.insert(device.clone());
                 self.notes.insert(format!(
                     "{device} is a virtual function: counters of the physical port, PFC and pauses are not visible here"
                 ));
@@ -187,7 +219,14 @@ impl HostReader {
                     into,
                 );
                 let ndevs = folder.join("gid_attrs/ndevs");
-                interfaces.extend(names(&ndevs).iter().filter_map(|index| text(&ndevs.join(index))));
+                for interface in names(&ndevs).iter().filter_map(|index| text(&ndevs.join(index))) {
+                    let interface = self.physical(interface);
+                    self.rates.add_interface(&interface, &object);
+                    if self.owners.len() < MAX_NAMES {
+                        self.owners.insert(interface.clone(), object.clone());
+                    }
+                    interfaces.push(interface);
+                }
             }
         }
         if self.queue_pairs {

@@ -23,11 +23,16 @@ pub fn text(summary: &SampleSummary, all: bool, style: &Style, out: &mut impl Wr
         .map_err(Error::Text)
 }
 
-/// Writes one JSON document with every series. Absent is null; values are in base units.
+/// Writes one JSON document with every series and the findings about them. Absent is null; values are in base units.
 ///
 /// # Errors
 /// When it cannot be written.
-pub fn json(summary: &SampleSummary, notes: &[&str], out: &mut impl Write) -> Result<(), Error> {
+pub fn json(
+    summary: &SampleSummary,
+    findings: &[Value],
+    notes: &[&str],
+    out: &mut impl Write,
+) -> Result<(), Error> {
     let series: Vec<Value> = summary
         .series
         .iter()
@@ -55,6 +60,7 @@ pub fn json(summary: &SampleSummary, notes: &[&str], out: &mut impl Write) -> Re
     let document = json!({
         "schema_version": crate::json::SCHEMA_VERSION,
         "counters": series,
+        "findings": findings,
         "left_out": summary.left_out,
         "notes": notes,
     });
@@ -110,7 +116,7 @@ mod tests {
     #[test]
     fn changes_add_up_and_gauges_have_none() {
         let mut out = Vec::new();
-        json(&summary(), &["a note"], &mut out).unwrap();
+        json(&summary(), &[], &["a note"], &mut out).unwrap();
         let document: Value = serde_json::from_slice(&out).unwrap();
         let counters = document["counters"].as_array().unwrap();
         let of = |name: &str| counters.iter().find(|series| series["counter"] == name).unwrap();
@@ -142,7 +148,7 @@ mod tests {
             });
         }
         let mut out = Vec::new();
-        json(&summary, &[], &mut out).unwrap();
+        json(&summary, &[], &[], &mut out).unwrap();
         let document: Value = serde_json::from_slice(&out).unwrap();
         let series = &document["counters"][0];
         assert!(

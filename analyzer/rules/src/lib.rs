@@ -1,6 +1,9 @@
 //! The type of every rule: of findings in captures, of findings about devices, and of checks of a host.
 //!
-//! A rule is data: its texts, its worst severity, and what judges by it. Tables of rules are beside what they judge.
+//! A rule is data: its texts, its worst severity, and what judges by it. Tables of rules are beside what they judge; those about counters
+//! are in [`counters`], because hosts, switches and alerts share them.
+
+pub mod counters;
 
 use roce_model::Severity;
 

@@ -9,9 +9,11 @@ mod hypervisor;
 mod rule;
 mod switch;
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use roce_model::{SampleSource, Severity};
+use roce_rules::counters::{self, CounterReading, Growths};
 
 use crate::device::Reading;
 use crate::inventory::Cluster;
@@ -44,13 +46,7 @@ pub fn judge(before: Option<&Reading>, now: &Reading, cluster: &Cluster) -> Vec<
     let facts = Facts::new(before, now, cluster);
     let mut all = Vec::new();
     for rule in of_source {
-        let mut found = (rule.run.judge)(&facts);
-        let beyond = found.len().saturating_sub(MAX_FINDINGS_OF_RULE);
-        found.truncate(MAX_FINDINGS_OF_RULE);
-        if let Some(last) = found.last_mut().filter(|_| beyond > 0) {
-            // Writing into a text does not fail.
-            let _ = write!(last.text, " ({beyond} more places have this finding)");
-        }
+        let found = (rule.run.judge)(&facts);
         all.extend(found.into_iter().map(|found| DeviceFinding {
             id: rule.id,
             severity: found.severity,
@@ -62,9 +58,70 @@ pub fn judge(before: Option<&Reading>, now: &Reading, cluster: &Cluster) -> Vec<
             confidence: rule.confidence,
         }));
     }
+    all.extend(of_counters(before, now));
+    limit(&mut all);
     // Equal ones stay in the order of the table.
     all.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     all
+}
+
+/// Findings by the rules about counters that hosts have, too.
+fn of_counters(before: Option<&Reading>, now: &Reading) -> Vec<DeviceFinding> {
+    let reading = |samples| CounterReading {
+        samples,
+        uptime: None,
+    };
+    let before = before.map(|before| reading(before.samples.as_slice()));
+    let growths = Growths::new(before, reading(&now.samples), &());
+    let found = counters::judge(&growths).into_iter();
+    found
+        .map(|found| DeviceFinding {
+            id: found.id,
+            severity: found.severity,
+            node: now.node.to_string(),
+            text: match neighbor(now, &found.object).filter(|_| found.severity > Severity::Info) {
+                Some(name) => format!("{} (the neighbour is {name})", found.text),
+                None => found.text,
+            },
+            object: found.object,
+            evidence: found.evidence,
+            next: found.next,
+            confidence: found.confidence,
+        })
+        .collect()
+}
+
+/// The other end of an interface's cable, by LLDP.
+fn neighbor(reading: &Reading, interface: &str) -> Option<String> {
+    let mut ends = reading.neighbors.iter();
+    let end = ends.find(|end| end.interface == interface && !end.node.is_empty())?;
+    Some(format!("{} {}", end.node, end.port).trim_end().to_owned())
+}
+
+/// Keeps some findings of each rule, and counts the others in the last one.
+fn limit(all: &mut Vec<DeviceFinding>) {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut at_limit = Vec::new();
+    let mut at = 0;
+    all.retain(|finding| {
+        let count = counts.entry(finding.id).or_default();
+        *count += 1;
+        if *count == MAX_FINDINGS_OF_RULE {
+            at_limit.push(at);
+        }
+        let is_kept = *count <= MAX_FINDINGS_OF_RULE;
+        at += usize::from(is_kept);
+        is_kept
+    });
+    for at in at_limit {
+        if let Some(last) = all.get_mut(at) {
+            let beyond = counts.get(last.id).copied().unwrap_or(0) - MAX_FINDINGS_OF_RULE;
+            if beyond > 0 {
+                // Writing into a text does not fail.
+                let _ = write!(last.text, " ({beyond} more places have this finding)");
+            }
+        }
+    }
 }
 
 /// The worst severity; `None` without findings.

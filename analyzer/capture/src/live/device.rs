@@ -1,4 +1,4 @@
-//! One device: opened by libpcap, read in blocks.
+//! One device: opened by libpcap, or standard input; read in blocks.
 
 use std::fmt;
 use std::path::Path;
@@ -12,6 +12,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::error::{Error, Options};
 use super::outlet::{Outlet, Stop, now, settled};
+use super::pipe::{self, Pipe, PipeState};
 use crate::frame::{Batch, Direction, Frame, Interface, place};
 
 /// The kernel hands over a block that is not full after this time.
@@ -28,17 +29,28 @@ const COOKED: Linktype = Linktype(276);
 /// A device that is open, and not read yet.
 pub struct Device {
     name: String,
-    handle: Capture<Active>,
+    source: FrameSource,
     interface: Interface,
     is_rdma: bool,
 }
 
+/// Source of a device's frames.
+enum FrameSource {
+    Libpcap(Capture<Active>),
+    /// Standard input.
+    Pipe(Pipe),
+}
+
 impl Device {
-    /// Opens an interface (`eth0`), all of them (`any`), or an RDMA device (`mlx5_0`, `mlx5_0:1`).
+    /// Opens an interface (`eth0`), all of them (`any`), an RDMA device (`mlx5_0`, `mlx5_0:1`), or standard input (`-`), to which another
+    /// program captures.
     ///
     /// # Errors
     /// When there is none of that name, or libpcap cannot open it.
     pub fn open(name: &str, options: &Options) -> Result<Self, Error> {
+        if name == pipe::NAME {
+            return Self::open_pipe(options);
+        }
         let is_rdma = is_rdma(name);
         if is_rdma && !rdma_support() {
             return Err(Error::NoRdma {
@@ -91,9 +103,35 @@ impl Device {
         };
         Ok(Self {
             name: name.to_owned(),
-            handle,
+            source: FrameSource::Libpcap(handle),
             interface,
             is_rdma,
+        })
+    }
+
+    fn open_pipe(options: &Options) -> Result<Self, Error> {
+        if options.filter.is_some() {
+            return Err(Error::Filter {
+                device: pipe::NAME.to_owned(),
+                reason: "the program that writes to standard input filters".to_owned(),
+            });
+        }
+        let pipe = Pipe::open()?;
+        let interface = Interface {
+            link: LinkType(pipe.link()),
+            name: Some(pipe::NAME.to_owned()),
+            description: None,
+            snaplen: pipe.snaplen(),
+            fcs_bytes: 0,
+            quantum_ns: pipe.unit(),
+            dropped: None,
+            section: 0,
+        };
+        Ok(Self {
+            name: pipe::NAME.to_owned(),
+            source: FrameSource::Pipe(pipe),
+            interface,
+            is_rdma: false,
         })
     }
 
@@ -114,10 +152,52 @@ impl Device {
 
     /// Reads the device until it is stopped, fails, or nobody reads the queue.
     pub(super) fn read(mut self, mut outlet: Outlet, stop: &Stop) {
-        outlet.error = self.read_all(&mut outlet, stop).err();
+        let unit = self.interface.quantum_ns;
+        let done = match &mut self.source {
+            FrameSource::Libpcap(handle) => {
+                let reader = LibpcapReader {
+                    name: &self.name,
+                    handle,
+                    unit,
+                };
+                reader.read_all(&mut outlet, stop)
+            }
+            FrameSource::Pipe(pipe) => read_pipe(pipe, unit, &mut outlet, stop),
+        };
+        outlet.error = done.err();
     }
+}
 
-    fn read_all(&mut self, outlet: &mut Outlet, stop: &Stop) -> Result<(), Error> {
+/// Reads the pipe until it ends, is stopped, or nobody reads the queue. Frames come in order: those that follow are later than the last one.
+fn read_pipe(pipe: &mut Pipe, unit: u64, outlet: &mut Outlet, stop: &Stop) -> Result<(), Error> {
+    let mut newest = Time(0);
+    loop {
+        let mut block = Block::new(outlet, unit);
+        let state = pipe
+            .look(PATIENCE, |packet| {
+                let time = Time(packet.second.saturating_mul(Span::SECOND.0) + packet.part * unit);
+                block.add_frame(time, packet.original, packet.data);
+            })
+            .map_err(|error| Error::Read {
+                device: pipe::NAME.to_owned(),
+                reason: error.to_string(),
+            })?;
+        newest = newest.max(block.newest);
+        if !block.end(newest) || state == PipeState::Ended || stop.is_requested() {
+            return Ok(());
+        }
+    }
+}
+
+/// Libpcap's handle of a device while it is read.
+struct LibpcapReader<'a> {
+    name: &'a str,
+    handle: &'a mut Capture<Active>,
+    unit: u64,
+}
+
+impl LibpcapReader<'_> {
+    fn read_all(self, outlet: &mut Outlet, stop: &Stop) -> Result<(), Error> {
         let mut drops = Drops::default();
         let mut more = false;
         let mut newest = Time(0);
@@ -128,7 +208,7 @@ impl Device {
             }
             let until = settled();
             let ready = more || self.wait()?;
-            let mut block = Block::new(outlet, self.interface.quantum_ns);
+            let mut block = Block::new(outlet, self.unit);
             if ready {
                 let taken = self
                     .handle
@@ -150,7 +230,7 @@ impl Device {
 
     /// True if frames came within the patience.
     fn wait(&self) -> Result<bool, Error> {
-        let mut waited = [PollFd::new(&self.handle, PollFlags::IN)];
+        let mut waited = [PollFd::new(&*self.handle, PollFlags::IN)];
         let patience = Timespec {
             tv_sec: 0,
             tv_nsec: i64::from(PATIENCE.subsec_nanos()),
@@ -159,7 +239,7 @@ impl Device {
             Ok(ready) => Ok(ready > 0),
             Err(rustix::io::Errno::INTR) => Ok(false),
             Err(error) => Err(Error::Read {
-                device: self.name.clone(),
+                device: self.name.to_owned(),
                 reason: error.to_string(),
             }),
         }
@@ -168,7 +248,7 @@ impl Device {
     #[expect(clippy::needless_pass_by_value, reason = "errors are mapped by value")]
     fn failed(&self, error: pcap::Error) -> Error {
         Error::Read {
-            device: self.name.clone(),
+            device: self.name.to_owned(),
             reason: error.to_string(),
         }
     }
@@ -231,19 +311,25 @@ impl<'a> Block<'a> {
     /// Copies a frame out of libpcap's buffer.
     #[inline]
     fn add(&mut self, packet: &pcap::Packet<'_>) {
-        let (header, data) = (packet.header, packet.data);
-        if self.data.capacity() - self.data.len() < data.len() {
-            self.full(data.len());
-        }
+        let header = packet.header;
         let second = u64::try_from(header.ts.tv_sec).unwrap_or_default();
         let part = u64::try_from(header.ts.tv_usec).unwrap_or_default();
         let time = Time(second.saturating_mul(Span::SECOND.0) + part * self.unit);
+        self.add_frame(time, header.len, packet.data);
+    }
+
+    /// Copies a frame.
+    #[inline]
+    fn add_frame(&mut self, time: Time, original: u32, data: &[u8]) {
+        if self.data.capacity() - self.data.len() < data.len() {
+            self.full(data.len());
+        }
         self.newest = self.newest.max(time);
         self.frames.push(Frame {
             time,
             offset: place(self.data.len()),
             captured: place(data.len()),
-            original: header.len,
+            original,
             interface: self.outlet.interface(),
             fcs_bytes: 0,
             direction: Direction::Unknown,

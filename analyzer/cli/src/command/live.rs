@@ -69,7 +69,8 @@ in every output.\n\nThe run needs CAP_NET_RAW, with the probe also CAP_BPF, CAP_
 A run started as root continues as another user: see --user.\n\nFrom then on it opens no file but its output and what the system reports about devices, starts no program and opens no socket."
 )]
 pub(crate) struct Live {
-    /// Device to capture from: an interface, 'any', or an RDMA device such as mlx5_0 or mlx5_0:1 (can be repeated)
+    /// Device to capture from: an interface, 'any', an RDMA device such as mlx5_0 or mlx5_0:1, or '-', what `tcpdump -U -w -` writes to standard
+    /// input (can be repeated)
     #[arg(short, long = "interface", value_name = "DEVICE", required = true)]
     interface: Vec<String>,
 
@@ -215,7 +216,10 @@ fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
         arguments.names.host.as_deref(),
         gpus,
     )?;
-    sandbox::may_capture()?;
+    // Standard input needs no right.
+    if arguments.interface.iter().any(|name| name != "-") {
+        sandbox::may_capture()?;
+    }
     let devices = open_devices(arguments)?;
     let metrics = Metrics::open(&arguments.metrics)?;
     let spool = fleet.as_ref().map(|fleet| fleet.folder());

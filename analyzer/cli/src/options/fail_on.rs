@@ -5,6 +5,8 @@
 use roce_hosts::doctor;
 use roce_model::Severity;
 #[cfg(feature = "live")]
+use roce_rules::counters;
+#[cfg(feature = "live")]
 use roce_switches::findings;
 use roce_verdict::RULES;
 
@@ -87,7 +89,10 @@ impl FailOn {
         Self::among(
             text,
             &NamedRules {
-                ids: findings::rules().map(|rule| rule.id).collect(),
+                ids: findings::rules()
+                    .map(|rule| rule.id)
+                    .chain(counters::rules().map(|rule| rule.id))
+                    .collect(),
                 no_roce: false,
                 noun: "critical nor a finding",
                 hint: "",

@@ -205,19 +205,18 @@ fn np(facts: &Facts<'_>) -> Vec<Outcome> {
         facts.ports_of_hosts(),
         |netdev| netdev.name.clone(),
         |netdev| {
-            let marked = count(facts, &netdev.device, "port_ecn_marked_packets_received");
             let sent = count(facts, &netdev.device, "port_cnp_sent");
             let path = format!("sys/class/infiniband/{}", netdev.device);
-            if let (Some((_, Some(marked))), Some((_, Some(sent)))) = (marked, sent)
-                && marked > 0.0
-                && sent == 0.0
-            {
-                return Ok(Outcome::critical(
-                    &netdev.name,
-                    format!("{}: {marked} marked packets and no CNP", netdev.device),
-                )
-                .seen(&path, format!("marked +{marked}, CNPs sent +{sent}"))
-                .expected("a CNP for marked packets"));
+            let silent = facts.found.iter().find(|found| {
+                found.id == "counters.cnp_not_sent" && found.object.split(':').next() == Some(&netdev.device)
+            });
+            if let Some(found) = silent {
+                return Ok(
+                    Outcome::critical(&netdev.name, format!("{}: {}", netdev.device, found.text))
+                        .seen(&path, found.evidence.to_string())
+                        .expected("a CNP for marked packets")
+                        .advice(found.next),
+                );
             }
             if let Some(judged) = switched(facts, &netdev.name, "roce_np", "CNPs are sent") {
                 return judged;
@@ -296,6 +295,14 @@ fn cnp_dscp(facts: &Facts<'_>) -> Vec<Outcome> {
     )
 }
 
+/// How a total is to be taken.
+fn since(change: Option<f64>) -> &'static str {
+    match change {
+        Some(_) => ", none while it was watched",
+        None => "; --duration shows whether it goes on",
+    }
+}
+
 fn ignored(facts: &Facts<'_>) -> Vec<Outcome> {
     let mut all = Vec::new();
     for moved in facts.counter("port_cnp_ignored") {
@@ -305,8 +312,12 @@ fn ignored(facts: &Facts<'_>) -> Vec<Outcome> {
                 format!("{change} CNPs were ignored while it was watched"),
             ),
             _ if moved.value > 0.0 => (
-                Status::Warning,
-                format!("{} CNPs were ignored since the driver was loaded", moved.value),
+                Status::Info,
+                format!(
+                    "{} CNPs were ignored since the driver was loaded{}",
+                    moved.value,
+                    since(moved.change)
+                ),
             ),
             _ => (Status::Ok, "no CNP was ignored".to_owned()),
         };

@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv6Addr};
 
+use roce_model::value_of;
+use roce_rules::counters::{CounterFinding, LinkFacts};
 use serde_json::Value;
 
-use crate::doctor::counters::{MovedCounter, moved};
+use crate::doctor::counters::{MovedCounter, found, moved};
 use crate::doctor::host::{Host, Unknown, gid_address};
 use crate::host::port_rate_bps;
 
@@ -155,6 +157,36 @@ pub(crate) struct Facts<'a> {
     pub(crate) netdevs: Vec<Netdev>,
     pub(crate) pci: Vec<PciDevice>,
     pub(crate) counters: Vec<MovedCounter>,
+    /// Findings about the changes of counters.
+    pub(crate) found: Vec<CounterFinding>,
+}
+
+/// Rates of ports, and the interfaces that are theirs.
+struct PortLinks<'a>(&'a [RdmaDevice]);
+
+impl PortLinks<'_> {
+    fn port(&self, is_wanted: impl Fn(&RdmaPort) -> bool) -> Option<&RdmaPort> {
+        self.0
+            .iter()
+            .flat_map(|device| &device.ports)
+            .find(|port| is_wanted(port))
+    }
+}
+
+impl LinkFacts for PortLinks<'_> {
+    fn bits_per_second(&self, object: &str) -> Option<f64> {
+        let is_wanted =
+            |port: &&RdmaPort| port.object == object || port.interfaces.iter().any(|name| name == object);
+        // Virtual functions share the rate of their port.
+        let devices = self.0.iter().filter(|device| !device.is_virtual);
+        let port = devices.flat_map(|device| &device.ports).find(is_wanted);
+        port?.rate_bps.map(value_of)
+    }
+
+    fn port_of(&self, interface: &str) -> Option<String> {
+        let port = self.port(|port| port.interfaces.iter().any(|name| name == interface));
+        port.map(|port| port.object.clone())
+    }
 }
 
 const RDMA: &str = "sys/class/infiniband";
@@ -170,9 +202,11 @@ impl<'a> Facts<'a> {
     pub(crate) fn new(host: &'a Host, plan: &'a Plan) -> Self {
         let devices = devices(host);
         let netdevs = netdevs(host, &devices);
+        let found = found(host, &PortLinks(&devices));
         Self {
             host,
             plan,
+            found,
             devices,
             netdevs,
             pci: pci_devices(host),
@@ -354,7 +388,10 @@ pub(crate) fn is_plain(name: &str) -> bool {
 
 fn netdevs(host: &Host, devices: &[RdmaDevice]) -> Vec<Netdev> {
     let mut all: Vec<Netdev> = Vec::new();
-    for device in devices {
+    // Interfaces of InfiniBand ports (IPoIB) have no PFC, DSCP or RoCE.
+    let of_ethernet =
+        |device: &&RdmaDevice| device.ports.is_empty() || device.ports.iter().any(|port| port.is_ethernet);
+    for device in devices.iter().filter(of_ethernet) {
         let of_gids = device.ports.iter().flat_map(|port| port.interfaces.clone());
         let of_device = host.names(&format!("{}/device/net", device.path));
         let names: BTreeSet<String> = of_gids

@@ -5,7 +5,7 @@ use serde_json::Value;
 use roce_model::Severity;
 
 use crate::doctor::check::{CERTAIN, Check, CheckRun, Outcome, each, host_outcome};
-use crate::doctor::facts::{Facts, odd};
+use crate::doctor::facts::{Facts, RdmaDevice, odd};
 use crate::doctor::host::Unknown;
 
 pub(crate) const CHECKS: &[Check] = &[
@@ -323,6 +323,18 @@ fn sniffer(facts: &Facts<'_>) -> Vec<Outcome> {
         return Vec::new();
     }
     let hardware = facts.devices.iter().filter(|device| device.pci.is_some()).count();
+    // Soft-RoCE has a parent interface; what has neither that nor a PCI address was not read.
+    let is_software = |device: &RdmaDevice| facts.host.has(&format!("{}/parent", device.path));
+    if let Some(device) = facts
+        .devices
+        .iter()
+        .find(|device| hardware == 0 && device.board.is_some() && !is_software(device))
+    {
+        let path = format!("{}/device/uevent", device.path);
+        let why = "its PCI device was not read".to_owned();
+        let source = format!("/{path}");
+        return vec![Outcome::unknown(&device.name, Unknown { source, why })];
+    }
     let said = if hardware == 0 {
         "software devices: their interface shows all RoCE".to_owned()
     } else {

@@ -5,6 +5,7 @@ use serde_json::Value;
 use roce_model::Severity;
 
 use crate::doctor::check::{CERTAIN, Check, CheckResult, CheckRun, Outcome, each};
+use crate::doctor::counters::MovedCounter;
 use crate::doctor::facts::{Facts, Netdev, odd};
 use crate::doctor::host::Unknown;
 
@@ -51,7 +52,8 @@ pub(crate) const CHECKS: &[Check] = &[
         id: "pause.global_instead_of_pfc",
         title: "pauses that arrive are PFC",
         read: "the driver's counters of 802.3x pause frames and of PFC frames",
-        method: "802.3x pause frames are counted, and PFC frames of no priority: warning",
+        method: "802.3x pause frames come while it is watched, and PFC frames of no priority: warning; a total since the driver was loaded: \
+                 information",
         meaning: "Counters named pause of both kinds look alike. These frames stop the whole link and are no sign that PFC works.",
         symptom: "Millions of pause frames although PFC is off.",
         alternatives: "pfc.and_pause",
@@ -228,29 +230,49 @@ fn global(facts: &Facts<'_>) -> Vec<Outcome> {
         let name = &netdev.name;
         let path = format!("commands/ethtool_-S_{name}.txt");
         facts.host.need(&path)?;
-        let sum = |counter: &str| {
-            let all = facts.counter(counter).filter(|moved| moved.object == *name);
-            all.map(|moved| moved.value).reduce(|a, b| a + b)
+        let all = |counters: [&'static str; 2]| {
+            let moved = counters.into_iter().flat_map(|counter| facts.counter(counter));
+            moved.filter(|moved| moved.object == *name)
         };
-        let global =
-            sum("pause_received_frames").unwrap_or(0.0) + sum("pause_transmitted_frames").unwrap_or(0.0);
-        let pfc = sum("pfc_received_frames").unwrap_or(0.0) + sum("pfc_transmitted_frames").unwrap_or(0.0);
-        if sum("pause_received_frames").is_none() && sum("pfc_received_frames").is_none() {
+        let (of_link, of_pfc) = (
+            || all(["pause_received_frames", "pause_transmitted_frames"]),
+            || all(["pfc_received_frames", "pfc_transmitted_frames"]),
+        );
+        if of_link().chain(of_pfc()).next().is_none() {
             return Err(Unknown {
                 source: format!("ethtool -S {name}"),
                 why: "the driver counts no pauses".to_owned(),
             });
         }
-        let seen = format!("802.3x pause frames {global}, PFC frames {pfc}");
-        Ok(if global > 0.0 && pfc == 0.0 {
+        let total = |moved: &mut dyn Iterator<Item = &MovedCounter>| -> f64 {
+            moved.map(|one| one.value).fold(0.0, |sum, value| sum + value)
+        };
+        let came = |moved: &mut dyn Iterator<Item = &MovedCounter>| -> f64 {
+            moved.filter_map(|one| one.change).sum()
+        };
+        let (link, pfc) = (total(&mut of_link()), total(&mut of_pfc()));
+        let now = came(&mut of_link());
+        let seen = format!("802.3x pause frames {link}, PFC frames {pfc}");
+        let is_instead = pfc == 0.0 || came(&mut of_pfc()) == 0.0;
+        Ok(if now > 0.0 && is_instead {
             Outcome::warning(
                 name,
                 format!(
-                    "{name}: {global} pause frames are 802.3x pause of the whole link; PFC counts nothing"
+                    "{name}: {now} pause frames while it was watched are 802.3x pause of the whole link; PFC counts nothing"
                 ),
             )
             .expected("PFC frames of one priority, if any")
             .fix(format!("ethtool -A {name} rx off tx off"))
+        } else if link > 0.0 && pfc == 0.0 {
+            let since = if of_link().any(|moved| moved.change.is_some()) {
+                "none of them while it was watched"
+            } else {
+                "--duration shows whether they still come"
+            };
+            Outcome::info(
+                name,
+                format!("{name}: {link} frames of 802.3x pause since the driver was loaded; {since}"),
+            )
         } else {
             Outcome::ok(name, format!("{name}: no 802.3x pause frames instead of PFC"))
         }

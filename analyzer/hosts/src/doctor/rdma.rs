@@ -8,6 +8,7 @@ use crate::doctor::host::Unknown;
 
 const MODULES: &str = "proc/modules";
 const NODES: &str = "answers/nodes.json";
+const VERBS: &str = "sys/class/infiniband_verbs";
 
 pub(crate) const CHECKS: &[Check] = &[
     Check {
@@ -220,6 +221,13 @@ fn modules(facts: &Facts<'_>) -> Vec<Outcome> {
 pub(crate) fn opened(facts: &Facts<'_>, node: &str) -> Result<Option<String>, Unknown> {
     let path = format!("dev/infiniband/{node}");
     if !facts.host.has(&path) {
+        // A recording without /dev says nothing about nodes.
+        if facts.host.is_recorded && !facts.host.has("dev") && !facts.host.has(NODES) {
+            return Err(Unknown {
+                source: format!("/{path}"),
+                why: "the recording has no /dev".to_owned(),
+            });
+        }
         return Ok(None);
     }
     let answers = facts.host.json(NODES)?;
@@ -236,9 +244,13 @@ fn nodes(facts: &Facts<'_>) -> Vec<Outcome> {
         |device| device.name.clone(),
         |device| {
             let Some(node) = node_of(facts.host, &device.name) else {
+                // Neither the devices nor the modules were read: nobody knows.
+                if !facts.host.has(VERBS) && facts.modules().is_none() {
+                    return Err(facts.host.need(VERBS).err().unwrap_or_else(|| odd(VERBS, "")));
+                }
                 return Ok(
                     Outcome::critical(&device.name, format!("{} has no uverbs device", device.name))
-                        .seen("sys/class/infiniband_verbs", "none of this device")
+                        .seen(VERBS, "none of this device")
                         .fix("modprobe ib_uverbs"),
                 );
             };
@@ -367,6 +379,13 @@ fn cabled(facts: &Facts<'_>) -> Vec<Outcome> {
                 .map(|port| port.number.to_string())
                 .collect();
             let path = format!("{}/ports", device.path);
+            if let Some(port) = device.ports.iter().find(|port| port.state.is_none())
+                && active.is_empty()
+            {
+                let state = format!("{}/state", port.path);
+                let text = facts.host.need(&state)?;
+                return Err(odd(&state, &text));
+            }
             Ok(match active.first() {
                 None => Outcome::info(&device.name, format!("no port of {} is active", device.name)),
                 Some(first) => Outcome::info(

@@ -39,6 +39,10 @@ fn alerts_are_about_rates() {
     for rule in all().filter(|rule| rule.alert.is_some()) {
         for (at, _) in rule.expr.match_indices("_total") {
             let rest = &rule.expr[at + "_total".len()..];
+            // Behind the labels that choose series there is a time.
+            let rest = rest
+                .strip_prefix('{')
+                .map_or(rest, |rest| rest.split_once('}').unwrap().1);
             assert!(rest.starts_with('['), "{}: a total is compared", rule.name);
         }
     }
@@ -53,5 +57,22 @@ fn texts_are_quoted() {
     ));
     assert!(compatible().contains(
         "- record: nexus_mmu_drops\n        expr: |-\n          roce_switch_mmu_dropped_packets_total\n"
+    ));
+}
+
+#[test]
+fn labels_of_series_are_kept_by_older_names() {
+    let text = compatible();
+    assert!(!text.contains("sum by"), "a label of the site is lost");
+    for name in [
+        "nexus_interface_rx_bytes",
+        "nexus_flowcontrol_tx_pause",
+        "rdma_operations",
+    ] {
+        assert!(text.contains(&format!("- record: {name}\n")), "{name}");
+    }
+    assert!(text.contains("# - pfc_pause_frames: "));
+    assert!(text.contains(
+        "label_replace(label_replace(sum without (cast, kind) (roce_switch_queue_transmitted_bytes_total), \"qos_group\""
     ));
 }

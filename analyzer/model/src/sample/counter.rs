@@ -126,6 +126,7 @@ counters! {
     PortAdaptiveRetransmissions, "port_adaptive_retransmissions", Cumulative, "events", [], "Adaptive retransmissions of RoCE traffic.";
     PortAdaptiveRetransmissionTimeouts, "port_adaptive_retransmission_timeouts", Cumulative, "events", [], "Timeouts under adaptive retransmission.";
     PortSlowRestarts, "port_slow_restarts", Cumulative, "events", [], "Slow restarts of RoCE flows.";
+    PortSlowRestartCnps, "port_slow_restart_cnps", Cumulative, "packets", [], "CNPs that slow restarts of RoCE flows made: the adapter's own, without a mark.";
     PortIcrcErrors, "port_icrc_errors", Cumulative, "packets", [], "RoCE packets received with a wrong ICRC.";
     PortCompletionErrors, "port_completion_errors", Cumulative, "events", ["side", "kind"], "Completions with an error, or flushed.";
     PortAccessErrors, "port_access_errors", Cumulative, "events", ["side"], "Remote access errors.";
@@ -198,6 +199,7 @@ counters! {
     SwitchInterfaceReceivedPackets, "switch_interface_received_packets", Cumulative, "packets", ["kind", "cast"], "Packets that the switch's interface received.";
     SwitchInterfaceTransmittedPackets, "switch_interface_transmitted_packets", Cumulative, "packets", ["kind", "cast"], "Packets that the switch's interface sent.";
     SwitchInterfaceErrors, "switch_interface_errors", Cumulative, "packets", ["kind", "direction"], "Packets with errors at the switch's interface.";
+    SwitchInterfaceFcsErrors, "switch_interface_fcs_errors", Cumulative, "packets", ["kind"], "Frames that the switch's interface received with a wrong check sequence.";
     SwitchInterfaceDiscards, "switch_interface_discards", Cumulative, "packets", ["kind", "direction"], "Packets that the switch's interface discarded, for any reason.";
     SwitchPfcReceivedFrames, "switch_pfc_received_frames", Cumulative, "frames", ["kind"], "PFC frames that the switch's interface received, of all priorities: the neighbour pauses the switch.";
     SwitchPfcTransmittedFrames, "switch_pfc_transmitted_frames", Cumulative, "frames", ["kind"], "PFC frames that the switch's interface sent, of all priorities: the switch pauses the neighbour.";

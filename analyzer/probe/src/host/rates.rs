@@ -35,6 +35,19 @@ impl Rates {
         *sum = sum.zip(rate).map(|(sum, rate)| sum + rate);
     }
 
+    /// An interface of a port, with the port's rate.
+    pub(super) fn add_interface(&mut self, interface: &str, port: &str) {
+        if self.now.len() < MAX_RATES {
+            let rate = self.now.get(port).copied().flatten();
+            self.now.insert(interface.to_owned(), rate);
+        }
+    }
+
+    /// Bits per second of the last reading.
+    pub(super) fn bits_per_second(&self, object: &str) -> Option<f64> {
+        *self.now.get(object)?
+    }
+
     /// Packets per second at the higher rate of the two readings: a link may have come up between them.
     pub(super) fn max_per_second(&self, object: &str) -> Option<f64> {
         let now = (*self.now.get(object)?)?;

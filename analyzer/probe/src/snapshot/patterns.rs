@@ -19,7 +19,7 @@ const PATTERNS: &[&str] = &[
     "sys/class/infiniband/*/device/uevent|numa_node",
     "sys/class/infiniband/*/device/physfn/uevent",
     "sys/class/infiniband/*/device/net/*/mtu",
-    "sys/class/infiniband/*/ports/*/state|phys_state|rate|link_layer",
+    "sys/class/infiniband/*/ports/*/state|phys_state|rate|link_layer|lid|sm_lid",
     "sys/class/infiniband/*/ports/*/gids/*",
     "sys/class/infiniband/*/tc/*/traffic_class",
     "sys/class/infiniband_verbs/uverbs*/ibdev",
@@ -48,6 +48,7 @@ const RECORDED: &[&str] = &["home/.nccl.conf", "answers/*", "commands/*"];
 
 /// Counters, which are read a second time after a while.
 const COUNTERS: &[&str] = &[
+    "proc/uptime",
     "sys/class/infiniband/*/hw_counters/*",
     "sys/class/infiniband/*/ports/*/counters|hw_counters/*",
 ];

@@ -187,12 +187,13 @@ impl Facts {
         }
     }
 
-    /// The interfaces to capture from: those that are named, else those of RDMA devices that are up.
+    /// The interfaces to capture from: those that are named, RDMA devices among them, else those of RDMA devices that are up.
     ///
     /// # Errors
     /// One that is named is missing, or no RDMA device has one: the reason.
     pub fn chosen(&self, named: &[String]) -> Result<Vec<String>, String> {
-        if let Some(missing) = named.iter().find(|name| self.interface(name).is_none()) {
+        let is_known = |name: &String| self.interface(name).is_some() || self.is_rdma(name);
+        if let Some(missing) = named.iter().find(|name| !is_known(name)) {
             let all: Vec<&str> = self.interfaces.iter().map(|known| &*known.name).collect();
             return Err(format!(
                 "there is no interface '{missing}'\nhint: there are {}",
@@ -218,6 +219,13 @@ impl Facts {
             );
         }
         Ok(found)
+    }
+
+    /// True of an RDMA device, with or without its port: a libpcap with RDMA support captures from it.
+    fn is_rdma(&self, name: &str) -> bool {
+        self.rdma
+            .iter()
+            .any(|port| port.device == name || format!("{}:{}", port.device, port.port) == name)
     }
 
     fn interface(&self, name: &str) -> Option<&Interface> {

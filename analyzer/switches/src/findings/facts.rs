@@ -32,7 +32,9 @@ impl Amount {
     pub(super) fn when(self) -> String {
         match self.seconds {
             None => "since the counters were cleared".to_owned(),
-            Some(seconds) => format!("in {seconds:.1} s"),
+            Some(seconds) if seconds > 0.0 => format!("in {seconds:.1} s"),
+            // Nobody says when the recordings were made.
+            Some(_) => "between the recordings".to_owned(),
         }
     }
 
@@ -162,6 +164,17 @@ impl<'a> Facts<'a> {
         }
         let only = queues.first().filter(|_| queues.len() == 1);
         only.map(|queue| (*queue).to_owned())
+    }
+
+    /// The class of RoCE's data at an interface: that of its own policy, else that of the system's.
+    pub(super) fn class_of(&self, interface: &str) -> Option<&'a QueueClass> {
+        let queue = self.data_queue(interface).or_else(|| self.data_queue(""))?;
+        let of = |name: &str| {
+            let mut classes = self.now.classes.iter();
+            classes.find(|class| class.interface == name && class.queue == queue)
+        };
+        let has_own = self.now.classes.iter().any(|class| class.interface == interface);
+        if has_own { of(interface) } else { of("") }
     }
 
     /// The classes of RoCE's data.

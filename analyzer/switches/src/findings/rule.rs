@@ -69,7 +69,7 @@ impl FoundSign {
         };
         let mut found = Self::new(severity, object, format!("{text} {}", amount.when()));
         found.evidence.number(name, amount.count);
-        if let Some(seconds) = amount.seconds {
+        if let Some(seconds) = amount.seconds.filter(|seconds| *seconds > 0.0) {
             found.evidence.number("seconds", seconds);
         }
         found

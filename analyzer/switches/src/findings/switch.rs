@@ -8,12 +8,12 @@ use super::facts::{Amount, Facts, detail, is_on, listed};
 use super::rule::{DeviceRule, DeviceRun, FoundSign, NO_TEXTS, Needs};
 use roce_spelling::{counted, whole};
 
-/// PFC frames per second at a port from which on it is a warning.
-const PFC_PER_SECOND: f64 = 100.0;
 /// Share of a port's rate from which on its default queue is busy.
 const BUSY_SHARE: f64 = 0.1;
 /// Bytes in the default queue since an unknown start from which on it was busy.
 const BUSY_BYTES: f64 = 1e9;
+/// Ports that a finding names; more are counted.
+const MAX_NAMED_PORTS: usize = 8;
 /// Queue of traffic that no policy classifies.
 const DEFAULT_QUEUE: &str = "0";
 
@@ -52,18 +52,6 @@ pub(super) const RULES: &[DeviceRule] = &[
         severity: Severity::Warning,
         confidence: "certain",
         run: DeviceRun::new(Needs::Two, wred_drops),
-        ..NO_TEXTS
-    },
-    DeviceRule {
-        id: "switch.pfc_edge",
-        title: "ports pause or are paused",
-        meaning: "Received PFC frames: the neighbour cannot take the traffic. Sent ones: the switch cannot. ECN should slow the senders before.",
-        method: "100 PFC frames a second at a port: warning; fewer: info",
-        source: "IEEE 802.1Q clause 36; the alert on roce_switch_pfc_received_frames_total",
-        next: "Compare marks and CNPs of the same time with `fabric pauses`.",
-        severity: Severity::Warning,
-        confidence: "certain",
-        run: DeviceRun::new(Needs::Two, pfc_edge),
         ..NO_TEXTS
     },
     DeviceRule {
@@ -106,7 +94,7 @@ pub(super) const RULES: &[DeviceRule] = &[
         id: "switch.ecn_off",
         title: "the queue of RoCE marks no packets",
         meaning: "Without marks no CNPs are sent: the senders do not slow down until PFC stops them.",
-        method: "the class of RoCE's queue has no ECN: warning",
+        method: "the class of RoCE's queue has no ECN, at a port with PFC: its own policy counts, else that of the system: warning",
         source: "IEEE 802.1Qau; DCQCN (SIGCOMM 2015) section 3",
         next: "Set WRED with ECN in the class of this queue.",
         severity: Severity::Warning,
@@ -247,18 +235,14 @@ fn wred_drops(facts: &Facts<'_>) -> Vec<FoundSign> {
     })
 }
 
-/// PFC frames of each interface of a kind: received and sent.
-fn pfc_frames<'a>(facts: &Facts<'a>, kind: &str) -> BTreeMap<&'a str, (Amount, Amount)> {
-    let zero = Amount {
-        count: 0.0,
-        seconds: None,
-    };
+/// PFC frames of a kind of interfaces, received and sent together; `None`: none was read.
+fn pfc_frames(facts: &Facts<'_>, kind: &str) -> Option<Amount> {
     let sums = |total: Counter, by_priority: Counter| {
         let is_kind = |sample: &Sample| detail(sample, 0) == kind;
         let mut sums = facts.by_object(&[by_priority], is_kind);
         // The sum of all priorities counts where there is one.
         sums.extend(facts.by_object(&[total], is_kind));
-        sums
+        sums.into_values()
     };
     let received = sums(
         Counter::SwitchPfcReceivedFrames,
@@ -268,73 +252,15 @@ fn pfc_frames<'a>(facts: &Facts<'a>, kind: &str) -> BTreeMap<&'a str, (Amount, A
         Counter::SwitchPfcTransmittedFrames,
         Counter::SwitchPriorityPfcTransmittedFrames,
     );
-    let names: BTreeSet<&str> = received.keys().chain(sent.keys()).copied().collect();
-    let of = |name: &str| {
-        let (received, sent) = (received.get(name).copied(), sent.get(name).copied());
-        (
-            received.or(sent).unwrap_or(zero).with_count(received),
-            sent.or(received).unwrap_or(zero).with_count(sent),
-        )
-    };
-    names.into_iter().map(|name| (name, of(name))).collect()
-}
-
-impl Amount {
-    /// The time of this one with another's count; 0 without another.
-    fn with_count(self, other: Option<Self>) -> Self {
-        Self {
-            count: other.map_or(0.0, |other| other.count),
-            ..self
-        }
-    }
-}
-
-fn pfc_edge(facts: &Facts<'_>) -> Vec<FoundSign> {
-    let mut found = Vec::new();
-    for (object, (received, sent)) in pfc_frames(facts, "port") {
-        let both = Amount {
-            count: received.count + sent.count,
-            ..received
-        };
-        if both.count <= 0.0 {
-            continue;
-        }
-        let is_much = both.rate().is_some_and(|rate| rate >= PFC_PER_SECOND);
-        let severity = if is_much {
-            Severity::Warning
-        } else {
-            Severity::Info
-        };
-        let text = format!(
-            "{} received and {} sent",
-            counted(received.count, "PFC frame"),
-            whole(sent.count)
-        );
-        let of = FoundSign::of_count(severity, object, &text, "frames", both);
-        found.push(of.with(|evidence| {
-            evidence
-                .number("received_frames", received.count)
-                .number("sent_frames", sent.count);
-        }));
-    }
-    found
+    received.chain(sent).reduce(|sum, other| Amount {
+        count: sum.count + other.count,
+        ..sum
+    })
 }
 
 fn internal_only(facts: &Facts<'_>) -> Vec<FoundSign> {
-    let frames = |kind| {
-        let sums = pfc_frames(facts, kind)
-            .into_values()
-            .map(|(received, sent)| Amount {
-                count: received.count + sent.count,
-                ..received
-            });
-        sums.reduce(|sum, other| Amount {
-            count: sum.count + other.count,
-            ..sum
-        })
-    };
     // Ports that were not read may have been paused.
-    let (Some(inside), Some(ports)) = (frames("internal"), frames("port")) else {
+    let (Some(inside), Some(ports)) = (pfc_frames(facts, "internal"), pfc_frames(facts, "port")) else {
         return Vec::new();
     };
     if inside.count <= 0.0 || ports.count > 0.0 {
@@ -401,11 +327,65 @@ fn pfc_other_priority(facts: &Facts<'_>) -> Vec<FoundSign> {
 }
 
 fn ecn_off(facts: &Facts<'_>) -> Vec<FoundSign> {
-    let without = facts.data_classes().filter(|class| !class.has_ecn);
-    let found = without.map(|class| {
-        let text = format!("queue {} carries RoCE data and has no ECN", class.queue);
-        FoundSign::new(Severity::Warning, &class.interface, text).with(|evidence| {
-            evidence.text("queue", class.queue.as_str());
+    // Policies of ports win over that of the system.
+    let mut without: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    let pfc = facts.priorities(Counter::SwitchPfcEnabled);
+    let ports: BTreeSet<&str> = facts
+        .of(Counter::SwitchPfcEnabled)
+        .filter(|sample| detail(sample, 0) == "port")
+        .map(|sample| &*sample.object)
+        .filter(|port| pfc.get(port).is_some_and(|priorities| !priorities.is_empty()))
+        .collect();
+    for port in &ports {
+        if let Some(class) = facts.class_of(port).filter(|class| !class.has_ecn) {
+            without.entry(class.queue.clone()).or_default().push(port);
+        }
+    }
+    // A port with a policy of its own carries RoCE, whatever is known of its PFC.
+    let own = facts
+        .data_classes()
+        .filter(|class| !class.interface.is_empty() && !class.has_ecn);
+    for class in own.filter(|class| !ports.contains(class.interface.as_str())) {
+        without
+            .entry(class.queue.clone())
+            .or_default()
+            .push(&class.interface);
+    }
+    if ports.is_empty() && !facts.data_classes().any(|class| !class.interface.is_empty()) {
+        // Ports are not known: the policy of the system is.
+        let of_system = facts.data_classes().filter(|class| !class.has_ecn);
+        for class in of_system {
+            without.entry(class.queue.clone()).or_default();
+        }
+    }
+    let found = without.into_iter().map(|(queue, mut ports)| {
+        ports.sort_unstable();
+        ports.dedup();
+        let object = ports
+            .first()
+            .filter(|_| ports.len() == 1)
+            .copied()
+            .unwrap_or_default();
+        let more = ports.len().saturating_sub(MAX_NAMED_PORTS);
+        let mut names: Vec<String> = ports
+            .iter()
+            .take(MAX_NAMED_PORTS)
+            .map(|name| (*name).to_owned())
+            .collect();
+        if more > 0 {
+            names.push(format!("{more} more"));
+        }
+        let at = if ports.len() > 1 {
+            format!(" at {}", listed(&names))
+        } else {
+            String::new()
+        };
+        let text = format!("queue {queue} carries RoCE data and has no ECN{at}");
+        FoundSign::new(Severity::Warning, object, text).with(|evidence| {
+            evidence.text("queue", queue.as_str());
+            if !ports.is_empty() {
+                evidence.text("ports", ports.join(", "));
+            }
         })
     });
     found.collect()

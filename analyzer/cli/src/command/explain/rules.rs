@@ -9,7 +9,7 @@ use anyhow::anyhow;
 use roce_hosts::doctor::{self, checks};
 use roce_model::Table;
 use roce_report::schema::TABLES;
-use roce_rules::Rule;
+use roce_rules::{Rule, counters};
 use roce_switches::findings;
 use roce_verdict::{MECHANISMS, RULES, ThresholdValue, Thresholds};
 
@@ -85,7 +85,9 @@ fn explain(id: &str, thresholds: &Thresholds, width: usize) -> anyhow::Result<St
 
 /// All rules: of findings in captures, of checks of a host, of findings about devices.
 fn rules() -> impl Iterator<Item = Rule> {
-    let of_devices = findings::rules().map(Rule::texts);
+    let of_devices = findings::rules()
+        .map(Rule::texts)
+        .chain(counters::rules().map(Rule::texts));
     RULES
         .iter()
         .copied()
@@ -175,9 +177,11 @@ fn list(width: usize) -> String {
     let words: Vec<&str> = glossary().map(|(word, _)| word).collect();
     let checks: Vec<&str> = checks().map(|check| check.id).collect();
     let devices: Vec<&str> = findings::rules().map(|rule| rule.id).collect();
+    let counters: Vec<&str> = counters::rules().map(|rule| rule.id).collect();
     for (name, all) in [
         ("checks", checks),
         ("devices", devices),
+        ("counters", counters),
         ("tables", tables),
         ("words", words),
     ] {

@@ -5,7 +5,7 @@ use std::process::{Child, ExitCode, ExitStatus};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::Args;
 use roce_model::text::escape_json;
 use roce_model::{Columns as _, Sample, SampleColumns, SampleSeries, Span};
@@ -76,6 +76,9 @@ pub(super) struct PausesArguments {
     run: Vec<OsString>,
 }
 
+/// Why a host has no numbers.
+const NO_COUNTERS: &str = "it has no RDMA device, and no interface that counts pauses";
+
 /// Reads all targets, and shows what they counted.
 pub(super) fn pauses(arguments: &PausesArguments) -> anyhow::Result<ExitCode> {
     let inventory = match arguments.inventory.found()? {
@@ -104,10 +107,18 @@ pub(super) fn pauses(arguments: &PausesArguments) -> anyhow::Result<ExitCode> {
         series: SampleSeries::default(),
         kept,
         has_answered: vec![false; count],
+        has_values: false,
         failures: vec![None; count],
     };
     let (runtime, mut signals) = Signals::take()?;
     let status = runtime.block_on(run.all(arguments, &mut signals))?;
+    if !run.has_values {
+        let failures = run.names.iter().zip(&run.failures);
+        let said: Vec<String> = failures
+            .map(|(name, why)| format!("{name}: {}", why.as_deref().unwrap_or(NO_COUNTERS)))
+            .collect();
+        bail!("nothing was read: {}", said.join("; "));
+    }
     let pauses = run.collector.finish(&inventory);
     // Rows go to standard output as a whole: a slow terminal holds up no reading.
     let text = match arguments.format {
@@ -176,6 +187,8 @@ struct PauseRun {
     series: SampleSeries,
     kept: Option<KeptSamples>,
     has_answered: Vec<bool>,
+    /// True if any number was read of anybody.
+    has_values: bool,
     /// The last reason of each target that did not answer.
     failures: Vec<Option<String>>,
 }
@@ -292,12 +305,14 @@ impl PauseRun {
         let failure = match &read {
             TargetReading::Host(reading) => {
                 self.collector.add_samples(&reading.samples);
+                self.has_values |= !reading.samples.is_empty();
                 self.note(place, reading);
                 None
             }
             TargetReading::Reading(reading) => {
                 self.collector.add_reading(reading);
                 let is_down = reading.samples.len() <= 1;
+                self.has_values |= !is_down;
                 let why = reading.problems.first().map(|problem| problem.text.clone());
                 is_down.then(|| why.unwrap_or_else(|| "it has no values".to_owned()))
             }
@@ -323,6 +338,8 @@ impl PauseRun {
             self.collector.add_address(node, interface, mac);
         }
         for device in reading.virtual_functions() {
+            // The reason why it shows none is a reading, too.
+            self.has_values = true;
             self.collector.unseen(Unseen {
                 level: Level::Server,
                 node: node.clone(),

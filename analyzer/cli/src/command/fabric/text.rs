@@ -13,6 +13,7 @@ use roce_switches::findings::DeviceFinding;
 
 use super::changes::Device;
 use crate::output::columns::{Column, lay};
+use crate::output::findings::{FoundLine, lines};
 use tables::{adapters, interfaces, queues};
 
 /// Commands that the device does not know and that are named; of more, the rest is counted.
@@ -43,13 +44,20 @@ pub(super) fn device(device: &Device, findings: &[DeviceFinding], all: bool, sty
         neighbors(reading, style, &mut out);
     }
     problems(reading, style, &mut out);
-    self::findings(findings, style, &mut out);
+    let found = findings.iter().map(|finding| FoundLine {
+        severity: finding.severity,
+        id: finding.id,
+        object: &finding.object,
+        text: &finding.text,
+        next: finding.next,
+    });
+    out.push_str(&lines(found, style));
     if changes.is_up() && (all || changes.readings() > 1) {
-        let mut lines = Vec::new();
+        let mut table = Vec::new();
         // Writing to memory cannot fail.
-        let _ = samples::text(changes.summary(), all, style, &mut lines);
+        let _ = samples::text(changes.summary(), all, style, &mut table);
         out.push('\n');
-        out.push_str(&String::from_utf8_lossy(&lines));
+        out.push_str(&String::from_utf8_lossy(&table));
     }
     out.push('\n');
     out
@@ -168,27 +176,5 @@ fn problems(reading: &Reading, style: &Style, out: &mut String) {
             style,
             out,
         );
-    }
-}
-
-fn findings(findings: &[DeviceFinding], style: &Style, out: &mut String) {
-    if findings.is_empty() {
-        return;
-    }
-    let _ = writeln!(out, "\n findings");
-    let width = style.width.saturating_sub(4).max(20);
-    for finding in findings {
-        let _ = writeln!(
-            out,
-            " {}",
-            [finding.severity.name(), finding.id, &clean(&finding.object)]
-                .join(" ")
-                .trim_end()
-        );
-        for text in [finding.text.as_str(), finding.next] {
-            for line in textwrap::wrap(&clean(text), width) {
-                let _ = writeln!(out, "   {line}");
-            }
-        }
     }
 }

@@ -11,11 +11,14 @@ use roce_model::{Columns, Sample, SampleColumns, SampleSeries, Span, Time};
 use roce_pipeline::time_of_day;
 use roce_probe::{HostReader, interface_of};
 use roce_report::samples::{self, SampleSummary};
+use roce_rules::counters::{CounterFinding, CounterReading, Growths, LinkFacts, judge};
+use serde_json::json;
 
 use super::series::{About, Destination, KeptSamples, LOOK, Pace, paced};
 use crate::command::pasted::described;
 use crate::options::duration::parse_duration;
 use crate::options::format::{Format, text_or_json};
+use crate::output::findings::{FoundLine, lines};
 use crate::output::messages;
 use crate::output::style::style;
 
@@ -25,7 +28,8 @@ const MAX_TEXT_BYTES: u64 = 8 << 20;
 /// Read the counters of RDMA devices and their network interfaces twice, and show what changed
 ///
 /// Shows each counter before and after, its change and its rate: ECN marks, CNPs, sequence errors, timeouts, drops, PFC and 802.3x
-/// pause by one name for all drivers, in base units (bytes, seconds). Counters that wrap or are reset are recognised. Needs no rights.
+/// pause by one name for all drivers, in base units (bytes, seconds). Counters that wrap or are reset are recognised. What the changes say
+/// together is judged: pauses as a share of time, CNPs without marks, losses in a class without PFC, ports that differ. Needs no rights.
 #[derive(Args, Debug)]
 pub(crate) struct Counters {
     /// How long to wait between the first reading and the last [default: 1s; with a command, until it ends]
@@ -81,18 +85,60 @@ pub(crate) fn counters(arguments: &Counters) -> anyhow::Result<ExitCode> {
     };
     let all = arguments.all || arguments.read.len() == 1;
     if arguments.format == Format::Text {
-        samples::text(&readings.summary, all, &style(0), &mut anstream::stdout())?;
+        let style = style(0);
+        let mut text = Vec::new();
+        samples::text(&readings.summary, all, &style, &mut text)?;
+        let found = readings.found.iter().map(|finding| FoundLine {
+            severity: finding.severity,
+            id: finding.id,
+            object: &finding.object,
+            text: &finding.text,
+            next: finding.next,
+        });
+        text.extend(lines(found, &style).as_bytes());
+        std::io::Write::write_all(&mut anstream::stdout(), &text)?;
         for note in &readings.notes {
             messages::note("counters", note);
         }
     } else {
         let notes: Vec<&str> = readings.notes.iter().map(String::as_str).collect();
-        samples::json(&readings.summary, &notes, &mut std::io::stdout())?;
+        let found: Vec<_> = readings.found.iter().map(document).collect();
+        samples::json(&readings.summary, &found, &notes, &mut std::io::stdout())?;
     }
     if let Some(kept) = readings.kept {
         kept.finish()?;
     }
     Ok(code)
+}
+
+/// A finding in JSON.
+fn document(finding: &CounterFinding) -> serde_json::Value {
+    json!({
+        "id": finding.id,
+        "severity": finding.severity.name(),
+        "object": finding.object,
+        "summary": finding.text,
+        "evidence": serde_json::from_str::<serde_json::Value>(&finding.evidence.to_string()).unwrap_or_default(),
+        "confidence": finding.confidence,
+        "next_step": finding.next,
+    })
+}
+
+/// A reader's facts about links.
+struct HostLinks<'a>(&'a HostReader);
+
+impl LinkFacts for HostLinks<'_> {
+    fn bits_per_second(&self, object: &str) -> Option<f64> {
+        self.0.bits_per_second(object)
+    }
+
+    fn max_per_second(&self, object: &str) -> Option<f64> {
+        self.0.max_per_second(object)
+    }
+
+    fn port_of(&self, interface: &str) -> Option<String> {
+        self.0.port_of(interface).map(str::to_owned)
+    }
 }
 
 /// Everything read, folded into one line for each counter.
@@ -102,13 +148,39 @@ struct Readings {
     summary: SampleSummary,
     notes: Vec<String>,
     kept: Option<KeptSamples>,
+    /// The first reading and the last, each with the seconds since the system's start where it is a recording.
+    ends: [Option<(Vec<Sample>, Option<f64>)>; 2],
+    found: Vec<CounterFinding>,
 }
 
 impl Readings {
     fn read(&mut self, reader: &mut HostReader, time: Time) -> anyhow::Result<()> {
         let mut samples = Vec::new();
         reader.read(time, &mut samples);
-        self.add(time, &samples, |object| reader.max_per_second(object))
+        self.add(time, &samples, |object| reader.max_per_second(object))?;
+        // Readings of a running system have times.
+        let uptime = reader.uptime().filter(|_| time == Time(0));
+        self.keep(samples, uptime);
+        Ok(())
+    }
+
+    /// Keeps the first reading and the last.
+    fn keep(&mut self, samples: Vec<Sample>, uptime: Option<f64>) {
+        let [first, last] = &mut self.ends;
+        *if first.is_none() { first } else { last } = Some((samples, uptime));
+    }
+
+    /// Judges the last reading against the first.
+    fn judge(&mut self, links: &dyn LinkFacts) {
+        if let [Some((before, started)), Some((now, later))] = &self.ends {
+            let reading = |samples, uptime| CounterReading { samples, uptime };
+            let before = reading(before.as_slice(), *started);
+            self.found = judge(&Growths::new(
+                Some(before),
+                reading(now.as_slice(), *later),
+                links,
+            ));
+        }
     }
 
     /// Adds a reading. `max_per_second` is the highest rate at which an object counts.
@@ -150,6 +222,8 @@ fn recorded(folders: &[PathBuf], readings: &mut Readings) -> anyhow::Result<()> 
                 );
             }
             readings.add(Time(0), &samples, |_| None)?;
+            readings.keep(samples, None);
+            readings.judge(&());
             continue;
         }
         if !Path::is_dir(&folder.join("sys")) {
@@ -161,6 +235,7 @@ fn recorded(folders: &[PathBuf], readings: &mut Readings) -> anyhow::Result<()> 
         let mut reader = HostReader::recorded(folder, &node);
         // Nobody says when the recordings were made: there are changes, and no rates.
         readings.read(&mut reader, Time(0))?;
+        readings.judge(&HostLinks(&reader));
         readings.notes.extend(reader.notes().map(str::to_owned));
     }
     readings.notes.sort();
@@ -196,6 +271,7 @@ fn running(arguments: &Counters, readings: &mut Readings) -> anyhow::Result<Exit
         }
         Ok(())
     })?;
+    readings.judge(&HostLinks(&reader));
     readings.notes.extend(reader.notes().map(str::to_owned));
     if let Some(lifespan) = reader.lifespan().filter(|lifespan| *lifespan > interval) {
         readings.notes.push(format!(

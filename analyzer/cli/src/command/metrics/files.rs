@@ -7,7 +7,10 @@ use std::process::ExitCode;
 use anyhow::bail;
 use clap::{Args, ValueEnum};
 use roce_files::{Access, Directory, FilePlace};
-use roce_metrics::{ALERTMANAGER, DASHBOARDS, EXAMPLE_TARGETS, PROVISIONING, SYSTEMD};
+use roce_metrics::{ALERTMANAGER, DASHBOARDS, DeviceJob, EXAMPLE_TARGETS, PROVISIONING, SYSTEMD};
+use roce_switches::inventory::Inventory;
+
+use crate::options::fabric;
 
 use crate::output::messages;
 
@@ -30,7 +33,7 @@ enum Kind {
 
 /// Print files for Prometheus, Grafana, its alertmanager and systemd, or write them to a folder
 ///
-/// Rules over metrics of switches and hypervisors give nothing until a collector exports these. With `compat` dashboards of rdma_, esxi_ and
+/// Rules over metrics of switches and hypervisors need `metrics serve --inventory` on one host. With `compat` dashboards of rdma_, esxi_ and
 /// nexus_ metrics go on with the metrics of this program.
 #[derive(Args, Debug)]
 pub(super) struct Files {
@@ -50,9 +53,14 @@ pub(super) struct Files {
     #[arg(long, value_name = "HOST:PORT", default_values = EXAMPLE_TARGETS)]
     target: Vec<String>,
 
-    /// Name of the cluster, a label of all its metrics
-    #[arg(long, value_name = "NAME", default_value = "rdma")]
-    cluster: String,
+    /// Name of the cluster, a label of all its metrics [default: that of the inventory, else rdma]
+    #[arg(long, value_name = "NAME")]
+    cluster: Option<String>,
+
+    /// An inventory, for `scrape-config`: a job for its switches and one for its hypervisors, each read through the first target, which
+    /// runs `metrics serve --inventory`
+    #[arg(long, value_name = "FILE")]
+    inventory: Option<PathBuf>,
 }
 
 /// A file: its name, and its text.
@@ -90,10 +98,20 @@ fn of_kind(kind: Kind, arguments: &Files) -> anyhow::Result<Vec<NamedFile>> {
     match kind {
         Kind::Rules => one("roce.rules.yml", roce_metrics::rules()),
         Kind::Compat => one("roce-compat.rules.yml", roce_metrics::compatible()),
-        Kind::ScrapeConfig => one(
-            "prometheus.yml",
-            roce_metrics::scrape_config(&arguments.target, &arguments.cluster),
-        ),
+        Kind::ScrapeConfig => {
+            let inventory = arguments
+                .inventory
+                .as_ref()
+                .map(|path| fabric::read(path))
+                .transpose()?;
+            let inventory = inventory.unwrap_or_default();
+            let named = Some(inventory.cluster.name.as_str()).filter(|name| !name.is_empty());
+            let cluster = arguments.cluster.as_deref().or(named).unwrap_or("rdma");
+            one(
+                "prometheus.yml",
+                roce_metrics::scrape_config(&arguments.target, cluster, &jobs(&inventory)),
+            )
+        }
         // Without a package the program is where administrators put theirs.
         Kind::Systemd => one(
             "roce-analyze-metrics.service",
@@ -102,6 +120,35 @@ fn of_kind(kind: Kind, arguments: &Files) -> anyhow::Result<Vec<NamedFile>> {
         Kind::Alertmanager => one("alertmanager.yml", ALERTMANAGER.to_owned()),
         Kind::Dashboards => dashboards(arguments),
     }
+}
+
+/// Jobs for the devices of an inventory: one for each kind and interval.
+fn jobs(inventory: &Inventory) -> Vec<DeviceJob> {
+    let mut jobs: Vec<DeviceJob> = Vec::new();
+    let switches = inventory
+        .switches
+        .iter()
+        .map(|switch| (&switch.name, "switches", switch.kind.name(), switch.every));
+    let hypervisors = inventory
+        .hypervisors
+        .iter()
+        .map(|hypervisor| (&hypervisor.name, "hypervisors", "esxi", hypervisor.every));
+    for (name, about, module, every) in switches.chain(hypervisors) {
+        let seconds = every.as_secs().max(1);
+        let known = jobs
+            .iter_mut()
+            .find(|job| job.module == module && job.seconds == seconds);
+        match known {
+            Some(job) => job.devices.push(name.clone()),
+            None => jobs.push(DeviceJob {
+                about,
+                module,
+                seconds,
+                devices: vec![name.clone()],
+            }),
+        }
+    }
+    jobs
 }
 
 /// One dashboard, or all of them with the file that provisions them.

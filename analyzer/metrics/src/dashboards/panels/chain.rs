@@ -11,7 +11,7 @@ pub(super) const CHAIN: &[Section] = &[Section {
             Series,
             "1 Switch, inside: PFC",
             "pps",
-            "PFC between the switch's own parts. From a later version's collector.",
+            "PFC between the switch's own parts. Needs `metrics serve --inventory`.",
             &[(
                 "sum by (switch) (rate(roce_switch_pfc_received_frames_total%S{kind=\"internal\"}[$__rate_interval]))",
                 "{{switch}}",
@@ -21,7 +21,7 @@ pub(super) const CHAIN: &[Section] = &[Section {
             Series,
             "2 Switch, ports: PFC sent",
             "pps",
-            "PFC frames to neighbours. From a later version's collector.",
+            "PFC frames to neighbours. Needs `metrics serve --inventory`.",
             &[(
                 "sum by (switch) (rate(roce_switch_pfc_transmitted_frames_total%S{kind=\"port\"}[$__rate_interval]))",
                 "{{switch}}",
@@ -31,7 +31,7 @@ pub(super) const CHAIN: &[Section] = &[Section {
             Series,
             "2 Switch, ports: 802.3x sent",
             "pps",
-            "Pauses of whole links. From a later version's collector.",
+            "Pauses of whole links. Needs `metrics serve --inventory`.",
             &[(
                 "sum by (switch) (rate(roce_switch_pause_transmitted_frames_total%S[$__rate_interval]))",
                 "{{switch}}",
@@ -41,7 +41,7 @@ pub(super) const CHAIN: &[Section] = &[Section {
             Series,
             "3 Hypervisors: PFC received",
             "pps",
-            "PFC at physical adapters below virtual machines. From a later version's collector.",
+            "PFC at physical adapters below virtual machines. Needs `metrics serve --inventory`.",
             &[(
                 "sum by (hypervisor, vmnic, priority) (rate(roce_hypervisor_pfc_received_frames_total[$__rate_interval]))",
                 "{{hypervisor}} {{vmnic}} priority {{priority}}",
@@ -51,7 +51,7 @@ pub(super) const CHAIN: &[Section] = &[Section {
             Series,
             "3 Hypervisors: 802.3x received",
             "pps",
-            "Pauses of whole links below virtual machines. From a later version's collector.",
+            "Pauses of whole links below virtual machines. Needs `metrics serve --inventory`.",
             &[(
                 "sum by (hypervisor, vmnic) (rate(roce_hypervisor_pause_received_frames_total[$__rate_interval]))",
                 "{{hypervisor}} {{vmnic}}",

@@ -6,7 +6,7 @@ use crate::dashboards::panel::Section;
 
 pub(super) const SWITCH: &[Section] = &[
     Section {
-        title: "PFC and pauses (metrics of a later version's switch collector)",
+        title: "PFC and pauses (needs metrics serve --inventory)",
         panels: &[
             panel(
                 Stat,

@@ -45,6 +45,10 @@ fn answers_are_taken_field_by_field() {
     assert_eq!(facts.speed_mbps(&["ens1f1np1".to_owned()]), None);
     let missing = facts.chosen(&["eth7".to_owned()]).unwrap_err();
     assert!(missing.starts_with("there is no interface 'eth7'"), "{missing}");
+    // A tcpdump whose libpcap has RDMA support captures from the device itself.
+    let device = ["mlx5_0".to_owned(), "mlx5_0:1".to_owned()];
+    assert_eq!(facts.chosen(&device).unwrap(), device);
+    assert!(facts.chosen(&["mlx5_1".to_owned()]).is_err());
 }
 
 #[test]

@@ -208,42 +208,6 @@ pub(super) const CASES: &[Case] = &[
         },
     },
     Case {
-        id: "switch.pfc_edge",
-        object: PORT,
-        text: "400 PFC frames received and 600 sent",
-        // 1,000 frames in 10 s are 100 a second.
-        fires: |device| {
-            device.count(
-                Counter::SwitchPfcReceivedFrames,
-                PORT,
-                None,
-                &["port"],
-                0.0,
-                400.0,
-            );
-            device.count(
-                Counter::SwitchPfcTransmittedFrames,
-                PORT,
-                None,
-                &["port"],
-                0.0,
-                600.0,
-            );
-        },
-        // None at the port; there are some inside.
-        rests: |device| {
-            device.count(Counter::SwitchPfcReceivedFrames, PORT, None, &["port"], 9.0, 9.0);
-            device.count(
-                Counter::SwitchPfcReceivedFrames,
-                "ii1/1/1",
-                None,
-                &["internal"],
-                0.0,
-                5.0,
-            );
-        },
-    },
-    Case {
         id: "switch.internal_only",
         object: "",
         text: "5 PFC frames inside of the switch and none at its ports",

@@ -154,6 +154,11 @@ pub(super) fn counters(document: &Map<String, Value>, reading: &mut Reading) {
 /// `show interfaces counters errors`.
 pub(super) fn errors(document: &Map<String, Value>, reading: &mut Reading) {
     each(document, "interfaceErrorCounters", reading, |port, entry| {
+        port.put(
+            Counter::SwitchInterfaceFcsErrors,
+            PortPlace::default(),
+            json_value(entry, "fcsErrors"),
+        );
         for (key, detail) in [("inErrors", "received"), ("outErrors", "transmitted")] {
             port.put(
                 Counter::SwitchInterfaceErrors,

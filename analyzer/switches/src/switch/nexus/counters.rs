@@ -7,7 +7,7 @@ use super::json::{count, number, objects, table, text};
 use super::sink::{NumberPlace, Sink};
 
 /// Keys of the JSON, headings of the text, and what they count. Kinds of errors that are part of the sums are left out.
-const COLUMNS: [(&str, &str, Counter, Option<&str>); 12] = [
+const COLUMNS: [(&str, &str, Counter, Option<&str>); 13] = [
     (
         "eth_inbytes",
         "InOctets",
@@ -56,6 +56,7 @@ const COLUMNS: [(&str, &str, Counter, Option<&str>); 12] = [
         Counter::SwitchInterfaceTransmittedPackets,
         Some("broadcast"),
     ),
+    ("eth_fcs_err", "FCS-Err", Counter::SwitchInterfaceFcsErrors, None),
     (
         "eth_rcv_err",
         "Rcv-Err",

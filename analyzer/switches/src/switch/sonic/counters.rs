@@ -11,7 +11,7 @@ use super::database::{Database, Hash};
 use crate::device::Reading;
 
 /// Statistics of a port, with the value of their label.
-const PORT: [(&str, Counter, Option<&str>); 14] = [
+const PORT: [(&str, Counter, Option<&str>); 15] = [
     ("IF_IN_OCTETS", Counter::SwitchInterfaceReceivedBytes, None),
     ("IF_OUT_OCTETS", Counter::SwitchInterfaceTransmittedBytes, None),
     (
@@ -53,6 +53,11 @@ const PORT: [(&str, Counter, Option<&str>); 14] = [
         "IF_OUT_DISCARDS",
         Counter::SwitchInterfaceDiscards,
         Some("transmitted"),
+    ),
+    (
+        "ETHER_STATS_CRC_ALIGN_ERRORS",
+        Counter::SwitchInterfaceFcsErrors,
+        None,
     ),
     ("IF_IN_ERRORS", Counter::SwitchInterfaceErrors, Some("received")),
     (

@@ -103,6 +103,19 @@ fn counted(
     out.push_str(&lay(first, style.width));
 }
 
+/// Packets with errors. Broken frames are among them at most switches; NX-OS counts them apart.
+fn broken(changes: &Changes, object: &str) -> Option<f64> {
+    let sum = |counter| changes.sum(object, counter);
+    let (all, frames) = (
+        sum(Counter::SwitchInterfaceErrors),
+        sum(Counter::SwitchInterfaceFcsErrors),
+    );
+    all.zip(frames)
+        .map(|(all, frames)| all.max(frames))
+        .or(all)
+        .or(frames)
+}
+
 /// Interfaces of a switch.
 pub(super) fn interfaces(reading: &Reading, changes: &Changes, all: bool, style: &Style, out: &mut String) {
     use Counter as C;
@@ -140,9 +153,10 @@ pub(super) fn interfaces(reading: &Reading, changes: &Changes, all: bool, style:
         )
     };
     let marked = |object: &str| changes.sum(object, C::SwitchQueueEcnMarkedPackets);
-    let errors = |object: &str| changes.sum(object, C::SwitchInterfaceErrors);
+    let errors = |object: &str| broken(changes, object);
+    let discards = |object: &str| changes.sum(object, C::SwitchInterfaceDiscards);
     let stuck = |object: &str| changes.sum(object, C::SwitchWatchdogShutdowns);
-    let counts: [Counts<'_>; 9] = [
+    let counts: [Counts<'_>; 10] = [
         ("PFC in", 1, &pfc_in),
         ("PFC out", 1, &pfc_out),
         ("802.3x in", 2, &pause_in),
@@ -150,6 +164,7 @@ pub(super) fn interfaces(reading: &Reading, changes: &Changes, all: bool, style:
         ("ingress drops", 1, &ingress),
         ("queue drops", 1, &egress),
         ("marked", 2, &marked),
+        ("discards", 3, &discards),
         ("errors", 4, &errors),
         ("watchdog", 4, &stuck),
     ];

@@ -1,0 +1,67 @@
+//! The check of what counters did while the host was watched, by the rules that `host counters` and `fabric counters` have, too.
+
+use roce_model::Severity;
+use roce_rules::counters::rules;
+
+use crate::doctor::check::{CERTAIN, Check, CheckRun, Outcome, ReadValue, Status};
+use crate::doctor::counters::LATER;
+use crate::doctor::facts::Facts;
+
+pub(crate) const CHECKS: &[Check] = &[Check {
+    id: "counters.interval",
+    title: "counters show no trouble while the host is watched",
+    read: "counters of RDMA devices and of their interfaces (ethtool -S), twice: --duration",
+    method: "the rules counters.* (`explain counters.paused` ...): pauses as a share of time with their direction, CNPs without marks or of slow \
+             restarts, missing receive buffers, losses in a class without PFC, discards, ports that differ from their twins. Totals of a life are \
+             never judged",
+    meaning: "Counters tell what happens now only by their change, and the cause only by their relations.",
+    symptom: "A job is slow, and every setting is right.",
+    alternatives: "link.errors",
+    source: "the sources of each rule",
+    severity: Severity::Warning,
+    confidence: "as the rule says",
+    run: CheckRun::new("counters", interval),
+    ..CERTAIN
+}];
+
+/// Rules that checks of their own show: `ecn.np`, `cc.ignored` and `link.errors`.
+const SHOWN_ELSEWHERE: [&str; 3] = [
+    "counters.cnp_not_sent",
+    "counters.cnp_ignored",
+    "counters.broken_frames",
+];
+
+fn interval(facts: &Facts<'_>) -> Vec<Outcome> {
+    if !facts.host.has(LATER) {
+        return Vec::new();
+    }
+    let found = facts
+        .found
+        .iter()
+        .filter(|found| !SHOWN_ELSEWHERE.contains(&found.id));
+    let outcomes: Vec<Outcome> = found
+        .map(|found| {
+            let status = match found.severity {
+                Severity::Critical => Status::Critical,
+                Severity::Warning => Status::Warning,
+                Severity::Info | Severity::Ok => Status::Info,
+            };
+            let mut outcome =
+                Outcome::new(status, &found.object, format!("{}: {}", found.object, found.text));
+            outcome.seen.push(ReadValue {
+                source: found.id.to_owned(),
+                value: found.evidence.to_string(),
+            });
+            outcome.confidence = found.confidence;
+            if status > Status::Info {
+                outcome = outcome.advice(found.next);
+            }
+            outcome
+        })
+        .collect();
+    if outcomes.is_empty() && !facts.counters.is_empty() {
+        let said = format!("{} rules about counters found nothing", rules().count());
+        return vec![Outcome::ok("host", said)];
+    }
+    outcomes
+}

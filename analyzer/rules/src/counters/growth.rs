@@ -1,0 +1,244 @@
+//! Growths of counters between two readings of one host or device.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use roce_model::{Counter, Sample, SampleKind, SampleSeries};
+use roce_spelling::decimal;
+
+/// Gauges whose value is the time since a device started, in seconds.
+const UPTIMES: [Counter; 1] = [Counter::SwitchUptime];
+
+/// One reading of a host or device.
+#[derive(Clone, Copy, Debug)]
+pub struct CounterReading<'a> {
+    /// Its numbers.
+    pub samples: &'a [Sample],
+    /// Seconds since the machine started, where a recording has them: the time between two recordings that nobody else knows.
+    pub uptime: Option<f64>,
+}
+
+/// Facts about links that counters do not have.
+pub trait LinkFacts {
+    /// Rate of an object's link in bit/s; `None`: not known.
+    fn bits_per_second(&self, _object: &str) -> Option<f64> {
+        None
+    }
+
+    /// The highest rate at which an object counts, per second; `None`: not known.
+    fn max_per_second(&self, _object: &str) -> Option<f64> {
+        None
+    }
+
+    /// The RDMA port of a network interface, as samples name it (`mlx5_0:1`); `None`: not known.
+    fn port_of(&self, _interface: &str) -> Option<String> {
+        None
+    }
+}
+
+/// Nothing is known but what samples say.
+impl LinkFacts for () {}
+
+/// Growths of all counters, and the states of the later reading.
+pub struct Growths<'a> {
+    samples: &'a [Sample],
+    /// Growth of each sample; `None`: a gauge, a counter that is new, that was reset, or whose change is not known.
+    rises: Vec<Option<f64>>,
+    /// Positions of samples by counter and object.
+    by_counter: BTreeMap<Counter, BTreeMap<&'a str, Vec<usize>>>,
+    seconds: Option<f64>,
+    is_total: bool,
+    /// Rates of objects in bit/s.
+    rates: BTreeMap<&'a str, f64>,
+    links: &'a dyn LinkFacts,
+}
+
+impl<'a> Growths<'a> {
+    /// Growths from `before` to `now`; without `before` the totals.
+    ///
+    /// Readings whose times are equal are recordings: their time is that of the uptimes, or not known.
+    pub fn new(
+        before: Option<CounterReading<'_>>,
+        now: CounterReading<'a>,
+        links: &'a dyn LinkFacts,
+    ) -> Self {
+        let mut series = SampleSeries::default();
+        for sample in before.iter().flat_map(|before| before.samples) {
+            series.row(sample, links.max_per_second(&sample.object));
+        }
+        let mut seconds: Option<f64> = None;
+        let mut rises = Vec::with_capacity(now.samples.len());
+        let mut by_counter: BTreeMap<Counter, BTreeMap<&str, Vec<usize>>> = BTreeMap::new();
+        let mut rates = BTreeMap::new();
+        for (at, sample) in now.samples.iter().enumerate() {
+            by_counter
+                .entry(sample.counter)
+                .or_default()
+                .entry(&*sample.object)
+                .or_default()
+                .push(at);
+            if let Some(rate) = rate_of(sample).or_else(|| links.bits_per_second(&sample.object)) {
+                rates.insert(&*sample.object, rate);
+            }
+            if before.is_none() {
+                rises.push((sample.counter.kind() == SampleKind::Cumulative).then_some(sample.value));
+                continue;
+            }
+            let row = series.row(sample, links.max_per_second(&sample.object));
+            let between = row
+                .interval_ns
+                .map(|interval| roce_model::Span(interval).seconds());
+            let between = between.filter(|between| *between > 0.0);
+            seconds = between.map_or(seconds, |between| Some(seconds.unwrap_or(0.0).max(between)));
+            rises.push(row.change.filter(|_| !row.reset));
+        }
+        let started = |reading: CounterReading<'_>| {
+            let gauge = reading
+                .samples
+                .iter()
+                .find(|sample| UPTIMES.contains(&sample.counter));
+            reading.uptime.or_else(|| gauge.map(|sample| sample.value))
+        };
+        let uptimes = before.and_then(started).zip(started(now));
+        let by_uptime = uptimes
+            .map(|(before, now)| now - before)
+            .filter(|between| *between > 0.0);
+        Self {
+            samples: now.samples,
+            rises,
+            by_counter,
+            seconds: seconds.or(by_uptime),
+            is_total: before.is_none(),
+            rates,
+            links,
+        }
+    }
+
+    /// True if an interface is, or may be, that of an RDMA port.
+    pub(super) fn may_belong(&self, interface: &str, port: &str) -> bool {
+        self.links.port_of(interface).is_none_or(|owner| owner == port)
+    }
+
+    /// True of one reading: growths are totals since an unknown start.
+    pub fn is_total(&self) -> bool {
+        self.is_total
+    }
+
+    /// Seconds between the readings; `None`: not known.
+    pub fn seconds(&self) -> Option<f64> {
+        self.seconds
+    }
+
+    /// The time in words.
+    pub(super) fn when(&self) -> String {
+        match self.seconds {
+            _ if self.is_total => "since the counters were cleared".to_owned(),
+            Some(seconds) => format!("in {seconds:.1} s"),
+            None => "between the recordings".to_owned(),
+        }
+    }
+
+    /// Positions of a counter's samples, of one object or of all.
+    fn positions(&self, counter: Counter, object: Option<&str>) -> impl Iterator<Item = usize> {
+        let objects = self.by_counter.get(&counter);
+        let one = object.map(|object| objects.and_then(|all| all.get(object)));
+        let all = objects
+            .filter(|_| object.is_none())
+            .into_iter()
+            .flat_map(BTreeMap::values);
+        one.flatten().into_iter().chain(all).flatten().copied()
+    }
+
+    /// Samples of a counter with their growths; unknown growths are left out.
+    pub(super) fn of(&self, counter: Counter) -> impl Iterator<Item = (&'a Sample, f64)> {
+        self.grown(self.positions(counter, None))
+    }
+
+    /// As [`of`](Self::of), of one object.
+    pub(super) fn of_object(
+        &self,
+        counter: Counter,
+        object: &str,
+    ) -> impl Iterator<Item = (&'a Sample, f64)> {
+        self.grown(self.positions(counter, Some(object)))
+    }
+
+    fn grown(&self, at: impl Iterator<Item = usize>) -> impl Iterator<Item = (&'a Sample, f64)> {
+        at.filter_map(|at| Some((self.samples.get(at)?, (*self.rises.get(at)?)?)))
+    }
+
+    /// Samples of a counter, gauges and others.
+    pub(super) fn states(&self, counter: Counter) -> impl Iterator<Item = &'a Sample> {
+        self.positions(counter, None)
+            .filter_map(|at| self.samples.get(at))
+    }
+
+    /// The sum of a counter over an object's priorities, queues and details; `None`: it has none of it, or a part is not known.
+    pub(super) fn sum(&self, counter: Counter, object: &str) -> Option<f64> {
+        let growths = self
+            .positions(counter, Some(object))
+            .map(|at| self.rises.get(at).copied().flatten());
+        growths.reduce(|sum, growth| Some(sum? + growth?)).flatten()
+    }
+
+    /// The sum of several counters of an object; what it does not have counts nothing. `None`: it has none of them.
+    pub(super) fn sum_of(&self, counters: &[Counter], object: &str) -> Option<f64> {
+        let sums = counters.iter().filter_map(|counter| self.sum(*counter, object));
+        sums.reduce(|sum, other| sum + other)
+    }
+
+    /// Objects that have one of these counters, in order.
+    pub(super) fn objects(&self, counters: &[Counter]) -> BTreeSet<&'a str> {
+        let samples = counters.iter().flat_map(|counter| self.states(*counter));
+        samples.map(|sample| &*sample.object).collect()
+    }
+
+    /// Rate of an object's link in bit/s.
+    pub(super) fn rate(&self, object: &str) -> Option<f64> {
+        self.rates.get(object).copied().filter(|rate| *rate > 0.0)
+    }
+
+    /// A growth per second; `None`: the time is not known.
+    pub(super) fn per_second(&self, growth: f64) -> Option<f64> {
+        self.seconds
+            .filter(|_| !self.is_total)
+            .map(|seconds| growth / seconds)
+    }
+}
+
+/// The rate that a sample states, in bit/s.
+fn rate_of(sample: &Sample) -> Option<f64> {
+    matches!(
+        sample.counter,
+        Counter::SwitchInterfaceRate | Counter::HypervisorNicRate
+    )
+    .then_some(sample.value * 8.0)
+}
+
+/// Internal links of a switch and bundles of ports are not judged: a bundle repeats its ports.
+pub(super) fn is_port(sample: &Sample) -> bool {
+    let is_switch = sample.counter.labels().first() == Some(&"kind");
+    !is_switch || sample.details.first().is_none_or(|kind| kind == "port")
+}
+
+/// A share in words: `21.7 %`.
+pub(super) fn share_text(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent >= 10.0 {
+        format!("{percent:.1} %")
+    } else if percent >= 0.01 {
+        format!("{percent:.2} %")
+    } else if percent >= 0.0001 {
+        format!("{percent:.4} %")
+    } else {
+        "less than 0.0001 %".to_owned()
+    }
+}
+
+/// A time in words: `2.17 s`.
+pub(super) fn seconds_text(seconds: f64) -> String {
+    if seconds >= 0.01 {
+        format!("{seconds:.2} s")
+    } else {
+        format!("{} us", decimal((seconds * 1e6).round()))
+    }
+}

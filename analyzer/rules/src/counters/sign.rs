@@ -1,0 +1,71 @@
+//! A rule about counters, and a sign that it finds.
+
+use roce_model::{Evidence, Severity};
+
+use super::growth::Growths;
+use crate::Rule;
+
+/// A rule about counters.
+pub type CounterRule = Rule<CounterRun>;
+
+/// Function that judges growths by a rule.
+#[derive(Clone, Copy, Debug)]
+pub struct CounterRun {
+    pub(super) judge: fn(&Growths<'_>) -> Vec<CounterSign>,
+}
+
+/// Something that a rule found at one object.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct CounterSign {
+    pub(super) severity: Severity,
+    pub(super) object: String,
+    pub(super) text: String,
+    pub(super) evidence: Evidence,
+}
+
+impl CounterSign {
+    /// A sign; of totals it is a note. `text` is followed by the time.
+    pub(super) fn new(growths: &Growths<'_>, severity: Severity, object: &str, text: &str) -> Self {
+        let severity = if growths.is_total() {
+            severity.min(Severity::Info)
+        } else {
+            severity
+        };
+        let mut evidence = Evidence::default();
+        if let Some(seconds) = growths.seconds() {
+            evidence.number("seconds", seconds);
+        }
+        Self {
+            severity,
+            object: object.to_owned(),
+            text: format!("{text} {}", growths.when()),
+            evidence,
+        }
+    }
+
+    /// Adds what follows from it.
+    pub(super) fn and(mut self, text: &str) -> Self {
+        if !text.is_empty() {
+            self.text.push_str(": ");
+            self.text.push_str(text);
+        }
+        self
+    }
+
+    pub(super) fn number(mut self, name: &'static str, value: f64) -> Self {
+        self.evidence.number(name, value);
+        self
+    }
+}
+
+/// A rule without texts, whose findings are certain.
+pub(super) const NO_TEXTS: CounterRule = CounterRule {
+    confidence: "certain",
+    ..CounterRule::judged_by(CounterRun {
+        judge: |_| Vec::new(),
+    })
+};
+
+pub(super) const fn by(judge: fn(&Growths<'_>) -> Vec<CounterSign>) -> CounterRun {
+    CounterRun { judge }
+}
