@@ -241,6 +241,10 @@ impl Analysis {
             Between::Host(report) => self.host(report),
             Between::Pause(pause) => self.pause(pause),
             Between::Write(_) | Between::Mrc(_) => {}
+            Between::Uet(packet) => {
+                self.advance_to(packet.time);
+                self.connections.uet.observe(packet, &mut self.bins.events);
+            }
             Between::Management(message) => {
                 if let Some(packet) = next {
                     self.management(packet, message);
@@ -325,6 +329,8 @@ impl Analysis {
         send_answers::sort(&mut exchanges);
         let (totals, copies) = self.tally.conclude();
         let (matched, hops, hop_timeline) = self.taps.conclude();
+        let mut mrc = self.connections.mrc.conclude();
+        self.connections.uet.conclude(&mut mrc);
         (
             output,
             Conclusion {
@@ -337,7 +343,7 @@ impl Analysis {
                 hops,
                 hop_timeline,
                 credits: self.connections.credits.conclude(),
-                mrc: self.connections.mrc.conclude(),
+                mrc,
             },
         )
     }

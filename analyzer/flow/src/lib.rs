@@ -23,6 +23,7 @@ mod table;
 mod taps;
 mod timing;
 mod transport;
+mod uet;
 
 pub use analysis::{Analysis, Conclusion, Options, Output};
 pub use collect::Collector;

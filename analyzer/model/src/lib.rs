@@ -45,6 +45,7 @@ mod time;
 mod time_states;
 mod timeline;
 mod totals;
+mod uet;
 mod vantage;
 mod waits;
 
@@ -72,8 +73,9 @@ pub use host::{Element, HostChange, HostEvent, Process, QueuePairChange, QueuePa
 pub use identity::{FlowId, FlowKey, TapId};
 pub use measures::{JobSteps, TapMeasures, TimeBuckets};
 pub use mrc::{
-    MrcConnectionColumns, MrcConnectionRow, MrcEntropyOrder, MrcHeaders, MrcIdsOrder, MrcPacket,
+    MrcConnectionColumns, MrcConnectionRow, MrcDelivery, MrcEntropyOrder, MrcHeaders, MrcIdsOrder, MrcPacket,
     MrcPathColumns, MrcPathRow, MrcPathState, MrcPortLoss, MrcReports, MrcSack, MrcState, MrcWrite,
+    PathTransport,
 };
 pub use name_list::NameList;
 pub use packet::{
@@ -97,6 +99,7 @@ pub use time::{Period, Span, Time};
 pub use time_states::{TimeByState, TimeState};
 pub use timeline::{TimelineColumns, TimelineRow};
 pub use totals::{OpcodeCounts, Totals};
+pub use uet::{UetHeaders, UetPacket, UetSemantics, UetTrafficColumns, UetTrafficRow};
 pub use vantage::{HostVantage, TapPlace, Vantage};
 pub use waits::{RootKind, WaitColumns, WaitRow};
 

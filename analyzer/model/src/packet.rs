@@ -6,7 +6,7 @@ use roce_wire::management::cm::RejectReason;
 use roce_wire::management::cm_req::ServiceId;
 use roce_wire::{Address, MacAddress, Pause, Psn, Qpn, Roce};
 
-use crate::{HostEvent, MrcPacket, SampleRow, TapId, Time};
+use crate::{HostEvent, MrcPacket, SampleRow, TapId, Time, UetPacket};
 
 /// One RoCE packet as one tap saw it.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
@@ -217,6 +217,8 @@ pub enum Between {
     Write(RemoteWrite),
     /// Headers of a packet that may be one of MRC.
     Mrc(MrcPacket),
+    /// A packet of UET.
+    Uet(Box<UetPacket>),
     /// A host's report.
     Host(Box<HostReport>),
 }
@@ -231,6 +233,7 @@ impl Between {
             Self::Management(message) => message.packet,
             Self::Write(write) => write.packet,
             Self::Mrc(headers) => headers.packet,
+            Self::Uet(packet) => packet.before,
             Self::Host(report) => report.before,
         }
     }

@@ -21,7 +21,7 @@ use roce_model::{
     CollectiveColumns, CollectiveWaitColumns, Columns, CreditColumns, EndColumns, EpisodeColumns,
     EventColumns, FindingColumns, FlowColumns, HopColumns, HopTimelineColumns, MrcConnectionColumns,
     MrcPathColumns, RunColumns, SampleColumns, StepColumns, Table, TapColumns, TimelineColumns,
-    VantageColumns, WaitColumns,
+    UetTrafficColumns, VantageColumns, WaitColumns,
 };
 
 use crate::error::Error;
@@ -58,6 +58,7 @@ pub(crate) const DESCRIPTIONS: [Table; TABLES.len()] = [
     CollectiveWaitColumns::TABLE,
     MrcConnectionColumns::TABLE,
     MrcPathColumns::TABLE,
+    UetTrafficColumns::TABLE,
     SampleColumns::TABLE,
     RunColumns::TABLE,
 ];

@@ -2,13 +2,14 @@
 
 mod headers;
 mod mrc;
+mod uet;
 
 use std::ops::Range;
 
 use roce_capture::{Frame, Interface, Note};
 use roce_model::{
     Between, Filter, HostEvent, HostReport, LostRecords, Packet, PacketBatch, PacketFlags, PauseFrame,
-    Period, QUIET, RecordingStart, SampleRow, TapId, Time, Totals,
+    Period, QUIET, RecordingStart, SampleRow, TapId, Time, Totals, UetHeaders,
 };
 use roce_wire::icrc::{self, Icrc};
 use roce_wire::{Address, Content, CutLimit, ExtendedHeaders, LinkType, Mirror, Other, Roce};
@@ -447,6 +448,7 @@ impl Decoder {
                 }
                 return taken;
             }
+            Content::Uet(roce) => self.uet(bytes, (packet, &roce), (at, is_short), between),
             // Every shard learns of pauses, and one counts them.
             Content::Pause(pause) => {
                 if counts {
@@ -469,6 +471,28 @@ impl Decoder {
             Content::Other(Other::NotRoce) => self.totals.not_roce += 1,
         }
         false
+    }
+
+    /// Takes a packet of UET, which is in no flow.
+    fn uet(
+        &mut self,
+        bytes: &[u8],
+        (packet, roce): (&Packet, &Roce),
+        (at, is_short): (usize, bool),
+        between: &mut Vec<Between>,
+    ) {
+        if !self.shard.takes(roce) {
+            return;
+        }
+        if self.filter.as_ref().is_some_and(|filter| !filter.matches(roce)) || self.chosen.is_some() {
+            self.totals.filtered += 1;
+            return;
+        }
+        self.totals.uet_packets += 1;
+        if let Some(found) = uet::packet(bytes, (packet, roce), at, is_short) {
+            self.totals.uet_encrypted += u64::from(matches!(found.headers, UetHeaders::Secure { .. }));
+            between.push(Between::Uet(Box::new(found)));
+        }
     }
 
     /// Moves a packet to the tap of its mirror session. Returns what the session lost before it.

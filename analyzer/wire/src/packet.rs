@@ -259,6 +259,9 @@ pub enum MirrorKind {
 pub enum Content {
     /// A RoCE packet.
     Roce(Roce),
+    /// A packet of Ultra Ethernet Transport. It has no BTH: of its fields those of the network are set, and `bth_offset` is where its own
+    /// headers begin ([`crate::transport::uet::parse`]). `payload_bytes` are those of its UDP payload.
+    Uet(Roce),
     /// A priority flow control or pause frame.
     Pause(Pause),
     /// A later fragment of an IP datagram to the RoCEv2 port cannot be recognised: any non-first fragment of UDP.
@@ -294,8 +297,13 @@ impl DecodedFrame {
     /// as before, and more than the frame has, or that of what is left, and less than UDP's. Its capture may be cut as well. A packet in a
     /// tunnel is none, since switches trim no such packets, and mirrors cut frames themselves.
     pub fn is_short(&self) -> bool {
-        let (Content::Roce(roce), Some(stop), None) = (&self.content, self.stop, self.mirror) else {
+        let (Some(stop), None) = (self.stop, self.mirror) else {
             return false;
+        };
+        let roce = match &self.content {
+            Content::Roce(roce) if roce.bth.opcode().carries_data() => roce,
+            Content::Uet(roce) => roce,
+            _ => return false,
         };
         let bare = Through::VLAN
             .and(Through::CSIG)
@@ -309,6 +317,5 @@ impl DecodedFrame {
             && own.contains(&stop.offset)
             && bare.has(roce.through)
             && roce.payload_bytes == 0
-            && roce.bth.opcode().carries_data()
     }
 }

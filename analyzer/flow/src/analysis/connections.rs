@@ -23,6 +23,7 @@ use crate::pairing::shared_ports::SharedPorts;
 use crate::psn::request::LARGEST_GAP;
 use crate::table::FlowTable;
 use crate::table::state::Cold;
+use crate::uet::Uet;
 
 /// Flows of one direction between two hosts that are listed. With more, PSNs alone must pair them.
 const MAX_SIBLINGS: usize = 256;
@@ -47,6 +48,8 @@ pub(super) struct Connections {
     pub(super) credits: Credits,
     /// Connections of MRC.
     pub(super) mrc: Mrc,
+    /// Packets of UET.
+    pub(super) uet: Uet,
     shared_ports: SharedPorts,
     /// Reliable flows of one direction between two hosts, by the hash of the pair.
     siblings: HashMap<u64, Vec<FlowSlot>, foldhash::fast::RandomState>,
@@ -64,6 +67,7 @@ impl Default for Connections {
             outstanding: OutstandingPackets::default(),
             credits: Credits::default(),
             mrc: Mrc::default(),
+            uet: Uet::default(),
             exchanges: Exchanges::default(),
             attempts: Attempts::default(),
             known_peers: KnownPeers::default(),

@@ -1,6 +1,6 @@
 //! Hostile and rare packets. Whole connections with their truth are in `tests/command/mrc.rs`.
 
-use roce_model::{MrcSack, MrcState, TapId, Time};
+use roce_model::{MrcConnectionRow, MrcSack, MrcState, TapId, Time};
 use roce_wire::{Bth, Carrier, Roce};
 
 use super::*;
@@ -37,7 +37,7 @@ fn of(headers: MrcHeaders) -> MrcPacket {
         payload_bytes: 1024,
         is_trimmed: false,
         is_proof: !matches!(headers, MrcHeaders::Write(_) | MrcHeaders::Acknowledge { .. }),
-        has_own_port: false,
+        udp_port: 4791,
     }
 }
 
@@ -56,14 +56,14 @@ fn sack(cumulative: u32, offset: i16, bitmap: u64) -> MrcHeaders {
         advice: 0,
         answers_probe: false,
         named: 0,
-        entropy: 0,
+        entropy: Some(0),
         ids: [7, 8],
         cumulative,
         window: 8,
         offset,
         bitmap,
         state: Some(MrcState {
-            stamp: 0,
+            stamp: Some(0),
             out_of_order: 0,
             penalty: 0,
         }),
@@ -230,7 +230,7 @@ fn anything_is_taken() {
                 advice: (a >> 50) as u8 & 3,
                 answers_probe: a & 64 != 0,
                 named: (a >> 20) as i16,
-                entropy: b as u32,
+                entropy: Some(b as u32),
                 ids,
                 cumulative: psn,
                 window: 0,

@@ -44,7 +44,7 @@ pub(super) fn headers(frame: &[u8], packet: &Packet, place: usize) -> Option<Mrc
         },
         is_trimmed,
         is_proof: has_own_port || parsed.is_proof(transport_bytes),
-        has_own_port,
+        udp_port: udp.destination_port(),
     })
 }
 
@@ -71,14 +71,14 @@ fn fields(headers: &Headers<'_>) -> MrcHeaders {
             advice: seth.advice(),
             answers_probe: seth.answers_probe(),
             named: seth.named_offset(),
-            entropy: seth.entropy(),
+            entropy: Some(seth.entropy()),
             ids: seth.ids(),
             cumulative: seth.cumulative().value(),
             window: seth.window(),
             offset: seth.bitmap_offset(),
             bitmap: seth.bitmap(),
             state: state.map(|state| MrcState {
-                stamp: state.reflected_time(),
+                stamp: Some(state.reflected_time()),
                 out_of_order: state.out_of_order(),
                 penalty: state.penalty(),
             }),

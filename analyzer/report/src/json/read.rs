@@ -9,7 +9,8 @@ use roce_model::{
     CnpReceiver, CollectiveCallColumns, CollectiveColumns, CollectiveWaitColumns, Columns, CreditColumns,
     CutLimit, EndColumns, EpisodeColumns, FindingColumns, HopColumns, InputSummary, Layer,
     MrcConnectionColumns, MrcPathColumns, MrcReports, Opcode, Period, Qpn, RankStateColumns, RunKey,
-    RunSummary, Span, StepColumns, TapColumns, TapRow, Totals, TraceColumns, VantageColumns, WaitColumns,
+    RunSummary, Span, StepColumns, TapColumns, TapRow, Totals, TraceColumns, UetTrafficColumns,
+    VantageColumns, WaitColumns,
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -61,6 +62,7 @@ pub fn read(from: impl Read) -> Result<RunSummary, Error> {
         mrc_connections: some_rows::<MrcConnectionColumns>(&stored.mrc_connections)?,
         mrc_paths: some_rows::<MrcPathColumns>(&stored.mrc_paths)?,
         mrc_reports: MrcReports::default(),
+        uet_traffic: some_rows::<UetTrafficColumns>(&stored.uet_traffic)?,
         collective_waits: some_rows::<CollectiveWaitColumns>(&stored.collective_waits)?,
         episodes: rows::<EpisodeColumns>(&stored.episodes)?,
         // Documents of earlier versions have none.
@@ -96,6 +98,8 @@ struct StoredDocument {
     collective_waits: Value,
     mrc_connections: Value,
     mrc_paths: Value,
+    #[serde(default)]
+    uet_traffic: Value,
     traces: Value,
     collective_calls: Value,
     rank_states: Value,

@@ -1,11 +1,12 @@
 //! IP, its options and extension headers, fragments, UDP.
 
-use super::walk::{Next, Walk};
+use super::walk::{Next, Walk, narrow};
 use crate::network::ifa::{self, Ifa, IfaMetadata};
 use crate::network::ipv4::Ipv4;
 use crate::network::ipv6::{Ipv6, Ipv6Fragment};
 use crate::network::udp::{self, Udp};
 use crate::transport::mrc;
+use crate::transport::uet::Prologue;
 use crate::{Carrier, Content, Layer, Other, Stop, Through};
 use etherparse::err::ip_auth::HeaderSliceError;
 use etherparse::{IpAuthHeaderSlice, Ipv6RawExtHeaderSlice};
@@ -196,6 +197,22 @@ impl Walk<'_> {
         self.transport(Some(whole))
     }
 
+    /// Ultra Ethernet Transport: `whole` is the length behind the UDP header, `None` when it cannot be believed.
+    fn uet(&mut self, whole: Option<usize>) -> Result<Next, Stop> {
+        let start = self.at;
+        let Some(headers) = self.peek(0).and_then(|bytes| Prologue(*bytes).header_bytes()) else {
+            return Ok(Next::Done);
+        };
+        if whole.is_some_and(|whole| whole < headers) {
+            return Ok(Next::Done);
+        }
+        self.roce.bth_offset = self.offset(Layer::Uet, start, headers)?;
+        self.roce.payload_bytes = whole.map_or(0, narrow);
+        self.content = Content::Uet(self.roce);
+        self.skip(headers, Layer::Uet, start)?;
+        Ok(Next::Done)
+    }
+
     fn udp(&mut self) -> Result<Next, Stop> {
         let start = self.at;
         // The ports may be there when the header is cut.
@@ -220,6 +237,15 @@ impl Walk<'_> {
                     None
                 };
                 self.transport(transport)
+            }
+            udp::UET => {
+                self.roce.udp_source_port = udp.source_port();
+                let known = self.limit(Layer::Udp, start, length);
+                self.uet(if known {
+                    length.checked_sub(Udp::BYTES)
+                } else {
+                    None
+                })
             }
             udp::VXLAN => {
                 self.limit(Layer::Udp, start, length);

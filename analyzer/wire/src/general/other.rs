@@ -58,7 +58,7 @@ pub(crate) fn is_other(link: LinkType, frame: &[u8]) -> bool {
         UDP => udp.and_then(|at| chunk(frame, at)).is_some_and(|bytes| {
             !matches!(
                 Udp(bytes).destination_port(),
-                udp::ROCE_V2 | udp::MRC | udp::VXLAN | udp::GENEVE
+                udp::ROCE_V2 | udp::MRC | udp::UET | udp::VXLAN | udp::GENEVE
             )
         }),
         _ => false,

@@ -85,7 +85,7 @@ impl<'a> Walk<'a> {
             };
         };
         // A length that lies matters for a packet whose payload is counted by it.
-        let stop = if matches!(self.content, Content::Roce(_)) {
+        let stop = if matches!(self.content, Content::Roce(_) | Content::Uet(_)) {
             self.lie.or(stop)
         } else {
             stop
