@@ -12,6 +12,7 @@ mod counts;
 mod credits;
 mod division;
 mod hash;
+mod inband;
 mod key;
 mod mrc;
 mod pair_places;

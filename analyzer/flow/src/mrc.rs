@@ -193,8 +193,8 @@ impl Mrc {
     }
 
     /// The rows at the end.
-    pub(crate) fn conclude(self) -> MrcConclusion {
-        let mut conclusion = self.connections.conclude();
+    pub(crate) fn conclude(self, events: &mut Vec<EventRow>) -> MrcConclusion {
+        let mut conclusion = self.connections.conclude(events);
         conclusion.reports.ports = self.ports.lost;
         conclusion
     }

@@ -107,8 +107,8 @@ impl Uet {
     }
 
     /// Adds the rows at the end to those of MRC.
-    pub(crate) fn conclude(self, to: &mut MrcConclusion) {
-        let mut conclusion = self.connections.conclude();
+    pub(crate) fn conclude(self, to: &mut MrcConclusion, events: &mut Vec<EventRow>) {
+        let mut conclusion = self.connections.conclude(events);
         for (row, facts) in conclusion.connections.iter_mut().zip(&self.facts) {
             row.transport = PathTransport::Uet;
             row.udp_port = udp::UET.into();

@@ -151,6 +151,8 @@ names! {
         MrcRetransmit = "mrc_retransmit",
         /// MRC, UET: a NACK with another reason: `psn`, `value` the reason, `detail` its name.
         MrcNack = "mrc_nack",
+        /// MRC, UET: the last packet of a path that its sender left after a loss: `value` the path, `mrc_paths.path`, `detail` retired or dead.
+        MrcPath = "mrc_path",
         /// MRC: a host reports which of its ports can be reached: `value` a bit for each, `detail` the host.
         MrcPorts = "mrc_port",
         /// Host events were lost between the kernel and the program: `value` their number.

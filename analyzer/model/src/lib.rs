@@ -25,6 +25,7 @@ mod flows;
 mod groups;
 mod host;
 mod identity;
+mod inband;
 mod measures;
 mod mrc;
 mod name_list;
@@ -71,6 +72,7 @@ pub use flows::{FlowColumns, FlowRow};
 pub use groups::Groups;
 pub use host::{Element, HostChange, HostEvent, Process, QueuePairChange, QueuePairKind, QueuePairState};
 pub use identity::{FlowId, FlowKey, TapId};
+pub use inband::{InbandHopColumns, InbandHopRow};
 pub use measures::{JobSteps, TapMeasures, TimeBuckets};
 pub use mrc::{
     MrcConnectionColumns, MrcConnectionRow, MrcDelivery, MrcEntropyOrder, MrcHeaders, MrcIdsOrder, MrcPacket,
@@ -79,8 +81,8 @@ pub use mrc::{
 };
 pub use name_list::NameList;
 pub use packet::{
-    Between, HostReport, LinkAddresses, LostRecords, Management, Packet, PacketBatch, PacketFlags, Packets,
-    PauseFrame, RemoteWrite, WriteTarget,
+    Between, HostReport, InbandHops, LinkAddresses, LostRecords, Management, Packet, PacketBatch,
+    PacketFlags, Packets, PauseFrame, RemoteWrite, WriteTarget,
 };
 pub use places::{HopColumns, HopRow, HopTimelineColumns, HopTimelineRow, VantageColumns, VantageRow};
 pub use prefetch::prefetch;

@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::{
     CnpReceiver, CollectiveCallRow, CollectiveRow, CollectiveWaitRow, ConnectionAttempt, CreditRow,
     CreditedConnection, EndRow, EpisodeRow, EventColumns, FindingRow, FlowKey, FlowRow, HopRow,
-    HopTimelineRow, InputSummary, JobSteps, MrcConnectionRow, MrcPathRow, MrcReports, Period,
+    HopTimelineRow, InbandHopRow, InputSummary, JobSteps, MrcConnectionRow, MrcPathRow, MrcReports, Period,
     ProgramExchange, RankStateRow, RunKey, SampleColumns, Span, StepRow, TapId, TapMeasures, TapRow, Time,
     TimelineColumns, Totals, TraceRow, UetTrafficRow, VantageRow, WaitRow,
 };
@@ -89,6 +89,8 @@ pub struct RunSummary {
     pub mrc_paths: Vec<MrcPathRow>,
     /// Reports about them that are in no table. The JSON document does not have them.
     pub mrc_reports: MrcReports,
+    /// Hops of flows, as switches wrote them into packets.
+    pub hops_inband: Vec<InbandHopRow>,
     /// Packets of UET by their hosts, jobs and secure domains.
     pub uet_traffic: Vec<UetTrafficRow>,
     /// The steps of a training job, in the order of time.

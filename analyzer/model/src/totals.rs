@@ -114,7 +114,7 @@ totals! {
     undecodable, "Frames that lead to RoCE but whose BTH could not be read.";
     unknown_link, "Frames of a link type that is not known.";
     fragments, "Later fragments of UDP datagrams: their content is not known.";
-    not_roce, "Frames of other traffic.";
+    not_roce, "Frames of other traffic, and copies that carry telemetry of switches beside their packets.";
     filtered, "RoCE packets left out by --only-flow, or because no chosen process owns them.";
     cut_by_snaplen, "RoCE packets of which a header was cut by the snaplen.";
     not_ect, "RoCE packets over IP, CNPs left out, with Not-ECT.";

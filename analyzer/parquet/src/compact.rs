@@ -19,9 +19,9 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use roce_files::{Access, Directory, UnfinishedFile};
 use roce_model::{
     CollectiveColumns, CollectiveWaitColumns, Columns, CreditColumns, EndColumns, EpisodeColumns,
-    EventColumns, FindingColumns, FlowColumns, HopColumns, HopTimelineColumns, MrcConnectionColumns,
-    MrcPathColumns, RunColumns, SampleColumns, StepColumns, Table, TapColumns, TimelineColumns,
-    UetTrafficColumns, VantageColumns, WaitColumns,
+    EventColumns, FindingColumns, FlowColumns, HopColumns, HopTimelineColumns, InbandHopColumns,
+    MrcConnectionColumns, MrcPathColumns, RunColumns, SampleColumns, StepColumns, Table, TapColumns,
+    TimelineColumns, UetTrafficColumns, VantageColumns, WaitColumns,
 };
 
 use crate::error::Error;
@@ -59,6 +59,7 @@ pub(crate) const DESCRIPTIONS: [Table; TABLES.len()] = [
     MrcConnectionColumns::TABLE,
     MrcPathColumns::TABLE,
     UetTrafficColumns::TABLE,
+    InbandHopColumns::TABLE,
     SampleColumns::TABLE,
     RunColumns::TABLE,
 ];

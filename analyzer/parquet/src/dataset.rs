@@ -7,9 +7,10 @@ use std::sync::Arc;
 use roce_files::Directory;
 use roce_model::{
     CollectiveColumns, CollectiveWaitColumns, Columns, CreditColumns, EndColumns, EpisodeColumns,
-    EventColumns, FindingColumns, FlowColumns, FlowRow, HopColumns, HopTimelineColumns, MrcConnectionColumns,
-    MrcPathColumns, RunColumns, RunKey, RunRow, RunSummary, SampleColumns, Sink, SinkError, StepColumns,
-    Table, TapColumns, TimelineColumns, UetTrafficColumns, VantageColumns, WaitColumns,
+    EventColumns, FindingColumns, FlowColumns, FlowRow, HopColumns, HopTimelineColumns, InbandHopColumns,
+    MrcConnectionColumns, MrcPathColumns, RunColumns, RunKey, RunRow, RunSummary, SampleColumns, Sink,
+    SinkError, StepColumns, Table, TapColumns, TimelineColumns, UetTrafficColumns, VantageColumns,
+    WaitColumns,
 };
 
 use crate::error::Error;
@@ -41,6 +42,7 @@ struct Writers {
     mrc_connections: TableWriter,
     mrc_paths: TableWriter,
     uet_traffic: TableWriter,
+    hops_inband: TableWriter,
     samples: TableWriter,
     run: TableWriter,
 }
@@ -72,6 +74,7 @@ impl Writers {
             mrc_connections: create(MrcConnectionColumns::TABLE)?,
             mrc_paths: create(MrcPathColumns::TABLE)?,
             uet_traffic: create(UetTrafficColumns::TABLE)?,
+            hops_inband: create(InbandHopColumns::TABLE)?,
             samples: create(SampleColumns::TABLE)?,
             run: create(RunColumns::TABLE)?,
         })
@@ -97,6 +100,7 @@ impl Writers {
             &mut self.mrc_connections,
             &mut self.mrc_paths,
             &mut self.uet_traffic,
+            &mut self.hops_inband,
             &mut self.samples,
             &mut self.run,
         ]
@@ -243,6 +247,7 @@ impl Dataset {
         append::<MrcConnectionColumns>(&mut writers.mrc_connections, &run.mrc_connections)?;
         append::<MrcPathColumns>(&mut writers.mrc_paths, &run.mrc_paths)?;
         append::<UetTrafficColumns>(&mut writers.uet_traffic, &run.uet_traffic)?;
+        append::<InbandHopColumns>(&mut writers.hops_inband, &run.hops_inband)?;
         append::<RunColumns>(&mut writers.run, &inputs)?;
         for table in writers.all() {
             table.complete()?;

@@ -4,7 +4,7 @@
 pub const SCHEMA_VERSION: u32 = 2;
 
 /// The tables of a dataset, each a folder.
-pub const TABLES: [&str; 20] = [
+pub const TABLES: [&str; 21] = [
     "flows",
     "timeline",
     "events",
@@ -23,6 +23,7 @@ pub const TABLES: [&str; 20] = [
     "mrc_connections",
     "mrc_paths",
     "uet_traffic",
+    "hops_inband",
     "samples",
     "run",
 ];

@@ -111,6 +111,7 @@ impl<F> RunOutcome<F> {
             mrc_paths: conclusion.mrc.paths.clone(),
             mrc_reports: conclusion.mrc.reports.clone(),
             uet_traffic: conclusion.mrc.traffic.clone(),
+            hops_inband: conclusion.hops_inband.clone(),
             ..RunSummary::default()
         }
     }

@@ -5,15 +5,15 @@ use std::fmt::Write as _;
 use roce_model::{
     CollectiveCallColumns, CollectiveColumns, CollectiveWaitColumns, Column, ColumnType, Columns,
     CreditColumns, EndColumns, EpisodeColumns, EventColumns, FindingColumns, FlowColumns, HopColumns,
-    HopTimelineColumns, MrcConnectionColumns, MrcPathColumns, RankStateColumns, RunColumns, RunKey,
-    SampleColumns, StepColumns, Table, TapColumns, TimelineColumns, Totals, TraceColumns, UetTrafficColumns,
-    VantageColumns, WaitColumns,
+    HopTimelineColumns, InbandHopColumns, MrcConnectionColumns, MrcPathColumns, RankStateColumns, RunColumns,
+    RunKey, SampleColumns, StepColumns, Table, TapColumns, TimelineColumns, Totals, TraceColumns,
+    UetTrafficColumns, VantageColumns, WaitColumns,
 };
 
 use crate::compare::{Direction, Quantity};
 
 /// Every table, in the order of the page.
-pub const TABLES: [Table; 20] = [
+pub const TABLES: [Table; 21] = [
     FindingColumns::TABLE,
     EpisodeColumns::TABLE,
     StepColumns::TABLE,
@@ -32,6 +32,7 @@ pub const TABLES: [Table; 20] = [
     MrcConnectionColumns::TABLE,
     MrcPathColumns::TABLE,
     UetTrafficColumns::TABLE,
+    InbandHopColumns::TABLE,
     SampleColumns::TABLE,
     RunColumns::TABLE,
 ];
@@ -83,6 +84,7 @@ What `--format json` prints and `DIR/run.json` holds: one object. `schema_versio
 | `traces`, `collective_calls`, `rank_states` | With `--merge`: the documents, their collectives and what they say of ranks, below. Absent without |
 | `mrc_connections`, `mrc_paths` | Rows of the table of that name, where packets of MRC or UET were captured. Absent without |
 | `uet_traffic` | Rows of the table of that name, where packets of UET were captured. Absent without |
+| `hops_inband` | Rows of the table of that name, where packets had telemetry of switches. Absent without |
 | `findings` | Rows of `findings`, the worst first; `evidence` is an object |
 | `samples` | Rows of `samples`, where there are at most 1,000 of them. Absent without samples, and where there are more: the table has all |
 

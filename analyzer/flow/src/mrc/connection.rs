@@ -11,7 +11,7 @@ use super::messages::{MessageEnds, Messages};
 use super::paths::Paths;
 use super::seen::SeenMrc;
 use super::sent::{SentPackets, Slot, SlotFlags, Transmission};
-use super::sighting::{Sighting, SightingKind};
+use super::sighting::{Sighting, SightingKind, Subject};
 
 /// Probes that wait for an answer, at most. The oldest counts as unanswered.
 const MAX_PROBES: usize = 64;
@@ -71,6 +71,8 @@ pub(super) struct Connection {
     pub(super) udp_port: u16,
     /// Bits of a PSN.
     pub(super) psn_bits: u32,
+    /// The name of its data in events.
+    pub(super) subject: Option<Subject>,
     pub(super) has_stamps: bool,
     pub(super) ids_order: MrcIdsOrder,
     pub(super) counts: MrcCounts,
@@ -113,6 +115,7 @@ impl Connection {
             responder_qpn: None,
             udp_port: 0,
             psn_bits,
+            subject: None,
             has_stamps: false,
             ids_order: MrcIdsOrder::Unknown,
             counts: MrcCounts::default(),
@@ -247,6 +250,7 @@ impl Connection {
         note_tap(&mut self.data_taps, seen.tap);
         self.has_stamps |= stamp.is_some();
         self.data_hops.get_or_insert(seen.hop_limit);
+        self.subject.get_or_insert(seen.subject);
         let position = self.position(seen.psn);
         let path = self.paths.of_data(seen.carried);
         let sending = Transmission {

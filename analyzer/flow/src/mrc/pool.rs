@@ -1,11 +1,11 @@
 //! The connections of one transport, with what all of them may remember together.
 
-use roce_model::{Address, EventRow, MrcPathRow, TapId};
+use roce_model::{Address, EventKind, EventRow, MrcPathRow, MrcPathState, TapId};
 
 use super::conclusion::MrcConclusion;
 use super::connection::Connection;
 use super::seen::SeenMrc;
-use super::sighting::Sighting;
+use super::sighting::{Sighting, Subject};
 
 /// Connections that are followed, at most. Packets of further ones count in their flows alone.
 const MAX_CONNECTIONS: usize = 1 << 14;
@@ -59,17 +59,34 @@ impl Pool {
         answer
     }
 
-    /// The rows at the end, in the order in which connections were opened.
-    pub(crate) fn conclude(self) -> MrcConclusion {
+    /// The rows at the end, in the order in which connections were opened. Events are added for paths that their senders left.
+    pub(crate) fn conclude(self, events: &mut Vec<EventRow>) -> MrcConclusion {
         let mut conclusion = MrcConclusion::default();
         for connection in self.list {
             let number = u32::try_from(conclusion.connections.len()).unwrap_or(u32::MAX);
             let taps: Vec<TapId> = connection.data_taps().to_vec();
+            let subject = connection.subject;
+            let path_taps: Vec<Option<TapId>> = connection.paths.list.iter().map(|path| path.tap).collect();
             let (row, paths): (_, Vec<MrcPathRow>) = connection.close(number);
+            let left = paths.iter().zip(path_taps);
+            events.extend(left.filter_map(|(path, tap)| left_path(path, subject?, tap?)));
             conclusion.connections.push(row);
             conclusion.paths.extend(paths);
             conclusion.reports.taps.push(taps);
         }
         conclusion
     }
+}
+
+/// The event of a path that its sender left after a loss.
+fn left_path(path: &MrcPathRow, subject: Subject, tap: TapId) -> Option<EventRow> {
+    let is_left = matches!(path.state, MrcPathState::Dead | MrcPathState::Retired);
+    Some(EventRow {
+        time: path.last_sent_time.filter(|_| is_left)?,
+        kind: EventKind::MrcPath,
+        tap,
+        value: Some(path.path.into()),
+        detail: Some(path.state.name().into()),
+        ..subject.event()
+    })
 }

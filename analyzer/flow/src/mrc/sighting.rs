@@ -66,19 +66,28 @@ pub(crate) enum SightingKind {
 impl Sighting {
     /// An event of it, but for its kind.
     pub(super) fn event(&self, kind: EventKind) -> EventRow {
-        let (flow, object) = match self.subject {
-            Subject::Flow(key) => (Some(key.id()), None),
-            Subject::Numbered(of) => {
+        EventRow {
+            time: self.time,
+            kind,
+            tap: self.tap,
+            psn: Some(self.psn),
+            ..self.subject.event()
+        }
+    }
+}
+
+impl Subject {
+    /// An event about it, but for its kind, time and tap.
+    pub(super) fn event(self) -> EventRow {
+        let (flow, object) = match self {
+            Self::Flow(key) => (Some(key.id()), None),
+            Self::Numbered(of) => {
                 let name = format!("{} to {} PDC {:#06x}", of.source, of.destination, of.qpn);
                 (None, Some(name.into()))
             }
         };
         EventRow {
-            time: self.time,
-            kind,
-            tap: self.tap,
             flow_id: flow,
-            psn: Some(self.psn),
             object,
             ..EventRow::default()
         }

@@ -105,7 +105,7 @@ impl Wire {
     }
 
     fn row(self) -> MrcConnectionRow {
-        self.mrc.conclude().connections[0].clone()
+        self.mrc.conclude(&mut Vec::new()).connections[0].clone()
     }
 }
 
@@ -280,13 +280,39 @@ fn anything_is_taken() {
         wire.see(packet, headers);
         wire.events.clear();
     }
-    let conclusion = wire.mrc.conclude();
+    let conclusion = wire.mrc.conclude(&mut Vec::new());
     assert!(conclusion.connections.len() <= 16);
     assert!(conclusion.paths.len() <= 1024 * conclusion.connections.len());
     for row in &conclusion.connections {
         assert!(
             row.lost <= row.retransmitted_packets && row.messages_complete <= row.messages,
             "{row:?}"
+        );
+    }
+}
+
+/// A SACK that comes sooner after a retransmission than any answer can come speaks of the first sending, which others had overtaken.
+#[test]
+fn what_arrives_before_its_retransmission_can_was_not_lost() {
+    for (sooner, lost) in [(500, 0), (0, 1)] {
+        let mut wire = Wire::new();
+        // 1 us from each packet to its SACK.
+        for psn in 1..=25 {
+            wire.send(psn, false);
+            wire.answer(sack(psn, 1, 0));
+        }
+        for psn in 26..=28 {
+            wire.send(psn, false);
+        }
+        wire.answer(sack(25, 1, 0b110));
+        wire.send(26, true);
+        wire.now -= sooner;
+        wire.answer(sack(28, 1, 0));
+        let row = wire.row();
+        assert_eq!(
+            (row.rtx_hole, row.lost, row.spurious),
+            (1, lost, 1 - lost),
+            "{sooner}"
         );
     }
 }

@@ -81,7 +81,7 @@ impl Wire {
 
     fn rows(self) -> Vec<MrcConnectionRow> {
         let mut conclusion = MrcConclusion::default();
-        self.uet.conclude(&mut conclusion);
+        self.uet.conclude(&mut conclusion, &mut Vec::new());
         conclusion.connections
     }
 }

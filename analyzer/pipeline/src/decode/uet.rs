@@ -1,17 +1,43 @@
 //! Packets of UET, as the analysis takes them.
 
-use roce_model::{MrcSack, MrcState, Packet, UetHeaders, UetPacket, UetSemantics};
+use roce_model::{Between, MrcSack, MrcState, Packet, UetHeaders, UetPacket, UetSemantics};
 use roce_wire::network::ipv6::Ipv6;
 use roce_wire::network::srv6;
 use roce_wire::transport::uet::{self, AckState, Delivery, Prologue, Semantics};
 use roce_wire::{Carrier, Roce, Through};
+
+use super::Decoder;
+
+impl Decoder {
+    /// Takes a packet of UET, which is in no flow.
+    pub(super) fn uet(
+        &mut self,
+        bytes: &[u8],
+        (packet, roce): (&Packet, &Roce),
+        (at, is_short): (usize, bool),
+        between: &mut Vec<Between>,
+    ) {
+        if !self.shard.takes(roce) {
+            return;
+        }
+        if self.filter.as_ref().is_some_and(|filter| !filter.matches(roce)) || self.chosen.is_some() {
+            self.totals.filtered += 1;
+            return;
+        }
+        self.totals.uet_packets += 1;
+        if let Some(found) = read(bytes, (packet, roce), at, is_short) {
+            self.totals.uet_encrypted += u64::from(matches!(found.headers, UetHeaders::Secure { .. }));
+            between.push(Between::Uet(Box::new(found)));
+        }
+    }
+}
 
 /// Multiplier of the hash of headers.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// The packet of a frame, which comes before the one at `before` of its batch. `frame_packet` has its time, tap and length, `roce` the
 /// fields of its network. `None`: its headers are not whole.
-pub(super) fn packet(
+fn read(
     frame: &[u8],
     (frame_packet, roce): (&Packet, &Roce),
     before: usize,

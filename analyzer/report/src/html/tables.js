@@ -515,6 +515,7 @@ const TABS = [
   ["mrc_connections", "Multipath", () => model.run.mrc_connections?.length ?? 0, mrcConnectionsGrid],
   ["mrc_paths", "Paths", () => model.run.mrc_paths?.length ?? 0, mrcPathsGrid],
   ["uet_traffic", "UET", () => model.run.uet_traffic?.length ?? 0, uetTrafficGrid],
+  ["hops_inband", "Telemetry", () => model.run.hops_inband?.length ?? 0, inbandGrid],
   ["waits", "Waits", () => model.run.waits?.length ?? 0, waitsGrid],
   ["steps", "Training steps", () => model.run.steps.length, stepsGrid],
   ["collective_calls", "Collective calls", () => model.run.collective_calls?.length ?? 0, collectiveCallsGrid],

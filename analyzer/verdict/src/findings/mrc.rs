@@ -126,8 +126,8 @@ pub(super) const SPURIOUS: Rule = Rule {
     id: "mrc.retransmit.spurious",
     title: "packets of MRC or UET were sent again although they had arrived",
     meaning: "The sender takes packets that were overtaken for lost: its guard against reordering is shorter than the difference of the paths.",
-    method: "A SACK that acknowledges the packet was captured before its retransmission, or reflects the time of the first sending. The price is \
-         the bandwidth of what was repeated.",
+    method: "A SACK that acknowledges the packet was captured before its retransmission, reflects the time of the first sending, or comes sooner \
+         after it than the shortest round trip. The price is the bandwidth of what was repeated.",
     source: SOURCE,
     severity: Severity::Warning,
     otherwise: "info at low confidence",

@@ -8,6 +8,9 @@
 #[path = "../../../../analyzer/parquet/src/check.rs"]
 #[expect(dead_code, reason = "the crate's other files use the rest")]
 mod check;
+#[path = "../../../../analyzer/parquet/src/marks.rs"]
+#[expect(dead_code, reason = "writers use the rest")]
+mod marks;
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::FileExt;

@@ -6,12 +6,14 @@ use roce_wire::transport::uet::nack_name;
 use super::{Connection, Sighting};
 use crate::mrc::causes::{BEYOND_WINDOW, FAILED, MISSED, RESOURCES, TRIMMED, TRIMMED_LASTHOP};
 use crate::mrc::seen::SeenMrc;
-use crate::mrc::sent::{SlotFlags, Transmission};
+use crate::mrc::sent::{Slot, SlotFlags, Transmission};
 
 /// Advice of a SACK: the path of the named packet, which was marked, is to be skipped once.
 const SKIP: u8 = 1;
 /// The path is to be avoided.
 const AVOID: u8 = 2;
+/// SACKs after which the shortest time from a packet to its SACK is known.
+const MIN_SACKS: u64 = 20;
 /// Bits of a bitmap.
 const BITS: u64 = 64;
 
@@ -135,17 +137,36 @@ impl Connection {
         if !is_late || slot.flags.has(SlotFlags::SPURIOUS) {
             return;
         }
+        self.was_needless(position, before, now.since(latest.time));
+    }
+
+    /// The sending before the latest one had arrived, as an answer shows some time after that.
+    fn was_needless(&mut self, position: u64, before: Transmission, after: Span) {
+        let Some(slot) = self.sent.get_mut(position) else {
+            return;
+        };
         let was_lost = slot.flags.has(SlotFlags::COUNTED_LOST);
         slot.flags.set(SlotFlags::COUNTED_LOST, false);
         let payload = u64::from(slot.payload);
         self.note_spurious(position, payload);
-        self.skew = self.skew.max(Some(now.since(latest.time)));
+        self.skew = self.skew.max(Some(after));
         if was_lost {
             self.counts.lost = self.counts.lost.saturating_sub(1);
             if let Some(path) = self.paths.get_mut(before.path) {
                 path.lost = path.lost.saturating_sub(1);
             }
         }
+    }
+
+    /// How soon after its retransmission a packet arrived that counts as lost, where that is sooner than any answer can come: then it was
+    /// the sending before that arrived, overtaken by others.
+    fn is_too_soon(&self, slot: &Slot, now: Time) -> Option<(Transmission, Span)> {
+        let (latest, before) = (slot.sent?, slot.before?);
+        let after = now.since(latest.time);
+        let is_counted = slot.flags.has(SlotFlags::COUNTED_LOST) && !slot.flags.has(SlotFlags::SPURIOUS);
+        let knows_times = self.counts.sacks >= MIN_SACKS && self.taps.len() == 1;
+        let is_sooner = self.shortest.is_some_and(|shortest| after < shortest);
+        (is_counted && knows_times && is_sooner).then_some((before, after))
     }
 
     /// Everything up to a position arrived.
@@ -168,12 +189,16 @@ impl Connection {
             return;
         }
         slot.flags.set(SlotFlags::ARRIVED, true);
+        let known = *slot;
         let filled_alone = slot.flags.has(SlotFlags::WAS_HOLE)
             && !slot.flags.has(SlotFlags::AGAIN)
             && slot.refused.is_none();
         // A refused packet came again on another way, which was not captured.
         let sent = slot.sent.filter(|_| slot.refused.is_none());
         self.counts.reordered += u64::from(filled_alone);
+        if let Some((before, after)) = self.is_too_soon(&known, now) {
+            self.was_needless(position, before, after);
+        }
         self.sent.settle(position);
         if let Some(sending) = sent {
             self.count_arrival(position, sending, now);
