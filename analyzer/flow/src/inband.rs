@@ -34,10 +34,17 @@ struct HopValues {
     residence: Distribution,
     buffers: Option<u32>,
     value: Option<(u32, u32)>,
-    /// Bytes in the queue and time in the device of the worst packet, its time and PSN.
-    worst: Option<((Option<u32>, Option<u32>), Time, u32)>,
+    worst: Option<WorstPacket>,
     first: Time,
     last: Time,
+}
+
+/// The packet with the most bytes in the queue, else the longest time in the device.
+#[derive(Clone, Copy, Debug)]
+struct WorstPacket {
+    measure: (Option<u32>, Option<u32>),
+    time: Time,
+    psn: u32,
 }
 
 /// Hops of all flows.
@@ -119,8 +126,12 @@ impl HopValues {
         }
         let is_measured = hop.queued_bytes.is_some() || hop.residence_ns.is_some();
         let measure = (hop.queued_bytes, hop.residence_ns);
-        if is_measured && self.worst.is_none_or(|(worst, ..)| measure > worst) {
-            self.worst = Some((measure, packet.time, packet.roce.bth.psn().value()));
+        if is_measured && self.worst.is_none_or(|worst| measure > worst.measure) {
+            self.worst = Some(WorstPacket {
+                measure,
+                time: packet.time,
+                psn: packet.roce.bth.psn().value(),
+            });
         }
     }
 
@@ -147,8 +158,8 @@ impl HopValues {
             residence_max_ns: residence.max(),
             value_min: self.value.map(|(low, _)| low.into()),
             value_max: self.value.map(|(_, high)| high.into()),
-            worst_time: self.worst.map(|(_, time, _)| time),
-            worst_psn: self.worst.map(|(.., psn)| psn),
+            worst_time: self.worst.map(|worst| worst.time),
+            worst_psn: self.worst.map(|worst| worst.psn),
             first_time: self.first,
             last_time: self.last,
         }

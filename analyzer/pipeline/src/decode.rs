@@ -459,7 +459,7 @@ impl Decoder {
             }
             Content::Uet(roce) => self.uet(bytes, (packet, &roce), (at, is_short), between),
             Content::Copy(roce) => {
-                self.copy(&decoded.telemetry, bytes, (packet, roce), (at, counts), between)
+                self.copy(&decoded.telemetry, bytes, (packet, roce), (at, counts), between);
             }
             // Every shard learns of pauses, and one counts them.
             Content::Pause(pause) => {

@@ -62,7 +62,9 @@ pub fn decode(link: LinkType, frame: &[u8], original: u32) -> DecodedFrame {
 pub fn decode_with(link: LinkType, frame: &[u8], original: u32, assigned: &AssignedNumbers) -> DecodedFrame {
     match fast::decode(link, frame, original) {
         Some(roce) => DecodedFrame::new(Content::Roce(roce)),
-        None if general::is_other(link, frame, assigned) => DecodedFrame::new(Content::Other(Other::NotRoce)),
+        None if general::is_other(link, frame, *assigned) => {
+            DecodedFrame::new(Content::Other(Other::NotRoce))
+        }
         None => general::decode_with(link, frame, original, assigned),
     }
 }

@@ -21,7 +21,7 @@ const LLDP: u16 = 0x88cc;
 /// True if a frame is surely nothing that the decoder follows: TCP, ICMP, UDP to other ports, ARP, LLDP.
 /// `false` says nothing.
 #[inline]
-pub(crate) fn is_other(link: LinkType, frame: &[u8], assigned: &AssignedNumbers) -> bool {
+pub(crate) fn is_other(link: LinkType, frame: &[u8], assigned: AssignedNumbers) -> bool {
     let (ether_type, at) = match link {
         LinkType::ETHERNET => match frame.first_chunk() {
             Some(bytes) => match (Ethernet(bytes).ether_type(), chunk(frame, 14)) {

@@ -30,7 +30,7 @@ impl IfaHop<'_> {
     /// Its length in bytes.
     pub const BYTES: usize = 32;
 
-    const fn word<const AT: usize>(&self) -> u32 {
+    const fn word<const AT: usize>(self) -> u32 {
         u32::from_be_bytes(part::<AT, 4, 32>(self.0))
     }
 
