@@ -78,8 +78,14 @@ pub(super) fn trims(name: &str, text: &str, reading: &mut Reading) {
             continue;
         };
         if class.parse::<u8>().is_ok_and(|class| class < 8) {
-            let value = count(packets).map(value_of);
-            port.put(Counter::SwitchQueueTrimmedPackets, PortPlace::queue(class), value);
+            // Packets of known unicast alone are trimmed.
+            let mut place = PortPlace::queue(class);
+            place.detail = Some("unicast");
+            port.put(
+                Counter::SwitchQueueTrimmedPackets,
+                place,
+                count(packets).map(value_of),
+            );
         }
     }
 }

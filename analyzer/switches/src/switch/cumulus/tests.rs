@@ -322,7 +322,7 @@ fn trimmed_packets_are_counted_by_traffic_class() {
     check(
         &reading,
         Counter::SwitchQueueTrimmedPackets,
-        &["swp1 q1 port 1000", "swp1 q3 port 3000"],
+        &["swp1 q1 port unicast 1000", "swp1 q3 port unicast 3000"],
     );
     // A release without the command, a class that is none, a cut line.
     for other in [
