@@ -41,7 +41,7 @@ fuzz_target!(|data: &[u8]| {
         values: rows as i64,
         range,
     };
-    let _ = check::group(&SCRATCH, rows, &[chunk(4..size)]).expect("it can be read");
+    let _ = check::group(&SCRATCH, rows, &[chunk(4..size)], true).expect("it can be read");
     let halves = [chunk(4..size / 2), chunk(size / 2..size)];
-    let _ = check::group(&SCRATCH, rows, &halves).expect("it can be read");
+    let _ = check::group(&SCRATCH, rows, &halves, true).expect("it can be read");
 });
