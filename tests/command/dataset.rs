@@ -156,6 +156,8 @@ fn tables_say_what_the_document_says() {
             "collective_waits",
             "mrc_connections",
             "mrc_paths",
+            "uet_traffic",
+            "hops_inband",
         ] {
             // The document has no table of MRC without such packets.
             let stored = document.get(table).cloned().unwrap_or_else(|| json!([]));

@@ -97,6 +97,7 @@ mod time_states;
 mod traffic;
 mod transports;
 mod triggers;
+mod uet;
 mod uplinks;
 mod variants;
 mod version;

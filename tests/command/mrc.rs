@@ -244,6 +244,13 @@ fn the_senders_tap_shows_all_that_happened() {
         assert_eq!(document["totals"]["roce_packets"], truth["frames"]);
         // The port that host B reports as down is bit 2; a first report is no news.
         let ports = &events(&[name]).0;
+        // Path 5 loses two packets, its probe is not answered, and nothing more is sent on it.
+        let left: Vec<&str> = ports
+            .iter()
+            .filter(|row| row.0 == "mrc_path")
+            .map(|row| row.3.as_str())
+            .collect();
+        assert_eq!(left, ["dead"], "{name}");
         let port = ports.iter().find(|(kind, ..)| kind == "mrc_port").unwrap();
         assert_eq!(port.2, Some(0b1011));
         assert_eq!(

@@ -3,6 +3,9 @@
 
 use std::path::PathBuf;
 
+use roce_capture::{Merge, Reader};
+use roce_flow::Options;
+use roce_model::{Columns, Sink, SinkError, Span, TimelineColumns};
 use serde_json::Value;
 
 use crate::captures::root;
@@ -165,4 +168,171 @@ fn packets_behind_telemetry_are_counted_once() {
         }
         assert_eq!(sum(flows(&found), "packets"), of("data_packets"), "{name}");
     }
+}
+
+/// Rows of the timeline with telemetry: queue and delay.
+#[derive(Default)]
+struct HopBins(Vec<(Option<u64>, Option<u64>)>);
+
+impl Sink for HopBins {
+    fn timeline(&mut self, rows: &TimelineColumns) -> Result<(), SinkError> {
+        let of = |at: usize| {
+            (
+                rows.hop_queue_max.at(at).copied(),
+                rows.hop_delay_max_ns.at(at).copied(),
+            )
+        };
+        self.0.extend((0..rows.len()).map(of));
+        Ok(())
+    }
+}
+
+fn hop_bins(name: &str) -> Vec<(Option<u64>, Option<u64>)> {
+    let path = root().join(format!("tests/data/transports/{name}.pcap"));
+    let reader = Reader::open(&path, &roce_capture::Options::default()).unwrap();
+    let mut bins = HopBins::default();
+    let options = Options {
+        bin: Span(10_000),
+        ..Options::default()
+    };
+    roce_pipeline::analyse(Merge::new(vec![reader]), 1, options, vec![&mut bins]).unwrap();
+    bins.0
+}
+
+#[test]
+fn the_depth_of_queues_stands_beside_the_packets_that_they_delay() {
+    for (name, copies) in [
+        ("roce_ifa_inband", 0),
+        ("roce_ifa_inband_ipv6", 0),
+        ("roce_ifa_clone", 3),
+    ] {
+        let (truth, found) = (expected(name), answer(name));
+        let hops = found["hops_inband"].as_array().unwrap();
+        // Three switches on the way of the one flow.
+        assert_eq!(hops.len(), 3, "{name}");
+        let rows = flows(&found);
+        let data = rows
+            .iter()
+            .find(|row| row["data_packets"].as_u64() > Some(0))
+            .unwrap();
+        let stated = truth["telemetry"].as_array().unwrap();
+        for (place, hop) in (1..).zip(hops) {
+            assert_eq!((&hop["flow_id"], &hop["kind"]), (&data["flow_id"], &"IFA".into()));
+            assert_eq!((&hop["hop"], &hop["queue"]), (&place.into(), &3.into()), "{name}");
+            assert_eq!(
+                (&hop["packets"], &hop["copies"]),
+                (&stated.len().into(), &copies.into())
+            );
+            let of = |key: &str| {
+                let values = stated
+                    .iter()
+                    .map(|row| row["hops"][place - 1][key].as_u64().unwrap());
+                values.max().unwrap()
+            };
+            assert_eq!(hop["device"], of("device"), "{name}");
+            assert_eq!(hop["queued_bytes_max"], of("queued_bytes"), "{name}");
+            assert_eq!(hop["residence_max_ns"], of("residence_ns"), "{name}");
+        }
+        let worst = hops
+            .iter()
+            .find(|row| row["device"] == truth["worst"]["device"])
+            .unwrap();
+        assert_eq!(worst["queued_bytes_max"], truth["worst"]["queued_bytes"]);
+        assert_eq!(worst["worst_psn"], stated.last().unwrap()["psn"]);
+        // Packet i has 1,000 i bytes before it at the second switch and comes at 2 us x i: five of each bin of 10 us.
+        let bins = hop_bins(name);
+        for (at, bin) in (0..).zip(&bins) {
+            let last = (5 * at + 4).min(23);
+            // Copies are of every eighth packet.
+            let told = if copies > 0 {
+                (5 * at..=last).rev().find(|place| place % 8 == 0)
+            } else {
+                Some(last)
+            };
+            let queue = told.map(|place| 1000 * place);
+            assert_eq!(
+                *bin,
+                (queue, queue.map(|queue| 600 + queue * 8 / 100)),
+                "{name}: {at}"
+            );
+        }
+        assert_eq!(bins.len(), 5);
+    }
+}
+
+#[test]
+fn signals_of_tags_are_kept_as_they_are() {
+    let found = answer("roce_csig");
+    let rows = found["hops_inband"].as_array().unwrap();
+    let tags = expected("roce_csig")["tags"].as_array().unwrap().clone();
+    // Four kinds of signals, in turn.
+    assert_eq!(rows.len(), 4);
+    for row in rows {
+        let kind = row["signal"].as_u64().unwrap();
+        let of_kind = (0_u64..).zip(&tags).filter(|(at, _)| at % 4 == kind);
+        let values: Vec<u64> = of_kind.map(|(_, tag)| tag["value"].as_u64().unwrap()).collect();
+        assert_eq!(
+            (&row["value_min"], &row["value_max"]),
+            (&values[0].into(), &values[3].into())
+        );
+        assert_eq!((&row["locator"], &row["packets"]), (&0x42.into(), &4.into()));
+        // Tags say nothing of queues in bytes, nor of devices.
+        for none in [
+            "device",
+            "hop",
+            "queued_bytes_max",
+            "residence_max_ns",
+            "worst_psn",
+            "congested",
+        ] {
+            assert_eq!(row[none], Value::Null, "{none}");
+        }
+    }
+    assert!(hop_bins("roce_csig").iter().all(|bin| *bin == (None, None)));
+}
+
+#[test]
+fn networks_may_have_numbers_of_their_own() {
+    // Another EtherType of tags.
+    let (_folder, path) = changed("roce_csig", |frame, _| {
+        frame[12..14].copy_from_slice(&[0x9a, 0x01])
+    });
+    let bare = document(&root(), [&path]);
+    assert_eq!((total(&bare, "data_packets"), total(&bare, "not_roce")), (0, 16));
+    let told = document(
+        &root(),
+        [path.as_os_str(), "--csig-type".as_ref(), "0x9a01".as_ref()],
+    );
+    assert_eq!(
+        (
+            total(&told, "data_packets"),
+            told["hops_inband"].as_array().unwrap().len()
+        ),
+        (16, 4)
+    );
+    // Another port of MRC.
+    let bytes = std::fs::read(root().join("tests/data/mrc/mrc_opcodes_4971.pcap")).unwrap();
+    let port = 4971_u16.to_be_bytes();
+    let mut other = bytes.clone();
+    for at in 0..bytes.len() - 1 {
+        if bytes[at..at + 2] == port {
+            other[at..at + 2].copy_from_slice(&5999_u16.to_be_bytes());
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("port.pcap");
+    std::fs::write(&path, other).unwrap();
+    let bare = document(&root(), [&path]);
+    assert_eq!(total(&bare, "roce_packets"), 0);
+    let found = document(
+        &root(),
+        [path.as_os_str(), "--mrc-port".as_ref(), "5999".as_ref()],
+    );
+    let of = document(&root(), ["tests/data/mrc/mrc_opcodes_4971.pcap"]);
+    assert_eq!(total(&found, "roce_packets"), total(&of, "roce_packets"));
+    let rows = found["mrc_connections"].as_array().unwrap();
+    assert!(
+        rows.iter().all(|row| row["udp_port"] == 5999)
+            && rows.len() == of["mrc_connections"].as_array().unwrap().len()
+    );
 }

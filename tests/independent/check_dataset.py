@@ -16,7 +16,7 @@ import sys
 
 import duckdb
 
-TABLES = ["flows", "timeline", "events", "episodes", "findings", "steps", "taps", "vantages", "hops", "hop_timeline", "ends", "waits", "collectives", "credits", "collective_waits", "mrc_connections", "mrc_paths", "samples", "run"]
+TABLES = ["flows", "timeline", "events", "episodes", "findings", "steps", "taps", "vantages", "hops", "hop_timeline", "ends", "waits", "collectives", "credits", "collective_waits", "mrc_connections", "mrc_paths", "uet_traffic", "hops_inband", "samples", "run"]
 
 # The columns that every table begins with; the document has them in `run`.
 KEY = ["run_id", "host", "capture"]

@@ -27,7 +27,7 @@ import pyarrow.parquet
 import pyspark.sql
 from pyiceberg.catalog.sql import SqlCatalog
 
-TABLES = ["flows", "timeline", "events", "episodes", "findings", "steps", "taps", "vantages", "hops", "hop_timeline", "ends", "waits", "collectives", "credits", "collective_waits", "mrc_connections", "mrc_paths", "samples", "run"]
+TABLES = ["flows", "timeline", "events", "episodes", "findings", "steps", "taps", "vantages", "hops", "hop_timeline", "ends", "waits", "collectives", "credits", "collective_waits", "mrc_connections", "mrc_paths", "uet_traffic", "hops_inband", "samples", "run"]
 
 # Tables that the document has row for row.
 WHOLE = ["flows", "episodes", "findings", "steps", "taps", "vantages", "hops", "waits", "collectives", "credits", "collective_waits"]
@@ -108,8 +108,8 @@ def stated(rows):
 def expected(document):
     """By table: the number of rows, and (number of values, sum) of columns, as far as the document says them."""
     tables = {name: (len(document[name]), stated(document[name])) for name in WHOLE}
-    # Without packets of MRC a document has no such table.
-    for name in ("mrc_connections", "mrc_paths"):
+    # Without such packets a document has none of these tables.
+    for name in ("mrc_connections", "mrc_paths", "uet_traffic", "hops_inband"):
         tables[name] = (len(document.get(name, [])), stated(document.get(name, [])))
     run, totals = document["run"], document["totals"]
     inputs = [

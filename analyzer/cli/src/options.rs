@@ -2,6 +2,7 @@
 
 pub(crate) mod arguments;
 pub(crate) mod config;
+pub(crate) mod csig;
 pub(crate) mod dcqcn;
 pub(crate) mod dscp;
 pub(crate) mod duration;

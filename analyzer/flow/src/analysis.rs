@@ -3,6 +3,7 @@
 //! `cnp` finds the flows that congestion notifications slow, `credits` follows WRITEs, and `taps` matches what several taps saw. `limits` has the bounds,
 //! `time_states` divides flows' time, `snapshot` has the state of live runs, `measures` what they measure besides, `output` the results of a step.
 
+mod beside;
 mod cnp;
 mod connect;
 mod connections;
@@ -241,6 +242,8 @@ impl Analysis {
             Between::Host(report) => self.host(report),
             Between::Pause(pause) => self.pause(pause),
             Between::Write(_) | Between::Mrc(_) => {}
+            Between::Uet(packet) => self.uet(packet),
+            Between::Inband(hops) => self.inband(hops),
             Between::Management(message) => {
                 if let Some(packet) = next {
                     self.management(packet, message);
@@ -317,6 +320,7 @@ impl Analysis {
     pub fn finish(mut self) -> (Output, Conclusion) {
         while self.close_flows(usize::MAX) {}
         self.limits.pauses.finish(self.bins.end(), &mut self.bins.events);
+        let mrc = self.connections.conclude_multipath(&mut self.bins.events);
         self.begin_bin(self.bins.current() + 1);
         self.emit(true);
         let mut output = self.take_output();
@@ -325,6 +329,7 @@ impl Analysis {
         send_answers::sort(&mut exchanges);
         let (totals, copies) = self.tally.conclude();
         let (matched, hops, hop_timeline) = self.taps.conclude();
+        let hops_inband = self.connections.inband.conclude();
         (
             output,
             Conclusion {
@@ -337,7 +342,8 @@ impl Analysis {
                 hops,
                 hop_timeline,
                 credits: self.connections.credits.conclude(),
-                mrc: self.connections.mrc.conclude(),
+                mrc,
+                hops_inband,
             },
         )
     }
@@ -589,5 +595,6 @@ impl Conclusion {
             .sort_by_key(|row| (row.time, row.flow_id, row.from_tap, row.to_tap));
         self.credits.extend_from_slice(&other.credits);
         self.mrc.add(&other.mrc);
+        self.hops_inband.extend_from_slice(&other.hops_inband);
     }
 }

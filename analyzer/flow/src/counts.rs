@@ -36,6 +36,9 @@ pub(crate) struct Rare {
     pub(crate) retransmitted_bytes: u64,
     /// Answers of MRC.
     pub(crate) mrc: MrcAnswers,
+    /// Most bytes in a queue, and longest time in ns, that switches wrote into packets.
+    pub(crate) hop_queue: Option<u32>,
+    pub(crate) hop_delay: Option<u32>,
     /// When its packets were marked, or its sender notified.
     pub(crate) marked: PacketTimes,
     /// When its packets were missing, retransmitted, or requested again.
@@ -114,6 +117,8 @@ impl Rare {
         self.missing += other.missing;
         self.retransmitted_bytes += other.retransmitted_bytes;
         self.mrc.add(other.mrc);
+        self.hop_queue = self.hop_queue.max(other.hop_queue);
+        self.hop_delay = self.hop_delay.max(other.hop_delay);
         self.marked.add(&other.marked);
         self.lost.add(&other.lost);
     }

@@ -12,6 +12,7 @@ mod counts;
 mod credits;
 mod division;
 mod hash;
+mod inband;
 mod key;
 mod mrc;
 mod pair_places;
@@ -23,6 +24,7 @@ mod table;
 mod taps;
 mod timing;
 mod transport;
+mod uet;
 
 pub use analysis::{Analysis, Conclusion, Options, Output};
 pub use collect::Collector;

@@ -1,102 +1,43 @@
 //! Connections of MRC: what was sent on which path, what arrived, and why it was sent again. This folder knows no table of flows; it gets
-//! each packet once, whatever its tap, and gives rows at the end.
+//! each packet once, whatever its tap, and gives rows at the end. `pool` has the connections, which those of UET share.
 
 mod causes;
 mod close;
+mod conclusion;
 mod connection;
+mod direction;
 mod messages;
 mod paths;
+mod pool;
 mod ports;
 mod seen;
 mod sent;
+mod sighting;
 
 use std::collections::{HashMap, HashSet};
 
-use roce_model::{
-    EventRow, MrcConnectionRow, MrcHeaders, MrcPacket, MrcPathRow, MrcReports, MrcWrite, Packet, TapId,
-};
-use roce_wire::{Address, Qpn};
+use roce_model::{EventRow, FlowKey, MrcHeaders, MrcPacket, MrcWrite, Packet};
+use roce_wire::transport::mrc;
+use roce_wire::{Address, Carrier, Qpn};
 
-use connection::{Connection, Sighting};
+pub use conclusion::MrcConclusion;
+use connection::Connection;
+pub(crate) use direction::Direction;
+pub(crate) use messages::MessageEnds;
+pub(crate) use paths::CarriedEntropy;
+pub(crate) use pool::Pool;
 use ports::Ports;
 pub(crate) use seen::SeenMrc;
+pub(crate) use sighting::{Sighting, SightingKind, Subject};
 
-/// Connections that are followed, at most. Packets of further ones count in their flows alone.
-const MAX_CONNECTIONS: usize = 1 << 14;
-/// Packets that all connections of a shard remember together, at most: some 350 MB. Beyond it none remembers more than it does.
-const MAX_REMEMBERED: usize = 1 << 22;
-/// Paths of all connections of a shard together, at most: some 100 MB. Packets on further ones count for their connection alone.
-const MAX_ALL_PATHS: usize = 1 << 18;
 /// Queue pairs that are known to speak MRC, at most. Further ones are those of a vendor.
 const MAX_QUEUE_PAIRS: usize = 1 << 18;
+/// Bits of a PSN of MRC.
+const PSN_BITS: u32 = 24;
 /// First WRITEs of queue pairs that are compared with later ones, at most.
 const MAX_CANDIDATES: usize = 1 << 16;
 
 type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
-
-/// The way to one queue pair: source, destination, queue pair.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Direction {
-    pub(crate) source: Address,
-    pub(crate) destination: Address,
-    pub(crate) qpn: u32,
-}
-
-impl Direction {
-    fn from_packet(packet: &Packet) -> Self {
-        Self {
-            source: packet.roce.source,
-            destination: packet.roce.destination,
-            qpn: packet.roce.bth.destination_qpn().value(),
-        }
-    }
-
-    /// Its queue pair by the low 16 bits, as ids in answers name it.
-    const fn by_low_bits(self) -> Self {
-        Self {
-            qpn: self.qpn & 0xffff,
-            ..self
-        }
-    }
-
-    /// The way back, to a queue pair.
-    fn back(self, qpn: u32) -> Self {
-        Self {
-            source: self.destination,
-            destination: self.source,
-            qpn,
-        }
-    }
-}
-
-/// Rows of the connections of a shard.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct MrcConclusion {
-    /// The connections.
-    pub connections: Vec<MrcConnectionRow>,
-    /// Their paths.
-    pub paths: Vec<MrcPathRow>,
-    /// Reports that are in no table.
-    pub reports: MrcReports,
-}
-
-impl MrcConclusion {
-    /// Adds those of another shard.
-    pub(crate) fn add(&mut self, other: &Self) {
-        let before = u32::try_from(self.connections.len()).unwrap_or(u32::MAX);
-        self.connections
-            .extend(other.connections.iter().map(|row| MrcConnectionRow {
-                connection: row.connection + before,
-                ..row.clone()
-            }));
-        self.paths.extend(other.paths.iter().map(|row| MrcPathRow {
-            connection: row.connection + before,
-            ..row.clone()
-        }));
-        self.reports.ports.extend_from_slice(&other.reports.ports);
-        self.reports.taps.extend_from_slice(&other.reports.taps);
-    }
-}
 
 /// A WRITE by which later ones of its message are compared.
 #[derive(Clone, Copy, Debug)]
@@ -108,7 +49,7 @@ struct Candidate {
 /// All connections of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Mrc {
-    connections: Vec<Connection>,
+    connections: Pool,
     /// By the data's source, destination and queue pair.
     by_data: Map<Direction, usize>,
     /// By the data's source and destination, and the requestor's queue pair.
@@ -120,10 +61,6 @@ pub(crate) struct Mrc {
     named: HashSet<Direction, foldhash::fast::RandomState>,
     candidates: Map<Direction, Candidate>,
     ports: Ports,
-    /// Room for packets of all connections.
-    room: usize,
-    /// Paths of all connections.
-    paths: usize,
 }
 
 impl Mrc {
@@ -205,19 +142,13 @@ impl Mrc {
             }
             MrcHeaders::Response => return SeenMrc::default(),
         };
-        let Some(connection) = at.and_then(|at| self.connections.get_mut(at)) else {
+        let Some(at) = at else {
             return SeenMrc::default();
         };
-        if let Some(ids) = opposite {
+        if let (Some(ids), Some(connection)) = (opposite, self.connections.get_mut(at)) {
             connection.named(to.qpn, ids);
         }
-        let (room, paths) = (connection.sent.room(), connection.paths.list.len());
-        connection.paths.limit(self.paths >= MAX_ALL_PATHS);
-        connection.sent.allow_growth(self.room + room <= MAX_REMEMBERED);
-        let seen = connection.observe(&Sighting::new(packet, headers), events);
-        self.room += connection.sent.room() - room;
-        self.paths += connection.paths.list.len() - paths;
-        seen
+        self.connections.observe(at, &sighting(packet, headers), events)
     }
 
     /// The connection of data and probes to a queue pair; a new one if there is none.
@@ -256,30 +187,69 @@ impl Mrc {
     }
 
     fn open(&mut self, data: Direction, low: Direction) -> Option<usize> {
-        let at = self.connections.len();
-        if at >= MAX_CONNECTIONS {
-            return None;
-        }
-        let connection = Connection::new(data.source, data.destination);
-        self.room += connection.sent.room();
-        self.connections.push(connection);
+        let at = self.connections.open(data.source, data.destination, PSN_BITS)?;
         self.by_low_bits.insert(low, at);
         Some(at)
     }
 
     /// The rows at the end.
-    pub(crate) fn conclude(self) -> MrcConclusion {
-        let mut conclusion = MrcConclusion::default();
-        for connection in self.connections {
-            let number = u32::try_from(conclusion.connections.len()).unwrap_or(u32::MAX);
-            let taps: Vec<TapId> = connection.data_taps().to_vec();
-            let (row, paths) = connection.close(number);
-            conclusion.connections.push(row);
-            conclusion.paths.extend(paths);
-            conclusion.reports.taps.push(taps);
-        }
+    pub(crate) fn conclude(self, events: &mut Vec<EventRow>) -> MrcConclusion {
+        let mut conclusion = self.connections.conclude(events);
         conclusion.reports.ports = self.ports.lost;
         conclusion
+    }
+}
+
+/// A packet as connections take it.
+fn sighting(packet: &Packet, headers: &MrcPacket) -> Sighting {
+    let roce = &packet.roce;
+    let (mut psn, code) = (roce.bth.psn().value(), roce.bth.0[0]);
+    let what = match headers.headers {
+        MrcHeaders::Write(write) => SightingKind::Data {
+            message: write.message,
+            ends: MessageEnds {
+                is_first: mrc::is_first(code),
+                is_last: mrc::is_last(code),
+            },
+            stamp: write.stamp,
+        },
+        MrcHeaders::Sack(sack) => SightingKind::Sack(sack),
+        MrcHeaders::Nack {
+            reason,
+            entropy,
+            psn: refused,
+            stamp,
+            ..
+        } => {
+            psn = refused;
+            SightingKind::Nack {
+                reason,
+                entropy: Some(entropy),
+                stamp: Some(stamp),
+            }
+        }
+        MrcHeaders::Acknowledge { syndrome, .. } => SightingKind::Acknowledge { syndrome },
+        MrcHeaders::Probe { number, .. } => SightingKind::Probe { number },
+        MrcHeaders::Request { .. } | MrcHeaders::Response => SightingKind::Other,
+    };
+    let is_ipv6 = roce.carrier == Carrier::RoceV2Ipv6;
+    Sighting {
+        time: packet.time,
+        tap: packet.tap,
+        hop_limit: roce.hop_limit,
+        udp_port: headers.udp_port,
+        carried: CarriedEntropy {
+            port: roce.udp_source_port,
+            label: is_ipv6.then_some(headers.flow_label),
+        },
+        outer: headers.outer,
+        subject: Subject::Flow(FlowKey::from_packet(roce)),
+        psn,
+        payload_bytes: headers.payload_bytes,
+        is_trimmed: headers.is_trimmed,
+        is_again: mrc::is_again(&roce.bth),
+        hash: packet.extended ^ roce.bth.psn().value(),
+        what,
     }
 }
 

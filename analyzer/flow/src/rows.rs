@@ -61,6 +61,8 @@ pub(crate) fn add(to: &mut BinRows, time: Time, rows: &[Row]) {
     // Rare counts are 0 until they are added below.
     zero_where(&mut columns.cnp, rows, |row| row.knows_cnp);
     zero_where(&mut columns.lost_downstream, rows, |row| row.paired);
+    columns.hop_queue_max.extend_null(count);
+    columns.hop_delay_max_ns.extend_null(count);
     add_times(columns, rows);
     some(&mut columns.pause_ns, rows, |row| row.limits.pause_ns);
     some(&mut columns.dcqcn_rate_bps, rows, |row| row.limits.dcqcn_rate_bps);
@@ -177,6 +179,8 @@ fn add_rare(rows: &mut BinRows, place: usize, rare: &Rare) {
     plus(&mut columns.holes, place, rare.mrc.holes);
     plus(&mut columns.skips, place, rare.mrc.skips);
     plus(&mut columns.penalty, place, rare.mrc.penalty);
+    most(&mut columns.hop_queue_max, place, rare.hop_queue);
+    most(&mut columns.hop_delay_max_ns, place, rare.hop_delay);
     // Absent where the other direction is not known.
     plus(&mut columns.lost_downstream, place, rare.lost_downstream);
     // Notifications that were attributed to the flow are known, even if its other direction is not.
@@ -184,6 +188,15 @@ fn add_rare(rows: &mut BinRows, place: usize, rare: &Rare) {
         && let Some(cnp) = columns.cnp.make_present(place)
     {
         *cnp = cnp.saturating_add(rare.cnp);
+    }
+}
+
+/// Raises a value to another one; without that it stays absent.
+fn most(column: &mut Values<u64>, place: usize, value: Option<u32>) {
+    if let Some(value) = value
+        && let Some(known) = column.make_present(place)
+    {
+        *known = (*known).max(value.into());
     }
 }
 

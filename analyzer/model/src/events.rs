@@ -15,7 +15,7 @@ table! {
     source: EventSource, "", "Reporter of the event: capture, ebpf (the kernel), counter, process (about itself).";
     psn: Option<u32>, "", "The PSN that it is about. Absent: the kind has none.";
     value: Option<u64>, "", "Amount in the unit of the kind. Absent: the kind has none.";
-    object: Option<Cow<'static, str>>, "", "Events of hosts: the RDMA device, its port (`mlx5_0:1`) or the network interface. Absent: nobody reported it, or the capture did.";
+    object: Option<Cow<'static, str>>, "", "Events of hosts: the RDMA device, its port (`mlx5_0:1`) or the network interface; events of UET: the connection, which has no flow. Absent: nobody reported it, or the capture did.";
     name: Option<Cow<'static, str>>, "", "Events of counters: the counter, `samples.counter`. Absent for all others.";
     detail: Option<Cow<'static, str>>, "", "Further facts, as text. Absent: there are none.";
 }
@@ -143,14 +143,16 @@ names! {
         CounterReset = "counter_reset",
         /// A device of this host has an address, as its queue pairs for datagrams use it: `detail`.
         DeviceAddress = "device_address",
-        /// MRC: a packet was lost, as its retransmission after a hole or a timeout shows: `psn`, `value` the path that it had gone, `mrc_paths.path`.
+        /// MRC, UET: a packet was lost, as its retransmission after a hole or a timeout shows: `psn`, `value` the path that it had gone, `mrc_paths.path`.
         MrcLoss = "mrc_loss",
-        /// MRC: a NACK says that a switch has cut a packet: `psn`, `value` the reason, 1 in the fabric, 2 at the last hop.
+        /// MRC, UET: a NACK says that a switch has cut a packet: `psn`, `value` the reason, 1 in the fabric, 2 at the last hop.
         MrcTrim = "mrc_trim",
-        /// MRC: a packet was sent again: `psn`, `value` its payload in bytes, `detail` the cause: hole, trimmed, trimmed_lasthop, refused, timeout, unknown.
+        /// MRC, UET: a packet was sent again: `psn`, `value` its payload in bytes, `detail` the cause: hole, trimmed, trimmed_lasthop, refused, timeout, unknown.
         MrcRetransmit = "mrc_retransmit",
-        /// MRC: a NACK with another reason: `psn`, `value` the reason.
+        /// MRC, UET: a NACK with another reason: `psn`, `value` the reason, `detail` its name.
         MrcNack = "mrc_nack",
+        /// MRC, UET: the last packet of a path that its sender left after a loss: `value` the path, `mrc_paths.path`, `detail` retired or dead.
+        MrcPath = "mrc_path",
         /// MRC: a host reports which of its ports can be reached: `value` a bit for each, `detail` the host.
         MrcPorts = "mrc_port",
         /// Host events were lost between the kernel and the program: `value` their number.

@@ -25,6 +25,7 @@ mod flows;
 mod groups;
 mod host;
 mod identity;
+mod inband;
 mod measures;
 mod mrc;
 mod name_list;
@@ -45,6 +46,7 @@ mod time;
 mod time_states;
 mod timeline;
 mod totals;
+mod uet;
 mod vantage;
 mod waits;
 
@@ -72,15 +74,17 @@ pub use flows::{FlowColumns, FlowRow};
 pub use groups::Groups;
 pub use host::{Element, HostChange, HostEvent, Process, QueuePairChange, QueuePairKind, QueuePairState};
 pub use identity::{FlowId, FlowKey, TapId};
+pub use inband::{InbandHopColumns, InbandHopRow};
 pub use measures::{JobSteps, TapMeasures, TimeBuckets};
 pub use mrc::{
-    MrcConnectionColumns, MrcConnectionRow, MrcEntropyOrder, MrcHeaders, MrcIdsOrder, MrcPacket,
+    MrcConnectionColumns, MrcConnectionRow, MrcDelivery, MrcEntropyOrder, MrcHeaders, MrcIdsOrder, MrcPacket,
     MrcPathColumns, MrcPathRow, MrcPathState, MrcPortLoss, MrcReports, MrcSack, MrcState, MrcWrite,
+    PathTransport,
 };
 pub use name_list::NameList;
 pub use packet::{
-    Between, HostReport, LinkAddresses, LostRecords, Management, Packet, PacketBatch, PacketFlags, Packets,
-    PauseFrame, RemoteWrite, WriteTarget,
+    Between, HostReport, InbandHops, LinkAddresses, LostRecords, Management, Packet, PacketBatch,
+    PacketFlags, Packets, PauseFrame, RemoteWrite, WriteTarget,
 };
 pub use places::{HopColumns, HopRow, HopTimelineColumns, HopTimelineRow, VantageColumns, VantageRow};
 pub use prefetch::prefetch;
@@ -99,6 +103,7 @@ pub use time::{Period, Span, Time};
 pub use time_states::{TimeByState, TimeState};
 pub use timeline::{TimelineColumns, TimelineRow};
 pub use totals::{OpcodeCounts, Totals};
+pub use uet::{UetHeaders, UetPacket, UetSemantics, UetTrafficColumns, UetTrafficRow};
 pub use vantage::{HostVantage, TapPlace, Vantage};
 pub use waits::{RootKind, WaitColumns, WaitRow};
 

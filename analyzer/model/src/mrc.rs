@@ -1,4 +1,5 @@
-//! Multipath Reliable Connection: headers of its packets beside the batch, and the tables `mrc_connections` and `mrc_paths`.
+//! Multipath Reliable Connection: headers of its packets beside the batch, and the tables `mrc_connections` and `mrc_paths`, which have
+//! connections of UET as well.
 
 use std::borrow::Cow;
 
@@ -25,8 +26,8 @@ pub struct MrcPacket {
     pub is_trimmed: bool,
     /// The packet alone proves that its queue pair speaks MRC: by its port, or by the form of its header.
     pub is_proof: bool,
-    /// It came to the port that only MRC has.
-    pub has_own_port: bool,
+    /// UDP destination port.
+    pub udp_port: u16,
 }
 
 /// Fields of the headers of MRC (OCP-MRC-1.0, 7.5).
@@ -98,8 +99,8 @@ pub struct MrcSack {
     pub answers_probe: bool,
     /// The named PSN less the cumulative one; of an answer to a probe, its number.
     pub named: i16,
-    /// Entropy of the named packet.
-    pub entropy: u32,
+    /// Entropy of the named packet. `None`: UET repeats none.
+    pub entropy: Option<u32>,
     /// Low 16 bits of two queue pairs.
     pub ids: [u16; 2],
     /// All PSNs up to this one arrived.
@@ -117,8 +118,8 @@ pub struct MrcSack {
 /// The receiver's congestion state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MrcState {
-    /// Time of the named packet, as its sender stamped it.
-    pub stamp: u16,
+    /// Time of the named packet, as its sender stamped it. `None`: UET repeats none.
+    pub stamp: Option<u16>,
     /// Packets that arrived before others that were sent earlier.
     pub out_of_order: u16,
     /// How much smaller the window has to be: 0 to 127.
@@ -138,15 +139,22 @@ pub struct MrcPortLoss {
 
 table! {
     #[derive(Clone, Debug, Default, PartialEq)]
-    MrcConnectionRow, MrcConnectionColumns, "mrc_connections", "One direction of a connection of MRC: the packets of one requestor to one queue pair, over all taps.";
+    MrcConnectionRow, MrcConnectionColumns, "mrc_connections", "One direction of a connection of MRC or UET: the packets of one requestor to one queue pair, or of one PDC, over all taps.";
     connection: u32, "", "Number of the connection, from 0.";
+    transport: PathTransport, "", "MRC or UET.";
     requestor: Address, "", "The host that sends the data.";
     responder: Address, "", "The host that acknowledges them.";
-    requestor_qpn: Option<u32>, "", "Queue pair of the requestor, from what answers it. Absent: no answer was captured.";
-    responder_qpn: Option<u32>, "", "Queue pair of the responder. Absent: no data were captured.";
+    requestor_qpn: Option<u32>, "", "Queue pair of the requestor, from what answers it. Absent: no answer was captured, or UET.";
+    responder_qpn: Option<u32>, "", "Queue pair of the responder. Absent: no data were captured, or UET.";
+    requestor_pdc: Option<u32>, "", "UET: number of the connection (PDC) at the requestor. Absent: MRC.";
+    responder_pdc: Option<u32>, "", "UET: its number at the responder. Absent: MRC, or no packet behind the first ones was captured.";
+    delivery: MrcDelivery, "", "How the responder delivers packets: any_order (MRC, UET's RUD), in_order (ROD).";
+    job: Option<u32>, "", "UET: job of its first request. `uet_traffic` has all jobs. Absent: MRC, or no request was captured.";
+    opened_time: Option<Time>, "ns", "UET: the first packet that opens it (SYN). Absent: MRC, or none was captured.";
+    closed_time: Option<Time>, "ns", "UET: the first packet that asks for its end. Absent: MRC, or none was captured.";
     taps: u32, "taps", "Taps that saw packets of it.";
     udp_port: u32, "", "UDP destination port.";
-    entropy_order: MrcEntropyOrder, "", "Where the bits of an entropy are in data packets, as SACKs show: label_high, port_high, port, unknown.";
+    entropy_order: MrcEntropyOrder, "", "Where the bits of an entropy are in data packets, as SACKs show: label_high, port_high, port, unknown. UET: port.";
     ids_order: MrcIdsOrder, "", "Which queue pair SACKs name first: sender_first, requestor_first, equal, unknown.";
     has_stamps: bool, "", "True if data packets carry their time of sending.";
     at_receiver: bool, "", "True if the taps are behind what was lost: times from data to SACK are the responder's, and paths of losses are not seen.";
@@ -205,7 +213,7 @@ table! {
 
 table! {
     #[derive(Clone, Debug, Default, PartialEq)]
-    MrcPathRow, MrcPathColumns, "mrc_paths", "One path of a connection of MRC: the packets with one entropy.";
+    MrcPathRow, MrcPathColumns, "mrc_paths", "One path of a connection of MRC or UET: the packets with one entropy.";
     connection: u32, "", "The connection: `mrc_connections.connection`.";
     path: u32, "", "Number of the path within it, in the order of first packets. The last one sums up those beyond 1,023.";
     ev: Option<u32>, "", "Its entropy. Absent: nothing shows the order of its parts.";
@@ -233,6 +241,28 @@ table! {
     probes_unanswered: u64, "packets", "Probes with its entropy that nothing answered.";
     repair_ns: u64, "ns", "Time from the loss of its packets until they were sent again, each moment once.";
     state: MrcPathState, "", "State at the end: in_use, retired, dead, unknown.";
+}
+
+names! {
+    /// The transport of a connection.
+    PathTransport {
+        /// Multipath Reliable Connection.
+        #[default]
+        Mrc = "MRC",
+        /// Ultra Ethernet Transport.
+        Uet = "UET",
+    }
+}
+
+names! {
+    /// The order in which a responder delivers packets.
+    MrcDelivery {
+        /// As they come.
+        #[default]
+        AnyOrder = "any_order",
+        /// As they were sent.
+        InOrder = "in_order",
+    }
 }
 
 names! {

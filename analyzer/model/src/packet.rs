@@ -4,9 +4,9 @@ use core::ops::Deref;
 
 use roce_wire::management::cm::RejectReason;
 use roce_wire::management::cm_req::ServiceId;
-use roce_wire::{Address, MacAddress, Pause, Psn, Qpn, Roce};
+use roce_wire::{Address, Hops, MacAddress, Pause, Psn, Qpn, Roce};
 
-use crate::{HostEvent, MrcPacket, SampleRow, TapId, Time};
+use crate::{HostEvent, MrcPacket, SampleRow, TapId, Time, UetPacket};
 
 /// One RoCE packet as one tap saw it.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
@@ -202,6 +202,19 @@ pub struct WriteTarget {
     pub length: u32,
 }
 
+/// Telemetry of a packet in the stream.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct InbandHops {
+    /// The index in [`PacketBatch::packets`] that it precedes: it comes behind its own packet.
+    pub before: usize,
+    /// The packet. Of a copy time, tap, length, addresses and BTH.
+    pub packet: Packet,
+    /// It came in a copy beside the packet, which counts nothing.
+    pub is_copy: bool,
+    /// The hops.
+    pub hops: Hops,
+}
+
 /// An item of the stream between packets, or with one of them.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Between {
@@ -217,6 +230,10 @@ pub enum Between {
     Write(RemoteWrite),
     /// Headers of a packet that may be one of MRC.
     Mrc(MrcPacket),
+    /// A packet of UET.
+    Uet(Box<UetPacket>),
+    /// Telemetry of switches in the packet before.
+    Inband(Box<InbandHops>),
     /// A host's report.
     Host(Box<HostReport>),
 }
@@ -231,6 +248,8 @@ impl Between {
             Self::Management(message) => message.packet,
             Self::Write(write) => write.packet,
             Self::Mrc(headers) => headers.packet,
+            Self::Uet(packet) => packet.before,
+            Self::Inband(hops) => hops.before,
             Self::Host(report) => report.before,
         }
     }

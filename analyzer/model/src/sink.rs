@@ -6,9 +6,9 @@ use std::path::Path;
 use crate::{
     CnpReceiver, CollectiveCallRow, CollectiveRow, CollectiveWaitRow, ConnectionAttempt, CreditRow,
     CreditedConnection, EndRow, EpisodeRow, EventColumns, FindingRow, FlowKey, FlowRow, HopRow,
-    HopTimelineRow, InputSummary, JobSteps, MrcConnectionRow, MrcPathRow, MrcReports, Period,
+    HopTimelineRow, InbandHopRow, InputSummary, JobSteps, MrcConnectionRow, MrcPathRow, MrcReports, Period,
     ProgramExchange, RankStateRow, RunKey, SampleColumns, Span, StepRow, TapId, TapMeasures, TapRow, Time,
-    TimelineColumns, Totals, TraceRow, TrainingLogFit, VantageRow, WaitRow,
+    TimelineColumns, Totals, TraceRow, TrainingLogFit, UetTrafficRow, VantageRow, WaitRow,
 };
 
 /// Error of a sink; it names the file or stream.
@@ -83,12 +83,16 @@ pub struct RunSummary {
     pub collective_waits: Vec<CollectiveWaitRow>,
     /// Connections whose receivers ask for each message.
     pub credits: Vec<CreditRow>,
-    /// Connections of MRC.
+    /// Connections of MRC and UET.
     pub mrc_connections: Vec<MrcConnectionRow>,
     /// Their paths.
     pub mrc_paths: Vec<MrcPathRow>,
     /// Reports about them that are in no table. The JSON document does not have them.
     pub mrc_reports: MrcReports,
+    /// Hops of flows, as switches wrote them into packets.
+    pub hops_inband: Vec<InbandHopRow>,
+    /// Packets of UET by their hosts, jobs and secure domains.
+    pub uet_traffic: Vec<UetTrafficRow>,
     /// The steps of a training job, in the order of time.
     pub steps: Vec<StepRow>,
     /// How the training log fits these steps; `None`: there is no log, or no step. The JSON document has the times of each step alone.

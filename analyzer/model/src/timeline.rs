@@ -40,5 +40,7 @@ table! {
     trim_nacks: u32, "NACKs", "MRC: NACKs of trimmed packets in this flow's packets.";
     holes: u32, "PSNs", "MRC: PSNs that SACKs in this flow's packets show as missing below a later one, each once.";
     skips: u32, "SACKs", "MRC: SACKs in this flow's packets that ask to skip or avoid a path.";
+    hop_queue_max: Option<u64>, "bytes", "Most bytes in a queue that switches wrote into this flow's packets. Absent: no packet with such a field (IFA).";
+    hop_delay_max_ns: Option<u64>, "ns", "Longest time in a switch that switches wrote into this flow's packets. Absent: no packet with such a field (IFA, IOAM).";
     penalty: u32, "SACKs", "MRC: SACKs in this flow's packets that ask for a smaller window.";
 }

@@ -109,10 +109,12 @@ totals! {
     roce_v1, "RoCEv1 packets.";
     roce_v2, "RoCEv2 packets.";
     infiniband, "Native InfiniBand packets.";
+    uet_packets, "Packets of Ultra Ethernet Transport: UDP port 4793.";
+    uet_encrypted, "Encrypted ones among them, whose connections and jobs are not known.";
     undecodable, "Frames that lead to RoCE but whose BTH could not be read.";
     unknown_link, "Frames of a link type that is not known.";
     fragments, "Later fragments of UDP datagrams: their content is not known.";
-    not_roce, "Frames of other traffic.";
+    not_roce, "Frames of other traffic, and copies that carry telemetry of switches beside their packets.";
     filtered, "RoCE packets left out by --only-flow, or because no chosen process owns them.";
     cut_by_snaplen, "RoCE packets of which a header was cut by the snaplen.";
     not_ect, "RoCE packets over IP, CNPs left out, with Not-ECT.";

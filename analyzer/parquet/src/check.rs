@@ -15,7 +15,7 @@ use std::os::unix::fs::FileExt;
 
 use crc32fast::Hasher;
 
-use crate::file::{CREATED_BY, NO_DIGITS, checksum_mark, last_place};
+use crate::marks::{CREATED_BY, NO_DIGITS, checksum_mark, last_place};
 
 /// Maximum size of a footer: some 400,000 chunks of columns.
 const MAX_FOOTER_BYTES: u64 = 64 << 20;

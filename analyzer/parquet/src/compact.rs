@@ -19,9 +19,9 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use roce_files::{Access, Directory, UnfinishedFile};
 use roce_model::{
     CollectiveColumns, CollectiveWaitColumns, Columns, CreditColumns, EndColumns, EpisodeColumns,
-    EventColumns, FindingColumns, FlowColumns, HopColumns, HopTimelineColumns, MrcConnectionColumns,
-    MrcPathColumns, RunColumns, SampleColumns, StepColumns, Table, TapColumns, TimelineColumns,
-    VantageColumns, WaitColumns,
+    EventColumns, FindingColumns, FlowColumns, HopColumns, HopTimelineColumns, InbandHopColumns,
+    MrcConnectionColumns, MrcPathColumns, RunColumns, SampleColumns, StepColumns, Table, TapColumns,
+    TimelineColumns, UetTrafficColumns, VantageColumns, WaitColumns,
 };
 
 use crate::error::Error;
@@ -58,6 +58,8 @@ pub(crate) const DESCRIPTIONS: [Table; TABLES.len()] = [
     CollectiveWaitColumns::TABLE,
     MrcConnectionColumns::TABLE,
     MrcPathColumns::TABLE,
+    UetTrafficColumns::TABLE,
+    InbandHopColumns::TABLE,
     SampleColumns::TABLE,
     RunColumns::TABLE,
 ];

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use roce_files::Directory;
 use roce_model::{
     CollectiveColumns, CollectiveWaitColumns, Columns, CreditColumns, EndColumns, EpisodeColumns,
-    EventColumns, FindingColumns, FlowColumns, FlowRow, HopColumns, HopTimelineColumns, MrcConnectionColumns,
-    MrcPathColumns, RunColumns, RunKey, RunRow, RunSummary, SampleColumns, Sink, SinkError, StepColumns,
-    Table, TapColumns, TimelineColumns, VantageColumns, WaitColumns,
+    EventColumns, FindingColumns, FlowColumns, FlowRow, HopColumns, HopTimelineColumns, InbandHopColumns,
+    MrcConnectionColumns, MrcPathColumns, RunColumns, RunKey, RunRow, RunSummary, SampleColumns, Sink,
+    SinkError, StepColumns, Table, TapColumns, TimelineColumns, UetTrafficColumns, VantageColumns,
+    WaitColumns,
 };
 
 use crate::error::Error;
@@ -40,6 +41,8 @@ struct Writers {
     collective_waits: TableWriter,
     mrc_connections: TableWriter,
     mrc_paths: TableWriter,
+    uet_traffic: TableWriter,
+    hops_inband: TableWriter,
     samples: TableWriter,
     run: TableWriter,
 }
@@ -70,6 +73,8 @@ impl Writers {
             collective_waits: create(CollectiveWaitColumns::TABLE)?,
             mrc_connections: create(MrcConnectionColumns::TABLE)?,
             mrc_paths: create(MrcPathColumns::TABLE)?,
+            uet_traffic: create(UetTrafficColumns::TABLE)?,
+            hops_inband: create(InbandHopColumns::TABLE)?,
             samples: create(SampleColumns::TABLE)?,
             run: create(RunColumns::TABLE)?,
         })
@@ -94,6 +99,8 @@ impl Writers {
             &mut self.collective_waits,
             &mut self.mrc_connections,
             &mut self.mrc_paths,
+            &mut self.uet_traffic,
+            &mut self.hops_inband,
             &mut self.samples,
             &mut self.run,
         ]
@@ -239,6 +246,8 @@ impl Dataset {
         append::<CollectiveWaitColumns>(&mut writers.collective_waits, &run.collective_waits)?;
         append::<MrcConnectionColumns>(&mut writers.mrc_connections, &run.mrc_connections)?;
         append::<MrcPathColumns>(&mut writers.mrc_paths, &run.mrc_paths)?;
+        append::<UetTrafficColumns>(&mut writers.uet_traffic, &run.uet_traffic)?;
+        append::<InbandHopColumns>(&mut writers.hops_inband, &run.hops_inband)?;
         append::<RunColumns>(&mut writers.run, &inputs)?;
         for table in writers.all() {
             table.complete()?;

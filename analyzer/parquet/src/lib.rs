@@ -19,6 +19,7 @@ mod dataset;
 mod encode;
 mod error;
 mod file;
+mod marks;
 mod names;
 mod options;
 mod partition;

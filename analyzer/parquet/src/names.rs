@@ -4,7 +4,7 @@
 pub const SCHEMA_VERSION: u32 = 2;
 
 /// The tables of a dataset, each a folder.
-pub const TABLES: [&str; 19] = [
+pub const TABLES: [&str; 21] = [
     "flows",
     "timeline",
     "events",
@@ -22,6 +22,8 @@ pub const TABLES: [&str; 19] = [
     "collective_waits",
     "mrc_connections",
     "mrc_paths",
+    "uet_traffic",
+    "hops_inband",
     "samples",
     "run",
 ];

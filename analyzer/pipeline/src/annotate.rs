@@ -74,7 +74,8 @@ impl Captures {
         let mut source = MergedInputs::new(merge, &apart);
         let taps = Taps::new(&plan.lags, apart);
         // Packets that are not analysed have no comment, but are written: no filter here.
-        let decoder = Decoder::new(Shard::ALL, None, None, plan.range.clone(), taps);
+        let mut decoder = Decoder::new(Shard::ALL, None, None, plan.range.clone(), taps);
+        decoder.assigned = plan.assigned;
         let mut pass = Pass {
             decoder,
             writer,

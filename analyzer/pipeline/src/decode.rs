@@ -2,6 +2,8 @@
 
 mod headers;
 mod mrc;
+mod telemetry;
+mod uet;
 
 use std::ops::Range;
 
@@ -11,7 +13,9 @@ use roce_model::{
     Period, QUIET, RecordingStart, SampleRow, TapId, Time, Totals,
 };
 use roce_wire::icrc::{self, Icrc};
-use roce_wire::{Address, Content, CutLimit, ExtendedHeaders, LinkType, Mirror, Other, Roce};
+use roce_wire::{
+    Address, AssignedNumbers, Content, CutLimit, ExtendedHeaders, LinkType, Mirror, Other, Roce,
+};
 
 use crate::feed::Work;
 use crate::link_addresses::LinkAddressBook;
@@ -127,6 +131,8 @@ pub(crate) struct Decoder {
     /// Only frames of this time.
     range: Range<u64>,
     pub(crate) taps: Taps,
+    /// Numbers that the network has set.
+    pub(crate) assigned: AssignedNumbers,
     link_addresses: LinkAddressBook,
     /// Frames, and what is not a flow's.
     pub(crate) totals: Totals,
@@ -153,6 +159,7 @@ impl Decoder {
             chosen,
             range,
             taps,
+            assigned: AssignedNumbers::default(),
             link_addresses: LinkAddressBook::default(),
             totals: Totals::default(),
             span: None,
@@ -414,7 +421,7 @@ impl Decoder {
         (owner, batch): (Owner, &mut PacketBatch),
     ) -> bool {
         let between = &mut batch.between;
-        let decoded = roce_wire::decode(interface.link, bytes, packet.wire_bytes);
+        let decoded = roce_wire::decode_with(interface.link, bytes, packet.wire_bytes, &self.assigned);
         let stop = decoded.stop;
         let is_short = decoded.is_short();
         let counts = owner == Owner::This || self.shard.is_first();
@@ -445,7 +452,14 @@ impl Decoder {
                     self.mirrored += 1;
                     self.taps.roce(packet.tap, 1);
                 }
+                if taken && !decoded.telemetry.is_none() {
+                    Self::keep_hops(&decoded.telemetry, bytes, packet, (at + 1, false), between);
+                }
                 return taken;
+            }
+            Content::Uet(roce) => self.uet(bytes, (packet, &roce), (at, is_short), between),
+            Content::Copy(roce) => {
+                self.copy(&decoded.telemetry, bytes, (packet, roce), (at, counts), between);
             }
             // Every shard learns of pauses, and one counts them.
             Content::Pause(pause) => {
@@ -462,13 +476,20 @@ impl Decoder {
                     reported: counts,
                 }));
             }
-            _ if !counts => {}
-            Content::Fragment => self.totals.fragments += 1,
-            Content::Other(Other::Undecodable) => self.totals.undecodable += 1,
-            Content::Other(Other::UnknownLink) => self.totals.unknown_link += 1,
-            Content::Other(Other::NotRoce) => self.totals.not_roce += 1,
+            other if counts => self.count_other(other),
+            _ => {}
         }
         false
+    }
+
+    /// Counts a frame that is none of the others.
+    fn count_other(&mut self, content: Content) {
+        *match content {
+            Content::Fragment => &mut self.totals.fragments,
+            Content::Other(Other::Undecodable) => &mut self.totals.undecodable,
+            Content::Other(Other::UnknownLink) => &mut self.totals.unknown_link,
+            _ => &mut self.totals.not_roce,
+        } += 1;
     }
 
     /// Moves a packet to the tap of its mirror session. Returns what the session lost before it.

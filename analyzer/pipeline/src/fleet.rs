@@ -248,6 +248,8 @@ impl<W> FleetRun<W> {
         clear(scope, "collective_waits", &mut run.collective_waits);
         clear(scope, "mrc_connections", &mut run.mrc_connections);
         clear(scope, "mrc_paths", &mut run.mrc_paths);
+        clear(scope, "hops_inband", &mut run.hops_inband);
+        clear(scope, "uet_traffic", &mut run.uet_traffic);
         Cow::Owned(run)
     }
 }

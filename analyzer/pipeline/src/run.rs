@@ -16,6 +16,7 @@ use roce_capture::Merge;
 use roce_flow::{Analysis, Collector, Conclusion, Options, Output};
 use roce_model::{Filter, PacketBatch, Period, Sink, SinkError, Time, Totals};
 use roce_verdict::{Settings, Verdicts};
+use roce_wire::AssignedNumbers;
 
 use crate::decode::{Decoder, Shard};
 use crate::feed::{Feed, MergedInputs, Next, Work};
@@ -97,6 +98,8 @@ pub struct Plan {
     pub range: Range<u64>,
     /// Interfaces or captures that make one tap.
     pub lags: Vec<Vec<String>>,
+    /// Numbers that the network has set.
+    pub assigned: AssignedNumbers,
     /// Inputs may have seen the same packets.
     pub match_taps: bool,
     /// Inputs that surely have.
@@ -125,6 +128,7 @@ impl Plan {
             processes: Processes::default(),
             range: 0..u64::MAX,
             lags: Vec::new(),
+            assigned: AssignedNumbers::default(),
             match_taps: false,
             apart: Arc::default(),
         }
@@ -136,13 +140,14 @@ impl Plan {
     }
 
     fn worker(&self, shard: Shard) -> ShardWorker {
-        let decoder = Decoder::new(
+        let mut decoder = Decoder::new(
             shard,
             self.filter.clone(),
             self.processes.chosen(),
             self.range.clone(),
             Taps::new(&self.lags, Arc::clone(&self.apart)),
         );
+        decoder.assigned = self.assigned;
         // All shards together keep at most `max_flows`.
         let max_flows = self.options.max_flows.div_ceil(shard.of as usize);
         let mut analysis = Analysis::new(Options {

@@ -110,6 +110,8 @@ impl<F> RunOutcome<F> {
             mrc_connections: conclusion.mrc.connections.clone(),
             mrc_paths: conclusion.mrc.paths.clone(),
             mrc_reports: conclusion.mrc.reports.clone(),
+            uet_traffic: conclusion.mrc.traffic.clone(),
+            hops_inband: conclusion.hops_inband.clone(),
             ..RunSummary::default()
         }
     }

@@ -23,9 +23,9 @@ use std::io::{self, Write};
 use roce_model::{
     Cell, CnpReceiver, CollectiveCallColumns, CollectiveColumns, CollectiveWaitColumns, Columns,
     CreditColumns, CutLimit, EndColumns, EndKind, EndRow, EpisodeColumns, FindingColumns, FlowColumns,
-    FlowRow, HopColumns, InputSummary, Layer, MrcConnectionColumns, MrcPathColumns, Period, RankStateColumns,
-    RunKey, RunSummary, SampleColumns, Sink, SinkError, StepColumns, TapColumns, TapId, TapRow, Time,
-    TraceColumns, VantageColumns, WaitColumns,
+    FlowRow, HopColumns, InbandHopColumns, InputSummary, Layer, MrcConnectionColumns, MrcPathColumns, Period,
+    RankStateColumns, RunKey, RunSummary, SampleColumns, Sink, SinkError, StepColumns, TapColumns, TapId,
+    TapRow, Time, TraceColumns, UetTrafficColumns, VantageColumns, WaitColumns,
 };
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
@@ -307,12 +307,20 @@ impl Serialize for Document<'_> {
         map.serialize_entry("credits", &credits)?;
         let late = List(|| run.collective_waits.iter().map(Row::<'_, CollectiveWaitColumns>));
         map.serialize_entry("collective_waits", &late)?;
-        // Only runs with packets of MRC have them.
+        // Only runs with packets of MRC and UET have them.
         if !run.mrc_connections.is_empty() {
             let connections = List(|| run.mrc_connections.iter().map(Row::<'_, MrcConnectionColumns>));
             map.serialize_entry("mrc_connections", &connections)?;
             let paths = List(|| run.mrc_paths.iter().map(Row::<'_, MrcPathColumns>));
             map.serialize_entry("mrc_paths", &paths)?;
+        }
+        if !run.uet_traffic.is_empty() {
+            let traffic = List(|| run.uet_traffic.iter().map(Row::<'_, UetTrafficColumns>));
+            map.serialize_entry("uet_traffic", &traffic)?;
+        }
+        if !run.hops_inband.is_empty() {
+            let hops = List(|| run.hops_inband.iter().map(Row::<'_, InbandHopColumns>));
+            map.serialize_entry("hops_inband", &hops)?;
         }
         map.serialize_entry("steps", &List(|| run.steps.iter().map(Row::<'_, StepColumns>)))?;
         // Only runs with --merge have them.

@@ -5,15 +5,15 @@ use std::fmt::Write as _;
 use roce_model::{
     CollectiveCallColumns, CollectiveColumns, CollectiveWaitColumns, Column, ColumnType, Columns,
     CreditColumns, EndColumns, EpisodeColumns, EventColumns, FindingColumns, FlowColumns, HopColumns,
-    HopTimelineColumns, MrcConnectionColumns, MrcPathColumns, RankStateColumns, RunColumns, RunKey,
-    SampleColumns, StepColumns, Table, TapColumns, TimelineColumns, Totals, TraceColumns, VantageColumns,
-    WaitColumns,
+    HopTimelineColumns, InbandHopColumns, MrcConnectionColumns, MrcPathColumns, RankStateColumns, RunColumns,
+    RunKey, SampleColumns, StepColumns, Table, TapColumns, TimelineColumns, Totals, TraceColumns,
+    UetTrafficColumns, VantageColumns, WaitColumns,
 };
 
 use crate::compare::{Direction, Quantity};
 
 /// Every table, in the order of the page.
-pub const TABLES: [Table; 19] = [
+pub const TABLES: [Table; 21] = [
     FindingColumns::TABLE,
     EpisodeColumns::TABLE,
     StepColumns::TABLE,
@@ -31,6 +31,8 @@ pub const TABLES: [Table; 19] = [
     CollectiveWaitColumns::TABLE,
     MrcConnectionColumns::TABLE,
     MrcPathColumns::TABLE,
+    UetTrafficColumns::TABLE,
+    InbandHopColumns::TABLE,
     SampleColumns::TABLE,
     RunColumns::TABLE,
 ];
@@ -80,7 +82,9 @@ What `--format json` prints and `DIR/run.json` holds: one object. `schema_versio
 | `ends` | Rows of `ends` of connections that failed. The table has the others, too |
 | `flows_left_out` | Rows of flows that the document leaves out (`--json-flows`): it has those with the most trouble, then those with the most bytes. The table has all |
 | `traces`, `collective_calls`, `rank_states` | With `--merge`: the documents, their collectives and what they say of ranks, below. Absent without |
-| `mrc_connections`, `mrc_paths` | Rows of the table of that name, where packets of MRC were captured. Absent without |
+| `mrc_connections`, `mrc_paths` | Rows of the table of that name, where packets of MRC or UET were captured. Absent without |
+| `uet_traffic` | Rows of the table of that name, where packets of UET were captured. Absent without |
+| `hops_inband` | Rows of the table of that name, where packets had telemetry of switches. Absent without |
 | `findings` | Rows of `findings`, the worst first; `evidence` is an object |
 | `samples` | Rows of `samples`, where there are at most 1,000 of them. Absent without samples, and where there are more: the table has all |
 

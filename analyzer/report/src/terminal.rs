@@ -14,6 +14,7 @@ mod ends;
 pub(crate) mod episodes;
 mod field;
 mod grid;
+mod inband;
 mod ink;
 mod live;
 mod mrc;

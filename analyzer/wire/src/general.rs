@@ -10,7 +10,7 @@ mod roce;
 mod tunnel;
 mod walk;
 
-use crate::{DecodedFrame, LinkType};
+use crate::{AssignedNumbers, DecodedFrame, LinkType};
 use walk::Walk;
 
 pub(crate) use other::is_other;
@@ -18,5 +18,10 @@ pub(crate) use other::is_other;
 /// Decodes a frame of `link`. `frame` has its captured bytes, and `original` its length on the wire,
 /// without the FCS.
 pub fn decode(link: LinkType, frame: &[u8], original: u32) -> DecodedFrame {
-    Walk::new(frame, original).run(link)
+    decode_with(link, frame, original, &AssignedNumbers::default())
+}
+
+/// [`decode`] with numbers of a network.
+pub fn decode_with(link: LinkType, frame: &[u8], original: u32, assigned: &AssignedNumbers) -> DecodedFrame {
+    Walk::new(frame, original, *assigned).run(link)
 }

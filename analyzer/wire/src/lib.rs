@@ -11,6 +11,7 @@
 
 mod address;
 mod aeth;
+mod assigned;
 mod bth;
 mod bytes;
 mod ecn;
@@ -20,6 +21,7 @@ mod packet;
 mod pause;
 mod psn;
 mod stop;
+mod telemetry;
 
 pub mod fast;
 pub mod frame;
@@ -33,6 +35,7 @@ pub mod tunnel;
 
 pub use address::Address;
 pub use aeth::{AckTimeout, Aeth, AethKind, Nak, RnrTimer};
+pub use assigned::AssignedNumbers;
 pub use bth::Bth;
 pub use ecn::Ecn;
 pub use link::LinkType;
@@ -41,6 +44,7 @@ pub use packet::{Carrier, Content, DecodedFrame, Mirror, MirrorKind, Other, Roce
 pub use pause::{MacAddress, Pause, PauseKind};
 pub use psn::{Psn, Qpn};
 pub use stop::{CutLimit, Layer, Stop};
+pub use telemetry::{Hop, Hops, MAX_HOPS, Telemetry, TelemetryKind};
 
 /// Decodes a frame of `link`. `frame` has its captured bytes, and `original` its length on the wire,
 /// without the FCS.
@@ -49,17 +53,18 @@ pub use stop::{CutLimit, Layer, Stop};
 #[cfg(feature = "general")]
 #[inline]
 pub fn decode(link: LinkType, frame: &[u8], original: u32) -> DecodedFrame {
+    decode_with(link, frame, original, &AssignedNumbers::default())
+}
+
+/// [`decode`] with numbers of a network.
+#[cfg(feature = "general")]
+#[inline]
+pub fn decode_with(link: LinkType, frame: &[u8], original: u32, assigned: &AssignedNumbers) -> DecodedFrame {
     match fast::decode(link, frame, original) {
-        Some(roce) => DecodedFrame {
-            content: Content::Roce(roce),
-            mirror: None,
-            stop: None,
-        },
-        None if general::is_other(link, frame) => DecodedFrame {
-            content: Content::Other(Other::NotRoce),
-            mirror: None,
-            stop: None,
-        },
-        None => general::decode(link, frame, original),
+        Some(roce) => DecodedFrame::new(Content::Roce(roce)),
+        None if general::is_other(link, frame, *assigned) => {
+            DecodedFrame::new(Content::Other(Other::NotRoce))
+        }
+        None => general::decode_with(link, frame, original, assigned),
     }
 }

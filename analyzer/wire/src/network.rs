@@ -2,6 +2,7 @@
 
 pub mod grh;
 pub mod ifa;
+pub mod ioam;
 pub mod ipv4;
 pub mod ipv6;
 pub mod lrh;

@@ -3,7 +3,7 @@
 
 use core::fmt;
 
-use crate::{Address, Aeth, Bth, Ecn, ExtendedHeaders, Pause, Service, Stop};
+use crate::{Address, Aeth, Bth, Ecn, ExtendedHeaders, Pause, Service, Stop, Telemetry};
 
 /// Carrier of a packet's transport headers.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -259,6 +259,12 @@ pub enum MirrorKind {
 pub enum Content {
     /// A RoCE packet.
     Roce(Roce),
+    /// A packet of Ultra Ethernet Transport. It has no BTH: of its fields those of the network are set, and `bth_offset` is where its own
+    /// headers begin ([`crate::transport::uet::parse`]). `payload_bytes` are those of its UDP payload.
+    Uet(Roce),
+    /// A copy that carries telemetry of switches beside its packet (IFA): addresses, source port and BTH are those of the packet, which
+    /// comes itself.
+    Copy(Roce),
     /// A priority flow control or pause frame.
     Pause(Pause),
     /// A later fragment of an IP datagram to the RoCEv2 port cannot be recognised: any non-first fragment of UDP.
@@ -287,15 +293,37 @@ pub struct DecodedFrame {
     pub mirror: Option<Mirror>,
     /// Reason and place where decoding stopped, if before the end of the headers.
     pub stop: Option<Stop>,
+    /// Telemetry of switches that it came by.
+    pub telemetry: Telemetry,
 }
 
 impl DecodedFrame {
+    /// A frame that was read whole, without a mirror and without telemetry.
+    pub const fn new(content: Content) -> Self {
+        Self {
+            content,
+            mirror: None,
+            stop: None,
+            telemetry: Telemetry {
+                csig: None,
+                is_wide: false,
+                ifa: None,
+                ioam: None,
+            },
+        }
+    }
+
     /// True of a packet with data that is shorter on the wire than its UDP length says, as one that a switch has trimmed: IP's length is
     /// as before, and more than the frame has, or that of what is left, and less than UDP's. Its capture may be cut as well. A packet in a
     /// tunnel is none, since switches trim no such packets, and mirrors cut frames themselves.
     pub fn is_short(&self) -> bool {
-        let (Content::Roce(roce), Some(stop), None) = (&self.content, self.stop, self.mirror) else {
+        let (Some(stop), None) = (self.stop, self.mirror) else {
             return false;
+        };
+        let roce = match &self.content {
+            Content::Roce(roce) if roce.bth.opcode().carries_data() => roce,
+            Content::Uet(roce) => roce,
+            _ => return false,
         };
         let bare = Through::VLAN
             .and(Through::CSIG)
@@ -309,6 +337,5 @@ impl DecodedFrame {
             && own.contains(&stop.offset)
             && bare.has(roce.through)
             && roce.payload_bytes == 0
-            && roce.bth.opcode().carries_data()
     }
 }

@@ -11,6 +11,7 @@ pub mod imm_dt;
 pub mod mrc;
 pub mod rdeth;
 pub mod reth;
+pub mod uet;
 pub mod xrceth;
 
 use crate::bytes::chunk;

@@ -7,6 +7,7 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, ValueEnum};
 use roce_model::{Address, Expectation, Filter, Span, TapPlace};
 use roce_report::JsonFlows;
 
+use crate::options::csig::CsigTypes;
 use crate::options::dcqcn::Reaction;
 use crate::options::dscp::DscpMap;
 use crate::options::duration::{Moment, parse_duration};
@@ -236,6 +237,14 @@ pub(crate) struct Shape {
     /// Where the only capture was made: sender, receiver (of the data), or the address of the host beside it [default: from answer times and hop limits]
     #[arg(long, value_name = "PLACE", value_parser = tap_at::parse, help_heading = NETWORK)]
     pub(crate) tap_at: Option<TapPlace>,
+
+    /// UDP port of MRC besides 4791 and 4971
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..), help_heading = NETWORK)]
+    pub(crate) mrc_port: Option<u16>,
+
+    /// EtherType of CSIG tags, and after a comma that of wide ones, such as 0x9900,0x9901 [default: 0x9900]
+    #[arg(long, value_name = "TYPE[,TYPE]", value_parser = CsigTypes::parse, help_heading = NETWORK)]
+    pub(crate) csig_type: Option<CsigTypes>,
 
     /// Speed of the links, such as 25G or 100Gbps: for pauses and DCQCN rates
     #[arg(long, value_name = "RATE", value_parser = Rate::parse, help_heading = NETWORK)]

@@ -10,6 +10,7 @@ use roce_model::{Expectation, JobLog, Span, Wiring};
 use roce_pipeline::{Plan, path_key, span};
 use roce_report::JsonFlows;
 use roce_verdict::{LoggedStep, ThresholdValue, Thresholds};
+use roce_wire::AssignedNumbers;
 
 use crate::options::arguments::{RunOptions, Shape};
 use crate::options::config::{Config, ThresholdSetting, WrittenValue};
@@ -139,6 +140,12 @@ impl RunSettings {
         plan.filter.clone_from(&self.shape.only_flow);
         plan.processes = self.shape.processes.processes();
         plan.lags.clone_from(&self.shape.lag);
+        let default = AssignedNumbers::default();
+        plan.assigned = AssignedNumbers {
+            mrc_port: self.shape.mrc_port.unwrap_or(default.mrc_port),
+            csig: self.shape.csig_type.map_or(default.csig, |types| types.compact),
+            wide_csig: self.shape.csig_type.and_then(|types| types.wide),
+        };
         plan
     }
 
@@ -199,6 +206,8 @@ impl RunSettings {
         add("from", moment(arguments.from));
         add("to", moment(arguments.to));
         add("tap_at", shape.tap_at.map(tap_at::text));
+        add("mrc_port", shape.mrc_port.map(|port| port.to_string()));
+        add("csig_type", shape.csig_type.map(|types| types.to_string()));
         add("link_rate_bps", shape.link_rate.map(|rate| rate.to_string()));
         let map = shape.dscp_map.unwrap_or_default().to_string();
         add("dscp_map", (!map.is_empty()).then_some(map));

@@ -5,13 +5,14 @@ use core::ops::Range;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use roce_model::{Packet, Span, Time};
+use roce_model::{EventRow, Packet, Span, Time};
 use roce_wire::network::udp::source_port;
 use roce_wire::{Address, Psn};
 
 use crate::credits::Credits;
+use crate::inband::Inband;
 use crate::key::FlowSlot;
-use crate::mrc::Mrc;
+use crate::mrc::{Mrc, MrcConclusion};
 use crate::pairing::attempts::Attempts;
 use crate::pairing::bounded_map::{BoundedMap, bounded_map};
 use crate::pairing::cm_exchanges::Exchanges;
@@ -23,6 +24,7 @@ use crate::pairing::shared_ports::SharedPorts;
 use crate::psn::request::LARGEST_GAP;
 use crate::table::FlowTable;
 use crate::table::state::Cold;
+use crate::uet::Uet;
 
 /// Flows of one direction between two hosts that are listed. With more, PSNs alone must pair them.
 const MAX_SIBLINGS: usize = 256;
@@ -47,6 +49,10 @@ pub(super) struct Connections {
     pub(super) credits: Credits,
     /// Connections of MRC.
     pub(super) mrc: Mrc,
+    /// Packets of UET.
+    pub(super) uet: Uet,
+    /// Hops that switches wrote into packets.
+    pub(super) inband: Inband,
     shared_ports: SharedPorts,
     /// Reliable flows of one direction between two hosts, by the hash of the pair.
     siblings: HashMap<u64, Vec<FlowSlot>, foldhash::fast::RandomState>,
@@ -64,6 +70,8 @@ impl Default for Connections {
             outstanding: OutstandingPackets::default(),
             credits: Credits::default(),
             mrc: Mrc::default(),
+            uet: Uet::default(),
+            inband: Inband::default(),
             exchanges: Exchanges::default(),
             attempts: Attempts::default(),
             known_peers: KnownPeers::default(),
@@ -78,6 +86,13 @@ impl Default for Connections {
 }
 
 impl Connections {
+    /// Rows of the connections of MRC and UET at the end. Events are added for what shows only then.
+    pub(super) fn conclude_multipath(&mut self, events: &mut Vec<EventRow>) -> MrcConclusion {
+        let mut rows = core::mem::take(&mut self.mrc).conclude(events);
+        core::mem::take(&mut self.uet).conclude(&mut rows, events);
+        rows
+    }
+
     /// The flow at `at` was opened, with a packet at `time`.
     pub(super) fn enter(&mut self, table: &FlowTable, at: FlowSlot, time: Time) {
         let cold = &table.cold[at];

@@ -1,8 +1,8 @@
 //! Output of an analysis: results while it runs, and a conclusion at its end.
 
 use roce_model::{
-    CnpReceiver, ConnectionAttempt, FlowKey, FlowRow, HopRow, HopTimelineRow, ProgramExchange, SampleRow,
-    TapId, TapMeasures, Totals,
+    CnpReceiver, ConnectionAttempt, FlowKey, FlowRow, HopRow, HopTimelineRow, InbandHopRow, ProgramExchange,
+    SampleRow, TapId, TapMeasures, Totals,
 };
 
 use crate::bins::Bin;
@@ -56,6 +56,8 @@ pub struct Conclusion {
     pub hop_timeline: Vec<HopTimelineRow>,
     /// Credits and their data, by connection and tap.
     pub credits: Vec<CreditsAtTap>,
-    /// Connections of MRC.
+    /// Connections of MRC and UET.
     pub mrc: MrcConclusion,
+    /// Hops of flows, as switches wrote them into packets.
+    pub hops_inband: Vec<InbandHopRow>,
 }

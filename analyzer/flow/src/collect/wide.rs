@@ -116,6 +116,8 @@ impl Sum {
         row.ack_rtt_max_ns = both(row.ack_rtt_max_ns, other.ack_rtt_max_ns, u64::max);
         row.message_time_max_ns = both(row.message_time_max_ns, other.message_time_max_ns, u64::max);
         row.inflight_bytes_max = both(row.inflight_bytes_max, other.inflight_bytes_max, u64::max);
+        row.hop_queue_max = both(row.hop_queue_max, other.hop_queue_max, u64::max);
+        row.hop_delay_max_ns = both(row.hop_delay_max_ns, other.hop_delay_max_ns, u64::max);
         row.senders_to_destination = row.senders_to_destination.max(other.senders_to_destination);
         row.pause_ns = both(row.pause_ns, other.pause_ns, u64::saturating_add);
         row.dcqcn_rate_bps = both(row.dcqcn_rate_bps, other.dcqcn_rate_bps, u64::saturating_add);
@@ -164,7 +166,7 @@ fn row_at(columns: &TimelineColumns, at: usize) -> TimelineRow {
         missing late trimmed naks rnr_naks acks messages senders_to_destination trim_nacks holes skips
         penalty;
         cnp lost_downstream ack_rtt_p50_ns ack_rtt_max_ns message_time_p50_ns message_time_max_ns inflight_bytes_max pause_ns
-        dcqcn_rate_bps
+        dcqcn_rate_bps hop_queue_max hop_delay_max_ns
     }
 }
 

@@ -13,6 +13,9 @@ pub(super) const BEYOND_WINDOW: u8 = 11;
 /// The connection ends.
 pub(super) const FAILED: u8 = 25;
 
+/// UET: the receiver concludes that the packet was lost.
+pub(super) const MISSED: u8 = 26;
+
 /// Why a packet was sent again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Cause {

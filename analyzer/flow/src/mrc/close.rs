@@ -3,8 +3,6 @@
 use std::collections::BTreeSet;
 
 use roce_model::{Address, Confidence, MrcConnectionRow, MrcEntropyOrder, MrcPathRow, MrcPathState, TapId};
-use roce_wire::Psn;
-use roce_wire::network::udp;
 
 use super::causes::Union;
 use super::connection::{Connection, NEARLY_ALL};
@@ -39,7 +37,7 @@ impl Connection {
     fn row(&self, number: u32) -> MrcConnectionRow {
         let counts = &self.counts;
         let at_receiver = self.is_at_receiver();
-        let psn = |position: u64| Psn::new(u32::try_from(position & 0x00ff_ffff).unwrap_or_default()).value();
+        let psn = |position: u64| u32::try_from(position & ((1 << self.psn_bits) - 1)).unwrap_or_default();
         let is_late = |last| self.failed_at.is_some_and(|failed| last <= failed);
         let mut row = MrcConnectionRow {
             connection: number,
@@ -48,7 +46,7 @@ impl Connection {
             requestor_qpn: self.requestor_qpn,
             responder_qpn: self.responder_qpn,
             taps: u32::try_from(self.taps.len()).unwrap_or(u32::MAX),
-            udp_port: if self.has_own_port { udp::MRC } else { udp::ROCE_V2 }.into(),
+            udp_port: self.udp_port.into(),
             entropy_order: self.paths.order(),
             ids_order: self.ids_order,
             has_stamps: self.has_stamps,

@@ -4,18 +4,14 @@ mod answers;
 
 use std::collections::VecDeque;
 
-use roce_model::{
-    Address, EventKind, EventRow, FlowKey, MrcHeaders, MrcIdsOrder, MrcPacket, MrcWrite, Packet, Span, TapId,
-    Time,
-};
-use roce_wire::Psn;
-use roce_wire::transport::mrc;
+use roce_model::{Address, EventKind, EventRow, MrcIdsOrder, Span, TapId, Time};
 
 use super::causes::{Cause, Union};
-use super::messages::Messages;
-use super::paths::{CarriedEntropy, Paths};
+use super::messages::{MessageEnds, Messages};
+use super::paths::Paths;
 use super::seen::SeenMrc;
 use super::sent::{SentPackets, Slot, SlotFlags, Transmission};
+use super::sighting::{Sighting, SightingKind, Subject};
 
 /// Probes that wait for an answer, at most. The oldest counts as unanswered.
 const MAX_PROBES: usize = 64;
@@ -25,39 +21,6 @@ const RECENT_CONTROLS: usize = 64;
 pub(super) const NEARLY_ALL: u64 = 90;
 /// Maximum number of taps of a connection that are distinguished.
 const MAX_TAPS: usize = 64;
-
-/// A packet with its headers.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Sighting<'a> {
-    packet: &'a Packet,
-    headers: &'a MrcPacket,
-}
-
-impl<'a> Sighting<'a> {
-    pub(super) const fn new(packet: &'a Packet, headers: &'a MrcPacket) -> Self {
-        Self { packet, headers }
-    }
-
-    fn carried(&self) -> CarriedEntropy {
-        let is_ipv6 = self.packet.roce.carrier == roce_wire::Carrier::RoceV2Ipv6;
-        CarriedEntropy {
-            port: self.packet.roce.udp_source_port,
-            label: is_ipv6.then_some(self.headers.flow_label),
-        }
-    }
-
-    /// An event of it, but for its kind.
-    fn event(&self, kind: EventKind, psn: u32) -> EventRow {
-        EventRow {
-            time: self.packet.time,
-            kind,
-            tap: self.packet.tap,
-            flow_id: Some(FlowKey::from_packet(&self.packet.roce).id()),
-            psn: Some(psn),
-            ..EventRow::default()
-        }
-    }
-}
 
 /// Counts of a connection.
 #[derive(Clone, Default, Debug)]
@@ -104,7 +67,12 @@ pub(super) struct Connection {
     pub(super) responder: Address,
     pub(super) requestor_qpn: Option<u32>,
     pub(super) responder_qpn: Option<u32>,
-    pub(super) has_own_port: bool,
+    /// UDP destination port: the highest one.
+    pub(super) udp_port: u16,
+    /// Bits of a PSN.
+    pub(super) psn_bits: u32,
+    /// The name of its data in events.
+    pub(super) subject: Option<Subject>,
     pub(super) has_stamps: bool,
     pub(super) ids_order: MrcIdsOrder,
     pub(super) counts: MrcCounts,
@@ -112,7 +80,7 @@ pub(super) struct Connection {
     pub(super) messages: Messages,
     pub(super) sent: SentPackets,
     /// A position and its PSN: the highest one.
-    reference: Option<(u64, Psn)>,
+    reference: Option<(u64, u32)>,
     /// Lowest and highest position of captured data.
     pub(super) range: Option<(u64, u64)>,
     /// Everything up to it arrived.
@@ -139,13 +107,15 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    pub(super) fn new(requestor: Address, responder: Address) -> Self {
+    pub(super) fn new(requestor: Address, responder: Address, psn_bits: u32) -> Self {
         Self {
             requestor,
             responder,
             requestor_qpn: None,
             responder_qpn: None,
-            has_own_port: false,
+            udp_port: 0,
+            psn_bits,
+            subject: None,
             has_stamps: false,
             ids_order: MrcIdsOrder::Unknown,
             counts: MrcCounts::default(),
@@ -198,42 +168,39 @@ impl Connection {
     }
 
     /// Takes a packet of it.
-    pub(super) fn observe(&mut self, seen: &Sighting<'_>, events: &mut Vec<EventRow>) -> SeenMrc {
-        let packet = seen.packet;
-        self.first = self.first.min(packet.time);
-        self.last = self.last.max(packet.time);
-        self.has_own_port |= seen.headers.has_own_port;
-        note_tap(&mut self.taps, packet.tap);
-        if let MrcHeaders::Write(write) = seen.headers.headers {
-            return self.write(seen, write, events);
+    pub(super) fn observe(&mut self, seen: &Sighting, events: &mut Vec<EventRow>) -> SeenMrc {
+        self.first = self.first.min(seen.time);
+        self.last = self.last.max(seen.time);
+        self.udp_port = self.udp_port.max(seen.udp_port);
+        note_tap(&mut self.taps, seen.tap);
+        if let SightingKind::Data { message, ends, stamp } = seen.what {
+            return self.data(seen, (message, ends), stamp, events);
         }
-        if self.is_seen_elsewhere(packet) {
+        if self.is_seen_elsewhere(seen) {
             return SeenMrc::default();
         }
-        match seen.headers.headers {
-            MrcHeaders::Sack(sack) => self.sack(seen, &sack),
-            MrcHeaders::Nack {
+        match seen.what {
+            SightingKind::Sack(sack) => self.sack(seen, &sack),
+            SightingKind::Nack {
                 reason,
                 entropy,
-                psn,
                 stamp,
-                ..
-            } => self.nack(seen, (reason, entropy, psn, stamp), events),
-            MrcHeaders::Acknowledge { syndrome, .. } => {
-                self.acknowledge(packet, syndrome);
+            } => self.nack(seen, (reason, entropy, stamp), events),
+            SightingKind::Acknowledge { syndrome } => {
+                self.acknowledge(seen, syndrome);
                 SeenMrc::default()
             }
-            MrcHeaders::Probe { number, .. } => {
-                self.probe(number, self.paths.known(seen.carried()), packet.time);
+            SightingKind::Probe { number } => {
+                self.probe(number, self.paths.known(seen.carried), seen.time);
                 SeenMrc::default()
             }
-            _ => SeenMrc::default(),
+            SightingKind::Data { .. } | SightingKind::Other => SeenMrc::default(),
         }
     }
 
     /// True if another tap has seen this control packet.
-    fn is_seen_elsewhere(&mut self, packet: &Packet) -> bool {
-        let (hash, tap) = (packet.extended ^ packet.roce.bth.psn().value(), packet.tap);
+    fn is_seen_elsewhere(&mut self, seen: &Sighting) -> bool {
+        let (hash, tap) = (seen.hash, seen.tap);
         if self
             .controls
             .iter()
@@ -250,13 +217,14 @@ impl Connection {
 
     /// The position of a PSN: it counts on where PSNs wrap.
     fn position(&mut self, psn: u32) -> u64 {
-        let psn = Psn::new(psn);
         let Some((at, known)) = self.reference else {
-            let first = (1 << 40) + u64::from(psn.value());
+            let first = (1 << 40) + u64::from(psn);
             self.reference = Some((first, psn));
             return first;
         };
-        let position = at.saturating_add_signed(i64::from(psn.offset_from(known)));
+        let unused = 32 - self.psn_bits;
+        let apart = (psn.wrapping_sub(known) << unused).cast_signed() >> unused;
+        let position = at.saturating_add_signed(apart.into());
         if position > at {
             self.reference = Some((position, psn));
         }
@@ -272,48 +240,52 @@ impl Connection {
                 .is_some_and(|slot| slot.flags.has(SlotFlags::ARRIVED))
     }
 
-    fn write(&mut self, seen: &Sighting<'_>, write: MrcWrite, events: &mut Vec<EventRow>) -> SeenMrc {
-        let packet = seen.packet;
-        note_tap(&mut self.data_taps, packet.tap);
-        self.has_stamps |= write.stamp.is_some();
-        self.data_hops.get_or_insert(packet.roce.hop_limit);
-        let position = self.position(packet.roce.bth.psn().value());
-        let path = self.paths.of_data(seen.carried());
+    fn data(
+        &mut self,
+        seen: &Sighting,
+        (message, ends): (u16, MessageEnds),
+        stamp: Option<u16>,
+        events: &mut Vec<EventRow>,
+    ) -> SeenMrc {
+        note_tap(&mut self.data_taps, seen.tap);
+        self.has_stamps |= stamp.is_some();
+        self.data_hops.get_or_insert(seen.hop_limit);
+        self.subject.get_or_insert(seen.subject);
+        let position = self.position(seen.psn);
+        let path = self.paths.of_data(seen.carried);
         let sending = Transmission {
-            time: packet.time,
-            tap: packet.tap,
+            time: seen.time,
+            tap: seen.tap,
             path,
-            stamp: write.stamp,
+            stamp,
         };
         let known = self.sent.get(position).copied();
-        let again = mrc::is_again(&packet.roce.bth);
-        let is_known =
-            |sent: &Transmission| sent.tap != packet.tap && (sent.path, sent.stamp) == (path, write.stamp);
+        let again = seen.is_again;
+        let is_known = |sent: &Transmission| sent.tap != seen.tap && (sent.path, sent.stamp) == (path, stamp);
         let was_again = known.is_some_and(|slot| slot.flags.has(SlotFlags::AGAIN));
         if was_again == again && known.and_then(|slot| slot.sent).as_ref().is_some_and(is_known) {
             // Another tap has seen it.
             return SeenMrc::default();
         }
         let is_again = again || known.is_some_and(|slot| slot.sent.is_some());
-        let payload = seen.headers.payload_bytes;
+        let payload = seen.payload_bytes;
         self.counts.packets += 1;
         self.counts.payload += u64::from(payload);
         if is_again {
             self.again(seen, position, known.as_ref(), sending, events);
         }
         if known.is_none_or(|slot| slot.sent.is_none()) {
-            let opcode = packet.roce.bth.0[0];
-            self.messages.sent(write.message, opcode, position, packet.time);
+            self.messages.sent(message, ends, position, seen.time);
         }
-        self.last_data = self.last_data.max(Some(packet.time));
-        self.enter(position, sending, (payload, is_again, seen.headers.is_trimmed));
+        self.last_data = self.last_data.max(Some(seen.time));
+        self.enter(position, sending, (payload, is_again, seen.is_trimmed));
         let all = self.counts.packets;
         if let Some(path) = self.paths.get_mut(path) {
             path.sent += 1;
             path.again += u64::from(is_again);
-            path.outer = path.outer.or(seen.headers.outer);
-            path.tap.get_or_insert(packet.tap);
-            path.last_sent = path.last_sent.max(Some(packet.time));
+            path.outer = path.outer.or(seen.outer);
+            path.tap.get_or_insert(seen.tap);
+            path.last_sent = path.last_sent.max(Some(seen.time));
             path.all_at_last = all;
         }
         SeenMrc {
@@ -367,7 +339,7 @@ impl Connection {
     /// A packet is sent again: why, and what became of the sending before.
     fn again(
         &mut self,
-        seen: &Sighting<'_>,
+        seen: &Sighting,
         position: u64,
         known: Option<&Slot>,
         sending: Transmission,
@@ -375,8 +347,7 @@ impl Connection {
     ) {
         let slot = known.copied().unwrap_or_default();
         let cause = self.cause(&slot, sending.time);
-        let psn = seen.packet.roce.bth.psn().value();
-        let bytes = u64::from(seen.headers.payload_bytes);
+        let bytes = u64::from(seen.payload_bytes);
         let counts = &mut self.counts;
         counts.again += 1;
         counts.again_bytes += bytes;
@@ -384,7 +355,7 @@ impl Connection {
         events.push(EventRow {
             value: Some(bytes),
             detail: Some(cause.name().into()),
-            ..seen.event(EventKind::MrcRetransmit, psn)
+            ..seen.event(EventKind::MrcRetransmit)
         });
         if let Some(before) = slot.sent {
             self.repair[cause.place()].add(before.time, sending.time);
@@ -407,7 +378,7 @@ impl Connection {
     /// The sending before was lost.
     fn lose(
         &mut self,
-        seen: &Sighting<'_>,
+        seen: &Sighting,
         position: u64,
         slot: &Slot,
         sending: Transmission,
@@ -422,7 +393,7 @@ impl Connection {
         self.counts.unplaced += u64::from(path.is_none());
         events.push(EventRow {
             value: path.map(u64::from),
-            ..seen.event(EventKind::MrcLoss, seen.packet.roce.bth.psn().value())
+            ..seen.event(EventKind::MrcLoss)
         });
         if let Some(slot) = self.sent.enter(position) {
             slot.flags.set(SlotFlags::COUNTED_LOST, true);

@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 
 use roce_model::Time;
-use roce_wire::transport::mrc;
 
 use crate::timing::distribution::Distribution;
 
@@ -11,6 +10,13 @@ use crate::timing::distribution::Distribution;
 const MAX_OPEN: usize = 1024;
 /// Messages before the latest one that a packet may be of.
 const RECENT: usize = 8;
+
+/// Ends of a message that a packet is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MessageEnds {
+    pub(crate) is_first: bool,
+    pub(crate) is_last: bool,
+}
 
 /// One message that is not complete.
 #[derive(Clone, Copy, Debug)]
@@ -43,15 +49,8 @@ pub(super) struct Messages {
 
 impl Messages {
     /// A packet of a message at a position, sent for the first time.
-    pub(super) fn sent(&mut self, number: u16, opcode: u8, position: u64, time: Time) {
-        let is_first = matches!(
-            opcode,
-            mrc::WRITE_FIRST | mrc::WRITE_ONLY | mrc::WRITE_ONLY_IMMEDIATE
-        );
-        let is_last = matches!(
-            opcode,
-            mrc::WRITE_LAST | mrc::WRITE_LAST_IMMEDIATE | mrc::WRITE_ONLY | mrc::WRITE_ONLY_IMMEDIATE
-        );
+    pub(super) fn sent(&mut self, number: u16, ends: MessageEnds, position: u64, time: Time) {
+        let MessageEnds { is_first, is_last } = ends;
         let mut recent = self.open.iter_mut().rev().take(RECENT);
         if let Some(open) = recent.find(|open| open.number == number) {
             open.first = open.first.min(position);

@@ -12,10 +12,10 @@ const MAX_PATHS: usize = 1024;
 
 /// How data packets carry an entropy.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) struct CarriedEntropy {
-    pub(super) port: u16,
+pub(crate) struct CarriedEntropy {
+    pub(crate) port: u16,
     /// Low 16 bits of the flow label; `None` with IPv4.
-    pub(super) label: Option<u16>,
+    pub(crate) label: Option<u16>,
 }
 
 impl CarriedEntropy {

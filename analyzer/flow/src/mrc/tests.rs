@@ -1,6 +1,6 @@
 //! Hostile and rare packets. Whole connections with their truth are in `tests/command/mrc.rs`.
 
-use roce_model::{MrcSack, MrcState, TapId, Time};
+use roce_model::{MrcConnectionRow, MrcSack, MrcState, TapId, Time};
 use roce_wire::{Bth, Carrier, Roce};
 
 use super::*;
@@ -37,7 +37,7 @@ fn of(headers: MrcHeaders) -> MrcPacket {
         payload_bytes: 1024,
         is_trimmed: false,
         is_proof: !matches!(headers, MrcHeaders::Write(_) | MrcHeaders::Acknowledge { .. }),
-        has_own_port: false,
+        udp_port: 4791,
     }
 }
 
@@ -56,14 +56,14 @@ fn sack(cumulative: u32, offset: i16, bitmap: u64) -> MrcHeaders {
         advice: 0,
         answers_probe: false,
         named: 0,
-        entropy: 0,
+        entropy: Some(0),
         ids: [7, 8],
         cumulative,
         window: 8,
         offset,
         bitmap,
         state: Some(MrcState {
-            stamp: 0,
+            stamp: Some(0),
             out_of_order: 0,
             penalty: 0,
         }),
@@ -105,7 +105,7 @@ impl Wire {
     }
 
     fn row(self) -> MrcConnectionRow {
-        self.mrc.conclude().connections[0].clone()
+        self.mrc.conclude(&mut Vec::new()).connections[0].clone()
     }
 }
 
@@ -230,7 +230,7 @@ fn anything_is_taken() {
                 advice: (a >> 50) as u8 & 3,
                 answers_probe: a & 64 != 0,
                 named: (a >> 20) as i16,
-                entropy: b as u32,
+                entropy: Some(b as u32),
                 ids,
                 cumulative: psn,
                 window: 0,
@@ -280,13 +280,39 @@ fn anything_is_taken() {
         wire.see(packet, headers);
         wire.events.clear();
     }
-    let conclusion = wire.mrc.conclude();
+    let conclusion = wire.mrc.conclude(&mut Vec::new());
     assert!(conclusion.connections.len() <= 16);
     assert!(conclusion.paths.len() <= 1024 * conclusion.connections.len());
     for row in &conclusion.connections {
         assert!(
             row.lost <= row.retransmitted_packets && row.messages_complete <= row.messages,
             "{row:?}"
+        );
+    }
+}
+
+/// A SACK that comes sooner after a retransmission than any answer can come speaks of the first sending, which others had overtaken.
+#[test]
+fn what_arrives_before_its_retransmission_can_was_not_lost() {
+    for (sooner, lost) in [(500, 0), (0, 1)] {
+        let mut wire = Wire::new();
+        // 1 us from each packet to its SACK.
+        for psn in 1..=25 {
+            wire.send(psn, false);
+            wire.answer(sack(psn, 1, 0));
+        }
+        for psn in 26..=28 {
+            wire.send(psn, false);
+        }
+        wire.answer(sack(25, 1, 0b110));
+        wire.send(26, true);
+        wire.now -= sooner;
+        wire.answer(sack(28, 1, 0));
+        let row = wire.row();
+        assert_eq!(
+            (row.rtx_hole, row.lost, row.spurious),
+            (1, lost, 1 - lost),
+            "{sooner}"
         );
     }
 }

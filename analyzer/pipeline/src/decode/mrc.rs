@@ -18,7 +18,8 @@ pub(super) fn headers(frame: &[u8], packet: &Packet, place: usize) -> Option<Mrc
     let udp = Udp(frame.get(start.checked_sub(Udp::BYTES)?..)?.first_chunk()?);
     let parsed = mrc::parse(frame.get(start..)?)?;
     let header_bytes = mrc::header_bytes(&roce.bth)?;
-    let has_own_port = udp.destination_port() == udp::MRC;
+    // A port that is not that of RoCEv2 leads here for MRC alone.
+    let has_own_port = udp.destination_port() != udp::ROCE_V2;
     let transport_bytes = usize::from(udp.length()).saturating_sub(Udp::BYTES);
     let frame_bytes = (packet.wire_bytes as usize).saturating_sub(start);
     let overhead = Bth::BYTES + header_bytes + usize::from(roce.bth.pad_count()) + 4;
@@ -44,7 +45,7 @@ pub(super) fn headers(frame: &[u8], packet: &Packet, place: usize) -> Option<Mrc
         },
         is_trimmed,
         is_proof: has_own_port || parsed.is_proof(transport_bytes),
-        has_own_port,
+        udp_port: udp.destination_port(),
     })
 }
 
@@ -71,14 +72,14 @@ fn fields(headers: &Headers<'_>) -> MrcHeaders {
             advice: seth.advice(),
             answers_probe: seth.answers_probe(),
             named: seth.named_offset(),
-            entropy: seth.entropy(),
+            entropy: Some(seth.entropy()),
             ids: seth.ids(),
             cumulative: seth.cumulative().value(),
             window: seth.window(),
             offset: seth.bitmap_offset(),
             bitmap: seth.bitmap(),
             state: state.map(|state| MrcState {
-                stamp: state.reflected_time(),
+                stamp: Some(state.reflected_time()),
                 out_of_order: state.out_of_order(),
                 penalty: state.penalty(),
             }),

@@ -6,9 +6,10 @@ use super::preflight::How;
 use super::shell::{COMMON, head, set};
 use crate::machine::{RemoteError, quoted};
 
-/// Filter of RoCE and pauses: UDP port 4791 is RoCEv2's, 0x8808 is the type of MAC control frames. `vlan` moves the offsets of all that
-/// follows it, so it is last (pcap-filter(7)).
-pub const ROCE_FILTER: &str = "udp port 4791 or ether proto 0x8808 or (vlan and udp port 4791)";
+/// Filter of RoCE, MRC, UET and pauses: UDP port 4791 is that of RoCEv2 and MRC, 4971 MRC's other one, 4793 UET's; 0x8808 is the type of
+/// MAC control frames. `vlan` moves the offsets of all that follows it, so it is last (pcap-filter(7)).
+pub const ROCE_FILTER: &str = "udp port 4791 or udp port 4793 or udp port 4971 or ether proto 0x8808 or \
+                               (vlan and (udp port 4791 or udp port 4793 or udp port 4971))";
 /// Silence of its standard input that ends a capture: the controller writes a line each second.
 pub const SILENCE: Duration = Duration::from_secs(15);
 /// Period of those lines.

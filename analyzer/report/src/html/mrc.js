@@ -1,4 +1,4 @@
-// The tables of MRC: connections and paths.
+// The tables of MRC and UET: connections, paths, and packets of UET.
 
 function mrcConnectionsGrid() {
   const rows = model.run.mrc_connections,
@@ -9,9 +9,12 @@ function mrcConnectionsGrid() {
     search: true,
     columns: [
       of("connection", "Connection"),
+      of("transport", "Transport"),
       of("requestor", "From"),
       of("responder", "To"),
       of("responder_qpn", "QP"),
+      of("requestor_pdc", "PDC"),
+      of("job", "Job"),
       of("payload_bytes", "Data"),
       of("retransmitted_packets", "Retransmitted"),
       of("lost", "Lost"),
@@ -64,6 +67,40 @@ function mrcPathsGrid() {
       if (at == null) return;
       const time = model.time(at);
       lookAtSpan(time - 1e6, time + 1e6);
+      $("timeline").scrollIntoView({ behavior: reduced() ? "auto" : "smooth" });
+    },
+  });
+}
+
+function uetTrafficGrid() {
+  const rows = model.run.uet_traffic,
+    of = (name, label, more) => listed(rows, "uet_traffic", name, label, more);
+  return new Grid({
+    id: "uet_traffic",
+    rows: rows.length,
+    search: true,
+    columns: [
+      of("source", "From"),
+      of("destination", "To"),
+      of("job", "Job"),
+      of("secure_domain", "Secure domain"),
+      of("packets", "Packets"),
+      of("payload_bytes", "Data"),
+      of("messages", "Messages"),
+      of("unordered", "RUD"),
+      of("ordered", "ROD"),
+      of("idempotent", "RUDI"),
+      of("datagrams", "UUD"),
+      of("acks", "ACKs"),
+      of("nacks", "NACKs"),
+      of("encrypted", "Encrypted"),
+      of("errors", "Errors"),
+      of("ce", "CE"),
+      of("trimmed", "Trimmed"),
+      of("operations", "Operations"),
+    ],
+    open: (row) => {
+      lookAtSpan(model.time(rows[row].first_time), model.time(rows[row].last_time));
       $("timeline").scrollIntoView({ behavior: reduced() ? "auto" : "smooth" });
     },
   });

@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 const PAGE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("style.css");
 /// In the order in which they follow each other inside of one function: they share its names and nothing beyond.
-const SCRIPTS: [&str; 19] = [
+const SCRIPTS: [&str; 20] = [
     include_str!("format.js"),
     include_str!("dom.js"),
     include_str!("data.js"),
@@ -31,6 +31,7 @@ const SCRIPTS: [&str; 19] = [
     include_str!("spent.js"),
     include_str!("matrix.js"),
     include_str!("mrc.js"),
+    include_str!("inband.js"),
     include_str!("tables.js"),
     include_str!("flowpage.js"),
     include_str!("about.js"),

@@ -7,9 +7,10 @@ use std::io::Read;
 
 use roce_model::{
     CnpReceiver, CollectiveCallColumns, CollectiveColumns, CollectiveWaitColumns, Columns, CreditColumns,
-    CutLimit, EndColumns, EpisodeColumns, FindingColumns, HopColumns, InputSummary, Layer,
+    CutLimit, EndColumns, EpisodeColumns, FindingColumns, HopColumns, InbandHopColumns, InputSummary, Layer,
     MrcConnectionColumns, MrcPathColumns, MrcReports, Opcode, Period, Qpn, RankStateColumns, RunKey,
-    RunSummary, Span, StepColumns, TapColumns, TapRow, Totals, TraceColumns, VantageColumns, WaitColumns,
+    RunSummary, Span, StepColumns, TapColumns, TapRow, Totals, TraceColumns, UetTrafficColumns,
+    VantageColumns, WaitColumns,
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -61,6 +62,8 @@ pub fn read(from: impl Read) -> Result<RunSummary, Error> {
         mrc_connections: some_rows::<MrcConnectionColumns>(&stored.mrc_connections)?,
         mrc_paths: some_rows::<MrcPathColumns>(&stored.mrc_paths)?,
         mrc_reports: MrcReports::default(),
+        hops_inband: some_rows::<InbandHopColumns>(&stored.hops_inband)?,
+        uet_traffic: some_rows::<UetTrafficColumns>(&stored.uet_traffic)?,
         collective_waits: some_rows::<CollectiveWaitColumns>(&stored.collective_waits)?,
         episodes: rows::<EpisodeColumns>(&stored.episodes)?,
         // Documents of earlier versions have none.
@@ -97,6 +100,10 @@ struct StoredDocument {
     collective_waits: Value,
     mrc_connections: Value,
     mrc_paths: Value,
+    #[serde(default)]
+    uet_traffic: Value,
+    #[serde(default)]
+    hops_inband: Value,
     traces: Value,
     collective_calls: Value,
     rank_states: Value,

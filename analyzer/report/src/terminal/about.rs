@@ -70,6 +70,9 @@ pub(super) fn about(view: &View<'_>) -> Vec<String> {
     } else {
         format!("{} RoCE ({})", count(totals.roce_packets), carriers.join(", "))
     });
+    if totals.uet_packets > 0 {
+        frames.push(format!("{} UET", count(totals.uet_packets)));
+    }
     if totals.not_roce > 0 {
         frames.push(format!("{} of other traffic", count(totals.not_roce)));
     }

@@ -13,6 +13,8 @@ pub(super) fn no_packet(view: &View<'_>) -> String {
         "the filter left out all RoCE packets".to_owned()
     } else if view.totals.frames == 0 && view.run.inputs.iter().any(|input| input.frames > 0) {
         "no frame lies between --from and --to".to_owned()
+    } else if view.totals.uet_packets > 0 {
+        "no RoCE packet, but UET".to_owned()
     } else {
         "no RoCE packet".to_owned()
     }

@@ -1,6 +1,7 @@
-//! Section about connections of MRC, and about their paths that had trouble. All paths are in the table `mrc_paths` of the results.
+//! Section about connections of MRC and UET, about their paths that had trouble, and about packets of UET. All paths are in the table
+//! `mrc_paths` of the results.
 
-use roce_model::{MrcConnectionRow, MrcPathRow, MrcPathState, Span};
+use roce_model::{MrcConnectionRow, MrcPathRow, MrcPathState, PathTransport, Span, UetTrafficRow};
 
 use super::field::sentence;
 use super::grid::{Column, lay_some};
@@ -30,14 +31,23 @@ pub(super) fn mrc(view: &View<'_>) -> Vec<String> {
     let (run, style) = (view.run, view.style);
     let mut rows: Vec<&MrcConnectionRow> = run.mrc_connections.iter().collect();
     if rows.is_empty() {
-        return Vec::new();
+        return traffic(view);
     }
     let count = rows.len();
+    let of_uet = rows
+        .iter()
+        .filter(|row| row.transport == PathTransport::Uet)
+        .count();
     rows.sort_by_key(|row| core::cmp::Reverse((trouble(row), row.payload_bytes)));
     rows.truncate(SHOWN);
     let room = (style.width / 4).max(16);
     let mut lines = vec![String::new()];
-    let title = plural(count as u64, "connection of MRC", "connections of MRC");
+    let (one, many) = match of_uet {
+        0 => ("connection of MRC", "connections of MRC"),
+        of_uet if of_uet == count => ("connection of UET", "connections of UET"),
+        _ => ("connection of MRC or UET", "connections of MRC and UET"),
+    };
+    let title = plural(count as u64, one, many);
     lines.extend(sentence([Some(Ink::Bold.paint(&title))], style));
     let counted = |title, rank, value: fn(&MrcConnectionRow) -> u64| {
         Column::new(title, true, rank, &rows, |row| short_count(value(row))).unless_zero()
@@ -49,9 +59,10 @@ pub(super) fn mrc(view: &View<'_>) -> Vec<String> {
         Column::new("to", false, 0, &rows, |row| {
             shorten(&row.responder.to_string(), room, style.unicode)
         }),
-        Column::new("QP", true, 3, &rows, |row| {
+        Column::new("QP or PDC", true, 3, &rows, |row| {
             row.responder_qpn
-                .map_or_else(|| ABSENT.to_owned(), |qpn| format!("{qpn:#x}"))
+                .or(row.requestor_pdc)
+                .map_or_else(|| ABSENT.to_owned(), |number| format!("{number:#x}"))
         }),
         Column::new("data", true, 2, &rows, |row| bytes(row.payload_bytes)),
         counted("again", 1, |row| row.retransmitted_packets),
@@ -69,6 +80,57 @@ pub(super) fn mrc(view: &View<'_>) -> Vec<String> {
     ];
     lines.extend(lay_some(columns, (rows.len(), count), style));
     lines.extend(paths(view));
+    lines.extend(traffic(view));
+    lines
+}
+
+/// Packets of UET by hosts, jobs and secure domains.
+fn traffic(view: &View<'_>) -> Vec<String> {
+    let (run, style) = (view.run, view.style);
+    let mut rows: Vec<&UetTrafficRow> = run.uet_traffic.iter().collect();
+    if rows.is_empty() {
+        return Vec::new();
+    }
+    let count = rows.len();
+    rows.sort_by_key(|row| core::cmp::Reverse((row.payload_bytes, row.packets)));
+    rows.truncate(SHOWN);
+    let room = (style.width / 4).max(16);
+    let packets = plural(run.totals.uet_packets, "packet of UET", "packets of UET");
+    let title = match run.totals.uet_encrypted {
+        0 => packets,
+        encrypted => format!(
+            "{packets}, {} of them encrypted: their connections and jobs are not known",
+            short_count(encrypted)
+        ),
+    };
+    let mut lines = vec![String::new()];
+    lines.extend(sentence([Some(Ink::Bold.paint(&title))], style));
+    let counted = |title, rank, value: fn(&UetTrafficRow) -> u64| {
+        Column::new(title, true, rank, &rows, |row| short_count(value(row))).unless_zero()
+    };
+    let columns = vec![
+        Column::new("from", false, 0, &rows, |row| {
+            shorten(&row.source.to_string(), room, style.unicode)
+        }),
+        Column::new("to", false, 0, &rows, |row| {
+            shorten(&row.destination.to_string(), room, style.unicode)
+        }),
+        Column::new("job", true, 0, &rows, |row| match (row.job, row.secure_domain) {
+            (Some(job), _) => job.to_string(),
+            (None, Some(domain)) => format!("domain {domain}"),
+            (None, None) => ABSENT.to_owned(),
+        }),
+        counted("packets", 1, |row| row.packets),
+        Column::new("data", true, 1, &rows, |row| bytes(row.payload_bytes)),
+        counted("messages", 3, |row| row.messages),
+        counted("ACKs", 3, |row| row.acks),
+        counted("NACKs", 2, |row| row.nacks).in_ink(Ink::Warn),
+        counted("encrypted", 2, |row| row.encrypted),
+        counted("errors", 1, |row| row.errors).in_ink(Ink::Bad),
+        counted("trimmed", 1, |row| row.trimmed).in_ink(Ink::Warn),
+        counted("CE", 2, |row| row.ce),
+    ];
+    lines.extend(lay_some(columns, (rows.len(), count), style));
     lines
 }
 

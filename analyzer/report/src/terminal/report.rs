@@ -9,7 +9,7 @@ use super::strip::{Activity, FlowStrips, WholeStrip};
 use super::style::{MIN_WIDTH, Style};
 use super::top::{self, TopFlows};
 use super::view::View;
-use super::{collectives, ends, episodes, ink, mrc, places, shapes, steps, summary, verdicts, waits};
+use super::{collectives, ends, episodes, inband, ink, mrc, places, shapes, steps, summary, verdicts, waits};
 use crate::Error;
 
 /// Writes one screen about the run when it ends.
@@ -65,6 +65,7 @@ impl<W: Write> TerminalReport<W> {
         lines.extend(shapes::shapes(&view));
         lines.extend(collectives::collectives(&view));
         lines.extend(mrc::mrc(&view));
+        lines.extend(inband::inband(&view));
         lines.extend(places::taps(&view));
         lines.extend(places::hops(&view));
         lines.extend(summary::troubles(&view));

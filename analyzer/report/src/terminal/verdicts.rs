@@ -195,7 +195,7 @@ fn union(intervals: impl Iterator<Item = (Time, Time)>) -> (Span, u64) {
 fn counts(view: &View<'_>) -> Vec<String> {
     let run = view.run;
     if run.findings.is_empty() {
-        return vec![if run.totals.roce_packets == 0 {
+        return vec![if run.totals.roce_packets == 0 && run.totals.uet_packets == 0 {
             format!("nothing to judge: {}", no_packet(view))
         } else {
             "none".to_owned()

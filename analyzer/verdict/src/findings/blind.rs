@@ -61,7 +61,7 @@ impl BlindTally {
 
     pub(super) fn blind(&self, context: &Context<'_>) -> Option<FindingRow> {
         let run = context.run;
-        if run.totals.roce_packets > 0 || run.totals.undecodable > 0 {
+        if run.totals.roce_packets + run.totals.uet_packets > 0 || run.totals.undecodable > 0 {
             return None;
         }
         let captured = captured(run);

@@ -1,4 +1,4 @@
-//! The findings about connections of MRC: their paths, what was trimmed and lost, and what the responder asks for.
+//! The findings about connections of MRC and UET, which have the same answers: their paths, what was trimmed and lost, and what the responder asks for.
 
 mod hits;
 mod paths;
@@ -11,15 +11,14 @@ use super::super::numbers::{NEARLY_ALL, bytes, counted, percent, reaches, share}
 use super::rule::{Context, FindingOf as _, Rule};
 use hits::{Hit, MAX_HOSTS, MrcConnection, connections, finding};
 
-const SOURCE: &str =
-    "OCP-MRC-1.0, 7.5 (SETH, NETH, CC_STATE), as two public decoders and a simulator read it.";
+const SOURCE: &str = "OCP-MRC-1.0, 7.5 (SETH, NETH, CC_STATE), as two public decoders and a simulator read it; UET 1.0, as Wireshark and xdp2 read it.";
 const SURE: &str = "high with both directions at the sender's side and 99 % of the PSNs captured, medium with SACKs alone or at the \
                     receiver, low where a part of the paths was captured";
 const NAMED: &str = "high: the responder says so itself";
 
 pub(super) const QP_FAILED: Rule = Rule {
     id: "mrc.qp.failed",
-    title: "a connection of MRC ended with an error",
+    title: "a connection of MRC or UET ended with an error",
     meaning: "The responder ended the connection, and nothing was sent afterwards: its program sees an error.",
     method: "A NACK with reason 25 or an AETH with a NAK, behind which no data follow.",
     source: SOURCE,
@@ -58,7 +57,7 @@ pub(super) const SWITCH_SUSPECT: Rule = Rule {
 
 pub(super) const PATH_DEAD: Rule = Rule {
     id: "mrc.path.dead",
-    title: "a path of MRC lost packets until its sender left it",
+    title: "a path of MRC or UET lost packets until its sender left it",
     meaning: "Other paths go on: the fault is on the way that this entropy selects, not at the hosts.",
     method: "Two packets or more of the path were lost, nothing that was sent on it later arrived (its probe, where there is one), and its sender \
          left it, although its share lets expect seven packets or more. The price is the time until the lost packets were sent again.",
@@ -72,7 +71,7 @@ pub(super) const PATH_DEAD: Rule = Rule {
 
 pub(super) const LOSS_SILENT: Rule = Rule {
     id: "mrc.loss.silent",
-    title: "packets of MRC vanished without a trim",
+    title: "packets of MRC or UET vanished without a trim",
     meaning: "Switches that trim tell the receiver of each packet that a full queue refuses. What vanishes without that was lost on a link or in a \
          switch.",
     method: "Packets that were sent again after a hole or a timeout and had neither arrived nor been trimmed. The price is the time until then.",
@@ -112,7 +111,7 @@ pub(super) const TRIM_LASTHOP: Rule = Rule {
 
 pub(super) const TIMEOUT: Rule = Rule {
     id: "mrc.retransmit.timeout",
-    title: "packets of MRC were sent again only after a timer",
+    title: "packets of MRC or UET were sent again only after a timer",
     meaning: "Neither a SACK nor a NACK reached the sender: they were lost, or the last packets of a burst.",
     method: "Retransmissions without a hole or a NACK, after a probe or after twice the longest round trip. The price is the time until then.",
     source: SOURCE,
@@ -125,10 +124,10 @@ pub(super) const TIMEOUT: Rule = Rule {
 
 pub(super) const SPURIOUS: Rule = Rule {
     id: "mrc.retransmit.spurious",
-    title: "packets of MRC were sent again although they had arrived",
+    title: "packets of MRC or UET were sent again although they had arrived",
     meaning: "The sender takes packets that were overtaken for lost: its guard against reordering is shorter than the difference of the paths.",
-    method: "A SACK that acknowledges the packet was captured before its retransmission, or reflects the time of the first sending. The price is \
-         the bandwidth of what was repeated.",
+    method: "A SACK that acknowledges the packet was captured before its retransmission, reflects the time of the first sending, or comes sooner \
+         after it than the shortest round trip. The price is the bandwidth of what was repeated.",
     source: SOURCE,
     severity: Severity::Warning,
     otherwise: "info at low confidence",
@@ -152,7 +151,7 @@ pub(super) const RESPONDER: Rule = Rule {
 
 pub(super) const PATH_MARKED: Rule = Rule {
     id: "mrc.path.marked",
-    title: "few paths of MRC carry the marks",
+    title: "few paths of MRC or UET carry the marks",
     meaning: "Queues grow on these paths alone: load is uneven. Where all paths are marked alike, the fabric is full.",
     method: "The share of SACKs that ask to skip the path is three times that of the median path, or more, on at most half of the paths, and \
          hardly comes by chance.",
@@ -166,7 +165,7 @@ pub(super) const PATH_MARKED: Rule = Rule {
 
 pub(super) const PATH_SLOW: Rule = Rule {
     id: "mrc.path.slow",
-    title: "a path of MRC is slower than the others",
+    title: "a path of MRC or UET is slower than the others",
     meaning: "Messages wait for the packets of their slowest path.",
     method: "Its median time from a packet to its SACK is longer than that of the median path by 30 % and 2 us, over 20 samples or more.",
     source: SOURCE,

@@ -49,6 +49,9 @@ pub(super) fn first_sentence(findings: &[RelatedFinding], context: &Context<'_>)
         .or_else(|| all.find(hints));
     match root {
         Some(root) => RootStory::new(root, findings, context).sentence(),
+        None if context.run.totals.roce_packets == 0 && context.run.totals.uet_packets > 0 => {
+            uet_alone(context)
+        }
         None if context.run.totals.roce_packets == 0 => nothing_to_judge(context),
         None => nothing_wrong(findings, context),
     }
@@ -69,6 +72,35 @@ fn nothing_to_judge(context: &Context<'_>) -> String {
             "No RoCE packet is among {}: there is nothing to judge.",
             counted(frames, "frame")
         ),
+    }
+}
+
+/// Packets of UET alone, without a finding: what they show.
+fn uet_alone(context: &Context<'_>) -> String {
+    let run = context.run;
+    let packets = counted(run.totals.uet_packets, "packet");
+    if run.mrc_connections.is_empty() {
+        return if run.totals.uet_encrypted == 0 {
+            format!("{packets} of UET, none of a connection: there is nothing to judge.")
+        } else {
+            format!(
+                "{packets} of UET, {} of them encrypted: losses and connections cannot be seen.",
+                run.totals.uet_encrypted
+            )
+        };
+    }
+    let lost: u64 = run.mrc_connections.iter().map(|row| row.lost).sum();
+    let is_judged = run
+        .mrc_connections
+        .iter()
+        .all(|row| row.sacks > 0 && row.open == 0 && row.confidence == Confidence::High);
+    let connections = counted(run.mrc_connections.len() as u64, "connection");
+    match (lost, is_judged) {
+        (0, true) => format!("Nothing is wrong in {connections} of UET: nothing was lost."),
+        (0, false) => {
+            format!("No fault is seen in {connections} of UET; whether packets were lost is not shown.")
+        }
+        _ => format!("{} of {connections} of UET were lost.", counted(lost, "packet")),
     }
 }
 

@@ -8,6 +8,22 @@
 /// The EtherType that announces a tag. Switches let it be set; this is the one that they begin with.
 pub const CSIG: u16 = 0x9900;
 
+/// View of a wide tag: the eight bytes after the EtherType that announces it. The places of its kind and its value are not published.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct WideCsig<'a>(pub &'a [u8; 8]);
+
+impl WideCsig<'_> {
+    /// The first four bytes as they are.
+    pub const fn raw(self) -> u32 {
+        u32::from_be_bytes([self.0[0], self.0[1], self.0[2], self.0[3]])
+    }
+
+    /// EtherType of the next header.
+    pub const fn ether_type(&self) -> u16 {
+        u16::from_be_bytes([self.0[6], self.0[7]])
+    }
+}
+
 /// View of a tag: the four bytes after the EtherType that announces it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Csig<'a>(pub &'a [u8; 4]);

@@ -2,7 +2,7 @@
 
 use super::walk::{Next, Walk};
 use crate::fast;
-use crate::frame::csig::{self, Csig};
+use crate::frame::csig::{Csig, WideCsig};
 use crate::frame::erf::{Erf, ErfKind};
 use crate::frame::ethernet::{self, Ethernet};
 use crate::frame::loopback::Loopback;
@@ -120,7 +120,16 @@ impl Walk<'_> {
                 self.roce.through = self.roce.through.and(Through::VLAN);
                 Ok(Next::EtherType(vlan.ether_type()))
             }
-            csig::CSIG => {
+            _ if Some(ether_type) == self.assigned.wide_csig => {
+                let place = self.at;
+                let tag = WideCsig(self.take(Layer::Csig)?);
+                self.telemetry.csig = u16::try_from(place).ok();
+                self.telemetry.is_wide = true;
+                self.roce.through = self.roce.through.and(Through::CSIG);
+                Ok(Next::EtherType(tag.ether_type()))
+            }
+            _ if ether_type == self.assigned.csig => {
+                self.telemetry.csig = u16::try_from(self.at).ok();
                 let tag = Csig(self.take(Layer::Csig)?);
                 self.roce.through = self.roce.through.and(Through::CSIG);
                 Ok(Next::EtherType(tag.ether_type()))

@@ -1,12 +1,14 @@
 //! IP, its options and extension headers, fragments, UDP.
 
-use super::walk::{Next, Walk};
+use super::walk::{Next, Walk, narrow};
 use crate::network::ifa::{self, Ifa, IfaMetadata};
+use crate::network::ioam;
 use crate::network::ipv4::Ipv4;
 use crate::network::ipv6::{Ipv6, Ipv6Fragment};
 use crate::network::udp::{self, Udp};
 use crate::transport::mrc;
-use crate::{Carrier, Content, Layer, Other, Stop, Through};
+use crate::transport::uet::Prologue;
+use crate::{Bth, Carrier, Content, Layer, Other, Stop, Through};
 use etherparse::err::ip_auth::HeaderSliceError;
 use etherparse::{IpAuthHeaderSlice, Ipv6RawExtHeaderSlice};
 
@@ -96,6 +98,9 @@ impl Walk<'_> {
                 HOP_BY_HOP | ROUTING | DESTINATION_OPTIONS | MOBILITY | HOST_IDENTITY | SHIM6 => {
                     let header = Ipv6RawExtHeaderSlice::from_slice(self.rest())
                         .map_err(|cut| self.stop(Layer::Ipv6Extension, start, cut.required_len))?;
+                    if matches!(protocol, HOP_BY_HOP | DESTINATION_OPTIONS) {
+                        self.find_ioam(start, header.slice());
+                    }
                     protocol = header.next_header().0;
                     header.slice().len()
                 }
@@ -124,6 +129,16 @@ impl Walk<'_> {
             };
             self.skip(length, Layer::Ipv6Extension, start)?;
             self.roce.through = self.roce.through.and(Through::IPV6_EXTENSION);
+        }
+    }
+
+    /// Notes the first trace of IOAM among the options of an extension header.
+    fn find_ioam(&mut self, start: usize, header: &[u8]) {
+        if self.telemetry.ioam.is_none()
+            && let Some((at, length)) = ioam::find(header)
+            && let (Ok(at), Ok(length)) = (u16::try_from(start + at), u8::try_from(length))
+        {
+            self.telemetry.ioam = Some((at, length));
         }
     }
 
@@ -159,7 +174,7 @@ impl Walk<'_> {
         let start = self.at;
         let header = Ifa(self.take(Layer::Ifa)?);
         let is_known = header.version() == 2 && header.next_header() == UDP && !header.has_unknown_layout();
-        if !is_known || !header.is_in_band() {
+        if !is_known {
             return Ok(Next::Done);
         }
         let udp = Udp(self.take(Layer::Udp)?);
@@ -171,7 +186,12 @@ impl Walk<'_> {
             let place = self.at;
             let stack = IfaMetadata(self.take(Layer::Ifa)?).stack_bytes();
             self.skip(stack, Layer::Ifa, place)?;
+            self.telemetry.ifa = u16::try_from(place).ok();
             telemetry = IfaMetadata::BYTES + stack;
+        }
+        self.roce.udp_source_port = udp.source_port();
+        if !header.is_in_band() {
+            return self.telemetry_copy();
         }
         // Switches leave the length of UDP as it was. One that adds what it inserts is understood as well.
         let (length, had) = (
@@ -191,9 +211,36 @@ impl Walk<'_> {
             return Ok(Next::Done);
         };
         self.limit(Layer::Udp, self.at, whole);
-        self.roce.udp_source_port = udp.source_port();
         self.roce.through = self.roce.through.and(Through::IFA);
         self.transport(Some(whole))
+    }
+
+    /// A copy of a packet that carries telemetry beside it: the packet's flow is known, and nothing of it counts.
+    fn telemetry_copy(&mut self) -> Result<Next, Stop> {
+        if self.telemetry.ifa.is_none() {
+            return Ok(Next::Done);
+        }
+        let start = self.at;
+        self.roce.bth = Bth(*self.take(Layer::Bth)?);
+        self.roce.bth_offset = self.offset(Layer::Bth, start, Bth::BYTES)?;
+        self.content = Content::Copy(self.roce);
+        Ok(Next::Done)
+    }
+
+    /// Ultra Ethernet Transport: `whole` is the length behind the UDP header, `None` when it cannot be believed.
+    fn uet(&mut self, whole: Option<usize>) -> Result<Next, Stop> {
+        let start = self.at;
+        let Some(headers) = self.peek(0).and_then(|bytes| Prologue(*bytes).header_bytes()) else {
+            return Ok(Next::Done);
+        };
+        if whole.is_some_and(|whole| whole < headers) {
+            return Ok(Next::Done);
+        }
+        self.roce.bth_offset = self.offset(Layer::Uet, start, headers)?;
+        self.roce.payload_bytes = whole.map_or(0, narrow);
+        self.content = Content::Uet(self.roce);
+        self.skip(headers, Layer::Uet, start)?;
+        Ok(Next::Done)
     }
 
     fn udp(&mut self) -> Result<Next, Stop> {
@@ -204,7 +251,11 @@ impl Walk<'_> {
         }
         let udp = Udp(self.take(Layer::Udp)?);
         let length = usize::from(udp.length());
-        match udp.destination_port() {
+        let port = match udp.destination_port() {
+            port if port == self.assigned.mrc_port => udp::MRC,
+            port => port,
+        };
+        match port {
             udp::MRC if !self.peek(0).is_some_and(|[code]| mrc::is_opcode(*code)) => Ok(Next::Done),
             udp::ROCE_V2 | udp::MRC => {
                 self.roce.udp_source_port = udp.source_port();
@@ -220,6 +271,15 @@ impl Walk<'_> {
                     None
                 };
                 self.transport(transport)
+            }
+            udp::UET => {
+                self.roce.udp_source_port = udp.source_port();
+                let known = self.limit(Layer::Udp, start, length);
+                self.uet(if known {
+                    length.checked_sub(Udp::BYTES)
+                } else {
+                    None
+                })
             }
             udp::VXLAN => {
                 self.limit(Layer::Udp, start, length);

@@ -1,6 +1,5 @@
 //! A cheap answer for the other traffic of a mixed capture.
 
-use crate::LinkType;
 use crate::bytes::chunk;
 use crate::frame::ethernet::{self, Ethernet};
 use crate::frame::sll2::LinuxSll2;
@@ -8,6 +7,7 @@ use crate::frame::vlan::Vlan;
 use crate::network::ipv4::Ipv4;
 use crate::network::ipv6::Ipv6;
 use crate::network::udp::{self, Udp};
+use crate::{AssignedNumbers, LinkType};
 
 /// Protocol numbers (IANA).
 const ICMP: u8 = 1;
@@ -21,7 +21,7 @@ const LLDP: u16 = 0x88cc;
 /// True if a frame is surely nothing that the decoder follows: TCP, ICMP, UDP to other ports, ARP, LLDP.
 /// `false` says nothing.
 #[inline]
-pub(crate) fn is_other(link: LinkType, frame: &[u8]) -> bool {
+pub(crate) fn is_other(link: LinkType, frame: &[u8], assigned: AssignedNumbers) -> bool {
     let (ether_type, at) = match link {
         LinkType::ETHERNET => match frame.first_chunk() {
             Some(bytes) => match (Ethernet(bytes).ether_type(), chunk(frame, 14)) {
@@ -56,10 +56,11 @@ pub(crate) fn is_other(link: LinkType, frame: &[u8]) -> bool {
     match protocol {
         TCP | ICMP | ICMPV6 => true,
         UDP => udp.and_then(|at| chunk(frame, at)).is_some_and(|bytes| {
+            let port = Udp(bytes).destination_port();
             !matches!(
-                Udp(bytes).destination_port(),
-                udp::ROCE_V2 | udp::MRC | udp::VXLAN | udp::GENEVE
-            )
+                port,
+                udp::ROCE_V2 | udp::MRC | udp::UET | udp::VXLAN | udp::GENEVE
+            ) && port != assigned.mrc_port
         }),
         _ => false,
     }

@@ -1,7 +1,10 @@
 //! The walk through a frame: where it is, where the bytes end and who says so, and what was found.
 
 use crate::bytes::chunk;
-use crate::{Content, CutLimit, DecodedFrame, Layer, LinkType, Mirror, Other, Roce, Stop, Through};
+use crate::{
+    AssignedNumbers, Content, CutLimit, DecodedFrame, Layer, LinkType, Mirror, Other, Roce, Stop, Telemetry,
+    Through,
+};
 
 /// Limit of tunnels inside of tunnels.
 pub(super) const MAX_TUNNELS: u8 = 8;
@@ -45,10 +48,13 @@ pub(super) struct Walk<'a> {
     pub(super) fragmented: bool,
     /// The first length that lies.
     pub(super) lie: Option<Stop>,
+    /// Telemetry that it came by.
+    pub(super) telemetry: Telemetry,
+    pub(super) assigned: AssignedNumbers,
 }
 
 impl<'a> Walk<'a> {
-    pub(super) fn new(frame: &'a [u8], original: u32) -> Self {
+    pub(super) fn new(frame: &'a [u8], original: u32, assigned: AssignedNumbers) -> Self {
         let original = frame.len().max(original as usize);
         Self {
             frame,
@@ -65,6 +71,8 @@ impl<'a> Walk<'a> {
             mirrored: false,
             fragmented: false,
             lie: None,
+            telemetry: Telemetry::default(),
+            assigned,
         }
     }
 
@@ -85,7 +93,7 @@ impl<'a> Walk<'a> {
             };
         };
         // A length that lies matters for a packet whose payload is counted by it.
-        let stop = if matches!(self.content, Content::Roce(_)) {
+        let stop = if matches!(self.content, Content::Roce(_) | Content::Uet(_)) {
             self.lie.or(stop)
         } else {
             stop
@@ -94,6 +102,7 @@ impl<'a> Walk<'a> {
             content: self.content,
             mirror: self.mirror,
             stop,
+            telemetry: self.telemetry,
         }
     }
 

@@ -13,6 +13,68 @@
 //!  3        length of the stack, in words of 4 bytes; the latest hop is first
 //! ```
 
+use crate::bytes::part;
+
+/// View of one hop of the stack in the layout of Broadcom's switches:
+///
+/// ```text
+///  0..4     name space 0xf0000000 | device 0x0fffff00 | TTL 0xff
+///  4..8     port speed 0xf0000000 | congestion 0x0c000000 | queue 0x03f00000 | seconds 0x000fffff
+///  8..12    egress port, ingress port
+///  12..16   time of arrival, in ns | 16..20 time in the device, in ns | 20..24 bytes in the queue | 24..32 cells
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct IfaHop<'a>(pub &'a [u8; 32]);
+
+impl IfaHop<'_> {
+    /// Its length in bytes.
+    pub const BYTES: usize = 32;
+
+    const fn word<const AT: usize>(self) -> u32 {
+        u32::from_be_bytes(part::<AT, 4, 32>(self.0))
+    }
+
+    /// Number of the device, 20 bits.
+    pub const fn device(&self) -> u32 {
+        self.word::<0>() >> 8 & 0x000f_ffff
+    }
+
+    /// TTL of the packet there.
+    pub const fn ttl(&self) -> u8 {
+        self.0[3]
+    }
+
+    /// 0: the queue was not congested.
+    pub const fn congestion(&self) -> u8 {
+        self.0[4] >> 2 & 3
+    }
+
+    /// Number of the queue, 6 bits.
+    pub const fn queue(&self) -> u8 {
+        (self.word::<4>() >> 20 & 0x3f) as u8
+    }
+
+    /// Port by which the packet leaves.
+    pub const fn egress(&self) -> u16 {
+        u16::from_be_bytes(part::<8, 2, 32>(self.0))
+    }
+
+    /// Port by which the packet came.
+    pub const fn ingress(&self) -> u16 {
+        u16::from_be_bytes(part::<10, 2, 32>(self.0))
+    }
+
+    /// Time in the device, in ns.
+    pub const fn residence_ns(&self) -> u32 {
+        self.word::<16>()
+    }
+
+    /// Bytes that waited in the queue.
+    pub const fn queued_bytes(&self) -> u32 {
+        self.word::<20>()
+    }
+}
+
 /// The protocol number that switches use.
 pub const PROTOCOL: u8 = 253;
 

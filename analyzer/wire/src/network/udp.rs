@@ -15,6 +15,8 @@ use crate::Qpn;
 pub const ROCE_V2: u16 = 4791;
 /// The destination port that OCP-MRC-1.0, 7.5.5.2, prints for MRC. Devices may use that of RoCEv2 as well.
 pub const MRC: u16 = 4971;
+/// The destination port of UET, as Wireshark and xdp2 have it.
+pub const UET: u16 = 4793;
 /// The destination port of VXLAN (RFC 7348).
 pub const VXLAN: u16 = 4789;
 /// The destination port of Geneve (RFC 8926).

@@ -61,6 +61,21 @@ pub const fn is_write(code: u8) -> bool {
     matches!(code, WRITE_FIRST..=WRITE_ONLY_IMMEDIATE)
 }
 
+/// True of the first packet of a message.
+#[inline]
+pub const fn is_first(code: u8) -> bool {
+    matches!(code, WRITE_FIRST | WRITE_ONLY | WRITE_ONLY_IMMEDIATE)
+}
+
+/// True of the last packet of a message.
+#[inline]
+pub const fn is_last(code: u8) -> bool {
+    matches!(
+        code,
+        WRITE_LAST | WRITE_LAST_IMMEDIATE | WRITE_ONLY | WRITE_ONLY_IMMEDIATE
+    )
+}
+
 /// True of an opcode that is one of MRC or of another vendor's transport with the same three bits.
 #[inline]
 pub const fn may_be(code: u8) -> bool {

@@ -314,7 +314,7 @@ proptest! {
         let captured = &frame[..cut.index(frame.len() + 1)];
         if let Some(roce) = fast::decode(LinkType::ETHERNET, captured, original(&frame)) {
             let general = general::decode(LinkType::ETHERNET, captured, original(&frame));
-            prop_assert_eq!(general, DecodedFrame { content: Content::Roce(roce), mirror: None, stop: None });
+            prop_assert_eq!(general, DecodedFrame::new(Content::Roce(roce)));
         }
         if stack.wraps.is_empty() && stack.tags.len() <= 2 {
             let plain = matches!(
@@ -391,7 +391,7 @@ proptest! {
                 bth_offset: shift(ethernet.bth_offset),
                 ..ethernet
             };
-            prop_assert_eq!(decoded, DecodedFrame { content: Content::Roce(expected), mirror: None, stop: None });
+            prop_assert_eq!(decoded, DecodedFrame::new(Content::Roce(expected)));
             let general = general::decode(link, &bytes, original(&bytes));
             prop_assert_eq!(general, decoded);
         }

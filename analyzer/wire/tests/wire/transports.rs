@@ -2,7 +2,9 @@
 //! of a byte and no cut makes a reader fail.
 
 use roce_wire::icrc::{self, Icrc};
-use roce_wire::{Content, DecodedFrame, Ecn, LinkType, Other, Roce, Through, decode, fast};
+use roce_wire::{
+    AssignedNumbers, Content, DecodedFrame, Ecn, LinkType, Other, Roce, Through, decode, decode_with, fast,
+};
 
 const KEPT: &[u8] = include_bytes!("../../../../tests/data/transports/roce_trimmed_lenkept.pcap");
 const FIXED: &[u8] = include_bytes!("../../../../tests/data/transports/roce_trimmed_lenfixed.pcap");
@@ -118,9 +120,97 @@ fn a_copy_that_carries_telemetry_is_no_packet() {
         .into_iter()
         .partition(|frame| fast::decode(LinkType::ETHERNET, frame, u32::MAX).is_some());
     assert_eq!((packets.len(), copies.len()), (24, 3));
-    for copy in copies {
-        assert_eq!(decoded(&copy, copy.len()).content, Content::Other(Other::NotRoce));
+    for (at, copy) in (0..).step_by(8).zip(copies) {
+        let found = decoded(&copy, copy.len());
+        let Content::Copy(roce) = found.content else {
+            panic!("{found:?}")
+        };
+        // `make.py`: a copy of every eighth packet from PSN 0x300 on; the second switch has 1,000 bytes more for each packet.
+        assert_eq!(roce.bth.psn().value(), 0x300 + at);
+        let hops = found.telemetry.hops(&copy);
+        let second = hops.all()[1];
+        assert_eq!(
+            (second.device, second.queued_bytes),
+            (Some(0x102), Some(1000 * at))
+        );
     }
+}
+
+#[test]
+fn hops_are_those_of_the_switches() {
+    for pcap in [IN_BAND, IN_BAND_V6] {
+        for (at, frame) in (0..).zip(frames(pcap)) {
+            let found = decoded(&frame, frame.len()).telemetry.hops(&frame);
+            let hops: Vec<_> = found.all().iter().rev().collect();
+            assert_eq!(hops.len(), 3);
+            for (place, hop) in (0..3_u32).zip(hops) {
+                // `make.py`: devices 0x101 to 0x103 on the way; 600 ns there, and 8 ns more for each 100 bytes in the queue of the second.
+                let queued = if place == 1 { 1000 * at } else { 0 };
+                assert_eq!(
+                    (hop.number, hop.device),
+                    (u8::try_from(place + 1).ok(), Some(0x101 + place))
+                );
+                assert_eq!(
+                    (hop.queued_bytes, hop.residence_ns),
+                    (Some(queued), Some(600 + queued * 8 / 100))
+                );
+                assert_eq!((hop.queue, hop.is_congested), (Some(3), Some(queued > 15_000)));
+                let ports = (u16::try_from(33 + place).ok(), u16::try_from(17 + place).ok());
+                assert_eq!((hop.ingress, hop.egress), ports);
+            }
+        }
+    }
+    for (at, frame) in (0..).zip(frames(CSIG)) {
+        let found = decoded(&frame, frame.len()).telemetry.hops(&frame);
+        let [hop] = found.all() else { panic!("{found:?}") };
+        // `make.py`: type i % 4, value 2 i, locator 0x42.
+        assert_eq!(
+            (hop.signal, hop.value, hop.locator),
+            (Some(at % 4), Some(2 * u32::from(at)), Some(0x42))
+        );
+        assert_eq!(
+            (hop.device, hop.queued_bytes, hop.residence_ns),
+            (None, None, None)
+        );
+    }
+    // A stack whose TTLs do not fall is of another layout.
+    let mut frame = frames(IN_BAND).remove(2);
+    frame[IP + 20 + 4 + 8 + 4 + 3] = 255;
+    assert!(
+        decoded(&frame, frame.len())
+            .telemetry
+            .hops(&frame)
+            .all()
+            .is_empty()
+    );
+}
+
+#[test]
+fn numbers_of_tags_are_those_of_the_network() {
+    let frame = frames(CSIG).remove(3);
+    let mut other = frame.clone();
+    other[12..14].copy_from_slice(&0x9a01_u16.to_be_bytes());
+    assert_eq!(
+        decoded(&other, other.len()).content,
+        Content::Other(Other::NotRoce)
+    );
+    let length = u32::try_from(other.len()).expect("short");
+    let narrow = AssignedNumbers {
+        csig: 0x9a01,
+        ..AssignedNumbers::default()
+    };
+    let found = decode_with(LinkType::ETHERNET, &other, length, &narrow);
+    assert!(matches!(found.content, Content::Roce(_)));
+    assert_eq!(found.telemetry.hops(&other).all()[0].value, Some(6));
+    // Four bytes more behind the EtherType: a wide tag.
+    let wide = AssignedNumbers {
+        wide_csig: Some(0x9a01),
+        ..AssignedNumbers::default()
+    };
+    other.splice(14..14, [1, 2, 3, 4]);
+    let found = decode_with(LinkType::ETHERNET, &other, length + 4, &wide);
+    assert!(matches!(found.content, Content::Roce(_)), "{found:?}");
+    assert_eq!(found.telemetry.hops(&other).all()[0].value, Some(0x0102_0304));
 }
 
 #[test]
@@ -188,6 +278,7 @@ fn no_changed_byte_and_no_cut_makes_a_reader_fail() {
     let read = |frame: &[u8], original: usize| {
         let found = decoded(frame, original);
         let _ = found.is_short();
+        let _ = found.telemetry.hops(frame);
         if let Content::Roce(roce) = found.content {
             let _ = icrc::check(frame, &roce);
         }

@@ -51,6 +51,7 @@ fuzz_target!(|data: &[u8]| {
         assert_eq!((decoded.stop, decoded.mirror), (None, None));
     }
 
+    let _ = decoded.telemetry.hops(frame);
     let mut text = String::new();
     if let Some(stop) = decoded.stop {
         assert!(stop.needed > stop.had || stop.cut == CutLimit::Depth, "{stop}");
@@ -78,6 +79,9 @@ fuzz_target!(|data: &[u8]| {
             {
                 let _ = write!(text, "{message}");
             }
+        }
+        Content::Uet(roce) | Content::Copy(roce) => {
+            assert!(usize::from(roce.bth_offset) <= frame.len());
         }
         Content::Pause(pause) => {
             let _ = write!(text, "{pause}");

@@ -8,6 +8,8 @@
 #[path = "../../../../analyzer/parquet/src/check.rs"]
 #[expect(dead_code, reason = "the crate's other files use the rest")]
 mod check;
+#[path = "../../../../analyzer/parquet/src/marks.rs"]
+mod marks;
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -38,7 +40,7 @@ fuzz_target!(|data: &[u8]| {
         values: rows as i64,
         range,
     };
-    let _ = check::group(&SCRATCH, rows, &[chunk(4..size)]).expect("it can be read");
+    let _ = check::group(&SCRATCH, rows, &[chunk(4..size)], false).expect("it can be read");
     let halves = [chunk(4..size / 2), chunk(size / 2..size)];
-    let _ = check::group(&SCRATCH, rows, &halves).expect("it can be read");
+    let _ = check::group(&SCRATCH, rows, &halves, true).expect("it can be read");
 });

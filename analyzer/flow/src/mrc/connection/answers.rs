@@ -1,36 +1,48 @@
 //! Answers: which packets a SACK says arrived, which it shows as holes, and what a NACK refuses.
 
-use roce_model::{EventKind, EventRow, MrcSack, Packet, Span, TapId, Time};
+use roce_model::{EventKind, EventRow, MrcSack, Span, TapId, Time};
+use roce_wire::transport::uet::nack_name;
 
 use super::{Connection, Sighting};
-use crate::mrc::causes::{BEYOND_WINDOW, FAILED, RESOURCES, TRIMMED, TRIMMED_LASTHOP};
+use crate::mrc::causes::{BEYOND_WINDOW, FAILED, MISSED, RESOURCES, TRIMMED, TRIMMED_LASTHOP};
 use crate::mrc::seen::SeenMrc;
-use crate::mrc::sent::{SlotFlags, Transmission};
+use crate::mrc::sent::{Slot, SlotFlags, Transmission};
 
 /// Advice of a SACK: the path of the named packet, which was marked, is to be skipped once.
 const SKIP: u8 = 1;
 /// The path is to be avoided.
 const AVOID: u8 = 2;
+/// SACKs after which the shortest time from a packet to its SACK is known.
+const MIN_SACKS: u64 = 20;
 /// Bits of a bitmap.
 const BITS: u64 = 64;
 
 impl Connection {
     /// A SACK. All PSNs up to the cumulative one arrived; bit i of the bitmap is the PSN at its offset + i, the lowest bit first
     /// (OCP-MRC-1.0, 7.5.5). PSNs between the two are not spoken of.
-    pub(super) fn sack(&mut self, seen: &Sighting<'_>, sack: &MrcSack) -> SeenMrc {
-        let (packet, now) = (seen.packet, seen.packet.time);
-        self.answer_hops.get_or_insert(packet.roce.hop_limit);
+    pub(super) fn sack(&mut self, seen: &Sighting, sack: &MrcSack) -> SeenMrc {
+        let now = seen.time;
+        self.answer_hops.get_or_insert(seen.hop_limit);
         let penalty = self.count_sack(sack);
         let cumulative = self.position(sack.cumulative);
-        let stamp = sack.state.map(|state| state.stamp).filter(|_| self.has_stamps);
+        let stamp = sack
+            .state
+            .and_then(|state| state.stamp)
+            .filter(|_| self.has_stamps);
         let named = cumulative.saturating_add_signed(i64::from(sack.named));
         let named = (!sack.answers_probe).then_some(named);
-        if let Some(sending) = named.and_then(|named| self.sending_of(named, stamp)) {
-            self.paths.learn(sending.path, sack.entropy);
-            self.sample(sending, packet.tap, now);
+        let sending = named.and_then(|named| self.sending_of(named, stamp));
+        if let Some(sending) = sending {
+            if let Some(entropy) = sack.entropy {
+                self.paths.learn(sending.path, entropy);
+            }
+            self.sample(sending, seen.tap, now);
         }
-        let at = self.paths.named(sack.entropy);
-        if let Some(path) = self.paths.get_mut(at) {
+        let at = match sack.entropy {
+            Some(entropy) => Some(self.paths.named(entropy)),
+            None => sending.map(|sending| sending.path),
+        };
+        if let Some(path) = at.and_then(|at| self.paths.get_mut(at)) {
             path.sacks += 1;
             path.marked += u64::from(sack.advice == SKIP);
         }
@@ -57,17 +69,17 @@ impl Connection {
     }
 
     /// An acknowledgement of messages, which complete in their order: everything up to its PSN arrived. A NAK ends the connection.
-    pub(super) fn acknowledge(&mut self, packet: &Packet, syndrome: u8) {
+    pub(super) fn acknowledge(&mut self, seen: &Sighting, syndrome: u8) {
         /// The bits that tell ACK, RNR NAK and NAK (IBTA table 45), and those of a NAK.
         const KIND: u8 = 0x60;
         match syndrome & KIND {
             0 => {
-                let position = self.position(packet.roce.bth.psn().value());
+                let position = self.position(seen.psn);
                 if self.cumulative.is_none_or(|known| position > known) {
-                    self.arrive_until(position, packet.time);
+                    self.arrive_until(position, seen.time);
                 }
             }
-            KIND => self.failed_at = Some(packet.time),
+            KIND => self.failed_at = Some(seen.time),
             _ => {}
         }
     }
@@ -125,17 +137,36 @@ impl Connection {
         if !is_late || slot.flags.has(SlotFlags::SPURIOUS) {
             return;
         }
+        self.was_needless(position, before, now.since(latest.time));
+    }
+
+    /// The sending before the latest one had arrived, as an answer shows some time after that.
+    fn was_needless(&mut self, position: u64, before: Transmission, after: Span) {
+        let Some(slot) = self.sent.get_mut(position) else {
+            return;
+        };
         let was_lost = slot.flags.has(SlotFlags::COUNTED_LOST);
         slot.flags.set(SlotFlags::COUNTED_LOST, false);
         let payload = u64::from(slot.payload);
         self.note_spurious(position, payload);
-        self.skew = self.skew.max(Some(now.since(latest.time)));
+        self.skew = self.skew.max(Some(after));
         if was_lost {
             self.counts.lost = self.counts.lost.saturating_sub(1);
             if let Some(path) = self.paths.get_mut(before.path) {
                 path.lost = path.lost.saturating_sub(1);
             }
         }
+    }
+
+    /// How soon after its retransmission a packet arrived that counts as lost, where that is sooner than any answer can come: then it was
+    /// the sending before that arrived, overtaken by others.
+    fn is_too_soon(&self, slot: &Slot, now: Time) -> Option<(Transmission, Span)> {
+        let (latest, before) = (slot.sent?, slot.before?);
+        let after = now.since(latest.time);
+        let is_counted = slot.flags.has(SlotFlags::COUNTED_LOST) && !slot.flags.has(SlotFlags::SPURIOUS);
+        let knows_times = self.counts.sacks >= MIN_SACKS && self.taps.len() == 1;
+        let is_sooner = self.shortest.is_some_and(|shortest| after < shortest);
+        (is_counted && knows_times && is_sooner).then_some((before, after))
     }
 
     /// Everything up to a position arrived.
@@ -158,12 +189,16 @@ impl Connection {
             return;
         }
         slot.flags.set(SlotFlags::ARRIVED, true);
+        let known = *slot;
         let filled_alone = slot.flags.has(SlotFlags::WAS_HOLE)
             && !slot.flags.has(SlotFlags::AGAIN)
             && slot.refused.is_none();
         // A refused packet came again on another way, which was not captured.
         let sent = slot.sent.filter(|_| slot.refused.is_none());
         self.counts.reordered += u64::from(filled_alone);
+        if let Some((before, after)) = self.is_too_soon(&known, now) {
+            self.was_needless(position, before, after);
+        }
         self.sent.settle(position);
         if let Some(sending) = sent {
             self.count_arrival(position, sending, now);
@@ -203,11 +238,11 @@ impl Connection {
         new_holes
     }
 
-    /// A NACK: its reason, entropy, PSN and reflected stamp.
+    /// A NACK: its reason, and the entropy and the stamp of what it refuses, where it repeats them.
     pub(super) fn nack(
         &mut self,
-        seen: &Sighting<'_>,
-        (reason, entropy, psn, stamp): (u8, u32, u32, u16),
+        seen: &Sighting,
+        (reason, entropy, stamp): (u8, Option<u32>, Option<u16>),
         events: &mut Vec<EventRow>,
     ) -> SeenMrc {
         let place = match reason {
@@ -220,17 +255,19 @@ impl Connection {
         };
         self.counts.refusals[place] += 1;
         if reason == FAILED {
-            self.failed_at = Some(seen.packet.time);
+            self.failed_at = Some(seen.time);
         }
-        let position = self.position(psn);
-        let stamp = Some(stamp).filter(|_| self.has_stamps);
+        let position = self.position(seen.psn);
+        let stamp = stamp.filter(|_| self.has_stamps);
         let sending = self.sending_of(position, stamp);
-        let path = match sending {
-            Some(sending) => {
+        let path = match (sending, entropy) {
+            (Some(sending), Some(entropy)) => {
                 self.paths.learn(sending.path, entropy);
-                sending.path
+                Some(sending.path)
             }
-            None => self.paths.named(entropy),
+            (Some(sending), None) => Some(sending.path),
+            (None, Some(entropy)) => Some(self.paths.named(entropy)),
+            (None, None) => None,
         };
         let is_trim = matches!(reason, TRIMMED | TRIMMED_LASTHOP);
         let kind = if is_trim {
@@ -240,11 +277,17 @@ impl Connection {
         };
         events.push(EventRow {
             value: Some(u64::from(reason)),
-            ..seen.event(kind, psn)
+            detail: (!is_trim).then(|| nack_name(reason).into()),
+            ..seen.event(kind)
         });
         let Some(slot) = self.sent.enter(position) else {
             return SeenMrc::default();
         };
+        if reason == MISSED {
+            slot.flags.set(SlotFlags::WAS_HOLE, true);
+            slot.flags.set(SlotFlags::IS_HOLE, true);
+            return SeenMrc::default();
+        }
         let is_first = slot.refused.is_none();
         slot.refused = Some(reason);
         if is_trim {
@@ -252,7 +295,7 @@ impl Connection {
         }
         if is_trim && is_first {
             self.counts.trimmed[place] += 1;
-            if let Some(path) = self.paths.get_mut(path) {
+            if let Some(path) = path.and_then(|path| self.paths.get_mut(path)) {
                 path.trimmed[place] += 1;
             }
         }

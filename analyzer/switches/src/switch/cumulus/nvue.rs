@@ -1,9 +1,9 @@
 //! NVUE's JSON.
 
-use roce_model::Counter;
+use roce_model::{Counter, value_of};
 use serde_json::{Map, Value};
 
-use super::super::answer::{json_count, json_value};
+use super::super::answer::{count, json_count, json_value};
 use super::super::port::{Port, PortPlace};
 use crate::device::Reading;
 
@@ -60,6 +60,34 @@ pub(super) fn qos(name: &str, document: &Map<String, Value>, reading: &mut Readi
         transmitted[place] = row.get("tx-pause-frames").and_then(json_count);
     }
     port.put_pfc(&received, &transmitted);
+}
+
+/// Adds the packets that were trimmed on their way out of a port, from a table of traffic classes and counts. Releases without the command
+/// print no such table.
+pub(super) fn trims(name: &str, text: &str, reading: &mut Reading) {
+    let mut lines = text.lines().skip_while(|line| !line.starts_with("Traffic Class"));
+    let has_counts = lines
+        .next()
+        .is_some_and(|head| head.contains("Trim Eligible Packets"));
+    let Some(mut port) = Port::new(reading, name).filter(|_| has_counts) else {
+        return;
+    };
+    for line in lines.take(MAX_OBJECTS) {
+        let mut words = line.split_whitespace();
+        let (Some(class), Some(packets), None) = (words.next(), words.next(), words.next()) else {
+            continue;
+        };
+        if class.parse::<u8>().is_ok_and(|class| class < 8) {
+            // Packets of known unicast alone are trimmed.
+            let mut place = PortPlace::queue(class);
+            place.detail = Some("unicast");
+            port.put(
+                Counter::SwitchQueueTrimmedPackets,
+                place,
+                count(packets).map(value_of),
+            );
+        }
+    }
 }
 
 /// Adds `nv show platform`. Its keys are unverified.

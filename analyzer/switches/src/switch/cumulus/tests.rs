@@ -309,6 +309,35 @@ fn a_refusal_is_a_problem() {
     assert_eq!(reading.samples, []);
 }
 
+/// The table of NVIDIA's "Packet Trimming" for Cumulus Linux 5.15.
+#[test]
+fn trimmed_packets_are_counted_by_traffic_class() {
+    let read = |text: &str| {
+        let mut answers = Answers::default();
+        answers.insert("nv show interface swp1 counters packet-trim", text);
+        reading_of(SwitchKind::Cumulus, &answers)
+    };
+    let table = "Traffic Class  Trim Eligible Packets \n-------------  --------------- \n1                 1000 \n3                 3000\n";
+    let reading = read(table);
+    check(
+        &reading,
+        Counter::SwitchQueueTrimmedPackets,
+        &["swp1 q1 port unicast 1000", "swp1 q3 port unicast 3000"],
+    );
+    // A release without the command, a class that is none, a cut line.
+    for other in [
+        "Error: Invalid Command",
+        "Traffic Class  Trim Eligible Packets\n---\n8 5\nx 5\n1\n1 2 3\n1 -5",
+        "Traffic Class  Other\n1 5",
+    ] {
+        assert_eq!(
+            samples(&read(other), Counter::SwitchQueueTrimmedPackets).len(),
+            0,
+            "{other}"
+        );
+    }
+}
+
 #[test]
 fn the_script_asks_all_ports() {
     let questions = questions(&Answers::default());

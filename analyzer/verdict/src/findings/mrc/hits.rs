@@ -78,8 +78,12 @@ pub(super) fn finding(rule: &'static Rule, hits: Vec<Hit<'_>>) -> Option<Finding
     evidence
         .text("requestor", row.requestor.to_string())
         .text("responder", row.responder.to_string())
-        .count("responder_qpn", row.responder_qpn.unwrap_or_default().into())
+        .text("transport", row.transport.name())
         .count("found", all as u64);
+    match row.requestor_pdc {
+        Some(pdc) => evidence.count("requestor_pdc", pdc.into()),
+        None => evidence.count("responder_qpn", row.responder_qpn.unwrap_or_default().into()),
+    };
     let mut finding = rule.finding(
         (rule.severity, worst.confidence),
         format!(
