@@ -91,6 +91,8 @@ impl Sink for SeenRows {
             hop_timeline,
             stretches,
             ends: run.ends.iter().filter(failed).cloned().collect(),
+            // The documents of a run have the times of each step alone.
+            training_log: None,
             ..run.clone()
         };
         self.summary = format!("{run:?}");

@@ -295,7 +295,7 @@ fn signals_of_tags_are_kept_as_they_are() {
 fn networks_may_have_numbers_of_their_own() {
     // Another EtherType of tags.
     let (_folder, path) = changed("roce_csig", |frame, _| {
-        frame[12..14].copy_from_slice(&[0x9a, 0x01])
+        frame[12..14].copy_from_slice(&[0x9a, 0x01]);
     });
     let bare = document(&root(), [&path]);
     assert_eq!((total(&bare, "data_packets"), total(&bare, "not_roce")), (0, 16));

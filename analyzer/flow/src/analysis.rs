@@ -465,7 +465,7 @@ impl Analysis {
         let cold = &mut self.table.cold[at];
         cold.totals.add(counts);
         let hot = &self.table.hot[at];
-        let row = cold.row(hot.tap, hot.knows_answers, counts.clone());
+        let row = cold.row(hot.tap, hot.trust.was_known, counts.clone());
         if !self.bins.add_at(bin, cold.row_at, &row)
             && let Some(overdue) = self.bins.add_earlier(bin, row, &cold.groups)
         {

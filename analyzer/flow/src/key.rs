@@ -172,7 +172,7 @@ impl Key {
     #[inline]
     pub(crate) fn is_reliable(&self) -> bool {
         let service = self.0[4] >> 48 & 0xff;
-        (service == Service::Rc as u64) | (service == Service::Xrc as u64)
+        service == Service::Rc as u64 || service == Service::Xrc as u64
     }
 
     /// True if it is the same flow, at whatever tap; a tag or an overlay that one of the taps does not see makes no

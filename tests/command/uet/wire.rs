@@ -82,7 +82,7 @@ fn request(place: u32, is_again: bool) -> Vec<u8> {
         IDS[1]
     };
     body.extend(second.to_be_bytes());
-    let (first, last) = (place % 4 == 0, place % 4 == 3);
+    let (first, last) = (place.is_multiple_of(4), place % 4 == 3);
     body.extend([1, u8::from(last) << 1 | u8::from(first)]);
     body.extend(u16::try_from(place / 4).unwrap().to_be_bytes());
     body.extend((0x0100_0000 | JOB).to_be_bytes());

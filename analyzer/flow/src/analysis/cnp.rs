@@ -25,20 +25,20 @@ impl Analysis {
             self.pace(at, time);
         }
         let hot = &self.table.hot[at];
-        if is_marked && (hot.marked_in != marks::tick(time) || !hot.is_marked) {
+        if is_marked && (hot.last_mark.unit != marks::tick(time) || !hot.last_mark.is_pending) {
             self.note_mark(at, time);
         }
     }
 
     fn note_mark(&mut self, at: FlowSlot, time: Time) {
         let hot = &mut self.table.hot[at];
-        (hot.marked_in, hot.is_marked) = (marks::tick(time), true);
+        (hot.last_mark.unit, hot.last_mark.is_pending) = (marks::tick(time), true);
         hot.counts.rare_mut().marked.note(time);
         let cold = &mut self.table.cold[at];
         cold.congestion.get_or_insert_default().marked(time);
         let (id, pair) = (cold.id, cold.groups.pair);
         self.notifications.marks.note(pair, at, id, time);
-        if !self.table.hot[at].knows_answers {
+        if !self.table.hot[at].trust.was_known {
             self.divide_notification(at, time);
         }
     }

@@ -26,10 +26,11 @@ impl Analysis {
             _ => true,
         };
         let hot = &mut self.table.hot[at];
-        hot.unlooked_writes = hot
-            .unlooked_writes
+        hot.writes.messages = hot
+            .writes
+            .messages
             .saturating_add(u32::from(write.is_some_and(|write| write.target.is_some())));
-        if hot.has_plain_writes && self.connections.credits.is_empty() {
+        if hot.writes.are_plain && self.connections.credits.is_empty() {
             return;
         }
         let tap = hot.tap;
@@ -50,9 +51,9 @@ impl Analysis {
             write,
             time: packet.time,
             is_again,
-            since_last: core::mem::take(&mut hot.unlooked_writes),
+            since_last: core::mem::take(&mut hot.writes.messages),
         };
-        hot.has_plain_writes = self
+        hot.writes.are_plain = self
             .connections
             .credits
             .write(&mut cold.kinds.writes, place, &write);

@@ -138,7 +138,7 @@ impl Analysis {
             times,
             limits,
             active: self.bins.active_from(since, hot.last_time),
-            ..cold.row(hot.tap, hot.knows_answers, counts)
+            ..cold.row(hot.tap, hot.trust.was_known, counts)
         });
     }
 }

@@ -219,7 +219,7 @@ impl FlowTable {
         let now = self.progress(at, time);
         let in_message = self.is_in_message(at);
         let hot = &mut self.hot[at];
-        hot.is_marked = false;
+        hot.last_mark.is_pending = false;
         hot.pace = hot.pace.clamp(1, WINDOW_PACKETS);
         let cold = &mut self.cold[at];
         let congestion = cold.congestion.get_or_insert_default();

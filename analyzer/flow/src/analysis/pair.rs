@@ -222,7 +222,7 @@ impl Analysis {
         let hot = &mut self.table.hot[at];
         let ahead = packet.roce.bth.psn().offset_from(requests.expected());
         if requests.next != 0 && (-STALE..0).contains(&ahead) {
-            hot.doubt = hot.doubt.saturating_sub(1);
+            hot.trust.doubt = hot.trust.doubt.saturating_sub(1);
             return true;
         }
         // A NAK names what is still to come, and a READ whose span is not known is answered beyond it.
@@ -250,12 +250,12 @@ impl Analysis {
         let is_near = (0..LARGEST_GAP).contains(&ahead);
         let hot = &mut self.table.hot[at];
         let how = self.table.cold[at].peering.link().map(|link| link.how);
-        hot.doubt = hot.doubt.saturating_add(match how {
+        hot.trust.doubt = hot.trust.doubt.saturating_add(match how {
             Some(PairingEvidence::Cm | PairingEvidence::Host) if is_near => 0,
             _ if is_near => NEAR_DOUBT,
             _ => FAR_DOUBT,
         });
-        if hot.doubt < TOO_MUCH_DOUBT {
+        if hot.trust.doubt < TOO_MUCH_DOUBT {
             return true;
         }
         self.forget_peer(at);
@@ -295,7 +295,7 @@ impl Analysis {
         let ids = [one, other].map(|at| self.table.cold[at].id);
         for (at, peer, id) in [(one, other, ids[1]), (other, one, ids[0])] {
             let hot = &mut self.table.hot[at];
-            (hot.peer, hot.doubt) = (peer, 0);
+            (hot.peer, hot.trust.doubt) = (peer, 0);
             let cold = &mut self.table.cold[at];
             cold.peering.link_to(Peer { id, how, matches });
             // A new connection: the epoch before it keeps its own peer.

@@ -418,7 +418,7 @@ impl Analysis {
             .begin_epoch(self.table.cold[at].kinds.writes);
         let hot = &mut self.table.hot[at];
         let cold = &mut self.table.cold[at];
-        hot.has_plain_writes = false;
+        hot.writes.are_plain = false;
         cold.tracker.restart(&mut hot.requests);
         cold.next_epoch(packet.time);
         hot.next_epoch(packet.time);

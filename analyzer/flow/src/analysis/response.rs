@@ -48,7 +48,7 @@ impl Analysis {
             oldest = cold.times.as_deref().map_or(Time(0), Times::waiting_since);
             cold.tracker.awaited(covered, oldest, time);
         }
-        if answer == Answer::Ack && !hot.has_plain_writes {
+        if answer == Answer::Ack && !hot.writes.are_plain {
             self.connections
                 .credits
                 .acknowledge(cold.kinds.writes, roce.bth.psn(), time);
@@ -104,7 +104,7 @@ impl Analysis {
                 .pair(self.table.cold[at].kinds.writes, answers);
         }
         for at in [one, other] {
-            self.table.hot[at].knows_answers = true;
+            self.table.hot[at].trust.was_known = true;
             self.table.cold[at].tracker.pair();
             let tap = self.table.hot[at].tap;
             self.recent_naks.note_answered(tap, &self.table.cold[at].key);

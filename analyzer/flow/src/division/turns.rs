@@ -155,7 +155,7 @@ impl HostTurns {
         (self.turn_of, self.turn) = (at, bytes);
     }
 
-    /// So many packets that the time of one shows have come.
+    /// Enough packets have come to show the time of one.
     fn measure(&mut self, time: Time) {
         let packet = float(time.since(self.begin).0) / f64::from(ENOUGH_PACKETS);
         (self.begin, self.packets) = (time, 0);

@@ -75,26 +75,44 @@ pub(crate) struct Hot {
     pub(crate) tap: TapId,
     /// The place of the flow of the other direction; [`FlowSlot::NONE`] while that is not known.
     pub(crate) peer: FlowSlot,
-    /// The unit of time in which the last CE mark was noted; see [`crate::congestion::recent_marks`].
-    pub(crate) marked_in: u32,
-    /// How much speaks against the peer.
-    pub(crate) doubt: u8,
-    /// The first CE mark since the last notification was noted.
-    pub(crate) is_marked: bool,
+    pub(crate) last_mark: NotedMark,
+    pub(crate) trust: PeerTrust,
     /// Another tap saw packets of it, too.
     pub(crate) matched: bool,
     /// The slot holds a flow.
     pub(crate) live: bool,
     /// Answers to its requests left times in the current bin.
     pub(crate) timed: bool,
-    /// The other direction is known, or has been.
-    pub(crate) knows_answers: bool,
-    /// Its WRITEs carry neither credits nor data of credits, as far as is known.
-    pub(crate) has_plain_writes: bool,
+    pub(crate) writes: PlainWrites,
     /// Where its turns at its host's port are.
     pub(crate) turns: TurnsHandle,
+}
+
+/// The CE mark of a flow that was noted last.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct NotedMark {
+    /// Its unit of time; see [`crate::congestion::recent_marks`].
+    pub(crate) unit: u32,
+    /// No notification came since.
+    pub(crate) is_pending: bool,
+}
+
+/// How sure it is which flow is the other direction.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct PeerTrust {
+    /// How much speaks against it.
+    pub(crate) doubt: u8,
+    /// It is known, or has been.
+    pub(crate) was_known: bool,
+}
+
+/// WRITEs of a flow of which credits need not know at once.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct PlainWrites {
+    /// They carry neither credits nor data of credits, as far as is known.
+    pub(crate) are_plain: bool,
     /// Messages since credits were last looked for.
-    pub(crate) unlooked_writes: u32,
+    pub(crate) messages: u32,
 }
 
 /// State that is touched when something unusual happens, and when a row closes. Fields that are used together are neighbours:
@@ -213,15 +231,12 @@ impl Hot {
             icrc_checked: 0,
             tap: packet.tap,
             peer: FlowSlot::NONE,
-            marked_in: 0,
-            doubt: 0,
-            is_marked: false,
+            last_mark: NotedMark::default(),
+            trust: PeerTrust::default(),
             pace: WINDOW_PACKETS,
             timed: false,
-            knows_answers: false,
-            has_plain_writes: false,
+            writes: PlainWrites::default(),
             turns: TurnsHandle::ALONE,
-            unlooked_writes: 0,
             quiet: SilenceThreshold::default(),
             burst_gap: BurstGap::default(),
             sent_bytes: 0,

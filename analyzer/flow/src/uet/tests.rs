@@ -35,7 +35,7 @@ impl Wire {
             payload_bytes: 900,
             is_trimmed: false,
             is_again,
-            hash: self.hash(headers, is_again),
+            hash: Self::hash(headers, is_again),
             headers,
             semantics: None,
         };
@@ -43,7 +43,7 @@ impl Wire {
     }
 
     /// Equal headers have equal hashes.
-    fn hash(&self, headers: UetHeaders, is_again: bool) -> u32 {
+    fn hash(headers: UetHeaders, is_again: bool) -> u32 {
         let text = format!("{headers:?}{is_again}");
         text.bytes()
             .fold(1_u32, |hash, byte| hash.wrapping_mul(31) ^ u32::from(byte))

@@ -46,7 +46,9 @@ fn number_of(row: &Row, column: &str) -> u64 {
 fn additive() -> impl Iterator<Item = &'static str> {
     let columns = TimelineColumns::TABLE.columns.iter();
     columns
-        .filter(|column| ["packets", "bytes", "messages"].contains(&column.unit))
+        .filter(|column| {
+            ["packets", "bytes", "messages"].contains(&column.unit) && !column.name.ends_with("_max")
+        })
         .map(|column| column.name)
         .filter(|name| *name != "inflight_bytes_max")
 }

@@ -34,7 +34,12 @@ fuzz_target!(|data: &[u8]| {
             {
                 assert!(trace.nodes().count() <= length / 4);
                 for node in trace.nodes() {
-                    let _ = (node.device(), node.ports(), node.delay_ns(), node.queued_buffers());
+                    let _ = (
+                        node.device(),
+                        node.ports(),
+                        node.delay_ns(),
+                        node.queued_buffers(),
+                    );
                 }
             }
         }
