@@ -42,6 +42,7 @@ mod metrics;
 mod objects;
 #[cfg(feature = "live")]
 mod pasted;
+#[cfg(feature = "live")]
 mod player;
 pub(crate) mod query;
 #[cfg(feature = "live")]

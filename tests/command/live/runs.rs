@@ -8,7 +8,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::tempdir;
 
-use super::net::{Net, as_nobody, results, text, whole};
+use super::net::{Net, as_nobody, results, skip, text, whole};
 use crate::captures::Capture;
 use crate::command::{document, lasting, total};
 
@@ -342,6 +342,10 @@ fn a_filter_takes_some_frames() {
 
 #[test]
 fn a_terminal_that_goes_ends_it_cleanly() {
+    // A run that nohup started goes on without a terminal, and so does all that a test starts under nohup.
+    if ignores_hangups() {
+        return skip("SIGHUP is ignored: the tests were started by nohup");
+    }
     let Some(net) = Net::new() else { return };
     let folder = tempdir().unwrap();
     let file = folder.path().join("kept.pcapng");
@@ -355,4 +359,12 @@ fn a_terminal_that_goes_ends_it_cleanly() {
     live.ended().good();
     let kept = document(folder.path(), ["kept.pcapng"]);
     assert_eq!((total(&kept, "frames"), total(&kept, "frames_lost")), (sent, 0));
+}
+
+/// True if this process was started without SIGHUP: the lowest bit of the signals that it ignores (proc(5)).
+fn ignores_hangups() -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    ignored.unwrap() & 1 != 0
 }
