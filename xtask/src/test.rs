@@ -380,7 +380,7 @@ fn format(workspace: &Workspace) -> Result<()> {
 fn clippy(workspace: &Workspace) -> Result<()> {
     let mut clippy = workspace.cargo(["clippy", "--quiet", "--workspace", "--all-targets", "--locked"]);
     execute(clippy.args(["--", "-D", "warnings"]))?;
-    // What the whole workspace needs hides what the command alone lacks.
+    // Features that the whole workspace needs hide errors of the command alone.
     for features in ["", "live"] {
         let mut clippy = workspace.cargo(["clippy", "--quiet", "--locked", "-p", "roce-analyze"]);
         clippy.args(["--no-default-features", "--features", features]);
