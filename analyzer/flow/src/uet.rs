@@ -7,10 +7,10 @@ use std::collections::HashMap;
 
 use roce_model::{
     EventRow, MrcDelivery, MrcEntropyOrder, MrcIdsOrder, PathTransport, Span, TapId, Time, UetHeaders,
-    UetPacket, UetSemantics,
+    UetPacket,
 };
 use roce_wire::network::udp;
-use roce_wire::transport::uet::Control;
+use roce_wire::transport::uet::{Control, Semantics};
 
 use crate::mrc::{
     CarriedEntropy, Direction, MessageEnds, MrcConclusion, Pool, Sighting, SightingKind, Subject,
@@ -172,7 +172,7 @@ fn note(facts: &mut PdcFacts, packet: &UetPacket) {
                 facts.first_psn = first_psn;
                 facts.opened.get_or_insert(packet.time);
             }
-            if let Some(UetSemantics::Request { job, .. }) = packet.semantics {
+            if let Some(Semantics::Request { job, .. }) = packet.semantics {
                 facts.job.get_or_insert(job);
             }
         }
@@ -238,7 +238,7 @@ fn sighting(packet: &UetPacket, of: Direction) -> Sighting {
 fn data(packet: &UetPacket, psn: u32) -> SightingKind {
     let low = u16::try_from(psn & 0xffff).unwrap_or_default();
     let (message, is_first, is_last) = match packet.semantics {
-        Some(UetSemantics::Request {
+        Some(Semantics::Request {
             message,
             is_first,
             is_last,

@@ -103,7 +103,7 @@ pub use time::{Period, Span, Time};
 pub use time_states::{TimeByState, TimeState};
 pub use timeline::{TimelineColumns, TimelineRow};
 pub use totals::{OpcodeCounts, Totals};
-pub use uet::{UetHeaders, UetPacket, UetSemantics, UetTrafficColumns, UetTrafficRow};
+pub use uet::{UetHeaders, UetPacket, UetTrafficColumns, UetTrafficRow};
 pub use vantage::{HostVantage, TapPlace, Vantage};
 pub use waits::{RootKind, WaitColumns, WaitRow};
 

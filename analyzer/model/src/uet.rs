@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use roce_wire::Address;
+use roce_wire::transport::uet::Semantics;
 
 use crate::table::table;
 use crate::{MrcSack, TapId, Time};
@@ -43,7 +44,7 @@ pub struct UetPacket {
     /// The headers of packet delivery.
     pub headers: UetHeaders,
     /// The semantic layer, where there is one.
-    pub semantics: Option<UetSemantics>,
+    pub semantics: Option<Semantics>,
 }
 
 /// Headers of packet delivery.
@@ -96,40 +97,6 @@ pub enum UetHeaders {
         /// Numbers of the connection: the sender's and the receiver's.
         ids: [u16; 2],
     },
-}
-
-/// The semantic layer of a packet.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum UetSemantics {
-    /// A request, or a part of one.
-    Request {
-        /// The operation.
-        code: u8,
-        /// Number of its message; `None`: it is a message of its own.
-        message: Option<u16>,
-        /// First packet of its message.
-        is_first: bool,
-        /// Last packet of its message.
-        is_last: bool,
-        /// Number of the job.
-        job: u32,
-    },
-    /// An answer.
-    Response {
-        /// Return code; 1: no error.
-        code: u8,
-        /// Number of the job.
-        job: u32,
-    },
-}
-
-impl UetSemantics {
-    /// Number of the job.
-    pub const fn job(self) -> u32 {
-        match self {
-            Self::Request { job, .. } | Self::Response { job, .. } => job,
-        }
-    }
 }
 
 table! {

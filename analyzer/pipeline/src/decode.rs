@@ -2,6 +2,7 @@
 
 mod headers;
 mod mrc;
+mod path;
 mod telemetry;
 mod uet;
 

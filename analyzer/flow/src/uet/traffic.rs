@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use roce_model::{Address, TapId, UetHeaders, UetPacket, UetSemantics, UetTrafficRow};
+use roce_model::{Address, TapId, UetHeaders, UetPacket, UetTrafficRow};
 use roce_wire::Ecn;
-use roce_wire::transport::uet::operation_name;
+use roce_wire::transport::uet::{Semantics, operation_name};
 
 /// Rows, at most. Packets of further ones count in no row.
 const MAX_ROWS: usize = 1 << 16;
@@ -41,7 +41,7 @@ impl Traffic {
             source: packet.source,
             destination: packet.destination,
             tap: packet.tap,
-            job: packet.semantics.map(UetSemantics::job),
+            job: packet.semantics.map(Semantics::job),
             domain,
             secure_source,
         };
@@ -60,11 +60,11 @@ impl Traffic {
         row.last_time = row.last_time.max(packet.time);
         *kind(row, packet.headers) += 1;
         match packet.semantics {
-            Some(UetSemantics::Request { code, is_first, .. }) => {
+            Some(Semantics::Request { code, is_first, .. }) => {
                 row.messages += u64::from(is_first && !packet.is_again);
                 *operations |= 1 << (code & 0x3f);
             }
-            Some(UetSemantics::Response { code, .. }) => row.errors += u64::from(code > FINE),
+            Some(Semantics::Response { code, .. }) => row.errors += u64::from(code > FINE),
             None => {}
         }
     }

@@ -1,11 +1,11 @@
 //! Headers of packets that may be of MRC, as the analysis takes them.
 
 use roce_model::{MrcHeaders, MrcPacket, MrcSack, MrcState, MrcWrite, Packet};
-use roce_wire::network::ipv6::Ipv6;
-use roce_wire::network::srv6;
+use roce_wire::Bth;
 use roce_wire::network::udp::{self, Udp};
 use roce_wire::transport::mrc::{self, Headers};
-use roce_wire::{Bth, Carrier, Through};
+
+use super::path::ChosenPath;
 
 /// The headers of a packet, which is the one at `place` of its batch.
 pub(super) fn headers(frame: &[u8], packet: &Packet, place: usize) -> Option<MrcPacket> {
@@ -14,7 +14,6 @@ pub(super) fn headers(frame: &[u8], packet: &Packet, place: usize) -> Option<Mrc
         return None;
     }
     let start = usize::from(roce.bth_offset);
-    let network = usize::from(roce.network_offset);
     let udp = Udp(frame.get(start.checked_sub(Udp::BYTES)?..)?.first_chunk()?);
     let parsed = mrc::parse(frame.get(start..)?)?;
     let header_bytes = mrc::header_bytes(&roce.bth)?;
@@ -23,21 +22,14 @@ pub(super) fn headers(frame: &[u8], packet: &Packet, place: usize) -> Option<Mrc
     let transport_bytes = usize::from(udp.length()).saturating_sub(Udp::BYTES);
     let frame_bytes = (packet.wire_bytes as usize).saturating_sub(start);
     let overhead = Bth::BYTES + header_bytes + usize::from(roce.bth.pad_count()) + 4;
-    let label = match roce.carrier {
-        Carrier::RoceV2Ipv6 => frame
-            .get(network..)?
-            .first_chunk()
-            .map(|bytes| Ipv6(bytes).flow_label()),
-        _ => None,
-    };
-    let outer = srv6::outer(frame, network).filter(|_| roce.through.has(Through::IP_IN_IP));
+    let path = ChosenPath::read(frame, roce)?;
     let is_trimmed = transport_bytes > frame_bytes;
     let payload = transport_bytes.min(frame_bytes).saturating_sub(overhead);
     Some(MrcPacket {
         packet: place,
         headers: fields(&parsed),
-        flow_label: label.map_or(0, low),
-        outer: outer.map(|ip| [ip.source(), ip.destination()]),
+        flow_label: path.flow_label.unwrap_or_default(),
+        outer: path.outer,
         payload_bytes: if is_trimmed {
             0
         } else {
@@ -47,12 +39,6 @@ pub(super) fn headers(frame: &[u8], packet: &Packet, place: usize) -> Option<Mrc
         is_proof: has_own_port || parsed.is_proof(transport_bytes),
         udp_port: udp.destination_port(),
     })
-}
-
-/// The low 16 bits, which carry entropy.
-#[expect(clippy::cast_possible_truncation, reason = "the low bits are what is wanted")]
-const fn low(label: u32) -> u16 {
-    label as u16
 }
 
 fn fields(headers: &Headers<'_>) -> MrcHeaders {

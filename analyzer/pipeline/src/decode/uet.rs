@@ -1,12 +1,11 @@
 //! Packets of UET, as the analysis takes them.
 
-use roce_model::{Between, MrcSack, MrcState, Packet, UetHeaders, UetPacket, UetSemantics};
-use roce_wire::network::ipv6::Ipv6;
-use roce_wire::network::srv6;
-use roce_wire::transport::uet::{self, AckState, Delivery, Prologue, Semantics};
-use roce_wire::{Carrier, Roce, Through};
+use roce_model::{Between, MrcSack, MrcState, Packet, UetHeaders, UetPacket};
+use roce_wire::Roce;
+use roce_wire::transport::uet::{self, AckState, Delivery, Prologue};
 
 use super::Decoder;
+use super::path::ChosenPath;
 
 impl Decoder {
     /// Takes a packet of UET, which is in no flow.
@@ -44,7 +43,6 @@ fn read(
     is_short: bool,
 ) -> Option<UetPacket> {
     let start = usize::from(roce.bth_offset);
-    let network = usize::from(roce.network_offset);
     let bytes = frame.get(start..)?;
     let headers = uet::parse(bytes)?;
     let prologue = Prologue(*bytes.first_chunk()?);
@@ -52,14 +50,7 @@ fn read(
     let is_trimmed = is_short && kind.carries_data();
     let rest = (roce.payload_bytes as usize).saturating_sub(headers.header_bytes);
     let payload = headers.stated_payload.map_or(rest, |stated| stated.min(rest));
-    let label = match roce.carrier {
-        Carrier::RoceV2Ipv6 => frame
-            .get(network..)?
-            .first_chunk()
-            .map(|bytes| Ipv6(bytes).flow_label()),
-        _ => None,
-    };
-    let outer = srv6::outer(frame, network).filter(|_| roce.through.has(Through::IP_IN_IP));
+    let path = ChosenPath::read(frame, roce)?;
     Some(UetPacket {
         before,
         time: frame_packet.time,
@@ -68,10 +59,10 @@ fn read(
         source: roce.source,
         destination: roce.destination,
         udp_source_port: roce.udp_source_port,
-        flow_label: label.and_then(|label| u16::try_from(label & 0xffff).ok()),
+        flow_label: path.flow_label,
         traffic_class: roce.traffic_class,
         hop_limit: roce.hop_limit,
-        outer: outer.map(|ip| [ip.source(), ip.destination()]),
+        outer: path.outer,
         payload_bytes: if is_trimmed {
             0
         } else {
@@ -81,7 +72,7 @@ fn read(
         is_again: prologue.is_again() && !matches!(headers.delivery, Delivery::Secure(_)),
         hash: hash(bytes.get(..headers.header_bytes).unwrap_or(bytes), roce),
         headers: delivery(&headers.delivery, kind),
-        semantics: headers.semantics.map(semantics),
+        semantics: headers.semantics,
     })
 }
 
@@ -140,24 +131,5 @@ fn delivery(headers: &Delivery<'_>, kind: uet::Kind) -> UetHeaders {
             probe: control.probe(),
             ids: control.ids(),
         },
-    }
-}
-
-const fn semantics(semantics: Semantics) -> UetSemantics {
-    match semantics {
-        Semantics::Request {
-            code,
-            message,
-            is_first,
-            is_last,
-            job,
-        } => UetSemantics::Request {
-            code,
-            message,
-            is_first,
-            is_last,
-            job,
-        },
-        Semantics::Response { code, job } => UetSemantics::Response { code, job },
     }
 }

@@ -180,17 +180,8 @@ fn discards(growths: &Growths<'_>) -> Vec<CounterSign> {
         if growths.is_total() && !is_much {
             continue;
         }
-        let severity = if is_much {
-            Severity::Warning
-        } else {
-            Severity::Info
-        };
-        let share = all.map_or_else(String::new, |all| {
-            format!(
-                ", {} of those {direction}",
-                share_text((count / (all + count)).min(1.0))
-            )
-        });
+        let severity = severity(is_much);
+        let share = of_all(count, all, direction);
         let packets = if direction == "received" {
             counted(count, "received packet")
         } else {
@@ -200,6 +191,23 @@ fn discards(growths: &Growths<'_>) -> Vec<CounterSign> {
         found.push(CounterSign::new(growths, severity, object, &text).number("discarded_packets", count));
     }
     found
+}
+
+fn severity(is_much: bool) -> Severity {
+    if is_much {
+        Severity::Warning
+    } else {
+        Severity::Info
+    }
+}
+
+/// The share that `count` is of it and `all` other packets in a direction, behind a comma; empty where these are not counted.
+fn of_all(count: f64, all: Option<f64>, direction: &str) -> String {
+    let text = |all: f64| {
+        let share = share_text((count / (all + count)).min(1.0));
+        format!(", {share} of those {direction}")
+    };
+    all.map_or_else(String::new, text)
 }
 
 fn broken(growths: &Growths<'_>) -> Vec<CounterSign> {
@@ -237,17 +245,8 @@ fn broken(growths: &Growths<'_>) -> Vec<CounterSign> {
         if growths.is_total() && !is_much {
             continue;
         }
-        let severity = if is_much {
-            Severity::Warning
-        } else {
-            Severity::Info
-        };
-        let share = all.map_or_else(String::new, |all| {
-            format!(
-                ", {} of those received",
-                share_text((count / (all + count)).min(1.0))
-            )
-        });
+        let severity = severity(is_much);
+        let share = of_all(count, all, "received");
         let text = if fcs > 0.0 {
             format!(
                 "{} with a wrong check sequence (FCS){share}",
