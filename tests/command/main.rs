@@ -29,6 +29,8 @@ mod endpoint;
 mod ends;
 mod errors;
 #[cfg(feature = "live")]
+mod extcap;
+#[cfg(feature = "live")]
 mod fabric;
 #[cfg(feature = "live")]
 mod fabric_ssh;

@@ -14,18 +14,48 @@ const PROGBITS: u32 = 1;
 const SYMTAB: u32 = 2;
 const REL: u32 = 9;
 
-/// The highest version of the GNU C library whose symbols a 64-bit little-endian program needs: (2, 34). `None`: it needs none.
-pub(crate) fn needed_glibc(file: &[u8]) -> Result<Option<(u32, u32)>> {
+/// A processor that programs are built for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Machine {
+    X86_64,
+    Aarch64,
+}
+
+/// Needs of a program from the system that it runs on.
+pub(crate) struct Needs {
+    pub(crate) machine: Machine,
+    /// The highest version of the GNU C library whose symbols it needs: (2, 34). `None`: it needs none.
+    pub(crate) glibc: Option<(u32, u32)>,
+    /// Names of shared libraries; none of a static program.
+    pub(crate) libraries: Vec<String>,
+}
+
+/// Needs of a 64-bit little-endian program.
+pub(crate) fn needs(file: &[u8]) -> Result<Needs> {
     let all = read_sections(file)?;
-    // Names of versions are texts of the dynamic symbols (GNU, .gnu.version_r).
+    // Numbers of the ELF specification's e_machine.
+    let machine = match number(file, 18, 2)? {
+        62 => Machine::X86_64,
+        183 => Machine::Aarch64,
+        other => anyhow::bail!("programs of machine {other} are not known"),
+    };
+    // Names of versions and libraries are texts of the dynamic symbols (GNU, .gnu.version_r and DT_NEEDED).
     let texts = all.iter().find(|section| section.name == ".dynstr");
     let texts = texts.map_or(&[][..], |section| section.bytes);
-    let versions = texts.split(|byte| *byte == 0).filter_map(|text| {
-        let version = std::str::from_utf8(text).ok()?.strip_prefix("GLIBC_")?;
-        let mut parts = version.split('.');
+    let texts = || {
+        let texts = texts.split(|byte| *byte == 0);
+        texts.filter_map(|text| std::str::from_utf8(text).ok())
+    };
+    let versions = texts().filter_map(|text| {
+        let mut parts = text.strip_prefix("GLIBC_")?.split('.');
         Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
     });
-    Ok(versions.max())
+    let libraries = texts().filter(|text| text.ends_with(".so") || text.contains(".so."));
+    Ok(Needs {
+        machine,
+        glibc: versions.max(),
+        libraries: libraries.map(str::to_owned).collect(),
+    })
 }
 
 struct Section<'a> {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-use crate::elf::needed_glibc;
+use crate::elf::needs;
 
 /// The C library of Ubuntu 22.04, the oldest system that the program is for.
 const OLDEST: (u32, u32) = (2, 35);
@@ -13,7 +13,7 @@ const OLDEST: (u32, u32) = (2, 35);
 /// Fails if the program needs a symbol of a newer library.
 pub(crate) fn check(program: &Path) -> Result<()> {
     let file = fs::read(program).with_context(|| program.display().to_string())?;
-    let Some((major, minor)) = needed_glibc(&file)? else {
+    let Some((major, minor)) = needs(&file)?.glibc else {
         println!("{} needs no glibc", program.display());
         return Ok(());
     };

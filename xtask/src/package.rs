@@ -1,4 +1,4 @@
-//! `cargo xtask package`: a Debian package, an archive, and the check of the package in a fresh Debian.
+//! `cargo xtask package`: a Debian package, an archive, a wheel, and the check of the package in a fresh Debian.
 //!
 //! debhelper makes the package from the metadata in `packages/debian`. cargo-deb was looked at and not taken: it is well kept, but it is two
 //! minutes of compilation in each fresh run, and has no fragments for sysusers; debhelper is Debian's own tool and has them all.
@@ -9,6 +9,7 @@ mod facts;
 mod licences;
 mod reproducible;
 mod stage;
+mod wheel;
 
 use std::path::{Path, PathBuf};
 
@@ -18,14 +19,16 @@ use crate::need::{self, DEBHELPER, LINTIAN, MMDEBSTRAP};
 use crate::workspace::{Profile, Workspace, execute};
 use facts::{Size, choose};
 
-pub(crate) const ABOUT: &str = "a Debian package, an archive; check: the package in a fresh Debian";
-pub(crate) const ARGUMENTS: &str = "deb|tar|check [--profile dev|release] [--program FILE] [--features LIST]";
+pub(crate) const ABOUT: &str = "a Debian package, an archive, a wheel; check: the package in a fresh Debian";
+pub(crate) const ARGUMENTS: &str =
+    "deb|tar|wheel|check [--profile dev|release] [--program FILE] [--features LIST]";
 
 /// The form of a package.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Form {
     Deb,
     Tar,
+    Wheel,
     /// A Debian package, which is then linted, installed, used and purged.
     Check,
 }
@@ -48,6 +51,7 @@ impl Options {
         let form = match form.as_str() {
             "deb" => Form::Deb,
             "tar" => Form::Tar,
+            "wheel" => Form::Wheel,
             "check" => Form::Check,
             _ => bail!(usage()),
         };
@@ -81,7 +85,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     let features = options.features.as_deref();
     match options.form {
         Form::Deb => need::ensure(&[DEBHELPER])?,
-        Form::Tar => {}
+        Form::Tar | Form::Wheel => {}
         Form::Check => possible()?,
     }
     let program = match &options.program {
@@ -97,6 +101,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     let made = match options.form {
         Form::Deb => deb::make(workspace, &program, features, size)?,
         Form::Tar => stage::archive(workspace, &program, features)?,
+        Form::Wheel => wheel::make(workspace, &program, features)?,
         Form::Check => return check(workspace, &program),
     };
     println!("{}", workspace.shown(&made));
@@ -120,6 +125,11 @@ pub(crate) fn check(workspace: &Workspace, program: &Path) -> Result<()> {
     let package = deb::make(workspace, program, None, Size::Quick)?;
     deb::lint(workspace, &package)?;
     chroot::check(workspace, &package)
+}
+
+/// Packs a program that is built already into a wheel, installs that, uses it and removes it.
+pub(crate) fn check_wheel(workspace: &Workspace, program: &Path) -> Result<()> {
+    wheel::check(workspace, program)
 }
 
 /// Has the linter read the Dockerfile. `tests/command/packages.rs` holds it to the project's files.
@@ -167,7 +177,7 @@ mod tests {
         ] {
             let error = parse(wrong).unwrap_err().to_string();
             assert!(
-                error.contains("hint: cargo xtask package deb|tar|check"),
+                error.contains("hint: cargo xtask package deb|tar|wheel|check"),
                 "{wrong}: {error}"
             );
         }

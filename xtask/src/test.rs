@@ -9,7 +9,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, anyhow, bail};
 
 use crate::browser::Browser;
-use crate::need::{self, C_COMPILER, LIBPCAP, TIME, TMUX};
+use crate::need::{self, C_COMPILER, LIBPCAP, PYTHON, TIME, TMUX};
 use crate::python::{self, engines, hadolint, perfetto, reader};
 use crate::workspace::{self, Profile, Workspace, execute, line, succeeds};
 use crate::{attack, deny, ebpf, fleet, glibc, package, prometheus, schema, store, vm};
@@ -91,13 +91,17 @@ const PACKAGE: Step = Step {
     name: "package",
     title: "package, in a fresh Debian",
 };
+const WHEEL: Step = Step {
+    name: "wheel",
+    title: "wheel, in an environment of Python",
+};
 const VM: Step = Step {
     name: "vm",
     title: "vm-test",
 };
 
 /// All steps, in their order. `datasets` leaves the datasets that `engines` reads.
-const STEPS: [&Step; 18] = [
+const STEPS: [&Step; 19] = [
     &FORMAT,
     &CLIPPY,
     &TESTS,
@@ -115,6 +119,7 @@ const STEPS: [&Step; 18] = [
     &BROWSER,
     &IMAGE,
     &PACKAGE,
+    &WHEEL,
     &VM,
 ];
 
@@ -221,14 +226,21 @@ fn packages(run: &mut SuiteRun, workspace: &Workspace) {
         |program| package::lint_image(workspace, &program),
     );
     let is_built = run.has(&TESTS);
-    run.step(&PACKAGE, package::possible, |()| {
-        let program = if is_built {
-            workspace.program(Profile::Dev, "roce-analyze")
+    let program = || {
+        if is_built {
+            Ok(workspace.program(Profile::Dev, "roce-analyze"))
         } else {
-            package::built(workspace, None)?
-        };
-        package::check(workspace, &program)
+            package::built(workspace, None)
+        }
+    };
+    run.step(&PACKAGE, package::possible, |()| {
+        package::check(workspace, &program()?)
     });
+    run.step(
+        &WHEEL,
+        || need::ensure(&[PYTHON]),
+        |()| package::check_wheel(workspace, &program()?),
+    );
 }
 
 /// Steps in engines that sites have: datasets, and a fleet.

@@ -4,7 +4,7 @@ pub(crate) mod analyse;
 pub(crate) mod annotate;
 mod beside;
 pub(crate) mod compare;
-mod completions;
+pub(crate) mod completions;
 #[cfg(feature = "live")]
 mod confinement;
 #[cfg(feature = "live")]

@@ -1,6 +1,8 @@
 //! The command `roce-analyze`: arguments become a run, a run becomes results.
 
 mod command;
+#[cfg(feature = "live")]
+mod extcap;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod limits;
@@ -83,6 +85,16 @@ pub fn main() -> ExitCode {
     if let Some(error) = limits::closed_output() {
         messages::report(&error);
         return ExitCode::from(2);
+    }
+    if let Some(code) = command::completions::answer(command_line) {
+        return code;
+    }
+    #[cfg(feature = "live")]
+    if extcap::is_wanted(std::env::args_os().skip(1)) {
+        return extcap::run(std::env::args_os()).unwrap_or_else(|error| {
+            messages::report(&error);
+            ExitCode::from(2)
+        });
     }
     if overview::is_wanted(std::env::args_os().skip(1)) {
         let text = overview::overview(&Arguments::command());

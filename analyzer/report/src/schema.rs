@@ -37,6 +37,13 @@ pub const TABLES: [Table; 21] = [
     RunColumns::TABLE,
 ];
 
+/// Tables of the JSON document alone.
+pub const DOCUMENT_TABLES: [Table; 3] = [
+    TraceColumns::TABLE,
+    CollectiveCallColumns::TABLE,
+    RankStateColumns::TABLE,
+];
+
 const BEGIN: &str = "\
 # Tables and columns
 
@@ -175,11 +182,7 @@ pub fn markdown() -> String {
         let _ = writeln!(page, "| `{name}` | {} |", escape(meaning));
     }
     page.push_str(DOCUMENT_END);
-    for table in [
-        TraceColumns::TABLE,
-        CollectiveCallColumns::TABLE,
-        RankStateColumns::TABLE,
-    ] {
+    for table in DOCUMENT_TABLES {
         head(&mut page, &table);
     }
     page.push_str(COMPARISON);

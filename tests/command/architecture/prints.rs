@@ -13,6 +13,10 @@ const WRITERS: &[(&str, &str)] = &[
         "the help on one screen and the version: our own text",
     ),
     (
+        "analyzer/cli/src/extcap.rs",
+        "lines of Wireshark's protocol: names of devices are cleaned",
+    ),
+    (
         "analyzer/cli/src/limits.rs",
         "it looks whether the standard output is open, and writes nothing",
     ),

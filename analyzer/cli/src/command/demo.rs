@@ -30,9 +30,9 @@ use catalogue::{CatalogueEntry, catalogue};
 use lesson::{Lesson, LessonFrames};
 use verdict::{Agreement, DemoResults, compare};
 
-/// Options of `demo`.
 /// Run a lesson: simulate a network, analyse its capture, explain what the packets show
 #[derive(Args, Debug)]
+#[command(after_help = "Exit codes: 0 done, 1 the analysis differs from the simulation, 2 an error.")]
 pub(crate) struct Demo {
     /// The demo to run; without a name, all are listed
     #[arg(hide_possible_values = true, value_parser = NamedValues::new(|text| Ok(text.to_owned()), names))]

@@ -48,7 +48,9 @@ Examples:
   roce-analyze doctor --host gpu1,gpu2
       hosts over ssh, and compared with each other; without names all of fabric.toml
   roce-analyze doctor --record host.tar.zst
-      everything that is read, for a bug report";
+      everything that is read, for a bug report
+
+Exit codes: 0 done, 1 a check that --fail-on names, 2 an error, or a host that could not be read.";
 
 /// Check this host's RDMA setup: devices, links, addresses, MTU, PFC, ECN, limits, PCIe, GPUs
 ///

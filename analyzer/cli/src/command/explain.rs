@@ -1,6 +1,7 @@
-//! `explain`: what a finding, a check, a table or a word means, and what packets show about an error of a job's log.
+//! `explain`: what a finding, a check, a table, a column, a word or a status means, and what packets show about an error of a job's log.
 
 mod completion;
+mod meanings;
 mod rules;
 
 use std::path::Path;
@@ -21,7 +22,7 @@ const SHOWN: [&str; 8] = [
     "name", "captures", "nccl_log", "format", "config", "from", "to", "help",
 ];
 
-/// Explain a finding, a check, a table or a word; or an error in a program's log
+/// Explain a finding, check, table, column, word or status; or an error in a program's log
 ///
 /// Prints the meaning, rule, thresholds and source of what has this NAME: `list` names all, `checks` those of `doctor`. Of a LINE that reports
 /// a failed request (NCCL, UCX, libfabric, MPI, perftest, NVSHMEM, Mooncake, SPDK, the kernel, ...), in quotes, it says the status and its
@@ -33,6 +34,8 @@ const SHOWN: [&str; 8] = [
 Examples:
   roce-analyze explain loss.network   a finding's meaning and rule
   roce-analyze explain flows          the columns of a table
+  roce-analyze explain ack_rtt_p99_ns a column; words of the output, such as PSN
+  roce-analyze explain 12             a status of a completion
   roce-analyze explain \"$(grep -m1 'Got completion' nccl.log)\" host3.pcap
       what the packets show about an error
 

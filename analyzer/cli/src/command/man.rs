@@ -1,12 +1,13 @@
 //! `man`: manual pages of the command line.
 
-use std::io::Write as _;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::Args;
 use roce_files::{Access, Directory, FilePlace};
+use roff::{Roff, roman};
 
 use crate::command::invocation::{Invocation, RunCommand};
 
@@ -17,7 +18,7 @@ Where to put the pages:
   roce-analyze man -o ~/.local/share/man/man1
   man roce-analyze-live")]
 pub(crate) struct Man {
-    /// The command whose page is printed [default: the page of roce-analyze itself]
+    /// The command whose page is printed, such as live, 'fleet capture' [default: the page of roce-analyze itself]
     #[arg(conflicts_with = "output")]
     command: Option<String>,
 
@@ -36,12 +37,177 @@ impl RunCommand for Man {
     }
 }
 
-/// A command and all commands below it, without hidden ones.
-fn with_subcommands(command: &clap::Command) -> Vec<&clap::Command> {
-    let mut all = vec![command];
-    let visible = command.get_subcommands().filter(|command| !command.is_hide_set());
-    all.extend(visible.flat_map(with_subcommands));
-    all
+/// A command with those that it is below, the nearest last.
+struct Page<'a> {
+    command: &'a clap::Command,
+    above: Vec<&'a clap::Command>,
+}
+
+impl<'a> Page<'a> {
+    /// The pages of a command and of all commands below it, without hidden ones.
+    fn all(command: &'a clap::Command, above: &[&'a clap::Command]) -> Vec<Self> {
+        let mut pages = vec![Self {
+            command,
+            above: above.to_vec(),
+        }];
+        let below: Vec<&clap::Command> = above.iter().copied().chain([command]).collect();
+        for command in visible(command) {
+            pages.extend(Self::all(command, &below));
+        }
+        pages
+    }
+
+    fn name(&self) -> &str {
+        shown_name(self.command)
+    }
+
+    /// Writes the page: sections of clap_mangen, and those that a manual page has by convention (man-pages(7)).
+    fn render(&self, out: &mut impl Write) -> io::Result<()> {
+        let page = clap_mangen::Man::new(self.command.clone());
+        page.render_title(out)?;
+        page.render_name_section(out)?;
+        let usage = self.command.clone().render_usage().to_string();
+        let usage = usage.trim_start_matches("Usage: ");
+        let usage: Vec<&str> = usage.lines().map(str::trim).collect();
+        Section::new("SYNOPSIS").verbatim(&usage).write(out)?;
+        page.render_description_section(out)?;
+        if self
+            .command
+            .get_arguments()
+            .any(|argument| !argument.is_hide_set())
+        {
+            page.render_options_section(out)?;
+        }
+        if visible(self.command).next().is_some() {
+            page.render_subcommands_section(out)?;
+        }
+        let said = HelpParagraphs::of(self.command);
+        let mut notes = Section::new("NOTES");
+        let mut examples = Section::new("EXAMPLES");
+        for paragraph in &said.paragraphs {
+            let lines: Vec<&str> = paragraph.lines().collect();
+            match lines.as_slice() {
+                ["Examples:", lines @ ..] => examples = examples.verbatim(lines),
+                [title, lines @ ..] if title.ends_with(':') => notes = notes.text(title).verbatim(lines),
+                _ => notes = notes.text(paragraph),
+            }
+        }
+        examples.write(out)?;
+        notes.write(out)?;
+        Section::new("EXIT STATUS").text(&self.exit_status()).write(out)?;
+        let root = self.above.first().copied().unwrap_or(self.command);
+        if let Some(variables) = HelpParagraphs::of(root).environment {
+            Section::new("ENVIRONMENT").text(&variables).write(out)?;
+        }
+        let others = self.above.iter().copied().chain(visible(self.command));
+        let others: Vec<String> = others
+            .map(|other| format!("{}(1)", shown_name(other)))
+            .chain(["tcpdump(1)".to_owned(), "wireshark(1)".to_owned()])
+            .collect();
+        Section::new("SEE ALSO").text(&others.join(", ")).write(out)
+    }
+
+    /// The exit codes: those that the help of the command, or of the one above it, names.
+    fn exit_status(&self) -> String {
+        let above = self.above.get(1..).unwrap_or_default();
+        let commands = [self.command].into_iter().chain(above.iter().rev().copied());
+        if let Some(stated) = commands
+            .filter_map(|command| HelpParagraphs::of(command).exit_codes)
+            .next()
+        {
+            return stated;
+        }
+        let has = |id: &str| {
+            self.command
+                .get_arguments()
+                .any(|argument| argument.get_id() == id)
+        };
+        let by_findings = if has("fail_on") {
+            ", 1 what --fail-on names"
+        } else {
+            ""
+        };
+        let by_program = if self.command.get_arguments().any(clap::Arg::is_last_set) {
+            " With a COMMAND that ran, its exit code."
+        } else {
+            ""
+        };
+        format!("0 done{by_findings}, 2 an error.{by_program}")
+    }
+}
+
+/// The text below a command's options in its help, by kind.
+#[derive(Default)]
+struct HelpParagraphs {
+    exit_codes: Option<String>,
+    environment: Option<String>,
+    paragraphs: Vec<String>,
+}
+
+impl HelpParagraphs {
+    fn of(command: &clap::Command) -> Self {
+        let text = command.get_after_long_help().or(command.get_after_help());
+        let text = text.map(ToString::to_string).unwrap_or_default();
+        let mut said = Self::default();
+        for paragraph in text.split("\n\n").filter(|paragraph| !paragraph.is_empty()) {
+            if let Some(codes) = paragraph.strip_prefix("Exit codes: ") {
+                said.exit_codes = Some(codes.to_owned());
+            } else if let Some(variables) = paragraph.strip_prefix("Environment: ") {
+                said.environment = Some(variables.to_owned());
+            } else {
+                said.paragraphs.push(paragraph.trim_end().to_owned());
+            }
+        }
+        said
+    }
+}
+
+/// A section of a page; one without text is left out.
+struct Section {
+    roff: Roff,
+    is_empty: bool,
+}
+
+impl Section {
+    fn new(title: &str) -> Self {
+        let mut roff = Roff::new();
+        roff.control("SH", [title]);
+        Self { roff, is_empty: true }
+    }
+
+    /// Adds a paragraph.
+    fn text(mut self, text: &str) -> Self {
+        self.roff.control("PP", []).text([roman(text)]);
+        self.is_empty = false;
+        self
+    }
+
+    /// Adds lines that stay as they are.
+    fn verbatim(mut self, lines: &[&str]) -> Self {
+        self.roff.control("nf", []);
+        for line in lines {
+            self.roff.text([roman(*line)]);
+        }
+        self.roff.control("fi", []);
+        self.is_empty = false;
+        self
+    }
+
+    fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        if self.is_empty {
+            return Ok(());
+        }
+        self.roff.to_writer(out)
+    }
+}
+
+/// The name of a command's page: with those of the commands above it.
+fn shown_name(command: &clap::Command) -> &str {
+    command.get_display_name().unwrap_or_else(|| command.get_name())
+}
+
+fn visible(command: &clap::Command) -> impl Iterator<Item = &clap::Command> {
+    command.get_subcommands().filter(|command| !command.is_hide_set())
 }
 
 /// Prints the manual page of one command, or writes those of all to a folder.
@@ -49,37 +215,35 @@ fn man(line: clap::Command, name: Option<&str>, folder: Option<&Path>) -> anyhow
     let program = line.get_name().to_owned();
     let mut command = line.disable_help_subcommand(true);
     command.build();
+    let pages = Page::all(&command, &[]);
     if let Some(folder) = folder {
         let folder = Directory::named(folder, Access::Umask)?;
-        for command in with_subcommands(&command) {
-            let page = clap_mangen::Man::new(command.clone());
-            let mut out = FilePlace::below(&folder, &page.get_filename()).begin(Access::Umask)?;
+        for page in &pages {
+            let name = format!("{}.1", page.name());
+            let mut out = FilePlace::below(&folder, &name).begin(Access::Umask)?;
             page.render(&mut out)?;
             out.finish()?;
         }
         return Ok(ExitCode::SUCCESS);
     }
-    if let Some(name) = name {
-        let short = name
-            .strip_prefix(&format!("{program}-"))
-            .unwrap_or(name)
-            .replace(' ', "-");
-        let pages = with_subcommands(&command);
-        let found = pages
-            .iter()
-            .find(|page| page.get_display_name() == Some(&format!("{program}-{short}")));
-        let Some(found) = found else {
-            let names: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
-            bail!(
-                "there is no command '{name}'\nhint: the commands are {}",
-                names.join(", ")
-            )
-        };
-        command = (*found).clone();
-    }
+    let wanted = match name {
+        None => program.clone(),
+        Some(name) => {
+            let short = name.strip_prefix(&format!("{program}-")).unwrap_or(name);
+            format!("{program}-{}", short.replace(' ', "-"))
+        }
+    };
+    let Some(page) = pages.iter().find(|page| page.name() == wanted) else {
+        let names: Vec<&str> = visible(&command).map(clap::Command::get_name).collect();
+        bail!(
+            "there is no command '{}'\nhint: the commands are {}",
+            name.unwrap_or_default(),
+            names.join(", ")
+        )
+    };
     let mut out = Vec::new();
-    clap_mangen::Man::new(command).render(&mut out)?;
-    std::io::stdout().write_all(&out)?;
+    page.render(&mut out)?;
+    io::stdout().write_all(&out)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -96,10 +260,18 @@ mod tests {
         man(command_line(), None, Some(&folder)).unwrap();
         let mut command = command_line().disable_help_subcommand(true);
         command.build();
-        let pages = with_subcommands(&command);
-        for sub in pages.into_iter().skip(1) {
-            let name = sub.get_display_name().unwrap();
+        for Page { command: sub, .. } in Page::all(&command, &[]) {
+            let name = shown_name(sub);
             let page = fs::read_to_string(folder.join(format!("{name}.1"))).unwrap();
+            for section in [
+                "NAME",
+                "SYNOPSIS",
+                "\"EXIT STATUS\"",
+                "ENVIRONMENT",
+                "\"SEE ALSO\"",
+            ] {
+                assert!(page.contains(&format!(".SH {section}\n")), "{name}: {section}");
+            }
             for option in sub.get_arguments().filter(|option| !option.is_hide_set()) {
                 let Some(long) = option.get_long() else { continue };
                 let long = long.replace('-', "\\-");

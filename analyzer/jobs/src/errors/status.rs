@@ -236,6 +236,11 @@ impl Status {
         STATUSES.iter().find(|status| status.number == number)
     }
 
+    /// True for words of programs for it, in small letters.
+    pub fn is_called(&self, lower: &str) -> bool {
+        self.words.contains(&lower)
+    }
+
     /// The status of a syndrome of mlx5.
     pub(super) fn of_syndrome(syndrome: u32) -> Option<&'static Self> {
         STATUSES.iter().find(|status| status.syndrome == Some(syndrome))

@@ -1,5 +1,5 @@
-//! The meaning of a finding, how it is computed, its thresholds as they are now, and where its rule comes from; the
-//! columns of a table; a check of `doctor`; a finding about a device; a word of the glossary.
+//! The meaning of a finding, how it is computed, its thresholds as they are now, and where its rule comes from; a check of
+//! `doctor`; a finding about a device; the columns of a table; and single words, which `meanings` has.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -13,8 +13,9 @@ use roce_rules::{Rule, counters};
 use roce_switches::findings;
 use roce_verdict::{MECHANISMS, RULES, ThresholdValue, Thresholds};
 
+use super::meanings::{self, NamedMeaning};
 use crate::options::arguments::Analyse;
-use crate::options::nearest::nearest;
+use crate::options::nearest::near;
 use crate::options::settings;
 use crate::output::style::width;
 
@@ -25,10 +26,10 @@ const NARROWEST: usize = 40;
 /// Columns of a paragraph's name.
 const NAME: usize = 12;
 
-/// Prints what the finding `id` means; its thresholds are those that the run would have.
+/// Prints what has the name `id`; thresholds of a finding are those that the run would have.
 ///
 /// # Errors
-/// When there is no such finding, or the configuration cannot be read.
+/// When nothing has that name, or the configuration cannot be read.
 pub(crate) fn print(id: &str, arguments: &Analyse) -> anyhow::Result<ExitCode> {
     let (_, thresholds) = settings::configuration(&arguments.run.shape)?;
     let text = explain(id, &thresholds, width())?;
@@ -36,10 +37,10 @@ pub(crate) fn print(id: &str, arguments: &Analyse) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The text for the finding `id`, or the list of all for `list`.
+/// The text for what has the name `id`, or the list of all for `list`.
 ///
 /// # Errors
-/// When there is no such finding: it names the nearest one and lists all.
+/// When nothing has that name: it says which name is near.
 fn explain(id: &str, thresholds: &Thresholds, width: usize) -> anyhow::Result<String> {
     let width = width.clamp(NARROWEST, WIDEST);
     if id == "list" {
@@ -51,36 +52,31 @@ fn explain(id: &str, thresholds: &Thresholds, width: usize) -> anyhow::Result<St
     if let Some(rule) = rules().find(|rule| rule.id == id) {
         return Ok(text(&rule, thresholds, width));
     }
-    let words: Vec<(&str, &str)> = glossary().collect();
-    let found = TABLES.iter().find(|table| table.name == id);
-    let said = rows_of(id, &words).next();
-    if found.is_some() || said.is_some() {
+    let table = meanings::tables().find(|table| table.name == id);
+    let found = meanings::meanings(id);
+    if table.is_some() || !found.is_empty() {
         let mut text = String::new();
-        if let Some((word, meaning)) = said {
-            paragraph(
-                &mut text,
-                "",
-                0,
-                &format!("{word}: {}", meaning.replace('`', "")),
-                width,
-            );
+        for NamedMeaning { name, text: words } in found {
+            paragraph(&mut text, "", 0, &format!("{name}: {words}"), width);
         }
-        if let Some(table) = found {
+        if let Some(table) = table {
             columns(&mut text, table, width);
         }
         return Ok(text);
     }
-    let known = rules()
-        .map(|rule| rule.id)
-        .chain(TABLES.iter().map(|table| table.name))
-        .chain(words.iter().flat_map(|(word, _)| word.split(", ")));
-    let hint = nearest(id, known).map_or_else(String::new, |nearest| {
-        format!("; hint: did you mean '{nearest}'?")
-    });
-    Err(anyhow!(
-        "there is no finding, check, table or word '{id}'{hint}\n\n{}",
-        list(width).trim_end()
-    ))
+    Err(unknown(id))
+}
+
+/// The error for a name that nothing has.
+fn unknown(id: &str) -> anyhow::Error {
+    let known = rules().map(|rule| rule.id);
+    let known = known
+        .chain(meanings::tables().map(|table| table.name))
+        .chain(meanings::names());
+    let hint = near(id, known).map_or_else(String::new, |near| format!("did you mean '{near}'? "));
+    anyhow!(
+        "nothing is named '{id}': no finding, check, table, column, word or status\nhint: {hint}`roce-analyze explain list` has all names"
+    )
 }
 
 /// All rules: of findings in captures, of checks of a host, of findings about devices.
@@ -119,27 +115,6 @@ fn list_of_checks(width: usize) -> String {
     list
 }
 
-/// The page of words that results use.
-const GLOSSARY: &str = include_str!("../../../../../docs/glossary.md");
-
-/// The words and meanings of the glossary's table.
-fn glossary() -> impl Iterator<Item = (&'static str, &'static str)> {
-    GLOSSARY.lines().filter_map(|line| {
-        let (word, meaning) = line.strip_prefix("| ")?.strip_suffix(" |")?.split_once(" | ")?;
-        (word != "word").then_some((word, meaning))
-    })
-}
-
-/// The rows of the glossary that explain `word`: rows can explain several, and plurals are found.
-fn rows_of<'a>(word: &str, words: &'a [(&'a str, &'a str)]) -> impl Iterator<Item = (&'a str, &'a str)> {
-    let wanted = word.to_ascii_lowercase();
-    words.iter().copied().filter(move |(row, _)| {
-        row.to_ascii_lowercase()
-            .split(", ")
-            .any(|word| word == wanted || wanted.strip_suffix('s') == Some(word))
-    })
-}
-
 /// The columns of a table.
 fn columns(text: &mut String, table: &Table, width: usize) {
     let title = format!("table {}: {}", table.name, table.row);
@@ -173,8 +148,8 @@ fn list(width: usize) -> String {
         let title = format!("{} ({})", rule.title, rule.severity.name());
         paragraph(&mut list, &format!("{:room$}", rule.id), room, &title, width);
     }
-    let tables: Vec<&str> = TABLES.iter().map(|table| table.name).collect();
-    let words: Vec<&str> = glossary().map(|(word, _)| word).collect();
+    let tables: Vec<&str> = meanings::tables().map(|table| table.name).collect();
+    let words: Vec<&str> = meanings::glossary().map(|(word, _)| word).collect();
     let checks: Vec<&str> = checks().map(|check| check.id).collect();
     let devices: Vec<&str> = findings::rules().map(|rule| rule.id).collect();
     let counters: Vec<&str> = counters::rules().map(|rule| rule.id).collect();
@@ -365,34 +340,22 @@ mod tests {
         );
         assert!(said("ack time").starts_with("RTT, turnaround, ACK time: "));
         assert!(said("flows").contains("\ntable flows: ") && said("flows").contains("\ndestination_qpn "));
-        // All rows of the glossary are found.
         let list = explain("list", &Thresholds::default(), 100).unwrap();
-        for (word, _) in glossary() {
-            let first = word.split(", ").next().unwrap();
-            assert!(said(first).contains(": "), "{word}");
+        for (word, _) in meanings::glossary() {
             assert!(list.contains(word.split(' ').next().unwrap()), "{word}");
         }
-        assert!(glossary().count() > 20);
+        assert!(said("IBV_WC_RETRY_EXC_ERR").contains("(status 12 of a completion): "));
+        assert!(said("goodput").contains("goodput"), "{}", said("goodput"));
     }
 
     #[test]
-    fn what_is_none_names_the_nearest_and_lists_all() {
-        let error = explain("loss.netwrk", &Thresholds::default(), 80)
-            .unwrap_err()
-            .to_string();
-        assert!(
-            error.starts_with(
-                "there is no finding, check, table or word 'loss.netwrk'; hint: did you mean 'loss.network'?"
-            ),
-            "{error}"
+    fn what_is_none_names_the_nearest() {
+        let refusal = |name| explain(name, &Thresholds::default(), 80).unwrap_err().to_string();
+        assert_eq!(
+            refusal("loss.netwrk"),
+            "nothing is named 'loss.netwrk': no finding, check, table, column, word or status\n\
+             hint: did you mean 'loss.network'? `roce-analyze explain list` has all names"
         );
-        for rule in RULES {
-            assert!(error.contains(rule.id), "{error}");
-        }
-        assert!(
-            explain("list", &Thresholds::default(), 80)
-                .unwrap()
-                .contains("incast")
-        );
+        assert!(refusal("qqqq").ends_with("\nhint: `roce-analyze explain list` has all names"));
     }
 }
