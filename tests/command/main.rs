@@ -57,6 +57,7 @@ mod limits;
 #[cfg(feature = "live")]
 mod live;
 mod losses;
+mod mcp;
 mod merge;
 #[cfg(feature = "live")]
 mod metrics;

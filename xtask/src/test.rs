@@ -10,7 +10,7 @@ use anyhow::{Context, Result, anyhow, bail};
 
 use crate::browser::Browser;
 use crate::need::{self, C_COMPILER, LIBPCAP, PYTHON, TIME, TMUX};
-use crate::python::{self, engines, hadolint, perfetto, reader};
+use crate::python::{self, engines, hadolint, mcp, perfetto, reader};
 use crate::workspace::{self, Profile, Workspace, execute, line, succeeds};
 use crate::{attack, deny, ebpf, fleet, glibc, package, prometheus, schema, store, vm};
 
@@ -42,6 +42,10 @@ const ATTACK: Step = Step {
 const PROMETHEUS: Step = Step {
     name: "prometheus",
     title: "metrics, in Prometheus",
+};
+const MCP: Step = Step {
+    name: "mcp",
+    title: "answers for agents, by another client",
 };
 const GLIBC: Step = Step {
     name: "glibc",
@@ -101,12 +105,13 @@ const VM: Step = Step {
 };
 
 /// All steps, in their order. `datasets` leaves the datasets that `engines` reads.
-const STEPS: [&Step; 19] = [
+const STEPS: [&Step; 20] = [
     &FORMAT,
     &CLIPPY,
     &TESTS,
     &ATTACK,
     &PROMETHEUS,
+    &MCP,
     &GLIBC,
     &KERNEL,
     &DOCUMENTS,
@@ -163,6 +168,14 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
         prometheus::possible,
         // Built by the tests of the command line.
         |()| prometheus::check(workspace, &workspace.program(Profile::Dev, "roce-analyze"), None),
+    );
+    run.step(
+        &MCP,
+        || mcp(workspace),
+        |python| {
+            let program = workspace.program(Profile::Dev, "roce-analyze");
+            python::check_mcp(workspace, &python, &program)
+        },
     );
     run.step(
         &GLIBC,

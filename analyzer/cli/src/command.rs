@@ -34,6 +34,7 @@ mod lines;
 #[cfg(feature = "live")]
 pub(crate) mod live;
 mod man;
+pub(crate) mod mcp;
 #[cfg(feature = "parquet")]
 mod merging;
 #[cfg(feature = "live")]
@@ -111,6 +112,7 @@ commands! {
     Report(report::Report),
     Explain(Box<explain::Explain>),
     Query(query::Query),
+    Mcp(mcp::Mcp),
     Compare(Box<compare::Compare>),
     Annotate(Box<annotate::Annotate>),
     Devices(devices::Devices),

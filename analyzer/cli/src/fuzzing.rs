@@ -25,3 +25,8 @@ pub fn training_log(pattern: Option<&str>, log: &[u8]) -> Result<usize, String> 
         .map(|steps| steps.len())
         .map_err(|error| format!("{error:#}"))
 }
+
+/// Reads a line that a client of `mcp` sends. The result is true if it is a request that this program serves.
+pub fn client_message(line: &[u8]) -> bool {
+    crate::command::mcp::is_served(line)
+}

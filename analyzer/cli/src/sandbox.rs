@@ -53,6 +53,45 @@ pub(crate) fn confine_to_network(read: &[std::path::PathBuf], ports: &[u16]) -> 
     Ok(())
 }
 
+/// Restricts a server that reads `folder` by processes of this program: nothing else to read but what they need, nothing to write, no other
+/// program, no socket. False where the kernel has no Landlock.
+///
+/// # Errors
+/// The kernel has Landlock, and refuses.
+pub(crate) fn confine_to_folder(folder: &std::path::Path) -> anyhow::Result<bool> {
+    #[cfg(feature = "live")]
+    let is_confined = {
+        use anyhow::Context as _;
+        files::confine_to_own_program(folder).context("the server cannot be confined")?
+    };
+    // Landlock is in builds with live runs.
+    #[cfg(not(feature = "live"))]
+    let is_confined = {
+        let _ = folder;
+        false
+    };
+    // As below, nothing is said of a kernel without such filters.
+    let _ = syscalls::no_sockets();
+    Ok(is_confined)
+}
+
+/// Restricts a process that starts DuckDB: only the folder for temporary files to write into, and no socket. False where the kernel has no
+/// Landlock.
+///
+/// # Errors
+/// The kernel has Landlock, and refuses.
+pub(crate) fn confine_queries() -> anyhow::Result<bool> {
+    #[cfg(feature = "live")]
+    let is_confined = {
+        use anyhow::Context as _;
+        files::confine_writes(&std::env::temp_dir()).context("questions cannot be confined")?
+    };
+    #[cfg(not(feature = "live"))]
+    let is_confined = false;
+    let _ = syscalls::no_sockets();
+    Ok(is_confined)
+}
+
 /// Restricts a run that only reads files and writes results: no new programs, no sockets, no rights that it does not have already.
 /// It takes about half a millisecond. Where the kernel has no such filters, the run has no more rights than its user.
 pub(crate) fn offline() {

@@ -83,6 +83,11 @@ impl Captures {
         self.merge.first_time()
     }
 
+    /// True if some records are in several captures.
+    pub(crate) fn shares_records(&self) -> bool {
+        self.alignment.apart.recorders().iter().any(Option::is_some)
+    }
+
     /// The frames in the order of time, and which inputs have the same packets.
     pub(crate) fn into_frames(self) -> (Merge, Arc<Apart>) {
         (self.merge, Arc::new(self.alignment.apart))

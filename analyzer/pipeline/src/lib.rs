@@ -70,7 +70,7 @@ mod taps;
 mod traces;
 
 pub use align::KnownClock;
-pub use annotate::{KnownResults, Selection, WrittenCounts};
+pub use annotate::{KnownResults, ListedFrame, PacketRole, Selection, WrittenCounts};
 pub use clock::{RunStart, time_of_day};
 pub use error::Error;
 pub use feed::{Feed, MergedInputs, Next, Work};

@@ -13,7 +13,7 @@ use roce_model::{RunKey, RunSummary, Sink, SinkError, Span, Time};
 use roce_verdict::{Thresholds, Verdicts};
 
 use crate::align::KnownClock;
-use crate::annotate::{KnownResults, Selection, WrittenCounts};
+use crate::annotate::{KnownResults, ListedFrame, Selection, WrittenCounts};
 use crate::captures::{AnalysedRun, Captures};
 use crate::clock::RunStart;
 use crate::feed::MergedInputs;
@@ -239,6 +239,20 @@ impl OpenRun {
     ) -> io::Result<WrittenCounts> {
         self.captures
             .annotate(&self.request.plan, known, selection, output)
+    }
+
+    /// Gives `take` the frames of the captures that have a comment, each with its number in its own capture.
+    ///
+    /// # Errors
+    /// If `take` fails, or frames cannot be numbered, because records were sorted or several captures have them.
+    pub fn list_frames(
+        self,
+        known: KnownResults,
+        selection: &Selection,
+        take: &mut dyn FnMut(&ListedFrame<'_>) -> io::Result<()>,
+    ) -> io::Result<()> {
+        self.captures
+            .list_frames(&self.request.plan, known, selection, take)
     }
 }
 

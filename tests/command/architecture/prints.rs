@@ -54,6 +54,15 @@ const WRITERS: &[(&str, &str)] = &[
         "analyzer/cli/src/command/devices.rs",
         "reports clean, JSON escapes",
     ),
+    ("analyzer/cli/src/command/annotate.rs", "lines of JSON, escaped"),
+    (
+        "analyzer/cli/src/command/mcp.rs",
+        "messages in JSON, whose texts are cleaned",
+    ),
+    (
+        "analyzer/cli/src/command/mcp/queries.rs",
+        "lines of JSON for the process that started it",
+    ),
     (
         "analyzer/cli/src/command/live/fleet.rs",
         "one line of JSON for each part, escaped",

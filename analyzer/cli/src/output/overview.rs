@@ -36,6 +36,7 @@ const GROUPS: &[Group] = &[
                 "query, compare",
                 "SQL over results; two runs (annotate: for Wireshark)",
             ),
+            (&["mcp"], "mcp DIR", "the same answers for agents, by MCP"),
             (
                 &["replay"],
                 "replay CAPTURE",

@@ -101,3 +101,61 @@ pub(super) fn confine_to_ports(read: &[PathBuf], ports: &[u16]) -> Result<bool, 
     }
     Ok(rules.restrict_self()?.ruleset != RulesetStatus::NotEnforced)
 }
+
+/// Files that processes of this program need beside those of [`READ`]: its libraries, and rules of time zones.
+const LIBRARIES: [&str; 9] = [
+    "/lib",
+    "/lib64",
+    "/usr/lib",
+    "/usr/lib64",
+    "/usr/local/lib",
+    "/etc/ld.so.cache",
+    "/etc/localtime",
+    "/usr/share/zoneinfo",
+    "/dev/null",
+];
+
+/// Loaders of the C library, which the system starts for a program with libraries (ELF, `PT_INTERP`).
+const LOADERS: [&str; 4] = [
+    "/lib64/ld-linux-x86-64.so.2",
+    "/lib/ld-linux-aarch64.so.1",
+    "/lib/ld-musl-x86_64.so.1",
+    "/lib/ld-musl-aarch64.so.1",
+];
+
+/// Leaves the calling thread, and all that it will start, `folder` to read, and this program itself to start: nothing to write, no other
+/// program, no TCP connection. False where the kernel has no Landlock.
+///
+/// # Errors
+/// The kernel has it and refuses.
+pub(super) fn confine_to_own_program(folder: &Path) -> Result<bool, RulesetError> {
+    let mut always = READ.to_vec();
+    always.extend(LIBRARIES);
+    let mut rules = reading(&always, &[folder.to_owned()])?;
+    for program in std::iter::once("/proc/self/exe").chain(LOADERS) {
+        if let Ok(opened) = PathFd::new(program) {
+            rules = rules.add_rule(PathBeneath::new(opened, AccessFs::ReadFile | AccessFs::Execute))?;
+        }
+    }
+    Ok(rules.restrict_self()?.ruleset != RulesetStatus::NotEnforced)
+}
+
+/// Leaves the calling thread, and all that it will start, every file to read and every program to start, but only `folder` to write into,
+/// and no TCP connection. False where the kernel has no Landlock.
+///
+/// # Errors
+/// The kernel has it and refuses.
+pub(super) fn confine_writes(folder: &Path) -> Result<bool, RulesetError> {
+    let mut rules = reading(&[], &[])?;
+    let written = AccessFs::from_all(VERSION);
+    for (path, allowed) in [
+        (Path::new("/"), AccessFs::from_read(VERSION)),
+        (folder, written),
+        (Path::new("/dev/null"), AccessFs::ReadFile | AccessFs::WriteFile),
+    ] {
+        if let Ok(opened) = PathFd::new(path) {
+            rules = rules.add_rule(PathBeneath::new(opened, allowed))?;
+        }
+    }
+    Ok(rules.restrict_self()?.ruleset != RulesetStatus::NotEnforced)
+}

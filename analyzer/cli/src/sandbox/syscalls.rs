@@ -211,6 +211,40 @@ pub(crate) fn filter(needs: Needs) -> Result<(), Error> {
     apply_filter_all_threads(&common)
 }
 
+/// Calls that a process may not make which starts others of this program: sockets, and what takes over other processes or the system.
+const REFUSED: &[c_long] = &[
+    libc::SYS_socket,
+    libc::SYS_connect,
+    libc::SYS_bind,
+    libc::SYS_listen,
+    libc::SYS_ptrace,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_bpf,
+    libc::SYS_perf_event_open,
+    libc::SYS_io_uring_setup,
+    libc::SYS_mount,
+    libc::SYS_move_mount,
+    libc::SYS_unshare,
+    libc::SYS_setns,
+    libc::SYS_keyctl,
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_kexec_load,
+    libc::SYS_chroot,
+    libc::SYS_userfaultfd,
+];
+
+/// Refuses sockets, and what takes over other processes, in all threads and all processes that are started from now on.
+///
+/// # Errors
+/// The kernel has no such filters, or the processor is one for which none is made.
+pub(super) fn no_sockets() -> Result<(), Error> {
+    let refused = REFUSED.iter().map(|call| (*call, Vec::new())).collect();
+    let error = SeccompAction::Errno(libc::EPERM.cast_unsigned());
+    apply_filter_all_threads(&program(refused, SeccompAction::Allow, error)?)
+}
+
 type Rules = BTreeMap<c_long, Vec<SeccompRule>>;
 
 fn program(rules: Rules, otherwise: SeccompAction, matched: SeccompAction) -> Result<BpfProgram, Error> {

@@ -14,6 +14,7 @@ use roce_wire::{AethKind, Ecn, ExtendedHeaders, PauseKind, Psn, Roce};
 
 use super::known::{KnownResults, Moment};
 use super::mrc;
+use super::role::PacketRole;
 
 /// Packets whose frames are known by their PSN: some 60 MB. Of others a comment says the PSN alone.
 const MAX_SEEN: NonZeroUsize = NonZeroUsize::MIN.saturating_add((1 << 19) - 1);
@@ -24,9 +25,7 @@ const MAX_FLOWS: usize = 1 << 21;
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Remark {
     pub text: String,
-    pub is_retransmission: bool,
-    pub is_mark: bool,
-    pub is_cnp: bool,
+    pub roles: Vec<PacketRole>,
 }
 
 impl Remark {
@@ -35,6 +34,23 @@ impl Remark {
             self.text.push_str("; ");
         }
         self.text.push_str(sentence);
+    }
+
+    /// Adds a sentence that gives the packet a role.
+    fn add_as(&mut self, role: PacketRole, sentence: &str) {
+        self.has_role(role);
+        self.add(sentence);
+    }
+
+    fn has_role(&mut self, role: PacketRole) {
+        if !self.is(role) {
+            self.roles.push(role);
+        }
+    }
+
+    /// True of a packet with this role.
+    pub(super) fn is(&self, role: PacketRole) -> bool {
+        self.roles.contains(&role)
     }
 }
 
@@ -119,8 +135,10 @@ impl Commenter {
         let mut remark = Remark::default();
         for between in &batch.between {
             match between {
-                Between::Lost(lost) if lost.records > 0 => remark.add(&lost_before(lost)),
-                Between::Pause(pause) => remark.add(&paused(pause)),
+                Between::Lost(lost) if lost.records > 0 => {
+                    remark.add_as(PacketRole::RecordsLost, &lost_before(lost));
+                }
+                Between::Pause(pause) => remark.add_as(PacketRole::Pause, &paused(pause)),
                 _ => {}
             }
         }
@@ -134,7 +152,10 @@ impl Commenter {
             }
             for between in &batch.between {
                 if let Between::Management(message) = between {
-                    remark.add(&format!("connection manager: {}", message.name));
+                    remark.add_as(
+                        PacketRole::Management,
+                        &format!("connection manager: {}", message.name),
+                    );
                 }
             }
             if all {
@@ -208,6 +229,9 @@ impl Commenter {
         if roce.seen.has(ExtendedHeaders::AETH) {
             self.answer(tap, time, roce, remark);
         }
+        if opcode.carries_data() {
+            remark.has_role(PacketRole::Data);
+        }
         let moments = self.moments(key, time);
         for moment in &moments {
             self.moment(key, moment, &moments, psn, remark);
@@ -219,8 +243,13 @@ impl Commenter {
             .known
             .messages
             .comment(flow, time, !opcode.is_request(), duration);
-        if let Some(message) = message {
-            remark.add(&message);
+        if let Some((message, is_credit)) = message {
+            let role = if is_credit {
+                PacketRole::Credit
+            } else {
+                PacketRole::Message
+            };
+            remark.add_as(role, &message);
         }
         if opcode.is_request() || opcode.is_read_response() || is_write(opcode.0) {
             self.pending.seen = Some((tap, flow, psn.value()));
@@ -244,7 +273,7 @@ impl Commenter {
             EventKind::Gap | EventKind::ResponseGap => {
                 let count = u32::try_from(moment.value).unwrap_or(u32::MAX);
                 if Psn::new(moment.psn).plus(count) == psn {
-                    remark.add(&missing(moment, all));
+                    remark.add_as(PacketRole::Missing, &missing(moment, all));
                 }
             }
             EventKind::RetransmissionRun if own => {
@@ -256,19 +285,25 @@ impl Commenter {
                     });
                 }
             }
-            EventKind::Late if own => remark.add("late: packets behind it overtook it on the way; no loss"),
+            EventKind::Late if own => remark.add_as(
+                PacketRole::Late,
+                "late: packets behind it overtook it on the way; no loss",
+            ),
             EventKind::Stall if own => {
-                remark.add(&format!(
-                    "the flow stood still for {} before this packet",
-                    duration(moment.value)
-                ));
+                let stood = duration(moment.value);
+                let text = format!("the flow stood still for {stood} before this packet");
+                remark.add_as(PacketRole::Stall, &text);
             }
-            EventKind::Epoch if own => remark.add("the flow's PSNs start again: a new connection"),
+            EventKind::Epoch if own => {
+                remark.add_as(PacketRole::Epoch, "the flow's PSNs start again: a new connection");
+            }
             kind if own => {
                 let frame = self.seen.peek(&(key.0, key.1, moment.psn)).copied();
                 if let Some(text) = mrc::comment(moment, frame) {
-                    remark.add(&text);
-                    remark.is_retransmission |= kind == EventKind::MrcRetransmit;
+                    remark.add_as(PacketRole::Mrc, &text);
+                    if kind == EventKind::MrcRetransmit {
+                        remark.has_role(PacketRole::Retransmission);
+                    }
                 }
             }
             _ => {}
@@ -292,8 +327,7 @@ impl Commenter {
             Some(frame) => format!("retransmission of frame {frame}"),
             None => format!("retransmission of PSN {psn}, which is in no earlier frame"),
         };
-        remark.add(&format!("{original}, {cause}"));
-        remark.is_retransmission = true;
+        remark.add_as(PacketRole::Retransmission, &format!("{original}, {cause}"));
     }
 
     /// A NAK or RNR NAK: about requests of the other direction.
@@ -324,22 +358,24 @@ impl Commenter {
                 if let Some(frame) = frame {
                     let _ = write!(text, " (frame {frame})");
                 }
-                remark.add(&text);
+                remark.add_as(PacketRole::Nak, &text);
                 self.pending.nak = followed.map(|peer| (tap, peer));
             }
             AethKind::RnrNak { timer } => {
-                remark.add(&format!(
+                let text = format!(
                     "RNR NAK: no receive buffer was posted for PSN {psn}; the sender waits for {timer}"
-                ));
+                );
+                remark.add_as(PacketRole::RnrNak, &text);
                 self.pending.rnr_nak = followed.map(|peer| (tap, peer));
             }
-            AethKind::Ack { .. } | AethKind::Reserved(_) => {}
+            AethKind::Ack { .. } => remark.has_role(PacketRole::Ack),
+            AethKind::Reserved(_) => {}
         }
     }
 
     /// A marked packet, and its place in the episode.
     fn mark(&mut self, tap: TapId, flow: FlowId, time: Time, roce: &Roce, remark: &mut Remark) {
-        remark.is_mark = true;
+        remark.has_role(PacketRole::Mark);
         if let Some(state) = self.state((tap, flow)) {
             state.last_mark = Some((time, None));
             self.pending.mark = Some((tap, flow));
@@ -370,7 +406,7 @@ impl Commenter {
 
     /// A CNP: about the flow of the other direction.
     fn cnp(&mut self, tap: TapId, time: Time, roce: &Roce, remark: &mut Remark) {
-        remark.is_cnp = true;
+        remark.has_role(PacketRole::Cnp);
         let Some(slowed) = self.peer(roce) else {
             remark.add(&format!(
                 "CNP for {} QP {}; the flow that it slows is not known",

@@ -90,14 +90,14 @@ impl MessagePackets {
         }
     }
 
-    /// The comment of a packet of `flow` at `time`; `duration` writes nanoseconds for people.
+    /// The comment of a packet of `flow` at `time`, and true of a credit; `duration` writes nanoseconds for people.
     pub(super) fn comment(
         &self,
         flow: FlowId,
         time: Time,
         is_answer: bool,
         duration: fn(u64) -> String,
-    ) -> Option<String> {
+    ) -> Option<(String, bool)> {
         let connections = self.connections.get(&flow)?;
         let packets = connections.iter().filter_map(|at| self.packets.get(&(*at, time)));
         let mut fitting = packets.filter(|packet| (packet.part == MessagePart::Acknowledgement) == is_answer);
@@ -112,12 +112,13 @@ impl MessagePackets {
         } else {
             format!(", {} after its credit", duration(time.since(credit).0))
         };
-        Some(match part {
+        let text = match part {
             MessagePart::Credit => format!("credit {number}: the receiver asks for a message"),
             MessagePart::First => format!("message {number} of {bytes} bytes begins{after}"),
             MessagePart::Last => format!("message {number} ends{after}"),
             MessagePart::Only => format!("message {number} of {bytes} bytes{after}"),
             MessagePart::Acknowledgement => format!("acknowledges message {number}{after}"),
-        })
+        };
+        Some((text, part == MessagePart::Credit))
     }
 }

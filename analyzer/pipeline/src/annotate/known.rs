@@ -105,9 +105,16 @@ pub struct KnownResults {
     /// Packets of credits and their data.
     pub(super) messages: MessagePackets,
     section: Vec<String>,
+    /// Why frames cannot be numbered as in their captures.
+    unnumbered: Option<String>,
 }
 
 impl KnownResults {
+    /// Why frames cannot be numbered as in their captures; `None`: they can.
+    pub(super) fn unnumbered(&self) -> Option<&str> {
+        self.unnumbered.as_deref()
+    }
+
     /// The comments of the file's section: the verdicts, and the episodes.
     pub(super) fn section(&self) -> Vec<String> {
         let mut section = self.section.clone();
@@ -215,6 +222,13 @@ impl Sink for KnownResults {
             self.episode(row);
         }
         self.messages = MessagePackets::new(&run.credited);
+        let sorted = run.taps.iter().find(|tap| tap.sorted_frames > 0);
+        self.unnumbered = sorted.map(|tap| {
+            format!(
+                "{}: {} records are out of order, and were sorted: frames cannot be numbered\nhint: reordercap writes a sorted copy",
+                tap.input, tap.sorted_frames
+            )
+        });
         let findings = run.findings.iter().take(MAX_LISTED);
         self.section.extend(findings.map(|finding| {
             format!(
