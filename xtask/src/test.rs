@@ -43,6 +43,10 @@ const PROMETHEUS: Step = Step {
     name: "prometheus",
     title: "metrics, in Prometheus",
 };
+const OTLP: Step = Step {
+    name: "otlp",
+    title: "OTLP, by OpenTelemetry's own exporters",
+};
 const GLIBC: Step = Step {
     name: "glibc",
     title: "the C library of Ubuntu 22.04",
@@ -97,12 +101,13 @@ const VM: Step = Step {
 };
 
 /// All steps, in their order. `datasets` leaves the datasets that `engines` reads.
-const STEPS: [&Step; 18] = [
+const STEPS: [&Step; 19] = [
     &FORMAT,
     &CLIPPY,
     &TESTS,
     &ATTACK,
     &PROMETHEUS,
+    &OTLP,
     &GLIBC,
     &KERNEL,
     &DOCUMENTS,
@@ -158,6 +163,11 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
         prometheus::possible,
         // Built by the tests of the command line.
         |()| prometheus::check(workspace, &workspace.program(Profile::Dev, "roce-analyze"), None),
+    );
+    run.step(
+        &OTLP,
+        || python::otlp(workspace),
+        |python| prometheus::otlp(workspace, &python),
     );
     run.step(
         &GLIBC,
