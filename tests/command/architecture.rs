@@ -15,7 +15,7 @@ use crate::captures::root;
 use modules::Modules;
 
 /// Each crate of the workspace, and those of the others that it may import.
-pub(crate) const ARROWS: [(&str, &[&str]); 26] = [
+pub(crate) const ARROWS: [(&str, &[&str]); 27] = [
     ("roce-files", &[]),
     ("roce-wire", &[]),
     ("roce-model", &["roce-wire"]),
@@ -38,8 +38,12 @@ pub(crate) const ARROWS: [(&str, &[&str]); 26] = [
         "roce-jobs",
         &["roce-model", "roce-spelling", "roce-hosts", "roce-switches"],
     ),
+    ("roce-otlp", &["roce-model", "roce-switches"]),
     ("roce-metrics", &["roce-model"]),
-    ("roce-endpoint", &["roce-files", "roce-model", "roce-metrics"]),
+    (
+        "roce-endpoint",
+        &["roce-files", "roce-model", "roce-metrics", "roce-otlp"],
+    ),
     ("roce-probe", &["roce-model", "roce-hosts", "roce-abi"]),
     (
         "roce-remote",
@@ -67,6 +71,7 @@ pub(crate) const ARROWS: [(&str, &[&str]); 26] = [
             "roce-capture",
             "roce-verdict",
             "roce-flow",
+            "roce-otlp",
             "roce-report",
             "roce-parquet",
         ],
@@ -85,6 +90,7 @@ pub(crate) const ARROWS: [(&str, &[&str]); 26] = [
             "roce-hosts",
             "roce-switches",
             "roce-jobs",
+            "roce-otlp",
             "roce-metrics",
             "roce-endpoint",
             "roce-probe",

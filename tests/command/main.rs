@@ -68,6 +68,7 @@ mod objects;
 mod old_words;
 mod options;
 mod order;
+mod otlp;
 mod packages;
 mod pasted;
 mod pauses;

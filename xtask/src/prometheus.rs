@@ -53,3 +53,14 @@ pub(crate) fn check(workspace: &Workspace, program: &Path, pictures: Option<&Pat
         .args(pictures);
     execute(&mut python)
 }
+
+/// Requests of OTLP from and to OpenTelemetry's own classes. The program was built by the tests of the command line.
+pub(crate) fn otlp(workspace: &Workspace, python: &Path) -> Result<()> {
+    execute(
+        workspace
+            .command(python)
+            .arg("tests/independent/otlp/check.py")
+            .arg(workspace.program(Profile::Dev, "roce-analyze"))
+            .arg(workspace.target.join("otlp-check")),
+    )
+}

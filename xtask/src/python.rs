@@ -16,6 +16,9 @@ const REQUIREMENTS: &str = "tests/independent/requirements.txt";
 /// moto, and a check of Kubernetes' manifests, pinned.
 const STORE: &str = "tests/independent/store/requirements.txt";
 
+/// OpenTelemetry's exporters, pinned.
+const OTLP: &str = "tests/independent/otlp/requirements.txt";
+
 /// Reader of datasets that is independent of polars.
 const READER: &str = "duckdb>=1.3,<3";
 
@@ -103,6 +106,12 @@ pub(crate) fn engines(workspace: &Workspace) -> Result<PathBuf> {
 pub(crate) fn store(workspace: &Workspace) -> Result<PathBuf> {
     need::ensure(&[PYTHON])?;
     pinned(workspace, "store", STORE)
+}
+
+/// A python with OpenTelemetry's exporters, in an environment of its own (60 MB, once).
+pub(crate) fn otlp(workspace: &Workspace) -> Result<PathBuf> {
+    need::ensure(&[PYTHON])?;
+    pinned(workspace, "otlp", OTLP)
 }
 
 /// A python with the packages of a file, which pins them, in the environment `name` below the target folder.

@@ -47,6 +47,10 @@ const MCP: Step = Step {
     name: "mcp",
     title: "answers for agents, by another client",
 };
+const OTLP: Step = Step {
+    name: "otlp",
+    title: "OTLP, by OpenTelemetry's own exporters",
+};
 const GLIBC: Step = Step {
     name: "glibc",
     title: "the C library of Ubuntu 22.04",
@@ -105,13 +109,14 @@ const VM: Step = Step {
 };
 
 /// All steps, in their order. `datasets` leaves the datasets that `engines` reads.
-const STEPS: [&Step; 20] = [
+const STEPS: [&Step; 21] = [
     &FORMAT,
     &CLIPPY,
     &TESTS,
     &ATTACK,
     &PROMETHEUS,
     &MCP,
+    &OTLP,
     &GLIBC,
     &KERNEL,
     &DOCUMENTS,
@@ -176,6 +181,11 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
             let program = workspace.program(Profile::Dev, "roce-analyze");
             python::check_mcp(workspace, &python, &program)
         },
+    );
+    run.step(
+        &OTLP,
+        || python::otlp(workspace),
+        |python| prometheus::otlp(workspace, &python),
     );
     run.step(
         &GLIBC,

@@ -43,8 +43,10 @@ mod metrics;
 mod objects;
 #[cfg(feature = "live")]
 mod pasted;
-#[cfg(feature = "live")]
 mod player;
+#[cfg(feature = "live")]
+#[cfg(feature = "nxapi")]
+mod pushed;
 pub(crate) mod query;
 #[cfg(feature = "live")]
 mod recorded;

@@ -1,11 +1,13 @@
-//! The endpoint that Prometheus scrapes: HTTP/1.1 over TCP, with TLS and passwords where a file says so.
+//! The endpoint that Prometheus scrapes and that takes requests of OTLP: HTTP/1.1 over TCP, with TLS and passwords where a file says so.
 //!
 //! It answers from memory. Whoever serves metrics gives it a [`EndpointSource`], whose text never waits for hardware or for the analysis.
 
 mod answer;
+mod grpc;
 mod latest;
 mod notices;
 mod process;
+mod receiver;
 mod server;
 mod source;
 mod tls;
@@ -20,6 +22,8 @@ use anyhow::{Context, bail};
 
 pub use latest::{Latest, Texts};
 pub use notices::Notices;
+use receiver::Receiver;
+pub use receiver::{SampleReceiver, Tokens};
 pub use server::Counts;
 use server::{Limits, SharedState};
 pub use source::EndpointSource;
@@ -44,6 +48,7 @@ pub struct Endpoint {
     listeners: Vec<TcpListener>,
     tls: Option<Arc<Certificates>>,
     users: Users,
+    receiver: Option<Receiver>,
 }
 
 impl Endpoint {
@@ -90,7 +95,15 @@ impl Endpoint {
             listeners: listeners.collect::<anyhow::Result<_>>()?,
             tls,
             users,
+            receiver: None,
         })
+    }
+
+    /// Takes requests of OTLP, too, at `/v1/metrics`. With `tokens` a sender needs one, or a user's password.
+    #[must_use]
+    pub fn receiving(mut self, tokens: Tokens, samples: Arc<dyn SampleReceiver>) -> Self {
+        self.receiver = Some(Receiver::new(tokens, samples));
+        self
     }
 
     /// Its addresses as URLs of the metrics. A port of 0 is the one that the system chose.
@@ -123,7 +136,8 @@ impl Endpoint {
         if let Some(tls) = &self.tls {
             tls.check();
         }
-        let shared = SharedState::new(source, counts, self.users, self.tls, Limits::default());
+        let mut shared = SharedState::new(source, counts, self.users, self.tls, Limits::default());
+        shared.receiver = self.receiver;
         server::serve(self.listeners, shared, stop).await
     }
 }

@@ -8,8 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use http_body_util::Full;
-use hyper::body::{Bytes, Incoming};
+use hyper::body::Incoming;
 use hyper::header::AUTHORIZATION;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -23,7 +22,9 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
-use super::answer::{AskedTexts, answer, unauthorized};
+use super::answer::{Answer, AskedTexts, answer, unauthorized};
+use super::grpc::{self, SentBody};
+use super::receiver::{self, Receiver};
 use super::source::EndpointSource;
 use super::tls::Certificates;
 use super::users::Users;
@@ -159,6 +160,8 @@ pub(super) struct SharedState {
     limits: Limits,
     tls: Option<Arc<Certificates>>,
     waiting: WaitingConnections,
+    /// Takes requests of OTLP, where they are wanted.
+    pub(super) receiver: Option<Receiver>,
 }
 
 impl SharedState {
@@ -177,6 +180,7 @@ impl SharedState {
             limits,
             tls,
             waiting: WaitingConnections::default(),
+            receiver: None,
         }
     }
 }
@@ -237,14 +241,68 @@ async fn accept(listener: tokio::net::TcpListener, places: Arc<Semaphore>, share
 }
 
 /// Serves one connection to its end, behind a handshake where there is TLS.
-async fn encrypted(stream: tokio::net::TcpStream, shared: &SharedState, wait: &Wait<'_>) {
+async fn encrypted(stream: tokio::net::TcpStream, shared: &Arc<SharedState>, wait: &Wait<'_>) {
+    let takes_calls = shared.receiver.is_some();
     let Some(tls) = &shared.tls else {
-        return connection(stream, shared, wait).await;
+        if !takes_calls {
+            return connection(stream, shared, wait).await;
+        }
+        return match timeout(shared.limits.head, begins_with_preface(&stream)).await {
+            Ok(true) => calls(stream, shared).await,
+            Ok(false) => connection(stream, shared, wait).await,
+            Err(_) => {}
+        };
     };
-    let handshake = async { TlsAcceptor::from(tls.current().await).accept(stream).await };
+    let handshake = async {
+        let mut config = tls.current().await;
+        if takes_calls {
+            let mut with_names = (*config).clone();
+            with_names.alpn_protocols = vec![grpc::ALPN.to_vec(), b"http/1.1".to_vec()];
+            config = Arc::new(with_names);
+        }
+        TlsAcceptor::from(config).accept(stream).await
+    };
     if let Ok(Ok(stream)) = timeout(shared.limits.head, handshake).await {
+        if stream.get_ref().1.alpn_protocol() == Some(grpc::ALPN) {
+            return calls(stream, shared).await;
+        }
         connection(stream, shared, wait).await;
     }
+}
+
+/// True if a client begins with the preface of HTTP/2. Nothing is taken from the stream. No request of HTTP/1 begins with its first byte
+/// but `POST`, `PUT` and `PATCH`, whose second byte differs.
+async fn begins_with_preface(stream: &tokio::net::TcpStream) -> bool {
+    let mut bytes = [0; grpc::PREFACE.len()];
+    loop {
+        let count = stream.peek(&mut bytes).await.unwrap_or(0);
+        if count == 0 || !grpc::PREFACE.starts_with(&bytes[..count]) {
+            return false;
+        }
+        if count == bytes.len() {
+            return true;
+        }
+        sleep(Duration::from_millis(1)).await;
+    }
+}
+
+/// Serves a connection of HTTP/2 to its end. It waits for its client all the time: another one may take its place.
+async fn calls<S>(stream: S, shared: &Arc<SharedState>)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let inside = Arc::clone(shared);
+    let service = service_fn(move |request| {
+        let shared = Arc::clone(&inside);
+        async move { respond(request, &shared).await }
+    });
+    let mut connection = std::pin::pin!(grpc::builder().serve_connection(TokioIo::new(stream), service));
+    tokio::select! {
+        _ = connection.as_mut() => return,
+        () = sleep(shared.limits.connection) => {}
+    }
+    connection.as_mut().graceful_shutdown();
+    let _ = timeout(shared.limits.last, connection).await;
 }
 
 /// Serves one connection to its end. Its errors are the client's: there is nobody to say them to.
@@ -269,12 +327,28 @@ async fn connection<S: AsyncRead + AsyncWrite + Unpin>(stream: S, shared: &Share
     let _ = timeout(shared.limits.last, connection).await;
 }
 
-async fn respond(
-    request: Request<Incoming>,
-    shared: &SharedState,
-) -> Result<Response<Full<Bytes>>, Infallible> {
+async fn respond(request: Request<Incoming>, shared: &SharedState) -> Result<Response<SentBody>, Infallible> {
+    let answer = match &shared.receiver {
+        Some(receiver) if request.uri().path() == receiver::PATH => {
+            receiver.answer(request, &shared.users, shared.limits.head).await
+        }
+        Some(receiver) if grpc::is_call(&request) => {
+            if request.uri().path() == grpc::PATH {
+                grpc::answer(receiver.call(request, &shared.users, shared.limits.head).await)
+            } else {
+                grpc::unknown()
+            }
+        }
+        _ => read(&request, shared).await,
+    };
+    shared.counts.answered(answer.status().as_u16());
+    Ok(grpc::sent(answer))
+}
+
+/// The answer to who reads.
+async fn read(request: &Request<Incoming>, shared: &SharedState) -> Answer {
     let headers = request.headers();
-    let answer = if shared.users.admits(headers.get(AUTHORIZATION)).await {
+    if shared.users.admits(headers.get(AUTHORIZATION)).await {
         let asked = AskedTexts {
             metrics: |format| text(shared, format),
             target: |name: &str, module: Option<&str>, format| {
@@ -286,9 +360,7 @@ async fn respond(
         answer(request.method(), request.uri(), headers, asked)
     } else {
         unauthorized()
-    };
-    shared.counts.answered(answer.status().as_u16());
-    Ok(answer.map(|body| Full::new(Bytes::from(body))))
+    }
 }
 
 /// The text of a scrape: the source's part, then what is of this moment.
@@ -299,6 +371,9 @@ fn text(shared: &SharedState, format: Format) -> String {
     shared.counts.add(&mut now);
     if let Some(tls) = &shared.tls {
         tls.add(&mut now);
+    }
+    if let Some(receiver) = &shared.receiver {
+        receiver.add(&mut now);
     }
     text.push_str(&now.part(format));
     end(&mut text, format);

@@ -5,6 +5,8 @@
 mod panel;
 mod panels;
 
+use std::fmt::Write as _;
+
 use serde_json::{Value, json};
 
 pub use panel::{Dashboard, Kind, Panel, Section};
@@ -51,7 +53,37 @@ fn source() -> Value {
     json!({ "type": "prometheus", "uid": "${datasource}" })
 }
 
+/// How all dashboards come into Grafana, for the folder that they are written into.
+pub fn readme() -> String {
+    let mut text = "# Dashboards of roce-analyze\n\n\
+        | file | uid | title |\n|---|---|---|\n"
+        .to_owned();
+    for dashboard in DASHBOARDS {
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            text,
+            "| `{}` | `{}` | {} |",
+            dashboard.file(),
+            dashboard.uid(),
+            dashboard.title
+        );
+    }
+    text.push_str(
+        "\nBy hand: Dashboards, New, Import, and choose a file. Data source, cluster, job and host are variables at the top.\n\n\
+        By files: copy the JSON files to `/var/lib/grafana/dashboards/roce`, `provisioning.yml` to \
+        `/etc/grafana/provisioning/dashboards`, and restart Grafana.\n\n\
+        The uid of a dashboard stays the same in all versions. An import of a newer file replaces the dashboard of that uid, \
+        and links to `/d/UID` stay valid.\n",
+    );
+    text
+}
+
 impl Dashboard {
+    /// Its identity in Grafana. It never changes: links and later imports go by it.
+    pub fn uid(&self) -> String {
+        format!("roce-{}", self.name)
+    }
+
     /// The name of its file.
     pub fn file(&self) -> String {
         format!("roce-{}.json", self.name)
@@ -60,7 +92,7 @@ impl Dashboard {
     /// Its JSON.
     pub fn json(&self) -> String {
         let dashboard = json!({
-            "uid": format!("roce-{}", self.name),
+            "uid": self.uid(),
             "title": self.title,
             "tags": ["roce"],
             "timezone": "browser",
@@ -376,6 +408,27 @@ mod tests {
             for row in panels.iter().filter_map(|panel| panel["panels"].as_array()) {
                 check(row);
             }
+        }
+    }
+
+    /// Links of operators go by these. A changed one would leave the old dashboard beside the new one.
+    #[test]
+    fn uids_stay_as_they_are() {
+        let uids: Vec<String> = DASHBOARDS.iter().map(Dashboard::uid).collect();
+        assert_eq!(
+            uids,
+            [
+                "roce-cluster",
+                "roce-host",
+                "roce-switch",
+                "roce-chain",
+                "roce-capacity"
+            ]
+        );
+        for dashboard in DASHBOARDS {
+            let json: Value = serde_json::from_str(&dashboard.json()).unwrap();
+            assert_eq!(json["uid"], dashboard.uid());
+            assert!(readme().contains(&format!("| `{}` | {} |", dashboard.uid(), dashboard.title)));
         }
     }
 

@@ -15,7 +15,9 @@ mod files;
 mod names;
 mod rules;
 
-pub use dashboards::{DASHBOARDS, Dashboard, Kind, PROVISIONING, Panel, Section};
+pub use dashboards::{
+    DASHBOARDS, Dashboard, Kind, PROVISIONING, Panel, Section, readme as dashboards_readme,
+};
 pub use exposition::{Buckets, Exposition, Format, Label, end, joined};
 pub use families::*;
 pub use family::{Family, MetricKind};

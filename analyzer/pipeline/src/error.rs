@@ -66,8 +66,14 @@ pub enum Error {
         /// Why.
         source: roce_report::Error,
     },
+    /// A file of samples cannot be opened or decompressed.
+    #[error(transparent)]
+    Bytes(#[from] roce_capture::Error),
     /// A line of a file of samples is no row.
-    #[error("{}: line {line} {what}\nhint: each line is a JSON object with the columns of the table `samples`", path.display())]
+    #[error(
+        "{}: line {line} {what}\nhint: each line is a JSON object with the columns of the table `samples`, or a request of OTLP",
+        path.display()
+    )]
     Line {
         /// The file.
         path: PathBuf,

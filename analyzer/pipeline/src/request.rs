@@ -309,7 +309,10 @@ fn join(
     };
     let mut all = borrowed(sinks);
     all.push(analysed);
-    samples.replay(&moved, &mut all)
+    if let Some(text) = samples.replay(&moved, &mut all)? {
+        observe(Notice::Warning(&samples.place().display().to_string(), &text));
+    }
+    Ok(())
 }
 
 /// Adds the traces to the summary of a run. False: one could not be merged.

@@ -1,6 +1,8 @@
-//! Samples that another run left: the table `samples` of its dataset, the notes of its recording, or a file of JSON lines.
+//! Samples that another run left: the table `samples` of its dataset, the notes of its recording, or a file of JSON lines. Lines are rows
+//! of the table, or requests of OTLP, as a Collector's file exporter writes them.
 
 mod lines;
+mod otlp;
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -10,6 +12,7 @@ use roce_model::{Columns, RecordingStart, SampleColumns, SampleRow, Sink, SinkEr
 
 use self::lines::Lines;
 pub use self::lines::sample_row;
+use self::otlp::OtlpRows;
 use crate::error::Error;
 
 /// Rows that go to the sinks together.
@@ -76,11 +79,20 @@ impl StoredSamples {
         &self.dir
     }
 
-    /// Gives all of them to the sinks, some thousand rows at a time.
+    /// The file, or the folder.
+    pub(crate) fn place(&self) -> &Path {
+        self.file.as_deref().unwrap_or(&self.dir)
+    }
+
+    /// Gives all of them to the sinks, some thousand rows at a time. Returns what a person should know about those that were left out.
     ///
     /// # Errors
     /// When they cannot be read, or a sink fails.
-    pub(crate) fn replay(&self, moved: &MovedSamples, sinks: &mut [&mut dyn Sink]) -> Result<(), SinkError> {
+    pub(crate) fn replay(
+        &self,
+        moved: &MovedSamples,
+        sinks: &mut [&mut dyn Sink],
+    ) -> Result<Option<String>, SinkError> {
         let mut columns = SampleColumns::default();
         let mut emit = |rows: &mut Vec<SampleRow>| -> Result<(), SinkError> {
             for row in rows.iter_mut() {
@@ -103,18 +115,27 @@ impl StoredSamples {
                 for rows in roce_parquet::Rows::<SampleColumns>::open(&self.dir)? {
                     emit(&mut rows?)?;
                 }
-                Ok(())
+                Ok(None)
             }
             Kind::Lines => {
-                let Some(file) = &self.file else { return Ok(()) };
+                let Some(file) = &self.file else { return Ok(None) };
                 let mut rows = Vec::new();
-                for row in Lines::open(file)? {
+                let mut lines = Lines::open(file)?;
+                if lines.are_otlp()? {
+                    let mut requests = OtlpRows::new(lines);
+                    while requests.next_rows(&mut rows)? {
+                        emit(&mut rows)?;
+                    }
+                    return Ok(requests.left_out());
+                }
+                for row in lines {
                     rows.push(row?);
                     if rows.len() >= BATCH {
                         emit(&mut rows)?;
                     }
                 }
-                emit(&mut rows)
+                emit(&mut rows)?;
+                Ok(None)
             }
             Kind::Recording => {
                 let path = self.dir.join(RecordingStart::FILE);
@@ -127,7 +148,8 @@ impl StoredSamples {
                         emit(&mut rows)?;
                     }
                 }
-                emit(&mut rows)
+                emit(&mut rows)?;
+                Ok(None)
             }
         }
     }

@@ -11,11 +11,15 @@ mod machine;
 mod nxapi;
 mod parallel;
 pub mod program;
+#[cfg(feature = "nxapi")]
+mod push;
 mod reader;
 mod session;
 pub mod traffic;
 
 pub use machine::{CommandOutput, Machine, RemoteError, quoted};
 pub use parallel::{each, each_again, each_mut};
+#[cfg(feature = "nxapi")]
+pub use push::{PushOutcome, PushTarget};
 pub use reader::{Count, DeviceReader, ReaderError, Recorder};
 pub use session::{Bounds, Session, SessionLine};

@@ -24,7 +24,7 @@ use crate::reader::error::ReaderError;
 use crate::reader::refusal::refusal;
 use crate::reader::transport::{MAX_TIMEOUTS, Transport};
 use secret::{Password, basic};
-use tls::Tls;
+pub(crate) use tls::Tls;
 
 /// Commands of one request. NX-OS limits them, and a longer answer is lost as a whole.
 const MAX_COMMANDS: usize = 10;

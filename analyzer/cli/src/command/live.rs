@@ -221,7 +221,11 @@ fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
         sandbox::may_capture()?;
     }
     let devices = open_devices(arguments)?;
-    let metrics = Metrics::open(&arguments.metrics)?;
+    let metrics = Metrics::open(
+        &arguments.metrics,
+        arguments.user.as_deref(),
+        arguments.no_sandbox,
+    )?;
     let spool = fleet.as_ref().map(|fleet| fleet.folder());
     let outputs = Outputs {
         dir: spool.as_deref().or(arguments.output.as_deref()),
@@ -451,6 +455,7 @@ impl PreparedRun {
             self.feed.stream.interfaces(),
             Arc::clone(&self.counters),
             parts,
+            self.feed.stream.notes(),
         )
     }
 

@@ -6,6 +6,9 @@ mod fabric;
 mod files;
 mod gpus;
 mod host;
+#[cfg(feature = "nxapi")]
+mod push;
+mod received;
 mod serve;
 
 use std::io::Write;
@@ -24,6 +27,8 @@ use crate::command::invocation::{Invocation, RunCommand};
 use crate::options::format::{Format, formats};
 use crate::output::messages;
 use host::{COLLECTOR, HostArguments, HostMetrics};
+#[cfg(feature = "nxapi")]
+pub(crate) use push::END;
 
 /// The task, and examples.
 const AFTER_HELP: &str = "\
@@ -53,6 +58,9 @@ enum MetricsCommand {
     Serve(serve::Serve),
     #[command(hide = true)]
     Collect(collect::Collect),
+    #[cfg(feature = "nxapi")]
+    #[command(hide = true)]
+    Push(push::Push),
     Once(Once),
     Files(files::Files),
 }
@@ -90,6 +98,8 @@ fn metrics(arguments: &Metrics) -> anyhow::Result<ExitCode> {
     match &arguments.command {
         MetricsCommand::Serve(arguments) => serve::serve(arguments),
         MetricsCommand::Collect(arguments) => collect::collect(arguments),
+        #[cfg(feature = "nxapi")]
+        MetricsCommand::Push(arguments) => push::push(arguments),
         MetricsCommand::Once(arguments) => once(arguments),
         MetricsCommand::Files(arguments) => files::files(arguments),
     }

@@ -106,7 +106,7 @@ impl Names {
 }
 
 /// The name of this machine.
-fn this_machine() -> String {
+pub(crate) fn this_machine() -> String {
     plain_name(&std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default())
 }
 

@@ -1,5 +1,7 @@
 //! The endpoint over loopback, with limits that a test can wait for.
 
+mod otlp;
+
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::mpsc;
@@ -55,13 +57,14 @@ impl RunningEndpoint {
             let stop = async {
                 let _ = stopped.await;
             };
-            let shared = SharedState::new(
+            let mut shared = SharedState::new(
                 Arc::new(FixedSource),
                 counts,
                 endpoint.users,
                 endpoint.tls,
                 limits,
             );
+            shared.receiver = endpoint.receiver;
             runtime.block_on(serve(endpoint.listeners, shared, stop)).unwrap();
         });
         is_ready.recv().unwrap();

@@ -1,12 +1,12 @@
-//! Rows of the table `samples` as JSON lines: one object with the table's columns in each line, as `run.json` has rows.
+//! Rows of the table `samples` as JSON lines: one object with the table's columns in each line, as `run.json` has rows. A file may be
+//! compressed.
 //!
-//! Leaves to the reader's caller what becomes of the rows.
+//! Leaves to the reader's caller what becomes of the rows, and lines that are requests of OTLP.
 
-use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
-use roce_files::open_regular;
+use roce_capture::ExpandedBytes;
 use roce_model::{Cell, Column, ColumnType, Columns as _, Counter, SampleColumns, SampleRow, Time};
 use serde_json::{Map, Value};
 
@@ -15,10 +15,19 @@ use crate::error::Error;
 /// Longest line: a row has 14 values, of which names are the longest.
 const MAX_LINE_BYTES: u64 = 16 << 10;
 
+/// First keys of a line that a Collector's file exporter writes: requests of OTLP, one for each signal.
+const OTLP_KEYS: [&[u8]; 4] = [
+    b"\"resourceMetrics\"",
+    b"\"resourceLogs\"",
+    b"\"resourceSpans\"",
+    b"\"resourceProfiles\"",
+];
+
 /// The rows of a file, in its order.
 pub(super) struct Lines {
     path: PathBuf,
-    file: BufReader<File>,
+    /// `None` of an empty file.
+    file: Option<BufReader<ExpandedBytes>>,
     /// Number of the last line that was read.
     line: u64,
 }
@@ -27,44 +36,65 @@ impl Lines {
     /// Opens a file.
     ///
     /// # Errors
-    /// When it cannot be read, or is no regular file.
+    /// When it cannot be read.
     pub(super) fn open(path: &Path) -> Result<Self, Error> {
+        let file = match ExpandedBytes::open(path, None) {
+            Ok(file) => Some(BufReader::new(file)),
+            Err(roce_capture::Error::Empty { .. }) => None,
+            Err(error) => return Err(error.into()),
+        };
         Ok(Self {
             path: path.to_path_buf(),
-            file: BufReader::new(open_regular(path)?),
+            file,
             line: 0,
         })
     }
 
-    fn wrong(&self, what: impl Into<String>) -> Error {
+    /// True if the lines are requests of OTLP.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub(super) fn are_otlp(&mut self) -> Result<bool, Error> {
+        let Some(file) = &mut self.file else {
+            return Ok(false);
+        };
+        let bytes = file.fill_buf().map_err(Error::io(&self.path, "cannot be read"))?;
+        let inside = bytes.trim_ascii_start().strip_prefix(b"{");
+        let key = inside.map(<[u8]>::trim_ascii_start).unwrap_or_default();
+        Ok(OTLP_KEYS.iter().any(|known| key.starts_with(known)))
+    }
+
+    /// The next line that is not blank; `None` at the end of the file.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or a line is longer than `limit` bytes.
+    pub(super) fn next_line(&mut self, limit: u64) -> Result<Option<Vec<u8>>, Error> {
+        loop {
+            let Some(file) = &mut self.file else {
+                return Ok(None);
+            };
+            let mut text = Vec::new();
+            self.line += 1;
+            let read = file.take(limit + 1).read_until(b'\n', &mut text);
+            let count = read.map_err(Error::io(&self.path, "cannot be read"))?;
+            if count == 0 {
+                return Ok(None);
+            }
+            if count as u64 > limit {
+                return Err(self.wrong(format!("is longer than {limit} bytes")));
+            }
+            if !text.trim_ascii().is_empty() {
+                return Ok(Some(text));
+            }
+        }
+    }
+
+    /// The error of the last line.
+    pub(super) fn wrong(&self, what: impl Into<String>) -> Error {
         Error::Line {
             path: self.path.clone(),
             line: self.line,
             what: what.into(),
-        }
-    }
-
-    /// The next row; `None` at the end of the file.
-    fn next_row(&mut self) -> Result<Option<SampleRow>, Error> {
-        loop {
-            let mut text = Vec::new();
-            self.line += 1;
-            let limited = &mut (&mut self.file).take(MAX_LINE_BYTES + 1);
-            let read = limited.read_until(b'\n', &mut text);
-            let count = read.map_err(|source| Error::Io {
-                path: self.path.clone(),
-                what: "cannot be read",
-                source,
-            })?;
-            if count == 0 {
-                return Ok(None);
-            }
-            if count as u64 > MAX_LINE_BYTES {
-                return Err(self.wrong(format!("is longer than {MAX_LINE_BYTES} bytes")));
-            }
-            if !text.trim_ascii().is_empty() {
-                return self.row(&text).map(Some);
-            }
         }
     }
 
@@ -92,7 +122,8 @@ impl Iterator for Lines {
     type Item = Result<SampleRow, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.next_row().transpose()
+        let line = self.next_line(MAX_LINE_BYTES).transpose()?;
+        Some(line.and_then(|text| self.row(&text)))
     }
 }
 

@@ -28,7 +28,7 @@ use crate::reader::error::ReaderError;
 const MAX_PEM_BYTES: u64 = 1 << 20;
 
 /// The connector of TLS.
-pub(super) struct Tls(Arc<ClientConfig>);
+pub(crate) struct Tls(Arc<ClientConfig>);
 
 impl fmt::Debug for Tls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -39,8 +39,14 @@ impl fmt::Debug for Tls {
 impl Tls {
     /// The connector for a switch: `fingerprint`, `ca`, or the certificates of this host's system.
     pub(super) fn from_target(target: &SwitchTarget) -> Result<Self, ReaderError> {
+        Self::new(target.fingerprint.as_deref(), target.ca.as_deref())
+    }
+
+    /// The connector for whoever has the certificate with this fingerprint, else one that an authority of the file `ca` has signed, else
+    /// one of this host's system.
+    pub(crate) fn new(fingerprint: Option<&str>, ca: Option<&str>) -> Result<Self, ReaderError> {
         let provider = Arc::new(ring::default_provider());
-        let verifier = verifier(target, &provider).map_err(ReaderError::Nxapi)?;
+        let verifier = verifier(fingerprint, ca, &provider).map_err(ReaderError::Nxapi)?;
         let config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(|error| ReaderError::Nxapi(error.to_string()))?
@@ -52,17 +58,18 @@ impl Tls {
 }
 
 fn verifier(
-    target: &SwitchTarget,
+    fingerprint: Option<&str>,
+    ca: Option<&str>,
     provider: &Arc<CryptoProvider>,
 ) -> Result<Arc<dyn ServerCertVerifier>, String> {
-    if let Some(text) = &target.fingerprint {
+    if let Some(text) = fingerprint {
         return Ok(Arc::new(PinnedCertificate {
             fingerprint: parse_fingerprint(text)?,
             provider: Arc::clone(provider),
         }));
     }
     let mut roots = RootCertStore::empty();
-    if let Some(path) = &target.ca {
+    if let Some(path) = ca {
         let text = roce_files::read_text(Path::new(path), MAX_PEM_BYTES).map_err(|error| {
             use std::error::Error as _;
             let source = error
@@ -230,7 +237,7 @@ impl<In: Transport> Connector<In> for Tls {
 }
 
 /// An open connection.
-pub(super) struct Channel {
+pub(crate) struct Channel {
     buffers: LazyBuffers,
     stream: StreamOwned<ClientConnection, TransportAdapter>,
 }

@@ -129,7 +129,7 @@ pub fn canonical(name: &str) -> String {
 
 /// The interface of a name in the tables and documents of SONiC, EOS and Cumulus Linux, if its numbers are part of a reading; `None`
 /// also of words that these systems give to no interface: their tables have such words in the same column.
-pub(super) fn counted(name: &str) -> Option<Interface> {
+pub fn counted(name: &str) -> Option<Interface> {
     let name = name.trim();
     let is_numbered = |prefix: &&str| {
         let rest = name.strip_prefix(*prefix);

@@ -9,6 +9,7 @@ mod database;
 mod settings;
 mod tables;
 
+pub use counters::{SaiStatistic, sai_statistic};
 use roce_model::Counter;
 
 use self::database::Database;

@@ -1,6 +1,7 @@
 //! `live --metrics`: the endpoint of a live run's own metrics. The sink (`metrics/sink.rs`) publishes them; a thread of its own answers.
 
 mod hosts;
+mod otlp;
 mod pairs;
 mod sink;
 
@@ -10,11 +11,13 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::Args;
 use roce_capture::Interface;
-use roce_capture::live::Counters;
-use roce_endpoint::{Counts, Endpoint, Latest, parse_address};
+use roce_capture::live::{Counters, Notes};
+#[cfg(feature = "nxapi")]
+use roce_endpoint::EndpointSource;
+use roce_endpoint::{Counts, Endpoint, Latest, Tokens, parse_address};
 use roce_metrics::Label;
 use roce_model::{Sink, Span};
 use tokio::runtime::Builder;
@@ -22,7 +25,10 @@ use tokio::sync::oneshot;
 
 use super::parts::PartPublisher;
 use crate::command::endpoint::EndpointArguments;
+#[cfg(feature = "nxapi")]
+use crate::command::pushed::{PushArguments, PushProcess};
 use crate::output::messages;
+use otlp::StreamedSamples;
 use sink::LiveMetrics;
 
 /// Pairs of hosts that can have series of their own.
@@ -43,6 +49,10 @@ pub(super) struct MetricsArguments {
 
     #[command(flatten)]
     endpoint: EndpointArguments,
+
+    #[cfg(feature = "nxapi")]
+    #[command(flatten)]
+    pushed: PushArguments,
 }
 
 /// The thread that answers, and the sink whose numbers it shows.
@@ -52,6 +62,10 @@ pub(super) type ServedMetrics = (MetricsThread, Box<dyn Sink + Send>);
 pub(super) struct Metrics {
     endpoint: Endpoint,
     pairs: usize,
+    /// The tokens of who may send samples, if they are taken.
+    otlp: Option<Tokens>,
+    #[cfg(feature = "nxapi")]
+    pushed: Option<PushProcess>,
 }
 
 impl Metrics {
@@ -59,13 +73,30 @@ impl Metrics {
     ///
     /// # Errors
     /// It cannot be opened.
-    pub(super) fn open(arguments: &MetricsArguments) -> anyhow::Result<Option<Self>> {
+    pub(super) fn open(
+        arguments: &MetricsArguments,
+        user: Option<&str>,
+        no_sandbox: bool,
+    ) -> anyhow::Result<Option<Self>> {
+        #[cfg(not(feature = "nxapi"))]
+        let _ = (user, no_sandbox);
+        let otlp = arguments.endpoint.otlp()?;
         let Some(address) = arguments.metrics else {
+            if otlp.is_some() {
+                bail!("--otlp needs the address of --metrics ADDRESS");
+            }
+            #[cfg(feature = "nxapi")]
+            if arguments.pushed.is_wanted() {
+                bail!("--push needs the metrics of --metrics ADDRESS");
+            }
             return Ok(None);
         };
         Ok(Some(Self {
             endpoint: arguments.endpoint.open(&[address])?,
             pairs: usize::try_from(arguments.metrics_flows).unwrap_or(usize::MAX),
+            otlp,
+            #[cfg(feature = "nxapi")]
+            pushed: arguments.pushed.start(user, no_sandbox)?,
         }))
     }
 
@@ -85,6 +116,7 @@ impl Metrics {
         interfaces: &[Interface],
         counters: Arc<Counters>,
         parts: Option<PartPublisher>,
+        notes: Notes,
     ) -> anyhow::Result<ServedMetrics> {
         let latest = Arc::new(Latest::new(("collector", "live".into()), INTERVAL));
         let about: [Label<'_>; 3] = [
@@ -103,12 +135,19 @@ impl Metrics {
         for url in self.endpoint.urls() {
             messages::note("metrics", &format!("serving {url}"));
         }
+        #[cfg(feature = "nxapi")]
+        if let Some(pushed) = self.pushed {
+            pushed.begin(Arc::clone(&latest) as Arc<dyn EndpointSource>)?;
+        }
         let (stop, stopped) = oneshot::channel::<()>();
         let runtime = Builder::new_current_thread()
             .enable_all()
             .build()
             .context("connections cannot be waited for")?;
-        let endpoint = self.endpoint;
+        let mut endpoint = self.endpoint;
+        if let Some(tokens) = self.otlp {
+            endpoint = endpoint.receiving(tokens, Arc::new(StreamedSamples::new(notes)));
+        }
         let thread = std::thread::Builder::new()
             .name("metrics".to_owned())
             .spawn(move || {

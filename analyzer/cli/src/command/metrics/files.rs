@@ -171,5 +171,6 @@ fn dashboards(arguments: &Files) -> anyhow::Result<Vec<NamedFile>> {
         .map(|dashboard| (dashboard.file(), dashboard.json()))
         .collect();
     files.push(("provisioning.yml".to_owned(), PROVISIONING.to_owned()));
+    files.push(("README.md".to_owned(), roce_metrics::dashboards_readme()));
     Ok(files)
 }

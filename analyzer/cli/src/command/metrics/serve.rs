@@ -22,9 +22,12 @@ use rustix::thread::CapabilitySet;
 
 use super::fabric::NamedDevice;
 use super::host::{COLLECTOR, HostArguments, HostMetrics};
+use super::received::ReceivedSamples;
 use super::{checks, fabric, gpus};
 use crate::command::confinement::Confinement;
 use crate::command::endpoint::EndpointArguments;
+#[cfg(feature = "nxapi")]
+use crate::command::pushed::PushArguments;
 use crate::command::watch::Signals;
 use crate::options::duration::parse_duration;
 use crate::output::messages;
@@ -71,6 +74,10 @@ pub(super) struct Serve {
     #[command(flatten)]
     host: HostArguments,
 
+    #[cfg(feature = "nxapi")]
+    #[command(flatten)]
+    pushed: PushArguments,
+
     /// User that a server started by root continues as: a name or number [default: the caller of sudo, else nobody]
     #[arg(long, value_name = "NAME", conflicts_with = "no_sandbox")]
     user: Option<String>,
@@ -103,7 +110,8 @@ pub(super) fn serve(arguments: &Serve) -> anyhow::Result<ExitCode> {
     let confinement = Confinement::begin(arguments.user.as_deref(), arguments.no_sandbox)?;
     sandbox::raise()?;
     // Keys may be root's alone, and a port may be a low one.
-    let endpoint = arguments.endpoint.open(&arguments.listen)?;
+    let mut endpoint = arguments.endpoint.open(&arguments.listen)?;
+    let received = arguments.endpoint.otlp()?.map(|tokens| (tokens, Arc::default()));
     let host = HostMetrics::open(&arguments.host)?;
     let outputs = Outputs {
         dir: None,
@@ -126,6 +134,8 @@ pub(super) fn serve(arguments: &Serve) -> anyhow::Result<ExitCode> {
     // A password that cannot be read is an error now, and not a line in a log later.
     drop(fabric::Target::all(&inventory).map_err(as_other_user)?);
     let targets = fabric::named(&inventory);
+    #[cfg(feature = "nxapi")]
+    let pushed = arguments.pushed.start(None, true)?;
     let collector = (!arguments.counters_only).then(|| start_collector(arguments));
     let mut collector = collector.and_then(|started| {
         let said = |error: &std::io::Error| {
@@ -148,8 +158,14 @@ pub(super) fn serve(arguments: &Serve) -> anyhow::Result<ExitCode> {
     let latest = Arc::new(Latest::new(COLLECTOR, interval));
     // It closes with this process: that ends the other one.
     let input = collector.as_mut().and_then(|collector| collector.stdin.take());
+    let mut kept: Option<Arc<ReceivedSamples>> = None;
+    if let Some((tokens, samples)) = received {
+        kept = Some(Arc::clone(&samples));
+        endpoint = endpoint.receiving(tokens, samples);
+    }
     let all = Arc::new(All {
         host: Arc::clone(&latest),
+        received: kept,
         others: Others::new(arguments),
         targets: targets
             .into_iter()
@@ -159,6 +175,10 @@ pub(super) fn serve(arguments: &Serve) -> anyhow::Result<ExitCode> {
             })
             .collect(),
     });
+    #[cfg(feature = "nxapi")]
+    if let Some(pushed) = pushed {
+        pushed.begin(Arc::clone(&all) as Arc<dyn EndpointSource>)?;
+    }
     if let Some(collector) = collector {
         let all = Arc::clone(&all);
         std::thread::Builder::new()
@@ -288,6 +308,8 @@ struct All {
     others: Others,
     /// Switches and hypervisors, each with its last reading.
     targets: Vec<(NamedDevice, Latest)>,
+    /// Samples that came by OTLP.
+    received: Option<Arc<ReceivedSamples>>,
 }
 
 impl All {
@@ -357,6 +379,7 @@ impl EndpointSource for All {
         let mut parts = vec![self.host.part(format)];
         parts.extend(self.others.all().iter().map(|latest| latest.part(format)));
         parts.extend(self.targets.iter().map(|(_, latest)| latest.part(format)));
+        parts.extend(self.received.iter().map(|received| received.part(format)));
         joined(parts.iter().map(String::as_str))
     }
 
@@ -369,6 +392,7 @@ impl EndpointSource for All {
             latest.add_collector(into);
             left_out += latest.left_out();
         }
+        left_out += self.received.as_ref().map_or(0, |received| received.left_out());
         into.own(SERIES_LEFT_OUT, &[], value_of(left_out as u64));
     }
 

@@ -95,6 +95,59 @@ const QUEUE: [(&str, Counter, bool); 11] = [
 /// Microseconds as seconds.
 const MICROSECOND: f64 = 1e-6;
 
+/// A statistic of SAI by its whole name, for those who get it without the database.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct SaiStatistic {
+    /// The quantity.
+    pub counter: Counter,
+    /// The value of the label behind the interface's kind.
+    pub detail: Option<&'static str>,
+    /// The priority, where the name has one.
+    pub priority: Option<u8>,
+    /// True if it counts in a queue, false if in a port.
+    pub is_of_queue: bool,
+    /// Factor from a value to one in the counter's base unit.
+    pub factor: f64,
+}
+
+/// The statistic of this name (`SAI_PORT_STAT_PFC_3_RX_PKTS`, `SAI_QUEUE_STAT_DROPPED_PACKETS`); `None` of one that is not read.
+///
+/// The type of a queue is not in its name, so that the label `cast` of its counters is `all`.
+pub fn sai_statistic(name: &str) -> Option<SaiStatistic> {
+    let found = |counter, detail, is_of_queue| SaiStatistic {
+        counter,
+        detail,
+        priority: None,
+        is_of_queue,
+        factor: 1.0,
+    };
+    if let Some(field) = name.strip_prefix("SAI_QUEUE_STAT_") {
+        if field == "WRED_DROPPED_PACKETS" {
+            return Some(found(Counter::SwitchQueueWredDroppedPackets, Some("any"), true));
+        }
+        let (_, counter, has_cast) = QUEUE.iter().find(|(known, ..)| *known == field)?;
+        return Some(found(*counter, has_cast.then_some("all"), true));
+    }
+    let field = name.strip_prefix("SAI_PORT_STAT_")?;
+    if let Some((_, counter, detail)) = PORT.iter().find(|(known, ..)| *known == field) {
+        return Some(found(*counter, *detail, false));
+    }
+    let (priority, field) = field.strip_prefix("PFC_")?.split_once('_')?;
+    let priority = priority.parse().ok().filter(|priority| *priority < 8)?;
+    let (counter, factor) = match field {
+        "RX_PKTS" => (Counter::SwitchPriorityPfcReceivedFrames, 1.0),
+        "TX_PKTS" => (Counter::SwitchPriorityPfcTransmittedFrames, 1.0),
+        "RX_PAUSE_DURATION_US" => (Counter::SwitchPriorityPfcReceivePausedSeconds, MICROSECOND),
+        "ON2OFF_RX_PKTS" => (Counter::SwitchPriorityPfcTransitions, 1.0),
+        _ => return None,
+    };
+    Some(SaiStatistic {
+        priority: Some(priority),
+        factor,
+        ..found(counter, None, false)
+    })
+}
+
 /// Adds the counters of all objects that have a name.
 pub(super) fn read(maps: &Database, counters: &Database, reading: &mut Reading) {
     for (name, hash) in objects(maps, "COUNTERS_PORT_NAME_MAP", counters) {
