@@ -94,7 +94,7 @@ const SYMPTOMS: [Symptom; 12] = [
         name: "connection rejected",
         meaning: "the peer's connection manager rejected the request: look whether its program listens at this address and port",
         is_consequence: false,
-        words: &["rdma_cm_event_rejected", ": connect rejected: status"],
+        words: &["rdma_cm_event_rejected"],
     },
     Symptom {
         name: "peer unreachable",

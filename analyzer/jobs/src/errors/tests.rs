@@ -358,10 +358,6 @@ fn timeouts_of_nvme_are_read() {
             "connection failed",
         ),
         (
-            "nvme nvme0: Connect rejected: status 8 (invalid service ID).",
-            "connection rejected",
-        ),
-        (
             "Nov 25 18:00:01 n17 kernel: nvme nvme0: starting error recovery",
             "error recovery",
         ),
