@@ -205,12 +205,13 @@ const NEVER_FAIL: [&str; 8] = [
     "mtu.switch",
 ];
 /// Checks over several hosts, which [`hosts_are_compared`] tests.
-const OF_FLEETS: [&str; 5] = [
+const OF_FLEETS: [&str; 6] = [
     "mtu.peers",
     "fleet.duplicate_address",
     "fleet.same",
     "fleet.rails",
     "fleet.gid_index",
+    "fleet.not_ready",
 ];
 
 #[test]
@@ -434,6 +435,37 @@ fn one_index_of_addresses_has_to_fit_all_hosts() {
         summary,
         "NCCL_IB_GID_INDEX=3, and no index of addresses fits all hosts"
     );
+}
+
+#[test]
+fn packets_without_a_buffer_and_the_peers_naks_are_one_thing() {
+    let folder = tempdir().unwrap();
+    let of = |naks: &str| {
+        for (host, name, first, later) in [
+            ("a", "out_of_buffer", "5", "5005"),
+            ("b", "rnr_nak_retry_err", "7", naks),
+        ] {
+            let mut tree = tree("good");
+            for (before, value) in [("", first), ("later/", later)] {
+                let path = format!("{before}sys/class/infiniband/mlx5_0/ports/1/hw_counters/{name}");
+                tree.insert(path, value.as_bytes().to_vec());
+            }
+            write(&tree, &folder.path().join(host));
+        }
+        let words = ["doctor", "--read", "a", "--read", "b", "--format", "json"];
+        let document = run(folder.path(), words).json();
+        let fleet = document["fleet"].as_array().unwrap();
+        let row = fleet.iter().find(|row| row["id"] == "fleet.not_ready");
+        row.and_then(|row| row["summary"].as_str()).map(str::to_owned)
+    };
+    // 5,005 - 5 packets at a; 5,007 - 7 NAKs at b.
+    let said = of("5007").unwrap();
+    assert!(
+        said.contains("5000 packets arrived at a") && said.contains("b received 5000"),
+        "{said}"
+    );
+    // 2,000 NAKs are of something else, too.
+    assert_eq!(of("2007"), None);
 }
 
 #[test]

@@ -101,6 +101,11 @@ fn texts_of_other_kinds_are_refused_by_name() {
         "DCBX mode: OS controlled\nPriority trust state: dscp\n",
     )
     .unwrap();
+    fs::write(
+        folder.join("running.txt"),
+        "class-map type qos match-all ROCE\n  match dscp 26\n",
+    )
+    .unwrap();
     for (arguments, what) in [
         (
             ["host", "counters", "--read", "pfc.txt"].as_slice(),
@@ -121,6 +126,29 @@ fn texts_of_other_kinds_are_refused_by_name() {
         (
             &["host", "gpus", "--read", "ethtool.txt"],
             "the text of `ethtool -S`",
+        ),
+        (&["traffic", "results", "qos.txt"], "`doctor --read` reads"),
+        (&["devices", "--read", "qos.txt"], "`doctor --read` reads"),
+        (
+            &[
+                "fabric",
+                "configure",
+                "switch",
+                "--kind",
+                "nexus",
+                "--check",
+                "--read",
+                "pfc.txt",
+            ],
+            "`fabric counters --read` reads",
+        ),
+        (
+            &["fabric", "pauses", "--read", "qos.txt", "--read", "qos.txt"],
+            "`doctor --read` reads",
+        ),
+        (
+            &["fabric", "counters", "--read", "running.txt"],
+            "`fabric configure switch --kind nexus --check --read` reads",
         ),
     ] {
         let ran = run(folder, arguments);
@@ -149,4 +177,160 @@ fn a_training_log_says_how_it_fits() {
         words.contains("all-reduce 1.00 s by the log") && words.contains("another run?"),
         "{words}"
     );
+    let words = [capture, "--training-log", "train.log", "--format", "json"];
+    let fit = run(folder.path(), words).json()["training_log"].take();
+    assert_eq!(fit["logged_steps"], 40, "{fit}");
+    assert_eq!(fit["allreduce"]["log_ns"], 1_000_000_000_u64, "{fit}");
+    assert_eq!(fit["is_doubtful"], true, "{fit}");
+}
+
+#[test]
+fn outputs_of_tools_are_a_host() {
+    let folder = tempdir().unwrap();
+    let folder = folder.path();
+    // After the output of mlnx_qos in NVIDIA's documentation: PFC is on for priority 4, and the port trusts the VLAN tag.
+    fs::write(
+        folder.join("paste.txt"),
+        "gpu1:~# ibdev2netdev\nmlx5_0 port 1 ==> ens1f0 (Up)\ngpu1:~# rdma link\nlink mlx5_0/1 state ACTIVE physical_state LINK_UP netdev ens1f0\n\
+         gpu1:~# mlnx_qos -i ens1f0\nDCBX mode: OS controlled\nPriority trust state: pcp\nPFC configuration:\n\tpriority    0   1   2   3   4   5   6   7\n\
+         \tenabled     0   0   0   0   1   0   0   0   \n",
+    )
+    .unwrap();
+    let document = run(folder, ["doctor", "--read", "paste.txt", "--format", "json"]).json();
+    let all = document["checks"].as_array().unwrap();
+    let of = |status: &str| -> Vec<&str> {
+        let those = all.iter().filter(|check| check["status"] == status);
+        those.filter_map(|check| check["id"].as_str()).collect()
+    };
+    assert_eq!(of("warning"), ["pfc.enabled", "pfc.others", "qos.trust"]);
+    assert_eq!(of("critical"), Vec::<&str>::new());
+    // Neither limits nor modules are in the text.
+    assert!(of("unknown").contains(&"memlock"), "{:?}", of("unknown"));
+    assert!(of("ok").contains(&"port.state"), "{:?}", of("ok"));
+    let checked = run(
+        folder,
+        [
+            "fabric",
+            "configure",
+            "host",
+            "-i",
+            "ens1f0",
+            "--check",
+            "--read",
+            "paste.txt",
+        ],
+    );
+    assert_eq!(checked.code, Some(1), "{}", checked.stderr);
+    assert!(checked.stdout.contains("pfc"), "{}", checked.stdout);
+}
+
+#[test]
+fn a_port_of_cumulus_is_read_from_its_statistics() {
+    let folder = tempdir().unwrap();
+    let folder = folder.path();
+    fs::write(
+        folder.join("swp3.txt"),
+        "NIC statistics:\n     HwIfInOctets: 100\n     HwIfInPfc3Pkt: 12\n     HwIfOutPfc3Pkt: 7\n",
+    )
+    .unwrap();
+    let document = run(
+        folder,
+        ["fabric", "counters", "--read", "swp3.txt", "--format", "json"],
+    );
+    let document: serde_json::Value = serde_json::from_str(&document.stdout).unwrap();
+    let device = &document["devices"][0];
+    assert_eq!(device["kind"], "cumulus");
+    let samples = device["samples"].as_array().unwrap();
+    let received = samples.iter().find(|sample| {
+        sample["object"] == "swp3" && sample["counter"] == "switch_priority_pfc_received_frames"
+    });
+    assert_eq!(
+        received.map(|sample| &sample["value"]),
+        Some(&12.0.into()),
+        "{samples:?}"
+    );
+}
+
+#[test]
+fn two_recordings_of_a_fabric_say_where_pauses_are() {
+    let folder = tempdir().unwrap();
+    let folder = folder.path();
+    let answer = |frames: u64| {
+        format!(
+            "  Port Rx    PFC0    PFC1    PFC2    PFC3    PFC4    PFC5    PFC6    PFC7\n---------  ------  ------  ------  ------  ------  ------  ------  ------\n\
+             Ethernet0       0       0       0  {frames:>6}       0       0       0       0\n"
+        )
+    };
+    for (name, frames) in [("before", 100), ("after", 350)] {
+        fs::create_dir_all(folder.join(name).join("leaf1")).unwrap();
+        fs::write(
+            folder.join(name).join("leaf1/show_pfc_counters.txt"),
+            answer(frames),
+        )
+        .unwrap();
+        fs::write(folder.join(format!("{name}.txt")), answer(frames)).unwrap();
+    }
+    for (before, after) in [("before", "after"), ("before.txt", "after.txt")] {
+        let ran = run(folder, ["fabric", "pauses", "--read", before, "--read", after]).good();
+        // 350 - 100.
+        assert!(ran.stdout.contains("between two recordings"), "{}", ran.stdout);
+        assert!(
+            ran.stdout.contains("250") && ran.stdout.contains("Ethernet0"),
+            "{}",
+            ran.stdout
+        );
+        assert!(
+            !ran.stdout.contains("NaN") && !ran.stdout.contains("inf "),
+            "{}",
+            ran.stdout
+        );
+    }
+    let once = run(folder, ["fabric", "pauses", "--read", "before"]);
+    assert_eq!(once.code, Some(2));
+    assert!(once.stderr.contains("before and after"), "{}", once.stderr);
+}
+
+#[test]
+fn a_running_table_shows_each_interval_and_then_the_whole() {
+    let folder = tempdir().unwrap();
+    let folder = folder.path();
+    let data = root().join("tests/data/fabric/sonic-leaf");
+    let data = data.to_str().unwrap();
+    fs::write(
+        folder.join("fabric.toml"),
+        format!(
+            "[[switch]]\nname = \"leaf1\"\nkind = \"sonic\"\ntransport = \"files\"\nfiles = \"{data}\"\n"
+        ),
+    )
+    .unwrap();
+    for (command, head) in [
+        (["fabric", "counters"], "changes in "),
+        (["fabric", "pauses"], " time "),
+        (["host", "counters"], "ounter"),
+    ] {
+        let ran = run(
+            folder,
+            [
+                command.as_slice(),
+                &["--watch", "--interval", "200ms", "--duration", "700ms"],
+            ]
+            .concat(),
+        )
+        .good();
+        // Each table has its time above it, the whole has none; a pipe gets no control sequences.
+        let tables = ran
+            .stdout
+            .lines()
+            .filter(|line| line.starts_with(" 20") && line.ends_with('Z'))
+            .count();
+        assert!((2..=5).contains(&tables), "{command:?} {tables}: {}", ran.stdout);
+        assert_eq!(ran.stdout.matches('\u{1b}').count(), 0);
+        assert!(
+            ran.stdout.matches(head).count() > tables,
+            "{command:?}: {}",
+            ran.stdout
+        );
+    }
+    let both = run(folder, ["host", "counters", "--watch", "--read", "fabric.toml"]);
+    assert_eq!(both.code, Some(2));
 }

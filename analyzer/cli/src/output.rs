@@ -13,6 +13,8 @@ pub(crate) mod messages;
 pub(crate) mod overview;
 pub(crate) mod progress;
 #[cfg(feature = "live")]
+pub(crate) mod running;
+#[cfg(feature = "live")]
 pub(crate) mod screen;
 pub(crate) mod style;
 pub(crate) mod table;

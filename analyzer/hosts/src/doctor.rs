@@ -22,6 +22,7 @@ mod qos;
 mod rdma;
 mod sriov;
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 pub use check::{Check, CheckRun, Judgement, Outcome, ReadValue, Status};
@@ -31,6 +32,7 @@ pub use gid::path_mtu;
 pub use host::{Host, LINKS, UNREADABLE, Unknown};
 
 use facts::Facts;
+use host::source_of;
 
 /// The tables of all families, in the order in which they are shown.
 const FAMILIES: [&[Check]; 16] = [
@@ -73,9 +75,19 @@ pub fn groups() -> Vec<&'static str> {
 /// A check that finds nothing that it concerns has one outcome, "not applicable".
 pub fn judge(host: &Host, plan: &Plan, only: &[String]) -> Vec<Judgement> {
     let facts = Facts::new(host, plan);
+    let sources = if host.is_partial {
+        sources(host)
+    } else {
+        BTreeSet::new()
+    };
     let mut all = Vec::new();
     for check in wanted(only) {
         let mut outcomes = (check.run.judge)(&facts);
+        if host.is_partial {
+            for outcome in &mut outcomes {
+                without_absence(outcome, &sources);
+            }
+        }
         if outcomes.is_empty() {
             outcomes.push(Outcome::new(
                 Status::NotApplicable,
@@ -90,6 +102,31 @@ pub fn judge(host: &Host, plan: &Plan, only: &[String]) -> Vec<Judgement> {
         }));
     }
     all
+}
+
+/// Where the values of a text stand: its files, and the folders that they are in.
+fn sources(host: &Host) -> BTreeSet<String> {
+    let mut all = BTreeSet::new();
+    for (path, _) in host.files() {
+        all.insert(source_of(path));
+        all.extend(path.match_indices('/').map(|(at, _)| format!("/{}", &path[..at])));
+    }
+    all
+}
+
+/// Makes an outcome unknown that was concluded from something absent: a text has only what somebody asked for.
+fn without_absence(outcome: &mut Outcome, sources: &BTreeSet<String>) {
+    if matches!(outcome.status, Status::NotApplicable | Status::Unknown) {
+        return;
+    }
+    let is_absent = |seen: &&ReadValue| seen.value.contains("not there") || !sources.contains(&seen.source);
+    if let Some(seen) = outcome.seen.iter().find(is_absent) {
+        let unknown = Unknown {
+            source: seen.source.clone(),
+            why: "the text does not have it".to_owned(),
+        };
+        *outcome = Outcome::unknown(outcome.object.clone(), unknown);
+    }
 }
 
 /// Compares several hosts.

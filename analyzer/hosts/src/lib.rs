@@ -7,8 +7,10 @@ mod drivers;
 pub mod gpu;
 pub mod hca;
 mod host;
+mod pasted;
 mod terminal;
 
 pub use drivers::{CounterPlace, MappedCounter, mapped, mapped_loosely};
 pub use host::{Link, Statistic, ethtool_statistics, port_rate_bps, rdma_statistics};
+pub use pasted::pasted_host;
 pub use terminal::without_terminal;

@@ -95,7 +95,7 @@ pub struct RunSummary {
     pub uet_traffic: Vec<UetTrafficRow>,
     /// The steps of a training job, in the order of time.
     pub steps: Vec<StepRow>,
-    /// How the training log fits these steps; `None`: there is no log, or no step. The JSON document has the times of each step alone.
+    /// How the training log fits these steps; `None`: there is no log, or no step.
     pub training_log: Option<TrainingLogFit>,
     /// Traces of ranks that were merged, in the order given.
     pub traces: Vec<TraceRow>,

@@ -16,6 +16,7 @@ mod names;
 mod object;
 mod read;
 mod samples;
+mod training;
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -323,6 +324,10 @@ impl Serialize for Document<'_> {
             map.serialize_entry("hops_inband", &hops)?;
         }
         map.serialize_entry("steps", &List(|| run.steps.iter().map(Row::<'_, StepColumns>)))?;
+        // Only runs with --training-log have it.
+        if let Some(fit) = &run.training_log {
+            map.serialize_entry("training_log", &training::object(fit))?;
+        }
         // Only runs with --merge have them.
         if !run.traces.is_empty() {
             map.serialize_entry("traces", &List(|| run.traces.iter().map(Row::<'_, TraceColumns>)))?;

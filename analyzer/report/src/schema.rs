@@ -92,6 +92,7 @@ What `--format json` prints and `DIR/run.json` holds: one object. `schema_versio
 | `mrc_connections`, `mrc_paths` | Rows of the table of that name, where packets of MRC or UET were captured. Absent without |
 | `uet_traffic` | Rows of the table of that name, where packets of UET were captured. Absent without |
 | `hops_inband` | Rows of the table of that name, where packets had telemetry of switches. Absent without |
+| `training_log` | How the log of `--training-log` fits the steps: `logged_steps`, `joined_rows`, medians of `allreduce` and `total` by the log (`log_ns`) and in the packets (`captured_ns`), `is_doubtful`. Absent without |
 | `findings` | Rows of `findings`, the worst first; `evidence` is an object |
 | `samples` | Rows of `samples`, where there are at most 1,000 of them. Absent without samples, and where there are more: the table has all |
 

@@ -6,6 +6,7 @@ use roce_hosts::without_terminal;
 
 use crate::device::file_name;
 use crate::inventory::SwitchKind;
+use crate::switch::cumulus::PORTS;
 use crate::switch::text::typed_behind_prompt;
 
 /// Answers that are kept of a text.
@@ -35,10 +36,25 @@ type Mark = (PastedDevice, &'static str, &'static [&'static str]);
 const NEXUS: PastedDevice = PastedDevice::Switch(SwitchKind::Nexus);
 const SONIC: PastedDevice = PastedDevice::Switch(SwitchKind::Sonic);
 const EOS: PastedDevice = PastedDevice::Switch(SwitchKind::Eos);
+const CUMULUS: PastedDevice = PastedDevice::Switch(SwitchKind::Cumulus);
 const ESXI: PastedDevice = PastedDevice::Hypervisor;
 
-/// The commands whose answers are known by their content. `{}` is the adapter.
-const MARKS: [Mark; 26] = [
+/// The commands whose answers are known by their content. `{}` is the adapter, or the port.
+const MARKS: [Mark; 31] = [
+    // Ports of Cumulus have the names of Linux, and statistics of switchd.
+    (CUMULUS, "ethtool -S {}", &["NIC statistics:", "HwIf"]),
+    (
+        CUMULUS,
+        "nv show interface {} counters qos -o json",
+        &["\"egress-queue-stats\""],
+    ),
+    (
+        CUMULUS,
+        "nv show interface {} counters qos -o json",
+        &["\"pfc-stats\""],
+    ),
+    (CUMULUS, "cat /etc/lsb-release", &["DISTRIB_ID=\"Cumulus"]),
+    (CUMULUS, PORTS, &["/sys/class/net/swp"]),
     (NEXUS, "show queuing interface", &["Queuing for Ethernet"]),
     (
         NEXUS,
@@ -147,7 +163,9 @@ fn session(answers: Vec<(String, String)>, name: &str) -> Option<PastedText> {
     let device = answers.iter().find_map(|(command, answer)| {
         let is_hypervisor = command.starts_with("esxcli ") || command.starts_with("vsish ");
         let by_content = marks(answer).next().map(|(device, ..)| *device);
-        is_hypervisor.then_some(ESXI).or(by_content)
+        let is_cumulus = command.starts_with("nv show ") || command.starts_with("ethtool -S swp");
+        let by_command = is_hypervisor.then_some(ESXI).or(is_cumulus.then_some(CUMULUS));
+        by_command.or(by_content)
     })?;
     let mut found = PastedText {
         device,
@@ -156,7 +174,7 @@ fn session(answers: Vec<(String, String)>, name: &str) -> Option<PastedText> {
     for (command, answer) in answers {
         found.add(&command, &answer);
         // `show queuing interface ethernet1/1/1` has a part of what `show queuing interface` has.
-        let whole = whole_command(device, &command, name);
+        let whole = whole_command(device, &command, name).or_else(|| spelled_otherwise(device, &answer));
         if let Some(whole) = whole.filter(|whole| *whole != command) {
             found.add(&whole, &answer);
         }
@@ -174,7 +192,12 @@ fn alone(text: &str, name: &str) -> Option<PastedText> {
     let mut last = "";
     for (_, command, _) in marks(text).filter(|(of, ..)| *of == device) {
         if *command != last {
-            found.add(&command.replace("{}", &adapter(text, name)), text);
+            let object = if device == CUMULUS {
+                name.strip_prefix("ethtool_-S_").unwrap_or(name).to_owned()
+            } else {
+                adapter(text, name)
+            };
+            found.add(&command.replace("{}", &object), text);
         }
         last = command;
     }
@@ -195,6 +218,12 @@ impl PastedText {
             .or_default()
             .push_str(answer);
     }
+}
+
+/// The command that is known for such an answer: releases spell commands otherwise (`show pfcwd stats`, `pfcwd show stats`).
+fn spelled_otherwise(device: PastedDevice, answer: &str) -> Option<String> {
+    let mut known = marks(answer).filter(|(of, command, _)| *of == device && !command.contains("{}"));
+    known.next().map(|(_, command, _)| (*command).to_owned())
 }
 
 /// The command without the interface that it is about, where all interfaces have one.
@@ -254,6 +283,18 @@ mod tests {
 
     fn names(found: &PastedText) -> Vec<&str> {
         found.answers.keys().map(String::as_str).collect()
+    }
+
+    #[test]
+    fn commands_of_other_releases_by_their_answers() {
+        let text = "admin@sonic:~$ show pfcwd stats\n  QUEUE  STATUS  STORM DETECTED/RESTORED  TX OK/DROP\nEthernet12:3  operational  41/41  0/9\n";
+        let found = pasted(text, "out").unwrap();
+        assert_eq!(found.device, SONIC);
+        assert!(
+            found.answers.contains_key(&file_name("pfcwd show stats")),
+            "{:?}",
+            names(&found)
+        );
     }
 
     #[test]

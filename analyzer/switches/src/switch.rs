@@ -1,7 +1,7 @@
 //! Switches: the commands that they are given, and the readings that their answers become.
 
 mod answer;
-mod cumulus;
+pub(crate) mod cumulus;
 mod eos;
 pub mod interface;
 mod nexus;

@@ -30,6 +30,10 @@ const WRITERS: &[(&str, &str)] = &[
     ),
     ("analyzer/cli/src/output/dataset.rs", "one line of JSON, escaped"),
     (
+        "analyzer/cli/src/output/running.rs",
+        "tables and documents whose makers clean and escape",
+    ),
+    (
         "analyzer/cli/src/command/dataset/map.rs",
         "JSON is escaped, paths are cleaned",
     ),

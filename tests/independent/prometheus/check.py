@@ -294,6 +294,23 @@ def panels(folder):
                     yield f"{dashboard['title']}: {inner['title']}", target["expr"]
 
 
+def older_panels():
+    """Queries of the dashboards of older exporters, by panel."""
+    found = {}
+    for line in (HERE / "older_panels.txt").read_text().splitlines():
+        if not line.startswith("#"):
+            name, query = line.split("\t")
+            found.setdefault(name, []).append(query)
+    return found
+
+
+def left_out(folder):
+    """Names that the compatible names leave out, as patterns: the head of their file lists them."""
+    lines = (folder / "roce-compat.rules.yml").read_text().splitlines()
+    names = [line.removeprefix("# - ").split(": ")[0] for line in lines if line.startswith("# - ")]
+    return [re.escape(name).replace(r"\*", r"\w*") for name in names]
+
+
 def series_name(legend, labels, names):
     """Name of a series: its legend with the labels filled in, and targets by their names."""
     value = lambda match: names.get(labels.get(match[1], ""), labels.get(match[1], ""))
@@ -400,7 +417,8 @@ def main():
         targets = [option for address in addresses.values() for option in ["--target", address]]
         run(program, "metrics", "files", "scrape-config", *targets, "-o", folder)
         config = folder / "prometheus.yml"
-        config.write_text(re.sub(r"(_interval): \d+s", r"\1: 1s", config.read_text()))
+        quick_config = re.sub(r"(_interval): \d+s", r"\1: 1s", config.read_text())
+        config.write_text(quick_config.replace("rule_files:\n", "rule_files:\n  - roce-compat.rules.yml\n", 1))
         rules = (folder / "roce.rules.yml").read_text()
         quick = re.sub(r"^(\s+for): .*$", r"\1: 0s", rules, flags=re.M)
         quick = re.sub(r"^(    interval): 30s$", r"\1: 1s", quick, flags=re.M)
@@ -468,6 +486,15 @@ def main():
             f"alerts: {sorted(name for name, _ in firing)}; panels: {asked} queries have data, {empty} have none because nothing is wrong, "
             f"{old} need a day of data"
         )
+        absent = []
+        unknown = left_out(folder)
+        for name, queries in older_panels().items():
+            if any(prometheus.query(query) for query in queries):
+                continue
+            if not all(any(re.search(name, query) for name in unknown) for query in queries):
+                fail(f"no data of an older dashboard: {name}: {queries}")
+            absent.append(name)
+        print(f"older dashboards: {len(older_panels()) - len(absent)} of {len(older_panels())} panels have data, listed as left out: {', '.join(absent)}")
         if asked < 30:
             fail("too few panels have data")
         if len(sys.argv) > 4:

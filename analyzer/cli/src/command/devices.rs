@@ -22,6 +22,9 @@ pub(crate) struct Devices {
 }
 
 const SYSFS: &str = "/sys";
+/// The longest text that is looked at, where a folder was expected.
+#[cfg(feature = "live")]
+const MAX_TEXT_BYTES: u64 = 1 << 20;
 
 /// Adds the answers of libpcap and, for the running system, of drivers.
 #[cfg(feature = "live")]
@@ -43,6 +46,21 @@ fn sysfs_of(folder: &Path) -> PathBuf {
     }
 }
 
+/// The error that a file is no folder, with the command that reads it.
+fn no_folder(file: &Path) -> anyhow::Error {
+    #[cfg(feature = "live")]
+    let what = {
+        let text = roce_files::read_text(file, MAX_TEXT_BYTES).unwrap_or_default();
+        crate::command::pasted::described(&text)
+    };
+    #[cfg(not(feature = "live"))]
+    let what = "";
+    anyhow::anyhow!(
+        "{}: not the folder of a recorded host{what}\nhint: the folder has the files of /sys below sys; `doctor --read` reads texts",
+        file.display()
+    )
+}
+
 impl RunCommand for Devices {
     fn run(&self, _: &Invocation) -> anyhow::Result<ExitCode> {
         devices(self)
@@ -51,7 +69,11 @@ impl RunCommand for Devices {
 
 /// Lists devices.
 fn devices(arguments: &Devices) -> anyhow::Result<ExitCode> {
-    let sysfs = arguments.read.as_deref().map_or_else(|| SYSFS.into(), sysfs_of);
+    let sysfs = match arguments.read.as_deref() {
+        None => SYSFS.into(),
+        Some(folder) if folder.is_dir() => sysfs_of(folder),
+        Some(file) => return Err(no_folder(file)),
+    };
     let devices = roce_capture::devices(&sysfs);
     #[cfg(feature = "live")]
     let devices = complete(devices, arguments.read.is_none());

@@ -15,6 +15,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow, bail};
 use clap::Args;
 use roce_hosts::doctor::{self, Host, Judgement, Plan};
+use roce_hosts::pasted_host;
 use roce_model::Span;
 use roce_probe::{SnapshotOptions, add_second_reading, recorded_snapshot, running_snapshot};
 use roce_remote::Machine;
@@ -59,7 +60,8 @@ Exit codes: 0 done, 1 a check that --fail-on names, 2 an error, or a host that c
 #[derive(Args, Debug)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct Doctor {
-    /// Check a recorded host: a folder, or the file of --record; given several times, the hosts are compared
+    /// Check a recorded host: a folder, the file of --record, or a text with outputs of tools, whose content says what they are (docs/host.md);
+    /// given several times, the hosts are compared
     #[arg(long, value_name = "DIR|FILE", conflicts_with_all = ["host", "pid", "interface", "record"])]
     read: Vec<PathBuf>,
 
@@ -359,8 +361,8 @@ fn over_ssh(machines: &[Machine], duration: Option<Span>) -> (Vec<Host>, bool) {
     (hosts, all_read)
 }
 
-/// A recorded host: a folder, or the file that `--record` wrote.
-fn stored(root: &Path) -> anyhow::Result<Host> {
+/// A recorded host: a folder, the file that `--record` wrote, or a text with outputs of tools.
+pub(super) fn stored(root: &Path) -> anyhow::Result<Host> {
     if root.is_dir() {
         let is_host = ["sys", "proc", "answers"]
             .iter()
@@ -375,14 +377,16 @@ fn stored(root: &Path) -> anyhow::Result<Host> {
         return recorded_snapshot(root, &name).with_context(|| root.display().to_string());
     }
     let text = roce_files::read_text(root, MAX_PASTED_BYTES).unwrap_or_default();
-    let what = if text.contains('\0') {
-        String::new()
-    } else {
-        described(&text)
-    };
+    let text = if text.contains('\0') { "" } else { text.as_str() };
+    let stem = root.file_stem().unwrap_or_default().to_string_lossy();
+    if let Some(host) = pasted_host(text, &stem) {
+        return Ok(host);
+    }
+    let what = described(text);
     if !what.is_empty() {
         bail!(
-            "{}: not a recorded host{what}\nhint: a folder with the host's files below sys and proc, or the file of --record",
+            "{}: not a recorded host{what}\nhint: a folder with the host's files below sys and proc, the file of --record, or a text with outputs such as those of ibv_devinfo, \
+             show_gids, mlnx_qos -i IF or lspci -vv",
             root.display()
         );
     }

@@ -8,6 +8,7 @@ mod document;
 mod host;
 mod pauses;
 mod print;
+mod recordings;
 mod samples;
 mod text;
 mod workers;

@@ -2,10 +2,11 @@
 
 use roce_hosts::gpu;
 use roce_jobs::results::results;
+use roce_switches::inventory::SwitchKind;
 use roce_switches::pasted::pasted;
 
 /// Words of a text of a host, what it is, and the command that reads it.
-const TEXTS: [(&[&str], &str, &str); 8] = [
+const TEXTS: [(&[&str], &str, &str); 14] = [
     (
         &["NIC statistics:"],
         "the text of `ethtool -S`",
@@ -29,12 +30,42 @@ const TEXTS: [(&[&str], &str, &str); 8] = [
     (
         &["Priority trust state"],
         "the text of `mlnx_qos`",
-        "doctor, on the host itself",
+        "doctor --read",
     ),
     (
         &["hca_id:", "transport:"],
         "the text of `ibv_devinfo`",
-        "doctor, on the host itself",
+        "doctor --read",
+    ),
+    (
+        &["CA '", "Physical state:"],
+        "the text of `ibstat`",
+        "doctor --read",
+    ),
+    (
+        &["prio-pfc ", "pfc-cap "],
+        "the text of `dcb pfc show`",
+        "doctor --read",
+    ),
+    (
+        &["DEV", "PORT", "INDEX", "GID", "VER"],
+        "the text of `show_gids`",
+        "doctor --read",
+    ),
+    (
+        &["physical_state", "state", "netdev"],
+        "the text of `rdma link`",
+        "doctor --read",
+    ),
+    (
+        &["LnkCap:", "LnkSta:"],
+        "the text of `lspci -vv`",
+        "doctor --read",
+    ),
+    (
+        &["Pause parameters for"],
+        "the text of `ethtool -a`",
+        "doctor --read",
     ),
     (&["NCCL INFO"], "a log of NCCL", "CAPTURE --nccl-log"),
     (
@@ -56,6 +87,12 @@ pub(super) fn described(text: &str) -> String {
         return ": this is an answer of a switch or hypervisor, which `fabric counters --read` reads"
             .to_owned();
     }
+    if let Some((kind, what)) = configuration(text) {
+        return format!(
+            ": this is {what}, which `fabric configure switch --kind {} --check --read` reads",
+            kind.name()
+        );
+    }
     if let Some(what) = gpu::described(text) {
         return format!(": this is {what}");
     }
@@ -70,6 +107,23 @@ pub(super) fn described(text: &str) -> String {
     }
 }
 
+/// The kind of a switch whose configuration a text is, and the configuration in words.
+pub(super) fn configuration(text: &str) -> Option<(SwitchKind, &'static str)> {
+    let begins = |start: &str| text.lines().any(|line| line.trim_start().starts_with(start));
+    let found = if begins("nv set ") {
+        (SwitchKind::Cumulus, "a configuration of Cumulus")
+    } else if text.contains("\"PORT_QOS_MAP\"") || text.contains("\"DEVICE_METADATA\"") {
+        (SwitchKind::Sonic, "a config_db.json of SONiC")
+    } else if begins("class-map type") || begins("policy-map type network-qos") || begins("system qos") {
+        (SwitchKind::Nexus, "a configuration of NX-OS")
+    } else if text.contains("EOS-") || begins("qos rewrite") || begins("priority-flow-control priority") {
+        (SwitchKind::Eos, "a configuration of EOS")
+    } else {
+        return None;
+    };
+    Some(found)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -78,7 +132,10 @@ mod tests {
     fn texts_are_known_by_their_content() {
         for (text, command) in [
             ("NIC statistics:\n     rx_prio3_pause: 41210\n", "host counters"),
-            ("DCBX mode: OS controlled\nPriority trust state: dscp\n", "doctor"),
+            (
+                "DCBX mode: OS controlled\nPriority trust state: dscp\n",
+                "doctor --read",
+            ),
             (
                 "  Port Rx    PFC0    PFC1\n---------  ------  ------\nEthernet0       0       0\n",
                 "fabric counters",

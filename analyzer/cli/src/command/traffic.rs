@@ -26,6 +26,7 @@ use roce_model::text::escape_json;
 use serde_json::Value;
 
 use crate::command::invocation::{Invocation, RunCommand};
+use crate::command::pasted::described;
 use crate::options::format::{Format, text_or_json};
 use crate::options::rate::Rate;
 use crate::output::messages;
@@ -190,8 +191,9 @@ impl ReadResults {
         let results = parsed(&text, world);
         if results.tool.is_empty() {
             messages::error(&format!(
-                "{}: no results of a traffic tool in it\nhint: the output of perftest, iperf3, nccl-tests or a PyTorch benchmark, or a log with NCCL's lines or with errors",
-                path.display()
+                "{}: no results of a traffic tool in it{}\nhint: the output of perftest, iperf3, nccl-tests or a PyTorch benchmark, or a log with NCCL's lines or with errors",
+                path.display(),
+                described(&text)
             ));
             self.has_failed = true;
             return None;

@@ -200,8 +200,13 @@ pub(crate) const AMD: u32 = 0x1002;
 
 impl<'a> Facts<'a> {
     pub(crate) fn new(host: &'a Host, plan: &'a Plan) -> Self {
-        let devices = devices(host);
-        let netdevs = netdevs(host, &devices);
+        let mut devices = devices(host);
+        let pci = pci_devices(host);
+        let mut netdevs = netdevs(host, &devices);
+        if host.is_partial {
+            netdevs.extend(alone(host, &netdevs));
+            devices.extend(adapters(host, &pci, &devices));
+        }
         let found = found(host, &PortLinks(&devices));
         Self {
             host,
@@ -209,7 +214,7 @@ impl<'a> Facts<'a> {
             found,
             devices,
             netdevs,
-            pci: pci_devices(host),
+            pci,
             counters: moved(host),
         }
     }
@@ -404,12 +409,51 @@ fn netdevs(host: &Host, devices: &[RdmaDevice]) -> Vec<Netdev> {
                 all.push(Netdev {
                     name,
                     device: device.name.clone(),
-                    has_port: device.pci.is_some() && !device.is_virtual,
+                    has_port: (device.pci.is_some() || host.is_partial) && !device.is_virtual,
                 });
             }
         }
     }
     all
+}
+
+/// Interfaces whose DCB settings are in a text that has no RDMA device for them: they are judged as those of one.
+fn alone(host: &Host, known: &[Netdev]) -> Vec<Netdev> {
+    let settings = host.names("answers").into_iter();
+    let names: BTreeSet<String> = settings
+        .filter(|file| file.starts_with("dcb-"))
+        .filter_map(|file| Some(file.split_once('.')?.1.strip_suffix(".json")?.to_owned()))
+        .filter(|name| is_plain(name) && !known.iter().any(|netdev| netdev.name == *name))
+        .collect();
+    let netdev = |name| Netdev {
+        name,
+        device: String::new(),
+        has_port: true,
+    };
+    names.into_iter().map(netdev).collect()
+}
+
+/// Adapters in a text that does not say which RDMA devices they are: devices without ports, by their PCI addresses.
+fn adapters(host: &Host, pci: &[PciDevice], known: &[RdmaDevice]) -> Vec<RdmaDevice> {
+    let is_named = known.iter().any(|device| device.pci.is_none());
+    let is_owned = |address: &str| known.iter().any(|device| device.pci.as_deref() == Some(address));
+    let adapters = pci.iter().filter(|device| {
+        let is_virtual = host.has(&format!("sys/bus/pci/devices/{}/physfn", device.address));
+        device.class >> 16 == 2 && device.vendor == MELLANOX && !is_virtual && !is_owned(&device.address)
+    });
+    // One of them can be the device whose address is not known.
+    let adapters = adapters.filter(|_| !is_named);
+    adapters
+        .map(|device| RdmaDevice {
+            name: device.address.clone(),
+            path: format!("sys/bus/pci/devices/{}", device.address),
+            pci: Some(device.address.clone()),
+            driver: None,
+            is_virtual: false,
+            board: None,
+            ports: Vec::new(),
+        })
+        .collect()
 }
 
 fn pci_devices(host: &Host) -> Vec<PciDevice> {

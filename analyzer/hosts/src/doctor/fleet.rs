@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use roce_model::Severity;
+use roce_model::{Counter, Severity};
 
 use crate::doctor::check::{CERTAIN, Check, CheckRun, Judgement, Outcome, ReadValue};
 use crate::doctor::facts::{Facts, PortGid, RdmaPort};
@@ -77,7 +77,26 @@ pub(crate) const CHECKS: &[Check] = &[
         run: CheckRun::new("gid", none),
         ..CERTAIN
     },
+    Check {
+        id: "fleet.not_ready",
+        title: "no host waits for receives of another",
+        read: "out_of_buffer and RNR NAKs of all hosts, read twice",
+        method: "packets without a receive buffer on some hosts are as many as the RNR NAKs that the others received, within 1 %: warning",
+        meaning: "Each of these packets was refused with an RNR NAK, and its sender waited for the RNR timer. The receiving program posts too late.",
+        symptom: "Senders stop for 10 us to 655 ms at a time, and the network has no marks, pauses or losses.",
+        alternatives: "counters.interval",
+        source: "IBTA 9.7.5.2.8 (RNR NAK); mlx5 counters out_of_buffer and rnr_nak_retry_err",
+        severity: Severity::Warning,
+        confidence: "likely",
+        run: CheckRun::new("fleet", none),
+        ..CERTAIN
+    },
 ];
+
+/// Packets without a receive buffer from which on they are compared with RNR NAKs.
+const MIN_NOT_READY: f64 = 100.0;
+/// Share by which the two may differ: hosts are not read at one moment.
+const EQUAL_DIFFERENCE: f64 = 0.01;
 
 /// Variables that choose one index for all devices.
 const INDEX_VARIABLES: [&str; 2] = ["NCCL_IB_GID_INDEX", "UCX_IB_GID_INDEX"];
@@ -97,6 +116,7 @@ pub(crate) fn judge(all: &[Facts<'_>]) -> Vec<Judgement> {
         ("fleet.same", "fleet", same(all)),
         ("fleet.rails", "fleet", rails(all)),
         ("fleet.gid_index", "gid", gid_index(all)),
+        ("fleet.not_ready", "fleet", not_ready(all)),
     ];
     let mut judgements = Vec::new();
     for (id, group, outcomes) in outcomes {
@@ -107,6 +127,46 @@ pub(crate) fn judge(all: &[Facts<'_>]) -> Vec<Judgement> {
         );
     }
     judgements
+}
+
+/// Hosts without receive buffers, against those that got RNR NAKs.
+fn not_ready(all: &[Facts<'_>]) -> Vec<Outcome> {
+    let grown = |counter: Counter| -> Vec<(&str, f64)> {
+        let hosts = all.iter().map(|facts| {
+            let changes = facts.counters.iter().filter(|moved| moved.counter == counter);
+            let sum: f64 = changes.filter_map(|moved| moved.change).sum();
+            (facts.host.name.as_str(), sum)
+        });
+        hosts.filter(|(_, sum)| *sum > 0.0).collect()
+    };
+    let (missing, naks) = (
+        grown(Counter::PortOutOfBufferDrops),
+        grown(Counter::PortRnrNaksReceived),
+    );
+    // A host that counts both can have them between two programs of its own.
+    let is_apart = missing
+        .iter()
+        .all(|(host, _)| naks.iter().all(|(other, _)| host != other));
+    let sum = |all: &[(&str, f64)]| all.iter().map(|(_, count)| count).sum::<f64>();
+    let (lost, waited) = (sum(&missing), sum(&naks));
+    if !is_apart || lost < MIN_NOT_READY || (lost - waited).abs() > lost.max(waited) * EQUAL_DIFFERENCE {
+        return Vec::new();
+    }
+    let names = |all: &[(&str, f64)]| all.iter().map(|(host, _)| *host).collect::<Vec<_>>().join(", ");
+    let (receivers, senders) = (names(&missing), names(&naks));
+    vec![
+        Outcome::warning(
+            &receivers,
+            format!(
+                "{lost:.0} packets arrived at {receivers} without a receive buffer, and {senders} received {waited:.0} RNR NAKs: each is one of them"
+            ),
+        )
+        .seen("out_of_buffer", format!("{lost:.0} at {receivers}"))
+        .seen("rnr_nak_retry_err", format!("{waited:.0} at {senders}"))
+        .expected("receives that are posted before the packets come")
+        .advice("post receives earlier, or more of them, in the program that receives")
+        .likely(),
+    ]
 }
 
 fn peers(all: &[Facts<'_>]) -> Vec<Outcome> {

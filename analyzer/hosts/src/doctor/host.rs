@@ -42,6 +42,8 @@ pub struct Host {
     pub name: String,
     /// True if it was recorded: rights and paths are those of another time and process.
     pub is_recorded: bool,
+    /// True if it was made of a text with some outputs of tools: what is absent is not known.
+    pub is_partial: bool,
     entries: BTreeMap<String, Entry>,
     links: BTreeMap<String, String>,
     bytes: usize,

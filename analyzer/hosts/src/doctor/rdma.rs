@@ -116,6 +116,11 @@ const DEVICES: &str = "sys/class/infiniband";
 fn devices(facts: &Facts<'_>) -> Vec<Outcome> {
     let count = facts.devices.len();
     let folder = DEVICES;
+    if facts.host.is_partial && facts.devices.iter().all(|device| device.ports.is_empty()) {
+        let why = "the text names no RDMA device".to_owned();
+        let source = format!("/{folder}");
+        return vec![Outcome::unknown("host", Unknown { source, why })];
+    }
     if count > 0 {
         let names: Vec<&str> = facts.devices.iter().map(|device| device.name.as_str()).collect();
         let said = format!("{count} RDMA devices: {}", names.join(", "));

@@ -89,7 +89,7 @@ pub struct Symptom {
     words: &'static [&'static str],
 }
 
-const SYMPTOMS: [Symptom; 9] = [
+const SYMPTOMS: [Symptom; 12] = [
     Symptom {
         name: "connection rejected",
         meaning: "the peer's connection manager rejected the request: look whether its program listens at this address and port",
@@ -158,6 +158,24 @@ const SYMPTOMS: [Symptom; 9] = [
         words: &["poll_cq timeout"],
     },
     Symptom {
+        name: "keep-alive expired",
+        meaning: "the target has heard nothing of this host for the keep-alive time: look for drops, the link, and whether the host lives",
+        is_consequence: false,
+        words: &["keep-alive timer ("],
+    },
+    Symptom {
+        name: "connection failed",
+        meaning: "the connection was not established: look whether the peer's program listens, for the route, and for drops",
+        is_consequence: false,
+        words: &["rdma connection establishment failed"],
+    },
+    Symptom {
+        name: "error recovery",
+        meaning: "the host closes its connections and connects again: look for the first error before it",
+        is_consequence: true,
+        words: &["starting error recovery"],
+    },
+    Symptom {
         name: "connection closed",
         meaning: "the connection to this peer ended",
         is_consequence: false,
@@ -165,13 +183,32 @@ const SYMPTOMS: [Symptom; 9] = [
     },
 ];
 
+/// A request of NVMe over RDMA that was not answered.
+static REQUEST_TIMEOUT: Symptom = Symptom {
+    name: "request timeout",
+    meaning: "the target did not answer a request in time: look for drops, the link, and whether the target's program lives",
+    is_consequence: false,
+    words: &[],
+};
+
 impl Symptom {
     /// The symptom whose words are in a text in small letters.
     pub(super) fn in_text(lower: &str) -> Option<&'static Self> {
-        SYMPTOMS
+        let by_words = SYMPTOMS
             .iter()
-            .find(|symptom| symptom.words.iter().any(|words| lower.contains(words)))
+            .find(|symptom| symptom.words.iter().any(|words| lower.contains(words)));
+        by_words.or_else(|| is_nvme_timeout(lower).then_some(&REQUEST_TIMEOUT))
     }
+}
+
+/// `nvme nvme0: I/O tag 12 (300c) opcode 0x2 (Read) QID 4 timeout`, or `I/O 12 QID 4 timeout` of older kernels (Linux
+/// drivers/nvme/host/rdma.c). Those of NVMe over PCI go on behind `timeout`, and those over TCP have a type.
+fn is_nvme_timeout(lower: &str) -> bool {
+    lower.contains("nvme")
+        && lower.contains("i/o ")
+        && lower.contains(" qid ")
+        && !lower.contains(" type ")
+        && lower.trim_end().ends_with(" timeout")
 }
 
 /// Evidence that a line needs beside the words of a program, so that it is an error.

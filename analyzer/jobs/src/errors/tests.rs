@@ -340,6 +340,35 @@ fn lines_of_launchers_say_the_same() {
     }
 }
 
+/// Linux drivers/nvme/host/rdma.c and target/core.c: lines without a status.
+#[test]
+fn timeouts_of_nvme_are_read() {
+    for (line, symptom) in [
+        (
+            "nvme nvme0: I/O tag 12 (300c) opcode 0x2 (Read) QID 4 timeout",
+            "request timeout",
+        ),
+        ("[ 8123.4] nvme nvme3: I/O 97 QID 11 timeout", "request timeout"),
+        (
+            "nvmet: ctrl 1 keep-alive timer (15 seconds) expired!",
+            "keep-alive expired",
+        ),
+        (
+            "nvme nvme0: rdma connection establishment failed (-110)",
+            "connection failed",
+        ),
+        (
+            "Nov 25 18:00:01 n17 kernel: nvme nvme0: starting error recovery",
+            "error recovery",
+        ),
+    ] {
+        let found = one(line);
+        assert_eq!(found.program, Program::NvmeKernel, "{line}");
+        assert_eq!(found.symptom.map(|symptom| symptom.name), Some(symptom), "{line}");
+        assert_eq!(found.status, None, "{line}");
+    }
+}
+
 /// Lines of healthy programs, of other errors, and of nobody.
 #[test]
 fn other_lines_are_none() {
@@ -355,6 +384,9 @@ fn other_lines_are_none() {
         "Nov 25 18:00:01 n17 kernel: EXT4-fs error (device sda1): status 12",
         "Nov 25 18:00:01 n17 kernel: nvme nvme0: creating 8 I/O queues.",
         "nvme nvme0: failed to connect queue: 0 ret=-111",
+        // NVMe over PCI and over TCP.
+        "nvme nvme0: I/O 12 QID 4 timeout, aborting",
+        "nvme nvme0: I/O tag 12 (300c) type 4 opcode 0x1 (I/O Cmd) QID 4 timeout",
         "Nov 25 18:00:01 n17 kernel: mlx5_core 0000:98:00.0 ens1f0np0: Link up",
         "mlx5_0/1: QP 12 created",
         "[1603799124.163420] [n7:411 :0]  ucp_worker.c:1855 UCX  INFO  ep_cfg[1]: tag(rc_mlx5/mlx5_0:1)",

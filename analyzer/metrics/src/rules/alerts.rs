@@ -274,10 +274,10 @@ pub(super) const ALERTS: &[Rule] = &[
     alert(
         "RoceTwinDiffers",
         "10m",
-        "warning",
+        "info",
         "sum by (cluster, instance, device, port) (rate(roce_port_transmitted_bytes_total[5m]))\n  < on (cluster, instance) group_left () 0.5 * max by (cluster, instance) (sum by (cluster, instance, device, port) (rate(roce_port_transmitted_bytes_total[5m])))\nand on (cluster, instance, device, port) (sum by (cluster, instance, device, port) (rate(roce_port_transmitted_bytes_total[5m])) > 1e7)\nand on (cluster, instance) (max by (cluster, instance) (sum by (cluster, instance, device, port) (rate(roce_port_transmitted_bytes_total[5m]))) > 1e8)",
         "{{ $labels.instance }} {{ $labels.device }} sends less than half of what another adapter of this host does",
-        "A job over both waits for it: rate, cable and switch port of the two. `roce-analyze explain counters.twins` says more.",
+        "A job over both waits for it: rate, cable and switch port of the two. An adapter for storage looks like that, too. `roce-analyze explain counters.twins` says more.",
     ),
     alert(
         "RoceGpuStarved",

@@ -1,5 +1,6 @@
 use super::*;
 use crate::names::{is_of_pauses, is_of_pfc, metrics_in};
+use crate::rules::compatible::LEFT_OUT;
 use std::collections::BTreeSet;
 
 fn all() -> impl Iterator<Item = &'static Rule> {
@@ -58,6 +59,28 @@ fn texts_are_quoted() {
     assert!(compatible().contains(
         "- record: nexus_mmu_drops\n        expr: |-\n          roce_switch_mmu_dropped_packets_total\n"
     ));
+}
+
+#[test]
+fn panels_of_older_dashboards_have_names_or_are_listed() {
+    let queries = include_str!("../../../../tests/independent/prometheus/older_panels.txt");
+    let queries = queries.lines().filter(|line| !line.starts_with('#'));
+    let mut panels = BTreeSet::new();
+    let is_word = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+    for (panel, query) in queries.map(|line| line.split_once('\t').unwrap()) {
+        panels.insert(panel);
+        let words = query.split(|letter| !is_word(letter));
+        let has_name = |word: &str| COMPATIBLE.iter().any(|(name, ..)| *name == word);
+        let is_listed = LEFT_OUT.iter().any(|(name, _)| {
+            let mut parts = name.split('*').map(|part| part.trim_end_matches('*'));
+            let first = parts.next().unwrap_or_default();
+            query.contains(first) && parts.all(|part| query.contains(part))
+        });
+        let has_one = words.filter(|word| word.len() > 6).any(has_name);
+        assert!(has_one || is_listed, "{panel}: {query}");
+    }
+    // Eleven of hosts and hypervisors, fourteen of switches.
+    assert_eq!(panels.len(), 25, "{panels:?}");
 }
 
 #[test]

@@ -17,6 +17,7 @@ use serde_json::Value;
 
 use super::names::{SCHEMA_VERSION, cut_by, cut_name};
 use super::object::{Object, fields, list};
+use super::training;
 use crate::Error;
 
 /// The summary that the document `from` holds.
@@ -74,7 +75,7 @@ pub fn read(from: impl Read) -> Result<RunSummary, Error> {
         rank_states: some_rows::<RankStateColumns>(&stored.rank_states)?,
         collectives: some_rows::<CollectiveColumns>(&stored.collectives)?,
         steps: rows::<StepColumns>(&stored.steps)?,
-        training_log: None,
+        training_log: training::fit(&stored.training_log),
         findings: rows::<FindingColumns>(&stored.findings)?,
         sentence: run.get("sentence").as_str().unwrap_or_default().to_owned(),
     })
@@ -104,6 +105,7 @@ struct StoredDocument {
     uet_traffic: Value,
     #[serde(default)]
     hops_inband: Value,
+    training_log: Value,
     traces: Value,
     collective_calls: Value,
     rank_states: Value,

@@ -113,6 +113,11 @@ impl<'a> Growths<'a> {
         }
     }
 
+    /// True if an interface is known to be that of an RDMA port.
+    pub(super) fn belongs(&self, interface: &str, port: &str) -> bool {
+        self.links.port_of(interface).is_some_and(|owner| owner == port)
+    }
+
     /// True if an interface is, or may be, that of an RDMA port.
     pub(super) fn may_belong(&self, interface: &str, port: &str) -> bool {
         self.links.port_of(interface).is_none_or(|owner| owner == port)

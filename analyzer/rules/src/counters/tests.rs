@@ -368,8 +368,9 @@ fn a_twin_that_differs_is_named() {
     let bytes = |object, sent| count(object, Counter::PortTransmittedBytes, 1e12, 1e12 + sent);
     let of = |other| found_in(&[bytes("mlx5_0:1", 40e9), bytes("mlx5_1:1", other)], 10);
     assert_eq!(ids(&of(20e9)), []);
+    // An adapter for storage looks like that.
     let little = of(10e9);
-    assert_eq!(ids(&little), [("counters.twins", Severity::Warning)]);
+    assert_eq!(ids(&little), [("counters.twins", Severity::Info)]);
     assert_eq!(little[0].object, "mlx5_1:1");
     assert!(
         little[0]
@@ -377,6 +378,30 @@ fn a_twin_that_differs_is_named() {
             .contains("carried 10.0 GB, and its twin mlx5_0:1 40.0 GB"),
         "{}",
         little[0].text
+    );
+    // Losses that the busier one does not have say that it is a rail in trouble: both rules warn.
+    let lossy = found_in(
+        &[
+            bytes("mlx5_0:1", 40e9),
+            bytes("mlx5_1:1", 10e9),
+            count("mlx5_0:1", Counter::PortAckTimeouts, 0.0, 60.0),
+            count("mlx5_1:1", Counter::PortAckTimeouts, 0.0, 150.0),
+        ],
+        10,
+    );
+    let twin = lossy
+        .iter()
+        .find(|finding| finding.id == "counters.twins")
+        .unwrap();
+    assert_eq!(
+        (twin.severity, twin.object.as_str()),
+        (Severity::Warning, "mlx5_1:1")
+    );
+    assert!(
+        twin.text
+            .contains("25.0 % of it, with 150 lost packets and 0 pause frames"),
+        "{}",
+        twin.text
     );
     // One that carries 5 % may be for storage.
     assert_eq!(ids(&of(2e9)), [("counters.twins", Severity::Info)]);

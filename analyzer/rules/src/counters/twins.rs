@@ -12,6 +12,9 @@ const MIN_BYTES: f64 = 1e9;
 const NOTHING_SHARE: f64 = 0.01;
 /// Share of the busiest of two ports from which on the other one is taken for its rail; one with less may be for storage.
 const RAIL_SHARE: f64 = 0.1;
+/// Losses and pauses of a port from which on they say why it carries less, and how often those of the busiest port they are.
+const MIN_TROUBLE: f64 = 100.0;
+const MORE_TROUBLE: f64 = 2.0;
 /// Share of the busiest port's bytes below which a twin carries too little.
 const LITTLE_SHARE: f64 = 0.5;
 /// Losses of one port from which on its twins are compared.
@@ -24,8 +27,8 @@ pub(super) const RULES: &[CounterRule] = &[CounterRule {
     title: "ports that are alike are used alike",
     meaning: "Ports of one speed in one host are rails: a job that uses several gives each the same. One that carries less, or that alone has \
               losses, slows all. One that carries nothing is left out by a setting, or is down.",
-    method: "RDMA ports of one rate, the busiest with 1 GB or more: one with less than half of its bytes: warning, where it is one of two and has 10 %, \
-             or one in three or fewer; others are a note, as they may have another purpose. One with 100 losses or more, where a port with half of its bytes has less than 1 % of them: warning",
+    method: "RDMA ports of one rate, the busiest with 1 GB or more: one with less than half of its bytes is a note, as an adapter for storage looks like \
+             that; a warning where it has 10 % and is one of two, or is one in three or fewer, and has losses or pauses, twice as many as the busiest. One with 100 losses or more, where a port with half of its bytes has less than 1 % of them: warning",
     source: "NVIDIA NCCL: channels are spread over all adapters of NCCL_IB_HCA",
     next: "Compare rate, MTU, cable and switch port of the two; look at NCCL_IB_HCA and the job's log for the adapters that it uses.",
     severity: Severity::Warning,
@@ -39,6 +42,8 @@ struct TwinPort<'a> {
     object: &'a str,
     bytes: f64,
     losses: f64,
+    /// Pause frames of its interface, sent and received.
+    pauses: f64,
 }
 
 const BYTES: [Counter; 2] = [Counter::PortReceivedBytes, Counter::PortTransmittedBytes];
@@ -46,6 +51,13 @@ const LOSSES: [Counter; 3] = [
     Counter::PortOutOfSequencePackets,
     Counter::PortPacketSequenceErrors,
     Counter::PortAckTimeouts,
+];
+
+const PAUSES: [Counter; 4] = [
+    Counter::PfcReceivedFrames,
+    Counter::PfcTransmittedFrames,
+    Counter::PauseReceivedFrames,
+    Counter::PauseTransmittedFrames,
 ];
 
 fn twins(growths: &Growths<'_>) -> Vec<CounterSign> {
@@ -62,6 +74,7 @@ fn twins(growths: &Growths<'_>) -> Vec<CounterSign> {
             object,
             bytes: carried,
             losses: growths.sum_of(&LOSSES, object).unwrap_or(0.0),
+            pauses: pauses(growths, object),
         };
         let rate = rate.to_bits();
         match rates.iter_mut().find(|(known, _)| *known == rate) {
@@ -73,6 +86,15 @@ fn twins(growths: &Growths<'_>) -> Vec<CounterSign> {
         .iter()
         .flat_map(|(_, ports)| compared(growths, ports))
         .collect()
+}
+
+/// Pause frames of the interfaces that are known to be a port's.
+fn pauses(growths: &Growths<'_>, port: &str) -> f64 {
+    let interfaces = growths.objects(&PAUSES).into_iter();
+    interfaces
+        .filter(|interface| growths.belongs(interface, port))
+        .filter_map(|interface| growths.sum_of(&PAUSES, interface))
+        .fold(0.0, |all, count| all + count)
 }
 
 fn compared(growths: &Growths<'_>, ports: &[TwinPort<'_>]) -> Vec<CounterSign> {
@@ -97,7 +119,9 @@ fn compared(growths: &Growths<'_>, ports: &[TwinPort<'_>]) -> Vec<CounterSign> {
             } else {
                 odd * 3 <= ports.len()
             };
-            let severity = if is_rail && !is_idle {
+            let trouble = |port: &TwinPort<'_>| port.losses + port.pauses;
+            let is_hurt = trouble(port) >= MIN_TROUBLE && trouble(port) > trouble(busiest) * MORE_TROUBLE;
+            let severity = if is_rail && is_hurt && !is_idle {
                 Severity::Warning
             } else {
                 Severity::Info
@@ -114,8 +138,18 @@ fn compared(growths: &Growths<'_>, ports: &[TwinPort<'_>]) -> Vec<CounterSign> {
             );
             let follows = if is_idle {
                 "it is not used".to_owned()
+            } else if is_rail && is_hurt {
+                format!(
+                    "{} of it, with {} and {}: a job over both waits for this one",
+                    share_text(share),
+                    counted(port.losses, "lost packet"),
+                    counted(port.pauses, "pause frame")
+                )
             } else if is_rail {
-                format!("{} of it: a job over both waits for this one", share_text(share))
+                format!(
+                    "{} of it: a job over both waits for this one; an adapter for storage may carry less",
+                    share_text(share)
+                )
             } else {
                 format!(
                     "{} of it, where several differ: it may have another purpose",

@@ -170,6 +170,25 @@ impl PauseCollector {
         new
     }
 
+    /// True if anything was read twice.
+    pub fn has_changes(&self) -> bool {
+        let mut all = self.rows.values().chain(self.by_priority.values());
+        all.any(|sums| sums.open.is_some() || sums.first.is_some())
+    }
+
+    /// A collector of the time that begins with the last readings of this one. It keeps what is known of cables, addresses and absent rows.
+    #[must_use]
+    pub fn next(self) -> Self {
+        Self {
+            first: self.last,
+            unseen: self.unseen,
+            cables: self.cables,
+            addresses: self.addresses,
+            series: self.series,
+            ..Self::new(self.every)
+        }
+    }
+
     /// The command starts. To be called before readings of a later time are added.
     pub fn mark_start(&mut self, time: Time) {
         self.close();

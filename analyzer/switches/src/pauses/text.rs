@@ -110,6 +110,9 @@ fn reset_text(reset: &Reset, times: &PauseTimes) -> String {
 
 fn head(times: &PauseTimes) -> String {
     let total = times.before.seconds() + times.during.seconds() + times.after.seconds();
+    if total <= 0.0 {
+        return " time      between two recordings\n".to_owned();
+    }
     let mut text = format!(" time      {total:.1} s");
     if times.has_command {
         let _ = write!(

@@ -21,7 +21,7 @@ const RELEASE: &str = "cat /etc/lsb-release";
 const SYSTEM: &str = "nv show platform -o json";
 const LLDP: &str = "lldpcli show neighbors -f json";
 /// The kernel's files of all ports, each line with its path.
-const PORTS: &str = "grep -s . /sys/class/net/*/carrier /sys/class/net/*/speed /sys/class/net/*/mtu /sys/class/net/*/statistics/rx_bytes /sys/class/net/*/statistics/tx_bytes";
+pub(crate) const PORTS: &str = "grep -s . /sys/class/net/*/carrier /sys/class/net/*/speed /sys/class/net/*/mtu /sys/class/net/*/statistics/rx_bytes /sys/class/net/*/statistics/tx_bytes";
 /// Start and end of the command for the counters of one port.
 const QOS: (&str, &str) = ("nv show interface ", " counters qos -o json");
 /// Start and end of the command for packets that were trimmed on their way out of one port, by traffic class (from 5.15 on). Its table is

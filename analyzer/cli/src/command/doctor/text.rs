@@ -206,7 +206,15 @@ fn host(layout: &Layout, text: &mut String, examined: &ExaminedHost, all: bool) 
     let mut judgements: Vec<&Judgement> = examined
         .judgements
         .iter()
-        .filter(|judgement| all || !matches!(judgement.outcome.status, Status::Ok | Status::NotApplicable))
+        .filter(|judgement| {
+            let is_idle = match judgement.outcome.status {
+                Status::Ok | Status::NotApplicable => true,
+                // A text has only what somebody asked for.
+                Status::Unknown => snapshot.is_partial,
+                _ => false,
+            };
+            all || !is_idle
+        })
         .collect();
     judgements.sort_by_key(|judgement| std::cmp::Reverse(shown_first(judgement.outcome.status)));
     for judgement in judgements {
@@ -223,7 +231,10 @@ fn host(layout: &Layout, text: &mut String, examined: &ExaminedHost, all: bool) 
         .filter(is_idle)
         .map(|judgement| judgement.id)
         .collect();
-    if devices == 0 && !idle.is_empty() {
+    if snapshot.is_partial {
+        let words = "what the text does not have is not known, and not shown; --all lists it";
+        layout.paragraph(text, " note       ", INDENT.len(), INDENT, words);
+    } else if devices == 0 && !idle.is_empty() {
         let words = format!(
             "without an RDMA device, {} checks have nothing to look at: links, addresses, PFC, DSCP, PCIe, GPUs; --all lists them",
             idle.len()

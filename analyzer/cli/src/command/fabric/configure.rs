@@ -8,13 +8,15 @@ use std::sync::Arc;
 use anyhow::{Context, anyhow, bail};
 use clap::{Args, ValueEnum};
 use roce_model::text::{clean, escape_json};
-use roce_probe::{SnapshotOptions, recorded_snapshot, running_snapshot};
+use roce_probe::{SnapshotOptions, running_snapshot};
 use roce_remote::{DeviceReader, ReaderError};
 use roce_switches::configure::{self, Change, HostTool, NexusGeneration, Persistence, Settings, Step};
 use roce_switches::inventory::{Inventory, SwitchKind, SwitchTarget};
 use serde_json::{Value, json};
 
 use super::device::chosen;
+use crate::command::doctor::stored;
+use crate::command::pasted::{configuration, described};
 use crate::options::fabric;
 use crate::options::format::{Format, text_or_json};
 use crate::output::messages;
@@ -69,7 +71,7 @@ pub(crate) struct Configure {
     #[arg(long)]
     check: bool,
 
-    /// Compare a recording in place of the device: the folder of a host, or the file that an error about --check names
+    /// Compare a recording in place of the device: a host as `doctor --read` reads it, or the file that an error about --check names
     #[arg(long, value_name = "DIR|FILE", requires = "check")]
     read: Option<PathBuf>,
 
@@ -186,7 +188,7 @@ pub(super) enum SwitchSystem {
 }
 
 impl SwitchSystem {
-    fn from_kind(kind: SwitchKind) -> Self {
+    pub(super) fn from_kind(kind: SwitchKind) -> Self {
         match kind {
             SwitchKind::Nexus => Self::Nexus,
             SwitchKind::Sonic => Self::Sonic,
@@ -328,7 +330,7 @@ fn host(arguments: &Configure) -> anyhow::Result<ShownPlan> {
     }
     let snapshot = if let Some(folder) = &arguments.read {
         sandbox::offline();
-        recorded(folder)?
+        stored(folder)?
     } else {
         let named = [interface.to_owned()];
         let options = SnapshotOptions {
@@ -340,21 +342,6 @@ fn host(arguments: &Configure) -> anyhow::Result<ShownPlan> {
     let state = configure::check_host(&cluster, &settings, &snapshot, interface)
         .map_err(|error| anyhow!("{error}\nhint: roce-analyze devices lists the interfaces"))?;
     Ok(ShownPlan::Changes(state.changes, state.unknown))
-}
-
-fn recorded(folder: &Path) -> anyhow::Result<roce_hosts::doctor::Host> {
-    let is_host = ["sys", "proc", "answers"]
-        .iter()
-        .any(|name| folder.join(name).is_dir());
-    if !is_host {
-        bail!(
-            "{}: not a recorded host\nhint: the folder has the host's files below sys and proc, and answers; \
-             doctor --record writes them",
-            folder.display()
-        );
-    }
-    let name = folder.file_name().unwrap_or_default().to_string_lossy();
-    recorded_snapshot(folder, &name).with_context(|| folder.display().to_string())
 }
 
 fn esxi(arguments: &Configure) -> anyhow::Result<ShownPlan> {
@@ -421,7 +408,14 @@ fn switch(arguments: &Configure) -> anyhow::Result<(SwitchKind, ShownPlan)> {
         }
     };
     let of_inventory = target.map(|target| SwitchSystem::from_kind(target.kind));
-    let Some(kind) = of_inventory.or(arguments.kind) else {
+    let of_text = match &arguments.read {
+        Some(path) if arguments.kind.is_none() => {
+            let text = roce_files::read_text(path, MAX_CONFIGURATION_BYTES)?;
+            configuration(&text).map(|(kind, _)| SwitchSystem::from_kind(kind))
+        }
+        _ => None,
+    };
+    let Some(kind) = of_inventory.or(arguments.kind).or(of_text) else {
         bail!("the kind of the switch is missing\nhint: --kind nexus, sonic, eos or cumulus");
     };
     if arguments.kind.is_some_and(|named| named != kind) {
@@ -465,7 +459,19 @@ fn of_switch(
         }));
     }
     let (from, text) = match (&arguments.read, target) {
-        (Some(path), _) => (path.display().to_string(), read(path)?),
+        (Some(path), _) => {
+            let text = read(path)?;
+            let is_other = configuration(&text).is_none_or(|(found, _)| found != kind.kind());
+            let what = described(&text);
+            if is_other && !what.is_empty() {
+                bail!(
+                    "{}: no configuration of {} in it{what}",
+                    path.display(),
+                    kind.kind()
+                );
+            }
+            (path.display().to_string(), text)
+        }
         (None, Some(target)) => asked(
             &target.name,
             DeviceReader::switch(target, &Arc::new(inventory.ssh.clone())),

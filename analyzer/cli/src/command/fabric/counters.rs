@@ -21,6 +21,8 @@ use crate::command::pasted::described;
 
 /// Bytes of a pasted text.
 const MAX_PASTED_BYTES: u64 = 8 << 20;
+/// Files of a folder that are looked at for what they are the answers of.
+const MAX_LOOKED_AT: usize = 256;
 
 /// Read switches and hypervisors: PFC, 802.3x pauses, drops, ECN marks, queues, errors
 ///
@@ -157,11 +159,16 @@ fn of_hypervisor(hypervisor: &HypervisorTarget, inventory: &Inventory) -> anyhow
     })
 }
 
-/// The device whose answers a file has, by its content; `None`: it is a folder.
-fn pasted_kind(file: &Path) -> anyhow::Result<Option<Kind>> {
-    if !file.is_file() {
-        return Ok(None);
+/// The kind of a device whose answers were recognised.
+fn kind_of(device: PastedDevice) -> Kind {
+    match device {
+        PastedDevice::Hypervisor => Kind::Esxi,
+        PastedDevice::Switch(wanted) => Kind::Of(SwitchSystem::from_kind(wanted)),
     }
+}
+
+/// The device whose answers a file has, by its content.
+fn pasted_kind(file: &Path) -> anyhow::Result<Kind> {
     let text = roce_files::read_text(file, MAX_PASTED_BYTES)?;
     let name = file.file_stem().unwrap_or_default().to_string_lossy();
     let Some(found) = pasted(&text, &name) else {
@@ -172,21 +179,39 @@ fn pasted_kind(file: &Path) -> anyhow::Result<Option<Kind>> {
             described(&text)
         );
     };
-    Ok(Some(match found.device {
-        PastedDevice::Hypervisor => Kind::Esxi,
-        PastedDevice::Switch(wanted) => {
-            let systems = Kind::value_variants().iter().copied();
-            let of_kind = systems.clone().find(|kind| kind.of_switch() == Some(wanted));
-            of_kind.unwrap_or(Kind::AllSwitches)
-        }
-    }))
+    Ok(kind_of(found.device))
 }
 
-/// A folder with recorded answers.
+/// The device whose answers a folder has: that of its name in the inventory, else by the content of its files.
+fn folder_kind(folder: &Path, inventory: &Inventory) -> Option<Kind> {
+    let name = node_of(folder);
+    if let Some(switch) = inventory.switch(&name) {
+        return Some(Kind::Of(SwitchSystem::from_kind(switch.kind)));
+    }
+    if inventory.hypervisor(&name).is_some() {
+        return Some(Kind::Esxi);
+    }
+    let entries = std::fs::read_dir(folder).ok()?.flatten().take(MAX_LOOKED_AT);
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    files.sort();
+    files.iter().find_map(|file| {
+        let text = roce_files::read_text(file, MAX_PASTED_BYTES).ok()?;
+        let name = file.file_stem()?.to_string_lossy();
+        Some(kind_of(pasted(&text, &name)?.device))
+    })
+}
+
+/// A device whose answers are in a folder or a text. The kind is known by itself where it is not said.
+pub(super) fn of_recording(path: &Path, inventory: &Inventory) -> anyhow::Result<Target> {
+    recorded(path, None, inventory)
+}
+
+/// A folder with recorded answers, or a pasted text.
 fn recorded(folder: &Path, kind: Option<Kind>, inventory: &Inventory) -> anyhow::Result<Target> {
-    let kind = match pasted_kind(folder)? {
-        Some(known) => Some(known),
-        None => kind,
+    let kind = if folder.is_file() {
+        Some(pasted_kind(folder)?)
+    } else {
+        kind.or_else(|| folder_kind(folder, inventory))
     };
     if kind.is_none_or(|kind| kind == Kind::AllSwitches) {
         bail!("--read needs the kind of the device\nhint: --kind nexus, sonic, eos, cumulus or esxi");

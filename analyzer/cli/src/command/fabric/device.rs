@@ -24,6 +24,7 @@ use crate::options::fail_on::FailOn;
 use crate::options::format::{Format, text_or_json};
 use crate::options::nearest::near;
 use crate::output::messages;
+use crate::output::running::WatchOption;
 use crate::output::style::style;
 
 // Options of whoever reads devices. (A comment for the compiler would become the help's first line.)
@@ -52,6 +53,9 @@ pub(super) struct DeviceArguments {
     /// Time between readings in between
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_duration)]
     interval: Span,
+
+    #[command(flatten)]
+    watch: WatchOption,
 
     /// Show all interfaces, queues and counters, also those that are down or did not move
     #[arg(long)]
@@ -174,11 +178,22 @@ pub(super) fn running(
         format: "counters",
         interval: options.interval,
     })?;
+    let mut running = options.watch.begin(options.format, false);
     let mut devices: Vec<Device> = Vec::new();
     let mut read = || -> anyhow::Result<()> {
         let readings = read_all(&mut targets);
         let mut rows = SampleColumns::default();
         let time = time_of_day();
+        if let Some(running) = &mut running
+            && !devices.is_empty()
+        {
+            let between: Vec<Device> = devices
+                .iter()
+                .zip(&readings)
+                .map(|(device, now)| between(device, now.clone()))
+                .collect();
+            running.show(time, &text(&between, &judged(&between, cluster), options))?;
+        }
         for (place, reading) in readings.into_iter().enumerate() {
             match devices.get_mut(place) {
                 Some(device) => add(device, reading),
@@ -200,9 +215,10 @@ pub(super) fn running(
         kept.as_mut()
             .map_or(Ok(()), |kept: &mut KeptSamples| kept.add(time, &rows))
     };
-    if options.duration.is_some() {
+    let duration = options.watch.duration(options.duration, None);
+    if duration.is_some() {
         let pace = Pace {
-            duration: options.duration,
+            duration,
             interval: Duration::from_nanos(options.interval.0).max(LOOK),
             look: Duration::MAX,
             run: &[],
@@ -210,6 +226,9 @@ pub(super) fn running(
         paced(&pace, |is_due| if is_due { read() } else { Ok(()) })?;
     } else {
         read()?;
+    }
+    if let Some(running) = &mut running {
+        running.clear()?;
     }
     let code = shown(&devices, options, cluster)?;
     if let Some(kept) = kept {
@@ -224,15 +243,27 @@ fn read_all(targets: &mut [Target]) -> Vec<Reading> {
 }
 
 fn begun(target: &Target, reading: Reading) -> Device {
+    alone(target.kind, target.transport, reading)
+}
+
+/// A device with one reading.
+fn alone(kind: &'static str, transport: &'static str, reading: Reading) -> Device {
     let mut changes = Changes::default();
     changes.add(&reading);
     Device {
-        kind: target.kind,
-        transport: target.transport,
+        kind,
+        transport,
         first: None,
         last: reading,
         changes,
     }
+}
+
+/// A device from its last reading to this one.
+fn between(device: &Device, now: Reading) -> Device {
+    let mut between = alone(device.kind, device.transport, device.last.clone());
+    add(&mut between, now);
+    between
 }
 
 fn add(device: &mut Device, reading: Reading) {
@@ -241,21 +272,29 @@ fn add(device: &mut Device, reading: Reading) {
     device.first.get_or_insert(before);
 }
 
+/// The findings about each device.
+fn judged(devices: &[Device], cluster: &Cluster) -> Vec<Vec<DeviceFinding>> {
+    let all = devices.iter();
+    all.map(|device| judge(device.first.as_ref(), &device.last, cluster))
+        .collect()
+}
+
+/// The devices in the format that is wanted.
+fn text(devices: &[Device], findings: &[Vec<DeviceFinding>], options: &DeviceArguments) -> String {
+    if options.format == Format::Text {
+        let all = devices.iter().zip(findings);
+        return all
+            .map(|(device, findings)| text::device(device, findings, options.all, &style(0)))
+            .collect();
+    }
+    let document = document::document(devices, findings);
+    format!("{}\n", escape_json(&format!("{document:#}")))
+}
+
 /// Shows everything, and judges it.
 fn shown(devices: &[Device], options: &DeviceArguments, cluster: &Cluster) -> anyhow::Result<ExitCode> {
-    let findings: Vec<_> = devices
-        .iter()
-        .map(|device| judge(device.first.as_ref(), &device.last, cluster))
-        .collect();
-    let text = if options.format == Format::Text {
-        let all = devices.iter().zip(&findings);
-        all.map(|(device, findings)| text::device(device, findings, options.all, &style(0)))
-            .collect()
-    } else {
-        let document = document::document(devices, &findings);
-        format!("{}\n", escape_json(&format!("{document:#}")))
-    };
-    print(&text)?;
+    let findings = judged(devices, cluster);
+    print(&text(devices, &findings, options))?;
     let failed = failed(options.fail_on.as_ref(), findings.iter().flatten());
     if !failed.is_empty() {
         messages::failed("--fail-on", &failed.join(", "));

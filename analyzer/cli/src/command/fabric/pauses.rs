@@ -1,6 +1,7 @@
 //! `fabric pauses`: pauses, marks and drops at every level at once, before, during and after a command.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::{Child, ExitCode, ExitStatus};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,6 +17,7 @@ use roce_switches::pauses::{Kind, Level, PauseCollector, Unseen, pause_json, pau
 
 use super::host::{HostReading, HostSource};
 use super::print::print;
+use super::recordings::between;
 use super::workers::{ReadTarget, TargetReading, Ticks, Workers};
 use crate::command::host::series::{About, Destination, KeptSamples, LOOK, begun, code_of};
 use crate::command::watch::Signals;
@@ -23,6 +25,7 @@ use crate::options::duration::parse_duration;
 use crate::options::fabric::InventoryFile;
 use crate::options::format::{Format, text_or_json};
 use crate::output::messages;
+use crate::output::running::{RunningTable, WatchOption};
 use crate::output::style::width;
 
 /// The longest that a reading at a boundary (start and end of the command) is waited for.
@@ -42,11 +45,18 @@ Examples:
       all targets of fabric.toml, for 30 s
   roce-analyze fabric pauses -- ib_write_bw gpu2
       before, during and after a command
+  roce-analyze fabric pauses --read before --read after
+      between two recordings
 
 Other hosts are read by their own roce-analyze, of the same version, over ssh.")]
 pub(super) struct PausesArguments {
     #[command(flatten)]
     inventory: InventoryFile,
+
+    /// Read a recording in place of devices, given twice: before and after; each a folder with a folder for each device, as
+    /// `fabric counters --raw` writes it, that of one device or host, or a pasted text, whose content says what it is
+    #[arg(long, value_name = "DIR|FILE", conflicts_with_all = ["duration", "run", "output"])]
+    read: Vec<PathBuf>,
 
     /// From the first reading to the last [default: 10s; with a command, until it ends]
     #[arg(short, long, value_name = "TIME", value_parser = parse_duration)]
@@ -55,6 +65,9 @@ pub(super) struct PausesArguments {
     /// Time between two readings
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_duration)]
     interval: Span,
+
+    #[command(flatten)]
+    watch: WatchOption,
 
     /// Time for which is read before the command starts
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_duration)]
@@ -81,6 +94,9 @@ const NO_COUNTERS: &str = "it has no RDMA device, and no interface that counts p
 
 /// Reads all targets, and shows what they counted.
 pub(super) fn pauses(arguments: &PausesArguments) -> anyhow::Result<ExitCode> {
+    if !arguments.read.is_empty() {
+        return recorded(arguments);
+    }
     let inventory = match arguments.inventory.found()? {
         Some(inventory) => inventory,
         None => alone(&arguments.destination.names.node()),
@@ -99,7 +115,11 @@ pub(super) fn pauses(arguments: &PausesArguments) -> anyhow::Result<ExitCode> {
     } else {
         PauseCollector::with_command(every)
     };
+    let running = arguments.watch.begin(arguments.format, !arguments.run.is_empty());
     let mut run = PauseRun {
+        inventory: &inventory,
+        format: arguments.format,
+        running: running.map(|table| (table, PauseCollector::new(every))),
         names,
         workers: Workers::start(sources)?,
         ticks: Ticks::new(interval),
@@ -119,13 +139,11 @@ pub(super) fn pauses(arguments: &PausesArguments) -> anyhow::Result<ExitCode> {
             .collect();
         bail!("nothing was read: {}", said.join("; "));
     }
-    let pauses = run.collector.finish(&inventory);
+    if let Some((table, _)) = &mut run.running {
+        table.clear()?;
+    }
     // Rows go to standard output as a whole: a slow terminal holds up no reading.
-    let text = match arguments.format {
-        Format::Text => pause_text(&pauses, width()),
-        _ => format!("{}\n", escape_json(&format!("{:#}", pause_json(&pauses)))),
-    };
-    print(&text)?;
+    print(&text(&run.collector, &inventory, arguments.format))?;
     let mut is_whole = true;
     for ((name, has_answered), failure) in run.names.iter().zip(&run.has_answered).zip(&run.failures) {
         if let Some(text) = failure {
@@ -141,6 +159,26 @@ pub(super) fn pauses(arguments: &PausesArguments) -> anyhow::Result<ExitCode> {
     } else {
         code_of(status)
     })
+}
+
+/// Shows what was counted between two recordings.
+fn recorded(arguments: &PausesArguments) -> anyhow::Result<ExitCode> {
+    let inventory = arguments.inventory.found()?.unwrap_or_default();
+    let collector = between(&arguments.read, &inventory)?;
+    if !collector.has_changes() {
+        bail!("nothing was read: the recordings have no pauses, marks or drops in common");
+    }
+    print(&text(&collector, &inventory, arguments.format))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The result of a collector, in the format that is wanted.
+fn text(collector: &PauseCollector, inventory: &Inventory, format: Format) -> String {
+    let pauses = collector.finish(inventory);
+    match format {
+        Format::Text => pause_text(&pauses, width()),
+        _ => format!("{}\n", escape_json(&format!("{:#}", pause_json(&pauses)))),
+    }
 }
 
 /// An inventory of this host alone.
@@ -178,7 +216,11 @@ fn targets(inventory: &Inventory) -> anyhow::Result<(Vec<String>, Vec<ReadTarget
 }
 
 /// A run in progress.
-struct PauseRun {
+struct PauseRun<'a> {
+    inventory: &'a Inventory,
+    format: Format,
+    /// The running table, and what was read since its last one.
+    running: Option<(RunningTable, PauseCollector)>,
     /// The targets, by place.
     names: Vec<String>,
     workers: Workers,
@@ -202,7 +244,7 @@ enum PhaseEnd {
     Signalled,
 }
 
-impl PauseRun {
+impl PauseRun<'_> {
     async fn all(
         &mut self,
         arguments: &PausesArguments,
@@ -211,7 +253,8 @@ impl PauseRun {
         let time = |time: Span| Duration::from_nanos(time.0);
         self.boundary().await?;
         if arguments.run.is_empty() {
-            let duration = arguments.duration.map_or(Duration::from_secs(10), time);
+            let duration = arguments.watch.duration(arguments.duration, None);
+            let duration = duration.map_or(Duration::from_secs(10), time);
             self.read_on(duration, None, signals).await?;
             self.boundary().await?;
             return Ok(None);
@@ -264,6 +307,7 @@ impl PauseRun {
                 return Ok(PhaseEnd::Done);
             }
             if self.ticks.is_due() {
+                self.show_interval()?;
                 self.workers.tick();
             }
             let step = left.min(self.ticks.left());
@@ -277,6 +321,18 @@ impl PauseRun {
                 () = tokio::time::sleep(step) => {}
             }
         }
+    }
+
+    /// Shows what changed since the last running table.
+    fn show_interval(&mut self) -> anyhow::Result<()> {
+        if let Some((table, since)) = &mut self.running {
+            if since.has_changes() {
+                table.show(time_of_day(), &text(since, self.inventory, self.format))?;
+            }
+            let ended = std::mem::replace(since, PauseCollector::new(Span(0)));
+            *since = ended.next();
+        }
+        Ok(())
     }
 
     /// Reads all targets once more, and waits for them: what they counted until now belongs to the part before.
@@ -304,13 +360,17 @@ impl PauseRun {
         };
         let failure = match &read {
             TargetReading::Host(reading) => {
-                self.collector.add_samples(&reading.samples);
+                for collector in self.collectors() {
+                    collector.add_samples(&reading.samples);
+                }
                 self.has_values |= !reading.samples.is_empty();
                 self.note(place, reading);
                 None
             }
             TargetReading::Reading(reading) => {
-                self.collector.add_reading(reading);
+                for collector in self.collectors() {
+                    collector.add_reading(reading);
+                }
                 let is_down = reading.samples.len() <= 1;
                 self.has_values |= !is_down;
                 let why = reading.problems.first().map(|problem| problem.text.clone());
@@ -334,20 +394,29 @@ impl PauseRun {
     /// Notes the addresses of a host, and its devices that show no pauses.
     fn note(&mut self, place: usize, reading: &HostReading) {
         let Some(node) = self.names.get(place) else { return };
-        for (interface, mac) in &reading.addresses {
-            self.collector.add_address(node, interface, mac);
+        let node = node.clone();
+        // The reason why a device shows none is a reading, too.
+        self.has_values |= reading.virtual_functions().next().is_some();
+        for collector in self.collectors() {
+            for (interface, mac) in &reading.addresses {
+                collector.add_address(&node, interface, mac);
+            }
+            for device in reading.virtual_functions() {
+                collector.unseen(Unseen {
+                    level: Level::Server,
+                    node: node.clone(),
+                    object: device.to_owned(),
+                    kind: Kind::PfcReceived,
+                    why: "not visible in a virtual function".to_owned(),
+                });
+            }
         }
-        for device in reading.virtual_functions() {
-            // The reason why it shows none is a reading, too.
-            self.has_values = true;
-            self.collector.unseen(Unseen {
-                level: Level::Server,
-                node: node.clone(),
-                object: device.to_owned(),
-                kind: Kind::PfcReceived,
-                why: "not visible in a virtual function".to_owned(),
-            });
-        }
+    }
+
+    /// The collector of the whole time, and that of the running table.
+    fn collectors(&mut self) -> impl Iterator<Item = &mut PauseCollector> {
+        let since = self.running.iter_mut().map(|(_, since)| since);
+        std::iter::once(&mut self.collector).chain(since)
     }
 
     fn keep(&mut self, samples: &[Sample]) -> anyhow::Result<()> {

@@ -20,6 +20,7 @@ use crate::options::duration::parse_duration;
 use crate::options::format::{Format, text_or_json};
 use crate::output::findings::{FoundLine, lines};
 use crate::output::messages;
+use crate::output::running::{RunningTable, WatchOption};
 use crate::output::style::style;
 
 /// The longest text of counters.
@@ -39,6 +40,9 @@ pub(crate) struct Counters {
     /// Time between readings in between, so that no wrap and no reset is missed
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_duration)]
     interval: Span,
+
+    #[command(flatten)]
+    watch: WatchOption,
 
     /// Another network interface to read; those of RDMA devices are always read
     #[arg(short, long, value_name = "NAME")]
@@ -83,27 +87,12 @@ pub(crate) fn counters(arguments: &Counters) -> anyhow::Result<ExitCode> {
             arguments.read.len()
         ),
     };
-    let all = arguments.all || arguments.read.len() == 1;
+    let text = readings.text(arguments)?;
+    std::io::Write::write_all(&mut anstream::stdout(), &text)?;
     if arguments.format == Format::Text {
-        let style = style(0);
-        let mut text = Vec::new();
-        samples::text(&readings.summary, all, &style, &mut text)?;
-        let found = readings.found.iter().map(|finding| FoundLine {
-            severity: finding.severity,
-            id: finding.id,
-            object: &finding.object,
-            text: &finding.text,
-            next: finding.next,
-        });
-        text.extend(lines(found, &style).as_bytes());
-        std::io::Write::write_all(&mut anstream::stdout(), &text)?;
         for note in &readings.notes {
             messages::note("counters", note);
         }
-    } else {
-        let notes: Vec<&str> = readings.notes.iter().map(String::as_str).collect();
-        let found: Vec<_> = readings.found.iter().map(document).collect();
-        samples::json(&readings.summary, &found, &notes, &mut std::io::stdout())?;
     }
     if let Some(kept) = readings.kept {
         kept.finish()?;
@@ -154,9 +143,65 @@ struct Readings {
 }
 
 impl Readings {
-    fn read(&mut self, reader: &mut HostReader, time: Time) -> anyhow::Result<()> {
+    /// The counters and findings, in the format that is wanted.
+    fn text(&self, arguments: &Counters) -> anyhow::Result<Vec<u8>> {
+        let mut text = Vec::new();
+        if arguments.format == Format::Text {
+            let style = style(0);
+            let all = arguments.all || arguments.read.len() == 1;
+            samples::text(&self.summary, all, &style, &mut text)?;
+            let found = self.found.iter().map(|finding| FoundLine {
+                severity: finding.severity,
+                id: finding.id,
+                object: &finding.object,
+                text: &finding.text,
+                next: finding.next,
+            });
+            text.extend(lines(found, &style).as_bytes());
+        } else {
+            let notes: Vec<&str> = self.notes.iter().map(String::as_str).collect();
+            let found: Vec<_> = self.found.iter().map(document).collect();
+            samples::json(&self.summary, &found, &notes, &mut text)?;
+        }
+        Ok(text)
+    }
+
+    /// Shows what changed since the last reading.
+    fn show_interval(
+        &self,
+        reader: &HostReader,
+        now: &[Sample],
+        table: &mut RunningTable,
+        arguments: &Counters,
+    ) -> anyhow::Result<()> {
+        let [first, last] = &self.ends;
+        let Some((before, _)) = last.as_ref().or(first.as_ref()) else {
+            return Ok(());
+        };
+        let mut interval = Self::default();
+        for samples in [before.as_slice(), now] {
+            let time = samples.first().map_or(Time(0), |sample| sample.time);
+            interval.add(time, samples, |object| reader.max_per_second(object))?;
+            interval.keep(samples.to_vec(), None);
+        }
+        interval.judge(&HostLinks(reader));
+        let text = interval.text(arguments)?;
+        table.show(time_of_day(), &String::from_utf8_lossy(&text))?;
+        Ok(())
+    }
+
+    /// Reads once, and shows the interval in the running table, if there is one.
+    fn read(
+        &mut self,
+        reader: &mut HostReader,
+        time: Time,
+        table: Option<(&mut RunningTable, &Counters)>,
+    ) -> anyhow::Result<()> {
         let mut samples = Vec::new();
         reader.read(time, &mut samples);
+        if let Some((table, arguments)) = table {
+            self.show_interval(reader, &samples, table, arguments)?;
+        }
         self.add(time, &samples, |object| reader.max_per_second(object))?;
         // Readings of a running system have times.
         let uptime = reader.uptime().filter(|_| time == Time(0));
@@ -234,7 +279,7 @@ fn recorded(folders: &[PathBuf], readings: &mut Readings) -> anyhow::Result<()> 
         }
         let mut reader = HostReader::recorded(folder, &node);
         // Nobody says when the recordings were made: there are changes, and no rates.
-        readings.read(&mut reader, Time(0))?;
+        readings.read(&mut reader, Time(0), None)?;
         readings.judge(&HostLinks(&reader));
         readings.notes.extend(reader.notes().map(str::to_owned));
     }
@@ -260,17 +305,29 @@ fn running(arguments: &Counters, readings: &mut Readings) -> anyhow::Result<Exit
     readings.kept = arguments.destination.begin(about)?;
     let interval = Duration::from_nanos(arguments.interval.0).max(LOOK);
     let pace = Pace {
-        duration: arguments.duration,
+        duration: if arguments.run.is_empty() {
+            arguments.watch.duration(arguments.duration, None)
+        } else {
+            arguments.duration
+        },
         interval,
         look: Duration::MAX,
         run: &arguments.run,
     };
+    let mut table = arguments.watch.begin(arguments.format, !arguments.run.is_empty());
     let end = paced(&pace, |is_due| {
         if is_due {
-            readings.read(&mut reader, time_of_day())?;
+            readings.read(
+                &mut reader,
+                time_of_day(),
+                table.as_mut().map(|table| (table, arguments)),
+            )?;
         }
         Ok(())
     })?;
+    if let Some(table) = &mut table {
+        table.clear()?;
+    }
     readings.judge(&HostLinks(&reader));
     readings.notes.extend(reader.notes().map(str::to_owned));
     if let Some(lifespan) = reader.lifespan().filter(|lifespan| *lifespan > interval) {

@@ -1,0 +1,41 @@
+//! A host in one text that somebody pasted: outputs of tools one behind the other, recognised by their content.
+//!
+//! Each output becomes the files and answers of a [`Host`] that say the same. What the text does not have is not known.
+//! Read are `ibv_devinfo`, `ibstat`, `show_gids`, `rdma link`, `ibdev2netdev`, `lspci -vv`, `mlnx_qos`, `dcb pfc` and `dcb app`, `ethtool` (its
+//! settings, `-a`, `-i`, `-S`, `--show-fec`), `ip link`, `ulimit -a`, variables of NCCL and UCX, and files behind their paths.
+
+mod files;
+mod pci;
+mod settings;
+mod verbs;
+
+use crate::doctor::Host;
+use crate::terminal::without_terminal;
+use files::PastedFiles;
+
+/// The host that a text describes; `None`: it has nothing but counters, or nothing that is known. `name` is that of its file, which can name
+/// the interface.
+pub fn pasted_host(text: &str, name: &str) -> Option<Host> {
+    let text = without_terminal(text);
+    let mut found = PastedFiles::default();
+    found.paths(&text);
+    verbs::read(&text, &mut found);
+    settings::read(&text, name, &mut found);
+    pci::read(&text, &mut found);
+    found.variables(&text);
+    found.limits(&text);
+    let is_counter = |path: &String| path.contains("counters/") || path.starts_with("commands/ethtool_-S_");
+    if found.files.keys().all(is_counter) {
+        return None;
+    }
+    found.statistics(&text, name);
+    let mut host = Host::new(name, true);
+    host.is_partial = true;
+    for (path, bytes) in found.files {
+        host.insert(&path, bytes);
+    }
+    Some(host)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,183 @@
+//! Files of a host that are made of a text, and what the text says of them itself: paths, variables, limits, counters.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::host::{ethtool_statistics, rdma_statistics};
+
+/// Beginnings of the paths of a host's files.
+const ROOTS: [&str; 6] = ["sys/", "proc/", "etc/", "dev/", "answers/", "commands/"];
+/// Beginnings of the variables that are read: an environment has secrets.
+const VARIABLES: [&str; 3] = ["NCCL_", "UCX_", "PCIDEVICE_"];
+
+/// Files of a host, by their paths.
+#[derive(Default)]
+pub(super) struct PastedFiles {
+    pub(super) files: BTreeMap<String, Vec<u8>>,
+}
+
+impl PastedFiles {
+    /// Adds a file. The first text of a path counts.
+    pub(super) fn add(&mut self, path: String, text: &str) {
+        self.files.entry(path).or_insert_with(|| text.as_bytes().to_vec());
+    }
+
+    /// Adds an answer.
+    pub(super) fn answer(&mut self, name: &str, value: &Value) {
+        self.add(format!("answers/{name}"), &value.to_string());
+    }
+
+    /// Files behind their paths: `PATH:TEXT` of `grep . FILES`, `PATH = TEXT`, and `==> PATH <==` of `head` and `tail`.
+    pub(super) fn paths(&mut self, text: &str) {
+        let mut open: Option<(String, String)> = None;
+        for line in text.lines() {
+            let headed = line
+                .strip_prefix("==> ")
+                .and_then(|rest| rest.strip_suffix(" <=="));
+            if let Some(path) = headed {
+                self.close(open.take());
+                open = path_of(path).map(|path| (path, String::new()));
+                continue;
+            }
+            if let Some((_, text)) = &mut open {
+                text.push_str(line);
+                text.push('\n');
+                continue;
+            }
+            let Some(path) = path_of(line) else { continue };
+            let Some((path, value)) = path.split_once(" = ").or_else(|| split_path(&path)) else {
+                continue;
+            };
+            let value = value.replace("\\n", "\n");
+            self.add(path.trim().to_owned(), value.trim_start_matches(' '));
+        }
+        self.close(open);
+    }
+
+    fn close(&mut self, open: Option<(String, String)>) {
+        if let Some((path, text)) = open {
+            self.add(path, &text);
+        }
+    }
+
+    /// Variables of jobs: `NCCL_IB_HCA=mlx5_0`, also behind `export`.
+    pub(super) fn variables(&mut self, text: &str) {
+        let mut all = serde_json::Map::new();
+        for line in text.lines() {
+            let line = line.trim();
+            let line = line.strip_prefix("export ").unwrap_or(line);
+            let Some((name, value)) = line.split_once('=') else {
+                continue;
+            };
+            let is_name = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
+            if VARIABLES.iter().any(|start| name.starts_with(start)) && name.bytes().all(is_name) {
+                let value = value.trim().trim_matches(['"', '\'']);
+                all.insert(name.to_owned(), json!(value));
+            }
+        }
+        if !all.is_empty() {
+            self.answer("env.json", &Value::Object(all));
+        }
+    }
+
+    /// `ulimit -a` of a shell: kilobytes of locked memory, and open files, as `/proc/PID/limits` has them.
+    pub(super) fn limits(&mut self, text: &str) {
+        let of = |name: &str| {
+            let line = text.lines().find(|line| line.trim_start().starts_with(name))?;
+            let value = line.rsplit(')').next()?.trim();
+            (value == "unlimited" || value.parse::<u64>().is_ok()).then(|| value.to_owned())
+        };
+        let memory = of("max locked memory ").map(|value| {
+            let bytes = value
+                .parse::<u64>()
+                .map(|kilobytes| kilobytes.saturating_mul(1_024));
+            bytes.map_or(value, |bytes| bytes.to_string())
+        });
+        let files = of("open files ");
+        let mut limits = String::new();
+        for (name, value, unit) in [
+            ("Max locked memory", memory, "bytes"),
+            ("Max open files", files, "files"),
+        ] {
+            if let Some(value) = value {
+                limits.push_str(&format!("{name:<26}{value:<21}{value:<21}{unit}\n"));
+            }
+        }
+        if !limits.is_empty() {
+            self.add("proc/self/limits".to_owned(), &limits);
+        }
+    }
+
+    /// Counters of `rdma statistic show` and `ethtool -S`.
+    pub(super) fn statistics(&mut self, text: &str, name: &str) {
+        const HEADING: &str = "NIC statistics:";
+        let before = text.find(HEADING).map_or(text, |at| &text[..at]);
+        for link in rdma_statistics(before) {
+            let Some((device, port)) = link.object.split_once(':') else {
+                continue;
+            };
+            for counter in link.counters {
+                let path = format!(
+                    "sys/class/infiniband/{device}/ports/{port}/hw_counters/{}",
+                    counter.name
+                );
+                self.add(path, &counter.value.to_string());
+            }
+        }
+        let mut interface = name.to_owned();
+        let mut block: Option<String> = None;
+        let end = |interface: &str, block: Option<String>, files: &mut Self| {
+            if let Some(block) = block.filter(|block| !ethtool_statistics(block).is_empty()) {
+                files.add(format!("commands/ethtool_-S_{interface}.txt"), &block);
+            }
+        };
+        for line in text.lines() {
+            let named = interface_of(line, "ethtool");
+            if line.contains(HEADING) || named.is_some() {
+                end(&interface, block.take(), self);
+            }
+            if let Some(named) = named {
+                named.clone_into(&mut interface);
+            }
+            if line.contains(HEADING) {
+                block = Some(String::new());
+            }
+            if let Some(block) = &mut block {
+                block.push_str(line);
+                block.push('\n');
+            }
+        }
+        end(&interface, block, self);
+    }
+}
+
+/// The path that a line begins with, without its slash, and what is behind it.
+fn path_of(line: &str) -> Option<String> {
+    let line = line.trim();
+    let path = line.strip_prefix('/').unwrap_or(line);
+    ROOTS
+        .iter()
+        .any(|root| path.starts_with(root))
+        .then(|| path.to_owned())
+}
+
+/// A path and the text behind its colon. PCI addresses in paths have colons, too: the text has no slash before it.
+fn split_path(line: &str) -> Option<(&str, &str)> {
+    let (start, file) = line.rsplit_once('/').filter(|(start, _)| !start.contains(' '))?;
+    let at = file.find(':')?;
+    Some((line.get(..start.len() + 1 + at)?, file.get(at + 1..)?))
+}
+
+/// The interface in a line with a command of a tool: its last word, or the one behind `dev`.
+pub(super) fn interface_of<'a>(line: &'a str, tool: &str) -> Option<&'a str> {
+    let (prompt, arguments) = line.split_once(&format!("{tool} "))?;
+    let is_prompt =
+        prompt.trim_end().ends_with(['#', '$', '>', '/', ']']) || ["", "== ", "sudo "].contains(&prompt);
+    let words: Vec<&str> = arguments.split_whitespace().collect();
+    let name = match words.iter().position(|word| *word == "dev") {
+        Some(at) => *words.get(at + 1)?,
+        None => *words.last()?,
+    };
+    (is_prompt && words.len() <= 8 && crate::hca::is_plain_name(name)).then_some(name)
+}

@@ -1,0 +1,206 @@
+//! Settings of network interfaces: `ethtool`, `mlnx_qos`, `dcb`, `ip link`.
+
+use serde_json::{Value, json};
+
+use super::files::{PastedFiles, interface_of};
+use crate::hca::is_plain_name;
+
+/// Adds what the outputs in a text say. `name` is that of the file, which can name the interface of `mlnx_qos`.
+pub(super) fn read(text: &str, name: &str, found: &mut PastedFiles) {
+    for line in text.lines() {
+        ip_link(line, found);
+    }
+    ethtool(text, found);
+    dcb(text, found);
+    let mut interface = if is_plain_name(name) { name } else { "port" };
+    let mut qos: Option<Qos> = None;
+    for line in text.lines() {
+        if let Some(named) = interface_of(line, "mlnx_qos") {
+            end(interface, qos.take(), found);
+            interface = named;
+        } else if line.trim_start().starts_with("DCBX mode:") {
+            end(interface, qos.take(), found);
+            qos = Some(Qos::default());
+        }
+        if line.contains("Priority trust state:") {
+            qos.get_or_insert_default();
+        }
+        if let Some(qos) = &mut qos {
+            qos.add(line.trim());
+        }
+    }
+    end(interface, qos, found);
+}
+
+/// A line of `ip link` or `ip addr`: `4: ens1: <BROADCAST,UP,LOWER_UP> mtu 9000 qdisc mq state UP`.
+fn ip_link(line: &str, found: &mut PastedFiles) {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let [index, name, flags, "mtu", mtu, rest @ ..] = words.as_slice() else {
+        return;
+    };
+    let name = name.trim_end_matches(':').split('@').next().unwrap_or_default();
+    let is_index = index.trim_end_matches(':').parse::<u32>().is_ok();
+    if !is_index || !flags.starts_with('<') || !is_plain_name(name) || mtu.parse::<u32>().is_err() {
+        return;
+    }
+    found.add(format!("sys/class/net/{name}/mtu"), mtu);
+    if let Some(state) = rest
+        .iter()
+        .position(|word| *word == "state")
+        .and_then(|at| rest.get(at + 1))
+    {
+        found.add(
+            format!("sys/class/net/{name}/operstate"),
+            &state.to_ascii_lowercase(),
+        );
+    }
+}
+
+/// `dcb pfc show dev IF` and `dcb app show dev IF` (iproute2): pairs of a number or name and its value.
+fn dcb(text: &str, found: &mut PastedFiles) {
+    let mut interface = None;
+    for line in text.lines() {
+        if let Some(named) = interface_of(line, "dcb") {
+            interface = Some(named);
+            continue;
+        }
+        let Some(interface) = interface else { continue };
+        let line = line.trim();
+        let pairs = |rest: &str| -> Vec<(String, String)> {
+            let pairs = rest.split_whitespace().filter_map(|pair| pair.split_once(':'));
+            pairs
+                .map(|(key, value)| (key.to_owned(), value.to_owned()))
+                .collect()
+        };
+        if let Some(rest) = line.strip_prefix("prio-pfc ") {
+            let on: Vec<bool> = pairs(rest).iter().map(|(_, value)| value == "on").collect();
+            if on.len() == 8 {
+                found.answer(&format!("dcb-pfc.{interface}.json"), &json!({ "prio_pfc": on }));
+            }
+        } else if let Some(rest) = line.strip_prefix("dscp-prio ") {
+            let map: Vec<Value> = pairs(rest)
+                .iter()
+                .filter_map(|(name, priority)| Some(json!([name, priority.parse::<u8>().ok()?])))
+                .collect();
+            found.answer(&format!("dcb-app.{interface}.json"), &json!({ "dscp_prio": map }));
+        }
+    }
+}
+
+/// `ethtool IF`, `-a`, `-i` and `--show-fec`: blocks whose first line names the interface, but for `-i`.
+fn ethtool(text: &str, found: &mut PastedFiles) {
+    let mut interface = String::new();
+    let (mut pause, mut rx) = (None, None);
+    for line in text.lines() {
+        if let Some(named) = interface_of(line, "ethtool") {
+            named.clone_into(&mut interface);
+        }
+        for heading in ["Settings for ", "Pause parameters for ", "FEC parameters for "] {
+            if let Some(named) = line.trim().strip_prefix(heading) {
+                let named = named.trim_end_matches(':');
+                if is_plain_name(named) {
+                    named.clone_into(&mut interface);
+                }
+                (pause, rx) = (heading.starts_with("Pause").then_some(false), None);
+            }
+        }
+        let Some((key, value)) = line.trim().split_once(':').filter(|_| !interface.is_empty()) else {
+            continue;
+        };
+        let value = value.trim();
+        let is_on = value == "on";
+        match key.trim() {
+            "Speed" => {
+                if let Some(speed) = value.strip_suffix("Mb/s") {
+                    found.add(format!("sys/class/net/{interface}/speed"), speed);
+                }
+            }
+            "Active FEC encoding" | "Active FEC encodings" => {
+                let active = json!({ "active": value });
+                found.answer(&format!("ethtool-fec.{interface}.json"), &active);
+            }
+            "Autonegotiate" if pause.is_some() => pause = Some(is_on),
+            "RX" if pause.is_some() => rx = Some(is_on),
+            "TX" => {
+                if let Some((autonegotiate, rx)) = pause.take().zip(rx.take()) {
+                    let answer = json!({ "autonegotiate": autonegotiate, "rx": rx, "tx": is_on });
+                    found.answer(&format!("ethtool-pause.{interface}.json"), &answer);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The output of `mlnx_qos -i IF` (MLNX_OFED).
+#[derive(Default)]
+struct Qos {
+    trust: Option<String>,
+    dscps: Vec<Value>,
+    pfc: Option<Vec<u64>>,
+    buffers: Option<Vec<u64>>,
+    sizes: Option<Vec<u64>>,
+    is_firmware: Option<bool>,
+}
+
+impl Qos {
+    fn add(&mut self, line: &str) {
+        let numbers = |text: &str| -> Vec<u64> {
+            text.split([',', ' ', '\t'])
+                .filter_map(|word| word.parse().ok())
+                .collect()
+        };
+        let of_eight = |text: &str| Some(numbers(text)).filter(|all| all.len() == 8);
+        if let Some(mode) = line.strip_prefix("DCBX mode:") {
+            self.is_firmware = Some(mode.trim().starts_with("Firmware"));
+        } else if let Some(trust) = line.strip_prefix("Priority trust state:") {
+            self.trust = Some(trust.trim().to_owned());
+        } else if let Some((priority, dscps)) = line
+            .strip_prefix("prio:")
+            .and_then(|rest| rest.trim_start().split_once("dscp:"))
+        {
+            let priority = priority.trim().parse::<u8>();
+            for dscp in numbers(dscps) {
+                if let (Ok(priority), 0..64) = (&priority, dscp) {
+                    self.dscps.push(json!([dscp, priority]));
+                }
+            }
+        } else if let Some(sizes) = line.strip_prefix("Receive buffer size (bytes):") {
+            self.sizes = of_eight(sizes.split("max").next().unwrap_or_default());
+        } else if let Some(enabled) = line.strip_prefix("enabled ") {
+            self.pfc = of_eight(enabled);
+        } else if let Some(buffers) = line.strip_prefix("buffer ") {
+            self.buffers = of_eight(buffers);
+        }
+    }
+}
+
+fn end(interface: &str, qos: Option<Qos>, found: &mut PastedFiles) {
+    let Some(qos) = qos else { return };
+    if let Some(trust) = &qos.trust {
+        found.answer(
+            &format!("dcb-apptrust.{interface}.json"),
+            &json!({ "apptrust": [trust] }),
+        );
+    }
+    if !qos.dscps.is_empty() {
+        found.answer(
+            &format!("dcb-app.{interface}.json"),
+            &json!({ "dscp_prio": qos.dscps }),
+        );
+    }
+    if let Some(pfc) = qos.pfc {
+        let on: Vec<bool> = pfc.iter().map(|on| *on > 0).collect();
+        found.answer(&format!("dcb-pfc.{interface}.json"), &json!({ "prio_pfc": on }));
+    }
+    if let Some((buffers, sizes)) = qos.buffers.zip(qos.sizes) {
+        let answer = json!({ "prio_buffer": buffers, "buffer_size": sizes });
+        found.answer(&format!("dcb-buffer.{interface}.json"), &answer);
+    }
+    if let Some(is_firmware) = qos.is_firmware {
+        found.answer(
+            &format!("dcb-dcbx.{interface}.json"),
+            &json!({ "lld_managed": is_firmware }),
+        );
+    }
+}

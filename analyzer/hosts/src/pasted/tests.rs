@@ -1,0 +1,153 @@
+use serde_json::json;
+
+use super::*;
+
+fn text_of(host: &Host, path: &str) -> String {
+    host.text(path).unwrap_or_default()
+}
+
+/// After rdma-core, libibverbs/examples/devinfo.c.
+const DEVINFO: &str = "gpu1:~$ ibv_devinfo -v\nhca_id:\tmlx5_2\n\ttransport:\t\t\tInfiniBand (0)\n\tfw_ver:\t\t\t\t28.39.1002\n\tnode_guid:\t\t\ta088:c203:00aa:1c2e\n\tvendor_part_id:\t\t\t4129\n\tboard_id:\t\t\tMT_0000000838\n\tphys_port_cnt:\t\t\t1\n\t\tport:\t1\n\t\t\tstate:\t\t\tPORT_DOWN (1)\n\t\t\tmax_mtu:\t\t4096 (5)\n\t\t\tactive_mtu:\t\t1024 (3)\n\t\t\tsm_lid:\t\t\t0\n\t\t\tport_lid:\t\t17\n\t\t\tlink_layer:\t\tEthernet\n\t\t\tactive_width:\t\t4X (2)\n\t\t\tactive_speed:\t\t100.0 Gbps (128)\n\t\t\tphys_state:\t\tLINK_UP (5)\n\t\t\tGID[  0]:\t\tfe80:0000:0000:0000:a288:c2ff:feaa:1c2e, RoCE v1\n\t\t\tGID[  3]:\t\t0000:0000:0000:0000:0000:ffff:0a00:6702, RoCE v2\n";
+
+#[test]
+fn devices_of_ibv_devinfo_are_files() {
+    let host = pasted_host(DEVINFO, "out").unwrap();
+    assert!(host.is_partial && host.is_recorded);
+    let port = "sys/class/infiniband/mlx5_2/ports/1";
+    for (path, expected) in [
+        ("state", "1: DOWN"),
+        ("phys_state", "5: LinkUp"),
+        ("link_layer", "Ethernet"),
+        // Four lanes of 100 Gbit/s.
+        ("rate", "400 Gb/sec (4X)"),
+        ("lid", "0x11"),
+        ("gids/3", "0000:0000:0000:0000:0000:ffff:0a00:6702"),
+        ("gid_attrs/types/0", "IB/RoCE v1"),
+        ("gid_attrs/types/3", "RoCE v2"),
+    ] {
+        assert_eq!(text_of(&host, &format!("{port}/{path}")), expected, "{path}");
+    }
+    assert_eq!(
+        text_of(&host, "sys/class/infiniband/mlx5_2/board_id"),
+        "MT_0000000838"
+    );
+    assert!(!host.has("sys/class/infiniband/mlx5_2/device/physfn"));
+    let virtual_one = DEVINFO.replace("4129", "4126");
+    let host = pasted_host(&virtual_one, "out").unwrap();
+    assert!(host.has("sys/class/infiniband/mlx5_2/device/physfn"));
+}
+
+#[test]
+fn addresses_and_interfaces() {
+    let text = "DEV\tPORT\tINDEX\tGID\t\t\t\t\tIPv4  \t\tVER\tDEV\n---\t----\t-----\t---\nmlx5_0\t1\t0\tfe80:0000:0000:0000:ba59:9fff:fea1:b2c0\t\t\tv1\tens1f0np0\nmlx5_0\t1\t3\t0000:0000:0000:0000:0000:ffff:c0a8:0001\t192.168.0.1  \tv2\tens1f0np0\nn_gids_found=2\n\
+        link mlx5_1/1 state INIT physical_state POLLING netdev ens2\n0000:5e:00.0 mlx5_4 (MT4123 - X) ConnectX-6 VPI fw 20.35.1012 port 1 (ACTIVE) ==> ens5f0 (Up)\nmlx5_6 port 1 ==> ib0 (Down)\n";
+    let host = pasted_host(text, "gids").unwrap();
+    let port = "sys/class/infiniband/mlx5_0/ports/1";
+    assert_eq!(text_of(&host, &format!("{port}/gid_attrs/types/3")), "RoCE v2");
+    assert_eq!(text_of(&host, &format!("{port}/gid_attrs/ndevs/0")), "ens1f0np0");
+    assert_eq!(
+        text_of(&host, "sys/class/infiniband/mlx5_1/ports/1/state"),
+        "2: INIT"
+    );
+    assert!(host.has("sys/class/infiniband/mlx5_1/device/net/ens2"));
+    assert!(host.has("sys/class/infiniband/mlx5_6/device/net/ib0"));
+    let uevent = "sys/class/infiniband/mlx5_4/device/uevent";
+    assert_eq!(
+        host.field(uevent, "PCI_SLOT_NAME").as_deref(),
+        Some("0000:5e:00.0")
+    );
+}
+
+#[test]
+fn settings_of_interfaces() {
+    let text = "# mlnx_qos -i ens1f0\nDCBX mode: OS controlled\nPriority trust state: dscp\ndscp2prio mapping:\n\tprio:0 dscp:07,06,05,\n\tprio:3 dscp:31,26,24,\nReceive buffer size (bytes): 20016,156096,0,0,0,0,0,0,max_buffer_size=262016\nPFC configuration:\n\tpriority    0   1   2   3   4   5   6   7\n\tenabled     0   0   0   1   0   0   0   0   \n\tbuffer      0   0   0   1   0   0   0   0   \n\
+        # ethtool -a ens1f0\nPause parameters for ens1f0:\nAutonegotiate:\toff\nRX:\t\ton\nTX:\t\toff\n7: ens1f0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 4200 qdisc mq state UP mode DEFAULT group default qlen 1000\nexport NCCL_IB_TC=\"106\"\nPATH=/bin\nmax locked memory           (kbytes, -l) 64\n";
+    let host = pasted_host(text, "out").unwrap();
+    let answer = |name: &str| host.json(&format!("answers/{name}.json")).unwrap();
+    assert_eq!(answer("dcb-pfc.ens1f0")["prio_pfc"][3], true);
+    assert_eq!(answer("dcb-app.ens1f0")["dscp_prio"][4], json!([26, 3]));
+    assert_eq!(answer("dcb-buffer.ens1f0")["buffer_size"][1], 156_096);
+    assert_eq!(
+        answer("ethtool-pause.ens1f0"),
+        json!({ "autonegotiate": false, "rx": true, "tx": false })
+    );
+    assert_eq!(answer("env"), json!({ "NCCL_IB_TC": "106" }));
+    assert_eq!(text_of(&host, "sys/class/net/ens1f0/mtu"), "4200");
+    // 64 kilobytes.
+    assert!(text_of(&host, "proc/self/limits").contains(" 65536 "));
+}
+
+/// After infiniband-diags, src/ibstat.c, and dcb-pfc(8), dcb-app(8).
+#[test]
+fn ports_of_ibstat_and_settings_of_dcb() {
+    let text = "CA 'mlx5_3'\n\tCA type: MT4129\n\tNumber of ports: 1\n\tFirmware version: 28.36.1700\n\tPort 1:\n\t\tState: Initializing\n\t\tPhysical state: LinkUp\n\t\tRate: 400\n\t\tBase lid: 65535\n\t\tSM lid: 0\n\t\tLink layer: InfiniBand\n\
+        $ dcb pfc show dev ens2f1np1\npfc-cap 8 macsec-bypass off delay 0\nprio-pfc 0:off 1:off 2:off 3:off 4:off 5:on 6:off 7:off\n$ dcb app show dev ens2f1np1\ndscp-prio AF41:5 48:6\n";
+    let host = pasted_host(text, "out").unwrap();
+    let port = "sys/class/infiniband/mlx5_3/ports/1";
+    for (name, expected) in [
+        ("state", "2: INIT"),
+        ("rate", "400 Gb/sec"),
+        ("lid", "0xffff"),
+        ("link_layer", "InfiniBand"),
+    ] {
+        assert_eq!(text_of(&host, &format!("{port}/{name}")), expected, "{name}");
+    }
+    let pfc = host.json("answers/dcb-pfc.ens2f1np1.json").unwrap();
+    assert_eq!(
+        (&pfc["prio_pfc"][4], &pfc["prio_pfc"][5]),
+        (&json!(false), &json!(true))
+    );
+    let app = host.json("answers/dcb-app.ens2f1np1.json").unwrap();
+    assert_eq!(app["dscp_prio"], json!([["AF41", 5], ["48", 6]]));
+}
+
+#[test]
+fn devices_of_lspci() {
+    let text = "3b:00.0 Ethernet controller: Mellanox Technologies MT28908 Family [ConnectX-6]\n\tSubsystem: Mellanox Technologies Device 0028\n\tCapabilities: [60] Express (v2) Endpoint, MSI 00\n\t\tDevCap:\tMaxPayload 512 bytes, PhantFunc 0\n\t\tDevCtl:\tCorrErr+ NonFatalErr+\n\t\t\tRlxdOrd+ ExtTag+\n\t\t\tMaxPayload 256 bytes, MaxReadReq 512 bytes\n\t\tLnkCap:\tPort #0, Speed 16GT/s, Width x16, ASPM not supported\n\t\tLnkSta:\tSpeed 8GT/s (downgraded), Width x8 (downgraded)\n";
+    let host = pasted_host(text, "lspci").unwrap();
+    let folder = "sys/bus/pci/devices/0000:3b:00.0";
+    for (name, expected) in [
+        ("vendor", "0x15b3"),
+        ("max_link_speed", "16 GT/s PCIe"),
+        ("current_link_width", "8"),
+    ] {
+        assert_eq!(text_of(&host, &format!("{folder}/{name}")), expected, "{name}");
+    }
+    // Payload 256 is code 1 in bits 7:5, 512 is code 2 in bits 14:12.
+    let space = host.bytes(&format!("{folder}/config")).unwrap();
+    assert_eq!(space[0x68..0x6a], 0x2020_u16.to_le_bytes());
+}
+
+#[test]
+fn files_behind_their_paths() {
+    for text in [
+        "/sys/class/net/ens1/mtu:9000\n",
+        "$ grep . /sys/class/net/ens1/mtu\n/sys/class/net/ens1/mtu:9000\n",
+        "sys/class/net/ens1/mtu = 9000\n",
+        "==> /sys/class/net/ens1/mtu <==\n9000\n\n==> /sys/class/net/ens1/operstate <==\nup\n",
+    ] {
+        let host = pasted_host(text, "out").unwrap();
+        assert_eq!(text_of(&host, "sys/class/net/ens1/mtu"), "9000", "{text}");
+    }
+    let host = pasted_host("/sys/bus/pci/devices/0000:3b:00.0/numa_node:1\n", "out").unwrap();
+    assert_eq!(text_of(&host, "sys/bus/pci/devices/0000:3b:00.0/numa_node"), "1");
+}
+
+#[test]
+fn counters_alone_and_other_texts_are_no_host() {
+    for text in [
+        "",
+        "hello\n",
+        "NIC statistics:\n     rx_prio3_pause: 41210\n",
+        "/sys/class/infiniband/mlx5_0/ports/1/hw_counters/np_cnp_sent:12\n",
+        "link mlx5_0/1 rx_write_requests 0 out_of_buffer 3\n",
+        "hca_id:\nport:\nGID[:\n==> \nDEV ==> \n",
+        ":::\n==> /sys/ <==",
+    ] {
+        let host = pasted_host(text, "out");
+        assert!(
+            host.is_none_or(|host| host.names("sys/class/infiniband").is_empty()),
+            "{text}"
+        );
+    }
+}
