@@ -30,6 +30,7 @@
 mod counters;
 mod engine;
 mod error;
+mod mrc;
 mod network;
 mod record;
 mod simulate;

@@ -6,6 +6,7 @@
 mod baseline;
 mod check;
 mod flows;
+mod mrc;
 mod network;
 mod nic;
 mod overrides;
@@ -19,6 +20,7 @@ use serde::Deserialize;
 pub use flows::{
     Direction, FlowTable, Operation, Pattern, PsnChoice, QpnChoice, ServiceName, SourcePort, SourcePortName,
 };
+pub use mrc::{EvOrder, FlowTransport, Mrc, MrcPath, MrcPort, MrcResponder, PdcOrder, SackBase, TrimLength};
 pub use network::{
     HostTable, Impairment, Network, Only, PauseKindName, PauseTable, Switch, SwitchPause, Topology,
 };
@@ -57,6 +59,9 @@ pub struct Scenario {
     /// DCQCN, in every NIC.
     #[serde(default)]
     pub dcqcn: CongestionControl,
+    /// MRC: paths, NICs, and what goes wrong, for flows with `transport = "mrc"`.
+    #[serde(default)]
+    pub mrc: Mrc,
     /// Single hosts that differ.
     #[serde(default)]
     pub host: Vec<HostTable>,

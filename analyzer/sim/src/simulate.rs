@@ -8,6 +8,7 @@ use crate::Error;
 use crate::counters::Counters;
 use crate::engine::events::Event;
 use crate::engine::run::Simulation;
+use crate::mrc::run::MrcRun;
 use crate::record::observer::{self, Output};
 use crate::scenario::Scenario;
 use crate::truth::Truth;
@@ -143,6 +144,18 @@ fn run(
     every: Option<Picos>,
 ) -> Result<(Truth, Vec<Output>, Counters), Error> {
     let files: Vec<String> = outputs.iter().map(|(name, _)| name.clone()).collect();
+    if scenario.is_mrc() {
+        if every.is_some() {
+            return Err(Error::Scenario(
+                "counters of a network of MRC are not simulated".to_owned(),
+            ));
+        }
+        let mut run = MrcRun::new(scenario, outputs)?;
+        run.go();
+        let outputs = run.observer.finish()?;
+        let truth = judge::mrc::truth(&run, &files);
+        return Ok((truth, outputs, Counters::default()));
+    }
     let mut simulation = Simulation::new(scenario, outputs)?;
     simulation.counters = Counters::new(scenario, &simulation.topology, every)?;
     if every.is_some() {

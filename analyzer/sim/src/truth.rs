@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 mod collectives;
 mod ends;
 pub(crate) mod judge;
+mod mrc;
 mod parts;
 mod times;
 mod transmissions;
@@ -18,6 +19,9 @@ mod waits;
 
 pub use collectives::{Collective, CollectiveStep, InjectedRoot, Lane, Message};
 pub use ends::{ConnectionEnd, Outcome};
+pub use mrc::{
+    MrcCause, MrcConnection, MrcEnd, MrcLeftPath, MrcLoss, MrcPathName, MrcRetransmission, MrcTrim,
+};
 pub use parts::{
     ByCause, CaptureLoss, CeMark, Cnp, EpisodeKind, ExpectedFinding, HoleClass, LossReason, Nak, NakKind,
     PacketKind, Pause, RankStep, RetransmissionRun, RunAtTap, Step, TapFlow, TriggerKind,
@@ -30,7 +34,7 @@ pub use uplinks::{Collision, FairRate, Uplink, UplinkFlow, UplinkGroup};
 pub use waits::{FlowShare, OtherRoot, PauseRoot, PauseRootKind, PausedPort};
 
 /// Settings of a run, and the events in it.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Truth {
     /// Rises when a key changes its meaning.
     pub schema_version: u32,
@@ -91,6 +95,9 @@ pub struct Truth {
     /// Training jobs with NCCL's messages.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub collectives: Vec<Collective>,
+    /// Connections of MRC.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mrc: Vec<MrcConnection>,
     /// Frames on their way at the end.
     pub in_flight: u64,
     /// The longest queue of each port and priority that held anything.
@@ -107,7 +114,7 @@ pub struct ClockStep {
 }
 
 /// A tap.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Tap {
     /// Its name.
     pub name: String,

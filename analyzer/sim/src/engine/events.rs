@@ -119,27 +119,27 @@ pub(crate) enum Event {
     Computed { job: u32, rank: u32 },
 }
 
-struct Entry {
+struct Entry<E> {
     time: Picos,
     sequence: u64,
-    event: Event,
+    event: E,
 }
 
-impl PartialEq for Entry {
+impl<E> PartialEq for Entry<E> {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl Eq for Entry {}
+impl<E> Eq for Entry<E> {}
 
-impl PartialOrd for Entry {
+impl<E> PartialOrd for Entry<E> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Entry {
+impl<E> Ord for Entry<E> {
     /// Turned around: the earliest is the greatest.
     fn cmp(&self, other: &Self) -> Ordering {
         (other.time, other.sequence).cmp(&(self.time, self.sequence))
@@ -147,14 +147,22 @@ impl Ord for Entry {
 }
 
 /// All events to come.
-#[derive(Default)]
-pub(crate) struct Events {
-    heap: BinaryHeap<Entry>,
+pub(crate) struct Events<E> {
+    heap: BinaryHeap<Entry<E>>,
     sequence: u64,
 }
 
-impl Events {
-    pub(crate) fn at(&mut self, time: Picos, event: Event) {
+impl<E> Default for Events<E> {
+    fn default() -> Self {
+        Self {
+            heap: BinaryHeap::new(),
+            sequence: 0,
+        }
+    }
+}
+
+impl<E> Events<E> {
+    pub(crate) fn at(&mut self, time: Picos, event: E) {
         self.sequence += 1;
         self.heap.push(Entry {
             time,
@@ -164,7 +172,7 @@ impl Events {
     }
 
     /// The next event that is not later than `end`.
-    pub(crate) fn next(&mut self, end: Picos) -> Option<(Picos, Event)> {
+    pub(crate) fn next(&mut self, end: Picos) -> Option<(Picos, E)> {
         if self.heap.peek()?.time > end {
             return None;
         }

@@ -29,7 +29,7 @@ use crate::workload::training::Job;
 pub(crate) struct Simulation<'s> {
     pub scenario: &'s Scenario,
     pub now: Picos,
-    pub events: Events,
+    pub events: Events<Event>,
     pub pool: Pool,
     pub topology: Topology,
     pub switches: Vec<SwitchState>,

@@ -67,7 +67,7 @@ fn classes(frame: &Frame) -> impl Iterator<Item = usize> {
     let (link, enabled) = match frame {
         Frame::Pause(_) => (true, 0),
         Frame::Pfc(pfc) => (false, pfc.class_enable),
-        Frame::Roce(_) | Frame::Damaged(_) => (false, 0),
+        Frame::Roce(_) | Frame::Damaged(_) | Frame::Mrc(_) => (false, 0),
     };
     let priorities = (0..8_usize).filter(move |class| enabled >> class & 1 != 0);
     priorities.chain(link.then_some(usize::from(LINK_CLASS)))

@@ -137,10 +137,9 @@ impl Packet {
     }
 
     pub(crate) fn ecn(&self) -> Ecn {
-        match &self.frame {
-            Frame::Roce(roce) | Frame::Damaged(roce) => roce.network.ecn,
-            Frame::Pfc(_) | Frame::Pause(_) => Ecn::NotEct,
-        }
+        self.frame
+            .network()
+            .map_or(Ecn::NotEct, |(network, _)| network.ecn)
     }
 
     pub(crate) fn mark(&mut self) {
@@ -168,6 +167,7 @@ impl Packet {
     pub(crate) fn psn(&self) -> u32 {
         match &self.frame {
             Frame::Roce(roce) | Frame::Damaged(roce) => roce.transport.psn.value(),
+            Frame::Mrc(packet) => packet.psn,
             Frame::Pfc(_) | Frame::Pause(_) => 0,
         }
     }

@@ -51,12 +51,8 @@ pub(crate) fn marking_probability(switch: &Switch, queued: u64) -> f64 {
 /// splitmix64).
 fn ecmp_hash(frame: &Frame, salt: u64) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325 ^ salt;
-    if let Frame::Roce(roce) | Frame::Damaged(roce) = frame {
-        let port = match roce.version {
-            crate::record::frame::Version::V2 { source_port } => source_port,
-            crate::record::frame::Version::V1 => 0,
-        };
-        let ends = [roce.network.source, roce.network.destination];
+    if let Some((network, port)) = frame.network() {
+        let ends = [network.source, network.destination];
         for byte in ends
             .iter()
             .flat_map(roce_wire::Address::octets)

@@ -11,7 +11,7 @@ use crate::engine::events::{PacketId, PortId};
 use crate::network::cause::Growth;
 pub(crate) use crate::network::class::{CLASSES, LINK_CLASS};
 use crate::network::count::PortCount;
-use crate::scenario::{Scenario, Topology as Shape};
+use crate::scenario::{Network, Scenario, Topology as Shape};
 use crate::units::{Picos, Rate};
 
 /// Owner of a port.
@@ -100,15 +100,7 @@ impl Topology {
     /// Builds what the scenario describes.
     pub(crate) fn new(scenario: &Scenario) -> Result<Self, Error> {
         let network = &scenario.network;
-        let mut topology = Self::default();
-        for host in 0..network.hosts {
-            topology.hosts.push(HostNode {
-                name: format!("h{}", host + 1),
-                address: address(host + 1, network.ipv6),
-                mac: mac(1, host + 1),
-                port: PortId(0),
-            });
-        }
+        let mut topology = Self::hosts_alone(network);
         let mut rates = vec![network.rate; topology.hosts.len()];
         for table in &scenario.host {
             for host in topology.hosts_of(&table.name)? {
@@ -149,6 +141,20 @@ impl Topology {
                 .push(u32::try_from(index).unwrap_or(u32::MAX));
         }
         Ok(topology)
+    }
+
+    /// The hosts, without links.
+    pub(crate) fn hosts_alone(network: &Network) -> Self {
+        let hosts = (1..=network.hosts).map(|number| HostNode {
+            name: format!("h{number}"),
+            address: address(number, network.ipv6),
+            mac: mac(1, number),
+            port: PortId(0),
+        });
+        Self {
+            hosts: hosts.collect(),
+            ..Self::default()
+        }
     }
 
     /// Two hosts and a cable.

@@ -1,4 +1,4 @@
-//! Frames by plain values, and their bytes as they are on the wire: RoCEv2 and RoCEv1 packets, connection management,
+//! Frames by plain values, and their bytes as they are on the wire: RoCEv2, RoCEv1 and MRC packets, connection management,
 //! PFC and pause frames, and the tunnels that mirrors put around them.
 //!
 //! Lengths are known without the bytes ([`Frame::wire_bytes`]). A frame that a snaplen cuts costs only what is kept
@@ -7,6 +7,7 @@
 
 pub mod cm;
 mod credit;
+mod mrc;
 mod network;
 mod opcode;
 mod packet;
@@ -16,6 +17,7 @@ mod tunnel;
 mod version;
 
 pub use credit::{CreditLayout, Credits};
+pub use mrc::{MrcBody, MrcNack, MrcPacket, MrcProbe, MrcSack, MrcWrite, Trim};
 pub use network::{Ethernet, Network};
 pub use opcode::Position;
 pub use packet::{Frame, Roce, encode, encode_within};

@@ -15,7 +15,9 @@ pub(crate) use seen::{FlowRecords, Hole, RunSeen};
 
 use crate::Error;
 use crate::network::packet::{Kind, Packet};
-use crate::record::frame::{Ethernet, Granularity, Network, Tunnel, TunnelKind, udp_source_port};
+use crate::record::frame::{
+    Ethernet, Frame, Granularity, MrcPacket, Network, Tunnel, TunnelKind, udp_source_port,
+};
 use crate::record::tap::{self, Clock, Mirror, MirrorDoubling, OfferResult, TapRecording};
 use crate::scenario::{MirrorName, Scenario, TapDirection, TapLoss, TapTable};
 use crate::units::Picos;
@@ -136,32 +138,68 @@ impl Observer {
     ) -> (u64, u64) {
         let (mut passed, mut recorded) = (0, 0);
         for &number in taps {
-            let Some(tap) = self.taps.get_mut(number as usize) else {
-                continue;
-            };
-            let seen = match tap.direction {
-                TapDirection::Both => true,
-                TapDirection::Rx => direction == Direction::Inbound,
-                TapDirection::Tx => direction == Direction::Outbound,
-            };
-            let seen = seen && (tap.from..tap.until).contains(&now);
-            if !seen || packet.kind == Kind::Pause && !tap.pauses || self.error.is_some() {
-                continue;
-            }
-            let Some(recording) = self.recordings.get_mut(tap.recording) else {
+            let offered = self.offer(number, &packet.frame, now, direction);
+            let (Some(tap), Some(offered)) = (self.taps.get_mut(number as usize), offered) else {
                 continue;
             };
             passed |= 1 << number;
-            match recording.offer(tap.interface, Time(now.nanos()), direction, &packet.frame) {
-                Ok(OfferResult::Recorded { number: record, .. }) => {
+            match offered {
+                OfferResult::Recorded { number: record, .. } => {
                     recorded |= 1 << number;
                     tap.recorded(packet, now, record);
                 }
-                Ok(OfferResult::Lost) => tap.lost(packet, now),
-                Err(error) => self.error = Some(error),
+                OfferResult::Lost => tap.lost(packet, now),
             }
         }
         (passed, recorded)
+    }
+
+    /// An MRC packet passes taps. Returns which of them recorded it, one bit each.
+    pub(crate) fn pass_mrc(
+        &mut self,
+        taps: &[u32],
+        packet: MrcPacket,
+        now: Picos,
+        direction: Direction,
+    ) -> u64 {
+        let mut recorded = 0;
+        for &number in taps {
+            let offered = self.offer(number, &Frame::Mrc(packet), now, direction);
+            let (Some(tap), Some(offered)) = (self.taps.get_mut(number as usize), offered) else {
+                continue;
+            };
+            match offered {
+                OfferResult::Recorded { .. } => {
+                    tap.records += 1;
+                    recorded |= 1 << number;
+                }
+                OfferResult::Lost => tap.lost += 1,
+            }
+        }
+        recorded
+    }
+
+    /// Offers a frame to a tap; none when the tap does not look at such frames, or not at this time.
+    fn offer(&mut self, number: u32, frame: &Frame, now: Picos, direction: Direction) -> Option<OfferResult> {
+        let tap = self.taps.get(number as usize)?;
+        let seen = match tap.direction {
+            TapDirection::Both => true,
+            TapDirection::Rx => direction == Direction::Inbound,
+            TapDirection::Tx => direction == Direction::Outbound,
+        };
+        let is_pause = matches!(frame, Frame::Pfc(_) | Frame::Pause(_));
+        let seen = seen && (tap.from..tap.until).contains(&now);
+        if !seen || is_pause && !tap.pauses || self.error.is_some() {
+            return None;
+        }
+        let recording = self.recordings.get_mut(tap.recording)?;
+        match recording.offer(tap.interface, Time(now.nanos()), direction, frame) {
+            Ok(offered) => Some(offered),
+            Err(error) => {
+                self.error = Some(error);
+                None
+            }
+        }
     }
 
     /// Ends the files. Returns what was written to.

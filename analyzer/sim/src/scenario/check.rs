@@ -1,5 +1,7 @@
 //! Rules for a scenario beyond its types. Names of hosts and links are looked up when it is built.
 
+mod mrc;
+
 use super::{Collective, Operation, Scenario, ServiceName, SwitchPause, Topology, Training};
 use crate::Error;
 use crate::units::Picos;
@@ -33,7 +35,11 @@ impl Scenario {
     pub(super) fn check(&self) -> Result<(), Error> {
         self.check_network()?;
         self.check_numbers()?;
-        self.check_traffic()
+        self.check_traffic()?;
+        if self.is_mrc() {
+            return self.check_mrc();
+        }
+        Ok(())
     }
 
     fn check_network(&self) -> Result<(), Error> {

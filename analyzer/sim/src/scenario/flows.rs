@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 
+use super::FlowTransport;
 use crate::units::{Picos, Rate, Size};
 
 /// Operation of a message.
@@ -122,6 +123,9 @@ pub struct FlowTable {
     /// Queue pairs for each pair of hosts.
     #[serde(default = "one")]
     pub qps: u32,
+    /// Transport.
+    #[serde(default)]
+    pub transport: FlowTransport,
     /// Transport service.
     #[serde(default)]
     pub service: ServiceName,

@@ -8,6 +8,7 @@ mod episodes;
 mod findings;
 mod flows;
 mod holes;
+pub(crate) mod mrc;
 mod names;
 mod packets;
 mod pairs;
@@ -22,6 +23,7 @@ use crate::engine::events::EndpointId;
 use crate::engine::run::Simulation;
 use crate::network::topology::{Node, number};
 use crate::record::observer;
+use crate::scenario::TapTable;
 use crate::truth::{ClockStep, Connection, ConnectionAtTap, End, Queue, RankStep, Step, Tap, Truth};
 use crate::units::Picos;
 use crate::workload::endpoint::service;
@@ -59,6 +61,7 @@ pub(crate) fn truth(simulation: &Simulation<'_>, files: &[String], calm: Option<
         findings: Vec::new(),
         steps: steps(simulation),
         collectives: collectives::collectives(simulation, &names, calm),
+        mrc: Vec::new(),
         in_flight: simulation.pool.live_packets(),
         queues: queues(simulation),
         taps,
@@ -68,6 +71,15 @@ pub(crate) fn truth(simulation: &Simulation<'_>, files: &[String], calm: Option<
     truth.episodes = episodes::episodes(simulation, &names, &truth);
     truth.findings = findings::findings(simulation, &truth);
     truth
+}
+
+/// Steps of a tap's clock.
+fn clock_steps(table: &TapTable) -> Vec<ClockStep> {
+    let step = table.clock_step_at.map(|at| ClockStep {
+        time: at.nanos(),
+        by_ns: table.clock_step_ns,
+    });
+    step.into_iter().collect()
 }
 
 fn taps(simulation: &Simulation<'_>, names: &Names, files: &[String]) -> Vec<Tap> {
@@ -97,14 +109,7 @@ fn taps(simulation: &Simulation<'_>, names: &Names, files: &[String]) -> Vec<Tap
             interface: number(interface.unwrap_or(0)),
             clock_offset_ns: table.clock_offset_ns,
             clock_drift_ppb: table.clock_drift_ppb,
-            clock_steps: table
-                .clock_step_at
-                .map(|at| ClockStep {
-                    time: at.nanos(),
-                    by_ns: table.clock_step_ns,
-                })
-                .into_iter()
-                .collect(),
+            clock_steps: clock_steps(table),
             snaplen: table.snaplen,
             records: state.records,
             records_lost: state.lost,

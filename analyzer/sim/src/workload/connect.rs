@@ -314,7 +314,7 @@ impl<'s> Builder<'s> {
 }
 
 /// Pairs of sender and receiver.
-fn pairs(pattern: Pattern, from: &[u32], to: &[u32]) -> Vec<(u32, u32)> {
+pub(crate) fn pairs(pattern: Pattern, from: &[u32], to: &[u32]) -> Vec<(u32, u32)> {
     match pattern {
         Pattern::Cross => from
             .iter()

@@ -15,6 +15,7 @@ mod duplicates;
 mod ends;
 mod fluid;
 mod limits;
+mod mrc;
 mod pause;
 mod reliability;
 mod repeated;

@@ -3,8 +3,8 @@
 use crate::case::Case;
 use crate::scores::Scores;
 use crate::{
-    clocks, cnps, counts, ends, episodes, findings, holes, hops, imbalance, lateness, pairing, provenance,
-    reads, retransmissions, roots, times, waits,
+    clocks, cnps, counts, ends, episodes, findings, holes, hops, imbalance, lateness, mrc, pairing,
+    provenance, reads, retransmissions, roots, times, waits,
 };
 
 /// The scores of a case of which a part of the records was analysed: whether healthy traffic is without a warning.
@@ -19,6 +19,13 @@ pub(crate) fn compare_healthy(case: &Case) -> Scores {
 /// All scores of a case.
 pub(crate) fn compare(case: &Case) -> Scores {
     let mut scores = Scores::default();
+    if case.parsed.is_mrc() {
+        mrc::compare(case, &mut scores);
+        findings::compare(case, &mut scores);
+        findings::healthy(case, &mut scores);
+        scores.drop_empty();
+        return scores;
+    }
     pairing::compare(case, scores.of_class("pairing"));
     holes::classes(case, &mut scores);
     holes::downstream(case, scores.of_class("lost downstream"));

@@ -12,6 +12,7 @@ mod links;
 mod loss;
 mod mirrored;
 mod mixed;
+mod mrc;
 mod notifications;
 mod one_direction;
 mod paced;
@@ -362,9 +363,19 @@ impl Family {
     }
 }
 
+/// Families of MRC. The first one is that of every second seed.
+pub const MRC: &[Family] = &[
+    family("mrc-healthy", "nothing is wrong, packets overtake", mrc::healthy),
+    family("mrc-loss", "paths lose packets", mrc::loss),
+    family("mrc-trims", "queues in the fabric trim", mrc::trims),
+    family("mrc-incast", "the last hop trims", mrc::incast),
+    family("mrc-hasty", "what was overtaken is sent again", mrc::hasty),
+    family("mrc-mixed", "marks, a port that is down, penalties", mrc::mixed),
+];
+
 /// The families of all lists.
 pub(crate) fn all() -> impl Iterator<Item = &'static Family> {
-    FAMILIES.iter().chain(CAUSES).chain(LATENESS)
+    FAMILIES.iter().chain(CAUSES).chain(LATENESS).chain(MRC)
 }
 
 /// The family that a seed is dealt to.
@@ -383,6 +394,15 @@ pub fn cause_of(seed: u64) -> &'static Family {
 pub fn lateness_of(seed: u64) -> &'static Family {
     let count = LATENESS.len() as u64;
     &LATENESS[usize::try_from(seed % count).unwrap_or_default()]
+}
+
+/// The family of [`MRC`] that a seed is dealt to.
+pub fn mrc_of(seed: u64) -> &'static Family {
+    if seed % 2 == 1 {
+        return &MRC[0];
+    }
+    let count = MRC.len() as u64 - 1;
+    &MRC[1 + usize::try_from(seed / 2 % count).unwrap_or_default()]
 }
 
 #[cfg(test)]

@@ -22,6 +22,7 @@ mod hops;
 mod imbalance;
 mod lateness;
 mod many;
+mod mrc;
 mod pairing;
 mod parts;
 mod plan;
@@ -42,7 +43,7 @@ mod times;
 mod waits;
 
 pub use case::Case;
-pub use families::{CAUSES, FAMILIES, Family, LATENESS, cause_of, family_of, lateness_of};
+pub use families::{CAUSES, FAMILIES, Family, LATENESS, MRC, cause_of, family_of, lateness_of, mrc_of};
 pub use many::{Outcome, run_all, run_thinned};
 pub use plan::{Cause, RandomScenario, Root};
 pub use reach::{REACH, Reach};

@@ -1,7 +1,7 @@
-//! `roce-truth [--seeds N | --nightly] [--first SEED] [--seed SEED] [--family NAME] [--threads N] [--causes] [--lateness] [--by-family] [--thin lose:N|keep:N|every:N] [-v] [-o DIR]`: the
+//! `roce-truth [--seeds N | --nightly] [--first SEED] [--seed SEED] [--family NAME] [--threads N] [--causes] [--lateness] [--mrc] [--by-family] [--thin lose:N|keep:N|every:N] [-v] [-o DIR]`: the
 //! table over random scenarios, or one of them in detail. With `--nightly` there are 5,000, and a floor that is not reached is a
 //! failure. With `--causes` seeds are dealt to families of one cause each, with `--lateness` to
-//! jobs that wait for a rank or a link. `--thin` takes records out of healthy captures: a false warning is a failure. `cargo xtask truth` starts it.
+//! jobs that wait for a rank or a link, with `--mrc` to those of MRC. `--thin` takes records out of healthy captures: a false warning is a failure. `cargo xtask truth` starts it.
 
 #![expect(clippy::print_stderr, reason = "it is a command")]
 
@@ -11,8 +11,8 @@ use std::process::ExitCode;
 
 use roce_model::SinkError;
 use roce_truth::{
-    CAUSES, FAMILIES, Family, LATENESS, Reach, RecordThinning, Table, cause_of, family_of, lateness_of,
-    run_all, run_thinned,
+    CAUSES, FAMILIES, Family, LATENESS, MRC, Reach, RecordThinning, Table, cause_of, family_of, lateness_of,
+    mrc_of, run_all, run_thinned,
 };
 
 /// Scenarios of a table.
@@ -78,7 +78,7 @@ fn parse(arguments: &[String]) -> Result<Arguments, String> {
             "--family" => {
                 let name = value()?;
                 let names = || {
-                    [FAMILIES, CAUSES, LATENESS]
+                    [FAMILIES, CAUSES, LATENESS, MRC]
                         .concat()
                         .iter()
                         .map(|family| family.name)
@@ -91,6 +91,7 @@ fn parse(arguments: &[String]) -> Result<Arguments, String> {
             "--thin" => parsed.thinning = Some(RecordThinning::parse(value()?)?),
             "--causes" => parsed.deal = cause_of,
             "--lateness" => parsed.deal = lateness_of,
+            "--mrc" => parsed.deal = mrc_of,
             "--by-family" => parsed.by_family = true,
             "--nightly" => (seeds, parsed.must_reach) = (NIGHTLY_SEEDS, true),
             "-v" => parsed.verbose = true,

@@ -50,6 +50,12 @@ pub const CLASSES: &[&str] = &[
     "late: cost",
     "late: healthy",
     "late: one capture",
+    "MRC healthy",
+    "MRC lost",
+    "MRC lost, counts",
+    "MRC paths of losses",
+    "MRC trimmed",
+    "MRC causes",
 ];
 
 /// The score of each class.

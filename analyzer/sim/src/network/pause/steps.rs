@@ -60,7 +60,7 @@ impl Simulation<'_> {
                     }
                 }
             }
-            Frame::Roce(_) | Frame::Damaged(_) => {}
+            Frame::Roce(_) | Frame::Damaged(_) | Frame::Mrc(_) => {}
         }
     }
 

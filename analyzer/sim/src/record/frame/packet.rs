@@ -2,6 +2,7 @@
 
 use roce_wire::{Bth, icrc};
 
+use super::mrc::MrcPacket;
 use super::network::{self, Ethernet, Network};
 use super::pause::{Pause, Pfc};
 use super::transport::Transport;
@@ -15,6 +16,8 @@ pub enum Frame {
     /// A RoCE packet that was damaged inside of a device: the FCS of its frame is good, and one bit of
     /// its ICRC is wrong.
     Damaged(Roce),
+    /// An MRC packet.
+    Mrc(MrcPacket),
     /// A priority flow control frame.
     Pfc(Pfc),
     /// An 802.3x pause frame.
@@ -64,6 +67,7 @@ impl Frame {
     fn bare_bytes(&self) -> u32 {
         match self {
             Self::Roce(roce) | Self::Damaged(roce) => roce.bytes(),
+            Self::Mrc(packet) => packet.bytes(),
             Self::Pfc(_) => Pfc::BYTES,
             Self::Pause(_) => Pause::BYTES,
         }
@@ -74,6 +78,23 @@ impl Roce {
     /// Its length without padding to the shortest frame.
     fn bytes(&self) -> u32 {
         self.ethernet.bytes() + self.network.bytes(self.version) + self.transport.bytes()
+    }
+}
+
+impl Frame {
+    /// Headers of the network and the UDP source port; none where a frame has no IP header.
+    pub(crate) fn network(&self) -> Option<(&Network, u16)> {
+        match self {
+            Self::Roce(roce) | Self::Damaged(roce) => Some((
+                &roce.network,
+                match roce.version {
+                    Version::V2 { source_port } => source_port,
+                    Version::V1 => 0,
+                },
+            )),
+            Self::Mrc(packet) => Some((&packet.network, packet.source_port)),
+            Self::Pfc(_) | Self::Pause(_) => None,
+        }
     }
 }
 
@@ -101,6 +122,7 @@ pub fn encode_within(frame: &Frame, most: usize, out: &mut Vec<u8>) {
                 *byte ^= 1;
             }
         }
+        Frame::Mrc(packet) => packet.encode(out),
         Frame::Pfc(pfc) => pfc.encode(out),
         Frame::Pause(pause) => pause.encode(out),
     }

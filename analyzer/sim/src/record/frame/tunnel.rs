@@ -176,6 +176,7 @@ fn encode_gre(protocol: u16, sequence: u32, out: &mut Vec<u8>) {
 fn encode_erspan(version: u16, frame: &Frame, truncated: bool, session: u16, out: &mut Vec<u8>) {
     let tag = match frame {
         Frame::Roce(roce) | Frame::Damaged(roce) => roce.ethernet.vlan,
+        Frame::Mrc(packet) => packet.ethernet.vlan,
         Frame::Pfc(_) | Frame::Pause(_) => None,
     };
     let (vlan, priority) = tag.map_or((0, 0), |tag| (tag.id(), u16::from(tag.priority())));

@@ -8,7 +8,7 @@ use roce_capture::Direction;
 use roce_model::{Span, Time};
 use roce_wire::MacAddress;
 
-use crate::record::frame::{Frame, Roce, Tunnel};
+use crate::record::frame::{Frame, Tunnel};
 use roce_model::random::Random;
 
 /// Delays of a mirror's second copies. Pause frames are not doubled, because they end at their link.
@@ -56,10 +56,8 @@ impl Copies {
         let Some(doubling) = self.doubling else {
             return;
         };
-        let copy = match frame {
-            Frame::Roce(roce) => Frame::Roce(behind(roce, doubling.routed)),
-            Frame::Damaged(roce) => Frame::Damaged(behind(roce, doubling.routed)),
-            Frame::Pfc(_) | Frame::Pause(_) => return,
+        let Some(copy) = behind(frame, doubling.routed) else {
+            return;
         };
         // Both are drawn in any case, so that one does not shift the other.
         let (chance, span) = (self.random.next_u64(), self.random.next_u64());
@@ -86,15 +84,20 @@ impl Copies {
     }
 }
 
-/// A packet as it is behind a router, or the same.
-fn behind(roce: &Roce, routed: bool) -> Roce {
-    let mut roce = *roce;
+/// A packet as it is behind a router, or the same; none of a pause frame.
+fn behind(frame: &Frame, routed: bool) -> Option<Frame> {
+    let mut frame = *frame;
+    let (ethernet, network) = match &mut frame {
+        Frame::Roce(roce) | Frame::Damaged(roce) => (&mut roce.ethernet, &mut roce.network),
+        Frame::Mrc(packet) => (&mut packet.ethernet, &mut packet.network),
+        Frame::Pfc(_) | Frame::Pause(_) => return None,
+    };
     if routed {
-        roce.network.hop_limit = roce.network.hop_limit.saturating_sub(1);
-        roce.ethernet.source = ROUTER;
-        roce.ethernet.destination = NEXT_HOP;
+        network.hop_limit = network.hop_limit.saturating_sub(1);
+        ethernet.source = ROUTER;
+        ethernet.destination = NEXT_HOP;
     }
-    roce
+    Some(frame)
 }
 
 /// True if an event of a probability happens, by 64 random bits.

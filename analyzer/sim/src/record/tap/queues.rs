@@ -8,7 +8,7 @@ use roce_capture::write::{Packet, PcapngWriter};
 use roce_model::{Span, Time};
 use roce_wire::Address;
 
-use crate::record::frame::{Frame, Version};
+use crate::record::frame::Frame;
 use roce_model::random::Random;
 
 /// Receive queues, read in turn.
@@ -113,17 +113,13 @@ impl Batches {
 /// A number for the queue of a frame: that of its addresses and UDP source port, as receive side scaling chooses by a hash of
 /// these. Each direction of a connection has its own. Here the hash is FNV-1a (draft-eastlake-fnv).
 fn queue_of(frame: &Frame) -> u64 {
-    let (Frame::Roce(roce) | Frame::Damaged(roce)) = frame else {
+    let Some((network, port)) = frame.network() else {
         return 0;
     };
-    let port = match roce.version {
-        Version::V2 { source_port } => source_port,
-        Version::V1 => 0,
-    };
     let bytes = |address: Address| address.to_string().into_bytes();
-    let all = bytes(roce.network.source)
+    let all = bytes(network.source)
         .into_iter()
-        .chain(bytes(roce.network.destination))
+        .chain(bytes(network.destination))
         .chain(port.to_be_bytes());
     all.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
