@@ -46,6 +46,13 @@ impl ToolAnswer {
     pub(super) fn into_json(mut self) -> Value {
         self.not_shown.truncate(MAX_NOT_SHOWN);
         self.not_shown.dedup();
+        if self.left_out > 0 {
+            let left_out = self.left_out;
+            self.not_shown.push(format!(
+                "{left_out} rows beyond the limit: another limit, {}",
+                self.less
+            ));
+        }
         let mut rows = std::mem::take(&mut self.rows);
         for row in &mut rows {
             tame(row);
