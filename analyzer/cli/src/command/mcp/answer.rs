@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 /// Longest answer as JSON, in bytes.
 pub(super) const MAX_ANSWER: usize = 256 << 10;
 /// Longest text in an answer, in characters: rows have names from captures and logs.
-const MAX_TEXT: usize = 16 << 10;
+const MAX_TEXT: usize = 64 << 10;
 /// Sentences about what is not shown.
 const MAX_NOT_SHOWN: usize = 64;
 
