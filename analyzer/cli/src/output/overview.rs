@@ -32,11 +32,10 @@ const GROUPS: &[Group] = &[
                 "the HTML page of such results, of several hosts too",
             ),
             (
-                &["query", "compare", "annotate"],
-                "query, compare",
-                "SQL over results; two runs (annotate: for Wireshark)",
+                &["query", "compare", "mcp", "annotate"],
+                "query, compare, mcp",
+                "SQL; two runs; answers by MCP (annotate: Wireshark)",
             ),
-            (&["mcp"], "mcp DIR", "the same answers for agents, by MCP"),
             (
                 &["replay"],
                 "replay CAPTURE",

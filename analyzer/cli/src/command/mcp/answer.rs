@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 /// Longest answer as JSON, in bytes.
 pub(super) const MAX_ANSWER: usize = 256 << 10;
 /// Longest text in an answer, in characters: rows have names from captures and logs.
-const MAX_TEXT: usize = 16 << 10;
+const MAX_TEXT: usize = 64 << 10;
 /// Sentences about what is not shown.
 const MAX_NOT_SHOWN: usize = 64;
 
@@ -46,6 +46,13 @@ impl ToolAnswer {
     pub(super) fn into_json(mut self) -> Value {
         self.not_shown.truncate(MAX_NOT_SHOWN);
         self.not_shown.dedup();
+        if self.left_out > 0 {
+            let left_out = self.left_out;
+            self.not_shown.push(format!(
+                "{left_out} rows beyond the limit: another limit, {}",
+                self.less
+            ));
+        }
         let mut rows = std::mem::take(&mut self.rows);
         for row in &mut rows {
             tame(row);

@@ -275,7 +275,7 @@ mod tests {
         let error = RequestError::new(PARSE_ERROR, "e\nf");
         assert_eq!(
             failure(None, &error),
-            r#"{"error":{"code":-32700,"message":"e\nf"},"jsonrpc":"2.0"}"#
+            r#"{"jsonrpc":"2.0","error":{"code":-32700,"message":"e\nf"}}"#
         );
     }
 }

@@ -19,6 +19,26 @@ const LIMITS: [&str; 5] = [
     "job.cannot_tell",
 ];
 
+/// Rules whose findings the first sentence passes over: those of `analyzer/verdict/src/findings/sentence.rs`.
+const NO_TROUBLE: [&str; 16] = [
+    "capture.clock",
+    "capture.quality",
+    "loss.capture",
+    "path.spread",
+    "ecmp.entropy",
+    "mtu",
+    "cnp.class",
+    "dscp.none",
+    "not.network",
+    "gpu.waits",
+    "ecn.working",
+    "unfair",
+    "path.imbalance",
+    "adapter.idle",
+    "ecn.not-capable",
+    "drops.switch",
+];
+
 /// Results of one analysis.
 #[derive(Debug)]
 pub(super) struct AnalysedInputs {
@@ -120,10 +140,20 @@ impl AnalysedInputs {
         text(run, "sentence").to_owned()
     }
 
-    /// The finding that the first sentence is about: the first that follows from none.
+    /// The finding that the first sentence is about, chosen as there: a root that acts, else one that hints and is sure, else one that hints.
     pub(super) fn first_root(&self) -> Option<&Value> {
-        let is_root = |finding: &&Value| names(finding, "explained_by").next().is_none();
-        self.findings().iter().find(is_root)
+        let roots = || {
+            let all = self.findings().iter();
+            all.filter(|finding| names(finding, "explained_by").next().is_none())
+        };
+        let acts = |finding: &&Value| matches!(text(finding, "severity"), "warning" | "critical");
+        let hints = |finding: &&Value| {
+            text(finding, "severity") == "info" && !NO_TROUBLE.contains(&text(finding, "id"))
+        };
+        let is_sure = |finding: &&Value| text(finding, "confidence") != "low";
+        let root = roots().find(acts);
+        let root = root.or_else(|| roots().filter(hints).find(is_sure));
+        root.or_else(|| roots().find(hints))
     }
 
     /// Things that these results do not show.
@@ -205,4 +235,20 @@ pub(super) fn names<'a>(object: &'a Value, name: &str) -> impl Iterator<Item = &
 /// A time in nanoseconds, which documents have as text.
 pub(super) fn time(object: &Value, name: &str) -> Option<u64> {
     object.get(name).and_then(Value::as_str)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_that_the_sentence_passes_over_are_those_of_the_sentence() {
+        let page = include_str!("../../../../../verdict/src/findings/sentence.rs");
+        let list = page
+            .split_once("const NO_TROUBLE: &[&str] = &[")
+            .and_then(|(_, rest)| rest.split_once("];"));
+        let (list, _) = list.unwrap();
+        let names: Vec<&str> = list.split('"').skip(1).step_by(2).collect();
+        assert_eq!(names, NO_TROUBLE);
+    }
 }

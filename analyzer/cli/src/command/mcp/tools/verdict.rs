@@ -14,6 +14,8 @@ use crate::command::mcp::context::ToolContext;
 const FRAMES_OF_VERDICT: usize = 10;
 /// Frames that each finding of a chain names.
 const FRAMES_OF_CHAIN: usize = 20;
+/// Reason for which a run without a fault names no frame.
+const NO_FRAMES: &str = "frames: no fault was found that could rest on some";
 const LESS: &str = "why with one finding, or packets with one flow";
 
 /// Answers `verdict`.
@@ -31,7 +33,7 @@ pub(super) fn verdict(
             Err(reason) => not_shown.push(reason),
         }
     } else {
-        not_shown.push("frames: there is no finding to rest on them".to_owned());
+        not_shown.push(NO_FRAMES.to_owned());
     }
     let confidence = analysed
         .first_root()
@@ -71,13 +73,15 @@ pub(super) fn why(given: &GivenArguments<'_>, context: &mut ToolContext<'_>) -> 
         None => match analysed.first_root() {
             Some(root) => root,
             None => {
+                let mut not_shown = analysed.not_shown();
+                not_shown.push(NO_FRAMES.to_owned());
                 return Ok(ToolAnswer {
                     answer: format!(
-                        "There is no finding, so there is no chain. {}",
+                        "No fault was found, so there is no chain. {}",
                         analysed.sentence()
                     ),
                     confidence: "none".to_owned(),
-                    not_shown: analysed.not_shown(),
+                    not_shown,
                     command: analysed.command,
                     ..ToolAnswer::default()
                 });
