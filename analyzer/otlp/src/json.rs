@@ -178,6 +178,10 @@ impl<'de> Deserialize<'de> for Double {
 ///
 /// # Errors
 /// The text is no such document. Nothing was added.
+#[expect(
+    clippy::naive_bytecount,
+    reason = "4 MiB take less than a millisecond, and a crate for it is one more"
+)]
 pub fn read_json(
     text: &[u8],
     translator: &mut Translator,

@@ -110,6 +110,10 @@ impl<'a> Message<'a> {
     }
 }
 
+#[expect(
+    clippy::copy_iterator,
+    reason = "a message is walked twice: each walk is a copy of it"
+)]
 impl<'a> Iterator for Message<'a> {
     type Item = Result<Field<'a>, OtlpError>;
 

@@ -175,6 +175,12 @@ impl PointTally {
     }
 }
 
+/// The name of an interface, and the label of its kind.
+type KnownInterface = (Arc<str>, &'static str);
+
+/// The count of why a point became no sample.
+type CountOfReason = fn(&mut PointTally) -> &mut u64;
+
 /// The place and the quantity of points, one after the other.
 #[derive(Default)]
 pub struct Translator {
@@ -189,7 +195,7 @@ pub struct Translator {
     is_delta: bool,
     texts: HashMap<Box<str>, Arc<str>, foldhash::fast::RandomState>,
     /// Interfaces by their names in points; `None`: not counted.
-    interfaces: HashMap<Box<str>, Option<(Arc<str>, &'static str)>, foldhash::fast::RandomState>,
+    interfaces: HashMap<Box<str>, Option<KnownInterface>, foldhash::fast::RandomState>,
 }
 
 impl Translator {
@@ -274,7 +280,7 @@ impl Translator {
         attributes: &[Attribute<'_>],
         time: u64,
         value: Option<f64>,
-    ) -> Result<Sample, fn(&mut PointTally) -> &mut u64> {
+    ) -> Result<Sample, CountOfReason> {
         let is_count = meaning.counter.kind() == SampleKind::Cumulative;
         let value = value.filter(|value| value.is_finite() && !(self.is_delta && is_count));
         let (Some(value), true) = (value, time > 0) else {
@@ -289,10 +295,10 @@ impl Translator {
         } else {
             self.node.clone()
         };
-        let node = node.ok_or((|tally| &mut tally.no_node) as fn(&mut PointTally) -> &mut u64)?;
+        let node = node.ok_or((|tally| &mut tally.no_node) as CountOfReason)?;
         let (object, kind, priority, queue) = self
             .place(meaning, attributes)
-            .ok_or((|tally| &mut tally.no_place) as fn(&mut PointTally) -> &mut u64)?;
+            .ok_or((|tally| &mut tally.no_place) as CountOfReason)?;
         let mut details: Vec<Cow<'static, str>> = Vec::with_capacity(2);
         details.push(kind.into());
         details.extend(meaning.detail.map(Cow::Borrowed));
@@ -348,7 +354,7 @@ impl Translator {
         Some((object, kind, priority, queue))
     }
 
-    fn interface(&mut self, name: &str) -> Option<(Arc<str>, &'static str)> {
+    fn interface(&mut self, name: &str) -> Option<KnownInterface> {
         if let Some(known) = self.interfaces.get(name) {
             return known.clone();
         }

@@ -3,6 +3,11 @@
 //!
 //! Written after section 1 of the specification's public descriptions, not after any analysis of it.
 
+#![expect(
+    clippy::cast_possible_truncation,
+    reason = "numbers of paths, ports, messages and drawn bits are below 2^32"
+)]
+
 pub(crate) mod evs;
 pub(crate) mod log;
 pub(crate) mod receiver;

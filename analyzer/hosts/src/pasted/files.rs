@@ -1,6 +1,7 @@
 //! Files of a host that are made of a text, and what the text says of them itself: paths, variables, limits, counters.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
@@ -101,7 +102,8 @@ impl PastedFiles {
             ("Max open files", files, "files"),
         ] {
             if let Some(value) = value {
-                limits.push_str(&format!("{name:<26}{value:<21}{value:<21}{unit}\n"));
+                // Writing to a string does not fail.
+                let _ = writeln!(limits, "{name:<26}{value:<21}{value:<21}{unit}");
             }
         }
         if !limits.is_empty() {

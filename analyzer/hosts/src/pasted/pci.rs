@@ -73,10 +73,10 @@ fn lspci(text: &str, found: &mut PastedFiles) {
             ("LnkCap:", "max_link_speed", "max_link_width"),
             ("LnkSta:", "current_link_speed", "current_link_width"),
         ] {
-            let Some(link) = line.strip_prefix(start) else {
+            let Some(fields) = line.strip_prefix(start) else {
                 continue;
             };
-            let word = |key: &str| link.split_once(key)?.1.split([',', ' ']).next();
+            let word = |key: &str| fields.split_once(key)?.1.split([',', ' ']).next();
             // `16GT/s` of lspci is `16.0 GT/s PCIe` of sysfs.
             if let Some(rate) = word("Speed ").and_then(|rate| rate.strip_suffix("GT/s")) {
                 found.add(format!("{folder}/{speed}"), &format!("{rate} GT/s PCIe"));

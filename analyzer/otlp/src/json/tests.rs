@@ -59,6 +59,7 @@ fn the_example_of_cumulus_linux_is_a_count() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table of names")]
 fn names_have_their_place_and_unit() {
     let swp1 = ("interface", "swp1");
     let found = |name, unit, attributes: &[(&str, &str)], value| {

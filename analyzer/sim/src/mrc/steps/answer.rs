@@ -72,7 +72,7 @@ impl MrcRun<'_> {
             ids: self.ids(pair, false),
             cumulative,
             window: self.scenario.mrc.mpr,
-            base: (sack.base + 1 - sack.below & 0xffff) as u16,
+            base: ((sack.base + 1 - sack.below) & 0xffff) as u16,
             bitmap: sack.bitmap,
             stamp,
             out_of_order: sack.out_of_order,
@@ -188,7 +188,7 @@ impl MrcRun<'_> {
             return;
         }
         let mut packet = control.packet;
-        self.behind_switches(&mut packet);
+        Self::behind_switches(&mut packet);
         self.pass(to, control.plane, packet, Direction::Inbound);
         match control.meaning {
             ControlMeaning::Sack {
@@ -235,7 +235,7 @@ impl MrcRun<'_> {
                 self.send_sack(pair, control.plane, sack, (ev, stamp), 0, Some(probe));
             }
             ControlMeaning::Ports { host, mask, request } => {
-                self.hear_ports(to, host, (mask, request), control.plane)
+                self.hear_ports(to, host, (mask, request), control.plane);
             }
             ControlMeaning::Nothing => {}
         }

@@ -25,8 +25,8 @@ impl MrcRun<'_> {
     /// Lets a packet take a path.
     fn take_path(&mut self, plane: u32, path: u32) -> PathResult {
         let mrc = &self.scenario.mrc;
-        let place = plane as usize * mrc.paths as usize + path as usize;
-        let base = self.delays.get(place).copied().unwrap_or_default();
+        let index = plane as usize * mrc.paths as usize + path as usize;
+        let base = self.delays.get(index).copied().unwrap_or_default();
         let jitter = Picos(self.chance.below(mrc.jitter.0.saturating_add(1)));
         let mut result = PathResult {
             // One cable to the first switch, one from the last, and the path between.
@@ -83,12 +83,12 @@ impl MrcRun<'_> {
         let down = self.ports[self.port(to, plane)].down;
         let own = &mut self.sent[number as usize];
         if lost || down {
-            let place = match (down, reason) {
+            let lost_at = match (down, reason) {
                 (true, _) => Place::Port,
                 (false, TRIMMED) => Place::Fabric,
                 (false, _) => Place::LastHop,
             };
-            own.fate = Fate::Lost(time, place);
+            own.fate = Fate::Lost(time, lost_at);
             return;
         }
         own.trim = Some(reason);

@@ -19,8 +19,8 @@ impl MrcRun<'_> {
         let (Ok(host), plane) = (self.topology.host(&table.host), table.plane) else {
             return;
         };
-        let place = self.port(host, plane);
-        self.ports[place].down = down;
+        let index = self.port(host, plane);
+        self.ports[index].down = down;
         let mask: u32 = (0..self.scenario.mrc.planes)
             .filter(|plane| !self.ports[self.port(host, *plane)].down)
             .fold(0, |mask, plane| mask | 1 << plane);
@@ -49,8 +49,8 @@ impl MrcRun<'_> {
 
     /// A host hears which ports of another one are reachable, and answers.
     pub(super) fn hear_ports(&mut self, own: u32, host: u32, (mask, request): (u32, u32), plane: u32) {
-        let place = self.belief(own, host);
-        self.believed[place] = mask;
+        let index = self.belief(own, host);
+        self.believed[index] = mask;
         let body = MrcBody::EndpointResponse(PORT_STATUS, super::send::stamp(self.now));
         let packet = self.endpoint_packet([own, host], plane, request, body);
         self.control(

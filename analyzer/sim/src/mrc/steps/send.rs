@@ -293,5 +293,5 @@ fn new_packet(
 
 /// A stamp in ticks of 128 ns.
 pub(super) fn stamp(time: Picos) -> u16 {
-    (time.nanos() / 128 + 0x4321 & 0xffff) as u16
+    ((time.nanos() / 128 + 0x4321) & 0xffff) as u16
 }

@@ -42,7 +42,7 @@ impl MrcRun<'_> {
         packet.body = MrcBody::Write(sent.write);
         packet.network.dscp = dscp;
         if arrived {
-            self.behind_switches(&mut packet);
+            Self::behind_switches(&mut packet);
             if sent.marked {
                 packet.network.ecn = Ecn::Ce;
             }
@@ -108,8 +108,9 @@ impl MrcRun<'_> {
         };
         network.dscp = CONTROL;
         let mac = |mac: MacAddress| {
-            let [a, _, c, d, e, f] = mac.0;
-            MacAddress([a, (plane & 0xff) as u8, c, d, e, f])
+            let mut bytes = mac.0;
+            bytes[1] = (plane & 0xff) as u8;
+            MacAddress(bytes)
         };
         MrcPacket {
             ethernet: Ethernet::new(mac(from.mac), mac(to.mac)),
@@ -141,7 +142,7 @@ impl MrcRun<'_> {
     }
 
     /// A packet behind the switches: fewer hops are left, and segments are gone.
-    pub(super) fn behind_switches(&self, packet: &mut MrcPacket) {
+    pub(super) fn behind_switches(packet: &mut MrcPacket) {
         packet.network.hop_limit = packet.network.hop_limit.saturating_sub(HOPS);
         if let Some([_, destination]) = &mut packet.segments {
             let octets = destination.octets();
