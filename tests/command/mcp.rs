@@ -42,7 +42,8 @@ fn serve(dir: &Path, options: &[&str], input: &[u8]) -> (Vec<Value>, Ran) {
 fn answers(dir: &Path, messages: &[Value]) -> Vec<Value> {
     let mut input = format!("{}\n", initialize());
     for message in messages {
-        input.push_str(&format!("{message}\n"));
+        input.push_str(&message.to_string());
+        input.push('\n');
     }
     let (answers, ran) = serve(dir, &[], input.as_bytes());
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
@@ -118,7 +119,7 @@ fn mcp_speaks_both_kinds_of_revisions() {
         json!({ "jsonrpc": "2.0", "id": 4, "method": "tools/call",
             "params": { "_meta": meta, "name": "explain", "arguments": { "id": "rnr" } } }),
     ];
-    let input: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    let input = lines.map(|line| line.to_string()).join("\n") + "\n";
     let (answers, _) = serve(&root().join("captures"), &[], input.as_bytes());
     // Fields: schema of 2026-07-28, Result and CacheableResult.
     for id in [1, 2] {

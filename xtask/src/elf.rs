@@ -50,7 +50,7 @@ pub(crate) fn needs(file: &[u8]) -> Result<Needs> {
         let mut parts = text.strip_prefix("GLIBC_")?.split('.');
         Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
     });
-    let libraries = texts().filter(|text| text.ends_with(".so") || text.contains(".so."));
+    let libraries = texts().filter(|text| text.contains(".so."));
     Ok(Needs {
         machine,
         glibc: versions.max(),

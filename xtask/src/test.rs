@@ -168,25 +168,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
         |()| tests(workspace, perfetto.as_deref(), &mut counts),
     );
     run.step(&ATTACK, || need::ensure(&[TIME]), |()| attack::quick(workspace));
-    run.step(
-        &PROMETHEUS,
-        prometheus::possible,
-        // Built by the tests of the command line.
-        |()| prometheus::check(workspace, &workspace.program(Profile::Dev, "roce-analyze"), None),
-    );
-    run.step(
-        &MCP,
-        || mcp(workspace),
-        |python| {
-            let program = workspace.program(Profile::Dev, "roce-analyze");
-            python::check_mcp(workspace, &python, &program)
-        },
-    );
-    run.step(
-        &OTLP,
-        || python::otlp(workspace),
-        |python| prometheus::otlp(workspace, &python),
-    );
+    doors(&mut run, workspace);
     run.step(
         &GLIBC,
         || Ok(()),
@@ -239,6 +221,26 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
         return Ok(());
     }
     bail!("failed: {}", failed.join(", "))
+}
+
+/// Steps about what other programs ask the program that the tests of the command line have built.
+fn doors(run: &mut SuiteRun, workspace: &Workspace) {
+    run.step(&PROMETHEUS, prometheus::possible, |()| {
+        prometheus::check(workspace, &workspace.program(Profile::Dev, "roce-analyze"), None)
+    });
+    run.step(
+        &MCP,
+        || mcp(workspace),
+        |python| {
+            let program = workspace.program(Profile::Dev, "roce-analyze");
+            python::check_mcp(workspace, &python, &program)
+        },
+    );
+    run.step(
+        &OTLP,
+        || python::otlp(workspace),
+        |python| prometheus::otlp(workspace, &python),
+    );
 }
 
 /// Steps about what is installed. The package has the program that the tests have built: a build for release takes many minutes more.

@@ -91,29 +91,29 @@ pub(crate) fn run(arguments: impl Iterator<Item = std::ffi::OsString>) -> anyhow
         request.captured()?;
         return Ok(ExitCode::SUCCESS);
     }
-    io::stdout().write_all(request.answer()?.as_bytes())?;
+    io::stdout().write_all(request.answer().as_bytes())?;
     Ok(ExitCode::SUCCESS)
 }
 
 impl Request {
     /// Lines that answer a request that captures nothing.
-    fn answer(&self) -> anyhow::Result<String> {
+    fn answer(&self) -> String {
         if self.extcap_interfaces {
-            return Ok(interfaces(&roce_capture::devices(Path::new("/sys"))));
+            return interfaces(&roce_capture::devices(Path::new("/sys")));
         }
         if self.extcap_dlts {
-            return Ok("dlt {number=1}{name=EN10MB}{display=Ethernet}\n".to_owned());
+            return "dlt {number=1}{name=EN10MB}{display=Ethernet}\n".to_owned();
         }
         if self.extcap_config {
-            return Ok(configuration(self.is_remote()));
+            return configuration(self.is_remote());
         }
         // Wireshark shows what is printed about a wrong filter. One for another host can be checked only there.
         if let (Some(filter), false) = (&self.extcap_capture_filter, self.is_remote())
             && let Err(error) = self.device(Some(filter.clone()))
         {
-            return Ok(format!("{error}\n"));
+            return format!("{error}\n");
         }
-        Ok(String::new())
+        String::new()
     }
 
     fn is_remote(&self) -> bool {

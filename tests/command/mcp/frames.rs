@@ -63,13 +63,21 @@ fn place(frame: &[u8]) -> Option<Place> {
 pub(super) struct ReadCaptures(HashMap<String, Vec<Option<Place>>>);
 
 impl ReadCaptures {
-    /// The frame of this number, from 1; the outer one is `None` where the capture has none.
-    pub(super) fn frame(&mut self, dir: &Path, file: &str, number: u64) -> Option<Option<Place>> {
-        let all = self
-            .0
-            .entry(file.to_owned())
-            .or_insert_with(|| frames(&dir.join(file)));
+    /// True if the capture has a frame of this number, from 1.
+    pub(super) fn has(&mut self, dir: &Path, file: &str, number: u64) -> bool {
+        let at = usize::try_from(number).unwrap().checked_sub(1);
+        at.is_some_and(|at| at < self.all(dir, file).len())
+    }
+
+    /// The place of the frame of this number, if it is RoCE.
+    pub(super) fn place(&mut self, dir: &Path, file: &str, number: u64) -> Option<Place> {
         let at = usize::try_from(number).ok()?.checked_sub(1)?;
-        all.get(at).copied()
+        self.all(dir, file).get(at).copied().flatten()
+    }
+
+    fn all(&mut self, dir: &Path, file: &str) -> &[Option<Place>] {
+        self.0
+            .entry(file.to_owned())
+            .or_insert_with(|| frames(&dir.join(file)))
     }
 }

@@ -61,7 +61,8 @@ pub(super) fn make(workspace: &Workspace, program: &Path, features: Option<&str>
     let readme = fs::read_to_string(content.join("README.md")).context("cannot read README.md")?;
     stage::write(&info.join("METADATA"), &metadata(&version, &readme))?;
     let tags = tags(&fs::read(&packed).with_context(|| packed.display().to_string())?)?;
-    let tags: String = tags.iter().map(|tag| format!("Tag: py3-none-{tag}\n")).collect();
+    let tags = tags.iter().map(|tag| format!("Tag: py3-none-{tag}\n"));
+    let tags = tags.collect::<Vec<_>>().concat();
     stage::write(
         &info.join("WHEEL"),
         &format!("Wheel-Version: 1.0\nGenerator: xtask\nRoot-Is-Purelib: false\n{tags}"),

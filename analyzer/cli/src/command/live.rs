@@ -216,10 +216,6 @@ fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
         arguments.names.host.as_deref(),
         gpus,
     )?;
-    // Standard input needs no right.
-    if arguments.interface.iter().any(|name| name != "-") {
-        sandbox::may_capture()?;
-    }
     let devices = open_devices(arguments)?;
     let metrics = Metrics::open(
         &arguments.metrics,
@@ -246,7 +242,6 @@ fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
     };
     let read = metrics.as_ref().map_or_else(Vec::new, Metrics::folders);
     confinement.confine(&outputs, &read, needs)?;
-    warn_of_sniffers(&devices);
     let has_screen = fleet.is_none() && screen::is_wanted(arguments.no_tui, arguments.format);
     // From here on a signal ends the run instead of the process.
     let signals = Signals::take()?;
@@ -320,6 +315,10 @@ fn parts(arguments: &Live) -> anyhow::Result<Option<Box<dyn Parts>>> {
 
 /// Opens the devices that libpcap captures from.
 fn open_devices(arguments: &Live) -> anyhow::Result<Vec<Device>> {
+    // Standard input needs no right.
+    if arguments.interface.iter().any(|name| name != "-") {
+        sandbox::may_capture()?;
+    }
     let options = Options {
         snaplen: arguments.snaplen,
         buffer: arguments.buffer,
@@ -328,7 +327,9 @@ fn open_devices(arguments: &Live) -> anyhow::Result<Vec<Device>> {
     };
     let by_libpcap = arguments.interface.iter().filter(|_| arguments.host.by_libpcap());
     let devices = by_libpcap.map(|name| Device::open(name, &options));
-    Ok(devices.collect::<Result<_, _>>()?)
+    let devices: Vec<Device> = devices.collect::<Result<_, _>>()?;
+    warn_of_sniffers(&devices);
+    Ok(devices)
 }
 
 /// Description of a run on the screen.

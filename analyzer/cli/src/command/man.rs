@@ -110,11 +110,8 @@ impl<'a> Page<'a> {
     /// The exit codes: those that the help of the command, or of the one above it, names.
     fn exit_status(&self) -> String {
         let above = self.above.get(1..).unwrap_or_default();
-        let commands = [self.command].into_iter().chain(above.iter().rev().copied());
-        if let Some(stated) = commands
-            .filter_map(|command| HelpParagraphs::of(command).exit_codes)
-            .next()
-        {
+        let mut commands = [self.command].into_iter().chain(above.iter().rev().copied());
+        if let Some(stated) = commands.find_map(|command| HelpParagraphs::of(command).exit_codes) {
             return stated;
         }
         let has = |id: &str| {

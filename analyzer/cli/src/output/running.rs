@@ -1,5 +1,6 @@
 //! A table that is shown again and again (`--watch`): drawn in place on a terminal, appended elsewhere.
 
+use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _, Write as _};
 
 use clap::Args;
@@ -107,7 +108,8 @@ fn fitted(text: &str, (columns, height): (usize, usize)) -> (String, usize) {
         shown += 1;
     }
     let more = text.lines().count() - shown;
-    kept.push_str(&format!(" {more} more lines: the terminal is too low\n"));
+    // Writing to a string does not fail.
+    let _ = writeln!(kept, " {more} more lines: the terminal is too low");
     (kept, rows + 1)
 }
 
@@ -123,7 +125,7 @@ mod tests {
         let long = "x".repeat(25);
         assert_eq!(fitted(&format!("{long}\n\x1b[31mb\x1b[0m\n"), (10, 10)).1, 4);
         // A terminal of five rows shows three of ten lines and the remark; its last row is the cursor's.
-        let text: String = (0..10).map(|line| format!("{line}\n")).collect();
+        let text = "0\n1\n2\n3\n4\n5\n6\n7\n8\n9\n".to_owned();
         let (kept, rows) = fitted(&text, (80, 5));
         assert_eq!(kept, "0\n1\n2\n 7 more lines: the terminal is too low\n");
         assert_eq!(rows, 4);

@@ -1,6 +1,8 @@
 //! One connection: packets and answers in, what became of each packet.
 
 mod answers;
+mod undecided;
+mod waiting;
 
 use std::collections::VecDeque;
 
@@ -12,6 +14,7 @@ use super::paths::Paths;
 use super::seen::SeenMrc;
 use super::sent::{SentPackets, Slot, SlotFlags, Transmission};
 use super::sighting::{Sighting, SightingKind, Subject};
+use waiting::WaitingPacket;
 
 /// Probes that wait for an answer, at most. The oldest counts as unanswered.
 const MAX_PROBES: usize = 64;
@@ -89,6 +92,8 @@ pub(super) struct Connection {
     bitmap: (u64, u64),
     probes: VecDeque<OpenProbe>,
     last_probe: Option<Time>,
+    last_sack: Option<Time>,
+    waiting: VecDeque<WaitingPacket>,
     controls: VecDeque<(u32, TapId)>,
     data_taps: Vec<TapId>,
     pub(super) taps: Vec<TapId>,
@@ -128,6 +133,8 @@ impl Connection {
             bitmap: (0, 0),
             probes: VecDeque::new(),
             last_probe: None,
+            last_sack: None,
+            waiting: VecDeque::new(),
             controls: VecDeque::new(),
             data_taps: Vec::new(),
             taps: Vec::new(),
@@ -180,7 +187,7 @@ impl Connection {
             return SeenMrc::default();
         }
         match seen.what {
-            SightingKind::Sack(sack) => self.sack(seen, &sack),
+            SightingKind::Sack(sack) => self.sack(seen, &sack, events),
             SightingKind::Nack {
                 reason,
                 entropy,
@@ -231,6 +238,11 @@ impl Connection {
         position
     }
 
+    /// The PSN of a position.
+    fn psn_of(&self, position: u64) -> u32 {
+        u32::try_from(position & ((1 << self.psn_bits) - 1)).unwrap_or_default()
+    }
+
     /// True if a SACK said that a position arrived.
     fn has_arrived(&self, position: u64) -> bool {
         self.cumulative.is_some_and(|all| position <= all)
@@ -267,11 +279,16 @@ impl Connection {
             // Another tap has seen it.
             return SeenMrc::default();
         }
+        if was_again && !again {
+            let before = known.and_then(|slot| slot.before);
+            return self.overtaken(seen, position, path, before.as_ref().is_some_and(is_known));
+        }
         let is_again = again || known.is_some_and(|slot| slot.sent.is_some());
         let payload = seen.payload_bytes;
         self.counts.packets += 1;
         self.counts.payload += u64::from(payload);
         if is_again {
+            self.wait_for_certainty(position, seen.time);
             self.again(seen, position, known.as_ref(), sending, events);
         }
         if known.is_none_or(|slot| slot.sent.is_none()) {
@@ -291,6 +308,27 @@ impl Connection {
         SeenMrc {
             is_data: true,
             is_again,
+            ..SeenMrc::default()
+        }
+    }
+
+    /// A first sending that its own retransmission has overtaken. Behind that tap it was not lost.
+    fn overtaken(&mut self, seen: &Sighting, position: u64, path: u16, is_known: bool) -> SeenMrc {
+        if is_known {
+            return SeenMrc::default();
+        }
+        self.counts.packets += 1;
+        self.counts.payload += u64::from(seen.payload_bytes);
+        if let Some(path) = self.paths.get_mut(path) {
+            path.sent += 1;
+            path.tap.get_or_insert(seen.tap);
+            path.last_sent = path.last_sent.max(Some(seen.time));
+        }
+        if !seen.is_trimmed {
+            self.came_late(position, seen.time);
+        }
+        SeenMrc {
+            is_data: true,
             ..SeenMrc::default()
         }
     }
@@ -363,7 +401,7 @@ impl Connection {
         if self.has_arrived(position) {
             self.note_spurious(position, bytes);
         } else if matches!(cause, Cause::Hole | Cause::Timeout) && !slot.flags.has(SlotFlags::TRIMMED) {
-            self.lose(seen, position, &slot, sending, events);
+            self.doubt(position);
         }
     }
 
@@ -372,31 +410,6 @@ impl Connection {
         self.counts.spurious_bytes += bytes;
         if let Some(slot) = self.sent.get_mut(position) {
             slot.flags.set(SlotFlags::SPURIOUS, true);
-        }
-    }
-
-    /// The sending before was lost.
-    fn lose(
-        &mut self,
-        seen: &Sighting,
-        position: u64,
-        slot: &Slot,
-        sending: Transmission,
-        events: &mut Vec<EventRow>,
-    ) {
-        self.counts.lost += 1;
-        let path = slot.sent.and_then(|before| {
-            let path = self.paths.get_mut(before.path)?;
-            path.lose(before.time, sending.time);
-            Some(before.path)
-        });
-        self.counts.unplaced += u64::from(path.is_none());
-        events.push(EventRow {
-            value: path.map(u64::from),
-            ..seen.event(EventKind::MrcLoss)
-        });
-        if let Some(slot) = self.sent.enter(position) {
-            slot.flags.set(SlotFlags::COUNTED_LOST, true);
         }
     }
 
@@ -409,13 +422,21 @@ impl Connection {
         if slot.sent.is_none() && !self.is_covered(NEARLY_ALL) {
             return Cause::Unknown;
         }
-        if slot.flags.has(SlotFlags::IS_HOLE) {
+        // A SACK makes its sender act at once. In a silence nothing but a timer does.
+        let is_silent = self
+            .last_sack
+            .is_some_and(|sack| self.shortest.is_some() && now.since(sack) > self.longest);
+        let is_hole = slot.flags.has(SlotFlags::IS_HOLE);
+        if is_hole && (!is_silent || slot.sent.is_none()) {
             return Cause::Hole;
         }
         let Some(since) = slot.sent.map(|before| before.time).or(self.last_data) else {
             return Cause::Unknown;
         };
         if self.last_probe.is_some_and(|probe| probe > since) {
+            return Cause::Timeout;
+        }
+        if is_hole {
             return Cause::Timeout;
         }
         let is_long = self.shortest.is_some() && now.since(since).0 > 2 * self.longest.0;

@@ -62,7 +62,8 @@ impl Pool {
     /// The rows at the end, in the order in which connections were opened. Events are added for paths that their senders left.
     pub(crate) fn conclude(self, events: &mut Vec<EventRow>) -> MrcConclusion {
         let mut conclusion = MrcConclusion::default();
-        for connection in self.list {
+        for mut connection in self.list {
+            connection.stop_all_waiting(events);
             let number = u32::try_from(conclusion.connections.len()).unwrap_or(u32::MAX);
             let taps: Vec<TapId> = connection.data_taps().to_vec();
             let subject = connection.subject;

@@ -34,7 +34,7 @@ pub(super) struct Slot {
 
 /// Properties of a PSN, as a set.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub(super) struct SlotFlags(u8);
+pub(super) struct SlotFlags(u16);
 
 impl SlotFlags {
     /// A SACK says that it arrived.
@@ -47,10 +47,14 @@ impl SlotFlags {
     pub(super) const IS_HOLE: Self = Self(1 << 3);
     /// Its latest sending was trimmed.
     pub(super) const TRIMMED: Self = Self(1 << 4);
-    /// Its retransmission counted the sending before as lost.
-    pub(super) const COUNTED_LOST: Self = Self(1 << 5);
+    /// It was sent again after a hole or a silence, and it is not known yet if the sending before was lost.
+    pub(super) const UNDECIDED: Self = Self(1 << 5);
     /// Its retransmission was needless.
     pub(super) const SPURIOUS: Self = Self(1 << 6);
+    /// A SACK that does not name it acknowledged it, since its latest sending.
+    pub(super) const ANSWERED: Self = Self(1 << 7);
+    /// It is among those whose loss is likely.
+    pub(super) const WAITS: Self = Self(1 << 8);
 
     pub(super) const fn has(self, other: Self) -> bool {
         self.0 & other.0 != 0

@@ -244,12 +244,12 @@ impl Commenter {
             .messages
             .comment(flow, time, !opcode.is_request(), duration);
         if let Some((message, is_credit)) = message {
-            let role = if is_credit {
+            let part = if is_credit {
                 PacketRole::Credit
             } else {
                 PacketRole::Message
             };
-            remark.add_as(role, &message);
+            remark.add_as(part, &message);
         }
         if opcode.is_request() || opcode.is_read_response() || is_write(opcode.0) {
             self.pending.seen = Some((tap, flow, psn.value()));

@@ -31,6 +31,9 @@ pub(super) fn keep_headers(packet: &mut Packet, bytes: &[u8], at: usize, between
     packet.extended = extended(bytes, roce);
     if roce.seen == ExtendedHeaders::MRC {
         if let Some(headers) = super::mrc::headers(bytes, packet, at) {
+            // Each sending of a packet has an entropy of its own, and perhaps nothing else.
+            let entropy = u32::from(headers.flow_label) << 16 | u32::from(packet.roce.udp_source_port);
+            packet.extended ^= entropy.wrapping_mul(0x9e37_79b9);
             // SACKs with one cumulative PSN differ in their headers alone.
             packet.roce.aeth = Aeth(packet.extended.to_be_bytes());
             packet.flags = packet.flags.with(PacketFlags::MRC, true);

@@ -79,6 +79,8 @@ pub(crate) struct Sender {
     newest: Option<u64>,
     /// Timeouts since the last progress.
     pub timeouts: u32,
+    /// The last of them: packets that expire within one timeout count as one.
+    expired: Picos,
     pub penalty: u8,
     window: u64,
     /// The window shrinks once in a round trip.
@@ -112,6 +114,7 @@ impl Sender {
             order: 0,
             newest: None,
             timeouts: 0,
+            expired: Picos::ZERO,
             penalty: 0,
             window: limits.window,
             shrunk: Picos::ZERO,
@@ -218,7 +221,7 @@ impl Sender {
             return;
         };
         self.bytes -= u64::from(packet.write.payload);
-        // Of a packet that was sent again, only the EV tells which transmission arrived.
+        // The EV alone tells which transmission of a packet arrived that was sent again.
         if packet.attempts == 1 || sack.trigger == Some(index) && packet.ev == entropy {
             self.newest = self.newest.max(Some(packet.order));
             self.evs.arrived(packet.ev);
@@ -300,7 +303,10 @@ impl Sender {
                 .left
                 .extend(self.evs.lost(packet.ev, self.limits.losses_to_leave));
         }
-        self.timeouts += 1;
+        if now >= self.expired.plus(timeout) {
+            self.expired = now;
+            self.timeouts += 1;
+        }
         progress
     }
 }

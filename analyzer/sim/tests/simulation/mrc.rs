@@ -134,9 +134,9 @@ fn a_guard_below_the_skew_repeats_what_arrives() {
 #[test]
 fn the_timeout_makes_up_for_what_nothing_overtakes() {
     // All is lost for a while, so that no later packet shows the hole.
-    let dark: String = (0..4)
+    let dark = [0, 1, 2, 3]
         .map(|plane| format!("[[mrc.path]]\nplane = {plane}\nloss = 1.0\nbegin = \"30us\"\nend = \"40us\"\n"))
-        .collect();
+        .concat();
     let truth = run(2, "window = \"16KiB\"\nguard = 64\nlosses_to_leave = 100", &dark);
     let connection = only(&truth);
     let timeouts = connection.retransmissions.iter();

@@ -3,7 +3,8 @@
 
 use roce_wire::icrc::{self, Icrc};
 use roce_wire::{
-    AssignedNumbers, Content, DecodedFrame, Ecn, LinkType, Other, Roce, Through, decode, decode_with, fast,
+    AssignedNumbers, Content, DecodedFrame, Ecn, Hop, LinkType, Other, Roce, TelemetryKind, Through, decode,
+    decode_with, fast,
 };
 
 const KEPT: &[u8] = include_bytes!("../../../../tests/data/transports/roce_trimmed_lenkept.pcap");
@@ -248,29 +249,86 @@ fn a_udp_length_with_the_telemetry_is_understood() {
     assert_eq!(icrc::check(&frame, &found), Icrc::Good);
 }
 
+/// The first packet of the IPv6 vector without its telemetry, and with a hop-by-hop header of these options.
+fn with_options(options: &[u8]) -> Vec<u8> {
+    let frame = frames(IN_BAND_V6).remove(0);
+    let mut bare = frame[IP + 40 + 4..IP + 40 + 12].to_vec();
+    bare.extend_from_slice(&frame[IP + 40 + 12 + 4 + 96..]);
+    let udp = u16::from_be_bytes([bare[4], bare[5]]);
+    let mut packet = frame[..IP + 40].to_vec();
+    packet[IP + 6] = if options.is_empty() { 17 } else { 0 };
+    let length = udp + u16::try_from(options.len()).expect("short");
+    packet[IP + 4..IP + 6].copy_from_slice(&length.to_be_bytes());
+    packet.extend_from_slice(options);
+    packet.extend_from_slice(&bare);
+    packet
+}
+
 #[test]
 fn options_that_switches_change_make_no_wrong_icrc() {
-    // The IPv6 packet without its telemetry, and with an IOAM option (0x31, RFC 9486) of 4 bytes that its sender did not know.
-    let frame = frames(IN_BAND_V6).remove(0);
-    let mut bare = frame[..IP + 40].to_vec();
-    bare.extend_from_slice(&frame[IP + 40 + 4..IP + 40 + 12]);
-    bare.extend_from_slice(&frame[IP + 40 + 12 + 4 + 96..]);
-    let udp = u16::from_be_bytes([bare[IP + 44], bare[IP + 45]]);
     let with = |options: &[u8]| {
-        let mut packet = bare[..IP + 40].to_vec();
-        packet[IP + 6] = if options.is_empty() { 17 } else { 0 };
-        let length = udp + u16::try_from(options.len()).expect("short");
-        packet[IP + 4..IP + 6].copy_from_slice(&length.to_be_bytes());
-        packet.extend_from_slice(options);
-        packet.extend_from_slice(&bare[IP + 40..]);
+        let packet = with_options(options);
         let found = roce(&packet);
         assert_eq!(found.payload_bytes, 256);
         icrc::check(&packet, &found)
     };
     assert_eq!(with(&[]), Icrc::Good);
+    // An IOAM option (0x31, RFC 9486) of 4 bytes that its sender did not know.
     assert_eq!(with(&[17, 0, 0x31, 4, 0, 0, 0, 0]), Icrc::NotCheckable);
     // Padding alone does not change: the ICRC of such a packet has to fit.
     assert_eq!(with(&[17, 0, 1, 4, 0, 0, 0, 0]), Icrc::Bad);
+}
+
+/// A hop-by-hop header of 64 bytes (RFC 8200, 4.3) with a pre-allocated trace of IOAM (RFC 9486, section 3; RFC 9197, 4.4.1). It has room
+/// for three nodes, and two have written theirs.
+#[rustfmt::skip]
+const TRACE: [u8; 64] = [
+    17, 7,                      // UDP follows; 7 units of 8 bytes beyond the first
+    1, 0,                       // PadN of two bytes: the option begins at a multiple of four
+    0x31, 58, 0, 0,             // option, 58 bytes; reserved; IOAM type 0: pre-allocated trace
+    0x00, 0x01, 0x20, 0x04,     // namespace 1; 4 words a node (bits 0 to 4), no flags (5 to 8), 4 words left (9 to 15)
+    0xca, 0x00, 0x00, 0x00,     // trace type: bits 0 (node), 1 (interfaces), 4 (transit delay), 6 (queue depth); reserved
+    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, // room for a third node
+    0x3e, 0x00, 0x02, 0x02,     // the latest node is first: hop limit 62, node 0x202
+    0x00, 0x11, 0x00, 0x22,     // came by interface 0x11, left by 0x22
+    0x00, 0x00, 0x05, 0xdc,     // 1,500 ns in the node; the highest bit would say that it was longer
+    0x00, 0x00, 0x00, 0x2a,     // 42 buffers in use
+    0x3f, 0x00, 0x01, 0x01,     // the first node: hop limit 63, node 0x101
+    0x00, 0x07, 0x00, 0x08,
+    0x80, 0x00, 0x00, 0x00,     // longer than the field holds
+    0x00, 0x00, 0x00, 0x00,
+];
+
+#[test]
+fn traces_of_ioam_have_their_nodes_in_the_order_of_the_way() {
+    let packet = with_options(&TRACE);
+    assert_eq!(roce(&packet).payload_bytes, 256, "the trace is stepped over");
+    let found = decoded(&packet, packet.len());
+    let hops = found.telemetry.hops(&packet);
+    let hop = |number, device, ports: [u16; 2], residence_ns, queued_buffers| Hop {
+        kind: TelemetryKind::Ioam,
+        number: Some(number),
+        device: Some(device),
+        ingress: Some(ports[0]),
+        egress: Some(ports[1]),
+        residence_ns,
+        queued_buffers: Some(queued_buffers),
+        ..Hop::default()
+    };
+    let latest = hop(2, 0x202, [0x11, 0x22], Some(1_500), 42);
+    let first = hop(1, 0x101, [7, 8], None, 0);
+    assert_eq!(hops.all(), [latest, first]);
+    // The incremental trace (type 1) begins with its latest node, and has no room.
+    let mut incremental = TRACE.to_vec();
+    incremental.drain(16..32);
+    (incremental[1], incremental[5], incremental[7]) = (5, 42, 1);
+    let packet = with_options(&incremental);
+    let found = decoded(&packet, packet.len());
+    assert_eq!(found.telemetry.hops(&packet).all(), [latest, first]);
+    for cut in 0..packet.len() {
+        let found = decoded(&packet[..cut], packet.len());
+        let _ = found.telemetry.hops(&packet[..cut]);
+    }
 }
 
 #[test]

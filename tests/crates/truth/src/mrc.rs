@@ -110,7 +110,7 @@ impl<'a> JudgedConnection<'a> {
     fn losses(&self, scores: &mut Scores) {
         let mut said = self.events("mrc_loss");
         let repaired = |seen: bool, loss: &roce_sim::truth::MrcLoss| {
-            loss.repaired && loss.shown && !loss.sent_seen.is_empty() == seen
+            loss.repaired && loss.shown && loss.sent_seen.is_empty() != seen
         };
         let shown: Vec<_> = self
             .truth
@@ -137,7 +137,7 @@ impl<'a> JudgedConnection<'a> {
                     self.name, loss.psn, loss.attempt, loss.time
                 )
             };
-            let place = events.iter().position(|event| is_here(event));
+            let place = events.iter().position(is_here);
             let found = place.or((!events.is_empty()).then_some(0));
             let event = found.map(|place| events.remove(place));
             scores.of_class(LOST).expect(event.is_some(), about);

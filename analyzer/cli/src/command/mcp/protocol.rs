@@ -79,7 +79,7 @@ impl Session {
             }
             ("resources/templates/list", _) => {
                 no_cursor(parameters)?;
-                Call::Answered(listed(era, "resourceTemplates", json!([])))
+                Call::Answered(listed(era, "resourceTemplates", &json!([])))
             }
             ("tools/call", _) => {
                 let arguments = match parameters.get("arguments") {
@@ -204,7 +204,7 @@ fn kept(mut result: Value) -> Value {
 }
 
 /// A result that clients of the modern revision may keep, with this one value.
-pub(super) fn listed(era: Era, name: &str, value: Value) -> Value {
+pub(super) fn listed(era: Era, name: &str, value: &Value) -> Value {
     let result = complete(era, json!({ name: value }));
     match era {
         Era::Modern => kept(result),

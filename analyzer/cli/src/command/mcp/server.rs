@@ -126,9 +126,9 @@ impl<W: Write + Send> Server<W> {
     ) -> Result<(), RequestError> {
         let result = match session.call(method, parameters)? {
             Call::Answered(result) => result,
-            Call::ListTools(era) => listed(era, "tools", tools::list()),
-            Call::ListResources(era) => listed(era, "resources", resources::list()),
-            Call::ReadResource(era, uri) => listed(era, "contents", resources::read(&uri, &self.folder)?),
+            Call::ListTools(era) => listed(era, "tools", &tools::list()),
+            Call::ListResources(era) => listed(era, "resources", &resources::list()),
+            Call::ReadResource(era, uri) => listed(era, "contents", &resources::read(&uri, &self.folder)?),
             Call::Tool { era, name, arguments } => {
                 let tool = tools::find(&name);
                 let tool = tool.ok_or_else(|| RequestError::new(INVALID_PARAMS, "there is no such tool"))?;

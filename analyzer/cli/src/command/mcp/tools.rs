@@ -238,10 +238,10 @@ impl Tool {
         let answered = GivenArguments::new(self.arguments, given);
         match answered.and_then(|given| (self.answer)(&given, context)) {
             Ok(answer) => {
-                let content = answer.into_json();
+                let structured = answer.into_json();
                 json!({
-                    "content": [{ "type": "text", "text": content.to_string() }],
-                    "structuredContent": content,
+                    "content": [{ "type": "text", "text": structured.to_string() }],
+                    "structuredContent": structured,
                     "isError": false
                 })
             }

@@ -241,7 +241,7 @@ mod tests {
         assert_eq!(queue.next(), Some(vec![0; MAX_WAITING_BYTES]));
         queue.end();
         assert_eq!(queue.next(), None);
-        assert!(!queue.wait(Duration::from_secs(60)));
+        assert!(!queue.wait(Duration::from_mins(1)));
     }
 
     #[test]

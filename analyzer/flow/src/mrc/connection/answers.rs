@@ -6,21 +6,31 @@ use roce_wire::transport::uet::nack_name;
 use super::{Connection, Sighting};
 use crate::mrc::causes::{BEYOND_WINDOW, FAILED, MISSED, RESOURCES, TRIMMED, TRIMMED_LASTHOP};
 use crate::mrc::seen::SeenMrc;
-use crate::mrc::sent::{Slot, SlotFlags, Transmission};
+use crate::mrc::sent::{SlotFlags, Transmission};
 
 /// Advice of a SACK: the path of the named packet, which was marked, is to be skipped once.
 const SKIP: u8 = 1;
 /// The path is to be avoided.
 const AVOID: u8 = 2;
-/// SACKs after which the shortest time from a packet to its SACK is known.
-const MIN_SACKS: u64 = 20;
 /// Bits of a bitmap.
 const BITS: u64 = 64;
+
+/// The place of a reason among the counts of refusals.
+fn refusal_place(reason: u8) -> usize {
+    match reason {
+        TRIMMED => 0,
+        TRIMMED_LASTHOP => 1,
+        reason if RESOURCES.contains(&reason) => 2,
+        BEYOND_WINDOW => 3,
+        FAILED => 4,
+        _ => 5,
+    }
+}
 
 impl Connection {
     /// A SACK. All PSNs up to the cumulative one arrived; bit i of the bitmap is the PSN at its offset + i, the lowest bit first
     /// (OCP-MRC-1.0, 7.5.5). PSNs between the two are not spoken of.
-    pub(super) fn sack(&mut self, seen: &Sighting, sack: &MrcSack) -> SeenMrc {
+    pub(super) fn sack(&mut self, seen: &Sighting, sack: &MrcSack, events: &mut Vec<EventRow>) -> SeenMrc {
         let now = seen.time;
         self.answer_hops.get_or_insert(seen.hop_limit);
         let penalty = self.count_sack(sack);
@@ -51,17 +61,20 @@ impl Connection {
             self.probes.retain(|probe| probe.number != number);
         }
         if let Some(named) = named {
-            self.find_late(named, stamp, now);
+            self.name(named, (stamp, at.filter(|_| sack.entropy.is_some())), now);
         }
         if self.cumulative.is_none_or(|known| cumulative > known) {
-            self.arrive_until(cumulative, now);
+            self.arrive_until(cumulative, true, now);
         }
         if let Some(named) = named.filter(|named| *named > cumulative) {
-            self.arrive(named, now);
+            self.arrive(named, true, now);
         }
         let first = cumulative.saturating_add_signed(i64::from(sack.offset));
+        let holes = self.bitmap(first, sack.bitmap, now);
+        self.stop_waiting(now, events);
+        self.last_sack = Some(now);
         SeenMrc {
-            holes: self.bitmap(first, sack.bitmap, now),
+            holes,
             is_skip: matches!(sack.advice, SKIP | AVOID),
             penalty,
             ..SeenMrc::default()
@@ -76,7 +89,7 @@ impl Connection {
             0 => {
                 let position = self.position(seen.psn);
                 if self.cumulative.is_none_or(|known| position > known) {
-                    self.arrive_until(position, seen.time);
+                    self.arrive_until(position, false, seen.time);
                 }
             }
             KIND => self.failed_at = Some(seen.time),
@@ -125,63 +138,19 @@ impl Connection {
         }
     }
 
-    /// A packet that was sent again is named by the stamp of the sending before: that one had arrived.
-    fn find_late(&mut self, position: u64, stamp: Option<u16>, now: Time) {
-        let Some(slot) = self.sent.get_mut(position) else {
-            return;
-        };
-        let (Some(latest), Some(before)) = (slot.sent, slot.before) else {
-            return;
-        };
-        let is_late = stamp.is_some() && before.stamp == stamp && latest.stamp != stamp;
-        if !is_late || slot.flags.has(SlotFlags::SPURIOUS) {
-            return;
-        }
-        self.was_needless(position, before, now.since(latest.time));
-    }
-
-    /// The sending before the latest one had arrived, as an answer shows some time after that.
-    fn was_needless(&mut self, position: u64, before: Transmission, after: Span) {
-        let Some(slot) = self.sent.get_mut(position) else {
-            return;
-        };
-        let was_lost = slot.flags.has(SlotFlags::COUNTED_LOST);
-        slot.flags.set(SlotFlags::COUNTED_LOST, false);
-        let payload = u64::from(slot.payload);
-        self.note_spurious(position, payload);
-        self.skew = self.skew.max(Some(after));
-        if was_lost {
-            self.counts.lost = self.counts.lost.saturating_sub(1);
-            if let Some(path) = self.paths.get_mut(before.path) {
-                path.lost = path.lost.saturating_sub(1);
-            }
-        }
-    }
-
-    /// How soon after its retransmission a packet arrived that counts as lost, where that is sooner than any answer can come: then it was
-    /// the sending before that arrived, overtaken by others.
-    fn is_too_soon(&self, slot: &Slot, now: Time) -> Option<(Transmission, Span)> {
-        let (latest, before) = (slot.sent?, slot.before?);
-        let after = now.since(latest.time);
-        let is_counted = slot.flags.has(SlotFlags::COUNTED_LOST) && !slot.flags.has(SlotFlags::SPURIOUS);
-        let knows_times = self.counts.sacks >= MIN_SACKS && self.taps.len() == 1;
-        let is_sooner = self.shortest.is_some_and(|shortest| after < shortest);
-        (is_counted && knows_times && is_sooner).then_some((before, after))
-    }
-
     /// Everything up to a position arrived.
-    fn arrive_until(&mut self, cumulative: u64, now: Time) {
+    fn arrive_until(&mut self, cumulative: u64, is_sack: bool, now: Time) {
         self.cumulative = Some(cumulative);
         let mut word = 0;
         while let Some(position) = self.sent.next_waiting(cumulative, &mut word) {
-            self.arrive(position, now);
+            self.arrive(position, is_sack, now);
             self.sent.settle(position);
         }
         self.messages.all_until(cumulative, now);
     }
 
     /// A packet arrived.
-    fn arrive(&mut self, position: u64, now: Time) {
+    fn arrive(&mut self, position: u64, is_sack: bool, now: Time) {
         let Some(slot) = self.sent.enter(position) else {
             return;
         };
@@ -189,16 +158,13 @@ impl Connection {
             return;
         }
         slot.flags.set(SlotFlags::ARRIVED, true);
-        let known = *slot;
         let filled_alone = slot.flags.has(SlotFlags::WAS_HOLE)
             && !slot.flags.has(SlotFlags::AGAIN)
             && slot.refused.is_none();
         // A refused packet came again on another way, which was not captured.
         let sent = slot.sent.filter(|_| slot.refused.is_none());
         self.counts.reordered += u64::from(filled_alone);
-        if let Some((before, after)) = self.is_too_soon(&known, now) {
-            self.was_needless(position, before, after);
-        }
+        self.answer_unnamed(position, is_sack, now);
         self.sent.settle(position);
         if let Some(sending) = sent {
             self.count_arrival(position, sending, now);
@@ -212,7 +178,7 @@ impl Connection {
         let mut fresh = bitmap & !shift.map_or(0, |shift| known >> shift);
         self.bitmap = (first, bitmap);
         while fresh != 0 {
-            self.arrive(first.saturating_add(fresh.trailing_zeros().into()), now);
+            self.arrive(first.saturating_add(fresh.trailing_zeros().into()), true, now);
             fresh &= fresh - 1;
         }
         let Some(highest) = bitmap.checked_ilog2() else {
@@ -245,14 +211,7 @@ impl Connection {
         (reason, entropy, stamp): (u8, Option<u32>, Option<u16>),
         events: &mut Vec<EventRow>,
     ) -> SeenMrc {
-        let place = match reason {
-            TRIMMED => 0,
-            TRIMMED_LASTHOP => 1,
-            reason if RESOURCES.contains(&reason) => 2,
-            BEYOND_WINDOW => 3,
-            FAILED => 4,
-            _ => 5,
-        };
+        let place = refusal_place(reason);
         self.counts.refusals[place] += 1;
         if reason == FAILED {
             self.failed_at = Some(seen.time);
@@ -280,6 +239,7 @@ impl Connection {
             detail: (!is_trim).then(|| nack_name(reason).into()),
             ..seen.event(kind)
         });
+        let is_earlier = self.refuses_earlier(position, stamp, path.filter(|_| entropy.is_some()));
         let Some(slot) = self.sent.enter(position) else {
             return SeenMrc::default();
         };
@@ -288,9 +248,11 @@ impl Connection {
             slot.flags.set(SlotFlags::IS_HOLE, true);
             return SeenMrc::default();
         }
-        let is_first = slot.refused.is_none();
-        slot.refused = Some(reason);
-        if is_trim {
+        let is_first = is_earlier || slot.refused.is_none();
+        if !is_earlier {
+            slot.refused = Some(reason);
+        }
+        if is_trim && !is_earlier {
             slot.flags.set(SlotFlags::TRIMMED, true);
         }
         if is_trim && is_first {

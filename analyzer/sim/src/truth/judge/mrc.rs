@@ -1,6 +1,7 @@
 //! The truth of a run of MRC, from its log.
 
 mod findings;
+mod tap_names;
 
 use std::collections::BTreeMap;
 
@@ -13,6 +14,7 @@ use crate::truth::{
     MrcConnection, MrcEnd, MrcLeftPath, MrcLoss, MrcPathName, MrcRetransmission, MrcTrim, Tap, Truth,
 };
 use crate::units::Picos;
+use tap_names::tap_names;
 
 /// The truth of a run that has come to its end; `files` are the names of its captures.
 pub(crate) fn truth(run: &MrcRun<'_>, files: &[String]) -> Truth {
@@ -29,14 +31,6 @@ pub(crate) fn truth(run: &MrcRun<'_>, files: &[String]) -> Truth {
     };
     truth.findings = findings::findings(run, &truth);
     truth
-}
-
-/// Names of the taps that are bits of a word.
-fn tap_names(run: &MrcRun<'_>, bits: u64) -> Vec<String> {
-    let taps = run.scenario.tap.iter().enumerate();
-    taps.filter(|(place, _)| bits >> place & 1 == 1)
-        .map(|(_, table)| observer::tap_name(table).to_owned())
-        .collect()
 }
 
 fn taps(run: &MrcRun<'_>, files: &[String]) -> Vec<Tap> {

@@ -45,7 +45,7 @@ pub fn check_host(
         let end = format!(".{interface}.json");
         host.names("answers").iter().any(|name| name.ends_with(&end))
     };
-    if !host.has(&mtu_file) && !(host.is_partial && is_named()) {
+    if !(host.has(&mtu_file) || host.is_partial && is_named()) {
         return Err(format!("there is no interface {interface}"));
     }
     let plan = Plan {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::bail;
+use anyhow::{anyhow, bail};
 use roce_pipeline::PacketRole;
 use serde_json::Value;
 
@@ -210,13 +210,10 @@ pub(super) fn role(name: &str) -> anyhow::Result<&'static str> {
         .iter()
         .map(|role| role.name())
         .find(|known| *known == name);
-    match known {
-        Some(role) => Ok(role),
-        None => {
-            let all: Vec<&str> = PacketRole::ALL.iter().map(|role| role.name()).collect();
-            bail!("there is no such role: there are {}", all.join(", "))
-        }
-    }
+    known.ok_or_else(|| {
+        let all: Vec<&str> = PacketRole::ALL.iter().map(|role| role.name()).collect();
+        anyhow!("there is no such role: there are {}", all.join(", "))
+    })
 }
 
 #[cfg(test)]

@@ -56,8 +56,8 @@ pub(super) fn why(given: &GivenArguments<'_>, context: &mut ToolContext<'_>) -> 
     if given.has("collective") {
         return collective(&analysed, given.number("collective", 0)?, context);
     }
-    let asked = match given.text("finding")? {
-        Some(id) => analysed.finding(id).ok_or_else(|| {
+    let asked = if let Some(id) = given.text("finding")? {
+        analysed.finding(id).ok_or_else(|| {
             let found: Vec<&str> = analysed
                 .findings()
                 .iter()
@@ -69,24 +69,23 @@ pub(super) fn why(given: &GivenArguments<'_>, context: &mut ToolContext<'_>) -> 
                 found.join(", ")
             };
             anyhow!("{}: was not found here; findings are: {found}", clean(id))
-        })?,
-        None => match analysed.first_root() {
-            Some(root) => root,
-            None => {
-                let mut not_shown = analysed.not_shown();
-                not_shown.push(NO_FRAMES.to_owned());
-                return Ok(ToolAnswer {
-                    answer: format!(
-                        "No fault was found, so there is no chain. {}",
-                        analysed.sentence()
-                    ),
-                    confidence: "none".to_owned(),
-                    not_shown,
-                    command: analysed.command,
-                    ..ToolAnswer::default()
-                });
-            }
-        },
+        })?
+    } else {
+        let Some(root) = analysed.first_root() else {
+            let mut not_shown = analysed.not_shown();
+            not_shown.push(NO_FRAMES.to_owned());
+            return Ok(ToolAnswer {
+                answer: format!(
+                    "No fault was found, so there is no chain. {}",
+                    analysed.sentence()
+                ),
+                confidence: "none".to_owned(),
+                not_shown,
+                command: analysed.command,
+                ..ToolAnswer::default()
+            });
+        };
+        root
     };
     chain(&analysed, asked, context)
 }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use super::tap_names;
+use super::tap_names::tap_names;
 use crate::mrc::run::MrcRun;
 use crate::truth::{ExpectedFinding, MrcCause, MrcConnection, Truth};
 use crate::units::Picos;
