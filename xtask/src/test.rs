@@ -1,5 +1,7 @@
 //! `cargo xtask test`: everything the tests need, then all of them, clippy, format, documents and dependencies.
 
+mod steps;
+
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -13,125 +15,13 @@ use crate::need::{self, C_COMPILER, LIBPCAP, PYTHON, TIME, TMUX};
 use crate::python::{self, engines, hadolint, mcp, perfetto, reader};
 use crate::workspace::{self, Profile, Workspace, execute, line, succeeds};
 use crate::{attack, deny, ebpf, fleet, glibc, package, prometheus, schema, store, vm};
+use steps::{
+    ATTACK, BROWSER, CLIPPY, DATASETS, DENY, DOCUMENTS, ENGINES, FLEET, FORMAT, GLIBC, IMAGE, KERNEL, MCP,
+    OTLP, PACKAGE, PROMETHEUS, SCHEMA, STEPS, STORE, Step, TESTS, VM, WHEEL,
+};
 
 pub(crate) const ABOUT: &str = "all tests, clippy, format, documents, dependencies, a short vm-test";
 pub(crate) const ARGUMENTS: &str = "[--only STEP]... [--no-STEP]...";
-
-/// A part of the tests that can be chosen, or left out, by its name.
-struct Step {
-    name: &'static str,
-    title: &'static str,
-}
-
-const FORMAT: Step = Step {
-    name: "format",
-    title: "format",
-};
-const CLIPPY: Step = Step {
-    name: "clippy",
-    title: "clippy",
-};
-const TESTS: Step = Step {
-    name: "tests",
-    title: "tests",
-};
-const ATTACK: Step = Step {
-    name: "attack",
-    title: "hostile inputs",
-};
-const PROMETHEUS: Step = Step {
-    name: "prometheus",
-    title: "metrics, in Prometheus",
-};
-const MCP: Step = Step {
-    name: "mcp",
-    title: "answers for agents, by another client",
-};
-const OTLP: Step = Step {
-    name: "otlp",
-    title: "OTLP, by OpenTelemetry's own exporters",
-};
-const GLIBC: Step = Step {
-    name: "glibc",
-    title: "the C library of Ubuntu 22.04",
-};
-const KERNEL: Step = Step {
-    name: "kernel",
-    title: "kernel programs",
-};
-const DOCUMENTS: Step = Step {
-    name: "documents",
-    title: "documents",
-};
-const SCHEMA: Step = Step {
-    name: "schema",
-    title: "schema",
-};
-const DENY: Step = Step {
-    name: "deny",
-    title: "dependencies",
-};
-const DATASETS: Step = Step {
-    name: "datasets",
-    title: "datasets, by an independent reader",
-};
-const ENGINES: Step = Step {
-    name: "engines",
-    title: "datasets, in other engines",
-};
-const STORE: Step = Step {
-    name: "store",
-    title: "object stores, and parts in them",
-};
-const FLEET: Step = Step {
-    name: "fleet",
-    title: "a fleet, on Spark",
-};
-const BROWSER: Step = Step {
-    name: "browser",
-    title: "reports, in a browser",
-};
-const IMAGE: Step = Step {
-    name: "image",
-    title: "steps of the container image",
-};
-const PACKAGE: Step = Step {
-    name: "package",
-    title: "package, in a fresh Debian",
-};
-const WHEEL: Step = Step {
-    name: "wheel",
-    title: "wheel, in an environment of Python",
-};
-const VM: Step = Step {
-    name: "vm",
-    title: "vm-test",
-};
-
-/// All steps, in their order. `datasets` leaves the datasets that `engines` reads.
-const STEPS: [&Step; 21] = [
-    &FORMAT,
-    &CLIPPY,
-    &TESTS,
-    &ATTACK,
-    &PROMETHEUS,
-    &MCP,
-    &OTLP,
-    &GLIBC,
-    &KERNEL,
-    &DOCUMENTS,
-    &SCHEMA,
-    &DENY,
-    &DATASETS,
-    &ENGINES,
-    &STORE,
-    &FLEET,
-    &BROWSER,
-    &IMAGE,
-    &PACKAGE,
-    &WHEEL,
-    &VM,
-];
 
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     let mut run = SuiteRun {
