@@ -41,8 +41,8 @@ mod merging;
 mod metrics;
 #[cfg(feature = "object-store")]
 mod objects;
-#[cfg(feature = "live")]
 mod pasted;
+#[cfg(feature = "live")]
 mod player;
 #[cfg(feature = "live")]
 #[cfg(feature = "nxapi")]

@@ -58,6 +58,13 @@ pub(crate) fn confine_to_network(read: &[std::path::PathBuf], ports: &[u16]) -> 
 ///
 /// # Errors
 /// The kernel has Landlock, and refuses.
+#[cfg_attr(
+    not(feature = "live"),
+    expect(
+        clippy::unnecessary_wraps,
+        reason = "Landlock, which can fail, is in builds with `live`"
+    )
+)]
 pub(crate) fn confine_to_folder(folder: &std::path::Path) -> anyhow::Result<bool> {
     #[cfg(feature = "live")]
     let is_confined = {
@@ -80,6 +87,13 @@ pub(crate) fn confine_to_folder(folder: &std::path::Path) -> anyhow::Result<bool
 ///
 /// # Errors
 /// The kernel has Landlock, and refuses.
+#[cfg_attr(
+    not(feature = "live"),
+    expect(
+        clippy::unnecessary_wraps,
+        reason = "Landlock, which can fail, is in builds with `live`"
+    )
+)]
 pub(crate) fn confine_queries() -> anyhow::Result<bool> {
     #[cfg(feature = "live")]
     let is_confined = {

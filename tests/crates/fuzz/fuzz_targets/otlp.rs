@@ -13,6 +13,10 @@ fuzz_target!(|data: &[u8]| {
         assert_eq!(tally.taken, samples.len() as u64);
         // A point has two bytes at least, in both encodings.
         assert!(tally.taken + tally.left_out() <= data.len() as u64);
-        assert!(samples.iter().all(|sample| sample.value.is_finite() && sample.time.0 > 0));
+        assert!(
+            samples
+                .iter()
+                .all(|sample| sample.value.is_finite() && sample.time.0 > 0)
+        );
     }
 });
