@@ -45,8 +45,8 @@ const MRC: u64 = 100;
 /// skew of their paths.
 const MRC_HOLD: [(&str, f64, f64); 6] = [
     ("MRC healthy", 0.0, 1.0),
-    ("MRC lost", 0.85, 0.98),
-    ("MRC lost, counts", 0.85, 0.98),
+    ("MRC lost", 0.9, 0.98),
+    ("MRC lost, counts", 0.5, 0.95),
     ("MRC paths of losses", 0.999, 0.999),
     ("MRC trimmed", 0.999, 0.999),
     ("MRC causes", 0.999, 0.999),
