@@ -70,6 +70,7 @@ pub use causes::{MECHANISMS, Mechanism};
 use losses_there::Losses;
 use overrun::{GapDistances, losses_by_destination};
 use rule::{Context, MAX_MANAGEMENT_QPN, Rule};
+pub use sentence::NO_TROUBLE;
 
 /// All rules, causes before what follows from them: the order in which findings of one severity are listed.
 pub const RULES: &[Rule] = &[

@@ -34,7 +34,7 @@ use roce_model::{
 pub use bin_rows::{BinRows, PacketTimes, PairTraffic, TranslatedPairs};
 pub use chance::at_least;
 pub use coverage::leave_unclear;
-pub use findings::{MECHANISMS, Mechanism, RULES, add_slowed_collectives, add_stuck_job};
+pub use findings::{MECHANISMS, Mechanism, NO_TROUBLE, RULES, add_slowed_collectives, add_stuck_job};
 pub use host_pair::HostPair;
 pub use host_pairs::HostPairs;
 pub use settings::{CELL, Settings, cell_of, counted_width};

@@ -41,7 +41,7 @@ use server::Server;
 #[command(after_help = "\
 Examples:
   roce-analyze mcp captures
-      to be started by a client: docs/mcp.md says how each is told
+      to be started by a client: docs/mcp.md says how each is configured
   {\"mcpServers\": {\"roce\": {\"command\": \"roce-analyze\", \"args\": [\"mcp\", \"/srv/captures\"]}}}
       the configuration that most clients read")]
 pub(crate) struct Mcp {

@@ -13,8 +13,8 @@ use super::rule::{Context, MAX_MANAGEMENT_QPN};
 /// Hosts that the sentence names.
 const NAMED: usize = 2;
 
-/// Rules whose findings are no trouble of the network: of the capture, of paths, of settings.
-const NO_TROUBLE: &[&str] = &[
+/// Rules whose findings are no trouble of the network: of the capture, of paths, of settings. The first sentence passes over them.
+pub const NO_TROUBLE: &[&str] = &[
     "capture.clock",
     "capture.quality",
     "loss.capture",

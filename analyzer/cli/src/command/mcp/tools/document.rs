@@ -1,6 +1,7 @@
 //! The JSON document of an analysis, as the command line prints it, and what it says that the packets do not show.
 
 use anyhow::{Context as _, bail};
+use roce_verdict::NO_TROUBLE;
 use serde_json::Value;
 
 use crate::command::mcp::arguments::GivenArguments;
@@ -17,26 +18,6 @@ const LIMITS: [&str; 5] = [
     "capture.blind",
     "capture.clock",
     "job.cannot_tell",
-];
-
-/// Rules whose findings the first sentence passes over: those of `analyzer/verdict/src/findings/sentence.rs`.
-const NO_TROUBLE: [&str; 16] = [
-    "capture.clock",
-    "capture.quality",
-    "loss.capture",
-    "path.spread",
-    "ecmp.entropy",
-    "mtu",
-    "cnp.class",
-    "dscp.none",
-    "not.network",
-    "gpu.waits",
-    "ecn.working",
-    "unfair",
-    "path.imbalance",
-    "adapter.idle",
-    "ecn.not-capable",
-    "drops.switch",
 ];
 
 /// Results of one analysis.
@@ -235,20 +216,4 @@ pub(super) fn names<'a>(object: &'a Value, name: &str) -> impl Iterator<Item = &
 /// A time in nanoseconds, which documents have as text.
 pub(super) fn time(object: &Value, name: &str) -> Option<u64> {
     object.get(name).and_then(Value::as_str)?.parse().ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rules_that_the_sentence_passes_over_are_those_of_the_sentence() {
-        let page = include_str!("../../../../../verdict/src/findings/sentence.rs");
-        let list = page
-            .split_once("const NO_TROUBLE: &[&str] = &[")
-            .and_then(|(_, rest)| rest.split_once("];"));
-        let (list, _) = list.unwrap();
-        let names: Vec<&str> = list.split('"').skip(1).step_by(2).collect();
-        assert_eq!(names, NO_TROUBLE);
-    }
 }
