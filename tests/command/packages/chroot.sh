@@ -60,11 +60,12 @@ for page in roce-analyze-live roce-analyze-metrics-serve roce-analyze-fleet-capt
     man -w "$page" > /dev/null || fail "man $page"
 done
 
-# Completions: bash takes them.
+# Completions: each shell's script asks the program, which answers; bash takes its script.
 bash -c '. /usr/share/bash-completion/completions/roce-analyze && complete -p roce-analyze' > /dev/null || fail "completions of bash"
-for file in /usr/share/zsh/vendor-completions/_roce-analyze /usr/share/fish/vendor_completions.d/roce-analyze.fish; do
-    grep -q max-flows "$file" || fail "$file"
+for file in /usr/share/bash-completion/completions/roce-analyze /usr/share/zsh/vendor-completions/_roce-analyze /usr/share/fish/vendor_completions.d/roce-analyze.fish; do
+    grep -q ROCE_ANALYZE_COMPLETE "$file" || fail "$file"
 done
+_CLAP_COMPLETE_INDEX=1 ROCE_ANALYZE_COMPLETE=zsh roce-analyze -- roce-analyze --max-f | grep -q max-flows || fail "no completion of --max-f"
 
 # Documents.
 for file in copyright changelog.gz changelog.Debian.gz README.md docs/usage.md docs/install.md third-party-licenses.txt.gz; do

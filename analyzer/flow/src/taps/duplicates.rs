@@ -202,12 +202,19 @@ impl Recent {
         self.renewed = now.saturating_sub(DISORDER);
         let now = units_of(now);
         let old = now.wrapping_sub(EPOCH_UNITS / 2) & TIME_MASK;
+        // Each packet of a capture with long silences passes here. A free place gets an age, too, which is as good as none.
+        if all_are_old {
+            for set in &mut self.sets {
+                set.seen = set.seen.map(|seen| seen & !TIME_MASK | old);
+            }
+            return;
+        }
         for set in &mut self.sets {
             for (tag, seen) in set.tags.iter().zip(&mut set.seen) {
                 let age = now.wrapping_sub(*seen) & TIME_MASK;
                 let is_near = !(EPOCH_UNITS..=TIME_MASK - DISORDER_UNITS).contains(&age);
                 let is_free = *tag | *seen == 0;
-                if !is_free && (all_are_old || !is_near) {
+                if !is_free && !is_near {
                     *seen = *seen & !TIME_MASK | old;
                 }
             }
