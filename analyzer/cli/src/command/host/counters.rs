@@ -259,11 +259,17 @@ fn recorded(folders: &[PathBuf], readings: &mut Readings) -> anyhow::Result<()> 
             let text = roce_files::read_text(folder, MAX_TEXT_BYTES)?;
             let mut samples = Vec::new();
             if !texts.read_text(Time(0), &text, &interface_of(folder), &mut samples) {
+                // A part of a text of this command is not said to be one that it reads.
+                let kind = described(&text);
+                let kind = if kind.contains("`host counters") {
+                    ""
+                } else {
+                    &kind
+                };
                 bail!(
-                    "{}: no counters in this text{}\nhint: the text or JSON of `rdma statistic show`, `grep . /sys/class/infiniband/*/ports/*/*counters/*`, or \
+                    "{}: no counters in this text{kind}\nhint: the text or JSON of `rdma statistic show`, `grep . /sys/class/infiniband/*/ports/*/*counters/*`, or \
                      `ethtool -S IF` in a file that is called IF.txt",
-                    folder.display(),
-                    described(&text)
+                    folder.display()
                 );
             }
             readings.add(Time(0), &samples, |_| None)?;
