@@ -2,6 +2,8 @@
 //!
 //! Instructions do not depend on what else the machine does. The kernel's part (reading the file, page faults) is not among them.
 
+mod gate;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,9 +11,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 use crate::workspace::{Profile, Workspace, execute, on_path, step};
+pub(crate) use gate::gate;
 
 pub(crate) const ABOUT: &str = "print the instructions and cache misses of each stage, by callgrind";
-pub(crate) const ARGUMENTS: &str = "CAPTURE [OPTION]...";
+pub(crate) const ARGUMENTS: &str = "CAPTURE [OPTION]... | --gate [--write]";
 
 /// Stages, by what their functions' names contain; the first that fits counts.
 const STAGES: &[(&str, &[&str])] = &[
@@ -45,6 +48,41 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     let Some((capture, options)) = arguments.split_first() else {
         bail!("which capture?\nhint: cargo xtask profile {ARGUMENTS}");
     };
+    let program = program_with_names(workspace)?;
+    if capture == "--gate" {
+        let write = match options {
+            [] => false,
+            [option] if option == "--write" => true,
+            _ => bail!("--gate takes nothing but --write\nhint: cargo xtask profile {ARGUMENTS}"),
+        };
+        let build = [
+            "build",
+            "--release",
+            "--locked",
+            "--package",
+            "roce-capture",
+            "--example",
+            "bench_capture",
+        ];
+        step("generator", || execute(&mut workspace.cargo(build)))?;
+        return gate(
+            workspace,
+            &program,
+            &workspace.example(Profile::Release, "bench_capture"),
+            write,
+        );
+    }
+    let mut all = vec![capture.as_str(), "--format", "text"];
+    all.extend(options.iter().map(String::as_str));
+    let text = callgrind(workspace, &program, &all)?;
+    for line in table(&by_function(&text)) {
+        println!("{line}");
+    }
+    Ok(())
+}
+
+/// Builds the program with the names of its functions.
+pub(crate) fn program_with_names(workspace: &Workspace) -> Result<PathBuf> {
     if on_path("valgrind").is_none() {
         bail!("valgrind is not installed\nhint: install the package valgrind");
     }
@@ -52,22 +90,22 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
         let mut build = workspace.cargo(["rustc", "--release", "--locked", "--package", "roce-analyze"]);
         execute(build.args(["--bin", "roce-analyze", "--", "-C", "strip=none"]))
     })?;
+    Ok(workspace.program(Profile::Release, "roce-analyze"))
+}
+
+/// Runs the program under callgrind, in one thread, and returns the numbers.
+fn callgrind(workspace: &Workspace, program: &Path, arguments: &[&str]) -> Result<String> {
     let out = callgrind_file(workspace)?;
     let mut valgrind = workspace.command("valgrind");
     valgrind
         .args(["--tool=callgrind", "--cache-sim=yes", "--quiet"])
         .arg(format!("--callgrind-out-file={}", out.display()))
-        .arg(workspace.program(Profile::Release, "roce-analyze"))
-        .arg(capture)
-        .args(["--threads", "1", "--format", "text", "--quiet"])
-        .args(options)
+        .arg(program)
+        .args(arguments)
+        .args(["--threads", "1", "--quiet"])
         .stdout(std::process::Stdio::null());
     step("callgrind", || execute(&mut valgrind))?;
-    let text = fs::read_to_string(&out).with_context(|| format!("cannot read {}", out.display()))?;
-    for line in table(&by_function(&text)) {
-        println!("{line}");
-    }
-    Ok(())
+    fs::read_to_string(&out).with_context(|| format!("cannot read {}", out.display()))
 }
 
 fn callgrind_file(workspace: &Workspace) -> Result<PathBuf> {
@@ -129,15 +167,22 @@ fn stage(function: &str) -> &'static str {
     STAGES.iter().find(fits).map_or(OTHER, |(name, _)| name)
 }
 
-fn table(functions: &BTreeMap<String, Cost>) -> Vec<String> {
+fn by_stage(functions: &BTreeMap<String, Cost>) -> BTreeMap<&'static str, Cost> {
     let mut stages: BTreeMap<&str, Cost> = BTreeMap::new();
-    let mut all = Cost::default();
     for (function, cost) in functions {
-        for sum in [stages.entry(stage(function)).or_default(), &mut all] {
-            sum.instructions += cost.instructions;
-            sum.misses += cost.misses;
-        }
+        let sum = stages.entry(stage(function)).or_default();
+        sum.instructions += cost.instructions;
+        sum.misses += cost.misses;
     }
+    stages
+}
+
+fn table(functions: &BTreeMap<String, Cost>) -> Vec<String> {
+    let stages = by_stage(functions);
+    let all = stages.values().fold(Cost::default(), |all, cost| Cost {
+        instructions: all.instructions + cost.instructions,
+        misses: all.misses + cost.misses,
+    });
     let mut rows: Vec<(&str, Cost)> = stages.into_iter().collect();
     rows.sort_by_key(|(_, cost)| core::cmp::Reverse(cost.instructions));
     let line = |(name, cost): &(&str, Cost)| {
