@@ -115,9 +115,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
         println!("{}", target.line());
     }
     if options.only.is_empty() && on_path("valgrind").is_some() {
-        let program = profile::program_with_names(workspace)?;
-        let generator = workspace.example(Profile::Release, "bench_capture");
-        profile::gate(workspace, &program, &generator, options.write)?;
+        profile::gate(workspace, options.write)?;
     }
     if options.packets < PACKETS {
         println!("\nThe targets are for {PACKETS} packets: with fewer, start and end weigh too much.");

@@ -48,30 +48,22 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     let Some((capture, options)) = arguments.split_first() else {
         bail!("which capture?\nhint: cargo xtask profile {ARGUMENTS}");
     };
-    let program = program_with_names(workspace)?;
+    if on_path("valgrind").is_none() {
+        bail!("valgrind is not installed\nhint: install the package valgrind");
+    }
     if capture == "--gate" {
         let write = match options {
             [] => false,
             [option] if option == "--write" => true,
             _ => bail!("--gate takes nothing but --write\nhint: cargo xtask profile {ARGUMENTS}"),
         };
-        let build = [
-            "build",
-            "--release",
-            "--locked",
-            "--package",
-            "roce-capture",
-            "--example",
-            "bench_capture",
-        ];
-        step("generator", || execute(&mut workspace.cargo(build)))?;
-        return gate(
-            workspace,
-            &program,
-            &workspace.example(Profile::Release, "bench_capture"),
-            write,
-        );
+        return gate(workspace, write);
     }
+    step("build", || {
+        let mut build = workspace.cargo(["rustc", "--release", "--locked", "--package", "roce-analyze"]);
+        execute(build.args(["--bin", "roce-analyze", "--", "-C", "strip=none"]))
+    })?;
+    let program = workspace.program(Profile::Release, "roce-analyze");
     let mut all = vec![capture.as_str(), "--format", "text"];
     all.extend(options.iter().map(String::as_str));
     let text = callgrind(workspace, &program, &all)?;
@@ -79,18 +71,6 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
         println!("{line}");
     }
     Ok(())
-}
-
-/// Builds the program with the names of its functions.
-pub(crate) fn program_with_names(workspace: &Workspace) -> Result<PathBuf> {
-    if on_path("valgrind").is_none() {
-        bail!("valgrind is not installed\nhint: install the package valgrind");
-    }
-    step("build", || {
-        let mut build = workspace.cargo(["rustc", "--release", "--locked", "--package", "roce-analyze"]);
-        execute(build.args(["--bin", "roce-analyze", "--", "-C", "strip=none"]))
-    })?;
-    Ok(workspace.program(Profile::Release, "roce-analyze"))
 }
 
 /// Runs the program under callgrind, in one thread, and returns the numbers.

@@ -1,6 +1,7 @@
 //! Commands of which each call is failed once. `{root}` is the project, `{ready}` a folder of results that `PREPARED` makes.
 
 /// A command, and what it writes.
+#[derive(Clone, Copy)]
 pub(super) struct FaultCase {
     pub(super) name: &'static str,
     /// Words of its command line.

@@ -6,13 +6,13 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
 use super::{Cost, by_function, by_stage, callgrind};
-use crate::workspace::{Workspace, execute, output};
+use crate::workspace::{Workspace, execute, output, step};
 
 /// Packets of the two captures.
 const SIZES: [u64; 2] = [100_000, 300_000];
@@ -27,8 +27,9 @@ const NOTED: &str = "xtask/instructions.txt";
 type StageCosts = BTreeMap<String, (f64, f64)>;
 
 /// Measures, prints, and compares with what is noted, or notes it (`write`).
-pub(crate) fn gate(workspace: &Workspace, program: &Path, generator: &Path, write: bool) -> Result<()> {
-    let now = measured(workspace, program, generator)?;
+pub(crate) fn gate(workspace: &Workspace, write: bool) -> Result<()> {
+    let (program, generator) = step("build", || built(workspace))?;
+    let now = measured(workspace, &program, &generator)?;
     let compiler = output(Command::new("rustc").arg("--version"))?;
     let path = workspace.root.join(NOTED);
     if write {
@@ -59,7 +60,49 @@ pub(crate) fn gate(workspace: &Workspace, program: &Path, generator: &Path, writ
     Ok(())
 }
 
+/// The program and the generator of captures. The program is without Parquet, in a folder of its own: it builds in minutes, and what is
+/// measured writes none.
+fn built(workspace: &Workspace) -> Result<(PathBuf, PathBuf)> {
+    let target = workspace.target.join("gate");
+    let cargo = |arguments: &[&str]| {
+        let mut cargo = workspace.cargo(arguments);
+        cargo.env("CARGO_TARGET_DIR", &target);
+        execute(&mut cargo)
+    };
+    cargo(&[
+        "rustc",
+        "--release",
+        "--locked",
+        "--package",
+        "roce-analyze",
+        "--bin",
+        "roce-analyze",
+        "--no-default-features",
+        "--features",
+        "jemalloc",
+        "--",
+        "-C",
+        "strip=none",
+    ])?;
+    cargo(&[
+        "build",
+        "--release",
+        "--locked",
+        "--package",
+        "roce-capture",
+        "--example",
+        "bench_capture",
+    ])?;
+    let release = target.join("release");
+    Ok((
+        release.join("roce-analyze"),
+        release.join("examples/bench_capture"),
+    ))
+}
+
 fn measured(workspace: &Workspace, program: &Path, generator: &Path) -> Result<StageCosts> {
+    let folder = workspace.target.join("bench");
+    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let mut sizes = Vec::new();
     for packets in SIZES {
         let capture = workspace
