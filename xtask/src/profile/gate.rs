@@ -36,13 +36,9 @@ pub(crate) fn gate(workspace: &Workspace, write: bool) -> Result<()> {
         fs::write(&path, noted(&now, &compiler))
             .with_context(|| format!("cannot write {}", path.display()))?;
     }
-    let text = fs::read_to_string(&path).with_context(|| {
-        format!(
-            "cannot read {}\nhint: --gate --write notes the numbers",
-            path.display()
-        )
-    })?;
-    let before = read(&text).with_context(|| format!("{}: no table of stages", path.display()))?;
+    // Before the first --write everything is new, and nothing is judged.
+    let text = fs::read_to_string(&path).unwrap_or_default();
+    let before = read(&text).unwrap_or_default();
     for line in table(&before, &now) {
         println!("{line}");
     }
