@@ -65,7 +65,7 @@ struct End {
     code: Option<i32>,
     output: Vec<u8>,
     errors: String,
-    /// What it wrote: paths below its folder, and bytes of each.
+    /// Files that it wrote: paths below its folder, and bytes of each.
     files: BTreeMap<PathBuf, Vec<u8>>,
     trace: String,
 }
@@ -106,7 +106,7 @@ pub(crate) fn possible() -> Result<()> {
 
 /// Fails the calls of the program that the tests have built.
 pub(crate) fn check(workspace: &Workspace, few: bool, only: &[String]) -> Result<()> {
-    let setting = Setting::new(workspace)?;
+    let setting = FaultBench::new(workspace)?;
     let chosen =
         |case: &&FaultCase| only.is_empty() || only.iter().any(|text| case.name.contains(text.as_str()));
     let mut wrong = Vec::new();
@@ -153,13 +153,13 @@ pub(crate) fn check(workspace: &Workspace, few: bool, only: &[String]) -> Result
     }
 }
 
-struct Setting {
+struct FaultBench {
     root: String,
     folder: PathBuf,
     program: PathBuf,
 }
 
-impl Setting {
+impl FaultBench {
     fn new(workspace: &Workspace) -> Result<Self> {
         let setting = Self {
             root: workspace.root.display().to_string(),

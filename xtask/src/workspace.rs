@@ -21,7 +21,7 @@ pub(crate) struct Workspace {
 pub(crate) enum Profile {
     Dev,
     Release,
-    /// Of `cargo xtask demo`.
+    /// The one of `cargo xtask demo`.
     Demo,
 }
 

@@ -6,7 +6,7 @@ pub(super) struct FaultCase {
     pub(super) name: &'static str,
     /// Words of its command line.
     pub(super) words: &'static str,
-    /// What stands on its standard input.
+    /// The text on its standard input.
     pub(super) input: &'static str,
     /// The file or folder that it writes, in its own folder.
     pub(super) writes: Option<&'static str>,

@@ -75,7 +75,7 @@ impl<'a> View<'a> {
         let number = |values: &[u32]| values.get(row).copied().unwrap_or_default();
         let sum = |values: &[u64]| values.get(row).copied().unwrap_or_default();
         let ce = number(self.ce);
-        // What MRC sends again says nothing of a loss: most of it was trimmed or overtaken, and its own rules judge it.
+        // Retransmissions of MRC say nothing of a loss: most were trimmed or overtaken, and its own rules judge them.
         let is_mrc = self.bin.is_mrc(row);
         let is_notified = traffic.is_some_and(PairTraffic::is_notified);
         FlowBin {
