@@ -17,7 +17,7 @@ use crate::workspace::{Workspace, execute, output, step};
 /// Packets of the two captures.
 const SIZES: [u64; 2] = [100_000, 300_000];
 /// More than this share above the noted number of a stage fails, and more than half of it above the sum.
-const MOST_GROWTH: f64 = 0.03;
+const MAX_GROWTH: f64 = 0.03;
 /// Stages below this share of all instructions are not judged alone.
 const SMALL: f64 = 0.05;
 /// The numbers that the next change has to keep.
@@ -214,11 +214,11 @@ fn slower(before: &StageCosts, now: &StageCosts) -> Vec<String> {
         .iter()
         .filter_map(|(stage, cost)| {
             let noted = before.get(stage).copied().unwrap_or_default().0;
-            let is_judged = cost.0 > SMALL * all_now && more(noted, cost.0) > MOST_GROWTH;
+            let is_judged = cost.0 > SMALL * all_now && more(noted, cost.0) > MAX_GROWTH;
             is_judged.then(|| format!("{stage} {noted:.0} -> {:.0}", cost.0))
         })
         .collect();
-    if more(all_before, all_now) > MOST_GROWTH / 2.0 {
+    if more(all_before, all_now) > MAX_GROWTH / 2.0 {
         found.push(format!("all {all_before:.0} -> {all_now:.0}"));
     }
     found
