@@ -526,6 +526,8 @@ mod tests {
                     NO_OUTPUT,
                     NO_OUTPUT_WIDE,
                     PARQUET,
+                    NFPCAPD,
+                    NDPI,
                     PARQUET_WIDE,
                     CAPINFOS,
                     TSHARK,

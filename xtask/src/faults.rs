@@ -339,7 +339,7 @@ fn judge(fault: &Fault, good: &End, end: &End) -> Option<String> {
         } else {
             return None;
         }
-    } else if end.errors.trim().is_empty() && end.output == good.output {
+    } else if end.errors.trim().is_empty() && !has_cause {
         "it fails without a word"
     } else if is_half(fault.case, good, end) && !is_removal {
         "it fails, and a half result is there"
