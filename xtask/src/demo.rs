@@ -10,7 +10,7 @@ pub(crate) const ABOUT: &str = "build, analyse a sample capture, write its datas
 /// The sample: CE marks and CNPs.
 const SAMPLE: &str = "captures/send_bw_ce_synthetic_cnp.pcap";
 
-/// Captures and their datasets are all that the demo needs. The installed program has more commands, and is several times as fast.
+/// Captures and their datasets are all that the demo needs. The installed program has more commands, and is built for speed.
 const FEATURES: &str = "jemalloc,parquet";
 
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
@@ -44,7 +44,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     );
     println!("More samples, and what to look for in them: captures/README.md");
     println!("A capture of your own: {shown_program} CAPTURE...");
-    println!("The whole program, and faster: cargo install --locked --path analyzer/cli");
+    println!("The whole program, built for speed: cargo install --locked --path analyzer/cli");
     println!(
         "The report, for a browser: {}",
         workspace.shown(&dataset.join("report.html"))

@@ -93,7 +93,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
 }
 
 /// strace is there, and may trace.
-pub(crate) fn possible() -> Result<()> {
+fn possible() -> Result<()> {
     need::ensure(&[need::STRACE])?;
     let works = Command::new("strace")
         .args(["-qq", "-o", "/dev/null", "true"])
@@ -105,14 +105,14 @@ pub(crate) fn possible() -> Result<()> {
 }
 
 /// Fails the calls of the program that the tests have built.
-pub(crate) fn check(workspace: &Workspace, few: bool, only: &[String]) -> Result<()> {
-    let setting = FaultBench::new(workspace)?;
+fn check(workspace: &Workspace, few: bool, only: &[String]) -> Result<()> {
+    let bench = FaultBench::new(workspace)?;
     let chosen =
         |case: &&FaultCase| only.is_empty() || only.iter().any(|text| case.name.contains(text.as_str()));
     let mut wrong = Vec::new();
     let (mut tried, mut commands) = (0, 0);
     for case in CASES.iter().filter(chosen) {
-        let good = setting.run(case, "good", None)?;
+        let good = bench.run(case, "good", None)?;
         if good.code.is_none_or(|code| code == 101) {
             wrong.push(format!("{}: it fails by itself: {}", case.name, good.errors));
             continue;
@@ -122,11 +122,11 @@ pub(crate) fn check(workspace: &Workspace, few: bool, only: &[String]) -> Result
         let hits = AtomicUsize::new(0);
         let found: Result<Vec<Vec<String>>> = thread::scope(|scope| {
             let worker = |name: &'static str| {
-                let (faults, next, hits, good, setting) = (&faults, &next, &hits, &good, &setting);
+                let (faults, next, hits, good, bench) = (&faults, &next, &hits, &good, &bench);
                 scope.spawn(move || {
                     let mut wrong = Vec::new();
                     while let Some(fault) = faults.get(next.fetch_add(1, Ordering::Relaxed)) {
-                        let end = setting.run(fault.case, name, Some(fault))?;
+                        let end = bench.run(fault.case, name, Some(fault))?;
                         hits.fetch_add(usize::from(end.trace.contains(INJECTED)), Ordering::Relaxed);
                         wrong.extend(judge(fault, good, &end));
                     }
@@ -161,24 +161,24 @@ struct FaultBench {
 
 impl FaultBench {
     fn new(workspace: &Workspace) -> Result<Self> {
-        let setting = Self {
+        let bench = Self {
             root: workspace.root.display().to_string(),
             folder: workspace.target.join("faults"),
             program: workspace.program(Profile::Dev, "roce-analyze"),
         };
-        let ready = setting.folder.join("ready");
+        let ready = bench.folder.join("ready");
         empty(&ready)?;
         for words in PREPARED {
-            let done = Command::new(&setting.program)
-                .args(setting.words(words))
+            let done = Command::new(&bench.program)
+                .args(bench.words(words))
                 .current_dir(&ready)
                 .output()
-                .with_context(|| format!("cannot run {}", setting.program.display()))?;
+                .with_context(|| format!("cannot run {}", bench.program.display()))?;
             if !done.status.success() {
                 bail!("{words}: {}", String::from_utf8_lossy(&done.stderr));
             }
         }
-        Ok(setting)
+        Ok(bench)
     }
 
     fn words(&self, words: &str) -> Vec<String> {

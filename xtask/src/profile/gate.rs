@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -37,14 +38,26 @@ pub(crate) fn gate(workspace: &Workspace, write: bool) -> Result<()> {
             .with_context(|| format!("cannot write {}", path.display()))?;
     }
     // Before the first --write everything is new, and nothing is judged.
-    let text = fs::read_to_string(&path).unwrap_or_default();
-    let before = read(&text).unwrap_or_default();
+    let text = match fs::read_to_string(&path) {
+        Ok(text) => Some(text),
+        Err(error) if error.kind() == ErrorKind::NotFound => None,
+        Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),
+    };
+    let before = match &text {
+        Some(text) => read(text).with_context(|| format!("{}: no table of stages", path.display()))?,
+        None => StageCosts::new(),
+    };
     for line in table(&before, &now) {
         println!("{line}");
     }
-    if !text.contains(compiler.trim()) {
+    let why = match text {
+        None => "Nothing is noted yet",
+        Some(text) if !text.contains(compiler.trim()) => "Noted with another compiler",
+        Some(_) => "",
+    };
+    if !why.is_empty() {
         println!(
-            "\nNoted with another compiler: not judged. `cargo xtask profile --gate --write` notes the numbers of {}.",
+            "\n{why}: not judged. `cargo xtask profile --gate --write` notes the numbers of {}.",
             compiler.trim()
         );
         return Ok(());
@@ -101,10 +114,7 @@ fn measured(workspace: &Workspace, program: &Path, generator: &Path) -> Result<S
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let mut sizes = Vec::new();
     for packets in SIZES {
-        let capture = workspace
-            .target
-            .join("bench")
-            .join(format!("gate-{packets}.pcap"));
+        let capture = folder.join(format!("gate-{packets}.pcap"));
         let number = packets.to_string();
         // The mixed capture of the bench: 2 % of the data marked, 0.9 % of the packets CNPs.
         execute(Command::new(generator).arg(&capture).args([

@@ -15,7 +15,7 @@ use roce_rules::counters::{CounterFinding, CounterReading, Growths, LinkFacts, j
 use serde_json::json;
 
 use super::series::{About, Destination, KeptSamples, LOOK, Pace, paced};
-use crate::command::pasted::described;
+use crate::command::pasted::described_but;
 use crate::options::duration::parse_duration;
 use crate::options::format::{Format, text_or_json};
 use crate::output::findings::{FoundLine, lines};
@@ -259,17 +259,11 @@ fn recorded(folders: &[PathBuf], readings: &mut Readings) -> anyhow::Result<()> 
             let text = roce_files::read_text(folder, MAX_TEXT_BYTES)?;
             let mut samples = Vec::new();
             if !texts.read_text(Time(0), &text, &interface_of(folder), &mut samples) {
-                // A part of a text of this command is not said to be one that it reads.
-                let kind = described(&text);
-                let kind = if kind.contains("`host counters") {
-                    ""
-                } else {
-                    &kind
-                };
                 bail!(
-                    "{}: no counters in this text{kind}\nhint: the text or JSON of `rdma statistic show`, `grep . /sys/class/infiniband/*/ports/*/*counters/*`, or \
+                    "{}: no counters in this text{}\nhint: the text or JSON of `rdma statistic show`, `grep . /sys/class/infiniband/*/ports/*/*counters/*`, or \
                      `ethtool -S IF` in a file that is called IF.txt",
-                    folder.display()
+                    folder.display(),
+                    described_but("host counters --read", &text)
                 );
             }
             readings.add(Time(0), &samples, |_| None)?;
