@@ -29,7 +29,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     })?;
 
     let program = workspace.program(Profile::Demo, "roce-analyze");
-    let dataset = workspace.target.join("demo");
+    let dataset = workspace.target.join("demo-results");
     let (shown_program, shown_dataset) = (workspace.shown(&program), workspace.shown(&dataset));
     println!("\n$ {shown_program} {SAMPLE} --output {shown_dataset} --overwrite\n");
     execute(
