@@ -98,8 +98,9 @@ struct KeyValue<'a> {
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct AnyValue<'a> {
-    #[serde(borrow)]
-    string_value: Option<Cow<'a, str>>,
+    /// Empty where the value is none: an empty text names nothing either.
+    #[serde(default, borrow)]
+    string_value: Cow<'a, str>,
     int_value: Option<Integer>,
 }
 
@@ -230,12 +231,9 @@ fn attributes<'a>(pairs: &'a [KeyValue<'_>]) -> Vec<Attribute<'a>> {
     pairs
         .map(|pair| Attribute {
             key: &pair.key,
-            value: match (&pair.value.string_value, pair.value.int_value) {
-                (Some(text), _) => AttributeValue::Text(text),
-                (None, Some(number)) => {
-                    u64::try_from(number.0).map_or(AttributeValue::Other, AttributeValue::Number)
-                }
-                (None, None) => AttributeValue::Other,
+            value: match pair.value.int_value {
+                None => AttributeValue::Text(&pair.value.string_value),
+                Some(number) => u64::try_from(number.0).map_or(AttributeValue::Other, AttributeValue::Number),
             },
         })
         .collect()

@@ -36,7 +36,8 @@ impl SampleRow {
 
     /// The body of its block: all columns in their order but `kind` and `unit`, which follow from the counter.
     pub fn encode(&self) -> Vec<u8> {
-        let mut out = Vec::new();
+        // Most rows have about 100 bytes.
+        let mut out = Vec::with_capacity(128);
         self.put(&mut out);
         out
     }
@@ -77,7 +78,7 @@ macro_rules! numbers {
 
 numbers!(u8, u16, u32, u64, i32, f64);
 
-/// Types that are a number, or a text, underneath.
+/// Types that are a number underneath.
 macro_rules! as_other {
     ($($type:ty as $other:ty: $to:expr, $of:expr;)+) => { $(
         impl Field for $type {
@@ -100,12 +101,6 @@ as_other! {
     Qpn as u32: |qpn| qpn.value(), |qpn| Some(Qpn::new(qpn));
     Psn as u32: |psn| psn.value(), |psn| Some(Psn::new(psn));
     RnrTimer as u8: |timer| timer.code(), |code| Some(RnrTimer::new(code));
-    QueuePairKind as Arc<str>: |kind| kind.name().into(), |name| named(QueuePairKind::ALL, QueuePairKind::name, &name);
-    QueuePairState as Arc<str>: |state| state.name().into(), |name| named(QueuePairState::ALL, QueuePairState::name, &name);
-    CounterChange as Arc<str>: |change| change.name().into(), |name| named(CounterChange::ALL, CounterChange::name, &name);
-    Counter as Arc<str>: |counter| counter.name().into(), |name| Counter::from_name(&name);
-    SampleSource as Arc<str>: |source| source.name().into(), |name| named(&SampleSource::ALL, SampleSource::name, &name);
-    Cow<'static, str> as Arc<str>: |text| text.as_ref().into(), |text| Some(Cow::Owned(text.as_ref().to_owned()));
     bool as u8: |value| u8::from(*value), |value| (value < 2).then_some(value == 1);
 }
 
@@ -113,22 +108,44 @@ fn named<T: Copy>(all: &[T], name_of: fn(T) -> &'static str, name: &str) -> Opti
     all.iter().copied().find(|one| name_of(*one) == name)
 }
 
-impl Field for Arc<str> {
-    fn put(&self, out: &mut Vec<u8>) {
-        // A name that is longer than any keeps its beginning.
-        let mut end = self.len().min(usize::from(u16::MAX));
-        while !self.is_char_boundary(end) {
-            end -= 1;
-        }
-        u16::try_from(end).unwrap_or(u16::MAX).put(out);
-        out.extend_from_slice(self.as_bytes().get(..end).unwrap_or_default());
-    }
+/// Writes the length of a text and its bytes. A text that is longer than any name keeps its beginning.
+fn put_text(text: &str, out: &mut Vec<u8>) {
+    let end = text.floor_char_boundary(text.len().min(usize::from(u16::MAX)));
+    u16::try_from(end).unwrap_or(u16::MAX).put(out);
+    out.extend_from_slice(text.as_bytes().get(..end).unwrap_or_default());
+}
 
-    fn take(from: &mut &[u8]) -> Option<Self> {
-        let length = u16::take(from)?;
-        let text = std::str::from_utf8(bytes(from, length.into())?).ok()?;
-        Some(text.into())
-    }
+/// Reads what `put_text` wrote.
+fn take_text<'a>(from: &mut &'a [u8]) -> Option<&'a str> {
+    let length = u16::take(from)?;
+    std::str::from_utf8(bytes(from, length.into())?).ok()
+}
+
+/// Types that are a text underneath.
+macro_rules! as_text {
+    ($($type:ty: $to:expr, $of:expr;)+) => { $(
+        impl Field for $type {
+            fn put(&self, out: &mut Vec<u8>) {
+                let to: for<'a> fn(&'a $type) -> &'a str = $to;
+                put_text(to(self), out);
+            }
+
+            fn take(from: &mut &[u8]) -> Option<Self> {
+                let of: fn(&str) -> Option<$type> = $of;
+                of(take_text(from)?)
+            }
+        }
+    )+ };
+}
+
+as_text! {
+    Arc<str>: |text| text, |text| Some(text.into());
+    Cow<'static, str>: |text| text, |text| Some(Cow::Owned(text.to_owned()));
+    QueuePairKind: |kind| kind.name(), |name| named(QueuePairKind::ALL, QueuePairKind::name, name);
+    QueuePairState: |state| state.name(), |name| named(QueuePairState::ALL, QueuePairState::name, name);
+    CounterChange: |change| change.name(), |name| named(CounterChange::ALL, CounterChange::name, name);
+    Counter: |counter| counter.name(), Counter::from_name;
+    SampleSource: |source| source.name(), |name| named(&SampleSource::ALL, SampleSource::name, name);
 }
 
 impl Field for Address {
@@ -161,12 +178,11 @@ impl<T: Field> Field for Option<T> {
 impl Field for SampleRow {
     fn put(&self, out: &mut Vec<u8>) {
         // Both names are words of their catalogues: `kind` and `unit` are left out.
-        let name: fn(&'static str) -> Arc<str> = Arc::from;
         self.time.put(out);
-        name(self.source).put(out);
+        put_text(self.source, out);
         self.node.put(out);
         self.object.put(out);
-        name(self.counter).put(out);
+        put_text(self.counter, out);
         self.priority.put(out);
         self.queue.put(out);
         self.detail.put(out);

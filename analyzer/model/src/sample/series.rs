@@ -1,30 +1,21 @@
 //! Readings of counters one after the other: how far each rose.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::hash::{BuildHasher, Hash};
 
-use super::counter::{Counter, SampleKind};
-use super::reading::{Sample, SampleSource};
+use foldhash::fast::RandomState;
+use hashbrown::HashTable;
+
+use super::counter::SampleKind;
+use super::reading::Sample;
 use super::row::SampleRow;
-use crate::{CounterChange, Time};
+use crate::CounterChange;
 
 /// Series that are remembered; samples of others have no change.
 const MAX_SERIES: usize = 1 << 17;
 
 /// One above the largest value of a 32-bit register.
 const WRAP: f64 = 4_294_967_296.0;
-
-/// Identity of a series: two series differ in one of these at least.
-type Key = (
-    SampleSource,
-    Arc<str>,
-    Arc<str>,
-    Counter,
-    Option<u8>,
-    Option<Arc<str>>,
-    Vec<Cow<'static, str>>,
-);
 
 /// The last reading of every series.
 ///
@@ -34,16 +25,23 @@ type Key = (
 /// A gauge has no change. A series that is absent from a reading has no row; it goes on when it comes back.
 #[derive(Debug, Default)]
 pub struct SampleSeries {
-    last: HashMap<Key, LastReading>,
+    last: HashTable<LastReading>,
+    state: RandomState,
 }
 
 /// The last reading of a series.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct LastReading {
-    time: Time,
-    value: f64,
+    hash: u64,
+    sample: Sample,
     /// It rose since the reading before.
     moved: bool,
+}
+
+/// What makes a series: two of them differ in one of these at least.
+fn identity(sample: &Sample) -> impl Hash + Eq + '_ {
+    let places = (&sample.node, &sample.object, sample.priority, &sample.queue);
+    (sample.source, sample.counter, places, &sample.details)
 }
 
 impl SampleSeries {
@@ -61,9 +59,11 @@ impl SampleSeries {
         sample: &Sample,
         max_per_second: Option<f64>,
     ) -> (SampleRow, Option<CounterChange>) {
-        let before = self.remember(sample);
         let kind = sample.counter.kind();
-        let interval = before.map(|before| sample.time.since(before.time));
+        let hash = self.state.hash_one(identity(sample));
+        let is_same = |last: &LastReading| identity(&last.sample) == identity(sample);
+        let last = self.last.find_mut(hash, is_same);
+        let interval = last.as_ref().map(|last| sample.time.since(last.sample.time));
         let mut row = SampleRow {
             time: sample.time,
             source: sample.source.name(),
@@ -80,63 +80,32 @@ impl SampleSeries {
             unit: sample.counter.unit(),
             reset: false,
         };
-        let mut worth = None;
-        if let (SampleKind::Cumulative, Some(before), Some(interval)) = (kind, before, interval) {
+        let (mut worth, mut moved) = (None, false);
+        if let (SampleKind::Cumulative, Some(last), Some(interval)) = (kind, &last, interval) {
             let seconds = interval.seconds();
             let max = max_per_second
                 .filter(|_| seconds > 0.0)
                 .map(|rate| rate * seconds);
-            let (change, reset) = change(before.value, sample.value, sample.bits, max);
+            let (change, reset) = change(last.sample.value, sample.value, sample.bits, max);
             row.change = change;
             row.reset = reset;
             // After a reading whose change is unknown nothing is known to have begun.
-            let moved = change.map_or(before.moved, |change| change > 0.0);
+            moved = change.map_or(last.moved, |change| change > 0.0);
             worth = match sample.counter.event() {
                 _ if reset => Some(CounterChange::Reset),
-                Some(CounterChange::FirstDrop) if before.moved => None,
+                Some(CounterChange::FirstDrop) if last.moved => None,
                 event => event.filter(|_| change.is_some_and(|change| change > 0.0)),
             };
-            self.note(sample, moved);
+        }
+        if let Some(last) = last {
+            (last.sample.time, last.sample.value, last.moved) = (sample.time, sample.value, moved);
+        } else if self.last.len() < MAX_SERIES {
+            let sample = sample.clone();
+            let reading = LastReading { hash, sample, moved };
+            self.last.insert_unique(hash, reading, |last| last.hash);
         }
         (row, worth)
     }
-
-    /// Keeps a reading, and returns the one before it.
-    fn remember(&mut self, sample: &Sample) -> Option<LastReading> {
-        let key = key(sample);
-        let reading = LastReading {
-            time: sample.time,
-            value: sample.value,
-            moved: false,
-        };
-        if let Some(last) = self.last.get_mut(&key) {
-            return Some(std::mem::replace(last, reading));
-        }
-        if self.last.len() < MAX_SERIES {
-            self.last.insert(key, reading);
-        }
-        None
-    }
-
-    /// Keeps whether the series moved at its last reading.
-    fn note(&mut self, sample: &Sample, moved: bool) {
-        if moved && sample.counter.event().is_some() {
-            self.last.entry(key(sample)).and_modify(|last| last.moved = true);
-        }
-    }
-}
-
-/// The series of a sample.
-fn key(sample: &Sample) -> Key {
-    (
-        sample.source,
-        Arc::clone(&sample.node),
-        Arc::clone(&sample.object),
-        sample.counter,
-        sample.priority,
-        sample.queue.clone(),
-        sample.details.clone(),
-    )
 }
 
 /// True if a counter of `bits` bits that fell from `before` to `after` wrapped; false if it was reset.
@@ -168,6 +137,7 @@ fn change(before: f64, after: f64, bits: u8, max: Option<f64>) -> (Option<f64>, 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Counter, SampleSource, Time};
 
     fn sample(counter: Counter, seconds: u64, value: f64, bits: u8) -> Sample {
         Sample {
