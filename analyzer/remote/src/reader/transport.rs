@@ -136,12 +136,15 @@ impl Files {
     }
 
     fn sections(&self, script: &str) -> Outcome {
-        let entries = std::fs::read_dir(&self.folder)
-            .map_err(|error| UnansweredQuestion::new(Reason::Unreachable, error.to_string()))?;
-        let mut paths: Vec<PathBuf> = entries
-            .take(MAX_FILES)
-            .filter_map(|entry| Some(entry.ok()?.path()))
-            .collect();
+        // A listing that ends with an error may lack answers: it is no folder with fewer of them.
+        let listed: std::io::Result<Vec<PathBuf>> = std::fs::read_dir(&self.folder).and_then(|entries| {
+            let paths = entries.take(MAX_FILES).map(|entry| Ok(entry?.path()));
+            paths.collect()
+        });
+        let mut paths = listed.map_err(|error| {
+            let text = format!("{}: {error}", self.folder.display());
+            UnansweredQuestion::new(Reason::Unreachable, text)
+        })?;
         // The last of two files of one name counts: `.json` goes behind `.txt`.
         paths.sort_by_key(|path| (path.extension().map(|ending| ending == "json"), path.clone()));
         // Commands of the script by the names of their files.
