@@ -167,6 +167,15 @@ impl MissedByTaps {
         self.taps.get(&tap).is_some_and(MissedAtTap::is_sparse)
     }
 
+    /// Number of packets of which all taps together have one, where each tap shows a random part of its flows only, by so many packets or more.
+    pub(super) fn sample_everywhere(&self, least: u64) -> Option<f64> {
+        let mut taps = self.taps.values();
+        let is_everywhere = taps.all(|tap| tap.all == Coverage::default() || tap.is_sparse());
+        let sample = self.sample().filter(|_| is_everywhere);
+        let sample = sample.filter(|sample| sample.is_random && sample.coverage.shown >= least);
+        sample.map(Sample::one_in)
+    }
+
     /// Taps that show a part of their flows only: what they have of them, and the words for it.
     pub(super) fn sample(&self) -> Option<Sample> {
         let taps = self.taps.values().filter(|tap| tap.is_sparse());
