@@ -572,8 +572,10 @@ fn a_scrape_of_eight_ports_is_cheap() {
     // The second look at the clock is a scrape, too.
     let each = (cpu() - before) / 51.0;
     assert!(each < 0.020, "{each} s of CPU");
-    // Memory of its own: pages of the program itself are more without optimisation, and grow with every command.
-    // `cargo xtask bench --only scrape` measures a release with them.
+    // A build without optimisation has more pages of the program, which grow with every command: there only memory of its own counts.
+    // `cargo xtask bench --only scrape` measures a release.
+    let memory = serving.at.value("process_resident_memory_bytes").unwrap();
+    assert!(memory < 30e6 || cfg!(debug_assertions), "{memory} bytes");
     let status = fs::read_to_string(format!("/proc/{}/status", serving.child.id())).unwrap();
     let own = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
     let kilobytes: u64 = own.unwrap().trim().trim_end_matches(" kB").parse().unwrap();

@@ -20,8 +20,8 @@ use crate::profile;
 use crate::workspace::{Profile, Workspace, execute, line, on_path, output, step};
 use files::{
     CAPINFOS, Capture, Captures, F4K_3, F4K_30, F100K_3, F100K_30, F100K_QUARTER, FILES, FLOOR, FULL,
-    HOSTILE, MIXED, MeasuredFile, NO_OUTPUT, NO_OUTPUT_WIDE, PARQUET, PARQUET_WIDE, SHORT, SHORT_MIXED,
-    TSHARK, find,
+    HOSTILE, MIXED, MeasuredFile, NDPI, NFPCAPD, NO_OUTPUT, NO_OUTPUT_WIDE, PARQUET, PARQUET_WIDE, SHORT,
+    SHORT_MIXED, TSHARK, find,
 };
 use scrape::SCRAPE;
 use targets::{TargetBound, targets};
@@ -113,6 +113,9 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
         let target =
             TargetBound::AtMost.target("mixed: serial share of instructions at 16 threads", 0.06, share);
         println!("{}", target.line());
+    }
+    if options.only.is_empty() && on_path("valgrind").is_some() {
+        profile::gate(workspace, options.write)?;
     }
     if options.packets < PACKETS {
         println!("\nThe targets are for {PACKETS} packets: with fewer, start and end weigh too much.");
@@ -233,6 +236,7 @@ fn rows(workspace: &Workspace, captures: &Captures) -> Vec<Row> {
         .join("dataset")
         .display()
         .to_string();
+    let flow_files = workspace.target.join("bench").display().to_string();
     let mut rows = Vec::new();
     let mut add = |file: &'static str,
                    what: &'static str,
@@ -306,6 +310,17 @@ fn rows(workspace: &Workspace, captures: &Captures) -> Vec<Row> {
                 on_path("tcpdump"),
                 &["-r", "{file}", "-w", "/dev/null"],
             );
+        }
+        if matches!(file, MIXED | F4K_30 | F100K_30) {
+            // Flows of any IP traffic, as engineers have them from these packages: nfdump, and libndpi-bin.
+            add(
+                file,
+                NFPCAPD,
+                1,
+                on_path("nfpcapd"),
+                &["-r", "{file}", "-w", &flow_files],
+            );
+            add(file, NDPI, 1, on_path("ndpiReader"), &["-q", "-i", "{file}"]);
         }
     }
     add(F100K_QUARTER, NO_OUTPUT, 1, Some(analyze.clone()), none);
@@ -511,6 +526,8 @@ mod tests {
                     NO_OUTPUT,
                     NO_OUTPUT_WIDE,
                     PARQUET,
+                    NFPCAPD,
+                    NDPI,
                     PARQUET_WIDE,
                     CAPINFOS,
                     TSHARK,

@@ -10,16 +10,26 @@ pub(crate) const ABOUT: &str = "build, analyse a sample capture, write its datas
 /// The sample: CE marks and CNPs.
 const SAMPLE: &str = "captures/send_bw_ce_synthetic_cnp.pcap";
 
+/// Captures and their datasets are all that the demo needs. The installed program has more commands, and is built for speed.
+const FEATURES: &str = "jemalloc,parquet";
+
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     no_arguments("demo", arguments)?;
     need::ensure(&[C_COMPILER, LIBPCAP])?;
-    step(
-        "build (the first time takes some minutes, most of them for polars)",
-        || execute(&mut workspace.cargo(["build", "--release", "--locked", "--package", "roce-analyze"])),
-    )?;
+    step("build (the first time takes some minutes)", || {
+        let mut build = workspace.cargo([
+            "build",
+            "--profile",
+            "demo",
+            "--locked",
+            "--package",
+            "roce-analyze",
+        ]);
+        execute(build.args(["--no-default-features", "--features", FEATURES]))
+    })?;
 
-    let program = workspace.program(Profile::Release, "roce-analyze");
-    let dataset = workspace.target.join("demo");
+    let program = workspace.program(Profile::Demo, "roce-analyze");
+    let dataset = workspace.target.join("demo-results");
     let (shown_program, shown_dataset) = (workspace.shown(&program), workspace.shown(&dataset));
     println!("\n$ {shown_program} {SAMPLE} --output {shown_dataset} --overwrite\n");
     execute(
@@ -34,6 +44,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     );
     println!("More samples, and what to look for in them: captures/README.md");
     println!("A capture of your own: {shown_program} CAPTURE...");
+    println!("The whole program, built for speed: cargo install --locked --path analyzer/cli");
     println!(
         "The report, for a browser: {}",
         workspace.shown(&dataset.join("report.html"))

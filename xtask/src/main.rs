@@ -18,6 +18,7 @@ mod demo;
 mod deny;
 mod ebpf;
 mod elf;
+mod faults;
 mod fleet;
 mod fuzz;
 mod glibc;
@@ -75,6 +76,12 @@ const CHORES: &[Chore] = &[
         arguments: prometheus::ARGUMENTS,
         about: prometheus::ABOUT,
         run: prometheus::run,
+    },
+    Chore {
+        name: "faults",
+        arguments: faults::ARGUMENTS,
+        about: faults::ABOUT,
+        run: faults::run,
     },
     Chore {
         name: "deny",

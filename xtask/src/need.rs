@@ -58,6 +58,13 @@ pub(crate) const JAVA: Need = Need {
     packages: &["openjdk-17-jre-headless"],
 };
 
+/// Fails calls of the program.
+pub(crate) const STRACE: Need = Need {
+    what: "strace",
+    there: || on_path("strace").is_some(),
+    packages: &["strace"],
+};
+
 /// The live screen is tried in it.
 pub(crate) const TMUX: Need = Need {
     what: "tmux",

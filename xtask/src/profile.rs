@@ -2,6 +2,9 @@
 //!
 //! Instructions do not depend on what else the machine does. The kernel's part (reading the file, page faults) is not among them.
 
+mod callgrind;
+mod gate;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,37 +12,11 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 use crate::workspace::{Profile, Workspace, execute, on_path, step};
+use callgrind::{Cost, by_function, by_stage, callgrind, callgrind_file};
+pub(crate) use gate::gate;
 
 pub(crate) const ABOUT: &str = "print the instructions and cache misses of each stage, by callgrind";
-pub(crate) const ARGUMENTS: &str = "CAPTURE [OPTION]...";
-
-/// Stages, by what their functions' names contain; the first that fits counts.
-const STAGES: &[(&str, &[&str])] = &[
-    ("read, records", &["roce_capture::"]),
-    ("decode", &["roce_wire::", "roce_pipeline::"]),
-    ("lookup", &["find_all"]),
-    ("verdicts", &["roce_verdict::"]),
-    (
-        "rows: close, collect",
-        &[
-            "roce_flow::rows",
-            "roce_flow::bins",
-            "roce_flow::ways",
-            "close_row",
-            "begin_bin",
-            "roce_flow::collect",
-            "TimelineColumns",
-        ],
-    ),
-    (
-        "flows: open, close",
-        &["open_flow", "close_flow", "flow_row", "drop_flow"],
-    ),
-    ("flow step", &["roce_flow::"]),
-    ("terminal, JSON, page", &["roce_report::"]),
-    ("Parquet", &["polars", "roce_parquet::", "zstd", "ZSTD"]),
-];
-const OTHER: &str = "other: allocation, copies, start";
+pub(crate) const ARGUMENTS: &str = "CAPTURE [OPTION]... | --gate [--write]";
 
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     let Some((capture, options)) = arguments.split_first() else {
@@ -48,96 +25,34 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     if on_path("valgrind").is_none() {
         bail!("valgrind is not installed\nhint: install the package valgrind");
     }
+    if capture == "--gate" {
+        let write = match options {
+            [] => false,
+            [option] if option == "--write" => true,
+            _ => bail!("--gate takes nothing but --write\nhint: cargo xtask profile {ARGUMENTS}"),
+        };
+        return gate(workspace, write);
+    }
     step("build", || {
         let mut build = workspace.cargo(["rustc", "--release", "--locked", "--package", "roce-analyze"]);
         execute(build.args(["--bin", "roce-analyze", "--", "-C", "strip=none"]))
     })?;
-    let out = callgrind_file(workspace)?;
-    let mut valgrind = workspace.command("valgrind");
-    valgrind
-        .args(["--tool=callgrind", "--cache-sim=yes", "--quiet"])
-        .arg(format!("--callgrind-out-file={}", out.display()))
-        .arg(workspace.program(Profile::Release, "roce-analyze"))
-        .arg(capture)
-        .args(["--threads", "1", "--format", "text", "--quiet"])
-        .args(options)
-        .stdout(std::process::Stdio::null());
-    step("callgrind", || execute(&mut valgrind))?;
-    let text = fs::read_to_string(&out).with_context(|| format!("cannot read {}", out.display()))?;
+    let program = workspace.program(Profile::Release, "roce-analyze");
+    let mut all = vec![capture.as_str(), "--format", "text"];
+    all.extend(options.iter().map(String::as_str));
+    let text = callgrind(workspace, &program, &all)?;
     for line in table(&by_function(&text)) {
         println!("{line}");
     }
     Ok(())
 }
 
-fn callgrind_file(workspace: &Workspace) -> Result<PathBuf> {
-    let folder = workspace.target.join("bench");
-    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    Ok(folder.join("callgrind.out"))
-}
-
-/// Instructions, and misses of the last cache.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Cost {
-    instructions: u64,
-    misses: u64,
-}
-
-/// Cost of each function by itself.
-fn by_function(text: &str) -> BTreeMap<String, Cost> {
-    let mut names: BTreeMap<&str, &str> = BTreeMap::new();
-    let mut costs: BTreeMap<String, Cost> = BTreeMap::new();
-    let (mut function, mut is_call) = ("", false);
-    let mut events: Vec<&str> = Vec::new();
-    for line in text.lines() {
-        if let Some(list) = line.strip_prefix("events: ") {
-            events = list.split(' ').collect();
-        } else if let Some(name) = line.strip_prefix("fn=") {
-            // "(12) name" the first time, "(12)" afterwards.
-            let (id, name) = name.split_once(' ').unwrap_or((name, ""));
-            if !name.is_empty() {
-                names.insert(id, name);
-            }
-            function = names.get(id).copied().unwrap_or_default();
-        } else if let Some(name) = line.strip_prefix("cfn=") {
-            if let Some((id, name)) = name.split_once(' ') {
-                names.insert(id, name);
-            }
-        } else if line.starts_with("calls=") {
-            // The next line is what the call cost: that is another function's.
-            is_call = true;
-        } else if line.starts_with(|first: char| first.is_ascii_digit() || matches!(first, '+' | '-' | '*'))
-            && !core::mem::take(&mut is_call)
-        {
-            let numbers = line.split(' ').skip(1).map(|number| number.parse().unwrap_or(0));
-            let cost = costs.entry(function.to_owned()).or_default();
-            for (event, number) in events.iter().zip(numbers) {
-                let number: u64 = number;
-                match *event {
-                    "Ir" => cost.instructions += number,
-                    "DLmr" | "DLmw" => cost.misses += number,
-                    _ => {}
-                }
-            }
-        }
-    }
-    costs
-}
-
-fn stage(function: &str) -> &'static str {
-    let fits = |(_, parts): &&(&str, &[&str])| parts.iter().any(|part| function.contains(part));
-    STAGES.iter().find(fits).map_or(OTHER, |(name, _)| name)
-}
-
 fn table(functions: &BTreeMap<String, Cost>) -> Vec<String> {
-    let mut stages: BTreeMap<&str, Cost> = BTreeMap::new();
-    let mut all = Cost::default();
-    for (function, cost) in functions {
-        for sum in [stages.entry(stage(function)).or_default(), &mut all] {
-            sum.instructions += cost.instructions;
-            sum.misses += cost.misses;
-        }
-    }
+    let stages = by_stage(functions);
+    let all = stages.values().fold(Cost::default(), |all, cost| Cost {
+        instructions: all.instructions + cost.instructions,
+        misses: all.misses + cost.misses,
+    });
     let mut rows: Vec<(&str, Cost)> = stages.into_iter().collect();
     rows.sort_by_key(|(_, cost)| core::cmp::Reverse(cost.instructions));
     let line = |(name, cost): &(&str, Cost)| {
@@ -204,6 +119,7 @@ fn share_of_ends(all: &[f64]) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
+    use super::callgrind::{OTHER, stage};
     use super::*;
 
     #[test]

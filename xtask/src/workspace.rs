@@ -21,6 +21,8 @@ pub(crate) struct Workspace {
 pub(crate) enum Profile {
     Dev,
     Release,
+    /// The one of `cargo xtask demo`.
+    Demo,
 }
 
 impl Profile {
@@ -28,6 +30,7 @@ impl Profile {
         match self {
             Self::Dev => "debug",
             Self::Release => "release",
+            Self::Demo => "demo",
         }
     }
 }

@@ -45,9 +45,11 @@ pub(crate) struct Rare {
     pub(crate) lost: PacketTimes,
 }
 
-/// Counts of answers of MRC.
+/// Counts of answers of MRC, and of what they brought about.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct MrcAnswers {
+    /// True if the retransmissions are those of MRC.
+    pub(crate) has_again: bool,
     /// NACKs of trimmed packets.
     pub(crate) trimmed: u32,
     /// PSNs that SACKs show as missing.
@@ -60,6 +62,7 @@ pub(crate) struct MrcAnswers {
 
 impl MrcAnswers {
     fn add(&mut self, other: Self) {
+        self.has_again |= other.has_again;
         self.trimmed += other.trimmed;
         self.holes += other.holes;
         self.skips += other.skips;

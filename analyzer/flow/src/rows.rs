@@ -163,6 +163,9 @@ fn add_rare(rows: &mut BinRows, place: usize, rare: &Rare) {
         traffic.marked.add(&rare.marked);
         traffic.lost.add(&rare.lost);
     }
+    if rare.mrc.has_again {
+        rows.note_mrc(place);
+    }
     let columns = &mut rows.columns;
     plus(
         &mut columns.retransmitted_packets,

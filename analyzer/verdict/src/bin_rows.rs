@@ -27,6 +27,8 @@ pub struct BinRows {
     pub traffic: Vec<PairTraffic>,
     /// The rows with signs of trouble, in order.
     signed: Vec<u32>,
+    /// The rows whose retransmissions are those of MRC, which rules of its own judge; in order once they are summed up.
+    mrc: Vec<u32>,
 }
 
 /// From the first to the last of some packets.
@@ -186,6 +188,16 @@ impl BinRows {
         &self.signed
     }
 
+    /// The retransmissions of a row are those of MRC.
+    pub fn note_mrc(&mut self, row: usize) {
+        self.mrc.extend(u32::try_from(row));
+    }
+
+    /// True if the retransmissions of a row are those of MRC.
+    pub(crate) fn is_mrc(&self, row: usize) -> bool {
+        u32::try_from(row).is_ok_and(|row| self.mrc.binary_search(&row).is_ok())
+    }
+
     /// Fills in 0 up to the last row in the columns of what is rare: they are filled when that happens, or at the end.
     pub fn fill_up(&mut self) {
         fn fill<T: Default + Clone>(column: &mut Values<T>, rows: usize) {
@@ -220,11 +232,14 @@ impl BinRows {
         self.pair_of_row.clear();
         self.traffic.clear();
         self.signed.clear();
+        self.mrc.clear();
     }
 
     /// The rows are complete: sums them up by pair, and finds those with signs of trouble.
     pub fn sum_up(&mut self) {
         self.fill_up();
+        self.mrc.sort_unstable();
+        self.mrc.dedup();
         let columns = &self.columns;
         let rows = self.pair_of_row.iter().zip(&self.active);
         let bytes = plain(&columns.payload_bytes)

@@ -190,6 +190,12 @@ pub(super) struct Conclusion {
     pub(super) thin: bool,
 }
 
+/// True of a flow that the rules of RoCE judge. They conclude from gaps, CNPs and ports: MRC has gaps on every path, no CNPs and a port
+/// for each packet.
+fn is_judged(row: &FlowRow) -> bool {
+    row.destination_qpn > MAX_MANAGEMENT_QPN && row.service != Service::Mrc.name()
+}
+
 impl Findings {
     pub(super) fn new(settings: Settings) -> Self {
         Self {
@@ -259,8 +265,7 @@ impl Findings {
         let thresholds = &self.settings.thresholds;
         self.quality.flow(row);
         self.thin.flow(row);
-        // The rules of RoCE conclude from gaps, CNPs and ports: MRC has gaps on every path, no CNPs and a port for each packet.
-        if row.destination_qpn <= MAX_MANAGEMENT_QPN || row.service == Service::Mrc.name() {
+        if !is_judged(row) {
             return;
         }
         self.ecn.flow(row, thresholds);
@@ -294,8 +299,8 @@ impl Findings {
         let (mut loss, mut receiver, mut quality) =
             (self.loss.clone(), self.receiver.clone(), self.quality.clone());
         let (mut signs, mut trimmed) = (self.signs.clone(), self.trimmed.clone());
-        let counted = |row: &&FlowRow| row.counted && row.destination_qpn > MAX_MANAGEMENT_QPN;
-        for row in live.iter().filter(|row| row.destination_qpn > MAX_MANAGEMENT_QPN) {
+        let counted = |row: &&FlowRow| row.counted && is_judged(row);
+        for row in live.iter().filter(|row| is_judged(row)) {
             loss.captured(row);
             signs.flow(row);
             trimmed.flow(row);

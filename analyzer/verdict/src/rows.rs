@@ -135,6 +135,9 @@ impl TestRun {
             row.ect0 = row.ect0.saturating_sub(row.ce);
             let groups = Groups::new(flow.tap, flow.source, flow.destination);
             bin.add(&row, groups);
+            if flow.service == Service::Mrc.name() {
+                bin.note_mrc(bin.len() - 1);
+            }
             if !self
                 .flows
                 .iter()

@@ -65,7 +65,10 @@ bash -c '. /usr/share/bash-completion/completions/roce-analyze && complete -p ro
 for file in /usr/share/bash-completion/completions/roce-analyze /usr/share/zsh/vendor-completions/_roce-analyze /usr/share/fish/vendor_completions.d/roce-analyze.fish; do
     grep -q ROCE_ANALYZE_COMPLETE "$file" || fail "$file"
 done
-_CLAP_COMPLETE_INDEX=1 ROCE_ANALYZE_COMPLETE=zsh roce-analyze -- roce-analyze --max-f | grep -q max-flows || fail "no completion of --max-f"
+for shell in bash zsh fish; do
+    _CLAP_COMPLETE_INDEX=1 ROCE_ANALYZE_COMPLETE=$shell roce-analyze -- roce-analyze --max-f > completed
+    grep -q max-flows completed || fail "$shell: no completion of --max-f"
+done
 
 # Documents.
 for file in copyright changelog.gz changelog.Debian.gz README.md docs/usage.md docs/install.md third-party-licenses.txt.gz; do

@@ -51,6 +51,8 @@ pub(super) const NO_OUTPUT_WIDE: &str = "analysis, no output, --bin 1s";
 pub(super) const PARQUET: &str = "analysis, Parquet";
 pub(super) const PARQUET_WIDE: &str = "analysis, Parquet, --bin 1s";
 pub(super) const CAPINFOS: &str = "capinfos -c";
+pub(super) const NFPCAPD: &str = "nfpcapd, flows";
+pub(super) const NDPI: &str = "ndpiReader -q";
 pub(super) const TSHARK: &str = "tshark -T fields";
 
 pub(crate) struct MeasuredFile {

@@ -2,7 +2,7 @@
 
 use super::files::{
     CAPINFOS, Captures, F4K_3, F4K_30, F100K_3, F100K_30, F100K_QUARTER, FLOOR, FULL, HOSTILE, MIXED,
-    MeasuredFile, NO_OUTPUT, NO_OUTPUT_WIDE, PARQUET, PARQUET_WIDE, SHORT, TSHARK, find,
+    MeasuredFile, NDPI, NFPCAPD, NO_OUTPUT, NO_OUTPUT_WIDE, PARQUET, PARQUET_WIDE, SHORT, TSHARK, find,
 };
 use TargetBound::{AtLeast, AtMost};
 
@@ -79,6 +79,16 @@ pub(super) fn targets(measured: &[MeasuredFile], captures: &Captures) -> Vec<Tar
             "4,096 flows, no output: x capinfos -c",
             1.5,
             ratio((F4K_30, CAPINFOS, 1), (F4K_30, NO_OUTPUT, 1)),
+        ),
+        AtLeast.target(
+            "4,096 flows, no output: x nfpcapd",
+            1.5,
+            ratio((F4K_30, NFPCAPD, 1), (F4K_30, NO_OUTPUT, 1)),
+        ),
+        AtLeast.target(
+            "4,096 flows, no output: x ndpiReader -q",
+            0.9,
+            ratio((F4K_30, NDPI, 1), (F4K_30, NO_OUTPUT, 1)),
         ),
         AtMost.target(
             "4,096 flows, no output: x read() alone",

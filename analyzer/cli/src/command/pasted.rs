@@ -77,34 +77,45 @@ const TEXTS: [(&[&str], &str, &str); 14] = [
 
 /// The kind of a text in words, for the error of a command that does not read it: `: this is ..., which ... reads`. Empty: it is not known.
 pub(super) fn described(text: &str) -> String {
+    described_but("", text)
+}
+
+/// As [`described`], and empty where the text is of a kind that the command `own` reads: its error says what is missing in it.
+pub(super) fn described_but(own: &str, text: &str) -> String {
+    match kind(text) {
+        Some((_, Some(command))) if command == own => String::new(),
+        Some((what, Some(command))) => format!(": this is {what}, which `{command}` reads"),
+        Some((what, None)) => format!(": this is {what}"),
+        None => String::new(),
+    }
+}
+
+/// The kind of a text in words, and the command that reads it, if one does.
+fn kind(text: &str) -> Option<(String, Option<String>)> {
     let of_host = TEXTS
         .iter()
         .find(|(words, ..)| words.iter().all(|word| text.contains(word)));
+    let read_by = |what: &str, command: &str| Some((what.to_owned(), Some(command.to_owned())));
     if let Some((_, what, command)) = of_host {
-        return format!(": this is {what}, which `{command}` reads");
+        return read_by(what, command);
     }
     if pasted(text, "").is_some() {
-        return ": this is an answer of a switch or hypervisor, which `fabric counters --read` reads"
-            .to_owned();
+        return read_by("an answer of a switch or hypervisor", "fabric counters --read");
     }
     if let Some((kind, what)) = configuration(text) {
-        return format!(
-            ": this is {what}, which `fabric configure switch --kind {} --check --read` reads",
-            kind.name()
-        );
+        let command = format!("fabric configure switch --kind {} --check --read", kind.name());
+        return read_by(what, &command);
     }
     if let Some(what) = gpu::described(text) {
-        return format!(": this is {what}");
+        return Some((what.to_owned(), None));
     }
-    let found = results(text, None);
-    if found.tool.is_empty() {
-        String::new()
-    } else {
-        format!(
-            ": this is the output of {}, which `traffic results` reads",
-            found.tool
+    let tool = results(text, None).tool;
+    (!tool.is_empty()).then(|| {
+        (
+            format!("the output of {tool}"),
+            Some("traffic results".to_owned()),
         )
-    }
+    })
 }
 
 /// The kind of a switch whose configuration a text is, and the configuration in words.
@@ -148,5 +159,9 @@ mod tests {
             assert!(described(text).contains(command), "{text}");
         }
         assert_eq!(described("hello"), "");
+        // A part of a text of its own kind is no text of another command.
+        let statistics = "NIC statistics:\n";
+        assert_eq!(described_but("host counters --read", statistics), "");
+        assert!(described_but("doctor --read", statistics).contains("host counters"));
     }
 }

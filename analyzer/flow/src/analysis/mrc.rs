@@ -48,6 +48,7 @@ impl Analysis {
         let rare = counts.rare_mut();
         rare.retransmitted_packets += u32::from(seen.is_again);
         rare.retransmitted_bytes += u64::from(headers.payload_bytes) * u64::from(seen.is_again);
+        rare.mrc.has_again |= seen.is_again;
         rare.mrc.trimmed += u32::from(seen.is_trim);
         rare.mrc.holes += seen.holes;
         rare.mrc.skips += u32::from(seen.is_skip);

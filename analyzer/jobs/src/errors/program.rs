@@ -94,7 +94,7 @@ const SYMPTOMS: [Symptom; 12] = [
         name: "connection rejected",
         meaning: "the peer's connection manager rejected the request: look whether its program listens at this address and port",
         is_consequence: false,
-        words: &["rdma_cm_event_rejected"],
+        words: &["rdma_cm_event_rejected", "connect rejected: status"],
     },
     Symptom {
         name: "peer unreachable",
@@ -192,6 +192,11 @@ static REQUEST_TIMEOUT: Symptom = Symptom {
 };
 
 impl Symptom {
+    /// True if a number beside its words is the connection manager's reason (IBTA 12.6.7.2), and no status of a completion.
+    pub(super) fn has_reason(&self) -> bool {
+        matches!(self.name, "connection rejected" | "peer unreachable")
+    }
+
     /// The symptom whose words are in a text in small letters.
     pub(super) fn in_text(lower: &str) -> Option<&'static Self> {
         let by_words = SYMPTOMS

@@ -117,10 +117,12 @@ pub fn report(line: &str) -> Option<ErrorReport> {
     };
     let numbered = STATUS_NUMBER.iter().find_map(|name| fields.small_number(name));
     let (program, is_sure) = program(line, &lower, numbered.filter(|number| *number > 0))?;
+    let symptom = Symptom::in_text(&lower);
+    let numbered = numbered.filter(|_| !symptom.is_some_and(Symptom::has_reason));
     let mut found = ErrorReport {
         program,
         status: status(fields, program, numbered),
-        symptom: Symptom::in_text(&lower),
+        symptom,
         vendor_error: vendor_error(fields, program),
         queue_pair: fields.own_queue_pair(),
         remote_queue_pair: fields.other_queue_pair(),

@@ -342,7 +342,7 @@ fn lines_of_launchers_say_the_same() {
 
 /// Linux drivers/nvme/host/rdma.c and target/core.c: lines without a status.
 #[test]
-fn timeouts_of_nvme_are_read() {
+fn errors_of_nvme_without_a_status_are_read() {
     for (line, symptom) in [
         (
             "nvme nvme0: I/O tag 12 (300c) opcode 0x2 (Read) QID 4 timeout",
@@ -360,6 +360,15 @@ fn timeouts_of_nvme_are_read() {
         (
             "Nov 25 18:00:01 n17 kernel: nvme nvme0: starting error recovery",
             "error recovery",
+        ),
+        // Reasons of the connection manager: 8 is an invalid service id, 28 one of the program (IBTA 12.6.7.2).
+        (
+            "nvme nvme1: Connect rejected: status 8 (invalid service ID).",
+            "connection rejected",
+        ),
+        (
+            "nvme nvme0: Connect rejected: status 28 (consumer defined) nvme status 4 (invalid host SQ size).",
+            "connection rejected",
         ),
     ] {
         let found = one(line);

@@ -53,13 +53,16 @@ const DOCUMENTS: [(&str, DocumentReader); 11] = [
     (ECN, documents::ecn),
 ];
 
-/// Commands. The table of queues is asked of a switch that has no JSON of it.
+/// Commands. The tables of queues and of pauses are asked of a switch that has no JSON of them.
 pub(super) fn questions(known: &Answers) -> Vec<Question> {
-    let has_no_json = known.get(QUEUES).is_some_and(|text| object(text).is_err());
-    let queues = if has_no_json { QUEUES_TEXT } else { QUEUES };
+    let of = |json, table| {
+        let has_no_json = known.get(json).is_some_and(|text| object(text).is_err());
+        if has_no_json { table } else { json }
+    };
+    let (queues, pauses) = (of(QUEUES, QUEUES_TEXT), of(PFC, PFC_TEXT));
     let mut all = vec![Question::slow(VERSION), Question::slow(LLDP)];
     let each = [
-        STATUS, COUNTERS, ERRORS, DISCARDS, PFC, PFC_DETAIL, WATCHDOG, PAUSES, ECN, queues,
+        STATUS, COUNTERS, ERRORS, DISCARDS, pauses, PFC_DETAIL, WATCHDOG, PAUSES, ECN, queues,
     ];
     all.extend(each.map(Question::each));
     all
@@ -67,8 +70,12 @@ pub(super) fn questions(known: &Answers) -> Vec<Question> {
 
 /// Adds what the answers say. What one answer gave is not added from another one.
 pub(super) fn read(answers: &Answers, reading: &mut Reading) {
-    // JSON of queues that the release does not have is no problem where the table is there.
-    let has_table = answers.get(QUEUES_TEXT).is_some() || answers.get(DROPS_TEXT).is_some();
+    // JSON that the release does not have is no problem where the table is there.
+    let has = |command| answers.get(command).is_some();
+    let has_table = |command: &str| match command {
+        PFC => has(PFC_TEXT),
+        _ => command.starts_with(DROPS_TEXT) && (has(QUEUES_TEXT) || has(DROPS_TEXT)),
+    };
     let all = DOCUMENTS
         .iter()
         .chain([&(QUEUES, documents::queues as DocumentReader)]);
@@ -78,7 +85,7 @@ pub(super) fn read(answers: &Answers, reading: &mut Reading) {
         };
         match object(text) {
             Ok(document) => add(reading, |fresh| read(&document, fresh)),
-            Err(_) if has_table && command.starts_with(DROPS_TEXT) => {}
+            Err(_) if has_table(command) => {}
             Err((reason, text)) => reading.problem(reason, command, text),
         }
     }

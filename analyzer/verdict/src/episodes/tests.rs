@@ -190,6 +190,30 @@ fn gaps_alone_are_no_loss_and_retransmissions_are() {
 }
 
 #[test]
+fn retransmissions_of_mrc_are_no_loss() {
+    let mrc = FlowRow {
+        service: "MRC",
+        ..flow(1, 9)
+    };
+    let mut run = TestRun::new();
+    run.bin(0, &[(&mrc, retransmitted)], &[]);
+    assert!(
+        run.episodes().is_empty(),
+        "its own rules judge what was trimmed or overtaken"
+    );
+
+    // Beside a loss of RoCE to the same host they do not count.
+    let other = flow(2, 9);
+    let mut run = TestRun::new();
+    run.bin(0, &[(&mrc, retransmitted), (&other, retransmitted)], &[]);
+    let episodes = run.episodes();
+    assert_eq!(
+        (episodes[0].kind, episodes[0].retransmitted_bytes),
+        (EpisodeKind::Loss, 3_072)
+    );
+}
+
+#[test]
 fn packets_lost_behind_the_tap_are_a_loss() {
     let data = flow(1, 9);
     let mut run = TestRun::new();

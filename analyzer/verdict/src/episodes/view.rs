@@ -23,6 +23,7 @@ pub(super) struct View<'a> {
     lost: &'a Values<u32>,
     pair_of_row: &'a [u32],
     traffic: &'a [PairTraffic],
+    bin: &'a BinRows,
 }
 
 impl<'a> View<'a> {
@@ -45,6 +46,7 @@ impl<'a> View<'a> {
             lost: &columns.lost_downstream,
             pair_of_row: &bin.pair_of_row,
             traffic: &bin.traffic,
+            bin,
         }
     }
 
@@ -73,13 +75,15 @@ impl<'a> View<'a> {
         let number = |values: &[u32]| values.get(row).copied().unwrap_or_default();
         let sum = |values: &[u64]| values.get(row).copied().unwrap_or_default();
         let ce = number(self.ce);
+        // Retransmissions of MRC say nothing of a loss: most were trimmed or overtaken, and its own rules judge them.
+        let is_mrc = self.bin.is_mrc(row);
         let is_notified = traffic.is_some_and(PairTraffic::is_notified);
         FlowBin {
             flow: FlowId(sum(self.flow)),
             destination: hosts.destination,
             source: hosts.source,
             payload_bytes: sum(self.payload_bytes),
-            retransmitted_bytes: sum(self.retransmitted_bytes),
+            retransmitted_bytes: if is_mrc { 0 } else { sum(self.retransmitted_bytes) },
             pause_ns: self.pause_ns.at(row).copied().unwrap_or_default(),
             tap: TapId(number(self.tap)),
             data_packets: number(self.data_packets),
@@ -95,7 +99,7 @@ impl<'a> View<'a> {
                 .unwrap_or_default(),
             missing: u32::try_from(sum(self.missing)).unwrap_or(u32::MAX),
             lost: self.lost.at(row).copied().unwrap_or_default(),
-            retransmitted: number(self.retransmitted),
+            retransmitted: if is_mrc { 0 } else { number(self.retransmitted) },
             rnr_naks: number(self.rnr_naks),
         }
     }

@@ -15,7 +15,7 @@ use roce_rules::counters::{CounterFinding, CounterReading, Growths, LinkFacts, j
 use serde_json::json;
 
 use super::series::{About, Destination, KeptSamples, LOOK, Pace, paced};
-use crate::command::pasted::described;
+use crate::command::pasted::described_but;
 use crate::options::duration::parse_duration;
 use crate::options::format::{Format, text_or_json};
 use crate::output::findings::{FoundLine, lines};
@@ -263,7 +263,7 @@ fn recorded(folders: &[PathBuf], readings: &mut Readings) -> anyhow::Result<()> 
                     "{}: no counters in this text{}\nhint: the text or JSON of `rdma statistic show`, `grep . /sys/class/infiniband/*/ports/*/*counters/*`, or \
                      `ethtool -S IF` in a file that is called IF.txt",
                     folder.display(),
-                    described(&text)
+                    described_but("host counters --read", &text)
                 );
             }
             readings.add(Time(0), &samples, |_| None)?;

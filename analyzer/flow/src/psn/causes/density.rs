@@ -93,14 +93,13 @@ impl Histogram {
     /// Before anything is known: 10 ms, give or take a factor of twelve. It weighs as much as one sample.
     const PRIOR: (f64, f64) = (16.118_095_650_958_32, 2.5);
 
+    /// No samples. What [`Self::at`] says comes from [`Self::fit`].
     pub(super) fn new() -> Self {
-        let mut new = Self {
+        Self {
             bins: vec![0.0; BINS].into_boxed_slice(),
             weight: 0.0,
             logs: vec![0.0; BINS].into_boxed_slice(),
-        };
-        new.fit();
-        new
+        }
     }
 
     #[expect(

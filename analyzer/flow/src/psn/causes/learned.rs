@@ -69,16 +69,21 @@ pub(super) struct LearnedTimes {
 impl LearnedTimes {
     /// Assumptions before the first run.
     pub(super) fn new() -> Self {
-        let mut new = Self {
+        let mut new = Self::without_samples();
+        new.fit();
+        new
+    }
+
+    /// No samples, and nothing concluded from them yet: [`Self::fit`] does.
+    fn without_samples() -> Self {
+        Self {
             nak: OneHump::new(),
             implied: OneHump::new(),
             timer: Histogram::new(),
             waits: Vec::new(),
             timeout_despite_nak: 0.0,
             naks: (0.0, 0.0),
-        };
-        new.fit();
-        new
+        }
     }
 
     /// The times that fit `runs` best. `waits`: the longest waits for progress that ended without a run.
@@ -94,7 +99,7 @@ impl LearnedTimes {
             .implied
             .begin_with(implied.map(|run| ln(run.implied)).collect());
         for _ in 0..PASSES {
-            let mut next = Self::new();
+            let mut next = Self::without_samples();
             // Without any answer nothing shows what a silence was.
             for run in runs.iter().filter(|run| !run.is_blind) {
                 next.add(run, &learned.shares(run));

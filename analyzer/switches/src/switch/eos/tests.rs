@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use roce_model::Counter;
 
-use super::super::recorded::{check, fixture, read_all, samples};
+use super::super::recorded::{check, fixture, read_all, reading_of, samples};
 use super::*;
 use crate::device::Reason;
 use crate::inventory::SwitchKind;
@@ -12,6 +12,27 @@ const FOLDER: &str = "eos-leaf";
 const JSON: [&str; 12] = [
     VERSION, LLDP, STATUS, COUNTERS, ERRORS, DISCARDS, PFC, PFC_DETAIL, WATCHDOG, PAUSES, ECN, QUEUES,
 ];
+
+/// A switch that answers the table where JSON was wanted is asked for the table, and its JSON is no problem.
+#[test]
+fn pauses_are_read_from_the_table_that_a_session_has() {
+    let mut answers = Answers::default();
+    answers.insert(PFC, &fixture(FOLDER, PFC_TEXT));
+    let asked: Vec<String> = questions(&answers)
+        .into_iter()
+        .map(|question| question.command)
+        .collect();
+    assert!(asked.iter().any(|command| command == PFC_TEXT), "{asked:?}");
+    assert!(!asked.iter().any(|command| command == PFC), "{asked:?}");
+    answers.insert(PFC_TEXT, &fixture(FOLDER, PFC_TEXT));
+    let reading = reading_of(SwitchKind::Eos, &answers);
+    assert_eq!(reading.problems, []);
+    check(
+        &reading,
+        Counter::SwitchPfcReceivedFrames,
+        &["Ethernet1/1 port 1207", "Ethernet2/1 port 0"],
+    );
+}
 
 #[test]
 fn documents_give_their_numbers() {

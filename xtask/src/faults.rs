@@ -1,0 +1,443 @@
+//! `cargo xtask faults`: each system call of a list of commands fails once, and every end has to be a good one.
+//!
+//! strace counts the calls of a command, and fails the n-th one of a name with an error (`-e inject`), in the real program: no seam in the
+//! sources could be forgotten. Counts are of each thread. Calls of the loader, before the first `poll` of the standard library, are left out.
+
+mod cases;
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use anyhow::{Context, Result, bail};
+use cases::{CASES, FaultCase, PREPARED};
+
+use crate::need;
+use crate::workspace::{Profile, Workspace};
+
+pub(crate) const ABOUT: &str = "fail each system call of a list of commands once, by strace";
+pub(crate) const ARGUMENTS: &str = "[--few] [--only TEXT]...";
+
+/// Calls, and the errors that each may give (their manual pages, section ERRORS).
+const CALLS: &[(&str, &[&str])] = &[
+    ("openat", &["EIO", "EMFILE"]),
+    ("openat2", &["EIO", "EMFILE"]),
+    ("read", &["EIO", "EINTR"]),
+    ("pread64", &["EIO", "EINTR"]),
+    ("write", &["ENOSPC", "EINTR"]),
+    ("pwrite64", &["ENOSPC"]),
+    ("writev", &["ENOSPC"]),
+    ("lseek", &["EINVAL"]),
+    ("ftruncate", &["EIO"]),
+    ("fsync", &["EIO"]),
+    ("fdatasync", &["EIO"]),
+    ("rename", &["EIO"]),
+    ("renameat", &["EIO"]),
+    ("renameat2", &["EIO"]),
+    ("linkat", &["EIO"]),
+    ("mkdir", &["ENOSPC"]),
+    ("mkdirat", &["ENOSPC"]),
+    ("unlink", &["EIO"]),
+    ("unlinkat", &["EIO"]),
+    ("getdents64", &["EIO"]),
+    ("statx", &["EIO"]),
+    ("newfstatat", &["EIO"]),
+    ("socket", &["EMFILE"]),
+    ("bind", &["EADDRINUSE"]),
+    ("connect", &["ECONNREFUSED"]),
+    ("pipe2", &["EMFILE"]),
+    ("clone3", &["EAGAIN"]),
+    ("clone", &["EAGAIN"]),
+];
+/// Failures of one call of one command with `--few`.
+const FEW: usize = 3;
+/// The mark of strace on a call that failed by its order.
+const INJECTED: &str = "(INJECTED)";
+/// Longest run, in seconds.
+const LONGEST: &str = "30";
+
+/// How a run ended.
+struct End {
+    /// `None`: by a signal.
+    code: Option<i32>,
+    output: Vec<u8>,
+    errors: String,
+    /// Files that it wrote: paths below its folder, and bytes of each.
+    files: BTreeMap<PathBuf, Vec<u8>>,
+    trace: String,
+}
+
+/// One failure to try: the n-th call of this name gives this error.
+struct Fault {
+    case: &'static FaultCase,
+    call: &'static str,
+    error: &'static str,
+    at: usize,
+}
+
+pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
+    let (mut few, mut only) = (false, Vec::new());
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
+        match (argument.as_str(), arguments.len()) {
+            ("--few", _) => few = true,
+            ("--only", 1..) => only.extend(arguments.next().cloned()),
+            _ => bail!("'{argument}' is not understood\nhint: {ARGUMENTS}"),
+        }
+    }
+    possible()?;
+    check(workspace, few, &only)
+}
+
+/// strace is there, and may trace.
+fn possible() -> Result<()> {
+    need::ensure(&[need::STRACE])?;
+    let works = Command::new("strace")
+        .args(["-qq", "-o", "/dev/null", "true"])
+        .status();
+    if works.is_ok_and(|status| status.success()) {
+        return Ok(());
+    }
+    bail!("strace may not trace here")
+}
+
+/// Fails the calls of the program that the tests have built.
+fn check(workspace: &Workspace, few: bool, only: &[String]) -> Result<()> {
+    let bench = FaultBench::new(workspace)?;
+    let chosen =
+        |case: &&FaultCase| only.is_empty() || only.iter().any(|text| case.name.contains(text.as_str()));
+    let mut wrong = Vec::new();
+    let (mut tried, mut commands) = (0, 0);
+    for case in CASES.iter().filter(chosen) {
+        let good = bench.run(case, "good", None)?;
+        if good.code.is_none_or(|code| code == 101) {
+            wrong.push(format!("{}: it fails by itself: {}", case.name, good.errors));
+            continue;
+        }
+        let faults = faults(case, &good.trace, few);
+        let next = AtomicUsize::new(0);
+        let hits = AtomicUsize::new(0);
+        let found: Result<Vec<Vec<String>>> = thread::scope(|scope| {
+            let worker = |name: &'static str| {
+                let (faults, next, hits, good, bench) = (&faults, &next, &hits, &good, &bench);
+                scope.spawn(move || {
+                    let mut wrong = Vec::new();
+                    while let Some(fault) = faults.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        let end = bench.run(fault.case, name, Some(fault))?;
+                        hits.fetch_add(usize::from(end.trace.contains(INJECTED)), Ordering::Relaxed);
+                        wrong.extend(judge(fault, good, &end));
+                    }
+                    Ok(wrong)
+                })
+            };
+            [worker("one"), worker("two")]
+                .into_iter()
+                .map(|worker| worker.join().unwrap_or_else(|_| bail!("a worker panicked")))
+                .collect()
+        });
+        wrong.extend(found?.into_iter().flatten());
+        tried += hits.into_inner();
+        commands += 1;
+    }
+    println!(
+        "   {tried} failures of calls in {commands} commands, {} wrong ends",
+        wrong.len()
+    );
+    if wrong.is_empty() {
+        Ok(())
+    } else {
+        bail!("{}", wrong.join("\n"))
+    }
+}
+
+struct FaultBench {
+    root: String,
+    folder: PathBuf,
+    program: PathBuf,
+}
+
+impl FaultBench {
+    fn new(workspace: &Workspace) -> Result<Self> {
+        let bench = Self {
+            root: workspace.root.display().to_string(),
+            folder: workspace.target.join("faults"),
+            program: workspace.program(Profile::Dev, "roce-analyze"),
+        };
+        let ready = bench.folder.join("ready");
+        empty(&ready)?;
+        for words in PREPARED {
+            let done = Command::new(&bench.program)
+                .args(bench.words(words))
+                .current_dir(&ready)
+                .output()
+                .with_context(|| format!("cannot run {}", bench.program.display()))?;
+            if !done.status.success() {
+                bail!("{words}: {}", String::from_utf8_lossy(&done.stderr));
+            }
+        }
+        Ok(bench)
+    }
+
+    fn words(&self, words: &str) -> Vec<String> {
+        let ready = self.folder.join("ready").display().to_string();
+        words
+            .split(' ')
+            .map(|word| word.replace("{root}", &self.root).replace("{ready}", &ready))
+            .collect()
+    }
+
+    /// Runs a command in a folder of this name, with or without a failure.
+    fn run(&self, case: &FaultCase, name: &str, fault: Option<&Fault>) -> Result<End> {
+        let folder = self.folder.join(name);
+        empty(&folder)?;
+        let beside = |ending: &str| self.folder.join(format!("{name}.{ending}"));
+        let (trace, input) = (beside("trace"), beside("input"));
+        fs::write(&input, case.input).with_context(|| format!("cannot write {}", input.display()))?;
+        let mut command = Command::new("timeout");
+        command.args([
+            "--signal=KILL",
+            LONGEST,
+            "strace",
+            "-f",
+            "-qq",
+            "--seccomp-bpf",
+            "-o",
+        ]);
+        command.arg(&trace).arg("-e");
+        match fault {
+            None => {
+                let names: Vec<&str> = CALLS.iter().map(|(call, _)| *call).collect();
+                command.arg(format!("trace=poll,{}", names.join(",")));
+            }
+            Some(Fault { call, error, at, .. }) => {
+                command.arg(format!("trace={call}"));
+                command.args(["-e", &format!("inject={call}:error={error}:when={at}")]);
+            }
+        }
+        let done = command
+            .arg(&self.program)
+            .args(self.words(case.words))
+            .current_dir(&folder)
+            .env("NO_COLOR", "1")
+            .stdin(File::open(&input).with_context(|| format!("cannot open {}", input.display()))?)
+            .stdout(Stdio::piped())
+            .output()
+            .context("cannot run strace")?;
+        let mut files = BTreeMap::new();
+        collect(&folder, &folder, &mut files)?;
+        let text = fs::read(&trace).with_context(|| format!("cannot read {}", trace.display()))?;
+        Ok(End {
+            code: done.status.code(),
+            output: done.stdout,
+            errors: String::from_utf8_lossy(&done.stderr).into_owned(),
+            files,
+            trace: String::from_utf8_lossy(&text).into_owned(),
+        })
+    }
+}
+
+/// An empty folder of this path.
+fn empty(folder: &Path) -> Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            return Err(error).with_context(|| format!("cannot remove {}", folder.display()));
+        }
+        _ => {}
+    }
+    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))
+}
+
+fn collect(root: &Path, folder: &Path, files: &mut BTreeMap<PathBuf, Vec<u8>>) -> Result<()> {
+    for entry in fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))? {
+        let path = entry?.path();
+        if path.is_dir() {
+            collect(root, &path, files)?;
+        } else {
+            let bytes = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+            files.insert(path.strip_prefix(root)?.to_owned(), bytes);
+        }
+    }
+    Ok(())
+}
+
+/// The failures to try, by the trace of a good run.
+fn faults(case: &'static FaultCase, trace: &str, few: bool) -> Vec<Fault> {
+    let mut all = Vec::new();
+    for (call, errors) in CALLS {
+        let (loader, most) = counts(trace, call);
+        let number = most.saturating_sub(loader);
+        let step = if few { number.div_ceil(FEW).max(1) } else { 1 };
+        for at in (loader + 1..=most).step_by(step) {
+            all.extend(errors.iter().map(|error| Fault {
+                case,
+                call,
+                error,
+                at,
+            }));
+        }
+    }
+    all
+}
+
+/// Calls of this name that the loader makes, and the most that a thread makes.
+fn counts(trace: &str, call: &str) -> (usize, usize) {
+    let begins = format!("{call}(");
+    let mut threads: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut loader = None;
+    for line in trace.lines() {
+        let Some((thread, rest)) = line.split_once(' ') else {
+            continue;
+        };
+        let rest = rest.trim_start();
+        if rest.starts_with("poll(") {
+            loader.get_or_insert(threads.get(thread).copied().unwrap_or_default());
+        }
+        if rest.starts_with(&begins) {
+            *threads.entry(thread).or_default() += 1;
+        }
+    }
+    (
+        loader.unwrap_or_default(),
+        threads.into_values().max().unwrap_or_default(),
+    )
+}
+
+/// The fault of an end; `None`: it is a good one.
+fn judge(fault: &Fault, good: &End, end: &End) -> Option<String> {
+    let injected: Vec<&str> = end.trace.lines().filter(|line| line.contains(INJECTED)).collect();
+    let first = injected.first()?;
+    // Who cannot write to the standard error cannot say so, and whoever cannot give a file back has lost nothing.
+    let has_cause = ["os error", "error:", "problem"]
+        .iter()
+        .any(|words| String::from_utf8_lossy(&end.output).contains(words));
+    let is_said = end.errors != good.errors || has_cause;
+    let is_mute = injected.iter().any(|line| line.contains(" write(2,"));
+    let is_removal = fault.call.starts_with("unlink");
+    let wrong = if end.errors.contains("panicked at") {
+        "it panics"
+    } else if end.code == Some(137) {
+        "it hangs"
+    } else if !matches!(end.code, Some(0..=2)) {
+        "it is killed, or ends with a number of its own"
+    } else if is_mute {
+        return None;
+    } else if end.code == good.code {
+        if !fault.case.is_live && end.output != good.output && !is_said {
+            "another answer, and nothing is said"
+        } else if !good
+            .files
+            .keys()
+            .map(|path| stem(path))
+            .eq(end.files.keys().map(|path| stem(path)))
+            && end.errors == good.errors
+            && !is_removal
+        {
+            "other files, and nothing is said"
+        } else {
+            return None;
+        }
+    } else if end.errors.trim().is_empty() && !has_cause {
+        "it fails without a word"
+    } else if is_half(fault.case, good, end) && !is_removal {
+        "it fails, and a half result is there"
+    } else {
+        return None;
+    };
+    Some(format!(
+        "{}, {} {} at {}: {wrong} (code {:?}): {first}\n       {}",
+        fault.case.name,
+        fault.call,
+        fault.error,
+        fault.at,
+        end.code,
+        end.errors.lines().next().unwrap_or_default()
+    ))
+}
+
+/// A path without what differs from run to run: ids and dates in names.
+fn stem(path: &Path) -> String {
+    let is_kept = |glyph: &char| !glyph.is_ascii_digit() && !('a'..='f').contains(glyph);
+    path.display().to_string().chars().filter(is_kept).collect()
+}
+
+/// True if a run that failed left a result that looks whole: the file that it was to write with other bytes, or the document that makes a
+/// folder of results visible.
+fn is_half(case: &FaultCase, good: &End, end: &End) -> bool {
+    let Some(path) = case.writes.map(Path::new) else {
+        return false;
+    };
+    match (good.files.get(path), end.files.get(path)) {
+        (Some(good), Some(found)) => good.len() > found.len(),
+        (Some(_), None) => false,
+        _ => {
+            let mark = path.join("run.json");
+            end.files.contains_key(&mark) && end.files.len() < good.files.len()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TRACE: &str = "7 openat(AT_FDCWD, \"/lib/libc.so.6\") = 3\n7 poll([{fd=0}], 3, 0) = 0\n7 openat(AT_FDCWD, \"a\") = 3\n8 openat(AT_FDCWD, \"b\") = 4\n7 openat(AT_FDCWD, \"c\") = 3\n7 poll([{fd=0}], 3, 0) = 0\n";
+
+    #[test]
+    fn calls_of_the_loader_are_left_out() {
+        assert_eq!(counts(TRACE, "openat"), (1, 3));
+        assert_eq!(counts(TRACE, "read"), (0, 0));
+        // The second and the third, with two errors each.
+        let tried = faults(&CASES[0], TRACE, false);
+        let at: Vec<usize> = tried.iter().map(|fault| fault.at).collect();
+        assert_eq!(at, [2, 2, 3, 3]);
+    }
+
+    fn end(code: Option<i32>, output: &str, errors: &str, files: &[(&str, &str)]) -> End {
+        let files = files
+            .iter()
+            .map(|(path, text)| (PathBuf::from(path), text.as_bytes().to_vec()));
+        End {
+            code,
+            output: output.into(),
+            errors: errors.to_owned(),
+            files: files.collect(),
+            trace: "7 read(3) = -1 EIO (Input/output error) (INJECTED)\n".to_owned(),
+        }
+    }
+
+    #[test]
+    fn ends_are_judged() {
+        let case = CASES.iter().find(|case| case.name == "annotate").unwrap();
+        let fault = Fault {
+            case,
+            call: "read",
+            error: "EIO",
+            at: 1,
+        };
+        let good = end(Some(0), "yes", "", &[("out.pcapng", "whole")]);
+        let wrong = |end: &End| judge(&fault, &good, end);
+        assert_eq!(wrong(&good), None);
+        assert_eq!(wrong(&end(Some(2), "", "error: out.pcapng: no space", &[])), None);
+        for (end, words) in [
+            (
+                end(Some(0), "no", "", &[("out.pcapng", "whole")]),
+                "nothing is said",
+            ),
+            (end(Some(0), "yes", "", &[]), "other files"),
+            (end(Some(2), "", "", &[]), "without a word"),
+            (end(Some(2), "", "error", &[("out.pcapng", "wh")]), "half result"),
+            (end(Some(2), "", "thread panicked at x", &[]), "panics"),
+            (end(Some(137), "", "", &[]), "hangs"),
+            (end(None, "", "", &[]), "killed"),
+        ] {
+            assert!(wrong(&end).unwrap().contains(words), "{words}");
+        }
+        // A call that did not come to fail says nothing.
+        let mut other = end(Some(101), "", "", &[]);
+        other.trace.clear();
+        assert_eq!(wrong(&other), None);
+    }
+}
