@@ -3,8 +3,8 @@
 //! One object with stable keys: `schema_version`, `run` (what was read and how), `totals`, and the tables `taps` (with
 //! the receivers of CNPs), `vantages`, `hops`, `flows`, `episodes`, `steps` and `findings` as lists of objects whose
 //! keys are the tables' columns (`docs/schema.md`). An empty list says that there was nothing of the kind.
-//! `capture` is there for thin captures alone (finding `capture.thin`). Samples are there while they are few, and the key is absent where there are none. `traces`, `collective_calls` and `rank_states` are absent
-//! where no trace was merged.
+//! `capture` is there for thin captures alone (finding `capture.thin`). Samples are there while they are few, and the key is absent where
+//! there are none. `traces`, `collective_calls` and `rank_states` are absent where no trace was merged.
 //! The flows are those that matter most; `flows_left_out` counts the others. On request all are written while they close,
 //! before the other keys, so that none of them is kept.
 //! People read it too: the upper levels are laid out over lines, each row is one line. How it is laid out is left to

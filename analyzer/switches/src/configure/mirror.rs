@@ -1,8 +1,10 @@
 //! Mirrors of first and last packets, answers and CNPs only, for switches whose filters match the opcode of the BTH (its first byte: 8 bytes
 //! behind the begin of the UDP header). Middles are left out by three entries; the rest of UDP port 4791 is mirrored.
 //!
-//! SONiC: `BTH_OPCODE` of custom ACL table types (sonic-swss, `orchagent/aclorch.cpp`). NX-OS: user-defined fields in the filter of an ERSPAN
-//! session (Nexus 9000 System Management Configuration Guide, "Configuring ERSPAN").
+//! SONiC since 202305: `BTH_OPCODE` as value and mask (sonic-buildimage 13340, sonic-swss 2617). A table type of one's own has to name the action
+//! `COUNTER`, or its rules may fail (sonic-swss 3599).
+//! NX-OS: `udf` and `filter access-group` are those of the Nexus 9000 command reference, release 9.3(x). Names of regions are those of the table
+//! "Features per ACL TCAM Region" (security guide, release 10.3(x)). Nothing public says which region of Cloud Scale takes the field.
 
 use core::net::Ipv4Addr;
 
@@ -47,6 +49,7 @@ pub fn mirror(kind: SwitchKind, tunnel: MirrorTunnel, interfaces: &[String]) -> 
 fn nexus(tunnel: MirrorTunnel, interfaces: &[String]) -> Vec<Step> {
     let mut filter = Step::new(&[
         "The filter leaves out Middles of SEND, WRITE and READ response. Undo: no ip access-list ROCE_ENDS",
+        "Try it first: no capture of the mirror may hold a Middle, opcode 0x01, 0x07 or 0x0e.",
     ])
     .run(format!("ip access-list {NAME}"));
     for (at, opcode) in MIDDLES.iter().enumerate() {
@@ -69,10 +72,11 @@ fn nexus(tunnel: MirrorTunnel, interfaces: &[String]) -> Vec<Step> {
     vec![
         Step::new(&[
             "A user-defined field: the BTH's opcode, 8 bytes behind the begin of the outer UDP header.",
-            "The region is that of the chip's generation: compare with the guide. It needs a reload. Undo: no before each line",
+            "Try it first: the region is ifacl for switched ports and racl for routed ones. Chips since 9300-EX (Cloud Scale) may want ing-ifacl,",
+            "ing-l2-span-filter or ing-l3-span-filter; show hardware access-list tcam region lists theirs. It needs a reload. Undo: no before each line",
         ])
         .run("udf ROCE_OPCODE header outer l4 8 1")
-        .run("hardware access-list tcam region span qualify udf ROCE_OPCODE")
+        .run("hardware access-list tcam region ifacl qualify udf ROCE_OPCODE")
         .run("copy running-config startup-config")
         .run("reload"),
         filter.run("  40 permit udp any any eq 4791"),
@@ -102,7 +106,7 @@ fn sonic(tunnel: MirrorTunnel, interfaces: &[String]) -> Vec<Step> {
     );
     let kind = json!({
         "MATCHES": ["L4_DST_PORT", "BTH_OPCODE"],
-        "ACTIONS": ["PACKET_ACTION", "MIRROR_INGRESS_ACTION"],
+        "ACTIONS": ["PACKET_ACTION", "MIRROR_INGRESS_ACTION", "COUNTER"],
         "BIND_POINTS": ["PORT"],
     });
     let table = json!({ "policy_desc": NAME, "type": NAME, "stage": "ingress", "ports": interfaces });
@@ -118,7 +122,8 @@ fn sonic(tunnel: MirrorTunnel, interfaces: &[String]) -> Vec<Step> {
     ]);
     vec![
         Step::new(&[
-            "A mirror of what enters the ports, without Middles of SEND, WRITE and READ response. The chip has to support BTH_OPCODE.",
+            "A mirror of what enters the ports, without Middles of SEND, WRITE and READ response.",
+            "Try it first: SONiC matches BTH_OPCODE since 202305, and the chip has to support it. Unmirrored packets of these ports pass as before.",
             "The capture is thin: roce-analyze --sampled ends. Link: stays up. Undo: load the former config_db.json.",
         ])
         .run("cat > roce-mirror.json <<'EOF'")

@@ -17,10 +17,10 @@ use super::rule::{Context, FindingOf as _, Needs, Rule};
 const MAX_TALKERS: usize = 1 << 14;
 /// Talkers, and opcodes, that are named.
 const NAMED: usize = 5;
-/// Shares of captured packets from which on a capture that nobody declared is a sample: below 1 in 3, paths and losses of the capture
-/// explain it as well.
+/// A capture that nobody declared is a sample where it has 1 in so many packets or fewer. Of more, other paths and losses of the capture are
+/// explanations as well.
 const MIN_ONE_IN: f64 = 3.0;
-/// Packets of sparse flows, and first packets of messages, that show it at least.
+/// Fewer packets of sparse flows, or fewer first packets of messages, than this show no thin capture.
 const MIN_PACKETS: u64 = 32;
 /// A declared rate that differs from that of the PSNs by this factor is doubted.
 const OTHER_RATE: f64 = 1.5;
@@ -32,8 +32,10 @@ pub(super) const THIN: Rule = Rule {
     title: "the capture holds some of the packets only",
     meaning: "One packet in N was captured, or only first and last packets of messages, answers and CNPs. Losses, retransmissions, order and silence \
               need every packet: the rules about them are silent, and not because nothing happened.",
-    method: "Declared by --sampled. Else a sample, where most packets of all taps belong to flows of which two thirds or more are missing and were never \
-             sent again, with gaps everywhere; or a mirror by opcode, where no Middle is among many First and Last with PSNs missing between. \
+    method: "Declared by --sampled. Else a sample, where at each tap most packets belong to flows of which a third or more is missing and was never sent \
+             again, two thirds or more of all taps' together, or where each skips two of three PSNs of requests, sent again or not; with gaps everywhere. \
+             Or a mirror by opcode, where no Middle is among many First and Last, \
+             and as many PSNs are missing. \
              Shares have the bounds of Wilson's interval, estimates (captured times N) those of a Poisson count, both of 95 %, as if each \
              packet were chosen by itself. `cannot_tell` lists the rules that need more packets; `explain ID` says what each needs.",
     source: "E. B. Wilson, JASA 22 (1927); RFC 5475 (sampling of packets); sFlow version 5, section 3.1.",
@@ -47,7 +49,7 @@ pub(super) const THIN: Rule = Rule {
 /// Findings that say themselves what a capture lacks: they are left out of a thin one without being named.
 const OF_HOLES: [&str; 2] = ["loss.capture", "job.cannot_tell"];
 
-/// Packets of hosts, and the rate at which they were captured.
+/// Packets by sender, of flows that count.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ThinTally {
     talkers: HashMap<Address, u64, foldhash::fast::RandomState>,
