@@ -203,7 +203,7 @@ fn a_tap_that_shows_a_part_of_its_flows_is_no_certain_witness() {
     assert_eq!(confidence(499), Confidence::High);
     assert_eq!(confidence(500), Confidence::Medium);
     assert_eq!(confidence(1_999), Confidence::Medium);
-    // Of 3,000 two thirds.
+    // Two thirds of 3,000 are missing.
     assert_eq!(confidence(2_000), Confidence::Low);
 }
 
