@@ -360,7 +360,9 @@ mod tests {
         };
         let one_in = |gaps: usize, rows: &[&FlowRow]| {
             let mut missed = MissedByTaps::default();
-            rows.iter().for_each(|row| missed.flow(row));
+            for row in rows {
+                missed.flow(row);
+            }
             (0..gaps).for_each(|_| missed.event(&gap));
             missed.sample_everywhere(32)
         };
