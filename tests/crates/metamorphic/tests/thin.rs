@@ -1,6 +1,10 @@
 //! Thin captures answer as the whole one does, or that they cannot tell: 1 in 10, and a mirror by opcode, declared or not.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test may panic, and shows its counts with --nocapture"
+)]
 
 use std::collections::BTreeMap;
 
