@@ -42,6 +42,7 @@ mod sink;
 mod table;
 mod taps;
 pub mod text;
+mod thin;
 mod time;
 mod time_states;
 mod timeline;
@@ -99,6 +100,7 @@ pub use sample::{
 pub use sink::{ClockStep, Progress, QUIET, RunSummary, Sink, SinkError, Snapshot, TapNames};
 pub use table::{Cell, Column, ColumnType, Columns, Data, Table, Value, Values, word};
 pub use taps::{CnpReceiver, TapColumns, TapRow};
+pub use thin::CapturePart;
 pub use time::{Period, Span, Time};
 pub use time_states::{TimeByState, TimeState};
 pub use timeline::{TimelineColumns, TimelineRow};

@@ -3,8 +3,8 @@
 //! One object with stable keys: `schema_version`, `run` (what was read and how), `totals`, and the tables `taps` (with
 //! the receivers of CNPs), `vantages`, `hops`, `flows`, `episodes`, `steps` and `findings` as lists of objects whose
 //! keys are the tables' columns (`docs/schema.md`). An empty list says that there was nothing of the kind.
-//! Samples are there while they are few, and the key is absent where there are none. `traces`, `collective_calls` and `rank_states` are absent
-//! where no trace was merged.
+//! `capture` is there for thin captures alone (finding `capture.thin`). Samples are there while they are few, and the key is absent where
+//! there are none. `traces`, `collective_calls` and `rank_states` are absent where no trace was merged.
 //! The flows are those that matter most; `flows_left_out` counts the others. On request all are written while they close,
 //! before the other keys, so that none of them is kept.
 //! People read it too: the upper levels are laid out over lines, each row is one line. How it is laid out is left to
@@ -23,10 +23,11 @@ use std::io::{self, Write};
 
 use roce_model::{
     Cell, CnpReceiver, CollectiveCallColumns, CollectiveColumns, CollectiveWaitColumns, Columns,
-    CreditColumns, CutLimit, EndColumns, EndKind, EndRow, EpisodeColumns, FindingColumns, FlowColumns,
-    FlowRow, HopColumns, InbandHopColumns, InputSummary, Layer, MrcConnectionColumns, MrcPathColumns, Period,
-    RankStateColumns, RunKey, RunSummary, SampleColumns, Sink, SinkError, StepColumns, TapColumns, TapId,
-    TapRow, Time, TraceColumns, UetTrafficColumns, VantageColumns, WaitColumns,
+    CreditColumns, CutLimit, EndColumns, EndKind, EndRow, EpisodeColumns, FindingColumns, FindingRow,
+    FlowColumns, FlowRow, HopColumns, InbandHopColumns, InputSummary, Layer, MrcConnectionColumns,
+    MrcPathColumns, Period, RankStateColumns, RunKey, RunSummary, SampleColumns, Sink, SinkError,
+    StepColumns, TapColumns, TapId, TapRow, Time, TraceColumns, UetTrafficColumns, VantageColumns,
+    WaitColumns,
 };
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
@@ -261,6 +262,9 @@ impl Serialize for Document<'_> {
         }
         map.serialize_entry("run", &RunObject(self.run))?;
         map.serialize_entry("totals", &Counts(self.run))?;
+        if let Some(thin) = thin_finding(self.run) {
+            map.serialize_entry("capture", &ThinObject(thin))?;
+        }
         let mut receivers: BTreeMap<TapId, Vec<&CnpReceiver>> = BTreeMap::new();
         for receiver in &self.run.cnp_receivers {
             receivers.entry(receiver.tap).or_default().push(receiver);
@@ -367,6 +371,22 @@ impl Serialize for RunObject<'_> {
         map.serialize_entry("goodput_bps", &run.totals.goodput_bps(length))?;
         map.serialize_entry("options", &Pairs(&run.options))?;
         map.serialize_entry("inputs", &List(|| run.inputs.iter().map(Input)))?;
+        map.end()
+    }
+}
+
+/// The finding that the capture holds some packets only.
+fn thin_finding(run: &RunSummary) -> Option<&FindingRow> {
+    run.findings.iter().find(|finding| finding.id == "capture.thin")
+}
+
+/// The contents of a thin capture: its shares and estimates with their bounds, and the rules that cannot tell anything.
+struct ThinObject<'a>(&'a FindingRow);
+
+impl Serialize for ThinObject<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(1))?;
+        map.serialize_entry("thin", &Value(Cell::Evidence(&self.0.evidence)))?;
         map.end()
     }
 }

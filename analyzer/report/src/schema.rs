@@ -84,6 +84,7 @@ What `--format json` prints and `DIR/run.json` holds: one object. `schema_versio
 | `schema_version` | 2 |
 | `run` | `run_id`, `host`, `capture`, `version`, `started`, `elapsed_ns`, `bin_ns`, `first_time` and `last_time` of the frames, `zero_time` (the first frame of the captures, also before `--from`, from which times in texts count), `sentence` (what was wrong, for whom, when and at what price), `goodput_bps` (`new_payload_bytes` over the time between them, null without such), `options` (name and value of all that shape the results), `inputs` |
 | `totals` | All counts of the run, below |
+| `capture` | Of a thin capture: in `thin` the evidence of the finding `capture.thin`. Absent of others |
 | `taps` | Rows of `taps`, each with `cnp_receivers`: who had to slow down |
 | `vantages`, `hops`, `flows`, `episodes`, `waits`, `collectives`, `credits`, `collective_waits`, `steps` | Rows of the table of that name |
 | `ends` | Rows of `ends` of connections that failed. The table has the others, too |

@@ -7,6 +7,17 @@ pub mod counters;
 
 use roce_model::Severity;
 
+/// Packets that a rule about captures needs. A capture without them does not show if the rule holds.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Needs {
+    /// Any part of the packets: each one that is there is a sign, and shares are those of all, within their bounds.
+    Any,
+    /// The first and last packets of messages, all answers and all CNPs.
+    Ends,
+    /// Every packet: holes, order, repeats, silence or absence is the sign.
+    Every,
+}
+
 /// One rule, with the texts that `explain` shows. A text that a rule does not need is empty.
 ///
 /// `Run` is what judges by it; `()` where a tally of its own does.
@@ -38,6 +49,8 @@ pub struct Rule<Run = ()> {
     pub next: &'static str,
     /// The evidence that earns each confidence.
     pub confidence: &'static str,
+    /// Packets that it concludes from, which a thin capture may lack.
+    pub needs: Needs,
     /// Function that judges by the rule.
     pub run: Run,
 }
@@ -59,6 +72,7 @@ impl<Run> Rule<Run> {
             otherwise: "",
             next: "",
             confidence: "",
+            needs: Needs::Every,
             run,
         }
     }
@@ -79,6 +93,7 @@ impl<Run> Rule<Run> {
             otherwise: self.otherwise,
             next: self.next,
             confidence: self.confidence,
+            needs: self.needs,
             run: (),
         }
     }

@@ -45,6 +45,7 @@ mod stall;
 mod stuck;
 mod sure;
 mod switch;
+mod thin;
 mod trimmed;
 mod unpassed;
 mod waste;
@@ -71,6 +72,7 @@ use losses_there::Losses;
 use overrun::{GapDistances, losses_by_destination};
 use rule::{Context, MAX_MANAGEMENT_QPN, Rule};
 pub use sentence::NO_TROUBLE;
+pub(crate) use thin::ThinCapture;
 
 /// All rules, causes before what follows from them: the order in which findings of one severity are listed.
 pub const RULES: &[Rule] = &[
@@ -130,6 +132,7 @@ pub const RULES: &[Rule] = &[
     gpu::WAITS,
     collective::SLOWED,
     quality::ICRC,
+    thin::THIN,
     loss::CAPTURE,
     quality::CAPTURE,
     ecn::WORKING,
@@ -139,6 +142,15 @@ pub const RULES: &[Rule] = &[
 /// The place of a rule among all.
 fn place_of(id: &str) -> usize {
     RULES.iter().take_while(|rule| rule.id != id).count()
+}
+
+/// The rule of an id; one that needs every packet where there is none.
+fn rule_of(id: &str) -> Rule {
+    RULES
+        .iter()
+        .find(|rule| rule.id == id)
+        .copied()
+        .unwrap_or(Rule::TALLIED)
 }
 
 /// Tallies of all rules.
@@ -164,6 +176,7 @@ pub(super) struct Findings {
     signs: FlowSigns,
     gaps: GapDistances,
     idle: idle::IdleTally,
+    thin: thin::ThinTally,
 }
 
 /// Findings of a run, and the first sentence about them.
@@ -173,6 +186,8 @@ pub(super) struct Conclusion {
     pub(super) findings: Vec<FindingRow>,
     /// The first sentence.
     pub(super) sentence: String,
+    /// The capture holds some packets only.
+    pub(super) thin: bool,
 }
 
 /// True of a flow that the rules of RoCE judge. They conclude from gaps, CNPs and ports: MRC has gaps on every path, no CNPs and a port
@@ -204,6 +219,7 @@ impl Findings {
             signs: FlowSigns::default(),
             gaps: GapDistances::default(),
             idle: idle::IdleTally::default(),
+            thin: thin::ThinTally::default(),
         }
     }
 
@@ -248,6 +264,7 @@ impl Findings {
     pub(super) fn flow(&mut self, row: &FlowRow) {
         let thresholds = &self.settings.thresholds;
         self.quality.flow(row);
+        self.thin.flow(row);
         if !is_judged(row) {
             return;
         }
@@ -312,8 +329,11 @@ impl Findings {
             incast::incast(&context),
             stall::stall(&context, loss.missed(), loss.sure_of_timeouts()),
         ];
+        let thin = ThinCapture::new(self.settings.sampled, loss.missed(), run);
+        let shown =
+            |row: &FindingRow| thin.is_none_or(|thin: ThinCapture| thin.proves(rule_of(row.id).needs));
         let related = causes::relate(
-            findings.into_iter().flatten(),
+            findings.into_iter().flatten().filter(shown),
             (&signs, &FlowsByRule::new()),
             &context,
             place_of,
@@ -342,6 +362,7 @@ impl Findings {
             losses: &losses,
             ..context
         };
+        let thin = ThinCapture::new(self.settings.sampled, self.loss.missed(), run);
         let icrc = self.quality.icrc(&context);
         // Packets that a receiver dropped for their ICRC were lost for that: one finding.
         let loss = self.loss.network(&context);
@@ -393,21 +414,33 @@ impl Findings {
             self.gpu.waits(&context),
             icrc,
             self.loss.capture(&context),
-            self.quality.capture(&context, self.loss.missed()),
+            self.quality
+                .capture(&context, thin.is_none().then(|| self.loss.missed())),
+            thin.map(|thin| self.thin.finding(thin, &context, RULES)),
             self.ecn.working(&context, &arrivals.conclude(directory)),
         ];
         let mut findings: Vec<FindingRow> = findings.into_iter().flatten().collect();
         findings.extend(late::late(&context));
         findings.extend(mrc::mrc(&context));
         findings.extend(self.idle.not_network(&context, &findings));
+        if let Some(thin) = thin {
+            findings.retain(|row| thin.proves(rule_of(row.id).needs));
+        }
         let flows = FlowsByRule::from([
             (unpassed::UNPASSED.id, too_long.into_iter().flatten().collect()),
             (faulty::FAULTY.id, on_faulty_paths.into_iter().flatten().collect()),
         ]);
-        let related = causes::relate(findings, (&self.signs, &flows), &context, place_of);
+        let mut related = causes::relate(findings, (&self.signs, &flows), &context, place_of);
+        if thin.is_some() {
+            // A price is time between packets.
+            for finding in &mut related {
+                finding.row.waited_ns = None;
+            }
+        }
         Conclusion {
-            sentence: sentence::first_sentence(&related, &context),
+            sentence: sentence::first_sentence(&related, &context, thin),
             findings: related.into_iter().map(|finding| finding.row).collect(),
+            thin: thin.is_some(),
         }
     }
 }
@@ -418,6 +451,10 @@ pub fn add_slowed_collectives(run: &mut RunSummary, thresholds: &Thresholds) {
     let Some(finding) = collective::slowed(run, thresholds) else {
         return;
     };
+    // A thin capture shows too little of what happened meanwhile.
+    if run.findings.iter().any(|finding| finding.id == thin::THIN.id) {
+        return;
+    }
     let findings = core::mem::take(&mut run.findings).into_iter().chain([finding]);
     run.findings = causes::in_order(findings.collect(), |row| row, place_of);
 }

@@ -46,7 +46,7 @@ use collectives::Collectives;
 use directory::Directory;
 use ends::Ends;
 use episodes::{Episode, Episodes};
-use findings::Findings;
+use findings::{Findings, ThinCapture};
 use pauses::Pauses;
 use steps::Steps;
 use tap_vantage::Vantages;
@@ -349,6 +349,10 @@ impl Verdicts {
             }
         }
         run.episodes = episodes.into_iter().map(|episode| episode.row).collect();
+        if concluded.thin {
+            run.episodes.retain(|episode| ThinCapture::shows(episode.kind));
+            ThinCapture::leave_unclear(run);
+        }
         (run.steps, run.training_log) = self.steps.conclude(&run.episodes);
         run.collectives.clone_from(&self.settings.job.shapes);
         run.collectives.extend(self.collectives.conclude(&run.steps));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use roce_model::{Expectation, Filter, JobLog, PRIORITY_OF_DSCP, Span, Time, Wiring};
+use roce_model::{CapturePart, Expectation, Filter, JobLog, PRIORITY_OF_DSCP, Span, Time, Wiring};
 
 use crate::steps::LoggedStep;
 use crate::thresholds::Thresholds;
@@ -41,6 +41,8 @@ pub struct Settings {
     pub wiring: Arc<Wiring>,
     /// Classes and path MTU that somebody expects of the traffic.
     pub expectation: Expectation,
+    /// Packets that the captures hold, where somebody says that they lack others.
+    pub sampled: Option<CapturePart>,
     /// The priority, 0 to 7, of untagged packets by their DSCP.
     pub priority_of_dscp: [u8; 64],
     /// The job's own log, as far as somebody gave it.
@@ -59,6 +61,7 @@ impl Default for Settings {
             shown: None,
             wiring: Arc::default(),
             expectation: Expectation::default(),
+            sampled: None,
             priority_of_dscp: PRIORITY_OF_DSCP,
             job: Arc::default(),
             steps_in_snapshots: false,

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, ValueEnum};
-use roce_model::{Address, Expectation, Filter, Span, TapPlace};
+use roce_model::{Address, CapturePart, Expectation, Filter, Span, TapPlace};
 use roce_report::JsonFlows;
 
 use crate::options::csig::CsigTypes;
@@ -237,6 +237,13 @@ pub(crate) struct Shape {
     /// Where the only capture was made: sender, receiver (of the data), or the address of the host beside it [default: from answer times and hop limits]
     #[arg(long, value_name = "PLACE", value_parser = tap_at::parse, help_heading = NETWORK)]
     pub(crate) tap_at: Option<TapPlace>,
+
+    /// The captures hold 1 in N packets, or ("ends") first and last packets of messages, answers and CNPs: nothing is concluded from what is missing
+    ///
+    /// Shares of marks, opcodes and talkers get bounds, counts of CNPs and NAKs estimates. Finding `capture.thin` lists what cannot be told.
+    /// Without the option, captures of which the packets show it are taken so as well.
+    #[arg(long, value_name = "N|ends", value_parser = str::parse::<CapturePart>, help_heading = NETWORK)]
+    pub(crate) sampled: Option<CapturePart>,
 
     /// UDP port of MRC besides 4791 and 4971
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..), help_heading = NETWORK)]

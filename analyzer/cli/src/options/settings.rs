@@ -136,6 +136,7 @@ impl RunSettings {
         plan.settings.shown.clone_from(&self.shape.flow);
         plan.settings.wiring = Arc::clone(&self.wiring);
         plan.settings.expectation = self.expectation;
+        plan.settings.sampled = self.shape.sampled;
         plan.settings.job = Arc::clone(&self.job);
         plan.filter.clone_from(&self.shape.only_flow);
         plan.processes = self.shape.processes.processes();
@@ -206,6 +207,7 @@ impl RunSettings {
         add("from", moment(arguments.from));
         add("to", moment(arguments.to));
         add("tap_at", shape.tap_at.map(tap_at::text));
+        add("sampled", shape.sampled.map(|thinning| thinning.to_string()));
         add("mrc_port", shape.mrc_port.map(|port| port.to_string()));
         add("csig_type", shape.csig_type.map(|types| types.to_string()));
         add("link_rate_bps", shape.link_rate.map(|rate| rate.to_string()));

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use roce_model::{Confidence, Counter, Evidence, FindingRow, RunSummary, SampleRow, Severity, Time};
 
 use super::super::numbers::counted;
-use super::rule::{Context, FindingOf as _, Rule};
+use super::rule::{Context, FindingOf as _, Needs, Rule};
 
 /// Interfaces whose bytes are added up.
 const MAX_INTERFACES: usize = 1 << 10;
@@ -22,6 +22,7 @@ pub(super) const BLIND: Rule = Rule {
     thresholds: &["blind_bytes"],
     severity: Severity::Critical,
     confidence: "high: the counter and the capture are of one interface and one time",
+    needs: Needs::Any,
     ..Rule::TALLIED
 };
 

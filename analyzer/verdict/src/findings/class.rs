@@ -9,7 +9,7 @@ use super::super::directory::name_of;
 use super::super::numbers::{counted, note_first};
 use super::super::thresholds::Thresholds;
 use super::plan::priority_of;
-use super::rule::{Context, FindingOf as _, Rule};
+use super::rule::{Context, FindingOf as _, Needs, Rule};
 use super::worst::Worst;
 
 type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
@@ -28,6 +28,7 @@ pub(super) const CNP_CLASS: Rule = Rule {
     severity: Severity::Info,
     otherwise: "warning when they carry DSCP 0 and the data another, or not the expected class",
     confidence: "high: the packets carry the class",
+    needs: Needs::Any,
     ..Rule::TALLIED
 };
 
@@ -43,6 +44,7 @@ pub(super) const DSCP_MISMATCH: Rule = Rule {
     thresholds: &["least_data_packets"],
     severity: Severity::Warning,
     confidence: "high: the packets carry the class",
+    needs: Needs::Any,
     ..Rule::TALLIED
 };
 

@@ -3,7 +3,7 @@
 use roce_model::{Confidence, Evidence, FindingRow, Severity, Span};
 
 use super::super::numbers::counted;
-use super::rule::{Context, FindingOf as _, Rule};
+use super::rule::{Context, FindingOf as _, Needs, Rule};
 
 pub(super) const CLOCK: Rule = Rule {
     id: "capture.clock",
@@ -17,6 +17,7 @@ pub(super) const CLOCK: Rule = Rule {
     thresholds: &[],
     severity: Severity::Info,
     confidence: "high: the packets prove it",
+    needs: Needs::Any,
     ..Rule::TALLIED
 };
 

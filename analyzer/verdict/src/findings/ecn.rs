@@ -14,7 +14,7 @@ use super::super::directory::name_of;
 use super::super::numbers::{counted, note_first, percent, reaches};
 use super::super::thresholds::Thresholds;
 use super::cnp::is_often_over;
-use super::rule::{Context, FindingOf as _, Rule};
+use super::rule::{Context, FindingOf as _, Needs, Rule};
 use super::worst::Worst;
 
 type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
@@ -56,6 +56,7 @@ pub(super) const NOT_CAPABLE: Rule = Rule {
     severity: Severity::Info,
     otherwise: "warning when such flows lost packets or were paused, or go to a host to which others are marked",
     confidence: "high: the packets carry the codepoint at this tap",
+    needs: Needs::Any,
     ..Rule::TALLIED
 };
 
@@ -74,6 +75,7 @@ pub(super) const MARKS_WITHOUT_CNP: Rule = Rule {
     confidence: "high at a tap on the receiver's side; medium between the hosts, or where the answers to all marked flows of the receiver pass the \
                  tap, and are so many, by their ports and hosts, that of two equal ways one takes them all in less than 1 of 20 networks; low \
                  where it is not known where the tap stands",
+    needs: Needs::Ends,
     ..Rule::TALLIED
 };
 

@@ -8,7 +8,7 @@ use roce_model::{
 
 use super::super::directory::Directory;
 use super::super::numbers::counted;
-use super::rule::{Context, FindingOf as _, Rule};
+use super::rule::{Context, FindingOf as _, Needs, Rule};
 use super::worst::Worst;
 
 /// Longest place of an error that is shown.
@@ -26,6 +26,7 @@ pub(super) const COMPLETION: Rule = Rule {
     thresholds: &[],
     severity: Severity::Critical,
     confidence: "high: the log says it",
+    needs: Needs::Any,
     ..Rule::TALLIED
 };
 

@@ -4,7 +4,7 @@ use roce_lateness::{JobLateness, JobRank, LateKind, LateRoot, LateStart, RankWai
 use roce_model::{Confidence, Evidence, FindingRow, Severity, Span, WaitReason};
 
 use super::super::numbers::{counted, percent, ranked, some};
-use super::rule::{Context, FindingOf as _, Rule};
+use super::rule::{Context, FindingOf as _, Needs, Rule};
 
 const SOURCE: &str = "NVIDIA/nccl, src/transport/net.cc (sendProxyProgress, recvProxyProgress) and src/transport/net_ib.cc (the \
                       ring of credits at the sender).";
@@ -24,6 +24,7 @@ pub(super) const RANK: Rule = Rule {
     severity: Severity::Warning,
     otherwise: "info at low confidence",
     confidence: SURE,
+    needs: Needs::Ends,
     ..Rule::TALLIED
 };
 
@@ -38,6 +39,7 @@ pub(super) const RECEIVER: Rule = Rule {
     severity: Severity::Warning,
     otherwise: "info at low confidence",
     confidence: SURE,
+    needs: Needs::Ends,
     ..Rule::TALLIED
 };
 
@@ -52,6 +54,7 @@ pub(super) const NETWORK: Rule = Rule {
     severity: Severity::Warning,
     otherwise: "info at low confidence",
     confidence: SURE,
+    needs: Needs::Ends,
     ..Rule::TALLIED
 };
 
@@ -65,6 +68,7 @@ pub(super) const CANNOT_TELL: Rule = Rule {
     thresholds: &[],
     severity: Severity::Info,
     confidence: "high for messages that are left out, low for causes elsewhere",
+    needs: Needs::Ends,
     ..Rule::TALLIED
 };
 

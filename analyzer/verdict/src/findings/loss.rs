@@ -38,8 +38,9 @@ pub(super) const NETWORK: Rule = Rule {
                  NAK names a packet that was missing here until it was retransmitted, and no packet between these two hosts came late; \
                  medium when a NAK or a timer is the only sign, as for losses behind this tap, or a difference of two taps is; low when \
                  packets between these hosts came late or twice, for which NAKs come as well, or where holes of the capture would meet as many \
-                 retransmissions in 1 of 20 captures. It is medium at most where the capture missed packets of these hosts, or where its holes meet \
-                 any retransmission in 1 of 20 captures, and low without any answer of the peer",
+                 retransmissions in 1 of 20 captures. It is medium at most where the capture missed packets of these hosts, where its holes meet \
+                 any retransmission in 1 of 20 captures, or where one of two taps shows a part of its flows only, and low where that lacks two thirds \
+                 of them, or without any answer of the peer",
     ..Rule::TALLIED
 };
 
@@ -255,9 +256,13 @@ impl LossTally {
                 .confidence(&self.ways, &self.missed, ChanceSign::Loss);
         }
         if !totals.between.is_empty() {
-            // Two taps show it, and one of them that it was requested again.
-            let is_certain = totals.confirmed && !self.missed.may_coincide();
-            return if is_certain {
+            // Two taps show it, and one of them that it was requested again. A tap that shows a part of its flows misses packets that passed it.
+            let mut pairs = totals.between.iter().map(|between| between.taps);
+            let is_sparse = pairs.clone().flatten().any(|tap| self.missed.is_sparse(tap));
+            let is_certain = totals.confirmed && !is_sparse && !self.missed.may_coincide();
+            return if pairs.all(|taps| taps.iter().any(|tap| self.missed.lacks_most(*tap))) {
+                Confidence::Low
+            } else if is_certain {
                 Confidence::High
             } else {
                 Confidence::Medium

@@ -34,8 +34,15 @@ struct MissedAtTap {
     /// Coverage of sparse flows, and the number of these.
     sparse: Coverage,
     sparse_flows: u64,
+    /// Coverage of those sparse flows whose gaps are events. Responses to READs of a flow without a peer have none.
+    told: Coverage,
     /// Gaps that nobody filled.
     gaps: u64,
+    /// Requests of flows without READs: those captured for the first time, and PSNs that were skipped and that no late packet filled.
+    first_requests: u64,
+    skipped: u64,
+    /// Holes of these, whatever became of them.
+    holes: u64,
     /// Retransmission runs, and those of them by timeout.
     runs: u64,
     timeouts: u64,
@@ -49,6 +56,22 @@ impl MissedAtTap {
         let sum = |of: Coverage| of.shown.saturating_add(of.absent());
         self.sparse_flows > 0 && sum(self.sparse) >= sum(self.all).div_ceil(2)
     }
+}
+
+impl MissedAtTap {
+    /// True if two of three PSNs or more were skipped, in gaps everywhere. Senders may have sent them again: no network loses so many.
+    fn skips_most(&self) -> bool {
+        self.skipped > 0
+            && self.skipped >= self.first_requests.saturating_mul(2)
+            && is_random(self.holes, self.first_requests, self.skipped)
+    }
+}
+
+/// True if a random sample has so many gaps: each packet of one of the share q has a gap before it by the chance 1 - q.
+fn is_random(gaps: u64, shown: u64, absent: u64) -> bool {
+    let all = shown.saturating_add(absent);
+    let expected = float(shown) * float(absent) / float(all.max(1));
+    expected > 0.0 && float(gaps) >= SAMPLE_GAPS * expected
 }
 
 /// How much the capture's own losses take from what a finding may say.
@@ -92,6 +115,7 @@ impl MissedByTaps {
         }
         let class = event.detail.as_deref();
         if let Some(tap) = self.at(event.tap) {
+            tap.holes += u64::from(event.kind == EventKind::Hole && class != Some("reordered"));
             match class {
                 Some("network_lost") => tap.lost_gaps += 1,
                 Some("capture_lost" | "unresolved") => tap.gaps += 1,
@@ -110,6 +134,11 @@ impl MissedByTaps {
         let Some(tap) = self.at(row.tap) else { return };
         tap.runs = tap.runs.saturating_add(row.retransmission_runs);
         tap.timeouts = tap.timeouts.saturating_add(row.runs_timeout);
+        if row.read_requests == 0 && row.response_missing == 0 {
+            tap.first_requests = tap.first_requests.saturating_add(coverage.shown);
+            let skipped = row.missing.saturating_sub(row.reordered);
+            tap.skipped = tap.skipped.saturating_add(skipped);
+        }
         tap.all.add(coverage);
         if row.peer_flow_id.is_some() {
             tap.known.add(coverage);
@@ -117,6 +146,9 @@ impl MissedByTaps {
         if is_sparse {
             tap.sparse.add(coverage);
             tap.sparse_flows += 1;
+            if row.peer_flow_id.is_some() || row.response_missing == 0 {
+                tap.told.add(coverage);
+            }
         }
     }
 
@@ -167,6 +199,31 @@ impl MissedByTaps {
         self.taps.get(&tap).is_some_and(MissedAtTap::is_sparse)
     }
 
+    /// True if the tap lacks two thirds or more of the flows of which it shows a part only.
+    pub(super) fn lacks_most(&self, tap: TapId) -> bool {
+        let tap = self.taps.get(&tap).filter(|tap| tap.is_sparse());
+        tap.is_some_and(|tap| tap.sparse.absent() >= tap.sparse.shown.saturating_mul(2))
+    }
+
+    /// Number of packets of which all taps together have one, where each tap shows a random part of its flows only, by so many packets or more.
+    pub(super) fn sample_everywhere(&self, least: u64) -> Option<f64> {
+        let mut taps = self.taps.values().filter(|tap| tap.all != Coverage::default());
+        if taps.clone().all(MissedAtTap::skips_most) {
+            let sums = taps.fold((0u64, 0u64), |(first, skipped), tap| {
+                (
+                    first.saturating_add(tap.first_requests),
+                    skipped.saturating_add(tap.skipped),
+                )
+            });
+            let (first, skipped) = sums;
+            return (first >= least).then(|| float(first.saturating_add(skipped)) / float(first.max(1)));
+        }
+        let is_everywhere = taps.all(MissedAtTap::is_sparse);
+        let sample = self.sample().filter(|_| is_everywhere);
+        let sample = sample.filter(|sample| sample.is_random && sample.told.shown >= least);
+        sample.map(Sample::one_in)
+    }
+
     /// Taps that show a part of their flows only: what they have of them, and the words for it.
     pub(super) fn sample(&self) -> Option<Sample> {
         let taps = self.taps.values().filter(|tap| tap.is_sparse());
@@ -174,15 +231,12 @@ impl MissedByTaps {
         let mut gaps = 0u64;
         for tap in taps {
             sample.coverage.add(tap.sparse);
+            sample.told.add(tap.told);
             sample.flows = sample.flows.saturating_add(tap.sparse_flows);
             gaps = gaps.saturating_add(tap.gaps);
         }
-        let Coverage { shown, .. } = sample.coverage;
-        let all = shown.saturating_add(sample.coverage.absent());
-        // Each packet of a random sample of the share q has a gap before it by the chance 1 - q.
-        let expected = float(shown) * float(sample.coverage.absent()) / float(all.max(1));
-        sample.is_random = float(gaps) >= SAMPLE_GAPS * expected;
-        (sample.flows > 0 && shown > 0).then_some(sample)
+        sample.is_random = is_random(gaps, sample.told.shown, sample.told.absent());
+        (sample.flows > 0 && sample.coverage.shown > 0).then_some(sample)
     }
 }
 
@@ -191,6 +245,8 @@ impl MissedByTaps {
 pub(super) struct Sample {
     pub(super) coverage: Coverage,
     pub(super) flows: u64,
+    /// Coverage of those flows whose gaps are known.
+    told: Coverage,
     /// Gaps are everywhere, not in a few places.
     is_random: bool,
 }
@@ -207,15 +263,17 @@ impl Sample {
         let Coverage { shown, .. } = self.coverage;
         let all = shown.saturating_add(self.coverage.absent());
         let flows = counted(self.flows, "flow");
+        let here = format!("{shown} of {all} packets of {flows} are here");
         if self.is_random {
             let one_in = self.one_in();
             let decimals = usize::from(one_in < 9.95);
             format!(
-                "{shown} of {all} packets of {flows} are here, 1 in {one_in:.decimals$}, with gaps everywhere: it is a sample, or the \
-                 packets take other ways as well"
+                "{here}, 1 in {one_in:.decimals$}, with gaps everywhere: it is a sample, or the packets take other ways as well"
             )
+        } else if self.told == Coverage::default() {
+            here
         } else {
-            format!("{shown} of {all} packets of {flows} are here, the others are missing at once")
+            format!("{here}, the others are missing at once")
         }
     }
 }
@@ -265,6 +323,59 @@ mod tests {
     }
 
     #[test]
+    fn a_sample_of_what_was_sent_again_is_one() {
+        // 100 of 1,000 PSNs are here, and the sender went back so that most others came. Each of the 100 has a gap before it by the chance 9/10.
+        let one_in = |missing: u64, reordered: u64, holes: usize| {
+            let mut missed = MissedByTaps::default();
+            missed.flow(&FlowRow {
+                missing,
+                reordered,
+                network_lost: missing,
+                retransmitted_packets: 20,
+                ..row(120, 0, 20)
+            });
+            (0..holes).for_each(|_| missed.event(&lost_gap()));
+            missed.sample_everywhere(32)
+        };
+        assert_eq!(one_in(900, 0, 90), Some(10.0));
+        // One blackout; packets that others overtook; half of the packets lost.
+        assert_eq!(one_in(900, 0, 1), None);
+        assert_eq!(one_in(900, 800, 90), None);
+        assert_eq!(one_in(100, 0, 50), None);
+    }
+
+    #[test]
+    fn responses_of_an_unknown_connection_have_no_gaps_to_count() {
+        let gap = EventRow {
+            kind: EventKind::Hole,
+            detail: Some("capture_lost".into()),
+            ..EventRow::default()
+        };
+        // 100 of 1,000 responses are here. The READs are not, so that nobody knows where responses are missing.
+        let responses = FlowRow {
+            service: "RC",
+            packets: 100,
+            response_missing: 900,
+            ..FlowRow::default()
+        };
+        let one_in = |gaps: usize, rows: &[&FlowRow]| {
+            let mut missed = MissedByTaps::default();
+            for row in rows {
+                missed.flow(row);
+            }
+            (0..gaps).for_each(|_| missed.event(&gap));
+            missed.sample_everywhere(32)
+        };
+        // 100 of 900: a random sample has 100 * 800 / 900 = 89 gaps, bursts leave fewer than half of them. 1,900 of which 200 are here.
+        let data = row(100, 800, 0);
+        assert_eq!(one_in(80, &[&data, &responses]), Some(9.5));
+        assert_eq!(one_in(40, &[&data, &responses]), None);
+        assert_eq!(one_in(0, &[&responses]), None);
+        // 20 packets are too few to tell.
+        assert_eq!(one_in(18, &[&row(20, 160, 0), &responses]), None);
+    }
+
+    #[test]
     fn a_sample_is_told_by_its_share() {
         // Each tenth.
         let coverage = Coverage {
@@ -275,6 +386,7 @@ mod tests {
         let sample = Sample {
             coverage,
             flows: 1,
+            told: coverage,
             is_random: true,
         };
         assert!(

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use roce_model::{Address, Confidence, Evidence, FindingRow, MrcConnectionRow, Severity, Span, Time};
 
 use super::super::numbers::{NEARLY_ALL, bytes, counted, percent, reaches, share};
-use super::rule::{Context, FindingOf as _, Rule};
+use super::rule::{Context, FindingOf as _, Needs, Rule};
 use hits::{Hit, MAX_HOSTS, MrcConnection, connections, finding};
 
 const SOURCE: &str = "OCP-MRC-1.0, 7.5 (SETH, NETH, CC_STATE), as two public decoders and a simulator read it; UET 1.0, as Wireshark and xdp2 read it.";
@@ -26,6 +26,7 @@ pub(super) const QP_FAILED: Rule = Rule {
     otherwise: "info at low confidence",
     next: "Look for the error of the completion in the program's log, at both ends.",
     confidence: NAMED,
+    needs: Needs::Any,
     ..Rule::TALLIED
 };
 
@@ -39,6 +40,7 @@ pub(super) const PORT_DOWN: Rule = Rule {
     otherwise: "info at low confidence",
     next: "Look at this port's link, optics and switch port. The number is that of the mask's bit.",
     confidence: NAMED,
+    needs: Needs::Any,
     ..Rule::TALLIED
 };
 

@@ -7,7 +7,7 @@ use roce_model::{Address, Confidence, Evidence, FindingRow, FlowId, FlowRow, Sev
 use super::super::directory::name_of;
 use super::super::numbers::{counted, note_first, share};
 use super::super::thresholds::Thresholds;
-use super::rule::{Context, FindingOf as _, Rule};
+use super::rule::{Context, FindingOf as _, Needs, Rule};
 use super::worst::Worst;
 
 type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
@@ -30,6 +30,7 @@ pub(super) const ENTROPY: Rule = Rule {
     severity: Severity::Info,
     otherwise: "warning when flows of such a pair were marked, or lost packets",
     confidence: "medium: the ports are counted, but that switches hash by them, and that there are several paths, is not seen",
+    needs: Needs::Ends,
     ..Rule::TALLIED
 };
 
@@ -46,6 +47,7 @@ pub(super) const MTU: Rule = Rule {
     severity: Severity::Info,
     otherwise: "warning when it is not the expected one",
     confidence: "medium: what both hosts use with others may be more than this way allows; high when it is not the expected one",
+    needs: Needs::Any,
     ..Rule::TALLIED
 };
 

@@ -8,7 +8,7 @@ use roce_model::{Address, Confidence, Evidence, Expectation, FindingRow, FlowId,
 use super::super::directory::name_of;
 use super::super::numbers::{counted, note_first, percent, share, some};
 use super::path::MTU;
-use super::rule::{Context, FindingOf as _, Rule};
+use super::rule::{Context, FindingOf as _, Needs, Rule};
 use super::worst::Worst;
 
 pub(super) const PLAN: Rule = Rule {
@@ -23,6 +23,7 @@ pub(super) const PLAN: Rule = Rule {
     severity: Severity::Warning,
     otherwise: "info when it is both less than least_data_packets packets and less than half of the data",
     confidence: "high: the packets carry the class",
+    needs: Needs::Any,
     ..Rule::TALLIED
 };
 
@@ -37,6 +38,7 @@ pub(super) const NONE: Rule = Rule {
     thresholds: &["least_data_packets"],
     severity: Severity::Info,
     confidence: "high: the packets carry the class; what the switches make of it is not seen",
+    needs: Needs::Any,
     ..Rule::TALLIED
 };
 

@@ -10,7 +10,7 @@ use roce_model::{
 use super::super::directory::{lost_behind, name_of};
 use super::super::numbers::{counted, note_first, percent, reaches, share, some};
 use super::missed::MissedByTaps;
-use super::rule::{Context, FindingOf as _, Rule};
+use super::rule::{Context, FindingOf as _, Needs, Rule};
 use super::worst::Worst;
 
 /// Taps that are kept at most.
@@ -38,6 +38,7 @@ pub(super) const ICRC: Rule = Rule {
     severity: Severity::Warning,
     otherwise: "info when every sender with wrong ones is over icrc_systematic, and its packets are acknowledged",
     confidence: "high: the checksum is computed; low over icrc_systematic, where the way of capturing explains it better",
+    needs: Needs::Any,
     ..Rule::TALLIED
 };
 
@@ -54,6 +55,7 @@ pub(super) const CAPTURE: Rule = Rule {
     thresholds: &["least_data_packets"],
     severity: Severity::Info,
     confidence: "high: the capture states it, shows it or lacks it",
+    needs: Needs::Any,
     ..Rule::TALLIED
 };
 
@@ -243,7 +245,8 @@ impl QualityTally {
         ))
     }
 
-    pub(super) fn capture(&self, context: &Context<'_>, missed: &MissedByTaps) -> Option<FindingRow> {
+    /// The finding about the capture. `missed` is absent where another one says that it is a sample.
+    pub(super) fn capture(&self, context: &Context<'_>, missed: Option<&MissedByTaps>) -> Option<FindingRow> {
         let mut evidence = Evidence::default();
         let mut parts = Vec::new();
         let run = context.run;
@@ -325,7 +328,7 @@ impl QualityTally {
             dropped,
             format!("{} found no room", counted(dropped, "episode")),
         );
-        if let Some(sample) = missed.sample() {
+        if let Some(sample) = missed.and_then(MissedByTaps::sample) {
             evidence
                 .count("sparse_flows", sample.flows)
                 .count("sparse_shown", sample.coverage.shown)

@@ -10,7 +10,7 @@ use roce_model::{
 use super::super::directory::name_of;
 use super::super::numbers::{counted, note_first};
 use super::alone::Facts;
-use super::rule::{Context, FindingOf as _, Rule};
+use super::rule::{Context, FindingOf as _, Needs, Rule};
 use super::worst::Worst;
 
 /// Flows of receivers that are kept at most, at each tap.
@@ -26,6 +26,7 @@ pub(super) const RNR: Rule = Rule {
     thresholds: &[],
     severity: Severity::Warning,
     confidence: "high: each NAK says it",
+    needs: Needs::Any,
     ..Rule::TALLIED
 };
 
@@ -39,6 +40,7 @@ pub(super) const NAK_FATAL: Rule = Rule {
     thresholds: &[],
     severity: Severity::Critical,
     confidence: "high: each NAK says it",
+    needs: Needs::Any,
     ..Rule::TALLIED
 };
 

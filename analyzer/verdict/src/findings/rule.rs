@@ -8,7 +8,7 @@ use roce_model::{
     Confidence, EpisodeKind, Evidence, Expectation, FindingRow, FlowId, HopRow, RunSummary, Severity, TapId,
     Time, Wiring,
 };
-pub(super) use roce_rules::Rule;
+pub(super) use roce_rules::{Needs, Rule};
 
 use super::losses_there::Losses;
 use crate::directory::Directory;

@@ -9,6 +9,7 @@ use super::super::directory::Party;
 use super::super::numbers::{counted, percent, some};
 use super::causes::{RelatedFinding, Side, Subjects, affected};
 use super::rule::{Context, MAX_MANAGEMENT_QPN};
+use super::thin::ThinCapture;
 
 /// Hosts that the sentence names.
 const NAMED: usize = 2;
@@ -17,6 +18,7 @@ const NAMED: usize = 2;
 pub const NO_TROUBLE: &[&str] = &[
     "capture.clock",
     "capture.quality",
+    "capture.thin",
     "loss.capture",
     "path.spread",
     "ecmp.entropy",
@@ -34,7 +36,11 @@ pub const NO_TROUBLE: &[&str] = &[
 ];
 
 /// The sentence about a run whose findings are in their order.
-pub(super) fn first_sentence(findings: &[RelatedFinding], context: &Context<'_>) -> String {
+pub(super) fn first_sentence(
+    findings: &[RelatedFinding],
+    context: &Context<'_>,
+    thin: Option<ThinCapture>,
+) -> String {
     let acts = |finding: &&RelatedFinding| finding.row.is_root() && finding.row.severity >= Severity::Warning;
     let hints = |finding: &&RelatedFinding| {
         finding.row.is_root()
@@ -53,7 +59,10 @@ pub(super) fn first_sentence(findings: &[RelatedFinding], context: &Context<'_>)
             uet_alone(context)
         }
         None if context.run.totals.roce_packets == 0 => nothing_to_judge(context),
-        None => nothing_wrong(findings, context),
+        None => match thin {
+            Some(thin) => thin.no_fault(context.run.totals.naks),
+            None => nothing_wrong(findings, context),
+        },
     }
 }
 
@@ -165,7 +174,8 @@ fn nothing_wrong(findings: &[RelatedFinding], context: &Context<'_>) -> String {
         format!(": {}", claims.join(", "))
     };
     // A fault may hide behind what is open.
-    let begin = if open.is_empty() {
+    let is_known = answered.saturating_mul(2) >= data;
+    let begin = if open.is_empty() && is_known {
         "Nothing is wrong with the network"
     } else {
         "No fault of the network is seen"

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use roce_model::{Confidence, Evidence, FindingRow, RankState, RankStateRow, RunSummary, Severity, Span};
 
 use super::super::numbers::{counted, ranked};
-use super::rule::{FindingOf as _, Rule};
+use super::rule::{FindingOf as _, Needs, Rule};
 
 /// Fewer collectives than this show no habit.
 const MIN_COLLECTIVES: u64 = 5;
@@ -26,6 +26,7 @@ pub(super) const LAST: Rule = Rule {
     thresholds: &[],
     severity: Severity::Warning,
     confidence: "medium: documents alone do not show why it was late",
+    needs: Needs::Any,
     ..Rule::TALLIED
 };
 

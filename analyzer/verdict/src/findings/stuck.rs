@@ -9,7 +9,7 @@ use roce_model::{
 };
 
 use super::super::numbers::{counted, ranked, some};
-use super::rule::{FindingOf as _, Rule};
+use super::rule::{FindingOf as _, Needs, Rule};
 
 /// A collective stands still after this multiple of the longest time between two.
 const GAPS: u64 = 3;
@@ -37,6 +37,7 @@ pub(super) const STUCK: Rule = Rule {
     severity: Severity::Critical,
     otherwise: "warning for ranks that do not answer yet, and for counts that stand while connections are in use; info at low confidence",
     confidence: "high: RAS calls the rank dead, or documents and silent connections agree; medium: documents alone; low: one answer of RAS",
+    needs: Needs::Any,
     ..Rule::TALLIED
 };
 

@@ -8,7 +8,7 @@ use roce_model::{
 
 use super::super::directory::{lost_behind, name_of};
 use super::super::numbers::{NEARLY_ALL, bytes, counted, note_first, reaches};
-use super::rule::{FindingOf as _, Rule};
+use super::rule::{FindingOf as _, Needs, Rule};
 use super::worst::Worst;
 
 pub(super) const TRIMMED: Rule = Rule {
@@ -25,6 +25,7 @@ pub(super) const TRIMMED: Rule = Rule {
     thresholds: &[],
     severity: Severity::Warning,
     confidence: "high when nearly all of these flows sent packets again; medium otherwise",
+    needs: Needs::Any,
     ..Rule::TALLIED
 };
 

@@ -67,6 +67,8 @@ pub struct Answer {
     pub verdicts: Vec<Verdict>,
     /// The counts of the run.
     pub totals: BTreeMap<String, u64>,
+    /// The first sentence.
+    pub sentence: String,
 }
 
 impl Answer {
@@ -79,6 +81,10 @@ impl Answer {
             totals: totals
                 .filter_map(|(name, value)| Some((name.clone(), value.as_u64()?)))
                 .collect(),
+            sentence: document["run"]["sentence"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned(),
         }
     }
 

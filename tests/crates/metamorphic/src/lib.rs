@@ -24,6 +24,7 @@ mod transformations;
 pub use answer::{Analyst, Answer, GivenRun, Verdict};
 pub use cell::{Cell, cells};
 pub use compare::{Change, Numbers, Relation, compare};
+pub use draw::Draw;
 pub use encoding::TapeEncoding;
 pub use hunt::{CopyOutcome, hunt};
 pub use input::{Input, InputSource};

@@ -294,6 +294,30 @@ pub const TRANSFORMATIONS: &[Transformation] = &[
         HOLES,
         holes::bursts,
     ),
+    line(
+        "sampled-every-10",
+        "every tenth record, declared",
+        HOLES,
+        holes::every_tenth_declared,
+    ),
+    line(
+        "sampled-10",
+        "one record in ten at random, declared",
+        HOLES,
+        holes::tenth_declared,
+    ),
+    line(
+        "ends",
+        "first and last packets, answers and CNPs",
+        HOLES,
+        holes::ends,
+    ),
+    line(
+        "sampled-ends",
+        "first and last packets, answers and CNPs, declared",
+        HOLES,
+        holes::ends_declared,
+    ),
 ];
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use anyhow::anyhow;
 use roce_hosts::doctor::{self, checks};
 use roce_model::Table;
 use roce_report::schema::TABLES;
-use roce_rules::{Rule, counters};
+use roce_rules::{Needs, Rule, counters};
 use roce_switches::findings;
 use roce_verdict::{MECHANISMS, RULES, ThresholdValue, Thresholds};
 
@@ -180,6 +180,14 @@ fn text(rule: &Rule, thresholds: &Thresholds, width: usize) -> String {
     } else {
         format!("{}; {}", rule.severity.name(), rule.otherwise)
     };
+    let needs = match rule.needs {
+        _ if !RULES.iter().any(|known| known.id == rule.id) => "",
+        Needs::Any => "any part of the packets: it holds for thin captures, too (--sampled)",
+        Needs::Ends => {
+            "first and last packets, answers and CNPs: a mirror of these is enough (--sampled ends), one in N packets is not"
+        }
+        Needs::Every => "every packet: thin captures cannot tell (--sampled)",
+    };
     for (name, words) in [
         ("severity", severity.as_str()),
         ("meaning", rule.meaning),
@@ -188,6 +196,7 @@ fn text(rule: &Rule, thresholds: &Thresholds, width: usize) -> String {
         ("shows as", rule.symptom),
         ("or else", rule.alternatives),
         ("confidence", rule.confidence),
+        ("needs", needs),
         ("rule from", rule.source),
         ("next", rule.next),
     ] {

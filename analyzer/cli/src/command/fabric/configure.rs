@@ -10,7 +10,9 @@ use clap::{Args, ValueEnum};
 use roce_model::text::{clean, escape_json};
 use roce_probe::{SnapshotOptions, running_snapshot};
 use roce_remote::{DeviceReader, ReaderError};
-use roce_switches::configure::{self, Change, HostTool, NexusGeneration, Persistence, Settings, Step};
+use roce_switches::configure::{
+    self, Change, HostTool, MirrorTunnel, NexusGeneration, Persistence, Settings, Step,
+};
 use roce_switches::inventory::{Inventory, SwitchKind, SwitchTarget};
 use serde_json::{Value, json};
 
@@ -87,6 +89,11 @@ pub(crate) struct Configure {
     #[arg(long, value_enum, value_name = "KIND")]
     kind: Option<SwitchSystem>,
 
+    /// Print a mirror (ERSPAN) of a switch in place of its settings: first and last packets of messages, answers and CNPs, from the switch's address to
+    /// that of the host that captures
+    #[arg(long, value_name = "FROM,TO", value_parser = parse_tunnel, conflicts_with = "check")]
+    mirror: Option<MirrorTunnel>,
+
     /// Generation of a Nexus 9000 [default: cloud-scale; with --check that of its classes]
     #[arg(long, value_enum, value_name = "GENERATION")]
     generation: Option<Generation>,
@@ -115,6 +122,7 @@ impl Configure {
             ("--tool", self.tool.is_some(), is_host),
             ("--print", self.print.is_some(), is_host),
             ("--kind", self.kind.is_some(), is_switch),
+            ("--mirror", self.mirror.is_some(), is_switch),
             ("--generation", self.generation.is_some(), is_switch),
             ("a second --interface", self.interface.len() > 1, is_switch),
         ];
@@ -238,6 +246,14 @@ enum Generation {
 fn parse_name(text: &str) -> Result<String, String> {
     configure::check_name(text)?;
     Ok(text.to_owned())
+}
+
+fn parse_tunnel(text: &str) -> Result<MirrorTunnel, String> {
+    let ends = text.split_once(',');
+    let ends = ends.and_then(|(from, to)| Some((from.trim().parse().ok()?, to.trim().parse().ok()?)));
+    let (from, to) =
+        ends.ok_or("expected two IPv4 addresses: of the switch, and of the host that captures")?;
+    Ok(MirrorTunnel { from, to })
 }
 
 /// Output of the command: steps of one device, or changes.
@@ -447,6 +463,12 @@ fn of_switch(
         let mut interfaces = arguments.interface.clone();
         if interfaces.is_empty() {
             interfaces.push(kind.example().to_owned());
+        }
+        if let Some(tunnel) = arguments.mirror {
+            let steps = configure::mirror(kind.kind(), tunnel, &interfaces).map_err(|cause| {
+                anyhow!("--mirror: {cause}\nhint: mirror all packets, cut to 160 bytes, or sample them and analyse with --sampled N")
+            })?;
+            return Ok(ShownPlan::Steps(steps));
         }
         return Ok(ShownPlan::Steps(match kind {
             SwitchSystem::Nexus => {

@@ -90,6 +90,21 @@ fn a_healthy_run_is_said_to_be_one() {
         sentence.starts_with("Nothing is wrong with the network in these"),
         "{sentence}"
     );
+    // Two more flows without an answer: of most nobody knows if they arrived.
+    let mut run = TestRun::new();
+    run.summary.totals.roce_packets = 4_000;
+    let unanswered = |host| FlowRow {
+        peer_flow_id: None,
+        ..flow(1, host)
+    };
+    for row in [&data, &acks, &unanswered(3), &unanswered(4)] {
+        run.closed(row);
+    }
+    let sentence = run.conclude().sentence;
+    assert!(
+        sentence.starts_with("No fault of the network is seen in these"),
+        "{sentence}"
+    );
     let nothing = TestRun::new().conclude().sentence;
     assert_eq!(nothing, "No frame was captured: there is nothing to judge.");
 }

@@ -181,6 +181,33 @@ fn what_was_lost_between_two_taps_is_one_loss() {
 }
 
 #[test]
+fn a_tap_that_shows_a_part_of_its_flows_is_no_certain_witness() {
+    let confidence = |missed: u64| {
+        let (mut before, mut behind) = (flow(1, 2), flow(1, 2));
+        (before.tap, before.counted, before.lost_downstream) = (TapId(1), false, Some(9));
+        (behind.tap, behind.capture_lost) = (TapId(0), missed);
+        let mut run = two_taps();
+        run.summary.hops.push(HopRow {
+            flow_id: before.flow_id,
+            from_tap: TapId(1),
+            to_tap: TapId(0),
+            lost: 9,
+            ..HopRow::default()
+        });
+        run.closed(&before);
+        run.closed(&behind);
+        fired(&run.conclude(), "loss.network").confidence
+    };
+    assert_eq!(confidence(0), Confidence::High);
+    // It has 1,000 packets. A third of 1,500 is missing, and less than a third of 1,499.
+    assert_eq!(confidence(499), Confidence::High);
+    assert_eq!(confidence(500), Confidence::Medium);
+    assert_eq!(confidence(1_999), Confidence::Medium);
+    // Two thirds of 3,000 are missing.
+    assert_eq!(confidence(2_000), Confidence::Low);
+}
+
+#[test]
 fn answers_that_were_lost_on_the_way_back_are_no_packets_lost() {
     // The receiver's answers pass its tap first; 3 of 50 do not come to the sender's.
     let (mut data, answers) = (flow(1, 2), flow(2, 1));

@@ -1,6 +1,6 @@
 //! Packets that the capture itself missed, and findings about the network then.
 
-use roce_model::{Confidence, TimelineRow};
+use roce_model::{CapturePart, Confidence, TimelineRow};
 
 use super::*;
 use crate::coverage::leave_unclear;
@@ -85,28 +85,55 @@ fn a_sample_of_packets_shows_no_losses() {
     let mut gaps = vec!["capture_lost"; 80];
     gaps.extend(["network_lost"; 10]);
     let run = run_with(&rows, &gaps);
-    assert!(finding(&run, "loss.network").is_none());
-    let timeout = fired(&run, "retransmit.timeout");
+    let thin = fired(&run, "capture.thin");
     assert_eq!(
-        (timeout.severity, timeout.confidence),
-        (Severity::Info, Confidence::Low)
+        (thin.severity, thin.confidence),
+        (Severity::Info, Confidence::Medium)
     );
-    let quality = fired(&run, "capture.quality");
-    assert_eq!(
-        quality.summary,
-        "100 of 1000 packets of 1 flow are here, 1 in 10, with gaps everywhere: it is a sample, or the packets take other ways as \
-         well"
+    assert!(
+        thin.summary
+            .starts_with("1 in 10 packets was captured (as the packets show)"),
+        "{}",
+        thin.summary
     );
-    // The others may have taken other ways, so that nobody missed them.
-    assert_eq!(fired(&run, "loss.capture").confidence, Confidence::Medium);
-    rows[0].multipath = true;
+    // Rules that need every packet are silent, and named.
+    let Some((_, Fact::Text(unable))) = thin.evidence.0.iter().find(|(name, _)| *name == "cannot_tell")
+    else {
+        panic!("{thin:?}")
+    };
+    for id in ["loss.network", "retransmit.timeout", "stall"] {
+        assert!(
+            finding(&run, id).is_none() && unable.split(' ').any(|known| known == id),
+            "{id}"
+        );
+    }
+    assert!(finding(&run, "loss.capture").is_none() && finding(&run, "capture.quality").is_none());
+    // RNR NAKs need no other packet.
+    rows[1].rnr_naks = 3;
     let run = run_with(&rows, &gaps);
-    assert_eq!(fired(&run, "loss.capture").confidence, Confidence::Low);
-    // A NAK names a packet that was lost, whatever else is missing.
-    (rows[0].losses_proven, rows[0].network_lost) = (2, 2);
-    let run = run_with(&rows, &gaps);
-    let lost = fired(&run, "loss.network");
-    assert_eq!((count(lost, "lost"), lost.confidence), (2, Confidence::Low));
+    fired(&run, "rnr");
+}
+
+#[test]
+fn a_declared_sample_is_thin_whatever_its_packets_show() {
+    let verdict = |sampled: Option<CapturePart>| {
+        let mut run = TestRun::with(crate::Settings {
+            sampled,
+            ..crate::Settings::default()
+        });
+        let mut data = flow(1, 2);
+        (data.network_lost, data.losses_proven, data.retransmission_runs) = (3, 3, 3);
+        let mut back = back(&data);
+        back.nak_remote_access = 1;
+        run.closed(&data);
+        run.closed(&back);
+        let findings = run.conclude().findings;
+        findings.iter().map(|finding| finding.id).collect::<Vec<_>>()
+    };
+    assert_eq!(verdict(None), ["nak.fatal", "loss.network"]);
+    for part in [CapturePart::OneIn(10), CapturePart::Ends] {
+        assert_eq!(verdict(Some(part)), ["nak.fatal", "capture.thin"]);
+    }
 }
 
 #[test]

@@ -112,6 +112,36 @@ pub(super) fn tenth(input: &Input, draw: &mut Draw) -> Option<InputCopy> {
     only(input, |_, _| draw.one_in(10))
 }
 
+/// The packets that a mirror by opcode keeps: the first and last ones of messages, answers and CNPs.
+pub(super) fn ends(input: &Input, _: &mut Draw) -> Option<InputCopy> {
+    only(input, |record, link| {
+        packet::roce(link, record).is_some_and(|roce| {
+            let opcode = roce.bth.opcode();
+            !opcode.carries_data() || opcode.is_first() || opcode.is_last()
+        })
+    })
+}
+
+/// The copy with an option that says what it holds.
+fn declared(copied: Option<InputCopy>, sampled: &str) -> Option<InputCopy> {
+    copied.map(|copied| InputCopy {
+        given: copied.given.option("--sampled", sampled),
+        ..copied
+    })
+}
+
+pub(super) fn every_tenth_declared(input: &Input, draw: &mut Draw) -> Option<InputCopy> {
+    declared(every_tenth(input, draw), "10")
+}
+
+pub(super) fn tenth_declared(input: &Input, draw: &mut Draw) -> Option<InputCopy> {
+    declared(tenth(input, draw), "10")
+}
+
+pub(super) fn ends_declared(input: &Input, draw: &mut Draw) -> Option<InputCopy> {
+    declared(ends(input, draw), "ends")
+}
+
 pub(super) fn bursts(input: &Input, draw: &mut Draw) -> Option<InputCopy> {
     let mut missing = 0;
     only(input, |_, _| {

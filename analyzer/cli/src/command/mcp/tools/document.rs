@@ -12,7 +12,8 @@ use crate::command::mcp::runner::{MAX_OUTPUT, Output};
 /// Flows in a document: those with most trouble, then the most bytes.
 pub(super) const MAX_FLOWS: &str = "4000";
 /// Findings that say what a capture could not show.
-const LIMITS: [&str; 5] = [
+const LIMITS: [&str; 6] = [
+    "capture.thin",
     "capture.quality",
     "loss.capture",
     "capture.blind",
