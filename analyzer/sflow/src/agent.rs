@@ -17,6 +17,9 @@ use crate::tally::{ClassSum, SampleTally, decoded, pair_share};
 /// Sources of one agent. Samples of further ones are left out, and counted.
 const MAX_SOURCES: usize = 4_096;
 
+/// Samples of a lost datagram, in multiples of those of one that arrived.
+const MAX_LOST_SAMPLES: f64 = 4.0;
+
 /// Time at which a packet is sampled.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Direction {
@@ -175,6 +178,16 @@ impl Agent {
         summary
     }
 
+    /// True if the numbers of samples say which did not arrive. Each source has its own by the specification; where many more are missing
+    /// than lost datagrams can have had, the agent counts otherwise, and nothing is known of missing ones.
+    fn counts_missing(&self) -> bool {
+        let sum =
+            |value: fn(&SampledSource) -> u64| self.sources.values().map(value).fold(0, u64::saturating_add);
+        let (missing, samples) = (sum(|source| source.missing), sum(|source| source.samples));
+        let of_one = float(samples) / float(self.counts.datagrams.max(1));
+        float(missing) <= float(self.order.lost) * of_one.max(1.0) * MAX_LOST_SAMPLES
+    }
+
     fn counts(&self) -> SampleCounts {
         let mut counts = SampleCounts {
             lost_datagrams: self.order.lost,
@@ -184,11 +197,12 @@ impl Agent {
             sources: u64::try_from(self.sources.len()).unwrap_or(u64::MAX),
             ..self.counts
         };
+        let counts_missing = self.counts_missing();
         for source in self.sources.values() {
-            counts.missing_samples += source.missing;
+            counts.missing_samples += if counts_missing { source.missing } else { 0 };
             counts.dropped_samples += source.drops;
             counts.rate_changes += source.rate_changes;
-            let basis = source.factor().1;
+            let basis = source.factor(counts_missing).1;
             counts.sources_by_pool += u64::from(basis == TotalBasis::Pool);
             counts.sources_without_pool += u64::from(basis == TotalBasis::RateForWrongPool);
             counts.highest_rate = counts.highest_rate.max(source.highest_rate);
@@ -206,6 +220,7 @@ impl Agent {
     /// of these samples alone; those of an output are of the samples as they go, if it has any.
     fn places(&self, directions: &BTreeSet<Direction>) -> Vec<(Place, Estimates)> {
         let first = directions.first();
+        let counts_missing = self.counts_missing();
         let leaving: BTreeSet<Port> = self
             .ways
             .keys()
@@ -230,7 +245,7 @@ impl Agent {
             let mut all = SampleTally::default();
             for (source, tally) in sources {
                 if let Some(source) = self.sources.get(source) {
-                    all.add_source(tally, source);
+                    all.add_source(tally, source, counts_missing);
                 }
             }
             (*place, all.estimates())

@@ -104,12 +104,14 @@ impl SampledSource {
         }
     }
 
-    /// Packets for each packet that the samples stand for by their rates, and by what.
-    pub(crate) fn factor(&self) -> (f64, TotalBasis) {
+    /// Packets for each packet that the samples stand for by their rates, and by what. `counts_missing`: the numbers of samples say which
+    /// did not arrive.
+    pub(crate) fn factor(&self, counts_missing: bool) -> (f64, TotalBasis) {
         if self.samples == 0 {
             return (1.0, TotalBasis::Rate);
         }
-        let made = float(self.samples + self.missing + self.drops);
+        let missing = if counts_missing { self.missing } else { 0 };
+        let made = float(self.samples + missing + self.drops);
         let by_rate = made / float(self.samples);
         if self.samples < MIN_SAMPLES {
             return (by_rate, TotalBasis::Rate);
@@ -156,7 +158,7 @@ mod tests {
     fn the_pool_counts_what_samples_missed() {
         // 101 samples of 1 in 100, with 110 packets between two: 11,000 packets pass between the first one and the last, 110 before and 110 behind.
         let found = source((0..101).map(|n| [n, 100, n * 110, 0]));
-        let (factor, basis) = found.factor();
+        let (factor, basis) = found.factor(true);
         assert!(
             basis == TotalBasis::Pool && (factor - 11_220.0 / 10_100.0).abs() < 1e-9,
             "{factor}"
@@ -164,7 +166,7 @@ mod tests {
         // Half of the samples did not arrive: those that did stand for twice as much. 20,000 packets in 200 intervals, and 2 more: 20,200.
         let found = source((0..101).map(|n| [2 * n, 100, 2 * n * 100, 0]));
         assert_eq!(found.missing, 100);
-        assert!((found.factor().0 - 2.0).abs() < 1e-9);
+        assert!((found.factor(true).0 - 2.0).abs() < 1e-9);
     }
 
     #[test]
@@ -173,7 +175,7 @@ mod tests {
             let found = source((0..101).map(|n| [n, 100, pool, n]));
             // 100 drops for 101 samples.
             assert_eq!(found.drops, 100);
-            let (factor, basis) = found.factor();
+            let (factor, basis) = found.factor(true);
             assert!(
                 basis == TotalBasis::RateForWrongPool && (factor - 201.0 / 101.0).abs() < 1e-9,
                 "{factor}"
@@ -181,17 +183,17 @@ mod tests {
         }
         // It counts ten times too much.
         let found = source((0..101).map(|n| [n, 100, n * 1_000, 0]));
-        assert_eq!(found.factor(), (1.0, TotalBasis::RateForWrongPool));
+        assert_eq!(found.factor(true), (1.0, TotalBasis::RateForWrongPool));
         // It goes back.
         let found = source((0..101).map(|n| [n, 100, (200 - n) * 100, 0]));
-        assert_eq!(found.factor(), (1.0, TotalBasis::RateForWrongPool));
+        assert_eq!(found.factor(true), (1.0, TotalBasis::RateForWrongPool));
     }
 
     #[test]
     fn counts_wrap_and_rates_change() {
         let found = source((0..101_u32).map(|n| [n.wrapping_sub(50), 100, (n * 100).wrapping_sub(5_000), 0]));
         // 10,000 packets in 100 intervals, 102 of them for 101 samples of 1 in 100.
-        let (factor, basis) = found.factor();
+        let (factor, basis) = found.factor(true);
         assert_eq!((found.missing, basis), (0, TotalBasis::Pool));
         assert!((factor - 10_200.0 / 10_100.0).abs() < 1e-9, "{factor}");
         let found = source((0..10).map(|n| [n, if n < 5 { 100 } else { 200 }, 0, 0]));

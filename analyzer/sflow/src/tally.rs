@@ -107,8 +107,8 @@ impl SampleTally {
     /// Adds the sums of a source at this place. Of a source that counts its packets only the share of this place in them is estimated:
     /// its variance is less by this share, and nothing is left of it where all of them were here but what passed before the first sample
     /// and behind the last.
-    pub(crate) fn add_source(&mut self, other: &Self, source: &SampledSource) {
-        let (factor, basis) = source.factor();
+    pub(crate) fn add_source(&mut self, other: &Self, source: &SampledSource, counts_missing: bool) {
+        let (factor, basis) = source.factor(counts_missing);
         self.add_scaled(other, factor);
         let variance = other.all.squares * factor * factor;
         self.packets_variance += if basis == TotalBasis::Pool {

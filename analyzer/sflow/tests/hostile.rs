@@ -240,3 +240,26 @@ fn datagrams_are_found_below_every_link() {
     fragment[14 + 6] = 0x20;
     assert_eq!(Payload::find(LinkType::ETHERNET, &fragment, 6343), None);
 }
+
+#[test]
+fn numbers_that_several_sources_share_are_no_losses() {
+    // Each datagram arrives; the agent numbers the samples of its 64 interfaces in one row.
+    let mut collector = SampleCollector::default();
+    for number in 0..6_400_u32 {
+        let port = number % 64 + 1;
+        let bytes = [
+            head(number, 1),
+            words(&[1, 56, number, port, 100, 0, 0, port, 99, 1]),
+            words(&[1, 16, 1, 64, 4, 0]),
+        ]
+        .concat();
+        collector.add(Time(number.into()), SENDER, &bytes).unwrap();
+    }
+    let agent = &collector.summary(1).agents[0];
+    assert_eq!(
+        (agent.counts.lost_datagrams, agent.counts.missing_samples),
+        (0, 0)
+    );
+    // 6,400 samples of 1 in 100.
+    assert!((agent.places[0].1.packets.value - 640_000.0).abs() < 1e-6);
+}

@@ -63,7 +63,7 @@ pub(super) struct SflowArguments {
     #[arg(long, value_name = "PORT", default_value_t = PORT)]
     port: u16,
 
-    /// Interfaces, opcodes and pairs of hosts that are listed of each switch; JSON has all interfaces and opcodes
+    /// Switches that are shown in detail, and interfaces, opcodes and pairs of hosts of each; JSON has all but of pairs
     #[arg(long, value_name = "N", default_value_t = 10)]
     top: usize,
 

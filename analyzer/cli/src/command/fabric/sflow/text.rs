@@ -32,8 +32,26 @@ pub(super) fn summary(summary: &SampleSummary, top: usize, width: usize) -> Stri
             &mut text,
         );
     }
-    for agent in &summary.agents {
+    let mut listed: Vec<&AgentSummary> = summary.agents.iter().collect();
+    listed.sort_by(|one, other| least_marked(other).total_cmp(&least_marked(one)));
+    if listed.len() > 1 {
+        let all = listed.iter().filter_map(|agent| {
+            let (_, all) = agent.places.first()?;
+            Some((agent.key.to_string(), all))
+        });
+        let (names, estimates): (Vec<_>, Vec<_>) = all.unzip();
+        let _ = writeln!(text, "\n agents, the most marked for sure first");
+        text.push_str(&lay(columns("agent", names, &estimates, summary.period), width));
+    }
+    for agent in listed.iter().take(top) {
         self::agent(agent, summary.period, top, width, &mut text);
+    }
+    if listed.len() > top {
+        let _ = writeln!(
+            text,
+            "\n and {} more agents in detail (--top)",
+            listed.len() - top
+        );
     }
     if !summary.talkers.is_empty() {
         let title = if agents > 1 {
@@ -56,6 +74,12 @@ fn wrapped(line: &str, width: usize, text: &mut String) {
     for line in textwrap::wrap(line, options) {
         let _ = writeln!(text, "{line}");
     }
+}
+
+/// Share of marks that an agent has at least.
+fn least_marked(agent: &AgentSummary) -> f64 {
+    let all = agent.places.first().and_then(|(_, all)| all.marked.share);
+    all.map_or(0.0, |share| share.low)
 }
 
 fn agent(agent: &AgentSummary, period: Option<Period>, top: usize, width: usize, text: &mut String) {
@@ -104,7 +128,12 @@ fn agent(agent: &AgentSummary, period: Option<Period>, top: usize, width: usize,
         text.push_str(&lay(interfaces(&places, period), width));
         let left_out = inputs.saturating_sub(top) + outputs.saturating_sub(top);
         if left_out > 0 {
-            let _ = writeln!(text, " and {left_out} more interfaces (--top)");
+            let left_out = plural(
+                left_out.try_into().unwrap_or(u64::MAX),
+                "more interface",
+                "more interfaces",
+            );
+            let _ = writeln!(text, " and {left_out} (--top)");
         }
     }
     if !agent.opcodes.is_empty() {
@@ -121,7 +150,12 @@ fn agent(agent: &AgentSummary, period: Option<Period>, top: usize, width: usize,
         text.push_str(&lay(columns, width));
         let left_out = agent.opcodes.len() - shown.len();
         if left_out > 0 {
-            let _ = writeln!(text, " and {left_out} more opcodes (--top)");
+            let left_out = plural(
+                left_out.try_into().unwrap_or(u64::MAX),
+                "more opcode",
+                "more opcodes",
+            );
+            let _ = writeln!(text, " and {left_out} (--top)");
         }
     }
 }
@@ -193,17 +227,28 @@ fn notes(agent: &AgentSummary) -> Vec<String> {
 }
 
 fn interfaces(places: &[&(Place, Estimates)], period: Option<Period>) -> Vec<Column> {
-    let column = |title, is_right, rank, cell: &dyn Fn(&Estimates) -> String| {
-        let cells = places.iter().map(|(_, found)| cell(found));
-        Column::new(title, is_right, rank, cells.collect())
-    };
     let names = places.iter().map(|(place, _)| match place_name(*place) {
         (_, None) => "all".to_owned(),
         ("input", Some(name)) => format!("in {name}"),
         (_, Some(name)) => format!("out {name}"),
     });
+    let estimates: Vec<&Estimates> = places.iter().map(|(_, found)| found).collect();
+    columns("interface", names.collect(), &estimates, period)
+}
+
+/// Columns of estimates, behind one of their names.
+fn columns(
+    title: &'static str,
+    names: Vec<String>,
+    estimates: &[&Estimates],
+    period: Option<Period>,
+) -> Vec<Column> {
+    let column = |title, is_right, rank, cell: &dyn Fn(&Estimates) -> String| {
+        let cells = estimates.iter().map(|found| cell(found));
+        Column::new(title, is_right, rank, cells.collect())
+    };
     vec![
-        Column::new("interface", false, 0, names.collect()),
+        Column::new(title, false, 0, names),
         column("samples", true, 3, &|found| count(found.samples)),
         column("packets", true, 0, &|found| total(found.packets, &short_whole)),
         column("rate", true, 1, &|found| {
@@ -269,8 +314,12 @@ fn short_whole(value: f64) -> String {
 fn total(found: Estimate, spelled: &dyn Fn(f64) -> String) -> String {
     if found.value > 0.0 {
         let error = (found.high - found.value) / found.value * 100.0;
-        let digits = usize::from(error < 10.0);
-        format!("{} ±{error:.digits$} %", spelled(found.value))
+        let error = match error {
+            error if error < 0.05 => "<0.1".to_owned(),
+            error if error < 10.0 => format!("{error:.1}"),
+            error => format!("{error:.0}"),
+        };
+        format!("{} ±{error} %", spelled(found.value))
     } else {
         spelled(found.value)
     }
