@@ -299,6 +299,7 @@ fn datagrams_are_heard_as_they_arrive() {
             "--format",
             "json",
         ])
+        .env("ROCE_ANALYZE_ATTEMPTS", "1")
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -319,6 +320,19 @@ fn datagrams_are_heard_as_they_arrive() {
     let mut stdout = String::new();
     child.stdout.take().unwrap().read_to_string(&mut stdout).unwrap();
     assert!(child.wait().unwrap().success());
+    let mut said = String::new();
+    stderr.read_to_string(&mut said).unwrap();
+    let attempts: Vec<&str> = said
+        .lines()
+        .filter(|line| line.starts_with("warning: attempt: "))
+        .collect();
+    // Builds without debug assertions make none.
+    assert_eq!(
+        attempts.len(),
+        if cfg!(debug_assertions) { 18 } else { 0 },
+        "{said}"
+    );
+    assert!(attempts.iter().all(|line| line.ends_with(": refused")), "{said}");
     let heard: Value = serde_json::from_str(&stdout).unwrap();
     assert_eq!(heard["datagrams"], 95);
     assert_eq!(heard["agents"], document(&[CAPTURE])["agents"]);

@@ -12,12 +12,13 @@ use tokio::time::{Instant, sleep_until};
 use super::reader::DatagramReader;
 use crate::command::watch::Signals;
 use crate::output::messages;
-use crate::sandbox::offline;
+use crate::sandbox::{confine, offline};
 
 /// The longest datagram of UDP.
 const MAX_DATAGRAM: usize = 65_535;
 
-/// Takes datagrams for a time, or until a signal. Before the first one it gives up the rights to open sockets and to start programs.
+/// Takes datagrams for a time, or until a signal. Before the first one it gives up the rights to open files and sockets and to start
+/// programs.
 pub(super) fn listen(address: SocketAddr, duration: Span, reader: &mut DatagramReader) -> anyhow::Result<()> {
     let (runtime, mut signals) = Signals::take()?;
     let socket = {
@@ -37,6 +38,12 @@ pub(super) fn listen(address: SocketAddr, duration: Span, reader: &mut DatagramR
         &bound.to_string(),
         &format!("listening for {} s", duration.seconds()),
     );
+    if !confine(&[], &[]).context("its rights cannot be given up")? {
+        messages::warn(
+            "rights",
+            "this kernel has no Landlock: the run can open every file that its user may",
+        );
+    }
     offline();
     let limit = Instant::now() + Duration::from_nanos(duration.0);
     let mut bytes = vec![0; MAX_DATAGRAM];
