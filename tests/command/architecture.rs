@@ -15,7 +15,7 @@ use crate::captures::root;
 use modules::Modules;
 
 /// Each crate of the workspace, and those of the others that it may import.
-pub(crate) const ARROWS: [(&str, &[&str]); 27] = [
+pub(crate) const ARROWS: [(&str, &[&str]); 28] = [
     ("roce-files", &[]),
     ("roce-wire", &[]),
     ("roce-model", &["roce-wire"]),
@@ -39,6 +39,7 @@ pub(crate) const ARROWS: [(&str, &[&str]); 27] = [
         &["roce-model", "roce-spelling", "roce-hosts", "roce-switches"],
     ),
     ("roce-otlp", &["roce-model", "roce-switches"]),
+    ("roce-sflow", &["roce-wire", "roce-model"]),
     ("roce-metrics", &["roce-model"]),
     (
         "roce-endpoint",
@@ -91,6 +92,7 @@ pub(crate) const ARROWS: [(&str, &[&str]); 27] = [
             "roce-switches",
             "roce-jobs",
             "roce-otlp",
+            "roce-sflow",
             "roce-metrics",
             "roce-endpoint",
             "roce-probe",

@@ -411,5 +411,5 @@ fn the_bounds_of_the_architecture_page_are_constants_of_the_sources() {
         assert_eq!(number(&value[1]), number(&limit.replace(',', "")), "{constant}");
         held += 1;
     }
-    assert_eq!(held, 11);
+    assert_eq!(held, 12);
 }

@@ -90,6 +90,8 @@ mod rights;
 mod samples;
 #[cfg(feature = "live")]
 mod screen;
+#[cfg(feature = "live")]
+mod sflow;
 mod snapshots;
 mod spans;
 mod statistics;

@@ -49,10 +49,10 @@ echo "traffic run --detach: exit code $?"
 sleep 5
 traffic run --status --format json > $out/traffic/status.json 2> $out/traffic/status.txt
 echo "traffic run --status: exit code $?"
-traffic stop --format json > $out/traffic/stop.json 2> $out/traffic/stop.txt
-echo "traffic stop: exit code $?, after $(cut -d' ' -f1 /proc/uptime) s"
-traffic stop > $out/traffic/again.txt 2>&1
-echo "traffic stop, again: exit code $?" | tee $out/traffic/again.code.txt
+traffic run --stop --format json > $out/traffic/stop.json 2> $out/traffic/stop.txt
+echo "traffic run --stop: exit code $?, after $(cut -d' ' -f1 /proc/uptime) s"
+traffic run --stop > $out/traffic/again.txt 2>&1
+echo "traffic run --stop, again: exit code $?" | tee $out/traffic/again.code.txt
 for file in /proc/[0-9]*/environ; do
   { tr '\0' '\n' < $file; } 2> /dev/null | grep -q ^ROCE_ANALYZE_RUN && echo $file
 done > $out/traffic/left.txt

@@ -14,7 +14,7 @@ pub(crate) const ABOUT: &str = "fuzz one target or all, 60 s each by default";
 pub(crate) const ARGUMENTS: &str = "[TARGET] [--seconds N] [--jobs N] [--kind N]";
 
 /// Each reader of untrusted bytes.
-const TARGETS: [&str; 18] = [
+const TARGETS: [&str; 19] = [
     "pcap",
     "pcapng",
     "decode",
@@ -33,6 +33,7 @@ const TARGETS: [&str; 18] = [
     "results",
     "jobs",
     "mcp",
+    "sflow",
 ];
 
 /// Targets whose seeds are cut from the captures.

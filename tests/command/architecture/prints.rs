@@ -86,6 +86,10 @@ const WRITERS: &[(&str, &str)] = &[
         "our own text; targets are escaped",
     ),
     (
+        "analyzer/cli/src/command/fabric/sflow.rs",
+        "JSON is escaped, names in CSV are cleaned",
+    ),
+    (
         "analyzer/cli/src/command/fabric/print.rs",
         "tables clean names, JSON is escaped",
     ),

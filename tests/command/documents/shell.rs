@@ -52,7 +52,7 @@ pub(crate) fn parse(arguments: &[String]) -> Result<(), String> {
 pub(crate) fn folder() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir_all(folder.path().join("tests/data")).unwrap();
-    for name in ["captures", "tests/data/fabric"] {
+    for name in ["captures", "tests/data/fabric", "tests/data/sflow"] {
         let there = root().join(name).canonicalize().unwrap();
         std::os::unix::fs::symlink(there, folder.path().join(name)).unwrap();
     }

@@ -175,7 +175,7 @@ fn status_has_rates_and_stop_ends_the_runs_own_processes() {
     let pid = lab.path(&format!("run/roce-analyze/traffic/{second}/h1/1c.pid"));
     fs::write(&pid, format!("{}\n", sleeping.0.id())).unwrap();
     assert_eq!(states_after(&lab, &status), ["missing"]);
-    let stopped = lab.ran(&["stop", &second]);
+    let stopped = lab.ran(&["run", "--stop", &second]);
     assert_eq!(stopped.code, Some(0), "{stopped:?}");
     assert!(sleeping.lives());
 
@@ -184,18 +184,18 @@ fn status_has_rates_and_stop_ends_the_runs_own_processes() {
         lab.ran(&["run", "--status", &id, "--format", "json"]).json()["streams"][0]["state"],
         "running"
     );
-    let stopped = lab.ran(&["stop", &id]);
+    let stopped = lab.ran(&["run", "--stop", &id]);
     assert_eq!(stopped.code, Some(0), "{stopped:?}");
     assert!(stopped.stdout.contains("processes ended"), "{stopped:?}");
     assert_eq!(lab.processes(), [] as [u32; 0]);
-    let again = lab.ran(&["stop", &id]);
+    let again = lab.ran(&["run", "--stop", &id]);
     assert_eq!(again.code, Some(0), "{again:?}");
     assert_eq!(again.stdout.matches("nothing of it runs").count(), 2, "{again:?}");
     let status = lab.ran(&["run", "--status", &id]);
     assert_eq!(status.code, Some(1), "{status:?}");
     assert!(status.stdout.contains("stopped"), "{status:?}");
     assert!(foreign.lives(), "another user's program");
-    assert_eq!(lab.ran(&["stop", "../x"]).code, Some(2));
+    assert_eq!(lab.ran(&["run", "--stop", "../x"]).code, Some(2));
 }
 
 #[test]
@@ -365,7 +365,7 @@ fn streams_of_iperf3_that_are_stopped_are_not_done() {
     let ran = lab.ran(&["run", "--detach", "tcp.toml"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     until("both run", || states(&lab) == ["running", "running"]);
-    let stopped = lab.ran(&["stop"]);
+    let stopped = lab.ran(&["run", "--stop"]);
     assert_eq!(stopped.code, Some(0), "{stopped:?}");
     assert_eq!(states(&lab), ["stopped", "stopped"]);
     assert_eq!(lab.processes(), [] as [u32; 0]);
@@ -388,7 +388,7 @@ fn a_host_over_ssh() {
     let ran = lab.ran(&["run", "--detach", "longer.toml"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     until("it runs", || states(&lab) == ["running"]);
-    let stopped = lab.ran(&["stop", "-o", "kept"]);
+    let stopped = lab.ran(&["run", "--stop", "-o", "kept"]);
     assert_eq!(stopped.code, Some(0), "{stopped:?}");
     assert_eq!(lab.processes(), [] as [u32; 0]);
     assert!(lab.path("kept/1.server.h2.log").is_file());

@@ -4,6 +4,8 @@
 mod fleet;
 #[cfg(feature = "parquet")]
 mod results;
+#[cfg(feature = "live")]
+mod switch_samples;
 
 use std::io::BufWriter;
 use std::process::ExitCode;
@@ -122,6 +124,10 @@ fn run_into_sinks(
     // Results come before the text: they are complete whether or not anybody reads standard output to its end.
     #[cfg(feature = "parquet")]
     sinks.extend(results::sink(arguments, prepared, first)?);
+    #[cfg(feature = "live")]
+    sinks.push(Box::new(switch_samples::SwitchSamples::new(
+        &prepared.options.captures,
+    )));
     if arguments.layout == Layout::Run {
         sinks.extend(printers(arguments, prepared, player)?);
     }

@@ -10,6 +10,7 @@ mod pauses;
 mod print;
 mod recordings;
 mod samples;
+mod sflow;
 mod text;
 mod workers;
 
@@ -17,13 +18,14 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
-use crate::command::invocation::{Invocation, RunCommand};
+use crate::command::invocation::{Invocation, Places, Rights, RunCommand};
 
 use configure::Configure;
 use counters::CountersArguments;
 use pauses::PausesArguments;
 use samples::SamplesArguments;
 pub(crate) use samples::targets;
+use sflow::SflowArguments;
 
 /// The task, and examples.
 const AFTER_HELP: &str = "\
@@ -34,6 +36,8 @@ Examples:
       what changed in 30 s on all switches and hypervisors, and how fast
   roce-analyze fabric pauses -- ib_write_bw gpu2
       where pauses begin while a command runs
+  roce-analyze fabric sflow collector.pcap
+      shares of marks, CNPs and talkers, by what switches sample
   roce-analyze fabric configure host -i ens1f0np0
       the commands for a host, with reasons
   roce-analyze fabric configure switch --kind sonic
@@ -58,11 +62,30 @@ enum FabricCommand {
     // As above.
     Configure(Box<Configure>),
     // As above.
+    Sflow(SflowArguments),
+    // As above.
     #[command(hide = true)]
     Samples(SamplesArguments),
 }
 
 impl RunCommand for Fabric {
+    fn rights(&self) -> Rights {
+        match &self.command {
+            FabricCommand::Sflow(arguments) => arguments.rights(),
+            _ => Self::RIGHTS,
+        }
+    }
+
+    fn places(&mut self) -> Places<'_> {
+        match &mut self.command {
+            FabricCommand::Sflow(arguments) => Places {
+                captures: arguments.captures().collect(),
+                ..Places::default()
+            },
+            _ => Places::default(),
+        }
+    }
+
     fn run(&self, _: &Invocation) -> anyhow::Result<ExitCode> {
         fabric(self)
     }
@@ -74,6 +97,7 @@ fn fabric(arguments: &Fabric) -> anyhow::Result<ExitCode> {
         FabricCommand::Counters(arguments) => counters::counters(arguments),
         FabricCommand::Pauses(arguments) => pauses::pauses(arguments),
         FabricCommand::Configure(arguments) => configure::configure(arguments),
+        FabricCommand::Sflow(arguments) => sflow::sflow(arguments),
         FabricCommand::Samples(arguments) => samples::samples(arguments),
     }
 }

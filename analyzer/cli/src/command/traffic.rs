@@ -38,7 +38,7 @@ const MAX_TEXT_BYTES: u64 = 256 << 20;
 #[cfg(feature = "live")]
 const AFTER_HELP: &str = "\
 A plan says which host sends to which, with which tool and for how long. `run` starts all streams at one time, waits for their end and \
-shows the results. With --detach it leaves them running: --status and `stop` take the run's id. Hosts are those of fabric.toml, over ssh.
+shows the results. With --detach it leaves them running: --status and --stop take the run's id. Hosts are those of fabric.toml, over ssh.
 
 Examples:
   roce-analyze traffic plan --pattern ring --device mlx5_0 > ring.toml
@@ -88,8 +88,6 @@ enum TrafficCommand {
     Plan(Box<plan::PlanArguments>),
     #[cfg(feature = "live")]
     Run(Box<run::RunArguments>),
-    #[cfg(feature = "live")]
-    Stop(watched::StopArguments),
     Results(ResultsArguments),
 }
 
@@ -149,8 +147,6 @@ fn traffic(arguments: &Traffic) -> anyhow::Result<ExitCode> {
     match &arguments.command {
         #[cfg(feature = "live")]
         TrafficCommand::Plan(arguments) => plan::plan(arguments),
-        #[cfg(feature = "live")]
-        TrafficCommand::Stop(arguments) => watched::stop(arguments),
         #[cfg(feature = "live")]
         TrafficCommand::Run(arguments) => run::run(arguments),
         TrafficCommand::Results(arguments) => results(arguments),

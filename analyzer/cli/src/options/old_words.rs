@@ -32,6 +32,7 @@ pub(crate) const COMMANDS: &[(&[&str], &[&str])] = &[
     (&["metrics", "compat"], &["metrics", "files", "compat"]),
     (&["traffic", "start"], &["traffic", "run", "--detach"]),
     (&["traffic", "status"], &["traffic", "run", "--status"]),
+    (&["traffic", "stop"], &["traffic", "run", "--stop"]),
 ];
 
 /// The fate of an option's value.
@@ -389,6 +390,7 @@ mod tests {
             ),
             ("metrics dashboards -o d", "metrics files dashboards -o d"),
             ("traffic status 7", "traffic run --status 7"),
+            ("traffic stop -o kept", "traffic run --stop -o kept"),
             (
                 "traffic plan --pattern ring --hosts a,b",
                 "traffic plan --pattern ring --host a,b",

@@ -58,7 +58,7 @@ Examples:
   roce-analyze traffic run tcp.toml --host gpu1,gpu2
       without an inventory: names for ssh
   roce-analyze traffic run ring.toml --detach
-      a run that goes on by itself; `traffic run --status` shows it";
+      a run that goes on by itself; `traffic run --status` shows it, --stop ends it";
 
 /// Run the streams of a plan to their end, and show their results
 ///
@@ -66,12 +66,12 @@ Examples:
 /// the tools measured. A signal (Ctrl-C) stops the streams on all hosts. Exit code 1: some streams failed.
 ///
 /// With --detach the streams are left running. Each process ends by itself after its time, even if this machine is gone. `traffic run --status`
-/// and `traffic stop` take the id that is printed.
+/// and `traffic run --stop` take the id that is printed.
 #[derive(Args, Debug)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct RunArguments {
-    /// The plan; with --status the id of a run [default: the latest]
-    #[arg(value_name = "PLAN|ID", required_unless_present = "status")]
+    /// The plan; with --status and --stop the id of a run [default: the latest]
+    #[arg(value_name = "PLAN|ID", required_unless_present_any = ["status", "stop"])]
     plan: Option<PathBuf>,
 
     #[command(flatten)]
@@ -87,6 +87,14 @@ pub(super) struct RunArguments {
     /// a stream failed, was stopped, or is missing.
     #[arg(long, conflicts_with_all = ["output", "link_rate", "strict", "beside_others", "long", "host", "inventory"])]
     status: bool,
+
+    /// End a run that was started before: its own processes on all hosts, and no others; with -o fetch logs and results, and remove the run
+    /// from its hosts
+    ///
+    /// A process is ended if it has the run's id in its environment: TERM first, KILL after 3 seconds. A run that has ended can be stopped
+    /// again. Exit code 1: something is left.
+    #[arg(long, conflicts_with_all = ["detach", "status", "link_rate", "strict", "beside_others", "long", "host", "inventory"])]
+    stop: bool,
 
     /// Stop all streams when one fails
     #[arg(long)]
@@ -181,7 +189,7 @@ fn looked(
     if !others.is_empty() && !arguments.beside_others {
         discard(&found, all);
         bail!(
-            "another run goes on: {}\nhint: roce-analyze traffic stop {}, or --beside-others",
+            "another run goes on: {}\nhint: roce-analyze traffic run --stop {}, or --beside-others",
             others.join(", "),
             found.others().next().map_or("", |(_, run)| run)
         );
@@ -299,7 +307,9 @@ fn interruptible<T: Send>(
                 continue;
             };
             if interrupted.swap(true, Ordering::Relaxed) {
-                messages::plain("streams that are left end by themselves, or by `roce-analyze traffic stop`");
+                messages::plain(
+                    "streams that are left end by themselves, or by `roce-analyze traffic run --stop`",
+                );
                 std::process::exit(code);
             }
             messages::plain(
@@ -311,11 +321,14 @@ fn interruptible<T: Send>(
     })
 }
 
-/// Runs streams to their end, starts them, or shows those that were started.
+/// Runs streams to their end, starts them, or shows or ends those that were started.
 pub(super) fn run(arguments: &RunArguments) -> anyhow::Result<ExitCode> {
+    let id = arguments.plan.as_deref().map(Path::to_string_lossy);
     if arguments.status {
-        let id = arguments.plan.as_deref().map(Path::to_string_lossy);
         return watched::status(id.as_deref(), arguments.format);
+    }
+    if arguments.stop {
+        return watched::stop(id.as_deref(), arguments.output.as_deref(), arguments.format);
     }
     if arguments.detach {
         return start(arguments);
@@ -430,7 +443,7 @@ impl Whole<'_> {
     /// Removes the run from its hosts and from here, if nothing of it is left.
     fn forget(&self, record: &RunRecord, outcome: Outcome) -> anyhow::Result<()> {
         if outcome != Outcome::Clean {
-            messages::plain(&format!("hint: roce-analyze traffic stop {}", record.id));
+            messages::plain(&format!("hint: roce-analyze traffic run --stop {}", record.id));
             return Ok(());
         }
         for (host, error) in remove(record, self.all) {

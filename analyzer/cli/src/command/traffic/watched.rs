@@ -1,11 +1,10 @@
-//! `traffic run --status` and `traffic stop`: runs that were started before.
+//! `traffic run --status` and `traffic run --stop`: runs that were started before.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::ExitCode;
 
-use clap::Args;
 use roce_model::text::{clean, escape_json};
 use roce_remote::traffic::{
     RunRecord, RunStatus, StoppedHost, clean as remove, status as asked, stop as ended,
@@ -15,29 +14,11 @@ use serde_json::{Value, json};
 
 use super::actions::{code, counted, recorded, records, stream_values, table, time};
 use super::kept::RunFolder;
-use crate::options::format::{Format, text_or_json};
+use crate::options::format::Format;
 use crate::output::messages;
 
 /// Version of the JSON documents' form.
 const SCHEMA_VERSION: u32 = 1;
-
-/// End a run of traffic: its own processes on all hosts, and no others
-///
-/// A process is ended if it has the run's id in its environment: TERM first, KILL after 3 seconds. A run that has ended can be stopped
-/// again. Exit code 1: something is left.
-#[derive(Args, Debug)]
-pub(super) struct StopArguments {
-    /// The run's id [default: the latest]
-    id: Option<String>,
-
-    /// Fetch logs and results to the new folder DIR, and remove the run from its hosts
-    #[arg(short, long, value_name = "DIR")]
-    output: Option<PathBuf>,
-
-    /// Format of standard output
-    #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = text_or_json())]
-    format: Format,
-}
 
 /// Shows a run: the one with this id, or the latest.
 ///
@@ -122,11 +103,14 @@ fn document(record: &RunRecord, found: &RunStatus) -> Value {
     })
 }
 
-/// Ends a run.
-pub(super) fn stop(arguments: &StopArguments) -> anyhow::Result<ExitCode> {
+/// Ends a run: the one with this id, or the latest. With `output` its logs and results are fetched to this folder.
+///
+/// # Errors
+/// If there is no such run, its record cannot be read, or the folder cannot be made.
+pub(super) fn stop(id: Option<&str>, output: Option<&Path>, format: Format) -> anyhow::Result<ExitCode> {
     let records = records()?;
-    let record = recorded(&records, arguments.id.as_deref())?;
-    let kept = arguments.output.as_deref().map(RunFolder::new).transpose()?;
+    let record = recorded(&records, id)?;
+    let kept = output.map(RunFolder::new).transpose()?;
     let machines = record.machines();
     let all = ended(&record, &machines);
     let outcome = outcome(&all);
@@ -140,7 +124,7 @@ pub(super) fn stop(arguments: &StopArguments) -> anyhow::Result<ExitCode> {
             records.remove(&record.id)?;
         }
     }
-    let text = if arguments.format == Format::Text {
+    let text = if format == Format::Text {
         lines(&record, &all)
     } else {
         let hosts: Vec<Value> = all
