@@ -151,6 +151,21 @@ fn texts_of_other_people_are_read() {
     let optional = ("port_optional_counter", "cc_rx_ce_pkts", Some(0.0));
     assert!(found.contains(&optional), "{found:?}");
 
+    // Two interfaces, one before and one after, have nothing in common.
+    set(
+        folder.path(),
+        "eth0.txt",
+        "NIC statistics:\n     rx_prio3_pause: 7\n",
+    );
+    set(
+        folder.path(),
+        "eth1.txt",
+        "NIC statistics:\n     rx_prio3_pause: 9\n",
+    );
+    let ran = counters(folder.path(), &["--read", "eth0.txt", "--read", "eth1.txt"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.stderr.contains("no counter is in both"), "{}", ran.stderr);
+
     set(folder.path(), "nothing.txt", "hello\n");
     let ran = counters(folder.path(), &["--read", "nothing.txt"]);
     assert_eq!(ran.code, Some(2), "{ran:?}");

@@ -40,11 +40,41 @@ pub fn scrape_config(targets: &[String], cluster: &str, jobs: &[DeviceJob]) -> S
         "        labels:\n          cluster: \"{}\"",
         cluster.escape_default()
     );
+    if !jobs.is_empty() {
+        text.push_str("    # The jobs below have these series.\n    metric_relabel_configs:\n");
+    }
+    for (about, label) in [("switches", "switch"), ("hypervisors", "hypervisor")] {
+        let of_kind = jobs.iter().filter(|job| job.about == about);
+        let names: Vec<String> = of_kind
+            .flat_map(|job| &job.devices)
+            .map(|name| pattern(name))
+            .collect();
+        if !names.is_empty() {
+            let pattern = format!("roce_{label}_.*;({})", names.join("|"));
+            let _ = writeln!(
+                text,
+                "      - {{source_labels: [__name__, {label}], regex: \"{}\", action: drop}}",
+                pattern.escape_default()
+            );
+        }
+    }
     let endpoint = targets.first().map_or(EXAMPLE_TARGETS[0], String::as_str);
     for (at, job) in jobs.iter().enumerate() {
         write_job(&mut text, at, job, endpoint, cluster);
     }
     text
+}
+
+/// A name as a pattern that matches it alone.
+fn pattern(name: &str) -> String {
+    let mut pattern = String::new();
+    for letter in name.chars() {
+        if letter.is_ascii_punctuation() && !matches!(letter, '_' | '-') {
+            pattern.push('\\');
+        }
+        pattern.push(letter);
+    }
+    pattern
 }
 
 fn write_job(text: &mut String, at: usize, job: &DeviceJob, endpoint: &str, cluster: &str) {
@@ -106,6 +136,22 @@ receivers:
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn series_that_a_job_reads_are_dropped_from_the_hosts() {
+        let job = |about, device: &str| DeviceJob {
+            about,
+            module: "sonic",
+            seconds: 15,
+            devices: vec![device.to_owned(), "spine1".to_owned()],
+        };
+        let text = scrape_config(&["a:1".to_owned()], "c", &[job("switches", "leaf.1")]);
+        // In quotation marks of YAML a backslash is two.
+        let line = r#"      - {source_labels: [__name__, switch], regex: "roce_switch_.*;(leaf\\.1|spine1)", action: drop}"#;
+        assert!(text.contains(line), "{text}");
+        assert!(!text.contains("roce_hypervisor_"), "{text}");
+        assert!(!scrape_config(&[], "c", &[]).contains("drop"));
+    }
 
     #[test]
     fn targets_cannot_break_out_of_their_quotation_marks() {

@@ -190,7 +190,7 @@ pub(super) fn parse(text: &str) -> Results {
     let streams = of_role().filter(|((_, name), _)| *name != "SUM").count();
     let sum = longest.get(&(role, "SUM"));
     let first = sum.or_else(|| of_role().next().map(|(_, one)| one));
-    let is_datagrams = text.contains("Lost/Total Datagrams");
+    let is_datagrams = text.contains("Lost/Total") || text.contains(", UDP port ");
     let sent = longest.get(&("sender", "SUM")).or_else(|| {
         longest
             .iter()

@@ -16,9 +16,20 @@ const TITLES: [(&str, &str); 5] = [
     ("tps average", "tps_average"),
 ];
 
-/// True if a text has a table of perftest.
+/// Words with which a test ends before its table (src/perftest_resources.c, src/perftest_communication.c).
+const FAILURES: [&str; 6] = [
+    "Couldn't get context for the device",
+    "Failed to modify QP",
+    "Unable to Connect the HCA's through the link",
+    "Unable to find the Infiniband/RoCE device",
+    "Unable to init the socket connection",
+    "Unable to open file descriptor for socket connection",
+];
+
+/// True if a text has a table of perftest, or one of the failures that leave none.
 pub(super) fn is_one(text: &str) -> bool {
-    text.lines().any(is_head)
+    let fails = |line: &str| FAILURES.iter().any(|words| line.contains(words));
+    text.lines().any(|line| is_head(line) || fails(line))
 }
 
 fn is_head(line: &str) -> bool {
@@ -158,7 +169,10 @@ pub(super) fn parse(text: &str) -> Results {
             let name = error.status_name();
             let text = format!("perftest says: {} ({name}: {})", line.trim(), error.meaning());
             found.remark(Weight::Critical, "perftest.failed", at, text);
-        } else if line.contains("Failed") || line.contains("Couldn't") || line.contains("Unable to") {
+        } else if ["Failed", "Couldn't", "Unable to", " state is Down"]
+            .iter()
+            .any(|words| line.contains(words))
+        {
             let text = format!("perftest says: {}", line.trim());
             found.remark(Weight::Critical, "perftest.failed", at, text);
         }

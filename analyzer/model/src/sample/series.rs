@@ -38,7 +38,7 @@ struct LastReading {
     moved: bool,
 }
 
-/// What makes a series: two of them differ in one of these at least.
+/// The parts of a sample that make a series: two series differ in one of them at least.
 fn identity(sample: &Sample) -> impl Hash + Eq + '_ {
     let places = (&sample.node, &sample.object, sample.priority, &sample.queue);
     (sample.source, sample.counter, places, &sample.details)

@@ -66,6 +66,19 @@ impl Default for Settings {
 }
 
 impl Settings {
+    /// Lines that lower the shares of other queues, in percent, so that they come to 100 with that of RoCE data: each in its proportion,
+    /// rounded down. A share has the lines that lead to its number. None where they fit.
+    pub(super) fn lowered(&self, shares: &[(String, u64)]) -> Vec<String> {
+        let sum: u64 = shares.iter().map(|(_, share)| (*share).min(100)).sum();
+        let left = 100_u64.saturating_sub(self.bandwidth);
+        let mut lines = Vec::new();
+        for (line, share) in shares.iter().filter(|(_, share)| sum > left && *share > 0) {
+            let lowered = format!("{line} {}", (*share).min(100) * left / sum);
+            lines.extend(lowered.lines().map(str::to_owned));
+        }
+        lines
+    }
+
     /// The settings of these `KEY=VALUE`s.
     ///
     /// # Errors

@@ -129,6 +129,11 @@ fn strict_priority_of_rdma() {
         commands(&changes, "switch.rdma_strict_priority"),
         [
             "policy-map type queuing RDMA_ECN_OUT",
+            // The others have 20 and 80 %, and 40 % are left: 20 x 40 / 100, 80 x 40 / 100.
+            "  class type queuing c-out-q2",
+            "    bandwidth remaining percent 8",
+            "  class type queuing c-out-q-default",
+            "    bandwidth remaining percent 32",
             "  class type queuing c-out-q3",
             "    no priority level 1",
             "    bandwidth remaining percent 60",
@@ -282,6 +287,27 @@ fn templates_have_no_differences() {
         check_cumulus(&cluster, &settings, &text, &["swp1".to_owned()]).unwrap(),
         []
     );
+}
+
+#[test]
+fn shares_beside_that_of_rdma_come_to_100() {
+    let text = "qos profile A\n   tx-queue 3\n      priority strict\n   tx-queue 1\n      bandwidth percent 30\n   tx-queue 0\n      \
+                bandwidth percent 60\n      no priority\ninterface Ethernet1/1\n   service-profile A\n";
+    let of = |text: &str| {
+        let changes = check_eos(&Cluster::default(), &Settings::default(), text, &[]).unwrap();
+        commands(&changes, "switch.rdma_strict_priority").join("\n")
+    };
+    // 30 x 40 / 90 is 13.3, 60 x 40 / 90 is 26.7: rounded down.
+    assert_eq!(
+        of(text),
+        "qos profile A\n   tx-queue 1\n      bandwidth percent 13\n   tx-queue 0\n      bandwidth percent 26\n   tx-queue 3\n      \
+         no priority\n      bandwidth percent 60"
+    );
+    // 10 and 30 % leave 60.
+    let fitting = text
+        .replace("percent 30", "percent 10")
+        .replace("percent 60", "percent 30");
+    assert!(!of(&fitting).contains("tx-queue 1"), "{}", of(&fitting));
 }
 
 #[test]

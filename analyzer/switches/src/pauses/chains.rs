@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use super::document::{Chain, MovedInterval, Pair, PairState, PauseTimes, Row};
 use super::links::{Links, PausePlace};
-use super::order::{every, since_start};
+use super::order::{at, every};
 use super::row::{Kind, Level};
 
 /// Share by which the two ends of a cable may differ.
@@ -156,7 +156,7 @@ fn chain(
     let mut text = format!("{}: ", places.join(" - "));
     match first.as_slice() {
         [(place, moved)] => {
-            let _ = write!(text, "{place} moved first, at {}", since_start(moved.to, times));
+            let _ = write!(text, "{place} moved first, {}", at(moved.to, times));
         }
         several => {
             let names: Vec<&str> = several.iter().map(|(place, _)| place.as_str()).collect();

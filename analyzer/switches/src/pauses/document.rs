@@ -21,6 +21,18 @@ pub struct PauseTimes {
     pub has_command: bool,
 }
 
+impl PauseTimes {
+    /// Time between the first reading and the last.
+    pub fn whole(&self) -> Span {
+        self.before + self.during + self.after
+    }
+
+    /// True if nobody knows when the readings were made: they are two recordings.
+    pub fn is_unknown(&self) -> bool {
+        self.whole() == Span(0)
+    }
+}
+
 /// How a row looks to whoever reads it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Sign {
@@ -54,9 +66,9 @@ pub struct MovedInterval {
 }
 
 impl MovedInterval {
-    /// True if this movement surely began before `other`.
+    /// True if this movement surely began before `other`. Recordings whose times nobody knows have no order.
     pub fn is_before(self, other: Self) -> bool {
-        self.to <= other.from
+        self.to <= other.from && self.from < other.to
     }
 }
 

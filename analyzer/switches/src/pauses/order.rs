@@ -22,6 +22,17 @@ struct First {
     earliest: Time,
 }
 
+impl First {
+    /// True if this surely began before all of `other`.
+    fn is_before(self, other: Self) -> bool {
+        let earliest = MovedInterval {
+            from: other.earliest,
+            ..other.shown
+        };
+        self.shown.is_before(earliest)
+    }
+}
+
 fn first<'a>(rows: impl Iterator<Item = &'a Row>) -> Option<First> {
     let moved: Vec<MovedInterval> = rows.filter_map(|row| row.moved).collect();
     let shown = moved.iter().copied().min_by_key(|moved| (moved.to, moved.from))?;
@@ -34,8 +45,19 @@ pub(super) fn since_start(time: Time, times: &PauseTimes) -> String {
     format!("+{:.1} s", time.since(times.start).seconds())
 }
 
+/// A reading's place in time, in words.
+pub(super) fn at(time: Time, times: &PauseTimes) -> String {
+    if times.is_unknown() {
+        return "between the recordings".to_owned();
+    }
+    format!("at {}", since_start(time, times))
+}
+
 /// Time between two readings in words.
 pub(super) fn every(times: &PauseTimes) -> String {
+    if times.is_unknown() {
+        return "two recordings tell no order".to_owned();
+    }
     format!("readings every {:.1} s", times.every.seconds())
 }
 
@@ -70,8 +92,8 @@ pub(super) fn order(rows: &[Row], times: &PauseTimes) -> Order {
         (Some(_), None) => Pattern::EcnAlone,
         (None, Some(_)) if ecn.is_empty() => Pattern::NotKnown,
         (None, Some(_)) => Pattern::PausesWithoutEcn,
-        (Some(marks), Some(pauses)) if marks.shown.to <= pauses.earliest => Pattern::EcnThenPauses,
-        (Some(marks), Some(pauses)) if pauses.shown.to <= marks.earliest => Pattern::PausesThenEcn,
+        (Some(marks), Some(pauses)) if marks.is_before(pauses) => Pattern::EcnThenPauses,
+        (Some(marks), Some(pauses)) if pauses.is_before(marks) => Pattern::PausesThenEcn,
         (Some(_), Some(_)) => Pattern::EcnAndPauses,
     };
     let names = names(&pauses);
@@ -132,7 +154,7 @@ fn sentence(
     names: &str,
     times: &PauseTimes,
 ) -> String {
-    let at = |first: First| since_start(first.shown.to, times);
+    let at = |first: First| at(first.shown.to, times);
     match (marks, pauses) {
         (Some(marks), Some(pauses)) => {
             let end = match pattern {
@@ -141,10 +163,15 @@ fn sentence(
                 _ => "the order is unclear, both began between the same two readings".to_owned(),
             };
             let (marks, pauses, every) = (at(marks), at(pauses), every(times));
-            format!("marks first at {marks}, pauses first at {pauses} ({every}): {end}")
+            if times.is_unknown() {
+                return format!("marks and pauses, both {marks}: {every}");
+            }
+            format!("marks first {marks}, pauses first {pauses} ({every}): {end}")
         }
-        (Some(marks), None) => format!("marks first at {} ({}), no pauses", at(marks), every(times)),
-        (None, Some(pauses)) => format!("pauses first at {} ({}), no marks", at(pauses), every(times)),
+        (Some(marks), None) if times.is_unknown() => format!("marks {}, no pauses", at(marks)),
+        (None, Some(pauses)) if times.is_unknown() => format!("pauses {}, no marks", at(pauses)),
+        (Some(marks), None) => format!("marks first {} ({}), no pauses", at(marks), every(times)),
+        (None, Some(pauses)) => format!("pauses first {} ({}), no marks", at(pauses), every(times)),
         (None, None) => String::new(),
     }
 }

@@ -531,3 +531,27 @@ fn losses_are_critical() {
     );
     assert_eq!(pauses.severity(), Severity::Critical);
 }
+
+#[test]
+fn two_recordings_tell_no_order() {
+    // Marks and pauses moved between two readings that have no times.
+    let story = incast();
+    let mut collector = PauseCollector::new(Span(0));
+    for ms in [0, 9_000] {
+        let mut reading = reading(SampleSource::Host, "gpu5", &story, ms);
+        let switch = self::reading(SampleSource::Switch, "leaf1", &story, ms);
+        reading.samples.extend(switch.samples);
+        for sample in &mut reading.samples {
+            sample.time = roce_model::Time(0);
+        }
+        collector.add_samples(&reading.samples);
+    }
+    let pauses = collector.finish(&inventory());
+    assert_eq!(pauses.pattern, Pattern::EcnAndPauses);
+    assert_eq!(
+        pauses.order,
+        "marks and pauses, both between the recordings: two recordings tell no order"
+    );
+    let text = pause_text(&pauses, 80);
+    assert!(!text.contains("0.0 s"), "{text}");
+}

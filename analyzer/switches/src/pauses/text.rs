@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use roce_model::text::clean;
 
 use super::document::{PairState, PauseTimes, Pauses, Reset, Row, Sign};
-use super::order::since_start;
+use super::order::at;
 use super::row::{Kind, Level, PauseFamily};
 use roce_spelling::whole;
 
@@ -90,11 +90,11 @@ pub fn pause_text(pauses: &Pauses, width: usize) -> String {
 fn reset_text(reset: &Reset, times: &PauseTimes) -> String {
     let at = if reset.time < times.start {
         format!(
-            "{:.1} s before the start",
+            "at {:.1} s before the start",
             times.start.since(reset.time).seconds()
         )
     } else {
-        since_start(reset.time, times)
+        at(reset.time, times)
     };
     let times = if reset.count == 1 {
         "once".to_owned()
@@ -102,15 +102,15 @@ fn reset_text(reset: &Reset, times: &PauseTimes) -> String {
         format!("{} times", reset.count)
     };
     format!(
-        "{}, {}: reset {times}, last seen at {at}",
+        "{}, {}: reset {times}, last seen {at}",
         reset.place,
         reset.kind.name()
     )
 }
 
 fn head(times: &PauseTimes) -> String {
-    let total = times.before.seconds() + times.during.seconds() + times.after.seconds();
-    if total <= 0.0 {
+    let total = times.whole().seconds();
+    if times.is_unknown() {
         return " time      between two recordings\n".to_owned();
     }
     let mut text = format!(" time      {total:.1} s");

@@ -140,6 +140,8 @@ struct Readings {
     /// The first reading and the last, each with the seconds since the system's start where it is a recording.
     ends: [Option<(Vec<Sample>, Option<f64>)>; 2],
     found: Vec<CounterFinding>,
+    /// Numbers of the last reading that an earlier one has, too.
+    common: usize,
 }
 
 impl Readings {
@@ -236,8 +238,10 @@ impl Readings {
         max_per_second: impl Fn(&str) -> Option<f64>,
     ) -> anyhow::Result<()> {
         let mut rows = SampleColumns::default();
+        self.common = 0;
         for sample in samples {
             let row = self.series.row(sample, max_per_second(&sample.object));
+            self.common += usize::from(row.interval_ns.is_some());
             self.summary.add(&row);
             rows.push(&row);
         }
@@ -282,6 +286,13 @@ fn recorded(folders: &[PathBuf], readings: &mut Readings) -> anyhow::Result<()> 
         readings.read(&mut reader, Time(0), None)?;
         readings.judge(&HostLinks(&reader));
         readings.notes.extend(reader.notes().map(str::to_owned));
+    }
+    if let ([before, after], 0) = (folders, readings.common) {
+        bail!(
+            "{} and {}: no counter is in both\nhint: two recordings of one host, before and after",
+            before.display(),
+            after.display()
+        );
     }
     readings.notes.sort();
     readings.notes.dedup();

@@ -41,6 +41,17 @@ fn units_and_datagrams_of_iperf() {
          [  5]   0.00-10.00  sec  1.25 MBytes  1.05 Mbits/sec  0.012 ms  5/906 (0.55%)  receiver\n",
     );
     assert_eq!((row.what.as_str(), row.retransmits), ("UDP", None));
+    // iperf 2 names datagrams in its head, and 2.2 in other words of the table.
+    for text in [
+        "Client connecting to 10.0.0.2, UDP port 5001\n[ ID] Interval       Transfer     Bandwidth\n[  3]  0.0-10.0 sec  1.25 MBytes  1.05 Mbits/sec\n",
+        "[ ID] Interval       Transfer     Bandwidth        Jitter   Lost/Total  Latency avg/min/max/stdev PPS  Rx/inP  NetPwr\n\
+         [  1] 0.0000-10.0000 sec  1.25 MBytes  1.05 Mbits/sec   0.012 ms 5/896 (0.56%)\n",
+    ] {
+        assert_eq!(
+            (one(text).what.as_str(), one(text).tool.as_str()),
+            ("UDP", "iperf")
+        );
+    }
     assert!(
         is_near(row.jitter_us, 12.0) && is_near(row.lost_ratio, 0.0055),
         "{row:?}"
@@ -184,6 +195,26 @@ fn documents_of_perftest() {
         )),
         ["results.cut"]
     );
+}
+
+#[test]
+fn failures_of_perftest_before_its_table_are_results() {
+    for text in [
+        " Failed to modify QP 279 to RTR\n Unable to Connect the HCA's through the link\n",
+        " Port number 1 state is Down\n Couldn't set the link layer\n Couldn't get context for the device\n",
+        "Couldn't connect to 10.0.0.2:18515\nUnable to open file descriptor for socket connection Unable to init the socket connection\n",
+    ] {
+        let found = results(text, None);
+        assert_eq!(
+            (found.tool, found.remarks.len()),
+            ("perftest", text.lines().count()),
+            "{text}"
+        );
+        assert!(
+            rules(&found).iter().all(|rule| *rule == "perftest.failed"),
+            "{text}"
+        );
+    }
 }
 
 #[test]

@@ -156,14 +156,14 @@ fn check_queue(
     let queue_line = format!("   {word} {priority}");
     if !queue.is_some_and(|(_, queue)| queue.has("no priority")) {
         // Queues have strict priority unless they say otherwise.
+        let lowered = lowered(settings, parts, &queue_line);
+        let share = format!("      bandwidth percent {}", settings.bandwidth);
+        let mut lines: Vec<&str> = lowered.iter().map(String::as_str).collect();
+        lines.extend([queue_line.as_str(), "      no priority", &share]);
         add(
             "switch.rdma_strict_priority",
             format!("{owner}: the queue of RoCE data has strict priority: it starves those below it"),
-            &[
-                &queue_line,
-                "      no priority",
-                &format!("      bandwidth percent {}", settings.bandwidth),
-            ],
+            &lines,
         );
     }
     let detect = queue.and_then(|(_, queue)| queue.rest("random-detect ecn minimum-threshold"));
@@ -190,6 +190,25 @@ fn check_queue(
         }
         Some(_) => {}
     }
+}
+
+/// Lines that lower the shares of the other queues where they leave none for the data's, whose line is `own`.
+fn lowered(settings: &Settings, parts: &[&Block], own: &str) -> Vec<String> {
+    let mut shares = Vec::new();
+    for part in parts {
+        for word in QUEUES {
+            for (queue, block) in part.below(word) {
+                let line = format!("   {word} {queue}");
+                let share = block.rest("bandwidth percent").and_then(number);
+                shares.extend(
+                    share
+                        .filter(|_| line != own)
+                        .map(|share| (format!("{line}\n      bandwidth percent"), share)),
+                );
+            }
+        }
+    }
+    settings.lowered(&shares)
 }
 
 /// Checks 802.3x pause and the MTU of a port.

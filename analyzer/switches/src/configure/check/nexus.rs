@@ -335,16 +335,17 @@ impl Configuration<'_> {
         );
         let class = format!("  class type queuing {class}");
         let share = format!("    bandwidth remaining percent {}", self.settings.bandwidth);
+        let lowered = self.lowered(&classes, group);
+        let lowered = || lowered.iter().map(String::as_str);
         if let Some(level) = own.and_then(|(_, _, block)| block.rest("priority")) {
             let line = format!("    no priority {level}");
-            changes.add(
-                Change::new(
-                    "switch.rdma_strict_priority",
-                    format!("{name}: RoCE data (group {group}) has 'priority {level}': it starves all others, and CNPs gain nothing"),
-                    &[&header, &class, &line, &share],
-                )
-                .comment(LINK),
+            let mut lines = vec![header.as_str()];
+            lines.extend(lowered());
+            lines.extend([class.as_str(), &line, &share]);
+            let text = format!(
+                "{name}: RoCE data (group {group}) has 'priority {level}': it starves all others, and CNPs gain nothing"
             );
+            changes.add(Change::new("switch.rdma_strict_priority", text, &lines).comment(LINK));
         }
         let detect = own.and_then(|(_, _, block)| block.rest("random-detect"));
         let marks = detect.is_some_and(|line| line.split(' ').any(|word| word == "ecn"));
@@ -358,9 +359,12 @@ impl Configuration<'_> {
         let line = format!("    {}", ecn_line(self.settings));
         if !marks {
             let text = format!("{name}: the queue of RoCE data (group {group}) does not mark packets");
-            let mut lines: Vec<&str> = vec![&header, &class];
+            let mut lines = vec![header.as_str()];
             if own.is_none() {
-                lines.push(&share);
+                lines.extend(lowered());
+                lines.extend([class.as_str(), &share]);
+            } else {
+                lines.push(&class);
             }
             lines.push(&line);
             changes.add(Change::new("switch.ecn_off", text, &lines).comment(LINK));
@@ -375,6 +379,24 @@ impl Configuration<'_> {
             );
             changes.add(Change::new("switch.ecn_above_pfc", text, &[&header, &class, &line]).comment(LINK));
         }
+    }
+
+    /// Lines that lower the shares of the other queues where they leave none for the data's: the switch refuses a sum above 100 %.
+    fn lowered(&self, classes: &[(&str, Option<u8>, &Block)], group: u8) -> Vec<String> {
+        const WORDS: [&str; 2] = ["bandwidth remaining percent", "bandwidth percent"];
+        let others = classes.iter().filter(|(_, known, _)| *known != Some(group));
+        let shares: Vec<(String, u64)> = others
+            .flat_map(|(class, _, block)| {
+                let share = |words: &&str| {
+                    Some((
+                        format!("  class type queuing {class}\n    {words}"),
+                        number(block.rest(words)?)?,
+                    ))
+                };
+                WORDS.iter().find_map(|words| share(words))
+            })
+            .collect();
+        self.settings.lowered(&shares)
     }
 
     /// Checks PFC, 802.3x pause, the watchdog and the MTU of a port.
