@@ -386,14 +386,14 @@ impl Configuration<'_> {
         const WORDS: [&str; 2] = ["bandwidth remaining percent", "bandwidth percent"];
         let others = classes.iter().filter(|(_, known, _)| *known != Some(group));
         let shares: Vec<(String, u64)> = others
-            .flat_map(|(class, _, block)| {
+            .filter_map(|(class, _, block)| {
                 let share = |words: &&str| {
                     Some((
                         format!("  class type queuing {class}\n    {words}"),
                         number(block.rest(words)?)?,
                     ))
                 };
-                WORDS.iter().find_map(|words| share(words))
+                WORDS.iter().find_map(share)
             })
             .collect();
         self.settings.lowered(&shares)
