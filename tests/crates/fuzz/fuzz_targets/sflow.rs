@@ -22,21 +22,10 @@ fuzz_target!(|data: &[u8]| {
         let _ = collector.add(Time(9), payload.sender, payload.bytes);
     }
     let mut samples = 0;
-    for (_, found) in collector
-        .summary(5)
-        .agents
-        .iter()
-        .flat_map(|agent| &agent.places)
-    {
+    for (_, found) in collector.summary(5).agents.iter().flat_map(|agent| &agent.places) {
         samples += found.samples;
         assert!(found.packets.low <= found.packets.value && found.packets.value <= found.packets.high);
-        for share in [
-            found.roce,
-            found.uet,
-            found.marked,
-            found.not_capable,
-            found.cnps,
-        ] {
+        for share in [found.roce, found.uet, found.marked, found.not_capable, found.cnps] {
             let Some(share) = share.share else { continue };
             assert!(0.0 <= share.low && share.low <= share.high && share.high <= 1.0);
         }
