@@ -2,8 +2,8 @@
 //!
 //! Sources: Linux Documentation/networking/device_drivers/ethernet/mellanox/mlx5/counters.rst (mlx5);
 //! drivers/infiniband/hw/bnxt_re/hw_counters.c (bnxt_re); drivers/infiniband/sw/rxe/rxe_hw_counters.c (rxe);
-//! drivers/infiniband/hw/irdma/verbs.c (irdma). The names of mlx4_en, bnxt_en and ice were not verified on hardware: a name that
-//! does not occur maps nothing.
+//! drivers/infiniband/hw/irdma/verbs.c (irdma); drivers/net/ethernet/broadcom/bnxt/bnxt_ethtool.c (bnxt_en). The names of mlx4_en,
+//! bnxt_en and ice were not verified on hardware: a name that does not occur maps nothing.
 
 use std::borrow::Cow;
 
@@ -230,8 +230,9 @@ const RULES: &[Rule] = rules! {
     // bnxt_en
     Netdev "rx_pfc_ena_frames_pri#" => PfcReceivedFrames;
     Netdev "tx_pfc_ena_frames_pri#" => PfcTransmittedFrames;
-    Netdev "rx_pfc_pri#_duration_us" => PfcReceivePausedSeconds * US;
-    Netdev "tx_pfc_pri#_duration_us" => PfcTransmitPausedSeconds * US;
+    Netdev "pfc_pri#_rx_duration_us" => PfcReceivePausedSeconds * US;
+    Netdev "pfc_pri#_tx_duration_us" => PfcTransmitPausedSeconds * US;
+    Netdev "pfc_pri#_rx_transitions" => PfcTransitions;
     Netdev "rx_pause_frames" => PauseReceivedFrames;
     Netdev "tx_pause_frames" => PauseTransmittedFrames;
     Netdev "rx_mac_ctrl_frames" => PauseControlReceivedFrames;
@@ -388,6 +389,15 @@ mod tests {
         );
         assert_eq!(
             netdev("rx_prio3_pause_transition"),
+            (Counter::PfcTransitions, Some(3), 1.0)
+        );
+        // bnxt_en, BNXT_RX_STATS_EXT_PFC_ENTRY.
+        assert_eq!(
+            netdev("pfc_pri3_rx_duration_us"),
+            (Counter::PfcReceivePausedSeconds, Some(3), 1e-6)
+        );
+        assert_eq!(
+            netdev("pfc_pri3_rx_transitions"),
             (Counter::PfcTransitions, Some(3), 1.0)
         );
         // mlx4 puts the priority last.

@@ -40,7 +40,7 @@ const CUMULUS: PastedDevice = PastedDevice::Switch(SwitchKind::Cumulus);
 const ESXI: PastedDevice = PastedDevice::Hypervisor;
 
 /// The commands whose answers are known by their content. `{}` is the adapter, or the port.
-const MARKS: [Mark; 31] = [
+const MARKS: [Mark; 33] = [
     // Ports of Cumulus have the names of Linux, and statistics of switchd.
     (CUMULUS, "ethtool -S {}", &["NIC statistics:", "HwIf"]),
     (
@@ -103,6 +103,16 @@ const MARKS: [Mark; 31] = [
     (SONIC, "pfcwd show stats", &["STORM DETECTED/RESTORED"]),
     (SONIC, "show version", &["SONiC Software Version"]),
     (EOS, "show priority-flow-control counters", &["RxPfc", "TxPfc"]),
+    (
+        EOS,
+        "show interfaces counters errors",
+        &["Align ", "Symbol ", " Runts"],
+    ),
+    (
+        EOS,
+        "show interfaces counters discards",
+        &["InDiscards", "OutDiscards", "\nEt"],
+    ),
     (
         EOS,
         "show interfaces counters queue detail",

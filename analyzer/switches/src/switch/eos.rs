@@ -27,6 +27,8 @@ const DISCARDS: &str = "show interfaces counters discards | json";
 const STATUS: &str = "show interfaces status | json";
 /// Tables that people record.
 const PFC_TEXT: &str = "show priority-flow-control counters";
+const ERRORS_TEXT: &str = "show interfaces counters errors";
+const DISCARDS_TEXT: &str = "show interfaces counters discards";
 /// The table of drops by port, which older releases have in place of [`QUEUES_TEXT`].
 const DROPS_TEXT: &str = "show interfaces counters queue";
 /// Shorter spellings of commands above, in recordings.
@@ -53,16 +55,17 @@ const DOCUMENTS: [(&str, DocumentReader); 11] = [
     (ECN, documents::ecn),
 ];
 
-/// Commands. The tables of queues and of pauses are asked of a switch that has no JSON of them.
+/// Commands. Tables are asked of a switch that has no JSON of them.
 pub(super) fn questions(known: &Answers) -> Vec<Question> {
     let of = |json, table| {
         let has_no_json = known.get(json).is_some_and(|text| object(text).is_err());
         if has_no_json { table } else { json }
     };
     let (queues, pauses) = (of(QUEUES, QUEUES_TEXT), of(PFC, PFC_TEXT));
+    let (errors, discards) = (of(ERRORS, ERRORS_TEXT), of(DISCARDS, DISCARDS_TEXT));
     let mut all = vec![Question::slow(VERSION), Question::slow(LLDP)];
     let each = [
-        STATUS, COUNTERS, ERRORS, DISCARDS, pauses, PFC_DETAIL, WATCHDOG, PAUSES, ECN, queues,
+        STATUS, COUNTERS, errors, discards, pauses, PFC_DETAIL, WATCHDOG, PAUSES, ECN, queues,
     ];
     all.extend(each.map(Question::each));
     all
@@ -74,6 +77,8 @@ pub(super) fn read(answers: &Answers, reading: &mut Reading) {
     let has = |command| answers.get(command).is_some();
     let has_table = |command: &str| match command {
         PFC => has(PFC_TEXT),
+        ERRORS => has(ERRORS_TEXT),
+        DISCARDS => has(DISCARDS_TEXT),
         _ => command.starts_with(DROPS_TEXT) && (has(QUEUES_TEXT) || has(DROPS_TEXT)),
     };
     let all = DOCUMENTS
@@ -91,6 +96,8 @@ pub(super) fn read(answers: &Answers, reading: &mut Reading) {
     }
     let tables = [
         (PFC_TEXT, tables::pfc as fn(&str, &mut Reading) -> bool),
+        (ERRORS_TEXT, tables::counts),
+        (DISCARDS_TEXT, tables::counts),
         (QUEUES_TEXT, tables::queues),
         (DROPS_TEXT, tables::drops),
     ];

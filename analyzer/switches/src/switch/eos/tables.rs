@@ -8,6 +8,19 @@ use super::super::answer::count;
 use super::super::port::{Port, PortPlace};
 use crate::device::Reading;
 
+/// Columns of the tables of errors and of discards, by their headings. Kinds of errors that are part of the sums are left out.
+const COUNTS: [(&str, Counter, Option<&str>); 5] = [
+    ("FCS", Counter::SwitchInterfaceFcsErrors, None),
+    ("Rx", Counter::SwitchInterfaceErrors, Some("received")),
+    ("Tx", Counter::SwitchInterfaceErrors, Some("transmitted")),
+    ("InDiscards", Counter::SwitchInterfaceDiscards, Some("received")),
+    (
+        "OutDiscards",
+        Counter::SwitchInterfaceDiscards,
+        Some("transmitted"),
+    ),
+];
+
 /// Columns of the table of queues.
 const QUEUES: [Counter; 4] = [
     Counter::SwitchQueueTransmittedPackets,
@@ -40,6 +53,33 @@ pub(super) fn pfc(text: &str, reading: &mut Reading) -> bool {
         }
     }
     is_table
+}
+
+/// `show interfaces counters errors` and `... discards`: an interface, and a number below each heading (EOS manual, Ethernet ports).
+/// False if there is no such table.
+pub(super) fn counts(text: &str, reading: &mut Reading) -> bool {
+    let mut headings: Vec<&str> = Vec::new();
+    for cells in rows(text) {
+        match cells.as_slice() {
+            ["Port", columns @ ..] => headings = columns.to_vec(),
+            [name, values @ ..] if values.len() == headings.len() => {
+                let Some(mut port) = Port::new(reading, name) else {
+                    continue;
+                };
+                for (heading, value) in headings.iter().zip(values) {
+                    let known = COUNTS.iter().find(|(name, ..)| name == heading);
+                    if let Some((_, counter, detail)) = known {
+                        let place = detail.map_or_else(PortPlace::default, PortPlace::detail);
+                        port.put(*counter, place, count(value).map(value_of));
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    headings
+        .iter()
+        .any(|heading| COUNTS.iter().any(|(name, ..)| name == heading))
 }
 
 /// `show interfaces counters queue detail`: interface, queue (`UC3`, `MC0`), packets, bytes, dropped packets, dropped bytes. False if

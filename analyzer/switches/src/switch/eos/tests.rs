@@ -435,3 +435,41 @@ proptest! {
         prop_assert_eq!(reading.problems.len(), 1);
     }
 }
+
+/// Tables as the manual shows them (Ethernet ports, "show interfaces counters errors" and "discards"), with other numbers.
+#[test]
+fn pasted_tables_of_errors_and_discards_are_read() {
+    let text = "leaf1#show interfaces counters errors\n\
+        Port              FCS    Align   Symbol       Rx    Runts   Giants       Tx\n\
+        Et1/1              12        0        3       15        0        0        2\n\
+        leaf1#show interfaces counters discards\n\
+        Port              InDiscards       OutDiscards\n------------ ---------------- -----------------\n\
+        Et1/1                      4                 7\n";
+    let pasted = crate::pasted::pasted(text, "leaf1").unwrap();
+    let mut answers = Answers::default();
+    for command in [ERRORS_TEXT, DISCARDS_TEXT] {
+        answers.insert(command, &pasted.answers[&crate::device::file_name(command)]);
+    }
+    let reading = reading_of(SwitchKind::Eos, &answers);
+    assert_eq!(reading.problems, []);
+    let of = |counter, detail| {
+        let mut all = reading.samples.iter().filter(|sample| sample.counter == counter);
+        all.find(|sample| sample.details.iter().any(|one| one == detail))
+            .map(|sample| (&*sample.object, sample.value))
+    };
+    let port = "Ethernet1/1";
+    assert_eq!(of(Counter::SwitchInterfaceFcsErrors, "port"), Some((port, 12.0)));
+    assert_eq!(of(Counter::SwitchInterfaceErrors, "received"), Some((port, 15.0)));
+    assert_eq!(
+        of(Counter::SwitchInterfaceErrors, "transmitted"),
+        Some((port, 2.0))
+    );
+    assert_eq!(
+        of(Counter::SwitchInterfaceDiscards, "received"),
+        Some((port, 4.0))
+    );
+    assert_eq!(
+        of(Counter::SwitchInterfaceDiscards, "transmitted"),
+        Some((port, 7.0))
+    );
+}
