@@ -170,7 +170,7 @@ pub(super) const ALERTS: &[Rule] = &[
         "critical",
         "increase(roce_pause_storm_events_total[10m]) > 0 or increase(roce_hypervisor_pause_storm_events_total[10m]) > 0",
         of_box!(": the adapter reports a pause storm"),
-        "The host does not take its packets: look at the adapter's PCIe stalls and for a hung process.",
+        "The host does not take its packets: look at the adapter's PCIe stalls and for a hung process. `roce-analyze explain counters.pause_storm` says more.",
     ),
     alert(
         "RocePfcWatchdog",

@@ -1,4 +1,4 @@
-//! Ports of switches, hypervisors and hosts: discards, broken frames, watchdogs.
+//! Ports of switches, hypervisors and hosts: discards, broken frames, watchdogs, pause storms.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,6 +30,18 @@ pub(super) const RULES: &[CounterRule] = &[
         next: "Look at the neighbour of this port (LLDP): an adapter that sends pauses for ever, a hung host, or a switch with a full port behind it.",
         severity: Severity::Critical,
         run: by(watchdog),
+        ..NO_TEXTS
+    },
+    CounterRule {
+        id: "counters.pause_storm",
+        title: "an adapter pauses its neighbour for too long",
+        meaning: "The adapter sent pauses until it took its own receiver for stuck. With an error event it also stops them: packets that arrive \
+                  then are dropped.",
+        method: "warning events between two readings: warning; error events: critical",
+        source: "Linux mlx5 counters.rst, tx_pause_storm_warning_events and tx_pause_storm_error_events",
+        next: "This host does not take its packets: look at PCIe stalls, at memory, and for a program that hangs.",
+        severity: Severity::Critical,
+        run: by(storms),
         ..NO_TEXTS
     },
     CounterRule {
@@ -124,6 +136,37 @@ fn watchdog(growths: &Growths<'_>) -> Vec<CounterSign> {
             .number("shutdowns", queue.shut)
             .number("restores", queue.restored)
             .number("dropped_packets", queue.dropped)
+    });
+    found.collect()
+}
+
+fn storms(growths: &Growths<'_>) -> Vec<CounterSign> {
+    // Warnings and errors of each adapter.
+    let mut events: BTreeMap<&str, [f64; 2]> = BTreeMap::new();
+    for (sample, growth) in growths.of(Counter::PauseStormEvents) {
+        let is_error = sample.details.iter().any(|detail| detail == "error");
+        events.entry(&*sample.object).or_default()[usize::from(is_error)] += growth;
+    }
+    let found = events
+        .into_iter()
+        .filter(|(_, [warnings, errors])| warnings + errors > 0.0);
+    let found = found.map(|(object, [warnings, errors])| {
+        let severity = if errors > 0.0 {
+            Severity::Critical
+        } else {
+            Severity::Warning
+        };
+        let text = format!(
+            "the adapter reports {}",
+            counted(warnings + errors, "pause storm")
+        );
+        let sign = CounterSign::new(growths, severity, object, &text);
+        let sign = if errors > 0.0 {
+            sign.and("it gave up pausing, and dropped what came then")
+        } else {
+            sign
+        };
+        sign.number("warnings", warnings).number("errors", errors)
     });
     found.collect()
 }

@@ -453,6 +453,28 @@ fn a_watchdog_that_fires_again_and_again_states_what_it_dropped() {
 }
 
 #[test]
+fn pause_storms_of_an_adapter_are_a_warning_and_with_errors_critical() {
+    let of = |warnings, errors| {
+        only(&[
+            count("ens1f0np0", Counter::PauseStormEvents, 5.0, 5.0 + warnings).details(&["warning"]),
+            count("ens1f0np0", Counter::PauseStormEvents, 2.0, 2.0 + errors).details(&["error"]),
+        ])
+    };
+    let finding = of(30.0, 0.0);
+    assert_eq!(
+        (finding.id, finding.severity),
+        ("counters.pause_storm", Severity::Warning)
+    );
+    assert_eq!(finding.text, "the adapter reports 30 pause storms in 10.0 s");
+    let finding = of(0.0, 1.0);
+    assert_eq!(finding.severity, Severity::Critical);
+    assert_eq!(
+        finding.text,
+        "the adapter reports 1 pause storm in 10.0 s: it gave up pausing, and dropped what came then"
+    );
+}
+
+#[test]
 fn discards_and_broken_frames_state_their_share() {
     let port = "Ethernet1/2";
     let of = |counter, details, value| {
