@@ -239,6 +239,11 @@ fn a_running_configuration_is_compared() {
         commands(&ran, "!"),
         [
             "policy-map type queuing RDMA_ECN_OUT",
+            // 60 % for RoCE data leave 40: 20 x 40 / 100, 80 x 40 / 100.
+            "  class type queuing c-out-q2",
+            "    bandwidth remaining percent 8",
+            "  class type queuing c-out-q-default",
+            "    bandwidth remaining percent 32",
             "  class type queuing c-out-q3",
             "    no priority level 1",
             "    bandwidth remaining percent 60",
