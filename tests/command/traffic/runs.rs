@@ -95,7 +95,7 @@ fn streams_of_perftest_and_one_that_fails() {
     let kept: Value = serde_json::from_str(&kept).unwrap();
     assert_eq!(kept["streams"][0]["state"], "done");
     assert!(kept["streams"][0]["began"].as_str() < kept["streams"][0]["ended"].as_str());
-    // Of the two streams that ended well, and of the one whose tool said why it failed.
+    // Two streams ended well, and the tool of a third said why it failed.
     assert_eq!(kept["results"]["files"].as_array().unwrap().len(), 3);
     for name in [
         "plan.toml",
