@@ -26,6 +26,7 @@ mod groups;
 mod host;
 mod identity;
 mod inband;
+pub mod interval;
 mod measures;
 mod mrc;
 mod name_list;

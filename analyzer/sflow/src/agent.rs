@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use roce_model::cast::float;
 use roce_wire::{Content, DecodedFrame, Opcode};
 
 use crate::datagram::{DataSource, Datagram, Fault, FlowSample, Port, Sample};
-use crate::interval::{Estimate, WeightSum, float};
+use crate::interval::{Estimate, WeightSum};
 use crate::order::{Arrival, DatagramOrder};
 use crate::source::{SampledSource, TotalBasis};
 use crate::summary::{

@@ -1,15 +1,14 @@
 //! Estimates and the intervals in which the truth lies 19 times of 20.
 //!
-//! - Shares: the score interval of Wilson (Journal of the American Statistical Association 22, 1927, p. 209). It stays within 0 and 1, and
-//!   holds for few samples and for shares of 0.
+//! - Shares: the score interval of Wilson.
 //! - Totals: the estimate and 196 sqrt(1/c) per cent of it, c samples, which is sFlow.org's rule (Phaal and Panchen, "Packet Sampling
 //!   Basics", <https://sflow.org/packetSamplingBasics/>). Where the agent counts its packets, N, the same paper's full form is taken: c of n
 //!   samples stand for c N/n packets, with a variance of N^2 (c/n) (1 - c/n) / n. For samples of several rates, and for bytes, the general form is taken: the
 //!   variance of a sum of samples is that of Horvitz and Thompson, nearly the sum of the squares of what each sample stands for.
 //! - Samples of several rates count for a share as so many equal ones: (sum of weights)^2 / sum of squares (Kish, "Survey Sampling", 1965).
 
-/// Standard deviations on both sides of the mean that have 95 % of a normal distribution.
-const Z: f64 = 1.959_963_985;
+use roce_model::cast::float;
+use roce_model::interval::{self, Z};
 
 /// A value and its bounds.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
@@ -73,12 +72,6 @@ pub(crate) fn bounded(total: f64, variance: f64) -> Estimate {
     }
 }
 
-/// A count as a number with a fraction.
-#[expect(clippy::cast_precision_loss, reason = "counts are below 2^53")]
-pub(crate) fn float(count: u64) -> f64 {
-    count as f64
-}
-
 /// The packets that `samples` samples of 1 in `rate` stand for.
 pub fn total(samples: u64, rate: u32) -> Estimate {
     let weight = f64::from(rate);
@@ -98,21 +91,11 @@ pub fn share(part: u64, whole: u64) -> Option<Estimate> {
 /// Wilson's interval of a share that was found in `samples` samples.
 pub(crate) fn wilson(share: f64, samples: f64) -> Estimate {
     let share = share.clamp(0.0, 1.0);
-    let z2 = Z * Z / samples;
-    let middle = (share + z2 / 2.0) / (1.0 + z2);
-    let half = Z / (1.0 + z2) * (share * (1.0 - share) / samples + z2 / (4.0 * samples)).sqrt();
+    let [low, high] = interval::wilson(share, samples);
     Estimate {
         value: share,
-        low: if share > 0.0 {
-            (middle - half).max(0.0)
-        } else {
-            0.0
-        },
-        high: if share < 1.0 {
-            (middle + half).min(1.0)
-        } else {
-            1.0
-        },
+        low,
+        high,
     }
 }
 

@@ -2,7 +2,7 @@
 
 /// Datagrams behind the latest one that are remembered: as many as a word has bits.
 const WINDOW: usize = 64;
-/// The farthest that numbers jump ahead by losses. Beyond it the agent counts anew.
+/// The farthest that numbers jump ahead by losses. Beyond it the agent began to count again.
 const MAX_JUMP: u32 = 1 << 20;
 
 /// Novelty of a datagram by its number.
@@ -29,7 +29,7 @@ pub(crate) struct DatagramOrder {
     pub(crate) late: u64,
     /// Copies.
     pub(crate) copies: u64,
-    /// Times that the numbers began anew.
+    /// Times that the agent began to count again.
     pub(crate) restarts: u64,
 }
 

@@ -1,11 +1,12 @@
 //! A place where an agent samples: its rate, what passed it, and the samples that did not arrive.
 
-use crate::datagram::FlowSample;
-use crate::interval::float;
+use roce_model::cast::float;
 
-/// The farthest that numbers of samples jump ahead by losses. Beyond it the source counts anew.
+use crate::datagram::FlowSample;
+
+/// The farthest that numbers of samples jump ahead by losses. Beyond it the source began to count again.
 const MAX_JUMP: u32 = 1 << 20;
-/// Samples by which one comes late at most. Beyond it the source counts anew.
+/// Samples by which one comes late at most. Beyond it the source began to count again.
 const MAX_LATE: u32 = 4_096;
 /// Samples from which the count of packets is preferred to the rate: below, the error of the rate is more than 36 %.
 const MIN_SAMPLES: u64 = 30;

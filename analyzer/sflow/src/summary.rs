@@ -107,7 +107,7 @@ pub struct SampleCounts {
     pub late_datagrams: u64,
     /// Datagrams that were here already.
     pub copies: u64,
-    /// Times that the agent began to count anew.
+    /// Times that the agent began to count again.
     pub restarts: u64,
     /// Samples of packets that were made and did not arrive, by their numbers.
     pub missing_samples: u64,

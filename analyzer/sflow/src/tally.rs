@@ -1,9 +1,10 @@
 //! Contents of sampled packets, RoCE, data, marks, CNPs, and the sums from which shares are.
 
+use roce_model::cast::float;
 use roce_wire::{Content, DecodedFrame, Ecn, LinkType, decode};
 
 use crate::datagram::PacketHeader;
-use crate::interval::{Estimate, WeightSum, bounded, float, wilson};
+use crate::interval::{Estimate, WeightSum, bounded, wilson};
 use crate::source::{SampledSource, TotalBasis};
 use crate::summary::{Estimates, ShareEstimate};
 

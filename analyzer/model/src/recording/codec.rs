@@ -110,7 +110,7 @@ fn named<T: Copy>(all: &[T], name_of: fn(T) -> &'static str, name: &str) -> Opti
 
 /// Writes the length of a text and its bytes. A text that is longer than any name keeps its beginning.
 fn put_text(text: &str, out: &mut Vec<u8>) {
-    let end = text.floor_char_boundary(text.len().min(usize::from(u16::MAX)));
+    let end = text.floor_char_boundary(u16::MAX.into());
     u16::try_from(end).unwrap_or(u16::MAX).put(out);
     out.extend_from_slice(text.as_bytes().get(..end).unwrap_or_default());
 }

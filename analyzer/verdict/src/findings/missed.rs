@@ -35,7 +35,7 @@ struct MissedAtTap {
     sparse: Coverage,
     sparse_flows: u64,
     /// Coverage of those sparse flows whose gaps are events. Responses to READs of a flow without a peer have none.
-    told: Coverage,
+    with_gaps: Coverage,
     /// Gaps that nobody filled.
     gaps: u64,
     /// Requests of flows without READs: those captured for the first time, and PSNs that were skipped and that no late packet filled.
@@ -147,7 +147,7 @@ impl MissedByTaps {
             tap.sparse.add(coverage);
             tap.sparse_flows += 1;
             if row.peer_flow_id.is_some() || row.response_missing == 0 {
-                tap.told.add(coverage);
+                tap.with_gaps.add(coverage);
             }
         }
     }
@@ -220,7 +220,7 @@ impl MissedByTaps {
         }
         let is_everywhere = taps.all(MissedAtTap::is_sparse);
         let sample = self.sample().filter(|_| is_everywhere);
-        let sample = sample.filter(|sample| sample.is_random && sample.told.shown >= least);
+        let sample = sample.filter(|sample| sample.is_random && sample.with_gaps.shown >= least);
         sample.map(Sample::one_in)
     }
 
@@ -231,11 +231,11 @@ impl MissedByTaps {
         let mut gaps = 0u64;
         for tap in taps {
             sample.coverage.add(tap.sparse);
-            sample.told.add(tap.told);
+            sample.with_gaps.add(tap.with_gaps);
             sample.flows = sample.flows.saturating_add(tap.sparse_flows);
             gaps = gaps.saturating_add(tap.gaps);
         }
-        sample.is_random = is_random(gaps, sample.told.shown, sample.told.absent());
+        sample.is_random = is_random(gaps, sample.with_gaps.shown, sample.with_gaps.absent());
         (sample.flows > 0 && sample.coverage.shown > 0).then_some(sample)
     }
 }
@@ -246,7 +246,7 @@ pub(super) struct Sample {
     pub(super) coverage: Coverage,
     pub(super) flows: u64,
     /// Coverage of those flows whose gaps are known.
-    told: Coverage,
+    with_gaps: Coverage,
     /// Gaps are everywhere, not in a few places.
     is_random: bool,
 }
@@ -270,7 +270,7 @@ impl Sample {
             format!(
                 "{here}, 1 in {one_in:.decimals$}, with gaps everywhere: it is a sample, or the packets take other ways as well"
             )
-        } else if self.told == Coverage::default() {
+        } else if self.with_gaps == Coverage::default() {
             here
         } else {
             format!("{here}, the others are missing at once")
@@ -386,7 +386,7 @@ mod tests {
         let sample = Sample {
             coverage,
             flows: 1,
-            told: coverage,
+            with_gaps: coverage,
             is_random: true,
         };
         assert!(

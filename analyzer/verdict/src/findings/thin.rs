@@ -1,9 +1,10 @@
 //! Thin captures: one in N packets, or a mirror of first and last packets, answers and CNPs. Somebody declares them, or the packets show it.
-//! What they show has bounds, and rules that need more packets than they hold say nothing: they are named as what cannot be told.
+//! Their shares and counts have bounds, and rules that need more packets than they hold say nothing: they are named as what cannot be told.
 
 use std::collections::HashMap;
 
 use roce_model::cast::float;
+use roce_model::interval::{self, Z};
 use roce_model::{
     Address, CapturePart, Confidence, EpisodeKind, Evidence, FindingRow, FlowRow, Opcode, RunSummary,
     Severity,
@@ -24,8 +25,6 @@ const MIN_ONE_IN: f64 = 3.0;
 const MIN_PACKETS: u64 = 32;
 /// A declared rate that differs from that of the PSNs by this factor is doubted.
 const OTHER_RATE: f64 = 1.5;
-/// The quantile of the normal distribution that leaves 2.5 % on each side: bounds are those of 95 %.
-const Z: f64 = 1.96;
 
 pub(super) const THIN: Rule = Rule {
     id: "capture.thin",
@@ -329,16 +328,10 @@ fn lacks_middles(run: &RunSummary) -> bool {
 
 /// A share and its bounds: Wilson's interval of 95 %.
 fn wilson(part: u64, whole: u64) -> [f64; 3] {
-    let n = float(whole.max(1));
-    let share = float(part.min(whole)) / n;
-    let spread = Z * (share * (1.0 - share) / n + Z * Z / (4.0 * n * n)).sqrt();
-    let middle = share + Z * Z / (2.0 * n);
-    let all = 1.0 + Z * Z / n;
-    [
-        share,
-        ((middle - spread) / all).clamp(0.0, share),
-        ((middle + spread) / all).clamp(share, 1.0),
-    ]
+    let samples = float(whole.max(1));
+    let share = float(part.min(whole)) / samples;
+    let [low, high] = interval::wilson(share, samples);
+    [share, low, high]
 }
 
 /// Bounds of the number that is expected where so many were counted: the score interval of a Poisson count, 95 %.

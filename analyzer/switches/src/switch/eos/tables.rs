@@ -58,6 +58,7 @@ pub(super) fn pfc(text: &str, reading: &mut Reading) -> bool {
 /// `show interfaces counters errors` and `... discards`: an interface, and a number below each heading (EOS manual, Ethernet ports).
 /// False if there is no such table.
 pub(super) fn counts(text: &str, reading: &mut Reading) -> bool {
+    let column = |heading: &str| COUNTS.iter().find(|(name, ..)| *name == heading);
     let mut headings: Vec<&str> = Vec::new();
     for cells in rows(text) {
         match cells.as_slice() {
@@ -67,8 +68,7 @@ pub(super) fn counts(text: &str, reading: &mut Reading) -> bool {
                     continue;
                 };
                 for (heading, value) in headings.iter().zip(values) {
-                    let known = COUNTS.iter().find(|(name, ..)| name == heading);
-                    if let Some((_, counter, detail)) = known {
+                    if let Some((_, counter, detail)) = column(heading) {
                         let place = detail.map_or_else(PortPlace::default, PortPlace::detail);
                         port.put(*counter, place, count(value).map(value_of));
                     }
@@ -77,9 +77,7 @@ pub(super) fn counts(text: &str, reading: &mut Reading) -> bool {
             _ => {}
         }
     }
-    headings
-        .iter()
-        .any(|heading| COUNTS.iter().any(|(name, ..)| name == heading))
+    headings.iter().any(|heading| column(heading).is_some())
 }
 
 /// `show interfaces counters queue detail`: interface, queue (`UC3`, `MC0`), packets, bytes, dropped packets, dropped bytes. False if

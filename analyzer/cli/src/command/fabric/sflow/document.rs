@@ -58,20 +58,30 @@ fn share(found: &ShareEstimate) -> Value {
     json!({"samples": found.samples, "of_samples": found.of_samples, "share": found.share.map(estimate)})
 }
 
+/// Names and values of the shares of a place.
+fn shares(found: &Estimates) -> [(&'static str, &ShareEstimate); 5] {
+    [
+        ("roce_of_packets", &found.roce),
+        ("uet_of_packets", &found.uet),
+        ("ce_of_roce_data", &found.marked),
+        ("not_ect_of_roce_data", &found.not_capable),
+        ("cnp_of_roce", &found.cnps),
+    ]
+}
+
 fn estimates(place: Place, found: &Estimates) -> Value {
     let (place, interface) = place_name(place);
-    json!({
+    let mut object = json!({
         "place": place,
         "interface": interface,
         "samples": found.samples,
         "packets": estimate(found.packets),
         "bytes": estimate(found.bytes),
-        "roce_of_packets": share(&found.roce),
-        "uet_of_packets": share(&found.uet),
-        "ce_of_roce_data": share(&found.marked),
-        "not_ect_of_roce_data": share(&found.not_capable),
-        "cnp_of_roce": share(&found.cnps),
-    })
+    });
+    for (name, found) in shares(found) {
+        object[name] = share(found);
+    }
+    object
 }
 
 fn talker(found: &TalkerShare, agents: &[AgentSummary]) -> Value {
@@ -220,13 +230,7 @@ fn rows(
                     ],
                 )?;
             }
-            for (quantity, found) in [
-                ("roce_of_packets", &found.roce),
-                ("uet_of_packets", &found.uet),
-                ("ce_of_roce_data", &found.marked),
-                ("not_ect_of_roce_data", &found.not_capable),
-                ("cnp_of_roce", &found.cnps),
-            ] {
+            for (quantity, found) in shares(found) {
                 take(agent.key, share_row((name, &interface), quantity, None, found))?;
             }
         }

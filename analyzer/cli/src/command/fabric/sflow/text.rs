@@ -127,14 +127,7 @@ fn agent(agent: &AgentSummary, period: Option<Period>, top: usize, width: usize,
     if !places.is_empty() {
         text.push_str(&lay(interfaces(&places, period), width));
         let left_out = inputs.saturating_sub(top) + outputs.saturating_sub(top);
-        if left_out > 0 {
-            let left_out = plural(
-                left_out.try_into().unwrap_or(u64::MAX),
-                "more interface",
-                "more interfaces",
-            );
-            let _ = writeln!(text, " and {left_out} (--top)");
-        }
+        more(left_out, ["more interface", "more interfaces"], text);
     }
     if !agent.opcodes.is_empty() {
         let shown = agent.opcodes.get(..top).unwrap_or(&agent.opcodes);
@@ -149,14 +142,15 @@ fn agent(agent: &AgentSummary, period: Option<Period>, top: usize, width: usize,
         ];
         text.push_str(&lay(columns, width));
         let left_out = agent.opcodes.len() - shown.len();
-        if left_out > 0 {
-            let left_out = plural(
-                left_out.try_into().unwrap_or(u64::MAX),
-                "more opcode",
-                "more opcodes",
-            );
-            let _ = writeln!(text, " and {left_out} (--top)");
-        }
+        more(left_out, ["more opcode", "more opcodes"], text);
+    }
+}
+
+/// A line that counts what a table leaves out, if it does.
+fn more(left_out: usize, [one, several]: [&str; 2], text: &mut String) {
+    if left_out > 0 {
+        let left_out = plural(left_out.try_into().unwrap_or(u64::MAX), one, several);
+        let _ = writeln!(text, " and {left_out} (--top)");
     }
 }
 
@@ -300,13 +294,7 @@ fn short_whole(value: f64) -> String {
     if value < 1e6 {
         whole(value)
     } else {
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "it saturates"
-        )]
-        let rounded = value.round() as u64;
-        short_count(rounded)
+        short_count(roce_model::cast::whole(value))
     }
 }
 
