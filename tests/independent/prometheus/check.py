@@ -139,18 +139,33 @@ class Host:
 
 
 class Fabric:
-    """An inventory of recorded switches and hypervisors. One queue of one switch sends packets and marks some of them; all other
-    counters stand still: their rates are 0, and are there."""
+    """An inventory of recorded switches and hypervisors. One queue of leaf1 sends packets and marks some of them, and the ports of leaf3
+    carry them; all other counters stand still: their rates are 0, and are there. In an incast leaf1's queue grows, marks more, and pauses the
+    port behind it."""
 
-    FILE = "show_queuing_interface.json"
-    # Packets sent and marked by a queue of the recording, and what is added at each turn.
-    MOVING = {"2800112233": 100_000, "40812001": 1_000}
+    # By switch and file: a number of the recording, and what is added to it at each turn, calm and in an incast.
+    COUNTERS = {
+        ("leaf1", "show_queuing_interface.json"): {
+            "2800112233": (900_000, 1_160_000),  # packets of queue 3
+            "3012345678901": (968_400_000, 1_248_160_000),  # their bytes, 1,076 each
+            "40812001": (900, 92_800),  # marked ones: 0.1 %, 8 %
+        },
+        ("leaf1", "show_interface_priority-flow-control.json"): {"9000": (0, 400)},
+        ("leaf1", "show_interface_priority-flow-control_detail.txt"): {"9000": (0, 400), "8000": (0, 400)},
+        ("leaf3", "sonic-db-dump_-n_COUNTERS_DB_-k__COUNTERS_oid____-y.json"): {
+            "9007199254740993": (968_400_000, 1_248_160_000),
+            "3012345678901": (96_840_000, 124_816_000),
+        },
+    }
+    # A depth of the recording, and the depths, in bytes.
+    DEPTH, CALM, INCAST = "151424", 12_480, 151_424
 
     def __init__(self, folder):
-        self.folder, self.turn = folder, 0
+        self.folder, self.incast = folder, False
         for _, name, _, files in DEVICES:
             shutil.copytree(HERE.parents[1] / "data/fabric" / files, folder / name)
-        self.recorded = (folder / "leaf1" / self.FILE).read_text()
+        self.recorded = {file: (folder / Path(*file)).read_text() for file in self.COUNTERS}
+        self.added = {(file, number): 0 for file, numbers in self.COUNTERS.items() for number in numbers}
         tables = [
             f'[[{table}]]\nname = "{name}"\nkind = "{kind}"\nread = "{name}"\nevery = "1s"\n'
             for table, name, kind, _ in DEVICES
@@ -159,11 +174,14 @@ class Fabric:
         self.inventory.write_text("".join(tables))
 
     def move(self):
-        self.turn += 1
-        text = self.recorded
-        for value, more in self.MOVING.items():
-            text = text.replace(f'"{value}"', f'"{int(value) + more * self.turn}"')
-        write(self.folder / "leaf1" / self.FILE, text)
+        for file, numbers in self.COUNTERS.items():
+            now = {self.DEPTH: self.INCAST if self.incast else self.CALM}
+            for number, more in numbers.items():
+                self.added[file, number] += more[self.incast]
+                now[number] = int(number) + self.added[file, number]
+            # Columns of a text keep their width.
+            wider = lambda found: str(now[found[1]]).ljust(len(found[0])) if found[1] in now else found[0]
+            write(self.folder / Path(*file), re.sub(r"(?<!\d)(\d+)(?!\d)( *(?=\|))?", wider, self.recorded[file]))
 
 
 class Children:
@@ -501,7 +519,7 @@ def main():
             begin = time.time() + 5
             # A calm time, an incast, and a calm time again.
             for second in range(95):
-                hosts["incast"].incast = 35 <= second < 65
+                hosts["incast"].incast = fabric.incast = 35 <= second < 65
                 if 35 <= second < 65 or not packets:
                     moves()
                 else:
