@@ -78,6 +78,7 @@ mod plan;
 mod pressure;
 #[cfg(feature = "live")]
 mod probe;
+mod processes;
 mod programs;
 mod query;
 mod real;

@@ -16,7 +16,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::need::{self, C_COMPILER, LIBPCAP, TIME};
 use crate::workspace::{Profile, Workspace, execute, line, step, succeeds};
-use kinds::{Form, KINDS, Kind, Memory};
+use kinds::{Form, Kind, Memory};
 
 pub(crate) const ABOUT: &str = "hostile inputs at n, 2n, 4n: time and memory must grow no faster";
 pub(crate) const ARGUMENTS: &str = "[--items N] [--only TEXT]... [--bin PROGRAM]";
@@ -63,13 +63,33 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
         step("build", || execute(&mut workspace.cargo(build)))?;
         workspace.program(Profile::Release, "roce-analyze")
     };
-    attack(workspace, &program, options.items, &options.only)
+    let chosen = AttackChoice {
+        only: &options.only,
+        outputs: usize::MAX,
+    };
+    attack(workspace, &program, options.items, &chosen)
 }
 
-/// The quick form: few items, by the program of the tests.
+/// The quick form: few items, each kind in one of the outputs, by the program of the tests.
 pub(crate) fn quick(workspace: &Workspace) -> Result<()> {
     let program = workspace.program(Profile::Dev, "roce-analyze");
-    attack(workspace, &program, QUICK_ITEMS, &[])
+    attack(
+        workspace,
+        &program,
+        QUICK_ITEMS,
+        &AttackChoice {
+            only: &[],
+            outputs: 1,
+        },
+    )
+}
+
+/// Kinds of inputs, all of them.
+fn all_kinds() -> impl Iterator<Item = &'static Kind> {
+    kinds::KINDS
+        .iter()
+        .chain(kinds::transports::KINDS)
+        .chain(kinds::texts::KINDS)
 }
 
 fn parse(arguments: &[String]) -> Result<Options> {
@@ -99,7 +119,15 @@ fn parse(arguments: &[String]) -> Result<Options> {
     Ok(options)
 }
 
-fn attack(workspace: &Workspace, program: &Path, items: u64, only: &[String]) -> Result<()> {
+/// Selection of kinds and outputs.
+struct AttackChoice<'a> {
+    /// Kinds with one of these texts in their name; empty for all.
+    only: &'a [String],
+    /// Outputs of a kind: the first one of each kind is the next one of all.
+    outputs: usize,
+}
+
+fn attack(workspace: &Workspace, program: &Path, items: u64, chosen: &AttackChoice<'_>) -> Result<()> {
     let folder = workspace.target.join("attack");
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let small = workspace.root.join("captures").join("rping.pcap");
@@ -114,8 +142,10 @@ fn attack(workspace: &Workspace, program: &Path, items: u64, only: &[String]) ->
     println!("| kind | output | n | s at n | 2n | 4n | growth | us/item | MB at n | 2n | 4n | MB allowed |");
     println!("|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|");
     let mut faults = Vec::new();
-    let chosen = |kind: &&Kind| only.is_empty() || only.iter().any(|text| kind.name.contains(text.as_str()));
-    for kind in KINDS.iter().filter(chosen) {
+    let is_chosen = |kind: &&Kind| {
+        chosen.only.is_empty() || chosen.only.iter().any(|text| kind.name.contains(text.as_str()))
+    };
+    for (number, kind) in all_kinds().filter(is_chosen).enumerate() {
         let n = (items * kind.per_thousand / 1_000).max(1);
         let mut sizes = Vec::new();
         for items in [n, 2 * n, 4 * n] {
@@ -124,7 +154,12 @@ fn attack(workspace: &Workspace, program: &Path, items: u64, only: &[String]) ->
                 write(kind, items, &folder).with_context(|| kind.name.to_owned())?,
             ));
         }
-        for output in &outputs {
+        for output in outputs
+            .iter()
+            .cycle()
+            .skip(number)
+            .take(outputs.len().min(chosen.outputs))
+        {
             let runs: Vec<(u64, Vec<PathBuf>)> = sizes
                 .iter()
                 .map(|(items, inputs)| (*items, arguments(kind, inputs, output, &folder, &small)))
@@ -366,7 +401,7 @@ mod tests {
 
     #[test]
     fn every_kind_writes_its_items() {
-        for kind in KINDS {
+        for kind in all_kinds() {
             let (Form::Capture(content)
             | Form::Compressed(_, content)
             | Form::Twice(content)

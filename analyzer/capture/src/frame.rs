@@ -62,6 +62,20 @@ pub struct Frame {
     pub fcs_bytes: u8,
     /// Direction at the capturing host.
     pub direction: Direction,
+    /// The process that sent or received it at the capturing host: its number in [`Reader::processes`](crate::Reader::processes), from 1 on.
+    /// 0 where the file names none.
+    pub process: u16,
+}
+
+/// A process that a pcapng file names as that of frames.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FrameProcess {
+    /// Its number at the capturing host.
+    pub pid: u32,
+    /// Its name, `None` where the file has none. Long ones are cut.
+    pub name: Option<String>,
+    /// Its start, in ns since the Unix epoch; 0 where the file does not say.
+    pub(crate) started_ns: u64,
 }
 
 /// Records that the capturing side lost, as a file says it.
@@ -181,6 +195,7 @@ mod tests {
             interface: 0,
             fcs_bytes: 0,
             direction: Direction::Unknown,
+            process: 0,
         };
         assert_eq!(batch.bytes(&frame), b"cde");
         frame.captured = 5;

@@ -37,7 +37,7 @@ pub use correction::Correction;
 pub use devices::{addresses, devices, rdma_devices};
 pub use error::{Begins, Error, Fault};
 pub use expanded::ExpandedBytes;
-pub use frame::{Batch, Direction, Frame, Interface, LostFrames, Note};
+pub use frame::{Batch, Direction, Frame, FrameProcess, Interface, LostFrames, Note};
 pub use input::{is_bomb, on_bomb};
 pub use merge::{FrameRun, Merge};
 pub use objects::{Objects, bytes, is_whole, set_objects, size};

@@ -160,6 +160,7 @@ impl Pcap {
                 interface: 0,
                 fcs_bytes: self.fcs_bytes,
                 direction: Direction::Unknown,
+                process: 0,
             });
             rest = next;
         };

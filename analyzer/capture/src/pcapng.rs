@@ -8,7 +8,7 @@
 //! ```
 //! draft-ietf-opsawg-pcapng, section 4 (the Packet Block: its appendix). Blocks of local use are notes, every other
 //! block is skipped.
-//! Leaves options and time units to the files beside it, and where the bytes come from to `blocks`.
+//! Leaves options, time units and processes to the files beside it, and where the bytes come from to `blocks`.
 //!
 //! A crate was looked for and not taken: pcap-parser makes a value with a vector of options for each
 //! block. Here the usual block is read in place without an allocation, and a fault has its offset in the
@@ -17,6 +17,7 @@
 mod clock;
 pub(crate) mod options;
 mod packets;
+mod processes;
 
 use roce_wire::LinkType;
 
@@ -27,6 +28,7 @@ pub(crate) use crate::magic::{BYTE_ORDER, SECTION};
 use crate::walk::{FoundFrames, Stop, WalkEnd, captured_limit, u16_of, u32_of};
 use clock::Clock;
 use options::Options;
+use processes::SectionProcesses;
 
 /// The shortest one.
 pub(crate) const SECTION_BYTES: usize = 28;
@@ -77,6 +79,7 @@ pub(crate) struct Pcapng {
     section: u32,
     /// The interfaces of this section.
     sources: Vec<InterfaceState>,
+    processes: SectionProcesses,
     trailer: Option<Trailer>,
 }
 
@@ -257,7 +260,12 @@ impl Pcapng {
             PACKET => self.packet::<BIG>(block, found),
             SIMPLE => self.simple::<BIG>(block, found),
             STATISTICS => self.statistics::<BIG>(block, found),
-            _ => {
+            kind => {
+                if processes::CUSTOM.contains(&kind) {
+                    self.processes.custom::<BIG>(block.body, found);
+                } else if kind == processes::DARWIN {
+                    self.processes.darwin::<BIG>(block.body, found);
+                }
                 block.note(found);
                 Ok(())
             }
@@ -278,6 +286,7 @@ impl Pcapng {
         self.base = found.interfaces.len();
         self.section = self.section.saturating_add(1);
         self.sources.clear();
+        self.processes = SectionProcesses::default();
         Ok(())
     }
 

@@ -13,7 +13,7 @@ use roce_model::Time;
 
 use crate::correction::Correction;
 use crate::error::Error;
-use crate::frame::{Batch, Frame, Interface, LostFrames};
+use crate::frame::{Batch, Frame, FrameProcess, Interface, LostFrames};
 use crate::input::{self, Counts, OpenedFile, Stream};
 use crate::open_capture::OpenCapture;
 use crate::options::Options;
@@ -228,6 +228,11 @@ impl Reader {
     /// into them. It grows while reading.
     pub fn interfaces(&self) -> &[Interface] {
         &self.found.interfaces
+    }
+
+    /// The processes that the file has named as those of frames until now.
+    pub fn processes(&self) -> &[FrameProcess] {
+        &self.found.processes
     }
 
     /// Progress of reading.

@@ -3,7 +3,7 @@
 //! Leaves the formats to `pcap` and `pcapng`, the choice between them to `walker`, and getting bytes to `blocks`.
 
 use crate::error::Fault;
-use crate::frame::{Frame, Interface, LostFrames, Note};
+use crate::frame::{Frame, FrameProcess, Interface, LostFrames, Note};
 use crate::summary::Times;
 
 /// Captured bytes that a record may always claim: libpcap's MAXIMUM_SNAPLEN.
@@ -23,6 +23,7 @@ pub(crate) struct FoundFrames {
     pub(crate) lost: Vec<LostFrames>,
     pub(crate) notes: Vec<Note>,
     pub(crate) interfaces: Vec<Interface>,
+    pub(crate) processes: Vec<FrameProcess>,
     pub(crate) times: Times,
     pub(crate) untimed: u64,
 }

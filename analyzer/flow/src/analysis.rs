@@ -203,9 +203,8 @@ impl Analysis {
     pub fn push(&mut self, batch: &PacketBatch) {
         if self.recent.learned() < Self::FIRST_PACKETS && !batch.packets.is_empty() {
             let table = &self.table;
-            self.recent.learn(&batch.packets, |packet| {
-                fingerprint(table.hash_of(packet), packet)
-            });
+            let print = |packet: &Packet| fingerprint(table.hash_of(packet), packet);
+            self.recent.learn(&batch.packets, print);
         }
         let mut from = 0;
         let mut headers = batch.between.iter().filter_map(HeadersBeside::from_between);
@@ -240,6 +239,7 @@ impl Analysis {
             }
             Between::Lost(lost) => self.lost(lost),
             Between::Host(report) => self.host(report),
+            Between::Process(found) => self.named(found),
             Between::Pause(pause) => self.pause(pause),
             Between::Write(_) | Between::Mrc(_) => {}
             Between::Uet(packet) => self.uet(packet),

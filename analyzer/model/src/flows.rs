@@ -25,7 +25,7 @@ table! {
     peer_flow_id: Option<FlowId>, "", "The flow of the other direction. Absent: pairing is not known.";
     pairing: Option<&'static str>, "", "Evidence that paired the two directions: cm, host, sport, psn, credits (data went to the addresses in them). Absent: pairing is not known.";
     pairing_matches: Option<u64>, "packets", "Responses that matched requests of only one flow before the two were paired. Absent where other evidence paired them.";
-    pid: Option<u32>, "", "Process that owns the sending queue pair, else the receiving one, as reported by its host. Absent: no host reported it.";
+    pid: Option<u32>, "", "Process that owns the sending queue pair, else the receiving one, as its host or the pcapng file says. Absent: neither does.";
     comm: Option<Cow<'static, str>>, "", "Command name of that process.";
     cgroup: Option<u64>, "", "Cgroup of that process: the inode of its folder.";
     rank: Option<u32>, "", "Rank of the sender, from --nccl-log: the process that owns its queue pair. Absent: no log named it, or logs disagree.";

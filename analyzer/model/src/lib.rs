@@ -86,7 +86,7 @@ pub use mrc::{
 pub use name_list::NameList;
 pub use packet::{
     Between, HostReport, InbandHops, LinkAddresses, LostRecords, Management, Packet, PacketBatch,
-    PacketFlags, Packets, PauseFrame, RemoteWrite, WriteTarget,
+    PacketFlags, PacketProcess, Packets, PauseFrame, RemoteWrite, WriteTarget,
 };
 pub use places::{HopColumns, HopRow, HopTimelineColumns, HopTimelineRow, VantageColumns, VantageRow};
 pub use prefetch::prefetch;

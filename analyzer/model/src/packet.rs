@@ -6,7 +6,7 @@ use roce_wire::management::cm::RejectReason;
 use roce_wire::management::cm_req::ServiceId;
 use roce_wire::{Address, Hops, MacAddress, Pause, Psn, Qpn, Roce};
 
-use crate::{HostEvent, MrcPacket, SampleRow, TapId, Time, UetPacket};
+use crate::{FlowKey, HostEvent, MrcPacket, Process, SampleRow, TapId, Time, UetPacket};
 
 /// One RoCE packet as one tap saw it.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
@@ -163,6 +163,17 @@ pub struct HostReport {
     pub reported: bool,
 }
 
+/// A process that a capture names as the one that sent or received a packet at the capturing host.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PacketProcess {
+    /// The index in [`PacketBatch::packets`] that it precedes.
+    pub before: usize,
+    /// The flow of the packet.
+    pub flow: FlowKey,
+    /// The process. Without a name its command is empty.
+    pub process: Process,
+}
+
 /// Headers of a WRITE of a reliable connection besides its packet: where its message goes, the immediate, and the first bytes of
 /// a short message. First, Only and Last with Immediate leave one, so there are one or two for each message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -236,6 +247,8 @@ pub enum Between {
     Inband(Box<InbandHops>),
     /// A host's report.
     Host(Box<HostReport>),
+    /// A process that a capture names as that of a packet.
+    Process(Box<PacketProcess>),
 }
 
 impl Between {
@@ -251,6 +264,7 @@ impl Between {
             Self::Uet(packet) => packet.before,
             Self::Inband(hops) => hops.before,
             Self::Host(report) => report.before,
+            Self::Process(found) => found.before,
         }
     }
 }

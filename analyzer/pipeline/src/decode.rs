@@ -3,6 +3,7 @@
 mod headers;
 mod mrc;
 mod path;
+mod processes;
 mod telemetry;
 mod uet;
 
@@ -20,10 +21,11 @@ use roce_wire::{
 
 use crate::feed::Work;
 use crate::link_addresses::LinkAddressBook;
-use crate::processes::ChosenProcesses;
+use crate::processes::{ChosenProcesses, NamedFlows};
 use crate::stamps::Stamps;
 use crate::taps::Taps;
 use headers::{SEND_ONLY, connection_message, is_open_request, is_to_itself, keep_headers};
+pub(crate) use path::path_hash;
 
 /// Selection of packets for one shard of a run, by their pairs of hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,6 +146,8 @@ pub(crate) struct Decoder {
     watermark: Option<Time>,
     /// Packets of these frames that belong to the tap of a mirror session instead.
     mirrored: u64,
+    /// Flows whose processes the captures have named.
+    named: NamedFlows,
 }
 
 impl Decoder {
@@ -167,6 +171,7 @@ impl Decoder {
             first_frame: None,
             watermark: None,
             mirrored: 0,
+            named: NamedFlows::default(),
         }
     }
 
@@ -386,6 +391,10 @@ impl Decoder {
             };
             (packet.time, packet.tap, packet.wire_bytes) = (frame.time, tap, original);
             packet.flags = PacketFlags::default();
+            if frame.process != 0 {
+                let named = self.named_process(work, frame, before + used);
+                batch.between.extend(named);
+            }
             let taken = if roce_wire::fast::decode_into(interface.link, bytes, original, &mut packet.roce) {
                 (owner == Owner::This || self.shard.takes(&packet.roce))
                     && self.complete(packet, bytes, before + used, &mut batch.between)
@@ -562,20 +571,6 @@ pub(crate) fn on_the_wire<'a>(frame: &Frame, bytes: &'a [u8]) -> (&'a [u8], u32)
     }
     let original = original - u32::from(frame.fcs_bytes).min(frame.original);
     (bytes.get(..original as usize).unwrap_or(bytes), original)
-}
-
-/// A hash of the link header (addresses; of a cooked one interface and direction) and the TTL.
-#[inline]
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "the high bits of the product are the hash"
-)]
-pub(crate) fn path_hash(frame: &[u8], roce: &Roce) -> u16 {
-    let head = frame
-        .first_chunk::<16>()
-        .map_or(0, |head| u128::from_le_bytes(*head));
-    let folded = head as u64 ^ ((head >> 32) as u64).rotate_left(29) ^ u64::from(roce.hop_limit) << 56;
-    (folded.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48) as u16
 }
 
 impl Decoder {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use roce_capture::{Correction, Error, FrameRun, Interface, Merge};
+use roce_capture::{Correction, Error, FrameProcess, FrameRun, Interface, Merge};
 use roce_model::Time;
 
 use crate::records::RecordsOnce;
@@ -37,6 +37,8 @@ pub struct Work {
     pub capture: Arc<str>,
     /// The interfaces of the input, as far as they are known.
     pub interfaces: Arc<Vec<Interface>>,
+    /// The processes that the input names as those of frames, as far as they are known.
+    pub processes: Arc<Vec<FrameProcess>>,
     /// Inputs that have ended before this run.
     pub ended: Vec<usize>,
     /// Correction of the input's clock, which its frames already have. Times inside of notes still need it.
@@ -49,6 +51,7 @@ pub struct MergedInputs {
     pub merge: Merge,
     captures: Vec<Arc<str>>,
     interfaces: Vec<Arc<Vec<Interface>>>,
+    processes: Vec<Arc<Vec<FrameProcess>>>,
     once: RecordsOnce,
     /// Errors that ended inputs early.
     pub(crate) errors: Vec<(usize, Error)>,
@@ -67,6 +70,7 @@ impl MergedInputs {
             merge,
             captures,
             interfaces: vec![Arc::default(); inputs],
+            processes: vec![Arc::default(); inputs],
             once: RecordsOnce::new(apart.recorders().to_vec()),
             errors: Vec::new(),
         }
@@ -88,11 +92,17 @@ impl MergedInputs {
         if known.len() != interfaces.len() {
             *known = Arc::new(interfaces.to_vec());
         }
+        let processes = self.processes.get_mut(run.input)?;
+        if processes.len() != reader.processes().len() {
+            *processes = Arc::new(reader.processes().to_vec());
+        }
+        let processes = Arc::clone(processes);
         let ended = self.merge.take_ended();
         let capture = Arc::clone(self.captures.get(run.input)?);
         Some(Work {
             capture,
             interfaces: Arc::clone(known),
+            processes,
             run,
             ended,
             correction,

@@ -157,6 +157,7 @@ impl Feed for LiveFeed {
                     run,
                     capture: Arc::clone(&self.name),
                     interfaces: Arc::clone(&self.interfaces),
+                    processes: Arc::default(),
                     ended: Vec::new(),
                     correction: None,
                 })

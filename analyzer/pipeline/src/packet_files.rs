@@ -415,6 +415,7 @@ mod tests {
                 interface: 0,
                 fcs_bytes: 0,
                 direction: Direction::Unknown,
+                process: 0,
             })
             .collect();
         FrameRun {

@@ -1,5 +1,7 @@
 //! Selects the traffic of some processes, by the owners of queue pairs that hosts reported.
 
+use std::collections::HashSet;
+
 use roce_flow::QueuePairs;
 use roce_model::{FlowKey, HostEvent, Process};
 use roce_wire::Roce;
@@ -41,6 +43,23 @@ impl Processes {
     }
 }
 
+/// Flows whose processes the captures have named.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct NamedFlows(HashSet<FlowKey, foldhash::fast::RandomState>);
+
+impl NamedFlows {
+    /// Flows that are kept. When there are more, all are named again.
+    const MOST_FLOWS: usize = 1 << 16;
+
+    /// True if the flow's process has not been named.
+    pub(crate) fn is_new(&mut self, flow: FlowKey) -> bool {
+        if self.0.len() >= Self::MOST_FLOWS {
+            self.0.clear();
+        }
+        self.0.insert(flow)
+    }
+}
+
 /// The chosen processes, and the hosts' reports.
 #[derive(Clone, Debug)]
 pub(crate) struct ChosenProcesses {
@@ -56,6 +75,11 @@ impl ChosenProcesses {
             .process
             .as_ref()
             .is_none_or(|process| self.processes.include(process))
+    }
+
+    /// A capture names the process of a flow's packets.
+    pub(crate) fn named(&mut self, flow: &FlowKey, process: &Process) {
+        self.queue_pairs.named(flow, process);
     }
 
     /// True if a packet is of a connection of theirs.

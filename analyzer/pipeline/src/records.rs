@@ -229,6 +229,7 @@ mod tests {
             interface: 0,
             fcs_bytes: 0,
             direction: roce_capture::Direction::Unknown,
+            process: 0,
         };
         (frame, [byte; 60])
     }

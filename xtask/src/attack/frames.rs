@@ -24,7 +24,7 @@ impl Random {
 }
 
 /// The last bytes of a number, big-endian.
-fn low<const N: usize>(number: u64) -> [u8; N] {
+pub(super) fn low<const N: usize>(number: u64) -> [u8; N] {
     let mut bytes = [0; N];
     for (at, byte) in bytes.iter_mut().rev().enumerate() {
         *byte = number
@@ -48,6 +48,10 @@ pub(super) struct Packet {
     pub(super) qpn: u64,
     pub(super) psn: u64,
     pub(super) ce: bool,
+    /// Source port of UDP.
+    pub(super) port: u16,
+    /// Partition key.
+    pub(super) partition: u16,
     /// Bytes between BTH and ICRC.
     pub(super) rest: Vec<u8>,
     /// Bytes of IPv4 options, a multiple of 4 up to 40.
@@ -81,13 +85,18 @@ impl Packet {
             qpn: 0x11,
             psn: 0,
             ce: false,
+            port: 0xc000,
+            partition: 0xffff,
             rest,
             options: Vec::new(),
         }
     }
 
-    fn transport(&self) -> Vec<u8> {
-        let mut bytes = vec![self.opcode, 0x40, 0xff, 0xff, 0];
+    /// From the BTH on, with the ICRC's room.
+    pub(super) fn transport(&self) -> Vec<u8> {
+        let mut bytes = vec![self.opcode, 0x40];
+        bytes.extend(self.partition.to_be_bytes());
+        bytes.push(0);
         bytes.extend(low::<3>(self.qpn));
         bytes.push(0);
         bytes.extend(low::<3>(self.psn));
@@ -99,10 +108,7 @@ impl Packet {
     /// From the IPv4 header on.
     fn ip(&self) -> Vec<u8> {
         let transport = self.transport();
-        let mut udp = vec![0xc0, 0, 0x12, 0xb7];
-        udp.extend(low::<2>(transport.len() as u64 + 8));
-        udp.extend([0, 0]);
-        udp.extend(transport);
+        let udp = udp(self.port, 4791, &transport);
         let tos = 0x68 | if self.ce { 3 } else { 2 };
         ip(host(self.from), host(self.to), 17, tos, &self.options, &udp)
     }
@@ -111,6 +117,29 @@ impl Packet {
     pub(super) fn frame(&self) -> Vec<u8> {
         ethernet(self.from, self.to, 0x0800, &self.ip())
     }
+}
+
+/// A UDP datagram.
+pub(super) fn udp(from: u16, to: u16, payload: &[u8]) -> Vec<u8> {
+    let mut bytes = from.to_be_bytes().to_vec();
+    bytes.extend(to.to_be_bytes());
+    bytes.extend(low::<2>(payload.len() as u64 + 8));
+    bytes.extend([0, 0]);
+    bytes.extend(payload);
+    bytes
+}
+
+/// An IPv6 packet between two hosts of fd00::/64, or of a GRH.
+pub(super) fn ip6(from: u64, to: u64, next: u8, payload: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![0x60, 0, 0, 0];
+    bytes.extend(low::<2>(payload.len() as u64));
+    bytes.extend([next, 64]);
+    for host in [from, to] {
+        bytes.extend([0xfd, 0, 0, 0, 0, 0, 0, 0]);
+        bytes.extend(low::<8>(host));
+    }
+    bytes.extend(payload);
+    bytes
 }
 
 /// An IPv4 packet. Its header checksum is 0, which nobody checks.
@@ -157,7 +186,7 @@ pub(super) fn pfc(from: u64, quanta: u16) -> Vec<u8> {
     frame
 }
 
-/// A message of the connection manager: 0x10 REQ, 0x13 REP (IBTA 12.6), with a communication id and a queue pair.
+/// A message of the connection manager: 0x10 REQ, 0x12 REJ, 0x13 REP, 0x15 DREQ (IBTA 12.6), with a communication id and a queue pair.
 pub(super) fn cm(from: u64, to: u64, attribute: u8, id: u64, qpn: u64) -> Packet {
     let mut data = vec![0; 232];
     let mut put = |at: usize, bytes: &[u8]| data[at..at + bytes.len()].copy_from_slice(bytes);
@@ -185,8 +214,13 @@ pub(super) fn cm(from: u64, to: u64, attribute: u8, id: u64, qpn: u64) -> Packet
 pub(super) struct Pcap<W>(W);
 
 impl<W: Write> Pcap<W> {
-    pub(super) fn new(mut out: W) -> io::Result<Self> {
-        out.write_all(&words(&[0xa1b2_3c4d, 0x0004_0002, 0, 0, 262_144, 1]))?;
+    pub(super) fn new(out: W) -> io::Result<Self> {
+        Self::of_link(out, 1)
+    }
+
+    /// A file whose frames begin with this header.
+    pub(super) fn of_link(mut out: W, link: u32) -> io::Result<Self> {
+        out.write_all(&words(&[0xa1b2_3c4d, 0x0004_0002, 0, 0, 262_144, link]))?;
         Ok(Self(out))
     }
 
@@ -260,6 +294,6 @@ pub(super) fn option(code: u16, value: &[u8]) -> Vec<u8> {
     bytes
 }
 
-fn words(values: &[u32]) -> Vec<u8> {
+pub(super) fn words(values: &[u32]) -> Vec<u8> {
     values.iter().flat_map(|value| value.to_le_bytes()).collect()
 }

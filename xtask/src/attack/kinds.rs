@@ -5,11 +5,14 @@
     reason = "numbers of items are cut to the fields of their packets"
 )]
 
+pub(super) mod texts;
+pub(super) mod transports;
+
 use std::io::{self, Write};
 
 use super::frames::{
     ACK, CNP, Packet, Pcap, Pcapng, READ_MIDDLE, READ_REQUEST, Random, SEND_MIDDLE, UD_SEND, WRITE_MIDDLE,
-    WRITE_ONLY, cm, ethernet, host, ip, option, pfc,
+    WRITE_ONLY, cm, ethernet, host, ip, option, pfc, udp,
 };
 
 /// Memory that a run of one kind may take.
@@ -138,13 +141,10 @@ pub(super) const KINDS: &[Kind] = &[
     Kind { form: Form::Twice(|n, out| packets(n, out, |i, p| { p.psn = i; p.qpn = i % 64; })), ..capture("two-taps", "two captures of the same packets", Memory::Fixed(384), |_, _| Ok(())) },
     Kind { form: Form::Twice(|n, out| packets(n, out, |_, _| ())), ..capture("two-taps-alike", "two captures of one packet again and again", Memory::Fixed(384), |_, _| Ok(())) },
     Kind { form: Form::Twice(|n, out| packets(n, out, |i, p| { p.from = 2 * i; p.to = 2 * i + 1; })), ..capture("two-taps-flows", "two captures of ever new flows", Memory::PerItem(40_960), |_, _| Ok(())) },
-    Kind { per_thousand: 400, form: Form::File("--config", filter), ..capture("filter", "a filter of one test for each item", FEW, |_, _| Ok(())) },
-    Kind { per_thousand: 150, form: Form::File("--config", keys), ..capture("configuration", "unknown keys, of which one is near", FEW, |_, _| Ok(())) },
-    Kind { per_thousand: 2_000, form: Form::File("--training-log", log), ..capture("training-log", "lines of steps", Memory::Fixed(384), |_, _| Ok(())) },
 ];
 
 /// A microsecond between packets.
-fn packets(n: u64, out: &mut dyn Write, change: impl Fn(u64, &mut Packet)) -> io::Result<()> {
+fn packets(n: u64, out: &mut dyn Write, mut change: impl FnMut(u64, &mut Packet)) -> io::Result<()> {
     timed(n, out, |i, packet| {
         change(i, packet);
         i * 1_000
@@ -233,14 +233,10 @@ fn responses(n: u64, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn vxlan(network: u64, frame: &[u8]) -> Vec<u8> {
-    let mut header = vec![8, 0, 0, 0];
-    header.extend(&((network as u32) << 8).to_be_bytes());
-    let length = (frame.len() + 16) as u16;
-    let mut udp = vec![0xc0, 1, 0x12, 0xb5];
-    udp.extend(length.to_be_bytes());
-    udp.extend([0, 0]);
-    udp.extend(header);
-    udp.extend(frame);
+    let mut inner = vec![8, 0, 0, 0];
+    inner.extend(&((network as u32) << 8).to_be_bytes());
+    inner.extend(frame);
+    let udp = udp(0xc001, 4789, &inner);
     ethernet(8, 9, 0x0800, &ip(host(8), host(9), 17, 0, &[], &udp))
 }
 
@@ -476,26 +472,4 @@ fn samples(n: u64, out: &mut dyn Write) -> io::Result<()> {
         file.frame(0, time, &packet.frame(), &[])?;
     }
     Ok(())
-}
-
-fn filter(n: u64, out: &mut dyn Write) -> io::Result<()> {
-    out.write_all(b"flow = \"qp 1")?;
-    for _ in 1..n {
-        out.write_all(b" or qp 2")?;
-    }
-    out.write_all(b"\"\n")
-}
-
-fn keys(n: u64, out: &mut dyn Write) -> io::Result<()> {
-    out.write_all(b"top = 3\n[thresholds]\n")?;
-    (0..n).try_for_each(|i| writeln!(out, "incast_sender{i} = 1"))
-}
-
-fn log(n: u64, out: &mut dyn Write) -> io::Result<()> {
-    (0..n).try_for_each(|i| {
-        writeln!(
-            out,
-            "Iteration {i} | Loss: 2.31 | AllReduce: 45.2ms | Total: 156.3ms"
-        )
-    })
 }

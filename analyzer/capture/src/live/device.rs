@@ -333,6 +333,7 @@ impl<'a> Block<'a> {
             interface: self.outlet.interface(),
             fcs_bytes: 0,
             direction: Direction::Unknown,
+            process: 0,
         });
         self.data.extend_from_slice(data);
     }

@@ -170,6 +170,7 @@ mod tests {
             interface: device,
             fcs_bytes: 0,
             direction: Direction::Unknown,
+            process: 0,
         });
         Portion {
             batch: Batch::new(Bytes::new(), frames.collect(), Vec::new()),

@@ -179,6 +179,7 @@ mod tests {
             interface: 0,
             fcs_bytes: 0,
             direction: Direction::Unknown,
+            process: 0,
         });
         Batch {
             frames: frames.collect(),

@@ -19,6 +19,13 @@ pub(crate) const IF_TSOFFSET: u16 = 14;
 /// Flags of an Enhanced Packet Block or a Packet Block.
 pub(crate) const EPB_FLAGS: u16 = 2;
 pub(crate) const EPB_DROPCOUNT: u16 = 4;
+/// Process and thread that sent or received the packet.
+pub(crate) const EPB_PROCESS: u16 = 8;
+/// Darwin's block of the process, by its number in the section.
+pub(crate) const EPB_DARWIN_PROCESS: u16 = 0x8001;
+pub(crate) const PROCESS_NAME: u16 = 2;
+/// Start of a process, in ns since the Unix epoch.
+pub(crate) const PROCESS_START: u16 = 9;
 pub(crate) const ISB_IFDROP: u16 = 5;
 pub(crate) const ISB_OSDROP: u16 = 7;
 

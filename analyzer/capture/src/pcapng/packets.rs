@@ -51,6 +51,7 @@ impl Pcapng {
                 interface: place(self.base) + number,
                 fcs_bytes: source.fcs_bytes,
                 direction: Direction::Unknown,
+                process: 0,
             });
             rest = next;
         }
@@ -101,7 +102,8 @@ impl Pcapng {
                 limit,
             });
         }
-        let (mut fcs_bytes, mut direction) = (source.fcs_bytes, Direction::Unknown);
+        let time = source.clock.nanos(ticks);
+        let (mut fcs_bytes, mut direction, mut process) = (source.fcs_bytes, Direction::Unknown, 0);
         let options = block
             .body
             .get(20 + (captured as usize).next_multiple_of(4)..)
@@ -118,11 +120,17 @@ impl Pcapng {
                     options::EPB_DROPCOUNT if block.kind == ENHANCED => {
                         self.lose(number, option.long().unwrap_or(0), found);
                     }
+                    options::EPB_PROCESS if block.kind == ENHANCED => {
+                        let pid = option.word().unwrap_or(0);
+                        process = self.processes.of_pid(pid, time, found);
+                    }
+                    options::EPB_DARWIN_PROCESS if block.kind == ENHANCED => {
+                        process = self.processes.of_darwin(option.word().unwrap_or(u32::MAX));
+                    }
                     _ => {}
                 }
             }
         }
-        let time = source.clock.nanos(ticks);
         found.times.note(time);
         found.frames.push(Frame {
             time: Time(time),
@@ -132,6 +140,7 @@ impl Pcapng {
             interface: place(self.base) + number,
             fcs_bytes,
             direction,
+            process,
         });
         Ok(())
     }
@@ -165,6 +174,7 @@ impl Pcapng {
             interface: place(self.base),
             fcs_bytes: source.fcs_bytes,
             direction: Direction::Unknown,
+            process: 0,
         });
         Ok(())
     }

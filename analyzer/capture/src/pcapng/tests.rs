@@ -7,6 +7,7 @@ use crate::frame::{Direction, Frame};
 use crate::write::{ByteOrder, InterfaceOptions, Packet, PcapngWriter, SectionOptions};
 
 mod faults;
+mod processes;
 
 const ORDERS: [ByteOrder; 2] = [ByteOrder::Little, ByteOrder::Big];
 

@@ -18,6 +18,7 @@ fn batch(times: &[u64]) -> Batch {
             interface: 0,
             fcs_bytes: 0,
             direction: Direction::Unknown,
+            process: 0,
         });
         data.extend_from_slice(&time.to_be_bytes());
     }
@@ -199,6 +200,7 @@ fn an_answer_comes_behind_the_requests_of_its_stamp() {
             interface: 0,
             fcs_bytes: 0,
             direction: Direction::Unknown,
+            process: 0,
         });
         assert_eq!(bytes.len(), 62);
         data.extend_from_slice(bytes);

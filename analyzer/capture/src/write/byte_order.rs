@@ -11,14 +11,14 @@ pub enum ByteOrder {
 }
 
 impl ByteOrder {
-    pub(super) fn u16(self, value: u16) -> [u8; 2] {
+    pub(crate) fn u16(self, value: u16) -> [u8; 2] {
         match self {
             Self::Little => value.to_le_bytes(),
             Self::Big => value.to_be_bytes(),
         }
     }
 
-    pub(super) fn u32(self, value: u32) -> [u8; 4] {
+    pub(crate) fn u32(self, value: u32) -> [u8; 4] {
         match self {
             Self::Little => value.to_le_bytes(),
             Self::Big => value.to_be_bytes(),

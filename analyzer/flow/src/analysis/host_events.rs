@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use roce_model::{FlowKey, FlowRow, HostReport, TapId, Time};
+use roce_model::{FlowKey, FlowRow, HostReport, PacketProcess, TapId, Time};
 use roce_wire::{Qpn, Service};
 
 use crate::analysis::Analysis;
@@ -24,6 +24,11 @@ impl Analysis {
         if let Some(connection) = self.connections.queue_pairs.take(event) {
             self.connected_by_host(&connection, event.time);
         }
+    }
+
+    /// A capture names the process of a packet.
+    pub(super) fn named(&mut self, found: &PacketProcess) {
+        self.connections.queue_pairs.named(&found.flow, &found.process);
     }
 
     /// A queue pair got a connection: earlier flows for it start again, and have a peer. Reports may
@@ -93,7 +98,7 @@ impl Analysis {
             return;
         };
         row.pid = Some(process.pid);
-        row.comm = Some(Cow::Owned(process.comm.to_string()));
+        row.comm = (!process.comm.is_empty()).then(|| Cow::Owned(process.comm.to_string()));
         row.cgroup = (process.cgroup != 0).then_some(process.cgroup);
     }
 }

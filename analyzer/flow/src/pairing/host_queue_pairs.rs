@@ -24,6 +24,16 @@ struct QpDirection {
     qpn: Qpn,
 }
 
+impl QpDirection {
+    fn of(key: &FlowKey) -> Self {
+        Self {
+            source: key.source,
+            destination: key.destination,
+            qpn: key.destination_qpn,
+        }
+    }
+}
+
 /// Reported facts about the flow of one direction.
 #[derive(Clone, Debug)]
 pub(crate) struct ReportedFlow {
@@ -63,6 +73,8 @@ pub struct QueuePairs {
     addresses: HashMap<Option<Arc<str>>, Vec<Address>, foldhash::fast::RandomState>,
     /// Whose queue pairs for datagrams are, by address and number.
     datagrams: BoundedMap<(Address, Qpn), Arc<Process>>,
+    /// Processes that captures name as those of a direction's packets.
+    named: BoundedMap<QpDirection, Arc<Process>>,
 }
 
 impl Default for QueuePairs {
@@ -72,6 +84,7 @@ impl Default for QueuePairs {
             reported: bounded_map(),
             addresses: HashMap::default(),
             datagrams: bounded_map(),
+            named: bounded_map(),
         }
     }
 }
@@ -178,13 +191,17 @@ impl QueuePairs {
         );
     }
 
+    /// A capture names the process of a flow's packets, at one end of it. The first word counts.
+    pub fn named(&mut self, key: &FlowKey, process: &Process) {
+        let direction = QpDirection::of(key);
+        if self.named.peek(&direction).is_none() {
+            self.named.put(direction, Arc::new(process.clone()));
+        }
+    }
+
     /// Reported facts about a flow.
     pub(crate) fn reported(&self, key: &FlowKey) -> Option<&ReportedFlow> {
-        self.reported.peek(&QpDirection {
-            source: key.source,
-            destination: key.destination,
-            qpn: key.destination_qpn,
-        })
+        self.reported.peek(&QpDirection::of(key))
     }
 
     /// The process behind a flow, at the end that a host knows: the sender's, else the receiver's.
@@ -192,7 +209,8 @@ impl QueuePairs {
         self.processes(key).next()
     }
 
-    /// The processes at the ends of a flow, as far as hosts have named them: the sender's, then the receiver's.
+    /// The processes at the ends of a flow, as far as they are known: the sender's, then the receiver's, as hosts report them; then the one
+    /// that a capture names.
     pub fn processes(&self, key: &FlowKey) -> impl Iterator<Item = &Process> {
         let reported = self.reported(key).into_iter();
         let connected = reported.flat_map(|reported| reported.sender.iter().chain(&reported.receiver));
@@ -202,7 +220,8 @@ impl QueuePairs {
         ];
         let ends = ends.into_iter().filter(|_| key.service == Service::Ud);
         let datagrams = ends.filter_map(|end| self.datagrams.peek(&end));
-        connected.chain(datagrams).map(Arc::as_ref)
+        let named = self.named.peek(&QpDirection::of(key)).into_iter();
+        connected.chain(datagrams).chain(named).map(Arc::as_ref)
     }
 }
 

@@ -31,6 +31,20 @@ impl ChosenPath {
     }
 }
 
+/// A hash of the link header (addresses; of a cooked one interface and direction) and the TTL.
+#[inline]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the high bits of the product are the hash"
+)]
+pub(crate) fn path_hash(frame: &[u8], roce: &Roce) -> u16 {
+    let head = frame
+        .first_chunk::<16>()
+        .map_or(0, |head| u128::from_le_bytes(*head));
+    let folded = head as u64 ^ ((head >> 32) as u64).rotate_left(29) ^ u64::from(roce.hop_limit) << 56;
+    (folded.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48) as u16
+}
+
 #[expect(clippy::cast_possible_truncation, reason = "the low bits are what is wanted")]
 const fn low(label: u32) -> u16 {
     label as u16

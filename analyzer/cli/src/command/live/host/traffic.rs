@@ -169,6 +169,7 @@ impl<'a> TakenPackets<'a> {
                 roce_probe::Direction::Ingress => Direction::Inbound,
                 roce_probe::Direction::Egress => Direction::Outbound,
             },
+            process: 0,
         });
     }
 
