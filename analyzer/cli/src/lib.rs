@@ -49,7 +49,8 @@ Several captures are one run, merged by time. Write ./NAME for a capture whose n
 Exit codes: 0 done, 1 a finding that --fail-on names, 2 an error (one bad input does not stop the others).
 
 Environment: COLUMNS is the width of the text; NO_COLOR and CLICOLOR_FORCE switch its colours off and on; \
-SOURCE_DATE_EPOCH replaces the start time of a run, so that two runs give the same bytes.";
+SOURCE_DATE_EPOCH replaces the start time of a run, so that two runs give the same bytes. \
+Where outputs are in an object store, AWS_*, GOOGLE_* and AZURE_* name its account. TMPDIR is the folder for what DuckDB writes.";
 
 /// Per-flow congestion timelines of RoCEv2 traffic.
 ///

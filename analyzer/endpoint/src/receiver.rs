@@ -43,8 +43,8 @@ const MIN_TOKEN: usize = 16;
 
 /// Takes the samples of requests.
 pub trait SampleReceiver: Send + Sync {
-    /// Takes the samples of one request, in its order. It waits for nothing.
-    fn take(&self, samples: Vec<Sample>);
+    /// Takes the samples of one request, in its order. It waits for nothing, and returns how many found no room.
+    fn take(&self, samples: Vec<Sample>) -> u64;
 }
 
 /// Tokens that may send (RFC 6750): a file with one in each line. Lines that begin with `#` are comments.
@@ -267,8 +267,9 @@ impl Receiver {
             drop(turn);
             result
         });
-        let (samples, tally) = understood.await.map_err(|_| failed())??;
-        self.samples.take(samples);
+        let (samples, mut tally) = understood.await.map_err(|_| failed())??;
+        tally.no_room = self.samples.take(samples);
+        tally.taken -= tally.no_room.min(tally.taken);
         Ok(tally)
     }
 }

@@ -46,7 +46,7 @@ own! {
     SERIES_LEFT_OUT, "roce_series_left_out", Gauge, "Series that were left out because there are too many.";
     HTTP_REQUESTS, "roce_http_requests_total", Counter, "Requests that the endpoint answered, by status.";
     HTTP_CONNECTIONS, "roce_http_connections", Gauge, "Connections to the endpoint that are open now.";
-    OTLP_POINTS, "roce_otlp_points_total", Counter, "Points that were received by OTLP, by what became of them: taken, unknown_name, distribution, no_node, no_place, no_unit, no_value.";
+    OTLP_POINTS, "roce_otlp_points_total", Counter, "Points that were received by OTLP, by what became of them: taken, unknown_name, distribution, no_node, no_place, no_unit, no_value, no_room.";
     OTLP_UNKNOWN_NAMES, "roce_otlp_unknown_names", Gauge, "Names of metrics that were received by OTLP and have no meaning here, 64 at most.";
     TLS_LOADED, "roce_tls_certificate_loaded_timestamp_seconds", Gauge, "When the certificate and key in use were read, in seconds since 1970.";
     TLS_RELOAD_FAILURES, "roce_tls_reload_failures_total", Counter, "Changes of the certificate or key that could not be used: the ones before stay in use.";

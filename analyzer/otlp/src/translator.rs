@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use roce_model::{Sample, SampleKind, SampleSource, Time};
-use roce_switches::switch::interface::counted;
+use roce_switches::switch::interface::{Interface, counted};
 
 use crate::meaning::{MetricMeaning, Place, Scale, meaning};
 
@@ -87,11 +87,13 @@ pub struct PointTally {
     pub no_unit: u64,
     /// Points without a time or a value, and changes (delta temporality) of what is a count.
     pub no_value: u64,
+    /// Points for whose samples the receiver has no room.
+    pub no_room: u64,
 }
 
 impl PointTally {
     /// Numbers of points by outcome, each with its name in metrics.
-    pub fn outcomes(&self) -> [(&'static str, u64); 7] {
+    pub fn outcomes(&self) -> [(&'static str, u64); 8] {
         let unknown: u64 = self.unknown.values().sum();
         [
             ("taken", self.taken),
@@ -101,6 +103,7 @@ impl PointTally {
             ("no_place", self.no_place),
             ("no_unit", self.no_unit),
             ("no_value", self.no_value),
+            ("no_room", self.no_room),
         ]
     }
 
@@ -113,6 +116,7 @@ impl PointTally {
         self.no_place += other.no_place;
         self.no_unit += other.no_unit;
         self.no_value += other.no_value;
+        self.no_room += other.no_room;
         for (name, count) in &other.unknown {
             self.add_unknown(name, *count);
         }
@@ -167,6 +171,7 @@ impl PointTally {
         );
         add(self.no_unit, "state no unit");
         add(self.no_value, "have no time, no value, or a change for a count");
+        add(self.no_room, "found no room: there are too many series");
         Some(format!(
             "{left_out} of {} points became no samples: {}",
             left_out + self.taken,
@@ -358,7 +363,12 @@ impl Translator {
         if let Some(known) = self.interfaces.get(name) {
             return known.clone();
         }
-        let found = counted(name).map(|interface| (self.shared(&interface.name), interface.kind.label()));
+        // In the documents of every system a name with a slash is that of a port: `et-0/0/0`, `ethernet-1/1`, `TenGigE0/0/0/1`.
+        let of_others =
+            || Interface::parse(name).filter(|found| name.contains('/') && found.kind.is_counted());
+        let found = counted(name)
+            .or_else(of_others)
+            .map(|interface| (self.shared(&interface.name), interface.kind.label()));
         if self.interfaces.len() >= MAX_TEXTS {
             self.interfaces.clear();
         }

@@ -128,14 +128,14 @@ impl StoredSamples {
                     }
                     return Ok(requests.left_out());
                 }
-                for row in lines {
+                for row in lines.by_ref() {
                     rows.push(row?);
                     if rows.len() >= BATCH {
                         emit(&mut rows)?;
                     }
                 }
                 emit(&mut rows)?;
-                Ok(None)
+                Ok(lines.left_out())
             }
             Kind::Recording => {
                 let path = self.dir.join(RecordingStart::FILE);

@@ -34,6 +34,14 @@ pub enum PushOutcome {
     Refused(String),
 }
 
+/// An error of TLS, which NX-API uses as well, under this option's name.
+fn of_push(error: ReaderError) -> ReaderError {
+    match error {
+        ReaderError::Nxapi(text) => ReaderError::Push(text),
+        other => other,
+    }
+}
+
 impl PushTarget {
     /// The receiver at a URL of http or https. `ca` is a file with the certificates that sign the receiver's; `None`: the system's.
     /// A `token` is sent with each request (RFC 6750).
@@ -54,11 +62,11 @@ impl PushTarget {
             .build();
         let (tcp, resolver) = (TcpConnector::default(), DefaultResolver::default());
         let agent = if url.starts_with("https://") {
-            Agent::with_parts(config, tcp.chain(Tls::new(None, ca)?), resolver)
+            Agent::with_parts(config, tcp.chain(Tls::new(None, ca).map_err(of_push)?), resolver)
         } else if url.starts_with("http://") {
             Agent::with_parts(config, tcp, resolver)
         } else {
-            return Err(ReaderError::Nxapi(format!("'{url}' is no URL of http or https")));
+            return Err(ReaderError::Push(format!("'{url}' is no URL of http or https")));
         };
         Ok(Self {
             agent,

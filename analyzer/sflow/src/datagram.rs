@@ -28,6 +28,8 @@ pub struct Fault {
     pub had: usize,
     /// Name of what was expected.
     pub what: &'static str,
+    /// The number that is there, where another one was expected.
+    pub found: Option<u32>,
 }
 
 impl fmt::Display for Fault {
@@ -37,7 +39,14 @@ impl fmt::Display for Fault {
             expected,
             had,
             what,
+            found,
         } = self;
+        if let Some(found) = found {
+            return write!(
+                f,
+                "byte {offset} of the datagram: {what} expected, {found} is there"
+            );
+        }
         write!(
             f,
             "byte {offset} of the datagram: {what} of {expected} bytes expected, {had} are there"
@@ -61,6 +70,7 @@ impl<'a> Bytes<'a> {
                 expected: length,
                 had: self.rest.len(),
                 what,
+                found: None,
             });
         };
         let offset = self.offset;
@@ -127,9 +137,14 @@ impl<'a> Datagram<'a> {
             expected: 4,
             had: 0,
             what,
+            found: None,
         };
-        if bytes.number("a version")? != VERSION {
-            return Err(wrong(0, "version 5"));
+        let version = bytes.number("a version")?;
+        if version != VERSION {
+            return Err(Fault {
+                found: Some(version),
+                ..wrong(0, "version 5")
+            });
         }
         let agent = match bytes.number("the kind of an address")? {
             0 => AgentAddress::Unknown,

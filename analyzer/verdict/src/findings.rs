@@ -278,7 +278,7 @@ impl Findings {
         self.signs.flow(row);
         if row.counted {
             self.idle.flow(row, self.settings.link_rate);
-            self.class.flow(row, thresholds);
+            self.class.flow(row, self.settings.least_class_packets());
             self.loss.flow(row);
             self.unpassed.flow(row);
             self.path.flow(row, thresholds);

@@ -24,6 +24,9 @@ pub fn cell_of(time: Time) -> Time {
     Time(time.0 - time.0 % CELL.0)
 }
 
+/// Packets of a sample that show a class, at least.
+const LEAST_OF_SAMPLE: u64 = 8;
+
 /// Settings of the verdicts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
@@ -49,6 +52,21 @@ pub struct Settings {
     pub job: Arc<JobLog>,
     /// Snapshots have the steps of training jobs. They are searched for in the traffic each time.
     pub steps_in_snapshots: bool,
+}
+
+impl Settings {
+    /// Data packets by which the class of a flow is known: of a declared sample as many as the sample has of `least_data_packets`, and 8 at
+    /// least. Each packet carries its class, so that the ones that are here prove it.
+    pub(crate) fn least_class_packets(&self) -> u64 {
+        let least = self.thresholds.least_data_packets.max(1);
+        let part = match self.sampled {
+            None => return least,
+            Some(CapturePart::OneIn(rate)) => least / u64::from(rate).max(1),
+            // A message of 16 packets has two ends or less.
+            Some(CapturePart::Ends) => least / LEAST_OF_SAMPLE,
+        };
+        part.max(LEAST_OF_SAMPLE).min(least)
+    }
 }
 
 impl Default for Settings {

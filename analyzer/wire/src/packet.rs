@@ -3,7 +3,8 @@
 
 use core::fmt;
 
-use crate::{Address, Aeth, Bth, Ecn, ExtendedHeaders, Pause, Service, Stop, Telemetry};
+use crate::transport::mrc;
+use crate::{Address, Aeth, Bth, Ecn, ExtendedHeaders, Opcode, Pause, Service, Stop, Telemetry};
 
 /// Carrier of a packet's transport headers.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -197,7 +198,34 @@ pub struct Roce {
     pub seen: ExtendedHeaders,
 }
 
+/// The operation of a packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Operation {
+    /// By its opcode in IBTA's tables.
+    Ibta(Opcode),
+    /// Of MRC, by its name.
+    Mrc(&'static str),
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ibta(opcode) => opcode.fmt(f),
+            Self::Mrc(name) => f.write_str(name),
+        }
+    }
+}
+
 impl Roce {
+    /// The operation, whose text is its name: by the table of IBTA, and of MRC where the packet has its headers.
+    pub fn operation(&self) -> Operation {
+        let opcode = self.bth.opcode();
+        match mrc::name(opcode.0) {
+            Some(name) if self.seen == ExtendedHeaders::MRC => Operation::Mrc(name),
+            _ => Operation::Ibta(opcode),
+        }
+    }
+
     /// The ECN field of its IP header (of the GRH's traffic class in RoCEv1).
     #[inline]
     pub const fn ecn(&self) -> Ecn {

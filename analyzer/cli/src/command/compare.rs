@@ -39,11 +39,15 @@ use side::CollectedRun;
 /// correlation lasts (stationary bootstrap). The 95 % confidence level holds jointly for all intervals. A difference counts when its
 /// interval excludes 0 and it is 5 % or more. It does not prove that the change caused it: run A twice to see what varies by itself.
 #[derive(Args, Debug)]
-#[command(
-    after_help = "Regressions are: goodput down; CE share, losses, retransmitted data, RNR NAKs, ACK, message and step times up; new findings \
+#[command(after_help = "\
+Examples:
+  roce-analyze compare before.pcap after.pcap             what changed
+  roce-analyze compare before after -o changes.html       two folders of results, as a page
+  roce-analyze compare before after --fail-on regression  exit code 1 if it is worse
+
+Regressions are: goodput down; CE share, losses, retransmitted data, RNR NAKs, ACK, message and step times up; new findings \
 of warning or worse. A new finding does not count when chance explains its few losses, timeouts, RNR NAKs or stalls (binomial test). CNPs, \
-pauses, and packets that were reordered or not captured are shown without a judgement: the better direction depends on the change.\n\nExit codes: 0 done, 1 a regression and --fail-on, 2 an error."
-)]
+pauses, and packets that were reordered or not captured are shown without a judgement: the better direction depends on the change.\n\nExit codes: 0 done, 1 a regression and --fail-on, 2 an error.")]
 pub(crate) struct Compare {
     #[command(flatten)]
     given: GivenOptions,

@@ -14,14 +14,20 @@ use crate::command::invocation::{Invocation, RunCommand};
 /// The variable by which a script says that it asks, and for which shell.
 const ASKS: &str = "ROCE_ANALYZE_COMPLETE";
 
+/// Bash parts words at `=`, so that the value of `--format=json` would be asked for as a word of its own. Its own way to change that is this
+/// variable, for all commands: with others the words before a `=` are completed as before.
+const WORDS_OF_BASH: &str = "COMP_WORDBREAKS=${COMP_WORDBREAKS//=/}\n";
+
 /// Print a completion script for a shell
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Where to put the script, which asks `roce-analyze` on the path:
-  bash  roce-analyze completions bash > ~/.local/share/bash-completion/completions/roce-analyze
-  zsh   roce-analyze completions zsh > ~/.zfunc/_roce-analyze
-        with fpath+=~/.zfunc before compinit in ~/.zshrc
-  fish  roce-analyze completions fish > ~/.config/fish/completions/roce-analyze.fish")]
+Examples:
+  roce-analyze completions bash > ~/.local/share/bash-completion/completions/roce-analyze
+  roce-analyze completions zsh > ~/.zfunc/_roce-analyze
+      with fpath+=~/.zfunc before compinit in ~/.zshrc
+  roce-analyze completions fish > ~/.config/fish/completions/roce-analyze.fish
+
+The script asks the `roce-analyze` that is on the path.")]
 pub(crate) struct Completions {
     /// The shell
     shell: clap_complete::Shell,
@@ -36,6 +42,9 @@ impl RunCommand for Completions {
             .completer(&self.shell.to_string())
             .context("this shell has no completions")?;
         let mut script = Vec::new();
+        if self.shell == clap_complete::Shell::Bash {
+            script.extend_from_slice(WORDS_OF_BASH.as_bytes());
+        }
         shell.write_registration(ASKS, program, program, program, &mut script)?;
         std::io::stdout().write_all(&script)?;
         Ok(ExitCode::SUCCESS)

@@ -11,6 +11,11 @@ use crate::output::style::style;
 
 /// List interfaces and RDMA devices, and what can be captured there
 #[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  roce-analyze devices                  what this host has to capture from
+  roce-analyze devices --format json    the same for programs
+  roce-analyze devices --read host7     a recorded host")]
 pub(crate) struct Devices {
     /// Format of standard output
     #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = text_or_json())]

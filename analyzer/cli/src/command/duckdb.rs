@@ -29,6 +29,8 @@ pub(crate) const LOCKED: &str = "SET lock_configuration = true;";
 pub(crate) fn closed(folders: &[&str]) -> Vec<String> {
     let folders: Vec<String> = folders.iter().map(|folder| format!("'{folder}'")).collect();
     vec![
+        // Its bar would stand among the rows, where nobody sees a terminal.
+        "SET enable_progress_bar = false;".to_owned(),
         "SET autoinstall_known_extensions = false;".to_owned(),
         "SET autoload_known_extensions = false;".to_owned(),
         format!("SET allowed_directories = [{}];", folders.join(", ")),
@@ -208,10 +210,10 @@ mod tests {
     fn only_the_folders_stay_open() {
         let statements = closed(&["/srv/ds/", "/tmp/x/"]);
         assert_eq!(
-            statements[2],
+            statements[3],
             "SET allowed_directories = ['/srv/ds/', '/tmp/x/'];"
         );
-        assert_eq!(statements[3], "SET enable_external_access = false;");
+        assert_eq!(statements[4], "SET enable_external_access = false;");
     }
 
     #[test]

@@ -29,6 +29,8 @@ Examples:
       the joined analysis
   roce-analyze fleet collect run1
       fetch what an interrupted run left on the hosts
+  roce-analyze fleet clean
+      remove what finished runs left on the hosts
   roce-analyze fleet run -- uname -r
       a command on all hosts
   roce-analyze doctor --host

@@ -14,9 +14,9 @@ use crate::command::invocation::{Invocation, RunCommand};
 /// Print a manual page, or write all of them to a folder
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Where to put the pages:
-  roce-analyze man -o ~/.local/share/man/man1
-  man roce-analyze-live")]
+Examples:
+  roce-analyze man 'fleet capture'             one page
+  roce-analyze man -o ~/.local/share/man/man1  all pages, for `man roce-analyze-live`")]
 pub(crate) struct Man {
     /// The command whose page is printed, such as live, 'fleet capture' [default: the page of roce-analyze itself]
     #[arg(conflicts_with = "output")]
@@ -92,6 +92,13 @@ impl<'a> Page<'a> {
                 _ => notes = notes.text(paragraph),
             }
         }
+        if examples.is_empty
+            && let Some(above) = self.above.last()
+        {
+            let lines = HelpParagraphs::of(above).examples_of(self.name());
+            examples = examples.verbatim(&lines.iter().map(String::as_str).collect::<Vec<_>>());
+            examples.is_empty = lines.is_empty();
+        }
         examples.write(out)?;
         notes.write(out)?;
         Section::new("EXIT STATUS").text(&self.exit_status()).write(out)?;
@@ -156,6 +163,29 @@ impl HelpParagraphs {
             }
         }
         said
+    }
+
+    /// Lines of its examples that are of one command below it, whose page has this name: each begins with its words, and may go on in lines
+    /// that are indented further.
+    fn examples_of(&self, name: &str) -> Vec<String> {
+        // `roce-analyze-fleet-capture`: the program's own name has the first dash.
+        let (program, words) = name.split_at(env!("CARGO_PKG_NAME").len().min(name.len()));
+        let begin = format!("  {program}{}", words.replace('-', " "));
+        let paragraphs = self.paragraphs.iter();
+        let lines = paragraphs
+            .filter_map(|text| text.strip_prefix("Examples:"))
+            .flat_map(str::lines);
+        let mut is_of_it = false;
+        let mut of_it = |line: &&str| {
+            let is_more = line.starts_with("    ");
+            if !is_more {
+                is_of_it = line
+                    .strip_prefix(begin.as_str())
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with(' '));
+            }
+            is_of_it
+        };
+        lines.filter(|line| of_it(line)).map(str::to_owned).collect()
     }
 }
 
@@ -263,6 +293,7 @@ mod tests {
             for section in [
                 "NAME",
                 "SYNOPSIS",
+                "EXAMPLES",
                 "\"EXIT STATUS\"",
                 "ENVIRONMENT",
                 "\"SEE ALSO\"",

@@ -28,7 +28,7 @@ use crate::options::format::{Format, formats};
 use crate::output::messages;
 use host::{COLLECTOR, HostArguments, HostMetrics};
 #[cfg(feature = "nxapi")]
-pub(crate) use push::END;
+pub(crate) use push::{END, MAX_TOKEN};
 
 /// The task, and examples.
 const AFTER_HELP: &str = "\

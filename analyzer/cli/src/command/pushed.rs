@@ -1,7 +1,7 @@
 //! Metrics that are pushed: the options, and the process that sends what a thread writes into its standard input.
 
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,8 +11,9 @@ use clap::Args;
 use roce_endpoint::EndpointSource;
 use roce_metrics::{Exposition, Format, joined};
 use roce_model::Span;
+use roce_remote::PushTarget;
 
-use crate::command::metrics::END;
+use crate::command::metrics::{END, MAX_TOKEN};
 use crate::options::duration::parse_duration;
 use crate::output::messages;
 use crate::own_process::own_process;
@@ -60,6 +61,17 @@ impl PushArguments {
         let Some(url) = &self.push else {
             return Ok(None);
         };
+        // A URL, token or certificate that is of no use is an error now, and not a line in a log later.
+        let token = self
+            .push_token
+            .as_deref()
+            .map(|path| roce_files::read_text(path, MAX_TOKEN));
+        let authority = self.push_ca.as_deref().map(Path::to_string_lossy);
+        PushTarget::new(
+            url,
+            authority.as_deref(),
+            token.transpose()?.as_deref().map(str::trim),
+        )?;
         let mut command = own_process();
         command.args(["metrics", "push", "--url", url]);
         for (option, path) in [("--token", &self.push_token), ("--ca", &self.push_ca)] {

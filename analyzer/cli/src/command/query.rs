@@ -18,6 +18,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::Args;
+use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 use roce_model::text::clean;
 use serde_json::Value;
 
@@ -65,7 +66,7 @@ pub(crate) struct Query {
     source: DatasetSource,
 
     /// A question by its name, one SELECT, or a file FILE.sql; '-' reads standard input [default: list the questions]
-    #[arg(value_name = "QUESTION|SQL", allow_hyphen_values = true)]
+    #[arg(value_name = "QUESTION|SQL", allow_hyphen_values = true, add = ArgValueCandidates::new(candidates))]
     question: Option<String>,
 
     /// Read the SELECT from FILE, whatever its name is
@@ -97,6 +98,14 @@ impl RunCommand for Query {
     fn run(&self, _: &Invocation) -> anyhow::Result<ExitCode> {
         query(self)
     }
+}
+
+/// The names of the questions, for completions.
+fn candidates() -> Vec<CompletionCandidate> {
+    questions::ALL
+        .iter()
+        .map(|question| question.name.into())
+        .collect()
 }
 
 /// Answers the question.

@@ -22,10 +22,14 @@ use crate::output::screen;
 
 /// Replay captures, or a recorded live run, on the live screen
 #[derive(Args, Debug)]
-#[command(
-    after_help = "Intervals and rates are those of the packets' own times, at every speed. On the screen, + and - change the speed, the space \
-bar pauses, and the arrow keys step. SIGINT or SIGTERM ends the replay; a second one ends it at once."
-)]
+#[command(after_help = "\
+Examples:
+  roce-analyze replay a.pcap                 a capture as it was, on the screen
+  roce-analyze replay a.pcap --speed 0.01x   a hundred times slower
+  roce-analyze replay a.pcap --no-tui        a line for each interval
+
+Intervals and rates are those of the packets' own times, at every speed. On the screen, + and - change the speed, the space \
+bar pauses, and the arrow keys step. SIGINT or SIGTERM ends the replay; a second one ends it at once.")]
 pub(crate) struct Replay {
     /// Capture time per second: 1x, 0.1x, 10x, or max [default: 1x; on the screen, short captures take about 30 seconds]
     #[arg(long, value_name = "SPEED", value_parser = Speed::parse)]

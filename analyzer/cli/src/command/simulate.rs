@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, anyhow};
 use clap::Args;
+use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 use roce_files::{Access, FilePlace, read_text};
 use roce_model::text::clean;
 use roce_sim::units::Picos;
@@ -18,8 +19,17 @@ const MAX_SCENARIO_BYTES: u64 = 1 << 20;
 
 /// Simulate a scenario: write its capture, and the truth about it
 #[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  roce-analyze simulate incast -o incast.pcapng --truth truth.json
+      the capture of a demo, and what happened in it
+  roce-analyze simulate my.toml -o my.pcapng --set switch.kmin=100KB
+      a scenario of your own, with one value changed
+  roce-analyze simulate incast --counters counters
+      the counters of its switches and hosts")]
 pub(crate) struct Simulate {
     /// A scenario: a TOML file, or the name of a demo
+    #[arg(add = ArgValueCandidates::new(candidates))]
     pub(crate) scenario: PathBuf,
 
     /// Write the capture to FILE; with several taps, each has a file with its name before the extension (FILE-TAP.pcapng)
@@ -41,6 +51,11 @@ pub(crate) struct Simulate {
     /// Replace a value of the scenario, such as switch.kmin=100KB or flow.0.message=1MiB (can be repeated)
     #[arg(long, value_name = "KEY=VALUE", value_parser = parse_override)]
     pub(crate) set: Vec<(String, String)>,
+}
+
+/// The names of the demos, for completions.
+fn candidates() -> Vec<CompletionCandidate> {
+    demos::DEMOS.iter().map(|demo| demo.name.into()).collect()
 }
 
 fn parse_time(text: &str) -> Result<Picos, String> {

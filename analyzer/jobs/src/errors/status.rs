@@ -222,6 +222,22 @@ pub const STATUSES: &[Status] = &[
         syndrome: None,
         words: &["general error"],
     },
+    Status {
+        number: 22,
+        name: "IBV_WC_TM_ERR",
+        meaning: "a message did not match a posted tag",
+        side: Side::Unclear,
+        syndrome: None,
+        words: &["tm error"],
+    },
+    Status {
+        number: 23,
+        name: "IBV_WC_TM_RNDV_INCOMPLETE",
+        meaning: "software has to finish a rendezvous of tag matching: no error by itself",
+        side: Side::Unclear,
+        syndrome: None,
+        words: &["tm software rendezvous"],
+    },
 ];
 
 /// Statuses whose words are those of another one with a beginning: that one is looked for first.

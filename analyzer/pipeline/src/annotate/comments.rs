@@ -161,7 +161,8 @@ impl Commenter {
             if all {
                 let flow = FlowKey::from_packet(roce);
                 let place = format!(
-                    "{opcode} of {} > {} QP {}, PSN {}",
+                    "{} of {} > {} QP {}, PSN {}",
+                    roce.operation(),
                     flow.source,
                     flow.destination,
                     flow.destination_qpn,

@@ -30,6 +30,8 @@ pub(super) struct Lines {
     file: Option<BufReader<ExpandedBytes>>,
     /// Number of the last line that was read.
     line: u64,
+    /// The last line is cut.
+    is_cut: bool,
 }
 
 impl Lines {
@@ -47,6 +49,7 @@ impl Lines {
             path: path.to_path_buf(),
             file,
             line: 0,
+            is_cut: false,
         })
     }
 
@@ -89,6 +92,22 @@ impl Lines {
         }
     }
 
+    /// The last line, if it makes no sense and does not end: whoever writes the file has not finished it, so that it is left out.
+    pub(super) fn cut(&mut self, text: &[u8]) -> bool {
+        self.is_cut |= !text.ends_with(b"\n");
+        self.is_cut
+    }
+
+    /// A sentence about a line that was left out because it does not end.
+    pub(super) fn left_out(&self) -> Option<String> {
+        self.is_cut.then(|| {
+            format!(
+                "line {} is cut, as in a file that is still written: it is left out",
+                self.line
+            )
+        })
+    }
+
     /// The error of the last line.
     pub(super) fn wrong(&self, what: impl Into<String>) -> Error {
         Error::Line {
@@ -123,7 +142,15 @@ impl Iterator for Lines {
 
     fn next(&mut self) -> Option<Self::Item> {
         let line = self.next_line(MAX_LINE_BYTES).transpose()?;
-        Some(line.and_then(|text| self.row(&text)))
+        let text = match line {
+            Ok(text) => text,
+            Err(error) => return Some(Err(error)),
+        };
+        let row = self.row(&text);
+        if row.is_err() && self.cut(&text) {
+            return None;
+        }
+        Some(row)
     }
 }
 

@@ -32,14 +32,25 @@ impl OtlpRows {
             return Ok(false);
         };
         let mut samples = Vec::new();
-        read_json(&line, &mut self.translator, &mut samples)
-            .map_err(|error| self.lines.wrong(format!("is no request of OTLP: {error}")))?;
+        if let Err(error) = read_json(&line, &mut self.translator, &mut samples) {
+            if self.lines.cut(&line) {
+                return Ok(false);
+            }
+            return Err(self.lines.wrong(format!("is no request of OTLP: {error}")));
+        }
         rows.extend(samples.iter().map(|sample| self.series.row(sample, None)));
         Ok(true)
     }
 
-    /// Sentence about points without a row; `None` where all have one.
+    /// Sentence about points without a row and a line that is cut; `None` where there are none.
     pub(super) fn left_out(&self) -> Option<String> {
-        self.translator.tally().text()
+        let sentences = self
+            .translator
+            .tally()
+            .text()
+            .into_iter()
+            .chain(self.lines.left_out());
+        let sentences: Vec<String> = sentences.collect();
+        (!sentences.is_empty()).then(|| sentences.join("; "))
     }
 }

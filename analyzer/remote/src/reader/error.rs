@@ -10,4 +10,7 @@ pub enum ReaderError {
     /// NX-API cannot be used as the inventory has it.
     #[error("NX-API: {0}")]
     Nxapi(String),
+    /// Metrics cannot be pushed as the options have it.
+    #[error("--push: {0}")]
+    Push(String),
 }

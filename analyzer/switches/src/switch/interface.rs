@@ -163,7 +163,15 @@ fn other_kind(lower: &str) -> InterfaceKind {
     if lower.contains('.') {
         // A part of a port or of a group.
         InterfaceKind::Virtual
-    } else if starts(&["ethernet-", "fabric", "recirc", "sup-", "cpu"]) {
+    } else if starts(&[
+        "ethernet-bp",
+        "ethernet-ib",
+        "ethernet-rec",
+        "fabric",
+        "recirc",
+        "sup-",
+        "cpu",
+    ]) {
         // SONiC on a chassis: Ethernet-BP0, Ethernet-IB0, Ethernet-Rec0.
         InterfaceKind::Internal
     } else if starts(&["bond", "lag"]) {

@@ -7,7 +7,6 @@ use roce_model::{Address, Confidence, Evidence, FindingRow, FlowId, FlowRow, Sev
 
 use super::super::directory::name_of;
 use super::super::numbers::{counted, note_first};
-use super::super::thresholds::Thresholds;
 use super::plan::priority_of;
 use super::rule::{Context, FindingOf as _, Needs, Rule};
 use super::worst::Worst;
@@ -62,8 +61,9 @@ pub(super) struct ClassTally {
 }
 
 impl ClassTally {
-    pub(super) fn flow(&mut self, row: &FlowRow, thresholds: &Thresholds) {
-        if row.dscp_values > 1 && row.data_packets >= thresholds.least_data_packets {
+    /// A flow; its class is known by `least` data packets.
+    pub(super) fn flow(&mut self, row: &FlowRow, least: u64) {
+        if row.dscp_values > 1 && row.data_packets >= least {
             self.changing.add(row.data_packets, || name_of(row));
             note_first(&mut self.first, row.first_time);
         }
@@ -125,7 +125,7 @@ impl ClassTally {
 
 /// Connections with data in both directions whose classes differ: the tap and its two flows.
 pub(super) fn differing(context: &Context<'_>) -> Vec<(TapId, FlowId, FlowId)> {
-    let least = context.thresholds.least_data_packets.max(1);
+    let least = context.least_class_packets;
     let directory = context.directory;
     let differs = |one: Option<u8>, two: Option<u8>| one.is_some() && two.is_some() && one != two;
     let all = directory.flows().filter_map(|(tap, flow, party)| {

@@ -63,6 +63,8 @@ pub(super) const MAX_MANAGEMENT_QPN: u32 = 1;
 pub(super) struct Context<'a> {
     pub(super) run: &'a RunSummary,
     pub(super) thresholds: &'a Thresholds,
+    /// Data packets by which the class of a flow is known.
+    pub(super) least_class_packets: u64,
     /// Speed of the links, in bit/s, if given.
     pub(super) link_rate: Option<u64>,
     /// Classes and path MTU that somebody expects.
@@ -96,6 +98,7 @@ impl<'a> Context<'a> {
         Self {
             run,
             thresholds: &settings.thresholds,
+            least_class_packets: settings.least_class_packets(),
             link_rate: settings.link_rate,
             expectation: &settings.expectation,
             wiring: &settings.wiring,

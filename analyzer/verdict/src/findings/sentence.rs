@@ -113,6 +113,9 @@ fn uet_alone(context: &Context<'_>) -> String {
     }
 }
 
+/// A capture that misses more than one data packet in this number proves of none that it was not lost.
+const MISSED_PART: u64 = 10;
+
 /// No trouble: what the packets show to be in order.
 fn nothing_wrong(findings: &[RelatedFinding], context: &Context<'_>) -> String {
     let run = context.run;
@@ -135,6 +138,14 @@ fn nothing_wrong(findings: &[RelatedFinding], context: &Context<'_>) -> String {
     let totals = &run.totals;
     let is_whole = totals.unresolved | totals.ambiguous | totals.network_lost | totals.lost_downstream == 0;
     let is_quiet = totals.retransmitted_packets == 0 && totals.response_missing == 0;
+    let missed = row("loss.capture").and_then(|row| fact(row, "capture_lost"));
+    let missed = match missed {
+        Some(Fact::Count(missed)) => *missed,
+        _ => 0,
+    };
+    // In a sample a lost packet and one that was not captured look alike.
+    let is_sample = row("capture.quality").is_some_and(|row| fact(row, "sparse_flows").is_some())
+        || missed.saturating_mul(MISSED_PART) > totals.data_packets;
     let mut claims = Vec::new();
     if row("ecn.working").is_some() {
         claims.push("ECN works".to_owned());
@@ -143,7 +154,7 @@ fn nothing_wrong(findings: &[RelatedFinding], context: &Context<'_>) -> String {
     }
     let unmoved = totals.cnp > 0 && row("ecn.working").is_none();
     let of_losses = claims.len();
-    if data > 0 && is_whole && is_quiet {
+    if data > 0 && is_whole && is_quiet && !is_sample {
         if answered == data {
             claims.push("nothing was lost".to_owned());
         } else if answered > 0 {
@@ -161,8 +172,8 @@ fn nothing_wrong(findings: &[RelatedFinding], context: &Context<'_>) -> String {
         (false, true) => "; whether packets were lost is not shown".to_owned(),
         (false, false) => String::new(),
     };
-    if let Some(Fact::Count(missed)) = row("loss.capture").and_then(|row| fact(row, "capture_lost")) {
-        claims.push(format!("the capture missed {}", counted(*missed, "packet")));
+    if missed > 0 {
+        claims.push(format!("the capture missed {}", counted(missed, "packet")));
     }
     if let Some(spread) = row("path.spread") {
         claims.push(clause(&spread.summary));

@@ -48,6 +48,25 @@ pub const NACK: u8 = 0xdd;
 /// Request of a selective acknowledgement.
 pub const PROBE: u8 = 0xde;
 
+/// The name of an opcode that the specification defines.
+pub const fn name(code: u8) -> Option<&'static str> {
+    Some(match code {
+        WRITE_FIRST => "MRC WRITE First",
+        WRITE_MIDDLE => "MRC WRITE Middle",
+        WRITE_LAST => "MRC WRITE Last",
+        WRITE_LAST_IMMEDIATE => "MRC WRITE Last with Immediate",
+        WRITE_ONLY => "MRC WRITE Only",
+        WRITE_ONLY_IMMEDIATE => "MRC WRITE Only with Immediate",
+        ACKNOWLEDGE => "MRC Acknowledge",
+        ENDPOINT_REQUEST => "MRC Endpoint Request",
+        ENDPOINT_RESPONSE => "MRC Endpoint Response",
+        SACK => "MRC SACK",
+        NACK => "MRC NACK",
+        PROBE => "MRC Probe",
+        _ => return None,
+    })
+}
+
 /// True of an opcode that the specification defines.
 #[inline]
 pub const fn is_opcode(code: u8) -> bool {

@@ -30,7 +30,7 @@ pub(super) fn line(frame: &ListedFrame<'_>, out: &mut impl Write) -> io::Result<
 fn fields(roce: &Roce, object: &mut Map<String, Value>) {
     let has_ip = roce.carrier.has_ip();
     let fields = json!({
-        "operation": roce.bth.opcode().to_string(),
+        "operation": roce.operation().to_string(),
         "source": roce.source.to_string(),
         "destination": roce.destination.to_string(),
         "destination_qpn": roce.bth.destination_qpn().value(),

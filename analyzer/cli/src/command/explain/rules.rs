@@ -99,6 +99,7 @@ pub(super) fn names() -> Vec<&'static str> {
         .into_iter()
         .chain(findings)
         .chain(tables)
+        .chain(meanings::names())
         .collect()
 }
 

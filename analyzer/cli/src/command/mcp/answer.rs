@@ -3,8 +3,8 @@
 use roce_model::text::clean_lines;
 use serde_json::{Map, Value, json};
 
-/// Longest answer as JSON, in bytes.
-pub(super) const MAX_ANSWER: usize = 256 << 10;
+/// Longest answer as JSON, in bytes. A message has it twice, as a structure and as text: both together are 256 KB.
+pub(super) const MAX_ANSWER: usize = 128 << 10;
 /// Longest text in an answer, in characters: rows have names from captures and logs.
 const MAX_TEXT: usize = 64 << 10;
 /// Sentences about what is not shown.
@@ -48,10 +48,13 @@ impl ToolAnswer {
         self.not_shown.dedup();
         if self.left_out > 0 {
             let left_out = self.left_out;
-            self.not_shown.push(format!(
-                "{left_out} rows beyond the limit: another limit, {}",
-                self.less
-            ));
+            let rows = if left_out == 1 {
+                "1 row"
+            } else {
+                &format!("{left_out} rows")
+            };
+            self.not_shown
+                .push(format!("{rows} beyond the limit: a larger limit, {}", self.less));
         }
         let mut rows = std::mem::take(&mut self.rows);
         for row in &mut rows {
@@ -71,6 +74,9 @@ impl ToolAnswer {
             self.truncated = true;
             self.left_out += (rows.len() - fitting) as u64;
             rows.truncate(fitting);
+            self.answer = format!("{} {fitting} rows fit into this answer.", self.answer)
+                .trim_start()
+                .to_owned();
             let limit = MAX_ANSWER >> 10;
             self.not_shown
                 .push(format!("the rows beyond {limit} KB of answer: {}", self.less));
@@ -178,7 +184,7 @@ mod tests {
         let whole = answer.into_json();
         assert!(whole.to_string().len() <= MAX_ANSWER);
         let rows = whole["rows"].as_array().unwrap().len() as u64;
-        assert!(rows > 200, "{rows}");
+        assert!(rows > 100, "{rows}");
         assert_eq!(
             (whole["truncated"].clone(), whole["left_out"].clone()),
             (true.into(), (1000 - rows).into())

@@ -123,7 +123,7 @@ fn collect(blocks: &Receiver<io::Result<Vec<u8>>>, bounds: &Bounds<'_>) -> anyho
         }
         if Instant::now() >= bounds.until {
             bail!(
-                "the analysis took too long\nhint: a shorter time (from, to), a smaller capture, or --time-limit of the server"
+                "the analysis took too long\nhint: a smaller capture, or a larger --time-limit of the server"
             );
         }
         match blocks.recv_timeout(LOOK) {

@@ -32,7 +32,7 @@ const MAX_WAITING_BYTES: usize = 32 << 20;
 /// Bytes of one text: 50,000 series of 200 bytes are 10 MB.
 const MAX_TEXT: u64 = 16 << 20;
 /// Bytes of a file with a token.
-const MAX_TOKEN: u64 = 16 << 10;
+pub(crate) const MAX_TOKEN: u64 = 16 << 10;
 /// Time until a request is sent again, at first and at most; it doubles in between.
 const DELAYS: [Duration; 2] = [Duration::from_secs(1), Duration::from_mins(1)];
 /// Longest time that a receiver's Retry-After is followed.
@@ -64,7 +64,11 @@ pub(super) struct Push {
 
 /// Sends until standard input ends.
 pub(super) fn push(arguments: &Push) -> anyhow::Result<ExitCode> {
-    let confinement = Confinement::begin(arguments.user.as_deref(), arguments.no_sandbox)?;
+    // Whoever started it has given up rights already, and is the user that it keeps.
+    let confinement = match arguments.no_sandbox {
+        true => None,
+        false => Some(Confinement::begin(arguments.user.as_deref(), false)?),
+    };
     crate::sandbox::raise()?;
     let token = arguments.token.as_deref();
     let token = token
@@ -75,7 +79,10 @@ pub(super) fn push(arguments: &Push) -> anyhow::Result<ExitCode> {
         file: None,
         rotates: false,
     };
-    confinement.give_up(&nothing, CapabilitySet::empty())?;
+    match confinement {
+        Some(confinement) => confinement.give_up(&nothing, CapabilitySet::empty())?,
+        None => crate::sandbox::give_up(None, CapabilitySet::empty())?,
+    }
     let token = token.as_deref().map(str::trim);
     let target = PushTarget::new(&arguments.url, arguments.ca.as_deref(), token)?;
     let queue = WaitingRequests::default();

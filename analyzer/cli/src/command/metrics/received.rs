@@ -30,10 +30,11 @@ struct ReceivedSeries {
 }
 
 impl SampleReceiver for ReceivedSamples {
-    fn take(&self, samples: Vec<Sample>) {
+    fn take(&self, samples: Vec<Sample>) -> u64 {
         let now = Instant::now();
         let mut series = self.series.lock().unwrap_or_else(PoisonError::into_inner);
         let series = &mut *series;
+        let before = series.left_out;
         for sample in samples {
             let name = (&sample.node, &sample.object, sample.counter);
             let place = (sample.priority, &sample.queue, &sample.details);
@@ -48,6 +49,7 @@ impl SampleReceiver for ReceivedSamples {
                 series.last.insert(key, (sample, now));
             }
         }
+        (series.left_out - before) as u64
     }
 }
 
@@ -117,10 +119,10 @@ mod tests {
     fn series_have_a_bound() {
         let received = ReceivedSamples::default();
         let ports = (0..=MAX_SERIES).map(|port| sample(&format!("swp{port}"), 1, 1.0));
-        received.take(ports.collect());
+        assert_eq!(received.take(ports.collect()), 1);
         assert_eq!(received.left_out(), 1);
         // Those that have a place keep it.
-        received.take(vec![sample("swp0", 2, 9.0)]);
+        assert_eq!(received.take(vec![sample("swp0", 2, 9.0)]), 0);
         assert_eq!(received.left_out(), 1);
     }
 }

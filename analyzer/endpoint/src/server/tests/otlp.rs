@@ -13,8 +13,9 @@ use crate::{SampleReceiver, Tokens};
 struct KeptSamples(Mutex<Vec<Sample>>);
 
 impl SampleReceiver for KeptSamples {
-    fn take(&self, samples: Vec<Sample>) {
+    fn take(&self, samples: Vec<Sample>) -> u64 {
         self.0.lock().unwrap().extend(samples);
+        0
     }
 }
 

@@ -14,6 +14,8 @@ local fields = {
     slows = ProtoField.string("roce.cnp.slows", "Flow that the CNP slows"),
     mark = ProtoField.framenum("roce.cnp.mark", "Last mark of that flow", base.NONE, frametype.NONE),
     nak = ProtoField.string("roce.nak", "NAK"),
+    credit = ProtoField.uint64("roce.credit", "Credit of NCCL"),
+    message = ProtoField.uint64("roce.message", "Message of NCCL"),
 }
 roce.fields = fields
 
@@ -30,7 +32,15 @@ local operations = {
     "SEND Last with Invalidate", "SEND Only with Invalidate", "FLUSH", "ATOMIC WRITE",
 }
 
+-- Opcodes of MRC 1.0, which are free for vendors in IBTA's tables.
+local multipath = {
+    [0xc6] = "WRITE First", [0xc7] = "WRITE Middle", [0xc8] = "WRITE Last", [0xc9] = "WRITE Last with Immediate", [0xca] = "WRITE Only",
+    [0xcb] = "WRITE Only with Immediate", [0xd1] = "Acknowledge", [0xd8] = "Endpoint Request", [0xd9] = "Endpoint Response",
+    [0xdc] = "SACK", [0xdd] = "NACK", [0xde] = "Probe",
+}
+
 local function opcode_name(opcode)
+    if multipath[opcode] then return "MRC " .. multipath[opcode] end
     if opcode == 0x81 then return "CNP" end
     if opcode == 0x80 then return "CNP (InfiniBand)" end
     local service = services[math.floor(opcode / 32)]
@@ -63,6 +73,10 @@ local function add(tree, text)
         local mark = text:match("%(frame (%d+)%)")
         if mark then tree:add(fields.mark, tonumber(mark)) end
     end
+    local credit = text:match("^credit (%d+)")
+    if credit then tree:add(fields.credit, UInt64.new(tonumber(credit))) end
+    local message = text:match("^message (%d+)") or text:match("^acknowledges message (%d+)")
+    if message then tree:add(fields.message, UInt64.new(tonumber(message))) end
     if text:find("NAK", 1, true) == 1 or text:find("RNR NAK", 1, true) == 1 then tree:add(fields.nak, text) end
 end
 
@@ -74,7 +88,7 @@ function roce.dissector(buffer, pinfo, tree)
     if opcode then
         local name = opcode_name(opcode.value)
         if name then subtree:add(fields.opcode, name) end
-        if opcode.value == 0x81 or opcode.value == 0x80 then pinfo.cols.info:set(name) end
+        if name and (opcode.value == 0x81 or opcode.value == 0x80 or multipath[opcode.value]) then pinfo.cols.info:set(name) end
     end
     for _, comment in ipairs(comments) do
         for sentence in (tostring(comment.value) .. "; "):gmatch("(.-); ") do
@@ -84,3 +98,8 @@ function roce.dissector(buffer, pinfo, tree)
 end
 
 register_postdissector(roce)
+
+-- MRC has a port of its own besides that of RoCEv2, whose dissector knows the header.
+local ports = DissectorTable.get("udp.port")
+local rocev2 = ports:get_dissector(4791)
+if rocev2 then ports:add(4971, rocev2) end

@@ -29,14 +29,16 @@ impl StreamedSamples {
 }
 
 impl SampleReceiver for StreamedSamples {
-    fn take(&self, samples: Vec<Sample>) {
+    fn take(&self, samples: Vec<Sample>) -> u64 {
         let mut series = self.series.lock().unwrap_or_else(PoisonError::into_inner);
         let rows = samples.iter().map(|sample| series.row(sample, None).encode());
         let bodies: Vec<Vec<u8>> = rows.collect();
         drop(series);
         if !bodies.is_empty() && !self.notes.add(time_of_day(), SampleRow::BLOCK, &bodies) {
             self.lost.fetch_add(bodies.len() as u64, Ordering::Relaxed);
+            return bodies.len() as u64;
         }
+        0
     }
 }
 

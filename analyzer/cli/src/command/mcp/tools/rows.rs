@@ -58,6 +58,12 @@ pub(super) fn packets(
         None => None,
     };
     let inputs = context.inputs(&given.texts("input")?)?;
+    if let Some(folder) = inputs.iter().find(|input| input.is_folder) {
+        bail!(
+            "{}: a folder of results has no frames\nhint: name the captures",
+            clean(&folder.path)
+        );
+    }
     let frames = Frames::new(&inputs, flow, context)?;
     let mut chosen: Vec<&FrameRow> = frames.rows.iter().collect();
     let (mut confidence, mut not_shown) = ("counted", Vec::new());
@@ -101,7 +107,7 @@ pub(super) fn packets(
         truncated: all > rows.len(),
         rows,
         command: frames.command,
-        less: "a smaller limit, a flow, or roles",
+        less: "a flow, or roles",
     })
 }
 
@@ -178,7 +184,7 @@ pub(super) fn flows(given: &GivenArguments<'_>, context: &mut ToolContext<'_>) -
         truncated: total > shown,
         rows,
         command: analysed.command,
-        less: "a smaller limit, fewer columns, or a flow expression",
+        less: "fewer columns, or a flow expression",
         ..ToolAnswer::default()
     })
 }
@@ -240,7 +246,9 @@ pub(super) fn ranks(given: &GivenArguments<'_>, context: &mut ToolContext<'_>) -
     }
     let all = rows.len();
     rows.truncate(most);
-    let answer = if sentences.is_empty() {
+    let answer = if all == 0 && sentences.is_empty() {
+        "Ranks cannot be told from these packets.".to_owned()
+    } else if sentences.is_empty() {
         "No rank stands out.".to_owned()
     } else {
         sentences.join(" ")
