@@ -49,7 +49,8 @@ impl ToolAnswer {
         if self.left_out > 0 {
             let left_out = self.left_out;
             self.not_shown.push(format!(
-                "{left_out} rows beyond the limit: another limit, {}",
+                "{} beyond the limit: another limit, {}",
+                roce_spelling::plural(left_out, "row", "rows"),
                 self.less
             ));
         }
