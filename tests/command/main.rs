@@ -29,6 +29,8 @@ mod endpoint;
 mod ends;
 mod errors;
 #[cfg(feature = "live")]
+mod evidence;
+#[cfg(feature = "live")]
 mod extcap;
 #[cfg(feature = "live")]
 mod fabric;

@@ -2,7 +2,8 @@
 //!
 //! Sources: Linux Documentation/networking/device_drivers/ethernet/mellanox/mlx5/counters.rst (mlx5);
 //! drivers/infiniband/hw/bnxt_re/hw_counters.c (bnxt_re); drivers/infiniband/sw/rxe/rxe_hw_counters.c (rxe);
-//! drivers/infiniband/hw/irdma/verbs.c (irdma); drivers/net/ethernet/broadcom/bnxt/bnxt_ethtool.c (bnxt_en). The names of mlx4_en,
+//! drivers/infiniband/hw/irdma/verbs.c (irdma); drivers/infiniband/hw/efa/efa_verbs.c (efa); drivers/infiniband/hw/hns/hns_roce_main.c (hns);
+//! drivers/net/ethernet/broadcom/bnxt/bnxt_ethtool.c (bnxt_en). The names of mlx4_en,
 //! bnxt_en and ice were not verified on hardware: a name that does not occur maps nothing.
 
 use std::borrow::Cow;
@@ -75,6 +76,10 @@ const RULES: &[Rule] = rules! {
     Port "port_rcv_packets" => PortReceivedPackets;
     Port "port_xmit_packets" => PortTransmittedPackets;
     Port "link_downed" => PhyLinkDowns;
+    Port "link_error_recovery" => PhyLinkRecoveries;
+    Port "symbol_error" => PhySymbolErrors;
+    Port "port_rcv_errors" => PortReceiveErrors;
+    Port "port_xmit_discards" => NetdevDiscards ["transmitted"];
 
     // mlx5
     Hardware "np_ecn_marked_roce_packets" => PortEcnMarkedPacketsReceived;
@@ -143,6 +148,21 @@ const RULES: &[Rule] = rules! {
     Hardware "watermark_ahs" => PortObjects ["ah_most"];
     Hardware "watermark_srqs" => PortObjects ["srq_most"];
 
+    Hardware "rx_roce_discards" => NetdevDiscards ["received"];
+    Hardware "tx_roce_discards" => NetdevDiscards ["transmitted"];
+    Hardware "rx_roce_errors" => PortReceiveErrors;
+
+    // bnxt_re of Broadcom's own package (bnxt_re_stat_descs)
+    Hardware "cnp_tx_pkts" => PortCnpSent;
+    Hardware "cnp_rx_pkts" => PortCnpHandled;
+    Hardware "rx_roce_discard_pkts" => NetdevDiscards ["received"];
+    Hardware "tx_roce_discard_pkts" => NetdevDiscards ["transmitted"];
+    Hardware "tx_roce_discards_pkts" => NetdevDiscards ["transmitted"];
+    Hardware "rx_roce_error_pkts" => PortReceiveErrors;
+    Hardware "res_oob_drop_count" => PortOutOfBufferDrops;
+    Hardware "res_oos_drop_count" => PortOutOfSequencePackets;
+    Hardware "dup_reqs" => PortDuplicateRequests;
+
     // irdma
     Hardware "RxECNMrkd" => PortEcnMarkedPacketsReceived;
     Hardware "cnpSent" => PortCnpSent;
@@ -151,6 +171,24 @@ const RULES: &[Rule] = rules! {
     Hardware "InRdmaWrites" => PortRequestsReceived ["write"];
     Hardware "InRdmaReads" => PortRequestsReceived ["read"];
     Hardware "InRdmaSends" => PortRequestsReceived ["send"];
+
+    Hardware "iwInRdmaWrites" => PortRequestsReceived ["write"];
+    Hardware "iwInRdmaReads" => PortRequestsReceived ["read"];
+    Hardware "iwInRdmaSends" => PortRequestsReceived ["send"];
+    Hardware "RNR sent" => PortRnrNaksSent;
+    Hardware "RNR received" => PortRnrNaksReceived;
+    Hardware "Nak Sequence Error" => PortPacketSequenceErrors;
+
+    // efa
+    Hardware "rx_drops" => NetdevDiscards ["received"];
+    Hardware "retrans_timeout_events" => PortAckTimeouts;
+
+    // hns
+    Hardware "rx_pkt" => PortReceivedPackets;
+    Hardware "tx_pkt" => PortTransmittedPackets;
+    Hardware "rx_err_pkt" => PortReceiveErrors;
+    Hardware "rx_cnp_pkt" => PortCnpHandled;
+    Hardware "tx_cnp_pkt" => PortCnpSent;
 
     // rxe (Soft-RoCE)
     Hardware "rcvd_pkts" => PortReceivedPackets;
@@ -254,6 +292,13 @@ const RULES: &[Rule] = rules! {
     Netdev "link_xon_rx.nic" => PauseTransitions;
     Netdev "rx_dropped.nic" => NetdevDiscards ["received"];
     Netdev "rx_crc_errors.nic" => PhyCrcErrors;
+
+    // hns3 (drivers/net/ethernet/hisilicon/hns3/hns3pf/hclge_main.c, g_mac_stats_string); the unit of its xoff times is not documented
+    Netdev "mac_rx_pfc_pri#_pkt_num" => PfcReceivedFrames;
+    Netdev "mac_tx_pfc_pri#_pkt_num" => PfcTransmittedFrames;
+    Netdev "mac_rx_mac_pause_num" => PauseReceivedFrames;
+    Netdev "mac_tx_mac_pause_num" => PauseTransmittedFrames;
+    Netdev "mac_rx_fcs_err_pkt_num" => PhyCrcErrors;
 
     // ixgbe
     Netdev "rx_flow_control_xoff" => PauseReceivedFrames;

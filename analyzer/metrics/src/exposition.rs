@@ -59,7 +59,10 @@ impl Exposition {
     pub fn add(&mut self, sample: &Sample) {
         let mut labels: Vec<Label<'_>> = Vec::new();
         match sample.source {
-            SampleSource::Host if sample.counter.name().starts_with("port_") => {
+            // A port of an RDMA device has a number, an interface has none.
+            SampleSource::Host
+                if sample.counter.name().starts_with("port_") || sample.object.contains(':') =>
+            {
                 let (device, port) = sample.object.rsplit_once(':').unwrap_or((&sample.object, ""));
                 labels.push(("device", device.into()));
                 if !port.is_empty() {

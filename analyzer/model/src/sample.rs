@@ -7,8 +7,10 @@ mod counter;
 mod reading;
 mod row;
 mod series;
+mod start;
 
 pub use counter::{Counter, CounterChange, SampleKind};
 pub use reading::{Sample, SampleSource, value_of};
 pub use row::{SampleColumns, SampleRow};
-pub use series::{SampleSeries, has_wrapped};
+pub use series::SampleSeries;
+pub use start::SystemStart;

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use roce_hosts::{CounterPlace, MappedCounter, ethtool_statistics, mapped};
-use roce_model::{Counter, Sample, SampleSource, Time, value_of};
+use roce_model::{Counter, Sample, SampleSource, SystemStart, Time, value_of};
 
 use crate::dcb::{Dcb, DcbReading};
 use crate::ethtool::Ethtool;
@@ -23,6 +23,8 @@ use rates::Rates;
 
 /// A counter's file is a number, other files that are read a line; one that says more is none.
 const MAX_TEXT_FILE: u64 = 4096;
+/// Bytes of `/proc/stat`, which has a line for each processor and a number for each interrupt.
+const MAX_STAT: u64 = 16 << 20;
 /// The text of one interface's statistics in a recorded tree.
 const MAX_TEXT_BYTES: u64 = 8 << 20;
 /// ENODEV, EPROTONOSUPPORT and EOPNOTSUPP (Linux include/uapi/asm-generic/errno.h): the interface has gone, the kernel has no RDMA, or
@@ -147,13 +149,14 @@ impl HostReader {
         self.owners.get(interface).map(String::as_str)
     }
 
-    /// Seconds since the start of the system, where a recording has `/proc/uptime`.
-    pub fn uptime(&self) -> Option<f64> {
-        text(&self.root.join("proc/uptime"))?
-            .split_whitespace()
-            .next()?
-            .parse()
-            .ok()
+    /// Start of the system, as far as a recording says it.
+    pub fn start(&self) -> SystemStart {
+        let text = |path: &str| read(&self.root.join(path), MAX_STAT).unwrap_or_default();
+        SystemStart::from_texts(
+            &text("proc/uptime"),
+            &text("proc/sys/kernel/random/boot_id"),
+            &text("proc/stat"),
+        )
     }
 
     /// Number of reads that failed since the start, by source (sysfs, ethtool, dcb) and reason. A quantity that a driver does not have

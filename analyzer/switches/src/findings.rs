@@ -12,7 +12,7 @@ mod switch;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use roce_model::{SampleSource, Severity};
+use roce_model::{SampleSource, Severity, SystemStart};
 use roce_rules::counters::{self, CounterReading, Growths};
 
 use crate::device::Reading;
@@ -43,7 +43,13 @@ pub fn judge(before: Option<&Reading>, now: &Reading, cluster: &Cluster) -> Vec<
         SampleSource::Hypervisor => hypervisor::RULES,
         SampleSource::Host | SampleSource::Gpu | SampleSource::Tool => return Vec::new(),
     };
-    let facts = Facts::new(before, now, cluster);
+    let reading = |samples| CounterReading {
+        samples,
+        start: SystemStart::default(),
+    };
+    let before = before.map(|before| reading(before.samples.as_slice()));
+    let growths = Growths::new(before, reading(&now.samples), &());
+    let facts = Facts::new(&growths, now, cluster);
     let mut all = Vec::new();
     for rule in of_source {
         let found = (rule.run.judge)(&facts);
@@ -58,7 +64,7 @@ pub fn judge(before: Option<&Reading>, now: &Reading, cluster: &Cluster) -> Vec<
             confidence: rule.confidence,
         }));
     }
-    all.extend(of_counters(before, now));
+    all.extend(of_counters(&growths, now));
     limit(&mut all);
     // Equal ones stay in the order of the table.
     all.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
@@ -66,14 +72,8 @@ pub fn judge(before: Option<&Reading>, now: &Reading, cluster: &Cluster) -> Vec<
 }
 
 /// Findings by the rules about counters that hosts have, too.
-fn of_counters(before: Option<&Reading>, now: &Reading) -> Vec<DeviceFinding> {
-    let reading = |samples| CounterReading {
-        samples,
-        uptime: None,
-    };
-    let before = before.map(|before| reading(before.samples.as_slice()));
-    let growths = Growths::new(before, reading(&now.samples), &());
-    let found = counters::judge(&growths).into_iter();
+fn of_counters(growths: &Growths<'_>, now: &Reading) -> Vec<DeviceFinding> {
+    let found = counters::judge(growths).into_iter();
     found
         .map(|found| DeviceFinding {
             id: found.id,

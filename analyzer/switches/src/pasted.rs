@@ -40,7 +40,7 @@ const CUMULUS: PastedDevice = PastedDevice::Switch(SwitchKind::Cumulus);
 const ESXI: PastedDevice = PastedDevice::Hypervisor;
 
 /// The commands whose answers are known by their content. `{}` is the adapter, or the port.
-const MARKS: [Mark; 33] = [
+const MARKS: [Mark; 36] = [
     // Ports of Cumulus have the names of Linux, and statistics of switchd.
     (CUMULUS, "ethtool -S {}", &["NIC statistics:", "HwIf"]),
     (
@@ -103,6 +103,21 @@ const MARKS: [Mark; 33] = [
     (SONIC, "pfcwd show stats", &["STORM DETECTED/RESTORED"]),
     (SONIC, "show version", &["SONiC Software Version"]),
     (EOS, "show priority-flow-control counters", &["RxPfc", "TxPfc"]),
+    (
+        EOS,
+        "show priority-flow-control counters watchdog | json",
+        &["\"txQueues\"", "\"stuckCount\""],
+    ),
+    (
+        EOS,
+        "show priority-flow-control counters | json",
+        &["\"interfaceCounters\"", "\"rxFrames\"", "\"txFrames\""],
+    ),
+    (
+        EOS,
+        "show interfaces counters errors | json",
+        &["\"interfaceErrorCounters\""],
+    ),
     (
         EOS,
         "show interfaces counters errors",

@@ -246,8 +246,8 @@ fn judged(
             messages::warn(
                 &examined.host.name,
                 &format!(
-                    "{} files exceed the limits of a recording",
-                    examined.host.left_out()
+                    "left out beyond the limits of a recording: {}",
+                    roce_spelling::plural(examined.host.left_out() as u64, "file", "files")
                 ),
             );
         }

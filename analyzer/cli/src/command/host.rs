@@ -1,6 +1,6 @@
 //! `host`: what the devices of this host count and show.
 
-mod counters;
+pub(super) mod counters;
 mod gpus;
 mod hca;
 pub(super) mod series;

@@ -34,6 +34,15 @@ impl Status {
         }
     }
 
+    /// The end of a check that shows a finding.
+    pub(crate) fn from_severity(severity: Severity) -> Self {
+        match severity {
+            Severity::Critical => Self::Critical,
+            Severity::Warning => Self::Warning,
+            Severity::Info | Severity::Ok => Self::Info,
+        }
+    }
+
     /// Its name in JSON.
     pub fn name(self) -> &'static str {
         match self {

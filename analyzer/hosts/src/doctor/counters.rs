@@ -1,10 +1,9 @@
 //! Counters of a snapshot: their values, and how far they moved until a second reading below `later`.
 
-use std::collections::HashMap;
-
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
-use roce_model::{Counter, Sample, SampleSource, Time, has_wrapped, value_of};
+use roce_model::{Counter, Sample, SampleSource, SystemStart, Time, value_of};
 use roce_rules::counters::{CounterFinding, CounterReading, Growths, LinkFacts, judge};
 use serde_json::Value;
 
@@ -30,7 +29,7 @@ pub struct MovedCounter {
     pub path: String,
     /// Its last value, in base units.
     pub value: f64,
-    /// By how much it rose between the two readings; `None`: there was one reading alone, or it was reset between them.
+    /// By how much it rose between the two readings; `None`: there was one reading alone, or it began again between them.
     pub change: Option<f64>,
 }
 
@@ -46,69 +45,69 @@ struct CounterValue {
     bits: u8,
 }
 
-/// All counters with their changes.
-pub(crate) fn moved(host: &Host) -> Vec<MovedCounter> {
-    let mut first = HashMap::new();
-    read(host, "", &mut first);
-    let mut later = HashMap::new();
+/// Counters of a host with their changes, and findings about what the changes of the two readings say together.
+#[derive(Default)]
+pub(crate) struct HostCounters {
+    /// All of them; of two readings those that the later one has.
+    pub(crate) moved: Vec<MovedCounter>,
+    /// Findings; none of one reading alone.
+    pub(crate) found: Vec<CounterFinding>,
+}
+
+/// Counters with their changes, and what is found in them.
+pub(crate) fn counters(host: &Host, links: &dyn LinkFacts) -> HostCounters {
+    let first = values(host, "");
     let is_twice = host.has(LATER);
-    if is_twice {
-        read(host, "later/", &mut later);
-    }
-    let mut all: Vec<MovedCounter> = first
-        .into_iter()
-        .map(|((object, name), reading)| {
-            let after = later
-                .get(&(object.clone(), name.clone()))
-                .map(|after: &CounterValue| after.value);
-            let change = after.and_then(|after| {
-                if after >= reading.value {
-                    Some(after - reading.value)
-                } else {
-                    // One that was reset counted an unknown part of `after` in the time.
-                    has_wrapped(reading.value, after, reading.bits, None)
-                        .then_some(after + 4_294_967_296.0 - reading.value)
-                }
-            });
-            MovedCounter {
-                object,
-                counter: reading.counter,
-                priority: reading.priority,
-                name,
-                path: reading.path,
-                value: after.unwrap_or(reading.value),
-                change,
-            }
-        })
-        .collect();
-    all.sort_by(|a, b| (&a.object, &a.name).cmp(&(&b.object, &b.name)));
-    all
-}
-
-/// Findings about what the counters of the two readings say together; none of one reading alone.
-pub(crate) fn found(host: &Host, links: &dyn LinkFacts) -> Vec<CounterFinding> {
-    if !host.has(LATER) {
-        return Vec::new();
-    }
-    let (before, now) = (samples(host, ""), samples(host, "later/"));
-    let reading = |samples, path| CounterReading {
-        samples,
-        uptime: uptime(host, path),
+    let later = if is_twice {
+        values(host, "later/")
+    } else {
+        BTreeMap::new()
     };
-    let before = reading(before.as_slice(), "proc/uptime");
-    let now = reading(now.as_slice(), "later/proc/uptime");
-    judge(&Growths::new(Some(before), now, links))
+    let (before, now) = (samples(host, &first), samples(host, &later));
+    let before = CounterReading {
+        samples: &before,
+        start: start(host, ""),
+    };
+    let now = CounterReading {
+        samples: &now,
+        start: start(host, "later/"),
+    };
+    let growths = Growths::new(Some(before), now, links);
+    // The samples begin with the values, in their order.
+    let changes: BTreeMap<&Key, Option<f64>> = later
+        .keys()
+        .enumerate()
+        .map(|(at, key)| (key, growths.growth_at(at)))
+        .collect();
+    let has_restarted = is_twice && growths.is_since_restart();
+    let moved = first.iter().map(|(key, reading)| MovedCounter {
+        object: key.0.clone(),
+        counter: reading.counter,
+        priority: reading.priority,
+        name: key.1.clone(),
+        path: reading.path.clone(),
+        value: later.get(key).unwrap_or(reading).value,
+        // A count since a restart is no change of the time between the readings.
+        change: changes.get(key).copied().flatten().filter(|_| !has_restarted),
+    });
+    HostCounters {
+        moved: moved.collect(),
+        found: if is_twice { judge(&growths) } else { Vec::new() },
+    }
 }
 
-/// Seconds since the start of the system.
-fn uptime(host: &Host, path: &str) -> Option<f64> {
-    host.text(path)?.split_whitespace().next()?.parse().ok()
+/// Start of the system by the files of a reading.
+fn start(host: &Host, before: &str) -> SystemStart {
+    let text = |path: &str| host.text(&format!("{before}{path}")).unwrap_or_default();
+    SystemStart::from_texts(
+        &text("proc/uptime"),
+        &text("proc/sys/kernel/random/boot_id"),
+        &text("proc/stat"),
+    )
 }
 
-/// The counters of a reading, and the states of PFC, as samples without a time.
-fn samples(host: &Host, before: &str) -> Vec<Sample> {
-    let mut values = HashMap::new();
-    read(host, before, &mut values);
+/// The counters of a reading, and behind them the states of PFC, as samples without a time.
+fn samples(host: &Host, values: &BTreeMap<Key, CounterValue>) -> Vec<Sample> {
     let node: std::sync::Arc<str> = host.name.as_str().into();
     let sample = |object: &str, counter, priority, details, value, bits| Sample {
         time: Time(0),
@@ -123,13 +122,14 @@ fn samples(host: &Host, before: &str) -> Vec<Sample> {
         bits,
     };
     let mut all: Vec<Sample> = values
-        .into_iter()
+        .iter()
         .map(|((object, _), value)| {
+            let details = value.details.clone();
             sample(
-                &object,
+                object,
                 value.counter,
                 value.priority,
-                value.details,
+                details,
                 value.value,
                 value.bits,
             )
@@ -156,22 +156,17 @@ fn samples(host: &Host, before: &str) -> Vec<Sample> {
             }
         }
     }
-    // Findings are in one order, whatever the order of the map.
-    all.sort_by(|a, b| {
-        let key = |sample: &Sample| {
-            (
-                sample.object.clone(),
-                sample.counter,
-                sample.priority,
-                sample.details.clone(),
-            )
-        };
-        key(a).cmp(&key(b))
-    });
     all
 }
 
-fn read(host: &Host, before: &str, into: &mut HashMap<Key, CounterValue>) {
+/// The counters of a reading.
+fn values(host: &Host, before: &str) -> BTreeMap<Key, CounterValue> {
+    let mut values = BTreeMap::new();
+    read(host, before, &mut values);
+    values
+}
+
+fn read(host: &Host, before: &str, into: &mut BTreeMap<Key, CounterValue>) {
     let devices = format!("{before}sys/class/infiniband");
     for device in host.names(&devices) {
         let folder = format!("{devices}/{device}");
@@ -227,7 +222,7 @@ fn read_folder(
     object: &str,
     folder: &str,
     place: CounterPlace,
-    into: &mut HashMap<Key, CounterValue>,
+    into: &mut BTreeMap<Key, CounterValue>,
 ) {
     for name in host.names(folder) {
         let path = format!("{folder}/{name}");
@@ -243,7 +238,7 @@ fn add(
     value: u64,
     place: CounterPlace,
     path: &str,
-    into: &mut HashMap<Key, CounterValue>,
+    into: &mut BTreeMap<Key, CounterValue>,
 ) {
     let Some(mapped) = mapped(place, name) else { return };
     let key = (object.to_owned(), name.to_owned());

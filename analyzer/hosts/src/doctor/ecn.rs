@@ -3,6 +3,7 @@
 use roce_model::Severity;
 
 use crate::doctor::check::{CERTAIN, Check, CheckRun, Outcome, Status, each};
+use crate::doctor::counters::LATER;
 use crate::doctor::facts::{Facts, odd};
 use crate::doctor::host::Unknown;
 
@@ -213,7 +214,7 @@ fn np(facts: &Facts<'_>) -> Vec<Outcome> {
             if let Some(found) = silent {
                 return Ok(
                     Outcome::critical(&netdev.name, format!("{}: {}", netdev.device, found.text))
-                        .seen(&path, found.evidence.to_string())
+                        .seen(&path, found.evidence_words())
                         .expected("a CNP for marked packets")
                         .advice(found.next),
                 );
@@ -296,9 +297,10 @@ fn cnp_dscp(facts: &Facts<'_>) -> Vec<Outcome> {
 }
 
 /// How a total is to be taken.
-fn since(change: Option<f64>) -> &'static str {
+fn since(facts: &Facts<'_>, change: Option<f64>) -> &'static str {
     match change {
         Some(_) => ", none while it was watched",
+        None if facts.host.has(LATER) => "; it began again while it was watched",
         None => "; --duration shows whether it goes on",
     }
 }
@@ -316,7 +318,7 @@ fn ignored(facts: &Facts<'_>) -> Vec<Outcome> {
                 format!(
                     "{} CNPs were ignored since the driver was loaded{}",
                     moved.value,
-                    since(moved.change)
+                    since(facts, moved.change)
                 ),
             ),
             _ => (Status::Ok, "no CNP was ignored".to_owned()),

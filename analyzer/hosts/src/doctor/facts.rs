@@ -7,7 +7,7 @@ use roce_model::value_of;
 use roce_rules::counters::{CounterFinding, LinkFacts};
 use serde_json::Value;
 
-use crate::doctor::counters::{MovedCounter, found, moved};
+use crate::doctor::counters::{HostCounters, MovedCounter, counters};
 use crate::doctor::host::{Host, Unknown, gid_address};
 use crate::host::port_rate_bps;
 
@@ -207,7 +207,7 @@ impl<'a> Facts<'a> {
             netdevs.extend(alone(host, &netdevs));
             devices.extend(adapters(host, &pci, &devices));
         }
-        let found = found(host, &PortLinks(&devices));
+        let HostCounters { moved, found } = counters(host, &PortLinks(&devices));
         Self {
             host,
             plan,
@@ -215,7 +215,7 @@ impl<'a> Facts<'a> {
             devices,
             netdevs,
             pci,
-            counters: moved(host),
+            counters: moved,
         }
     }
 

@@ -6,6 +6,7 @@ use roce_rules::counters::rules;
 use crate::doctor::check::{CERTAIN, Check, CheckRun, Outcome, ReadValue, Status};
 use crate::doctor::counters::LATER;
 use crate::doctor::facts::Facts;
+use crate::doctor::link::is_of_link;
 
 pub(crate) const CHECKS: &[Check] = &[Check {
     id: "counters.interval",
@@ -24,33 +25,30 @@ pub(crate) const CHECKS: &[Check] = &[Check {
     ..CERTAIN
 }];
 
-/// Rules that checks of their own show: `ecn.np`, `cc.ignored` and `link.errors`.
-const SHOWN_ELSEWHERE: [&str; 3] = [
-    "counters.cnp_not_sent",
-    "counters.cnp_ignored",
-    "counters.broken_frames",
-];
+/// Rules that checks of their own show: `ecn.np` and `cc.ignored`.
+const SHOWN_ELSEWHERE: [&str; 2] = ["counters.cnp_not_sent", "counters.cnp_ignored"];
 
 fn interval(facts: &Facts<'_>) -> Vec<Outcome> {
     if !facts.host.has(LATER) {
         return Vec::new();
     }
-    let found = facts
-        .found
-        .iter()
-        .filter(|found| !SHOWN_ELSEWHERE.contains(&found.id));
+    let found = facts.found.iter().filter(|found| {
+        // Links of Ethernet are shown by `link.errors`, those of InfiniBand here.
+        let mut interfaces = facts.ports_of_hosts();
+        let is_shown_there = is_of_link(found) && interfaces.any(|interface| interface.name == found.object);
+        !is_shown_there && !SHOWN_ELSEWHERE.contains(&found.id)
+    });
     let outcomes: Vec<Outcome> = found
         .map(|found| {
-            let status = match found.severity {
-                Severity::Critical => Status::Critical,
-                Severity::Warning => Status::Warning,
-                Severity::Info | Severity::Ok => Status::Info,
+            let status = Status::from_severity(found.severity);
+            let mut outcome = if found.object.is_empty() {
+                Outcome::new(status, "host", &found.text)
+            } else {
+                Outcome::new(status, &found.object, format!("{}: {}", found.object, found.text))
             };
-            let mut outcome =
-                Outcome::new(status, &found.object, format!("{}: {}", found.object, found.text));
             outcome.seen.push(ReadValue {
                 source: found.id.to_owned(),
-                value: found.evidence.to_string(),
+                value: found.evidence_words(),
             });
             outcome.confidence = found.confidence;
             if status > Status::Info {

@@ -1,8 +1,9 @@
 //! Checks of links: speed, errors, FEC, lanes.
 
-use roce_model::Severity;
+use roce_model::{Counter, Severity};
+use roce_rules::counters::CounterFinding;
 
-use crate::doctor::check::{CERTAIN, Check, CheckResult, CheckRun, Outcome, each};
+use crate::doctor::check::{CERTAIN, Check, CheckResult, CheckRun, Outcome, Status, each};
 use crate::doctor::facts::{Facts, RdmaDevice, RdmaPort, odd};
 use crate::doctor::host::Unknown;
 
@@ -25,11 +26,13 @@ pub(crate) const CHECKS: &[Check] = &[
         id: "link.errors",
         title: "links have no errors",
         read: "the driver's counters of the link, twice, --duration apart",
-        method: "symbol errors rise: critical; CRC errors or link-down events rise, or corrected bits exceed 1e-8 of the received bits: warning; one reading alone: unknown",
+        method: "the rules counters.broken_frames and counters.link_unsteady (`explain counters.broken_frames`): more than one wrong frame or symbol in \
+                 100,000,000 packets, or a link that went down: warning, fewer: information; corrected bits above 1e-8 of the received bits: warning; one \
+                 reading alone: unknown",
         meaning: "Each corrupted packet is a loss, and RoCE retransmits everything behind it.",
         symptom: "Retransmissions without congestion, on the flows of one link.",
         source: "Linux mlx5 counters.rst; 1e-8 is the lower end of what error correction is designed for (IEEE 802.3, clause 91)",
-        severity: Severity::Critical,
+        severity: Severity::Warning,
         confidence: "certain; likely where the outcome says so",
         run: CheckRun::new("link", errors),
         ..CERTAIN
@@ -144,6 +147,20 @@ fn speed(facts: &Facts<'_>) -> Vec<Outcome> {
     )
 }
 
+/// Counters of a link's errors: wrong symbols and frames first.
+const MEASURED: [Counter; 5] = [
+    Counter::PhySymbolErrors,
+    Counter::PhyCrcErrors,
+    Counter::PhyLinkDowns,
+    Counter::PhyCorrectedBits,
+    Counter::PhyReceivedBits,
+];
+
+/// True of findings about links, which `link.errors` shows where they are about the interface of a host's port.
+pub(crate) fn is_of_link(found: &CounterFinding) -> bool {
+    ["counters.broken_frames", "counters.link_unsteady"].contains(&found.id)
+}
+
 fn errors(facts: &Facts<'_>) -> Vec<Outcome> {
     let netdevs = facts.ports_of_hosts();
     each(
@@ -162,31 +179,35 @@ fn errors(facts: &Facts<'_>) -> Vec<Outcome> {
                     why: "counters were read once: --duration shows what moves".to_owned(),
                 });
             }
-            let rise = |name| of(name).and_then(|(_, change)| change).unwrap_or(0.0);
-            let (symbols, crc, downs) = (
-                rise("phy_symbol_errors"),
-                rise("phy_crc_errors"),
-                rise("phy_link_downs"),
-            );
-            let (corrected, bits) = (rise("phy_corrected_bits"), rise("phy_received_bits"));
+            let changes = MEASURED.map(|counter| of(counter.name()).map(|(_, change)| change));
+            if changes.contains(&Some(None)) {
+                return Err(Unknown {
+                    source: format!("ethtool -S {}", netdev.name),
+                    why: "its counters began again while it was watched".to_owned(),
+                });
+            }
+            let [symbols, crc, downs, corrected, bits] =
+                changes.map(|change| change.flatten().unwrap_or(0.0));
             let seen = format!(
                 "symbol errors +{symbols}, CRC errors +{crc}, link downs +{downs}, corrected bits +{corrected} of {bits}"
             );
             let name = &netdev.name;
-            Ok(if symbols > 0.0 {
-                Outcome::critical(name, format!("{name}: {symbols} symbol errors while it was watched"))
-            } else if crc > 0.0 || downs > 0.0 {
-                Outcome::warning(
-                    name,
-                    format!("{name}: {crc} frames with a wrong check sequence, {downs} times down while it was watched"),
-                )
+            let found = facts.found.iter();
+            let found: Vec<_> = found
+                .filter(|found| found.object == *name && is_of_link(found))
+                .collect();
+            let worst = found.iter().map(|found| found.severity).max();
+            let texts: Vec<&str> = found.iter().map(|found| found.text.as_str()).collect();
+            Ok(if let Some(severity) = worst {
+                let status = Status::from_severity(severity);
+                Outcome::new(status, name, format!("{name}: {}", texts.join("; ")))
             } else if bits > 0.0 && corrected / bits > 1e-8 {
                 Outcome::warning(
                     name,
                     format!("{name}: {corrected} of {bits} bits had to be corrected"),
                 )
                 .likely()
-            } else if of("phy_crc_errors").is_none() && of("phy_symbol_errors").is_none() {
+            } else if changes[..2].iter().all(Option::is_none) {
                 return Err(Unknown {
                     source: format!("ethtool -S {name}"),
                     why: "the driver shows no errors of the link".to_owned(),

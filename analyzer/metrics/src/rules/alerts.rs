@@ -13,6 +13,33 @@ macro_rules! of_box {
     };
 }
 
+/// A counter of a host's port that rose within 10 minutes, unless it is at most 1e-8 of the packets received, where those are counted.
+macro_rules! above_share {
+    ($counter:literal) => {
+        concat!(
+            "(increase(",
+            $counter,
+            "[10m]) > 0\nunless on (instance, netdev, device, port) (sum by (instance, netdev, device, port) (increase(",
+            $counter,
+            "[10m])) <= 1e-8 * (sum by (instance, netdev, device, port) (increase(roce_priority_received_packets_total[10m]))",
+            " or sum by (instance, netdev, device, port) (increase(roce_port_received_packets_total[10m])))))"
+        )
+    };
+}
+
+/// As above, of a switch's ports.
+macro_rules! broken_frames {
+    ($counter:literal) => {
+        concat!(
+            "(sum by (cluster, switch, interface) (increase(",
+            $counter,
+            "[10m])) > 0\nunless sum by (cluster, switch, interface) (increase(",
+            $counter,
+            "[10m])) <= 1e-8 * sum by (cluster, switch, interface) (increase(roce_switch_interface_received_packets_total{kind=\"port\"}[10m])))"
+        )
+    };
+}
+
 pub(super) const ALERTS: &[Rule] = &[
     // Nobody knows.
     alert(
@@ -68,9 +95,47 @@ pub(super) const ALERTS: &[Rule] = &[
         "RoceLinkErrors",
         "0s",
         "warning",
-        "increase(roce_phy_symbol_errors_total[10m]) > 0 or increase(roce_phy_crc_errors_total[10m]) > 0",
-        "{{ $labels.instance }} {{ $labels.netdev }}: the link delivers broken frames",
-        "Clean or replace the cable or optics; look at the corrected bits of the neighbour, too.",
+        concat!(
+            above_share!("roce_phy_symbol_errors_total"),
+            "\n  or ",
+            above_share!("roce_phy_crc_errors_total"),
+            "\n  or ",
+            above_share!("roce_port_receive_errors_total")
+        ),
+        "{{ $labels.instance }} {{ $labels.netdev }}{{ $labels.device }}: the link delivers broken frames",
+        "Clean or replace the cable or optics; look at the corrected bits of the neighbour, too. `roce-analyze explain counters.broken_frames` says more.",
+    ),
+    alert(
+        "RoceLinkUnsteady",
+        "0s",
+        "warning",
+        "increase(roce_phy_link_downs_total[10m]) > 0 or increase(roce_phy_link_recoveries_total[10m]) > 0",
+        "{{ $labels.instance }} {{ $labels.netdev }}{{ $labels.device }}: the link went down, or recovered from errors",
+        "Look at cable and optics, and at the log of the other end. `roce-analyze explain counters.link_unsteady` says more.",
+    ),
+    alert(
+        "RoceCountersAtLimit",
+        "0s",
+        "info",
+        "last_over_time(roce_phy_symbol_errors_total{device!=\"\"}[10m]) == 65535 or last_over_time(roce_port_receive_errors_total[10m]) == 65535\n  or last_over_time(roce_phy_link_recoveries_total[10m]) == 255 or last_over_time(roce_phy_link_downs_total{device!=\"\"}[10m]) == 255",
+        "{{ $labels.instance }} {{ $labels.device }}: an error counter stands at its limit, {{ $value | humanize }}",
+        "It shows no later errors until it is cleared (perfquery -R). `roce-analyze explain counters.at_limit` says more.",
+    ),
+    alert(
+        "RoceIcrcErrors",
+        "0s",
+        "warning",
+        above_share!("roce_port_icrc_errors_total"),
+        "{{ $labels.instance }} {{ $labels.device }}: {{ $value | humanize }} packets were changed on the way in 10 minutes",
+        "A switch, a tunnel or an adapter changes what only the ends may. `roce-analyze explain counters.icrc` says more.",
+    ),
+    alert(
+        "RoceSwitchRestarted",
+        "0s",
+        "info",
+        "resets(roce_switch_uptime_seconds[15m]) > 0",
+        "{{ $labels.switch }} restarted within 15 minutes",
+        "Its counters began again: compare nothing with what was before. `roce-analyze explain counters.restarted` says more.",
     ),
     // Losses.
     alert(
@@ -98,6 +163,22 @@ pub(super) const ALERTS: &[Rule] = &[
         "A full queue drops this class. Turn PFC on for it, or move the data (DSCP). `roce-analyze explain counters.lossy_class` says more.",
     ),
     alert(
+        "RoceHostDiscards",
+        "5m",
+        "warning",
+        "rate(roce_netdev_discards_total[5m]) > 1",
+        "{{ $labels.instance }} {{ $labels.netdev }}{{ $labels.device }} discards {{ $value | humanize }} packets a second ({{ $labels.direction }})",
+        "Received: PCIe stalls, memory, PFC that does not act. Sent: a link that is down, or full. `roce-analyze explain counters.discards` says more.",
+    ),
+    alert(
+        "RoceRetriesExceeded",
+        "0s",
+        "warning",
+        "increase(roce_port_retries_exceeded_total[10m]) > 0",
+        "{{ $labels.instance }} {{ $labels.device }}: queue pairs used up their retries, their connections broke",
+        "Is the peer up, is its port up? Then losses on the way. `roce-analyze explain counters.retries_exceeded` says more.",
+    ),
+    alert(
         "RoceSwitchPortDiscards",
         "5m",
         "warning",
@@ -109,7 +190,11 @@ pub(super) const ALERTS: &[Rule] = &[
         "RoceSwitchBrokenFrames",
         "0s",
         "warning",
-        "sum by (cluster, switch, interface) (increase(roce_switch_interface_fcs_errors_total{kind=\"port\"}[10m])) > 0\n  or sum by (cluster, switch, interface) (increase(roce_switch_interface_errors_total{kind=\"port\",direction=\"received\"}[10m])) > 0",
+        concat!(
+            broken_frames!("roce_switch_interface_fcs_errors_total{kind=\"port\"}"),
+            "\n  or ",
+            broken_frames!("roce_switch_interface_errors_total{kind=\"port\",direction=\"received\"}")
+        ),
         "{{ $labels.switch }} {{ $labels.interface }} received {{ $value | humanize }} broken frames in 10 minutes",
         "Clean or replace cable and optics. `roce-analyze explain counters.broken_frames` says more.",
     ),
@@ -263,6 +348,14 @@ pub(super) const ALERTS: &[Rule] = &[
         "What changed within the hour: a job, a path, a link?",
     ),
     // Hosts.
+    alert(
+        "RocePcieStalled",
+        "5m",
+        "warning",
+        "rate(roce_pcie_stalled_seconds_total[5m]) > 0.10",
+        "{{ $labels.instance }} {{ $labels.netdev }}: PCIe {{ $labels.direction }}s stall in {{ $value | humanizePercentage }} of the seconds",
+        "Width and speed of the slot, IOMMU, ACS, the memory's NUMA node. `roce-analyze explain counters.pcie_stalled` says more.",
+    ),
     alert(
         "RoceStraggler",
         "5m",

@@ -128,6 +128,7 @@ counters! {
     PortSlowRestarts, "port_slow_restarts", Cumulative, "events", [], "Slow restarts of RoCE flows.";
     PortSlowRestartCnps, "port_slow_restart_cnps", Cumulative, "packets", [], "CNPs that slow restarts of RoCE flows made: the adapter's own, without a mark.";
     PortIcrcErrors, "port_icrc_errors", Cumulative, "packets", [], "RoCE packets received with a wrong ICRC.";
+    PortReceiveErrors, "port_receive_errors", Cumulative, "packets", [], "Packets that the port received with an error: broken, malformed or too many.";
     PortCompletionErrors, "port_completion_errors", Cumulative, "events", ["side", "kind"], "Completions with an error, or flushed.";
     PortAccessErrors, "port_access_errors", Cumulative, "events", ["side"], "Remote access errors.";
     PortObjects, "port_objects", Gauge, "objects", ["kind"], "Objects that exist on the device now: queue pairs, completion queues, memory regions.";
@@ -167,6 +168,7 @@ counters! {
     PhyCorrectedBits, "phy_corrected_bits", Cumulative, "bits", [], "Bits that forward error correction repaired.";
     PhyReceivedBits, "phy_received_bits", Cumulative, "bits", [], "Bits that the link received.";
     PhyLinkDowns, "phy_link_downs", Cumulative, "events", [], "Times that the link went down.";
+    PhyLinkRecoveries, "phy_link_recoveries", Cumulative, "events", [], "Times that the link recovered from errors without going down.";
     PcieStalledSeconds, "pcie_stalled_seconds", Cumulative, "s", ["direction"], "Seconds in which the adapter's PCIe requests were stalled for more than 30 % of the time.";
     PcieStalledRatio, "pcie_stalled_ratio", Gauge, "ratio", ["direction"], "Share of the last second in which the adapter's PCIe requests were stalled.";
     GpuUtilization, "gpu_utilization_ratio", Gauge, "ratio", [], "Share of time in which a kernel ran on the GPU; not how busy it was.";

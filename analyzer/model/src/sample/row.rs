@@ -18,10 +18,10 @@ table! {
     detail: Option<Cow<'static, str>>, "", "The quantity's further labels (operation, direction, reason), joined by commas; of counters without a common name, the driver's name.";
     kind: &'static str, "", "cumulative (a count that only a reset lowers) or gauge (a present value).";
     value: f64, "", "The value read, in `unit`.";
-    change: Option<f64>, "", "By how much a cumulative counter rose since the reading before, wraps and resets taken into account. Absent for gauges, for the first reading, and where a register of 32 bits can have wrapped more than once at the port's rate.";
+    change: Option<f64>, "", "By how much a cumulative counter rose since the reading before, wraps and resets taken into account. Absent for gauges, for the first reading, where a register of 32 bits can have wrapped more than once at the port's rate, and where its device restarted and the value does not tell.";
     interval_ns: Option<u64>, "ns", "Time since the reading before. Absent for the first reading.";
     unit: &'static str, "", "Base unit: packets, frames, bytes, s, ratio, celsius, W, Hz, ...";
-    reset: bool, "", "The counter fell since the reading before and did not wrap: a driver was loaded again, or somebody cleared it.";
+    reset: bool, "", "The counter began again since the reading before: it fell and did not wrap, or its device restarted. A driver was loaded again, or somebody cleared it.";
 }
 
 impl SampleRow {

@@ -22,6 +22,7 @@ const WRAP: f64 = 4_294_967_296.0;
 /// A counter that rose changed by the difference. One that fell wrapped, if it has 32 bits, fell from the upper half of its range
 /// into the lower one, and can have counted as much in the time. Otherwise it was reset, and changed by what it counted since.
 /// Where a counter of 32 bits can have counted a whole range more in the time, several changes fit, and the change is unknown.
+/// Behind a [restart](Self::restart) of its device a counter began again: a value that did not fall says nothing, unless it was 0 before.
 /// A gauge has no change. A series that is absent from a reading has no row; it goes on when it comes back.
 #[derive(Debug, Default)]
 pub struct SampleSeries {
@@ -36,6 +37,8 @@ struct LastReading {
     sample: Sample,
     /// It rose since the reading before.
     moved: bool,
+    /// Its device restarted since.
+    is_restarted: bool,
 }
 
 /// The parts of a sample that make a series: two series differ in one of them at least.
@@ -45,6 +48,20 @@ fn identity(sample: &Sample) -> impl Hash + Eq + '_ {
 }
 
 impl SampleSeries {
+    /// Notes that a device restarted since its last reading: its next reading is not compared as if its counters went on.
+    pub fn restart(&mut self, node: &str) {
+        for last in &mut self.last {
+            last.is_restarted |= &*last.sample.node == node;
+        }
+    }
+
+    /// The last value of a sample's series; `None`: it is new.
+    pub fn last_value(&self, sample: &Sample) -> Option<f64> {
+        let hash = self.state.hash_one(identity(sample));
+        let is_same = |last: &LastReading| identity(&last.sample) == identity(sample);
+        Some(self.last.find(hash, is_same)?.sample.value)
+    }
+
     /// The row of a sample. `max_per_second` is the highest rate that the counted thing can have, in the counter's unit;
     /// `None`: unknown, then every fall from the upper half to the lower half of 32 bits counts as a wrap. Two readings of one time
     /// are recordings whose times nobody knows: then the rate says nothing.
@@ -86,7 +103,11 @@ impl SampleSeries {
             let max = max_per_second
                 .filter(|_| seconds > 0.0)
                 .map(|rate| rate * seconds);
-            let (change, reset) = change(last.sample.value, sample.value, sample.bits, max);
+            let (change, reset) = if last.is_restarted {
+                change_behind_restart(last.sample.value, sample.value)
+            } else {
+                change(last.sample.value, sample.value, sample.bits, max)
+            };
             row.change = change;
             row.reset = reset;
             // After a reading whose change is unknown nothing is known to have begun.
@@ -99,9 +120,15 @@ impl SampleSeries {
         }
         if let Some(last) = last {
             (last.sample.time, last.sample.value, last.moved) = (sample.time, sample.value, moved);
+            last.is_restarted = false;
         } else if self.last.len() < MAX_SERIES {
             let sample = sample.clone();
-            let reading = LastReading { hash, sample, moved };
+            let reading = LastReading {
+                hash,
+                sample,
+                moved,
+                is_restarted: false,
+            };
             self.last.insert_unique(hash, reading, |last| last.hash);
         }
         (row, worth)
@@ -112,7 +139,7 @@ impl SampleSeries {
 ///
 /// A counter of 32 bits that fell from the upper half of its range into the lower half wrapped, unless it would have counted more than
 /// `max`, the largest possible change.
-pub fn has_wrapped(before: f64, after: f64, bits: u8, max: Option<f64>) -> bool {
+fn has_wrapped(before: f64, after: f64, bits: u8, max: Option<f64>) -> bool {
     let half = WRAP / 2.0;
     let is_candidate = bits == 32 && (half..WRAP).contains(&before) && after < half;
     is_candidate && max.is_none_or(|max| after + WRAP - before <= max)
@@ -131,6 +158,15 @@ fn change(before: f64, after: f64, bits: u8, max: Option<f64>) -> (Option<f64>, 
         (Some(least), false)
     } else {
         (Some(after), true)
+    }
+}
+
+/// By how much a counter rose whose device restarted, and whether it was reset. A value that did not fall may be of either start.
+fn change_behind_restart(before: f64, after: f64) -> (Option<f64>, bool) {
+    if before == 0.0 {
+        (Some(after), false)
+    } else {
+        ((after < before).then_some(after), true)
     }
 }
 
@@ -214,6 +250,27 @@ mod tests {
         assert_eq!(after(3600, high, low, 64), (Some(10.0), true));
         // Two recordings without a time: the rate says nothing.
         assert_eq!(after(0, high, low, 32), (Some(16.0), false));
+    }
+
+    #[test]
+    fn behind_a_restart_a_value_is_no_growth_of_the_one_before() {
+        let counter = Counter::PortAckTimeouts;
+        let behind = |before, after, node| {
+            let mut series = SampleSeries::default();
+            series.row(&sample(counter, 1, before, 32), None);
+            series.restart(node);
+            let row = series.row(&sample(counter, 2, after, 32), None);
+            let next = series.row(&sample(counter, 3, after + 2.0, 32), None);
+            assert_eq!((next.change, next.reset), (Some(2.0), false));
+            (row.change, row.reset)
+        };
+        assert_eq!(behind(10.0, 7.0, "a"), (Some(7.0), true));
+        // From the upper half to the lower one: it began again and did not wrap.
+        assert_eq!(behind(3e9, 7.0, "a"), (Some(7.0), true));
+        // 12 may be 2 more than 10, or 12 since the restart.
+        assert_eq!(behind(10.0, 12.0, "a"), (None, true));
+        assert_eq!(behind(0.0, 12.0, "a"), (Some(12.0), false));
+        assert_eq!(behind(10.0, 12.0, "another host"), (Some(2.0), false));
     }
 
     #[test]

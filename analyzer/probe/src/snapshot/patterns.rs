@@ -48,7 +48,8 @@ const RECORDED: &[&str] = &["home/.nccl.conf", "answers/*", "commands/*"];
 
 /// Counters, which are read a second time after a while.
 const COUNTERS: &[&str] = &[
-    "proc/uptime",
+    "proc/uptime|stat",
+    "proc/sys/kernel/random/boot_id",
     "sys/class/infiniband/*/hw_counters/*",
     "sys/class/infiniband/*/ports/*/counters|hw_counters/*",
 ];
@@ -96,7 +97,8 @@ fn expand(tree: &Tree, host: &mut Host, parts: &[&str], at: &mut String, into: &
 
 /// Reads a file. What is not there is absent; what cannot be read has its reason.
 fn read(tree: &Tree, host: &mut Host, path: &str, into: &str) {
-    let limit = if path == "proc/interrupts" {
+    // The last lines of /proc/stat have a number for each interrupt.
+    let limit = if matches!(path, "proc/interrupts" | "proc/stat") {
         MAX_INTERRUPTS_BYTES
     } else if path.ends_with("/config") {
         SPACE_BYTES
@@ -132,6 +134,7 @@ fn reason(error: &io::Error) -> String {
 fn reduced(path: &str, bytes: Vec<u8>) -> Vec<u8> {
     let keep: fn(&str) -> bool = match path {
         "proc/interrupts" => |line| line.contains("_comp"),
+        "proc/stat" => |line| line.starts_with("btime "),
         "proc/cpuinfo" => |line| line.starts_with("flags") || line.starts_with("model name"),
         "proc/meminfo" => |line| line.starts_with("HugePages") || line.starts_with("Hugepagesize"),
         "proc/cmdline" => return kernel_arguments(&bytes),

@@ -28,17 +28,17 @@ pub(crate) struct Series {
     pub(crate) last: (Time, f64),
     /// Sum of the changes; `None` for gauges, where there was one reading, and where one of the changes is unknown.
     pub(crate) change: Option<f64>,
-    /// Readings whose change is unknown: the register can have wrapped more than once.
+    /// Readings whose change is unknown: the register can have wrapped more than once, or the device restarted.
     pub(crate) unknown: u64,
     pub(crate) resets: u64,
     pub(crate) readings: u64,
 }
 
 impl Series {
-    /// Change per second; `None` for gauges, and where no time passed.
+    /// Change per second; `None` for gauges, where no time passed, and where it began again: nobody knows when.
     pub(crate) fn rate(&self) -> Option<f64> {
         let seconds = self.last.0.since(self.first.0).seconds();
-        (seconds > 0.0).then(|| self.change.map(|change| change / seconds))?
+        (seconds > 0.0 && self.resets == 0).then(|| self.change.map(|change| change / seconds))?
     }
 
     /// True if something happened: a counter rose or was reset, or a gauge has another value.

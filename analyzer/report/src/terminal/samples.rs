@@ -57,7 +57,7 @@ pub(crate) fn lines(summary: &SampleSummary, all: bool, style: &Style) -> String
     let unknown = summary
         .series
         .values()
-        .filter(|series| series.unknown > 0)
+        .filter(|series| series.unknown > 0 && series.resets == 0)
         .count();
     if unknown > 0 {
         lines.push(format!(
@@ -90,6 +90,8 @@ fn name(key: &Key) -> String {
 
 fn change(series: &Series) -> String {
     let text = match series.change {
+        // Nobody knows what was counted before it began again.
+        Some(change) if series.resets > 0 => format!("at least {}", decimal(change)),
         Some(change) if change > 0.0 => format!("+{}", decimal(change)),
         Some(_) => "0".to_owned(),
         None if series.unknown > 0 => "unknown".to_owned(),

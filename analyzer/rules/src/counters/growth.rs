@@ -2,19 +2,28 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use roce_model::{Counter, Sample, SampleKind, SampleSeries};
+use roce_model::{Counter, Sample, SampleKind, SampleSeries, SystemStart};
 use roce_spelling::decimal;
 
-/// Gauges whose value is the time since a device started, in seconds.
-const UPTIMES: [Counter; 1] = [Counter::SwitchUptime];
+use super::restart::Restart;
 
 /// One reading of a host or device.
 #[derive(Clone, Copy, Debug)]
 pub struct CounterReading<'a> {
     /// Its numbers.
     pub samples: &'a [Sample],
-    /// Seconds since the machine started, where a recording has them: the time between two recordings that nobody else knows.
-    pub uptime: Option<f64>,
+    /// When the machine started, where a recording says it; of a switch its samples do. Uptimes have the time between two recordings.
+    pub start: SystemStart,
+}
+
+impl CounterReading<'_> {
+    fn start(&self) -> SystemStart {
+        if self.start == SystemStart::default() {
+            SystemStart::from_samples(self.samples)
+        } else {
+            self.start
+        }
+    }
 }
 
 /// Facts about links that counters do not have.
@@ -41,11 +50,12 @@ impl LinkFacts for () {}
 /// Growths of all counters, and the states of the later reading.
 pub struct Growths<'a> {
     samples: &'a [Sample],
-    /// Growth of each sample; `None`: a gauge, a counter that is new, that was reset, or whose change is not known.
+    /// Growth of each sample; `None`: a gauge, a counter that is new, that began again, or whose change is not known.
     rises: Vec<Option<f64>>,
     /// Positions of samples by counter and object.
     by_counter: BTreeMap<Counter, BTreeMap<&'a str, Vec<usize>>>,
     seconds: Option<f64>,
+    restart: Restart<'a>,
     is_total: bool,
     /// Rates of objects in bit/s.
     rates: BTreeMap<&'a str, f64>,
@@ -55,15 +65,21 @@ pub struct Growths<'a> {
 impl<'a> Growths<'a> {
     /// Growths from `before` to `now`; without `before` the totals.
     ///
-    /// Readings whose times are equal are recordings: their time is that of the uptimes, or not known.
+    /// Readings whose times are equal are recordings: their time is that of the uptimes, or not known. Behind a restart growths are those
+    /// since it.
     pub fn new(
         before: Option<CounterReading<'_>>,
         now: CounterReading<'a>,
         links: &'a dyn LinkFacts,
     ) -> Self {
+        let starts = before.map(|before| (before.start(), now.start()));
         let mut series = SampleSeries::default();
         for sample in before.iter().flat_map(|before| before.samples) {
             series.row(sample, links.max_per_second(&sample.object));
+        }
+        let mut restart = starts.map_or_else(Restart::default, |(before, now)| Restart::new(before, now));
+        if let Some(sample) = now.samples.first().filter(|_| restart.is_known()) {
+            series.restart(&sample.node);
         }
         let mut seconds: Option<f64> = None;
         let mut rises = Vec::with_capacity(now.samples.len());
@@ -83,30 +99,34 @@ impl<'a> Growths<'a> {
                 rises.push((sample.counter.kind() == SampleKind::Cumulative).then_some(sample.value));
                 continue;
             }
+            let value_before = series.last_value(sample);
             let row = series.row(sample, links.max_per_second(&sample.object));
             let between = row
                 .interval_ns
                 .map(|interval| roce_model::Span(interval).seconds());
             let between = between.filter(|between| *between > 0.0);
             seconds = between.map_or(seconds, |between| Some(seconds.unwrap_or(0.0).max(between)));
+            if let Some(before) = value_before {
+                restart.add(sample, before, row.reset);
+            }
             rises.push(row.change.filter(|_| !row.reset));
         }
-        let started = |reading: CounterReading<'_>| {
-            let gauge = reading
-                .samples
-                .iter()
-                .find(|sample| UPTIMES.contains(&sample.counter));
-            reading.uptime.or_else(|| gauge.map(|sample| sample.value))
-        };
-        let uptimes = before.and_then(started).zip(started(now));
-        let by_uptime = uptimes
-            .map(|(before, now)| now - before)
+        let by_uptime = starts
+            .and_then(|(before, now)| Some(now.uptime? - before.uptime?))
             .filter(|between| *between > 0.0);
+        seconds = seconds.or(by_uptime);
+        if restart.is_known() {
+            seconds = restart.seconds();
+        }
+        for (sample, rise) in now.samples.iter().zip(&mut rises) {
+            *rise = restart.growth(sample, *rise);
+        }
         Self {
             samples: now.samples,
             rises,
             by_counter,
-            seconds: seconds.or(by_uptime),
+            seconds,
+            restart,
             is_total: before.is_none(),
             rates,
             links,
@@ -128,15 +148,31 @@ impl<'a> Growths<'a> {
         self.is_total
     }
 
-    /// Seconds between the readings; `None`: not known.
+    /// Growth of the sample at a position of the later reading; `None`: it is not known.
+    pub fn growth_at(&self, at: usize) -> Option<f64> {
+        self.rises.get(at).copied().flatten()
+    }
+
+    /// True if the device restarted between the readings: growths are those since then.
+    pub fn is_since_restart(&self) -> bool {
+        self.restart.is_known()
+    }
+
+    /// Counters that began again between the readings.
+    pub(super) fn restart(&self) -> &Restart<'a> {
+        &self.restart
+    }
+
+    /// Seconds between the readings, or since a restart between them; `None`: not known.
     pub fn seconds(&self) -> Option<f64> {
         self.seconds
     }
 
     /// The time in words.
-    pub(super) fn when(&self) -> String {
+    pub fn when(&self) -> String {
         match self.seconds {
             _ if self.is_total => "since the counters were cleared".to_owned(),
+            Some(seconds) if self.restart.is_known() => format!("in the {seconds:.1} s since the restart"),
             Some(seconds) => format!("in {seconds:.1} s"),
             None => "between the recordings".to_owned(),
         }
@@ -168,7 +204,7 @@ impl<'a> Growths<'a> {
     }
 
     fn grown(&self, at: impl Iterator<Item = usize>) -> impl Iterator<Item = (&'a Sample, f64)> {
-        at.filter_map(|at| Some((self.samples.get(at)?, (*self.rises.get(at)?)?)))
+        at.filter_map(|at| Some((self.samples.get(at)?, self.growth_at(at)?)))
     }
 
     /// Samples of a counter, gauges and others.
@@ -179,9 +215,7 @@ impl<'a> Growths<'a> {
 
     /// The sum of a counter over an object's priorities, queues and details; `None`: it has none of it, or a part is not known.
     pub(super) fn sum(&self, counter: Counter, object: &str) -> Option<f64> {
-        let growths = self
-            .positions(counter, Some(object))
-            .map(|at| self.rises.get(at).copied().flatten());
+        let growths = self.positions(counter, Some(object)).map(|at| self.growth_at(at));
         growths.reduce(|sum, growth| Some(sum? + growth?)).flatten()
     }
 

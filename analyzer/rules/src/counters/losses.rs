@@ -41,8 +41,8 @@ pub(super) const RULES: &[CounterRule] = &[
         title: "packets are lost in a class without PFC",
         meaning: "Packets arrive out of sequence, or NAKs and timeouts say that they did not arrive, and the class that carries the data is lossy: \
                   a full queue drops instead of pausing.",
-        method: "packets out of sequence, sequence NAKs and timeouts: 0.001 % of the packets received, or 1 a second where packets are not \
-                 counted, is a warning; less is a note. Named with it: discards of the same port, and a priority with 90 % of the bytes on which \
+        method: "packets out of sequence, sequence NAKs or timeouts, whichever are most, as one loss may be counted by each: 0.001 % of the \
+                 packets received, or 1 a second where packets are not counted, is a warning; less is a note. Named with it: discards of the same port, and a priority with 90 % of the bytes on which \
                  PFC is off",
         source: "mlx5 counters out_of_sequence, packet_seq_err, local_ack_timeout_err; RDMA over Commodity Ethernet at Scale (SIGCOMM 2016): a \
                  loss of 0.4 % with go-back-0 leaves no goodput",
@@ -136,6 +136,12 @@ const LOSSES: [(Counter, &str); 4] = [
 /// Discards that a network interface counts.
 const DISCARDS: [Counter; 2] = [Counter::PriorityDiscards, Counter::NetdevDiscards];
 
+/// Losses of a port: its largest count, as a packet that is out of sequence, the NAK that answers it and a timeout may be of one loss.
+pub(super) fn lost(growths: &Growths<'_>, object: &str) -> f64 {
+    let counts = LOSSES.map(|(counter, _)| growths.sum(counter, object).unwrap_or(0.0));
+    counts.into_iter().fold(0.0, f64::max)
+}
+
 fn lossy_class(growths: &Growths<'_>) -> Vec<CounterSign> {
     if growths.is_total() {
         return Vec::new();
@@ -143,11 +149,11 @@ fn lossy_class(growths: &Growths<'_>) -> Vec<CounterSign> {
     let mut found = Vec::new();
     for object in growths.objects(&LOSSES.map(|(counter, _)| counter)) {
         let mut said = Vec::new();
-        let (mut count, mut behind) = (0.0, 0.0);
+        let mut behind = 0.0;
+        let count = lost(growths, object);
         for (counter, noun) in LOSSES {
             let growth = growths.sum(counter, object).unwrap_or(0.0);
             if growth > 0.0 {
-                count += growth;
                 let of = counter == Counter::PortOutOfSequencePackets;
                 behind += if of { growth } else { 0.0 };
                 said.push(format!(

@@ -159,6 +159,19 @@ struct PauseDirection {
     follows: [&'static str; 2],
 }
 
+/// True of counters that the two rules need.
+pub(super) fn is_needed(counter: Counter) -> bool {
+    let of_kind = |kind: &PauseCounters| {
+        let all = kind.seconds.into_iter().chain(kind.frames.into_iter().flatten());
+        all.into_iter().any(|needed| needed == counter)
+    };
+    SENT_BYTES
+        .iter()
+        .chain(&RECEIVED_BYTES)
+        .any(|needed| *needed == counter)
+        || RECEIVED.iter().chain(&SENT).any(of_kind)
+}
+
 fn paused(growths: &Growths<'_>) -> Vec<CounterSign> {
     found(
         growths,

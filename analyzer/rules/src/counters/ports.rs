@@ -1,6 +1,6 @@
-//! Ports of switches, hypervisors and hosts: discards, broken frames, watchdogs, pause storms.
+//! Ports of switches, hypervisors and hosts: discards, watchdogs, pause storms.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use roce_model::{Counter, Severity};
 use roce_spelling::counted;
@@ -14,9 +14,6 @@ const DISCARDED_SHARE: f64 = 1e-5;
 const DISCARDS_PER_SECOND: f64 = 1.0;
 /// Discards between recordings of unknown time, of a port whose packets are not counted.
 const MIN_DISCARDS: f64 = 100.0;
-/// Share of a port's packets from which on broken frames are a warning: IEEE 802.3 allows one wrong bit in 1e12, which is one frame of
-/// 1,250 bytes in 1e8.
-const BROKEN_SHARE: f64 = 1e-8;
 
 pub(super) const RULES: &[CounterRule] = &[
     CounterRule {
@@ -50,38 +47,27 @@ pub(super) const RULES: &[CounterRule] = &[
         meaning: "Packets of good form were dropped for lack of buffers, or because a rule refused them. RoCE sends all that was under way again.",
         method: "0.001 % of the port's packets, or 1 a second where packets are not counted, between two readings: warning; fewer: note",
         source: "IF-MIB ifInDiscards and ifOutDiscards; Cisco NX-OS show interface counters errors; SAI_PORT_STAT_IF_OUT_DISCARDS; mlx5 \
-                 rx_discards_phy",
+                 rx_discards_phy; bnxt_re rx_roce_discards; InfiniBand PortXmitDiscards (IBTA 16.1.3.5)",
         next: "Sent direction: which queue of this port drops, and whether PFC or ECN works in it. Received direction: headroom, or VLAN and MTU \
                that do not fit.",
         severity: Severity::Warning,
         run: by(discards),
         ..NO_TEXTS
     },
-    CounterRule {
-        id: "counters.broken_frames",
-        title: "a link delivers broken frames",
-        meaning: "Frames arrive with a wrong check sequence and are dropped: cable, optics or connector.",
-        method: "more than one broken frame in 100,000,000 between two readings, or any where packets are not counted: warning",
-        source: "IEEE 802.3: bit error ratio 1e-12; Cisco NX-OS FCS-Err; mlx5 rx_crc_errors_phy and rx_pcs_symbol_err_phy; IF-MIB ifInErrors",
-        next: "Clean or replace cable and optics of this port; compare the errors of the other end.",
-        severity: Severity::Warning,
-        run: by(broken),
-        ..NO_TEXTS
-    },
 ];
 
 fn watchdog(growths: &Growths<'_>) -> Vec<CounterSign> {
-    /// Counts of one queue.
+    /// Counts of one queue; `None`: the switch does not count it.
     #[derive(Default)]
     struct WatchedQueue {
-        shut: f64,
-        restored: f64,
-        dropped: f64,
-        /// It is shut now: it was shut once more than opened.
+        shut: Option<f64>,
+        restored: Option<f64>,
+        dropped: Option<f64>,
+        /// Times that it was shut in all, and whether it was shut once more than opened.
+        total: f64,
         is_shut: bool,
     }
     let mut queues: BTreeMap<(&str, &str), WatchedQueue> = BTreeMap::new();
-    let mut totals: BTreeMap<(&str, &str), f64> = BTreeMap::new();
     for counter in [
         Counter::SwitchWatchdogShutdowns,
         Counter::SwitchWatchdogRestores,
@@ -90,24 +76,26 @@ fn watchdog(growths: &Growths<'_>) -> Vec<CounterSign> {
         for (sample, growth) in growths.of(counter) {
             let key = (&*sample.object, sample.queue.as_deref().unwrap_or_default());
             let queue = queues.entry(key).or_default();
+            let add = |sum: &mut Option<f64>| *sum = Some(sum.unwrap_or(0.0) + growth);
             match counter {
                 Counter::SwitchWatchdogShutdowns => {
-                    queue.shut += growth;
-                    *totals.entry(key).or_default() += sample.value;
+                    add(&mut queue.shut);
+                    queue.total += sample.value;
                 }
                 Counter::SwitchWatchdogRestores => {
-                    queue.restored += growth;
-                    queue.is_shut = totals.get(&key).is_some_and(|shut| *shut > sample.value);
+                    add(&mut queue.restored);
+                    queue.is_shut = queue.total > sample.value;
                 }
-                _ => queue.dropped += growth,
+                _ => add(&mut queue.dropped),
             }
         }
     }
+    let is_some = |count: Option<f64>| count.is_some_and(|count| count > 0.0);
     let fired = queues
         .into_iter()
-        .filter(|(_, queue)| queue.shut > 0.0 || queue.dropped > 0.0);
+        .filter(|(_, queue)| is_some(queue.shut) || is_some(queue.dropped));
     let found = fired.map(|((object, name), queue)| {
-        let severity = if queue.dropped > 0.0 {
+        let severity = if is_some(queue.dropped) {
             Severity::Critical
         } else {
             Severity::Warning
@@ -117,13 +105,21 @@ fn watchdog(growths: &Growths<'_>) -> Vec<CounterSign> {
         } else {
             format!(" queue {name}")
         };
-        let text = format!(
-            "the PFC watchdog shut{name} {} and opened it {}, and dropped {}",
-            counted(queue.shut, "time"),
-            counted(queue.restored, "time"),
-            counted(queue.dropped, "packet")
-        );
-        let mut follows = if queue.shut > 1.0 {
+        let mut parts = Vec::new();
+        if let Some(shut) = queue.shut {
+            parts.push(format!("shut{name} {}", counted(shut, "time")));
+        }
+        if let Some(restored) = queue.restored {
+            parts.push(format!("opened it {}", counted(restored, "time")));
+        }
+        if let Some(dropped) = queue.dropped {
+            parts.push(format!("dropped {}", counted(dropped, "packet")));
+        }
+        let text = match parts.as_slice() {
+            [shut, restored, dropped] => format!("the PFC watchdog {shut} and {restored}, and {dropped}"),
+            parts => format!("the PFC watchdog {}", parts.join(" and ")),
+        };
+        let mut follows = if queue.shut.is_some_and(|shut| shut > 1.0) {
             "the neighbour pauses it again and again".to_owned()
         } else {
             "the neighbour paused it for too long".to_owned()
@@ -133,9 +129,9 @@ fn watchdog(growths: &Growths<'_>) -> Vec<CounterSign> {
         }
         CounterSign::new(growths, severity, object, &text)
             .and(&follows)
-            .number("shutdowns", queue.shut)
-            .number("restores", queue.restored)
-            .number("dropped_packets", queue.dropped)
+            .counted("shutdowns", queue.shut)
+            .counted("restores", queue.restored)
+            .counted("dropped_packets", queue.dropped)
     });
     found.collect()
 }
@@ -172,7 +168,7 @@ fn storms(growths: &Growths<'_>) -> Vec<CounterSign> {
 }
 
 /// The direction of a sample: `received` or `transmitted`.
-fn direction(sample: &roce_model::Sample) -> &str {
+pub(super) fn direction(sample: &roce_model::Sample) -> &str {
     let at = sample
         .counter
         .labels()
@@ -182,17 +178,19 @@ fn direction(sample: &roce_model::Sample) -> &str {
 }
 
 /// Packets of a port in one direction.
-fn packets(growths: &Growths<'_>, object: &str, direction: &str) -> Option<f64> {
+pub(super) fn packets(growths: &Growths<'_>, object: &str, direction: &str) -> Option<f64> {
     let counters: &[Counter] = match direction {
         "received" => &[
             Counter::SwitchInterfaceReceivedPackets,
             Counter::HypervisorReceivedPackets,
             Counter::PriorityReceivedPackets,
+            Counter::PortReceivedPackets,
         ],
         _ => &[
             Counter::SwitchInterfaceTransmittedPackets,
             Counter::HypervisorTransmittedPackets,
             Counter::PriorityTransmittedPackets,
+            Counter::PortTransmittedPackets,
         ],
     };
     growths.sum_of(counters, object).filter(|packets| *packets > 0.0)
@@ -236,7 +234,7 @@ fn discards(growths: &Growths<'_>) -> Vec<CounterSign> {
     found
 }
 
-fn severity(is_much: bool) -> Severity {
+pub(super) fn severity(is_much: bool) -> Severity {
     if is_much {
         Severity::Warning
     } else {
@@ -245,63 +243,10 @@ fn severity(is_much: bool) -> Severity {
 }
 
 /// The share that `count` is of it and `all` other packets in a direction, behind a comma; empty where these are not counted.
-fn of_all(count: f64, all: Option<f64>, direction: &str) -> String {
+pub(super) fn of_all(count: f64, all: Option<f64>, direction: &str) -> String {
     let text = |all: f64| {
         let share = share_text((count / (all + count)).min(1.0));
         format!(", {share} of those {direction}")
     };
     all.map_or_else(String::new, text)
-}
-
-fn broken(growths: &Growths<'_>) -> Vec<CounterSign> {
-    let counters = [
-        Counter::SwitchInterfaceFcsErrors,
-        Counter::SwitchInterfaceErrors,
-        Counter::PhyCrcErrors,
-        Counter::PhySymbolErrors,
-    ];
-    let mut found = Vec::new();
-    let objects: BTreeSet<&str> = counters
-        .iter()
-        .flat_map(|counter| growths.states(*counter))
-        .filter(|sample| is_port(sample))
-        .map(|sample| &*sample.object)
-        .collect();
-    for object in objects {
-        let sum = |counter| growths.sum(counter, object).unwrap_or(0.0);
-        let received: f64 = growths
-            .of_object(Counter::SwitchInterfaceErrors, object)
-            .filter(|(sample, _)| is_port(sample) && direction(sample) == "received")
-            .map(|(_, growth)| growth)
-            .sum();
-        let fcs = sum(Counter::SwitchInterfaceFcsErrors) + sum(Counter::PhyCrcErrors);
-        let symbols = sum(Counter::PhySymbolErrors);
-        let count = fcs
-            .max(received)
-            .max(if fcs + received > 0.0 { 0.0 } else { symbols });
-        let is_host = sum(Counter::SwitchInterfaceErrors) + sum(Counter::SwitchInterfaceFcsErrors) == 0.0;
-        if count <= 0.0 || is_host && growths.is_total() {
-            continue;
-        }
-        let all = packets(growths, object, "received");
-        let is_much = all.is_none_or(|all| count / all > BROKEN_SHARE);
-        if growths.is_total() && !is_much {
-            continue;
-        }
-        let severity = severity(is_much);
-        let share = of_all(count, all, "received");
-        let text = if fcs > 0.0 {
-            format!(
-                "{} with a wrong check sequence (FCS){share}",
-                counted(fcs, "frame")
-            )
-        } else if received > 0.0 {
-            format!("{} received with errors{share}", counted(received, "frame"))
-        } else {
-            format!("{} received in error", counted(symbols, "symbol"))
-        };
-        let sign = CounterSign::new(growths, severity, object, &text).and("a cable, optics or a connector");
-        found.push(sign.number("broken_frames", count));
-    }
-    found
 }

@@ -43,6 +43,16 @@ impl CounterSign {
         }
     }
 
+    /// A sign whose text has its own time.
+    pub(super) fn untimed(severity: Severity, object: &str, text: &str) -> Self {
+        Self {
+            severity,
+            object: object.to_owned(),
+            text: text.to_owned(),
+            evidence: Evidence::default(),
+        }
+    }
+
     /// Adds what follows from it.
     pub(super) fn and(mut self, text: &str) -> Self {
         if !text.is_empty() {
@@ -50,6 +60,14 @@ impl CounterSign {
             self.text.push_str(text);
         }
         self
+    }
+
+    /// A number that may not be counted.
+    pub(super) fn counted(self, name: &'static str, value: Option<f64>) -> Self {
+        match value {
+            Some(value) => self.number(name, value),
+            None => self,
+        }
     }
 
     pub(super) fn number(mut self, name: &'static str, value: f64) -> Self {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use roce_model::{Counter, Sample, SampleSource, Severity, Time};
+use roce_model::{Counter, Sample, SampleSource, Severity, SystemStart, Time};
 
 use super::*;
 
@@ -86,7 +86,11 @@ fn samples(pairs: &[CountedPair], at: usize, seconds: u64) -> Vec<Sample> {
 }
 
 fn reading(samples: &[Sample], uptime: Option<f64>) -> CounterReading<'_> {
-    CounterReading { samples, uptime }
+    let start = SystemStart {
+        uptime,
+        ..SystemStart::default()
+    };
+    CounterReading { samples, start }
 }
 
 fn found_in(pairs: &[CountedPair], seconds: u64) -> Vec<CounterFinding> {
@@ -256,7 +260,153 @@ fn a_reset_is_neither_a_growth_nor_a_fall() {
         count("mlx5_0:1", Counter::PortEcnMarkedPacketsReceived, 5.0, 5.0),
         count("Eth1/2", Counter::SwitchInterfaceDiscards, 9e9, 8e9).details(&["port", "transmitted"]),
     ];
-    assert_eq!(found_in(&pairs, 10), []);
+    let found = found_in(&pairs, 10);
+    assert!(
+        found.iter().all(|finding| finding.id == "counters.restarted"),
+        "{found:#?}"
+    );
+    assert_eq!(found.len(), 3);
+    assert_eq!(
+        found[2].text,
+        "between the readings 1 of 2 counters above 0 fell and began again: it restarted, its driver was loaded again, or somebody cleared \
+         them; what they counted meanwhile is not known"
+    );
+}
+
+/// Two recordings with uptimes in seconds.
+fn recorded(pairs: &[CountedPair], uptimes: [f64; 2]) -> Vec<CounterFinding> {
+    let (before, now) = (samples(pairs, 0, 0), samples(pairs, 1, 0));
+    let readings = [
+        reading(&before, Some(uptimes[0])),
+        reading(&now, Some(uptimes[1])),
+    ];
+    judge(&Growths::new(Some(readings[0]), readings[1], &Links))
+}
+
+#[test]
+fn behind_a_restart_growths_are_those_since_then() {
+    let pairs = [
+        // 40 s paused in a life of a day, 5 s of 100 s since the restart.
+        count("ens1", Counter::PfcReceivePausedSeconds, 40.0, 5.0).priority(3),
+        // It counted beyond its old value: 300 frames of 100 s, and not 100.
+        count("ens1", Counter::PauseReceivedFrames, 200.0, 300.0),
+        // It was 0: all is new.
+        count("mlx5_0:1", Counter::PortOutOfBufferDrops, 0.0, 500.0),
+        // 32 bits, from the upper half to the lower one: no wrap.
+        count("mlx5_1:1", Counter::PortRnrNaksReceived, 3e9, 50.0),
+        // Nothing at this port fell: 12 may be of either start.
+        count("mlx5_2:1", Counter::PortCnpIgnored, 10.0, 12.0),
+    ];
+    let found = recorded(&pairs, [86_400.0, 100.0]);
+    // They are totals of a life.
+    assert!(found.iter().all(|finding| finding.severity == Severity::Info));
+    let texts: Vec<String> = found
+        .iter()
+        .map(|finding| format!("{} {}: {}", finding.id, finding.object, finding.text))
+        .collect();
+    assert_eq!(
+        texts,
+        [
+            "counters.restarted : it restarted between the readings (up 86,400 seconds before, 100 seconds now): 2 of 4 counters above 0 \
+             fell and began again: growths are those since the restart, and nothing is known of the time before it",
+            "counters.paused ens1: paused by the neighbour 5.00 % of the time: 5.00 s (PFC, priority 3) in the 100.0 s since the restart",
+            "counters.paused ens1: paused by the neighbour by 300 frames, at most 0.10 % of the time at 100 Gbit/s (65,535 quanta of 512 bit \
+             times each) (802.3x, the whole link) in the 100.0 s since the restart",
+            "counters.not_ready mlx5_0:1: 500 packets without a receive buffer in the 100.0 s since the restart: this host's program posts \
+             receives too late",
+            "counters.not_ready mlx5_1:1: 50 RNR NAKs received in the 100.0 s since the restart: the peers' programs post receives too late, \
+             and this sender waits for each",
+        ]
+    );
+    // Ten seconds that are known: no restart, 100 frames.
+    let on = recorded(&pairs[1..2], [86_400.0, 86_410.0]);
+    assert_eq!(on.len(), 1);
+    assert!(
+        on[0].text.contains("by 100 frames") && on[0].text.ends_with("in 10.0 s"),
+        "{}",
+        on[0].text
+    );
+}
+
+#[test]
+fn a_restart_of_unknown_time_leaves_nothing_to_judge() {
+    let pairs = [
+        count("ens1", Counter::PfcReceivePausedSeconds, 40.0, 39.0).priority(3),
+        count("mlx5_0:1", Counter::PortOutOfBufferDrops, 0.0, 500.0),
+    ];
+    let (before, now) = (samples(&pairs, 0, 0), samples(&pairs, 1, 0));
+    let start = |boot_id| SystemStart {
+        boot_id: Some(boot_id),
+        ..SystemStart::default()
+    };
+    let reading = |samples, boot_id| CounterReading {
+        samples,
+        start: start(boot_id),
+    };
+    let judged = |boot_id| {
+        judge(&Growths::new(
+            Some(reading(&before, 7)),
+            reading(&now, boot_id),
+            &Links,
+        ))
+    };
+    let found = judged(8);
+    assert_eq!(ids(&found), [("counters.restarted", Severity::Info)]);
+    assert!(
+        found[0].text.contains("(another boot id)")
+            && found[0]
+                .text
+                .ends_with("nothing is known of the time between the readings"),
+        "{}",
+        found[0].text
+    );
+    // One start: only the port's counter fell, and the other port has its growth.
+    assert_eq!(
+        ids(&judged(7)),
+        [
+            ("counters.restarted", Severity::Info),
+            ("counters.not_ready", Severity::Warning)
+        ]
+    );
+}
+
+#[test]
+fn counters_of_an_object_begin_again_together() {
+    let port = "Eth1/1";
+    let pairs = [
+        count(port, Counter::SwitchInterfaceReceivedPackets, 9e9, 5e6).details(&["port", "all"]),
+        count(port, Counter::SwitchInterfaceFcsErrors, 4.0, 90.0).details(&["port"]),
+        // Another command clears these.
+        count(port, Counter::SwitchWatchdogShutdowns, 1.0, 3.0)
+            .queue("3")
+            .details(&["port"]),
+        // A present value of the driver may fall.
+        count("mlx5_0:1", Counter::PortHwCounter, 50.0, 49.0).details(&["active_things"]),
+    ];
+    let found = found_in(&pairs, 10);
+    assert_eq!(
+        ids(&found),
+        [
+            ("counters.restarted", Severity::Info),
+            ("counters.watchdog", Severity::Warning)
+        ],
+        "{found:#?}"
+    );
+    // Ports of a switch that somebody cleared are one finding.
+    let names = ["Eth1/1", "Eth1/2", "Eth1/3", "Eth1/4", "Eth1/5"];
+    let many: Vec<CountedPair> = names
+        .into_iter()
+        .map(|name| count(name, Counter::SwitchPfcReceivedFrames, 70.0, 2.0).details(&["port"]))
+        .collect();
+    let found = found_in(&many, 10);
+    assert_eq!(ids(&found), [("counters.restarted", Severity::Info)]);
+    assert!(
+        found[0]
+            .text
+            .starts_with("between the readings all 5 counters above 0 fell and began again, at 5 objects: "),
+        "{}",
+        found[0].text
+    );
 }
 
 #[test]
@@ -418,11 +568,9 @@ fn a_twin_that_differs_is_named() {
         .iter()
         .find(|finding| finding.id == "counters.twins")
         .unwrap();
-    assert!(
-        twin.text.starts_with(
-            "500 packets out of sequence, sequence NAKs and timeouts, and its twin mlx5_1:1 none"
-        )
-    );
+    assert!(twin.text.starts_with(
+        "500 losses (packets out of sequence, sequence NAKs or timeouts), and its twin mlx5_1:1 none"
+    ));
 }
 
 #[test]
@@ -450,6 +598,15 @@ fn a_watchdog_that_fires_again_and_again_states_what_it_dropped() {
          the neighbour pauses it again and again; it is shut now"
     );
     assert_eq!(of(0.0).severity, Severity::Warning);
+    // EOS counts no drops: none are stated.
+    let without = only(&[
+        queue(Counter::SwitchWatchdogShutdowns, 10.0, 11.0),
+        queue(Counter::SwitchWatchdogRestores, 10.0, 10.0),
+    ]);
+    assert_eq!(
+        without.text,
+        "the PFC watchdog shut queue 3 1 time and opened it 0 times in 10.0 s: the neighbour paused it for too long; it is shut now"
+    );
 }
 
 #[test]
@@ -506,4 +663,172 @@ fn discards_and_broken_frames_state_their_share() {
         (broken(731.0).id, broken(731.0).severity),
         ("counters.broken_frames", Severity::Warning)
     );
+}
+
+#[test]
+fn a_loss_that_several_counters_show_is_one() {
+    let port = "mlx5_0:1";
+    let counted = |behind, naks, timeouts| {
+        let found = only(&[
+            count(port, Counter::PortOutOfSequencePackets, 5.0, 5.0 + behind),
+            count(port, Counter::PortPacketSequenceErrors, 7.0, 7.0 + naks),
+            count(port, Counter::PortAckTimeouts, 2.0, 2.0 + timeouts),
+        ]);
+        let losses = found.evidence.0.iter().find(|(name, _)| *name == "losses");
+        (found.text, losses.unwrap().1.clone())
+    };
+    let (text, losses) = counted(480.0, 500.0, 20.0);
+    assert!(
+        text.starts_with("480 packets out of sequence, 500 sequence NAKs, 20 timeouts in 10.0 s"),
+        "{text}"
+    );
+    assert_eq!(losses, roce_model::Fact::Number(500.0));
+}
+
+#[test]
+fn links_of_infiniband_are_judged_by_change() {
+    let port = "mlx5_0:1";
+    let of = |symbols: [f64; 2], recoveries: [f64; 2], downs: [f64; 2]| {
+        found_in(
+            &[
+                count(port, Counter::PhySymbolErrors, symbols[0], symbols[1]),
+                count(port, Counter::PhyLinkRecoveries, recoveries[0], recoveries[1]),
+                count(port, Counter::PhyLinkDowns, downs[0], downs[1]),
+                count(port, Counter::PortReceivedPackets, 0.0, 1e9),
+            ],
+            10,
+        )
+    };
+    // Totals of a life are nothing.
+    assert_eq!(of([700.0, 700.0], [3.0, 3.0], [2.0, 2.0]), []);
+    // 41 of 1e9 packets: 4.1e-8. One link of two events.
+    let found = of([700.0, 741.0], [3.0, 5.0], [2.0, 3.0]);
+    assert_eq!(
+        ids(&found),
+        [
+            ("counters.broken_frames", Severity::Warning),
+            ("counters.link_unsteady", Severity::Warning)
+        ]
+    );
+    assert_eq!(
+        found[0].text,
+        "41 symbols received in error in 10.0 s: a cable, optics or a connector"
+    );
+    assert_eq!(
+        found[1].text,
+        "the link went down 1 time, and recovered from errors 2 times in 10.0 s: nothing passes meanwhile"
+    );
+    // IEEE 802.3's bit error ratio is ten in 1e9.
+    assert_eq!(
+        ids(&of([700.0, 709.0], [3.0, 3.0], [2.0, 2.0])),
+        [("counters.broken_frames", Severity::Info)]
+    );
+    // 16 bits and 8 bits: they stop there, and no change is no sign.
+    let full = of([65_535.0, 65_535.0], [255.0, 255.0], [2.0, 2.0]);
+    assert_eq!(
+        ids(&full),
+        [
+            ("counters.at_limit", Severity::Info),
+            ("counters.at_limit", Severity::Info)
+        ]
+    );
+    assert!(
+        full[0].text.starts_with("symbol_error stands at 65,535"),
+        "{}",
+        full[0].text
+    );
+}
+
+#[test]
+fn changed_packets_are_a_share_of_those_received() {
+    let port = "mlx5_0:1";
+    let of = |errors: f64, packets: f64| {
+        let mut pairs = vec![count(port, Counter::PortIcrcErrors, 4.0, 4.0 + errors)];
+        if packets > 0.0 {
+            pairs.push(count(port, Counter::PortReceivedPackets, 0.0, packets));
+        }
+        found_in(&pairs, 10)
+    };
+    assert_eq!(of(0.0, 1e9), []);
+    let found = of(600.0, 1e9);
+    assert_eq!(ids(&found), [("counters.icrc", Severity::Warning)]);
+    assert_eq!(
+        found[0].text,
+        "600 packets with a wrong ICRC, less than 0.0001 % of those received in 10.0 s: a device on the way changed them, and the \
+         adapter dropped them"
+    );
+    assert_eq!(ids(&of(9.0, 1e9)), [("counters.icrc", Severity::Info)]);
+    assert_eq!(ids(&of(9.0, 0.0)), [("counters.icrc", Severity::Warning)]);
+}
+
+#[test]
+fn used_up_retries_are_stated_with_their_timeouts() {
+    let found = found_in(
+        &[
+            count("rxe0:1", Counter::PortRetriesExceeded, 2.0, 4.0),
+            count("rxe0:1", Counter::PortAckTimeouts, 10.0, 24.0),
+        ],
+        10,
+    );
+    let of_retries = found
+        .iter()
+        .find(|finding| finding.id == "counters.retries_exceeded");
+    let finding = of_retries.unwrap();
+    assert_eq!(finding.severity, Severity::Warning);
+    assert_eq!(
+        finding.text,
+        "2 queue pairs used up their retries, beside 14 timeouts in 10.0 s: the peer did not answer, and the connection broke"
+    );
+    assert_eq!(
+        only(&[count("rxe0:1", Counter::PortRetriesExceeded, 2.0, 3.0)])
+            .text
+            .split(" in ")
+            .next(),
+        Some("1 queue pair used up its retries")
+    );
+}
+
+#[test]
+fn stalls_of_pcie_are_a_share_and_have_effects() {
+    let stalls =
+        |seconds: f64| count("ens1", Counter::PcieStalledSeconds, 100.0, 100.0 + seconds).details(&["write"]);
+    let last = |share| count("ens1", Counter::PcieStalledRatio, 0.0, share).details(&["write"]);
+    let found = found_in(&[stalls(6.0), last(0.45)], 10);
+    assert_eq!(ids(&found), [("counters.pcie_stalled", Severity::Warning)]);
+    assert_eq!(
+        found[0].text,
+        "PCIe writes stalled in 6 seconds, 60.0 % of the time, in 10.0 s"
+    );
+    // One second of a minute: 1.7 %.
+    assert_eq!(
+        ids(&found_in(&[stalls(1.0)], 60)),
+        [("counters.pcie_stalled", Severity::Info)]
+    );
+    // Packets were dropped meanwhile.
+    let dropped = [
+        stalls(1.0),
+        count("ens1", Counter::NetdevDiscards, 0.0, 9.0).details(&["received"]),
+    ];
+    let found = found_in(&dropped, 60);
+    let finding = found
+        .iter()
+        .find(|finding| finding.id == "counters.pcie_stalled")
+        .unwrap();
+    assert_eq!(finding.severity, Severity::Warning);
+    assert!(
+        finding.text.ends_with(": it discarded 9 received packets"),
+        "{}",
+        finding.text
+    );
+    // A present value alone: 45 % of the last second.
+    let found = found_in(&[last(0.45)], 10);
+    assert_eq!(ids(&found), [("counters.pcie_stalled", Severity::Info)]);
+    assert_eq!(found[0].text, "PCIe writes stalled for 45.0 % of the last second");
+    assert_eq!(found_in(&[stalls(0.0), last(0.29)], 10), []);
+}
+
+#[test]
+fn evidence_is_printed_in_words() {
+    let found = only(&[count("ens1", Counter::PauseStormEvents, 5.0, 1_205.0).details(&["warning"])]);
+    assert_eq!(found.evidence_words(), "seconds 10, warnings 1,200, errors 0");
 }

@@ -1,9 +1,10 @@
 //! Adapters of one host that are alike: one that carries nothing, less, or all losses.
 
 use roce_model::{Counter, Severity};
-use roce_spelling::{bytes, counted};
+use roce_spelling::{bytes, counted, whole};
 
 use super::growth::{Growths, share_text};
+use super::losses::lost;
 use super::sign::{CounterRule, CounterSign, NO_TEXTS, by};
 
 /// Bytes of the busiest port from which on its twins are compared.
@@ -47,11 +48,6 @@ struct TwinPort<'a> {
 }
 
 const BYTES: [Counter; 2] = [Counter::PortReceivedBytes, Counter::PortTransmittedBytes];
-const LOSSES: [Counter; 3] = [
-    Counter::PortOutOfSequencePackets,
-    Counter::PortPacketSequenceErrors,
-    Counter::PortAckTimeouts,
-];
 
 const PAUSES: [Counter; 4] = [
     Counter::PfcReceivedFrames,
@@ -73,7 +69,7 @@ fn twins(growths: &Growths<'_>) -> Vec<CounterSign> {
         let port = TwinPort {
             object,
             bytes: carried,
-            losses: growths.sum_of(&LOSSES, object).unwrap_or(0.0),
+            losses: lost(growths, object),
             pauses: pauses(growths, object),
         };
         let rate = rate.to_bits();
@@ -173,11 +169,11 @@ fn compared(growths: &Growths<'_>, ports: &[TwinPort<'_>]) -> Vec<CounterSign> {
             let none = if clean.losses == 0.0 {
                 "none".to_owned()
             } else {
-                counted(clean.losses, "loss")
+                losses_text(clean.losses)
             };
             let text = format!(
-                "{} packets out of sequence, sequence NAKs and timeouts, and its twin {} {none}",
-                roce_spelling::whole(port.losses),
+                "{} (packets out of sequence, sequence NAKs or timeouts), and its twin {} {none}",
+                losses_text(port.losses),
                 clean.object
             );
             let sign = CounterSign::new(growths, Severity::Warning, port.object, &text);
@@ -188,6 +184,13 @@ fn compared(growths: &Growths<'_>, ports: &[TwinPort<'_>]) -> Vec<CounterSign> {
         }
     }
     found
+}
+
+/// Losses in words: `1 loss`, `2 losses`.
+fn losses_text(count: f64) -> String {
+    let count = whole(count);
+    let noun = if count == "1" { "loss" } else { "losses" };
+    format!("{count} {noun}")
 }
 
 #[expect(

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use roce_model::{Counter, Sample, SampleKind, SampleSeries};
+use roce_model::{Counter, Sample, SampleKind};
+use roce_rules::counters::Growths;
 
 use crate::device::{QueueClass, Reading};
 use crate::inventory::Cluster;
@@ -12,8 +13,10 @@ use crate::inventory::Cluster;
 pub(super) struct Amount {
     /// The count.
     pub(super) count: f64,
-    /// Time between the two readings; `None`: a total since an unknown start.
+    /// Time between the two readings, 0: not known; `None`: a total since an unknown start.
     pub(super) seconds: Option<f64>,
+    /// The device restarted between the readings: the time is that since then.
+    pub(super) is_since_restart: bool,
 }
 
 impl Amount {
@@ -32,6 +35,7 @@ impl Amount {
     pub(super) fn when(self) -> String {
         match self.seconds {
             None => "since the counters were cleared".to_owned(),
+            Some(seconds) if self.is_since_restart => format!("in the {seconds:.1} s since the restart"),
             Some(seconds) if seconds > 0.0 => format!("in {seconds:.1} s"),
             // Nobody says when the recordings were made.
             Some(_) => "between the recordings".to_owned(),
@@ -60,33 +64,18 @@ pub(super) struct Facts<'a> {
 }
 
 impl<'a> Facts<'a> {
-    pub(super) fn new(before: Option<&Reading>, now: &'a Reading, cluster: &'a Cluster) -> Self {
-        let mut series = SampleSeries::default();
-        for sample in before.iter().flat_map(|before| &before.samples) {
-            series.row(sample, None);
-        }
-        let amount = |sample: &Sample| {
-            if sample.counter.kind() == SampleKind::Gauge {
-                return None;
-            }
-            if before.is_none() {
-                return Some(Amount {
-                    count: sample.value,
-                    seconds: None,
-                });
-            }
-            let row = series.row(sample, None);
-            let seconds = row
-                .interval_ns
-                .map(|interval| roce_model::Span(interval).seconds());
+    /// Facts of `now`, whose samples grew by `growths`.
+    pub(super) fn new(growths: &Growths<'_>, now: &'a Reading, cluster: &'a Cluster) -> Self {
+        let amount = |(at, sample): (usize, &Sample)| {
             // A series that is new has no growth, nor has one that was reset.
-            let count = row.change.filter(|_| !row.reset)?;
-            Some(Amount {
+            let count = growths.growth_at(at)?;
+            (sample.counter.kind() == SampleKind::Cumulative).then(|| Amount {
                 count,
-                seconds: Some(seconds?),
+                seconds: (!growths.is_total()).then(|| growths.seconds().unwrap_or(0.0)),
+                is_since_restart: growths.is_since_restart(),
             })
         };
-        let amounts = now.samples.iter().map(amount).collect();
+        let amounts = now.samples.iter().enumerate().map(amount).collect();
         let mut by_counter: BTreeMap<Counter, Vec<usize>> = BTreeMap::new();
         for (at, sample) in now.samples.iter().enumerate() {
             by_counter.entry(sample.counter).or_default().push(at);
@@ -173,8 +162,16 @@ impl<'a> Facts<'a> {
             let mut classes = self.now.classes.iter();
             classes.find(|class| class.interface == name && class.queue == queue)
         };
-        let has_own = self.now.classes.iter().any(|class| class.interface == interface);
-        if has_own { of(interface) } else { of("") }
+        if self.has_own_policy(interface) {
+            of(interface)
+        } else {
+            of("")
+        }
+    }
+
+    /// True of an interface with a queuing policy of its own.
+    pub(super) fn has_own_policy(&self, interface: &str) -> bool {
+        self.now.classes.iter().any(|class| class.interface == interface)
     }
 
     /// The classes of RoCE's data.

@@ -111,6 +111,7 @@ fn global_pause_instead_of_pfc(facts: &Facts<'_>) -> Vec<FoundSign> {
             .map(|sample| &*sample.object),
     );
     let none = Amount {
+        is_since_restart: false,
         count: 0.0,
         seconds: None,
     };

@@ -54,7 +54,7 @@ impl FoundSign {
         }
     }
 
-    /// A finding about a count: `severity` where it grew between two readings, info where it is a total.
+    /// A finding about a count: `severity` where it grew between two readings, info where it is a total, or one since a restart.
     pub(super) fn of_count(
         severity: Severity,
         object: &str,
@@ -62,7 +62,7 @@ impl FoundSign {
         name: &'static str,
         amount: Amount,
     ) -> Self {
-        let severity = if amount.is_total() {
+        let severity = if amount.is_total() || amount.is_since_restart {
             severity.min(Severity::Info)
         } else {
             severity

@@ -326,9 +326,18 @@ fn pfc_other_priority(facts: &Facts<'_>) -> Vec<FoundSign> {
     found.collect()
 }
 
+/// Policy by which a port's queue has no ECN.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum PolicyOf {
+    /// The port's own, or that of the switch where no port has one of its own.
+    All,
+    /// That of the switch, at ports without a policy of their own, beside others that have one.
+    Rest,
+}
+
 fn ecn_off(facts: &Facts<'_>) -> Vec<FoundSign> {
     // Policies of ports win over that of the system.
-    let mut without: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    let mut without: BTreeMap<(PolicyOf, String), Vec<&str>> = BTreeMap::new();
     let pfc = facts.priorities(Counter::SwitchPfcEnabled);
     let ports: BTreeSet<&str> = facts
         .of(Counter::SwitchPfcEnabled)
@@ -336,9 +345,15 @@ fn ecn_off(facts: &Facts<'_>) -> Vec<FoundSign> {
         .map(|sample| &*sample.object)
         .filter(|port| pfc.get(port).is_some_and(|priorities| !priorities.is_empty()))
         .collect();
+    let has_own_policies = facts.data_classes().any(|class| !class.interface.is_empty());
     for port in &ports {
         if let Some(class) = facts.class_of(port).filter(|class| !class.has_ecn) {
-            without.entry(class.queue.clone()).or_default().push(port);
+            let is_rest = class.interface.is_empty() && has_own_policies;
+            let policy = if is_rest { PolicyOf::Rest } else { PolicyOf::All };
+            without
+                .entry((policy, class.queue.clone()))
+                .or_default()
+                .push(port);
         }
     }
     // A port with a policy of its own carries RoCE, whatever is known of its PFC.
@@ -347,18 +362,18 @@ fn ecn_off(facts: &Facts<'_>) -> Vec<FoundSign> {
         .filter(|class| !class.interface.is_empty() && !class.has_ecn);
     for class in own.filter(|class| !ports.contains(class.interface.as_str())) {
         without
-            .entry(class.queue.clone())
+            .entry((PolicyOf::All, class.queue.clone()))
             .or_default()
             .push(&class.interface);
     }
-    if ports.is_empty() && !facts.data_classes().any(|class| !class.interface.is_empty()) {
+    if ports.is_empty() && !has_own_policies {
         // Ports are not known: the policy of the system is.
         let of_system = facts.data_classes().filter(|class| !class.has_ecn);
         for class in of_system {
-            without.entry(class.queue.clone()).or_default();
+            without.entry((PolicyOf::All, class.queue.clone())).or_default();
         }
     }
-    let found = without.into_iter().map(|(queue, mut ports)| {
+    let found = without.into_iter().map(|((policy, queue), mut ports)| {
         ports.sort_unstable();
         ports.dedup();
         let object = ports
@@ -366,21 +381,21 @@ fn ecn_off(facts: &Facts<'_>) -> Vec<FoundSign> {
             .filter(|_| ports.len() == 1)
             .copied()
             .unwrap_or_default();
-        let more = ports.len().saturating_sub(MAX_NAMED_PORTS);
-        let mut names: Vec<String> = ports
-            .iter()
-            .take(MAX_NAMED_PORTS)
-            .map(|name| (*name).to_owned())
-            .collect();
-        if more > 0 {
-            names.push(format!("{more} more"));
-        }
-        let at = if ports.len() > 1 {
-            format!(" at {}", listed(&names))
-        } else {
+        let at = if ports.is_empty() {
             String::new()
+        } else {
+            format!(" at {}", named(&ports))
         };
-        let text = format!("queue {queue} carries RoCE data and has no ECN{at}");
+        let why = match policy {
+            PolicyOf::All => "",
+            PolicyOf::Rest if ports.len() == 1 => {
+                ": this port has no queuing policy of its own, and that of the switch does not mark"
+            }
+            PolicyOf::Rest => {
+                ": these ports have no queuing policy of their own, and that of the switch does not mark"
+            }
+        };
+        let text = format!("queue {queue} carries RoCE data and has no ECN{at}{why}");
         FoundSign::new(Severity::Warning, object, text).with(|evidence| {
             evidence.text("queue", queue.as_str());
             if !ports.is_empty() {
@@ -389,6 +404,20 @@ fn ecn_off(facts: &Facts<'_>) -> Vec<FoundSign> {
         })
     });
     found.collect()
+}
+
+/// The names of some ports, and the number of the others.
+fn named(ports: &[&str]) -> String {
+    let more = ports.len().saturating_sub(MAX_NAMED_PORTS);
+    let mut names: Vec<String> = ports
+        .iter()
+        .take(MAX_NAMED_PORTS)
+        .map(|name| (*name).to_owned())
+        .collect();
+    if more > 0 {
+        names.push(format!("{more} more"));
+    }
+    listed(&names)
 }
 
 fn ecn_above_pfc(facts: &Facts<'_>) -> Vec<FoundSign> {
@@ -402,9 +431,10 @@ fn ecn_above_pfc(facts: &Facts<'_>) -> Vec<FoundSign> {
     let found = pauses.filter_map(|sample| {
         let queue = sample.queue.as_deref()?;
         // A policy of the whole system has no interface.
+        let has_own = facts.has_own_policy(&sample.object);
         let mark = *marks
             .get(&(&*sample.object, queue))
-            .or_else(|| marks.get(&("", queue)))?;
+            .or_else(|| marks.get(&("", queue)).filter(|_| !has_own))?;
         (mark >= sample.value).then(|| {
             let text = format!(
                 "queue {queue} marks from {} bytes on and pauses from {} bytes on: PFC comes first",
@@ -423,10 +453,20 @@ fn ecn_above_pfc(facts: &Facts<'_>) -> Vec<FoundSign> {
 }
 
 fn rdma_strict_priority(facts: &Facts<'_>) -> Vec<FoundSign> {
-    let found = facts.data_classes().filter_map(|class| {
+    let pfc = facts.priorities(Counter::SwitchPfcEnabled);
+    // The policy of the switch is in effect at ports without one of their own; which ports there are may not be known.
+    let has_rest = pfc.is_empty() || pfc.keys().any(|port| !facts.has_own_policy(port));
+    let in_effect = facts
+        .data_classes()
+        .filter(|class| has_rest || !class.interface.is_empty());
+    let found = in_effect.filter_map(|class| {
         let level = class.priority_level?;
+        let at = match class.interface.as_str() {
+            "" => "by the policy of the switch".to_owned(),
+            interface => format!("at {interface}"),
+        };
         let text = format!(
-            "queue {} carries RoCE data and has strict priority, level {level}",
+            "queue {} carries RoCE data and has strict priority, level {level}, {at}",
             class.queue
         );
         Some(

@@ -414,12 +414,24 @@ fn ports_without_ecn_are_named() {
         ("Ethernet1/3", true),
     ];
     assert_eq!(found_with(&all), []);
-    let text = "queue 3 carries RoCE data and has no ECN".to_owned();
-    // The system's policy is that of the third port.
-    assert_eq!(found_with(&all[..2]), [("Ethernet1/3".to_owned(), text.clone())]);
+    let text = |port: &str, why: &str| {
+        let said = format!("queue 3 carries RoCE data and has no ECN at {port}{why}");
+        (port.to_owned(), said)
+    };
+    let rest = ": this port has no queuing policy of its own, and that of the switch does not mark";
+    // The system's policy is that of the third port alone.
+    assert_eq!(found_with(&all[..2]), [text("Ethernet1/3", rest)]);
     assert_eq!(
         found_with(&[("Ethernet1/1", true), ("Ethernet1/2", false)]),
-        [(String::new(), format!("{text} at Ethernet1/2 and Ethernet1/3"))]
+        [text("Ethernet1/2", ""), text("Ethernet1/3", rest)]
+    );
+    // No port has one of its own: it is that of all three.
+    assert_eq!(
+        found_with(&[]),
+        [(
+            String::new(),
+            "queue 3 carries RoCE data and has no ECN at Ethernet1/1, Ethernet1/2 and Ethernet1/3".to_owned()
+        )]
     );
 }
 
@@ -434,8 +446,14 @@ fn the_queue_of_roce_is_that_of_its_dscp_or_the_lossless_one() {
         }
         device
     };
-    let queue =
-        |device: &Device| facts::Facts::new(None, &device.now, &Cluster::default()).data_queue("Ethernet1/1");
+    let queue = |device: &Device| {
+        let now = CounterReading {
+            samples: &device.now.samples,
+            start: SystemStart::default(),
+        };
+        let growths = Growths::new(None, now, &());
+        facts::Facts::new(&growths, &device.now, &Cluster::default()).data_queue("Ethernet1/1")
+    };
     assert_eq!(queue(&lossless(&[])), None);
     assert_eq!(queue(&lossless(&["5"])).as_deref(), Some("5"));
     // The queue of the cluster's priority counts among several; without it none is known.

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use super::document::{Chain, MovedInterval, Pair, PairState, PauseTimes, Row};
 use super::links::{Links, PausePlace};
-use super::order::{at, every};
+use super::order::{at, resolution};
 use super::row::{Kind, Level};
 
 /// Share by which the two ends of a cable may differ.
@@ -164,7 +164,7 @@ fn chain(
                 text,
                 "which of {} moved first is unclear ({})",
                 names.join(", "),
-                every(times)
+                resolution(times)
             );
         }
     }

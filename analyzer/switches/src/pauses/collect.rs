@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use roce_model::{Counter, Sample, SampleSeries, Span, Time};
+use roce_model::{Counter, Sample, SampleSeries, Span, SystemStart, Time};
 
 use super::document::MovedInterval;
+use super::judged::JudgedReadings;
 use super::links::{self, Cable};
 use super::row::{Kind, Level, RowKey, Unseen, row_of};
 use crate::device::Reading;
@@ -38,6 +39,8 @@ pub(super) struct Sum {
 struct Interval {
     moved: MovedInterval,
     change: f64,
+    /// One of the series began again in it: the sum is not known.
+    is_unknown: bool,
 }
 
 /// Sums of a row.
@@ -53,23 +56,27 @@ pub(super) struct RowSums {
 }
 
 impl RowSums {
-    /// Adds the change of one series.
-    fn add(&mut self, moved: MovedInterval, change: f64, marks: &Marks) {
-        match &mut self.open {
-            Some(open) if open.moved.to == moved.to => {
-                open.moved.from = open.moved.from.min(moved.from);
-                open.change += change;
-            }
-            _ => {
-                self.close(marks);
-                self.open = Some(Interval { moved, change });
-            }
+    /// Adds the change of one series; `None`: it began again.
+    fn add(&mut self, moved: MovedInterval, change: Option<f64>, marks: &Marks) {
+        if self.open.is_none_or(|open| open.moved.to != moved.to) {
+            self.close(marks);
+            self.open = Some(Interval {
+                moved,
+                change: 0.0,
+                is_unknown: false,
+            });
+        }
+        if let Some(open) = &mut self.open {
+            open.moved.from = open.moved.from.min(moved.from);
+            open.change += change.unwrap_or(0.0);
+            open.is_unknown |= change.is_none();
         }
     }
 
     /// Adds the open interval to its phase.
     fn close(&mut self, marks: &Marks) {
-        let Some(Interval { moved, change }) = self.open.take() else {
+        let open = self.open.take().filter(|open| !open.is_unknown);
+        let Some(Interval { moved, change, .. }) = open else {
             return;
         };
         let phase = marks.phase(moved);
@@ -142,6 +149,10 @@ pub struct PauseCollector {
     /// Node and adapter by the digits of their MAC addresses.
     pub(super) addresses: BTreeMap<String, (String, String)>,
     pub(super) left_out: BTreeSet<RowKey>,
+    /// Hosts and switches that restarted between two readings.
+    pub(super) restarts: BTreeSet<Arc<str>>,
+    starts: BTreeMap<Arc<str>, SystemStart>,
+    pub(super) judged: JudgedReadings,
     series: SampleSeries,
 }
 
@@ -159,6 +170,9 @@ impl PauseCollector {
             cables: BTreeSet::new(),
             addresses: BTreeMap::new(),
             left_out: BTreeSet::new(),
+            restarts: BTreeSet::new(),
+            starts: BTreeMap::new(),
+            judged: JudgedReadings::default(),
             series: SampleSeries::default(),
         }
     }
@@ -173,7 +187,8 @@ impl PauseCollector {
     /// True if anything was read twice.
     pub fn has_changes(&self) -> bool {
         let mut all = self.rows.values().chain(self.by_priority.values());
-        all.any(|sums| sums.open.is_some() || sums.first.is_some())
+        all.any(|sums| sums.open.is_some() || sums.first.is_some() || sums.resets > 0)
+            || self.judged.has_changes()
     }
 
     /// A collector of the time that begins with the last readings of this one. It keeps what is known of cables, addresses and absent rows.
@@ -184,6 +199,8 @@ impl PauseCollector {
             unseen: self.unseen,
             cables: self.cables,
             addresses: self.addresses,
+            starts: self.starts,
+            judged: self.judged.next(),
             series: self.series,
             ..Self::new(self.every)
         }
@@ -192,6 +209,7 @@ impl PauseCollector {
     /// The command starts. To be called before readings of a later time are added.
     pub fn mark_start(&mut self, time: Time) {
         self.close();
+        self.judged.begin();
         self.marks.start = Some(time);
     }
 
@@ -199,6 +217,7 @@ impl PauseCollector {
     /// To be called before readings of a later time are added.
     pub fn mark_end(&mut self, time: Time) {
         self.close();
+        self.judged.end();
         self.marks.end = Some(time);
     }
 
@@ -209,8 +228,24 @@ impl PauseCollector {
         }
     }
 
-    /// Adds a reading of a host. Samples of other quantities are left out.
+    /// Notes when a host or switch started. To be called before its samples are added: after a restart its counters began again.
+    pub fn note_start(&mut self, node: &Arc<str>, start: SystemStart) {
+        let before = self.starts.get(node).copied().unwrap_or_default();
+        if start.is_restart_of(before) {
+            self.series.restart(node);
+            self.restarts.insert(Arc::clone(node));
+        }
+        if self.starts.contains_key(node) || self.starts.len() < MAX_NOTES {
+            self.starts.insert(Arc::clone(node), start);
+        }
+    }
+
+    /// Adds a reading of one host. Samples of other quantities are left out.
     pub fn add_samples(&mut self, samples: &[Sample]) {
+        if let Some(first) = samples.first() {
+            let start = self.starts.get(&first.node).copied().unwrap_or_default();
+            self.judged.add(&first.node, samples, start);
+        }
         for sample in samples {
             self.add(sample);
         }
@@ -218,6 +253,7 @@ impl PauseCollector {
 
     /// Adds a reading of a switch or hypervisor, with its neighbours, and with adapters whose driver counts no pauses.
     pub fn add_reading(&mut self, reading: &Reading) {
+        self.note_start(&reading.node, SystemStart::from_samples(&reading.samples));
         self.add_samples(&reading.samples);
         for neighbor in &reading.neighbors {
             if self.cables.len() < MAX_NOTES {
@@ -303,9 +339,9 @@ impl PauseCollector {
         if row.reset {
             sums.resets += 1;
             sums.last_reset = Some(sample.time);
-            sums.add(moved, 0.0, &self.marks);
-        } else if let Some(change) = row.change {
-            sums.add(moved, change, &self.marks);
+            sums.add(moved, None, &self.marks);
+        } else if row.change.is_some() {
+            sums.add(moved, row.change, &self.marks);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The result: rows, pairs of ends, pattern, order, chains.
 
 use roce_model::{Severity, Span, Time};
+use roce_rules::counters::CounterFinding;
 
 use super::row::{Kind, Level, PauseFamily};
 
@@ -215,9 +216,20 @@ pub struct Chain {
     pub text: String,
 }
 
+/// A finding about the pauses of one device.
+#[derive(Clone, PartialEq, Debug)]
+pub struct JudgedPause {
+    /// The host, hypervisor or switch.
+    pub node: String,
+    /// The finding, by the rules that `host counters` and `fabric counters` have, too.
+    pub finding: CounterFinding,
+}
+
 /// A reset of a row's counters.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Reset {
+    /// The host or switch.
+    pub node: String,
     /// The place: `leaf1 Ethernet1/1/2`.
     pub place: String,
     /// The quantity.
@@ -251,16 +263,27 @@ pub struct Pauses {
     pub order: String,
     /// Ways from servers to switches on which pauses moved.
     pub chains: Vec<Chain>,
+    /// Findings about shares of time, watchdogs and storms, the worst first: from the first reading of the command to the last.
+    pub judged: Vec<JudgedPause>,
+    /// Hosts and switches that restarted between two readings.
+    pub restarts: Vec<String>,
     /// Resets.
     pub resets: Vec<Reset>,
     /// Rows beyond the largest number that is kept.
     pub left_out: u64,
+    /// Devices beyond the largest number that is judged.
+    pub unjudged: u64,
 }
 
 impl Pauses {
     /// The worst of what it shows, for exit codes: packets lost in a switch are critical; ends that differ, pauses before or without
-    /// marks, and 802.3x pauses are a warning.
+    /// marks, and 802.3x pauses are a warning. Findings have their own severity.
     pub fn severity(&self) -> Severity {
+        let judged = self.judged.iter().map(|judged| judged.finding.severity);
+        judged.max().unwrap_or(Severity::Ok).max(self.of_rows())
+    }
+
+    fn of_rows(&self) -> Severity {
         let in_time = |row: &&Row| row.during.is_some_and(|change| change > 0.0);
         let mut rows = self.rows.iter().filter(in_time).peekable();
         if rows.peek().is_none() {

@@ -3,7 +3,7 @@
 use roce_model::Time;
 use serde_json::{Value, json};
 
-use super::document::{Chain, MovedInterval, Pair, Pauses, Reset, Row};
+use super::document::{Chain, JudgedPause, MovedInterval, Pair, Pauses, Reset, Row};
 
 /// Version of the document's form.
 const SCHEMA_VERSION: u64 = 1;
@@ -32,8 +32,11 @@ pub fn pause_json(pauses: &Pauses) -> Value {
         "rows": pauses.rows.iter().map(|of| row(of, start)).collect::<Vec<_>>(),
         "pairs": pairs,
         "chains": pauses.chains.iter().map(chain).collect::<Vec<_>>(),
+        "findings": pauses.judged.iter().map(judged).collect::<Vec<_>>(),
+        "restarts": pauses.restarts,
         "resets": pauses.resets.iter().map(|of| reset(of, start)).collect::<Vec<_>>(),
         "rows_left_out": pauses.left_out,
+        "devices_not_judged": pauses.unjudged,
     })
 }
 
@@ -84,6 +87,20 @@ fn pair(of: &Pair) -> Value {
 
 fn chain(of: &Chain) -> Value {
     json!({ "places": of.places, "first": of.first, "senders": of.senders, "text": of.text })
+}
+
+fn judged(of: &JudgedPause) -> Value {
+    let finding = &of.finding;
+    json!({
+        "id": finding.id,
+        "severity": finding.severity.name(),
+        "node": of.node,
+        "object": finding.object,
+        "summary": finding.text,
+        "evidence": serde_json::from_str::<Value>(&finding.evidence.to_string()).unwrap_or_default(),
+        "confidence": finding.confidence,
+        "next_step": finding.next,
+    })
 }
 
 fn reset(of: &Reset, start: Time) -> Value {

@@ -53,8 +53,8 @@ pub(super) fn at(time: Time, times: &PauseTimes) -> String {
     format!("at {}", since_start(time, times))
 }
 
-/// Time between two readings in words.
-pub(super) fn every(times: &PauseTimes) -> String {
+/// Time between readings in words: no order within it is known. Two recordings without times tell none.
+pub(super) fn resolution(times: &PauseTimes) -> String {
     if times.is_unknown() {
         return "two recordings tell no order".to_owned();
     }
@@ -86,7 +86,7 @@ pub(super) fn order(rows: &[Row], times: &PauseTimes) -> Order {
     let is_inside_only =
         first_pauses.is_none() && !pauses.is_empty() && first(inside.iter().copied()).is_some();
     let pattern = match (first_marks, first_pauses) {
-        (None, None) if ecn.is_empty() || pauses.is_empty() => Pattern::NotKnown,
+        (None, None) if ecn.is_empty() || pauses.is_empty() || has_begun(rows) => Pattern::NotKnown,
         (None, None) => Pattern::Nothing,
         (Some(_), None) if pauses.is_empty() => Pattern::NotKnown,
         (Some(_), None) => Pattern::EcnAlone,
@@ -104,6 +104,10 @@ pub(super) fn order(rows: &[Row], times: &PauseTimes) -> Order {
         Pattern::PausesThenEcn => format!("{names}, then ECN"),
         Pattern::EcnAndPauses => format!("ECN and {names}, in an order that the readings cannot tell"),
         Pattern::PausesWithoutEcn => format!("{names} without ECN"),
+        // Rows that began again have no change.
+        Pattern::NotKnown if !pauses.iter().any(|row| row.has_moved()) && has_begun(rows) => {
+            "not known: counters began again between the readings".to_owned()
+        }
         Pattern::NotKnown => unknown(&ecn, &pauses, first_marks.is_some(), first_pauses.is_some()),
     };
     if is_inside_only {
@@ -117,6 +121,12 @@ pub(super) fn order(rows: &[Row], times: &PauseTimes) -> Order {
         pauses: first_pauses.map(|first| first.shown),
         text: sentence(first_marks, first_pauses, pattern, &names, times),
     }
+}
+
+/// True if counters of pauses or marks began again.
+fn has_begun(rows: &[Row]) -> bool {
+    let is_judged = |row: &&Row| row.kind.family().is_some() || row.kind == Kind::Marked;
+    rows.iter().filter(is_judged).any(|row| row.resets > 0)
 }
 
 /// The kinds of pauses that moved, in words.
@@ -162,7 +172,7 @@ fn sentence(
                 Pattern::PausesThenEcn => format!("{names} before ECN: ECN's threshold is too high"),
                 _ => "the order is unclear, both began between the same two readings".to_owned(),
             };
-            let (marks, pauses, every) = (at(marks), at(pauses), every(times));
+            let (marks, pauses, every) = (at(marks), at(pauses), resolution(times));
             if times.is_unknown() {
                 return format!("marks and pauses, both {marks}: {every}");
             }
@@ -170,8 +180,8 @@ fn sentence(
         }
         (Some(marks), None) if times.is_unknown() => format!("marks {}, no pauses", at(marks)),
         (None, Some(pauses)) if times.is_unknown() => format!("pauses {}, no marks", at(pauses)),
-        (Some(marks), None) => format!("marks first {} ({}), no pauses", at(marks), every(times)),
-        (None, Some(pauses)) => format!("pauses first {} ({}), no marks", at(pauses), every(times)),
+        (Some(marks), None) => format!("marks first {} ({}), no pauses", at(marks), resolution(times)),
+        (None, Some(pauses)) => format!("pauses first {} ({}), no marks", at(pauses), resolution(times)),
         (None, None) => String::new(),
     }
 }

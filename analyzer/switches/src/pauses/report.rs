@@ -1,6 +1,7 @@
 //! The result out of the collector's sums: rows with their verdicts.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 
 use super::chains::{RowIndex, chains, pairs};
 use super::collect::{Marks, PauseCollector, Phase, RowSums};
@@ -34,19 +35,37 @@ pub(super) fn pauses(of: &PauseCollector, inventory: &Inventory) -> Pauses {
         row.sign = sign;
     }
     rows.sort_by_key(|row| rank(row.level));
+    let judged = of.judged.found();
+    let shut = judged
+        .iter()
+        .filter(|judged| judged.finding.id == "counters.watchdog")
+        .count();
+    let mut pattern_text = order.pattern_text;
+    if shut > 0 {
+        let places = if shut == 1 {
+            "a queue".to_owned()
+        } else {
+            format!("{shut} queues")
+        };
+        // Frames of a stuck neighbour may not be counted.
+        let _ = write!(pattern_text, "; the PFC watchdog shut {places}");
+    }
     Pauses {
+        judged,
         times,
         rows,
         pairs,
         pattern: order.pattern,
-        pattern_text: order.pattern_text,
+        pattern_text,
         is_inside_only: order.is_inside_only,
         first_marks: order.marks,
         first_pauses: order.pauses,
         order: order.text,
         chains,
+        restarts: of.restarts.iter().map(ToString::to_string).collect(),
         resets,
         left_out: of.left_out.len() as u64,
+        unjudged: of.judged.left_out,
     }
 }
 
@@ -100,6 +119,7 @@ fn rows(of: &PauseCollector) -> (Vec<Row>, Vec<Reset>) {
         let row = row(key, &sums);
         if let Some(time) = sums.last_reset {
             resets.push(Reset {
+                node: row.node.clone(),
                 place: row.place(),
                 kind: key.kind,
                 time,
@@ -194,7 +214,11 @@ fn row(key: &RowKey, sums: &RowSums) -> Row {
         ..empty(key.level, &key.node, &key.object, key.kind)
     };
     if row.total().is_none() {
-        "read once: there is no change yet".clone_into(&mut row.why);
+        row.why = if sums.resets > 0 {
+            "it began again between the readings: its growth is not known".to_owned()
+        } else {
+            "read once: there is no change yet".to_owned()
+        };
     }
     row
 }
@@ -258,7 +282,8 @@ impl<'a> Verdicts<'a> {
 
     fn of(&self, row: &Row) -> (String, Sign) {
         if !row.why.is_empty() {
-            return (row.why.clone(), Sign::None);
+            let sign = if row.resets > 0 { Sign::Notice } else { Sign::None };
+            return (row.why.clone(), sign);
         }
         let mut texts: Vec<String> = Vec::new();
         let mut sign = Sign::None;

@@ -8,7 +8,7 @@ use roce_model::text::clean;
 use super::document::{PairState, PauseTimes, Pauses, Reset, Row, Sign};
 use super::order::at;
 use super::row::{Kind, Level, PauseFamily};
-use roce_spelling::whole;
+use roce_spelling::{plural, whole};
 
 /// Width from which a row is one line.
 const WIDE: usize = 120;
@@ -58,14 +58,27 @@ pub fn pause_text(pauses: &Pauses, width: usize) -> String {
     if pauses.left_out > 0 {
         let _ = writeln!(
             text,
-            " {} rows more than can be kept were not read",
-            pauses.left_out
+            " not read, as no more can be kept: {}",
+            plural(pauses.left_out, "row", "rows")
+        );
+    }
+    if pauses.unjudged > 0 {
+        let _ = writeln!(
+            text,
+            " shown and not judged, as no more devices can be: {}",
+            plural(pauses.unjudged, "reading", "readings")
         );
     }
     let mut say = |name: &str, said: &str| wrap(&mut text, &format!(" {name:<9} "), &clean(said), width);
     say("pattern", &pauses.pattern_text);
     if !pauses.order.is_empty() {
         say("order", &pauses.order);
+    }
+    for judged in &pauses.judged {
+        let finding = &judged.finding;
+        let place = format!("{} {}", judged.node, finding.object);
+        let said = format!("{}: {}: {}", finding.id, place.trim_end(), finding.text);
+        say(finding.severity.name(), &said);
     }
     for chain in &pauses.chains {
         say("chain", &chain.text);
@@ -80,10 +93,25 @@ pub fn pause_text(pauses: &Pauses, width: usize) -> String {
         );
         say("ends", &said);
     }
-    for reset in &pauses.resets {
+    for node in &pauses.restarts {
+        let of_node = pauses.resets.iter().filter(|reset| &reset.node == node);
+        say("restart", &restart_text(node, of_node.count()));
+    }
+    let is_alone = |reset: &&Reset| !pauses.restarts.contains(&reset.node);
+    for reset in pauses.resets.iter().filter(is_alone) {
         say("reset", &reset_text(reset, &pauses.times));
     }
     text
+}
+
+/// A restart in words, with the number of rows that began again.
+fn restart_text(node: &str, rows: usize) -> String {
+    let rows = match rows {
+        0 => "no counter shows it".to_owned(),
+        1 => "1 of its rows began again".to_owned(),
+        rows => format!("{rows} of its rows began again"),
+    };
+    format!("{node} restarted between the readings: {rows}, and what they counted meanwhile is not known")
 }
 
 /// A reset in words.

@@ -276,7 +276,11 @@ pub(super) fn print(examined: &[ExaminedHost], fleet: &[Judgement], all: bool) -
     }
     if !fleet.is_empty() {
         let bold = Style::new().bold();
-        let words = format!("{} hosts, {}", examined.len(), counts(fleet));
+        let words = format!(
+            "{}, {}",
+            roce_spelling::plural(examined.len() as u64, "host", "hosts"),
+            counts(fleet)
+        );
         layout.paragraph(
             &mut text,
             &format!(" {bold}fleet{bold:#}      "),
@@ -373,7 +377,13 @@ pub(super) fn contents(host: &Host, each: bool) -> anyhow::Result<()> {
     }
     let mut text = String::from("it has these files of this host, and no others:\n");
     for (name, (files, bytes)) in folders {
-        let _ = writeln!(text, "  {}: {files} files, {bytes} bytes", clean(&name));
+        let _ = writeln!(
+            text,
+            "  {}: {}, {}",
+            clean(&name),
+            roce_spelling::plural(files as u64, "file", "files"),
+            roce_spelling::plural(bytes as u64, "byte", "bytes")
+        );
     }
     text.push_str(
         "It has the host's name, IP addresses of RDMA ports, names of interfaces, and the variables NCCL_*, UCX_* and PCIDEVICE_*.\n\

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use roce_model::{Counter, Sample, SampleKind, SampleRow, SampleSeries, Span, Time};
+use roce_model::{Counter, Sample, SampleKind, SampleRow, SampleSeries, Span, SystemStart, Time};
 use roce_report::samples::SampleSummary;
 use roce_switches::device::Reading;
 
@@ -27,7 +27,7 @@ pub(super) struct Value {
     pub(super) last: f64,
     /// The number of the reading that it is of.
     reading: u64,
-    /// By how much it rose; `None`: there was one reading, it is a gauge, or one of the changes is not known.
+    /// By how much it rose; `None`: there was one reading, it is a gauge, it began again, or one of the changes is not known.
     pub(super) change: Option<f64>,
     /// Time between its first and its last reading.
     pub(super) time: Span,
@@ -55,6 +55,7 @@ pub(super) struct Changes {
     begun: Option<Time>,
     ended: Time,
     is_up: bool,
+    start: SystemStart,
 }
 
 impl Changes {
@@ -65,6 +66,11 @@ impl Changes {
         self.ended = reading.time;
         self.rows.clear();
         self.is_up = false;
+        let start = SystemStart::from_samples(&reading.samples);
+        if start.is_restart_of(self.start) {
+            self.series.restart(&reading.node);
+        }
+        self.start = start;
         for sample in &reading.samples {
             let row = self.series.row(sample, None);
             self.summary.add(&row);
@@ -93,7 +99,7 @@ impl Changes {
         };
         if let Some(value) = self.values.get_mut(&key) {
             let is_counter = sample.counter.kind() == SampleKind::Cumulative;
-            let is_unknown = value.is_unknown || is_counter && row.change.is_none();
+            let is_unknown = value.is_unknown || is_counter && (row.change.is_none() || row.reset);
             let change = row.change.map(|change| change + value.change.unwrap_or(0.0));
             *value = Value {
                 change: change.filter(|_| !is_unknown),

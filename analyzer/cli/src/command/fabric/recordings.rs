@@ -5,14 +5,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use roce_model::{Sample, Span, Time};
+use roce_model::{Sample, Span, SystemStart, Time};
 use roce_probe::{HostReader, interface_of};
+use roce_spelling::plural;
 use roce_switches::device::Reading;
 use roce_switches::inventory::Inventory;
 use roce_switches::pauses::PauseCollector;
 
 use super::counters::of_recording;
 use super::device::node_of;
+use crate::command::host::counters::name_alike;
 use crate::command::pasted::described;
 
 /// Devices of one folder; more are refused.
@@ -22,7 +24,8 @@ const MAX_TEXT_BYTES: u64 = 8 << 20;
 
 /// A recording of one device.
 enum DeviceRecording {
-    Host(Vec<Sample>),
+    /// Its numbers, and when it started.
+    Host(Vec<Sample>, SystemStart),
     Device(Box<Reading>),
 }
 
@@ -34,8 +37,8 @@ enum DeviceRecording {
 pub(super) fn between(paths: &[PathBuf], inventory: &Inventory) -> anyhow::Result<PauseCollector> {
     let [before, after] = paths else {
         bail!(
-            "--read is given {} times\nhint: twice: before and after",
-            paths.len()
+            "--read is given {}\nhint: twice: before and after",
+            plural(paths.len() as u64, "time", "times")
         );
     };
     let first = recordings(before, inventory)?;
@@ -52,10 +55,16 @@ pub(super) fn between(paths: &[PathBuf], inventory: &Inventory) -> anyhow::Resul
             continue;
         };
         common += 1;
+        let mut later = later;
+        if let (DeviceRecording::Host(first, _), DeviceRecording::Host(second, _)) = (&recording, &mut later)
+        {
+            name_alike([before, after], first, second);
+        }
         for recording in [recording, later] {
             let node: Arc<str> = name.as_str().into();
             match recording {
-                DeviceRecording::Host(mut samples) => {
+                DeviceRecording::Host(mut samples, start) => {
+                    collector.note_start(&node, start);
                     for sample in &mut samples {
                         sample.node = Arc::clone(&node);
                     }
@@ -112,8 +121,9 @@ fn is_host(folder: &Path) -> bool {
 fn recording(path: &Path, inventory: &Inventory) -> anyhow::Result<DeviceRecording> {
     let mut samples = Vec::new();
     if is_host(path) {
-        HostReader::recorded(path, "").read(Time(0), &mut samples);
-        return Ok(DeviceRecording::Host(samples));
+        let mut reader = HostReader::recorded(path, "");
+        reader.read(Time(0), &mut samples);
+        return Ok(DeviceRecording::Host(samples, reader.start()));
     }
     // Statistics of a port of Cumulus have the form of a host's.
     let target = of_recording(path, inventory);
@@ -121,7 +131,7 @@ fn recording(path: &Path, inventory: &Inventory) -> anyhow::Result<DeviceRecordi
         let text = roce_files::read_text(path, MAX_TEXT_BYTES)?;
         let mut reader = HostReader::recorded(Path::new("/nonexistent"), "");
         if reader.read_text(Time(0), &text, &interface_of(path), &mut samples) {
-            return Ok(DeviceRecording::Host(samples));
+            return Ok(DeviceRecording::Host(samples, SystemStart::default()));
         }
         bail!(
             "{}: no counters in this text{}\nhint: an answer of a switch or hypervisor, or the text of ethtool -S or rdma statistic",

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use clap::Args;
 use roce_model::text::escape_json;
-use roce_model::{Columns as _, Counter, SampleColumns, SampleSeries};
+use roce_model::{Columns as _, Counter, SampleColumns, SampleSeries, SystemStart};
 use roce_pipeline::time_of_day;
 use roce_remote::DeviceReader;
 use roce_report::json::sample_lines;
@@ -122,6 +122,7 @@ fn read_on(mut reader: DeviceReader, every: Duration) {
 #[derive(Default)]
 struct Lines {
     series: SampleSeries,
+    start: SystemStart,
     neighbors: BTreeSet<Neighbor>,
     has_warned: bool,
 }
@@ -130,6 +131,11 @@ impl Lines {
     /// The lines of a reading: its samples, neighbours that are new, and the first failure.
     fn of(&mut self, reading: &Reading) -> String {
         let mut rows = SampleColumns::default();
+        let start = SystemStart::from_samples(&reading.samples);
+        if start.is_restart_of(self.start) {
+            self.series.restart(&reading.node);
+        }
+        self.start = start;
         for sample in &reading.samples {
             rows.push(&self.series.row(sample, None));
         }

@@ -326,7 +326,7 @@ fn judge(row: &mut HostRow) {
     }
     row.check = Some(BLIND.to_owned());
     let counted = match (counters.received_bytes, counters.sent_bytes, counters.packets) {
-        (None, None, Some(packets)) => format!("{packets} packets"),
+        (None, None, Some(packets)) => roce_spelling::plural(packets, "packet", "packets"),
         (received, sent, _) => format!(
             "{} bytes received and {} sent",
             received.unwrap_or(0),

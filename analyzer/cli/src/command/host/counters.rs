@@ -3,11 +3,12 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::bail;
 use clap::Args;
-use roce_model::{Columns, Sample, SampleColumns, SampleSeries, Span, Time};
+use roce_model::{Columns, Sample, SampleColumns, SampleSeries, Span, SystemStart, Time};
 use roce_pipeline::time_of_day;
 use roce_probe::{HostReader, interface_of};
 use roce_report::samples::{self, SampleSummary};
@@ -137,8 +138,8 @@ struct Readings {
     summary: SampleSummary,
     notes: Vec<String>,
     kept: Option<KeptSamples>,
-    /// The first reading and the last, each with the seconds since the system's start where it is a recording.
-    ends: [Option<(Vec<Sample>, Option<f64>)>; 2],
+    /// The first reading and the last, each with the system's start where it is a recording.
+    ends: [Option<(Vec<Sample>, SystemStart)>; 2],
     found: Vec<CounterFinding>,
     /// Numbers of the last reading that an earlier one has, too.
     common: usize,
@@ -184,7 +185,7 @@ impl Readings {
         for samples in [before.as_slice(), now] {
             let time = samples.first().map_or(Time(0), |sample| sample.time);
             interval.add(time, samples, |object| reader.max_per_second(object))?;
-            interval.keep(samples.to_vec(), None);
+            interval.keep(samples.to_vec(), SystemStart::default());
         }
         interval.judge(&HostLinks(reader));
         let text = interval.text(arguments)?;
@@ -204,23 +205,32 @@ impl Readings {
         if let Some((table, arguments)) = table {
             self.show_interval(reader, &samples, table, arguments)?;
         }
+        // Readings of a running system have times, and it does not restart between them.
+        let start = if time == Time(0) {
+            reader.start()
+        } else {
+            SystemStart::default()
+        };
+        if let [Some((_, before)), _] = &self.ends
+            && start.is_restart_of(*before)
+        {
+            self.series.restart(reader.node());
+        }
         self.add(time, &samples, |object| reader.max_per_second(object))?;
-        // Readings of a running system have times.
-        let uptime = reader.uptime().filter(|_| time == Time(0));
-        self.keep(samples, uptime);
+        self.keep(samples, start);
         Ok(())
     }
 
     /// Keeps the first reading and the last.
-    fn keep(&mut self, samples: Vec<Sample>, uptime: Option<f64>) {
+    fn keep(&mut self, samples: Vec<Sample>, start: SystemStart) {
         let [first, last] = &mut self.ends;
-        *if first.is_none() { first } else { last } = Some((samples, uptime));
+        *if first.is_none() { first } else { last } = Some((samples, start));
     }
 
     /// Judges the last reading against the first.
     fn judge(&mut self, links: &dyn LinkFacts) {
         if let [Some((before, started)), Some((now, later))] = &self.ends {
-            let reading = |samples, uptime| CounterReading { samples, uptime };
+            let reading = |samples, start| CounterReading { samples, start };
             let before = reading(before.as_slice(), *started);
             self.found = judge(&Growths::new(
                 Some(before),
@@ -252,6 +262,37 @@ impl Readings {
     }
 }
 
+/// Gives the counters of a second text the interface of the first, where each has one alone and the files are named `before` and
+/// `after`, and not by their interface. False where there was nothing to do.
+pub(in crate::command) fn name_alike(
+    [before, after]: [&Path; 2],
+    first: &[Sample],
+    second: &mut [Sample],
+) -> bool {
+    let has = |file: &Path, word| {
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        file.is_file() && name.to_lowercase().contains(word)
+    };
+    if !has(before, "before") || !has(after, "after") {
+        return false;
+    }
+    let only = |samples: &[Sample]| {
+        let one = Arc::clone(&samples.first()?.object);
+        // Ports of RDMA devices are named in the text itself.
+        (!one.contains(':') && samples.iter().all(|sample| sample.object == one)).then_some(one)
+    };
+    let (Some(one), Some(other)) = (only(first), only(second)) else {
+        return false;
+    };
+    if one == other {
+        return false;
+    }
+    for sample in second {
+        sample.object = Arc::clone(&one);
+    }
+    true
+}
+
 /// One recorded host, or two recordings of one.
 fn recorded(folders: &[PathBuf], readings: &mut Readings) -> anyhow::Result<()> {
     let node = folders.first().and_then(|folder| folder.file_name());
@@ -270,8 +311,15 @@ fn recorded(folders: &[PathBuf], readings: &mut Readings) -> anyhow::Result<()> 
                     described_but("host counters --read", &text)
                 );
             }
+            if let ([Some((first, _)), _], [before, after]) = (&readings.ends, folders)
+                && name_alike([before, after], first, &mut samples)
+            {
+                let file = folder.display();
+                let said = format!("{file}: taken for the interface of the first text");
+                readings.notes.push(said);
+            }
             readings.add(Time(0), &samples, |_| None)?;
-            readings.keep(samples, None);
+            readings.keep(samples, SystemStart::default());
             readings.judge(&());
             continue;
         }

@@ -162,7 +162,7 @@ struct FoundNeighbors {
 
 /// Takes lines to the stream until `ends`, or the process has ended.
 fn read(mut lines: Lines, notes: &Notes, found: &Mutex<FoundNeighbors>, ends: impl Fn() -> bool) {
-    let (mut lost, mut unknown) = (0, 0);
+    let (mut lost, mut unknown) = (0, 0_u64);
     loop {
         let is_last = ends();
         let mut bodies = Vec::new();
@@ -193,10 +193,22 @@ fn read(mut lines: Lines, notes: &Notes, found: &Mutex<FoundNeighbors>, ends: im
         std::thread::sleep(LOOK);
     }
     if lost > 0 {
-        messages::warn(INPUT, &format!("{lost} samples found no room in the stream"));
+        messages::warn(
+            INPUT,
+            &format!(
+                "no room in the stream for {}",
+                roce_spelling::plural(lost as u64, "sample", "samples")
+            ),
+        );
     }
     if unknown > 0 {
-        messages::warn(INPUT, &format!("{unknown} lines were not understood"));
+        messages::warn(
+            INPUT,
+            &format!(
+                "not understood: {}",
+                roce_spelling::plural(unknown, "line", "lines")
+            ),
+        );
     }
 }
 

@@ -48,11 +48,7 @@ impl ToolAnswer {
         self.not_shown.dedup();
         if self.left_out > 0 {
             let left_out = self.left_out;
-            let rows = if left_out == 1 {
-                "1 row"
-            } else {
-                &format!("{left_out} rows")
-            };
+            let rows = roce_spelling::plural(left_out, "row", "rows");
             self.not_shown
                 .push(format!("{rows} beyond the limit: a larger limit, {}", self.less));
         }

@@ -203,10 +203,11 @@ fn looked(
     let count = streams(&ready.plan).len() - found.unable.len();
     let names: Vec<&str> = found.facts.keys().map(String::as_str).collect();
     messages::plain(&format!(
-        "run {}: {count} streams of {} on {} hosts ({}) for {} s",
+        "run {}: {} of {} on {} ({}) for {} s",
         ready.id,
+        roce_spelling::plural(count as u64, "stream", "streams"),
         ready.plan.tool.name(),
-        names.len(),
+        roce_spelling::plural(names.len() as u64, "host", "hosts"),
         listed(&names),
         ready.plan.duration.as_secs()
     ));

@@ -121,6 +121,7 @@ fn a_reset_is_said_and_not_counted() {
     assert_eq!(
         pauses.resets,
         [Reset {
+            node: "esxi1".into(),
             place: "esxi1 vmnic5".into(),
             kind: Kind::PfcReceived,
             time: time(5_000),
@@ -288,4 +289,30 @@ proptest! {
         }
         prop_assert_eq!(pause_json(&pauses)["rows"].as_array().map(Vec::len), Some(pauses.rows.len()));
     }
+}
+
+#[test]
+fn a_sum_with_a_part_that_began_again_is_not_known() {
+    let mut collector = PauseCollector::new(Span(0));
+    for (in_mmu, in_queue) in [(900.0, 5.0), (20.0, 5.0)] {
+        let mut reading = Reading::new(SampleSource::Switch, "leaf1", time(0));
+        reading
+            .push(Counter::SwitchMmuDroppedPackets, "Ethernet0", in_mmu)
+            .details = vec!["port".into()];
+        reading
+            .push(Counter::SwitchQueueDroppedPackets, "Ethernet0", in_queue)
+            .details = vec!["port".into(), "unicast".into()];
+        collector.add_reading(&reading);
+    }
+    let pauses = collector.finish(&inventory());
+    let drops = row(&pauses, "leaf1 Ethernet0", Kind::Drops);
+    // The queue dropped none, and nobody knows of the ingress buffer.
+    assert_eq!(changes(drops), [None; 3]);
+    assert_eq!(
+        (drops.verdict.as_str(), drops.sign),
+        (
+            "it began again between the readings: its growth is not known",
+            Sign::Notice
+        )
+    );
 }

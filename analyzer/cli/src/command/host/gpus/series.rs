@@ -178,8 +178,8 @@ pub(super) fn series(plan: &Plan<'_>) -> anyhow::Result<ShownReadings> {
     notes.extend(end.note().map(str::to_owned));
     if readings.left_out > 0 {
         notes.push(format!(
-            "{} readings left out: too many series",
-            readings.left_out
+            "{} left out: too many series",
+            roce_spelling::plural(readings.left_out, "reading", "readings")
         ));
     }
     for note in &notes {

@@ -145,9 +145,13 @@ pub(super) fn query(given: &GivenArguments<'_>, context: &mut ToolContext<'_>) -
     }
     let more = if output.is_cut { "more than " } else { "" };
     let answer = if all == rows.len() && !output.is_cut {
-        format!("{all} rows.")
+        format!("{}.", roce_spelling::plural(all as u64, "row", "rows"))
     } else {
-        format!("{more}{all} rows, {} of them here.", rows.len())
+        format!(
+            "{more}{}, {} of them here.",
+            roce_spelling::plural(all as u64, "row", "rows"),
+            rows.len()
+        )
     };
     Ok(ToolAnswer {
         answer,
