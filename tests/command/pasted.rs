@@ -55,6 +55,82 @@ fn one_pasted_answer_is_read_as_its_folder_is() {
 }
 
 #[test]
+fn interfaces_as_switches_print_them_are_compared() {
+    let folder = tempdir().unwrap();
+    let folder = folder.path();
+    let paragraph = |name: &str, discards: u32| {
+        format!(
+            "{name} is up\n  MTU 9216 bytes, BW 100000000 Kbit, DLY 10 usec\n  RX\n    900000 unicast packets  0 multicast packets  0 broadcast packets\n    900000 input packets  90000000 bytes\n    0 Rx pause\n  \
+                 TX\n    1000000 unicast packets  0 multicast packets  0 broadcast packets\n    1000000 output packets  1000000000 bytes\n    0 output error  {discards} output discard\n    0 Tx pause\n"
+        )
+    };
+    let nexus = |discards| {
+        let (first, second) = (paragraph("Ethernet1/3", discards), paragraph("Ethernet1/4", 0));
+        format!("leaf1# show interface ethernet 1/3\n{first}leaf1# sh int e1/4\n{second}leaf1# \n")
+    };
+    let sonic = |discards: u32| {
+        format!(
+            "admin@sonic:~$ show interfaces counters -i Ethernet0\n    IFACE    STATE    RX_OK    RX_BPS    RX_UTIL    RX_ERR    RX_DRP    RX_OVR    TX_OK    TX_BPS    TX_UTIL    TX_ERR    TX_DRP    TX_OVR\n\
+                 ---------  -------  -------  --------  ---------  --------  --------  --------  -------  --------  ---------  --------  --------  --------\n\
+                 Ethernet0        U        8  0.00 B/s      0.00%         0         0       N/A       10  0.00 B/s      0.00%         0  {discards}       N/A\n"
+        )
+    };
+    let eos = |discards: u32| {
+        format!(
+            "leaf#show interfaces ethernet 1/1\nEthernet1/1 is up, line protocol is up (connected)\n     9000 packets input, 1000 bytes\n     0 PAUSE input\n     9000 packets output, 1000 bytes\n     0 late collision, 0 deferred, {discards} output discards\n"
+        )
+    };
+    let cumulus = |discards: u32| {
+        format!(
+            "cumulus@leaf:~$ cl-netstat\nIface  MTU  RX_OK  RX_ERR  RX_DRP  RX_OVR  TX_OK  TX_ERR  TX_DRP  TX_OVR  Flg\nswp1  9216  1000  0  0  0  2000  0  {discards}  0  BMRU\n"
+        )
+    };
+    for (kind, texts, port) in [
+        ("nexus", [nexus(33), nexus(133)], "Ethernet1/3"),
+        ("sonic", [sonic(33), sonic(133)], "Ethernet0"),
+        ("eos", [eos(33), eos(133)], "Ethernet1/1"),
+        ("cumulus", [cumulus(33), cumulus(133)], "swp1"),
+    ] {
+        for (name, text) in ["a.txt", "b.txt"].iter().zip(texts) {
+            fs::write(folder.join(name), text).unwrap();
+        }
+        let arguments = [
+            "fabric", "counters", "--format", "json", "--read", "a.txt", "--read", "b.txt",
+        ];
+        let document = run(folder, arguments).json();
+        let device = &document["devices"][0];
+        assert_eq!(device["kind"], kind);
+        let found = &device["findings"][0];
+        assert_eq!(
+            (found["id"].as_str(), found["object"].as_str()),
+            (Some("counters.discards"), Some(port)),
+            "{device:#}"
+        );
+        // 133 of the second reading, less 33 of the first.
+        assert!(
+            found["summary"]
+                .as_str()
+                .is_some_and(|text| text.starts_with("100 packets")),
+            "{found:#}"
+        );
+    }
+    // Texts with any names in a folder are known by their content, too.
+    fs::create_dir(folder.join("leaf")).unwrap();
+    fs::write(folder.join("leaf/port3.txt"), nexus(33)).unwrap();
+    let document = run(
+        folder,
+        ["fabric", "counters", "--format", "json", "--read", "leaf"],
+    )
+    .json();
+    assert_eq!(document["devices"][0]["kind"], "nexus");
+    assert!(
+        document["devices"][0]["samples"]
+            .as_array()
+            .is_some_and(|samples| samples.len() > 20)
+    );
+}
+
+#[test]
 fn counters_of_a_host_in_three_forms() {
     let folder = tempdir().unwrap();
     let folder = folder.path();
