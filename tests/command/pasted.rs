@@ -204,7 +204,10 @@ fn texts_of_other_kinds_are_refused_by_name() {
             "the text of `ethtool -S`",
         ),
         (&["traffic", "results", "qos.txt"], "`doctor --read` reads"),
-        (&["devices", "--read", "qos.txt"], "`doctor --read` reads"),
+        (
+            &["devices", "--read", "ethtool.txt"],
+            "`host counters --read` reads",
+        ),
         (
             &[
                 "fabric",
@@ -409,4 +412,113 @@ fn a_running_table_shows_each_interval_and_then_the_whole() {
     }
     let both = run(folder, ["host", "counters", "--watch", "--read", "fabric.toml"]);
     assert_eq!(both.code, Some(2));
+}
+
+#[test]
+fn files_behind_their_paths_are_read_in_each_form() {
+    let folder = tempdir().unwrap();
+    let folder = folder.path();
+    let lines = [
+        ("class/infiniband/mlx5_0/ports/1/state", "4: ACTIVE"),
+        ("class/infiniband/mlx5_0/ports/1/link_layer", "Ethernet"),
+        ("class/infiniband/mlx5_0/ports/1/hw_counters/np_cnp_sent", "900"),
+        ("class/infiniband/mlx5_0/ports/1/counters/port_xmit_wait", "5"),
+    ];
+    let device = "/sys/devices/pci0000:3a/0000:3b:00.0/infiniband/";
+    for (name, root, between) in [
+        ("grep.txt", "/sys/class/infiniband/", ":"),
+        ("blank.txt", "/sys/class/infiniband/", " "),
+        ("equals.txt", "sys/class/infiniband/", " = "),
+        ("here.txt", "./", ":"),
+        ("device.txt", device, ":"),
+    ] {
+        let line = |(path, text): (&str, &str)| {
+            format!(
+                "{root}{}{between}{text}\n",
+                path.trim_start_matches("class/infiniband/")
+            )
+        };
+        fs::write(folder.join(name), lines.map(line).concat()).unwrap();
+        let counters = run(folder, ["host", "counters", "--read", name]).good().stdout;
+        assert!(
+            counters.contains("port_cnp_sent") && counters.contains("900"),
+            "{name}: {counters}"
+        );
+        let devices = run(folder, ["devices", "--format", "json", "--read", name]).json();
+        let port = &devices["rdma"][0]["ports"][0];
+        assert_eq!(
+            (port["state"].as_str(), port["link_layer"].as_str()),
+            (Some("ACTIVE"), Some("Ethernet")),
+            "{name}"
+        );
+        let doctor = run(folder, ["doctor", "--read", name]).good().stdout;
+        assert!(doctor.contains("1 RDMA device"), "{name}: {doctor}");
+    }
+    // The line of a tree, as this project writes recorded hosts.
+    fs::write(
+        folder.join("tree.txt"),
+        "commands/ethtool_-S_ens1.txt = NIC statistics:\\n     rx_prio3_pause: 41210\\n\n",
+    )
+    .unwrap();
+    let counters = run(folder, ["host", "counters", "--read", "tree.txt"])
+        .good()
+        .stdout;
+    assert!(
+        counters.contains("ens1") && counters.contains("41,210"),
+        "{counters}"
+    );
+}
+
+#[test]
+fn files_of_other_kinds_are_named() {
+    let folder = tempdir().unwrap();
+    let folder = folder.path();
+    fs::write(folder.join("a.png"), b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR").unwrap();
+    fs::write(folder.join("a.gz"), b"\x1f\x8b\x08\0\0\0\0\0\0\x03").unwrap();
+    fs::write(folder.join("a.txt"), "hello\n").unwrap();
+    fs::write(folder.join("empty.txt"), "").unwrap();
+    fs::copy(root().join("captures/rping.pcap"), folder.join("a.pcap")).unwrap();
+    let esxi = fixture("esxi-pfc/vsish_-e_get__net_pNics_vmnic3_stats.txt");
+    fs::write(folder.join("vmnic3.txt"), esxi).unwrap();
+    for (arguments, what) in [
+        (
+            ["doctor", "--read", "a.png"].as_slice(),
+            "a.png: not a recorded host: this is a picture (PNG)",
+        ),
+        (
+            &["doctor", "--read", "a.txt"],
+            "a text without outputs that are known",
+        ),
+        (&["doctor", "--read", "empty.txt"], "an empty file"),
+        (
+            &["devices", "--read", "a.gz"],
+            "this is a file compressed by gzip",
+        ),
+        (&["host", "hca", "--read", "a.pcap"], "this is a capture (pcap)"),
+        (
+            &["host", "counters", "--read", "a.pcap"],
+            "a.pcap: a capture (pcap), where a text was expected",
+        ),
+        (
+            &["fabric", "counters", "--read", "a.png"],
+            "a picture (PNG), where a text was expected",
+        ),
+        (
+            &["traffic", "results", "a.gz"],
+            "a file compressed by gzip, where a text was expected",
+        ),
+        (&["a.png"], "not a capture file: a picture (PNG); expected pcap"),
+        (&["a.txt"], "not a capture file: a text; expected pcap"),
+        (
+            &["host", "counters", "--read", "vmnic3.txt"],
+            "`fabric counters --read` reads",
+        ),
+    ] {
+        let ran = run(folder, arguments);
+        assert!(
+            ran.code != Some(0) && ran.stderr.contains(what),
+            "{arguments:?}: {}",
+            ran.stderr
+        );
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use roce_hosts::{CounterPlace, ethtool_statistics, rdma_statistics};
+use roce_hosts::{CounterPlace, ethtool_statistics, pasted_files, rdma_statistics};
 
 /// A counter in a text.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -22,7 +22,8 @@ pub(super) fn counters(text: &str, interface: &str) -> Vec<TextCounter> {
         return of_document(text);
     }
     let mut counters = of_files(text);
-    if !counters.is_empty() && !text.contains(STATISTICS) {
+    // Statistics of an interface may stand beside files, in lines of their own.
+    if !counters.is_empty() && !text.lines().any(|line| line.trim() == STATISTICS) {
         return counters;
     }
     for (interface, block) in blocks(text, interface) {
@@ -61,7 +62,12 @@ const STATISTICS: &str = "NIC statistics:";
 fn blocks(text: &str, interface: &str) -> Vec<(String, String)> {
     let mut blocks: Vec<(String, String)> = Vec::new();
     let mut name = interface.to_owned();
-    let mut is_inside = !text.contains(STATISTICS);
+    // Without the heading a text is of `ethtool -S` if its names are those of statistics: words without blanks and slashes.
+    let is_named = |line: &str| {
+        line.rsplit_once(':')
+            .is_none_or(|(name, _)| !name.trim().contains([' ', '/', '"']))
+    };
+    let mut is_inside = !text.contains(STATISTICS) && text.lines().all(is_named);
     if is_inside {
         blocks.push((name.clone(), String::new()));
     }
@@ -112,28 +118,45 @@ fn of_document(text: &str) -> Vec<TextCounter> {
     counters
 }
 
-/// `/sys/class/infiniband/mlx5_0/ports/1/hw_counters/np_cnp_sent:12`, as `grep . FILES` prints it.
+/// Counters in files that a text has behind their paths: of sysfs (`/sys/class/infiniband/mlx5_0/ports/1/hw_counters/np_cnp_sent:12`, as
+/// `grep . FILES` prints it), and recorded answers (`commands/ethtool_-S_IF.txt`).
 fn of_files(text: &str) -> Vec<TextCounter> {
-    let counter = |line: &str| {
-        let (_, path) = line.split_once("/sys/class/infiniband/")?;
-        let (path, value) = path.split_once([':', ' ', '='])?;
+    let mut counters = Vec::new();
+    for (path, bytes) in pasted_files(text) {
+        let content = String::from_utf8_lossy(&bytes);
         let parts: Vec<&str> = path.split('/').collect();
-        let [device, "ports", port, folder, name] = parts.as_slice() else {
-            return None;
-        };
-        let place = match *folder {
-            "hw_counters" => CounterPlace::Hardware,
-            "counters" => CounterPlace::Port,
-            _ => return None,
-        };
-        Some(TextCounter {
-            object: format!("{device}:{port}"),
-            place: Some(place),
-            name: (*name).to_owned(),
-            value: value.trim_start_matches([':', '=', ' ']).trim().parse().ok()?,
-        })
-    };
-    text.lines().filter_map(counter).collect()
+        match parts.as_slice() {
+            ["sys", "class", "infiniband", device, "ports", port, folder, name] => {
+                let place = match *folder {
+                    "hw_counters" => CounterPlace::Hardware,
+                    "counters" => CounterPlace::Port,
+                    _ => continue,
+                };
+                counters.extend(content.trim().parse().ok().map(|value| TextCounter {
+                    object: format!("{device}:{port}"),
+                    place: Some(place),
+                    name: (*name).to_owned(),
+                    value,
+                }));
+            }
+            ["commands", file] => {
+                let interface = file
+                    .strip_prefix("ethtool_-S_")
+                    .and_then(|rest| rest.strip_suffix(".txt"));
+                let statistics = ethtool_statistics(&content).into_iter();
+                counters.extend(statistics.filter_map(|statistic| {
+                    Some(TextCounter {
+                        object: interface?.to_owned(),
+                        place: Some(CounterPlace::Netdev),
+                        name: statistic.name,
+                        value: statistic.value,
+                    })
+                }));
+            }
+            _ => {}
+        }
+    }
+    counters
 }
 
 /// The interface that a file with its statistics is about: `ethtool_-S_IF.txt`, or `IF.txt`.
