@@ -251,7 +251,9 @@ fn summed(
     let streams = of_role().filter(|((_, name), _)| *name != "SUM").count();
     let sum = longest.get(&(role, "SUM"));
     let first = sum.or_else(|| of_role().next().map(|(_, one)| one));
-    let is_datagrams = text.contains("Lost/Total") || text.contains(", UDP port ");
+    let is_datagrams = ["Lost/Total", ", UDP port ", "datagrams"]
+        .iter()
+        .any(|words| text.contains(words));
     let sent = longest.get(&("sender", "SUM")).or_else(|| {
         longest
             .iter()
