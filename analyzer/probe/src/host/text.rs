@@ -1,4 +1,4 @@
-//! Counters in a text that somebody saved: of `rdma statistic show`, `ethtool -S`, or files of sysfs.
+//! Counters in a text that somebody saved: of `rdma statistic show`, `ethtool -S`, `perfquery`, or files of sysfs.
 
 use std::path::Path;
 
@@ -20,6 +20,10 @@ pub(super) struct TextCounter {
 pub(super) fn counters(text: &str, interface: &str) -> Vec<TextCounter> {
     if text.trim_start().starts_with('[') && text.contains("\"ifname\"") {
         return of_document(text);
+    }
+    let queried = of_query(text);
+    if !queried.is_empty() {
+        return queried;
     }
     let mut counters = of_files(text);
     // Statistics of an interface may stand beside files, in lines of their own.
@@ -90,26 +94,82 @@ fn blocks(text: &str, interface: &str) -> Vec<(String, String)> {
     blocks
 }
 
-/// `rdma statistic show -j`: one object for each port (iproute2, `rdma/stat.c`).
+/// Names of perfquery (infiniband-diags), and those of the files that Linux has for the same counters.
+const QUERIED: [(&str, &str); 18] = [
+    ("SymbolErrorCounter", "symbol_error"),
+    ("LinkErrorRecoveryCounter", "link_error_recovery"),
+    ("LinkDownedCounter", "link_downed"),
+    ("PortRcvErrors", "port_rcv_errors"),
+    ("PortRcvRemotePhysicalErrors", "port_rcv_remote_physical_errors"),
+    ("PortRcvSwitchRelayErrors", "port_rcv_switch_relay_errors"),
+    ("PortXmitDiscards", "port_xmit_discards"),
+    ("PortXmitConstraintErrors", "port_xmit_constraint_errors"),
+    ("PortRcvConstraintErrors", "port_rcv_constraint_errors"),
+    ("LocalLinkIntegrityErrors", "local_link_integrity_errors"),
+    ("ExcessiveBufferOverrunErrors", "excessive_buffer_overrun_errors"),
+    ("VL15Dropped", "VL15_dropped"),
+    ("PortXmitWait", "port_xmit_wait"),
+    ("PortXmitData", "port_xmit_data"),
+    ("PortRcvData", "port_rcv_data"),
+    ("PortXmitPkts", "port_xmit_packets"),
+    ("PortRcvPkts", "port_rcv_packets"),
+    ("PortUnicastXmitPkts", "unicast_xmit_packets"),
+];
+
+/// `perfquery` and `perfquery -x`: a heading with the LID and the port, and `PortXmitWait:....................5511`. The port of a LID is
+/// called `lid 28:1`.
+fn of_query(text: &str) -> Vec<TextCounter> {
+    let mut counters: Vec<TextCounter> = Vec::new();
+    let mut object: Option<String> = None;
+    for line in text.lines() {
+        let line = line.trim();
+        if line.starts_with('#') && line.contains("ort") && line.contains("ounters: Lid ") {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let behind = |word: &str| {
+                let at = words.iter().position(|known| *known == word)?;
+                words.get(at + 1).copied()
+            };
+            object = behind("Lid").map(|lid| format!("lid {lid}:{}", behind("port").unwrap_or("1")));
+            continue;
+        }
+        let (Some(object), Some((name, value))) = (&object, line.split_once(':')) else {
+            continue;
+        };
+        let known = QUERIED.iter().find(|(queried, _)| *queried == name);
+        let value = value.trim_start_matches(['.', ' ']).parse();
+        if let (Some((_, name)), Ok(value)) = (known, value) {
+            counters.push(TextCounter {
+                object: object.clone(),
+                place: Some(CounterPlace::Port),
+                name: (*name).to_owned(),
+                value,
+            });
+        }
+    }
+    counters
+}
+
+/// `rdma statistic show -j`: one object for each port (iproute2, `rdma/stat.c`). `ethtool --json -S`: one for each interface, without a port.
 fn of_document(text: &str) -> Vec<TextCounter> {
     let Ok(ports) = serde_json::from_str::<Vec<serde_json::Map<String, serde_json::Value>>>(text) else {
         return Vec::new();
     };
     let mut counters = Vec::new();
     for port in ports {
-        let (Some(name), Some(number)) = (
-            port.get("ifname").and_then(|name| name.as_str()),
-            port.get("port").and_then(serde_json::Value::as_u64),
-        ) else {
+        let Some(name) = port.get("ifname").and_then(|name| name.as_str()) else {
             continue;
+        };
+        let (object, place) = match port.get("port").and_then(serde_json::Value::as_u64) {
+            Some(number) => (format!("{name}:{number}"), CounterPlace::Hardware),
+            None => (name.to_owned(), CounterPlace::Netdev),
         };
         let values = port
             .iter()
             .filter(|(name, _)| !["ifindex", "ifname", "port"].contains(&name.as_str()));
         counters.extend(values.filter_map(|(counter, value)| {
             Some(TextCounter {
-                object: format!("{name}:{number}"),
-                place: Some(CounterPlace::Hardware),
+                object: object.clone(),
+                place: Some(place),
                 name: counter.clone(),
                 value: value.as_u64()?,
             })
@@ -214,6 +274,23 @@ link mlx4_0/2
         assert_eq!(interface_of(Path::new("a/ethtool_-S_ens1f0.txt")), "ens1f0");
         assert_eq!(interface_of(Path::new("ens1f0.txt")), "ens1f0");
         assert!(counters("", "ens1").is_empty());
+    }
+
+    #[test]
+    fn counters_of_perfquery_and_of_ethtools_documents() {
+        let text = "# Port counters: Lid 28 port 1 (CapMask: 0x5A00)\nPortSelect:......................1\nCounterSelect:...................0x0000\nSymbolErrorCounter:..............12\nPortXmitWait:....................5511\n";
+        let found: Vec<_> = counters(text, "x")
+            .into_iter()
+            .map(|one| (one.object, one.name, one.value))
+            .collect();
+        let of = |name: &str, value| ("lid 28:1".to_owned(), name.to_owned(), value);
+        assert_eq!(found, [of("symbol_error", 12), of("port_xmit_wait", 5_511)]);
+        let found = counters("[ {\n \"ifname\": \"ens1\",\n \"rx_prio3_pause\": 5 } ]\n", "x");
+        assert_eq!(found.len(), 1);
+        assert_eq!(
+            (found[0].object.as_str(), found[0].place),
+            ("ens1", Some(CounterPlace::Netdev))
+        );
     }
 
     #[test]
