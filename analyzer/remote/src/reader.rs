@@ -305,7 +305,10 @@ impl DeviceReader {
                 if let Some(text) = &unanswered.answer {
                     self.known.insert(&question.command, text);
                 }
-                asked.problems.push(problem(&question.command, &unanswered));
+                let is_absent = unanswered.reason == Reason::Unsupported && unanswered.answer.is_none();
+                if !(is_absent && self.transport.is_excerpt()) {
+                    asked.problems.push(problem(&question.command, &unanswered));
+                }
                 match unanswered.reason {
                     Reason::Unreachable => asked.is_unreachable = true,
                     Reason::Unsupported => {

@@ -25,6 +25,11 @@ pub(crate) trait Transport: Send {
     fn further(&mut self) -> Answers {
         Answers::default()
     }
+
+    /// True if it has some answers alone, so that it is no problem where one is absent.
+    fn is_excerpt(&self) -> bool {
+        false
+    }
 }
 
 impl Transport for Machine {
@@ -228,6 +233,10 @@ impl Transport for Files {
             Form::Sections => self.sections(&question.command),
         };
         questions.iter().map(outcome).collect()
+    }
+
+    fn is_excerpt(&self) -> bool {
+        self.folder.is_file()
     }
 
     fn further(&mut self) -> Answers {
