@@ -71,7 +71,9 @@ pub fn after_prefixes(line: &str) -> &str {
 fn are_named(text: &str) -> bool {
     let mut names = BTreeSet::new();
     let mut lines = 0;
-    for line in text.lines().filter(|line| !line.trim().is_empty()) {
+    // Docker Compose ends with `launcher exited with code 0`.
+    let is_text = |line: &&str| !line.trim().is_empty() && !line.contains(" exited with code ");
+    for line in text.lines().filter(is_text) {
         let Some((name, _)) = named(line) else {
             return false;
         };
@@ -317,8 +319,11 @@ mod tests {
 
     #[test]
     fn names_of_services_before_all_lines() {
-        let text = "launcher  | # nThread 1\nlauncher  |\nlauncher  | #  size  count\nlauncher  |   8  2\n";
-        assert_eq!(without_prefixes(text), "# nThread 1\n\n#  size  count\n  8  2");
+        let text = "launcher  | # nThread 1\nlauncher  |\nlauncher  | #  size  count\nlauncher  |   8  2\nlauncher exited with code 0\n";
+        assert_eq!(
+            without_prefixes(text),
+            "# nThread 1\n\n#  size  count\n  8  2\nlauncher exited with code 0"
+        );
         let table =
             "iteration 1 | loss 2\niteration 2 | loss 2\niteration 3 | loss 2\niteration 4 | loss 2\n";
         assert_eq!(without_prefixes(table), table);

@@ -149,27 +149,26 @@ fn of_query(text: &str) -> Vec<TextCounter> {
     counters
 }
 
-/// `rdma statistic show -j`: one object for each port (iproute2, `rdma/stat.c`). `ethtool --json -S`: one for each interface, without a port.
+/// `rdma statistic show -j`: one object for each port (iproute2, `rdma/stat.c`).
 fn of_document(text: &str) -> Vec<TextCounter> {
     let Ok(ports) = serde_json::from_str::<Vec<serde_json::Map<String, serde_json::Value>>>(text) else {
         return Vec::new();
     };
     let mut counters = Vec::new();
     for port in ports {
-        let Some(name) = port.get("ifname").and_then(|name| name.as_str()) else {
+        let (Some(name), Some(number)) = (
+            port.get("ifname").and_then(|name| name.as_str()),
+            port.get("port").and_then(serde_json::Value::as_u64),
+        ) else {
             continue;
-        };
-        let (object, place) = match port.get("port").and_then(serde_json::Value::as_u64) {
-            Some(number) => (format!("{name}:{number}"), CounterPlace::Hardware),
-            None => (name.to_owned(), CounterPlace::Netdev),
         };
         let values = port
             .iter()
             .filter(|(name, _)| !["ifindex", "ifname", "port"].contains(&name.as_str()));
         counters.extend(values.filter_map(|(counter, value)| {
             Some(TextCounter {
-                object: object.clone(),
-                place: Some(place),
+                object: format!("{name}:{number}"),
+                place: Some(CounterPlace::Hardware),
                 name: counter.clone(),
                 value: value.as_u64()?,
             })
@@ -277,7 +276,7 @@ link mlx4_0/2
     }
 
     #[test]
-    fn counters_of_perfquery_and_of_ethtools_documents() {
+    fn counters_of_perfquery() {
         let text = "# Port counters: Lid 28 port 1 (CapMask: 0x5A00)\nPortSelect:......................1\nCounterSelect:...................0x0000\nSymbolErrorCounter:..............12\nPortXmitWait:....................5511\n";
         let found: Vec<_> = counters(text, "x")
             .into_iter()
@@ -285,12 +284,6 @@ link mlx4_0/2
             .collect();
         let of = |name: &str, value| ("lid 28:1".to_owned(), name.to_owned(), value);
         assert_eq!(found, [of("symbol_error", 12), of("port_xmit_wait", 5_511)]);
-        let found = counters("[ {\n \"ifname\": \"ens1\",\n \"rx_prio3_pause\": 5 } ]\n", "x");
-        assert_eq!(found.len(), 1);
-        assert_eq!(
-            (found[0].object.as_str(), found[0].place),
-            ("ens1", Some(CounterPlace::Netdev))
-        );
     }
 
     #[test]
