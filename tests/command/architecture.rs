@@ -19,7 +19,7 @@ pub(crate) const ARROWS: [(&str, &[&str]); 28] = [
     ("roce-files", &[]),
     ("roce-wire", &[]),
     ("roce-model", &["roce-wire"]),
-    ("roce-capture", &["roce-wire", "roce-model"]),
+    ("roce-capture", &["roce-files", "roce-wire", "roce-model"]),
     ("roce-spelling", &["roce-model"]),
     ("roce-rules", &["roce-model", "roce-spelling"]),
     ("roce-lateness", &["roce-wire", "roce-model"]),

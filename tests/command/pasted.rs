@@ -55,6 +55,84 @@ fn one_pasted_answer_is_read_as_its_folder_is() {
 }
 
 #[test]
+fn interfaces_as_switches_print_them_are_compared() {
+    let folder = tempdir().unwrap();
+    let folder = folder.path();
+    let paragraph = |name: &str, discards: u32| {
+        format!(
+            "{name} is up\n  MTU 9216 bytes, BW 100000000 Kbit, DLY 10 usec\n  RX\n    900000 unicast packets  0 multicast packets  0 broadcast packets\n    900000 input packets  90000000 bytes\n    0 Rx pause\n  \
+                 TX\n    1000000 unicast packets  0 multicast packets  0 broadcast packets\n    1000000 output packets  1000000000 bytes\n    0 output error  {discards} output discard\n    0 Tx pause\n"
+        )
+    };
+    let nexus = |discards| {
+        let (first, second) = (paragraph("Ethernet1/3", discards), paragraph("Ethernet1/4", 0));
+        format!("leaf1# show interface ethernet 1/3\n{first}leaf1# sh int e1/4\n{second}leaf1# \n")
+    };
+    let sonic = |discards: u32| {
+        format!(
+            "admin@sonic:~$ show interfaces counters -i Ethernet0\n    IFACE    STATE    RX_OK    RX_BPS    RX_UTIL    RX_ERR    RX_DRP    RX_OVR    TX_OK    TX_BPS    TX_UTIL    TX_ERR    TX_DRP    TX_OVR\n\
+                 ---------  -------  -------  --------  ---------  --------  --------  --------  -------  --------  ---------  --------  --------  --------\n\
+                 Ethernet0        U        8  0.00 B/s      0.00%         0         0       N/A       10  0.00 B/s      0.00%         0  {discards}       N/A\n"
+        )
+    };
+    let eos = |discards: u32| {
+        format!(
+            "leaf#show interfaces ethernet 1/1\nEthernet1/1 is up, line protocol is up (connected)\n     9000 packets input, 1000 bytes\n     0 PAUSE input\n     9000 packets output, 1000 bytes\n     0 late collision, 0 deferred, {discards} output discards\n"
+        )
+    };
+    let cumulus = |discards: u32| {
+        format!(
+            "cumulus@leaf:~$ cl-netstat\nIface  MTU  RX_OK  RX_ERR  RX_DRP  RX_OVR  TX_OK  TX_ERR  TX_DRP  TX_OVR  Flg\nswp1  9216  1000  0  0  0  2000  0  {discards}  0  BMRU\n"
+        )
+    };
+    for (kind, texts, port) in [
+        ("nexus", [nexus(33), nexus(133)], "Ethernet1/3"),
+        ("sonic", [sonic(33), sonic(133)], "Ethernet0"),
+        ("eos", [eos(33), eos(133)], "Ethernet1/1"),
+        ("cumulus", [cumulus(33), cumulus(133)], "swp1"),
+    ] {
+        for (name, text) in ["a.txt", "b.txt"].iter().zip(texts) {
+            fs::write(folder.join(name), text).unwrap();
+        }
+        let arguments = [
+            "fabric", "counters", "--format", "json", "--read", "a.txt", "--read", "b.txt",
+        ];
+        let document = run(folder, arguments).json();
+        let device = &document["devices"][0];
+        assert_eq!(device["kind"], kind);
+        let found = &device["findings"][0];
+        assert_eq!(
+            (found["id"].as_str(), found["object"].as_str()),
+            (Some("counters.discards"), Some(port)),
+            "{device:#}"
+        );
+        // An answer that nobody pasted is no problem of the switch.
+        assert_eq!(device["problems"], serde_json::json!([]), "{kind}");
+        // 133 of the second reading, less 33 of the first.
+        assert!(
+            found["summary"]
+                .as_str()
+                .is_some_and(|text| text.starts_with("100 packets")),
+            "{found:#}"
+        );
+    }
+    // Texts with any names in a folder are known by their content, too.
+    fs::create_dir(folder.join("leaf")).unwrap();
+    fs::write(folder.join("leaf/port3.txt"), nexus(33)).unwrap();
+    let document = run(
+        folder,
+        ["fabric", "counters", "--format", "json", "--read", "leaf"],
+    )
+    .json();
+    assert_eq!(document["devices"][0]["kind"], "nexus");
+    assert!(
+        document["devices"][0]["samples"]
+            .as_array()
+            .is_some_and(|samples| samples.len() > 20)
+    );
+}
+
+#[test]
 fn counters_of_a_host_in_three_forms() {
     let folder = tempdir().unwrap();
     let folder = folder.path();
@@ -128,7 +206,10 @@ fn texts_of_other_kinds_are_refused_by_name() {
             "the text of `ethtool -S`",
         ),
         (&["traffic", "results", "qos.txt"], "`doctor --read` reads"),
-        (&["devices", "--read", "qos.txt"], "`doctor --read` reads"),
+        (
+            &["devices", "--read", "ethtool.txt"],
+            "`host counters --read` reads",
+        ),
         (
             &[
                 "fabric",
@@ -333,4 +414,113 @@ fn a_running_table_shows_each_interval_and_then_the_whole() {
     }
     let both = run(folder, ["host", "counters", "--watch", "--read", "fabric.toml"]);
     assert_eq!(both.code, Some(2));
+}
+
+#[test]
+fn files_behind_their_paths_are_read_in_each_form() {
+    let folder = tempdir().unwrap();
+    let folder = folder.path();
+    let lines = [
+        ("class/infiniband/mlx5_0/ports/1/state", "4: ACTIVE"),
+        ("class/infiniband/mlx5_0/ports/1/link_layer", "Ethernet"),
+        ("class/infiniband/mlx5_0/ports/1/hw_counters/np_cnp_sent", "900"),
+        ("class/infiniband/mlx5_0/ports/1/counters/port_xmit_wait", "5"),
+    ];
+    let device = "/sys/devices/pci0000:3a/0000:3b:00.0/infiniband/";
+    for (name, root, between) in [
+        ("grep.txt", "/sys/class/infiniband/", ":"),
+        ("blank.txt", "/sys/class/infiniband/", " "),
+        ("equals.txt", "sys/class/infiniband/", " = "),
+        ("here.txt", "./", ":"),
+        ("device.txt", device, ":"),
+    ] {
+        let line = |(path, text): (&str, &str)| {
+            format!(
+                "{root}{}{between}{text}\n",
+                path.trim_start_matches("class/infiniband/")
+            )
+        };
+        fs::write(folder.join(name), lines.map(line).concat()).unwrap();
+        let counters = run(folder, ["host", "counters", "--read", name]).good().stdout;
+        assert!(
+            counters.contains("port_cnp_sent") && counters.contains("900"),
+            "{name}: {counters}"
+        );
+        let devices = run(folder, ["devices", "--format", "json", "--read", name]).json();
+        let port = &devices["rdma"][0]["ports"][0];
+        assert_eq!(
+            (port["state"].as_str(), port["link_layer"].as_str()),
+            (Some("ACTIVE"), Some("Ethernet")),
+            "{name}"
+        );
+        let doctor = run(folder, ["doctor", "--read", name]).good().stdout;
+        assert!(doctor.contains("1 RDMA device"), "{name}: {doctor}");
+    }
+    // The line of a tree, as this project writes recorded hosts.
+    fs::write(
+        folder.join("tree.txt"),
+        "commands/ethtool_-S_ens1.txt = NIC statistics:\\n     rx_prio3_pause: 41210\\n\n",
+    )
+    .unwrap();
+    let counters = run(folder, ["host", "counters", "--read", "tree.txt"])
+        .good()
+        .stdout;
+    assert!(
+        counters.contains("ens1") && counters.contains("41,210"),
+        "{counters}"
+    );
+}
+
+#[test]
+fn files_of_other_kinds_are_named() {
+    let folder = tempdir().unwrap();
+    let folder = folder.path();
+    fs::write(folder.join("a.png"), b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR").unwrap();
+    fs::write(folder.join("a.gz"), b"\x1f\x8b\x08\0\0\0\0\0\0\x03").unwrap();
+    fs::write(folder.join("a.txt"), "hello\n").unwrap();
+    fs::write(folder.join("empty.txt"), "").unwrap();
+    fs::copy(root().join("captures/rping.pcap"), folder.join("a.pcap")).unwrap();
+    let esxi = fixture("esxi-pfc/vsish_-e_get__net_pNics_vmnic3_stats.txt");
+    fs::write(folder.join("vmnic3.txt"), esxi).unwrap();
+    for (arguments, what) in [
+        (
+            ["doctor", "--read", "a.png"].as_slice(),
+            "a.png: not a recorded host: this is a picture (PNG)",
+        ),
+        (
+            &["doctor", "--read", "a.txt"],
+            "a text without outputs that are known",
+        ),
+        (&["doctor", "--read", "empty.txt"], "an empty file"),
+        (
+            &["devices", "--read", "a.gz"],
+            "this is a file compressed by gzip",
+        ),
+        (&["host", "hca", "--read", "a.pcap"], "this is a capture (pcap)"),
+        (
+            &["host", "counters", "--read", "a.pcap"],
+            "a.pcap: a capture (pcap), where a text was expected",
+        ),
+        (
+            &["fabric", "counters", "--read", "a.png"],
+            "a picture (PNG), where a text was expected",
+        ),
+        (
+            &["traffic", "results", "a.gz"],
+            "a file compressed by gzip, where a text was expected",
+        ),
+        (&["a.png"], "not a capture file: a picture (PNG); expected pcap"),
+        (&["a.txt"], "not a capture file: a text; expected pcap"),
+        (
+            &["host", "counters", "--read", "vmnic3.txt"],
+            "`fabric counters --read` reads",
+        ),
+    ] {
+        let ran = run(folder, arguments);
+        assert!(
+            ran.code != Some(0) && ran.stderr.contains(what),
+            "{arguments:?}: {}",
+            ran.stderr
+        );
+    }
 }

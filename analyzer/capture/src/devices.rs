@@ -8,34 +8,76 @@ use std::path::Path;
 use roce_model::{Attachment, Devices, Gid, NetworkInterface, Pcie, RdmaDevice, RdmaPort};
 use roce_wire::Address;
 
+/// Files of a sysfs, wherever they are: paths begin below it (`class/net/eth0/mtu`).
+pub trait SystemFiles {
+    /// Names in a folder.
+    fn names(&self, folder: &str) -> Vec<String>;
+    /// Content of a file; `None`: there is none, or it cannot be read.
+    fn content(&self, path: &str) -> Option<String>;
+    /// Name of the target of a link.
+    fn linked(&self, path: &str) -> Option<String>;
+    /// True if there is a file or a folder.
+    fn has(&self, path: &str) -> bool;
+    /// True if there is a folder.
+    fn is_folder(&self, path: &str) -> bool;
+}
+
+impl SystemFiles for Path {
+    fn names(&self, folder: &str) -> Vec<String> {
+        let entries = fs::read_dir(self.join(folder)).into_iter().flatten().flatten();
+        entries
+            .filter_map(|entry| entry.file_name().into_string().ok())
+            .collect()
+    }
+
+    fn content(&self, path: &str) -> Option<String> {
+        fs::read_to_string(self.join(path)).ok()
+    }
+
+    fn linked(&self, path: &str) -> Option<String> {
+        let target = fs::canonicalize(self.join(path)).ok()?;
+        Some(target.file_name()?.to_str()?.to_owned())
+    }
+
+    fn has(&self, path: &str) -> bool {
+        self.join(path).exists()
+    }
+
+    fn is_folder(&self, path: &str) -> bool {
+        self.join(path).is_dir()
+    }
+}
+
 /// Devices that the sysfs at `root` (`/sys`) describes. Whether libpcap can capture from RDMA devices,
 /// and what drivers say of their ports, is found elsewhere.
 pub fn devices(root: &Path) -> Devices {
-    let interfaces = root.join("class/net");
+    devices_in(root)
+}
+
+/// Devices that files of a sysfs describe, as [`devices`].
+pub fn devices_in(files: &(impl SystemFiles + ?Sized)) -> Devices {
+    let tree = Tree(files);
+    let interfaces = tree.names("class/net").into_iter();
     Devices {
-        interfaces: names(&interfaces)
-            .into_iter()
-            // Beside interfaces there can be files, such as bonding_masters.
-            .filter(|name| interfaces.join(name).is_dir())
-            .map(|name| interface(&interfaces.join(&name), name))
+        // Beside interfaces there can be files, such as bonding_masters.
+        interfaces: interfaces
+            .map(|name| (format!("class/net/{name}"), name))
+            .filter(|(path, _)| files.is_folder(path))
+            .map(|(path, name)| tree.interface(&path, name))
             .collect(),
-        rdma: rdma_devices(root),
+        rdma: tree.rdma_devices(),
         sniffer: None,
     }
 }
 
 /// RDMA devices that the sysfs at `root` describes.
 pub fn rdma_devices(root: &Path) -> Vec<RdmaDevice> {
-    let rdma = root.join("class/infiniband");
-    names(&rdma)
-        .into_iter()
-        .map(|name| rdma_device(&rdma.join(&name), name))
-        .collect()
+    Tree(root).rdma_devices()
 }
 
 /// The addresses that an RDMA device's queue pairs can have: the IP addresses of its RoCEv2 GIDs, and the other GIDs.
 pub fn addresses(root: &Path, device: &str) -> Vec<Address> {
-    let device = rdma_device(&root.join("class/infiniband").join(device), device.to_owned());
+    let device = Tree(root).rdma_device(device.to_owned());
     let mut addresses: Vec<Address> = Vec::new();
     for gid in device.ports.iter().flat_map(|port| &port.gids) {
         let address = gid.ip.or_else(|| gid.gid.parse().ok()).map(Address::from);
@@ -44,116 +86,151 @@ pub fn addresses(root: &Path, device: &str) -> Vec<Address> {
     addresses
 }
 
-/// The names in a folder: numbers in their order, before others in theirs.
-fn names(folder: &Path) -> Vec<String> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut names: Vec<String> = entries
-        .filter_map(|entry| entry.file_name().into_string().ok())
-        .collect();
-    names.sort_by_key(|name| (name.parse::<u32>().unwrap_or(u32::MAX), name.clone()));
-    names
-}
+/// Files of a sysfs that devices are read from.
+struct Tree<'a, F: ?Sized>(&'a F);
 
-/// Content of a file without surrounding blanks; `None` also when it is empty.
-fn text(path: &Path) -> Option<String> {
-    let text = fs::read_to_string(path).ok()?;
-    let text = text.trim();
-    (!text.is_empty()).then(|| text.to_owned())
-}
-
-fn number<N: std::str::FromStr>(path: &Path) -> Option<N> {
-    text(path)?.parse().ok()
-}
-
-/// Name of the link's target.
-fn linked(path: &Path) -> Option<String> {
-    let target = fs::canonicalize(path).ok()?;
-    Some(target.file_name()?.to_str()?.to_owned())
-}
-
-fn attachment(device: &Path) -> Attachment {
-    Attachment {
-        driver: linked(&device.join("driver")),
-        // -1: the system has no nodes, or does not know.
-        numa_node: number::<i64>(&device.join("numa_node")).and_then(|node| u32::try_from(node).ok()),
-        parent: linked(&device.join("physfn")),
-        pcie: pcie(device),
+impl<F: SystemFiles + ?Sized> Tree<'_, F> {
+    /// The names in a folder: numbers in their order, before others in theirs.
+    fn names(&self, folder: &str) -> Vec<String> {
+        let mut names = self.0.names(folder);
+        names.sort_by_key(|name| (name.parse::<u32>().unwrap_or(u32::MAX), name.clone()));
+        names
     }
-}
 
-fn pcie(device: &Path) -> Option<Pcie> {
-    Some(Pcie {
-        lanes: number(&device.join("current_link_width")).filter(|lanes| *lanes > 0)?,
-        most_lanes: number(&device.join("max_link_width"))?,
-        speed: text(&device.join("current_link_speed"))?,
-        most_speed: text(&device.join("max_link_speed"))?,
-    })
-}
-
-fn interface(path: &Path, name: String) -> NetworkInterface {
-    NetworkInterface {
-        name,
-        state: text(&path.join("operstate")).unwrap_or_else(|| "unknown".to_owned()),
-        mtu: number(&path.join("mtu")),
-        // In Mbit/s; -1 where there is no link.
-        speed_bps: number::<i64>(&path.join("speed"))
-            .and_then(|speed| u64::try_from(speed).ok())
-            .filter(|speed| *speed > 0 && *speed < u64::from(u32::MAX))
-            .map(|speed| speed * 1_000_000),
-        // Drivers say it, not files.
-        most_speed_bps: None,
-        address: text(&path.join("address")),
-        attachment: attachment(&path.join("device")),
+    /// Content of a file without surrounding blanks; `None` also when it is empty.
+    fn text(&self, folder: &str, name: &str) -> Option<String> {
+        let text = self.0.content(&format!("{folder}/{name}"))?;
+        let text = text.trim();
+        (!text.is_empty()).then(|| text.to_owned())
     }
-}
 
-fn rdma_device(path: &Path, name: String) -> RdmaDevice {
-    let ports = path.join("ports");
-    let mut attachment = attachment(&path.join("device"));
-    if attachment.driver.is_none() {
-        // Software devices hang on nothing; that of rxe names its interface.
-        attachment.driver = path.join("parent").exists().then(|| "rdma_rxe".to_owned());
+    fn number<N: std::str::FromStr>(&self, folder: &str, name: &str) -> Option<N> {
+        self.text(folder, name)?.parse().ok()
     }
-    RdmaDevice {
-        name,
-        firmware: text(&path.join("fw_ver")),
-        attachment,
-        ports: names(&ports)
-            .into_iter()
-            .filter_map(|name| Some(port(&ports.join(&name), name.parse().ok()?)))
-            .collect(),
-    }
-}
 
-/// Word behind the number: `ACTIVE` of `4: ACTIVE`.
-fn word(path: &Path) -> String {
-    let said = text(path).unwrap_or_default();
-    let word = said
-        .split_once(':')
-        .map_or(said.as_str(), |(_, word)| word.trim());
-    if word.is_empty() {
-        "unknown".to_owned()
-    } else {
-        word.to_owned()
+    fn rdma_devices(&self) -> Vec<RdmaDevice> {
+        let names = self.names("class/infiniband").into_iter();
+        names.map(|name| self.rdma_device(name)).collect()
     }
-}
 
-fn port(path: &Path, number: u32) -> RdmaPort {
-    let rate = text(&path.join("rate"));
-    let (rate_bps, lanes, generation) = rate.as_deref().map_or((None, None, None), rate_of);
-    let gids = path.join("gids");
-    RdmaPort {
-        number,
-        state: word(&path.join("state")),
-        physical: word(&path.join("phys_state")),
-        link_layer: text(&path.join("link_layer")).unwrap_or_else(|| "unknown".to_owned()),
-        rate_bps,
-        lanes,
-        generation,
-        gids: names(&gids)
-            .into_iter()
-            .filter_map(|name| gid(path, &name))
-            .collect(),
+    fn attachment(&self, device: &str) -> Attachment {
+        Attachment {
+            driver: self.0.linked(&format!("{device}/driver")),
+            // -1: the system has no nodes, or does not know.
+            numa_node: self
+                .number::<i64>(device, "numa_node")
+                .and_then(|node| u32::try_from(node).ok()),
+            parent: self.0.linked(&format!("{device}/physfn")),
+            pcie: self.pcie(device),
+        }
+    }
+
+    fn pcie(&self, device: &str) -> Option<Pcie> {
+        Some(Pcie {
+            lanes: self
+                .number(device, "current_link_width")
+                .filter(|lanes| *lanes > 0)?,
+            most_lanes: self.number(device, "max_link_width")?,
+            speed: self.text(device, "current_link_speed")?,
+            most_speed: self.text(device, "max_link_speed")?,
+        })
+    }
+
+    fn interface(&self, path: &str, name: String) -> NetworkInterface {
+        NetworkInterface {
+            name,
+            state: self
+                .text(path, "operstate")
+                .unwrap_or_else(|| "unknown".to_owned()),
+            mtu: self.number(path, "mtu"),
+            // In Mbit/s; -1 where there is no link.
+            speed_bps: self
+                .number::<i64>(path, "speed")
+                .and_then(|speed| u64::try_from(speed).ok())
+                .filter(|speed| *speed > 0 && *speed < u64::from(u32::MAX))
+                .map(|speed| speed * 1_000_000),
+            // Drivers say it, not files.
+            most_speed_bps: None,
+            address: self.text(path, "address"),
+            attachment: self.attachment(&format!("{path}/device")),
+        }
+    }
+
+    fn rdma_device(&self, name: String) -> RdmaDevice {
+        let path = format!("class/infiniband/{name}");
+        let ports = format!("{path}/ports");
+        let mut attachment = self.attachment(&format!("{path}/device"));
+        if attachment.driver.is_none() {
+            // Software devices hang on nothing; that of rxe names its interface.
+            let has_parent = self.0.has(&format!("{path}/parent"));
+            attachment.driver = has_parent.then(|| "rdma_rxe".to_owned());
+        }
+        RdmaDevice {
+            name,
+            firmware: self.text(&path, "fw_ver"),
+            attachment,
+            ports: self
+                .names(&ports)
+                .into_iter()
+                .filter_map(|name| Some(self.port(&format!("{ports}/{name}"), name.parse().ok()?)))
+                .collect(),
+        }
+    }
+
+    /// Word behind the number: `ACTIVE` of `4: ACTIVE`.
+    fn word(&self, folder: &str, name: &str) -> String {
+        let said = self.text(folder, name).unwrap_or_default();
+        let word = said
+            .split_once(':')
+            .map_or(said.as_str(), |(_, word)| word.trim());
+        if word.is_empty() {
+            "unknown".to_owned()
+        } else {
+            word.to_owned()
+        }
+    }
+
+    fn port(&self, path: &str, number: u32) -> RdmaPort {
+        let rate = self.text(path, "rate");
+        let (rate_bps, lanes, generation) = rate.as_deref().map_or((None, None, None), rate_of);
+        RdmaPort {
+            number,
+            state: self.word(path, "state"),
+            physical: self.word(path, "phys_state"),
+            link_layer: self
+                .text(path, "link_layer")
+                .unwrap_or_else(|| "unknown".to_owned()),
+            rate_bps,
+            lanes,
+            generation,
+            gids: self
+                .names(&format!("{path}/gids"))
+                .into_iter()
+                .filter_map(|name| self.gid(path, &name))
+                .collect(),
+        }
+    }
+
+    /// An entry of the table that is in use.
+    fn gid(&self, port: &str, index: &str) -> Option<Gid> {
+        let gid = self.text(&format!("{port}/gids"), index)?;
+        let address: Ipv6Addr = gid.parse().ok()?;
+        if address.is_unspecified() {
+            return None;
+        }
+        // Entries that are not in use have no type: reading it fails.
+        let version = self.text(&format!("{port}/gid_attrs/types"), index);
+        let ip = version
+            .as_deref()
+            .filter(|version| *version == "RoCE v2")
+            .map(|_| address.to_ipv4_mapped().map_or(IpAddr::V6(address), IpAddr::V4));
+        Some(Gid {
+            index: index.parse().ok()?,
+            gid,
+            version,
+            ip,
+            interface: self.text(&format!("{port}/gid_attrs/ndevs"), index),
+        })
     }
 }
 
@@ -177,28 +254,6 @@ fn rate_of(text: &str) -> (Option<u64>, Option<u32>, Option<String>) {
         lanes.trim().parse().ok(),
         (!generation.is_empty()).then(|| generation.to_owned()),
     )
-}
-
-/// An entry of the table that is in use.
-fn gid(port: &Path, index: &str) -> Option<Gid> {
-    let gid = text(&port.join("gids").join(index))?;
-    let address: Ipv6Addr = gid.parse().ok()?;
-    if address.is_unspecified() {
-        return None;
-    }
-    // Entries that are not in use have no type: reading it fails.
-    let version = text(&port.join("gid_attrs/types").join(index));
-    let ip = version
-        .as_deref()
-        .filter(|version| *version == "RoCE v2")
-        .map(|_| address.to_ipv4_mapped().map_or(IpAddr::V6(address), IpAddr::V4));
-    Some(Gid {
-        index: index.parse().ok()?,
-        gid,
-        version,
-        ip,
-        interface: text(&port.join("gid_attrs/ndevs").join(index)),
-    })
 }
 
 #[cfg(test)]

@@ -66,7 +66,7 @@ pub enum Error {
     /// It begins like none of the formats.
     #[error(
         "{file}: {}{}; expected {}{}",
-        begins.format().map_or_else(|| format!("not a capture file: begins with {begins}"), |format| format!("a file of {format}")),
+        begins.format().map_or_else(|| format!("not a capture file: {begins}"), |format| format!("a file of {format}")),
         within(*.compression),
         if compression.is_some() { "pcap or pcapng" } else { "pcap, pcapng, gzip or zstd" },
         if begins.format().is_some() { format!("\nhint: editcap -F pcapng {} converted.pcapng", shell_word(file)) } else { String::new() }
@@ -100,11 +100,12 @@ fn within(compression: Option<Compression>) -> String {
     })
 }
 
-/// The first bytes of a file, up to four.
+/// The first bytes of a file, up to four, and the kind of file that begins so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Begins {
     bytes: [u8; 4],
     count: usize,
+    kind: Option<&'static str>,
 }
 
 impl Begins {
@@ -114,7 +115,17 @@ impl Begins {
         for (to, from) in bytes.iter_mut().zip(prefix) {
             *to = *from;
         }
-        Self { bytes, count }
+        let text = || roce_files::is_text(prefix).then_some("a text");
+        Self {
+            bytes,
+            count,
+            kind: roce_files::content(prefix).or_else(text),
+        }
+    }
+
+    /// True if a text begins so.
+    pub fn is_text(self) -> bool {
+        self.kind == Some("a text")
     }
 
     /// The format of captures that begins so, of those that Wireshark's editcap converts.
@@ -132,7 +143,10 @@ impl Begins {
 
 impl fmt::Display for Begins {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("0x")?;
+        match self.kind {
+            Some(kind) => return f.write_str(kind),
+            None => f.write_str("begins with 0x")?,
+        }
         self.bytes
             .iter()
             .take(self.count)

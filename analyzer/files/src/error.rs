@@ -48,6 +48,14 @@ pub enum Error {
         /// Its kind, with an article.
         kind: &'static str,
     },
+    /// A file to read is no text.
+    #[error("{}: {found}, where a text was expected", path.display())]
+    NoText {
+        /// The file.
+        path: PathBuf,
+        /// Its kind, with an article.
+        found: &'static str,
+    },
     /// A file to read has more bytes than it may.
     #[error("{}: larger than {limit} bytes", path.display())]
     TooLarge {

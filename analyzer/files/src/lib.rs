@@ -26,6 +26,7 @@
 //! without `unsafe`.
 
 mod access;
+mod content;
 mod directory;
 mod error;
 mod lines;
@@ -34,6 +35,7 @@ mod place;
 mod read;
 
 pub use access::Access;
+pub use content::{LOOKED_AT, content, is_text};
 pub use directory::{Directory, UnfinishedFile, parent_of};
 pub use error::Error;
 pub use lines::lines_of;

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use rustix::fs::{self, CWD, FileType, Mode, OFlags};
 
+use crate::content::content;
 use crate::error::Error;
 use crate::open::kind;
 
@@ -37,16 +38,23 @@ pub fn open_regular(path: &Path) -> Result<File, Error> {
 /// # Errors
 /// If it cannot be read, is no regular file, is larger, or is not UTF-8.
 pub fn read_text(path: &Path, limit: u64) -> Result<String, Error> {
-    let mut text = String::new();
+    let mut bytes = Vec::new();
     let file = open_regular(path)?;
     file.take(limit.saturating_add(1))
-        .read_to_string(&mut text)
+        .read_to_end(&mut bytes)
         .map_err(Error::io("read", path))?;
-    if text.len() as u64 > limit {
+    let no_text = |found| Error::NoText {
+        path: path.to_path_buf(),
+        found,
+    };
+    if let Some(found) = content(&bytes) {
+        return Err(no_text(found));
+    }
+    if bytes.len() as u64 > limit {
         return Err(Error::TooLarge {
             path: path.to_path_buf(),
             limit,
         });
     }
-    Ok(text)
+    String::from_utf8(bytes).map_err(|_| no_text("data, or a text that is not UTF-8"))
 }

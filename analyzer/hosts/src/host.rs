@@ -43,6 +43,7 @@ pub fn ethtool_statistics(text: &str) -> Vec<Statistic> {
 pub fn rdma_statistics(text: &str) -> Vec<Link> {
     let mut links: Vec<Link> = Vec::new();
     let mut is_optional = false;
+    let mut is_ended = false;
     let text = without_terminal(text);
     let mut words = text.split_whitespace().peekable();
     while let Some(word) = words.next() {
@@ -50,7 +51,7 @@ pub fn rdma_statistics(text: &str) -> Vec<Link> {
             let Some((device, port)) = words.next().and_then(|name| name.rsplit_once('/')) else {
                 continue;
             };
-            is_optional = false;
+            (is_optional, is_ended) = (false, false);
             links.push(Link {
                 object: format!("{device}:{port}"),
                 counters: Vec::new(),
@@ -60,6 +61,13 @@ pub fn rdma_statistics(text: &str) -> Vec<Link> {
         }
         if word == "Optional-set:" {
             is_optional = true;
+            continue;
+        }
+        // A prompt, or the output of another command.
+        if word.contains(['@', '<']) || word.ends_with([':', '#', '$']) {
+            is_ended = true;
+        }
+        if is_ended || !word.starts_with(|glyph: char| glyph.is_ascii_alphabetic()) {
             continue;
         }
         let Some(value) = words.peek().and_then(|value| value.parse().ok()) else {
@@ -131,6 +139,19 @@ mod tests {
             .map(|all| (all.name.as_str(), all.value))
             .collect();
         assert_eq!(pairs, [("out_of_sequence", 3), ("duplicate_request", 4)]);
+    }
+
+    #[test]
+    fn outputs_of_other_commands_are_no_counters() {
+        let text = "link mlx5_0/1 state ACTIVE physical_state LINK_UP netdev ens1\n2: ens1: <BROADCAST,UP> mtu 9000 qdisc mq qlen 1000\n    RX:  bytes packets errors\n    12 34 5\n";
+        let links = rdma_statistics(text);
+        assert!(links.iter().all(|link| link.counters.is_empty()), "{links:?}");
+        let text = "link mlx5_0/1 out_of_sequence 3\nroot@h1:~# ip link\nmtu 9000\nlink mlx5_1/1 out_of_sequence 4\n";
+        let values: Vec<u64> = rdma_statistics(text)
+            .iter()
+            .flat_map(|link| link.counters.iter().map(|one| one.value))
+            .collect();
+        assert_eq!(values, [3, 4]);
     }
 
     #[test]

@@ -12,5 +12,5 @@ mod terminal;
 
 pub use drivers::{CounterPlace, MappedCounter, mapped, mapped_loosely};
 pub use host::{Link, Statistic, ethtool_statistics, port_rate_bps, rdma_statistics};
-pub use pasted::pasted_host;
+pub use pasted::{pasted_files, pasted_host};
 pub use terminal::without_terminal;

@@ -9,6 +9,8 @@ mod pci;
 mod settings;
 mod verbs;
 
+use std::collections::BTreeMap;
+
 use crate::doctor::Host;
 use crate::terminal::without_terminal;
 use files::PastedFiles;
@@ -35,6 +37,13 @@ pub fn pasted_host(text: &str, name: &str) -> Option<Host> {
         host.insert(&path, bytes);
     }
     Some(host)
+}
+
+/// Files that a text has behind their paths, by those paths without a leading slash: `grep . FILES`, `PATH = TEXT` and their like.
+pub fn pasted_files(text: &str) -> BTreeMap<String, Vec<u8>> {
+    let mut found = PastedFiles::default();
+    found.paths(&without_terminal(text));
+    found.files
 }
 
 #[cfg(test)]

@@ -22,11 +22,13 @@ mod program;
 mod reader;
 mod report;
 mod status;
+mod symptom;
 
-pub use program::{Program, Symptom};
+pub use program::Program;
 pub use reader::ErrorReader;
 pub use report::{ErrorReport, report};
 pub use status::{STATUSES, Side, Status};
+pub use symptom::Symptom;
 
 /// The errors in a text of a few lines.
 pub fn reports(text: &str) -> Vec<ErrorReport> {

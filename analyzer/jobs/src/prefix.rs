@@ -56,7 +56,7 @@ pub fn without_prefixes(text: &str) -> Cow<'_, str> {
 pub fn after_prefixes(line: &str) -> &str {
     let mut rest = line;
     for _ in 0..MAX_PREFIXES {
-        let found = [label, tag, bracketed, container, ray, time]
+        let found = [label, tag, bracketed, container, pod, ray, time]
             .into_iter()
             .find_map(|prefix| prefix(rest));
         match found {
@@ -71,7 +71,9 @@ pub fn after_prefixes(line: &str) -> &str {
 fn are_named(text: &str) -> bool {
     let mut names = BTreeSet::new();
     let mut lines = 0;
-    for line in text.lines().filter(|line| !line.trim().is_empty()) {
+    // Docker Compose ends with `launcher exited with code 0`.
+    let is_text = |line: &&str| !line.trim().is_empty() && !line.contains(" exited with code ");
+    for line in text.lines().filter(is_text) {
         let Some((name, _)) = named(line) else {
             return false;
         };
@@ -85,9 +87,13 @@ fn are_named(text: &str) -> bool {
     lines > 2 && names.len() * 2 <= lines
 }
 
-/// `host: text`, and `host:` before an empty line.
+/// `host: text`, and `host:` before an empty line; `service  | text` of Docker Compose.
 fn named(line: &str) -> Option<(&str, &str)> {
-    let (name, rest) = line.split_once(':')?;
+    let piped = line
+        .split_once(" |")
+        .map(|(name, rest)| (name.trim_end(), rest))
+        .filter(|(name, _)| !name.is_empty() && !name.contains([' ', ':']));
+    let (name, rest) = piped.or_else(|| line.split_once(':'))?;
     let is_name = !name.is_empty()
         && name.len() <= MAX_NAME
         && name
@@ -112,11 +118,15 @@ fn label(line: &str) -> Option<&str> {
 
 /// `[1,3]<stdout>:`, `[prterun-n1-412@1,3]<stderr>: `, with a time before it.
 fn tag(line: &str) -> Option<&str> {
-    let at = ["<stdout>:", "<stderr>:", "<stddiag>:"]
+    let at = ["<stdout>", "<stderr>", "<stddiag>"]
         .iter()
         .find_map(|name| Some((line.find(name)?, name.len())))?;
     let before = line.get(..at.0)?;
     let rest = line.get(at.0 + at.1..)?;
+    // Some versions write a blank in place of the colon.
+    let rest = rest
+        .strip_prefix(':')
+        .or_else(|| rest.starts_with(' ').then_some(rest))?;
     let is_tag = before.is_empty() || before.ends_with(']') && before.contains('[') || before.len() == 24;
     (is_tag && before.len() <= MAX_NAME).then(|| rest.strip_prefix(' ').unwrap_or(rest))
 }
@@ -159,6 +169,19 @@ fn container(line: &str) -> Option<&str> {
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
     is_name.then_some(rest)
+}
+
+/// `pod/NAME CONTAINER text` of stern.
+fn pod(line: &str) -> Option<&str> {
+    let mut parts = line.strip_prefix("pod/")?.splitn(3, ' ');
+    let is_name = |name: &str| {
+        !name.is_empty()
+            && name
+                .bytes()
+                .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-.".contains(&byte))
+    };
+    let (name, container) = (parts.next()?, parts.next()?);
+    (is_name(name) && is_name(container)).then(|| parts.next().unwrap_or_default())
 }
 
 /// `(Worker pid=12, ip=10.0.0.1) text` of Ray.
@@ -253,6 +276,8 @@ mod tests {
             "[2026-11-25 18:00:01] ",
             "Nov 25 18:00:01 n17 slurmstepd[412]: ",
             "worker-1  | ",
+            "[1,0]<stdout> ",
+            "pod/nccl-test-launcher-abc12 nccl ",
             "(Worker pid=412, ip=10.1.0.4) ",
         ] {
             assert_eq!(after_prefixes(&format!("{prefix}{line}")), line, "{prefix}");
@@ -290,5 +315,17 @@ mod tests {
         let text = "Average: 1\nMedian: 2\nLargest: 3\n";
         assert_eq!(without_prefixes(text), text);
         assert_eq!(without_prefixes("\u{1b}[36mn1\u{1b}[0m: a\n0: b"), "n1: a\nb");
+    }
+
+    #[test]
+    fn names_of_services_before_all_lines() {
+        let text = "launcher  | # nThread 1\nlauncher  |\nlauncher  | #  size  count\nlauncher  |   8  2\nlauncher exited with code 0\n";
+        assert_eq!(
+            without_prefixes(text),
+            "# nThread 1\n\n#  size  count\n  8  2\nlauncher exited with code 0"
+        );
+        let table =
+            "iteration 1 | loss 2\niteration 2 | loss 2\niteration 3 | loss 2\niteration 4 | loss 2\n";
+        assert_eq!(without_prefixes(table), table);
     }
 }

@@ -198,7 +198,7 @@ impl DeviceReader {
         let asked = self.ask(now);
         let time = begun + clock().since(begun) / 2;
         let mut reading = if asked.is_up {
-            let mut answers = Answers::default();
+            let mut answers = asked.further;
             for (_, slow) in self.kept.values() {
                 answers.update(slow.clone());
             }
@@ -257,6 +257,8 @@ impl DeviceReader {
                 break;
             }
         }
+        asked.further = self.transport.further();
+        asked.is_up |= !asked.further.is_empty();
         // A device that vanished in the middle of a reading has given half of one: none of it is shown.
         asked.is_up = asked.is_up && !asked.is_unreachable;
         asked
@@ -303,7 +305,10 @@ impl DeviceReader {
                 if let Some(text) = &unanswered.answer {
                     self.known.insert(&question.command, text);
                 }
-                asked.problems.push(problem(&question.command, &unanswered));
+                let is_absent = unanswered.reason == Reason::Unsupported && unanswered.answer.is_none();
+                if !(is_absent && self.transport.is_excerpt()) {
+                    asked.problems.push(problem(&question.command, &unanswered));
+                }
                 match unanswered.reason {
                     Reason::Unreachable => asked.is_unreachable = true,
                     Reason::Unsupported => {
@@ -320,6 +325,8 @@ impl DeviceReader {
 #[derive(Default)]
 struct ReadingOutcomes {
     answers: Answers,
+    /// Answers of a recording to other commands than those that were asked.
+    further: Answers,
     problems: Vec<Problem>,
     bytes: usize,
     /// Something was answered.

@@ -40,7 +40,7 @@ const CUMULUS: PastedDevice = PastedDevice::Switch(SwitchKind::Cumulus);
 const ESXI: PastedDevice = PastedDevice::Hypervisor;
 
 /// The commands whose answers are known by their content. `{}` is the adapter, or the port.
-const MARKS: [Mark; 36] = [
+const MARKS: [Mark; 57] = [
     // Ports of Cumulus have the names of Linux, and statistics of switchd.
     (CUMULUS, "ethtool -S {}", &["NIC statistics:", "HwIf"]),
     (
@@ -55,6 +55,17 @@ const MARKS: [Mark; 36] = [
     ),
     (CUMULUS, "cat /etc/lsb-release", &["DISTRIB_ID=\"Cumulus"]),
     (CUMULUS, PORTS, &["/sys/class/net/swp"]),
+    (CUMULUS, "cl-netstat", &["RX_OK", "TX_DRP", "Flg"]),
+    (
+        CUMULUS,
+        "nv show interface {} counters qos",
+        &["PFC Statistics", "rx-pause-frames"],
+    ),
+    (
+        CUMULUS,
+        "nv show interface {} link stats",
+        &["carrier-transitions", "in-pkts"],
+    ),
     (NEXUS, "show queuing interface", &["Queuing for Ethernet"]),
     (
         NEXUS,
@@ -78,13 +89,15 @@ const MARKS: [Mark; 36] = [
     (
         NEXUS,
         "show interface counters",
-        &["InOctets", "InUcastPkts", "Eth1/"],
+        &["InOctets", "InUcastPkts", "\nEth"],
     ),
     (
         NEXUS,
         "show interface flowcontrol",
-        &["Send FlowControl", "RxPause"],
+        &["Send FlowControl", "RxPause", "\nEth"],
     ),
+    (NEXUS, "show interface", &[" input packets ", " output packets "]),
+    (NEXUS, "show interface", &["TABLE_interface", "eth_inpause"]),
     (
         NEXUS,
         "show policy-map system type network-qos",
@@ -102,22 +115,19 @@ const MARKS: [Mark; 36] = [
     (SONIC, "show queue counters", &["TxQ", "Counter/pkts", "Ethernet"]),
     (SONIC, "pfcwd show stats", &["STORM DETECTED/RESTORED"]),
     (SONIC, "show version", &["SONiC Software Version"]),
+    (SONIC, "show interfaces counters", &["IFACE", "STATE", "RX_OK"]),
+    (SONIC, "show interfaces counters", &["IFACE", "STATE", "RX_ERR"]),
+    (
+        SONIC,
+        "show priority-group drop counters",
+        &["PG dropped packets", "PG0"],
+    ),
+    (
+        SONIC,
+        "show queue watermark unicast",
+        &["occupancy per unicast queue", "UC0"],
+    ),
     (EOS, "show priority-flow-control counters", &["RxPfc", "TxPfc"]),
-    (
-        EOS,
-        "show priority-flow-control counters watchdog | json",
-        &["\"txQueues\"", "\"stuckCount\""],
-    ),
-    (
-        EOS,
-        "show priority-flow-control counters | json",
-        &["\"interfaceCounters\"", "\"rxFrames\"", "\"txFrames\""],
-    ),
-    (
-        EOS,
-        "show interfaces counters errors | json",
-        &["\"interfaceErrorCounters\""],
-    ),
     (
         EOS,
         "show interfaces counters errors",
@@ -137,6 +147,69 @@ const MARKS: [Mark; 36] = [
         EOS,
         "show interfaces counters queue",
         &["InDroppedPkts", "OutUcDroppedPkts"],
+    ),
+    (
+        EOS,
+        "show interfaces counters",
+        &["InOctets", "InUcastPkts", "\nEt"],
+    ),
+    (EOS, "show interfaces", &["PAUSE input", "packets input"]),
+    (EOS, "show interfaces status", &["Port ", "Duplex", "\nEt"]),
+    (
+        EOS,
+        "show interfaces flow-control",
+        &["Send FlowControl", "RxPause", "\nEt"],
+    ),
+    (
+        EOS,
+        "show priority-flow-control counters watchdog",
+        &["Port ", "TxQ", "recovered"],
+    ),
+    (
+        EOS,
+        "show interfaces | json",
+        &["\"interfaceCounters\"", "\"inOctets\""],
+    ),
+    (
+        EOS,
+        "show interfaces counters | json",
+        &["\"interfaces\"", "\"inOctets\""],
+    ),
+    (
+        EOS,
+        "show interfaces counters discards | json",
+        &["\"interfaces\"", "\"inDiscards\""],
+    ),
+    (
+        EOS,
+        "show interfaces counters errors | json",
+        &["\"interfaceErrorCounters\""],
+    ),
+    (
+        EOS,
+        "show interfaces counters queue detail | json",
+        &["\"egressQueueCounters\""],
+    ),
+    (EOS, "show interfaces status | json", &["\"interfaceStatuses\""]),
+    (
+        EOS,
+        "show interfaces flow-control | json",
+        &["\"interfaceFlowControls\""],
+    ),
+    (
+        EOS,
+        "show priority-flow-control counters | json",
+        &["\"interfaceCounters\"", "\"rxFrames\""],
+    ),
+    (
+        EOS,
+        "show priority-flow-control counters watchdog | json",
+        &["\"stuckCount\""],
+    ),
+    (
+        EOS,
+        "show qos interfaces ecn counters queue | json",
+        &["\"intfQueueCounters\""],
     ),
     (
         ESXI,
@@ -188,8 +261,11 @@ fn session(answers: Vec<(String, String)>, name: &str) -> Option<PastedText> {
     let device = answers.iter().find_map(|(command, answer)| {
         let is_hypervisor = command.starts_with("esxcli ") || command.starts_with("vsish ");
         let by_content = marks(answer).next().map(|(device, ..)| *device);
-        let is_cumulus = command.starts_with("nv show ") || command.starts_with("ethtool -S swp");
+        let starts = |starts: &[&str]| starts.iter().any(|start| command.starts_with(start));
+        let is_cumulus = starts(&["nv show ", "ethtool -S swp", "cl-netstat"]);
+        let is_sonic = starts(&["sonic-db-dump ", "portstat", "pfcwd ", "queuestat", "pfcstat"]);
         let by_command = is_hypervisor.then_some(ESXI).or(is_cumulus.then_some(CUMULUS));
+        let by_command = by_command.or(is_sonic.then_some(SONIC));
         by_command.or(by_content)
     })?;
     let mut found = PastedText {
@@ -199,7 +275,13 @@ fn session(answers: Vec<(String, String)>, name: &str) -> Option<PastedText> {
     for (command, answer) in answers {
         found.add(&command, &answer);
         // `show queuing interface ethernet1/1/1` has a part of what `show queuing interface` has.
-        let whole = whole_command(device, &command, name).or_else(|| spelled_otherwise(device, &answer));
+        let by_content = spelled_otherwise(device, &answer);
+        let is_document = answer.trim_start().starts_with('{') && by_content.is_some();
+        let whole = if is_document {
+            by_content
+        } else {
+            whole_command(device, &command, name).or(by_content)
+        };
         if let Some(whole) = whole.filter(|whole| *whole != command) {
             found.add(&whole, &answer);
         }
@@ -263,8 +345,10 @@ fn whole_command(device: PastedDevice, command: &str, name: &str) -> Option<Stri
             || word == "ethernet"
     };
     let command = command.split('|').next().unwrap_or_default();
+    // Words before the command itself: `do show ...` of a configuration mode, `sudo`.
     let words: Vec<&str> = command
         .split_whitespace()
+        .skip_while(|word| ["do", "sudo"].contains(word))
         .filter(|word| !is_interface(word))
         .collect();
     let known = MARKS
@@ -343,6 +427,57 @@ mod tests {
         for other in ["", "hello", "NIC statistics:\n     rx_prio3_pause: 5\n", "{}"] {
             assert_eq!(pasted(other, "x"), None, "{other}");
         }
+    }
+
+    #[test]
+    fn texts_of_interfaces_are_known_by_their_content() {
+        let paragraph =
+            "Ethernet1/3 is up\n  RX\n    5 input packets  64 bytes\n  TX\n    5 output packets  64 bytes\n";
+        let table = "Port  InOctets  InUcastPkts\n";
+        for (text, device, command) in [
+            (paragraph.to_owned(), NEXUS, "show interface"),
+            (format!("{table}Eth1/1  5  1\n"), NEXUS, "show interface counters"),
+            (format!("{table}Et1/1  5  1\n"), EOS, "show interfaces counters"),
+            (
+                "Et1 is up\n 5 packets input, 64 bytes\n 0 PAUSE input\n".to_owned(),
+                EOS,
+                "show interfaces",
+            ),
+            (
+                "IFACE  STATE  RX_OK\n".to_owned(),
+                SONIC,
+                "show interfaces counters",
+            ),
+            (
+                "Iface  MTU  RX_OK  TX_DRP  Flg\n".to_owned(),
+                CUMULUS,
+                "cl-netstat",
+            ),
+            (
+                "{\"interfaceErrorCounters\": {}}\n".to_owned(),
+                EOS,
+                "show interfaces counters errors | json",
+            ),
+        ] {
+            let found = pasted(&text, "x").unwrap();
+            assert_eq!(found.device, device, "{text}");
+            assert!(
+                found.answers.contains_key(&file_name(command)),
+                "{text}: {:?}",
+                names(&found)
+            );
+        }
+        // Several ports, one after the other, in the spellings that people type.
+        let text = format!(
+            "leaf1# show interface ethernet 1/3\n{paragraph}leaf1(config)# do sh int e1/4 | no-more\n{paragraph}leaf1# \n"
+        );
+        let found = pasted(&text, "x").unwrap();
+        assert_eq!(
+            found.answers[&file_name("show interface")]
+                .matches("Ethernet1/3 is up")
+                .count(),
+            2
+        );
     }
 
     #[test]

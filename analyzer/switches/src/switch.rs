@@ -4,7 +4,9 @@ mod answer;
 pub(crate) mod cumulus;
 mod eos;
 pub mod interface;
+mod netstat;
 mod nexus;
+mod paragraphs;
 mod port;
 #[cfg(test)]
 mod recorded;

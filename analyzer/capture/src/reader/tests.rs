@@ -106,7 +106,7 @@ fn what_is_no_capture_is_named_by_its_first_bytes() {
     assert_eq!(said(b""), "memory: empty; expected a capture (pcap or pcapng)");
     assert_eq!(
         said(b"GET / HTTP"),
-        "memory: not a capture file: begins with 0x47455420; expected pcap, pcapng, gzip or zstd"
+        "memory: not a capture file: a text; expected pcap, pcapng, gzip or zstd"
     );
     assert_eq!(
         said(b"GMBU\x00\x02\x01\x00"),
@@ -122,7 +122,7 @@ fn what_is_no_capture_is_named_by_its_first_bytes() {
     );
     assert_eq!(
         said(&gzip(b"text")),
-        "memory: not a capture file: begins with 0x74657874 of the data inside of gzip; expected pcap or pcapng"
+        "memory: not a capture file: a text of the data inside of gzip; expected pcap or pcapng"
     );
     assert_eq!(
         said(&zstandard(b"")),

@@ -21,15 +21,12 @@ pub(crate) struct Devices {
     #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = text_or_json())]
     format: Format,
 
-    /// Read a recorded host below DIR, in place of this one
-    #[arg(long, value_name = "DIR")]
+    /// Read a recorded host in place of this one: a folder, the file of `doctor --record`, or a text with outputs of tools
+    #[arg(long, value_name = "DIR|FILE")]
     read: Option<PathBuf>,
 }
 
 const SYSFS: &str = "/sys";
-/// The longest text that is looked at, where a folder was expected.
-#[cfg(feature = "live")]
-const MAX_TEXT_BYTES: u64 = 1 << 20;
 
 /// Adds the answers of libpcap and, for the running system, of drivers.
 #[cfg(feature = "live")]
@@ -51,18 +48,54 @@ fn sysfs_of(folder: &Path) -> PathBuf {
     }
 }
 
-/// The error that a file is no folder, with the command that reads it.
-fn no_folder(file: &Path) -> anyhow::Error {
+/// Files of the host that a text, or the file of `doctor --record`, describes.
+#[cfg(feature = "live")]
+struct HostFiles(roce_hosts::doctor::Host);
+
+#[cfg(feature = "live")]
+impl roce_capture::SystemFiles for HostFiles {
+    fn names(&self, folder: &str) -> Vec<String> {
+        self.0.names(&format!("sys/{folder}"))
+    }
+
+    fn content(&self, path: &str) -> Option<String> {
+        self.0.text(&format!("sys/{path}"))
+    }
+
+    fn linked(&self, path: &str) -> Option<String> {
+        let path = format!("sys/{path}");
+        let target = self.0.link(&path).and_then(|target| target.rsplit('/').next());
+        // A device's own description names its driver.
+        let driver = || {
+            self.0
+                .field(&format!("{}/uevent", path.strip_suffix("/driver")?), "DRIVER")
+        };
+        target.map(str::to_owned).or_else(driver)
+    }
+
+    fn has(&self, path: &str) -> bool {
+        self.0.has(&format!("sys/{path}"))
+    }
+
+    fn is_folder(&self, path: &str) -> bool {
+        !self.0.names(&format!("sys/{path}")).is_empty()
+    }
+}
+
+/// Devices of a recorded host.
+fn recorded(path: &Path) -> anyhow::Result<roce_model::Devices> {
+    if path.is_dir() {
+        return Ok(roce_capture::devices(&sysfs_of(path)));
+    }
     #[cfg(feature = "live")]
-    let what = {
-        let text = roce_files::read_text(file, MAX_TEXT_BYTES).unwrap_or_default();
-        crate::command::pasted::described(&text)
-    };
+    {
+        let host = HostFiles(super::doctor::stored(path)?);
+        Ok(roce_capture::devices_in(&host))
+    }
     #[cfg(not(feature = "live"))]
-    let what = "";
-    anyhow::anyhow!(
-        "{}: not the folder of a recorded host{what}\nhint: the folder has the files of /sys below sys; `doctor --read` reads texts",
-        file.display()
+    anyhow::bail!(
+        "{}: not the folder of a recorded host\nhint: the folder has the files of /sys below sys",
+        path.display()
     )
 }
 
@@ -74,12 +107,10 @@ impl RunCommand for Devices {
 
 /// Lists devices.
 fn devices(arguments: &Devices) -> anyhow::Result<ExitCode> {
-    let sysfs = match arguments.read.as_deref() {
-        None => SYSFS.into(),
-        Some(folder) if folder.is_dir() => sysfs_of(folder),
-        Some(file) => return Err(no_folder(file)),
+    let devices = match arguments.read.as_deref() {
+        None => roce_capture::devices(Path::new(SYSFS)),
+        Some(path) => recorded(path)?,
     };
-    let devices = roce_capture::devices(&sysfs);
     #[cfg(feature = "live")]
     let devices = complete(devices, arguments.read.is_none());
     match arguments.format {

@@ -8,6 +8,7 @@ mod ssh;
 mod text;
 
 use std::collections::BTreeMap;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -35,6 +36,8 @@ use examined::ExaminedHost;
 
 /// The longest text that is looked at, where a recorded host was expected.
 const MAX_PASTED_BYTES: u64 = 1 << 20;
+/// First bytes of a file of `--record` (RFC 8878, 3.1.1).
+const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// The longest log of NCCL that is read.
 const MAX_LOG_BYTES: u64 = 64 << 20;
 
@@ -361,6 +364,17 @@ fn over_ssh(machines: &[Machine], duration: Option<Span>) -> (Vec<Host>, bool) {
     (hosts, all_read)
 }
 
+/// The kind of a file that begins so, in words.
+fn kind_of(begin: &[u8]) -> &'static str {
+    let text = || roce_files::is_text(begin).then_some("a text without outputs that are known");
+    let known = roce_files::content(begin).or_else(text);
+    known.unwrap_or(if begin.is_empty() {
+        "an empty file"
+    } else {
+        "data of no kind that is known"
+    })
+}
+
 /// A recorded host: a folder, the file that `--record` wrote, or a text with outputs of tools.
 pub(super) fn stored(root: &Path) -> anyhow::Result<Host> {
     if root.is_dir() {
@@ -382,8 +396,16 @@ pub(super) fn stored(root: &Path) -> anyhow::Result<Host> {
     if let Some(host) = pasted_host(text, &stem) {
         return Ok(host);
     }
-    let what = described(text);
-    if !what.is_empty() {
+    let mut begin = Vec::new();
+    roce_files::open_regular(root)?
+        .take(roce_files::LOOKED_AT as u64)
+        .read_to_end(&mut begin)
+        .with_context(|| root.display().to_string())?;
+    if !begin.starts_with(&ZSTD) {
+        let mut what = described(text);
+        if what.is_empty() {
+            what = format!(": this is {}", kind_of(&begin));
+        }
         bail!(
             "{}: not a recorded host{what}\nhint: a folder with the host's files below sys and proc, the file of --record, or a text with outputs such as those of ibv_devinfo, \
              show_gids, mlnx_qos -i IF or lspci -vv",

@@ -6,7 +6,12 @@ use roce_switches::inventory::SwitchKind;
 use roce_switches::pasted::pasted;
 
 /// Words of a text of a host, what it is, and the command that reads it.
-const TEXTS: [(&[&str], &str, &str); 14] = [
+const TEXTS: [(&[&str], &str, &str); 15] = [
+    (
+        &["ounters: Lid ", "PortXmit"],
+        "the text of `perfquery`",
+        "host counters --read",
+    ),
     (
         &["NIC statistics:"],
         "the text of `ethtool -S`",

@@ -13,11 +13,17 @@ use roce_verdict::LoggedStep;
 /// A number and its unit, in the words of the built-in forms.
 const VALUE: &str = r"(?<value>\d+(?:\.\d+)?)\s*(?<unit>ms|milliseconds|us|s|sec|secs|seconds)?\b";
 /// The number of a step: `Iteration 10`, `iter 10:`, ` iteration      100/  500000 |`, `Step: 10`, `step=10`, `global_step 10`, `[step 10]`.
-const STEP: &str = r"(?i)(?:\b|_)(?:iteration|iter|step|it)\b\s*[:=#\[]?\s*(?<step>\d+)\b";
+///
+/// Keys of JSON and of Python's dictionaries have quotation marks.
+const STEP: &str = r#"(?i)(?:\b|_)(?:iteration|iter|step|it)\b["']?\s*[:=#\[]?\s*(?<step>\d+)\b"#;
 /// The all-reduce of a step: `AllReduce: 45.2ms`, `all_reduce_time=0.045s`, `grad sync (ms): 45.2`, `bwd_allreduce: 45.2`, `comm time 45 ms`.
-const ALLREDUCE: &str = r"(?i)(?:\b|_)(?:all[-_ ]?reduce|(?:grads?|gradients?)[-_ ](?:sync|all[-_]?reduce)|comm(?:unication)?)(?:_microstep)?(?:[-_ ]?time)?(?:[-_ ]*\(?(?<before>ms|us|s)\)?)?\s*[:=|]?\s*";
+const ALLREDUCE: &str = r#"(?i)(?:\b|_)(?:all[-_ ]?reduce|(?:grads?|gradients?)[-_ ](?:sync|all[-_]?reduce)|comm(?:unication)?)(?:_microstep)?(?:[-_ ]?time)?(?:[-_ ]*\(?(?<before>ms|us|s)\)?)?["']?\s*[:=|]?\s*"#;
 /// The whole step: `Total: 156.3ms`, `elapsed time per iteration (ms): 1234.5`, `time 156.30ms`, `step time 0.5s`, `dt: 330.1ms`.
-const TOTAL: &str = r"(?i)\b(?:total|(?:step|iter|iteration|batch)[-_ ]time|elapsed time per iteration|time per (?:step|iteration)|time|dt)(?:[-_ ]*\(?(?<before>ms|us|s)\)?)?\s*[:=|]?\s*";
+const TOTAL: &str = r#"(?i)\b(?:total|(?:step|iter|iteration|batch)[-_ ]time|elapsed time per iteration|time per (?:step|iteration)|time|dt)(?:[-_ ]*\(?(?<before>ms|us|s)\)?)?["']?\s*[:=|]?\s*"#;
+/// Programs whose times have no unit, because it is always the second: PyTorch's examples (`Epoch: [0][ 10/5005]  Time  0.345 ( 0.512)`) and
+/// MMEngine (`Epoch(train) [1][10/100] ... time: 0.2345`). The bars of tqdm, which Hugging Face's Trainer and Lightning show, have steps in a
+/// second or seconds for a step (`100/1000 [00:30<04:30, 3.33it/s, loss=2.3]`).
+const SECONDS: &str = r"\[\d+\]\[\s*(?<step>\d+)/\s*\d+\].*?\b[Tt]ime:?\s+(?<seconds>\d+\.\d+)|(?<done>\d+)/\d+ \[[\d:]+<[\d:]+,\s*(?:(?<rate>\d+(?:\.\d+)?)it/s|(?<each>\d+(?:\.\d+)?)s/it)";
 /// A line with times of the last step: DeepSpeed's `time (ms) | fwd: 12.3 | bwd_allreduce: 45.2`, and Megatron's timers below
 /// `(min, max) time across ranks (ms):`, such as `all-grads-sync ...: (45.10, 45.20)`, of which the longest counts.
 const LATER: &str = r"time \(ms\) \|.*?\b(?:bwd_)?allreduce(?:_microstep)?: (?<first>\d+(?:\.\d+)?)|^\s*(?:all-grads-sync|grads-all-reduce|backward-params-all-reduce)\s*\.*:\s*\(\s*[\d.]+,\s*(?<second>\d+(?:\.\d+)?)\)";
@@ -75,6 +81,7 @@ pub(crate) struct BuiltInForms {
     allreduce: Regex,
     total: Regex,
     later: Regex,
+    seconds: Regex,
 }
 
 impl Pattern {
@@ -111,6 +118,7 @@ impl Pattern {
             allreduce: compiled(&format!("{ALLREDUCE}{VALUE}"))?,
             total: compiled(&format!("{TOTAL}{VALUE}"))?,
             later: compiled(LATER)?,
+            seconds: compiled(SECONDS)?,
         })))
     }
 
@@ -138,6 +146,14 @@ impl Pattern {
     }
 
     /// The all-reduce of the step before, in a line of its own.
+    /// The number of a step in a line without a time.
+    fn number(&self, line: &str) -> Option<u64> {
+        match self {
+            Self::BuiltIn(forms) => forms.number(after_prefixes(line)),
+            Self::Given(_) => None,
+        }
+    }
+
     fn later(&self, line: &str) -> Option<Span> {
         let Self::BuiltIn(forms) = self else { return None };
         let found = forms.later.captures(after_prefixes(line))?;
@@ -147,7 +163,29 @@ impl Pattern {
 }
 
 impl BuiltInForms {
+    /// The number of a step in a line that may have no time.
+    fn number(&self, line: &str) -> Option<u64> {
+        self.step.captures(line)?.name("step")?.as_str().parse().ok()
+    }
+
+    /// A line of a program whose times have no unit.
+    fn in_seconds(&self, line: &str) -> Option<LoggedTimes> {
+        let found = self.seconds.captures(line)?;
+        let value = |name: &str| found.name(name)?.as_str().parse::<f64>().ok();
+        let of_rate = || value("rate").filter(|rate| *rate > 0.0).map(f64::recip);
+        let seconds = value("seconds").or_else(|| value("each")).or_else(of_rate)?;
+        let step = found.name("step").or_else(|| found.name("done"))?;
+        Some(LoggedTimes {
+            step: step.as_str().parse().ok()?,
+            allreduce: None,
+            total: span(seconds, 1e9),
+        })
+    }
+
     fn read(&self, line: &str) -> Option<LoggedTimes> {
+        if let Some(found) = self.in_seconds(line) {
+            return Some(found);
+        }
         let step = self.step.captures(line)?.name("step")?;
         // Words before the number are of a prefix.
         let rest = line.get(step.end()..)?;
@@ -230,6 +268,8 @@ pub(crate) fn steps(
     let named = || format!("{}: the training log cannot be read", path.display());
     let (mut line, mut lines, mut steps) = (Vec::new(), 0_u64, Vec::<LoggedTimes>::new());
     let mut bytes = 0;
+    // The step of a line without a time: DeepSpeed has its times in the next line.
+    let mut begun = None;
     loop {
         line.clear();
         let read = Read::take(&mut reader, LINE)
@@ -247,13 +287,36 @@ pub(crate) fn steps(
         }
         lines += 1;
         let text = String::from_utf8_lossy(&line);
-        if let Some(logged) = pattern.read(&text) {
+        // A bar overwrites its line.
+        for text in text.split('\r') {
+            let logged = pattern.read(text).or_else(|| {
+                let time = pattern.later(text)?;
+                let known = steps.last_mut().filter(|_| begun.is_none());
+                let Some(last) = known else {
+                    return Some(LoggedTimes {
+                        step: begun.take()?,
+                        allreduce: Some(time),
+                        total: None,
+                    });
+                };
+                last.allreduce = last.allreduce.or(Some(time));
+                None
+            });
+            let Some(logged) = logged else {
+                begun = pattern.number(text).or(begun);
+                continue;
+            };
+            begun = None;
+            // The bar shows a step more than once.
+            if steps.last().is_some_and(|last| {
+                last.step == logged.step && last.total.is_some() && logged.allreduce.is_none()
+            }) {
+                continue;
+            }
             if steps.len() == MAX_STEPS {
                 bail!("{}: more than {MAX_STEPS} lines of steps", path.display());
             }
             steps.push(logged);
-        } else if let (Some(time), Some(last)) = (pattern.later(&text), steps.last_mut()) {
-            last.allreduce = last.allreduce.or(Some(time));
         }
     }
     if steps.is_empty() {
@@ -351,6 +414,45 @@ mod tests {
             pattern.later("[2026-11-25 18:00:01,123] [INFO] [logging.py:96:log_dist] [Rank 0] time (ms) | fwd: 12.30 | bwd_allreduce: 45.20 | step: 3.1"),
             Some(Span(45_200_000))
         );
+    }
+
+    #[test]
+    fn logs_of_trainers() {
+        let pattern = Pattern::built_in().unwrap();
+        let read = |log: &str| -> Vec<(u64, Option<u64>, Option<u64>)> {
+            let found = steps(Path::new("x"), log.as_bytes(), &pattern).unwrap();
+            let micros = |time: Option<Span>| time.map(|time| time.0 / 1_000);
+            found
+                .into_iter()
+                .map(|one| (one.step, micros(one.allreduce), micros(one.total)))
+                .collect()
+        };
+        // Python's dictionary, and JSON.
+        let dictionary = "{'loss': 2.3, 'epoch': 0.1, 'step': 1, 'step_time_ms': 2.3, 'allreduce_ms': 0.5}\n";
+        assert_eq!(read(dictionary), [(1, Some(500), Some(2_300))]);
+        let json = "{\"step\": 7, \"loss\": 2.1, \"all_reduce_time_ms\": 4.1, \"total_ms\": 20.5}\n";
+        assert_eq!(read(json), [(7, Some(4_100), Some(20_500))]);
+        // tqdm: 4 steps in a second are 250 ms each; the same step twice.
+        let bar = " 10%|#         | 100/1000 [00:30<04:30,  4.00it/s]\r 10%|#         | 100/1000 [00:30<04:30,  4.00it/s, loss=2.3]\r 11%|#1        | 110/1000 [00:33<04:30,  2.00s/it]\n";
+        assert_eq!(
+            read(bar),
+            [(100, None, Some(250_000)), (110, None, Some(2_000_000))]
+        );
+        let lightning =
+            "Epoch 0:  50%|#####     | 50/100 [00:10<00:10,  5.00it/s, v_num=0, train_loss=2.30]\n";
+        assert_eq!(read(lightning), [(50, None, Some(200_000))]);
+        // PyTorch's ImageNet example, and MMEngine.
+        let example = "Epoch: [0][ 10/5005]\tTime  0.345 ( 0.512)\tData  0.001 ( 0.100)\tLoss 6.9e+00\n";
+        assert_eq!(read(example), [(10, None, Some(345_000))]);
+        let engine = "05/01 10:00:00 - mmengine - INFO - Epoch(train) [1][ 10/100]  lr: 1.0e-04  eta: 0:01:00  time: 0.2345  data_time: 0.01  loss: 2.3\n";
+        assert_eq!(read(engine), [(10, None, Some(234_500))]);
+        // DeepSpeed: a line with the step, then one with its times.
+        let head = "[2026-11-25 18:00:01,123] [INFO] [logging.py:96:log_dist] [Rank 0] ";
+        let deep = format!(
+            "{head}step=10, skipped=0, lr=[0.001], mom=[(0.9, 0.999)]\n{head}time (ms) | fwd: 12.30 | bwd_allreduce: 45.20 | step: 3.1\n\
+                            {head}step=20, skipped=0, lr=[0.001], mom=[(0.9, 0.999)]\n{head}time (ms) | fwd: 12.30 | bwd_allreduce: 46.20 | step: 3.1\n"
+        );
+        assert_eq!(read(&deep), [(10, Some(45_200), None), (20, Some(46_200), None)]);
     }
 
     #[test]

@@ -29,9 +29,11 @@ impl PastedFiles {
         self.add(format!("answers/{name}"), &value.to_string());
     }
 
-    /// Files behind their paths: `PATH:TEXT` of `grep . FILES`, `PATH = TEXT`, and `==> PATH <==` of `head` and `tail`.
+    /// Files behind their paths: `PATH:TEXT` of `grep . FILES`, `PATH = TEXT`, `PATH TEXT`, and `==> PATH <==` of `head` and `tail`.
+    /// A path that several lines begin with has all of their texts.
     pub(super) fn paths(&mut self, text: &str) {
         let mut open: Option<(String, String)> = None;
+        let mut last: Option<String> = None;
         for line in text.lines() {
             let headed = line
                 .strip_prefix("==> ")
@@ -46,12 +48,20 @@ impl PastedFiles {
                 text.push('\n');
                 continue;
             }
-            let Some(path) = path_of(line) else { continue };
-            let Some((path, value)) = path.split_once(" = ").or_else(|| split_path(&path)) else {
+            let Some((path, value)) = path_of(line).as_deref().and_then(split_path).map(owned) else {
                 continue;
             };
             let value = value.replace("\\n", "\n");
-            self.add(path.trim().to_owned(), value.trim_start_matches(' '));
+            let value = value.trim_start_matches(' ');
+            // `uevent` and statistics have several lines, each behind the path.
+            let known = last.as_ref().filter(|last| **last == path);
+            if let Some(bytes) = known.and_then(|last| self.files.get_mut(last)) {
+                bytes.push(b'\n');
+                bytes.extend(value.as_bytes());
+            } else {
+                self.add(path.clone(), value);
+                last = Some(path);
+            }
         }
         self.close(open);
     }
@@ -157,18 +167,49 @@ impl PastedFiles {
 /// The path that a line begins with, without its slash, and what is behind it.
 fn path_of(line: &str) -> Option<String> {
     let line = line.trim();
-    let path = line.strip_prefix('/').unwrap_or(line);
+    let path = line
+        .strip_prefix("./")
+        .or_else(|| line.strip_prefix('/'))
+        .unwrap_or(line);
+    // The devices behind the links of a class, and a search in the folder of the class.
+    if let Some((_, rest)) = path
+        .split_once("/infiniband/")
+        .filter(|(before, _)| before.starts_with("sys/devices/") && !before.contains(' '))
+    {
+        return Some(format!("sys/class/infiniband/{rest}"));
+    }
+    if path
+        .split_once("/ports/")
+        .is_some_and(|(device, _)| crate::hca::is_plain_name(device))
+    {
+        return Some(format!("sys/class/infiniband/{path}"));
+    }
     ROOTS
         .iter()
         .any(|root| path.starts_with(root))
         .then(|| path.to_owned())
 }
 
-/// A path and the text behind its colon. PCI addresses in paths have colons, too: the text has no slash before it.
+/// A path and the text behind ` = `, a colon, an equals sign or a blank. PCI addresses in paths have colons, too: what separates the two
+/// stands behind the path's last slash.
 fn split_path(line: &str) -> Option<(&str, &str)> {
-    let (start, file) = line.rsplit_once('/').filter(|(start, _)| !start.contains(' '))?;
-    let at = file.find(':')?;
-    Some((line.get(..start.len() + 1 + at)?, file.get(at + 1..)?))
+    if let Some((path, value)) = line
+        .split_once(" = ")
+        .filter(|(path, _)| !path.contains([' ', '\t']))
+    {
+        return Some((path, value));
+    }
+    let end = line.find([' ', '\t']).unwrap_or(line.len());
+    let word = line.get(..end)?;
+    let file = word.rfind('/')? + 1;
+    match word.get(file..)?.find([':', '=']) {
+        Some(at) => Some((line.get(..file + at)?, line.get(file + at + 1..)?)),
+        None => Some((word, line.get(end..)?.trim_start())).filter(|(_, value)| !value.is_empty()),
+    }
+}
+
+fn owned((path, value): (&str, &str)) -> (String, String) {
+    (path.to_owned(), value.to_owned())
 }
 
 /// The interface in a line with a command of a tool: its last word, or the one behind `dev`.

@@ -5,7 +5,8 @@ use core::net::IpAddr;
 use roce_model::Address;
 
 /// Names of the queue pair of the side that writes the line, and of the other one. The longer name of two comes first.
-const OWN_QUEUE_PAIR: [&str; 14] = [
+const OWN_QUEUE_PAIR: [&str; 15] = [
+    "qp_id",
     "local_qp_num",
     "local_qpn",
     "local qpn",
@@ -277,7 +278,7 @@ fn is_adapter(word: &str) -> bool {
 
 /// A text without what separates a name from its value. Two colons are of an address.
 fn value(text: &str) -> &str {
-    let blank = [' ', '\t', '=', '#', '(', '<', '"', '\''];
+    let blank = [' ', '\t', '=', '#', '(', '<', '[', '"', '\''];
     let text = text.trim_start_matches(blank);
     match text.strip_prefix(':') {
         Some(rest) if !rest.starts_with(':') => rest.trim_start_matches(blank),

@@ -1,6 +1,7 @@
 //! The programs whose errors are known, and the words by which a line of each is recognized.
 
 use super::status::Status;
+use super::symptom::Symptom;
 
 /// A program, or the part of the kernel, that reports an error.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -31,6 +32,10 @@ pub enum Program {
     RpcRdma,
     /// The drivers of NVIDIA's adapters.
     Mlx5,
+    /// The drivers of Broadcom's adapters.
+    Bnxt,
+    /// The drivers of Intel's adapters.
+    Irdma,
     /// Other users of RDMA in the kernel: iSER, SRP, RDS, SMB Direct, IP over InfiniBand, RTRS.
     Kernel,
     /// PyTorch's process groups.
@@ -43,6 +48,8 @@ pub enum Program {
     Ceph,
     /// IBM Storage Scale (GPFS).
     StorageScale,
+    /// Shuffles of Apache Spark over RDMA: SparkRDMA, and those over UCX.
+    Spark,
     /// Another program, which prints a status in the words of libibverbs.
     #[default]
     Verbs,
@@ -64,156 +71,17 @@ impl Program {
             Self::Spdk => "SPDK",
             Self::NvmeKernel => "NVMe of the kernel",
             Self::RpcRdma => "NFS over RDMA of the kernel",
-            Self::Mlx5 => "the driver of the adapter",
+            Self::Mlx5 | Self::Bnxt | Self::Irdma => "the driver of the adapter",
             Self::Kernel => "the kernel",
             Self::PyTorch => "PyTorch",
             Self::Gloo => "Gloo",
             Self::Lustre => "Lustre",
             Self::Ceph => "Ceph",
             Self::StorageScale => "IBM Storage Scale",
+            Self::Spark => "Spark over RDMA",
             Self::Verbs => "a program over libibverbs",
         }
     }
-}
-
-/// An error that is no status of a completion.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Symptom {
-    /// Its name.
-    pub name: &'static str,
-    /// Its meaning, one sentence.
-    pub meaning: &'static str,
-    /// It follows another error.
-    pub(super) is_consequence: bool,
-    /// Words of programs for it, in small letters.
-    words: &'static [&'static str],
-}
-
-const SYMPTOMS: [Symptom; 12] = [
-    Symptom {
-        name: "connection rejected",
-        meaning: "the peer's connection manager rejected the request: look whether its program listens at this address and port",
-        is_consequence: false,
-        words: &["rdma_cm_event_rejected", "connect rejected: status"],
-    },
-    Symptom {
-        name: "peer unreachable",
-        meaning: "the connection manager of the peer did not answer: look for the route, drops, and whether the host lives",
-        is_consequence: false,
-        words: &[
-            "rdma_cm_event_unreachable",
-            "rdma_cm_event_route_error",
-            "rdma_cm_event_addr_error",
-        ],
-    },
-    Symptom {
-        name: "collective timeout",
-        meaning: "a collective operation did not end in time: a rank has not joined it, or one of its connections stands still",
-        is_consequence: false,
-        words: &[
-            "watchdog caught collective operation timeout",
-            "timeout at nccl work",
-            "some nccl operations have failed or timed out",
-        ],
-    },
-    Symptom {
-        name: "endpoint timeout",
-        meaning: "the peer did not answer in time: look for drops, the link, and whether its process lives",
-        is_consequence: false,
-        words: &[
-            "endpoint timeout",
-            "endpoint is timed out",
-            "unhandled timeout error",
-            "ucs_err_endpoint_timeout",
-        ],
-    },
-    Symptom {
-        name: "connection reset",
-        meaning: "the peer refused a request, or closed the connection: look for its own first error",
-        is_consequence: true,
-        words: &[
-            "connection reset by remote peer",
-            "ucs_err_connection_reset",
-            "nixl_err_remote_disconnect",
-            "connection reset by peer",
-            "connection closed by peer",
-        ],
-    },
-    Symptom {
-        name: "remote error",
-        meaning: "a call failed because the network or a peer did: look for the peer's own first error",
-        is_consequence: true,
-        words: &["ncclremoteerror"],
-    },
-    Symptom {
-        name: "RDMA timeout",
-        meaning: "a transfer to this peer was not completed in time: look for drops, the link, and the peer",
-        is_consequence: false,
-        words: &["timed out rdma with", "rdma has timed out for", "timed out tx"],
-    },
-    Symptom {
-        name: "completion timeout",
-        meaning: "the adapter has not completed a request in time: it is not answered, or it repeats it",
-        is_consequence: false,
-        words: &["poll_cq timeout"],
-    },
-    Symptom {
-        name: "keep-alive expired",
-        meaning: "the target has heard nothing of this host for the keep-alive time: look for drops, the link, and whether the host lives",
-        is_consequence: false,
-        words: &["keep-alive timer ("],
-    },
-    Symptom {
-        name: "connection failed",
-        meaning: "the connection was not established: look whether the peer's program listens, for the route, and for drops",
-        is_consequence: false,
-        words: &["rdma connection establishment failed"],
-    },
-    Symptom {
-        name: "error recovery",
-        meaning: "the host closes its connections and connects again: look for the first error before it",
-        is_consequence: true,
-        words: &["starting error recovery"],
-    },
-    Symptom {
-        name: "connection closed",
-        meaning: "the connection to this peer ended",
-        is_consequence: false,
-        words: &[" closed (-"],
-    },
-];
-
-/// A request of NVMe over RDMA that was not answered.
-static REQUEST_TIMEOUT: Symptom = Symptom {
-    name: "request timeout",
-    meaning: "the target did not answer a request in time: look for drops, the link, and whether the target's program lives",
-    is_consequence: false,
-    words: &[],
-};
-
-impl Symptom {
-    /// True if a number beside its words is the connection manager's reason (IBTA 12.6.7.2), and no status of a completion.
-    pub(super) fn has_reason(&self) -> bool {
-        matches!(self.name, "connection rejected" | "peer unreachable")
-    }
-
-    /// The symptom whose words are in a text in small letters.
-    pub(super) fn in_text(lower: &str) -> Option<&'static Self> {
-        let by_words = SYMPTOMS
-            .iter()
-            .find(|symptom| symptom.words.iter().any(|words| lower.contains(words)));
-        by_words.or_else(|| is_nvme_timeout(lower).then_some(&REQUEST_TIMEOUT))
-    }
-}
-
-/// `nvme nvme0: I/O tag 12 (300c) opcode 0x2 (Read) QID 4 timeout`, or `I/O 12 QID 4 timeout` of older kernels (Linux
-/// drivers/nvme/host/rdma.c). Those of NVMe over PCI go on behind `timeout`, and those over TCP have a type.
-fn is_nvme_timeout(lower: &str) -> bool {
-    lower.contains("nvme")
-        && lower.contains("i/o ")
-        && lower.contains(" qid ")
-        && !lower.contains(" type ")
-        && lower.trim_end().ends_with(" timeout")
 }
 
 /// Evidence that a line needs beside the words of a program, so that it is an error.
@@ -230,7 +98,25 @@ enum Need {
 /// Words in small letters that stand together in a line of a program, the first that fits counts.
 ///
 /// Sources: those named with each program in [`super`].
-const MARKS: [(Program, Need, &[&str]); 76] = [
+const MARKS: [(Program, Need, &[&str]); 106] = [
+    (Program::Nccl, Need::Nothing, &["call to ibv_", " failed"]),
+    (Program::Mooncake, Need::Words, &["rdma_endpoint.cpp"]),
+    (Program::Ceph, Need::Words, &["infiniband", "modify_qp"]),
+    (Program::Ceph, Need::Status, &["rdmaconnectedsocketimpl"]),
+    (Program::Spark, Need::Words, &["rdmachannel"]),
+    (Program::Spark, Need::Words, &["rdmanode"]),
+    (Program::Spark, Need::Words, &["rdmashuffle"]),
+    (Program::Spark, Need::Words, &["ucxshuffle"]),
+    (Program::Mvapich, Need::Nothing, &["desc error in msg to"]),
+    (
+        Program::Perftest,
+        Need::Nothing,
+        &["failed to modify qp", "to rt"],
+    ),
+    (Program::Perftest, Need::Nothing, &["couldn't allocate mr"]),
+    (Program::Perftest, Need::Nothing, &["unexpected cm event"]),
+    (Program::Perftest, Need::Words, &["couldn't connect to "]),
+    (Program::OpenMpi, Need::Words, &["pml_ucx"]),
     (
         Program::Mlx5,
         Need::Nothing,
@@ -265,6 +151,8 @@ const MARKS: [(Program, Need, &[&str]); 76] = [
     (Program::Libfabric, Need::Status, &["prov_err"]),
     (Program::Libfabric, Need::Status, &["provider errno"]),
     (Program::Libfabric, Need::Words, &["libfabric:"]),
+    (Program::Nccl, Need::Words, &["nccl warn"]),
+    (Program::Nccl, Need::Words, &["net/ib"]),
     (
         Program::OpenMpi,
         Need::Status,
@@ -287,7 +175,7 @@ const MARKS: [(Program, Need, &[&str]); 76] = [
     (Program::Nvshmem, Need::Status, &["ibv_poll_cq failed, status"]),
     (Program::Nvshmem, Need::Words, &["nvshmem"]),
     (Program::Nvshmem, Need::Words, &["ibrc"]),
-    (Program::Nvshmem, Need::Words, &["ibgda"]),
+    (Program::Nvshmem, Need::Status, &["ibgda"]),
     (Program::Mooncake, Need::Words, &["process failed for slice"]),
     (Program::Mooncake, Need::Words, &["mooncake"]),
     (Program::Nixl, Need::Words, &["nixl"]),
@@ -303,6 +191,10 @@ const MARKS: [(Program, Need, &[&str]); 76] = [
         &["some nccl operations have failed or timed out"],
     ),
     (Program::PyTorch, Need::Words, &["ncclremoteerror"]),
+    (Program::PyTorch, Need::Words, &["ncclsystemerror"]),
+    (Program::PyTorch, Need::Words, &["processgroupnccl"]),
+    (Program::PyTorch, Need::Words, &["nccl error"]),
+    (Program::Gloo, Need::Words, &["pair.cc"]),
     (Program::Gloo, Need::Words, &["gloo/transport/tcp"]),
     (Program::Gloo, Need::Words, &["gloo/transport/ibverbs"]),
     (Program::Lustre, Need::Status, &["kiblnd_", "failed"]),
@@ -338,6 +230,16 @@ const MARKS: [(Program, Need, &[&str]); 76] = [
     (Program::Ucx, Need::Words, &["ud_ep.c"]),
     (Program::Mlx5, Need::Status, &["wc error:", "message:"]),
     (Program::Mlx5, Need::Nothing, &["dump error cqe"]),
+    (Program::Mlx5, Need::Nothing, &["mlx5", "error cqe on cqn"]),
+    (Program::Mlx5, Need::Words, &["mlx5", "vendor syndrome"]),
+    (Program::Mlx5, Need::Words, &["mlx5_c"]),
+    (Program::Bnxt, Need::Status, &["wr_id[", "with status 0x"]),
+    (Program::Bnxt, Need::Words, &["bnxt_"]),
+    (Program::Irdma, Need::Words, &["irdma"]),
+    (Program::Irdma, Need::Words, &[" ice "]),
+    (Program::Kernel, Need::Words, &["netdev watchdog"]),
+    (Program::Kernel, Need::Words, &["nfs: server"]),
+    (Program::Kernel, Need::Words, &["cifs: "]),
     (Program::Mlx5, Need::Words, &["(qpn ", "vendor syndrome"]),
     (Program::Verbs, Need::Words, &["rdma_cm_event_"]),
     (Program::Verbs, Need::Status, &["vendor_err", "status"]),

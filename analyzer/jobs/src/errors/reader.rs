@@ -130,8 +130,15 @@ fn continues(known: &ErrorReport, found: &ErrorReport, at: usize) -> bool {
         // The first line has no status.
         Program::Perftest => known.status.is_none() && is_next,
         // Each error has two lines, or a line and a paragraph.
-        Program::Mvapich | Program::OpenMpi => known.status == found.status && is_next,
-        Program::Mlx5 => is_next && found.status.is_none() && found.queue_pair.is_none(),
+        Program::Mvapich | Program::OpenMpi => {
+            is_next && (known.status == found.status || known.status.is_none() && known.symptom.is_none())
+        }
+        // The syndromes stand in a line behind the one that names the completion queue.
+        Program::Mlx5 => {
+            let adds_nothing = found.status.is_none() && found.queue_pair.is_none();
+            let is_open = known.status.is_none() && known.vendor_error.is_none();
+            is_next && found.symptom.is_none() && known.symptom.is_none() && (adds_nothing || is_open)
+        }
         _ => false,
     }
 }

@@ -3,8 +3,9 @@
 use roce_model::{Address, JobError};
 
 use super::fields::{Fields, address, number};
-use super::program::{Program, Symptom, program};
+use super::program::{Program, program};
 use super::status::{Side, Status};
+use super::symptom::Symptom;
 use crate::prefix::without_colours;
 
 /// Longest line that is read, in bytes.
@@ -40,7 +41,14 @@ const STATUS_NUMBER: [&str; 21] = [
 ];
 
 /// Words of which every error has one, in small letters: most lines of a log have none.
-const ERROR_WORDS: [&str; 12] = [
+const ERROR_WORDS: [&str; 19] = [
+    "no device",
+    "couldn't",
+    "event",
+    "abnormal",
+    "unable",
+    "not responding",
+    "down",
     "err",
     "fail",
     "exceeded",
@@ -152,6 +160,7 @@ pub fn report(line: &str) -> Option<ErrorReport> {
 fn status(fields: Fields<'_>, program: Program, numbered: Option<u32>) -> Option<u32> {
     let syndrome = fields.number(&["synd", "syndrome"]).and_then(Status::of_syndrome);
     let said = Status::named_in(fields.text)
+        .or_else(|| of_driver(fields, program))
         .or(syndrome)
         .or_else(|| Status::worded_in(fields.lower))
         .or_else(|| open_mpi(fields.lower));
@@ -161,6 +170,23 @@ fn status(fields: Fields<'_>, program: Program, numbered: Option<u32>) -> Option
         || fields.lower.contains("wc error");
     let number = numbered.filter(|number| has_number && (1..=MAX_STATUS).contains(number));
     said.map(|status| status.number).or(number)
+}
+
+/// The status for a number that is a driver's own.
+fn of_driver(fields: Fields<'_>, program: Program) -> Option<&'static Status> {
+    // CQ_REQ_STATUS_* from 1 on (Linux drivers/infiniband/hw/bnxt_re/roce_hsi.h; ib_verbs.c translates them).
+    const BNXT: [u32; 11] = [7, 1, 2, 4, 21, 9, 10, 11, 13, 12, 5];
+    // IRDMA_AE_LLP_TOO_MANY_RETRIES (Linux drivers/infiniband/hw/irdma/defs.h).
+    const TOO_MANY_RETRIES: u32 = 0x050a;
+    let number = match program {
+        Program::Bnxt => {
+            let place = fields.number(&["with status"])?.checked_sub(1)?;
+            *BNXT.get(usize::try_from(place).ok()?)?
+        }
+        Program::Irdma if fields.number(&["ae_id"]) == Some(TOO_MANY_RETRIES) => 12,
+        _ => return None,
+    };
+    Status::of(number)
 }
 
 /// The statuses that Open MPI says in a paragraph.

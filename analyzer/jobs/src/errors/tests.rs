@@ -507,3 +507,41 @@ proptest::proptest! {
         reports(&format!("{text}{}", begins[at]));
     }
 }
+
+/// Lines of programs and drivers that have no status of a completion, made after the sources that `symptom.rs` names: program, error, line.
+/// `-`: no error.
+#[test]
+fn errors_without_a_completion_are_translated() {
+    for row in include_str!("tests/symptoms.txt").lines() {
+        let [program, name, line] = row.splitn(3, '\t').collect::<Vec<_>>()[..] else {
+            panic!("{row}");
+        };
+        let found = report(line).map(|found| (found.program.name(), found.status_name()));
+        let expected = (program != "-").then(|| (program, name.to_owned()));
+        assert_eq!(found, expected, "{line}");
+    }
+}
+
+#[test]
+fn numbers_of_drivers_are_their_own() {
+    // bnxt_re: CQ_REQ_STATUS_TRANSPORT_RETRY_CNT_ERR is 0xa; irdma: IRDMA_AE_LLP_TOO_MANY_RETRIES is 0x50a.
+    for line in [
+        "bnxt_en 0000:41:00.0: QPLIB: wr_id[1] = 0x10 with status 0xa",
+        "irdma 0000:17:00.0: abnormal ae_id = 0x50a bool qp=1 qp_id = 42, ae_src=2",
+    ] {
+        assert_eq!(report(line).unwrap().status, Some(12), "{line}");
+    }
+    // Two lines of mlx5_ib are one error: the completion queue, then the syndromes (Linux drivers/infiniband/hw/mlx5/cq.c).
+    let all = reports(
+        "[1.6] infiniband rocep33s0f0: mlx5_poll_one:527:(pid 0): Responder error cqe on cqn 0x406:\n\
+         [1.6] infiniband rocep33s0f0: mlx5_poll_one:530:(pid 0): syndrome 0x15, vendor syndrome 0x81\n",
+    );
+    assert_eq!(all.len(), 1, "{all:?}");
+    assert_eq!((all[0].status, all[0].vendor_error), (Some(12), Some(0x81)));
+    // MVAPICH's first line has no number.
+    let all = reports(
+        "[n0:mpi_rank_7][handle_cqe] Send desc error in msg to 3, wc_opcode=0\n\
+         [n0:mpi_rank_7][handle_cqe] Msg from 3: wc.status=12, wc.wr_id=0x2b, wc.opcode=0, vbuf->phead->type=32\n",
+    );
+    assert_eq!((all.len(), all[0].status), (1, Some(12)), "{all:?}");
+}

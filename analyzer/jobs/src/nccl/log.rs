@@ -6,7 +6,7 @@ use std::sync::Arc;
 use roce_model::{CollectiveEvidence, CollectiveRow, CollectiveShape, Confidence, RankEnd, Ranks};
 
 use super::connections::QueuePair;
-use crate::errors::ErrorReport;
+use crate::errors::{ErrorReport, Program};
 
 /// Facts of a log.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -49,6 +49,18 @@ pub struct Log {
     pub long_lines: u64,
     /// Edges, queue pairs, errors and other facts beyond those that are kept.
     pub left_out: u64,
+}
+
+impl Log {
+    /// The programs whose errors a log has that says nothing of NCCL; `None` of a log of NCCL.
+    pub fn other_programs(&self) -> Option<Vec<&'static str>> {
+        let has_facts =
+            !self.versions.is_empty() || !self.devices.is_empty() || !self.communicators.is_empty();
+        let has_lines = !self.networks.is_empty() || !self.edges.is_empty() || !self.warnings.is_empty();
+        let programs: BTreeSet<&str> = self.errors.iter().map(|error| error.program.name()).collect();
+        let is_of_others = !programs.is_empty() && !programs.contains(Program::Nccl.name());
+        (is_of_others && !has_facts && !has_lines).then(|| programs.into_iter().collect())
+    }
 }
 
 /// A connection between two ranks.

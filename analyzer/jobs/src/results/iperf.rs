@@ -57,12 +57,52 @@ fn test(found: &mut Results, document: &Value) {
         let text = format!("iperf3 says: {error}");
         found.remark(Weight::Critical, "iperf3.failed", 0, text);
     }
+    // With `--bidir` the other direction has sums of its own.
+    let end = &document["end"];
+    let is_bidirectional = end["sum_sent_bidir_reverse"].is_object();
+    if is_bidirectional {
+        direction(found, document, Some(Direction::Sent));
+        direction(found, document, Some(Direction::Received));
+    } else {
+        direction(found, document, None);
+    }
+}
+
+/// Direction of a bidirectional test, as the client sees it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Direction {
+    Sent,
+    Received,
+}
+
+impl Direction {
+    /// The protocol with the direction.
+    fn named(direction: Option<Self>, protocol: &str) -> String {
+        match direction {
+            None => protocol.to_owned(),
+            Some(Self::Sent) => format!("{protocol} sent"),
+            Some(Self::Received) => format!("{protocol} received"),
+        }
+    }
+}
+
+/// One direction of a test.
+fn direction(found: &mut Results, document: &Value, direction: Option<Direction>) {
     let (start, end) = (&document["start"], &document["end"]);
     let about = &start["test_start"];
-    let what = about["protocol"].as_str().unwrap_or("TCP").to_owned();
-    let is_datagrams = what == "UDP";
-    let (received, sent) = (&end["sum_received"], &end["sum_sent"]);
-    let sum = if is_datagrams { &end["sum"] } else { received };
+    let protocol = about["protocol"].as_str().unwrap_or("TCP");
+    let what = Direction::named(direction, protocol);
+    let is_datagrams = protocol == "UDP";
+    let is_reverse = direction == Some(Direction::Received);
+    let of = |name: &str| {
+        if is_reverse {
+            &end[format!("{name}_bidir_reverse")]
+        } else {
+            &end[name]
+        }
+    };
+    let (received, sent) = (of("sum_received"), of("sum_sent"));
+    let sum = if is_datagrams { of("sum") } else { received };
     // Without the receiver's report iperf3 prints 0 as what arrived: then it is what was sent.
     let rate = |sum: &Value| real(&sum["bits_per_second"]);
     let goodput = rate(received)
@@ -82,6 +122,8 @@ fn test(found: &mut Results, document: &Value) {
         .into_iter()
         .flatten()
         .map(|stream| &stream["sender"])
+        // The client's own adapter measures round trips of what it sends.
+        .filter(|_| !is_reverse)
         .collect();
     // In microseconds: the mean of the streams' means, the least and the greatest of all.
     let all = |key: &'static str| {
@@ -156,8 +198,8 @@ pub(super) fn parse(text: &str) -> Results {
         tool,
         ..Results::default()
     };
-    // By role and connection.
-    let mut longest: BTreeMap<(&str, &str), Longest> = BTreeMap::new();
+    // By role and connection, for each direction.
+    let mut directions: BTreeMap<Option<Direction>, Connections<'_>> = BTreeMap::new();
     let mut first_round_trips = Vec::new();
     for (at, line) in numbered(text) {
         if line.contains("error - ") {
@@ -165,9 +207,10 @@ pub(super) fn parse(text: &str) -> Results {
             found.remark(Weight::Critical, "iperf3.failed", at, text);
         }
         first_round_trips.extend(first_round_trip(line).filter(|_| first_round_trips.len() < MAX_STREAMS));
-        let Some((role, name, interval)) = interval(at, line) else {
+        let Some((direction, role, name, interval)) = interval(at, line) else {
             continue;
         };
+        let longest = directions.entry(direction).or_default();
         if longest.len() < MAX_STREAMS || longest.contains_key(&(role, name)) {
             let known = longest.entry((role, name)).or_default();
             if interval.seconds >= known.seconds {
@@ -175,11 +218,29 @@ pub(super) fn parse(text: &str) -> Results {
             }
         }
     }
+    for (direction, longest) in &directions {
+        if let Some(measurement) = summed(text, tool, *direction, longest, &first_round_trips) {
+            found.measured(measurement);
+        }
+    }
+    found
+}
+
+/// Longest intervals by role and connection.
+type Connections<'a> = BTreeMap<(&'static str, &'a str), Longest>;
+
+/// The result of one direction; `None`: it has no interval.
+fn summed(
+    text: &str,
+    tool: &str,
+    direction: Option<Direction>,
+    longest: &Connections<'_>,
+    first_round_trips: &[f64],
+) -> Option<Measurement> {
+    let is_third = tool == "iperf3";
     let roles = ["receiver", "", "sender"];
     let has = |role: &str| longest.keys().any(|(of, _)| *of == role);
-    let Some(role) = roles.into_iter().find(|role| has(role)) else {
-        return found;
-    };
+    let role = roles.into_iter().find(|role| has(role))?;
     // A text with final lines has intervals without a role, too.
     let role = if role.is_empty() && has("sender") {
         "sender"
@@ -190,17 +251,19 @@ pub(super) fn parse(text: &str) -> Results {
     let streams = of_role().filter(|((_, name), _)| *name != "SUM").count();
     let sum = longest.get(&(role, "SUM"));
     let first = sum.or_else(|| of_role().next().map(|(_, one)| one));
-    let is_datagrams = text.contains("Lost/Total") || text.contains(", UDP port ");
+    let is_datagrams = ["Lost/Total", ", UDP port ", "datagrams"]
+        .iter()
+        .any(|words| text.contains(words));
     let sent = longest.get(&("sender", "SUM")).or_else(|| {
         longest
             .iter()
             .find(|((of, _), _)| *of == "sender")
             .map(|(_, one)| one)
     });
-    found.measured(Measurement {
+    Some(Measurement {
         line: first.map_or(0, |first| first.line),
         tool: tool.to_owned(),
-        what: if is_datagrams { "UDP" } else { "TCP" }.to_owned(),
+        what: Direction::named(direction, if is_datagrams { "UDP" } else { "TCP" }),
         streams: u32::try_from(streams).ok(),
         goodput_bps: sum
             .map(|sum| sum.bps)
@@ -217,10 +280,9 @@ pub(super) fn parse(text: &str) -> Results {
                 .collect::<Vec<_>>(),
             LatencyKind::TcpRoundTrip,
         )
-        .or_else(|| latency(&first_round_trips, LatencyKind::TcpFirst)),
+        .or_else(|| latency(first_round_trips, LatencyKind::TcpFirst)),
         ..Measurement::default()
-    });
-    found
+    })
 }
 
 /// The latency that several connections have.
@@ -244,9 +306,15 @@ fn first_round_trip(line: &str) -> Option<f64> {
 }
 
 /// A line such as `[  5]   0.00-6.00   sec  3.27 GBytes  4.67 Gbits/sec    3             sender`: role, connection and values.
-fn interval(at: usize, line: &str) -> Option<(&'static str, &str, Longest)> {
+/// With `--bidir` the direction stands behind the connection: `[  5][TX-C]`, `[  7][RX-C]`, and `TX-S` of the server.
+fn interval(at: usize, line: &str) -> Option<(Option<Direction>, &'static str, &str, Longest)> {
     let rest = line.trim_start().strip_prefix('[')?;
     let (name, rest) = rest.split_once(']')?;
+    let (direction, rest) = match rest.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some(("TX-C" | "TX-S", rest)) => (Some(Direction::Sent), rest),
+        Some(("RX-C" | "RX-S", rest)) => (Some(Direction::Received), rest),
+        _ => (None, rest),
+    };
     let fields: Vec<&str> = rest.split_whitespace().collect();
     let second = fields.iter().position(|field| *field == "sec")?;
     let (begin, end) = fields.get(second.checked_sub(1)?)?.split_once('-')?;
@@ -274,6 +342,7 @@ fn interval(at: usize, line: &str) -> Option<(&'static str, &str, Longest)> {
         .iter()
         .find_map(|field| field.strip_prefix('(')?.strip_suffix("%)"));
     Some((
+        direction,
         role,
         name.trim(),
         Longest {

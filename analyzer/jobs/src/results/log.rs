@@ -1,7 +1,7 @@
 //! Remarks of NCCL's log on a result: errors, warnings, and connections that are slower than they could be.
 
 use super::measured::{Results, Weight};
-use crate::errors::{ErrorReport, Side};
+use crate::errors::{ErrorReport, Program, Symptom};
 use crate::nccl::log;
 
 /// Reads the log into `found`.
@@ -50,12 +50,17 @@ pub(super) fn parse(text: &str, found: &mut Results) {
 
 /// A completion with an error: its status says where to look first.
 fn completion(found: &ErrorReport) -> (Weight, &'static str, usize, String) {
-    let status = found.known_status();
-    let weight = match status {
-        Some(status) if status.side == Side::Consequence => Weight::Info,
-        _ => Weight::Critical,
+    let weight = if found.is_consequence() {
+        Weight::Info
+    } else if found.symptom.is_some_and(Symptom::is_event) {
+        Weight::Warning
+    } else {
+        Weight::Critical
     };
     let about: Vec<String> = [
+        Some(found.program)
+            .filter(|program| *program != Program::Nccl)
+            .map(|program| format!("by {}", program.name())),
         found.rank.map(|rank| format!("rank {rank}")),
         found.queue_pair.map(|number| format!("queue pair {number:#x}")),
         found.vendor_error.map(|code| format!("vendor_err={code}")),
@@ -67,7 +72,11 @@ fn completion(found: &ErrorReport) -> (Weight, &'static str, usize, String) {
     .into_iter()
     .flatten()
     .collect();
-    let advice = status.map_or("the work request failed", |status| status.meaning);
-    let text = format!("{}: {advice} ({})", found.status_name(), about.join(", "));
+    let about = if about.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", about.join(", "))
+    };
+    let text = format!("{}: {}{about}", found.status_name(), found.meaning());
     (weight, "nccl.completion_error", found.line, text)
 }

@@ -2,7 +2,7 @@
 
 use super::measured::{Latency, LatencyKind, MAX_COLUMNS, Measurement, ROUNDING, Results, Weight};
 use super::text::{agree, number, numbered, setting};
-use crate::errors::report;
+use crate::errors::{Program, report};
 
 /// perftest's `MB` and `MiB`: 2^20 bytes.
 pub(super) const MIB_BITS: f64 = 1_048_576.0 * 8.0;
@@ -29,7 +29,11 @@ const FAILURES: [&str; 6] = [
 /// True if a text has a table of perftest, or one of the failures that leave none.
 pub(super) fn is_one(text: &str) -> bool {
     let fails = |line: &str| FAILURES.iter().any(|words| line.contains(words));
-    text.lines().any(|line| is_head(line) || fails(line))
+    // A log of a job has failures of several programs.
+    let is_of_others = |line: &str| {
+        report(line).is_some_and(|error| !matches!(error.program, Program::Perftest | Program::Verbs))
+    };
+    text.lines().any(is_head) || text.lines().any(fails) && !text.lines().any(is_of_others)
 }
 
 fn is_head(line: &str) -> bool {
@@ -167,7 +171,12 @@ pub(super) fn parse(text: &str) -> Results {
         }
         if let Some(error) = report(line).filter(|error| error.status.is_some()) {
             let name = error.status_name();
-            let text = format!("perftest says: {} ({name}: {})", line.trim(), error.meaning());
+            let program = match error.program {
+                Program::Verbs => Program::Perftest,
+                program => program,
+            };
+            let says = program.name();
+            let text = format!("{says} says: {} ({name}: {})", line.trim(), error.meaning());
             found.remark(Weight::Critical, "perftest.failed", at, text);
         } else if ["Failed", "Couldn't", "Unable to", " state is Down"]
             .iter()

@@ -411,3 +411,67 @@ proptest! {
         results(&format!("{}{more}", &text[..end]), Some(4));
     }
 }
+
+/// Both forms of a test with `--bidir` (iperf3 3.7 and later): each direction is a result of its own.
+#[test]
+fn both_directions_of_iperf3_stay_apart() {
+    let text = "[ ID][Role] Interval           Transfer     Bitrate         Retr\n\
+                [  5][TX-C]   0.00-10.00  sec  10.9 GBytes  9.36 Gbits/sec   21             sender\n\
+                [  5][TX-C]   0.00-10.04  sec  10.9 GBytes  9.32 Gbits/sec                  receiver\n\
+                [  7][RX-C]   0.00-10.00  sec  5.80 GBytes  5.00 Gbits/sec    4             sender\n\
+                [  7][RX-C]   0.00-10.04  sec  5.80 GBytes  4.96 Gbits/sec                  receiver\n";
+    let document = r#"{"start":{"test_start":{"protocol":"TCP","num_streams":1}},"end":{
+        "sum_sent":{"bits_per_second":9.36e9,"retransmits":21},"sum_received":{"bits_per_second":9.32e9},
+        "sum_sent_bidir_reverse":{"bits_per_second":5.00e9,"retransmits":4},"sum_received_bidir_reverse":{"bits_per_second":4.96e9}}}"#;
+    for input in [text, document] {
+        let found = results(input, None);
+        let all: Vec<_> = found
+            .measurements
+            .iter()
+            .map(|one| (one.what.as_str(), one.goodput_bps, one.retransmits))
+            .collect();
+        assert_eq!(
+            all,
+            [
+                ("TCP sent", Some(9.32e9), Some(21)),
+                ("TCP received", Some(4.96e9), Some(4))
+            ],
+            "{input}"
+        );
+    }
+}
+
+#[test]
+fn errors_of_other_programs_are_no_log_of_nccl() {
+    // A log with failures of perftest and of others is none of perftest.
+    let mixed = " Completion with error at client\n Failed status 12: wr_id 0 syndrom 0x81\nrpcrdma: Send: transport retry counter exceeded (12/0x81)\n";
+    let found = results(mixed, None);
+    let by: Vec<&str> = found
+        .log
+        .iter()
+        .flat_map(|log| &log.errors)
+        .map(|error| error.program.name())
+        .collect();
+    assert_eq!(by, ["perftest", "NFS over RDMA of the kernel"]);
+    assert!(
+        !found.remarks.iter().any(|remark| remark.text.contains("says")),
+        "{:?}",
+        found.remarks
+    );
+    let found = results(
+        "nvme nvme3: SEND for CQE 0x0d failed with status transport retry counter exceeded (12)\n",
+        None,
+    );
+    let log = found.log.unwrap();
+    assert_eq!(log.other_programs(), Some(vec!["NVMe of the kernel"]));
+    assert!(
+        found.remarks[0].text.contains("by NVMe of the kernel"),
+        "{:?}",
+        found.remarks
+    );
+    let found = results(
+        "gpu5:35917:35994 [0] NCCL INFO NCCL version 2.21.5+cuda12.4\n",
+        None,
+    );
+    assert_eq!(found.log.unwrap().other_programs(), None);
+}

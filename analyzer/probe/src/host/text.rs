@@ -1,8 +1,8 @@
-//! Counters in a text that somebody saved: of `rdma statistic show`, `ethtool -S`, or files of sysfs.
+//! Counters in a text that somebody saved: of `rdma statistic show`, `ethtool -S`, `perfquery`, or files of sysfs.
 
 use std::path::Path;
 
-use roce_hosts::{CounterPlace, ethtool_statistics, rdma_statistics};
+use roce_hosts::{CounterPlace, ethtool_statistics, pasted_files, rdma_statistics};
 
 /// A counter in a text.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -21,8 +21,13 @@ pub(super) fn counters(text: &str, interface: &str) -> Vec<TextCounter> {
     if text.trim_start().starts_with('[') && text.contains("\"ifname\"") {
         return of_document(text);
     }
+    let queried = of_query(text);
+    if !queried.is_empty() {
+        return queried;
+    }
     let mut counters = of_files(text);
-    if !counters.is_empty() && !text.contains(STATISTICS) {
+    // Statistics of an interface may stand beside files, in lines of their own.
+    if !counters.is_empty() && !text.lines().any(|line| line.trim() == STATISTICS) {
         return counters;
     }
     for (interface, block) in blocks(text, interface) {
@@ -61,7 +66,12 @@ const STATISTICS: &str = "NIC statistics:";
 fn blocks(text: &str, interface: &str) -> Vec<(String, String)> {
     let mut blocks: Vec<(String, String)> = Vec::new();
     let mut name = interface.to_owned();
-    let mut is_inside = !text.contains(STATISTICS);
+    // Without the heading a text is of `ethtool -S` if its names are those of statistics: words without blanks and slashes.
+    let is_named = |line: &str| {
+        line.rsplit_once(':')
+            .is_none_or(|(name, _)| !name.trim().contains([' ', '/', '"']))
+    };
+    let mut is_inside = !text.contains(STATISTICS) && text.lines().all(is_named);
     if is_inside {
         blocks.push((name.clone(), String::new()));
     }
@@ -82,6 +92,61 @@ fn blocks(text: &str, interface: &str) -> Vec<(String, String)> {
         }
     }
     blocks
+}
+
+/// Names of perfquery (infiniband-diags), and those of the files that Linux has for the same counters.
+const QUERIED: [(&str, &str); 18] = [
+    ("SymbolErrorCounter", "symbol_error"),
+    ("LinkErrorRecoveryCounter", "link_error_recovery"),
+    ("LinkDownedCounter", "link_downed"),
+    ("PortRcvErrors", "port_rcv_errors"),
+    ("PortRcvRemotePhysicalErrors", "port_rcv_remote_physical_errors"),
+    ("PortRcvSwitchRelayErrors", "port_rcv_switch_relay_errors"),
+    ("PortXmitDiscards", "port_xmit_discards"),
+    ("PortXmitConstraintErrors", "port_xmit_constraint_errors"),
+    ("PortRcvConstraintErrors", "port_rcv_constraint_errors"),
+    ("LocalLinkIntegrityErrors", "local_link_integrity_errors"),
+    ("ExcessiveBufferOverrunErrors", "excessive_buffer_overrun_errors"),
+    ("VL15Dropped", "VL15_dropped"),
+    ("PortXmitWait", "port_xmit_wait"),
+    ("PortXmitData", "port_xmit_data"),
+    ("PortRcvData", "port_rcv_data"),
+    ("PortXmitPkts", "port_xmit_packets"),
+    ("PortRcvPkts", "port_rcv_packets"),
+    ("PortUnicastXmitPkts", "unicast_xmit_packets"),
+];
+
+/// `perfquery` and `perfquery -x`: a heading with the LID and the port, and `PortXmitWait:....................5511`. The port of a LID is
+/// called `lid 28:1`.
+fn of_query(text: &str) -> Vec<TextCounter> {
+    let mut counters: Vec<TextCounter> = Vec::new();
+    let mut object: Option<String> = None;
+    for line in text.lines() {
+        let line = line.trim();
+        if line.starts_with('#') && line.contains("ort") && line.contains("ounters: Lid ") {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let behind = |word: &str| {
+                let at = words.iter().position(|known| *known == word)?;
+                words.get(at + 1).copied()
+            };
+            object = behind("Lid").map(|lid| format!("lid {lid}:{}", behind("port").unwrap_or("1")));
+            continue;
+        }
+        let (Some(object), Some((name, value))) = (&object, line.split_once(':')) else {
+            continue;
+        };
+        let known = QUERIED.iter().find(|(queried, _)| *queried == name);
+        let value = value.trim_start_matches(['.', ' ']).parse();
+        if let (Some((_, name)), Ok(value)) = (known, value) {
+            counters.push(TextCounter {
+                object: object.clone(),
+                place: Some(CounterPlace::Port),
+                name: (*name).to_owned(),
+                value,
+            });
+        }
+    }
+    counters
 }
 
 /// `rdma statistic show -j`: one object for each port (iproute2, `rdma/stat.c`).
@@ -112,28 +177,45 @@ fn of_document(text: &str) -> Vec<TextCounter> {
     counters
 }
 
-/// `/sys/class/infiniband/mlx5_0/ports/1/hw_counters/np_cnp_sent:12`, as `grep . FILES` prints it.
+/// Counters in files that a text has behind their paths: of sysfs (`/sys/class/infiniband/mlx5_0/ports/1/hw_counters/np_cnp_sent:12`, as
+/// `grep . FILES` prints it), and recorded answers (`commands/ethtool_-S_IF.txt`).
 fn of_files(text: &str) -> Vec<TextCounter> {
-    let counter = |line: &str| {
-        let (_, path) = line.split_once("/sys/class/infiniband/")?;
-        let (path, value) = path.split_once([':', ' ', '='])?;
+    let mut counters = Vec::new();
+    for (path, bytes) in pasted_files(text) {
+        let content = String::from_utf8_lossy(&bytes);
         let parts: Vec<&str> = path.split('/').collect();
-        let [device, "ports", port, folder, name] = parts.as_slice() else {
-            return None;
-        };
-        let place = match *folder {
-            "hw_counters" => CounterPlace::Hardware,
-            "counters" => CounterPlace::Port,
-            _ => return None,
-        };
-        Some(TextCounter {
-            object: format!("{device}:{port}"),
-            place: Some(place),
-            name: (*name).to_owned(),
-            value: value.trim_start_matches([':', '=', ' ']).trim().parse().ok()?,
-        })
-    };
-    text.lines().filter_map(counter).collect()
+        match parts.as_slice() {
+            ["sys", "class", "infiniband", device, "ports", port, folder, name] => {
+                let place = match *folder {
+                    "hw_counters" => CounterPlace::Hardware,
+                    "counters" => CounterPlace::Port,
+                    _ => continue,
+                };
+                counters.extend(content.trim().parse().ok().map(|value| TextCounter {
+                    object: format!("{device}:{port}"),
+                    place: Some(place),
+                    name: (*name).to_owned(),
+                    value,
+                }));
+            }
+            ["commands", file] => {
+                let interface = file
+                    .strip_prefix("ethtool_-S_")
+                    .and_then(|rest| rest.strip_suffix(".txt"));
+                let statistics = ethtool_statistics(&content).into_iter();
+                counters.extend(statistics.filter_map(|statistic| {
+                    Some(TextCounter {
+                        object: interface?.to_owned(),
+                        place: Some(CounterPlace::Netdev),
+                        name: statistic.name,
+                        value: statistic.value,
+                    })
+                }));
+            }
+            _ => {}
+        }
+    }
+    counters
 }
 
 /// The interface that a file with its statistics is about: `ethtool_-S_IF.txt`, or `IF.txt`.
@@ -191,6 +273,17 @@ link mlx4_0/2
         assert_eq!(interface_of(Path::new("a/ethtool_-S_ens1f0.txt")), "ens1f0");
         assert_eq!(interface_of(Path::new("ens1f0.txt")), "ens1f0");
         assert!(counters("", "ens1").is_empty());
+    }
+
+    #[test]
+    fn counters_of_perfquery() {
+        let text = "# Port counters: Lid 28 port 1 (CapMask: 0x5A00)\nPortSelect:......................1\nCounterSelect:...................0x0000\nSymbolErrorCounter:..............12\nPortXmitWait:....................5511\n";
+        let found: Vec<_> = counters(text, "x")
+            .into_iter()
+            .map(|one| (one.object, one.name, one.value))
+            .collect();
+        let of = |name: &str, value| ("lid 28:1".to_owned(), name.to_owned(), value);
+        assert_eq!(found, [of("symbol_error", 12), of("port_xmit_wait", 5_511)]);
     }
 
     #[test]

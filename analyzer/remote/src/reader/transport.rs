@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use roce_switches::device::{Form, Question, Reason, file_name};
+use roce_switches::device::{Answers, Form, Question, Reason, file_name};
 use roce_switches::pasted::{PastedText, pasted};
 
 use super::answer::{MAX_ANSWER_BYTES, Outcome, UnansweredQuestion};
@@ -20,6 +20,16 @@ pub(crate) trait Transport: Send {
     /// Asks, and returns the outcomes in the order of the questions. There are fewer outcomes than questions where the device can be
     /// asked no more: the last outcome says why.
     fn ask(&mut self, questions: &[Question]) -> Vec<Outcome>;
+
+    /// Answers that are there without a question: recordings have those to commands that somebody gave by hand.
+    fn further(&mut self) -> Answers {
+        Answers::default()
+    }
+
+    /// True if it has some answers alone, so that it is no problem where one is absent.
+    fn is_excerpt(&self) -> bool {
+        false
+    }
 }
 
 impl Transport for Machine {
@@ -223,5 +233,43 @@ impl Transport for Files {
             Form::Sections => self.sections(&question.command),
         };
         questions.iter().map(outcome).collect()
+    }
+
+    fn is_excerpt(&self) -> bool {
+        self.folder.is_file()
+    }
+
+    fn further(&mut self) -> Answers {
+        let mut all = Answers::default();
+        // A refusal is the problem of its question.
+        let mut insert = |name: &str, answer: &str| {
+            if all.get(name).is_none() && refusal(answer).is_none() {
+                all.insert(name, answer);
+            }
+        };
+        match self.pasted() {
+            Some(Ok(found)) => {
+                for (name, answer) in &found.answers {
+                    insert(name, answer);
+                }
+            }
+            Some(Err(_)) => {}
+            None => {
+                let mut named = Answers::default();
+                if let Ok(text) = self.sections("") {
+                    named.add(&Question::script(""), &text);
+                }
+                for (name, text) in named.iter() {
+                    insert(name, text);
+                }
+                // A file with any name is an answer by its content.
+                for (name, text) in named.iter() {
+                    for (command, answer) in pasted(text, name).into_iter().flat_map(|found| found.answers) {
+                        insert(&command, &answer);
+                    }
+                }
+            }
+        }
+        all
     }
 }

@@ -2,18 +2,20 @@
 //!
 //! `nv show interface PORT counters qos -o json` has `egress-queue-stats`, `pfc-stats` and `ingress-buffer-stats` by number: the columns
 //! are those of NVIDIA's documentation, the form is that of public programs that read it. Where NVUE puts them below (`operational`,
-//! the interface) differs, so they are looked for. The table of the same command prints frames with a unit of bytes: it is not read.
+//! the interface) differs, so they are looked for. The tables of the same command round what is larger than a kilobyte, and print frames
+//! with a unit of bytes: of recordings, the numbers that are exact are read.
 //! Names of `ethtool -S` are those of NVIDIA's NetQ (`HwIfInPfc3Pkt`); `HwIfInPfc3PauseFrames` of other releases is unverified.
 
 mod ethtool;
 mod nvue;
 mod ports;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use roce_model::Counter;
 
 use super::answer::{self, object_of};
+use super::netstat;
 use crate::device::{Answers, Question, Reading, file_name};
 
 const UPTIME: &str = "cat /proc/uptime";
@@ -27,6 +29,16 @@ const QOS: (&str, &str) = ("nv show interface ", " counters qos -o json");
 /// Start and end of the command for packets that were trimmed on their way out of one port, by traffic class (from 5.15 on). Its table is
 /// documented, its JSON is not.
 const TRIMS: (&str, &str) = ("nv show interface ", " counters packet-trim");
+/// Start and ends of the commands of recordings for one port: tables of queues and PFC, and the kernel's statistics.
+const QOS_TABLES: (&str, &str) = ("nv show interface ", " counters qos");
+const STATISTICS: [(&str, &str); 4] = [
+    ("nv show interface ", " link stats -o json"),
+    ("nv show interface ", " link stats"),
+    ("nv show interface ", " -o json"),
+    ("nv show interface ", ""),
+];
+/// The table of all interfaces, in recordings.
+const NETSTAT: &str = "cl-netstat";
 /// Start of the command for the statistics of one port.
 const ETHTOOL: &str = "ethtool -S ";
 
@@ -83,21 +95,47 @@ pub(super) fn read(answers: &Answers, reading: &mut Reading) {
     for (name, text) in of_ports(answers, TRIMS.0, TRIMS.1) {
         nvue::trims(name, text, reading);
     }
-    let known: std::collections::BTreeSet<_> = reading
+    add(reading, |fresh| {
+        for (name, text) in of_ports(answers, ETHTOOL, "") {
+            let command = format!("{ETHTOOL}{name}");
+            answer::read_table(text, &command, fresh, |text, fresh| {
+                ethtool::read(name, text, fresh)
+            });
+        }
+    });
+    add(reading, |fresh| {
+        for (name, text) in of_ports(answers, QOS_TABLES.0, QOS_TABLES.1) {
+            nvue::qos_tables(name, text, fresh);
+        }
+    });
+    add(reading, |fresh| {
+        for (before, behind) in STATISTICS {
+            // The last form fits the names of the other commands' files, too.
+            let all = of_ports(answers, before, behind).into_iter();
+            for (name, text) in all.filter(|(name, _)| !name.contains([' ', '_'])) {
+                nvue::statistics(name, text, fresh);
+            }
+        }
+    });
+    if let Some(text) = answers.get(NETSTAT) {
+        add(reading, |fresh| {
+            answer::read_table(text, NETSTAT, fresh, netstat::read);
+        });
+    }
+}
+
+/// Adds what `read` finds, without counters of an interface that an earlier answer gave.
+fn add(reading: &mut Reading, read: impl FnOnce(&mut Reading)) {
+    let mut fresh = Reading::new(reading.source, &reading.node, reading.time);
+    read(&mut fresh);
+    let known: BTreeSet<_> = reading
         .samples
         .iter()
         .map(|sample| (sample.counter, sample.object.clone()))
         .collect();
-    for (name, text) in of_ports(answers, ETHTOOL, "") {
-        let mut fresh = Reading::new(reading.source, &reading.node, reading.time);
-        let command = format!("{ETHTOOL}{name}");
-        answer::read_table(text, &command, &mut fresh, |text, fresh| {
-            ethtool::read(name, text, fresh)
-        });
-        reading.problems.append(&mut fresh.problems);
-        let is_new = |sample: &roce_model::Sample| !known.contains(&(sample.counter, sample.object.clone()));
-        reading.samples.extend(fresh.samples.into_iter().filter(is_new));
-    }
+    let is_new = |sample: &roce_model::Sample| !known.contains(&(sample.counter, sample.object.clone()));
+    reading.problems.append(&mut fresh.problems);
+    reading.samples.extend(fresh.samples.into_iter().filter(is_new));
 }
 
 /// The answers to a command about one port, by the port's name. Those of a recorded folder have the names of their files: the script

@@ -31,8 +31,15 @@ const ERRORS_TEXT: &str = "show interfaces counters errors";
 const DISCARDS_TEXT: &str = "show interfaces counters discards";
 /// The table of drops by port, which older releases have in place of [`QUEUES_TEXT`].
 const DROPS_TEXT: &str = "show interfaces counters queue";
-/// Shorter spellings of commands above, in recordings.
-const OTHERS: [(&str, DocumentReader); 2] = [
+/// Paragraphs and tables of recordings, whose numbers the documents above have, too.
+const INTERFACES_TEXT: &str = "show interfaces";
+const COUNTERS_TEXT: &str = "show interfaces counters";
+const PAUSES_TEXT: &str = "show interfaces flow-control";
+const STATUS_TEXT: &str = "show interfaces status";
+const WATCHDOG_TEXT: &str = "show priority-flow-control counters watchdog";
+/// Other commands for what those above have, in recordings.
+const OTHERS: [(&str, DocumentReader); 3] = [
+    ("show interfaces | json", documents::interfaces),
     ("show lldp neighbors | json", documents::neighbors),
     ("show interfaces counters queue | json", documents::queues),
 ];
@@ -79,6 +86,10 @@ pub(super) fn read(answers: &Answers, reading: &mut Reading) {
         PFC => has(PFC_TEXT),
         ERRORS => has(ERRORS_TEXT),
         DISCARDS => has(DISCARDS_TEXT),
+        COUNTERS => has(COUNTERS_TEXT),
+        PAUSES => has(PAUSES_TEXT),
+        STATUS => has(STATUS_TEXT),
+        WATCHDOG => has(WATCHDOG_TEXT),
         _ => command.starts_with(DROPS_TEXT) && (has(QUEUES_TEXT) || has(DROPS_TEXT)),
     };
     let all = DOCUMENTS
@@ -100,6 +111,11 @@ pub(super) fn read(answers: &Answers, reading: &mut Reading) {
         (DISCARDS_TEXT, tables::counts),
         (QUEUES_TEXT, tables::queues),
         (DROPS_TEXT, tables::drops),
+        (STATUS_TEXT, tables::states),
+        (COUNTERS_TEXT, tables::counts),
+        (WATCHDOG_TEXT, tables::watchdog),
+        (PAUSES_TEXT, tables::pauses),
+        (INTERFACES_TEXT, tables::interfaces),
     ];
     for (command, read) in tables {
         let Some(text) = answers.get(command) else {

@@ -40,6 +40,8 @@ struct Part {
     command: &'static str,
     wanted: AnswerForm,
     is_slow: bool,
+    /// Recordings have its answer, and no switch is asked for it: other commands have the same numbers.
+    is_recorded_only: bool,
     read: fn(&Body, &str, &mut Sink<'_>) -> bool,
 }
 
@@ -53,7 +55,15 @@ impl Part {
             command,
             wanted,
             is_slow: false,
+            is_recorded_only: false,
             read,
+        }
+    }
+
+    const fn recorded_only(self) -> Self {
+        Self {
+            is_recorded_only: true,
+            ..self
         }
     }
 
@@ -67,7 +77,7 @@ impl Part {
 
 /// In the order of questions and of reading: where two commands have one number, that of the first one counts. Policies are last: they
 /// apply to the ports that the others have.
-const PARTS: [Part; 13] = [
+const PARTS: [Part; 14] = [
     Part::new("show version", AnswerForm::Json, about::version).slow(),
     // A link that goes down is known at the next reading, not an hour later.
     Part::new("show interface status", AnswerForm::Json, about::status),
@@ -82,6 +92,7 @@ const PARTS: [Part; 13] = [
     Part::new("show queuing interface", AnswerForm::Json, queuing::read),
     Part::new("show interface counters", AnswerForm::Json, counters::read),
     Part::new("show interface counters errors", AnswerForm::Json, counters::read),
+    Part::new("show interface", AnswerForm::Text, counters::interfaces).recorded_only(),
     Part::new("show queuing pfc-queue detail", AnswerForm::Json, watchdog::read),
     Part::new(
         "show hardware internal buffer info pkt-stats",
@@ -118,6 +129,7 @@ pub(super) fn questions(known: &Answers) -> Vec<Question> {
     let mut questions: Vec<Question> = PARTS
         .iter()
         .chain([&SYSTEM_QUEUING])
+        .filter(|part| !part.is_recorded_only)
         .map(|part| question(part, known))
         .collect();
     let (before, behind) = INTERFACE_POLICY;

@@ -48,6 +48,9 @@ const PFC: &str = "show pfc counters";
 const QUEUES: &str = "show queue counters";
 const WRED: &str = "show queue wredcounters";
 const STORMS: &str = "pfcwd show stats";
+const INTERFACES: &str = "show interfaces counters";
+const GROUPS: &str = "show priority-group drop counters";
+const PEAKS: &str = "show queue watermark unicast";
 
 /// Commands: one script at the start and once an hour, one at each reading.
 pub(super) fn questions(_known: &Answers) -> Vec<Question> {
@@ -93,6 +96,9 @@ pub(super) fn read(answers: &Answers, reading: &mut Reading) {
         (QUEUES, tables::queues),
         (WRED, tables::queues),
         (STORMS, tables::storms),
+        (GROUPS, tables::by_number),
+        (PEAKS, tables::by_number),
+        (INTERFACES, tables::interfaces),
     ] {
         if let Some(text) = answers.get(command) {
             answer::read_table(text, command, reading, read);

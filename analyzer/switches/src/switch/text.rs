@@ -3,9 +3,11 @@
 use roce_hosts::without_terminal;
 
 /// First words of a command line behind a prompt.
-const VERBS: [&str; 16] = [
+const VERBS: [&str; 22] = [
     "show",
     "sh",
+    "do",
+    "watch",
     "terminal",
     "term",
     "exit",
@@ -14,6 +16,10 @@ const VERBS: [&str; 16] = [
     "sudo",
     "cat",
     "pfcwd",
+    "pfcstat",
+    "portstat",
+    "queuestat",
+    "cl-netstat",
     "ethtool",
     "lldpcli",
     "grep",

@@ -13,6 +13,7 @@ use roce_pipeline::time_of_day;
 use roce_probe::{HostReader, interface_of};
 use roce_report::samples::{self, SampleSummary};
 use roce_rules::counters::{CounterFinding, CounterReading, Growths, LinkFacts, judge};
+use roce_switches::pasted::pasted;
 use serde_json::json;
 
 use super::series::{About, Destination, KeptSamples, LOOK, Pace, paced};
@@ -303,7 +304,9 @@ fn recorded(folders: &[PathBuf], readings: &mut Readings) -> anyhow::Result<()> 
         if folder.is_file() {
             let text = roce_files::read_text(folder, MAX_TEXT_BYTES)?;
             let mut samples = Vec::new();
-            if !texts.read_text(Time(0), &text, &interface_of(folder), &mut samples) {
+            // Statistics of ESXi and of switches have the form of a host's.
+            let is_of_device = pasted(&text, &interface_of(folder)).is_some();
+            if is_of_device || !texts.read_text(Time(0), &text, &interface_of(folder), &mut samples) {
                 bail!(
                     "{}: no counters in this text{}\nhint: the text or JSON of `rdma statistic show`, `grep . /sys/class/infiniband/*/ports/*/*counters/*`, or \
                      `ethtool -S IF` in a file that is called IF.txt",

@@ -13,7 +13,7 @@ use roce_hosts::doctor::Host;
 use roce_hosts::hca::{HcaPort, Hcas, hcas};
 use roce_model::cast::float;
 use roce_model::text::escape_json;
-use roce_probe::{SnapshotOptions, environment_json, recorded_snapshot, running_snapshot};
+use roce_probe::{SnapshotOptions, environment_json, running_snapshot};
 use roce_spelling::rate_of;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::{Value, json};
@@ -61,8 +61,8 @@ pub(crate) struct Hca {
     #[arg(long, value_name = "PID", conflicts_with_all = ["read", "environ"])]
     pid: Option<u32>,
 
-    /// Read a recorded host below DIR, in place of this one
-    #[arg(long, value_name = "DIR")]
+    /// Read a recorded host in place of this one: what `doctor --read` takes
+    #[arg(long, value_name = "DIR|FILE")]
     read: Option<PathBuf>,
 
     /// Read the environment from FILE, in the form of /proc/PID/environ
@@ -109,7 +109,7 @@ fn snapshot(arguments: &Hca) -> anyhow::Result<Host> {
         process: arguments.pid,
     };
     let mut host = match &arguments.read {
-        Some(root) => recorded_snapshot(root, "host").with_context(|| root.display().to_string())?,
+        Some(root) => crate::command::doctor::stored(root)?,
         None => running_snapshot(&options, &|_| None).context("the system's files cannot be read")?,
     };
     if let Some(path) = &arguments.environ {
@@ -268,7 +268,8 @@ fn table(found: &Hcas) -> String {
     for (name, value) in found.variables() {
         let _ = writeln!(text, " {name:17} {value}");
     }
-    if found.gid_index().is_none() && found.taken().next().is_some() {
+    // Ports of InfiniBand have no index that matters.
+    if found.gid_index().is_none() && found.taken().any(|port| port.gid_index.is_some()) {
         text.push_str(
             " The devices have their addresses at different indexes: NCCL_IB_GID_INDEX is left out.\n",
         );

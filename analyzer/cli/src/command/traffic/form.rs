@@ -380,7 +380,10 @@ fn log_lines(name: &str, log: &Log) -> String {
         let settings = log.settings.iter().map(|(name, value)| format!("{name}={value}"));
         lines.push(("settings", list(settings.collect())));
     }
-    let mut text = format!(" NCCL's log in {}\n", clean(name));
+    let mut text = match log.other_programs() {
+        None => format!(" NCCL's log in {}\n", clean(name)),
+        Some(programs) => format!(" errors in {}, by {}\n", clean(name), programs.join(", ")),
+    };
     for (title, value) in lines {
         let _ = writeln!(text, "   {title:9} {}", clean(&value));
     }

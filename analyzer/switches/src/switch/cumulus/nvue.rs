@@ -1,9 +1,9 @@
-//! NVUE's JSON.
+//! NVUE's JSON, and the tables that people paste.
 
 use roce_model::{Counter, value_of};
 use serde_json::{Map, Value};
 
-use super::super::answer::{count, json_count, json_value};
+use super::super::answer::{count, json_count, json_value, object};
 use super::super::port::{Port, PortPlace};
 use crate::device::Reading;
 
@@ -60,6 +60,115 @@ pub(super) fn qos(name: &str, document: &Map<String, Value>, reading: &mut Readi
         transmitted[place] = row.get("tx-pause-frames").and_then(json_count);
     }
     port.put_pfc(&received, &transmitted);
+}
+
+/// Counters of the kernel for a port (`nv show interface swp1 link stats`), with the value of their label.
+const STATISTICS: [(&str, Counter, Option<&str>); 8] = [
+    ("in-bytes", Counter::SwitchInterfaceReceivedBytes, None),
+    ("out-bytes", Counter::SwitchInterfaceTransmittedBytes, None),
+    ("in-pkts", Counter::SwitchInterfaceReceivedPackets, Some("all")),
+    (
+        "out-pkts",
+        Counter::SwitchInterfaceTransmittedPackets,
+        Some("all"),
+    ),
+    ("in-errors", Counter::SwitchInterfaceErrors, Some("received")),
+    ("out-errors", Counter::SwitchInterfaceErrors, Some("transmitted")),
+    ("in-drops", Counter::SwitchInterfaceDiscards, Some("received")),
+    ("out-drops", Counter::SwitchInterfaceDiscards, Some("transmitted")),
+];
+
+/// Adds the kernel's statistics of a port, out of a document or out of a table with a name and a value in each line. Rounded bytes
+/// (`4.37 MB`) are left out.
+pub(super) fn statistics(name: &str, text: &str, reading: &mut Reading) {
+    let Some(mut port) = Port::new(reading, name) else {
+        return;
+    };
+    let mut put = |key: &str, value: Option<u64>| {
+        if let Some((_, counter, detail)) = STATISTICS.iter().find(|(known, ..)| *known == key) {
+            let place = detail.map_or_else(PortPlace::default, PortPlace::detail);
+            port.put(*counter, place, value.map(value_of));
+        }
+    };
+    if let Ok(document) = object(text) {
+        let document = Value::Object(document);
+        let mut left = MAX_OBJECTS;
+        for (key, ..) in STATISTICS {
+            let value = find(&document, key, MAX_DEPTH, &mut left);
+            put(key, value.and_then(json_count));
+        }
+        return;
+    }
+    for line in text.lines() {
+        if let [Some(key), value, ..] = exact(line).as_slice() {
+            put(key, value.as_deref().and_then(count));
+        }
+    }
+}
+
+/// Adds the tables of `nv show interface PORT counters qos`.
+pub(super) fn qos_tables(name: &str, text: &str, reading: &mut Reading) {
+    let Some(mut port) = Port::new(reading, name) else {
+        return;
+    };
+    let mut received = [None; 8];
+    let mut transmitted = [None; 8];
+    let mut columns: Vec<String> = Vec::new();
+    for line in text.lines() {
+        let cells = exact(line);
+        let Some(Some(first)) = cells.first() else {
+            continue;
+        };
+        if ["traffic-class", "switch-priority", "priority-group"].contains(&first.as_str()) {
+            columns = cells.into_iter().flatten().collect();
+            continue;
+        }
+        if count(first).is_none() || cells.len() != columns.len() {
+            continue;
+        }
+        let cell = |key: &str| {
+            let at = columns.iter().position(|column| column == key)?;
+            cells.get(at)?.as_deref().and_then(count)
+        };
+        match columns.first().map(String::as_str) {
+            Some("traffic-class") => {
+                for (key, counter, detail) in QUEUES {
+                    let mut place = PortPlace::queue(first);
+                    place.detail = detail;
+                    port.put(counter, place, cell(key).map(value_of));
+                }
+            }
+            Some("priority-group") => port.put(
+                Counter::SwitchPriorityGroupDroppedPackets,
+                PortPlace::queue(first),
+                cell("rx-buffer-discards").map(value_of),
+            ),
+            _ => {
+                if let Some(place) = first.parse::<usize>().ok().filter(|place| *place < 8) {
+                    received[place] = cell("rx-pause-frames");
+                    transmitted[place] = cell("tx-pause-frames");
+                }
+            }
+        }
+    }
+    port.put_pfc(&received, &transmitted);
+}
+
+/// The cells of a line; `None` for a number that its unit rounds.
+fn exact(line: &str) -> Vec<Option<String>> {
+    let mut cells: Vec<Option<String>> = Vec::new();
+    for word in line.split_whitespace().take(32) {
+        match word {
+            "Bytes" | "B" => {}
+            "KB" | "MB" | "GB" | "TB" | "PB" => {
+                if let Some(last) = cells.last_mut() {
+                    *last = None;
+                }
+            }
+            _ => cells.push(Some(word.to_owned())),
+        }
+    }
+    cells
 }
 
 /// Adds the packets that were trimmed on their way out of a port, from a table of traffic classes and counts. Releases without the command

@@ -151,6 +151,51 @@ pub(super) fn counters(document: &Map<String, Value>, reading: &mut Reading) {
     });
 }
 
+/// `show interfaces`: states, and counters below `interfaceCounters`.
+pub(super) fn interfaces(document: &Map<String, Value>, reading: &mut Reading) {
+    each(document, "interfaces", reading, |port, entry| {
+        let is_up = match json_text(entry, "lineProtocolStatus").as_str() {
+            "up" => Some(1.0),
+            "" => None,
+            _ => Some(0.0),
+        };
+        port.put(Counter::SwitchInterfaceUp, PortPlace::default(), is_up);
+        port.put(
+            Counter::SwitchInterfaceMtu,
+            PortPlace::default(),
+            json_value(entry, "mtu"),
+        );
+        let Some(numbers) = entry.get("interfaceCounters") else {
+            return;
+        };
+        for (key, counter, detail) in COUNTERS {
+            let place = detail.map_or_else(PortPlace::default, PortPlace::detail);
+            port.put(counter, place, json_value(numbers, key));
+        }
+        for (key, direction, part, pauses) in [
+            ("totalInErrors", "received", "inputErrorsDetail", "rxPause"),
+            ("totalOutErrors", "transmitted", "outputErrorsDetail", "txPause"),
+        ] {
+            let errors = PortPlace::detail(direction);
+            port.put(Counter::SwitchInterfaceErrors, errors, json_value(numbers, key));
+            let Some(part) = numbers.get(part) else {
+                continue;
+            };
+            let counter = if direction == "received" {
+                Counter::SwitchPauseReceivedFrames
+            } else {
+                Counter::SwitchPauseTransmittedFrames
+            };
+            port.put(counter, PortPlace::default(), json_value(part, pauses));
+            port.put(
+                Counter::SwitchInterfaceFcsErrors,
+                PortPlace::default(),
+                json_value(part, "fcsErrors"),
+            );
+        }
+    });
+}
+
 /// `show interfaces counters errors`.
 pub(super) fn errors(document: &Map<String, Value>, reading: &mut Reading) {
     each(document, "interfaceErrorCounters", reading, |port, entry| {

@@ -5,11 +5,12 @@
 use roce_model::{Counter, value_of};
 
 use super::super::answer::count;
+use super::super::paragraphs;
 use super::super::port::{Port, PortPlace};
 use crate::device::Reading;
 
-/// Columns of the tables of errors and of discards, by their headings. Kinds of errors that are part of the sums are left out.
-const COUNTS: [(&str, Counter, Option<&str>); 5] = [
+/// Columns of the tables of counters, of errors and of discards, by their headings. Kinds of errors that are part of the sums are left out.
+const COUNTS: [(&str, Counter, Option<&str>); 13] = [
     ("FCS", Counter::SwitchInterfaceFcsErrors, None),
     ("Rx", Counter::SwitchInterfaceErrors, Some("received")),
     ("Tx", Counter::SwitchInterfaceErrors, Some("transmitted")),
@@ -18,6 +19,38 @@ const COUNTS: [(&str, Counter, Option<&str>); 5] = [
         "OutDiscards",
         Counter::SwitchInterfaceDiscards,
         Some("transmitted"),
+    ),
+    ("InOctets", Counter::SwitchInterfaceReceivedBytes, None),
+    (
+        "InUcastPkts",
+        Counter::SwitchInterfaceReceivedPackets,
+        Some("unicast"),
+    ),
+    (
+        "InMcastPkts",
+        Counter::SwitchInterfaceReceivedPackets,
+        Some("multicast"),
+    ),
+    (
+        "InBcastPkts",
+        Counter::SwitchInterfaceReceivedPackets,
+        Some("broadcast"),
+    ),
+    ("OutOctets", Counter::SwitchInterfaceTransmittedBytes, None),
+    (
+        "OutUcastPkts",
+        Counter::SwitchInterfaceTransmittedPackets,
+        Some("unicast"),
+    ),
+    (
+        "OutMcastPkts",
+        Counter::SwitchInterfaceTransmittedPackets,
+        Some("multicast"),
+    ),
+    (
+        "OutBcastPkts",
+        Counter::SwitchInterfaceTransmittedPackets,
+        Some("broadcast"),
     ),
 ];
 
@@ -55,7 +88,7 @@ pub(super) fn pfc(text: &str, reading: &mut Reading) -> bool {
     is_table
 }
 
-/// `show interfaces counters errors` and `... discards`: an interface, and a number below each heading (EOS manual, Ethernet ports).
+/// `show interfaces counters`, `... errors` and `... discards`: an interface, and a number below each heading (EOS manual, Ethernet ports).
 /// False if there is no such table.
 pub(super) fn counts(text: &str, reading: &mut Reading) -> bool {
     let column = |heading: &str| COUNTS.iter().find(|(name, ..)| *name == heading);
@@ -130,6 +163,110 @@ pub(super) fn drops(text: &str, reading: &mut Reading) -> bool {
         }
     }
     is_table
+}
+
+/// `show interfaces status`: the state is a word behind the description, which may be empty. False if there is no such table.
+pub(super) fn states(text: &str, reading: &mut Reading) -> bool {
+    let mut is_table = false;
+    for cells in rows(text) {
+        match cells.as_slice() {
+            ["Port", "Name", "Status", ..] => is_table = true,
+            [name, rest @ ..] if is_table => {
+                // Speeds and types stand behind it, so that the last such word is no description.
+                let state = rest.iter().rev().find_map(|word| match *word {
+                    "connected" => Some(1.0),
+                    "notconnect" | "disabled" | "errdisabled" => Some(0.0),
+                    _ => None,
+                });
+                if let Some(mut port) = Port::new(reading, name) {
+                    port.put(Counter::SwitchInterfaceUp, PortPlace::default(), state);
+                }
+            }
+            _ => {}
+        }
+    }
+    is_table
+}
+
+/// `show priority-flow-control counters watchdog`: interface, queue (`UC3`), how often it was stuck, how often it recovered. False if there
+/// is no such table.
+pub(super) fn watchdog(text: &str, reading: &mut Reading) -> bool {
+    let mut is_table = false;
+    for cells in rows(text) {
+        match cells.as_slice() {
+            ["Port", "TxQ", "Total", ..] => is_table = true,
+            [name, queue, stuck, recovered] if is_table => {
+                let number = queue.trim_start_matches(|glyph: char| glyph.is_ascii_alphabetic());
+                let place = PortPlace::queue(number);
+                if let (Some(_), Some(mut port)) = (count(number), Port::new(reading, name)) {
+                    port.put(
+                        Counter::SwitchWatchdogShutdowns,
+                        place,
+                        count(stuck).map(value_of),
+                    );
+                    port.put(
+                        Counter::SwitchWatchdogRestores,
+                        place,
+                        count(recovered).map(value_of),
+                    );
+                }
+            }
+            _ => {}
+        }
+    }
+    is_table
+}
+
+/// `show interfaces flow-control`: the states of sending and receiving pauses, and pauses that were received and sent. False if there is no
+/// such table.
+pub(super) fn pauses(text: &str, reading: &mut Reading) -> bool {
+    let mut is_table = false;
+    for cells in rows(text) {
+        match cells.as_slice() {
+            [
+                "Port",
+                "Send",
+                "FlowControl",
+                "Receive",
+                "FlowControl",
+                "RxPause",
+                "TxPause",
+            ] => is_table = true,
+            [name, _, sending, _, receiving, came, went] if is_table => {
+                let Some(mut port) = Port::new(reading, name) else {
+                    continue;
+                };
+                for (word, detail) in [(receiving, "received"), (sending, "transmitted")] {
+                    let is_on = match *word {
+                        "on" => Some(1.0),
+                        "off" => Some(0.0),
+                        _ => None,
+                    };
+                    port.put(Counter::SwitchPauseEnabled, PortPlace::detail(detail), is_on);
+                }
+                for (counter, value) in [
+                    (Counter::SwitchPauseReceivedFrames, came),
+                    (Counter::SwitchPauseTransmittedFrames, went),
+                ] {
+                    port.put(counter, PortPlace::default(), count(value).map(value_of));
+                }
+            }
+            _ => {}
+        }
+    }
+    is_table
+}
+
+/// `show interfaces`, of one interface or of all. False if there is no interface with numbers.
+pub(super) fn interfaces(text: &str, reading: &mut Reading) -> bool {
+    paragraphs::read(text, &mut |name, numbers| {
+        if let Some(mut port) = Port::new(reading, name) {
+            for (counter, detail, value) in numbers {
+                let place = detail.map_or_else(PortPlace::default, PortPlace::detail);
+                port.put(*counter, place, Some(value_of(*value)));
+            }
+        }
+    })
 }
 
 /// The cells of each line.

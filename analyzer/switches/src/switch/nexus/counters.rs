@@ -1,10 +1,31 @@
-//! `show interface counters` and `show interface counters errors`: bytes, packets by cast, errors, discards.
+//! `show interface counters`, `show interface counters errors` and `show interface`: bytes, packets by cast, errors, discards.
 
 use roce_model::Counter;
 
+use super::super::paragraphs;
 use super::answer::Body;
 use super::json::{count, number, objects, table, text};
 use super::sink::{NumberPlace, Sink};
+
+/// Keys of `show interface | json` that other commands do not have.
+const OWN_KEYS: [(&str, Counter, Option<&str>); 8] = [
+    ("eth_crc", Counter::SwitchInterfaceFcsErrors, None),
+    ("eth_inerr", Counter::SwitchInterfaceErrors, Some("received")),
+    ("eth_outerr", Counter::SwitchInterfaceErrors, Some("transmitted")),
+    (
+        "eth_indiscard",
+        Counter::SwitchInterfaceDiscards,
+        Some("received"),
+    ),
+    (
+        "eth_outdiscard",
+        Counter::SwitchInterfaceDiscards,
+        Some("transmitted"),
+    ),
+    ("eth_inpause", Counter::SwitchPauseReceivedFrames, None),
+    ("eth_outpause", Counter::SwitchPauseTransmittedFrames, None),
+    ("eth_mtu", Counter::SwitchInterfaceMtu, None),
+];
 
 /// Keys of the JSON, headings of the text, and what they count. Kinds of errors that are part of the sums are left out.
 const COLUMNS: [(&str, &str, Counter, Option<&str>); 13] = [
@@ -103,6 +124,35 @@ pub(super) fn read(body: &Body, _command: &str, sink: &mut Sink<'_>) -> bool {
         }
         Body::Text(text) => read_text(text, sink),
     }
+}
+
+/// `show interface`, of one interface or of all.
+pub(super) fn interfaces(body: &Body, command: &str, sink: &mut Sink<'_>) -> bool {
+    let documents = match body {
+        Body::Json(documents) => documents,
+        Body::Text(text) => {
+            return paragraphs::read(text, &mut |name, numbers| {
+                for (counter, detail, value) in numbers {
+                    put(Some(name), *counter, *detail, Some(*value), sink);
+                }
+            });
+        }
+    };
+    for document in documents.iter().flat_map(objects) {
+        for row in table(document, "interface") {
+            let name = text(row, &["interface"]);
+            for (key, counter, detail) in OWN_KEYS {
+                put(name.as_deref(), counter, detail, count(row, &[key]), sink);
+            }
+            let is_up = match text(row, &["state"]).as_deref() {
+                Some("up") => Some(1),
+                Some("down") => Some(0),
+                _ => None,
+            };
+            put(name.as_deref(), Counter::SwitchInterfaceUp, None, is_up, sink);
+        }
+    }
+    read(body, command, sink)
 }
 
 fn put(

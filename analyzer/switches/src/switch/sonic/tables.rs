@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use roce_model::{Counter, value_of};
 
 use super::super::answer::count;
+use super::super::netstat;
 use super::super::port::{Port, PortPlace};
 use super::counters::{queue_name, storms as put_storms};
 use crate::device::{Neighbor, Reading};
@@ -145,6 +146,53 @@ pub(super) fn storms(text: &str, reading: &mut Reading) -> bool {
                     let [_, sent] = pair(sent);
                     let [_, received] = pair(received);
                     put_storms(&mut port, queue, pair(storms), [sent, received]);
+                }
+            }
+            _ => {}
+        }
+    }
+    is_table
+}
+
+/// Adds `show interfaces counters`, with its states or its errors alone. False if there is no such table.
+pub(super) fn interfaces(text: &str, reading: &mut Reading) -> bool {
+    let mut fresh = Reading::new(reading.source, &reading.node, reading.time);
+    let is_table = netstat::read(text, &mut fresh);
+    let known: BTreeSet<Counter> = reading.samples.iter().map(|sample| sample.counter).collect();
+    let is_new = |sample: &roce_model::Sample| !known.contains(&sample.counter);
+    reading.samples.extend(fresh.samples.into_iter().filter(is_new));
+    is_table
+}
+
+/// Adds `show priority-group drop counters` (columns `PG0` to `PG7`) or `show queue watermark unicast` (`UC0` to `UC7`), each a number for a
+/// port and a group or queue. False if there is no such table.
+pub(super) fn by_number(text: &str, reading: &mut Reading) -> bool {
+    let mut columns: Vec<&str> = Vec::new();
+    let mut is_table = false;
+    let mut counter = None;
+    let is_new = |counter: &Counter| !is_known(reading, *counter);
+    let drops = Some(Counter::SwitchPriorityGroupDroppedPackets).filter(is_new);
+    let peaks = Some(Counter::SwitchQueuePeak).filter(is_new);
+    for line in text.lines() {
+        let cells: Vec<&str> = line.split_whitespace().take(32).collect();
+        match cells.as_slice() {
+            ["Port", names @ ..] => {
+                let is_of = |kind: &str| names.first().is_some_and(|name| name.starts_with(kind));
+                counter = match () {
+                    () if is_of("PG") && text.contains("dropped packets") => drops,
+                    () if is_of("UC") && text.contains("occupancy") => peaks,
+                    () => None,
+                };
+                is_table |= is_of("PG") || is_of("UC");
+                columns = names.to_vec();
+            }
+            [name, values @ ..] if values.len() == columns.len() => {
+                let (Some(counter), Some(mut port)) = (counter, Port::new(reading, name)) else {
+                    continue;
+                };
+                for (column, value) in columns.iter().zip(values) {
+                    let number = column.trim_start_matches(|glyph: char| glyph.is_ascii_alphabetic());
+                    port.put(counter, PortPlace::queue(number), count(value).map(value_of));
                 }
             }
             _ => {}

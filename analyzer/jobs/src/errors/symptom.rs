@@ -1,0 +1,294 @@
+//! Errors of programs that are no statuses of completions, by their words.
+//!
+//! Sources: those named with each program in [`super`]; NCCL `src/misc/ibvwrap.cc`, `src/transport/net_ib.cc` (`ncclIbAsyncThreadMain`) and
+//! `src/misc/socket.cc`; Linux `drivers/net/ethernet/mellanox/mlx5/core/cmd.c`, `.../en_main.c`, `drivers/infiniband/hw/irdma/hw.c`,
+//! `fs/nfs`.
+
+/// An error that is no status of a completion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Symptom {
+    /// Its name.
+    pub name: &'static str,
+    /// Its meaning, one sentence.
+    pub meaning: &'static str,
+    /// It follows another error.
+    pub(super) is_consequence: bool,
+    /// Words of programs for it, in small letters: those of one entry stand together in a line.
+    words: &'static [&'static [&'static str]],
+}
+
+/// Symptoms; the first whose words fit counts.
+const SYMPTOMS: [Symptom; 28] = [
+    Symptom {
+        name: "memory not registered",
+        meaning: "the adapter did not take memory: check memlock, IOMMU, and the module for GPUDirect",
+        is_consequence: false,
+        words: &[&["call to ibv_reg_", " failed"], &["couldn't allocate mr"]],
+    },
+    Symptom {
+        name: "queue pair not set up",
+        meaning: "a queue pair could not be connected: look for the GID index, the path MTU of both sides, and whether the peer's address resolves",
+        is_consequence: false,
+        words: &[
+            &["call to ibv_modify_qp failed"],
+            &["ibv_modify_qp failed"],
+            &["failed to modify qp", "to rt"],
+            &["failed to modify qp", "to init"],
+            &["failed to transition to rt"],
+            &["2rtr_qp(", "failed"],
+            &["2rts_qp(", "failed"],
+        ],
+    },
+    Symptom {
+        name: "call refused",
+        meaning: "the adapter or its driver refused a call: the line says which, and why",
+        is_consequence: false,
+        words: &[&["call to ibv_", " failed"], &["op_mod(0x", " failed, status "]],
+    },
+    Symptom {
+        name: "port error",
+        meaning: "a port of the adapter went down: look for its link, its cable, and the port of the switch",
+        is_consequence: false,
+        words: &[&["async event", "port error"]],
+    },
+    Symptom {
+        name: "GID changed",
+        meaning: "an address of the adapter changed while the job ran: connections that use it may fail; look for what set up the interface again",
+        is_consequence: false,
+        words: &[
+            &["async event", "gid table change"],
+            &["async event", "gid change"],
+        ],
+    },
+    Symptom {
+        name: "adapter event",
+        meaning: "the adapter reported an event: the line says which; after a fatal one, connections of this adapter fail",
+        is_consequence: false,
+        words: &[
+            &["got async event"],
+            &["async fatal event"],
+            &["non-fatal async event"],
+            &["abnormal ae_id"],
+        ],
+    },
+    Symptom {
+        name: "no adapter",
+        meaning: "no RDMA adapter could be opened: look for its driver, /dev/infiniband in the container, and NCCL_IB_HCA",
+        is_consequence: false,
+        words: &[
+            &["net/ib", "no device found"],
+            &["net/ib", "unable to open device"],
+        ],
+    },
+    Symptom {
+        name: "socket failed",
+        meaning: "the connection beside RDMA (TCP) failed: look for NCCL_SOCKET_IFNAME, firewalls, and whether the process of the peer lives",
+        is_consequence: false,
+        words: &[
+            &["socketstartconnect", "failed"],
+            &["socketpollconnect"],
+            &["timed out while connecting to"],
+        ],
+    },
+    Symptom {
+        name: "link down",
+        meaning: "the link of a network interface went down: look for its cable, and the port of the switch",
+        is_consequence: false,
+        words: &[
+            &["mlx5_core", ": link down"],
+            &["bnxt_en", "link is down"],
+            &[" ice ", "link is down"],
+        ],
+    },
+    Symptom {
+        name: "interface stalled",
+        meaning: "the network interface sent nothing for seconds: look for pauses (PFC) that the switch sends, and the driver's log",
+        is_consequence: false,
+        words: &[&["tx timeout detected"], &["netdev watchdog", "transmit queue"]],
+    },
+    Symptom {
+        name: "firmware failed",
+        meaning: "the firmware of the adapter failed: look at `devlink health`, its temperature, and its version",
+        is_consequence: false,
+        words: &[&["firmware internal error"], &["health compromised"]],
+    },
+    Symptom {
+        name: "server silent",
+        meaning: "a server of NFS did not answer in time: look for drops, the link, and whether the server lives",
+        is_consequence: false,
+        words: &[&["nfs: server", "not responding"]],
+    },
+    Symptom {
+        name: "connection rejected",
+        meaning: "the peer's connection manager rejected the request: look whether its program listens at this address and port",
+        is_consequence: false,
+        words: &[&["rdma_cm_event_rejected"], &["connect rejected: status"]],
+    },
+    Symptom {
+        name: "peer unreachable",
+        meaning: "the connection manager of the peer did not answer: look for the route, drops, and whether the host lives",
+        is_consequence: false,
+        words: &[
+            &["destination is unreachable"],
+            &["rdma_cm_event_unreachable"],
+            &["rdma_cm_event_route_error"],
+            &["rdma_cm_event_addr_error"],
+        ],
+    },
+    Symptom {
+        name: "collective timeout",
+        meaning: "a collective operation did not end in time: a rank has not joined it, or one of its connections stands still",
+        is_consequence: false,
+        words: &[
+            &["caught collective operation timeout"],
+            &["watchdog caught collective operation timeout"],
+            &["timeout at nccl work"],
+            &["some nccl operations have failed or timed out"],
+        ],
+    },
+    Symptom {
+        name: "endpoint timeout",
+        meaning: "the peer did not answer in time: look for drops, the link, and whether its process lives",
+        is_consequence: false,
+        words: &[
+            &["unresponsive receiver"],
+            &["endpoint timeout"],
+            &["endpoint is timed out"],
+            &["unhandled timeout error"],
+            &["ucs_err_endpoint_timeout"],
+        ],
+    },
+    Symptom {
+        name: "connection reset",
+        meaning: "the peer refused a request, or closed the connection: look for its own first error",
+        is_consequence: true,
+        words: &[
+            &["connection closed by remote peer"],
+            &["connection reset by remote peer"],
+            &["ucs_err_connection_reset"],
+            &["nixl_err_remote_disconnect"],
+            &["connection reset by peer"],
+            &["connection closed by peer"],
+        ],
+    },
+    Symptom {
+        name: "remote error",
+        meaning: "a call failed because the network or a peer did: look for the peer's own first error",
+        is_consequence: true,
+        words: &[
+            &["remote process exited or there was a network error"],
+            &["ncclremoteerror"],
+        ],
+    },
+    Symptom {
+        name: "RDMA timeout",
+        meaning: "a transfer to this peer was not completed in time: look for drops, the link, and the peer",
+        is_consequence: false,
+        words: &[
+            &["timed out rdma with"],
+            &["rdma has timed out for"],
+            &["timed out tx"],
+        ],
+    },
+    Symptom {
+        name: "completion timeout",
+        meaning: "the adapter has not completed a request in time: it is not answered, or it repeats it",
+        is_consequence: false,
+        words: &[&["poll_cq timeout"]],
+    },
+    Symptom {
+        name: "keep-alive expired",
+        meaning: "the target has heard nothing of this host for the keep-alive time: look for drops, the link, and whether the host lives",
+        is_consequence: false,
+        words: &[&["keep-alive timer ("]],
+    },
+    Symptom {
+        name: "connection failed",
+        meaning: "the connection was not established: look whether the peer's program listens, for the route, and for drops",
+        is_consequence: false,
+        words: &[
+            &["rdma_resolve_addr wait failed"],
+            &["rdma_connect failed"],
+            &["failed reconnect attempt"],
+            &["unexpected cm event"],
+            &["couldn't connect to ", ":18515"],
+            &["_connect to node", " failed: rc"],
+            &["rdma connection establishment failed"],
+        ],
+    },
+    Symptom {
+        name: "error recovery",
+        meaning: "the host closes its connections and connects again: look for the first error before it",
+        is_consequence: true,
+        words: &[&["starting error recovery"]],
+    },
+    Symptom {
+        name: "connection closed",
+        meaning: "the connection to this peer ended",
+        is_consequence: false,
+        words: &[&[" closed (-"]],
+    },
+    Symptom {
+        name: "connection lost",
+        meaning: "the connection to the target ended: look for the first error before it",
+        is_consequence: true,
+        words: &[&["cq transport error"]],
+    },
+    Symptom {
+        name: "keep-alive failed",
+        meaning: "the target did not answer the host's keep-alive: look for drops, the link, and whether the target lives",
+        is_consequence: false,
+        words: &[&["nvme_keep_alive_end_io", "error"]],
+    },
+    Symptom {
+        name: "system error",
+        meaning: "a call of the system or of a library failed: look for the warning before it",
+        is_consequence: true,
+        words: &[&["ncclsystemerror"]],
+    },
+    Symptom {
+        name: "backend error",
+        meaning: "a transfer failed in the library below: look for its own error before this one",
+        is_consequence: true,
+        words: &[&["nixl_err_backend"]],
+    },
+];
+
+/// A request of NVMe over RDMA that was not answered.
+static REQUEST_TIMEOUT: Symptom = Symptom {
+    name: "request timeout",
+    meaning: "the target did not answer a request in time: look for drops, the link, and whether the target's program lives",
+    is_consequence: false,
+    words: &[],
+};
+
+impl Symptom {
+    /// True if it is an event, after which requests may fail or not.
+    pub fn is_event(&self) -> bool {
+        matches!(self.name, "GID changed" | "adapter event" | "link down")
+    }
+
+    /// True if a number beside its words is the connection manager's reason (IBTA 12.6.7.2), and no status of a completion.
+    pub(super) fn has_reason(&self) -> bool {
+        matches!(self.name, "connection rejected" | "peer unreachable")
+    }
+
+    /// The symptom whose words are in a text in small letters.
+    pub(super) fn in_text(lower: &str) -> Option<&'static Self> {
+        let by_words = SYMPTOMS.iter().find(|symptom| {
+            let has_all = |words: &&[&str]| words.iter().all(|word| lower.contains(word));
+            symptom.words.iter().any(has_all)
+        });
+        by_words.or_else(|| is_nvme_timeout(lower).then_some(&REQUEST_TIMEOUT))
+    }
+}
+
+/// `nvme nvme0: I/O tag 12 (300c) opcode 0x2 (Read) QID 4 timeout`, or `I/O 12 QID 4 timeout` of older kernels (Linux
+/// drivers/nvme/host/rdma.c). Those of NVMe over PCI go on behind `timeout`, and those over TCP have a type.
+fn is_nvme_timeout(lower: &str) -> bool {
+    lower.contains("nvme")
+        && lower.contains("i/o ")
+        && lower.contains(" qid ")
+        && !lower.contains(" type ")
+        && lower.trim_end().ends_with(" timeout")
+}
