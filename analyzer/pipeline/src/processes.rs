@@ -49,11 +49,11 @@ pub(crate) struct NamedFlows(HashSet<FlowKey, foldhash::fast::RandomState>);
 
 impl NamedFlows {
     /// Flows that are kept. When there are more, all are named again.
-    const MOST_FLOWS: usize = 1 << 16;
+    const MAX_NAMED_FLOWS: usize = 1 << 16;
 
     /// True if the flow's process has not been named.
     pub(crate) fn is_new(&mut self, flow: FlowKey) -> bool {
-        if self.0.len() >= Self::MOST_FLOWS {
+        if self.0.len() >= Self::MAX_NAMED_FLOWS {
             self.0.clear();
         }
         self.0.insert(flow)

@@ -25,7 +25,7 @@ pub fn cell_of(time: Time) -> Time {
 }
 
 /// Packets of a sample that show a class, at least.
-const LEAST_OF_SAMPLE: u64 = 8;
+const MIN_SAMPLED_PACKETS: u64 = 8;
 
 /// Settings of the verdicts.
 #[derive(Clone, Debug, PartialEq)]
@@ -63,9 +63,9 @@ impl Settings {
             None => return least,
             Some(CapturePart::OneIn(rate)) => least / u64::from(rate).max(1),
             // A message of 16 packets has two ends or less.
-            Some(CapturePart::Ends) => least / LEAST_OF_SAMPLE,
+            Some(CapturePart::Ends) => least / MIN_SAMPLED_PACKETS,
         };
-        part.max(LEAST_OF_SAMPLE).min(least)
+        part.max(MIN_SAMPLED_PACKETS).min(least)
     }
 }
 

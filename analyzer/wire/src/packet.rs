@@ -203,7 +203,7 @@ pub struct Roce {
 pub enum Operation {
     /// By its opcode in IBTA's tables.
     Ibta(Opcode),
-    /// Of MRC, by its name.
+    /// One of MRC, by its name.
     Mrc(&'static str),
 }
 

@@ -41,9 +41,12 @@ use side::CollectedRun;
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  roce-analyze compare before.pcap after.pcap             what changed
-  roce-analyze compare before after -o changes.html       two folders of results, as a page
-  roce-analyze compare before after --fail-on regression  exit code 1 if it is worse
+  roce-analyze compare before.pcap after.pcap
+      what changed
+  roce-analyze compare before after -o changes.html
+      two folders of results, as a page
+  roce-analyze compare before after --fail-on regression
+      exit code 1 if it is worse
 
 Regressions are: goodput down; CE share, losses, retransmitted data, RNR NAKs, ACK, message and step times up; new findings \
 of warning or worse. A new finding does not count when chance explains its few losses, timeouts, RNR NAKs or stalls (binomial test). CNPs, \

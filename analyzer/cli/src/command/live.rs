@@ -7,6 +7,7 @@ mod bounds;
 mod fabric;
 #[cfg(feature = "object-store")]
 mod fleet;
+mod help;
 mod host;
 mod metrics;
 mod parts;
@@ -50,6 +51,7 @@ use crate::output::trace::trace;
 use crate::sandbox::{self, Outputs};
 use bounds::Bounds;
 use fabric::{FabricArguments, FabricStream, FabricThread};
+use help::AFTER_HELP;
 use host::{Host, HostArguments, Threads};
 use metrics::{Metrics, MetricsArguments, ServedMetrics};
 use parts::{PartPublisher, PartStream, Parts, RunAround};
@@ -63,17 +65,7 @@ const PART: Duration = Duration::from_mins(1);
 
 /// Capture from devices and analyse at the same time
 #[derive(Args, Debug)]
-#[command(after_help = "\
-Examples:
-  roce-analyze live -i mlx5_0                                the screen of one adapter
-  roce-analyze live -i eth0 --no-tui -o run                  a line each second, and results in run
-  roce-analyze live -i mlx5_0 -w p.pcapng --duration 10s     ten seconds of packets, as pcapng
-  roce-analyze live -i mlx5_0 --metrics 127.0.0.1:9903       beside what Prometheus scrapes
-  tcpdump -i mlx5_0 -U -w - | roce-analyze live -i -         packets that another program captures
-
-SIGINT or SIGTERM ends the run cleanly; a second one ends it at once, with exit code 130 or 143. Frames that the kernel or a slow analysis dropped are counted \
-in every output.\n\nThe run needs CAP_NET_RAW, with the probe also CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN, and gives up all capabilities once the devices are open. \
-A run started as root continues as another user: see --user.\n\nFrom then on it opens no file but its output and what the system reports about devices, starts no program and opens no socket.")]
+#[command(after_help = AFTER_HELP)]
 pub(crate) struct Live {
     /// Device to capture from: an interface, 'any', an RDMA device such as mlx5_0 or mlx5_0:1, or '-', what `tcpdump -U -w -` writes to standard
     /// input (can be repeated)

@@ -65,10 +65,9 @@ fn sink_of<'a>(format: Format, has_kpis: bool, out: &'a mut (dyn Write + 'a)) ->
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  roce-analyze report results                             the page, in results/report.html
-  roce-analyze report host7 host9 -o both.html            one page of two runs
-  roce-analyze report results --format perfetto           a trace for ui.perfetto.dev
-  roce-analyze report results --format kpi --output k.html  KPIs of a training network
+  roce-analyze report results                    results/report.html
+  roce-analyze report host7 host9 -o both.html   one page of two runs
+  roce-analyze report results --format perfetto  a trace for ui.perfetto.dev
 
 With several folders the rows are joined, not analysed again: verdicts and episodes remain those of each folder and \
 name it. Traffic in several folders is drawn once, from the folder that saw most of it; totals are sums over all folders.")]

@@ -46,8 +46,9 @@ fn owners(file: &[u8]) -> Vec<Option<(u32, Option<String>)>> {
     found.frames.iter().map(owner).collect()
 }
 
-fn owner(pid: u32, name: &str) -> Option<(u32, Option<String>)> {
-    Some((pid, (!name.is_empty()).then(|| name.to_owned())))
+/// A process with its name; without one where that is empty.
+fn owner(pid: u32, name: &str) -> (u32, Option<String>) {
+    (pid, (!name.is_empty()).then(|| name.to_owned()))
 }
 
 #[test]
@@ -87,11 +88,11 @@ fn frames_name_processes() {
         let owners = owners(&writer.finish().unwrap());
         // Names have 15 bytes, as in the kernel.
         let expected = [
-            owner(500, "all_reduce_perf"),
-            owner(700, ""),
+            Some(owner(500, "all_reduce_perf")),
+            Some(owner(700, "")),
             None,
-            owner(500, "second"),
-            owner(500, ""),
+            Some(owner(500, "second")),
+            Some(owner(500, "")),
         ];
         assert_eq!(owners, expected, "{order:?}");
     }
@@ -119,7 +120,12 @@ fn darwin_numbers_its_processes_by_section() {
         let owners = owners(&writer.finish().unwrap());
         assert_eq!(
             owners,
-            [owner(1, "launchd"), owner(501, "mDNSResponder"), None, None]
+            [
+                Some(owner(1, "launchd")),
+                Some(owner(501, "mDNSResponder")),
+                None,
+                None
+            ]
         );
     }
 }
@@ -146,7 +152,7 @@ fn blocks_of_other_shapes_name_nobody() {
         writer
             .block(6, &frame(order, 1, &[(0x8001, &order.u32(0))]))
             .unwrap();
-        assert_eq!(owners(&writer.finish().unwrap()), [owner(500, ""), None]);
+        assert_eq!(owners(&writer.finish().unwrap()), [Some(owner(500, "")), None]);
     }
 }
 

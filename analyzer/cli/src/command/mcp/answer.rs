@@ -70,9 +70,8 @@ impl ToolAnswer {
             self.truncated = true;
             self.left_out += (rows.len() - fitting) as u64;
             rows.truncate(fitting);
-            self.answer = format!("{} {fitting} rows fit into this answer.", self.answer)
-                .trim_start()
-                .to_owned();
+            let fit = fitting.to_string();
+            self.answer.extend([" ", &fit, " rows fit into this answer."]);
             let limit = MAX_ANSWER >> 10;
             self.not_shown
                 .push(format!("the rows beyond {limit} KB of answer: {}", self.less));

@@ -65,10 +65,8 @@ pub(super) struct Push {
 /// Sends until standard input ends.
 pub(super) fn push(arguments: &Push) -> anyhow::Result<ExitCode> {
     // Whoever started it has given up rights already, and is the user that it keeps.
-    let confinement = match arguments.no_sandbox {
-        true => None,
-        false => Some(Confinement::begin(arguments.user.as_deref(), false)?),
-    };
+    let begin = || Confinement::begin(arguments.user.as_deref(), false);
+    let confinement = (!arguments.no_sandbox).then(begin).transpose()?;
     crate::sandbox::raise()?;
     let token = arguments.token.as_deref();
     let token = token
