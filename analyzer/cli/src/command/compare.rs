@@ -43,10 +43,10 @@ use side::CollectedRun;
 Examples:
   roce-analyze compare before.pcap after.pcap
       what changed
-  roce-analyze compare before after -o changes.html
+  roce-analyze compare before after --format html -o changes.html
       two folders of results, as a page
-  roce-analyze compare before after --fail-on regression
-      exit code 1 if it is worse
+  roce-analyze compare before after --fail-on 'regression>=5%'
+      exit code 1 if something is worse by so much
 
 Regressions are: goodput down; CE share, losses, retransmitted data, RNR NAKs, ACK, message and step times up; new findings \
 of warning or worse. A new finding does not count when chance explains its few losses, timeouts, RNR NAKs or stalls (binomial test). CNPs, \
