@@ -24,6 +24,9 @@ pub fn cell_of(time: Time) -> Time {
     Time(time.0 - time.0 % CELL.0)
 }
 
+/// Data packets for each one that a capture without Middles has: a message of 16 packets has two ends.
+const PACKETS_OF_AN_END: u64 = 8;
+
 /// Packets of a sample that show a class, at least.
 const MIN_SAMPLED_PACKETS: u64 = 8;
 
@@ -62,8 +65,7 @@ impl Settings {
         let part = match self.sampled {
             None => return least,
             Some(CapturePart::OneIn(rate)) => least / u64::from(rate).max(1),
-            // A message of 16 packets has two ends or less.
-            Some(CapturePart::Ends) => least / MIN_SAMPLED_PACKETS,
+            Some(CapturePart::Ends) => least / PACKETS_OF_AN_END,
         };
         part.max(MIN_SAMPLED_PACKETS).min(least)
     }

@@ -96,8 +96,9 @@ impl<'a> Page<'a> {
             && let Some(above) = self.above.last()
         {
             let lines = HelpParagraphs::of(above).examples_of(self.name());
-            examples = examples.verbatim(&lines.iter().map(String::as_str).collect::<Vec<_>>());
-            examples.is_empty = lines.is_empty();
+            if !lines.is_empty() {
+                examples = examples.verbatim(&lines);
+            }
         }
         examples.write(out)?;
         notes.write(out)?;
@@ -210,10 +211,10 @@ impl Section {
     }
 
     /// Adds lines that stay as they are.
-    fn verbatim(mut self, lines: &[&str]) -> Self {
+    fn verbatim<L: AsRef<str>>(mut self, lines: &[L]) -> Self {
         self.roff.control("nf", []);
         for line in lines {
-            self.roff.text([roman(*line)]);
+            self.roff.text([roman(line.as_ref())]);
         }
         self.roff.control("fi", []);
         self.is_empty = false;

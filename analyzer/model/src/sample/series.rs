@@ -1,6 +1,7 @@
 //! Readings of counters one after the other: how far each rose.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hash};
 
 use foldhash::fast::RandomState;
@@ -9,7 +10,11 @@ use hashbrown::HashTable;
 use super::counter::SampleKind;
 use super::reading::Sample;
 use super::row::SampleRow;
+use super::start::SystemStart;
 use crate::CounterChange;
+
+/// Devices whose starts are kept; restarts of others are not noticed.
+const MAX_STARTS: usize = 16_384;
 
 /// Series that are remembered; samples of others have no change.
 const MAX_SERIES: usize = 1 << 17;
@@ -28,6 +33,8 @@ const WRAP: f64 = 4_294_967_296.0;
 pub struct SampleSeries {
     last: HashTable<LastReading>,
     state: RandomState,
+    /// When devices started, by their last readings.
+    starts: BTreeMap<Box<str>, SystemStart>,
 }
 
 /// The last reading of a series.
@@ -48,6 +55,25 @@ fn identity(sample: &Sample) -> impl Hash + Eq + '_ {
 }
 
 impl SampleSeries {
+    /// Notes when a device started, as its next reading says. True if it [restarted](Self::restart) since the reading before.
+    pub fn started(&mut self, node: &str, start: SystemStart) -> bool {
+        let is_restart = start.is_restart_of(self.start_of(node));
+        if is_restart {
+            self.restart(node);
+        }
+        if let Some(known) = self.starts.get_mut(node) {
+            *known = start;
+        } else if self.starts.len() < MAX_STARTS {
+            self.starts.insert(node.into(), start);
+        }
+        is_restart
+    }
+
+    /// Start of a device by its last reading, as far as it was noted.
+    pub fn start_of(&self, node: &str) -> SystemStart {
+        self.starts.get(node).copied().unwrap_or_default()
+    }
+
     /// Notes that a device restarted since its last reading: its next reading is not compared as if its counters went on.
     pub fn restart(&mut self, node: &str) {
         for last in &mut self.last {

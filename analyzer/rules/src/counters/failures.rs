@@ -12,7 +12,7 @@ use super::sign::{CounterRule, CounterSign, NO_TEXTS, by};
 
 /// Share of the time from which on seconds with stalls are a warning, where it is known.
 const STALLED_SHARE: f64 = 0.10;
-/// Share of the last second from which on its stalls are told: the adapter's own limit of a second with stalls.
+/// Share of the last second from which on its stalls are a note: the adapter's own limit of a second with stalls.
 const STALLED_SECOND: f64 = 0.30;
 
 pub(super) const RULES: &[CounterRule] = &[
@@ -61,21 +61,17 @@ fn changed(growths: &Growths<'_>) -> Vec<CounterSign> {
     if growths.is_total() {
         return Vec::new();
     }
-    let objects = growths.objects(&[Counter::PortIcrcErrors]);
-    let found = objects.into_iter().filter_map(|object| {
-        let count = growths.sum(Counter::PortIcrcErrors, object)?;
+    let found = growths.risen(Counter::PortIcrcErrors).map(|(object, count)| {
         let all = growths
             .sum(Counter::PortReceivedPackets, object)
             .filter(|packets| *packets > 0.0);
-        (count > 0.0).then(|| {
-            let is_much = all.is_none_or(|all| count / all > BROKEN_SHARE);
-            let share = of_all(count, all, "received");
-            let text = format!("{} with a wrong ICRC{share}", counted(count, "packet"));
-            CounterSign::new(growths, severity(is_much), object, &text)
-                .and("a device on the way changed them, and the adapter dropped them")
-                .number("icrc_errors", count)
-                .counted("received_packets", all)
-        })
+        let is_much = all.is_none_or(|all| count / all > BROKEN_SHARE);
+        let share = of_all(count, all, "received");
+        let text = format!("{} with a wrong ICRC{share}", counted(count, "packet"));
+        CounterSign::new(growths, severity(is_much), object, &text)
+            .and("a device on the way changed them, and the adapter dropped them")
+            .number("icrc_errors", count)
+            .counted("received_packets", all)
     });
     found.collect()
 }
@@ -84,24 +80,25 @@ fn exceeded(growths: &Growths<'_>) -> Vec<CounterSign> {
     if growths.is_total() {
         return Vec::new();
     }
-    let objects = growths.objects(&[Counter::PortRetriesExceeded]);
-    let found = objects.into_iter().filter_map(|object| {
-        let count = growths.sum(Counter::PortRetriesExceeded, object)?;
-        let timeouts = growths
-            .sum(Counter::PortAckTimeouts, object)
-            .filter(|timeouts| *timeouts > 0.0);
-        (count > 0.0).then(|| {
+    let found = growths
+        .risen(Counter::PortRetriesExceeded)
+        .map(|(object, count)| {
+            let timeouts = growths
+                .sum(Counter::PortAckTimeouts, object)
+                .filter(|timeouts| *timeouts > 0.0);
             let after = timeouts.map_or_else(String::new, |timeouts| {
                 format!(", beside {}", counted(timeouts, "timeout"))
             });
-            let verb = if count > 1.0 { "their" } else { "its" };
-            let text = format!("{} used up {verb} retries{after}", counted(count, "queue pair"));
+            let pronoun = if count > 1.0 { "their" } else { "its" };
+            let text = format!(
+                "{} used up {pronoun} retries{after}",
+                counted(count, "queue pair")
+            );
             CounterSign::new(growths, Severity::Warning, object, &text)
                 .and("the peer did not answer, and the connection broke")
                 .number("retries_exceeded", count)
                 .counted("timeouts", timeouts)
-        })
-    });
+        });
     found.collect()
 }
 

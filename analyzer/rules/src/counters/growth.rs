@@ -231,6 +231,15 @@ impl<'a> Growths<'a> {
         samples.map(|sample| &*sample.object).collect()
     }
 
+    /// Objects at which a counter rose, in order, and by how much over all its parts.
+    pub(super) fn risen(&self, counter: Counter) -> impl Iterator<Item = (&'a str, f64)> {
+        let objects = self.objects(&[counter]).into_iter();
+        objects.filter_map(move |object| {
+            let growth = self.sum(counter, object)?;
+            (growth > 0.0).then_some((object, growth))
+        })
+    }
+
     /// Rate of an object's link in bit/s.
     pub(super) fn rate(&self, object: &str) -> Option<f64> {
         self.rates.get(object).copied().filter(|rate| *rate > 0.0)

@@ -180,19 +180,13 @@ fn ignored(growths: &Growths<'_>) -> Vec<CounterSign> {
     if growths.is_total() {
         return Vec::new();
     }
-    let objects = growths.objects(&[Counter::PortCnpIgnored]);
-    let found = objects.into_iter().filter_map(|object| {
-        let ignored = growths
-            .sum(Counter::PortCnpIgnored, object)
-            .filter(|count| *count > 0.0)?;
+    let found = growths.risen(Counter::PortCnpIgnored).map(|(object, ignored)| {
         let handled = growths.sum(Counter::PortCnpHandled, object);
         let share = handled.map_or_else(String::new, |handled| format!(" of {}", whole(ignored + handled)));
         let text = format!("{}{share} ignored", counted(ignored, "CNP"));
-        let sign = CounterSign::new(growths, Severity::Critical, object, &text);
-        Some(
-            sign.and("this sender does not slow down")
-                .number("cnps_ignored", ignored),
-        )
+        CounterSign::new(growths, Severity::Critical, object, &text)
+            .and("this sender does not slow down")
+            .number("cnps_ignored", ignored)
     });
     found.collect()
 }

@@ -151,7 +151,6 @@ pub struct PauseCollector {
     pub(super) left_out: BTreeSet<RowKey>,
     /// Hosts and switches that restarted between two readings.
     pub(super) restarts: BTreeSet<Arc<str>>,
-    starts: BTreeMap<Arc<str>, SystemStart>,
     pub(super) judged: JudgedReadings,
     series: SampleSeries,
 }
@@ -171,7 +170,6 @@ impl PauseCollector {
             addresses: BTreeMap::new(),
             left_out: BTreeSet::new(),
             restarts: BTreeSet::new(),
-            starts: BTreeMap::new(),
             judged: JudgedReadings::default(),
             series: SampleSeries::default(),
         }
@@ -199,7 +197,6 @@ impl PauseCollector {
             unseen: self.unseen,
             cables: self.cables,
             addresses: self.addresses,
-            starts: self.starts,
             judged: self.judged.next(),
             series: self.series,
             ..Self::new(self.every)
@@ -230,20 +227,15 @@ impl PauseCollector {
 
     /// Notes when a host or switch started. To be called before its samples are added: after a restart its counters began again.
     pub fn note_start(&mut self, node: &Arc<str>, start: SystemStart) {
-        let before = self.starts.get(node).copied().unwrap_or_default();
-        if start.is_restart_of(before) {
-            self.series.restart(node);
+        if self.series.started(node, start) {
             self.restarts.insert(Arc::clone(node));
-        }
-        if self.starts.contains_key(node) || self.starts.len() < MAX_NOTES {
-            self.starts.insert(Arc::clone(node), start);
         }
     }
 
     /// Adds a reading of one host. Samples of other quantities are left out.
     pub fn add_samples(&mut self, samples: &[Sample]) {
         if let Some(first) = samples.first() {
-            let start = self.starts.get(&first.node).copied().unwrap_or_default();
+            let start = self.series.start_of(&first.node);
             self.judged.add(&first.node, samples, start);
         }
         for sample in samples {

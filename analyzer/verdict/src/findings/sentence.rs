@@ -138,8 +138,7 @@ fn nothing_wrong(findings: &[RelatedFinding], context: &Context<'_>) -> String {
     let totals = &run.totals;
     let is_whole = totals.unresolved | totals.ambiguous | totals.network_lost | totals.lost_downstream == 0;
     let is_quiet = totals.retransmitted_packets == 0 && totals.response_missing == 0;
-    let missed = row("loss.capture").and_then(|row| fact(row, "capture_lost"));
-    let missed = match missed {
+    let missed = match row("loss.capture").and_then(|row| fact(row, "capture_lost")) {
         Some(Fact::Count(missed)) => *missed,
         _ => 0,
     };

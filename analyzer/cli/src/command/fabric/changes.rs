@@ -55,7 +55,6 @@ pub(super) struct Changes {
     begun: Option<Time>,
     ended: Time,
     is_up: bool,
-    start: SystemStart,
 }
 
 impl Changes {
@@ -67,10 +66,7 @@ impl Changes {
         self.rows.clear();
         self.is_up = false;
         let start = SystemStart::from_samples(&reading.samples);
-        if start.is_restart_of(self.start) {
-            self.series.restart(&reading.node);
-        }
-        self.start = start;
+        self.series.started(&reading.node, start);
         for sample in &reading.samples {
             let row = self.series.row(sample, None);
             self.summary.add(&row);

@@ -122,7 +122,6 @@ fn read_on(mut reader: DeviceReader, every: Duration) {
 #[derive(Default)]
 struct Lines {
     series: SampleSeries,
-    start: SystemStart,
     neighbors: BTreeSet<Neighbor>,
     has_warned: bool,
 }
@@ -132,10 +131,7 @@ impl Lines {
     fn of(&mut self, reading: &Reading) -> String {
         let mut rows = SampleColumns::default();
         let start = SystemStart::from_samples(&reading.samples);
-        if start.is_restart_of(self.start) {
-            self.series.restart(&reading.node);
-        }
-        self.start = start;
+        self.series.started(&reading.node, start);
         for sample in &reading.samples {
             rows.push(&self.series.row(sample, None));
         }

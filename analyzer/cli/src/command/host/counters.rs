@@ -212,11 +212,7 @@ impl Readings {
         } else {
             SystemStart::default()
         };
-        if let [Some((_, before)), _] = &self.ends
-            && start.is_restart_of(*before)
-        {
-            self.series.restart(reader.node());
-        }
+        self.series.started(reader.node(), start);
         self.add(time, &samples, |object| reader.max_per_second(object))?;
         self.keep(samples, start);
         Ok(())
