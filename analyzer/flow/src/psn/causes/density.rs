@@ -147,6 +147,11 @@ impl Histogram {
         self.logs[Self::bin(ln)]
     }
 
+    /// The weight of all samples.
+    pub(super) fn weight(&self) -> f64 {
+        self.weight
+    }
+
     /// The logarithm of the time that three of four samples reach; `None` while there are fewer than `enough`.
     pub(super) fn least(&self, enough: f64) -> Option<f64> {
         if self.weight < enough {
