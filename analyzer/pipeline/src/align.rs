@@ -20,7 +20,7 @@ use roce_capture::Correction;
 use roce_flow::clocks::{self, Comparison, MIN_PACKETS, Offset, StampedPacket};
 use roce_model::{Span, Time};
 
-use crate::taps::{Apart, CONTINUES};
+use crate::taps::{Apart, CONTINUES, same_begin};
 pub(crate) use alignment::{Alignment, Clock};
 pub use known::KnownClock;
 use look::{Budget, Look, SampledPacket};
@@ -87,7 +87,7 @@ fn compared(paths: &[&PathBuf], threads: u32, known: &[Option<KnownClock>]) -> A
     let mut looks = look_into(paths, &close, threads);
     alignment.shared |= looks.iter().any(|(_, look)| !look.whole);
     let recorders = recorders(&looks, known);
-    let groups = group(&looks, &recorders, known, CONTINUES);
+    let groups = group(paths, &looks, &recorders, known, CONTINUES);
     let mut steps = 0..MAX_SET_FORWARD;
     let compared = loop {
         let compared = ComparedClocks::new(&looks, &groups);
@@ -103,7 +103,7 @@ fn compared(paths: &[&PathBuf], threads: u32, known: &[Option<KnownClock>]) -> A
     };
     if compared.contradictions().next().is_some() {
         // A capture that follows another one after a long silence may have another clock.
-        let groups = group(&looks, &recorders, known, ROTATES);
+        let groups = group(paths, &looks, &recorders, known, ROTATES);
         ComparedClocks::new(&looks, &groups).conclude(paths, &mut alignment);
     } else {
         compared.conclude(paths, &mut alignment);
@@ -213,14 +213,16 @@ fn look_into(paths: &[&PathBuf], inputs: &[usize], threads: u32) -> Vec<(usize, 
 }
 
 /// The clock of each look, by number: a capture that continues another one, after `silence` or less, has the same, and so have those of
-/// one recorder.
+/// one recorder. Of several that it may continue it is the one whose name begins most like its own, then the one that ended last.
 fn group(
+    paths: &[&PathBuf],
     looks: &[(usize, Look)],
     recorders: &[usize],
     known: &[Option<KnownClock>],
     silence: Span,
 ) -> Vec<usize> {
     let machine = |input: usize| machine(known, input);
+    let name = |input: usize| paths.get(input).map_or("".into(), |path| path.to_string_lossy());
     let mut order: Vec<usize> = (0..looks.len()).collect();
     order.sort_by_key(|at| (looks[*at].1.first, *at));
     let mut clocks: Vec<usize> = (0..looks.len()).collect();
@@ -229,16 +231,22 @@ fn group(
     for at in order {
         let look = &looks[at].1;
         let ends = ends.entry(&look.interfaces).or_default();
-        let before = ends.iter().rposition(|end| {
-            if recorders[*end] == recorders[at] {
-                return true;
-            }
-            let (ended, end) = &looks[*end];
+        let may_continue = |end: usize| {
+            let (ended, end) = &looks[end];
             machine(*ended) == machine(looks[at].0)
                 && end.whole
                 && end.last <= look.first
                 && look.first.since(end.last) <= silence
                 && !are_twins(end, look)
+        };
+        let of_recorder = ends.iter().rposition(|end| recorders[*end] == recorders[at]);
+        let before = of_recorder.or_else(|| {
+            let candidates = ends.iter().enumerate().filter(|(_, end)| may_continue(**end));
+            let alike = |end: usize| same_begin(&name(looks[end].0), &name(looks[at].0));
+            candidates
+                .map(|(place, end)| (alike(*end), place))
+                .max()
+                .map(|(_, place)| place)
         });
         match before {
             Some(before) => {

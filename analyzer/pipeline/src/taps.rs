@@ -440,7 +440,7 @@ impl Taps {
 }
 
 /// Number of bytes that two names have in common at their begin.
-fn same_begin(one: &str, other: &str) -> usize {
+pub(crate) fn same_begin(one: &str, other: &str) -> usize {
     let pairs = one.bytes().zip(other.bytes());
     pairs.take_while(|(one, other)| one == other).count()
 }
