@@ -88,6 +88,7 @@ pub(crate) fn quick(workspace: &Workspace) -> Result<()> {
 fn all_kinds() -> impl Iterator<Item = &'static Kind> {
     kinds::KINDS
         .iter()
+        .chain(kinds::containers::KINDS)
         .chain(kinds::transports::KINDS)
         .chain(kinds::texts::KINDS)
 }
