@@ -88,9 +88,9 @@ pub(crate) fn quick(workspace: &Workspace) -> Result<()> {
 fn all_kinds() -> impl Iterator<Item = &'static Kind> {
     kinds::KINDS
         .iter()
-        .chain(kinds::containers::KINDS)
         .chain(kinds::transports::KINDS)
         .chain(kinds::texts::KINDS)
+        .chain(kinds::containers::KINDS)
 }
 
 fn parse(arguments: &[String]) -> Result<Options> {

@@ -17,9 +17,9 @@ const MAX_RECORD: usize = 65_000;
 pub(in super::super) const KINDS: &[Kind] = &[
     capture("big-endian", "a big-endian pcap, each packet a new flow of new hosts", FLOW, |n, out| turned(n, out, |n, out| super::packets(n, out, |i, p| { p.from = 2 * i; p.to = 2 * i + 1; p.qpn = i; }))),
     cheap("big-endian-claims", "a big-endian pcap, frames that claim 4 GiB", FEW, |n, out| turned(n, out, claims)),
+    Kind { per_thousand: 80, ..capture("big-endian-interfaces", "a big-endian pcapng, as many interfaces as a section may have", FLOW, |n, out| turned(n, out, interfaces)) },
     cheap("big-endian-tiny", "a big-endian pcap, records of one byte", FEW, |n, out| turned(n, out, |n, out| stamped(n, out, |_| vec![0]))),
     capture("big-endian-options", "a big-endian pcapng, 300 options at each frame", FEW, |n, out| turned(n, out, comments)),
-    Kind { per_thousand: 80, ..capture("big-endian-interfaces", "a big-endian pcapng, as many interfaces as a section may have", FLOW, |n, out| turned(n, out, interfaces)) },
     capture("orders", "a pcapng whose sections have both byte orders in turn", FEW, orders),
     cheap("erf", "records of ERF, Ethernet and InfiniBand in turn", Memory::Fixed(384), |n, out| erf(n, out, |i| record(i, if i % 2 == 0 { 2 } else { 21 }, 0))),
     capture("erf-extensions", "records of ERF with 8,000 extension headers", FEW, |n, out| erf(n / 20 + 1, out, |i| record(i, 2, 8_000))),
