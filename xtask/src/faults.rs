@@ -164,8 +164,18 @@ fn check(workspace: &Workspace, program: PathBuf, share: FaultShare, only: &[Str
                 .map(|worker| worker.join().unwrap_or_else(|_| bail!("a worker panicked")))
                 .collect()
         });
+        let (before, hits) = (wrong.len(), hits.into_inner());
         wrong.extend(found?.into_iter().flatten());
-        tried += hits.into_inner();
+        // The whole list takes an hour.
+        if share != FaultShare::Drawn {
+            println!(
+                "   {}: {hits} failures, {} wrong ends",
+                case.name,
+                wrong.len() - before
+            );
+            wrong.iter().skip(before).for_each(|end| println!("       {end}"));
+        }
+        tried += hits;
         commands += 1;
     }
     println!(
