@@ -7,8 +7,8 @@ use roce_spelling::counted;
 
 use super::growth::{Growths, share_text};
 use super::links::BROKEN_SHARE;
-use super::ports::{direction, of_all, severity};
-use super::sign::{CounterRule, CounterSign, NO_TEXTS, by};
+use super::ports::{direction, of_all};
+use super::sign::{CounterRule, CounterSign, NO_TEXTS, by, severity};
 
 /// Share of the time from which on seconds with stalls are a warning, where it is known.
 const STALLED_SHARE: f64 = 0.10;

@@ -6,8 +6,8 @@ use roce_model::{Counter, Severity};
 use roce_spelling::{counted, whole};
 
 use super::growth::{Growths, is_port};
-use super::ports::{direction, of_all, packets, severity};
-use super::sign::{CounterRule, CounterSign, NO_TEXTS, by};
+use super::ports::{direction, of_all, packets};
+use super::sign::{CounterRule, CounterSign, NO_TEXTS, by, severity};
 
 /// Share of a port's packets from which on broken ones are a warning: IEEE 802.3 allows one wrong bit in 1e12, which is one frame of
 /// 1,250 bytes in 1e8.

@@ -6,8 +6,7 @@ use roce_model::{Counter, Severity};
 use roce_spelling::counted;
 
 use super::growth::{Growths, share_text};
-use super::ports::severity;
-use super::sign::{CounterRule, CounterSign, NO_TEXTS, by};
+use super::sign::{CounterRule, CounterSign, NO_TEXTS, by, severity};
 
 /// RNR NAKs or packets without a buffer per second from which on they are a warning; the alert has the same.
 const NOT_READY_PER_SECOND: f64 = 1.0;

@@ -7,7 +7,7 @@ use roce_spelling::counted;
 
 use super::growth::{Growths, is_port, share_text};
 use super::losses::interface_discards;
-use super::sign::{CounterRule, CounterSign, NO_TEXTS, by};
+use super::sign::{CounterRule, CounterSign, NO_TEXTS, by, severity};
 
 /// Share of a port's packets from which on discards are a warning: a loss rate that RoCE's throughput shows.
 const DISCARDED_SHARE: f64 = 1e-5;
@@ -320,14 +320,6 @@ fn discards(growths: &Growths<'_>) -> Vec<CounterSign> {
         found.push(CounterSign::new(growths, severity, object, &text).number("discarded_packets", count));
     }
     found
-}
-
-pub(super) fn severity(is_much: bool) -> Severity {
-    if is_much {
-        Severity::Warning
-    } else {
-        Severity::Info
-    }
 }
 
 /// The share that `count` is of it and `all` other packets in a direction, behind a comma; empty where these are not counted.
