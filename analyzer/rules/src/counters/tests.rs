@@ -268,8 +268,8 @@ fn a_reset_is_neither_a_growth_nor_a_fall() {
     assert_eq!(found.len(), 3);
     assert_eq!(
         found[2].text,
-        "between the readings 1 of 2 counters above 0 fell and began again: it restarted, its driver was loaded again, or somebody cleared \
-         them; what they counted meanwhile is not known"
+        "between the readings 1 of 2 counters above 0 fell and began again: it restarted, its driver was loaded again, somebody cleared them, \
+         or the readings are in the wrong order; what they counted meanwhile is not known"
     );
 }
 
@@ -505,11 +505,11 @@ fn losses_are_joined_with_the_class_that_lost_them() {
     );
     // PFC is on: where they are lost is not said.
     let elsewhere = found_in(&of(120_000.0, 1.0), 10);
-    assert_eq!(ids(&elsewhere), [("counters.lossy_class", Severity::Info)]);
+    assert_eq!(ids(&elsewhere), [("counters.losses", Severity::Info)]);
     assert!(
-        elsewhere[0]
-            .text
-            .ends_with("packets are lost on the way to this port, or behind it")
+        elsewhere[0].text.contains("lost, or reordered on the way"),
+        "{}",
+        elsewhere[0].text
     );
 }
 
@@ -831,4 +831,209 @@ fn stalls_of_pcie_are_a_share_and_have_effects() {
 fn evidence_is_printed_in_words() {
     let found = only(&[count("ens1", Counter::PauseStormEvents, 5.0, 1_205.0).details(&["warning"])]);
     assert_eq!(found.evidence_words(), "seconds 10, warnings 1,200, errors 0");
+}
+
+#[test]
+fn losses_of_a_lossless_class_are_another_finding() {
+    let port = "mlx5_0:1";
+    let of = |is_on: f64| {
+        found_in(
+            &[
+                count(port, Counter::PortOutOfSequencePackets, 0.0, 4_000.0),
+                count(port, Counter::PortReceivedPackets, 0.0, 2e7),
+                count("ens1", Counter::PriorityReceivedPackets, 0.0, 2e7).priority(3),
+                count("ens1", Counter::PfcEnabled, is_on, is_on).priority(3),
+                // One packet under two names, and in the port's sum.
+                count("ens1", Counter::PriorityDiscards, 0.0, 4_000.0)
+                    .priority(3)
+                    .details(&["all"]),
+                count("ens1", Counter::PriorityDiscards, 0.0, 4_000.0)
+                    .priority(3)
+                    .details(&["buffer"]),
+                count("ens1", Counter::NetdevDiscards, 0.0, 4_000.0).details(&["received"]),
+            ],
+            10,
+        )
+    };
+    let lossless = of(1.0);
+    assert_eq!(
+        ids(&lossless),
+        [
+            ("counters.lossless_loss", Severity::Warning),
+            ("counters.discards", Severity::Warning)
+        ]
+    );
+    assert!(
+        lossless[0]
+            .text
+            .starts_with("4,000 packets of priority 3 discarded although PFC is on for it"),
+        "{}",
+        lossless[0].text
+    );
+    let lossy = of(0.0);
+    assert_eq!(lossy[0].id, "counters.lossy_class");
+    assert!(
+        lossy[0]
+            .text
+            .contains("discarded meanwhile: 4,000 packets of priority 3 by ens1"),
+        "{}",
+        lossy[0].text
+    );
+}
+
+#[test]
+fn ignored_cnps_are_judged_by_their_share() {
+    let of = |ignored, handled| {
+        only(&[
+            count("mlx5_0:1", Counter::PortCnpIgnored, 5.0, 5.0 + ignored),
+            count("mlx5_0:1", Counter::PortCnpHandled, 9.0, 9.0 + handled),
+        ])
+    };
+    let few = of(3.0, 20_000.0);
+    assert_eq!((few.id, few.severity), ("counters.cnp_ignored", Severity::Info));
+    assert!(
+        few.text.starts_with("3 CNPs of 20,003 (0.01 %) ignored"),
+        "{}",
+        few.text
+    );
+    assert_eq!(of(8_000.0, 0.0).severity, Severity::Critical);
+    assert_eq!(of(8_000.0, 2_000.0).severity, Severity::Critical);
+}
+
+#[test]
+fn one_broken_frame_in_a_day_is_a_note() {
+    let of = |frames: f64, seconds| {
+        let pairs = [
+            count("ens1", Counter::PhyCrcErrors, 4.0, 4.0 + frames),
+            count("ens1", Counter::PriorityReceivedPackets, 0.0, 2e7).priority(3),
+        ];
+        found_in(&pairs, seconds)
+    };
+    assert_eq!(
+        ids(&of(1.0, 86_400)),
+        [("counters.broken_frames", Severity::Info)]
+    );
+    // 23 in a day is less than one an hour; 25 is more.
+    assert_eq!(of(23.0, 86_400)[0].severity, Severity::Info);
+    assert_eq!(of(25.0, 86_400)[0].severity, Severity::Warning);
+    assert_eq!(of(1.0, 10)[0].severity, Severity::Info);
+}
+
+#[test]
+fn drops_of_a_queue_say_whether_it_is_lossless() {
+    let of = |no_drop: f64| {
+        only(&[
+            count("Ethernet0", Counter::SwitchQueueDroppedPackets, 5.0, 45_005.0)
+                .queue("UC0")
+                .details(&["port", "unicast"]),
+            count("Ethernet0", Counter::SwitchQueueTransmittedPackets, 0.0, 1e8)
+                .queue("UC0")
+                .details(&["port", "unicast"]),
+            count("Ethernet0", Counter::SwitchQueueNoDrop, no_drop, no_drop)
+                .queue("UC0")
+                .details(&["port"]),
+        ])
+    };
+    let lossy = of(0.0);
+    assert_eq!(
+        (lossy.id, lossy.severity),
+        ("counters.queue_drops", Severity::Warning)
+    );
+    // 45,000 of 100,045,000.
+    assert!(
+        lossy
+            .text
+            .starts_with("queue UC0 dropped 45,000 packets, 0.04 % of its packets in 10.0 s: it is lossy"),
+        "{}",
+        lossy.text
+    );
+    assert!(of(1.0).text.contains("it is lossless"));
+}
+
+#[test]
+fn links_of_switches_that_flap_are_named() {
+    let changes =
+        only(&[count("Ethernet1", Counter::SwitchInterfaceLinkChanges, 4.0, 10.0).details(&["port"])]);
+    assert_eq!(
+        (changes.id, changes.severity),
+        ("counters.link_unsteady", Severity::Warning)
+    );
+    assert!(
+        changes
+            .text
+            .starts_with("the link changed its state, or was reset, 6 times"),
+        "{}",
+        changes.text
+    );
+    let down = only(&[count("Ethernet4", Counter::SwitchInterfaceUp, 1.0, 0.0).details(&["port"])]);
+    assert_eq!(
+        (down.id, down.severity),
+        ("counters.link_unsteady", Severity::Warning)
+    );
+    let up = only(&[count("Ethernet4", Counter::SwitchInterfaceUp, 0.0, 1.0).details(&["port"])]);
+    assert_eq!(up.severity, Severity::Info);
+}
+
+#[test]
+fn two_names_of_one_quantity_are_one_series() {
+    let oos = |before, after| count("bnxt_re0:1", Counter::PortOutOfSequencePackets, before, after);
+    assert_eq!(found_in(&[oos(3.0, 3.0), oos(8_700.0, 8_700.0)], 10), []);
+    let grown = only(&[oos(3.0, 3.0), oos(8_700.0, 8_900.0)]);
+    assert!(
+        grown.text.starts_with("200 packets out of sequence"),
+        "{}",
+        grown.text
+    );
+}
+
+#[test]
+fn more_stalled_seconds_than_passed_are_doubted() {
+    let found = only(&[count("ens1", Counter::PcieStalledSeconds, 0.0, 5_000.0).details(&["write"])]);
+    assert_eq!(
+        (found.id, found.severity),
+        ("counters.pcie_stalled", Severity::Info)
+    );
+    assert!(
+        found.text.contains("more seconds than passed") && !found.text.contains('%'),
+        "{}",
+        found.text
+    );
+}
+
+#[test]
+fn access_errors_say_whose_request_it_was() {
+    let found = only(&[count("mlx5_0:1", Counter::PortAccessErrors, 2.0, 7.0).details(&["responder"])]);
+    assert_eq!(
+        (found.id, found.severity),
+        ("counters.access_errors", Severity::Warning)
+    );
+    assert!(
+        found
+            .text
+            .starts_with("5 remote access errors in 10.0 s: requests of peers"),
+        "{}",
+        found.text
+    );
+}
+
+#[test]
+fn used_up_rnr_retries_are_the_peers_program() {
+    let found = found_in(
+        &[
+            count("mlx5_0:1", Counter::PortRnrRetriesExceeded, 0.0, 2.0),
+            count("mlx5_0:1", Counter::PortRnrNaksReceived, 0.0, 16.0),
+        ],
+        10,
+    );
+    let finding = found
+        .iter()
+        .find(|finding| finding.id == "counters.retries_exceeded")
+        .unwrap();
+    assert!(
+        finding.text.starts_with(
+            "2 queue pairs used up their retries, after 16 RNR NAKs in 10.0 s: the peer's program"
+        ),
+        "{}",
+        finding.text
+    );
 }

@@ -73,6 +73,8 @@ pub(super) fn read(answers: &Answers, reading: &mut Reading) {
     }
     if let Some(seconds) = answers.get(UPTIME).and_then(answer::uptime) {
         reading.push(Counter::SwitchUptime, "", seconds);
+    } else if let Some(seconds) = answers.get(VERSION).and_then(tables::uptime) {
+        reading.push(Counter::SwitchUptime, "", seconds);
     }
     let config = config(answers, reading);
     settings::read(&config, answers.get(WATCHDOG).is_some(), reading);
