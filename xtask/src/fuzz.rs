@@ -41,10 +41,16 @@ const TARGETS: [&str; 23] = [
 ];
 
 /// Targets whose seeds are cut from the captures.
-const FROM_CAPTURES: [&str; 4] = ["pcap", "pcapng", "decode", "analysis"];
+const FROM_CAPTURES: [&str; 5] = ["pcap", "pcapng", "decode", "analysis", "transports"];
+
+/// Folders with captures of MRC and UET, of trimmed frames and of telemetry, below tests/data.
+const TRANSPORTS: [&str; 3] = ["mrc", "uet", "transports"];
 
 /// Targets whose first byte picks a parser, and how many they have.
 const KINDS: [(&str, u64); 2] = [("device", 5), ("fabric", 5)];
+
+/// Frames of a capture that become seeds of `transports`.
+const MAX_FRAMES: usize = 20;
 
 /// Longest input that is tried, in bytes: some records fit.
 const MAX_INPUT: usize = 8192;
@@ -189,7 +195,11 @@ fn write_seeds(workspace: &Workspace, target: &str, folder: &Path) -> Result<()>
         let path = folder.join(name);
         fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))
     };
-    for capture in workspace.captures()? {
+    let mut captures = workspace.captures()?;
+    for transport in TRANSPORTS {
+        captures.extend(workspace.captures_of(&Path::new("tests/data").join(transport))?);
+    }
+    for capture in captures {
         let name = capture.file_stem().unwrap_or_default().to_string_lossy();
         let file = fs::read(&capture).with_context(|| format!("cannot read {}", capture.display()))?;
         let records = records(&file);
@@ -198,6 +208,14 @@ fn write_seeds(workspace: &Workspace, target: &str, folder: &Path) -> Result<()>
             for at in [0, 1, 2, records.len() / 2, records.len().saturating_sub(1)] {
                 if let Some(record) = records.get(at) {
                     write(format!("{name}-{at}"), &decode_seed(record))?;
+                }
+            }
+            continue;
+        }
+        if target == "transports" {
+            for (at, record) in records.iter().take(MAX_FRAMES).enumerate() {
+                for (kind, seed) in transports_seeds(&record.bytes).iter().enumerate() {
+                    write(format!("{name}-{at}-{kind}"), seed)?;
                 }
             }
             continue;
@@ -255,6 +273,24 @@ fn decode_seed(record: &Record) -> Vec<u8> {
     let mut seed = vec![0, u8::try_from(more).unwrap_or(254)];
     seed.extend_from_slice(&record.bytes);
     seed
+}
+
+/// Inputs of the target `transports`: the reader's number, and what it reads of a frame. The headers of MRC and UET are those behind
+/// UDP; the frame itself is without its addresses.
+fn transports_seeds(frame: &[u8]) -> Vec<Vec<u8>> {
+    const ETHERNET: usize = 14;
+    const ADDRESSES: usize = 12;
+    const IPV6: usize = 40;
+    const UDP: usize = 8;
+    let ip = frame.get(ETHERNET).map_or(0, |first| first >> 4);
+    let header = if ip == 4 { IPV6 / 2 } else { IPV6 };
+    let behind = frame.get(ETHERNET + header + UDP..).unwrap_or_default();
+    let seed = |kind: u8, bytes: &[u8]| [&[kind], bytes].concat();
+    vec![
+        seed(0, behind),
+        seed(1, behind),
+        seed(3, frame.get(ADDRESSES..).unwrap_or_default()),
+    ]
 }
 
 fn words(values: &[u32]) -> Vec<u8> {

@@ -120,7 +120,12 @@ impl Workspace {
 
     /// The captures in `captures/`, in order of name.
     pub(crate) fn captures(&self) -> Result<Vec<PathBuf>> {
-        let folder = self.root.join("captures");
+        self.captures_of(Path::new("captures"))
+    }
+
+    /// Captures in classic pcap in a folder of the workspace, in the order of their names.
+    pub(crate) fn captures_of(&self, folder: &Path) -> Result<Vec<PathBuf>> {
+        let folder = self.root.join(folder);
         let mut captures = Vec::new();
         for entry in
             std::fs::read_dir(&folder).with_context(|| format!("cannot list {}", folder.display()))?

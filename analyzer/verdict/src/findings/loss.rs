@@ -470,7 +470,7 @@ impl LossTally {
             ),
             evidence,
             if is_whole {
-                "Capture with a smaller snaplen (96 bytes hold all headers), a larger buffer or fewer flows before trusting \
+                "Capture with a smaller snaplen (192 bytes hold all headers), a larger buffer or fewer flows before trusting \
                  small counts."
             } else {
                 "Capture with a larger buffer or fewer flows before trusting small counts."

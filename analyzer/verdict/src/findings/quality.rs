@@ -51,7 +51,7 @@ pub(super) const CAPTURE: Rule = Rule {
              or coarser than 1 us, as the file states or as several frames in a row with one stamp show; mirrors that show packets twice (copies are dropped); taps with data in one direction only; flows of which a third or more is missing and was never sent again: a sample, or \
              packets that take other ways; inputs that ended early; flows and \
              episodes for which there was no room.",
-    source: "pcapng ISB and EPB options, ERSPAN sequence numbers; all headers of RoCEv2 end within 96 bytes.",
+    source: "pcapng ISB and EPB options, ERSPAN sequence numbers; all headers of RoCEv2 end within 96 bytes, those of MRC within 192.",
     thresholds: &["least_data_packets"],
     severity: Severity::Info,
     confidence: "high: the capture states it, shows it or lacks it",
@@ -343,7 +343,7 @@ impl QualityTally {
             (Severity::Info, Confidence::High),
             parts.join("; "),
             evidence,
-            "Capture again with a snaplen of at least 96 bytes, a larger buffer, and both directions, before trusting what \
+            "Capture again with a snaplen of at least 192 bytes, a larger buffer, and both directions, before trusting what \
              rests on the missing packets.",
             run.taps.iter().filter_map(|tap| tap.sorted_first_time).min(),
         ))
