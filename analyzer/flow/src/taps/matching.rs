@@ -303,11 +303,7 @@ impl TapMatcher {
             return self.late(packet, at, number);
         };
         let is_repaired = number.is_repaired(&packet.roce);
-        let shown = if is_repaired && !number.is_response() {
-            if noted.is_again { -1 } else { 1 }
-        } else {
-            0
-        };
+        let shown = number.shown(is_repaired, noted.is_again);
         self.count(packet.tap);
         if crossing.is_first {
             self.count(crossing.tap);
