@@ -518,7 +518,8 @@ mod tests {
             begin(&mut taps, 0, "host_00001.pcap", 0),
             begin(&mut taps, 1, "switch_00001.pcap", 1),
         );
-        (taps.ended(0), taps.ended(1));
+        taps.ended(0);
+        taps.ended(1);
         assert_eq!(begin(&mut taps, 2, "host_00002.pcap", 20), host);
         assert_eq!(begin(&mut taps, 3, "switch_00002.pcap", 21), switch);
         taps.ended(2);

@@ -314,9 +314,12 @@ impl Stage {
     }
 }
 
+/// Message size in bytes, where it is known, and a rate or a latency.
+type ValueOfSize = (Option<u64>, f64);
+
 /// Values of a file's rows by size: its rates, or its latencies where no row has a rate.
-fn values_by_size(rows: &[Measurement]) -> (bool, Vec<(Option<u64>, f64)>) {
-    let of = |value: fn(&Measurement) -> Option<f64>| -> Vec<(Option<u64>, f64)> {
+fn values_by_size(rows: &[Measurement]) -> (bool, Vec<ValueOfSize>) {
+    let of = |value: fn(&Measurement) -> Option<f64>| -> Vec<ValueOfSize> {
         let all = rows.iter();
         all.filter_map(|row| Some((row.size_bytes, value(row)?)))
             .collect()
@@ -330,7 +333,7 @@ fn values_by_size(rows: &[Measurement]) -> (bool, Vec<(Option<u64>, f64)>) {
 }
 
 /// Mean over the sizes of `wanted`; `None`: the rows have none of them.
-fn mean_of_sizes(rows: &[(Option<u64>, f64)], wanted: &BTreeSet<Option<u64>>) -> Option<f64> {
+fn mean_of_sizes(rows: &[ValueOfSize], wanted: &BTreeSet<Option<u64>>) -> Option<f64> {
     let values: Vec<f64> = rows
         .iter()
         .filter(|(size, _)| wanted.contains(size))
@@ -346,7 +349,7 @@ fn mean_of_sizes(rows: &[(Option<u64>, f64)], wanted: &BTreeSet<Option<u64>>) ->
 fn stages_of(inputs: &[Input]) -> String {
     let titles = ["stage", "results", "min", "mean", "stddev", "max", "change"];
     let mut rows = vec![titles.map(str::to_owned).to_vec()];
-    let mut before: [Option<Vec<(Option<u64>, f64)>>; 2] = [None, None];
+    let mut before: [Option<Vec<ValueOfSize>>; 2] = [None, None];
     let mut are_other_sizes = false;
     for input in inputs {
         let (is_latency, values) = values_by_size(&input.results.measurements);
@@ -355,9 +358,8 @@ fn stages_of(inputs: &[Input]) -> String {
             continue;
         };
         let shown = if is_latency { time } else { rate_of };
-        let sizes = |rows: &[(Option<u64>, f64)]| -> BTreeSet<Option<u64>> {
-            rows.iter().map(|(size, _)| *size).collect()
-        };
+        let sizes =
+            |rows: &[ValueOfSize]| -> BTreeSet<Option<u64>> { rows.iter().map(|(size, _)| *size).collect() };
         let before = &mut before[usize::from(is_latency)];
         let change = before.as_ref().and_then(|before| {
             let (first, second) = (sizes(before), sizes(&values));
