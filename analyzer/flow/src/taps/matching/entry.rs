@@ -34,8 +34,8 @@ impl Number {
         !self.is_answer() && of.bth.opcode().service().is_reliable()
     }
 
-    /// What it adds to the packets of which an acknowledgement shows that they were here: a request adds itself, and takes itself back when it is
-    /// sent again.
+    /// Change of the number of packets of which an acknowledgement shows that they were here: a request adds itself, and takes itself back when
+    /// it is sent again.
     pub(super) fn shown(self, is_repaired: bool, is_again: bool) -> i8 {
         match (is_repaired && !self.is_response(), is_again) {
             (false, _) => 0,

@@ -217,6 +217,12 @@ impl TapPeriod {
 }
 
 impl Hop {
+    fn count(&mut self, packet: &SightedPacket) {
+        self.matched += 1;
+        self.repaired += u64::from(packet.is_repaired);
+        self.acknowledged += i64::from(packet.shown);
+    }
+
     fn is_upwards(&self) -> bool {
         if self.shown == 0 {
             self.timed >= 0
@@ -269,11 +275,9 @@ impl Hops {
         let Some(hop) = self.list.get_mut(known.place as usize) else {
             return;
         };
+        hop.count(now);
         let upwards = before.tap < now.tap;
         let (low, high) = if upwards { (before, now) } else { (now, before) };
-        hop.matched += 1;
-        hop.repaired += u64::from(now.is_repaired);
-        hop.acknowledged += i64::from(now.shown);
         let bin = hop.bins.at(before.time, &mut self.room);
         bin.matched(low.marked, high.marked);
         hop.marked[0] += u64::from(high.marked && !low.marked);
