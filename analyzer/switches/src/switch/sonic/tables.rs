@@ -38,26 +38,28 @@ pub(super) fn uptime(text: &str) -> Option<f64> {
         .lines()
         .find_map(|line| line.trim_start().strip_prefix("Uptime:"))?;
     let (_, up) = line.split_once(" up ")?;
-    let mut minutes: u32 = 0;
-    let mut is_known = false;
-    for part in up.split(',').map(str::trim).take(3) {
+    let mut days: u32 = 0;
+    // Minutes come last, alone or behind hours: days alone are no time.
+    for part in up.split(',').map(str::trim).take(2) {
         let mut words = part.split_whitespace();
         let (first, unit) = (words.next()?, words.next());
-        let value = first.parse::<u32>();
-        let add = match (value, unit) {
-            (Ok(days), Some("day" | "days")) => days.checked_mul(24 * 60)?,
+        let minutes = match (first.parse::<u32>(), unit) {
+            (Ok(number), Some("day" | "days")) => {
+                days = number;
+                continue;
+            }
             (Ok(minutes), Some("min" | "mins")) => minutes,
             (Err(_), None) => {
                 let (hours, minutes) = first.split_once(':')?;
                 let hours = hours.parse::<u32>().ok()?.checked_mul(60)?;
                 hours.checked_add(minutes.parse().ok()?)?
             }
-            _ => break,
+            _ => return None,
         };
-        minutes = minutes.checked_add(add)?;
-        is_known = true;
+        let minutes = days.checked_mul(24 * 60)?.checked_add(minutes)?;
+        return Some(f64::from(minutes) * 60.0);
     }
-    is_known.then_some(f64::from(minutes) * 60.0)
+    None
 }
 
 /// Adds `show pfc counters`: one table of received frames, one of sent ones. False if there is no such table.
@@ -350,5 +352,6 @@ mod uptimes {
         }
         assert_eq!(uptime("Uptime: never"), None);
         assert_eq!(uptime("Uptime: 10:00:01 up 5 users"), None);
+        assert_eq!(uptime("Uptime: 10:00:01 up 4 days, N/A,  1 user"), None);
     }
 }
