@@ -282,12 +282,10 @@ fn group(
         };
         let of_recorder = ends.iter().rposition(|end| recorders[*end] == recorders[at]);
         let before = of_recorder.or_else(|| {
+            let own = name(looks[at].0);
             let candidates = ends.iter().enumerate().filter(|(_, end)| may_continue(**end));
-            let alike = |end: usize| same_begin(&name(looks[end].0), &name(looks[at].0));
-            candidates
-                .map(|(place, end)| (alike(*end), place))
-                .max()
-                .map(|(_, place)| place)
+            let most = candidates.max_by_key(|(_, end)| same_begin(&name(looks[**end].0), &own));
+            most.map(|(place, _)| place)
         });
         match before {
             Some(before) => {

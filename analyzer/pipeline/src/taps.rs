@@ -253,9 +253,9 @@ impl Taps {
             let continues = tap.last <= time
                 && time.since(tap.last) <= CONTINUES
                 && (tap.input == input || !self.apart.are(tap.input, input));
-            continues.then(|| (same_begin(&tap.capture, capture), at))
+            continues.then_some((at, tap))
         });
-        let (_, at) = candidates.max()?;
+        let (at, _) = candidates.max_by_key(|(_, tap)| same_begin(&tap.capture, capture))?;
         Some(ended.remove(begin + at))
     }
 

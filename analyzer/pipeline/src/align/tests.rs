@@ -129,7 +129,7 @@ fn what_cannot_belong_together_is_not_read() {
     let all: Vec<&PathBuf> = paths.iter().collect();
     let (close, failed) = close_in_time(&all, vec![0, 1, 2], &[]);
     assert!(close.is_empty());
-    // A failure of the system is told. A file that makes no sense is left to the run.
+    // A failure of the system is an error. A file that makes no sense is left to the run.
     assert!(
         matches!(failed.as_slice(), [(2, Error::Open { .. })]),
         "{failed:?}"

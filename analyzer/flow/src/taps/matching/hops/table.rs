@@ -56,7 +56,7 @@ impl Record {
     }
 }
 
-/// Where so many are expected, there are none in 1 of 20 cases.
+/// Events that are expected where none happens in 1 of 20 cases.
 const NONE_BY_CHANCE: f64 = 3.0;
 /// Signs that a capture's own holes bring about as often as this show nothing.
 const BY_CHANCE: f64 = 0.05;
@@ -66,6 +66,10 @@ const MIN_SHARE: u64 = 4;
 
 /// How well each tap records.
 type Records = HashMap<TapId, Record, foldhash::fast::RandomState>;
+
+fn of_taps(records: &Records, taps: [TapId; 2]) -> [Record; 2] {
+    taps.map(|tap| records.get(&tap).copied().unwrap_or_default())
+}
 
 /// A flow at the first one of two taps, and at the second one.
 #[derive(Clone, Copy, Debug)]
@@ -148,8 +152,7 @@ impl Hops {
         for (between, place) in &self.by_ends {
             if let Some(hop) = self.list.get(*place as usize) {
                 let row = hop.row(*between, &records);
-                let of = |tap| records.get(&tap).copied().unwrap_or_default();
-                let (from, to) = (of(row.from_tap), of(row.to_tap));
+                let [from, to] = of_taps(&records, [row.from_tap, row.to_tap]);
                 hop.bins.write(
                     &row,
                     hop.is_upwards(),
@@ -202,8 +205,7 @@ impl Hop {
             (high, self.name, low)
         };
         let unseen = self.unseen[usize::from(!upwards)];
-        let of = |tap| records.get(&tap).copied().unwrap_or_default();
-        let (from, to) = (of(from_tap), of(to_tap));
+        let [from, to] = of_taps(records, [from_tap, to_tap]);
         let (repaired, mut first) = match self.lost_of_runs(from, to) {
             LostOfRuns::All => (unseen.lost, unseen.first),
             LostOfRuns::First => (unseen.begins, unseen.first_begins),
