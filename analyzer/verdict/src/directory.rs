@@ -10,8 +10,10 @@ use crate::coverage::Coverage;
 
 type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 
-/// Flows that are remembered, at most: some 30 MB.
+/// Flows that are remembered, at most: some 50 MB.
 const MAX_FLOWS: usize = 1 << 18;
+/// Flows of one piece of memory: a vector that doubles would need three times the room at that moment.
+const OF_PIECE: usize = 1 << 12;
 /// Hosts that are remembered, at most.
 const MAX_HOSTS: usize = 1 << 17;
 
@@ -73,12 +75,41 @@ pub(super) fn is_disturbed(row: &FlowRow) -> bool {
         || is_overtaken.into_iter().flatten().any(|packets| packets > 0)
 }
 
+/// Parties in the order in which they came, in pieces of memory of one size.
+#[derive(Clone, Debug, Default)]
+struct Parties(Vec<Vec<(TapId, FlowId, Party)>>);
+
+impl Parties {
+    fn push(&mut self, party: (TapId, FlowId, Party)) {
+        match self.0.last_mut() {
+            Some(piece) if piece.len() < OF_PIECE => piece.push(party),
+            Some(_) => {
+                let mut piece = Vec::with_capacity(OF_PIECE);
+                piece.push(party);
+                self.0.push(piece);
+            }
+            // Most captures have few flows.
+            None => self.0.push(vec![party]),
+        }
+    }
+
+    fn get(&self, place: u32) -> Option<&Party> {
+        let piece = self.0.get(place as usize / OF_PIECE)?;
+        piece.get(place as usize % OF_PIECE).map(|(.., party)| party)
+    }
+
+    fn get_mut(&mut self, place: u32) -> Option<&mut Party> {
+        let piece = self.0.get_mut(place as usize / OF_PIECE)?;
+        piece.get_mut(place as usize % OF_PIECE).map(|(.., party)| party)
+    }
+}
+
 /// Flows and hosts by tap.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Directory {
     /// The place of each flow in `parties`: those are many, and written in their order.
     flows: Map<(TapId, FlowId), u32>,
-    parties: Vec<(TapId, FlowId, Party)>,
+    parties: Parties,
     hosts: Map<u64, Address>,
     /// Ranks of the flows that a log names.
     ranks: Map<(TapId, FlowId), RankEnd>,
@@ -102,7 +133,7 @@ impl Directory {
         if let Some(ranks) = row.ranks() {
             self.ranks.insert(key, ranks);
         }
-        let next = u32::try_from(self.parties.len()).unwrap_or(u32::MAX);
+        let next = u32::try_from(self.flows.len()).unwrap_or(u32::MAX);
         let place = *self.flows.entry(key).or_insert(next);
         if place == next {
             let party = Party {
@@ -124,7 +155,7 @@ impl Directory {
             };
             self.parties.push((row.tap, row.flow_id, party));
         }
-        let Some((.., party)) = self.parties.get_mut(place as usize) else {
+        let Some(party) = self.parties.get_mut(place) else {
             return;
         };
         party.peer = row.peer_flow_id.or(party.peer);
@@ -161,8 +192,7 @@ impl Directory {
 
     /// The ends of a flow.
     pub(super) fn party(&self, tap: TapId, flow: FlowId) -> Option<&Party> {
-        let place = self.flows.get(&(tap, flow))?;
-        self.parties.get(*place as usize).map(|(.., party)| party)
+        self.parties.get(*self.flows.get(&(tap, flow))?)
     }
 
     /// True if packets overtake each other, or come twice, on the way that a flow takes at a tap. Flows between the same two hosts share
@@ -187,7 +217,8 @@ impl Directory {
 
     /// All flows.
     pub(super) fn flows(&self) -> impl Iterator<Item = (TapId, FlowId, &Party)> {
-        self.parties.iter().map(|(tap, flow, party)| (*tap, *flow, party))
+        let all = self.parties.0.iter().flatten();
+        all.map(|(tap, flow, party)| (*tap, *flow, party))
     }
 }
 
@@ -211,4 +242,34 @@ pub(super) fn name_of(row: &FlowRow) -> String {
 /// Ranks behind the name of a flow: ` [rank 3 > rank 11, channel 2]`.
 fn in_brackets(ranks: Option<&RankEnd>) -> String {
     ranks.map(|ranks| format!(" [{ranks}]")).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::rows::flow_to;
+    use super::*;
+
+    #[test]
+    fn each_of_many_flows_keeps_its_own_facts() {
+        let rows = |range: core::ops::Range<u32>| {
+            range.map(|n| FlowRow {
+                flow_id: FlowId(n.into()),
+                data_packets: n.into(),
+                ..flow_to(1, 2, n)
+            })
+        };
+        let mut directory = Directory::default();
+        // Three pieces and a part; the first ones have a second epoch.
+        for row in rows(0..3 * 4096 + 7).chain(rows(0..5000)) {
+            directory.note(&row);
+        }
+        assert_eq!(directory.flows().count(), 3 * 4096 + 7);
+        for (tap, flow, party) in directory.flows() {
+            let epochs = if flow.0 < 5000 { 2 } else { 1 };
+            let expected = (u64::from(party.qpn().value()), flow.0 * epochs);
+            assert_eq!((flow.0, party.data_packets), expected);
+            let found = directory.party(tap, flow).map(Party::qpn);
+            assert_eq!(found, Some(party.qpn()));
+        }
+    }
 }

@@ -372,7 +372,7 @@ impl Findings {
         let mismatch = self.class.mismatch(&context).filter(|_| planned.is_none());
         let drops = switch::drops(&context, loss.as_ref());
         let (unpassed, too_long) = self.unpassed.unpassed().unzip();
-        let (faulty, on_faulty_paths) = self.faulty.faulty().unzip();
+        let (faulty, on_faulty_paths) = self.faulty.faulty(directory).unzip();
         let findings = [
             self.blind.blind(&context),
             clock::clock(&context),

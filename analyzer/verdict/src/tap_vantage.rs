@@ -21,10 +21,10 @@ const BETWEEN: usize = 2;
 /// Vantages of one host's flows at one tap.
 #[derive(Clone, Copy, Debug, Default)]
 struct Host {
-    sent: u64,
-    received: u64,
+    sent: u32,
+    received: u32,
     /// Flows that say near, far, between.
-    votes: [u64; 3],
+    votes: [u32; 3],
     /// Data packets, and marked ones among them, that it sends and that it receives.
     data_sent: u64,
     ce_sent: u64,
@@ -56,19 +56,19 @@ impl Vantages {
             None => (None, None),
         };
         if let Some(host) = self.host(row.tap, row.source) {
-            host.sent += 1;
+            host.sent = host.sent.saturating_add(1);
             host.data_sent = host.data_sent.saturating_add(row.data_packets);
             host.ce_sent = host.ce_sent.saturating_add(row.ce);
             if let Some(vote) = of_source {
-                host.votes[vote] += 1;
+                host.votes[vote] = host.votes[vote].saturating_add(1);
             }
         }
         if let Some(host) = self.host(row.tap, row.destination) {
-            host.received += 1;
+            host.received = host.received.saturating_add(1);
             host.data_received = host.data_received.saturating_add(row.data_packets);
             host.ce_received = host.ce_received.saturating_add(row.ce);
             if let Some(vote) = of_destination {
-                host.votes[vote] += 1;
+                host.votes[vote] = host.votes[vote].saturating_add(1);
             }
         }
         // A flow of ACKs looks from the other end than the data that it acknowledges.
@@ -105,16 +105,16 @@ impl Vantages {
 
 impl Host {
     fn row(&self, tap: TapId, host: Address) -> VantageRow {
-        let votes: u64 = self.votes.iter().sum();
+        let votes: u64 = self.votes.iter().copied().map(u64::from).sum();
         let most = (0..HostVantage::ALL.len())
             .max_by_key(|vote| (self.votes[*vote], core::cmp::Reverse(*vote)))
-            .filter(|vote| reaches(self.votes[*vote], votes, AGREEMENT));
+            .filter(|vote| reaches(self.votes[*vote].into(), votes, AGREEMENT));
         VantageRow {
             tap,
             address: host,
             vantage: most.map(|vote| HostVantage::ALL[vote]),
-            flows_sent: self.sent,
-            flows_received: self.received,
+            flows_sent: self.sent.into(),
+            flows_received: self.received.into(),
             evidence: self.evidence(votes).into(),
         }
     }
@@ -128,9 +128,13 @@ impl Host {
                 .iter()
                 .zip(self.votes)
                 .filter(|(_, votes)| *votes > 0)
-                .map(|(vantage, votes)| format!("{} by {}", vantage.name(), counted(votes, "flow")))
+                .map(|(vantage, votes)| format!("{} by {}", vantage.name(), counted(votes.into(), "flow")))
                 .collect();
-            parts.push(format!("{} of {}", each.join(", "), self.sent + self.received));
+            parts.push(format!(
+                "{} of {}",
+                each.join(", "),
+                u64::from(self.sent) + u64::from(self.received)
+            ));
         }
         for (what, ce, data) in [
             ("sends", self.ce_sent, self.data_sent),

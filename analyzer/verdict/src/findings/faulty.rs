@@ -8,7 +8,7 @@ use roce_model::{
 };
 
 use super::super::chance::at_least;
-use super::super::directory::name_of;
+use super::super::directory::Directory;
 use super::super::numbers::{NEARLY_ALL, counted, percent, reaches, some};
 use super::super::thresholds::Thresholds;
 use super::rule::{FindingOf as _, Rule};
@@ -35,7 +35,7 @@ pub(super) const FAULTY: Rule = Rule {
     ..Rule::TALLIED
 };
 
-/// Flows that are kept at most: some 12 MB.
+/// Flows that are kept at most: some 7 MB.
 const MAX_FLOWS: usize = 1 << 16;
 /// Losses of a flow that are closer than this are one moment: one burst, or one lost packet and what followed from it.
 const APART: u64 = 1_000_000;
@@ -64,13 +64,12 @@ struct PortFlow {
     bad_icrcs: u64,
     first: Time,
     last: Time,
-    name: String,
 }
 
 /// Flows and signs of one path.
 #[derive(Clone, Debug, Default)]
 struct PathSigns {
-    flows: Vec<(FlowId, String)>,
+    flows: Vec<FlowId>,
     packets: u64,
     signs: u64,
 }
@@ -99,8 +98,7 @@ struct FaultyPaths {
 #[derive(Debug, Default)]
 pub(super) struct FaultyTally {
     moments: Map<(TapId, FlowId), LossMoments>,
-    pairs: Map<(Address, Address), Vec<PortFlow>>,
-    flows: usize,
+    flows: Vec<((Address, Address), PortFlow)>,
 }
 
 impl FaultyTally {
@@ -138,36 +136,35 @@ impl FaultyTally {
         else {
             return;
         };
-        if self.flows >= MAX_FLOWS {
+        if self.flows.len() >= MAX_FLOWS {
             return;
         }
-        self.flows += 1;
         // No path is the reason where a sender computes them wrong.
         let is_systematic = reaches(row.icrc_bad, row.icrc_checked, thresholds.icrc_systematic);
-        self.pairs
-            .entry((row.source, row.destination))
-            .or_default()
-            .push(PortFlow {
-                flow: row.flow_id,
-                tap: row.tap,
-                port,
-                packets: row.data_packets,
-                bad_icrcs: if is_systematic { 0 } else { row.icrc_bad },
-                first: row.first_time,
-                last: row.last_time,
-                name: name_of(row),
-            });
+        let flow = PortFlow {
+            flow: row.flow_id,
+            tap: row.tap,
+            port,
+            packets: row.data_packets,
+            bad_icrcs: if is_systematic { 0 } else { row.icrc_bad },
+            first: row.first_time,
+            last: row.last_time,
+        };
+        self.flows.push(((row.source, row.destination), flow));
     }
 
     /// The finding and its flows.
-    pub(super) fn faulty(&self) -> Option<(FindingRow, BTreeSet<FlowId>)> {
+    pub(super) fn faulty(&self, directory: &Directory) -> Option<(FindingRow, BTreeSet<FlowId>)> {
         // Where some flows were left out, the others are no whole.
-        if self.flows >= MAX_FLOWS || self.moments.len() >= MAX_FLOWS {
+        if self.flows.len() >= MAX_FLOWS || self.moments.len() >= MAX_FLOWS {
             return None;
         }
         let mut tried = 0u64;
         let mut found = Vec::new();
-        for (pair, flows) in &self.pairs {
+        let mut by_pair: Vec<_> = self.flows.iter().collect();
+        by_pair.sort_by_key(|(pair, _)| *pair);
+        for flows in by_pair.chunk_by(|(one, _), (next, _)| one == next) {
+            let Some((pair, _)) = flows.first() else { continue };
             for kind in [SignKind::Loss, SignKind::BadIcrc] {
                 let paths = self.paths(flows, kind);
                 if paths.len() > 1 && paths.iter().any(|(_, path)| path.signs > 0) {
@@ -184,25 +181,29 @@ impl FaultyTally {
                 .then((a.kind as u8).cmp(&(b.kind as u8)))
         });
         let first = found.iter().filter_map(|faulty| self.first(faulty)).min();
-        let row = row_of(&found, tried, first)?;
+        let row = row_of(&found, tried, first, directory)?;
         let flows = found.iter().flat_map(FaultyPaths::flows);
-        let flows: BTreeSet<FlowId> = flows.map(|(flow, _)| *flow).collect();
-        Some((row, flows))
+        Some((row, flows.copied().collect()))
     }
 
     fn first(&self, faulty: &FaultyPaths) -> Option<Time> {
         let paths = faulty.paths.iter();
         let moments = paths.flat_map(|((tap, _), path)| {
             let flows = path.flows.iter();
-            flows.filter_map(|(flow, _)| self.moments.get(&(*tap, *flow)))
+            flows.filter_map(|flow| self.moments.get(&(*tap, *flow)))
         });
         moments.map(|moments| moments.first).min()
     }
 
     /// The paths of a pair of hosts with their signs, of flows that sent when there were signs.
-    fn paths(&self, flows: &[PortFlow], kind: SignKind) -> Vec<((TapId, u16), PathSigns)> {
+    fn paths(
+        &self,
+        flows: &[&((Address, Address), PortFlow)],
+        kind: SignKind,
+    ) -> Vec<((TapId, u16), PathSigns)> {
+        let flows = flows.iter().map(|(_, flow)| flow);
         let moments = |flow: &PortFlow| self.moments.get(&(flow.tap, flow.flow));
-        let known = flows.iter().filter_map(moments);
+        let known = flows.clone().filter_map(moments);
         let times = known.map(|moments| (moments.first, moments.last));
         let times = times.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)));
         let was_there = |flow: &&PortFlow| {
@@ -214,12 +215,12 @@ impl FaultyTally {
         };
         let mut paths: BTreeMap<(TapId, u16), PathSigns> = BTreeMap::new();
         let mut counted: BTreeSet<(TapId, FlowId)> = BTreeSet::new();
-        for flow in flows.iter().filter(was_there) {
+        for flow in flows.filter(was_there) {
             let path = paths.entry((flow.tap, flow.port)).or_default();
             path.packets = path.packets.saturating_add(flow.packets);
             let is_new = counted.insert((flow.tap, flow.flow));
             if is_new {
-                path.flows.push((flow.flow, flow.name.clone()));
+                path.flows.push(flow.flow);
             }
             let signs = match kind {
                 SignKind::BadIcrc => flow.bad_icrcs,
@@ -234,7 +235,7 @@ impl FaultyTally {
 }
 
 impl FaultyPaths {
-    fn flows(&self) -> impl Iterator<Item = &(FlowId, String)> {
+    fn flows(&self) -> impl Iterator<Item = &FlowId> {
         self.paths.iter().flat_map(|(_, path)| &path.flows)
     }
 
@@ -296,13 +297,18 @@ fn split(
     })
 }
 
-fn row_of(found: &[FaultyPaths], tried: u64, first: Option<Time>) -> Option<FindingRow> {
+fn row_of(
+    found: &[FaultyPaths],
+    tried: u64,
+    first: Option<Time>,
+    directory: &Directory,
+) -> Option<FindingRow> {
     let worst = found.first()?;
     let flows: u64 = found.iter().map(|faulty| faulty.flows().count() as u64).sum();
     let mut names = Worst::default();
-    for (_, path) in found.iter().flat_map(|faulty| &faulty.paths) {
-        for (_, name) in &path.flows {
-            names.add(path.signs, || name.clone());
+    for ((tap, _), path) in found.iter().flat_map(|faulty| &faulty.paths) {
+        for flow in &path.flows {
+            names.add(path.signs, || directory.name(*tap, *flow));
         }
     }
     let (source, destination) = worst.pair;
