@@ -2,10 +2,13 @@
 //!
 //! `srun --label` (`3: `), `mpirun --tag-output` (`[1,3]<stdout>:`) and `--timestamp-output`, torchrun (`[default3]:`, `[rank3]: `), pdsh and
 //! clush (`host: `), `kubectl logs --prefix --timestamps` (`[pod/name/container] `), Docker Compose (`worker-1  | `), Ray
-//! (`(Worker pid=12, ip=10.0.0.1) `), Hydra (`[3] `), container runtimes (`TIME stdout F `), times of all of these, and the colours of terminals.
+//! (`(Worker pid=12, ip=10.0.0.1) `), Hydra (`[3] `), container runtimes (`TIME stdout F `), times of all of these, the colours of terminals, and
+//! the documents that Docker makes of lines.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
 
 /// Prefixes one behind the other.
 const MAX_PREFIXES: usize = 6;
@@ -30,13 +33,41 @@ pub(crate) fn without_colours(line: &str) -> Cow<'_, str> {
     Cow::Owned(plain)
 }
 
+/// A line of Docker's JSON log without its wrapping: a document with the text in `log`, and with `stream`.
+pub fn without_docker(line: &str) -> Cow<'_, str> {
+    let is_written = |document: &Map<String, Value>| document.contains_key("stream");
+    unwrapped(line, &["log"], is_written)
+}
+
+/// A line that is a document with its text in `log`, `message`, `msg` or `MESSAGE`, without its wrapping.
+pub(crate) fn without_document(line: &str) -> Cow<'_, str> {
+    unwrapped(line, &["log", "message", "msg", "MESSAGE"], |_| true)
+}
+
+fn unwrapped<'a>(line: &'a str, keys: &[&str], is_wanted: fn(&Map<String, Value>) -> bool) -> Cow<'a, str> {
+    let bare = line.trim();
+    if !bare.starts_with('{') {
+        return Cow::Borrowed(line);
+    }
+    let document: Option<Map<String, Value>> = serde_json::from_str(bare).ok();
+    let text = document.filter(is_wanted).and_then(|mut document| {
+        let text = keys.iter().find_map(|key| match document.remove(*key) {
+            Some(Value::String(text)) => Some(text),
+            _ => None,
+        })?;
+        Some(text.trim_end().to_owned())
+    });
+    text.map_or(Cow::Borrowed(line), Cow::Owned)
+}
+
 /// A text whose lines have no prefixes of launchers. Names of hosts are taken away where all lines have one.
 pub fn without_prefixes(text: &str) -> Cow<'_, str> {
-    let has_any = text
-        .lines()
-        .any(|line| line.contains('\u{1b}') || after_prefixes(line).len() != line.len());
+    let inner: Vec<Cow<'_, str>> = text.lines().map(without_docker).collect();
+    let has_any = inner.iter().any(|line| {
+        matches!(line, Cow::Owned(_)) || line.contains('\u{1b}') || after_prefixes(line).len() != line.len()
+    });
     let plain = if has_any {
-        let lines: Vec<Cow<'_, str>> = text.lines().map(without_colours).collect();
+        let lines: Vec<Cow<'_, str>> = inner.iter().map(|line| without_colours(line)).collect();
         let bare: Vec<&str> = lines.iter().map(|line| after_prefixes(line)).collect();
         Cow::Owned(bare.join("\n"))
     } else {
@@ -322,6 +353,23 @@ mod tests {
         let text = "Average: 1\nMedian: 2\nLargest: 3\n";
         assert_eq!(without_prefixes(text), text);
         assert_eq!(without_prefixes("\u{1b}[36mn1\u{1b}[0m: a\n0: b"), "n1: a\nb");
+    }
+
+    #[test]
+    fn documents_that_docker_makes_of_lines() {
+        // As its driver `json-file` writes them.
+        let text = "{\"log\":\"# nThread 1\\n\",\"stream\":\"stdout\",\"time\":\"2026-05-01T10:00:00.1Z\"}\n\
+                    {\"log\":\"   8  2\\n\",\"stream\":\"stdout\",\"time\":\"2026-05-01T10:00:00.2Z\"}\n";
+        assert_eq!(without_prefixes(text), "# nThread 1\n   8  2");
+        // A program's own documents.
+        for own in [
+            "{\"log\":\"a\",\"step\":1}",
+            "{\"log\":1,\"stream\":\"stdout\"}",
+            "{\"stream\":\"stdout\"}",
+            "{\"log\":\"a\",\"stream\"",
+        ] {
+            assert_eq!(without_prefixes(own), own);
+        }
     }
 
     #[test]

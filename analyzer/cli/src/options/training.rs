@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 use regex::{Captures, Regex};
-use roce_jobs::prefix::after_prefixes;
+use roce_jobs::prefix::{after_prefixes, without_docker};
 use roce_model::Span;
 use roce_verdict::LoggedStep;
 
@@ -161,7 +161,6 @@ impl Pattern {
         (logged.allreduce.is_some() || logged.total.is_some()).then_some(logged)
     }
 
-    /// The all-reduce of the step before, in a line of its own.
     /// The number of a step in a line without a time.
     fn number(&self, line: &str) -> Option<u64> {
         match self {
@@ -170,6 +169,7 @@ impl Pattern {
         }
     }
 
+    /// The all-reduce of the step before, in a line of its own.
     fn later(&self, line: &str) -> Option<Span> {
         let Self::BuiltIn(forms) = self else { return None };
         let found = forms.later.captures(after_prefixes(line))?;
@@ -313,6 +313,7 @@ pub(crate) fn steps(
         }
         lines += 1;
         let text = String::from_utf8_lossy(&line);
+        let text = without_docker(&text);
         // A bar overwrites its line.
         for text in text.split('\r') {
             let logged = pattern.read(text).or_else(|| {
@@ -456,6 +457,9 @@ mod tests {
         // Python's dictionary, and JSON.
         let dictionary = "{'loss': 2.3, 'epoch': 0.1, 'step': 1, 'step_time_ms': 2.3, 'allreduce_ms': 0.5}\n";
         assert_eq!(read(dictionary), [(1, Some(500), Some(2_300))]);
+        // Docker's own document around a line.
+        let docker = "{\"log\":\"step=7 allreduce_ms=0.5 total_ms=2.5\\n\",\"stream\":\"stdout\",\"time\":\"2026-05-01T10:00:00Z\"}\n";
+        assert_eq!(read(docker), [(7, Some(500), Some(2_500))]);
         let json = "{\"step\": 7, \"loss\": 2.1, \"all_reduce_time_ms\": 4.1, \"total_ms\": 20.5}\n";
         assert_eq!(read(json), [(7, Some(4_100), Some(20_500))]);
         // tqdm: 4 steps in a second are 250 ms each; the same step twice.

@@ -64,7 +64,19 @@ pub enum Program {
     Uccl,
     /// Programs of rdma-core: rping, ibv_rc_pingpong and their like.
     RdmaCore,
-    /// Other users of RDMA in the kernel: iSER, SRP, RDS, SMB Direct, IP over InfiniBand, RTRS.
+    /// The kernel's iSCSI over RDMA, initiator and target.
+    Iser,
+    /// The kernel's SCSI over RDMA, initiator and target.
+    Srp,
+    /// The kernel's Reliable Datagram Sockets.
+    Rds,
+    /// The kernel's block devices over RDMA.
+    Rtrs,
+    /// The kernel's SMB Direct, client and server.
+    SmbDirect,
+    /// DAPL, as Intel MPI uses it.
+    Dapl,
+    /// Other users of RDMA in the kernel, such as IP over InfiniBand.
     Kernel,
     /// PyTorch's process groups.
     PyTorch,
@@ -116,6 +128,12 @@ impl Program {
             Self::DeepEp => "DeepEP",
             Self::Uccl => "UCCL",
             Self::RdmaCore => "a program of rdma-core",
+            Self::Iser => "iSER of the kernel",
+            Self::Srp => "SRP of the kernel",
+            Self::Rds => "RDS of the kernel",
+            Self::Rtrs => "RTRS of the kernel",
+            Self::SmbDirect => "SMB Direct of the kernel",
+            Self::Dapl => "DAPL",
             Self::Kernel => "the kernel",
             Self::PyTorch => "PyTorch",
             Self::Gloo => "Gloo",
@@ -142,7 +160,7 @@ enum Need {
 /// Words in small letters that stand together in a line of a program, the first that fits counts.
 ///
 /// Sources: those named with each program in [`super`].
-const MARKS: [(Program, Need, &[&str]); 132] = [
+const MARKS: [(Program, Need, &[&str]); 135] = [
     (Program::Nccl, Need::Nothing, &["call to ibv_", " failed"]),
     (Program::Mpich, Need::Nothing, &["mpidi_ofi_", "failed"]),
     (Program::Mpich, Need::Words, &["mpidi_ofi"]),
@@ -303,13 +321,16 @@ const MARKS: [(Program, Need, &[&str]); 132] = [
     (Program::RpcRdma, Need::Words, &["rpcrdma"]),
     (Program::RpcRdma, Need::Words, &["svcrdma"]),
     (Program::RpcRdma, Need::Words, &["xprtrdma"]),
-    (Program::Kernel, Need::Words, &["ib_srp"]),
-    (Program::Kernel, Need::Status, &["iser", "failure"]),
-    (Program::Kernel, Need::Status, &["rds/ib", "had status"]),
+    (Program::Srp, Need::Words, &["ib_srp"]),
+    (Program::Iser, Need::Status, &["iser", "failure"]),
+    (Program::Iser, Need::Words, &["iser: "]),
+    (Program::Rds, Need::Status, &["rds/ib", "had status"]),
+    (Program::Dapl, Need::Status, &["dapl"]),
     (Program::Kernel, Need::Status, &["failed ", " event ", "vend_err"]),
-    (Program::Kernel, Need::Words, &["rtrs"]),
-    (Program::Kernel, Need::Words, &["smb_direct"]),
-    (Program::Kernel, Need::Status, &["smbd", "status"]),
+    (Program::Rtrs, Need::Words, &["rtrs"]),
+    (Program::SmbDirect, Need::Words, &["smb_direct"]),
+    (Program::SmbDirect, Need::Words, &["smbdirect"]),
+    (Program::SmbDirect, Need::Words, &["smbd"]),
     (Program::Kernel, Need::Status, &["wc->status", "opcode"]),
     (Program::NvmeKernel, Need::Status, &["cqe ", "failed with status"]),
     (Program::NvmeKernel, Need::Words, &["nvme"]),

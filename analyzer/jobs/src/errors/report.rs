@@ -1,14 +1,12 @@
 //! One line that reports an error: what it says of the request, the connection and its ends.
 
-use std::borrow::Cow;
-
 use roce_model::{Address, JobError};
 
 use super::fields::{Fields, address, number};
 use super::program::{Program, program};
 use super::status::{Side, Status};
 use super::symptom::Symptom;
-use crate::prefix::without_colours;
+use crate::prefix::{without_colours, without_document};
 
 /// Longest line that is read, in bytes.
 const MAX_LINE: usize = 64 << 10;
@@ -154,7 +152,7 @@ pub fn report(line: &str) -> Option<ErrorReport> {
     if line.len() > MAX_LINE {
         return None;
     }
-    let line = &*unwrapped(line);
+    let line = &*without_document(line);
     let line = &*without_colours(line);
     let lower = line.to_ascii_lowercase();
     if !ERROR_WORDS.iter().any(|word| lower.contains(word)) {
@@ -317,25 +315,6 @@ fn errno(fields: Fields<'_>) -> Option<(u32, &'static str)> {
         })
     })?;
     Some((*number, name))
-}
-
-/// A line of Docker's JSON log, or another document with the text in `log`, `message` or `msg`, without its wrapping.
-fn unwrapped(line: &str) -> Cow<'_, str> {
-    let bare = line.trim_start();
-    if !bare.starts_with('{') {
-        return Cow::Borrowed(line);
-    }
-    let document: Option<serde_json::Map<String, serde_json::Value>> =
-        serde_json::from_str(bare.trim_end()).ok();
-    let text = document.and_then(|document| {
-        ["log", "message", "msg", "MESSAGE"].iter().find_map(|key| {
-            document
-                .get(*key)?
-                .as_str()
-                .map(|text| text.trim_end().to_owned())
-        })
-    });
-    text.map_or(Cow::Borrowed(line), Cow::Owned)
 }
 
 /// The rank that writes: `[Rank 3]` and `[rank3]` of PyTorch, `mpi_rank_3` of MVAPICH, `[[6723,1],3]` of Open MPI.

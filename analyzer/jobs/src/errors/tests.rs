@@ -19,10 +19,10 @@ type LineFacts<'a> = (
 );
 
 /// Lines, and what they say.
-const LINES: [(&str, LineFacts<'_>); 36] = {
+const LINES: [(&str, LineFacts<'_>); 37] = {
     use Program::{
-        Ceph, Gloo, Kernel, Libfabric, Lustre, Mlx5, Mooncake, Mvapich, NvmeKernel, Nvshmem, OpenMpi,
-        Perftest, RpcRdma, Spdk, StorageScale, Ucx, Verbs,
+        Ceph, Dapl, Gloo, Iser, Kernel, Libfabric, Lustre, Mlx5, Mooncake, Mvapich, NvmeKernel, Nvshmem,
+        OpenMpi, Perftest, Rds, RpcRdma, SmbDirect, Spdk, StorageScale, Ucx, Verbs,
     };
     [
         // UCX, src/uct/ib/mlx5/ib_mlx5_log.c: two lines of one error.
@@ -176,16 +176,16 @@ const LINES: [(&str, LineFacts<'_>); 36] = {
         // Others of the kernel: iSER, RDS, IP over InfiniBand, SMB Direct.
         (
             "iser: iser_err_comp: command failure: transport retry counter exceeded (12) vend_err 0x81",
-            (Kernel, Some(12), Some(0x81), None, None, None, None, None),
+            (Iser, Some(12), Some(0x81), None, None, None, None, None),
         ),
         (
             "isert: isert_print_wc: send failure: RNR retry counter exceeded (13) vend_err 82",
-            (Kernel, Some(13), Some(0x82), None, None, None, None, None),
+            (Iser, Some(13), Some(0x82), None, None, None, None, None),
         ),
         (
             "RDS/IB: send completion on <10.1.0.4,10.1.0.6,0> had status 12 (transport retry counter exceeded), vendor err 0x81, disconnecting and reconnecting",
             (
-                Kernel,
+                Rds,
                 Some(12),
                 Some(0x81),
                 None,
@@ -208,9 +208,14 @@ const LINES: [(&str, LineFacts<'_>); 36] = {
                 Some("mlx5_0"),
             ),
         ),
+        // DAPL, dapl/openib_common/cq.c, as Intel MPI shows it.
+        (
+            "n2:SCM:1a2b:7f: 4711 us(4711 us):  DTO completion ERR: status 12, op RDMA_WRITE, vendor_err 0x81 - 10.1.0.6 dapl_evd_dto",
+            (Dapl, Some(12), Some(0x81), None, None, None, None, None),
+        ),
         (
             "ksmbd: smb_direct: read/write error. opcode = 1, status = remote access error(10)",
-            (Kernel, Some(10), None, None, None, None, None, None),
+            (SmbDirect, Some(10), None, None, None, None, None, None),
         ),
         // Gloo, pair.cc; Lustre, o2iblnd_cb.c; Ceph, RDMAStack.cc; Storage Scale.
         (
