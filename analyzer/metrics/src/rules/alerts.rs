@@ -359,8 +359,8 @@ pub(super) const ALERTS: &[Rule] = &[
         "RoceCnpIgnored",
         "5m",
         "warning",
-        "rate(roce_port_cnp_ignored_total[5m]) > 0",
-        "{{ $labels.instance }} {{ $labels.device }} ignores CNPs",
+        "sum by (instance, device, port) (rate(roce_port_cnp_ignored_total[5m])) > 1\nunless on (instance, device, port) (sum by (instance, device, port) (rate(roce_port_cnp_ignored_total[5m])) < sum by (instance, device, port) (roce:port_cnp_handled:rate5m))",
+        "{{ $labels.instance }} {{ $labels.device }} ignores {{ $value | humanize }} CNPs a second, most of those that it gets",
         "Congestion control is off at this sender (mlx5: roce_rp). `roce-analyze explain counters.cnp_ignored` says more.",
     ),
     alert(
