@@ -36,6 +36,8 @@ pub(super) struct MrcCounts {
     /// Retransmissions, by the place of their cause.
     pub(super) causes: [u64; Cause::PLACES],
     pub(super) lost: u64,
+    /// Packets that were sent again, of which nothing shows if they were lost.
+    pub(super) undecided: u64,
     /// Those of them whose path was not captured.
     pub(super) unplaced: u64,
     pub(super) trimmed: [u64; 2],
@@ -94,10 +96,14 @@ pub(super) struct Connection {
     last_probe: Option<Time>,
     last_sack: Option<Time>,
     waiting: VecDeque<WaitingPacket>,
+    /// Those of paths that may be slower than all that were measured: the end decides.
+    held: Vec<WaitingPacket>,
     controls: VecDeque<(u32, TapId)>,
     data_taps: Vec<TapId>,
     pub(super) taps: Vec<TapId>,
     pub(super) longest: Span,
+    /// By how much round trips of one path differ, at most.
+    spread: Span,
     pub(super) shortest: Option<Span>,
     pub(super) skew: Option<Span>,
     /// Time until packets were sent again, by the place of their cause.
@@ -135,10 +141,12 @@ impl Connection {
             last_probe: None,
             last_sack: None,
             waiting: VecDeque::new(),
+            held: Vec::new(),
             controls: VecDeque::new(),
             data_taps: Vec::new(),
             taps: Vec::new(),
             longest: Span(0),
+            spread: Span(0),
             shortest: None,
             skew: None,
             repair: [Union::default(); Cause::PLACES],

@@ -88,7 +88,9 @@ pub struct MrcLoss {
     pub sent_seen: Vec<String>,
     /// True if it was sent again, and the sender heard that this arrived.
     pub repaired: bool,
-    /// False if what repaired it arrived sooner after its sending than the longest way of a packet: no answer tells then if it was lost or late.
+    /// True if the packets at the sender show that it was lost. A SACK shows the packet as missing when this transmission is older than the
+    /// longest round trip of the connection, by more than twice of what round trips of one path differ, and a SACK names a packet of its path. Round
+    /// trips are those of packets that SACKs name. Else nothing tells if it was lost or late.
     pub shown: bool,
 }
 

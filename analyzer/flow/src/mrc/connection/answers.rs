@@ -42,16 +42,17 @@ impl Connection {
         let named = cumulative.saturating_add_signed(i64::from(sack.named));
         let named = (!sack.answers_probe).then_some(named);
         let sending = named.and_then(|named| self.sending_of(named, stamp));
-        if let Some(sending) = sending {
-            if let Some(entropy) = sack.entropy {
-                self.paths.learn(sending.path, entropy);
-            }
-            self.sample(sending, seen.tap, now);
+        if let (Some(sending), Some(entropy)) = (sending, sack.entropy) {
+            self.paths.learn(sending.path, entropy);
         }
         let at = match sack.entropy {
             Some(entropy) => Some(self.paths.named(entropy)),
             None => sending.map(|sending| sending.path),
         };
+        let on_path = || self.sending_on(named?, sack.entropy.and(at)?);
+        if let Some(sending) = sending.or_else(on_path) {
+            self.sample(sending, seen.tap, now);
+        }
         if let Some(path) = at.and_then(|at| self.paths.get_mut(at)) {
             path.sacks += 1;
             path.marked += u64::from(sack.advice == SKIP);
@@ -71,6 +72,7 @@ impl Connection {
         }
         let first = cumulative.saturating_add_signed(i64::from(sack.offset));
         let holes = self.bitmap(first, sack.bitmap, now);
+        self.note_missing(cumulative, (first, sack), now);
         self.stop_waiting(now, events);
         self.last_sack = Some(now);
         SeenMrc {
@@ -94,6 +96,24 @@ impl Connection {
             }
             KIND => self.failed_at = Some(seen.time),
             _ => {}
+        }
+    }
+
+    /// Notes that the first packet behind the cumulative one had not arrived. The answer to a probe says that of all packets that it
+    /// speaks of, also of those above the last one that arrived.
+    fn note_missing(&mut self, cumulative: u64, (first, sack): (u64, &MrcSack), now: Time) {
+        self.is_missing(cumulative.saturating_add(1), now);
+        let mut open = if sack.answers_probe { !sack.bitmap } else { 0 };
+        while open != 0 {
+            self.is_missing(first.saturating_add(open.trailing_zeros().into()), now);
+            open &= open - 1;
+        }
+    }
+
+    fn is_missing(&mut self, position: u64, now: Time) {
+        let slot = self.sent.get_mut(position);
+        if let Some(slot) = slot.filter(|slot| !slot.flags.has(SlotFlags::ARRIVED)) {
+            slot.missing = slot.missing.max(Some(now));
         }
     }
 
@@ -126,6 +146,16 @@ impl Connection {
             .find(|sending| sending.stamp == stamp)
     }
 
+    /// The sending of a packet on a path, if only one of the latest two went there.
+    fn sending_on(&self, position: u64, path: u16) -> Option<Transmission> {
+        let slot = self.sent.get(position)?;
+        let mut on_path = [slot.sent, slot.before]
+            .into_iter()
+            .flatten()
+            .filter(|sending| sending.path == path);
+        on_path.next().filter(|_| on_path.next().is_none())
+    }
+
     fn sample(&mut self, sending: Transmission, tap: TapId, now: Time) {
         let time = now.since(sending.time);
         if sending.tap != tap || time == Span(0) {
@@ -134,7 +164,7 @@ impl Connection {
         self.longest = self.longest.max(time);
         self.shortest = Some(self.shortest.map_or(time, |shortest| shortest.min(time)));
         if let Some(path) = self.paths.get_mut(sending.path) {
-            path.sample(time);
+            self.spread = self.spread.max(path.sample(time));
         }
     }
 
@@ -199,6 +229,7 @@ impl Connection {
                 new_holes += u32::from(!slot.flags.has(SlotFlags::WAS_HOLE));
                 slot.flags.set(SlotFlags::WAS_HOLE, true);
                 slot.flags.set(SlotFlags::IS_HOLE, true);
+                slot.missing = slot.missing.max(Some(now));
             }
         }
         new_holes
@@ -246,6 +277,7 @@ impl Connection {
         if reason == MISSED {
             slot.flags.set(SlotFlags::WAS_HOLE, true);
             slot.flags.set(SlotFlags::IS_HOLE, true);
+            slot.missing = slot.missing.max(Some(seen.time));
             return SeenMrc::default();
         }
         let is_first = is_earlier || slot.refused.is_none();

@@ -1,6 +1,7 @@
-//! Packets that were sent again after a hole or a silence. They may have been lost, or only overtaken: the answer to the retransmission
-//! decides. A responder answers a retransmission at once, by a SACK that names it (OCP-MRC-1.0, 7.5.2); where another SACK acknowledged
-//! the packet before, an earlier sending had arrived. Where the answer comes sooner than the longest round trip, nothing decides.
+//! Packets that were sent again after a hole or a silence. They may have been lost, or only overtaken. An answer proves the loss that shows
+//! the packet as missing when its sending is older than round trips on its path are. A responder answers a retransmission at once, by a SACK that
+//! names it (OCP-MRC-1.0, 7.5.2); where another SACK acknowledged the packet before, or one names an earlier sending, that had arrived.
+//! Of all others nothing shows if they were lost: they are counted as undecided.
 
 use roce_model::{EventKind, EventRow, Span, Time};
 
@@ -14,6 +15,10 @@ const MAX_WAITING: usize = 512;
 const MIN_SACKS: u64 = 20;
 /// A loss is certain after this many of the longest round trips: until then paths show how long theirs take.
 const PATIENCE: u64 = 8;
+
+/// A packet that takes longer than all others of its path by so many of the largest differences within a path was lost: what was measured is a
+/// sample, and the next one may take longer.
+const MARGIN: u64 = 2;
 
 /// The sending of a packet that an answer names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -68,6 +73,8 @@ impl Connection {
             position,
             before: slot.before,
             latest,
+            missing: slot.missing,
+            payload: slot.payload,
             since: now,
         });
     }
@@ -75,7 +82,7 @@ impl Connection {
     /// A SACK names a packet that was sent again: by the stamp that it reflects, or by its path.
     pub(super) fn name(&mut self, position: u64, by: (Option<u16>, Option<u16>), now: Time) {
         let Some(slot) = self.sent.get(position).copied() else {
-            return;
+            return self.name_forgotten(position, by, now);
         };
         let Some(latest) = slot.sent.filter(|_| slot.flags.has(SlotFlags::AGAIN)) else {
             return;
@@ -88,11 +95,37 @@ impl Connection {
             }
         } else if slot.flags.has(SlotFlags::UNDECIDED) {
             let is_early = named == NamedSending::Unknown && self.is_too_soon(after);
-            if is_early || slot.flags.has(SlotFlags::ANSWERED) {
+            let is_acknowledged = slot.flags.has(SlotFlags::ANSWERED)
+                && !slot
+                    .before
+                    .is_some_and(|before| self.is_proven_lost(before, slot.missing));
+            if is_early || is_acknowledged {
                 self.was_needless(position, after);
             } else {
                 self.wait_for_certainty(position, now);
             }
+        }
+    }
+
+    /// A SACK names a packet so late that its place is another's: where its loss is likely, that may be the sending in doubt.
+    fn name_forgotten(&mut self, position: u64, by: (Option<u16>, Option<u16>), now: Time) {
+        if let Some((_, highest)) = self.range.filter(|(lowest, _)| position >= *lowest) {
+            self.sent.reach(highest.saturating_sub(position));
+        }
+        let all = self.waiting.iter().chain(&self.held);
+        let found = all.rev().find(|waiting| waiting.position == position).copied();
+        let Some(waiting) = found else { return };
+        let slot = Slot {
+            sent: Some(waiting.latest),
+            before: waiting.before,
+            ..Slot::default()
+        };
+        if which(&slot, by.0, by.1) == NamedSending::Earlier {
+            self.waiting.retain(|waiting| waiting.position != position);
+            self.held.retain(|held| held.position != position);
+            self.counts.spurious += 1;
+            self.counts.spurious_bytes += u64::from(waiting.payload);
+            self.skew = self.skew.max(Some(now.since(waiting.latest.time)));
         }
     }
 
@@ -141,12 +174,27 @@ impl Connection {
         knows_times && self.shortest.is_some_and(|shortest| after < shortest)
     }
 
-    /// True if the sending in doubt would have been answered in time, had it arrived.
-    fn had_time(&self, waiting: &WaitingPacket) -> bool {
-        let longest = self.longest;
-        waiting
-            .before
-            .is_none_or(|before| waiting.since.since(before.time) >= longest)
+    /// True if an answer shows a packet as missing when it was older than all round trips on its path, by more than twice of what round
+    /// trips of any one path differ.
+    fn is_proven_lost(&self, sending: Transmission, missing: Option<Time>) -> bool {
+        let Some(age) = missing.map(|missing| missing.since(sending.time).0) else {
+            return false;
+        };
+        let Some(path) = self.paths.list.get(usize::from(sending.path)) else {
+            return age >= PATIENCE * self.longest.0;
+        };
+        match path.samples {
+            // It may be slower than all that were measured, unless its probe was not answered.
+            0 => age >= self.longest.0 && path.unanswered > 0 || age >= PATIENCE * self.longest.0,
+            _ => age >= path.longest.0 + MARGIN * self.spread.0,
+        }
+    }
+
+    /// True if more answers may prove a loss.
+    fn may_be_proven(&self, sending: Transmission, missing: Option<Time>) -> bool {
+        let path = self.paths.list.get(usize::from(sending.path));
+        let known = path.filter(|path| path.samples > 0).map(|path| path.longest);
+        missing.is_some_and(|missing| missing.since(sending.time) >= known.unwrap_or(self.longest))
     }
 
     /// Decides about those that have waited long enough.
@@ -162,16 +210,34 @@ impl Connection {
             {
                 slot.flags.set(SlotFlags::UNDECIDED, false);
             }
-            // Where a path takes longer, the packet may have come behind its retransmission, and nothing has to say so.
-            if self.had_time(&oldest) {
+            // Where a path takes longer, the packet may have come behind its retransmission, and nothing has to say so. What a tap at the
+            // receiver has not seen did not come there.
+            let is_proven = |before| self.is_proven_lost(before, oldest.missing);
+            let may_be = |before| self.may_be_proven(before, oldest.missing);
+            if oldest.before.is_none_or(is_proven) {
                 self.lose(&oldest, now, events);
+            } else if oldest.before.is_some_and(may_be) && self.held.len() < MAX_WAITING {
+                self.held.push(oldest);
+            } else {
+                self.counts.undecided += 1;
             }
         }
     }
 
-    /// Decides what is left at the end.
+    /// Decides what is left at the end, when it is known which paths were measured and which probes were not answered.
     pub(in crate::mrc) fn stop_all_waiting(&mut self, events: &mut Vec<EventRow>) {
         self.stop_waiting(Time(u64::MAX), events);
+        self.close_probes();
+        for held in core::mem::take(&mut self.held) {
+            if held
+                .before
+                .is_some_and(|before| self.is_proven_lost(before, held.missing))
+            {
+                self.lose(&held, self.last, events);
+            } else {
+                self.counts.undecided += 1;
+            }
+        }
     }
 
     /// The sending in doubt was lost.
@@ -209,6 +275,7 @@ impl Connection {
         };
         let waits = slot.flags.has(SlotFlags::UNDECIDED) && slot.flags.has(SlotFlags::WAITS);
         slot.flags.set(SlotFlags::UNDECIDED, false);
+        self.held.retain(|held| held.position != position);
         let waiting = &mut self.waiting;
         let at = waiting.iter().rposition(|waiting| waiting.position == position);
         if let Some(at) = at.filter(|_| waits) {

@@ -3,7 +3,7 @@
 use roce_capture::Direction;
 
 use crate::mrc::evs::Ev;
-use crate::mrc::log::Transmission;
+use crate::mrc::log::{HeardSack, Transmission};
 use crate::mrc::receiver::{Arrival, Sack};
 use crate::mrc::run::{Control, ControlMeaning, Event, MrcRun};
 use crate::mrc::steps::send::stamp;
@@ -199,6 +199,13 @@ impl MrcRun<'_> {
                 penalty,
                 probe,
             } => {
+                let time = self.now;
+                self.heard.push(HeardSack {
+                    pair,
+                    time,
+                    sack,
+                    entropy,
+                });
                 let own = &mut self.pairs[pair as usize];
                 own.sender.penalty = penalty;
                 let mut progress = own.sender.sack(&sack, entropy, self.now);

@@ -5,7 +5,7 @@ mod tap_names;
 
 use std::collections::BTreeMap;
 
-use crate::mrc::log::{Fate, Place, Transmission};
+use crate::mrc::log::{Fate, HeardSack, Place, Transmission};
 use crate::mrc::run::{MrcRun, Pair};
 use crate::record::observer;
 use crate::scenario::EvOrder;
@@ -106,28 +106,70 @@ fn connection(run: &MrcRun<'_>, number: u32, pair: &Pair, sent: &[&Transmission]
     };
     // The number of transmissions of each packet, and the first of them that arrived whole.
     let mut fates: BTreeMap<u64, PacketFate> = BTreeMap::new();
-    let mut longest = Picos::ZERO;
+    let heard: Vec<&HeardSack> = run.heard.iter().filter(|heard| heard.pair == number).collect();
     for sent in sent {
         let entry = fates.entry(sent.index).or_default();
         entry.last = sent.attempt;
         if let Fate::Arrived(time) = sent.fate {
             entry.arrived = entry.arrived.or(Some((sent.attempt, time)));
-            longest = longest.max(time.since(sent.time));
         }
     }
+    let trips = RoundTrips::shown(sent, &heard);
     for sent in sent {
         let fate = fates[&sent.index];
         let known = !pair.sender.outstanding.contains_key(&sent.index);
         let judged = JudgedSending {
             repaired: fate.last > sent.attempt && known,
-            shown: fate
-                .arrived
-                .is_none_or(|(_, time)| time >= sent.time.plus(longest)),
+            shown: trips.by_ev.contains_key(&sent.ev)
+                && shows_missing(
+                    &heard,
+                    sent.index,
+                    sent.time.plus(trips.longest).plus(trips.spread.times(2)),
+                ),
             needed: fate.arrived.is_none_or(|(arrived, _)| arrived >= sent.attempt),
         };
         note(run, &mut connection, sent, judged);
     }
     connection
+}
+
+/// Round trips that the packets at the sender show: from a packet to the SACK that names it by its PSN and its EV.
+#[derive(Default)]
+struct RoundTrips {
+    /// The shortest and the longest one of each EV.
+    by_ev: BTreeMap<u32, (Picos, Picos)>,
+    longest: Picos,
+    /// The largest difference of two of one EV.
+    spread: Picos,
+}
+
+impl RoundTrips {
+    fn shown(sent: &[&Transmission], heard: &[&HeardSack]) -> Self {
+        let mut times: BTreeMap<(u64, u32), Vec<Picos>> = BTreeMap::new();
+        for sent in sent {
+            times.entry((sent.index, sent.ev)).or_default().push(sent.time);
+        }
+        let mut trips = Self::default();
+        for heard in heard {
+            let name = heard.sack.trigger.map(|index| (index, heard.entropy));
+            // Two sendings of a packet by one EV cannot be told apart.
+            let Some([time]) = name.and_then(|name| times.get(&name)).map(Vec::as_slice) else {
+                continue;
+            };
+            let trip = heard.time.since(*time);
+            let of_ev = trips.by_ev.entry(heard.entropy).or_insert((trip, trip));
+            *of_ev = (of_ev.0.min(trip), of_ev.1.max(trip));
+            trips.longest = trips.longest.max(trip);
+            trips.spread = trips.spread.max(of_ev.1.since(of_ev.0));
+        }
+        trips
+    }
+}
+
+/// True if an answer that the sender hears at a time or later shows a packet as missing.
+fn shows_missing(heard: &[&HeardSack], index: u64, from: Picos) -> bool {
+    let later = &heard[heard.partition_point(|heard| heard.time < from)..];
+    later.iter().any(|heard| heard.sack.misses(index))
 }
 
 /// All transmissions of one packet: the number of the last one, and the first one that arrived whole.
